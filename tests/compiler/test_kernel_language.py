@@ -38,7 +38,7 @@ def run(function: Any, *arrays: np.ndarray, **attrs: Any) -> Any:
 
 def _gelu(x: np.ndarray) -> np.ndarray:
     x = np.minimum(x, 1e30)
-    return np.where(x < -30, 0.0, 0.5 * x * np.vectorize(math.erfc, otypes=[float])(-x / math.sqrt(2)))
+    return 0.5 * x * np.vectorize(math.erfc, otypes=[float])(-x / math.sqrt(2))
 
 
 def _approximate_gelu(x: np.ndarray) -> np.ndarray:

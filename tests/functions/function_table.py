@@ -20,14 +20,20 @@ Array = np.ndarray
 nn, keras = ow.nn, ow.nn.activations
 
 
+SINGLE = ("float32",)
+
+
 @dataclass(frozen=True)
 class Row:
-    """function: of tensors. exact: of float64 arrays, to far more digits than float32 has. digits: the same in mpmath.
+    """A function and how far off it may be; `why` has the reason for each number that is not the default.
 
-    ulps: units in the last place that the accurate ways may be off, eager ones among them. quick: relative error of
-    the ways that choose speed (jit_compile, .tflite compiled), for float32; None: they compute what the accurate ways
-    do. size: |x| that the file format's formula is good to: beyond it .tflite is not compared. lite: whether
-    the function has a form in .tflite. domain: where it is compared at all. why: the reason for a tolerance.
+    function: of tensors. exact: of float64 arrays, with far more digits than float32 has. digits: the same in mpmath,
+    for float64. ulps: units in the last place that eager, traced and kernel results of float32 may be off; short: of
+    float16 and bfloat16; wide: of float64. quick: relative error of the ways that choose speed (jit_compile, .tflite
+    compiled). lite: relative error of the interpreter's own kernels. least: absolute error of results that are smaller,
+    or that underflow on the way. zeros: whether the sign of a zero is compared; lite_zeros: of .tflite, too. nans:
+    whether .tflite keeps a NaN. lite_size: |x| from which on its form in .tflite is not compared.
+    slow: its oracle is slow: few numbers, of moderate size.
     """
 
     name: str
@@ -35,11 +41,17 @@ class Row:
     exact: Callable[..., Any]
     digits: Callable[..., Any] | None = None
     ulps: float = 4.0
+    short: float = 1.0
+    wide: float = 4.0
     quick: float = 2e-6
-    lite: float | None = 2e-6
-    domain: Callable[..., Any] | None = None
-    dtypes: tuple[str, ...] = ("float16", "bfloat16", "float32", "float64")
+    lite: float = 6e-7
+    least: float = 2.0**-126
+    zeros: bool = True
+    nans: bool = True
+    lite_zeros: bool = True
+    lite_size: float = math.inf
     slow: bool = False
+    without: tuple[str, ...] = ()
     why: str = ""
 
     def __str__(self) -> str:
@@ -48,6 +60,12 @@ class Row:
 
 def row(name: str, function: Callable[..., Any], exact: Callable[..., Any], digits: Any = None, **more: Any) -> Row:
     return Row(name, function, exact, digits, **more)
+
+
+def same(name: str, function: Callable[..., Any], exact: Callable[..., Any], digits: Any = None, **more: Any) -> Row:
+    """A function whose result is exact, or rounded once, in every way."""
+    settings = {"ulps": 0.5, "short": 0.5, "wide": 0.5, "quick": 6e-8, "lite": 6e-8, **more}
+    return Row(name, function, exact, digits, **settings)
 
 
 def each(function: Callable[..., float]) -> Callable[..., Array]:
@@ -92,97 +110,139 @@ def gelu_tanh(x: Array) -> Array:
     return x * sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
 
 
-def sinpi_lgamma(x: Any) -> Any:
-    return mp.log(abs(mp.gamma(x))) if x > 0 or x != mp.floor(x) else mp.inf
+def mish(x: Array) -> Array:
+    """x tanh(softplus(x)) without cancellation: with e = exp(-|x|), x (2 e + e^2) / (2 e + e^2 + 2) for x < 0."""
+    e = np.exp(-np.abs(x))
+    return np.where(x < 0, x * (e * (e + 2) / (e * (e + 2) + 2)), x * ((1 + 2 * e) / (1 + 2 * e + 2 * e * e)))
+
+
+def squareplus(x: Array) -> Array:
+    """(x + sqrt(x^2 + 4)) / 2, for x < 0 as 2 / (sqrt(x^2 + 4) - x)."""
+    root = np.hypot(x, 2.0)
+    return np.where(x < 0, 2 / (root + np.abs(x)), root / 2 + np.abs(x) / 2)
+
+
+def log_gamma(x: Any) -> Any:
+    """The logarithm of |gamma(x)|; inf at its poles and at both infinities, as in TensorFlow."""
+    return mp.inf if mp.isinf(x) or (x <= 0 and x == mp.floor(x)) else mp.log(abs(mp.gamma(x)))
+
+
+def digamma(x: Any) -> Any:
+    """NaN at the poles and at minus infinity, as in TensorFlow."""
+    return mp.nan if x <= 0 and x == mp.floor(x) else mp.digamma(x)
 
 
 def softplus_digits(x: Any) -> Any:
     return mp.log1p(mp.exp(x)) if x < 0 else x + mp.log1p(mp.exp(-x))
 
 
-ROUNDS_PARTS = "several operators, each rounded"
+EITHER_ZERO = "of 0.0 and -0.0, max and min return either"
+NUMPY = "NumPy's float32 functions are within 4 units"
+STEPS = "several operators, each rounded to the dtype"
+LOGISTIC = "the official kernel takes exp(x) below -9, 1.2e-4 more than 1 / (1 + exp(-x))"
+TIMES_X = "x times a factor that may underflow: 2^-126 |x|"
+LOST_ZERO = "the form in .tflite makes 0.0 of -0.0"
+OVERFLOWS = "the form in .tflite is made of EXP, which overflows 0.7 earlier"
 
 UNARY: tuple[Row, ...] = (
-    row("abs", ow.abs, np.abs, abs, ulps=0, quick=0, lite=0),
-    row("negative", ow.negative, np.negative, lambda x: -x, ulps=0, quick=0, lite=0),
-    row("sign", ow.sign, np.sign, mp.sign, ulps=0, quick=0, lite=0),
-    row("square", ow.square, np.square, lambda x: x * x, ulps=0.5, quick=1e-7, lite=1e-7),
-    row("sqrt", ow.sqrt, np.sqrt, mp.sqrt, ulps=0.5, quick=1e-7, lite=1e-7),
-    row("rsqrt", ow.math.rsqrt, lambda x: 1 / np.sqrt(x), lambda x: 1 / mp.sqrt(x), ulps=1.0, quick=2e-7, lite=2e-7),
-    row("reciprocal", ow.math.reciprocal, lambda x: 1 / x, lambda x: 1 / x, ulps=0.5, quick=1e-7, lite=1e-7),
-    row("reciprocal_no_nan", ow.math.reciprocal_no_nan, lambda x: np.where(x == 0, 0.0, 1 / x), ulps=0.5),
-    row("floor", ow.floor, np.floor, mp.floor, ulps=0, quick=0, lite=0),
-    row("ceil", ow.math.ceil, np.ceil, mp.ceil, ulps=0, quick=0, lite=0),
-    row("round", ow.round, np.rint, mp.nint, ulps=0, quick=0, lite=0),
-    row("rint", ow.math.rint, np.rint, mp.nint, ulps=0, quick=0, lite=0),
+    same("abs", ow.abs, np.abs, abs),
+    same("negative", ow.negative, np.negative, lambda x: -x),
+    same("sign", ow.sign, np.sign, mp.sign),
+    same("square", ow.square, np.square, lambda x: x * x),
+    same("sqrt", ow.sqrt, np.sqrt, mp.sqrt),
+    row("rsqrt", ow.math.rsqrt, lambda x: 1 / np.sqrt(x), lambda x: 1 / mp.sqrt(x), ulps=1.5, short=1.5, quick=2e-7,
+        why="a root and a quotient, each rounded"),
+    same("reciprocal", ow.math.reciprocal, lambda x: 1 / x, lambda x: 1 / x),
+    same("reciprocal_no_nan", ow.math.reciprocal_no_nan, lambda x: np.where(x == 0, 0.0, 1 / x)),
+    same("floor", ow.floor, np.floor, mp.floor),
+    same("ceil", ow.math.ceil, np.ceil, mp.ceil),
+    same("round", ow.round, np.rint, mp.nint),
+    same("rint", ow.math.rint, np.rint, mp.nint),
     row("exp", ow.exp, np.exp, mp.exp),
     row("expm1", ow.math.expm1, np.expm1, mp.expm1),
     row("log", ow.math.log, np.log, mp.log),
-    row("log1p", ow.math.log1p, np.log1p, mp.log1p),
+    row("log1p", ow.math.log1p, np.log1p, mp.log1p, lite_zeros=False, why=LOST_ZERO),
     row("sin", ow.sin, np.sin, mp.sin),
     row("cos", ow.cos, np.cos, mp.cos),
     row("tan", ow.tan, np.tan, mp.tan),
     row("asin", ow.asin, np.arcsin, mp.asin),
     row("acos", ow.acos, np.arccos, mp.acos),
     row("atan", ow.atan, np.arctan, mp.atan),
-    row("sinh", ow.sinh, np.sinh, mp.sinh),
-    row("cosh", ow.cosh, np.cosh, mp.cosh),
+    row("sinh", ow.sinh, np.sinh, mp.sinh, lite_size=88.7, why=OVERFLOWS),
+    row("cosh", ow.cosh, np.cosh, mp.cosh, lite_size=88.7, why=OVERFLOWS),
     row("tanh", ow.tanh, np.tanh, mp.tanh),
-    row("asinh", ow.asinh, np.arcsinh, mp.asinh),
+    row("asinh", ow.asinh, np.arcsinh, mp.asinh, lite_zeros=False, why=LOST_ZERO),
     row("acosh", ow.acosh, np.arccosh, mp.acosh),
-    row("atanh", ow.atanh, np.arctanh, mp.atanh),
-    row("sigmoid", ow.sigmoid, sigmoid, lambda x: 1 / (1 + mp.exp(-x))),
-    row("log_sigmoid", ow.math.log_sigmoid, lambda x: -np.logaddexp(0, -x), lambda x: -softplus_digits(-x)),
-    row("softplus", ow.math.softplus, lambda x: np.logaddexp(0, x), softplus_digits),
-    row("softsign", ow.nn.softsign, lambda x: x / (1 + np.abs(x)), lambda x: x / (1 + abs(x))),
+    row("atanh", ow.atanh, np.arctanh, mp.atanh, lite_zeros=False, why=LOST_ZERO),
+    row("sigmoid", ow.sigmoid, sigmoid, lambda x: 1 / (1 + mp.exp(-x)), short=2.0, quick=6e-6, lite=1.3e-4,
+        why=f"{STEPS}; {LOGISTIC}; below -6 the quick way loses 6e-8 |x|"),
+    row("log_sigmoid", ow.math.log_sigmoid, lambda x: -np.logaddexp(0, -x), lambda x: -softplus_digits(-x), short=1.5,
+        why=STEPS),
+    row("softplus", ow.math.softplus, lambda x: np.logaddexp(0, x), softplus_digits, short=1.5, why=STEPS),
+    row("softsign", ow.nn.softsign, lambda x: np.where(np.isinf(x), np.nan, x / (1 + np.abs(x))), short=1.5,
+        why=f"{STEPS}; NaN at infinities as in TensorFlow"),
     row("erf", ow.math.erf, _erf, mp.erf),
-    row("erfc", ow.math.erfc, _erfc, mp.erfc),
-    row("erfinv", ow.math.erfinv, by_digits(mp.erfinv), mp.erfinv, slow=True),
-    row("erfcinv", ow.math.erfcinv, by_digits(lambda x: mp.erfinv(1 - x)), slow=True),
-    row("ndtri", ow.math.ndtri, by_digits(lambda x: mp.sqrt(2) * mp.erfinv(2 * x - 1)), slow=True),
-    row("lgamma", ow.math.lgamma, by_digits(sinpi_lgamma), sinpi_lgamma, slow=True),
-    row("digamma", ow.math.digamma, by_digits(mp.digamma), mp.digamma, slow=True),
-    row("relu", nn.relu, lambda x: np.maximum(x, 0.0), ulps=0, quick=0, lite=0),
-    row("relu6", nn.relu6, lambda x: np.clip(x, 0.0, 6.0), ulps=0, quick=0, lite=0),
-    row("leaky_relu", nn.leaky_relu, lambda x: np.where(x > 0, x, x * 0.2), ulps=1.0),
-    row("elu", nn.elu, lambda x: np.where(x < 0, np.expm1(x), x), lambda x: mp.expm1(x) if x < 0 else x),
-    row("selu", nn.selu, lambda x: np.where(x < 0, S * A * np.expm1(x), S * x)),
+    row("erfc", ow.math.erfc, _erfc, mp.erfc, wide=8.0, why="exp(-x^2) of float64 is 2 units off already"),
+    row("erfinv", ow.math.erfinv, by_digits(mp.erfinv), slow=True, zeros=False),
+    row("erfcinv", ow.math.erfcinv, by_digits(lambda x: mp.erfinv(1 - x)), slow=True, zeros=False, short=2.0,
+        why=STEPS),
+    row("ndtri", ow.math.ndtri, by_digits(lambda x: mp.sqrt(2) * mp.erfinv(2 * x - 1)), slow=True, zeros=False),
+    row("lgamma", ow.math.lgamma, by_digits(log_gamma), slow=True, zeros=False),
+    row("digamma", ow.math.digamma, by_digits(digamma), slow=True),
+    same("relu", nn.relu, lambda x: np.maximum(x, 0.0), zeros=False, why=EITHER_ZERO),
+    same("relu6", nn.relu6, lambda x: np.clip(x, 0.0, 6.0), zeros=False, why=EITHER_ZERO),
+    row("leaky_relu", nn.leaky_relu, lambda x: np.where(x > 0, x, x * 0.2), ulps=1.0, quick=1e-7, wide=0.5,
+        why="0.2 is rounded to the dtype"),
+    row("elu", nn.elu, lambda x: np.where(x < 0, np.expm1(x), x), lambda x: mp.expm1(x) if x < 0 else x, zeros=False,
+        why=EITHER_ZERO),
+    row("selu", nn.selu, lambda x: np.where(x < 0, S * A * np.expm1(x), S * x), zeros=False, short=2.0,
+        why=f"{EITHER_ZERO}; {STEPS}"),
     row("gelu", lambda x: nn.gelu(x), lambda x: 0.5 * x * _erfc(-x * ROOT),
-        lambda x: x * mp.erfc(-x / mp.sqrt(2)) / 2),
-    row("gelu_tanh", lambda x: nn.gelu(x, True), gelu_tanh),
-    row("silu", nn.silu, lambda x: x * sigmoid(x), lambda x: x / (1 + mp.exp(-x))),
-    row("mish", keras.mish, lambda x: x * np.tanh(np.logaddexp(0, x))),
-    row("hard_sigmoid", keras.hard_sigmoid, lambda x: np.clip(x + 3, 0, 6) / 6),
-    row("hard_silu", keras.hard_silu, lambda x: x * (np.clip(x + 3, 0, 6) / 6)),
-    row("celu", lambda x: keras.celu(x, 0.7), lambda x: np.maximum(x, 0) + 0.7 * np.expm1(np.minimum(x, 0) / 0.7)),
-    row("exponential", keras.exponential, np.exp, mp.exp),
-    row("squareplus", keras.squareplus, lambda x: (x + np.sqrt(x * x + 4)) / 2),
+        lambda x: x * mp.erfc(-x / mp.sqrt(2)) / 2, wide=600.0,
+        why="erfc's argument is rounded: x^2 units of float64 at x"),
+    row("gelu_tanh", lambda x: nn.gelu(x, True), gelu_tanh, quick=2e-5, ulps=170.0, wide=170.0, least=2e-36,
+        why=f"the exponent is rounded: up to 88 units times its error; {TIMES_X}"),
+    row("silu", nn.silu, lambda x: x * sigmoid(x), lambda x: x / (1 + mp.exp(-x)), ulps=4.5, short=10.0, quick=8e-6,
+        lite=1.3e-4, least=2e-36, why=f"{STEPS}; {LOGISTIC}; {TIMES_X}"),
+    row("mish", keras.mish, mish, short=10.0, ulps=6.0, quick=8e-6, lite=3e-6, least=2e-36, why=f"{STEPS}; {TIMES_X}"),
+    row("hard_sigmoid", keras.hard_sigmoid, lambda x: np.clip(x + 3, 0, 6) / 6, ulps=None, short=None, quick=None,
+        lite=None, why="x + 3 is rounded: near -3 that is all of the result"),
+    row("hard_silu", keras.hard_silu, lambda x: x * (np.clip(x + 3, 0, 6) / 6), ulps=None, short=None, quick=None,
+        lite=None, zeros=False, why="as hard_sigmoid"),
+    row("celu", lambda x: keras.celu(x, 0.7), lambda x: np.maximum(x, 0) + 0.7 * np.expm1(np.minimum(x, 0) / 0.7),
+        zeros=False, short=2.5, why=f"{EITHER_ZERO}; {STEPS}"),
+    row("squareplus", keras.squareplus, squareplus, short=3.0, why=STEPS),
 )  # fmt: skip
 
 
-def xlogy(x: Array, y: Array) -> Array:
-    return np.where(x == 0, 0.0, x * np.log(y))
+def truncated(x: Array, y: Array) -> Array:
+    """The quotient toward zero; where it is infinite, or y is, x / y."""
+    whole = np.copysign(np.rint((x - np.fmod(x, y)) / y), x / y)
+    return np.where(np.isfinite(x / y) & np.isfinite(y), whole, np.trunc(x / y))
 
+
+REMAINS = "the quotient is that of x less the exact remainder, which is rounded"
 
 BINARY: tuple[Row, ...] = (
-    row("add", ow.add, np.add, lambda x, y: x + y, ulps=0.5, quick=1e-7, lite=1e-7),
-    row("subtract", ow.subtract, np.subtract, lambda x, y: x - y, ulps=0.5, quick=1e-7, lite=1e-7),
-    row("multiply", ow.multiply, np.multiply, lambda x, y: x * y, ulps=0.5, quick=1e-7, lite=1e-7),
-    row("divide", ow.divide, np.divide, lambda x, y: x / y, ulps=0.5, quick=1e-7, lite=1e-7),
-    row("floordiv", ow.math.floordiv, np.floor_divide, lambda x, y: mp.floor(x / y), ulps=0.5),
-    row("floormod", ow.math.floormod, np.mod, lambda x, y: x - y * mp.floor(x / y), ulps=0.5),
-    row("truncatediv", ow.truncatediv, lambda x, y: np.trunc(x / y)),
-    row("truncatemod", ow.truncatemod, np.fmod, ulps=0),
+    same("add", ow.add, np.add, lambda x, y: x + y),
+    same("subtract", ow.subtract, np.subtract, lambda x, y: x - y),
+    same("multiply", ow.multiply, np.multiply, lambda x, y: x * y),
+    same("divide", ow.divide, np.divide, lambda x, y: x / y),
+    row("floordiv", ow.math.floordiv, np.floor_divide, ulps=2.0, quick=3e-7, short=2.0, without=("lite", "lite_compiled"),
+        why=f"{REMAINS}; FLOOR_DIV refuses divisors of 0"),
+    same("floormod", ow.math.floormod, np.mod),
+    row("truncatediv", ow.truncatediv, truncated, ulps=2.0, quick=3e-7, short=2.0, why=REMAINS),
+    same("truncatemod", ow.truncatemod, np.fmod),
     row("pow", ow.pow, np.power, mp.power),
     row("atan2", ow.atan2, np.arctan2, mp.atan2),
-    row("maximum", ow.maximum, np.maximum, max, ulps=0),
-    row("minimum", ow.minimum, np.minimum, min, ulps=0),
-    row("squared_difference", ow.math.squared_difference, lambda x, y: np.square(x - y), ulps=2.5),
-    row("divide_no_nan", ow.math.divide_no_nan, lambda x, y: np.where(y == 0, 0.0, x / y), ulps=0.5),
-    row("multiply_no_nan", ow.math.multiply_no_nan, lambda x, y: np.where(y == 0, 0.0, x * y), ulps=0.5),
-    row("xdivy", ow.math.xdivy, lambda x, y: np.where(x == 0, 0.0, x / y), ulps=0.5),
-    row("xlogy", ow.math.xlogy, xlogy),
-    row("xlog1py", ow.math.xlog1py, lambda x, y: np.where(x == 0, 0.0, x * np.log1p(y))),
-    row("igamma", ow.math.igamma, by_digits(lambda a, x: mp.gammainc(a, 0, x, regularized=True)), slow=True, lite=None),
-    row("igammac", ow.math.igammac, by_digits(lambda a, x: mp.gammainc(a, x, regularized=True)), slow=True, lite=None),
+    same("maximum", ow.maximum, np.maximum, zeros=False, nans=False, why=EITHER_ZERO),
+    same("minimum", ow.minimum, np.minimum, zeros=False, nans=False, why=EITHER_ZERO),
+    row("squared_difference", ow.math.squared_difference, lambda x, y: np.square(x - y), ulps=2.5, short=2.5, wide=2.5,
+        why="the difference's error counts twice"),
+    same("divide_no_nan", ow.math.divide_no_nan, lambda x, y: np.where(y == 0, 0.0, x / y)),
+    same("multiply_no_nan", ow.math.multiply_no_nan, lambda x, y: np.where(y == 0, 0.0, x * y)),
+    same("xdivy", ow.math.xdivy, lambda x, y: np.where(x == 0, 0.0, x / y)),
+    row("xlogy", ow.math.xlogy, lambda x, y: np.where(x == 0, 0.0, x * np.log(y)), short=1.5, least=2e-36, why=STEPS),
+    row("xlog1py", ow.math.xlog1py, lambda x, y: np.where(x == 0, 0.0, x * np.log1p(y)), short=1.5, lite_zeros=False,
+        why=f"{STEPS}; {LOST_ZERO}"),
 )  # fmt: skip

@@ -14,7 +14,7 @@ import opwright as ow
 
 NUMBERS = np.array([0.0, -0.0, 1e-30, -1e-30, 1e-7, -1e-7, 5, -5, 200, -200, 3e4, -3e4, np.inf, -np.inf, np.nan])
 DTYPES = [np.float16, np.float32, np.float64, ml_dtypes.bfloat16]
-A, S = 1.6732632423543773, 1.0507009873554805
+A, S = 1.6732632423543772, 1.0507009873554805
 
 
 def numbers(dtype):

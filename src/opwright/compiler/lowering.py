@@ -13,11 +13,12 @@ from typing import Any
 from llvmlite import ir
 
 from ..core import dtypes
+from ..core.constants import GELU_CUBIC, GELU_SLOPE, SELU_ALPHA, SELU_SCALE
 from ..core.dtypes import DType
 from ..core.errors import UnimplementedError
-from ..ops.nn.activation import SELU_ALPHA, SELU_SCALE
 from . import approximate, mathematics
-from .lanes import F32, F64, I1, I32, I64, Lanes, copysign, is_nan, select
+from .lanes import F32, F64, I1, I32, I64, Lanes, is_nan, select
+from .mathematics import division
 from .native.image import address_of
 
 KINDS: dict[DType, ir.Type] = {
@@ -115,61 +116,11 @@ def _softplus(trace: Any, op: Any, x: Lanes) -> Lanes:
 def _gelu(trace: Any, op: Any, x: Lanes) -> Lanes:
     """x erfc(-x / sqrt 2) / 2; approximate: x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3))."""
     if op.approximate:
-        inner = (x * x * x * 0.044715 + x) * (2.0 * math.sqrt(2.0 / math.pi))
+        inner = (x * x * x * GELU_CUBIC + x) * (2.0 * GELU_SLOPE)
         return x * LOWER["Sigmoid"](trace, op, inner)
     if x.kind == F32:
         return mathematics.FUNCTIONS["gelu"](x)
-    y = x * 0.5 * _libm("erfc")(trace, op, x * -math.sqrt(0.5))
-    return select(x == -float("inf"), y.full(-0.0), y)
-
-
-def divided(x: Lanes, y: Lanes, unsigned: bool = False) -> tuple[Lanes, Lanes]:
-    """Quotient toward zero of integers, which wraps, and what is left; both are 0 where the divisor is.
-
-    Processors trap on a divisor of 0, and where the quotient does not fit: they get another divisor there.
-    """
-    none = y == 0
-    if unsigned:
-        quotient = Lanes(x.b, x.b.udiv(x.x, select(none, 1, y).x))
-    else:
-        minus = y == -1
-        quotient = Lanes(x.b, x.b.sdiv(x.x, select(none | minus, 1, y).x))
-        quotient = select(minus, -x, quotient)
-    return select(none, 0, quotient), select(none, 0, x - quotient * y)
-
-
-def _floor_div(trace: Any, op: Any, x: Lanes, y: Lanes) -> Lanes:
-    """As NumPy has it: of floats the quotient is made of what `fmod` leaves, so that x is nearly z y + mod."""
-    if not x.is_float:
-        quotient, left = divided(x, y)
-        return select(_unlike(left, y), quotient - 1, quotient)
-    left = _left(x, y)
-    quotient = (x - left) / y
-    quotient = select(_unlike(left, y), quotient - 1.0, quotient)
-    whole = quotient.intrinsic("floor")
-    whole = select(quotient - whole > 0.5, whole + 1.0, whole)
-    whole = select(quotient == 0.0, copysign(x.full(0.0), x / y), whole)
-    return select(y == 0.0, x / y, whole)
-
-
-def _floor_mod(trace: Any, op: Any, x: Lanes, y: Lanes) -> Lanes:
-    left = _left(x, y)
-    found = select(_unlike(left, y), left + y, left)
-    return select(left == 0.0, copysign(left, y), found) if x.is_float else found
-
-
-def _left(x: Lanes, y: Lanes) -> Lanes:
-    """What is left of x / y toward zero."""
-    return Lanes(x.b, x.b.frem(x.x, y.x)) if x.is_float else divided(x, y)[1]
-
-
-def _unlike(left: Lanes, y: Lanes) -> Lanes:
-    """Where something is left that has not the divisor's sign."""
-    return (left != 0) & ((left < 0) != (y < 0))
-
-
-def _truncate_div(trace: Any, op: Any, x: Lanes, y: Lanes) -> Lanes:
-    return (x / y).intrinsic("trunc") if x.is_float else divided(x, y)[0]
+    return x * 0.5 * _libm("erfc")(trace, op, x * -math.sqrt(0.5))
 
 
 def _shift(way: str) -> Rule:
@@ -236,10 +187,10 @@ LOWER: dict[str, Rule] = {
     "LogicalAnd": lambda trace, op, x, y: x & y,
     "LogicalOr": lambda trace, op, x, y: x | y,
     "LogicalNot": lambda trace, op, x: ~x,
-    "FloorDiv": _floor_div,
-    "FloorMod": _floor_mod,
-    "TruncateDiv": _truncate_div,
-    "TruncateMod": lambda trace, op, x, y: _left(x, y),
+    "FloorDiv": lambda trace, op, x, y: division.floor_quotient(x, y),
+    "FloorMod": lambda trace, op, x, y: division.floor_remainder(x, y),
+    "TruncateDiv": lambda trace, op, x, y: division.truncated_quotient(x, y),
+    "TruncateMod": lambda trace, op, x, y: division.remainder(x, y),
     "BitwiseAnd": lambda trace, op, x, y: x & y,
     "BitwiseOr": lambda trace, op, x, y: x | y,
     "BitwiseXor": lambda trace, op, x, y: x ^ y,

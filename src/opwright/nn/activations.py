@@ -224,9 +224,13 @@ def sparse_sigmoid(x: Any) -> Any:
 
 
 def squareplus(x: Any, b: float = 4) -> Any:
-    """(x + sqrt(x^2 + b)) / 2."""
+    """(x + sqrt(x^2 + b)) / 2; for x < 0, where that cancels, (b / 2) / (sqrt(x^2 + b) - x)."""
     x = dispatch.to_tensor(x)
-    return 0.5 * (x + math.sqrt(math.square(x) + float(b)))
+    size, largest = math.abs(x), float(x.dtype.max)
+    scale = math.minimum(math.maximum(size, float(b) ** 0.5 or 1.0), largest)  # x^2 itself may overflow
+    scale = array.stop_gradient(scale)
+    root = scale * math.sqrt(math.square(x / scale) + math.square(float(b) ** 0.5 / scale))
+    return array.where(x < 0, 0.25 * float(b) / (0.5 * root + 0.5 * size), 0.5 * root + 0.5 * size)
 
 
 FAMILY = Family("activation function", "keras.activations", functions=True)

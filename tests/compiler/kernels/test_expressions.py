@@ -53,7 +53,7 @@ def _any(count: int, kind: Any) -> list[np.ndarray]:
 # name: (in float64, operands' range where it is not all numbers)
 FLOATS: dict[str, tuple[Callable[..., Any], tuple[float, float] | None]] = {
     "add": (np.add, None), "sub": (np.subtract, None), "mul": (np.multiply, None), "div": (np.divide, (0.1, 9)),
-    "mod": (np.fmod, (0.5, 40)), "floor_div": (lambda x, y: np.floor(np.float32(x) / np.float32(y)), (0.5, 9)),
+    "floor_div": (np.floor_divide, (0.5, 9)),
     "floor_mod": (np.mod, (0.5, 40)), "pow": (np.power, (0.1, 5)), "atan2": (np.arctan2, None),
     "fma": (lambda x, y, z: x * y + z, None), "minimum": (np.minimum, None), "maximum": (np.maximum, None),
     "squared_difference": (lambda x, y: (x - y) ** 2, None), "neg": (np.negative, None), "abs": (np.abs, None),
@@ -69,10 +69,9 @@ FLOATS: dict[str, tuple[Callable[..., Any], tuple[float, float] | None]] = {
     "sigmoid": (_sigmoid, None), "softplus": (lambda x: np.logaddexp(0, x), None),
     "gelu": (_vectorized(lambda x: x * math.erfc(-x / math.sqrt(2)) / 2), None),
     "gelu_tanh": (lambda x: x * _sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)), None),
-    "silu": (lambda x: x * _sigmoid(x), None), "elu": (lambda x: np.where(x < 0, np.expm1(x), x), None),
+    "elu": (lambda x: np.where(x < 0, np.expm1(x), x), None),
     "relu": (lambda x: np.maximum(x, 0), None), "relu6": (lambda x: np.clip(x, 0, 6), None),
     "leaky_relu": (lambda x, a: np.where(x < 0, a * x, x), None),
-    "hard_sigmoid": (lambda x: np.clip(x + 3, 0, 6) / 6, None),
     "hard_swish": (lambda x: x * np.clip(x + 3, 0, 6) / 6, None), "clamp": (lambda x, a, b: np.clip(x, a, b), None),
 }  # fmt: skip
 
@@ -80,7 +79,7 @@ FLOATS: dict[str, tuple[Callable[..., Any], tuple[float, float] | None]] = {
 def _arity(function: Callable[..., Any], name: str) -> int:
     if name in ("fma", "clamp"):
         return 3
-    two = ("add", "sub", "mul", "div", "mod", "floor_div", "floor_mod", "pow", "atan2", "minimum", "maximum",
+    two = ("add", "sub", "mul", "div", "floor_div", "floor_mod", "pow", "atan2", "minimum", "maximum",
            "squared_difference", "leaky_relu")  # fmt: skip
     return 2 if name in two or (name in INTEGERS and name not in ("neg", "abs", "sign", "square")) else 1
 
@@ -108,8 +107,8 @@ def test_of_float32(name: str) -> None:
     operands = given(name, np.float32)
     found, numpy = both(apply(name, *(arg(i, d.float32) for i in range(len(operands)))), operands)
     wanted = FLOATS[name][0](*(x.astype(np.float64) for x in operands))
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6 if name in ("tan", "floor_mod", "mod") else 1e-30)
-    np.testing.assert_allclose(numpy, wanted, rtol=1e-6, atol=1e-6 if name in ("tan", "floor_mod", "mod") else 1e-30)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6 if name == "tan" else 1e-30)
+    np.testing.assert_allclose(numpy, wanted, rtol=1e-6, atol=1e-6 if name == "tan" else 1e-30)
 
 
 @pytest.mark.parametrize("name", ["add", "mul", "div", "exp", "sigmoid", "hard_swish", "maximum", "sqrt", "gelu"])
@@ -128,7 +127,7 @@ def test_of_short_floats_rounds_once(name: str, dtype: d.DType) -> None:
 def test_of_float64(name: str) -> None:
     operands = given(name, np.float64)
     found, _ = both(apply(name, *(arg(i, d.float64) for i in range(len(operands)))), operands)
-    wanted = np.floor(operands[0] / operands[1]) if name == "floor_div" else FLOATS[name][0](*operands)
+    wanted = FLOATS[name][0](*operands)
     np.testing.assert_allclose(found, wanted, rtol=1e-14, atol=1e-13)
 
 
@@ -147,10 +146,10 @@ INTEGERS: dict[str, Callable[..., int]] = {  # of Python's integers, before they
     "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y,
     "minimum": min, "maximum": max, "neg": lambda x: -x, "abs": abs, "square": lambda x: x * x,
     "squared_difference": lambda x, y: (x - y) ** 2, "sign": lambda x: (x > 0) - (x < 0),
-    "div": _toward_zero, "mod": lambda x, y: x - _toward_zero(x, y) * y,
-    "floor_div": lambda x, y: x // y if y else 0, "floor_mod": lambda x, y: x % y if y else x,
+    "div": _toward_zero, "floor_div": lambda x, y: x // y if y else 0,
+    "floor_mod": lambda x, y: x % y if y else 0,
     "bitwise_and": lambda x, y: x & y, "bitwise_or": lambda x, y: x | y, "bitwise_xor": lambda x, y: x ^ y,
-    "shift_right": lambda x, y: x >> y, "shift_left": lambda x, y: x << y,
+    "shift_right": lambda x, y: x >> y,
 }  # fmt: skip
 KINDS = (d.int8, d.uint8, d.int16, d.uint16, d.int32, d.uint32, d.int64, d.uint64)
 
@@ -196,7 +195,7 @@ def test_comparisons(name: str, dtype: d.DType) -> None:
 
 def test_masks_and_selection() -> None:
     x, y, m = *_any(2, np.bool_), _any(1, np.float32)[0]
-    for name in ("logical_and", "logical_or", "logical_xor"):
+    for name in ("logical_and", "logical_or"):
         found, numpy = both(apply(name, arg(0, d.bool), arg(1, d.bool)), [x, y])
         np.testing.assert_array_equal(found, getattr(np, name)(x, y))
         np.testing.assert_array_equal(numpy, found)
@@ -280,7 +279,7 @@ def test_numbers_are_code_or_words() -> None:
 
 def test_nan_stays_in_activations_and_gives_way_as_the_second_operand() -> None:
     x = np.array([np.nan, 1, -1], np.float32)
-    for name in ("relu", "relu6", "hard_swish", "sigmoid", "silu", "tanh", "gelu", "elu"):
+    for name in ("relu", "relu6", "hard_swish", "sigmoid", "tanh", "gelu", "elu"):
         found, _ = both(apply(name, arg(0, d.float32)), [x])
         np.testing.assert_array_equal(np.isnan(found), [True, False, False], name)
     found, _ = both(apply("maximum", arg(0, d.float32), const(0.5, d.float32)), [x])
@@ -296,6 +295,6 @@ def test_what_kernels_lack_is_refused(expr: Expr) -> None:
 
 def test_every_operation_is_tested_and_stands_in_numpy() -> None:
     tested = {*FLOATS, *INTEGERS, "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and",
-              "logical_or", "logical_xor", "logical_not", "select", "convert", "quantize", "lookup"}  # fmt: skip
-    assert set(OPERATIONS) - tested == {"bitcast", "bitwise_not", "dequantize"}
+              "logical_or", "logical_not", "select", "convert", "quantize", "lookup"}  # fmt: skip
+    assert set(OPERATIONS) - tested == {"bitcast", "bitwise_not"}
     assert set(OPERATIONS) - set(arrays.OPERATIONS) == {"lookup"}

@@ -134,11 +134,11 @@ def test_where_winograd_wins():
 RELU = apply("relu", BIASED)
 RELU6 = apply("relu6", BIASED)
 HARD_SWISH = apply("hard_swish", BIASED)
-SILU = apply("silu", BIASED)
+SIGMOID = apply("sigmoid", BIASED)
 EPILOGUES = {
     "relu6": (RELU6, lambda s, r: np.clip(s, 0, 6)),
     "hard_swish": (HARD_SWISH, lambda s, r: s * np.clip(s + 3, 0, 6) / 6),
-    "silu": (SILU, lambda s, r: s / (1 + np.exp(-s))),
+    "sigmoid": (SIGMOID, lambda s, r: 1 / (1 + np.exp(-s))),
     "residual": (apply("relu", apply("add", BIASED, arg(2, float32))), lambda s, r: np.maximum(s + r, 0)),
     "twice": (apply("mul", SUM, apply("add", SUM, arg(1, float32))), None),
     "scaled": (apply("mul", BIASED, scalar(0.25, float32)), lambda s, r: s * 0.25),
@@ -213,7 +213,7 @@ def test_tiles():
         assert block.items == -(-tiles // block.tiles) * -(-panels // block.panels)
 
 
-LIGHT, HEAVY = Epilogue(apply("relu6", SUM), (), ()), Epilogue(apply("silu", SUM), (), ())
+LIGHT, HEAVY = Epilogue(apply("relu6", SUM), (), ()), Epilogue(apply("sigmoid", SUM), (), ())
 CODE = {"more": 0, "rows": 2, "short": True, "wide": True, "halves": 1}
 
 

@@ -197,7 +197,7 @@ NARROWER: dict[Expr, list[tuple[d.DType, tuple[int, ...]]]] = {  # expression: i
     ADD_INT8: [(I8, (133,)), (I8, (133,))],
     MUL_INT8: [(I8, (9, 133)), (I8, (133,))],
     apply("gelu", arg(0, F)): [(F, (133,))],
-    apply("silu", arg(0, F)): [(F, (133,))],
+    apply("sigmoid", arg(0, F)): [(F, (133,))],
     convert(apply("exp", arg(0, d.float16)), d.bfloat16): [(d.float16, (133,))],
     convert(arg(0, F), d.int64): [(F, (133,))],
     apply("less", arg(0, I8), arg(1, I8), dtype=d.bool): [(I8, (133,)), (I8, (133,))],

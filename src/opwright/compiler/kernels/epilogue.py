@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 CHANNEL, ELEMENT, TABLE, ONE = "channel", "element", "table", "one"
 """What an operand has: a number a channel, a number an element of the output, 256 numbers to look up, a number."""
 
-WEIGHT = {"exp": 12, "expm1": 14, "log": 14, "log1p": 16, "tanh": 14, "sigmoid": 14, "silu": 15, "gelu": 24,
+WEIGHT = {"exp": 12, "expm1": 14, "log": 14, "log1p": 16, "tanh": 14, "sigmoid": 14, "gelu": 24,
           "gelu_tanh": 18, "erf": 20, "softplus": 30, "pow": 40, "elu": 15, "div": 2, "sqrt": 2, "quantize": 5,
-          "hard_swish": 4, "hard_sigmoid": 3, "lookup": 4, "sin": 99, "cos": 99, "tan": 99, "asin": 30, "acos": 30,
+          "hard_swish": 4, "lookup": 4, "sin": 99, "cos": 99, "tan": 99, "asin": 30, "acos": 30,
           "atan": 30, "atan2": 50, "sinh": 30, "cosh": 30, "asinh": 40, "acosh": 40, "atanh": 40, "erfc": 40,
-          "mod": 12, "floor_div": 12, "floor_mod": 20}  # fmt: skip
+          "floor_div": 12, "floor_mod": 20}  # fmt: skip
 """Instructions of an operation, about, where they are not one or two; `weight`."""
 
 

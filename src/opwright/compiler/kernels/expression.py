@@ -168,27 +168,23 @@ def _of_minus_one(divide: Callable[[Value, Value], Value], x: Value) -> Value:
 
 
 def _remainder(x: Value, y: Value) -> Value:
-    """x - y trunc(x / y), with the sign of x; of integers 0 where y is 0."""
-    if x.dtype.is_floating:
-        return _float_remainder(x, y)
+    """x - y trunc(x / y), with the sign of x; 0 where y is 0. Of integers."""
     if x.dtype.size > 4:
-        return kl.select(y == 0, x, _safe(x, y, lambda a, b: a % b))
-    return x - _divide(x, y) * y
+        return kl.select(y == 0, 0, _safe(x, y, lambda a, b: a % b))
+    return kl.select(y == 0, 0, x - _divide(x, y) * y)
 
 
-def _float_remainder(x: Value, y: Value) -> Value:
-    """fmod of float32 where the quotient is below 2^52: float64 has it exactly but for the last bit."""
-    if x.dtype is dtypes.float64:
-        return x - kl.trunc(x / y) * y
-    a, b = x.to(dtypes.float64), y.to(dtypes.float64)
-    rest = kl.fma(-kl.trunc(a / b), b, a)
-    return rest.to(dtypes.float32)
+def _by_division(name: str, x: Value, y: Value) -> Value:
+    """A function of floats in mathematics/division.py."""
+    from ..mathematics import division
+
+    return kl.Value(getattr(division, name)(*(v.lanes for v in _alike(x, y))).x, x.dtype)
 
 
 def _floor_divide(x: Value, y: Value) -> Value:
     """floor(x / y); of integers 0 where y is 0."""
     if x.dtype.is_floating:
-        return kl.floor(x / y)
+        return _by_division("floor_quotient", x, y)
     if x.dtype.is_unsigned:
         return _divide(x, y)
     q = _divide(x, y)
@@ -197,7 +193,9 @@ def _floor_divide(x: Value, y: Value) -> Value:
 
 
 def _floor_remainder(x: Value, y: Value) -> Value:
-    """x - y floor(x / y), with the sign of y."""
+    """x - y floor(x / y), with the sign of y; of integers 0 where y is 0."""
+    if x.dtype.is_floating:
+        return _by_division("floor_remainder", x, y)
     r = _remainder(x, y)
     if x.dtype.is_unsigned:
         return r
@@ -220,11 +218,11 @@ def _power(x: Value, y: Value) -> Value:
 
 
 def _sign(x: Value) -> Value:
-    """-1, 0 or 1; NaN and zeros stay."""
+    """-1, 0 or 1; NaN stays, and 0.0 is the sign of both zeros."""
     if x.dtype.is_unsigned:
         return kl.minimum(x, 1)
     one = kl.full(x.dtype, 0, 1)
-    return kl.select(x > 0, one, kl.select(x < 0, -one, x))
+    return kl.select(x > 0, one, kl.select(x < 0, -one, x + 0.0 if x.dtype.is_floating else x))
 
 
 def _square(x: Value) -> Value:
@@ -263,14 +261,9 @@ def _leaky_relu(x: Value, alpha: Any) -> Value:
     return kl.select(x < 0, x * alpha, x)
 
 
-def _hard_sigmoid(x: Value) -> Value:
-    """min(max(x + 3, 0), 6) / 6."""
-    return _clamp(x + 3.0, 0.0, 6.0) * (1.0 / 6.0)
-
-
 def _hard_swish(x: Value) -> Value:
-    """x min(max(x + 3, 0), 6) / 6."""
-    return x * _clamp(x + 3.0, 0.0, 6.0) * (1.0 / 6.0)
+    """x (min(max(x + 3, 0), 6) / 6)."""
+    return x * (_clamp(x + 3.0, 0.0, 6.0) * (1.0 / 6.0))
 
 
 # ---- other dtypes --------------------------------------------------------------------------------------------------
@@ -301,11 +294,6 @@ def _quantize(dtype: DType, x: Value, zero_point: Value, low: Any = None, high: 
     return (kl.to_int(held) + zero_point).to(dtype)
 
 
-def _dequantize(dtype: DType, x: Value, scale: Value, zero_point: Value) -> Value:
-    """(x - zero_point) * scale."""
-    return ((x.to(dtypes.int32) - zero_point).to(dtypes.float32) * scale).to(dtype)
-
-
 def _lookup(dtype: DType, x: Value, table: Pointer) -> Value:
     """table[the bits of x as an unsigned integer]."""
     if x.dtype.size == 1 and table.dtype.size == 1:
@@ -318,12 +306,6 @@ def _select(dtype: DType, mask: Value, a: Value, b: Value) -> Value:
     return kl.select(mask, a, b)
 
 
-def _shift_left(x: Value, by: Value) -> Value:
-    """x 2^by; 0 where by is no less than the number of bits."""
-    bits = x.dtype.size * 8
-    return kl.select((by >= 0) & (by < bits), x << kl.clamp(by, 0, bits - 1), 0)
-
-
 def _shift_right(x: Value, by: Value) -> Value:
     """x 2^-by toward minus infinity; by is held within [0, bits - 1]."""
     return x >> kl.clamp(by, 0, x.dtype.size * 8 - 1)
@@ -331,7 +313,7 @@ def _shift_right(x: Value, by: Value) -> Value:
 
 FLOAT32 = frozenset((
     "exp", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh",
-    "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "sigmoid", "softplus", "gelu", "gelu_tanh", "silu", "elu",
+    "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "sigmoid", "softplus", "gelu", "gelu_tanh", "elu",
 ))  # fmt: skip
 """Operations of float32, float16 and bfloat16 alone."""
 
@@ -341,7 +323,6 @@ OPERATIONS: dict[str, Operation] = {
     "sub": _wide(lambda x, y: x - y),
     "mul": _wide(lambda x, y: x * y),
     "div": _wide(_divide),
-    "mod": _wide(_remainder),
     "floor_div": _wide(_floor_divide),
     "floor_mod": _wide(_floor_remainder),
     "pow": _wide(_power),
@@ -366,7 +347,6 @@ OPERATIONS: dict[str, Operation] = {
     "relu6": _wide(lambda x: _clamp(x, 0, 6)),
     "clamp": _wide(_clamp),
     "leaky_relu": _wide(_leaky_relu),
-    "hard_sigmoid": _wide(_hard_sigmoid),
     "hard_swish": _wide(_hard_swish),
     "equal": _wide(lambda x, y: x == y),
     "not_equal": _wide(lambda x, y: x != y),
@@ -376,19 +356,16 @@ OPERATIONS: dict[str, Operation] = {
     "greater_equal": _wide(lambda x, y: x >= y),
     "logical_and": _bits(lambda x, y: x & y),
     "logical_or": _bits(lambda x, y: x | y),
-    "logical_xor": _bits(lambda x, y: x ^ y),
     "logical_not": _bits(lambda x: ~x),
     "bitwise_and": _bits(lambda x, y: x & y),
     "bitwise_or": _bits(lambda x, y: x | y),
     "bitwise_xor": _bits(lambda x, y: x ^ y),
     "bitwise_not": _bits(lambda x: ~x),
-    "shift_left": _bits(_shift_left),
     "shift_right": _bits(_shift_right),
     "select": _select,
     "convert": _convert,
     "bitcast": lambda dtype, x: kl.bitcast(x, dtype),
     "quantize": _quantize,
-    "dequantize": _dequantize,
     "lookup": _lookup,
 }
 """By name of an operation, what computes it."""

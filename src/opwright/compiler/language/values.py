@@ -22,7 +22,7 @@ from ...core.errors import InvalidArgumentError
 from ...core.frames import OURS
 from ...ops import dispatch
 from ..lanes import Lanes
-from ..lowering import divided
+from ..mathematics.division import divided
 from ..scalars import KernelScalar, KernelTrace
 from .kinds import I32, KIND, SHORT_FLOATS, number, typed
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.constants import GELU_CUBIC, GELU_SLOPE
 from ...core.dtypes import DType, float32, float64
 from ...core.errors import InternalError
 from .expressions import Expr
@@ -76,10 +77,6 @@ def _quantize(dtype: DType, x: Any, zero: Any, low: Any = None, high: Any = None
     return np.clip(np.where(np.isnan(x), -np.inf, np.rint(x)) + zero, float(low), float(high))
 
 
-def _dequantize(dtype: DType, x: Any, scale: Any, zero: Any) -> Any:
-    return (np.asarray(x).astype(np.float64) - zero) * scale
-
-
 def _convert(dtype: DType, x: Any) -> Any:
     if dtype.is_floating:
         return np.asarray(x).astype(dtype.np).astype(np.float64)
@@ -95,14 +92,6 @@ def _convert(dtype: DType, x: Any) -> Any:
 # ---- integers: 0 where they are divided by 0 -----------------------------------------------------------------------
 
 
-def _mod(x: Any, y: Any) -> Any:
-    """With the sign of x."""
-    if _is_float(x):
-        return np.fmod(x, y)
-    held = np.where((y == 0) | (y == -1) if np.asarray(y).dtype.kind == "i" else y == 0, 1, y).astype(x.dtype)
-    return np.where(y == 0, x, np.fmod(x, held))
-
-
 def _div(x: Any, y: Any) -> Any:
     """Of integers toward zero."""
     if _is_float(x):
@@ -115,7 +104,7 @@ def _div(x: Any, y: Any) -> Any:
 
 def _floor_div(x: Any, y: Any) -> Any:
     if _is_float(x):
-        return np.floor(np.float32(x) / np.float32(y)).astype(np.float64)
+        return np.floor_divide(x, y)
     minus = y == -1 if np.asarray(y).dtype.kind == "i" else np.zeros(np.shape(y), bool)
     held = np.where(minus | (y == 0), 1, y).astype(x.dtype)
     return np.where(y == 0, 0, np.where(minus, np.negative(x), x // held))
@@ -123,8 +112,11 @@ def _floor_div(x: Any, y: Any) -> Any:
 
 def _floor_mod(x: Any, y: Any) -> Any:
     """With the sign of y."""
-    rest = _mod(x, y)
-    return np.where((rest != 0) & ((rest < 0) != (y < 0)) & (y != 0), rest + y, rest)
+    if _is_float(x):
+        return np.mod(x, y)
+    minus = (y == -1) if np.asarray(y).dtype.kind == "i" else np.zeros(np.shape(y), bool)
+    held = np.where(minus | (y == 0), 1, y).astype(x.dtype)
+    return np.where(y == 0, 0, np.mod(x, held))
 
 
 def _power(x: Any, y: Any) -> Any:
@@ -132,10 +124,6 @@ def _power(x: Any, y: Any) -> Any:
         return np.power(x, y)
     raised = np.power(x, np.maximum(y, 0))
     return np.where(y < 0, np.where(x == 1, 1, np.where(x == -1, 1 - 2 * (y & 1), 0)), raised)
-
-
-def _shift_left(x: Any, y: Any) -> Any:
-    return np.where((y >= 0) & (y < x.dtype.itemsize * 8), np.left_shift(x, np.clip(y, 0, x.dtype.itemsize * 8 - 1)), 0)
 
 
 def _shift_right(x: Any, y: Any) -> Any:
@@ -167,7 +155,7 @@ def _gelu(x: Any) -> Any:
 
 
 def _gelu_tanh(x: Any) -> Any:
-    return x * _sigmoid(2.0 * math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3))
+    return x * _sigmoid(2.0 * GELU_SLOPE * (x + GELU_CUBIC * x**3))
 
 
 def _leaky_relu(x: Any, alpha: Any) -> Any:
@@ -176,7 +164,7 @@ def _leaky_relu(x: Any, alpha: Any) -> Any:
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
     **{name: (lambda dtype, *args, f=f: f(*args)) for name, f in {
-        "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": _div, "mod": _mod, "floor_div": _floor_div,
+        "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": _div, "floor_div": _floor_div,
         "floor_mod": _floor_mod, "pow": _power, "fma": lambda a, b, c: a * b + c, "minimum": _minimum,
         "maximum": _maximum, "squared_difference": lambda a, b: np.square(a - b), "neg": np.negative, "abs": np.abs,
         "sign": np.sign, "square": np.square, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x),
@@ -187,18 +175,17 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
         "acosh": np.arccosh, "atanh": np.arctanh, "erf": lambda x: np.asarray(_erf(x)).astype(np.float64),
         "erfc": lambda x: np.asarray(_erfc(x)).astype(np.float64), "sigmoid": _sigmoid,
         "softplus": lambda x: np.logaddexp(0.0, x), "gelu": _gelu, "gelu_tanh": _gelu_tanh,
-        "silu": lambda x: x * _sigmoid(x), "elu": lambda x, alpha=1.0: np.where(x < 0, np.expm1(x) * alpha, x),
+        "elu": lambda x, alpha=1.0: np.where(x < 0, np.expm1(x) * alpha, x),
         "relu": lambda x: np.maximum(x, 0), "relu6": lambda x: np.clip(x, 0, 6), "clamp": np.clip,
-        "leaky_relu": _leaky_relu, "hard_sigmoid": lambda x: np.clip(x + 3, 0, 6) / 6,
+        "leaky_relu": _leaky_relu,
         "hard_swish": lambda x: x * np.clip(x + 3, 0, 6) / 6, "equal": np.equal, "not_equal": np.not_equal,
         "less": np.less, "less_equal": np.less_equal, "greater": np.greater, "greater_equal": np.greater_equal,
         "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor,
         "logical_not": np.logical_not, "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or,
-        "bitwise_xor": np.bitwise_xor, "bitwise_not": np.invert, "shift_left": _shift_left,
+        "bitwise_xor": np.bitwise_xor, "bitwise_not": np.invert,
         "shift_right": _shift_right, "select": np.where,
     }.items()},
     "quantize": _quantize,
-    "dequantize": _dequantize,
     "convert": _convert,
     "bitcast": lambda dtype, x: np.asarray(x).view(dtype.np),
 }  # fmt: skip

@@ -7,6 +7,7 @@ large that it is reduced by itself is their one branch.)
     hyperbolic.py       sinh, cosh, tanh and their inverses
     trigonometric.py    sin, cos, tan and their inverses
     error_functions.py  erf, erfc, gelu
+    division.py         remainders, whole quotients; of integers and float64, too
     polynomials.py      the coefficients, made by tests/compiler/make_polynomials.py
 
 Lives here: the table. Not here: quicker ones that are further off (approximate.py).

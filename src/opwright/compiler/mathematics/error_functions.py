@@ -47,5 +47,5 @@ def gelu(x: Lanes) -> Lanes:
     """x erfc(-x / sqrt 2) / 2, which is exact far below 0, too."""
     wide = x.to(F64)
     y = wide * 0.5 * wide_erfc(wide * -math.sqrt(0.5))
-    y = select(wide > -20.0, y, y.full(-0.0))  # -inf times 0, too
+    y = select(wide > -20.0, y, wide * 0.0)  # of -inf NaN, as the formula has it
     return select(is_nan(x), x, y.to(F32))

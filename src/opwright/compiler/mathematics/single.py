@@ -1,6 +1,6 @@
 """Activations in float32 alone: for the ends of products and convolutions, where float64 would cost as much as those.
 
-Lives here: exp; sigmoid, silu, tanh, elu, erf, gelu: within 1e-6 |y| + 2e-36 of the exact value y for |x| <= 6, else
+Lives here: exp; sigmoid, tanh, elu, erf, gelu: within 1e-6 |y| + 2e-36 of the exact value y for |x| <= 6, else
 6e-6 |y| + 2e-36; gelu_tanh, ten times as far (what its exponent is off by is that many times as much).
 Not here: functions that are right to the last place or nearly (the other modules), those of `fast_math`, which are
 right over all of float32's range (../approximate.py).
@@ -14,6 +14,7 @@ import math
 
 from llvmlite import ir
 
+from ...core.constants import GELU_CUBIC, GELU_SLOPE
 from ...ops import dispatch
 from .. import approximate
 from ..lanes import I32, Lanes, absolute, copysign, fma, polynomial, select
@@ -54,13 +55,13 @@ def _expm1(x: Lanes) -> Lanes:
 
 
 def _exp_of_any(x: Lanes) -> Lanes:
-    """exp(x), of what lies below -87 or above 88 perhaps that of those.
+    """exp(x); below -87.3 possibly that of -87.3, above 88.3 possibly inf.
 
     With AVX-512 2^t is 2^(t - floor(t)) scaled by 2^floor(t), two instructions that need no bounds. t is rounded, so
     that 6e-8 |x| are lost.
     """
     if not _has_scaling(x):
-        return _exp(_within(x, _LEAST, _MOST))
+        return select(x > _MOST, x.full(float("inf")), _exp(_within(x, _LEAST, _MOST)))
     t = x * _LOG2E
     r = _masked("reduce", t, ir.Constant(I32, 9), rounding=8)  # t - floor(t), of infinities 0
     return _masked("scalef", polynomial(r, polynomials.SINGLE_FRACTION), t.x, rounding=4)
@@ -110,11 +111,6 @@ def sigmoid(x: Lanes) -> Lanes:
     return 1.0 / (_exp_of_any(-x) + 1.0)
 
 
-def silu(x: Lanes) -> Lanes:
-    """x / (1 + exp(-x))."""
-    return select(x.full(-_MOST) > x, x.full(-_MOST), x) / (_exp_of_any(-x) + 1.0)
-
-
 def tanh(x: Lanes) -> Lanes:
     """t / (t + 2), t = exp(2 |x|) - 1; beyond 10 it is 1."""
     t = _expm1(_within(absolute(x), 0.0, 10.0) * 2.0)
@@ -140,17 +136,22 @@ def erf(x: Lanes) -> Lanes:
     return copysign(select(a < 1.0, polynomial(z, polynomials.SINGLE_ERF) * a, far), x)
 
 
+def _beyond(x: Lanes, y: Lanes) -> Lanes:
+    """y, and -0.0 where x is below -_FAR; NaN of -inf."""
+    return select(x.full(-_FAR) > x, x * 0.0, y)
+
+
 def gelu(x: Lanes) -> Lanes:
-    """x erfc(-x / sqrt 2) / 2 = max(x, 0) - |x| erfc(|x| / sqrt 2) / 2, whose parts never cancel."""
+    """x erfc(-x / sqrt 2) / 2 = max(x, 0) - |x| erfc(|x| / sqrt 2) / 2, whose parts never cancel; NaN of -inf."""
     a = _within(absolute(x), 0.0, _FAR)
     half = a * -0.5
     square = half * a
     tail = _erfc(a * math.sqrt(0.5), square, fma(half, a, -square))
-    return fma(half, tail, select(x.full(0.0) > x, x.full(0.0), x))
+    return _beyond(x, fma(half, tail, select(x.full(0.0) > x, x.full(0.0), x)))
 
 
 def gelu_tanh(x: Lanes) -> Lanes:
     """x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)); D. Hendrycks and K. Gimpel, Gaussian error linear units, 2016."""
     held = _within(x, -_FAR, _FAR)
-    inner = fma(held * held, -0.044715, -1.0) * held * (2.0 * math.sqrt(2.0 / math.pi))
-    return select(x.full(-_FAR) > x, x.full(-_FAR), x) / (_exp_of_any(inner) + 1.0)
+    inner = fma(held * held, -GELU_CUBIC, -1.0) * held * (2.0 * GELU_SLOPE)
+    return _beyond(x, x / (_exp_of_any(inner) + 1.0))

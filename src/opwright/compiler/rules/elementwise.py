@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...core.dtypes import DType
+from ...core.constants import SELU_ALPHA, SELU_SCALE
+from ...core.dtypes import DType, float64
 from ...core.dtypes import bool as bool_
 from ..loops.expressions import Expr, apply, const, convert
 from ..loops.forms import Buffer, Map, NonZero
@@ -99,13 +100,10 @@ def _size(x: Expr, op: str) -> Expr:
     return apply(op, apply("abs", x), const(float("inf"), x.dtype), dtype=bool_)
 
 
-SCALE, ALPHA = 1.0507009873554805, 1.6732632423543772  # of self-normalising networks
-
-
 def _selu(x: Expr) -> Expr:
     below = apply("expm1", minimum(x, _zero(x)))
     above = apply("relu", x)
-    return apply("fma", below, const(SCALE * ALPHA, x.dtype), apply("mul", above, const(SCALE, x.dtype)))
+    return apply("fma", below, const(SELU_SCALE * SELU_ALPHA, x.dtype), apply("mul", above, const(SELU_SCALE, x.dtype)))
 
 
 SEVERAL: dict[str, Callable[..., Expr]] = {
@@ -144,11 +142,13 @@ def gelu(at: At) -> None:
 
 @rule("FloorDiv", "FloorMod")
 def floor_division(at: At) -> None:
-    """Of integers, by numbers that are guarded: the operator has an error for 0."""
+    """By integers that are guarded: the operator has an error for 0."""
     x, y = at.operands
-    if x.dtype.is_floating or (y.constant is not None and not y.constant.all()):
-        raise Refused("a division whose result NumPy has by other rules")
-    if y.constant is None:
+    if x.dtype is float64:
+        raise Refused("a remainder of float64")
+    if not x.dtype.is_floating and y.constant is not None and not y.constant.all():
+        raise Refused("a divisor of 0, which is an error")
+    if not x.dtype.is_floating and y.constant is None:
         divisors = at.new(y.dtype, y.shape)
         at.form(NonZero, divisors, y)
         y = divisors

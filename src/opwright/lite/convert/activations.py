@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ...core.constants import GELU_CUBIC, GELU_SLOPE
 from ...core.dtypes import float32
 from ...graph import Graph, Node, Value
 from ...graph.passes import Rewrite
@@ -191,7 +192,7 @@ def _plus_one(value: Value) -> Value | None:
 def _is_cubic(value: Value, x: Value) -> bool:
     """sqrt(2 / pi) (x + 0.044715 x^3)."""
     inner, factor = _scaled(value)
-    if inner is None or inner.node is None or inner.node.op.name != "Add" or not _near(factor, math.sqrt(2 / math.pi)):
+    if inner is None or inner.node is None or inner.node.op.name != "Add" or not _near(factor, GELU_SLOPE):
         return False
     for a, b in (tuple(inner.node.operands), tuple(inner.node.operands)[::-1]):
         if a is not x:
@@ -199,7 +200,7 @@ def _is_cubic(value: Value, x: Value) -> bool:
         numbers = [_number(v) for v in _factors(b)]
         coefficient = math.prod(n for n in numbers if n is not None)
         power = sum(_power_of(v, x) for v, n in zip(_factors(b), numbers) if n is None)
-        if power == 3 and _near(coefficient, 0.044715):
+        if power == 3 and _near(coefficient, GELU_CUBIC):
             return True
     return False
 

@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from ...core.constants import GELU_CUBIC, GELU_SLOPE
 from ...core.dtypes import bfloat16, float16, float32
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from ...ops.math.special_arrays import erfc
+from ...ops.nn.activation import gelu_erfc, gelu_tanh
 from .definition import lite_operator
 from .elementwise import in_float32, unary
 from .fusing import fuse
@@ -44,9 +46,9 @@ def elu(x: Any) -> Any:
 
 @in_float32
 def hard_swish(x: Any) -> Any:
-    """x min(max(x + 3, 0), 6) / 6"""
+    """x (min(max(x + 3, 0), 6) / 6): x times 6 would overflow where the result does not."""
     three, six = x.dtype.type(3), x.dtype.type(6)
-    return x * np.clip(x + three, x.dtype.type(0), six) / six
+    return x * (np.clip(x + three, x.dtype.type(0), six) / six)
 
 
 _REALS = (float32, float16)
@@ -116,9 +118,11 @@ class Gelu:
     elementwise = True
 
     def compute(op: Any, x: Any) -> Any:
-        of = x.dtype.type  # every step is rounded, of float16, too
-        if op.approximate:  # Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016
-            return of(0.5) * x * (of(1) + np.tanh(of(math.sqrt(2 / math.pi)) * (x + of(0.044715) * (x * x * x))))
+        if x.dtype == np.float32:
+            return (gelu_tanh if op.approximate else gelu_erfc)(x)
+        of = x.dtype.type  # every step of float16 is rounded
+        if op.approximate:
+            return of(0.5) * x * (of(1) + np.tanh(of(GELU_SLOPE) * (x + of(GELU_CUBIC) * (x * x * x))))
         return of(0.5) * x * erfc((x * of(-math.sqrt(0.5))).astype(np.float64)).astype(x.dtype)
 
 

@@ -5,7 +5,6 @@ Lives here: these operators.  Not here: stretching tensors (shaping.py).
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from ...core.dtypes import bool as bool_
 from ...core.dtypes import float32, int8, int32, int64, uint8
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
+from ...ops.array.constants import number_of_steps
 from ...ops.definition import Input, Output
 from .definition import lite_operator
 from .shapes import axis_in, check_one, ints, refuse, spec, unknown
@@ -71,18 +71,13 @@ class Range:
 
 def _count(start: Any, limit: Any, delta: Any) -> int:
     found = {name: v.item() for name, v in (("start", start), ("limit", limit), ("delta", delta))}
-    if not isinstance(delta, np.floating):
-        start, limit, delta = found.values()
     if delta == 0 or (start > limit and delta > 0) or (start < limit and delta < 0):
         raise refuse("delta does not lead from start to limit", found=found,
                      wanted="a delta other than 0, of the sign of limit - start")  # fmt: skip
-    if isinstance(delta, int):
-        return -((start - limit) // delta) if delta > 0 else -((limit - start) // -delta)
-    with np.errstate(all="ignore"):
-        count = (limit - start) / delta
-    if not math.isfinite(count) or count >= 2**62:
+    count = number_of_steps(start, limit, delta)
+    if count is None:
         raise refuse("the range has no end", found=found, wanted="finite numbers")
-    return math.ceil(count)
+    return count
 
 
 @lite_operator("ONE_HOT", options="OneHotOptions")

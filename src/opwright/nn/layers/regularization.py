@@ -11,6 +11,7 @@ from __future__ import annotations
 import math as python_math
 from typing import Any
 
+from ...core.constants import SELU_ALPHA, SELU_SCALE
 from ...ops import array
 from .. import regularizers
 from ..input_spec import InputSpec
@@ -153,7 +154,7 @@ class GaussianDropout(_Noisy):
 class AlphaDropout(_Noisy):
     """Dropout to selu's lowest value, scaled so that mean and variance stay (Klambauer et al. 2017)."""
 
-    LOWEST = -1.6732632423543772 * 1.0507009873554805  # selu at minus infinity
+    LOWEST = -SELU_ALPHA * SELU_SCALE  # selu at minus infinity
 
     def __init__(self, rate: float, noise_shape: Any = None, seed: int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)

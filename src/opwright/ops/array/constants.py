@@ -6,6 +6,7 @@ Not here: `ow.constant`, which makes tensors of Python values (eager/tensor.py),
 
 from __future__ import annotations
 
+import math
 from operator import index as as_integer
 from typing import Any
 
@@ -150,8 +151,8 @@ class Range:
 
     .. math:: output_i = start + i \\cdot delta, \\quad 0 \\le i < \\lceil (limit - start) / delta \\rceil
 
-    start, limit, delta: scalars of one dtype. Output: [n] of that dtype.
-    raises InvalidArgumentError if delta is 0 or leads away from limit
+    start, limit, delta: scalars of one dtype, in which the quotient is computed too. Output: [n] of that dtype.
+    raises InvalidArgumentError if delta is 0 or leads away from limit, or the quotient is not finite
     """
 
     start = Input(real, rank=0)
@@ -165,20 +166,37 @@ class Range:
         bounds = [op.start.constant, op.limit.constant, op.delta.constant]
         if any(b is None for b in bounds):
             return TensorSpec([None], op.start.spec.dtype)
-        return TensorSpec([_range_length(*(b.item() for b in bounds))], op.start.spec.dtype)
+        return TensorSpec([_range_length(*(b[()] for b in bounds))], op.start.spec.dtype)
 
     def compute(op, start, limit, delta) -> Any:
-        n = _range_length(start.item(), limit.item(), delta.item())
+        n = _range_length(*(np.array(x.item(), x.dtype)[()] for x in (start, limit, delta)))
         return (start + beside.arange(start, n).astype(start.dtype) * delta).astype(start.dtype)
 
 
 def _range_length(start: Any, limit: Any, delta: Any) -> int:
     if delta == 0:
         raise InvalidArgumentError(what="Requires delta != 0", found="delta 0")
-    if (limit - start) * delta < 0:
+    if (start < limit and delta < 0) or (start > limit and delta > 0):
         relation = "start <= limit when delta > 0" if delta > 0 else "start >= limit when delta < 0"
         raise InvalidArgumentError(what=f"Requires {relation}", found=f"{start}/{limit}")
-    return max(0, -int((start - limit) // delta))
+    count = number_of_steps(start, limit, delta)
+    if count is None:
+        raise InvalidArgumentError(what="the range has no end", found=f"{start} to {limit} in steps of {delta}",
+                                   wanted="finite numbers")  # fmt: skip
+    return count
+
+
+def number_of_steps(start: Any, limit: Any, delta: Any) -> int | None:
+    """ceil((limit - start) / delta) of NumPy scalars whose delta leads to limit; None where that is not finite.
+
+    Of floats the quotient is rounded to their dtype first, as in TensorFlow: in float32 range(0.1, 1.1, 0.1) has 10
+    numbers, though the quotient of these three numbers is 10.00000007.
+    """
+    if start.dtype.kind in "iu":
+        return -((int(start) - int(limit)) // int(delta))
+    with np.errstate(all="ignore"):
+        count = float((limit - start) / delta)
+    return math.ceil(count) if math.isfinite(count) and count < 2**62 else None
 
 
 def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = "range") -> Any:
@@ -227,7 +245,9 @@ class LinSpace:
         return TensorSpec([op.num], op.start.spec.dtype)
 
     def compute(op, start, stop) -> Any:
-        return np.linspace(start, stop, op.num).astype(start.dtype)
+        weight = beside.arange(start, op.num, np.float64) / max(op.num - 1, 1)
+        low, high = start.astype(np.float64), stop.astype(np.float64)  # stop - start may overflow, these do not
+        return (low * (1.0 - weight) + high * weight).astype(start.dtype)
 
     def gradient(op, doutput) -> Any:
         from ..math import reduce_sum

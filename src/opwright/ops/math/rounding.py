@@ -116,9 +116,11 @@ class TruncateDiv:
         if x.dtype.kind in "iu":
             down = np.floor_divide(x, y)
             return down + ((down < 0) & (down * y != x)).astype(x.dtype)
-        if x.dtype.itemsize == 2:  # rounded first, 2.99 would become 3
-            return np.trunc(np.true_divide(x, y, dtype=np.float32)).astype(x.dtype)
-        return np.trunc(np.true_divide(x, y))
+        quotient = np.true_divide(x, y)
+        # Rounded first, 2.99 would become 3: what the exact remainder leaves is a multiple of y, but for rounding.
+        whole = np.rint(np.true_divide(x - np.fmod(x, y), y))
+        exact = np.isfinite(quotient) & np.isfinite(y)
+        return np.where(exact, np.copysign(whole, quotient), np.trunc(quotient)).astype(x.dtype, copy=False)
 
 
 truncatediv = TruncateDiv.as_function("truncatediv")

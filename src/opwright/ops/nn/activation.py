@@ -13,15 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from ...core.constants import GELU_CUBIC, GELU_SLOPE, SELU_ALPHA, SELU_SCALE
 from ...core.dtypes import float32, floating, real
 from .. import dispatch
 from ..array import cast, concat, where, zeros_like
 from ..attributes import Attr
 from ..definition import Input, Output, operator
-from ..math import erf, exp, logical_and, negative, sigmoid, special_arrays, tanh
+from ..math import erfc, exp, logical_and, multiply_no_nan, negative, sigmoid, special_arrays
 from ..tensor import TensorLike
-
-SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543773  # Klambauer et al. 2017, appendix A.1
 
 
 @operator
@@ -134,7 +133,7 @@ class Selu:
     """Elu scaled so that a network keeps mean 0 and variance 1 (Klambauer et al. 2017).
 
     .. math:: activations = s \\cdot features \\text{ if } features \\ge 0 \\text{ else } s a (e^{features} - 1),
-              \\quad s = 1.0507009873554805, \\; a = 1.6732632423543773
+              \\quad s = 1.0507009873554805, \\; a = 1.6732632423543772
     """
 
     features = Input(floating)
@@ -157,14 +156,28 @@ class Selu:
 selu = Selu.as_function("selu")
 
 
+def gelu_erfc(x: Any) -> Any:
+    """x erfc(-x / sqrt 2) / 2 of an array of float32 or float64, rounded once from float64."""
+    wide = x.astype(np.float64, copy=False)
+    return (0.5 * wide * special_arrays.erfc(wide * -math.sqrt(0.5))).astype(x.dtype, copy=False)
+
+
+def gelu_tanh(x: Any) -> Any:
+    """x / (1 + exp(-2 t)), t = sqrt(2 / pi) (x + 0.044715 x^3), of an array of float32 or float64."""
+    wide = x.astype(np.float64, copy=False)
+    exponent = wide * (wide * wide * (-2 * GELU_SLOPE * GELU_CUBIC) - 2 * GELU_SLOPE)
+    return (wide / (1 + np.exp(exponent))).astype(x.dtype, copy=False)
+
+
 @operator
 class Gelu:
     """The input times the chance that a standard normal number is below it (Hendrycks and Gimpel 2016).
 
-    .. math:: activations = \\frac{x}{2} (1 + erf(x / \\sqrt 2)), \\quad
+    .. math:: activations = \\frac{x}{2} erfc(-x / \\sqrt 2), \\quad
               \\text{approximately } \\frac{x}{2} (1 + \\tanh(\\sqrt{2 / \\pi} (x + 0.044715 x^3)))
 
-    approximate: whether to take the second formula.
+    approximate: whether to take the second formula. Both are computed without cancellation for negative x: 1 + erf(-a)
+    as erfc(a), 1 + tanh(t) as 2 / (1 + exp(-2 t)). At minus infinity the result is NaN, as in TensorFlow.
     """
 
     features = Input(floating, doc="the argument x")
@@ -174,19 +187,17 @@ class Gelu:
 
     def compute(op, features) -> Any:
         x = features.astype(np.float32, copy=False) if features.dtype.itemsize == 2 else features
-        if op.approximate:
-            bend = np.tanh(x.dtype.type(math.sqrt(2 / math.pi)) * (x + x.dtype.type(0.044715) * x * x * x))
-        else:
-            bend = special_arrays.erf(x * np.float64(math.sqrt(0.5))).astype(x.dtype)
-        return (x.dtype.type(0.5) * x * (1 + bend)).astype(features.dtype)
+        return (gelu_tanh if op.approximate else gelu_erfc)(x).astype(features.dtype, copy=False)
 
     def gradient(op, dy) -> Any:
         x = op.features
         if op.approximate:
-            scale = math.sqrt(2 / math.pi)
-            bend = tanh(scale * (x + 0.044715 * (x * x * x)))
-            return dy * (0.5 * (1.0 + bend) + 0.5 * x * (1.0 - bend * bend) * scale * (1.0 + 0.134145 * (x * x)))
-        below = 0.5 * (1.0 + erf(x * math.sqrt(0.5)))
+            square = x * x
+            below = sigmoid(x * (square * (2 * GELU_SLOPE * GELU_CUBIC) + 2 * GELU_SLOPE))
+            above = sigmoid(x * (square * (-2 * GELU_SLOPE * GELU_CUBIC) - 2 * GELU_SLOPE))
+            slope = square * (6 * GELU_SLOPE * GELU_CUBIC) + 2 * GELU_SLOPE
+            return dy * (below + multiply_no_nan(x * slope, below * above))
+        below = 0.5 * erfc(x * -math.sqrt(0.5))
         return dy * (below + x * exp(-0.5 * (x * x)) * (1 / math.sqrt(2 * math.pi)))
 
 

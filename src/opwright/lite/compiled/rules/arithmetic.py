@@ -39,8 +39,8 @@ def binary(at: At) -> None:
     b = _checked_second(at, name, a, b)
     x, z = every((a, b))
     if name == "FLOOR_DIV" and dtype is float32:  # a quotient just below an integer stays below
-        x, z = convert(x, float64), convert(z, float64)
-    if name == "SQUARED_DIFFERENCE":  # short floats are rounded twice
+        found = convert(apply("floor", apply("div", convert(x, float64), convert(z, float64))), dtype)
+    elif name == "SQUARED_DIFFERENCE":  # short floats are rounded twice
         found = apply("square", apply("sub", x, z))
     else:
         found = convert(apply(OPERATIONS[name], x, z), dtype)

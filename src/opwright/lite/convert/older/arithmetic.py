@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from ....core.constants import GELU_CUBIC, GELU_SLOPE
 from ....core.dtypes import float32, int32
 from ....graph import Node, Value
 from ..lowering import Lowered, Lowering, NoMatch, Rule, table
@@ -55,10 +56,10 @@ def _gelu(node: Node, low: Lowering) -> Lowered:
         return NoMatch(f"GELU of {x.dtype.name}")
     if node.attrs["approximate"]:  # Hendrycks and Gimpel 2016
         cube = low.emit("MUL", low.emit("MUL", x, x), x)
-        inner = low.emit("ADD", x, low.emit("MUL", cube, number(low, 0.044715, x)))
-        gate = low.emit("TANH", low.emit("MUL", inner, number(low, math.sqrt(2 / math.pi), x)))
-    else:
-        gate = erf(low, low.emit("MUL", x, number(low, math.sqrt(0.5), x)))
+        inner = low.emit("ADD", x, low.emit("MUL", cube, number(low, GELU_CUBIC, x)))
+        # 1 + tanh(t) would cancel for negative t; it is twice the logistic function of 2 t
+        return low.emit("MUL", x, low.emit("LOGISTIC", low.emit("MUL", inner, number(low, 2 * GELU_SLOPE, x))))
+    gate = erf(low, low.emit("MUL", x, number(low, math.sqrt(0.5), x)))
     half = low.emit("MUL", x, number(low, 0.5, x))
     return low.emit("MUL", half, low.emit("ADD", gate, number(low, 1, x)))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ....core.constants import SELU_ALPHA, SELU_SCALE
 from ....core.dtypes import int32
 from ....graph import Node, Value
 from ..lowering import Lowered, Lowering, NoMatch, Rule, table
@@ -87,14 +88,14 @@ def _asinh(node: Node, low: Lowering) -> Lowered:
 def _acosh(node: Node, low: Lowering) -> Lowered:
     (x,) = node.operands
     t = low.emit("SUB", low.emit("MINIMUM", x, number(low, LARGE, x)), number(low, 1, x))
-    root = low.emit("SQRT", low.emit("MUL", t, low.emit("ADD", t, number(low, 2, x))))
+    # The root of each factor: below -1 their product is positive, and the function has no value.
+    root = low.emit("MUL", low.emit("SQRT", t), low.emit("SQRT", low.emit("ADD", t, number(low, 2, x))))
     near = log1p(low, low.emit("ADD", t, root))
     far = low.emit("ADD", low.emit("LOG", x), number(low, math.log(2), x))
     return low.emit("SELECT_V2", low.emit("LESS", x, number(low, LARGE, x)), near, far)
 
 
 LARGE = 1e8  # from here on 1 + x^2 is x^2 in float32
-SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # Klambauer et al. 2017, section 2
 
 
 def _selu(node: Node, low: Lowering) -> Lowered:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ....core.constants import GELU_CUBIC, GELU_SLOPE
 from . import narrow_fixed_point as narrow
 from .fixed_point import multiplier, rescale, shifted_right
 from .operand import Operand, check_output, check_scaled, check_symmetric, check_types, quantize_real
@@ -153,7 +154,7 @@ def _gelu(v: Any) -> Any:
 
 
 def _gelu_by_tanh(v: Any) -> Any:
-    return 0.5 * v * (1 + np.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3)))
+    return 0.5 * v * (1 + np.tanh(GELU_SLOPE * (v + GELU_CUBIC * v**3)))
 
 
 GELUS = {by_tanh: (tabled(f), wide_tabled(single(f))) for by_tanh, f in ((False, _gelu), (True, _gelu_by_tanh))}

@@ -1,0 +1,11 @@
+"""Constants of activation functions, with their sources.
+
+Lives here: the numbers that definitions, kernels and converter rules share.  Not here: the functions themselves.
+"""
+
+SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
+"""Klambauer et al., Self-normalizing neural networks, 2017, appendix A.1, rounded to the nearest float64."""
+
+GELU_CUBIC, GELU_SLOPE = 0.044715, 0.7978845608028654
+"""Of x (1 + tanh(slope (x + cubic x^3))) / 2, slope = sqrt(2 / pi): Hendrycks and Gimpel, Gaussian error linear units
+(GELUs), 2016, section 2."""
