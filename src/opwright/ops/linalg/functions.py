@@ -125,10 +125,14 @@ def _inverse(s: Any, used: Any, dtype: Any) -> Any:
 
 
 def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Any:
-    """How many singular values of each matrix are above tol, int32; by default max(m, n) epsilon times the largest."""
+    """How many singular values of each matrix are above tol, int32; by default max(m, n) epsilon times the largest.
+
+    tol: broadcasts with the singular values [..., min(m, n)], so [..., 1] for one a matrix. Result: their shape without
+    the last dimension.
+    """
     a = dispatch.to_tensor(a)
     s = svd(a, compute_uv=False)
-    limit = _cutoff(s, a, 1.0) if tol is None else array.expand_dims(dispatch.to_tensor(tol, s.dtype), -1)
+    limit = _cutoff(s, a, 1.0) if tol is None else dispatch.to_tensor(tol, s.dtype)
     return Sum(array.cast(s > limit, dtypes.int32), axis=(-1,), name=name)
 
 

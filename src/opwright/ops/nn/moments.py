@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...core.dtypes import float32
 from .. import dispatch
 from ..array import cast, gather, ones_like, rank
 from ..array.run_time_axes import as_axes
@@ -90,14 +91,19 @@ def batch_normalization(x: Any, mean: Any, variance: Any, offset: Any, scale: An
     """`x` by the given statistics, which broadcast with it; offset and scale may be None.
 
     .. math:: y = scale \\frac{x - mean}{\\sqrt{variance + variance\\_epsilon}} + offset
+
+    Beside x of 16 bits, wider statistics and parameters are combined in float32, and the two factors of x rounded.
     """
     x = dispatch.to_tensor(x)
-    mean, variance = (cast(m, x.dtype) for m in (mean, variance))
+    dtype = x.dtype
+    if dtype.size == 2 and any(getattr(v, "dtype", dtype) != dtype for v in (mean, variance, offset, scale)):
+        dtype = float32
+    mean, variance = (cast(m, dtype) for m in (mean, variance))
     inverse = rsqrt(variance + variance_epsilon)
     if scale is not None:
-        inverse = inverse * cast(scale, x.dtype)
-    base = -mean * inverse if offset is None else cast(offset, x.dtype) - mean * inverse
-    return x * inverse + base
+        inverse = inverse * cast(scale, dtype)
+    base = -mean * inverse if offset is None else cast(offset, dtype) - mean * inverse
+    return x * cast(inverse, x.dtype) + cast(base, x.dtype)
 
 
 def batch_norm_with_global_normalization(input: Any, mean: Any, variance: Any, beta: Any, gamma: Any,

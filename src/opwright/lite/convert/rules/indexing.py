@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.dtypes import int16, int32, int64, string
+from ....core.dtypes import bfloat16, float16, float32, int8, int16, int32, int64, string, uint8, uint16, uint32
 from ....graph import Node, Value
 from ..lowering import Lowered, Lowering, NoMatch, Rule, table
 from .arrays import front
@@ -134,6 +134,10 @@ def _top_k(node: Node, low: Lowering) -> Lowered:
     return values, indices if wanted is int32 else low.cast(indices, wanted)
 
 
+WIDER = {**dict.fromkeys((int8, uint8, int16, uint16), int32), uint32: int64, float16: float32, bfloat16: float32}
+"""By dtype, one in which its numbers are sorted alike."""
+
+
 def _sort(node: Node, low: Lowering) -> Lowered:
     """The top n of n are all, largest first; the other way round they are the top n of -x, of ~x = -1 - x for integers
     (which never overflows)."""
@@ -142,13 +146,19 @@ def _sort(node: Node, low: Lowering) -> Lowered:
     if n is None:
         return NoMatch("TOPK_V2 needs to know how many there are")
 
+    dtype = WIDER.get(x.dtype, x.dtype)  # of others TOPK_V2 or SUB has no kernel
+    x = x if dtype is x.dtype else low.cast(x, dtype)
+
     def turn(v: Value) -> Value:
         if node.attrs["direction"] == "DESCENDING":
             return v
-        return low.emit("SUB", low.constant(-1, v.dtype), v) if v.dtype.is_integer else low.emit("NEG", v)
+        if not v.dtype.is_integer:
+            return low.emit("NEG", v)
+        return low.emit("SUB", low.constant(-1, v.dtype), v)
 
     values, indices = low.emit_many("TOPK_V2", turn(x), low.constant(n, int32))
-    return turn(values), indices
+    values, wanted = turn(values), node.outputs[0].dtype
+    return values if values.dtype is wanted else low.cast(values, wanted), indices
 
 
 def _cumsum(node: Node, low: Lowering) -> Lowered:

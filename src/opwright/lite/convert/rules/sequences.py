@@ -119,6 +119,8 @@ def _cumprod(node: Node, low: Lowering) -> Lowered:
     size = (x.spec.shape.dims or ())[axis]
     if size is None:
         return NoMatch("the number of factors is not known")
+    if size == 0:
+        return x
     y, by = x, 1
     if node.attrs["exclusive"]:
         y = _moved(low, x, axis, 1, reverse, 1)
