@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from ..lanes import F32, F64, Lanes, absolute, copysign, fma, select, truncate
 
-_EXACT = 2.0**52  # float64 holds the quotients below this with at least their last bit
-_STEPS = (250, 200, 150, 100, 50, 0)  # a quotient of float32 is below 2^277: each step removes 50 bits
+_EXACT = 2.0**28  # float64 has the product of a smaller quotient and a float32 exactly, with fused operations or without
+_STEPS = tuple(range(270, -1, -27))  # a quotient of float32 is below 2^277: each step removes 27 bits
 
 
 def divided(x: Lanes, y: Lanes, unsigned: bool = False) -> tuple[Lanes, Lanes]:
