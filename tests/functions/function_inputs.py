@@ -1,4 +1,4 @@
-"""Numbers at which functions are tested: all magnitudes of both signs, and the points where implementations go wrong."""
+"""Numbers at which functions are tested: all magnitudes of both signs, and where implementations go wrong."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import mpmath as mp
@@ -228,8 +228,8 @@ BINARY: tuple[Row, ...] = (
     same("subtract", ow.subtract, np.subtract, lambda x, y: x - y),
     same("multiply", ow.multiply, np.multiply, lambda x, y: x * y),
     same("divide", ow.divide, np.divide, lambda x, y: x / y),
-    row("floordiv", ow.math.floordiv, np.floor_divide, ulps=2.0, quick=3e-7, short=2.0, without=("lite", "lite_compiled"),
-        why=f"{REMAINS}; FLOOR_DIV refuses divisors of 0"),
+    row("floordiv", ow.math.floordiv, np.floor_divide, ulps=2.0, quick=3e-7, short=2.0,
+        without=("lite", "lite_compiled"), why=f"{REMAINS}; FLOOR_DIV refuses divisors of 0"),
     same("floormod", ow.math.floormod, np.mod),
     row("truncatediv", ow.truncatediv, truncated, ulps=2.0, quick=3e-7, short=2.0, why=REMAINS),
     same("truncatemod", ow.truncatemod, np.fmod),

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 import opwright as ow
-from opwright import lite
 from opwright import language as kl
+from opwright import lite
 
 Array = np.ndarray
 

@@ -56,7 +56,8 @@ UNARY: dict[str, Callable[[Value], Value]] = {
 BINARY: dict[str, Callable[[Value, Value], Value]] = {
     "add": ow.add, "subtract": ow.subtract, "multiply": ow.multiply, "maximum": ow.maximum, "minimum": ow.minimum,
     "squared_difference": ow.math.squared_difference, "divide": lambda x, y: x / (1.0 + ow.abs(y)),
-    "atan2": lambda x, y: ow.atan2(x, ow.abs(y) + 0.1), "no_nan": lambda x, y: ow.math.multiply_no_nan(x, ow.sigmoid(y)),
+    "atan2": lambda x, y: ow.atan2(x, ow.abs(y) + 0.1),
+    "no_nan": lambda x, y: ow.math.multiply_no_nan(x, ow.sigmoid(y)),
     "divide_no_nan": lambda x, y: ow.math.divide_no_nan(x, ow.floor(ow.clip_by_value(y, -3.0, 3.0))),
     "pow": lambda x, y: ow.pow(ow.clip_by_value(ow.abs(x), 0.1, 3.0), ow.clip_by_value(y, -3.0, 3.0)),
 }  # fmt: skip
@@ -278,7 +279,8 @@ def draw(seed: int) -> tuple[Callable[..., list[Value]], list[np.ndarray]]:
 def from_file(program: Callable[..., Any], arrays: list[np.ndarray]) -> dict[str, list[np.ndarray]]:
     """From a .tflite by both engines; what has no form in the file is run by the catalogue's kernels (Flex)."""
     specs = [ow.TensorSpec(x.shape, x.dtype, name=f"x{i}") for i, x in enumerate(arrays)]
-    concrete = ow.function(lambda *xs: dict(enumerate_names(program(*xs))), autograph=False).get_concrete_function(*specs)
+    function = ow.function(lambda *xs: dict(enumerate_names(program(*xs))), autograph=False)
+    concrete = function.get_concrete_function(*specs)
     converter = lite.TFLiteConverter.from_concrete_functions([concrete])
     converter.target_spec.supported_ops = [lite.OpsSet.TFLITE_BUILTINS, lite.OpsSet.SELECT_TF_OPS]
     content = converter.convert()
@@ -343,7 +345,8 @@ def main(first: int, last: int) -> int:
         except Exception:
             failed += 1
             print(f"seed {seed}: {traceback.format_exc(limit=-3)}", flush=True)
-    print(f"{last - first} programs, {failed} differences, {sum(refused.values())} refused, {time.time() - started:.0f} s")
+    counts = f"{last - first} programs, {failed} differences, {sum(refused.values())} refused"
+    print(f"{counts}, {time.time() - started:.0f} s")
     for text, count in refused.most_common(10):
         print(f"  {count} x {text}")
     return min(failed, 1)

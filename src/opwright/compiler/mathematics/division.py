@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ..lanes import F32, F64, Lanes, absolute, copysign, fma, select, truncate
 
-_EXACT = 2.0**28  # float64 has the product of a smaller quotient and a float32 exactly, with fused operations or without
+_EXACT = 2.0**28  # float64 has the product of a smaller quotient and a float32 exactly, fused or not
 _STEPS = tuple(range(270, -1, -27))  # a quotient of float32 is below 2^277: each step removes 27 bits
 
 

@@ -88,8 +88,9 @@ def eigh_tridiagonal(alpha: Any, beta: Any, eigvals_only: bool = True, select: s
     .. math:: T_{ii} = \\Re \\alpha_i, \\quad T_{i, i+1} = \\beta_i = \\overline{T_{i+1, i}}
 
     alpha: [n]; beta: [n - 1]. select: "a" for all of them, "i" for those of numbers select_range[0] to
-    select_range[1], "v" for those from select_range[0] up to select_range[1], both included. tol: how exact the values must be at
-    least; they are as exact as the dtype allows. Result: real [k]; with vectors also [n, k], of alpha's dtype.
+    select_range[1], "v" for those between select_range[0] and select_range[1], both included. tol: how exact the values
+    must be at least; they are as exact as the dtype allows. Result: real [k]; with vectors also [n, k], of alpha's
+    dtype.
     raises ValueError for another select or different dtypes, InvalidArgumentError for an empty select_range
     """
     if select not in ("a", "i", "v"):
