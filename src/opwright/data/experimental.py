@@ -27,7 +27,30 @@ from .options import (
 from .parallel import AUTOTUNE
 
 INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = INFINITE, UNKNOWN
-TFRecordWriter = files.TFRecordWriter
+
+
+class TFRecordWriter(files.TFRecordWriter):
+    """Writes datasets of records to a TFRecord file. compression_type: None, "", "GZIP" or "ZLIB"."""
+
+    def __init__(self, filename: Any, compression_type: Any = None) -> None:
+        super().__init__(filename, compression_type)
+
+    def write(self, dataset: Any) -> None:
+        """Append every record of a dataset of scalar strings, and end the file; or append one record, given as bytes.
+
+        raises TypeError for a dataset of anything else
+        """
+        if not isinstance(dataset, Dataset):
+            super().write(dataset)
+            return
+        spec = dataset.element_spec
+        if getattr(spec, "dtype", None) is not dtypes.string or spec.shape.rank not in (0, None):
+            raise TypeError(f"`dataset` must produce scalar `DT_STRING` tensors, whereas it produces {spec}")
+        with self:
+            for record in dataset:
+                super().write(record.numpy())
+
+
 Apply = Callable[[Dataset], Dataset]
 
 

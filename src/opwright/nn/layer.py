@@ -20,7 +20,7 @@ from .. import staging
 from ..core import dtypes, nest
 from ..core.dtypes import DType, as_dtype
 from ..core.introspection import signature_of
-from ..ops import array, dispatch
+from ..ops import array, dispatch, math
 from ..ops.tensor import Tensor, TensorLike
 from ..tracing.naming import name_scope
 from ..tracing.recording import autograph
@@ -106,6 +106,9 @@ class Layer(Weighted, Configured):
         if name is not None and not isinstance(name, str):
             raise ValueError(f"Argument `name` must be a string and cannot contain character `/`. Received: "
                              f"name={name!r}")  # fmt: skip
+        if not isinstance(trainable, (bool, np.bool_)):
+            raise ValueError(f"Expected `trainable` to be a boolean. Received: trainable={trainable!r} (of type "
+                             f"{type(trainable).__name__})")  # fmt: skip
         self._name = name or naming.fresh(type(self).__name__)
         self.built = False
         self.supports_masking = False
@@ -189,7 +192,7 @@ class Layer(Weighted, Configured):
                 made, mask = trace.placeholder(x.spec, "x"), mask_of(x)
                 if mask is not None:
                     set_mask(made, trace.placeholder(mask.spec, "mask"))
-                return made
+                return self._converted(made)  # as a tensor would be: to the compute dtype
 
             def planned(y: Any) -> Any:
                 if not isinstance(y, TensorLike):
@@ -244,6 +247,7 @@ class Layer(Weighted, Configured):
             if training is None:
                 training = saved if saved is not None else spec.default_training
             context.training = training
+            given = dict(kwargs) if symbolic else kwargs  # a recorded call asks for the mode again each time it runs
             if spec.training and training is not None and "training" not in spec.names[: len(args)]:
                 kwargs["training"] = training
             fresh = not self.built
@@ -253,7 +257,9 @@ class Layer(Weighted, Configured):
                     if self.input_spec is not None:
                         assert_input_compatibility(self.input_spec, first, self.name)
                 if symbolic:
-                    return self._lay_out(args, kwargs)
+                    outputs = self.compute_output_spec(*args, **kwargs)
+                    Node(self, args, given, outputs)
+                    return outputs
                 masks = self._fill_masks(spec, args, kwargs)
                 outputs = staging.converted(self.call)(*args, **kwargs)
             if fresh:
@@ -302,11 +308,6 @@ class Layer(Weighted, Configured):
             self.set_weights(self._initial_weights)
             self._initial_weights = None
 
-    def _lay_out(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        outputs = self.compute_output_spec(*args, **kwargs)
-        Node(self, args, kwargs, outputs)
-        return outputs
-
     def _fill_masks(self, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Give `call` the masks of its inputs where it has parameters for them. Gives the first argument's."""
         given = dict(zip(spec.names, args))
@@ -338,7 +339,26 @@ class Layer(Weighted, Configured):
     def _regularize(self, outputs: Any) -> None:
         for tensor in nest.flatten(outputs):
             batch = array.cast(array.shape(tensor)[0], tensor.dtype)
-            self.add_loss(self.activity_regularizer(tensor) / batch)  # type: ignore[misc]
+            self.add_loss(math.divide_no_nan(self.activity_regularizer(tensor), batch))  # type: ignore[misc]
+
+    # ---- saving -----------------------------------------------------------------------------------------------------
+
+    def save_own_variables(self, store: Any) -> None:
+        """Put this layer's own weights into a dictionary of arrays; an override decides what is saved of the layer.
+
+        store: str to array. Sublayers save theirs by themselves.
+        """
+        for i, variable in enumerate(self._own()):
+            store[str(i)] = np.array(variable.read_array())
+
+    def load_own_variables(self, store: Any) -> None:
+        """Set this layer's own weights from what `save_own_variables` stored. Raises ValueError for another number."""
+        own = self._own()
+        if len(store) != len(own):
+            raise ValueError(f"Layer '{self.name}' expected {len(own)} variables, but received {len(store)} variables "
+                             f"during loading. Expected: {[v.name for v in own]}")  # fmt: skip
+        for i, variable in enumerate(own):
+            variable.assign(np.asarray(store[str(i)]).astype(variable.dtype.np))
 
     # ---- in a model -------------------------------------------------------------------------------------------------
 

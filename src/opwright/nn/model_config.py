@@ -10,6 +10,7 @@ operator is a layer of class "__operator__" with the operator's name and attribu
 from __future__ import annotations
 
 import importlib
+import inspect
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from ..ops.tensor import TensorLike
 from .input_layer import InputLayer
 from .keras_tensor import KerasTensor, Node
 from .layer import Layer
-from .named import CUSTOM
+from .named import CUSTOM, CustomObjectScope
 from .operator_layer import OperatorCall
 
 FAMILIES = ("layers", "initializers", "activations", "regularizers", "constraints", "losses", "metrics")
@@ -42,6 +43,8 @@ def _module_of(cls: type) -> str:
     for family in FAMILIES:
         if f".nn.{family}" in cls.__module__:
             return f"keras.{family}"
+    if ".optimizers." in cls.__module__ and cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
+        return "keras.optimizers.schedules" if cls.__module__.endswith(".schedules") else "keras.optimizers"
     return "keras.layers" if cls is InputLayer else cls.__module__
 
 
@@ -49,7 +52,9 @@ def plain(value: Any) -> Any:
     """Configurations inside configurations, tensors and dtypes as plain values. raises TypeError for what has none"""
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, tuple):
+        return {"class_name": "__tuple__", "items": [plain(v) for v in value]}
+    if isinstance(value, list):
         return [plain(v) for v in value]
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
@@ -79,6 +84,8 @@ def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> An
     if not isinstance(config, dict) or "class_name" not in config:
         return config
     name, inner = config["class_name"], config.get("config", {})
+    if name == "__tuple__":
+        return tuple(deserialize(v, custom_objects) for v in config["items"])
     if name == "__tensor__":
         return dispatch.to_tensor(np.asarray(inner["value"], as_dtype(inner["dtype"]).np))
     if name == "__shape__":
@@ -90,7 +97,10 @@ def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> An
     from .model import Model
 
     if isinstance(cls, type) and issubclass(cls, Model):
-        return cls.from_config(inner, custom_objects)
+        if len(inspect.signature(cls.from_config).parameters) > 1:
+            return cls.from_config(inner, custom_objects)
+        with CustomObjectScope(custom_objects or {}):  # a class method of the user's, which takes the values alone
+            return cls.from_config(inner)
     if not hasattr(cls, "from_config"):
         return cls(**inner)
     return cls.from_config({k: _revived(v, custom_objects) for k, v in inner.items()})
@@ -98,7 +108,7 @@ def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> An
 
 def _revived(value: Any, custom_objects: dict[str, Any] | None) -> Any:
     """Only layers inside layers' configurations: other families read their own."""
-    if isinstance(value, dict) and value.get("class_name") in ("__tensor__", "__shape__", "function"):
+    if isinstance(value, dict) and value.get("class_name") in ("__tensor__", "__shape__", "__tuple__", "function"):
         return deserialize(value, custom_objects)
     return value
 
@@ -119,6 +129,12 @@ def find(name: str, module: str | None, custom_objects: dict[str, Any] | None = 
     for family in FAMILIES:
         found = getattr(importlib.import_module(f".{family}", __package__), name, None)
         if found is not None:
+            return found
+    from .. import optimizers
+
+    for known_module in (optimizers, optimizers.schedules):
+        found = getattr(known_module, name, None)
+        if isinstance(found, type) and hasattr(found, "from_config"):
             return found
     raise TypeError(f"Could not locate class or function '{name}'" + (f" of {module}" if module else "") +
                     f". Give it in `custom_objects={{'{name}': ...}}`, or decorate it with "

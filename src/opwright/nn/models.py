@@ -22,7 +22,12 @@ def model_from_json(json_string: str, custom_objects: dict[str, Any] | None = No
 
 
 def clone_model(model: Any, input_tensors: Any = None, clone_function: Any = None, **kwargs: Any) -> Any:
-    """A model of the same configuration, with new weights."""
+    """Return a model of the same configuration, with new weights; compiled as the model is, with a new optimizer."""
     if input_tensors is not None or clone_function is not None or kwargs:
         raise ValueError("clone_model takes the model alone here")
-    return type(model).from_config(model.get_config())
+    clone = type(model).from_config(model.get_config())
+    if model.compiled:
+        from .model_config import compile_arguments, compile_config
+
+        clone.compile(**compile_arguments(compile_config(model._trainer.arguments)))
+    return clone

@@ -1,6 +1,6 @@
 """Families of objects that configurations name: a class or function for each name, and to dictionaries and back.
 
-Lives here: `Family` (get, serialize, deserialize), names in snake case, objects of the user's own.
+Lives here: `Family` (get, serialize, deserialize), names in snake case, objects of the user's own and their scope.
 Not here: the families themselves (initializers.py, activations.py, regularizers.py, constraints.py ...).
 """
 
@@ -11,7 +11,23 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-CUSTOM: dict[str, Any] = {}  # classes and functions of the user's own, for every family; see `custom_object_scope`
+CUSTOM: dict[str, Any] = {}  # classes and functions of the user's own, for every family; see CustomObjectScope
+
+
+class CustomObjectScope:
+    """A `with` inside which configurations may name these, {name: class or function}."""
+
+    def __init__(self, custom_objects: dict[str, Any]) -> None:
+        self.custom_objects = custom_objects
+
+    def __enter__(self) -> CustomObjectScope:
+        self._saved = dict(CUSTOM)
+        CUSTOM.update(self.custom_objects)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        CUSTOM.clear()
+        CUSTOM.update(self._saved)
 
 
 def snake(name: str) -> str:

@@ -9,6 +9,7 @@ equal depth as they are met on the way back from the outputs: that is also the o
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -131,6 +132,7 @@ class Network:
             missing = [n for n in names if n not in inputs]
             if missing:
                 raise ValueError(f"Missing data for input(s) {missing} of model {self.name!r}; found {list(inputs)}")
+            _warn_of_others(inputs, names, self.name)
             flat = [inputs[n] for n in names]
         elif isinstance(inputs, dict) and isinstance(self.inputs, dict):
             missing = [k for k in self.inputs if k not in inputs]
@@ -138,6 +140,7 @@ class Network:
                 raise ValueError(f"Missing data for input {missing[0]!r} of model {self.name!r}. You passed a data "
                                  f"dictionary with keys {list(inputs)}. Expected the following keys: "
                                  f"{list(self.inputs)}")  # fmt: skip
+            _warn_of_others(inputs, list(self.inputs), self.name)
             flat = nest.flatten({k: inputs[k] for k in self.inputs})
         else:
             flat = nest.flatten(inputs)
@@ -159,3 +162,11 @@ class Network:
         if x.dtype is not declared.dtype and declared.dtype is not string:
             x = array.cast(x, declared.dtype)
         return x
+
+
+def _warn_of_others(inputs: dict[str, Any], known: Sequence[str], name: str) -> None:
+    """Warn of fields that are no inputs of the model, as a misspelt name is one."""
+    others = [k for k in inputs if k not in known]
+    if others:
+        warnings.warn(f"Model {name!r} has no input {', '.join(map(repr, others))}; the fields are ignored. "
+                      f"Its inputs are {', '.join(map(repr, known))}", UserWarning, stacklevel=5)  # fmt: skip

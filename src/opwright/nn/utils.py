@@ -19,7 +19,7 @@ from .backend import clear_session
 from .keras_tensor import KerasTensor
 from .model_config import deserialize as deserialize_keras_object
 from .model_config import serialize as serialize_keras_object
-from .named import CUSTOM
+from .named import CUSTOM, CustomObjectScope
 from .timeseries import timeseries_dataset_from_array
 from .training.batches import pack as pack_x_y_sample_weight
 from .training.batches import unpack as unpack_x_y_sample_weight
@@ -117,22 +117,6 @@ def register_keras_serializable(package: str = "Custom", name: str | None = None
 def get_custom_objects() -> dict[str, Any]:
     """The classes and functions of yours that configurations may name; add to it."""
     return CUSTOM
-
-
-class CustomObjectScope:
-    """A `with` inside which configurations may name these, {name: class or function}."""
-
-    def __init__(self, custom_objects: dict[str, Any]) -> None:
-        self.custom_objects = custom_objects
-
-    def __enter__(self) -> CustomObjectScope:
-        self._saved = dict(CUSTOM)
-        CUSTOM.update(self.custom_objects)
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        CUSTOM.clear()
-        CUSTOM.update(self._saved)
 
 
 custom_object_scope = CustomObjectScope

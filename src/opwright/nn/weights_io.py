@@ -25,14 +25,24 @@ from ..eager.variable import Variable
 from .keras_tensor import KerasTensor
 
 FORMAT = {"format": "opwright.weights", "version": "1"}
+_OWN = "own:"  # between a layer's way and the keys of what it stores itself
 
 
 def named(layer: Any) -> dict[str, Variable]:
-    """Every weight once, by its way."""
+    """Return every weight once, by its way, but those of layers that save their own state."""
+    return _walked(layer)[0]
+
+
+def _walked(layer: Any) -> tuple[dict[str, Variable], dict[str, Any]]:
+    """Return the weights by their ways, and by theirs the layers that override `save_own_variables`."""
     found: dict[str, Variable] = {}
+    owners: dict[str, Any] = {}
     seen: set[int] = set()
 
     def walk(module: Any, prefix: str) -> None:
+        if _saves_itself(module):
+            owners[f"{prefix}{_OWN}"] = module
+            seen.update(map(id, module._own()))
         own = module._own() if hasattr(module, "_own") else list(module.variables)
         order = {id(v): i for i, v in enumerate(module.weights if hasattr(module, "weights") else own)}
         for variable in sorted(own, key=lambda v: order.get(id(v), 0)):
@@ -49,7 +59,28 @@ def named(layer: Any) -> dict[str, Variable]:
             walk(inner, f"{prefix}{i}.")
 
     walk(layer, "")
-    return found
+    return found, owners
+
+
+def _saves_itself(module: Any) -> bool:
+    from .layer import Layer
+
+    return isinstance(module, Layer) and type(module).save_own_variables is not Layer.save_own_variables
+
+
+def arrays_of(model: Any) -> dict[str, np.ndarray]:
+    """Return the values of every weight, and what layers with a `save_own_variables` of their own store, by name."""
+    variables, owners = _walked(model)
+    arrays = {name: np.array(v.read_array(), order="C") for name, v in variables.items()}
+    for prefix, layer in owners.items():
+        store: dict[str, Any] = {}
+        layer.save_own_variables(store)
+        for key, value in store.items():
+            numbers = np.asarray(value.numpy() if hasattr(value, "numpy") else value, order="C")
+            if numbers.dtype == object:
+                raise TypeError(f"save_own_variables of {layer.name!r} stores {key!r}, which is no array: {value!r}")
+            arrays[f"{prefix}{key}"] = numbers
+    return arrays
 
 
 def _checked(filepath: Any) -> str:
@@ -63,11 +94,11 @@ def _checked(filepath: Any) -> str:
     return path
 
 
-def to_bytes(variables: dict[str, Variable]) -> bytes:
-    """The weights as a .safetensors file."""
+def to_bytes(arrays: dict[str, np.ndarray], metadata: dict[str, str] = FORMAT) -> bytes:
+    """Return arrays as a .safetensors file."""
     from safetensors.numpy import save
 
-    return save({k: np.array(v.read_array(), order="C") for k, v in variables.items()}, FORMAT)
+    return save({k: np.ascontiguousarray(v) if v.ndim else v for k, v in arrays.items()}, metadata)
 
 
 def save_weights(model: Any, filepath: Any, overwrite: bool = True) -> None:
@@ -75,19 +106,26 @@ def save_weights(model: Any, filepath: Any, overwrite: bool = True) -> None:
     path = _checked(filepath)
     if not overwrite and os.path.exists(path):
         raise FileExistsError(f"{path} is there already: give overwrite=True")
-    variables = named(model)
-    if not variables and not model.built:
+    arrays = arrays_of(model)
+    if not arrays and not model.built:
         raise ValueError(f"Model {model.name!r} has no weights yet: call it, or `build(input_shape)`, first")
     with replacing(path) as file:
-        file.write(to_bytes(variables))
+        file.write(to_bytes(arrays))
 
 
 def _arrays(content: bytes, path: str) -> dict[str, np.ndarray]:
+    return from_bytes(content, path)[0]
+
+
+def from_bytes(content: bytes, path: str) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """Return the arrays and the metadata of a .safetensors file. Raises DataLossError for a damaged one."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
     try:
-        return load(content)
+        arrays = load(content)
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        return arrays, header.get("__metadata__") or {}
     except (SafetensorError, ValueError, KeyError) as error:
         raise DataLossError(what=f"{path} is no .safetensors file, or is damaged: {error}") from None
 
@@ -101,7 +139,8 @@ def load_weights(model: Any, filepath: Any, skip_mismatch: bool = False) -> None
 
 def assign(model: Any, arrays: dict[str, np.ndarray], path: str, skip_mismatch: bool = False) -> None:
     """Set the weights from arrays by name: all, or none where they do not fit."""
-    variables = named(model)
+    variables, owners = _walked(model)
+    arrays, stored = _apart(arrays, owners)
     if not variables and arrays:
         raise ValueError(f"Model {model.name!r} has no weights to set yet: call it, or `build(input_shape)`, first")
     missing, spare = sorted(set(variables) - set(arrays)), sorted(set(arrays) - set(variables))
@@ -117,6 +156,22 @@ def assign(model: Any, arrays: dict[str, np.ndarray], path: str, skip_mismatch: 
     for name, variable in variables.items():
         if name in arrays and name not in refused:
             variable.assign(arrays[name].astype(variable.dtype.np))
+    for prefix, layer in owners.items():
+        layer.load_own_variables(stored[prefix])
+
+
+def _apart(arrays: dict[str, np.ndarray], owners: dict[str, Any]
+           ) -> tuple[dict[str, np.ndarray], dict[str, dict[str, np.ndarray]]]:  # fmt: skip
+    """Return the weights, and by layer what those store that override `save_own_variables`."""
+    stored: dict[str, dict[str, np.ndarray]] = {prefix: {} for prefix in owners}
+    weights = {}
+    for name, value in arrays.items():
+        way, marked, key = name.partition(_OWN)
+        if marked and way + marked in stored:
+            stored[way + marked][key] = value
+        else:
+            weights[name] = value
+    return weights, stored
 
 
 # ---- whole models ----------------------------------------------------------------------------------------------------
@@ -144,9 +199,9 @@ def save_model(model: Any, filepath: Any, overwrite: bool = True, **kwargs: Any)
         config["compile_config"] = compile_config(model._trainer.arguments)
     files = {"metadata.json": json.dumps({**FORMAT, "format": "opwright.model"}).encode(),
              "config.json": json.dumps(config, indent=1).encode(),
-             "model.safetensors": to_bytes(named(model))}  # fmt: skip
+             "model.safetensors": to_bytes(arrays_of(model))}  # fmt: skip
     if model.optimizer is not None and model.optimizer.built:
-        state = {f"{i:04d}": v for i, v in enumerate(model.optimizer.variables)}
+        state = {f"{i:04d}": np.asarray(v.read_array()) for i, v in enumerate(model.optimizer.variables)}
         files["optimizer.safetensors"] = to_bytes(state)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:

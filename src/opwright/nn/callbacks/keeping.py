@@ -1,6 +1,6 @@
 """Callbacks that keep models, or weights, as training goes.
 
-Lives here: ModelCheckpoint, BackupAndRestore.  Not here: the files (weights_io.py).
+Lives here: ModelCheckpoint, BackupAndRestore.  Not here: the files (weights_io.py, training/backups.py).
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from ...core.errors import DataLossError
+from ..training.backups import read_backup, write_backup
 from ..training.progress import figure
 from .base import Callback
 from .watching import Watching
@@ -75,28 +77,76 @@ class ModelCheckpoint(Watching):
 
 
 class BackupAndRestore(Callback):
-    """Keep weights and the epoch after each epoch, and go on from there when `fit` is called again after a failure.
+    """Back up a training in progress, and go on from there when `fit` is called again after a failure.
 
-    backup_dir: where. delete_checkpoint: when training ends well.
+    A backup holds the weights, the optimizer's state and the number of finished epochs. An epoch that was interrupted
+    begins again with its first batch.
+
+    backup_dir: the folder. save_freq: "epoch", or a number of batches. double_checkpoint: keep the backup before the
+    last one too, for the case that the last one is lost. delete_checkpoint: remove the backups when training ends well.
+    raises ValueError for another save_freq, and as training begins for a backup of another model, and for a model
+    without weights whose first step makes them (`run_eagerly`, a `train_step` of its own): build it before
     """
 
     def __init__(self, backup_dir: Any, save_freq: Any = "epoch", double_checkpoint: bool = False,
                  delete_checkpoint: bool = True) -> None:  # fmt: skip
         super().__init__()
-        self.path = os.path.join(os.fspath(backup_dir), "backup.safetensors")
+        if save_freq != "epoch" and (not isinstance(save_freq, int) or isinstance(save_freq, bool) or save_freq < 1):
+            raise ValueError(f"Unrecognized save_freq: {save_freq}. Expected save_freq are 'epoch' or integer values")
+        folder = os.fspath(backup_dir)
+        self.path = os.path.join(folder, "backup.safetensors")
+        self.previous = os.path.join(folder, "backup.previous.safetensors")
+        self.save_freq, self.double_checkpoint = save_freq, double_checkpoint
         self.delete_checkpoint = delete_checkpoint
+        self._epoch = self._batches = 0
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Go on from the last backup, if there is one and the weights are made."""
-        if os.path.exists(self.path) and self.model.built:
-            self.model.load_weights(self.path)
+        """Go on from the last backup, if there is one."""
+        for path in (self.path, self.previous):
+            try:
+                backup = read_backup(path)
+            except FileNotFoundError:
+                continue
+            except DataLossError:
+                if path == self.previous or not os.path.exists(self.previous):
+                    raise
+                continue
+            break
+        else:
+            return
+        model = self.model
+        if model.built:
+            backup.restore(model)
+        elif model.builds_before_steps():
+            model._trainer.when_built = lambda: backup.restore(model)
+        else:
+            raise ValueError(f"{path} cannot be restored: model {model.name!r} has no weights before its first step. "
+                             "Build it before `fit`")  # fmt: skip
+        model._trainer.initial_epoch = backup.epoch
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """Note the epoch."""
+        self._epoch = epoch
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Back up, where this is the batch."""
+        self._batches += 1
+        if self.save_freq != "epoch" and self._batches % self.save_freq == 0:
+            self._back_up(self._epoch)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Keep the weights."""
+        """Back up."""
+        if self.save_freq == "epoch":
+            self._back_up(epoch + 1)
+
+    def _back_up(self, finished: int) -> None:
         os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
-        self.model.save_weights(self.path, overwrite=True)
+        if self.double_checkpoint and os.path.exists(self.path):
+            os.replace(self.path, self.previous)
+        write_backup(self.path, self.model, finished)
 
     def on_train_end(self, logs: Any = None) -> None:
-        """All went well."""
-        if self.delete_checkpoint and os.path.exists(self.path):
-            os.remove(self.path)
+        """Remove the backups: all went well."""
+        for path in (self.path, self.previous):
+            if self.delete_checkpoint and os.path.exists(path):
+                os.remove(path)

@@ -9,6 +9,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ...core import nest
 from ...core.introspection import signature_of
 from ...ops import array, dispatch, linalg, math
@@ -198,6 +200,10 @@ class Embedding(LowRank, Described):
                  quantization_config: Any = None, **kwargs: Any) -> None:  # fmt: skip
         kwargs.pop("input_length", None)  # Keras 2's, which says nothing any more
         super().__init__(**kwargs)
+        for key, value in (("input_dim", input_dim), ("output_dim", output_dim)):
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value <= 0:
+                raise ValueError(f"`{key}` must be a positive integer. Received: {key}={value!r} (of type "
+                                 f"{type(value).__name__}).")  # fmt: skip
         self._take(input_dim=input_dim, output_dim=output_dim, embeddings_initializer=embeddings_initializer,
                    embeddings_regularizer=embeddings_regularizer,
                    activity_regularizer=kwargs.get("activity_regularizer"),
@@ -290,11 +296,15 @@ class Masking(Described):
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """Where any feature differs from mask_value."""
-        return math.reduce_any(math.not_equal(inputs, self.mask_value), axis=-1)
+        return math.reduce_any(self._differs(inputs), axis=-1)
+
+    def _differs(self, inputs: Any) -> Any:
+        inputs = dispatch.to_tensor(inputs)
+        return math.not_equal(inputs, array.cast(self.mask_value, inputs.dtype))
 
     def call(self, inputs: Any) -> Any:
         """The inputs, 0 where they are masked."""
-        kept = math.reduce_any(math.not_equal(inputs, self.mask_value), axis=-1, keepdims=True)
+        kept = math.reduce_any(self._differs(inputs), axis=-1, keepdims=True)
         outputs = array.where(kept, inputs, array.zeros_like(inputs))
         set_mask(outputs, array.squeeze(kept, [-1]))
         return outputs

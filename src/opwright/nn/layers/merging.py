@@ -93,7 +93,7 @@ class _Merge(Described):
         if mask is None:
             return None
         self._checked(inputs, mask)
-        return None if any(m is None for m in mask) else reduce(math.logical_or, mask)
+        return None if any(m is None for m in mask) else reduce(math.logical_or, [array.cast(m, "bool") for m in mask])
 
 
 class Add(_Merge):
@@ -214,7 +214,7 @@ class Concatenate(_Merge):
         if all(m is None for m in mask):
             return None
         wide = []
-        for x, m in zip(inputs, mask):
+        for x, m in zip(inputs, [None if m is None else array.cast(m, "bool") for m in mask]):
             everywhere = array.ones_like(array.cast(x, "bool"))
             if m is None:
                 wide.append(everywhere)

@@ -135,6 +135,9 @@ class GroupNormalization(_SameShape):
                  beta_regularizer: Any = None, gamma_regularizer: Any = None, beta_constraint: Any = None,
                  gamma_constraint: Any = None, **kwargs: Any) -> None:  # fmt: skip
         super().__init__(**kwargs)
+        if groups != -1 and groups <= 0:
+            raise ValueError("Received an invalid value for argument `groups`, expected a positive integer (or `-1` "
+                             f"for instance normalization). Received: groups={groups}")  # fmt: skip
         self._take(groups=groups, axis=axis, epsilon=epsilon, center=center, scale=scale,
                    beta_initializer=beta_initializer, gamma_initializer=gamma_initializer,
                    beta_regularizer=beta_regularizer, gamma_regularizer=gamma_regularizer,

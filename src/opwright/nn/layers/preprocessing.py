@@ -100,7 +100,7 @@ class Normalization(Described):
         return found if found is None else array.cast(found, "float32")
 
     def adapt(self, data: Any) -> None:
-        """Find mean and variance of data: an array, a tensor, or a Dataset of batches.
+        """Find mean and variance of data: an array, a tensor, a list of batches, or a Dataset of batches or (x, y).
 
         raises ValueError where they were given to the constructor
         """
@@ -108,8 +108,10 @@ class Normalization(Described):
             raise ValueError("Cannot `adapt` a Normalization layer that is initialized with static `mean` and "
                              "`variance`, "
                              f"you passed mean={self.input_mean} and variance={self.input_variance}.")  # fmt: skip
-        if hasattr(data, "__iter__") and not hasattr(data, "__array__") and not isinstance(data, (list, tuple)):
+        if isinstance(data, list) and data and all(np.ndim(b) > 1 for b in data):
             batches = [np.asarray(b) for b in data]
+        elif hasattr(data, "__iter__") and not hasattr(data, "__array__") and not isinstance(data, (list, tuple)):
+            batches = [np.asarray(b[0] if isinstance(b, (list, tuple)) else b) for b in data]
         else:
             batches = [np.asarray(data)]
         if len(batches) == 1 and batches[0].ndim == 1:

@@ -116,6 +116,8 @@ class RNN(Described):
                 raise ValueError("If an RNN is stateful, the batch size of the input sequences must be the same as the "
                                  f"batch size of the initial state.\n- Expected batch size: {wanted}\n- Received batch "
                                  f"size: {batch}")  # fmt: skip
+            if batch is None:  # that of a traced call of any batch: the states have one all the same
+                sequences = array.ensure_shape(sequences, [wanted, *sequences.shape[1:]])
         states = list(initial_state) if isinstance(initial_state, (list, tuple)) else [initial_state]
         dtype = getattr(self.cell, "compute_dtype", self.compute_dtype)
         states = nest.map_structure(lambda s: array.cast(s, dtype), states)

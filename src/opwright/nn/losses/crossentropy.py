@@ -42,6 +42,13 @@ def _checked_smoothing(label_smoothing: Any) -> None:
         raise ValueError(f"label_smoothing must be in the range [0, 1]. Received: {label_smoothing}")
 
 
+def _checked_shapes(y_true: Any, y_pred: Any) -> None:
+    """Raise ValueError where labels and predictions differ in shape: broadcasting would hide a mistake."""
+    if not y_true.shape.is_compatible_with(y_pred.shape):
+        raise ValueError("Arguments `target` and `output` must have the same shape. Received: "
+                         f"target.shape={tuple(y_true.shape)}, output.shape={tuple(y_pred.shape)}")  # fmt: skip
+
+
 def _smoothed(y_true: Any, label_smoothing: float, classes: Any) -> Any:
     return y_true * (1.0 - label_smoothing) + label_smoothing / classes if label_smoothing else y_true
 
@@ -61,6 +68,7 @@ def binary_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, lab
                         axis: int = -1) -> Any:  # fmt: skip
     """mean(-t log(p) - (1 - t) log(1 - p)) over `axis`; t = y_true (1 - label_smoothing) + label_smoothing / 2."""
     y_true, y_pred = pair(y_true, y_pred)
+    _checked_shapes(y_true, y_pred)
     return math.reduce_mean(_binary(_smoothed(y_true, label_smoothing, 2.0), y_pred, from_logits), axis=axis)
 
 
@@ -79,6 +87,7 @@ def binary_focal_crossentropy(
     apply_class_balancing: whether class 1 counts alpha and class 0 counts 1 - alpha.
     """
     y_true, y_pred = pair(y_true, y_pred)
+    _checked_shapes(y_true, y_pred)
     y_true = _smoothed(y_true, label_smoothing, 2.0)
     p = math.sigmoid(y_pred) if from_logits else y_pred
     entropy = _binary(y_true, p, False)
@@ -103,11 +112,7 @@ def categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False
         raise ValueError(f"`axis` must be of type `int`. Received: axis={axis} of type {type(axis)}")
     _checked_smoothing(label_smoothing)
     y_true, y_pred = pair(y_true, y_pred)
-    if not y_true.shape.is_compatible_with(y_pred.shape):
-        raise ValueError(
-            "Arguments `target` and `output` must have the same shape. Received: "
-            f"target.shape={tuple(y_true.shape)}, output.shape={tuple(y_pred.shape)}"
-        )
+    _checked_shapes(y_true, y_pred)
     y_true = _smoothed(y_true, label_smoothing, y_pred.shape[-1]) if label_smoothing else y_true
     logits = y_pred if from_logits else _logits_of(y_pred, "Softmax") if axis == -1 else None
     if logits is not None:
@@ -120,6 +125,7 @@ def categorical_focal_crossentropy(y_true: Any, y_pred: Any, alpha: Any = 0.25, 
                                    ) -> Any:  # fmt: skip
     """sum(-alpha (1 - p)^gamma t log(p)) over `axis`. alpha: a number, or one for each class."""
     y_true, y_pred = pair(y_true, y_pred)
+    _checked_shapes(y_true, y_pred)
     y_true = _smoothed(y_true, label_smoothing, y_pred.shape[-1]) if label_smoothing else y_true
     p = _clipped(_normalized(nn_ops.softmax(y_pred, axis=axis) if from_logits else y_pred, axis))
     entropy = -y_true * math.log(p)

@@ -122,6 +122,7 @@ class TopKCategoricalAccuracy(MeanMetricWrapper):
 
     def __init__(self, k: int = 5, name: str = "top_k_categorical_accuracy", dtype: Any = None) -> None:
         super().__init__(top_k_categorical_accuracy, name, dtype, k=k)
+        self.k = k
 
 
 class SparseTopKCategoricalAccuracy(MeanMetricWrapper):
@@ -130,3 +131,4 @@ class SparseTopKCategoricalAccuracy(MeanMetricWrapper):
     def __init__(self, k: int = 5, name: str = "sparse_top_k_categorical_accuracy", dtype: Any = None,
                  from_sorted_ids: bool = False) -> None:  # fmt: skip
         super().__init__(sparse_top_k_categorical_accuracy, name, dtype, k=k, from_sorted_ids=from_sorted_ids)
+        self.k, self.from_sorted_ids = k, from_sorted_ids

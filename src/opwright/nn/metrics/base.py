@@ -110,7 +110,9 @@ def samplewise(values: Any, sample_weight: Any, dtype: Any) -> tuple[Any, Any]:
     weight = None if sample_weight is None else as_floating(sample_weight, dtype)
     weight = with_mask(weight, mask, dtype, "sum")
     values, weight = same_rank(values, weight)
-    values = _mean_from(values, weight.shape.rank) * weight
+    values = _mean_from(values, weight.shape.rank)
+    weight = array.broadcast_to(weight, array.shape(values))  # the sum of weights counts each as often as it is used
+    values = values * weight
     if values.shape.rank is not None and values.shape.rank > 1:
         weight = _mean_from(weight, 1)
     return _mean_from(values, 1), weight
@@ -177,9 +179,12 @@ class MeanMetricWrapper(Mean):
         mask = mask_of(y_pred)
         cast = lambda x: as_floating(x, self._dtype)  # noqa: E731
         values = self._fn(nest.map_structure(cast, y_true), nest.map_structure(cast, y_pred), **self._fn_kwargs)
-        if mask is not None and mask_of(values) is None:
+        inner = mask_of(values)
+        if mask is not None and inner is None:
             values = array.identity(values)
             set_mask(values, mask)
+        elif inner is not None and mask is None and sample_weight is None:
+            values = array.identity(values)  # as in Keras, an ignored class counts as 0 unless there are weights
         super().update_state(values, sample_weight)
 
     def get_config(self) -> dict[str, Any]:

@@ -45,8 +45,9 @@ def count(y_true: Any, y_pred: Any, thresholds: Sequence[float], dtype: Any, sam
     if not y_true.shape.is_compatible_with(y_pred.shape):
         raise ValueError(f"Shapes {tuple(y_true.shape)} and {tuple(y_pred.shape)} are incompatible")
     if top_k is not None:
-        kth = math.top_k(y_pred, k=top_k)[0][..., -1:]
-        y_pred = array.where(y_pred >= kth, y_pred, array.ones_like(y_pred) * NOTHING)
+        places = math.top_k(y_pred, k=top_k)[1]  # of equal ones the first
+        chosen = math.reduce_sum(array.one_hot(places, array.shape(y_pred)[-1]), axis=-2) > 0
+        y_pred = array.where(chosen, y_pred, array.ones_like(y_pred) * NOTHING)
     weight = None
     if sample_weight is not None:
         weight = as_floating(sample_weight, dtype)
@@ -55,6 +56,9 @@ def count(y_true: Any, y_pred: Any, thresholds: Sequence[float], dtype: Any, sam
         each = as_floating(label_weights, dtype) + array.zeros_like(y_pred)
         weight = each if weight is None else weight * each
     if class_id is not None:
+        if y_pred.shape.rank not in (None, 2):
+            raise ValueError("When class_id is provided, y_pred must be a 2D array with shape (num_samples, "
+                             f"num_classes), found shape: {tuple(y_pred.shape)}")  # fmt: skip
         y_true, y_pred = y_true[..., class_id], y_pred[..., class_id]
         weight = None if weight is None else weight[..., class_id]
     labels = y_pred.shape[-1] if by_label else 1

@@ -32,6 +32,13 @@ class _Curve(Metric):
     def _make(self, shape: tuple[int, ...]) -> None:
         self._counts = [self.add_variable(shape, "zeros", name=n) for n in _COUNTS]
 
+    def __getattr__(self, name: str) -> Any:
+        """The variables that count: true_positives, false_positives, true_negatives, false_negatives."""
+        counts = self.__dict__.get("_counts")
+        if name in _COUNTS and counts:
+            return counts[_COUNTS.index(name)]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def _values(self) -> list[Any]:
         return [v.value() for v in self._counts]
 

@@ -56,6 +56,9 @@ class IoU(Metric):
             valid = math.not_equal(true, self.ignore_class)
             weight = array.where(valid, weight, array.zeros_like(weight))
             true, guess = (array.where(valid, x, array.zeros_like(x)) for x in (true, guess))
+        inside = (true >= 0) & (true < self.num_classes) & (guess >= 0) & (guess < self.num_classes)
+        weight = array.where(inside, weight, array.zeros_like(weight))  # what is none of the classes does not count
+        true, guess = (array.where(inside, x, array.zeros_like(x)) for x in (true, guess))
         cells = true * self.num_classes + guess
         counts = math.unsorted_segment_sum(weight, cells, self.num_classes**2)
         self.total_cm.assign_add(array.reshape(counts, [self.num_classes, self.num_classes]))

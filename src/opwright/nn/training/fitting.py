@@ -69,7 +69,10 @@ class Fitting:
         validation = self._validation(validation_data, validation_batch_size or batch_size, validation_steps)
         heard = CallbackList.of(callbacks, self, verbose, epochs=epochs, steps=batches.steps, history=True)
         self.stop_training = False
+        self._trainer.initial_epoch = self._trainer.when_built = None
         heard.on_train_begin()
+        if self._trainer.initial_epoch is not None:
+            initial_epoch = self._trainer.initial_epoch
         logs: dict[str, Any] = {}
         for epoch in range(initial_epoch, epochs):
             self.reset_metrics()

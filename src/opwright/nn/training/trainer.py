@@ -9,10 +9,12 @@ sizes change.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ... import optimizers
-from ...core import nest
+from ...core import flags, nest
+from ...core.introspection import signature_of
 from ...eager.tape import GradientTape
 from ...eager.variable import Variable
 from ...ops import array, math
@@ -34,6 +36,8 @@ class State:
         self.steps = Steps()
         self.arguments: dict[str, Any] = {}
         self.user_metrics: list[Metric] = []
+        self.initial_epoch: int | None = None  # where `fit` goes on, set by a callback as training begins
+        self.when_built: Callable[[], None] | None = None  # called once, when the weights are there
 
 
 class Trainer(Fitting):
@@ -198,6 +202,13 @@ class Trainer(Fitting):
         know it; without any, one that measures nothing."""
         return self._trainer.metrics or OutputMetrics(None, None)
 
+    def _loss_of(self, x: Any, y: Any, y_pred: Any, sample_weight: Any, training: bool) -> Any:
+        """Call `compute_loss`; an override of the older signature is not told the mode."""
+        parameters = signature_of(type(self).compute_loss).parameters
+        takes_mode = "training" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+        mode = {"training": training} if takes_mode else {}
+        return self.compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, **mode)
+
     def _track(self, loss: Any, x: Any) -> None:
         assert self._trainer.tracker is not None
         batch = array.shape(nest.flatten(x)[0])[0]
@@ -208,7 +219,7 @@ class Trainer(Fitting):
         x, y, sample_weight = unpack(data)
         with GradientTape() as tape:
             y_pred = self(x, training=True)  # type: ignore[operator]
-            loss = self.compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=True)
+            loss = self._loss_of(x, y, y_pred, sample_weight, training=True)
             self._track(loss, x)
             if self.optimizer is not None:
                 loss = self.optimizer.scale_loss(loss)
@@ -221,7 +232,7 @@ class Trainer(Fitting):
         """Judge one batch; give the figures."""
         x, y, sample_weight = unpack(data)
         y_pred = self(x, training=False)  # type: ignore[operator]
-        self._track(self.compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=False), x)
+        self._track(self._loss_of(x, y, y_pred, sample_weight, training=False), x)
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def predict_step(self, data: Any) -> Any:
@@ -272,6 +283,14 @@ class Trainer(Fitting):
                     state.metrics.build(specs, y_pred)
         if kind == "train" and self.optimizer is not None and not self.optimizer.built:
             self.optimizer.build(self.trainable_weights)
+        if kind == "train" and state.when_built is not None:
+            restore, state.when_built = state.when_built, None
+            restore()
+
+    def builds_before_steps(self) -> bool:
+        """Whether weights are made before the first step of training, not by it: what is restored then counts."""
+        return not self.run_eagerly and not flags.run_functions_eagerly and (
+            type(self).train_step is Trainer.train_step)  # fmt: skip
 
     def _unbuilt(self) -> bool:
         return any(not getattr(x, "built", True) for x in self._flatten_layers())  # type: ignore[attr-defined]
