@@ -27,13 +27,15 @@ quietly = dispatch.quietly
 class Failure:
     """An element that could not be made: it goes down the pipeline in its place, and is raised at the consumer.
 
-    So the iterators in between live on, and the element after it can be asked for.
+    So the iterators in between live on, and the element after it can be asked for. Its traceback goes without the frame
+    that caught it: that is a generator, which `traceback.clear_frames` would close.
     """
 
     __slots__ = ("error",)
 
     def __init__(self, error: Exception) -> None:
-        self.error = error
+        caught = error.__traceback__
+        self.error = error.with_traceback(None if caught is None else caught.tb_next)
 
 
 def name_of(function: Any) -> str:

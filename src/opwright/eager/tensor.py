@@ -6,6 +6,7 @@ Not here: running operators (execute.py).
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..core.errors import InvalidArgumentError
 from ..core.shapes import TensorShape, of_known
 from ..core.specs import TensorSpec
 from ..ops import array, dispatch
-from ..ops.arguments import natural_dtype
+from ..ops.arguments import natural_dtype, widens
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.tensor import Tensor, TensorLike
 
@@ -200,17 +201,11 @@ def _as_array(value: Any, dtype: DType) -> np.ndarray:
     return np.asarray(value, dtype.np)
 
 
-def _fits(found: DType, wanted: DType) -> bool:
-    """Whether values of dtype `found` may become `wanted` without an explicit cast: kinds only widen."""
-    if found is wanted or (wanted.is_integer and (found.is_integer or found.is_bool)):
-        return True
-    if wanted.is_floating:
-        return found.is_floating or found.is_integer or found.is_bool
-    return wanted.is_complex and (found.is_complex or found.is_floating or found.is_integer)
-
-
 def to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
     """A fresh array of `value`, and its dtype.
+
+    NumPy's arrays and scalars, and tensors inside lists, are cast to `dtype` as NumPy casts; Python's numbers only
+    where their kind fits: an int becomes a float, a float never an int.
 
     raises TypeError where the value is not of a kind that `dtype` holds, ValueError for ragged nesting
     """
@@ -225,6 +220,11 @@ def to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
                 ) from None
         if not dtype.is_complex:
             raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {dtype.name}")
+    if dtype is not None:
+        if isinstance(value, (np.ndarray, np.generic)) and _casts(value, dtype):
+            return _cast(value, dtype), dtype
+        if isinstance(value, (list, tuple)):
+            value = _tensors_cast(value, dtype)
     if value is None:
         raise ValueError("Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor.")
     if isinstance(value, IndexedSlices):
@@ -241,7 +241,7 @@ def to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
         raise TypeError(f"Attempt to convert a value of type {type(value).__name__} to a Tensor: {error}") from None
     if dtype is None:
         dtype = found
-    elif not _fits(found, dtype) and not (isinstance(value, (list, tuple, np.ndarray)) and np.size(value) == 0):
+    elif not widens(found, dtype) and not (isinstance(value, (list, tuple, np.ndarray)) and np.size(value) == 0):
         shown = repr(value) if len(repr(value)) < 60 else type(value).__name__
         raise TypeError(f"Cannot convert {shown} of dtype {found.name} to EagerTensor of dtype {dtype.name}")
     if dtype is dtypes.string:
@@ -252,10 +252,29 @@ def to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
         raise ValueError(f"Can't convert non-rectangular Python sequence to Tensor: {_shown(value)}") from None
     except OverflowError as error:
         raise TypeError(f"Cannot convert {_shown(value)} to EagerTensor of dtype {dtype.name}: {error}") from None
-    from_array = dtype.is_integer and found is not dtype and isinstance(value, (np.ndarray, np.generic))
-    if from_array and (array != value).any():  # it wrapped around
-        raise TypeError(f"Cannot convert an array of {found.name} to EagerTensor of dtype {dtype.name}: out of range")
     return array, dtype
+
+
+def _casts(array: Any, dtype: DType) -> bool:
+    """Whether both an array's and the wanted dtype are of numbers or truth values."""
+    return array.dtype.kind not in "OSUMmT" and not dtype.is_handle and dtype is not dtypes.string
+
+
+def _cast(array: Any, dtype: DType) -> np.ndarray:
+    """A copy in another dtype: fractions are cut, integers wrap, imaginary parts are dropped, without a warning."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return np.array(array, dtype.np)
+
+
+def _tensors_cast(value: Any, dtype: DType) -> Any:
+    """A nesting with the tensors in it that have another dtype as arrays of the wanted one."""
+    if isinstance(value, (list, tuple)):
+        return [_tensors_cast(v, dtype) for v in value]
+    if isinstance(value, TensorLike) and value.dtype is not dtype:
+        array = np.asarray(value.numpy())
+        return _cast(array, dtype) if _casts(array, dtype) else value
+    return value
 
 
 def _shown(value: Any) -> str:

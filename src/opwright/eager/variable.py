@@ -57,6 +57,8 @@ class Variable(TensorLike):
         aggregation: Any = None,
         shape: Any = None,
     ) -> None:
+        if constraint is not None and not callable(constraint):
+            raise ValueError(f"Argument `constraint` must be None or a callable. Got {constraint!r}")
         if initial_value is None:
             raise ValueError("The `initial_value` arg to `tf.Variable` must be specified; found None")
         trace = dispatch.state.trace

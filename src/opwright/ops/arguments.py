@@ -3,8 +3,9 @@
 Lives here: `tensors`, used by both interpreters.  Not here: how a tensor is made of a value (each interpreter's own).
 
 The rule is TensorFlow's, without promotion: among inputs that must have one dtype (`like=`), the first tensor decides
-and Python numbers, lists and NumPy arrays follow it where no information about their kind is lost (an int becomes a
-float, a float never an int). Where no input is a tensor their own types decide: int -> int32, float -> float32.
+and Python numbers and lists follow it where no information about their kind is lost (an int becomes a float, a float
+never an int). A NumPy array after it is cast to it, whatever its kind; one before it only where nothing is lost. Where
+no input is a tensor their own types decide: int -> int32, float -> float32.
 """
 
 from __future__ import annotations
@@ -34,15 +35,20 @@ def tensors(op: Operator, inputs: Sequence[Any], to_tensor: ToTensor, name: str 
     raises SignatureError naming operator and input for what has no such dtype or is missing
     """
     leader: dict[str, DType] = {}
+    before: list[tuple[Any, Any]] = []  # NumPy arrays before the tensor that decides
     for declared, value in zip(op.inputs, inputs):
         if declared.mixed:
             continue
         group = declared.like or declared.name
         if group not in leader:
+            if isinstance(value, (np.ndarray, np.generic)):
+                before.append((declared, value))
             for one in value if declared.repeated and isinstance(value, (list, tuple)) else (value,):
                 if isinstance(one, (TensorLike, IndexedSlices)):
                     leader[group] = one.dtype
                     break
+    for declared, value in before:
+        _check_kept(op, declared, value, leader.get(declared.like or declared.name), name)
     for declared, value in zip(op.inputs, inputs):
         group = declared.like or declared.name
         if group not in leader and value is not None and not declared.mixed:
@@ -87,6 +93,26 @@ def tensors(op: Operator, inputs: Sequence[Any], to_tensor: ToTensor, name: str 
                 raise
             raise SignatureError(op=op.name, node=name, what=f"input {declared.name!r}: {error}") from error
     return result
+
+
+def widens(found: DType, wanted: DType) -> bool:
+    """Whether values of dtype `found` may become `wanted` without an explicit cast: kinds only widen."""
+    if found is wanted or (wanted.is_integer and (found.is_integer or found.is_bool)):
+        return True
+    if wanted.is_floating:
+        return found.is_floating or found.is_integer or found.is_bool
+    return wanted.is_complex and (found.is_complex or found.is_floating or found.is_integer)
+
+
+def _check_kept(op: Operator, declared: Any, value: Any, wanted: DType | None, name: str | None) -> None:
+    """Raises SignatureError for a NumPy array that loses something in the dtype of a tensor that comes after it."""
+    if wanted is None or value.dtype == wanted.np or wanted.is_handle or value.dtype.kind in "OSU":
+        return
+    found = dtypes.of_numpy(value.dtype)
+    if not widens(found, wanted) or (wanted.is_integer and (value.astype(wanted.np) != value).any()):
+        raise SignatureError(op=op.name, node=name, what=f"input {declared.name!r}: Cannot convert an array of dtype "
+                             f"{found.name} to the dtype of the tensor after it, {wanted.name}",
+                             do=f"ow.cast(..., ow.{wanted.name})")  # fmt: skip
 
 
 def _by_shape(op: Operator, declared: Any, value: Outline) -> Outline:

@@ -9,6 +9,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..core.errors import InvalidArgumentError, SignatureError
 from . import array, dispatch, math
 from .tensor import TensorLike
@@ -81,7 +83,12 @@ def _forward(function: Callable[[Any, Any], Any], reflected: str) -> Callable[[A
 
 
 def _backward(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda self, other: function(other, self)
+    def method(self: Any, other: Any) -> Any:
+        if isinstance(other, (np.ndarray, np.generic)):  # on either side it takes the tensor's dtype
+            other = dispatch.to_tensor(other, self.dtype)
+        return function(other, self)
+
+    return method
 
 
 def _equality(function: Callable[[Any, Any], Any], when_incomparable: bool) -> Callable[[Any, Any], Any]:

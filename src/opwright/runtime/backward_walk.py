@@ -14,7 +14,7 @@ from ..graph import Graph, Node, Value
 from ..graph.verify import verify
 from ..ops import array, math
 from ..ops.autodiff import OpRecord, is_trainable
-from ..ops.indexed_slices import IndexedSlices
+from ..ops.indexed_slices import IndexedSlices, summed
 from ..tracing.symbolic import SymbolicTensor
 from ..tracing.trace import TRACING, user_line
 from .gradient_map import Backward, flat_gradient, graph_gradient
@@ -211,7 +211,7 @@ class Walk:
         for i, part in enumerate(parts):
             self.part_names[key, i] = self.trace.builder.unique(f"{name}@RENAME@block0@{i}")
             self._name(part, self.part_names[key, i])
-        total = math.add_n(parts)
+        total = summed(parts) if any(isinstance(p, IndexedSlices) for p in parts) else math.add_n(parts)
         if isinstance(total, IndexedSlices):
             shape = None if total.dense_shape is None else self._own(total.dense_shape)
             total = IndexedSlices(self._own(total.values), self._own(total.indices), shape)

@@ -205,7 +205,10 @@ class FuncTrace:
             from ..ops import array
 
             found = next(v.dtype for v in _leaves(value) if isinstance(v, TensorLike))
-            return array.stack([self.to_tensor(v, dtype or found) for v in value])
+            tensors = [self.to_tensor(v, dtype or found) for v in value]
+            if dtype is not None:  # that of the tensors beside the list
+                tensors = [t if t.dtype is dtype else array.cast(t, dtype) for t in tensors]
+            return array.stack(tensors)
         array_, found = to_array(value, dtype)
         return self.constant(array_, found, name)
 

@@ -62,20 +62,38 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
 
 
 def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Any:
-    """`value` clipped to what `dtype` holds, then cast."""
+    """`value` clipped to what `dtype` holds, then cast; for complex dtypes real and imaginary parts alike."""
     from ..math import clip_by_value
 
     wanted, tensor = as_dtype(dtype), dispatch.to_tensor(value)
-    low, high = wanted.limits
+    if tensor.dtype.is_complex and wanted.is_complex:
+        return _saturated_parts(tensor, wanted, name)
+    within = wanted.real_dtype
     if tensor.dtype.is_floating or tensor.dtype.is_integer:
-        found_low, found_high = tensor.dtype.limits
-        exact = float if tensor.dtype.is_floating else int  # the largest int64 is no float64
-        least = np.array(max(exact(low), exact(found_low)), tensor.dtype.np)
-        most = np.array(min(exact(high), exact(found_high)), tensor.dtype.np)
-        if exact is float and int(most) > high:  # rounding up the limit would overflow
+        exact = _float if tensor.dtype.is_floating else _int  # the largest int64 is no float64
+        (low, high), (found_low, found_high) = (map(exact, d.limits) for d in (within, tensor.dtype))
+        least = np.array(max(low, found_low), tensor.dtype.np)
+        most = np.array(min(high, found_high), tensor.dtype.np)
+        if exact is _float and _int(most) > _int(within.limits[1]):  # rounding up the limit would overflow
             most = np.nextafter(most, most.dtype.type(0))
         tensor = clip_by_value(tensor, least, most)
     return cast(tensor, wanted, name)
+
+
+def _float(number: Any) -> float:
+    return float(number)
+
+
+def _int(number: Any) -> int:
+    """A limit as a Python integer, by way of float where NumPy's own scalar type would go through int64."""
+    return int(number) if isinstance(number, np.integer) or number.dtype.kind in "iu" else int(float(number))
+
+
+def _saturated_parts(x: Any, wanted: DType, name: str | None) -> Any:
+    from ..math import complex, imag, real
+
+    part = wanted.real_dtype
+    return complex(saturate_cast(real(x), part), saturate_cast(imag(x), part), name=name)
 
 
 @operator

@@ -368,14 +368,30 @@ ONE_HOT = Strategies(
 
 def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: Any = None,
             dtype: Any = None, name: str | None = None) -> Any:  # fmt: skip
-    """See OneHot. on_value and off_value default to 1 and 0, dtype to theirs, else float32."""
-    if dtype is None:
-        known = [v.dtype for v in (on_value, off_value) if hasattr(v, "dtype")]
-        dtype = known[0] if known else None
-    wanted = dtypes.float32 if dtype is None and on_value is None and off_value is None else dtype
-    on = dispatch.to_tensor(1 if on_value is None else on_value, None if wanted is None else as_dtype(wanted))
-    off = dispatch.to_tensor(0 if off_value is None else off_value, as_dtype(wanted) if wanted else on.dtype)
+    """See OneHot. on_value and off_value default to 1 and 0, dtype to theirs, else float32.
+
+    raises TypeError where dtype, on_value and off_value differ in dtype
+    """
+    wanted = None if dtype is None else as_dtype(dtype)
+    given = {n: _hinted(v, wanted) for n, v in (("on_value", on_value), ("off_value", off_value)) if v is not None}
+    if wanted is None:
+        wanted = next((v.dtype for v in given.values()), dtypes.float32)
+    for argument, value in given.items():
+        if value.dtype is not wanted:
+            raise TypeError(f"one_hot: {argument} has dtype {value.dtype.name}, and the result {wanted.name}")
+    on = given["on_value"] if "on_value" in given else dispatch.to_tensor(1, wanted)
+    off = given["off_value"] if "off_value" in given else dispatch.to_tensor(0, wanted)
     return OneHot(indices, depth, on, off, axis=-1 if axis is None else axis, name=name)
+
+
+def _hinted(value: Any, dtype: DType | None) -> Any:
+    """A value as a tensor: of `dtype` where it can be had without losing its kind, else of its own."""
+    if dtype is not None and not hasattr(value, "dtype"):
+        try:
+            return dispatch.to_tensor(bool(value) if dtype.is_bool else value, dtype)
+        except (TypeError, ValueError):
+            pass
+    return dispatch.to_tensor(value)
 
 
 def eye(num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: Any = dtypes.float32,

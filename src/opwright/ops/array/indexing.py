@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from ...core import dtypes
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape
-from .. import beside, dispatch, lod_rules
+from .. import beside, dispatch, lod_rules, registry
 from ..attributes import Attr, at_least
 from ..definition import Input, Output, operator
 from ..indexed_slices import IndexedSlices
@@ -126,6 +127,14 @@ def sparse_rows(shape: Any, known: TensorShape, indices: Any, dy: Any) -> Indexe
     return IndexedSlices(dy, flat, shape)
 
 
+def wide_index(indices: Any) -> Any:
+    """Indices of int16 as int32; others as they are."""
+    from .casting import cast
+
+    narrow = getattr(indices, "dtype", None) in (dtypes.int16, np.dtype("int16"))
+    return cast(indices, dtypes.int32) if narrow else indices
+
+
 def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = None, batch_dims: Any = 0,
            name: str | None = None) -> Any:  # fmt: skip
     """See Gather. axis: by default batch_dims. validate_indices: ignored; indices are always checked."""
@@ -134,6 +143,7 @@ def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = 
         axis = batch_dims
         if batch_dims < 0:
             axis = batch_dims + len(dispatch.to_tensor(indices).shape)
+    indices = wide_index(indices)
     if not is_static(axis):
         from . import run_time_axes
 
@@ -222,12 +232,19 @@ class GatherNd:
     def gradient(op, doutput) -> Any:
         from .scattering import scatter_nd
 
+        if not op.batch_dims and op.indices.shape.rank == 2 and op.indices.shape[-1] == 1:
+            return sparse_rows(shape_op(op.params), op.params.shape, reshape(op.indices, [-1]), doutput), None
         if not op.batch_dims:
             return scatter_nd(op.indices, doutput, shape_op(op.params, op.indices.dtype)), None
         return _scatter_batches(op.params, op.indices, doutput, op.batch_dims), None
 
 
-gather_nd = GatherNd.as_function("gather_nd")
+def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None = None) -> Any:
+    """See GatherNd."""
+    return GatherNd(params, wide_index(indices), batch_dims=batch_dims, name=name)
+
+
+registry.name_function("gather_nd", GatherNd)
 
 
 def check_vectors(indices: np.ndarray, sizes: tuple[int, ...], what: str) -> None:

@@ -270,16 +270,18 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
     """Each slice along `axis` repeated `repeats` times; axis None: of the flat tensor. Built of Tile, or of Gather.
 
     repeats: one number for all slices, or one for each.
-    raises InvalidArgumentError if their number does not fit, ValueError where the rank is not known
+    raises InvalidArgumentError if their number does not fit, ValueError for repeats of more than one dimension
     """
     data, repeats = dispatch.to_tensor(input), dispatch.to_tensor(repeats)
     repeats = repeats if repeats.dtype in index else cast(repeats, dtypes.int32)
     if axis is None or data.shape.rank == 0:
         data, axis = reshape(data, [-1]), 0
-    if data.shape.rank is None or repeats.shape.rank not in (0, 1):
-        raise ValueError(f"repeat: the rank of the input must be known and that of repeats 0 or 1; "
-                         f"found shapes {data.shape}, {repeats.shape}")  # fmt: skip
-    axis = axis_in(static_int(axis, "axis"), data.shape.rank)
+    if repeats.shape.rank not in (None, 0, 1):
+        raise ValueError(f"repeat: repeats has at most one dimension; found shape {repeats.shape}")
+    axis = static_int(axis, "axis")
+    if data.shape.rank is None or repeats.shape.rank is None:
+        return _repeat_rows(data, repeats, axis, name)
+    axis = axis_in(axis, data.shape.rank)
     n, count = data.shape[axis], None if repeats.shape.rank == 0 else repeats.shape[0]
     if count == 1 or repeats.shape.rank == 0:
         times = repeats if repeats.shape.rank == 0 else reshape(repeats, [])  # a constant stays one
@@ -287,11 +289,30 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
     if n is not None and count is not None and n != count:
         raise InvalidArgumentError(op="repeat", node=name, what=f"{count} repeats for {n} slices",
                                    found=data.spec.short(), wanted="one for each slice, or one for all")  # fmt: skip
+    return _gather_repeated(data, repeats, axis, name)
+
+
+def _gather_repeated(data: Any, repeats: Any, axis: int, name: str | None) -> Any:
+    """`repeat` with a number for each slice."""
     from .indexing import gather
     from .selecting import sequence_mask, where
     from .slicing import getitem
 
     return gather(data, getitem(where(sequence_mask(repeats)), (slice(None), 0)), axis=axis, name=name)
+
+
+def _repeat_rows(data: Any, repeats: Any, axis: int, name: str | None) -> Any:
+    """`repeat` of a tensor or by a tensor of unknown rank. A scalar counts as a vector of one."""
+    from ..math import maximum
+    from .constants import fill
+    from .shaping import broadcast_to, rank
+    from .slicing import getitem
+
+    if data.shape.rank is None:
+        shape = shape_op(data)
+        data = reshape(data, concat([shape, fill([maximum(1 - rank(data), 0)], 1)], 0))
+    n = getitem(shape_op(data), axis)
+    return _gather_repeated(data, broadcast_to(repeats, [n]), axis, name)
 
 
 def _repeat_all(data: Any, times: Any, axis: int, name: str | None) -> Any:

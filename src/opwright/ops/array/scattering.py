@@ -43,6 +43,8 @@ def _check_updates(indices: TensorShape, updates: TensorShape, shape: TensorShap
 class ScatterNd:
     """Zeros of shape `shape`, to which each update is added at its index vector; equal index vectors add up.
 
+    Strings are joined; where none is, the string is empty.
+
     .. math:: output[j, q] = \\sum_{i: indices[i] = j} updates[i, q]
 
     updates.shape = indices.shape[:-1] + shape[K:], K the size of the last dimension of indices.
@@ -50,7 +52,7 @@ class ScatterNd:
     """
 
     indices = Input(index)
-    updates = Input((*numeric, dtypes.bool))
+    updates = Input((*numeric, dtypes.bool, dtypes.string))
     shape = Input(index, rank=1, like="indices")
     output = Output(like="updates")
     lod = "vanishes"
@@ -61,6 +63,8 @@ class ScatterNd:
         return op.updates.spec.with_shape(shape)
 
     def compute(op, indices, updates, shape) -> Any:
+        if updates.dtype == object:
+            return _accumulate(np.add, np.full(tuple(shape.tolist()), b"", object), indices, updates, "shape")
         output = beside.zeros(updates, tuple(shape.tolist()), updates.dtype)
         return _accumulate(np.add, output, indices, updates, "shape")
 
@@ -78,7 +82,7 @@ def _accumulate(ufunc: Any, into: np.ndarray, indices: np.ndarray, updates: np.n
         whole, key = into[None], (beside.zeros(indices, indices.shape[:-1], np.intp),)
     if ufunc is None:
         put_last(whole, key, updates)
-    elif len(key) == 1 and whole.ndim > 1:
+    elif len(key) == 1 and whole.ndim > 1 and whole.dtype != object:
         combine(ufunc, whole, key[0].reshape(-1), updates.reshape(key[0].size, *whole.shape[1:]))
     else:
         ufunc.at(whole, key, updates)

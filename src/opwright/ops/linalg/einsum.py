@@ -184,16 +184,36 @@ class Einsum:
     def gradient(op, doutput) -> Any:
         # Each factor's gradient is the sum of products of the others and doutput, with that factor's term for output.
         terms, output = _terms(op.equation, len(op.inputs))
+        broadcast = _broadcasts(op.inputs, terms)
         grads = []
         for i, (x, term) in enumerate(zip(op.inputs, terms)):
             factors = [_conj(y) for j, y in enumerate(op.inputs) if j != i]
             theirs = [t for j, t in enumerate(terms) if j != i]
             if not set(term) <= set("".join(theirs) + output):  # what only this factor has is repeated, by ones
                 factors, theirs = [*factors, array.ones_like(x)], [*theirs, term]
-            out = term if ELLIPSIS not in output or ELLIPSIS in term else ELLIPSIS + term
-            equation = f"{','.join([*theirs, output])}->{out}".replace(ELLIPSIS, "...")
-            grads.append(array.sum_to_shape_of(Einsum([*factors, doutput], equation=equation), x))
+            first = ELLIPSIS + term.replace(ELLIPSIS, "")  # where broadcast dimensions are aligned: at the last one
+            out = first if ELLIPSIS in output and (ELLIPSIS not in term or broadcast) else term
+            dx = Einsum([*factors, doutput], equation=_equation([*theirs, output], out))
+            if out == term or ELLIPSIS not in term:
+                grads.append(array.sum_to_shape_of(dx, x))
+            else:
+                dx = array.sum_to_shape_of(dx, Einsum([x], equation=_equation([term], first)))
+                grads.append(Einsum([dx], equation=_equation([first], term)))
         return grads
+
+
+def _equation(terms: Sequence[str], output: str) -> str:
+    return f"{','.join(terms)}->{output}".replace(ELLIPSIS, "...")
+
+
+def _broadcasts(inputs: Sequence[Any], terms: Sequence[str]) -> bool:
+    """Whether the dimensions of the ellipsis may differ between the inputs."""
+    found = []
+    for x, term in zip(inputs, terms):
+        dims, at = x.shape.dims, term.find(ELLIPSIS)
+        if at >= 0:
+            found.append(None if dims is None or None in dims else dims[at : len(dims) - (len(term) - 1 - at)])
+    return len(found) > 1 and (None in found or len(set(found)) > 1)
 
 
 def _terms(equation: str, n: int) -> tuple[tuple[str, ...], str]:

@@ -132,9 +132,31 @@ def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False,
     if isinstance(dtype, DType) and not dtype.is_complex:
         transpose_a, transpose_b = transpose_a or adjoint_a, transpose_b or adjoint_b
         adjoint_a = adjoint_b = False
+    a, b = _of_one_dtype(a, b, None if output_type is None else as_dtype(output_type))
     return MatMul(a, b, transpose_a=bool(transpose_a), transpose_b=bool(transpose_b), adjoint_a=bool(adjoint_a),
                   adjoint_b=bool(adjoint_b), output_type=None if output_type is None else as_dtype(output_type),
                   name=name)  # fmt: skip
+
+
+def _of_one_dtype(a: Any, b: Any, output_type: DType | None) -> tuple[Any, Any]:
+    """Factors of two dtypes in one that holds both: bfloat16 beside float32 in float32, 8-bit integers in the output's.
+
+    Other pairs are left as they are, and refused.
+    """
+    if not (isinstance(getattr(a, "dtype", None), DType) and isinstance(getattr(b, "dtype", None), DType)):
+        return a, b
+    pair = {a.dtype, b.dtype}
+    if pair == {dtypes.bfloat16, dtypes.float32}:
+        common = dtypes.float32
+    elif (output_type, pair) in _MIXED:
+        common = output_type
+    else:
+        return a, b
+    return array.cast(a, common), array.cast(b, common)
+
+
+_MIXED: Any = [(dtypes.int32, {dtypes.int8, dtypes.uint8}), (dtypes.bfloat16, {dtypes.bfloat16, dtypes.int8}),
+               (dtypes.bfloat16, {dtypes.bfloat16, dtypes.uint8})]  # fmt: skip
 
 
 def matvec(a: Any, b: Any, transpose_a: bool = False, adjoint_a: bool = False, a_is_sparse: bool = False,

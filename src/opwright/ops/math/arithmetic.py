@@ -415,13 +415,14 @@ class AddN:
 def add_n(inputs: Any, name: str | None = None) -> Any:
     """Sum of a list of tensors. See AddN.
 
-    Where all are sparse rows (IndexedSlices), so is the sum, each row once; beside a tensor they are added to its rows.
+    Sparse rows (IndexedSlices) among them are added to the rows of the sum, which is a tensor.
     raises InvalidArgumentError for shapes or dtypes that differ, ValueError for no inputs or what is no tensor
     """
     from ..indexed_slices import IndexedSlices, summed
 
     if isinstance(inputs, (list, tuple)) and any(isinstance(x, IndexedSlices) for x in inputs):
-        return summed([x if isinstance(x, IndexedSlices) else dispatch.to_tensor(x) for x in inputs])
+        total = summed([x if isinstance(x, IndexedSlices) else dispatch.to_tensor(x) for x in inputs])
+        return total.to_dense() if isinstance(total, IndexedSlices) else total
     return AddN([dispatch.to_tensor(x) for x in inputs], name=name)
 
 

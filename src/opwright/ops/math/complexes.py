@@ -78,9 +78,17 @@ class Real:
         return Complex(doutput, array.zeros_like(doutput))
 
 
+def _numbers(value: Any) -> Any:
+    """A tensor of numbers. Raises TypeError for other dtypes."""
+    tensor = dispatch.to_tensor(value)
+    if not (tensor.dtype.is_complex or tensor.dtype.is_floating or tensor.dtype.is_integer):
+        raise TypeError(f"input must be a numeric tensor, but got tensor with dtype {tensor.dtype!r}")
+    return tensor
+
+
 def real(input: Any, name: str | None = None) -> Any:
     """The real part; real tensors as they are. See Real."""
-    input = dispatch.to_tensor(input)
+    input = _numbers(input)
     return Real(input, name=name) if input.dtype.is_complex else input
 
 
@@ -106,7 +114,7 @@ class Imag:
 
 def imag(input: Any, name: str | None = None) -> Any:
     """The imaginary part; of real tensors zeros. See Imag."""
-    input = dispatch.to_tensor(input)
+    input = _numbers(input)
     return Imag(input, name=name) if input.dtype.is_complex else array.zeros_like(input)
 
 
@@ -161,7 +169,7 @@ class Angle:
 
 def angle(input: Any, name: str | None = None) -> Any:
     """The angle in radians; of real tensors 0, or pi where they are negative. See Angle."""
-    input = dispatch.to_tensor(input)
+    input = _numbers(input)
     if input.dtype.is_complex:
         return Angle(input, name=name)
     zero = array.zeros_like(input)

@@ -74,8 +74,9 @@ def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: An
              name: str | None = None, axis: Any = None, binary_output: bool = False) -> Any:  # fmt: skip
     """How often each number occurs. See DenseBincount.
 
-    arr: integers of any shape, counted together; with axis=-1 of a matrix, by row. The result is as long as the
-    largest number asks for, at least minlength, at most maxlength. dtype: of the counts, where there are no weights.
+    arr: numbers of any shape, cast to int32 unless int64, counted together; with axis=-1 of a matrix, by row. The
+    result is as long as the largest number asks for, at least minlength, at most maxlength. dtype: of the counts, where
+    there are no weights.
     raises ValueError for weights with binary_output
     """
     from .arithmetic import maximum, minimum
@@ -84,8 +85,6 @@ def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: An
     if weights is not None and binary_output:
         raise ValueError("Arguments `binary_output` and `weights` are mutually exclusive. Please specify only one.")
     arr = dispatch.to_tensor(arr)
-    if not arr.dtype.is_integer:
-        raise TypeError(f"bincount: arr has dtype {arr.dtype.name}; wanted integers")
     if arr.dtype not in index:
         arr = array.cast(arr, dtypes.int32)
     if axis not in (None, 0, -1):

@@ -15,7 +15,7 @@ from ...core.dtypes import index, numeric, of_numpy, real
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from .. import array, dispatch
+from .. import array, dispatch, registry
 from ..definition import Input, Output, operator
 from .segment import as_column, product_gradient
 from .segment_sums import UNSORTED_SEGMENT_SUM, reduce_rows
@@ -167,7 +167,14 @@ class UnsortedSegmentProd:
                                 lambda x: _sums(op, x), lambda x: _per_row(op, x)), None, None  # fmt: skip
 
 
-unsorted_segment_sum = UnsortedSegmentSum.as_function("unsorted_segment_sum")
+def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
+    """See UnsortedSegmentSum."""
+    return UnsortedSegmentSum(data, array.indexing.wide_index(segment_ids), num_segments, name=name)
+
+
+registry.name_function("unsorted_segment_sum", UnsortedSegmentSum)
+
+
 unsorted_segment_max = UnsortedSegmentMax.as_function("unsorted_segment_max")
 unsorted_segment_min = UnsortedSegmentMin.as_function("unsorted_segment_min")
 unsorted_segment_prod = UnsortedSegmentProd.as_function("unsorted_segment_prod")

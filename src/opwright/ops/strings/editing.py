@@ -156,8 +156,9 @@ class Substr:
 
     .. math:: output_i = input_i[pos_i : pos_i + len_i]
 
-    pos, len: int32 or int64, broadcast with input. A negative pos counts from the back, a negative len means the rest.
-    raises InvalidArgumentError for a pos that is not inside the string
+    pos, len: int32 or int64 of one shape, broadcast with input. A negative pos counts from the back, a negative len
+    means the rest.
+    raises InvalidArgumentError for a pos that is not inside the string, and for pos and len of different shapes
     """
 
     input = Input(dtypes.string)
@@ -167,9 +168,15 @@ class Substr:
     unit = Attr(str, default="BYTE", check=UNIT)
 
     def infer(op) -> Any:
-        return op.input.spec.with_shape(broadcast(broadcast(op.input.spec.shape, op.pos.spec.shape), op.len.spec.shape))
+        pos, size = op.pos.spec.shape, op.len.spec.shape
+        if not pos.is_compatible_with(size):
+            raise InvalidArgumentError(what="pos and len should have the same shape", found={"pos": pos, "len": size})
+        return op.input.spec.with_shape(broadcast(broadcast(op.input.spec.shape, pos), size))
 
     def compute(op, input, pos, len) -> Any:
+        if pos.shape != len.shape:
+            raise InvalidArgumentError(what="pos and len should have the same shape",
+                                       found={"pos": list(pos.shape), "len": list(len.shape)})  # fmt: skip
         return each(_part_of_bytes if op.unit == "BYTE" else _part_of_text, input, pos, len)
 
 

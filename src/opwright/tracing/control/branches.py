@@ -77,6 +77,9 @@ def _numbered(branch_fns: Any, default: Callable[[], Any] | None) -> list[Callab
     if not branch_fns:
         raise ValueError("'branch_fns' must have at least one element")
     if all(isinstance(f, tuple) for f in branch_fns):
+        for key, _ in branch_fns:
+            if not isinstance(key, int):
+                raise TypeError(f"the keys of 'branch_fns' must be Python ints, found {key!r} of {type(key)}")
         pairs = sorted(branch_fns, key=lambda pair: pair[0])
         keys = [key for key, _ in pairs]
         if keys != list(range(len(keys))):
