@@ -7,14 +7,13 @@ Not here: optionals (optional.py),  Not here: what is iterated (base.py), loops 
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Callable
 from collections.abc import Iterator as PythonIterator
 from typing import Any
 
 import numpy as np
 
-from ..core import dtypes
+from ..core import dtypes, forks
 from ..core.errors import OutOfRangeError
 from ..core.specs import TensorSpec
 from ..core.type_spec import CompositeTensor
@@ -43,7 +42,7 @@ class IteratorState:
         self._dataset, self.form = dataset, form
         self._epochs = [d._epoch for d in _shuffled(dataset)]
         self._flow: PythonIterator[Any] = dataset.flow(IteratorContext())
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self._peeked: Any = _NOTHING
         self.taken = 0  # elements given so far, errors in their place included
 

@@ -17,7 +17,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..core.errors import InvalidArgumentError
+from ..core import forks
+from ..core.errors import FailedPreconditionError, InvalidArgumentError
 from ..eager.tensor import EagerTensor
 from ..tracing.symbolic import SymbolicTensor
 from .base import int_operand, static_int
@@ -61,8 +62,10 @@ def prefetched(start: Callable[[], Iterator[Any]], size: int) -> Iterator[Any]:
         room.put(None)
     threading.Thread(target=_produce, args=(start, ready, room), name="opwright-prefetch", daemon=True).start()
     try:
-        get, put = ready.get, room.put
+        get, put, process = ready.get, room.put, forks.generation
         while True:
+            if forks.generation != process:
+                raise _cut_off("prefetch")
             item = get()
             if item is _END:
                 return
@@ -70,6 +73,11 @@ def prefetched(start: Callable[[], Iterator[Any]], size: int) -> Iterator[Any]:
             yield item
     finally:
         room.put(_STOP)
+
+
+def _cut_off(what: str) -> FailedPreconditionError:
+    return FailedPreconditionError(op=f"Dataset.{what}", what="its threads are in the process that this one was forked "
+                                   "from", do="begin to iterate after the fork")  # fmt: skip
 
 
 def _produce(start: Callable[[], Iterator[Any]], ready: Any, room: Any) -> None:
@@ -143,8 +151,11 @@ def _pooled(call: Callable[..., Any], items: Iterator[Any], at_once: int, ordere
     results: dict[int, Any] = {}
     given = 0
     more = True
+    process = forks.generation
     try:
         while more or waiting:
+            if forks.generation != process:
+                raise _cut_off("map")
             while more and len(waiting) < 2 * at_once:
                 item = next(items, _END)
                 if item is _END:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import re
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from ..core import flags
+from ..core import flags, forks
 from ..core.once import once
 
 # OpenBLAS under the names of its builds (NumPy's wheels prefix and suffix them), MKL, BLIS
@@ -67,7 +66,7 @@ def num_threads() -> list[int]:
     return [get() for get, _ in switches()]
 
 
-_lock = threading.Lock()
+_lock = forks.lock()
 _before: list[int] | None = None  # what the libraries had when they were pinned
 
 

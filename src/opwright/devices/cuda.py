@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core import forks
 from ..core.errors import InvalidArgumentError, UnavailableError
 from ..core.places import CUDAPlace, Place
 from .context import name_of, numpy_dtype, sizes
@@ -41,7 +42,7 @@ class CUDADeviceContext(InProcess):
         super().__init__(place or CUDAPlace(0))
         self._local = threading.local()
         self._kept: deque[tuple[Any, tuple[Any, ...]]] = deque()
-        self._kept_lock = threading.Lock()
+        self._kept_lock = forks.lock()
         with self.cupy.cuda.Device(self.place.device_id):
             # Not "blocking": it would wait for whoever uses the default stream, and they for it.
             self._stream = self.cupy.cuda.Stream(non_blocking=True)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 from ..core.errors import AlreadyExistsError, NotFoundError
+from ..core.origins import is_abandoned, note_origin
 from ..core.places import Place, place_of
 from .context import DeviceContext
 
@@ -58,12 +59,13 @@ def register_place_kind(kind: str, factory: Factory, *, replace: bool = False) -
 
     raises AlreadyExistsError if the kind has a factory and `replace` is not given, or is one of this package's own
     """
-    if kind in _factories and (not replace or kind in _BUILT_IN):
+    if kind in _factories and not is_abandoned(_factories[kind]) and (not replace or kind in _BUILT_IN):
         raise AlreadyExistsError(
             op="register_place_kind", what=f"places of kind {kind!r} have a device context already",
             do="choose another word" if kind in _BUILT_IN else "replace=True, if the new one is meant",
         )  # fmt: skip
     _factories[kind] = factory
+    note_origin(factory)
 
 
 def kinds_of_places() -> list[str]:

@@ -10,9 +10,10 @@ seed gives the same numbers, to the bit, on device n of every kind.
 from __future__ import annotations
 
 import secrets
-import threading
 
 import numpy as np
+
+from ..core import forks
 
 _MASK = (1 << 64) - 1
 
@@ -25,7 +26,7 @@ class ContextRandom:
 
     def __init__(self, device: int = 0, seed: int | None = None) -> None:
         self._device = device
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self.reseed(secrets.randbits(63) if seed is None else seed)
 
     def reseed(self, seed: int) -> None:

@@ -8,12 +8,13 @@ on its object, and whoever waits finds it there. When nobody waits this costs no
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
+from ..core import forks
+
 waiting: list[Callable[[], bool]] = []  # each hands out what it can; False when it has no more, or nobody to give to
-_lock = threading.RLock()
+_lock = forks.lock()
 _busy = False
 
 

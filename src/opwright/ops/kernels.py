@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..core import flags, forks
 from ..core.dtypes import DType, as_dtype
 from ..core.errors import AlreadyExistsError, InvalidArgumentError, SignatureError
+from ..core.origins import is_abandoned, note_origin
 from ..core.places import CPUPlace, Place, place_of
 from . import registry
 from .guarding import guarded
@@ -158,10 +159,11 @@ def register_kernel(
         if not callable(kernel):
             raise SignatureError(op=op.name, what="a kernel is a function", found=f"{kernel!r}"[:80],
                                  wanted="fn(op, *arrays)")  # fmt: skip
-        if key in op.kernels:
+        if key in op.kernels and not is_abandoned(op.kernels[key]):
             raise AlreadyExistsError(op=op.name, what="this key has a kernel already", found=key,
                                      wanted="one kernel for a key", do="another library or dtype")  # fmt: skip
         op.kernels[key] = kernel
+        note_origin(kernel)
         if not pure:
             op.impure_kernels.add(key)
         if not reproducible:

@@ -13,6 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import AlreadyExistsError, NotFoundError, SignatureError
+from ..core.origins import is_abandoned, load, note_origin
 from . import installed
 
 if TYPE_CHECKING:
@@ -37,10 +38,11 @@ def load_all() -> None:
 
 def add(op: Operator) -> None:
     """Enter a definition. Raises AlreadyExistsError for a second catalogue operator of one name."""
+    note_origin(op)
     if not op.catalogue:
         _users[op.name] = op
         return
-    if op.name in _catalogue:
+    if _live(_catalogue.get(op.name)) is not None:
         raise AlreadyExistsError(op=op.name, what="the catalogue has two operators of this name",
                                  found=f"one in {_catalogue[op.name].__module__}, another in {op.__module__}",
                                  do="name the second otherwise")  # fmt: skip
@@ -49,7 +51,13 @@ def add(op: Operator) -> None:
 
 def name_function(name: str, op: Operator) -> None:
     """Let `get` find an operator by its public function's name too."""
-    _functions.setdefault(name, op)
+    if _live(_functions.get(name)) is None:
+        _functions[name] = op
+
+
+def _live(op: Operator | None) -> Operator | None:
+    """The operator, unless the import of its module failed: then another definition takes its place."""
+    return None if op is not None and op.catalogue and is_abandoned(op) else op
 
 
 class UnknownOperatorError(NotFoundError, KeyError):
@@ -68,6 +76,9 @@ def get(name: str) -> Any:
         raise SignatureError(op="ops.get", what="operators are found by name", found=type(name).__name__,
                              wanted="a text")  # fmt: skip
     found = _catalogue.get(name) or _users.get(name) or _functions.get(name)
+    if found is not None and found.catalogue:
+        load(found.__module__)
+        found = _catalogue.get(name) or _functions.get(name)
     if found is None:
         load_all()
         found = _catalogue.get(name) or _functions.get(name) or _operator_from_package(name)

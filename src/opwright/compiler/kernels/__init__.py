@@ -22,6 +22,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...core import flags
+from ...core.origins import is_abandoned, load, note_origin
 from ..loops import forms
 
 if TYPE_CHECKING:
@@ -82,7 +83,9 @@ def maker(form: type[forms.Form]) -> Callable[[M], M]:
 
     def register(function: M) -> M:
         module = function.__module__.removeprefix(f"{__name__}.")
-        MAKERS.setdefault(form, {}).setdefault(module, []).append(function)
+        note_origin(function)
+        makers = MAKERS.setdefault(form, {})
+        makers[module] = [*(one for one in makers.get(module, ()) if not is_abandoned(one)), function]
         return function
 
     return register
@@ -92,7 +95,7 @@ def makers_of(form: type[forms.Form]) -> list[Maker]:
     """The makers of a form, in order; loads their modules."""
     names = MODULES.get(form.__name__, ())
     for name in names:
-        importlib.import_module(f"{__name__}.{name}")
+        load(f"{__name__}.{name}")
     found = MAKERS.get(form, {})
     order = [*names, *(name for name in found if name not in names)]
     return [function for name in order for function in found.get(name, ())]

@@ -17,6 +17,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 
+from ...core.origins import load
 from ..loops.forms import Form
 from .nodes import At, Buffers, Refused
 
@@ -72,7 +73,6 @@ def forms_of(at: At) -> list[Form]:
         return at.forms
     if name not in MODULES:
         raise Refused(f"no rule for {name}")
-    if name not in _rules:
-        importlib.import_module(f"{__name__}.{MODULES[name]}")
+    load(f"{__name__}.{MODULES[name]}")
     _rules[name](at)
     return at.forms

@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib
 
 from ...core.errors import InternalError, NotFoundError
+from ...core.origins import load
 from .definition import CustomOperator, custom_operator, defined
 
 __all__ = ["FAMILIES", "CustomOperator", "custom_operator", "find", "get", "list_names", "module_of", "versions_of"]
@@ -61,8 +62,7 @@ def module_of(name: str) -> str:
 
 def _all(name: str) -> list[CustomOperator]:
     module = module_of(name)
-    if name not in defined:
-        importlib.import_module(f"{__name__}.{module}")
+    load(f"{__name__}.{module}")
     if name not in defined:
         raise InternalError(what=f"lite.customs.{module} does not define {name}", do="correct lite.customs.FAMILIES")
     return defined[name]

@@ -16,6 +16,7 @@ from typing import Any
 
 from ...core.dtypes import DType
 from ...core.errors import InternalError, InvalidArgumentError
+from ...core.origins import is_abandoned, note_origin
 from ...ops.call import Call
 from ...ops.definition import Operator
 from ..format import schema
@@ -106,8 +107,9 @@ def custom_operator(
 
     def define(cls: type) -> CustomOperator:
         made = CustomOperator(cls, name, versions, **told)
+        note_origin(made)
         for known in (name, *also):
-            defined.setdefault(known, []).append(made)
+            defined[known] = [*(op for op in defined.get(known, ()) if not is_abandoned(op)), made]
         return made
 
     return define

@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 
 from ...core.errors import InternalError, NotFoundError
+from ...core.origins import load
 from .definition import LiteOperator, defined, lite_operator
 
 __all__ = ["FAMILIES", "LiteOperator", "family_of", "get", "list_names", "lite_operator", "operators"]
@@ -62,10 +63,7 @@ _family_of = {name: module for module, names in FAMILIES.items() for name in nam
 
 def get(name: str) -> LiteOperator:
     """The builtin operator of that name, such as "CONV_2D"; imports its family. Raises NotFoundError."""
-    found = defined.get(name)
-    if found is not None:
-        return found
-    importlib.import_module(f"{__name__}.{family_of(name)}")
+    load(f"{__name__}.{family_of(name)}")
     if name not in defined:
         raise InternalError(what=f"lite.ops.{family_of(name)} does not define {name}", do="correct lite.ops.FAMILIES")
     return defined[name]

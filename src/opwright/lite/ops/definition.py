@@ -17,6 +17,7 @@ from typing import Any
 
 from ...core.dtypes import DType
 from ...core.errors import InternalError, InvalidArgumentError, NotFoundError
+from ...core.origins import is_abandoned, note_origin
 from ...ops.attributes import Attr, Check, one_of
 from ...ops.call import Call
 from ...ops.definition import Operator
@@ -211,9 +212,10 @@ def lite_operator(
 
     def define(cls: type) -> LiteOperator:
         made = LiteOperator(cls, name, options, versions, typed_by, graphs)
-        if name in defined:
+        if name in defined and not is_abandoned(defined[name]):
             raise InternalError(what=f"the lite dialect has two operators {name}")
         defined[name] = made
+        note_origin(made)
         return made
 
     return define

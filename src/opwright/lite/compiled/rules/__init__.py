@@ -18,6 +18,7 @@ import importlib
 from collections.abc import Callable
 
 from ....compiler.loops.forms import Form
+from ....core.origins import load
 from ..nodes import At, Refused
 
 Rule = Callable[[At], None]
@@ -77,12 +78,11 @@ def forms_of(at: At) -> list[Form]:
         if is_written(at.node):
             written(at)
             return at.forms
+    module = MODULES.get(name)
+    if module is not None:
+        load(f"{__name__}.{module}")
     found = _rules.get(name)
     if found is None:
-        module = MODULES.get(name)
-        if module is None:
-            raise Refused(f"no rule for {name}")
-        importlib.import_module(f"{__name__}.{module}")
-        found = _rules[name]
+        raise Refused(f"no rule for {name}")
     found(at)
     return at.forms

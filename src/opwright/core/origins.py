@@ -1,0 +1,55 @@
+"""Modules that are imported when they are first needed, and the definitions that they enter in tables.
+
+Lives here: `load`, `note_origin`, `is_abandoned`.  Not here: the tables.
+
+A table that modules fill while they are imported has entries of modules that are not complete: another thread imports
+one at this moment, or the import failed, by a KeyboardInterrupt between two lines, for instance. What such an entry
+refers to may be missing. So who looks something up has its module imported by `load`, entry or no entry.
+
+Python takes a module whose import failed out of `sys.modules` and runs it anew when somebody imports it again. What it had entered in
+tables until then is still there. A table therefore notes the origin of each entry, the module object: an entry whose
+module is no longer the one of that name does not count, and the new definition takes its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import sys
+import weakref
+from types import ModuleType
+from typing import Any
+
+_origins: weakref.WeakKeyDictionary[Any, ModuleType] = weakref.WeakKeyDictionary()
+
+
+_complete: set[str] = set()
+
+
+def load(name: str) -> None:
+    """Import a module unless it is complete; another thread that is importing it is waited for. 30 ns where it is."""
+    if name not in _complete:
+        module = importlib.import_module(name)
+        if not getattr(module.__spec__, "_initializing", False):  # else this very thread is importing it
+            _complete.add(name)
+
+
+def _module_of(thing: Any) -> ModuleType | None:
+    return sys.modules.get(getattr(thing, "__module__", None) or "")
+
+
+def note_origin(thing: Any) -> None:
+    """Remember the module object that a function, class or operator is being entered by."""
+    module = _module_of(thing)
+    if module is not None:
+        with contextlib.suppress(TypeError):  # it takes no weak reference: NumPy's functions, which no import defines
+            _origins[thing] = module
+
+
+def is_abandoned(thing: Any) -> bool:
+    """Whether the import of the module that a noted thing came from has failed."""
+    try:
+        module = _origins.get(thing)
+    except TypeError:
+        return False
+    return module is not None and _module_of(thing) is not module
