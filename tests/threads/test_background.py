@@ -33,7 +33,8 @@ def test_jobs_run_in_order_and_urgent_ones_first() -> None:
         time.sleep(0.001)
     jobs = [worker.submit(lambda i=i: seen.append(i), urgent=i in (3, 5)) for i in range(7)]
     jobs[1].cancel()
-    assert jobs[1].done and not jobs[0].done
+    assert jobs[1].done
+    assert not jobs[0].done
     leave.set()
     for job in (first, *jobs):
         job.wait()
@@ -62,7 +63,8 @@ def test_an_error_is_its_jobs_own(error: type[BaseException]) -> None:
     job, after = worker.submit(fail), worker.submit(lambda: None)
     job.wait()
     after.wait()
-    assert type(job.error) is error and after.error is None
+    assert type(job.error) is error
+    assert after.error is None
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
@@ -112,7 +114,8 @@ def test_many_cold_interpreters_have_two_threads(tmp_path: Path) -> None:
     """, tmp_path)  # fmt: skip
     assert done.returncode == 0, done.stderr
     most, count = map(int, done.stdout.split())
-    assert 1 <= most <= 2 and count == 30
+    assert 1 <= most <= 2
+    assert count == 30
 
 
 def test_nothing_is_compiled_for_who_is_gone(tmp_path: Path) -> None:
@@ -142,7 +145,7 @@ def test_the_process_ends_while_models_are_compiled(tmp_path: Path) -> None:
     for i in made: i.invoke()
     print("made")
     """, tmp_path)  # fmt: skip
-    assert done.returncode == 0 and done.stdout == "made\n" and not done.stderr, done.stderr
+    assert (done.returncode, done.stdout, done.stderr) == (0, "made\n", "")
     assert time.monotonic() - start < 60  # compiling them all would take longer
 
 

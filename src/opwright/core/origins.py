@@ -6,9 +6,9 @@ A table that modules fill while they are imported has entries of modules that ar
 one at this moment, or the import failed, by a KeyboardInterrupt between two lines, for instance. What such an entry
 refers to may be missing. So who looks something up has its module imported by `load`, entry or no entry.
 
-Python takes a module whose import failed out of `sys.modules` and runs it anew when somebody imports it again. What it had entered in
-tables until then is still there. A table therefore notes the origin of each entry, the module object: an entry whose
-module is no longer the one of that name does not count, and the new definition takes its place.
+Python takes a module whose import failed out of `sys.modules` and runs it anew when somebody imports it again. What it
+had entered in tables until then is still there. A table therefore notes the origin of each entry, the module object: an
+entry whose module is no longer the one of that name does not count, and the new definition takes its place.
 """
 
 from __future__ import annotations
@@ -34,14 +34,13 @@ def load(name: str) -> None:
             _complete.add(name)
 
 
-def _module_of(thing: Any) -> ModuleType | None:
-    return sys.modules.get(getattr(thing, "__module__", None) or "")
-
-
 def note_origin(thing: Any) -> None:
-    """Remember the module object that a function, class or operator is being entered by."""
-    module = _module_of(thing)
-    if module is not None:
+    """Remember the module whose import enters a function, class or operator, whichever module's function makes it."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != "<module>":
+        frame = frame.f_back  # type: ignore[assignment]
+    module = None if frame is None else sys.modules.get(frame.f_globals.get("__name__", ""))
+    if module is not None and vars(module) is frame.f_globals:  # else it is code that no import runs
         with contextlib.suppress(TypeError):  # it takes no weak reference: NumPy's functions, which no import defines
             _origins[thing] = module
 
@@ -52,4 +51,4 @@ def is_abandoned(thing: Any) -> bool:
         module = _origins.get(thing)
     except TypeError:
         return False
-    return module is not None and _module_of(thing) is not module
+    return module is not None and sys.modules.get(module.__name__) is not module

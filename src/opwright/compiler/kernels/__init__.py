@@ -16,7 +16,6 @@ Several may serve a form: they are asked in order, and the first that does not r
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar

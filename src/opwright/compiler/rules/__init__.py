@@ -14,7 +14,6 @@ A rule raises Refused(why) for a node that it has no forms for: that runs as it 
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 
 from ...core.origins import load

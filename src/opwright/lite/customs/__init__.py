@@ -10,8 +10,6 @@ given under a name of this table takes its place. A new operator gets its name i
 
 from __future__ import annotations
 
-import importlib
-
 from ...core.errors import InternalError, NotFoundError
 from ...core.origins import load
 from .definition import CustomOperator, custom_operator, defined

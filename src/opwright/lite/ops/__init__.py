@@ -9,8 +9,6 @@ A new operator gets its name in the table here, in the row of the module that de
 
 from __future__ import annotations
 
-import importlib
-
 from ...core.errors import InternalError, NotFoundError
 from ...core.origins import load
 from .definition import LiteOperator, defined, lite_operator
