@@ -10,7 +10,8 @@ import gc
 import sys
 import weakref
 
-_was_enabled = gc.isenabled()
+_core = vars(sys.modules[__name__.rpartition(".")[0]])  # it stays where the package's import fails after its own
+_was_enabled: bool = _core.setdefault("_collector_was_enabled", gc.isenabled())
 
 
 def _again() -> None:
@@ -25,4 +26,5 @@ gc.disable()
 def finish() -> None:
     """Collect again as before, if it was on."""
     _failed.detach()
+    _core.pop("_collector_was_enabled", None)
     _again()

@@ -1,0 +1,109 @@
+"""Forks while other threads compile, trace, import or run: the child does all of it itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+
+SCRIPT = """
+import os, sys, threading, time
+import numpy as np
+import numpy.testing  # a module that only user code imports late is Python's matter
+import opwright as ow
+from opwright import language as kl, lite
+
+@ow.kernel
+def exponential(x: kl.Array(kl.f32, "n"), y: kl.Array(kl.f32, "n")):
+    for i in range(x.shape[0]):
+        y[i] = kl.exp(x[i]) + kl.tanh(x[i]) * kl.atan2(x[i], x[i] + 1.0)
+
+@ow.function(jit_compile=True)
+def compiled(a):
+    return ow.exp(ow.sin(a) * ow.tanh(a))
+
+@ow.function
+def traced(a):
+    total = a
+    for _ in ow.range(3):
+        total = total * 2.0
+    return total
+
+def kernel():
+    x, y = np.full(5, 0.5, np.float32), np.empty(5, np.float32)
+    exponential(x, y)
+    np.testing.assert_allclose(y, np.exp(0.5) + np.tanh(0.5) * np.arctan2(0.5, 1.5), rtol=1e-5)
+
+def function():
+    x = np.full((3, 3), 0.5, np.float32)
+    np.testing.assert_allclose(compiled(ow.constant(x)).numpy(), np.exp(np.sin(x) * np.tanh(x)), rtol=1e-5)
+    np.testing.assert_allclose(traced(ow.constant(x)).numpy(), 8 * x)
+
+def model():
+    x = np.full((3, 5), 0.5, np.float32)
+    interpreter = lite.Interpreter(model_content=content, num_threads=2)
+    interpreter.allocate_tensors()
+    for _ in range(3):
+        interpreter.set_tensor(0, x)
+        interpreter.invoke()
+        y = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+        np.testing.assert_allclose(y, np.tanh(np.cos(x)), rtol=1e-5)
+
+sys.path[:0] = sys.argv[3:]
+from lite_kit import Build
+build = Build().tensor("x", (3, 5)).tensor("t", (3, 5)).tensor("y", (3, 5))
+content = build.op("COS", "x", "t").op("TANH", "t", "y").done()
+use = {"kernel": kernel, "function": function, "model": model}[sys.argv[1]]
+delay = float(sys.argv[2])
+errors = []
+
+def work():
+    try:
+        use()
+    except BaseException as error:
+        errors.append(error)
+
+threads = [threading.Thread(target=work) for _ in range(2)]
+for thread in threads:
+    thread.start()
+time.sleep(delay)
+child = os.fork()
+if child == 0:
+    import faulthandler
+    faulthandler.dump_traceback_later(60, exit=True)
+    kernel(); function(); model()
+    os._exit(0)
+for thread in threads:
+    thread.join()
+assert not errors, errors
+sys.exit(os.waitpid(child, 0)[1] >> 8)
+"""
+
+
+def fork(use: str, delay: float, tmp_path: Path, background: bool) -> None:
+    environment = {**os.environ, "OPWRIGHT_CACHE_DIR": os.fspath(tmp_path), "OPWRIGHT_COMPILED": "1",
+                   "OPWRIGHT_BACKGROUND": str(int(background))}  # fmt: skip
+    kit = os.fspath(Path(__file__).parents[1] / "lite")
+    script = tmp_path / "script.py"  # a file: kernels are read from their source
+    script.write_text(SCRIPT)
+    done = subprocess.run([sys.executable, os.fspath(script), use, str(delay), kit], capture_output=True, text=True,
+                          timeout=150, env=environment)  # fmt: skip
+    assert done.returncode == 0, f"{done.returncode}\n{done.stdout}{done.stderr[-3000:]}"
+
+
+@pytest.mark.parametrize("use", ["kernel", "function", "model"])
+def test_a_fork_while_a_thread_uses_something_for_the_first_time(use: str, tmp_path: Path) -> None:
+    fork(use, 0.1, tmp_path, use == "model")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("background", [False, True])
+@pytest.mark.parametrize("delay", [0.0, 0.02, 0.05, 0.2, 0.35, 0.6, 1.0])
+@pytest.mark.parametrize("use", ["kernel", "function", "model"])
+def test_a_fork_at_any_moment_of_the_first_use(use: str, delay: float, background: bool, tmp_path: Path) -> None:
+    fork(use, delay, tmp_path, background)
