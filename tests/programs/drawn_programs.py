@@ -35,6 +35,15 @@ def dtype_of(x: Value) -> str:
     return name
 
 
+def known(x: Value) -> Value:
+    """0 for NaN: what maximum and minimum make of that is the file format's own affair (the operand that is none)."""
+    return ow.where(ow.math.is_nan(x), ow.zeros_like(x), x)
+
+
+def bounded(x: Value, limit: float) -> Value:
+    return ow.clip_by_value(known(x), -limit, limit)
+
+
 def size_of(x: Value) -> int:
     return int(np.prod([int(d) for d in x.shape]))
 
@@ -42,24 +51,25 @@ def size_of(x: Value) -> int:
 # ---- steps: (rng, values) -> value, or None where none fits --------------------------------------------------------
 
 UNARY: dict[str, Callable[[Value], Value]] = {
-    "abs": ow.abs, "negative": ow.negative, "square": ow.square, "exp": lambda x: ow.exp(ow.minimum(x, 20.0)),
-    "expm1": lambda x: ow.math.expm1(ow.minimum(x, 20.0)), "log1p": lambda x: ow.math.log1p(ow.abs(x)),
+    "abs": ow.abs, "negative": ow.negative, "square": ow.square, "exp": lambda x: ow.exp(ow.minimum(known(x), 20.0)),
+    "expm1": lambda x: ow.math.expm1(ow.minimum(known(x), 20.0)), "log1p": lambda x: ow.math.log1p(ow.abs(x)),
     "sqrt": lambda x: ow.sqrt(ow.abs(x)), "rsqrt": lambda x: ow.math.rsqrt(ow.abs(x) + 0.5), "tanh": ow.tanh,
     "sigmoid": ow.sigmoid, "softplus": ow.math.softplus, "softsign": ow.nn.softsign, "relu": ow.nn.relu,
     "relu6": ow.nn.relu6, "elu": ow.nn.elu, "selu": ow.nn.selu, "gelu": ow.nn.gelu, "silu": ow.nn.silu,
     "gelu_tanh": lambda x: ow.nn.gelu(x, True), "leaky_relu": ow.nn.leaky_relu,
-    "hard_silu": ow.nn.activations.hard_silu, "sin": lambda x: ow.sin(ow.clip_by_value(x, -9.0, 9.0)),
-    "cos": lambda x: ow.cos(ow.clip_by_value(x, -9.0, 9.0)), "scale": lambda x: x * 0.5 + 0.25,
+    "hard_silu": ow.nn.activations.hard_silu, "sin": lambda x: ow.sin(bounded(x, 9.0)),
+    "cos": lambda x: ow.cos(bounded(x, 9.0)), "scale": lambda x: x * 0.5 + 0.25,
     "reciprocal": lambda x: 1.0 / (1.0 + ow.square(x)), "where": lambda x: ow.where(x > 0.0, x, 0.1 * x),
     "finite": lambda x: ow.where(ow.math.is_finite(x), x, ow.ones_like(x)), "mish": ow.nn.activations.mish,
 }  # fmt: skip
 BINARY: dict[str, Callable[[Value, Value], Value]] = {
-    "add": ow.add, "subtract": ow.subtract, "multiply": ow.multiply, "maximum": ow.maximum, "minimum": ow.minimum,
+    "add": ow.add, "subtract": ow.subtract, "multiply": ow.multiply,
+    "maximum": lambda x, y: ow.maximum(known(x), known(y)), "minimum": lambda x, y: ow.minimum(known(x), known(y)),
     "squared_difference": ow.math.squared_difference, "divide": lambda x, y: x / (1.0 + ow.abs(y)),
     "atan2": lambda x, y: ow.atan2(x, ow.abs(y) + 0.1),
     "no_nan": lambda x, y: ow.math.multiply_no_nan(x, ow.sigmoid(y)),
-    "divide_no_nan": lambda x, y: ow.math.divide_no_nan(x, ow.floor(ow.clip_by_value(y, -3.0, 3.0))),
-    "pow": lambda x, y: ow.pow(ow.clip_by_value(ow.abs(x), 0.1, 3.0), ow.clip_by_value(y, -3.0, 3.0)),
+    "divide_no_nan": lambda x, y: ow.math.divide_no_nan(x, ow.floor(bounded(y, 3.0))),
+    "pow": lambda x, y: ow.pow(bounded(ow.abs(x), 3.0) + 0.1, bounded(y, 3.0)),
 }  # fmt: skip
 WHOLE: dict[str, Callable[[Value, Value], Value]] = {
     "add": ow.add, "subtract": ow.subtract, "multiply": ow.multiply, "maximum": ow.maximum, "minimum": ow.minimum,
@@ -163,7 +173,7 @@ def reduced(rng: Any, values: list[Value]) -> Value | None:
     kinds = [ow.reduce_sum, ow.reduce_max, ow.reduce_min]
     if dtype_of(x) == FLOAT:
         kinds += [ow.reduce_mean, ow.reduce_logsumexp]
-        x = ow.where(ow.math.is_nan(x), ow.zeros_like(x), x)  # a maximum with NaN is the file format's own affair
+        x = known(x)
     elif dtype_of(x) == "int64":
         kinds = kinds[:1]
     if size_of(x) == 0:
