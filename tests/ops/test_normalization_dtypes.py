@@ -23,7 +23,7 @@ def unit(y: np.ndarray, dtype: type) -> np.ndarray:
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize("with_scale", [False, True])
 @pytest.mark.parametrize("dtype", SHORT)
-def test_batch_normalization_of_short_floats_with_float32_parameters(dtype: str, with_scale: bool, traced: bool) -> None:
+def test_batch_normalization_of_short_floats_beside_float32(dtype: str, with_scale: bool, traced: bool) -> None:
     """As TensorFlow 2.21: x inv + base, the two factors combined in float32 and rounded to x's dtype."""
     kind = SHORT[dtype]
     x = X.astype(kind)
@@ -86,10 +86,10 @@ def test_eigenvalues_are_selected_with_both_ends() -> None:
     assert vectors.shape == (4, 2)
 
 
-@pytest.mark.parametrize(("tol", "shape"), [(None, (2,)), (0.1, (2,)), ([[0.1], [0.2]], (2,)), ([[0.1, 0.1, 0.1]], (2,))])
-def test_the_rank_s_tolerance_broadcasts_with_the_singular_values(tol: object, shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("tol", [None, 0.1, [[0.1], [0.2]], [[0.1, 0.1, 0.1]]])
+def test_the_rank_s_tolerance_broadcasts_with_the_singular_values(tol: object) -> None:
     matrices = np.stack([np.diag([1.0, 0.15, 0.01]), np.diag([1.0, 0.15, 0.01])])
     found = ow.linalg.matrix_rank(matrices, tol=tol).numpy()
-    assert found.shape == shape
+    assert found.shape == (2,)
     if tol is not None:
         np.testing.assert_array_equal(found, [2, 1 if np.ndim(tol) == 2 and len(tol) == 2 else 2])
