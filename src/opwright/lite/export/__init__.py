@@ -3,6 +3,7 @@
     exporting.py    `export_c`: what an operator's files hold, and writing them
     cases.py        which functions there are: by dtypes, and by attributes that are known before
     arrays.py       kernels on arrays: which array is which tensor, shapes
+    sizes.py        sizes of results that the shape rule computes; size_source.py is their C
     options.py      C that reads a node's options into the attributes
     loops.py        C loops over the elements
     source.py       the source file and the header

@@ -2,10 +2,11 @@
 
 Lives here: `array_export_of`, the parts of the source that are about tensors.
 Not here: kernels on scalars (cases.py, loops.py), the rest of the source (source.py), the kernel's own
-C (compiler/c_source).
+C (compiler/c_source), sizes that are computed (sizes.py, size_source.py).
 
-The annotations say it all: an input's sizes are numbers or names, a name is one size in all arrays, and an output's are
-among those of the inputs. `infer` is asked with sizes made up, whether it says the same.
+The annotations say it all: an input's sizes are numbers or names, and a name is one size in all arrays. Those of an
+output that no input has are computed by the shape rule. Where there are none, `infer` is run on made-up sizes, to see
+whether it says what the annotations say.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from ...core.specs import TensorSpec
 from ...ops.definition import Operator
 from . import options
 from .cases import MOST_CHOICES, Export, c_name, check_names, option_of, stem_of
+from .size_source import sizes_text
+from .sizes import Computed, computed_sizes
 
 LITE_TYPES: dict[DType, str] = {
     dtypes.float16: "kTfLiteFloat16", dtypes.bfloat16: "kTfLiteBFloat16", dtypes.float32: "kTfLiteFloat32",
@@ -40,11 +43,15 @@ LITE_TYPES: dict[DType, str] = {
 
 @dataclass
 class ArrayExport(Export):
-    """An operator with a kernel on arrays as C. sources: by choice of constants. sizes: their names, in order."""
+    """An operator with a kernel on arrays as C.
+
+    sources: by choice of constants. sizes: their names, in order: those of inputs, then those that are computed.
+    """
 
     kernel: Any = None
     sources: list[ArraySource] = field(default_factory=list)
     sizes: tuple[str, ...] = ()
+    computed: Computed | None = None
 
     @property
     def inputs(self) -> list[tuple[str, Array]]:
@@ -91,7 +98,7 @@ def array_export_of(op: Operator, kernel: OperatorKernel, attrs: Mapping[str, An
                      and kind is not dtypes.int64}  # fmt: skip
     _check_numbers(op, kernel)
     export.sizes = tuple(dict.fromkeys(s for _, k in export.inputs for s in k.shape if isinstance(s, str)))
-    _check_outputs(export)
+    _complete_sizes(export)
     for k, values in enumerate(combinations):
         given = {n: v for n, v in kernel.kernel.constants.items() if n not in op.attr_defs}
         given |= {o.name: v for o, v in zip(chosen, values) if o.name in constants}
@@ -122,15 +129,16 @@ def _check_numbers(op: Operator, kernel: OperatorKernel) -> None:
             number_word(attr.default, kind, op.name, at)
 
 
-def _check_outputs(export: ArrayExport) -> None:
-    """Raise UnimplementedError where the outputs' sizes are not those of inputs, or `infer` says something else."""
+def _complete_sizes(export: ArrayExport) -> None:
+    """Find what gives the sizes of outputs that no input has. Raises UnimplementedError where nothing in C does, or
+    `infer` says something else than the annotations."""
     op = export.op
-    for name, kind in export.outputs:
-        unknown = [s for s in kind.shape if isinstance(s, str) and s not in export.sizes]
-        if unknown:
-            what = f"size {unknown[0]!r} of output {name!r} is not one of an input's"
-            raise UnimplementedError(op=op.name, what=what, found=repr(kind),
-                                     wanted=", ".join(export.sizes) or "numbers")  # fmt: skip
+    names = tuple(dict.fromkeys(s for _, k in export.outputs for s in k.shape
+                                if isinstance(s, str) and s != REST and s not in export.sizes))  # fmt: skip
+    if names:
+        export.computed = computed_sizes(op, export.options, export.inputs, export.outputs, names)
+        export.sizes += names
+        return
     made_up = dict(zip(export.sizes, (7, 11, 13, 17, 19, 23, 29, 31)))
     full = [_shape(kind, made_up) for _, kind in export.inputs]
     try:
@@ -224,7 +232,12 @@ static TfLiteStatus ow_look(ow_context *context, ow_node *node, ow_inputs_of *lo
 {chr(10).join(lines)}
   return kTfLiteOk;
 }}
-"""
+{"" if export.computed is None else sizes_text(export.op, export.computed, export.sizes)}"""
+
+
+def compute(export: ArrayExport) -> str:
+    """A condition behind `ow_look`: whether the sizes that are computed could not be."""
+    return "" if export.computed is None else " || ow_compute(context, state, look.sizes) != kTfLiteOk"
 
 
 def shapes(export: ArrayExport) -> str:

@@ -254,7 +254,7 @@ def _prepare_arrays(export: ArrayExport) -> str:
 static TfLiteStatus ow_prepare(ow_context *context, ow_node *node) {{
   const ow_state *state = (const ow_state *)ow_state_of(node);
   ow_inputs_of look;
-{_state_checked(export)}  if (ow_look(context, node, &look) != kTfLiteOk) return kTfLiteError;
+{_state_checked(export)}  if (ow_look(context, node, &look) != kTfLiteOk{arrays.compute(export)}) return kTfLiteError;
 {arrays.shapes(export)}  return kTfLiteOk;
 }}
 """
@@ -269,7 +269,9 @@ static TfLiteStatus ow_invoke(ow_context *context, ow_node *node) {{
   void *out[OW_OUTPUTS];
   int64_t status = -1;
   const char *failed = "";
-  if (state == NULL || ow_look(context, node, &look) != kTfLiteOk) return kTfLiteError;
+  if (state == NULL || ow_look(context, node, &look) != kTfLiteOk{arrays.compute(export)}) {{
+    return kTfLiteError;
+  }}
   for (int k = 0; k < OW_OUTPUTS; ++k) {{
     const ow_tensor *t = ow_output(context, node, k);
     if (t == NULL) return kTfLiteError;

@@ -1,0 +1,113 @@
+"""Sizes that a shape rule computes, as C: arithmetic that cannot overflow, conditions, refusals.
+
+Lives here: `sizes_text`.  Not here: where the expressions come from (sizes.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...ops.definition import Operator
+from . import options
+from .sizes import COMPARISONS, Branch, Computed, Expression, Tree
+
+_HELPERS = {
+    "+": """static inline int64_t ow_sum(int64_t a, int64_t b, bool *fits) {
+  if (b > 0 ? a > INT64_MAX - b : a < INT64_MIN - b) {
+    *fits = false;
+    return 0;
+  }
+  return a + b;
+}
+""",
+    "-": """static inline int64_t ow_difference(int64_t a, int64_t b, bool *fits) {
+  if (b < 0 ? a > INT64_MAX + b : a < INT64_MIN + b) {
+    *fits = false;
+    return 0;
+  }
+  return a - b;
+}
+""",
+    "*": """static inline int64_t ow_product(int64_t a, int64_t b, bool *fits) {
+  const int64_t most = (int64_t)1 << 31; /* sizes are below it, and so is what they are made of */
+  if (a > most || a < -most || b > most || b < -most) {
+    *fits = *fits && (a == 0 || b == 0);
+    return 0;
+  }
+  return a * b;
+}
+""",
+    "//": """static inline int64_t ow_quotient(int64_t a, int64_t b, bool *fits) { /* rounded down, as Python's */
+  if (b == 0 || (b == -1 && a == INT64_MIN)) {
+    *fits = false;
+    return 0;
+  }
+  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
+}
+""",
+    "%": """static inline int64_t ow_remainder(int64_t a, int64_t b, bool *fits) { /* of b's sign, as Python's */
+  if (b == 0) *fits = false;
+  if (b == 0 || b == -1) return 0;
+  return a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0);
+}
+""",
+}
+"""Arithmetic on sizes that does not overflow: options are the model's, which nobody vouches for."""
+_CALLED = {"+": "ow_sum", "-": "ow_difference", "*": "ow_product", "//": "ow_quotient", "%": "ow_remainder"}
+
+
+def sizes_text(op: Operator, computed: Computed, sizes: Sequence[str]) -> str:
+    """C that computes them: `ow_compute`. sizes: all names, by their places in the array of sizes."""
+    used: set[str] = set()
+    lines = []
+    for combination, tree in computed.trees:
+        tests = [f"state->{o.field}_choice == {i}" for o, i in zip(computed.chosen, combination)]
+        body = "\n".join(_statements(tree, sizes, used, "    "))
+        lines += [f"  if ({' && '.join(tests) or 'true'}) {{", body, "  }"]
+    if not computed.chosen:
+        lines = ["\n".join(_statements(computed.trees[0][1], sizes, used, "  "))]
+    name = options.quoted(op.name)[1:-1]
+    helpers = "".join(text for sign, text in _HELPERS.items() if sign in used)
+    needed = ", ".join(computed.names)
+    first = min(sizes.index(n) for n in computed.names)
+    return f"""{helpers}
+/* Sizes that the shape rule computes: {needed}. False where it refuses the inputs, or they are too large. */
+static inline bool ow_rule(const ow_state *state, int64_t *sizes) {{
+  bool fits = true;
+  (void)state;
+{chr(10).join(lines)}
+{"" if not computed.chosen else "  return false;" + chr(10)}}}
+
+static TfLiteStatus ow_compute(ow_context *context, const ow_state *state, int64_t *sizes) {{
+  bool good = ow_rule(state, sizes);
+  for (int i = {first}; good && i < OW_SIZES; ++i) good = sizes[i] >= 0 && sizes[i] <= INT32_MAX;
+  if (good) return kTfLiteOk;
+  OW_REPORT(context, "{name}: there is no output for inputs of these sizes");
+  return kTfLiteError;
+}}
+"""
+
+
+def _statements(tree: Tree, sizes: Sequence[str], used: set[str], indent: str) -> list[str]:
+    if isinstance(tree, Branch):
+        condition = _c(tree.condition, sizes, used)
+        then = _statements(tree.then, sizes, used, indent + "  ")
+        return [f"{indent}if ({condition}) {{", *then, f"{indent}}}", *_statements(tree.otherwise, sizes, used, indent)]
+    if tree is None:
+        return [f"{indent}return false;"]
+    return [*(f"{indent}sizes[{sizes.index(n)}] = {_c(e, sizes, used)};" for n, e in tree.items()),
+            f"{indent}return fits;"]  # fmt: skip
+
+
+def _c(e: Expression, sizes: Sequence[str], used: set[str]) -> str:
+    if isinstance(e, int):
+        return str(e) if abs(e) < 2**31 else f"INT64_C({e})"
+    if isinstance(e, str):
+        return f"sizes[{sizes.index(e)}]"
+    if e[0] == "attr":
+        return f"(int64_t)state->{e[1]}"
+    left, right = _c(e[1], sizes, used), _c(e[2], sizes, used)
+    if e[0] in COMPARISONS:
+        return f"{left} {e[0]} {right}"
+    used.add(e[0])
+    return f"{_CALLED[e[0]]}({left}, {right}, &fits)"

@@ -1,0 +1,314 @@
+"""Sizes that an operator's shape rule computes, such as those of a convolution's output: the rule as expressions.
+
+Lives here: `computed_sizes`, which runs `infer` on sizes that remember how they were made.
+Not here: the C of what comes out (size_source.py), sizes that outputs have from inputs (arrays.py).
+
+`infer` runs on integers that are `Size`s: arithmetic on them gives Sizes with an expression, and where Python asks
+whether a comparison of them holds, the rule is run once for each answer. What comes out is a tree of conditions with,
+at each leaf, an expression for each size or a refusal. A rule that leaves whole numbers (`math.ceil(n / s)`) loses the
+expressions; so the tree is compared with the rule at many sizes, and refused where they differ.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...compiler.language.arrays import REST, Array
+from ...core.errors import UnimplementedError
+from ...core.specs import TensorSpec
+from ...ops.call import Call
+from ...ops.definition import Operator
+from .cases import MOST_CHOICES, Option
+
+MOST_PATHS = 256
+_SAMPLES = 200
+_MADE_UP = (37, 41, 43, 47, 53, 59, 61, 67)
+
+Expression = tuple[Any, ...] | int | str
+"""A whole number, the name of a size, ("attr", field), or an operation with its operands."""
+
+_ARITHMETIC: dict[str, Callable[[int, int], int]] = {
+    "+": int.__add__, "-": int.__sub__, "*": int.__mul__, "//": int.__floordiv__, "%": int.__mod__,
+}  # fmt: skip
+COMPARISONS: dict[str, Callable[[int, int], bool]] = {
+    "<": int.__lt__, "<=": int.__le__, "==": int.__eq__, "!=": int.__ne__, ">": int.__gt__, ">=": int.__ge__,
+}  # fmt: skip
+
+
+_OF_SIZES = (("<", 0), (">=", 0))
+"""What is known of an input's sizes: none is below 0."""
+
+
+class Size(int):
+    """A whole number with how it was made. paths: who answers comparisons of it."""
+
+    expression: Expression
+    paths: _Paths
+
+    @staticmethod
+    def of(value: int, expression: Expression, paths: _Paths) -> Size:
+        size = Size(value)
+        size.expression, size.paths = expression, paths
+        return size
+
+    def __index__(self) -> int:
+        return self  # a shape asks for it, and keeps what it gets
+
+    def __neg__(self) -> Any:
+        return 0 - self
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __bool__(self) -> bool:
+        return bool(self != 0)
+
+    __hash__ = int.__hash__
+
+
+def _expression(x: int) -> Expression:
+    return x.expression if isinstance(x, Size) else int(x)
+
+
+def _arithmetic(sign: str, swapped: bool) -> Callable[[Size, Any], Any]:
+    rule = _ARITHMETIC[sign]
+
+    def operation(self: Size, other: Any) -> Any:
+        if not isinstance(other, int):
+            return NotImplemented
+        left, right = (other, self) if swapped else (self, other)
+        value = rule(int(left), int(right))
+        return Size.of(value, (sign, _expression(left), _expression(right)), self.paths)
+
+    return operation
+
+
+def _comparison(sign: str) -> Callable[[Size, Any], Any]:
+    rule = COMPARISONS[sign]
+
+    def operation(self: Size, other: Any) -> Any:
+        if not isinstance(other, int):
+            return NotImplemented
+        left, right = _expression(self), _expression(other)
+        holds = rule(int(self), int(other))
+        certain = left == right or ((sign, right) in _OF_SIZES and isinstance(left, str))
+        return holds if certain else self.paths.holds((sign, left, right), holds)
+
+    return operation
+
+
+for _sign, _name in (("+", "add"), ("-", "sub"), ("*", "mul"), ("//", "floordiv"), ("%", "mod")):
+    setattr(Size, f"__{_name}__", _arithmetic(_sign, False))
+    setattr(Size, f"__r{_name}__", _arithmetic(_sign, True))
+for _sign, _name in (("<", "lt"), ("<=", "le"), ("==", "eq"), ("!=", "ne"), (">", "gt"), (">=", "ge")):
+    setattr(Size, f"__{_name}__", _comparison(_sign))
+
+
+class _Paths:
+    """The answers to comparisons of one run. wanted: those it must give first; given: all of it, with the questions."""
+
+    def __init__(self) -> None:
+        self.wanted: list[bool] = []
+        self.given: list[tuple[Expression, bool]] | None = None  # None while nothing is being recorded
+
+    def holds(self, question: Expression, here: bool) -> bool:
+        """The answer: the first time True, unless this run was started to have another."""
+        if self.given is None:
+            return here
+        for known, answer in self.given:
+            if known == question:
+                return answer
+        answer = self.wanted[len(self.given)] if len(self.given) < len(self.wanted) else True
+        self.given.append((question, answer))
+        return answer
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A condition and what follows from it."""
+
+    condition: Expression
+    then: Tree
+    otherwise: Tree
+
+
+Leaf = Mapping[str, Expression] | None
+"""The computed sizes by name; None where the rule refuses the inputs."""
+Tree = Branch | Leaf
+
+
+@dataclass(frozen=True)
+class Computed:
+    """names: of the sizes. trees: for each combination of the choices of `chosen`, what computes them."""
+
+    names: tuple[str, ...]
+    chosen: tuple[Option, ...]
+    trees: tuple[tuple[tuple[int, ...], Tree], ...]
+
+
+def computed_sizes(op: Operator, export_options: Sequence[Option], inputs: Sequence[tuple[str, Array]],
+                   outputs: Sequence[tuple[str, Array]], names: Sequence[str]) -> Computed:  # fmt: skip
+    """What gives the sizes of these names, which the outputs' annotations have and no input's.
+
+    raises UnimplementedError where the shape rule is none that becomes C
+    """
+    chosen = tuple(o for o in export_options if o.choices)
+    combinations = list(itertools.product(*(range(len(o.choices)) for o in chosen)))
+    if len(combinations) > MOST_CHOICES:
+        raise UnimplementedError(op=op.name, what="its attributes have too many combinations", do="attrs={...}",
+                                 found=len(combinations), wanted=f"at most {MOST_CHOICES}")  # fmt: skip
+    known = tuple(dict.fromkeys(s for _, k in inputs for s in k.shape if isinstance(s, str)))
+    rule = _Rule(op, export_options, inputs, outputs, known, tuple(names))
+    trees = []
+    for combination in combinations:
+        fixed = {o.name: o.choices[i] for o, i in zip(chosen, combination)}
+        trees.append((combination, rule.tree(fixed)))
+        rule.check(fixed, trees[-1][1], max(_SAMPLES // len(combinations), 12))
+    return Computed(tuple(names), chosen, tuple(trees))
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """The shape rule of an operator, with what its inputs and outputs are annotated by."""
+
+    op: Operator
+    options: Sequence[Option]
+    inputs: Sequence[tuple[str, Array]]
+    outputs: Sequence[tuple[str, Array]]
+    known: tuple[str, ...]
+    names: tuple[str, ...]
+
+    def tree(self, fixed: Mapping[str, Any]) -> Tree:
+        """The tree of all answers to what the rule asks about sizes and attributes, for these fixed attributes."""
+        paths = _Paths()
+        sizes = {n: Size.of(v, n, paths) for n, v in zip(self.known, itertools.cycle(_MADE_UP))}
+        numbers = {o.name: Size.of(v, ("attr", o.field), paths) for o, v in self._numbers(fixed, 0)}
+        call = self._call(fixed, numbers)
+        specs = self._specs(sizes, (2, 3))
+        count = 0
+
+        def explore(wanted: list[bool]) -> Tree:
+            nonlocal count
+            count += 1
+            if count > MOST_PATHS:
+                raise UnimplementedError(op=self.op.name, what="its shape rule decides too much to become C",
+                                         wanted=f"at most {MOST_PATHS} ways through it")  # fmt: skip
+            paths.wanted, paths.given = wanted, []
+            try:
+                leaf = self._leaf(call, specs)
+            finally:
+                given, paths.given = paths.given, None
+            tree: Tree = leaf
+            for i in reversed(range(len(wanted), len(given))):
+                tree = Branch(given[i][0], tree, explore([answer for _, answer in given[:i]] + [False]))
+            return tree
+
+        return explore([])
+
+    def _leaf(self, call: Call, specs: Sequence[TensorSpec]) -> Leaf:
+        """The sizes that the rule gives; None where it refuses."""
+        try:
+            shapes = [tuple(spec.shape) for spec in self.op.infer(call, specs)]
+        except UnimplementedError:
+            raise
+        except Exception:
+            return None
+        found: dict[str, Expression] = {}
+        for shape, (name, kind) in zip(shapes, self.outputs):
+            own = [s for s in kind.shape if s != REST]
+            if len(shape) < len(own) or None in shape:
+                what = f"the shape of output {name!r} is not what its annotation says"
+                raise UnimplementedError(op=self.op.name, what=what, found=f"infer: {list(shape)}", wanted=repr(kind))
+            for size, value in zip(own, shape[len(shape) - len(own) :]):
+                if size in self.names:
+                    found.setdefault(size, _expression(value))
+        return found
+
+    # ---- running the rule -------------------------------------------------------------------------------------------
+
+    def _numbers(self, fixed: Mapping[str, Any], draw: int) -> Iterator[tuple[Option, int]]:
+        """Values of the integers that nodes give: the default first, then others that the checks allow."""
+        for k, option in enumerate(self.options):
+            if option.later is not int or (option.choices and fixed[option.name] is not int):
+                continue
+            allowed = []
+            for value in (option.attr.default, 1, 2, 3, 5, 0, 17):
+                try:
+                    allowed.append(int(option.attr.convert(value)))
+                except (TypeError, ValueError):
+                    continue
+            if not allowed:
+                raise UnimplementedError(op=self.op.name, what=f"no value of attribute {option.name!r} was found that "
+                                         "its check allows", do=f"attrs={{{option.name!r}: [...]}}")  # fmt: skip
+            yield option, allowed[(draw * (k + 1)) % len(allowed)]
+
+    def _call(self, fixed: Mapping[str, Any], numbers: Mapping[str, int]) -> Call:
+        """The operator's attributes, with Sizes among them as they are."""
+        plain = {n: v for n, v in fixed.items() if not isinstance(v, type)} | {n: int(v) for n, v in numbers.items()}
+        reals = {o.name: 1.0 for o in self.options if o.later is float and o.name not in plain and o.attr.required}
+        call = self.op.bind({n: v for n, v in (plain | reals).items() if v is not None}).with_inputs(())
+        for name, value in numbers.items():
+            setattr(call, name, value)
+        return call
+
+    def _specs(self, sizes: Mapping[str, int], leading: Sequence[int]) -> list[TensorSpec]:
+        return [TensorSpec([n for s in kind.shape for n in (leading if s == REST else (
+            s if isinstance(s, int) else sizes[s],))], kind.dtype) for _, kind in self.inputs]  # fmt: skip
+
+    # ---- whether the tree is right -----------------------------------------------------------------------------------
+
+    def check(self, fixed: Mapping[str, Any], tree: Tree, samples: int) -> None:
+        """Raise UnimplementedError where the tree gives other sizes than the rule does."""
+        draw = random.Random(0)
+        for i in range(samples):
+            top = (8, 40, 1000)[i % 3]
+            sizes = {n: draw.randint(0, top) for n in self.known}
+            leading = [draw.randint(0, 4) for _ in range(draw.randint(0, 3))]
+            numbers = {o.name: v for o, v in self._numbers(fixed, draw.randint(0, 30))}
+            fields = {o.field: numbers[o.name] for o in self.options if o.name in numbers}
+            found = evaluated(tree, sizes, fields)
+            try:
+                said: Any = self.op.infer(self._call(fixed, numbers), self._specs(sizes, leading))
+            except Exception:
+                said = None
+            expected = None if said is None else [tuple(spec.shape) for spec in said]
+            ours = None if found is None else [
+                tuple(n for s in kind.shape for n in (leading if s == REST else (
+                    s if isinstance(s, int) else (sizes | found)[s],))) for _, kind in self.outputs]  # fmt: skip
+            refused = ours is None or any(n < 0 for shape in ours for n in shape)
+            if (expected is None) != refused or (not refused and expected != ours):
+                raise UnimplementedError(
+                    op=self.op.name, what="its shape rule does not become C: at some sizes it says something else",
+                    found=f"infer {expected or 'refuses'}, C {'refuses' if refused else ours} for {sizes} {numbers}",
+                    wanted="sums, products, // and % of sizes and of attributes that are integers, and comparisons of "
+                    "these", do="write math.ceil(n / s) as -(-n // s)")  # fmt: skip
+
+
+def evaluated(tree: Tree, sizes: Mapping[str, int], fields: Mapping[str, int]) -> dict[str, int] | None:
+    """What a tree gives for these sizes and attributes; None where it refuses, or divides by zero."""
+
+    def value(e: Expression) -> int:
+        if isinstance(e, int):
+            return e
+        if isinstance(e, str):
+            return sizes[e]
+        if e[0] == "attr":
+            return fields[e[1]]
+        return int((_ARITHMETIC.get(e[0]) or COMPARISONS[e[0]])(value(e[1]), value(e[2])))
+
+    try:
+        while isinstance(tree, Branch):
+            tree = tree.then if value(tree.condition) else tree.otherwise
+        return None if tree is None else {name: value(e) for name, e in tree.items()}
+    except ZeroDivisionError:
+        return None
