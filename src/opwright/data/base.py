@@ -16,6 +16,8 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..core import dtypes
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
@@ -29,7 +31,7 @@ from .context import IteratorContext
 from .functions import Traced
 from .iterator import IteratorState
 from .optional import Recipe
-from .structure import Form, operand
+from .structure import Form, common_spec, operand
 
 state = dispatch.state
 
@@ -134,6 +136,15 @@ class DatasetBase(CompositeTensor):
             self._eager_handle = weakref.ref(kept)  # who keeps the handle keeps the dataset; not both each other
         return trace.capture(kept) if isinstance(trace, FuncTrace) else kept
 
+    @staticmethod
+    def _stacked(datasets: Sequence[Any]) -> tuple[DatasetSpec, EagerTensor]:
+        """The type and the tensor of several datasets of one element type. Raises TypeError for others."""
+        if not all(isinstance(d, DatasetBase) for d in datasets) or any(d._in_trace for d in datasets):
+            raise TypeError("a list with datasets may hold nothing else, and none that is made inside a function")
+        handles = np.empty(len(datasets), object)
+        handles[:] = [d.handle()._array for d in datasets]
+        return DatasetSpec(common_spec(datasets), handles.shape), EagerTensor(handles, dtypes.resource)
+
     def _leaves(self) -> list[SymbolicTensor]:
         """The symbolic tensors it is made of, in the order in which `rebind` takes their values."""
         found = [leaf for d in self._inputs for leaf in d._leaves()] if self._in_trace else []
@@ -196,16 +207,55 @@ class DatasetSpec(TypeSpec):
 
     @property
     def _component_specs(self) -> Any:
-        return TensorSpec((), dtypes.resource)
+        return TensorSpec(self._dataset_shape, dtypes.resource)
 
     def _to_components(self, value: Any) -> Any:
         return value.handle()
 
     def _from_components(self, components: Any) -> Any:
+        if self._dataset_shape.rank != 0:
+            return NestedDatasets(components, self)
         if type(components) is EagerTensor:
             handle: Any = components._array
             return handle.dataset
         return kinds.VariantDataset(components, self._element_spec)
+
+
+    def _batch(self, size: int | None) -> DatasetSpec:
+        """The type of `size` such datasets."""
+        return DatasetSpec(self._element_spec, [size, *self._dataset_shape])
+
+    def _unbatch(self) -> DatasetSpec:
+        """The type of one of several datasets. Raises ValueError for that of one alone."""
+        if self._dataset_shape.rank == 0:
+            raise ValueError("a dataset has no rows to take one by one: flat_map gives its elements")
+        return DatasetSpec(self._element_spec, self._dataset_shape[1:])
+
+
+class NestedDatasets(CompositeTensor):
+    """Several datasets as one element, as `batch` of datasets gives; `unbatch` and `from_tensor_slices` take it apart.
+
+    shape: how many there are, along each axis.
+    """
+
+    def __init__(self, handles: Any, spec: DatasetSpec) -> None:
+        self._handles, self._spec = handles, spec
+
+    @property
+    def _type_spec(self) -> DatasetSpec:
+        return self._spec
+
+    @property
+    def shape(self) -> TensorShape:
+        """How many datasets there are, along each axis."""
+        return self._handles.shape
+
+    def handle(self) -> Any:
+        """The tensor that stands for them."""
+        return self._handles
+
+    def __repr__(self) -> str:
+        return f"<datasets {self._spec!r}>"
 
 
 def int_operand(value: Any, what: str) -> Any:

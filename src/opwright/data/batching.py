@@ -21,7 +21,7 @@ from .context import IteratorContext
 from .dataset import Dataset
 from .functions import Failure
 from .sources import unbatched
-from .structure import Flat, Form, map_leaves, operand
+from .structure import Flat, Form, map_leaves, operand, row
 
 
 def batched(spec: Any, size: int | None) -> Any:
@@ -167,7 +167,7 @@ class _UnbatchDataset(Dataset):
                 yield Failure(InvalidArgumentError(op="Dataset.unbatch", what=what))
                 continue
             for i in range(sizes.pop()):
-                yield tuple([a[i, ...] for a in item])
+                yield tuple([row(a, i) for a in item])
 
     def _cardinality(self) -> int:
         n = int(self._inputs[0]._cardinality())

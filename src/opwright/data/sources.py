@@ -24,7 +24,7 @@ from .base import INFINITE, UNKNOWN, Rows
 from .context import IteratorContext
 from .dataset import Dataset
 from .functions import Failure, name_of
-from .structure import Form, form_of_value, map_leaves, operand
+from .structure import Form, form_of_value, map_leaves, operand, row
 
 _BLOCK = 4096  # numbers of a range are made so many at once
 
@@ -84,7 +84,10 @@ class _TensorSliceDataset(Dataset):
 
 def gathered(arrays: tuple[Any, ...], order: Callable[[], Iterator[int]]) -> Iterator[Any]:
     """Rows of arrays, as views, in an order."""
-    if len(arrays) == 1:
+    if any(array.dtype == object for array in arrays):
+        for i in order():
+            yield tuple([row(array, i) for array in arrays])
+    elif len(arrays) == 1:
         (array,) = arrays
         for i in order():
             yield (array[i, ...],)

@@ -169,11 +169,22 @@ def form_of_value(value: Any) -> tuple[Any, list[Any]]:
             spec = part._type_spec
             tensors.extend(spec.to_tensors(part))
             return spec
+        stack = getattr(type(part[0]), "_stacked", None) if isinstance(part, list) and part else None
+        if stack is not None:  # a list of datasets
+            spec, tensor = stack(part)
+            tensors.append(tensor)
+            return spec
         tensor = dispatch.to_tensor(part)
         tensors.append(tensor)
         return TensorSpec(tensor.shape, tensor.dtype)
 
     return map_leaves(leaf, value), tensors
+
+
+def row(array: Any, i: int) -> Any:
+    """Row number `i` of an array as a view; a handle where that is what the rows are."""
+    found = array[i, ...]
+    return found[()] if found.ndim == 0 and found.dtype == object and hasattr(found[()], "dataset") else found
 
 
 def operand(tensor: Any) -> Any:

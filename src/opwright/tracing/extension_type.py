@@ -13,6 +13,7 @@ import sys
 import typing
 from typing import Any
 
+from ..core.specs import TensorSpec
 from ..core.type_spec import CompositeTensor, TypeSpec
 from .extension_fields import check_annotation, convert, filled, parts_in, specs_in, to_spec
 
@@ -219,9 +220,46 @@ def _restored(cls: Any, fields: dict[str, Any]) -> Any:
     return value
 
 
+class BatchableExtensionTypeSpec(ExtensionTypeSpec):
+    """The type of a BatchableExtensionType's values. `_batch` and `_unbatch` give that of several, and of a row."""
+
+    def _batch(self, size: int | None) -> Any:
+        """The type of `size` values stacked along a new first axis of each tensor."""
+        return self._with_specs(lambda spec: _batched(spec, size))
+
+    def _unbatch(self) -> Any:
+        """The type of a row. Raises ValueError for a tensor without dimensions and for parts without rows."""
+        return self._with_specs(_row)
+
+    def _with_specs(self, function: Any) -> Any:
+        parts = iter([function(spec) for spec in self._component_specs])
+        return self._deserialize(tuple(filled(value, parts) for value in self._serialize()))
+
+
+def _batched(spec: Any, size: int | None) -> Any:
+    if isinstance(spec, TensorSpec):
+        return spec.with_shape(spec.shape.dims if spec.shape.dims is None else [size, *spec.shape])
+    if not hasattr(spec, "_batch"):
+        raise TypeError(f"`batch` of elements with parts of type {spec!r} is not supported")
+    return spec._batch(size)
+
+
+def _row(spec: Any) -> Any:
+    if isinstance(spec, TensorSpec):
+        if spec.shape.rank == 0:
+            raise ValueError("Unbatching a tensor is only supported for rank >= 1")
+        return spec.with_shape(spec.shape.dims if spec.shape.dims is None else spec.shape[1:])
+    if not hasattr(spec, "_unbatch"):
+        raise ValueError(f"values of type {spec!r} have no rows to take one by one")
+    return spec._unbatch()
+
+
 class BatchableExtensionType(ExtensionType):
     """An ExtensionType whose values may be batched and taken apart along the first axis of all their tensors, as
     datasets and `map_fn` do."""
+
+    class Spec(BatchableExtensionTypeSpec):
+        """The type of its values."""
 
 
 def _guarded(constructor: Any) -> Any:

@@ -244,7 +244,7 @@ def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None =
     return GatherNd(params, wide_index(indices), batch_dims=batch_dims, name=name)
 
 
-registry.name_function("gather_nd", GatherNd)
+registry.name_function("gather_nd", registry.get("GatherNd"))
 
 
 def check_vectors(indices: np.ndarray, sizes: tuple[int, ...], what: str) -> None:

@@ -86,9 +86,10 @@ class Permute:
         if len(perm) != rank:
             raise InvalidArgumentError(what="perm names another number of dimensions than the input has", found=perm,
                                        wanted=f"{rank} numbers")  # fmt: skip
-        if None in perm:
+        known = [p for p in perm if p is not None]
+        if len(known) < rank:
             return spec.with_shape([None if p is None or not -rank <= p < rank else spec.shape[p] for p in perm])
-        return spec.with_shape([spec.shape[p] for p in _permutation(tuple(perm), rank)])
+        return spec.with_shape([spec.shape[p] for p in _permutation(tuple(known), rank)])
 
     def compute(op, a, perm) -> Any:
         return np.transpose(a, _permutation(tuple(perm.tolist()), a.ndim))
@@ -105,7 +106,7 @@ class Permute:
 def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str = "transpose") -> Any:
     """See Transpose; Permute where perm is known only when the graph runs. conjugate: also the complex conjugate."""
     if is_static(perm):
-        moved = Transpose(a, perm=static_axes(perm, "perm"), name=name)
+        moved: Any = Transpose(a, perm=static_axes(perm, "perm"), name=name)
     else:
         moved = Permute(a, dims_tensor(list(perm)) if isinstance(perm, (list, tuple)) else perm, name=name)
     if conjugate and moved.dtype.is_complex:

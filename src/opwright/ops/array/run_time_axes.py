@@ -26,12 +26,12 @@ from .slicing import getitem
 class Front(NamedTuple):
     """A tensor whose axes were moved to the front.
 
-    tensor: the permuted one; perm: the permutation; count: how many axes were moved, None where unknown.
+    tensor: the permuted one; perm: the permutation; moved: how many axes were moved, None where unknown.
     """
 
     tensor: Any
     perm: Any
-    count: int | None
+    moved: int | None
 
     def back(self, tensor: Any, name: str | None = None) -> Any:
         """Permute a tensor of the same rank the other way."""
@@ -102,7 +102,7 @@ def reduced(op: Any, x: Any, axes: Any, keepdims: bool, name: str | None = None)
     x = dispatch.to_tensor(x)
     front = axes_to_front(x, axes)
     shape = shape_op(front.tensor)
-    count = front.count if front.count is not None else size(axes)
+    count = front.moved if front.moved is not None else size(axes)
     gone, kept = getitem(shape, slice(None, count)), getitem(shape, slice(count, None))
     y = op(reshape(front.tensor, joined(reduce_prod(gone), kept)), axis=(0,), keepdims=False)
     if not keepdims:
@@ -159,9 +159,9 @@ def reverse(call: Callable[[Any, int], Any], x: Any, axes: Any, name: str | None
     """
     x = dispatch.to_tensor(x)
     front = axes_to_front(x, axes)
-    if front.count is None:
+    if front.moved is None:
         raise TypeError(f"axis: the number of axes must be known while tracing; found {axes!r}")
-    return with_shape_of(front.back(call(front.tensor, front.count), name), x)
+    return with_shape_of(front.back(call(front.tensor, front.moved), name), x)
 
 
 def without_several(call: Callable[[Any, int], Any], x: Any, axes: Any, keepdims: bool) -> Any:
@@ -172,12 +172,12 @@ def without_several(call: Callable[[Any, int], Any], x: Any, axes: Any, keepdims
     from .constants import ones
 
     front = axes_to_front(dispatch.to_tensor(x), axes)
-    if front.count is None:
+    if front.moved is None:
         raise TypeError(f"axis: the number of axes must be known while tracing; found {axes!r}")
-    y = call(front.tensor, front.count)
+    y = call(front.tensor, front.moved)
     if not keepdims:
         return y
-    return front.back(reshape(y, joined(ones([front.count], dtypes.int32), shape_op(y))))
+    return front.back(reshape(y, joined(ones([front.moved], dtypes.int32), shape_op(y))))
 
 
 def gather(call: Callable[[Any, Any, int], Any], params: Any, indices: Any, axis: Any, batch_dims: int,

@@ -146,11 +146,9 @@ def _of_one_dtype(a: Any, b: Any, output_type: DType | None) -> tuple[Any, Any]:
     if not (isinstance(getattr(a, "dtype", None), DType) and isinstance(getattr(b, "dtype", None), DType)):
         return a, b
     pair = {a.dtype, b.dtype}
-    if pair == {dtypes.bfloat16, dtypes.float32}:
-        common = dtypes.float32
-    elif (output_type, pair) in _MIXED:
-        common = output_type
-    else:
+    mixed = output_type if (output_type, pair) in _MIXED else None
+    common = dtypes.float32 if pair == {dtypes.bfloat16, dtypes.float32} else mixed
+    if common is None:
         return a, b
     return array.cast(a, common), array.cast(b, common)
 

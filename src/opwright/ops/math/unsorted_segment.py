@@ -172,7 +172,7 @@ def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: s
     return UnsortedSegmentSum(data, array.indexing.wide_index(segment_ids), num_segments, name=name)
 
 
-registry.name_function("unsorted_segment_sum", UnsortedSegmentSum)
+registry.name_function("unsorted_segment_sum", registry.get("UnsortedSegmentSum"))
 
 
 unsorted_segment_max = UnsortedSegmentMax.as_function("unsorted_segment_max")
