@@ -169,6 +169,7 @@ def test_compilers_take_it_without_a_word(op, api, language, tmp_path):
     compiled(source, *language, "-O2", *STRICT)
 
 
+@needs_gcc
 def test_the_official_interpreter_gives_the_same(tmp_path):
     pytest.importorskip("ai_edge_litert")
     from test_export_official import official

@@ -267,6 +267,7 @@ for source, name in (("atan_opaque.c", "ATAN"), ("atan_opaque.cc", "ATAN"), ("no
     assert done.stdout.splitlines()[-1] == "['NORMALIZE']"
 
 
+@needs_compiler
 def test_a_kept_library_is_loaded_once(tmp_path):
     """Using one again notes that it was used, which must not make it another file to whoever has it loaded."""
     (tmp_path / "once.c").write_text('#include "tensorflow/lite/c/common.h"\n'
