@@ -60,7 +60,7 @@ def _parts(op: Operator, body: Mapping[str, Any]) -> None:
             if type(rank) is not int or rank < 0:
                 raise ValueError(f"operator {op.name}: input {part.name}: rank is a number of dimensions, or a tuple "
                                  f"of them; found {rank!r}")  # fmt: skip
-        if part.optional and part.lod_of is None:
+        if part.optional and part.lod_of is None and part.since == 1:  # newer ones: `_versions` says where they stand
             optional = optional or part.name
         elif optional and not part.optional and part.lod_of is None and not by_name:
             raise ValueError(f"operator {op.name}: the required input {part.name} stands after the optional input "
