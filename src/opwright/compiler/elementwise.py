@@ -29,7 +29,8 @@ from . import staged  # noqa: F401  registers what control flow on scalars means
 from .entering import add_entry, bound_entry
 from .lanes import I1, I64, Lanes
 from .lowering import KINDS
-from .native.image import runs_images
+from .native.image import POLL, runs_images
+from .native.interrupts import raise_pending
 from .native.objects import items_offset
 from .native.store import find_module
 from .results import LARGE, large
@@ -44,10 +45,12 @@ _BYTE, _POINTER = ir.IntType(8), ir.PointerType()
 
 
 def emit(function: Callable[..., Any], name: str, inputs: Sequence[np.dtype], attrs: dict[str, Any],
-         target: Target | None = None, fast: bool | None = None) -> tuple[ir.Module, DType]:  # fmt: skip
+         target: Target | None = None, fast: bool | None = None, polls: bool = False
+         ) -> tuple[ir.Module, DType]:  # fmt: skip
     """The module of one kernel, `void name(out, inputs..., n)` over contiguous arrays, and the dtype it gives.
 
     target: by default this processor; its vectors are what the loop works on. fast: by default as `fast_math` is.
+    polls: whether the function's own loops are ended by signals, by a function of this process.
     raises UnimplementedError or SignatureError naming kernel and operator for what kernels cannot express
     """
     module = ir.Module(name)
@@ -63,6 +66,7 @@ def emit(function: Callable[..., Any], name: str, inputs: Sequence[np.dtype], at
 
     def body(count: int, i: ir.Value) -> DType:
         trace = KernelTrace(b, name, count, fast)
+        trace.polls = polls
         inputs = zip(pointers, found, names)
         scalars = [KernelScalar(_load(b, p, i, d, count, arg_name), d) for p, d, arg_name in inputs]
         return _store(b, out, i, _staged(trace, function, scalars, attrs))
@@ -177,12 +181,24 @@ def compile_elementwise(function: Callable[..., Any], name: str, inputs: Sequenc
     """Stage, optimise and load one kernel. fast: as of `emit`."""
     found = [of_numpy(d) for d in inputs]
     full = f"{name}.{'_'.join(d.short for d in found)}"
-    module, dtype = emit(function, full, inputs, attrs, fast=fast)
+    module, dtype = emit(function, full, inputs, attrs, fast=fast, polls=runs_images())
     dtypes = [np.dtype(d.np) for d in (dtype, *found)]
     if runs_images() and items_offset() is not None:
         entry = add_entry(module, module.globals[full], len(dtypes))
-        return CompiledKernel(bound_entry(find_module(full, str(module), entry).address, dtypes), dtypes)
+        run = bound_entry(find_module(full, str(module), entry).address, dtypes)
+        return CompiledKernel(_ending(run) if POLL in module.globals else run, dtypes)
     return CompiledKernel(_by_address(find_module(full, str(module), full).address, dtypes), dtypes)
+
+
+def _ending(run: Callable[..., int]) -> Callable[..., int]:
+    """`CompiledKernel.run` of a loop that a signal may end: it raises what the signal's handler raised."""
+
+    def checked(out: np.ndarray, *arrays: np.ndarray) -> int:
+        fits = run(out, *arrays)
+        raise_pending()
+        return fits
+
+    return checked
 
 
 def _by_address(address: int, dtypes: Sequence[np.dtype]) -> Callable[..., bool]:
@@ -232,6 +248,7 @@ def inlined(function: ScalarFunction, xs: Sequence[Value]) -> Value:
     count = max(x.count for x in xs)
     scalars = [KernelScalar(x.splat(count).lanes, x.dtype) for x in xs]
     trace = KernelTrace(current().builder, function.name, count, function.fast)
+    trace.polls = current().functions_poll
     found = _staged(trace, function.function, scalars, function.attrs)
     return Value(found.lanes.x, found.dtype)
 

@@ -27,6 +27,7 @@ from ..core.dtypes import DType, of_numpy
 from ..core.errors import InvalidArgumentError
 from ..core.specs import TensorSpec
 from .language.arrays import Array
+from .native.image import runs_images
 from .target import host
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ class ArrayCode:
     __slots__ = ("_text", "counted", "fixed", "guards", "key", "kinds", "name", "words")
 
     def __init__(self, kernel: OperatorKernel, constants: dict[str, Any], dense: tuple[bool, ...]) -> None:
-        module, facts = kernel.kernel.emit(constants, dense, host())
+        module, facts = kernel.kernel.emit(constants, dense, host(), runs_images())
         self.name, self._text = kernel.kernel.name, str(module)
         written = sorted(n for n in facts.written if kernel.roles[n][0] == INPUT)
         if written:

@@ -72,8 +72,12 @@ class LaterNumber:
 class KernelTrace:
     """The staging of one kernel: where operators become instructions. count: of lanes; 0 for one element.
 
-    fast: whether as the switch `fast_math` has it; by default as it is now.
+    fast: whether as the switch `fast_math` has it; by default as it is now. polls: whether its loops ask now and then
+    whether they are to go on (polling.py), as code of this process does; budget: where their budget lies.
     """
+
+    polls = False
+    budget: Any = None
 
     def __init__(self, builder: ir.IRBuilder, name: str, count: int, fast: bool | None = None) -> None:
         self.builder, self.name, self.count = builder, name, count

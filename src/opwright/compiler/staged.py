@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from llvmlite import ir
+
 from ..core import dtypes
 from ..core.dtypes import DType
 from ..core.errors import SignatureError
@@ -25,7 +27,8 @@ from ..staging.stages import (
     is_returned_value,
     register_stage,
 )
-from .lanes import I1, Lanes, constant, select
+from .lanes import I1, I64, Lanes, constant, select
+from .polling import spend
 from .scalars import KernelScalar, KernelTrace, LaterNumber
 
 _NUMBERS = (int, float, LaterNumber)
@@ -243,6 +246,8 @@ class _Loop:
         self.body()
         after = self.values()
         changed = {i: _chosen(self.names[i], mask, after[i], v) for i, v in held.items()}
+        if trace.polls:
+            spend(trace, ir.Constant(I64, 1))
         end = b.block
         b.branch(head)
         active.add_incoming(constant(I1, True, trace.count), entry)

@@ -129,19 +129,23 @@ class ArrayKernel:
 
     # ---- staging ------------------------------------------------------------------------------------------------
 
-    def emit(self, constants: dict[str, Any], dense: tuple[bool, ...], target: Target) -> tuple[ir.Module, _Facts]:
-        """The module, with a function `NAME` and, where it has a parallel loop, `NAME.items`."""
+    def emit(self, constants: dict[str, Any], dense: tuple[bool, ...], target: Target, polls: bool = False
+             ) -> tuple[ir.Module, _Facts]:  # fmt: skip
+        """The module, with a function `NAME` and, where it has a parallel loop, `NAME.items`.
+
+        polls: whether its loops ask now and then whether they are to go on, by a function of this process.
+        """
         module = ir.Module(self.name)
         facts = _Facts(Guards(self.checked), set(), False)
         kinds: list[ir.Type] = []
         for kind in self.parameters.values():
             kinds += [KIND[kind]] if isinstance(kind, DType) else [POINTER, *[I64] * (2 * len(kind.shape))]
         self._emit_one(module, kinds, constants, dense, target, facts, counting=True)
-        self._emit_one(module, kinds, constants, dense, target, facts, counting=False)
+        self._emit_one(module, kinds, constants, dense, target, facts, counting=False, polls=polls)
         return module, facts
 
     def _emit_one(self, module: ir.Module, kinds: list[ir.Type], constants: dict[str, Any], dense: tuple[bool, ...],
-                  target: Target, facts: _Facts, counting: bool) -> None:  # fmt: skip
+                  target: Target, facts: _Facts, counting: bool, polls: bool = False) -> None:  # fmt: skip
         name = f"{self.name}.items" if counting else self.name
         function = ir.Function(module, ir.FunctionType(I64, [POINTER, I64, I64, POINTER]), name)
         for argument, called in zip(function.args, ("words", "begin", "end", "scratch")):
@@ -152,6 +156,7 @@ class ArrayKernel:
         saved = state.trace, state.tapes
         guards = None if counting else facts.guards  # what only counts items touches no array
         staged = ArrayStaging(b, self.name, target, None, None, guards)
+        staged.polls = polls
         state.trace, state.tapes = staged, ()
         if not counting:
             staged.begin, staged.end = Value(begin, dtypes.int64), Value(end, dtypes.int64)
@@ -286,9 +291,10 @@ class _Compiled:
     """One choice of constants and layouts as machine code."""
 
     def __init__(self, kernel: ArrayKernel, constants: dict[str, Any], dense: tuple[bool, ...]) -> None:
+        from ..native.image import runs_images
         from ..native.store import find_module
 
-        module, self.facts = kernel.emit(constants, dense, host())
+        module, self.facts = kernel.emit(constants, dense, host(), runs_images())
         text = str(module)
         self.name = kernel.name
         self.code = find_module(kernel.name, text, kernel.name)
@@ -296,6 +302,8 @@ class _Compiled:
         self.count = _KERNEL(find_module(f"{kernel.name}.items", text, f"{kernel.name}.items").address)
 
     def run(self, words: list[int], arguments: dict[str, Any]) -> None:
+        from ..native.interrupts import raise_pending
+
         for name in self.facts.written:
             if not arguments[name].flags.writeable:
                 raise InvalidArgumentError(op=self.name, what=f"writes argument {name}, which is read-only")
@@ -305,6 +313,7 @@ class _Compiled:
         alone = threads == 1 or items <= 1
         status = self.run_alone(block, 0, items, None) if alone else self._shared(words, items, threads)
         if status:
+            raise_pending()
             raise self.facts.guards.error(self.name, status)
 
     def _shared(self, words: list[int], items: int, threads: int) -> int:

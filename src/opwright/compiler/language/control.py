@@ -26,6 +26,7 @@ from ...staging.stages import (
     is_returned_value,
     register_stage,
 )
+from ..polling import TURNS, spend
 from .bounded import BoundedPointer
 from .functions import maximum, minimum, select
 from .kinds import I64, POINTER, number, typed
@@ -179,7 +180,7 @@ class LanguageStage(Stage):
         return ~Value(_test(x), dtypes.bool)
 
     def while_stmt(self, test: Thunk, body: Thunk, state: State, options: Options) -> None:
-        _run(test, body, state)
+        _run(test, _polling(body) if current().polls else body, state)
 
     def for_stmt(
         self, items: Any, go_on: Thunk | None, body: Callable[[Any], Any], state: State, options: Options
@@ -190,16 +191,30 @@ class LanguageStage(Stage):
         counter = _Carried(steps.start)
         counter.put("the range's counter", steps.start)
 
-        def test() -> Any:
-            inside = steps.inside(counter.get())
+        def going(inside: Any) -> Any:
             return inside if go_on is None else inside & Value(_test(go_on()), dtypes.bool)
+
+        def test() -> Any:
+            return going(steps.inside(counter.get()))
 
         def turn() -> None:
             i = counter.get()
             body(i)
             counter.put("the range's counter", steps.after(i))
 
-        _run(test, turn, state)
+        def part() -> None:
+            """Run turns without a poll between them, then one poll."""
+            first = counter.get()
+            end = _part_end(first, steps.stop, items.step)
+            _run(lambda: going(counter.get() < end if items.step > 0 else counter.get() > end), turn, state)
+            spend(current(), _distance(first, counter.get()))
+
+        if not current().polls:
+            _run(test, turn, state)
+        elif isinstance(items.step, Value):
+            _run(test, _polling(turn), state)
+        else:
+            _run(test, part, state)
 
     def builtin(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if name == "range":
@@ -267,6 +282,33 @@ class _Steps:
             wrapped = Value(number(dtype, by - (1 << 8 * dtype.size)), dtype)
             return i + wrapped if self.up else i - wrapped
         return Value((b.add if self.up else b.sub)(i.x, number(dtype, by), flags=(flag,)), dtype)
+
+
+def _polling(body: Thunk) -> Thunk:
+    """The body of a loop that counts its turns."""
+
+    def turn() -> None:
+        body()
+        spend(current(), ir.Constant(I64, 1))
+
+    return turn
+
+
+def _part_end(i: Value, stop: Value, step: int) -> Value:
+    """Where the part of a range ends that begins with i and is run without a poll."""
+    least, most, by = int(i.dtype.min), int(i.dtype.max), TURNS * abs(step)
+    if by > most:
+        return stop  # a range of few numbers
+    if step > 0:
+        return select(i > most - by, stop, minimum(stop, i + by))
+    return select(i < least + by, stop, maximum(stop, i - by))
+
+
+def _distance(first: Value, last: Value) -> ir.Value:
+    """How many numbers lie between two of a range, as an int64 that is small for a part of one."""
+    b = current().builder
+    wide = b.sub(last.to(dtypes.int64).x, first.to(dtypes.int64).x)
+    return b.select(b.icmp_signed("<", wide, ir.Constant(I64, 0)), b.neg(wide), wide)
 
 
 def _same_number(one: Any, other: Any) -> bool:

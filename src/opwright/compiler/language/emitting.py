@@ -45,8 +45,11 @@ class Work:
         return self.target.vector_bytes // dtype.size
 
 
-def emit(family: Family, target: Target, constants: dict[str, Any]) -> ir.Module:
-    """The module of one kernel, before optimisation; its function is `family.entry(constants)`."""
+def emit(family: Family, target: Target, constants: dict[str, Any], polls: bool = False) -> ir.Module:
+    """The module of one kernel, before optimisation; its function is `family.entry(constants)`.
+
+    polls: whether users' loops in it are ended by signals, by a function of this process.
+    """
     if set(constants) != set(family.constants):
         raise TypeError(f"{family.name} has constants {', '.join(family.constants)}; found {', '.join(constants)}")
     entry = family.entry(constants)
@@ -59,17 +62,19 @@ def emit(family: Family, target: Target, constants: dict[str, Any]) -> ir.Module
         argument.name = name
         if argument.type == POINTER:
             argument.attributes.add("noalias")
-    _stage(family, body, target, constants)
+    _stage(family, body, target, constants, polls)
     _outside(module, entry, body, list(kinds.values()))
     return module
 
 
-def _stage(family: Family, body: ir.Function, target: Target, constants: dict[str, Any]) -> None:
+def _stage(family: Family, body: ir.Function, target: Target, constants: dict[str, Any], polls: bool) -> None:
     """Run the kernel's Python on values that stand for the function's arguments."""
     builder = ir.IRBuilder(body.append_basic_block("entry"))
     state = dispatch.state
     saved = state.trace, state.tapes
-    state.trace, state.tapes = Staging(builder, family.name, target), ()
+    staged = Staging(builder, family.name, target)
+    staged.functions_poll = polls
+    state.trace, state.tapes = staged, ()
     try:
         *given, begin, end, scratch = body.args
         words = [Pointer(x, k.dtype) if isinstance(k, PointerKind) else Value(x, k)

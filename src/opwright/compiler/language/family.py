@@ -70,11 +70,14 @@ class Family:
 
     def emit(self, target: Target, **constants: Any) -> ir.Module:
         """The module of one kernel, before optimisation; its function is `entry(constants)`. Raises TooLarge."""
+        return self._emit(target, constants, polls=False)
+
+    def _emit(self, target: Target, constants: dict[str, Any], polls: bool) -> ir.Module:
         from .emitting import emit
         from .values import TooLarge
 
         try:
-            return emit(self, target, constants)
+            return emit(self, target, constants, polls)
         except TooLarge as error:
             self._too_large[target, tuple(constants.items())] = error
             raise
@@ -84,6 +87,7 @@ class Family:
 
         raises what store.find_or_make raises
         """
+        from ..native.image import runs_images
         from ..native.store import find_module, find_or_make
 
         target = host()
@@ -96,9 +100,9 @@ class Family:
             module = self.function.__module__
             if module.startswith("opwright."):
                 made = find_or_make(f"{module}.{self.name}", repr(sorted(constants.items())), target,
-                                    lambda: (str(self.emit(target, **constants)), entry))  # fmt: skip
+                                    lambda: (str(self._emit(target, constants, runs_images())), entry))  # fmt: skip
             else:  # of what else a user's kernel hangs on nobody knows but its IR
-                made = find_module(entry, str(self.emit(target, **constants)), entry)
+                made = find_module(entry, str(self._emit(target, constants, runs_images())), entry)
             found = FamilyCode(made.address, made.name, tuple(self.kinds(constants).values()))
             if found.address:  # else it is compiled beside: asked for again
                 self._codes[key] = found

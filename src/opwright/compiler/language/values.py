@@ -35,7 +35,7 @@ def _is_between(file: str) -> bool:
 
 
 MOST_VALUES = 100_000
-"""Values that a kernel may compute while it is staged, loops that are unrolled included: LLVM needs minutes for more."""
+"""Values that a kernel may compute while it is staged, with copies of unrolled loops: LLVM needs minutes for more."""
 
 
 class TooLarge(InvalidArgumentError):
@@ -55,6 +55,8 @@ class Staging(KernelTrace):
     divides_anything = False
     counts_anything = False
     """Whether ranges have any limits and steps; those of Opwright's own kernels end far from their integer's."""
+    functions_poll = False
+    """Whether the loops of functions on scalars that are inlined ask now and then whether they are to go on."""
     guards: Any = None
     """The checks of a kernel whose accesses are checked (guards.py)."""
 

@@ -20,10 +20,13 @@
 
 %step = type { ptr, ptr, i64, i64, i64, i64, i64, i64 }  ; kernel, words, items, items a chunk (0: not shared), how many
 ;                                                          steps it covers, its strand
-%plan = type { ptr, i64, ptr, ptr, i64, i64, i64 }  ; steps, their number, pool or null, scratch, bytes of it a thread,
-;                                                     step that failed, nanoseconds that it took last on the pool
+%plan = type { ptr, i64, ptr, ptr, i64, i64, i64, ptr, i64 }  ; steps, their number, pool or null, scratch, bytes of it a
+;                                      thread, step that failed, nanoseconds that it took last on the pool, what polls
+;                                      read, whether it polls between steps: until a run was over quickly
+%state = type { i64, i64, ptr, ptr, ptr, i32 }  ; the main thread, when it asks Python next, the exception that is put aside
+;                                                 (type, value, traceback), the key by which a worker finds its pool
 %line = type [16 x i64]  ; two lines of the cache, which are fetched together
-%pool = type { { i64, i64, i64, i64, [12 x i64] },  ; 0: 1 while a plan runs; threads, the caller's among them; how often
+%pool = type { { i64, i64, i64, i64, ptr, [11 x i64] },  ; 0: 1 while a plan runs; threads, the caller's among them; how often
 ;                                                      workers look for work before they sleep: within a plan, after one
                { i64, ptr, ptr, i64, ptr, i64, i64, [9 x i64] },  ; 1: round: of how many steps there were tickets so far; kernel,
 ;                                              words, items a chunk, scratch, bytes of it a thread, status: the first that
@@ -45,14 +48,23 @@ declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyLong_FromLongLong(i64)
 declare ptr @PyLong_AsVoidPtr(ptr)
+declare i32 @PyGILState_Ensure()
+declare void @PyGILState_Release(i32)
+declare i32 @PyErr_CheckSignals()
+declare void @PyErr_Fetch(ptr, ptr, ptr)
+declare void @PyErr_Restore(ptr, ptr, ptr)
+declare i64 @pthread_self()
+declare ptr @pthread_getspecific(i32)
+declare i32 @pthread_setspecific(i32, ptr)
 
 ; Where the functions below are: the one that a loader looks up.
 define ptr @executor(i64 %which) {
-  %at = getelementptr [6 x ptr], ptr @functions, i64 0, i64 %which
+  %at = getelementptr [7 x ptr], ptr @functions, i64 0, i64 %which
   %function = load ptr, ptr %at
   ret ptr %function
 }
-@functions = internal constant [6 x ptr] [ptr @run, ptr @run_timed, ptr @call, ptr @work, ptr @checksum, ptr @strands]
+@functions = internal constant [7 x ptr] [ptr @run, ptr @run_timed, ptr @call, ptr @work, ptr @checksum, ptr @strands,
+                                          ptr @poll]
 
 ; Run all steps. Gives the status of the first that failed, which `plan` then names; 0.
 define internal i64 @run(ptr %plan) {
@@ -72,8 +84,86 @@ define internal ptr @call(ptr %self, ptr %arguments) {
   %thread = call ptr @PyEval_SaveThread()
   %status = call i64 @steps(ptr %plan, ptr null)
   call void @PyEval_RestoreThread(ptr %thread)
+  %interrupted = icmp eq i64 %status, -9223372036854775808
+  br i1 %interrupted, label %raise, label %return
+
+raise:
+  %state.ptr = getelementptr %plan, ptr %plan, i64 0, i32 7
+  %state = load ptr, ptr %state.ptr
+  %type.ptr = getelementptr %state, ptr %state, i64 0, i32 2
+  %type = load ptr, ptr %type.ptr
+  %value.ptr = getelementptr %state, ptr %state, i64 0, i32 3
+  %value = load ptr, ptr %value.ptr
+  %trace.ptr = getelementptr %state, ptr %state, i64 0, i32 4
+  %trace = load ptr, ptr %trace.ptr
+  store ptr null, ptr %type.ptr
+  store ptr null, ptr %value.ptr
+  store ptr null, ptr %trace.ptr
+  %none = icmp eq ptr %type, null
+  br i1 %none, label %return, label %restore
+
+restore:
+  call void @PyErr_Restore(ptr %type, ptr %value, ptr %trace)
+  ret ptr null
+
+return:
   %result = call ptr @PyLong_FromLongLong(i64 %status)
   ret ptr %result
+}
+
+; Whether code that runs on this thread is to end: 0, or the least integer. See interrupts.py.
+define internal i64 @poll(ptr %state) {
+entry:
+  %self = call i64 @pthread_self()
+  %main = load i64, ptr %state
+  %is.main = icmp eq i64 %self, %main
+  br i1 %is.main, label %clock, label %other
+
+clock:
+  %now = call i64 @now()
+  %due.ptr = getelementptr %state, ptr %state, i64 0, i32 1
+  %due = load i64, ptr %due.ptr
+  %early = icmp slt i64 %now, %due
+  br i1 %early, label %go.on, label %look
+
+look:
+  %due.next = add i64 %now, 50000000
+  store i64 %due.next, ptr %due.ptr
+  %gil = call i32 @PyGILState_Ensure()
+  %raised = call i32 @PyErr_CheckSignals()
+  %quiet = icmp eq i32 %raised, 0
+  br i1 %quiet, label %give.back, label %put.aside
+
+put.aside:
+  %type.ptr = getelementptr %state, ptr %state, i64 0, i32 2
+  %value.ptr = getelementptr %state, ptr %state, i64 0, i32 3
+  %trace.ptr = getelementptr %state, ptr %state, i64 0, i32 4
+  call void @PyErr_Fetch(ptr %type.ptr, ptr %value.ptr, ptr %trace.ptr)
+  br label %give.back
+
+give.back:
+  call void @PyGILState_Release(i32 %gil)
+  %answer = select i1 %quiet, i64 0, i64 -9223372036854775808
+  ret i64 %answer
+
+other:  ; a worker's step may have ended meanwhile
+  %key.ptr = getelementptr %state, ptr %state, i64 0, i32 5
+  %key = load i32, ptr %key.ptr
+  %pool = call ptr @pthread_getspecific(i32 %key)
+  %foreign = icmp eq ptr %pool, null
+  br i1 %foreign, label %go.on, label %worker
+
+worker:
+  %status.ptr = getelementptr %pool, ptr %pool, i64 0, i32 1, i32 6
+  %status = load atomic i64, ptr %status.ptr monotonic, align 8
+  %goes = icmp eq i64 %status, 0
+  br i1 %goes, label %go.on, label %end
+
+end:
+  ret i64 -9223372036854775808
+
+go.on:
+  ret i64 0
 }
 
 define internal i64 @steps(ptr %plan, ptr %times) alwaysinline {
@@ -86,6 +176,11 @@ entry:
   %scratch.ptr = getelementptr %plan, ptr %plan, i64 0, i32 3
   %scratch = load ptr, ptr %scratch.ptr
   %end = getelementptr %step, ptr %first, i64 %count
+  %state.ptr = getelementptr %plan, ptr %plan, i64 0, i32 7
+  %state = load ptr, ptr %state.ptr
+  %polls.ptr = getelementptr %plan, ptr %plan, i64 0, i32 8
+  %polls.word = load i64, ptr %polls.ptr
+  %polls = icmp ne i64 %polls.word, 0
   %timed = icmp ne ptr %times, null
   %lonely = icmp eq ptr %pool, null
   br i1 %lonely, label %started, label %take
@@ -105,11 +200,19 @@ started:
   %since = phi i64 [ 0, %entry ], [ 0, %take ], [ %began.all, %prepare ]
   %alone = icmp eq ptr %mine, null
   %empty = icmp eq i64 %count, 0
+  br i1 %polls, label %watch, label %begin
+
+watch:
+  %watched.now = call i64 @now()
+  br label %begin
+
+begin:
+  %watched = phi i64 [ 0, %started ], [ %watched.now, %watch ]
   br i1 %empty, label %done, label %turn
 
 turn:
-  %step = phi ptr [ %first, %started ], [ %step.next, %next ]
-  %time = phi ptr [ %times, %started ], [ %time.next, %next ]
+  %step = phi ptr [ %first, %begin ], [ %step.next, %following ]
+  %time = phi ptr [ %times, %begin ], [ %time.next, %following ]
   br i1 %timed, label %clock.start, label %choose
 
 clock.start:
@@ -167,9 +270,21 @@ next:
   %step.next = getelementptr %step, ptr %step, i64 %steps.done
   %time.next = getelementptr i64, ptr %time, i64 1
   %last = icmp eq ptr %step.next, %end
-  br i1 %last, label %done, label %turn
+  br i1 %last, label %done, label %ask
+
+ask:
+  br i1 %polls, label %poll, label %following
+
+poll:
+  %ended = call i64 @poll(ptr %state)
+  %goes = icmp eq i64 %ended, 0
+  br i1 %goes, label %following, label %failed
+
+following:
+  br label %turn
 
 failed:
+  %status.failed = phi i64 [ %status, %check ], [ %ended, %poll ]
   %step.int = ptrtoint ptr %step to i64
   %first.int = ptrtoint ptr %first to i64
   %bytes = sub i64 %step.int, %first.int
@@ -179,7 +294,18 @@ failed:
   br label %done
 
 done:
-  %result = phi i64 [ 0, %started ], [ 0, %next ], [ %status, %failed ]
+  %result = phi i64 [ 0, %begin ], [ 0, %next ], [ %status.failed, %failed ]
+  br i1 %polls, label %judge, label %end.of.run
+
+judge:  ; a plan that is quick once is taken to stay so
+  %watched.end = call i64 @now()
+  %watched.for = sub i64 %watched.end, %watched
+  %slow = icmp sgt i64 %watched.for, 20000000
+  %polls.next = zext i1 %slow to i64
+  store i64 %polls.next, ptr %polls.ptr
+  br label %end.of.run
+
+end.of.run:
   br i1 %alone, label %finish, label %release
 
 release:
@@ -246,7 +372,7 @@ offered:
   br label %wait
 
 wait:
-  %turns = phi i64 [ 0, %offered ], [ %turns.next, %spin ], [ %turns.next, %yield ]
+  %turns = phi i64 [ 0, %offered ], [ %turns.next, %spin ], [ %turns.next, %yield ], [ %turns.next, %end.it ]
   %count = load atomic i64, ptr %finished acquire, align 8
   %all = icmp eq i64 %count, %wanted
   br i1 %all, label %done, label %rest
@@ -260,8 +386,16 @@ spin:
   call void @relax()
   br label %wait
 
-yield:  ; a worker that the system has put aside needs a processor
+yield:  ; a worker that the system has put aside needs a processor, or works on something long
   %ignored.yield = call i32 @sched_yield()
+  %state.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 4
+  %state = load ptr, ptr %state.ptr
+  %ended = call i64 @poll(ptr %state)
+  %goes = icmp eq i64 %ended, 0
+  br i1 %goes, label %wait, label %end.it
+
+end.it:  ; workers see that the step has failed, and do no more of it
+  %told = cmpxchg ptr %status.ptr, i64 0, i64 %ended monotonic monotonic
   br label %wait
 
 done:
@@ -444,6 +578,11 @@ entry:
   %patience.in = load i64, ptr %in.ptr
   %after.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 3
   %patience.after = load i64, ptr %after.ptr
+  %state.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 4
+  %state = load ptr, ptr %state.ptr
+  %key.ptr = getelementptr %state, ptr %state, i64 0, i32 5
+  %key = load i32, ptr %key.ptr
+  %ignored.key = call i32 @pthread_setspecific(i32 %key, ptr %pool)
   br label %look
 
 look:

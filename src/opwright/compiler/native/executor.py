@@ -22,12 +22,13 @@ from ...core import forks
 from ...core.errors import InvalidArgumentError, ResourceExhaustedError
 from ...core.once import once
 from .image import runs_images
+from .interrupts import raise_pending, state_address
 from .workers import functions, pool_of
 
 ALIGNMENT = 64  # bytes: memory starts on a line of the cache
-_PLAN, ROW = 8, 8  # words of a plan and of a step in executor.ll
+_PLAN, ROW = 16, 8  # words of a plan and of a step in executor.ll
 _COVERS = 4  # which word of a step
-_COUNT, _POOL, _SCRATCH, _SCRATCH_BYTES, _FAILED = 1, 2, 3, 4, 5
+_COUNT, _POOL, _SCRATCH, _SCRATCH_BYTES, _FAILED, _STATE, _POLLS = 1, 2, 3, 4, 5, 7, 8
 _CHUNKS_A_THREAD = 8  # of a step that leaves it to us: so that threads finish at about the same time
 _MOST_SHARED = 1 << 31  # so that no sum of items and chunks has more than 32 bits
 _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
@@ -128,6 +129,8 @@ class Executor:
         stride = -(-scratch // 128) * 128  # no line is two threads'
         self._scratch = aligned(stride * self.threads)
         self._plan[:_FAILED] = start, steps, 0, self._scratch.ctypes.data, stride
+        if runs_images():
+            self._plan[_STATE], self._plan[_POLLS] = state_address(), 1
         self._run: Callable[[], int]
         self._shares = bool(rows[:, 3].any())
         self._begin()
@@ -166,6 +169,7 @@ class Executor:
         """Run all steps once, without the GIL. Raises StepError where a kernel gives something else than 0."""
         status = self._run()
         if status:
+            raise_pending()
             raise StepError(int(self._plan[_FAILED]), status)
 
     def run_profiled(self) -> np.ndarray:
@@ -176,6 +180,7 @@ class Executor:
         else:
             status = self._run_one_by_one(times)
         if status:
+            raise_pending()
             raise StepError(int(self._plan[_FAILED]), status)
         return times
 

@@ -24,6 +24,8 @@ from ...core.errors import DataLossError, NotFoundError, ResourceExhaustedError
 from ...core.once import once
 
 PAGE = 4096  # of the page-relative instructions of AArch64, whatever the system's is
+POLL = "opwright_poll"
+"""The function that long-running code calls now and then (interrupts.py); code finds it as it does C functions."""
 _MAGIC = b"OWI1"
 _HEADER = struct.Struct("<4sIIIIII")  # magic, align, entries, bases, imports, bytes of names, bytes of content
 
@@ -153,6 +155,10 @@ def load_images(images: Sequence[Image]) -> list[dict[str, int]]:
 
 
 def _imported(symbol: str) -> int:
+    if symbol == POLL:
+        from .interrupts import poll_address
+
+        return poll_address()
     address = address_of(symbol)
     if address is None:
         raise NotFoundError(what="compiled code calls a C function that this process lacks", found=symbol)

@@ -17,6 +17,7 @@ from ...core import forks
 from ...core.once import once
 from ..target import Target, host
 from .image import library, memory
+from .interrupts import state_address
 from .store import find_or_make
 
 # How often a worker looks for work before it sleeps: 24 ns each with the pause of an EPYC 9005, 1.5 ms and 100 us in
@@ -40,6 +41,7 @@ class Functions(NamedTuple):
     work: int
     checksum: int
     strands: int
+    poll: int
 
 
 def executor_text(target: Target) -> str:
@@ -74,7 +76,7 @@ class Pool:
         ctypes.memset(self.address, 0, self._records)
         crowded = self.threads > _processors()
         spins = (SPIN_WHEN_CROWDED,) * 2 if crowded else (SPIN_IN_PLAN, SPIN_AFTER_PLAN)
-        (ctypes.c_int64 * 3).from_address(self.address + 8)[:] = [self.threads, *spins]
+        (ctypes.c_int64 * 4).from_address(self.address + 8)[:] = [self.threads, *spins, state_address()]
         self._started = False
 
     def start(self) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ...compiler.native.image import runs_images
+from ...compiler.native.interrupts import raise_pending
 from ...compiler.native.store import find_or_make
 from ...compiler.native.workers import functions
 from ...core.errors import InternalError, OpError, UnimplementedError
@@ -156,6 +157,7 @@ class GivenNode:
 
     def compute(self, status: int) -> None:
         """Run the node between locked buffers, by the interpreter's own kernels."""
+        raise_pending()  # what ended machine code
         if status:
             if status == _STRANGE:
                 raise self._strange("others")
