@@ -6,7 +6,8 @@ Not here: what forms nodes become (rules/), fusion and plans (compiler/loops/), 
 Nodes are taken by rule; the partitions of those that have one become loop graphs, which are fused and planned. What no
 kernel does is left to the interpreter, and the rest is looked at again. Shapes are those of the file where they follow
 from the inputs' by the rules; where a node stays with the interpreter, or an input has another shape than the file
-says, the interpreter works out all shapes first.
+says, the interpreter works out all shapes first. Either way each node's operator has prepared it before it is taken: so
+what an operator refuses is refused whichever engine would have run it.
 """
 
 from __future__ import annotations
@@ -90,16 +91,36 @@ class CompiledDelegate(Delegate):
         subgraph = context.subgraph
         if self._thaw(context):
             return
-        buffers = Buffers()
-        taken = self._taken(subgraph, buffers, None)
-        whole = len(taken) == len(subgraph.execution_plan)
+        updates = _row_updates(subgraph)
+        whole, buffers = self._prepared(subgraph, updates), Buffers()
+        taken = self._taken(subgraph, buffers, None, updates) if whole else {}
+        whole = whole and len(taken) == len(subgraph.execution_plan)
         if not (whole and self._guarded(context, taken, buffers, True)):
             subgraph.delegation.late = None if self.cold else self
+
+    def _prepared(self, subgraph: Subgraph, updates: Sequence[RowUpdate]) -> bool:
+        """Have the operators prepare all nodes but those that replace rows of lists; whether they take them. A result
+        whose shape they know only when they run has the file's here: the rule says whether that is right."""
+        replacing = {node.number for u in updates for node in (*u.parts, u.whole)}
+        nodes = [node for node in subgraph.execution_plan if node.number not in replacing]
+
+        def prepare(node: Node) -> None:
+            self._check(node)
+            kinds = [(t, t.kind) for t in node.tensors_out]
+            subgraph.prepare(node)
+            for t, kind in kinds:
+                if t.kind == DYNAMIC:
+                    t.set_kind(kind)
+
+        try:
+            return not subgraph.prepare_all(nodes, prepare)
+        except (Refused, OpError):  # the allocation says so
+            return False
 
     def take(self, context: DelegateContext) -> None:
         """Take the nodes that have rules and kernels, now that the interpreter has prepared them all."""
         buffers = Buffers()
-        taken = self._taken(context.subgraph, buffers, lambda t: t.kind != DYNAMIC)
+        taken = self._taken(context.subgraph, buffers, lambda t: t.kind != DYNAMIC, ())
         self._guarded(context, taken, buffers, False)
 
     def _guarded(self, context: DelegateContext, taken: dict[int, Taken], buffers: Buffers, all_or_none: bool) -> bool:
@@ -173,14 +194,16 @@ class CompiledDelegate(Delegate):
 
     # ---- which nodes ------------------------------------------------------------------------------------------------
 
-    def _taken(self, subgraph: Subgraph, buffers: Buffers, known: Callable[[Any], bool] | None) -> dict[int, Taken]:
+    def _taken(self, subgraph: Subgraph, buffers: Buffers, known: Callable[[Any], bool] | None,
+               rows: Sequence[RowUpdate]) -> dict[int, Taken]:  # fmt: skip
         """By number, the nodes whose rule has forms for them. known: whether a tensor's shape is what it has; by
-        default those of inputs, constants and outputs of nodes that are taken."""
+        default those of inputs, constants and outputs of nodes that are taken. rows: nodes that replace rows of lists,
+        which are taken together."""
         taken: dict[int, Taken] = {}
         self.refused = {key: why for key, why in self.refused.items() if key[0] != subgraph.index}
         safe = {id(subgraph.tensors[i]) for i in subgraph.inputs} | {id(t) for t in subgraph.tensors if t.is_variable}
         again = rewritten(subgraph)
-        updates = {u.whole.number: u for u in _row_updates(subgraph)} if known is None else {}
+        updates = {u.whole.number: u for u in rows}
         parts = {part.number for u in updates.values() for part in u.parts}
         for node in subgraph.execution_plan:
             if is_settled(node) or node.number in parts:

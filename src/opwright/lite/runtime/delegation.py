@@ -115,6 +115,7 @@ class Delegation:
         finally:
             context.close()
         if len(subgraph.nodes) > count:
+            self._drop_prepared(subgraph.nodes[count:])
             subgraph.unready()
         self.applied.append((delegate, strict))
 
@@ -145,11 +146,15 @@ class Delegation:
             return False
         finally:
             context.close()
+        self._drop_prepared(made)
+        return bool(made)
+
+    def _drop_prepared(self, made: Sequence[Any]) -> None:
+        """Drop what nodes had prepared that delegates' nodes run now."""
         for node in made:
             for inner in node.replaced:
-                subgraph.drop_tensors(inner.added)
+                self.subgraph.drop_tensors(inner.added)
                 inner.added, inner.temporaries, inner.kernel, inner.prepared_for = [], [], None, None
-        return bool(made)
 
     def take_late(self) -> None:
         """What `take` does, for the delegate that asked for it when it was applied."""
