@@ -229,6 +229,30 @@ def test_they_are_known_in_branches_and_loops(tf):
     np.testing.assert_allclose(f(tf.constant(X), tf.constant(2)).numpy(), 3 * X.sum((1, 2)), 1e-5)
 
 
+def test_a_value_read_many_times_is_derived_once(tf):
+    """Twice thirty times over: each step reads the one before it twice."""
+
+    @tf.function
+    def f(x):
+        n = tf.rank(x) - 3
+        for _ in range(30):
+            n = n + n
+        return tf.reduce_sum(x, n)
+
+    np.testing.assert_allclose(f(tf.constant(X)).numpy(), X.sum(0), 1e-5)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_variable_as_an_axis(tf, traced):
+    axis = tf.Variable(1)
+    functions = {"sum": lambda x: tf.reduce_sum(x, axis), "concat": lambda x: tf.concat([x, x], axis),
+                 "transpose": lambda x: tf.transpose(x, [axis, 0, 2])}  # fmt: skip
+    expected = {"sum": X.sum(1), "concat": np.concatenate([X, X], 1), "transpose": X.transpose(1, 0, 2)}
+    for name, function in functions.items():
+        found = (tf.function(function) if traced else function)(tf.constant(X))
+        np.testing.assert_allclose(found.numpy(), expected[name], 1e-5)
+
+
 @pytest.mark.parametrize("name", ["cumsum", "reverse", "roll", "reverse, two axes"])
 def test_what_keeps_the_shape_knows_it(tf, name):
     traced = tf.function(lambda x, n: FLOATING[name][0](tf, x, n))

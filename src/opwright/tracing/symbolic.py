@@ -72,7 +72,7 @@ class SymbolicTensor(Tensor):
     @property
     def static_value(self) -> np.ndarray | None:
         """The value of a small tensor that follows from constants, shapes and ranks; None where it does not."""
-        found = _partial(self.value_in_graph, self.trace, 0)
+        found = _partial(self.value_in_graph, self.trace, 0, {})
         return None if found is None else _whole(found, self._spec.dtype)
 
     @property
@@ -185,12 +185,25 @@ def partial_sizes(value: Value, trace: Any = None) -> list[int | None] | None:
 
     trace: the recording that the value belongs to, through which what it captures is looked up.
     """
-    found = _partial(value, trace, 0)
+    found = _partial(value, trace, 0, {})
     return None if found is None or found.ndim > 1 else found.reshape(-1).tolist()
 
 
-def _partial(value: Value, trace: Any, depth: int) -> np.ndarray | None:
+Known = dict[Value, "np.ndarray | None"]
+
+
+def _partial(value: Value, trace: Any, depth: int, known: Known) -> np.ndarray | None:
     """Known elements of a small tensor, in an array of objects with None for the others where some are unknown.
+
+    known: those asked for before, as values may be read many times.
+    """
+    if value not in known:
+        known[value] = _elements(value, trace, depth, known)
+    return known[value]
+
+
+def _elements(value: Value, trace: Any, depth: int, known: Known) -> np.ndarray | None:
+    """`_partial` of a value that was not asked for before.
 
     Operators that only move elements (MOVES) are computed by their own references on arrays of objects; others, if
     they have no effect, where every element of their operands is known.
@@ -202,16 +215,18 @@ def _partial(value: Value, trace: Any, depth: int) -> np.ndarray | None:
         return None
     if node is None:
         outer = None if trace is None else trace.captured_tensor(value)
-        return None if type(outer) is not SymbolicTensor else _partial(outer.value_in_graph, outer.trace, depth + 1)
+        if type(outer) is not SymbolicTensor:
+            return None
+        return _partial(outer.value_in_graph, outer.trace, depth + 1, known)
     name = node.op.name
     if name in ("Shape", "Rank", "Size"):
         (operand,) = node.operands
         return _of_shape(name, operand.spec.shape)
     if name == "Cast" and node.attrs["dtype"].is_integer:
-        return _partial(next(node.operands), trace, depth + 1)
+        return _partial(next(node.operands), trace, depth + 1, known)
     if node.op.effect is not None or any(node.subgraphs):
         return None
-    known = []
+    inputs = []
     for slot in node.inputs:
         items: Any = slot if isinstance(slot, tuple) else (slot,)
         arrays: list[Any] = []
@@ -219,7 +234,7 @@ def _partial(value: Value, trace: Any, depth: int) -> np.ndarray | None:
             if item is None:
                 arrays.append(None)
                 continue
-            array = _partial(item, trace, depth + 1)
+            array = _partial(item, trace, depth + 1, known)
             if array is None:
                 if item.spec.shape.rank != 0 or name not in MOVES:
                     return None
@@ -229,13 +244,13 @@ def _partial(value: Value, trace: Any, depth: int) -> np.ndarray | None:
                 if array is None:
                     return None
             arrays.append(array)
-        known.append(tuple(arrays) if isinstance(slot, tuple) else arrays[0])
+        inputs.append(tuple(arrays) if isinstance(slot, tuple) else arrays[0])
     try:
         if name in MOVES:
-            return np.asarray(node.op.kernel(node.op.bind(dict(node.attrs)))(*known))
-        if not _is_small(node, value, known):
+            return np.asarray(node.op.kernel(node.op.bind(dict(node.attrs)))(*inputs))
+        if not _is_small(node, inputs):
             return None
-        return np.asarray(node.op.compute(node.op.bind(dict(node.attrs)), known)[value.index])
+        return np.asarray(node.op.compute(node.op.bind(dict(node.attrs)), inputs)[value.index])
     except (TypeError, ValueError, IndexError, UnimplementedError):
         return None  # the error belongs to the run, where it names the node
 
@@ -249,7 +264,7 @@ def _of_shape(name: str, shape: TensorShape) -> np.ndarray | None:
     return np.array(shape.rank if name == "Rank" else shape.num_elements(), object)
 
 
-def _is_small(node: Any, value: Value, operands: Any) -> bool:
+def _is_small(node: Any, operands: Any) -> bool:
     """Whether computing the node makes few elements."""
     if node.op.elementwise:
         return True
