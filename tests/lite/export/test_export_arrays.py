@@ -79,6 +79,32 @@ class Pick:
                 y[i] = table[at[i]]
 
 
+@ow.operator(name="ExportedSteps")
+class Steps:
+    """How many numbers range(start, stop, step) has, and the last of them plus an attribute."""
+
+    limits = ow.Input(ow.int64)
+    y = ow.Output(dtype=ow.int64)
+    more = ow.Attr(int, default=0)
+
+    def infer(op):
+        return ow.TensorSpec(op.limits.spec.shape, ow.int64)
+
+    def compute(op, limits):
+        numbers = range(*limits.tolist())
+        return np.array([len(numbers), (numbers[-1] if numbers else 0) + op.more, 0], np.int64)
+
+    @ow.kernel
+    def kernel(limits: kl.Array(kl.i64, 3), y: kl.Array(kl.i64, 3), more: kl.i8):
+        turns, last = 0, 0
+        for k in range(limits[0], limits[1], limits[2]):
+            turns += 1
+            last = k
+        y[0] = turns
+        y[1] = last + more.to(kl.i64)
+        y[2] = 0
+
+
 def both(model, customs, *arrays):
     """All outputs of a model."""
     interpreter = lite.Interpreter(model_content=model, custom_ops=customs)
@@ -135,9 +161,44 @@ def test_bytes_and_a_guard_that_fails(tmp_path):
             both(model, customs, table, np.array([0, wrong, 1, 2], np.int32))
 
 
+MOST = 2**63 - 1
+
+
+@needs_gcc
+def test_ranges_mean_what_pythons_mean(tmp_path):
+    customs = built(Steps, tmp_path, flags=("-O2", "-ftrapv"))
+    for limits in ((0, 5, 1), (0, 5, 2), (5, 0, -2), (0, 5, -1), (MOST - 3, MOST - 1, 5), (MOST - 7, MOST, 3),
+                   (-MOST, -MOST - 1, -4), (-MOST - 1, MOST, MOST)):  # fmt: skip
+        given = np.array(limits, np.int64)
+        numbers = range(*limits)
+        wanted = [len(numbers), numbers[-1] if numbers else 0, 0]
+        for found in (both(model_of(Steps, given), customs, given)[0], np.asarray(Steps(given))):
+            assert found.tolist() == wanted, limits
+    zero = np.array([0, 5, 0], np.int64)
+    with pytest.raises(ow.errors.OpError, match="arg 3 must not be zero"):
+        both(model_of(Steps, zero), customs, zero)
+    with pytest.raises(ValueError, match="arg 3 must not be zero"):
+        Steps(zero)
+
+
+@needs_gcc
+@pytest.mark.parametrize("more", [127, 128, -128, -129, 2**40])
+def test_attributes_that_a_parameter_cannot_hold(more, tmp_path):
+    customs = built(Steps, tmp_path)
+    given = np.array([0, 5, 1], np.int64)
+    runs = (lambda: both(model_of(Steps, given, more=more), customs, given)[0], lambda: Steps(given, more=more),
+            lambda: ow.function(lambda x: Steps(x, more=more), jit_compile=True)(given))  # fmt: skip
+    for run in runs:
+        if -128 <= more <= 127:
+            assert np.asarray(run()).tolist() == [5, 4 + more, 0]
+        else:
+            with pytest.raises(ow.errors.OpError, match="int8"):
+                run()
+
+
 @needs_gcc
 @pytest.mark.parametrize("language", [("-std=c99",), ("-x", "c++", "-std=c++11")], ids=str)
-@pytest.mark.parametrize("op", [Norm, Pick], ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [Norm, Pick, Steps], ids=lambda op: op.name)
 def test_compilers_take_it_without_a_word(op, language, tmp_path):
     _, source, _ = ow.export_c(op, tmp_path, api="struct")
     compiled(source, *language, "-O2", *STRICT)

@@ -31,7 +31,7 @@ from typing import Any
 HERE = pathlib.Path(__file__).parent
 sys.path += [str(HERE), str(HERE.parents[1] / "data" / "tflite")]
 BATCH = 250
-SILENT = 150.0  # seconds at one case, on a machine that others use too, before its process counts as hanging
+SILENT = 400.0  # seconds at one case, on a machine that others use too, before its process counts as hanging
 
 
 def outcome_of(number: int, what: str, mode: str | None) -> str:
