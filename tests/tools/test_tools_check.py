@@ -111,7 +111,66 @@ def test_nodes_of_other_subgraphs(saved):
     made.subgraphs.append(again)
     stdout = opwright("check", saved(made), "--runtime", "2.10", exit_code=1).stdout
     assert "needs 2.11; 2.10 stops at CONV_2D version 7, node 1\n" in stdout
-    assert "2.10 also stops at CONV_2D version 7, node 3 of subgraph 1, which needs 2.11" in stdout
+    assert "2.10 also stops at CONV_2D version 7, 3 nodes: 3; 1, 3 of subgraph 1, which needs 2.11" in stdout
+
+
+def test_nodes_of_one_cause_are_one_line(saved):
+    """As in a network of many layers in a new version."""
+    rows = [("CONV_2D", 7, CONV, "FLOAT32", 3), ("GELU", 1, objects.GeluOptions(), "FLOAT32", 1)]
+    path = saved(model(*(rows[i in (3, 9)] for i in range(12))))
+    lines = opwright("check", path, "--runtime", "2.8", exit_code=1).stdout.splitlines()
+    assert [line for line in lines if "2.8" in line] == [
+        "needs 2.11; 2.8 stops at CONV_2D version 7, node 0",
+        "- 2.8 also stops at CONV_2D version 7, 9 nodes: 1, 2, 4..8, 10, 11, which needs 2.11",
+        "- 2.8 also stops at GELU version 1, 2 nodes: 3, 9, which needs 2.9"]  # fmt: skip
+
+
+DILATED = objects.DepthwiseConv2DOptions(stride_w=1, stride_h=1, depth_multiplier=1, dilation_w_factor=2)
+LYING = {  # a node whose stamp is too low; the run time it needs by the table of versions, one that lacks it, one with it
+    "dilation": (("DEPTHWISE_CONV_2D", 1, DILATED, "FLOAT32", 3), "1.12.0", "1.11", "1.12"),
+    "a type": (("CONV_2D", 1, CONV, "INT8", 3), "1.14.0", "1.13", "1.14"),
+}
+
+
+@pytest.mark.parametrize("case", LYING)
+def test_what_a_node_needs_counts_and_not_its_stamp(saved, case):
+    row, least, without, having = LYING[case]
+    path = saved(model(row, metadata=versions.metadata_of(least)))
+    stdout = opwright("check", path, "--runtime", without, exit_code=1).stdout
+    assert f"needs run time {least}" in stdout
+    needed = versions.stamp(row[0], versions.view(ow.lite.Model.read(path).subgraphs[0],
+                                                  ow.lite.Model.read(path).subgraphs[0].operators[0]))  # fmt: skip
+    assert f"{without} stops at {row[0]} version {needed} (stamped 1), node 0" in stdout
+    assert "metadata" not in stdout  # it is right
+    found = result_of("check", path, "--runtime", without, "--json", exit_code=1)
+    assert [(s["version"], s["needed"], s["needs"]) for s in found["stops"]] == [(1, needed, least)]
+    assert found["operators"][0]["min_runtime"] == found["min_runtime"] == least
+    opwright("check", path, "--runtime", having)
+    wrong = saved(model(row, metadata=versions.metadata_of("1.5.0")), "wrong.tflite")
+    assert f"says 1.5.0, the operators need {least}" in opwright("check", wrong).stdout
+
+
+def test_metadata_of_a_version_that_nobody_has(saved):
+    path = saved(model(("NEG", 9, None, "FLOAT32", 1), metadata=versions.metadata_of("1.5.0")))
+    stdout = opwright("check", path, exit_code=1).stdout
+    assert "says 1.5.0, the operators need one newer than is known here" in stdout
+
+
+def test_custom_operators_that_a_run_time_lacks(saved, tmp_path):
+    (tmp_path / "mine.py").write_text(MINE)
+    path = saved(customs(("CheckTestMine", 2), ("CheckTestMine", 2), ("TFLite_Detection_PostProcess", 1)))
+    opwright("check", path)
+    lines = opwright("check", path, "--runtime", "2.17", exit_code=1).stdout.splitlines()
+    assert lines[0].endswith(", and custom operators")
+    assert lines[1] == "2.17 has no custom operator CheckTestMine, 2 nodes: 0, 1: it has to be registered there"
+    assert not any("Detection" in line and "has no" in line for line in lines)  # officially registered
+    found = result_of("check", path, "--runtime", "2.17", "--json", exit_code=1)
+    assert [(s["operator"], s["node"]) for s in found["absent"]] == [("CheckTestMine", 0), ("CheckTestMine", 1)]
+    assert found["stops"] == []
+    opwright("check", path, "--runtime", "2.17", "--custom", tmp_path / "mine.py")  # the user brings it
+    flex = saved(customs(("FlexErf", 1)), "flex.tflite")
+    assert "2.17 has no custom operator FlexErf, node 0: TensorFlow's Flex delegate runs it" in opwright(
+        "check", flex, "--runtime", "2.17", exit_code=1).stdout  # fmt: skip
 
 
 def test_versions_nobody_has(saved):

@@ -118,6 +118,10 @@ def test_what_is_refused(saved, words, status, says):
 
 def test_a_folder_that_is_no_saved_model_and_a_place_that_cannot_be_written(saved, tmp_path):
     opwright("convert", tmp_path, "-o", tmp_path / "m.tflite", exit_code=3)
+    (tmp_path / "already").write_bytes(ow.lite.Model(buffers=[], subgraphs=[]).to_bytes())  # whatever its name is
+    said = opwright("convert", tmp_path / "already", "-o", tmp_path / "m.tflite", exit_code=3).stderr
+    assert "is a .tflite file already" in said
+    assert "opwright inspect" in said
     done = opwright("convert", saved / "model", "-o", tmp_path / "no" / "m.tflite", "--signature", "infer", exit_code=3)
     assert "cannot be written" in done.stderr
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from lite_kit import Build
 from tools_running import opwright, result_of
 
 import opwright as ow
@@ -61,6 +62,46 @@ def test_inspect_names_operators_and_tensors(models):
     result = opwright("inspect", models / "atan.tflite")
     for text in ("schema 3", "signature serving_default: x ->", "ADD", "Atan", "custom", "0 (input)", "float32"):
         assert text in result.stdout
+
+
+LONG = "network/block_7/expand_relu/Relu;network/block_7/expand/Conv2D;network/block_7/expand/BiasAdd/ReadVariableOp;17"
+
+
+@pytest.fixture
+def chain(tmp_path):
+    """Twenty nodes, whose tensors have long names with an end that tells them apart."""
+    build = Build().tensor("x")
+    for i in range(20):
+        build.tensor(f"{LONG}{i:02}").op("NEG", "x" if i == 0 else f"{LONG}{i - 1:02}", f"{LONG}{i:02}")
+    (tmp_path / "chain.tflite").write_bytes(build.done("x", f"{LONG}19", "serve"))
+    return tmp_path / "chain.tflite"
+
+
+def test_inspect_in_short_is_short(chain):
+    whole, short = (opwright("inspect", chain, *more).stdout for more in ((), ("--short",)))
+    assert sum("network/" in line for line in short.splitlines()) == 2  # in the signature and as the output
+    assert "20 nodes, 21 tensors, 0 bytes of constants" in short
+    for text in ("NEG", "0 (input)", "20 (output)", "schema 3"):
+        assert text in short
+    assert sum("network/" in line for line in whole.splitlines()) == 21
+    assert result_of("inspect", chain, "--short", "--json") == result_of("inspect", chain, "--json")
+
+
+@pytest.mark.parametrize("width", [70, 80, 120])
+def test_inspect_keeps_to_a_width(chain, width):
+    lines = opwright("inspect", chain, "--width", width).stdout.splitlines()
+    rows = [line for line in lines if "..." in line and "float32" in line]
+    assert len(rows) == 20
+    assert max(map(len, rows)) == width
+    assert all(f"7{i:02}" in row for i, row in enumerate(rows))  # their ends tell them apart
+    assert max(map(len, opwright("inspect", chain, env={"COLUMNS": str(width)}).stdout.splitlines()[5:])) == width
+
+
+def test_inspect_has_whole_names_where_they_are_asked_for(chain):
+    stdout = opwright("inspect", chain, "--width", 0).stdout
+    assert all(f"{LONG}{i:02}" in stdout for i in range(20))
+    opwright("inspect", chain, "--width", -1, exit_code=2)
+    assert "network/" in opwright("inspect", chain, "--width", 1).stdout  # a part of a name stays, whatever the width
 
 
 def test_inspect_as_json(models):
@@ -260,7 +301,8 @@ def test_bench_prints_times(models):
     result = opwright("bench", models / "sin.tflite", "--runs", 5, "--ops")
     for text in ("load", "allocate", "invoke median", "Run order", "Top by computation time", "By operator"):
         assert text in result.stdout
-    for column in ("node type", "first us", "avg us", "cdf %", "mem KB", "times called", "name", "count"):
+    for column in ("node type", "first us", "avg us", "median us", "least us", "cdf %", "mem KB", "times called", "name",
+                   "count"):  # fmt: skip
         assert column in result.stdout
     assert "nodes executed: 2 a run" in result.stdout
     assert "memory: arena " in result.stdout
@@ -274,6 +316,7 @@ def test_bench_as_json(models):
     assert [(o["node"], o["operator"], o["calls"]) for o in found["nodes"]] == [(0, "ADD", 10), (1, "SIN", 10)]
     for rows in (found["nodes"], found["operators"]):
         assert all(o["average"] > 0 and o["memory"] >= 0 for o in rows)
+        assert all(0 < o["fastest"] <= min(o["average"], o["seconds"]) for o in rows)
         assert sum(o["share"] for o in rows) == pytest.approx(1)
         assert rows[-1]["cumulative"] == pytest.approx(1)
     assert {o["operator"]: o["count"] for o in found["operators"]} == {"ADD": 1, "SIN": 1}

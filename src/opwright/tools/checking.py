@@ -15,7 +15,7 @@ from rich.text import Text
 from .. import lite
 from ..lite.customs import list_names
 from ..lite.format import versions
-from ..lite.format.needs import Need, late, needs, stored_runtime
+from ..lite.format.needs import Need, brought_along, late, least_runtime, needs, stored_runtime
 from ..lite.resolver import with_customs
 from ..lite.runtime.resolution import in_words
 from ..ops import installed
@@ -45,21 +45,24 @@ def check_model(path: str, runtime: str | None, customs: Sequence[str], strict: 
         users.setdefault((n.code, n.version), []).append(n)
     rows = [_row(model, code, users[code, version], resolver) for code, version in sorted(users)]
     stops = [] if runtime is None else late(found, runtime)
+    absent = [n for n in brought_along(found) if runtime is not None
+              and not (customs and resolver.find_custom(n.operator, n.version))]  # fmt: skip
     problems = [text for row in rows for text in _missing(row, resolver)]
     warnings = _warnings(model, found)
     unresolved = [row for row in rows if row["here"] == NO or (row["custom"] and customs and row["here"] != YES)]
-    ok = not stops and not unresolved and not (strict and warnings)
-    minimum, unknown = versions.min_runtime_of_model(model), [n for n in found if not n.custom and not n.runtime]
-    lines = _stops(stops, minimum, runtime or "", bool(unknown))
+    ok = not stops and not absent and not unresolved and not (strict and warnings)
+    minimum, unknown = least_runtime(found), any(not n.custom and not n.runtime for n in found)
+    lines = [*_stops(stops, minimum, runtime or "", unknown), *_absent(absent, runtime or "")]
     if as_json:
         print_json({"file": path, "verified": True, "operators": rows, "min_runtime": minimum,
                     "stored_runtime": stored_runtime(model), "runtime": runtime,
-                    "stops": [_stop(n) for n in stops], "problems": problems + lines, "warnings": warnings,
-                    "ok": ok})  # fmt: skip
+                    "stops": [*map(_stop, stops)], "absent": [*map(_stop, absent)],
+                    "problems": problems + lines, "warnings": warnings, "ok": ok})  # fmt: skip
         return ok
     console = out()
     console.print(f"{path}: verified; needs run time {minimum or 'any'}"
-                  + (", or one newer than is known here" if unknown else ""))  # fmt: skip
+                  + (", or one newer than is known here" if unknown else "")
+                  + (", and custom operators" if any(row["custom"] for row in rows) else ""))  # fmt: skip
     if lines:
         console.print(Text(lines[0], "bold red"))
     console.print(_table(rows))
@@ -85,7 +88,8 @@ def _row(model: Any, index: int, users: Sequence[Need], resolver: Any) -> dict[s
     row["here"] = YES if resolver.find_op(versions.builtin_code(code), version) else NO
     row["here_versions"] = resolver.builtin_versions(name)
     row["official"] = versions.resolver_range(name)
-    row["min_runtime"] = first.runtime
+    runtimes = [n.runtime for n in users]
+    row["min_runtime"] = max(runtimes, key=versions.runtime_key) if all(runtimes) else ""
     return row
 
 
@@ -117,25 +121,63 @@ def _missing(row: dict[str, Any], resolver: Any) -> list[str]:
 
 
 def _stops(stops: Sequence[Need], minimum: str, runtime: str, unknown: bool) -> list[str]:
-    """A line for each node that the run time does not have; the first says what the whole model needs."""
-    lines = []
-    for n in stops:
-        what = f"{n.operator} version {n.version}, {n.where}"
-        if not n.runtime:
-            lines.append(f"{what}: no run time is known to have it")
-        else:
-            lines.append(f"{runtime} also stops at {what}, which needs {_short(n.runtime)}")
-    if stops:
-        whole = "a run time newer than is known here" if unknown else _short(minimum)
-        n = stops[0]
-        lines[0] = f"needs {whole}; {runtime} stops at {n.operator} version {n.version}, {n.where}"
-        if not n.runtime:
-            lines[0] += ": no run time is known to have it"
+    """First what the whole model needs, and the first node that the run time does not have; then a line a cause."""
+    if not stops:
+        return []
+    whole = "a run time newer than is known here" if unknown else _short(minimum)
+    n = stops[0]
+    lines = [f"needs {whole}; {runtime} stops at {_versioned(n)}, {n.where}"
+             + ("" if n.runtime else ": no run time is known to have it")]  # fmt: skip
+    for users in _by_cause(stops[1:]):
+        n = users[0]
+        needs_it = f"which needs {_short(n.runtime)}" if n.runtime else "which no run time is known to have"
+        lines.append(f"{runtime} also stops at {_versioned(n)}, {_places(users)}, {needs_it}")
     return lines
 
 
+def _absent(absent: Sequence[Need], runtime: str) -> list[str]:
+    """A line for each custom operator that the run time lacks, with its nodes."""
+    lines = []
+    for users in _by_cause(absent):
+        n = users[0]
+        do = "TensorFlow's Flex delegate runs it" if n.operator.startswith("Flex") else "it has to be registered there"
+        lines.append(f"{runtime} has no custom operator {n.operator}, {_places(users)}: {do}")
+    return lines
+
+
+def _by_cause(found: Sequence[Need]) -> list[list[Need]]:
+    """The nodes that the same operator in the same version stops at."""
+    groups: dict[Any, list[Need]] = {}
+    for n in found:
+        groups.setdefault((n.operator, n.version, n.least), []).append(n)
+    return list(groups.values())
+
+
+def _versioned(n: Need) -> str:
+    stamped = f" (stamped {n.version})" if n.version < n.needed else ""
+    return f"{n.operator} version {n.least}{stamped}"
+
+
+def _places(users: Sequence[Need]) -> str:
+    """Nodes in words: node 3; 4 nodes: 3, 5..7; 2 nodes: 1; 1 of subgraph 1."""
+    if len(users) == 1:
+        return users[0].where
+    parts = []
+    for subgraph in dict.fromkeys(n.subgraph for n in users):
+        runs: list[list[int]] = []
+        for number in sorted(n.node for n in users if n.subgraph == subgraph and n.node is not None):
+            if runs and runs[-1][-1] == number - 1:
+                runs[-1].append(number)
+            else:
+                runs.append([number])
+        text = ", ".join(f"{r[0]}..{r[-1]}" if len(r) > 2 else ", ".join(map(str, r)) for r in runs)
+        parts.append(text + (f" of subgraph {subgraph}" if subgraph else ""))
+    return f"{len(users)} nodes: {'; '.join(parts)}"
+
+
 def _stop(n: Need) -> dict[str, Any]:
-    return {"subgraph": n.subgraph, "node": n.node, "operator": n.operator, "version": n.version, "needs": n.runtime}
+    return {"subgraph": n.subgraph, "node": n.node, "operator": n.operator, "version": n.version,
+            "needed": n.needed, "needs": n.runtime}  # fmt: skip
 
 
 def _short(runtime: str) -> str:
@@ -159,12 +201,13 @@ def _warnings(model: Any, found: Sequence[Need]) -> list[str]:
             would = _short(versions.min_runtime(name, most.needed))
             lines.append(f"{name} is stamped version {version}, though version {most.needed} expresses its nodes"
                          + (f" (run time {would})" if would else ""))  # fmt: skip
-    stored, computed = stored_runtime(model), versions.min_runtime_of_model(model)
+    stored, computed = stored_runtime(model), least_runtime(found)
+    unknown = any(n.node is not None and not n.custom and not n.runtime for n in found)
+    words = "one newer than is known here" if unknown else computed or "any"
     if stored == "?":
-        lines.append(f"the metadata {versions.METADATA_NAME} is malformed; the operators need {computed or 'any'}")
-    elif stored is not None and versions.runtime_key(stored) != versions.runtime_key(computed):
-        lines.append(f"the metadata {versions.METADATA_NAME} says {stored or 'nothing'}, "
-                     f"the operators need {computed or 'any'}")  # fmt: skip
+        lines.append(f"the metadata {versions.METADATA_NAME} is malformed; the operators need {words}")
+    elif stored is not None and (unknown or versions.runtime_key(stored) != versions.runtime_key(computed)):
+        lines.append(f"the metadata {versions.METADATA_NAME} says {stored or 'nothing'}, the operators need {words}")
     return lines
 
 

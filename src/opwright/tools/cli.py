@@ -87,8 +87,11 @@ def demo(out: str, steps: int, as_json: bool) -> None:
 @cli.command()
 @_model
 @_json
-@_examples("opwright inspect model.tflite", "opwright inspect saved_model_folder --json")
-def inspect(model: str, as_json: bool) -> None:
+@click.option("--short", is_flag=True, help="Of a .tflite file's tensors show inputs and outputs alone.")
+@click.option("--width", type=click.IntRange(min=0), metavar="COLUMNS", help="Longest line of the tables of tensors, "
+              "whose names are cut in the middle; the terminal's by default, 0 for whole names.")
+@_examples("opwright inspect model.tflite --short", "opwright inspect saved_model_folder --json")
+def inspect(model: str, as_json: bool, short: bool, width: int | None) -> None:
     """What is in a file: .tflite (signatures, operators with versions, tensors, metadata), saved model, checkpoint.
 
     A saved model is a folder; of it signatures, functions and variables are shown.
@@ -100,7 +103,7 @@ def inspect(model: str, as_json: bool) -> None:
         return
     from .models import inspect_model
 
-    inspect_model(model, as_json)
+    inspect_model(model, as_json, short, width)
 
 
 @cli.command()
@@ -158,13 +161,15 @@ _custom = click.option(
 def check(model: str, runtime: str | None, customs: tuple[str, ...], strict: bool, as_json: bool) -> None:
     """Verify a .tflite file and say which operators and versions it needs and who has them.
 
-    For --runtime every node that this run time does not have is named. Warnings are about versions in the file that
-    are not those its nodes need, and about its metadata.
+    For --runtime every node that this run time does not have is named, a line a cause, by what the node needs and not
+    by the version in the file alone. Warnings are about versions in the file that are not those its nodes need, and
+    about its metadata.
 
     \b
     Exit codes:
       0  it runs here, and on the run time that is asked about
-      1  a builtin operator or version is missing here or there, or, where --custom is given, a custom operator
+      1  a builtin operator or version is missing here or there; with --runtime, a custom operator that this run time
+         does not have and --custom does not bring; with --custom, one that it does not bring
       2  wrong usage
       3  the file cannot be read or is damaged; or that of --custom
     """

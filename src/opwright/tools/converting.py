@@ -20,6 +20,7 @@ from ..core.errors import InvalidArgumentError, OpError
 from ..lite.format import versions
 from ..lite.format.needs import needs
 from .customs import patterns_of
+from .models import is_model
 from .report import BadFile, notes, out, print_json, write_file
 
 _INT8 = lite.OpsSet.TFLITE_BUILTINS_INT8
@@ -40,6 +41,10 @@ def convert_saved(
     patterns: Sequence[str], quantize: str | None, data: str | None, io: str, as_json: bool,
 ) -> None:  # fmt: skip
     """Write the file and say what is in it. Raises BadFile for files that are no use, OpError from the converter."""
+    if is_model(folder):
+        raise BadFile(f"{folder} is a .tflite file already\n  wanted  the folder of a saved model\n  try     "
+                      "opwright inspect, check, run or bench for this file; to quantise it, convert its saved model "
+                      "again with --quantize")  # fmt: skip
     chosen = patterns_of(patterns)  # first: the saved model may have operators that their file defines
     try:
         converter = lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(signatures) or None)

@@ -7,6 +7,7 @@ Lives here: the report, `read_model`.  Not here: reading (lite/format), where it
 from __future__ import annotations
 
 import os
+import shutil
 from collections import Counter
 from typing import Any
 
@@ -16,6 +17,45 @@ from .. import lite
 from ..core.errors import OpError
 from ..lite.format import schema, versions
 from .report import BadFile, out, print_json
+
+LEAST_NAME = 16  # columns
+
+
+def is_model(path: str) -> bool:
+    """Whether a path is that of a .tflite file, by its identifier."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(8)[schema.FILE_IDENTIFIER_AT :] == schema.FILE_IDENTIFIER
+    except OSError:
+        return False
+
+
+def _print_tensors(g: dict[str, Any], short: bool, width: int) -> None:
+    """The table of a subgraph's tensors, or of its inputs and outputs, in lines of at most `width` columns."""
+    ends = {*g["inputs"], *g["outputs"]}
+    rows = []
+    for t in g["tensors"]:
+        mark = " (input)" if t["index"] in g["inputs"] else " (output)" if t["index"] in g["outputs"] else ""
+        if t["index"] in ends or not short:
+            rows.append((f"{t['index']}{mark}", t["name"], t["type"], str(t["shape"]), str(t["bytes"] or "")))
+    columns = ("tensor", "name", "type", "shape", "constant bytes")
+    others = sum(max(len(row[i]) for row in (columns, *rows)) for i in (0, 2, 3, 4))
+    room = max(LEAST_NAME, width - others - 3 * len(columns) - 1) if width else 0
+    constants = sum(t["bytes"] for t in g["tensors"])
+    about = f": {g['operators']} nodes, {len(g['tensors'])} tensors, {constants} bytes of constants" if short else ""
+    table = Table(*columns, title=f"subgraph {g['name']}".strip() + about)
+    for index, name, *rest in rows:
+        table.add_row(index, cut(name, room), *rest)
+    console = out()
+    console.print(table, width=max(width, others + room + 3 * len(columns) + 1) if width else None, crop=False)
+
+
+def cut(name: str, room: int) -> str:
+    """A name in at most `room` characters, its middle left out; 0 for the whole of it."""
+    if not room or len(name) <= room:
+        return name
+    tail = (room - 3) // 2
+    return f"{name[: room - 3 - tail]}...{name[len(name) - tail :]}"
 
 
 def read_model(path: str) -> Any:
@@ -58,8 +98,12 @@ def _subgraph(model: Any, g: Any) -> dict[str, Any]:
             "operators": len(g.operators), "tensors": tensors}  # fmt: skip
 
 
-def inspect_model(path: str, as_json: bool) -> None:
-    """Print signatures, operators, tensors, metadata."""
+def inspect_model(path: str, as_json: bool, short: bool = False, width: int | None = None) -> None:
+    """Print signatures, operators, tensors, metadata.
+
+    short: of the tensors only inputs and outputs. width: columns of a line in tables of tensors, whose names are cut in
+    the middle to fit; None for those of the terminal, 0 for whole names. JSON always has everything. Raises BadFile.
+    """
     model = read_model(path)
     operators, subgraphs = _operators(model), [_subgraph(model, g) for g in model.subgraphs]
     size = os.path.getsize(path)
@@ -84,10 +128,6 @@ def inspect_model(path: str, as_json: bool) -> None:
         table.add_row(row["operator"], str(row["version"]), str(row["nodes"]), runtime)
     console.print(table)
     for g in subgraphs:
-        table = Table("tensor", "name", "type", "shape", "constant bytes", title=f"subgraph {g['name']}".strip())
-        for t in g["tensors"]:
-            mark = " (input)" if t["index"] in g["inputs"] else " (output)" if t["index"] in g["outputs"] else ""
-            table.add_row(f"{t['index']}{mark}", t["name"], t["type"], str(t["shape"]), str(t["bytes"] or ""))
-        console.print(table)
+        _print_tensors(g, short, shutil.get_terminal_size().columns if width is None else width)
     if metadata:
         console.print(f"metadata: {', '.join(metadata)}")

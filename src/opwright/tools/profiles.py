@@ -46,13 +46,15 @@ def _with_running_sum(rows: Sequence[Row]) -> list[Row]:
     return found
 
 
-_NODE = ("node", "node type", "by", "first us", "avg us", "%", "cdf %", "mem KB", "times called", "name")
-_OPERATOR = ("node type", "count", "avg us", "avg %", "cdf %", "mem KB", "times called")
+_NODE = ("node", "node type", "by", "first us", "avg us", "median us", "least us", "%", "cdf %", "mem KB",
+         "times called", "name")  # fmt: skip
+_OPERATOR = ("node type", "count", "avg us", "median us", "least us", "avg %", "cdf %", "mem KB", "times called")
 
 
 def _node_cells(row: Row) -> tuple[str, ...]:
     return (str(row["node"]), _kind(row), row.get("delegate", "interpreter"), _us(row["first"]), _average(row),
-            _percent(row["share"]), _percent(row["cumulative"]), _kilobytes(row["memory"]), str(row["calls"]),
+            _us(row["seconds"]), _us(row["fastest"]), _percent(row["share"]), _percent(row["cumulative"]),
+            _kilobytes(row["memory"]), str(row["calls"]),
             f"[{_short(row['name'])}]:{row['node']}")  # fmt: skip
 
 
@@ -71,8 +73,8 @@ def _short(name: str) -> str:
 
 
 def _operator_cells(row: Row) -> tuple[str, ...]:
-    return (_kind(row), str(row["count"]), _us(row["average"]), _percent(row["share"]),
-            _percent(row["cumulative"]), _kilobytes(row["memory"]), str(row["calls"]))  # fmt: skip
+    return (_kind(row), str(row["count"]), _us(row["average"]), _us(row["seconds"]), _us(row["fastest"]),
+            _percent(row["share"]), _percent(row["cumulative"]), _kilobytes(row["memory"]), str(row["calls"]))  # fmt: skip
 
 
 def _us(seconds: float) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ import opwright as ow
 from opwright import lite
 from opwright.core import flags
 from opwright.lite.convert.errors import ConverterError
-from opwright.lite.format import objects
+from opwright.lite.format import flex, objects
 
 RNG = np.random.default_rng(11)
 REFERENCE = lite.OpResolverType.BUILTIN_REF
@@ -515,3 +516,31 @@ def test_a_cycle_is_not_kept():
     x = f32(3)
     interpreter = lite.Interpreter(model_content=model_of(lambda x: Circular(x), x), custom_ops=[Circular])
     np.testing.assert_array_equal(answers(interpreter, x)[0], x)
+
+
+@pytest.mark.parametrize("options", ["unknown", "damaged", "cut"])
+def test_options_that_are_refused_are_told_once(options):
+    """By the error; the compiled engine, which saw them first, has nothing to add."""
+    given = {"bogus": 3} if options == "unknown" else {"k": 3}
+    content = bytearray(Build().custom("OnceTold", "x", "y", **given).done())
+    raw = flex.encode_options({"k": 3})
+    at = content.find(raw)
+    if options != "unknown":
+        content[at : at + len(raw)] = {"damaged": b"\xff" * len(raw), "cut": raw[:-1] + b"\0"}[options]
+
+    @ow.operator(name="OnceTold")
+    class OnceTold:
+        """Multiples.  .. math:: y = k x"""
+
+        x = ow.Input(ow.floating)
+        y = ow.Output(like="x")
+        k = ow.Attr(int, default=2)
+
+        def compute(op, x):
+            return x * op.k
+
+    with engine(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        interpreter = lite.Interpreter(model_content=bytes(content), custom_ops=[OnceTold])
+        with pytest.raises(RuntimeError, match="OnceTold"):
+            interpreter.allocate_tensors()

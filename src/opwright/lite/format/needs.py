@@ -1,7 +1,7 @@
 """What a model needs of a run time: by node, the version in the file, the least that would do, the first run time.
 
-Lives here: `needs`, `late`, `stored_runtime`.  Not here: the rules (versions.py), reports (opwright.tools), converting
-for an older run time (lite/convert/).
+Lives here: `needs`, `late`, `brought_along`, `least_runtime`, `stored_runtime`.
+Not here: the rules (versions.py), reports (opwright.tools), converting for an older run time (lite/convert/).
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ from typing import Any, NamedTuple
 from . import versions
 from .carried import custom_version
 
+OFFICIAL_CUSTOMS = frozenset({"TFLite_Detection_PostProcess", "AudioSpectrogram", "Mfcc", "NumericVerify",
+                              "aeq.hadamard_rotation"})  # fmt: skip
+"""Custom operators that the official run time has itself."""
+
 
 class Need(NamedTuple):
     """One node of a model, or an operator code that no node uses.
@@ -19,7 +23,8 @@ class Need(NamedTuple):
     subgraph, node: where it is, None for a code without nodes; code: the index of its operator code. operator: the
     builtin's or the custom operator's name. version: as the file says, a custom operator's in its code or its options.
     needed, why: the least version that expresses the node and the rule that asks for it; a custom operator's is what
-    the file says. runtime: the first official run time with the file's version, "" where none is known.
+    the file says. runtime: the first official run time with both versions, the file's and the one needed (a stamp that
+    is too low deceives a run time, but gives it no kernel); "" where none is known.
     """
 
     subgraph: int | None
@@ -31,6 +36,11 @@ class Need(NamedTuple):
     needed: int
     why: str
     runtime: str
+
+    @property
+    def least(self) -> int:
+        """The version that a run time must have: a stamp that is too high is refused as well."""
+        return max(self.version, self.needed)
 
     @property
     def where(self) -> str:
@@ -60,13 +70,24 @@ def _need(model: Any, code_index: int, subgraph: int | None = None, node: int | 
         return Need(subgraph, node, code_index, code.custom_code or "", True, version, version, "", "")
     needed, why = (version, "") if view is None else (versions.stamp(name, view), versions.reason(name, view))
     least, most = versions.resolver_range(name) or (1, 0)  # some have a run time in the table and no kernel there
-    runtime = versions.min_runtime(name, version) if least <= version <= most else ""
+    wanted = max(version, needed)
+    runtime = versions.min_runtime(name, wanted) if least <= version and wanted <= most else ""
     return Need(subgraph, node, code_index, name, False, version, needed, why, runtime)
 
 
 def late(found: Iterable[Need], runtime: str) -> list[Need]:
     """Those that a run time does not have, custom operators apart, in order. "2.8" means any 2.8.x."""
     return [n for n in found if not n.custom and (not n.runtime or versions.is_newer(n.runtime, runtime))]
+
+
+def brought_along(found: Iterable[Need]) -> list[Need]:
+    """The nodes of custom operators that no official run time has by itself, in order."""
+    return [n for n in found if n.custom and n.node is not None and n.operator not in OFFICIAL_CUSTOMS]
+
+
+def least_runtime(found: Iterable[Need]) -> str:
+    """The first run time that has what all nodes need, custom operators and what no run time is known to have apart."""
+    return max((n.runtime for n in found if n.node is not None), key=versions.runtime_key, default="")
 
 
 def stored_runtime(model: Any) -> str | None:

@@ -20,15 +20,13 @@ import numpy as np
 
 from ...core.errors import UnimplementedError
 from ..format import Model, objects, schema
+from ..format.needs import OFFICIAL_CUSTOMS
 from ..ops import types
 from ..registration import Registration
 from ..resolver import CustomOps, OpResolver, default_resolver, with_customs
 from ..runtime.resolution import Missing, Resolved, place, resolve, unresolved
 from .library import element_type
 
-OFFICIAL = frozenset({"TFLite_Detection_PostProcess", "AudioSpectrogram", "Mfcc", "NumericVerify",
-                      "aeq.hadamard_rotation"})  # fmt: skip
-"""Custom operators that the official run time has itself; what is given goes before."""
 _STUBS = frozenset({"Convolution2DTransposeBias", "MaxPoolingWithArgmax2D", "MaxUnpooling2D", "Resampler"})
 """Names that it puts stubs of its own under, whatever it is given, for accelerators to find."""
 _ELSEWHERE = "lite.Interpreter runs the model"
@@ -130,7 +128,7 @@ def _is_ours(code: Resolved, given: OpResolver) -> bool:
     """Whether the nodes of an operator code are computed here; their version may stand in their options."""
     if not code.is_custom:
         return False
-    if code.name not in OFFICIAL:
+    if code.name not in OFFICIAL_CUSTOMS:
         return True
     return any(given.find_custom(code.name, v) is not None for v in (code.version, *code.carried))
 
@@ -142,7 +140,7 @@ def _check_resolved(model: Model, codes: list[Resolved], resolver: OpResolver) -
             code = codes[op.opcode_index]
             if code.is_custom:
                 code = code.of(b"" if op.custom_options is None else bytes(op.custom_options))
-                if code.registration is None and code.name not in OFFICIAL:
+                if code.registration is None and code.name not in OFFICIAL_CUSTOMS:
                     missing.setdefault((code.name, code.version), []).append(place(number, index))
     if missing:
         error = unresolved([Missing(*what, True, where) for what, where in missing.items()], resolver)
@@ -152,7 +150,7 @@ def _check_resolved(model: Model, codes: list[Resolved], resolver: OpResolver) -
 
 def _is_taken(name: str) -> bool:
     """Whether the run time does something of its own with a name: for Flex operators it asks for another library."""
-    return name in OFFICIAL or name in _STUBS or name.startswith("Flex")
+    return name in OFFICIAL_CUSTOMS or name in _STUBS or name.startswith("Flex")
 
 
 def _new_name(wanted: str, names: set[str | None]) -> str:

@@ -45,18 +45,19 @@ class Profile(list[Row]):
 
     def operators(self, subgraph: int = 0) -> list[Row]:
         """A row for each operator of a subgraph, the slowest first: operator, custom, version (of a custom one, each
-        by itself; None of a builtin one), count (of nodes), calls, average (seconds a run), share, cumulative, memory
-        (the greatest of a node)."""
+        by itself; None of a builtin one), count (of nodes), calls, average, seconds and fastest (of a run: the sums of
+        its nodes' averages, medians and least), share, cumulative, memory (the greatest of a node)."""
         found: dict[Any, Row] = {}
         for row in self if subgraph == 0 else self.called[subgraph]:
             version = row["version"] if row["custom"] else None
             kind = found.setdefault(
                 (row["operator"], row["custom"], version),
                 {"operator": row["operator"], "custom": row["custom"], "version": version, "count": 0, "calls": 0,
-                 "average": 0.0, "memory": row["memory"]})  # fmt: skip
+                 "average": 0.0, "seconds": 0.0, "fastest": 0.0, "memory": row["memory"]})  # fmt: skip
             kind["count"] += 1
             kind["calls"] += row["calls"]
-            kind["average"] += row["average"]
+            for figure in ("average", "seconds", "fastest"):
+                kind[figure] += row[figure]
             kind["memory"] = None if row["memory"] is None else max(kind["memory"], row["memory"])
         return _with_shares(sorted(found.values(), key=lambda row: -row["average"]))
 

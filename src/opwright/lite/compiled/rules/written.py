@@ -162,7 +162,10 @@ def codes_of(subgraph: Any) -> str | None:
     found = []
     for node in subgraph.execution_plan:
         if is_written(node):
-            subgraph.init(node)
+            try:
+                subgraph.init(node)
+            except OpError:  # the allocation reports it
+                return None
             found.append(_code_of(node))
     return None if None in found else "; ".join(map(str, found))
 
