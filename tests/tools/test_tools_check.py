@@ -126,7 +126,7 @@ def test_nodes_of_one_cause_are_one_line(saved):
 
 
 DILATED = objects.DepthwiseConv2DOptions(stride_w=1, stride_h=1, depth_multiplier=1, dilation_w_factor=2)
-LYING = {  # a node whose stamp is too low; the run time it needs by the table of versions, one that lacks it, one with it
+LYING = {  # a node whose stamp is too low; the run time it needs by the table of versions, one without it, one with it
     "dilation": (("DEPTHWISE_CONV_2D", 1, DILATED, "FLOAT32", 3), "1.12.0", "1.11", "1.12"),
     "a type": (("CONV_2D", 1, CONV, "INT8", 3), "1.14.0", "1.13", "1.14"),
 }

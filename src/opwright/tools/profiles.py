@@ -74,7 +74,8 @@ def _short(name: str) -> str:
 
 def _operator_cells(row: Row) -> tuple[str, ...]:
     return (_kind(row), str(row["count"]), _us(row["average"]), _us(row["seconds"]), _us(row["fastest"]),
-            _percent(row["share"]), _percent(row["cumulative"]), _kilobytes(row["memory"]), str(row["calls"]))  # fmt: skip
+            _percent(row["share"]), _percent(row["cumulative"]), _kilobytes(row["memory"]),
+            str(row["calls"]))  # fmt: skip
 
 
 def _us(seconds: float) -> str:
