@@ -1,5 +1,7 @@
 """Element types: no form, table or kernel reads a buffer as another dtype than it has."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -21,8 +23,9 @@ from opwright.compiler.loops.forms import (
     TransposedContract,
     Window,
 )
-from opwright.compiler.loops.fusing_maps import into_chain, into_table
-from opwright.compiler.loops.graph import LoopGraph
+from opwright.compiler.loops.fusing_maps import into_chain, into_producer, into_table
+from opwright.compiler.loops.fusion import fused
+from opwright.compiler.loops.graph import LoopGraph, verify
 from opwright.compiler.loops.plans import Address
 from opwright.compiler.loops.rewriting import Rewriting
 from opwright.core.dtypes import bool as bool_
@@ -136,3 +139,16 @@ def test_kept_constants_that_start_at_one_place_have_their_own_lengths() -> None
 def test_unsigned_bytes_are_not_signed_ones() -> None:
     with pytest.raises(InternalError, match="operand 0 is read as int8"):
         LoopGraph("u", (Buffer("u", uint8, (3,)),), (Y8,), (Map(Y8, (Buffer("u", uint8, (3,)),), F8),))
+
+
+@pytest.mark.parametrize("rule", [into_chain, into_producer])
+def test_an_operand_that_stands_twice_is_not_fused(rule: Any) -> None:
+    """Its other place would read a buffer that nobody writes; `scalar_operands` makes it one operand before."""
+    h, z = Buffer("h", F, IMAGE), Buffer("z", F, IMAGE)
+    first = Map(h, (X,), apply("abs", SUM)) if rule is into_chain else Contract(h, X, FILTER, (), SUM, ONE)
+    last = Map(z, (h, h), apply("mul", SUM, arg(1, F)))
+    graph = LoopGraph("twice", (X, FILTER), (z,), (first, last))
+    assert not rule(Rewriting(graph), last)
+    after, _ = fused(graph)
+    verify(after)
+    assert len(after.forms) == 1

@@ -73,7 +73,8 @@ def into_chain(state: Rewriting, form: Map) -> bool:
     make another with what follows becomes a table first."""
     for place, b in enumerate(form.operands):
         producer = state.writer(b)
-        if isinstance(producer, Map) and b.shape == form.output.shape and state.only_reader(b, form):
+        once = form.operands.count(b) == 1  # the other place would read what nobody writes any more
+        if isinstance(producer, Map) and once and b.shape == form.output.shape and state.only_reader(b, form):
             x = _byte(producer)
             if x is not None and any(o not in (b, x, *producer.operands) for o in form.operands) \
                     and into_table(state, producer):  # fmt: skip
@@ -174,7 +175,7 @@ def into_producer(state: Rewriting, form: Map) -> bool:
         return False
     for place, b in enumerate(form.operands):
         producer = state.writer(b)
-        if b.shape != form.output.shape or not state.only_reader(b, form):
+        if b.shape != form.output.shape or not state.only_reader(b, form) or form.operands.count(b) > 1:
             continue
         if isinstance(producer, ALONE) and len(form.operands) == 1:
             if producer.expr.size * form.expr.size > LARGEST:
