@@ -300,3 +300,13 @@ def test_floats_beyond_float32_are_infinite_as_in_numpy() -> None:
         keep(x, number)
         with np.errstate(over="ignore"):
             np.testing.assert_array_equal(x[0], np.float32(number))
+
+
+def test_what_is_unrolled_without_end_is_refused() -> None:
+    @ow.kernel
+    def copies(x: kl.Array(kl.f32, 1)):
+        for _ in range(10**9):
+            x[0] = x[0] + 1.0
+
+    with pytest.raises(ow.errors.InvalidArgumentError, match="unrolls too much"):
+        copies(np.zeros(1, np.float32))
