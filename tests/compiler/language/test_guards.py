@@ -15,6 +15,7 @@ import pytest
 
 import opwright as ow
 from opwright import language as kl
+from opwright.compiler.language import values
 
 INDICES = {"i8": kl.i8, "u8": kl.u8, "i16": kl.i16, "u16": kl.u16, "i32": kl.i32, "u32": kl.u32, "i64": kl.i64,
            "u64": kl.u64}  # fmt: skip
@@ -302,7 +303,9 @@ def test_floats_beyond_float32_are_infinite_as_in_numpy() -> None:
             np.testing.assert_array_equal(x[0], np.float32(number))
 
 
-def test_what_is_unrolled_without_end_is_refused() -> None:
+def test_what_is_unrolled_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(values, "MOST_VALUES", 2000)
+
     @ow.kernel
     def copies(x: kl.Array(kl.f32, 1)):
         for _ in range(10**9):
