@@ -143,7 +143,8 @@ def _infer(op: Operator, bound: Call, inputs: Sequence[Any], key: Any, name: str
     promised = _flat_specs(op.infer(bound, operands, name))
     for spec in promised:
         if isinstance(spec, TensorSpec) and spec.shape.is_fully_defined():
-            nbytes = math.prod(spec.shape.as_list()) * spec.dtype.size
+            dims: Any = spec.shape.dims
+            nbytes = math.prod(dims) * spec.dtype.size
             if nbytes > ADDRESSABLE:
                 raise ResourceExhaustedError(op=op.name, node=name, what="an output is larger than any memory",
                                              found=f"{spec.short()}: {nbytes} bytes",
