@@ -107,3 +107,35 @@ def test_a_fork_while_a_thread_uses_something_for_the_first_time(use: str, tmp_p
 @pytest.mark.parametrize("use", ["kernel", "function", "model"])
 def test_a_fork_at_any_moment_of_the_first_use(use: str, delay: float, background: bool, tmp_path: Path) -> None:
     fork(use, delay, tmp_path, background)
+
+
+def test_a_variable_that_a_thread_was_writing_to_has_a_value_in_the_child() -> None:
+    import threading
+
+    import opwright as ow
+    from opwright.eager.writing import Writing
+
+    variable = ow.Variable([1.0, 2.0])
+    writing, leave = threading.Event(), threading.Event()
+
+    def write() -> None:
+        with Writing(variable) as array:
+            array[0] = 5.0
+            writing.set()
+            leave.wait(60)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    writing.wait()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            variable.assign_add([1.0, 1.0])
+            status = int(variable.numpy()[1] != 3.0)
+        finally:
+            os._exit(status)
+    leave.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+    assert variable.numpy().tolist() == [5.0, 2.0]

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,51 @@ def test_a_call_while_another_thread_runs_the_model(call: str, make: Any, model:
     assert "while it runs" in str(refusal)
     np.testing.assert_allclose(interpreter.get_tensor(y), expected(), atol=1e-4)
     interpreter.invoke()
+
+
+@pytest.mark.parametrize("make", [short, long])
+def test_details_while_another_thread_opens_the_file(make: Any, model: str) -> None:
+    """What a shortcut does not know makes it open the file; meanwhile others are answered, or refused."""
+    errors: list[Exception] = []
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(20):
+            interpreter = make(model)
+
+            def ask(interpreter: lite.Interpreter = interpreter) -> None:
+                try:
+                    with contextlib.suppress(RuntimeError):
+                        interpreter.get_input_details()
+                        interpreter.get_tensor_details()
+                        interpreter.get_output_details()
+                        interpreter.get_signature_list()
+                except Exception as error:
+                    errors.append(error)
+
+            threads = [threading.Thread(target=ask) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(60)
+    finally:
+        sys.setswitchinterval(before)
+    assert not errors
+
+
+@pytest.mark.parametrize("make", [long, reference])
+def test_a_closed_interpreter_that_is_allocated_again_warns_of_nothing(make: Any, model: str) -> None:
+    interpreter = make(model)
+    interpreter.close()
+    x, y = (d[0]["index"] for d in (interpreter.get_input_details(), interpreter.get_output_details()))
+    interpreter.resize_tensor_input(x, [SIZE, SIZE])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with contextlib.suppress(RuntimeError):  # it may refuse
+            interpreter.allocate_tensors()
+            interpreter.set_tensor(x, X)
+            interpreter.invoke()
+            np.testing.assert_allclose(interpreter.get_tensor(y), expected(), atol=1e-4)
 
 
 def test_copies_of_several_threads_wait_for_each_other(model: str) -> None:

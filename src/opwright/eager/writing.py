@@ -48,6 +48,7 @@ class Writing:
             elif not array.flags.writeable:
                 array.setflags(write=True)
             self.array: Any = array
+            variable._initial = EagerTensor(array, variable.dtype)  # for who finds the write cut off: a fork's child
             return array
         except BaseException:
             variable._guard.release()
@@ -56,7 +57,7 @@ class Writing:
     def __exit__(self, *exc: object) -> None:
         variable, array = self.variable, self.array
         self.array = None
-        variable._value = EagerTensor(array, variable.dtype)
+        variable._value, variable._initial = EagerTensor(array, variable.dtype), None
         variable._guard.release()
 
 

@@ -162,7 +162,7 @@ class Interpreter:
     @exclusive("changed")
     def _leave_shortcut(self) -> None:
         """Open the file after all, in the state that the shortcut has."""
-        shortcut, self._shortcut = self._shortcut, None
+        shortcut = self._shortcut
         if shortcut is None:  # another thread has left it, while this one waited
             return
         try:
@@ -170,9 +170,10 @@ class Interpreter:
             if shortcut.allocated:
                 self._allocate(0)
                 for index, t in shortcut.tensors.items():
-                    np.copyto(self._elements(index, 0), elements(t))
+                    np.copyto(elements(self._subgraphs[0].tensors[index]), elements(t))
+            self._shortcut = None  # last: others look at details meanwhile, here or there
         except BaseException:  # a KeyboardInterrupt, or no memory: it stays what it was
-            self._engine, self._waiting, self._shortcut = None, False, shortcut
+            self._engine, self._waiting = None, False
             for name in _OF_FILE:
                 self.__dict__.pop(name, None)
             raise
@@ -298,15 +299,17 @@ class Interpreter:
     def get_input_details(self) -> list[dict[str, Any]]:
         """Of each input: name, index, shape, shape_signature, dtype, quantization, quantization_parameters,
         sparsity_parameters."""
-        if self._shortcut is not None:
-            return [*map(tensor_details, self._shortcut.inputs)]
+        shortcut = self._shortcut
+        if shortcut is not None:
+            return [*map(tensor_details, shortcut.inputs)]
         main = self._subgraphs[0]
         return [tensor_details(main.tensors[i]) for i in main.inputs]
 
     def get_output_details(self) -> list[dict[str, Any]]:
         """As get_input_details, of each output."""
-        if self._shortcut is not None:
-            return [*map(tensor_details, self._shortcut.outputs)]
+        shortcut = self._shortcut
+        if shortcut is not None:
+            return [*map(tensor_details, shortcut.outputs)]
         main = self._subgraphs[0]
         return [tensor_details(main.tensors[i]) for i in main.outputs]
 
@@ -434,6 +437,9 @@ class Interpreter:
         if subgraph.ready:
             return
         check_lent(self._lent, subgraph_index)
+        if subgraph.closed and self._engine is not None:  # its plans are freed: what runs after all has kernels of ours
+            self._withdraw()
+            self._compiled = False
         if self._compiled and self._engine is None:
             self._start_engine()
         if self._around is not None:
