@@ -309,3 +309,33 @@ def test_a_fork_while_a_thread_runs_the_model(model: str) -> None:
         if status == 0:
             return
     raise AssertionError("no fork fell into a run")
+
+
+def test_a_note_of_the_model_is_of_the_file_whatever_its_interpreter_does_meanwhile(tmp_path: Path) -> None:
+    """The note for the short way is written in the background, while the interpreter may be resized."""
+    from opwright.compiler.background import Worker, compiling
+
+    @ow.function(input_signature=[ow.TensorSpec([None, 3], ow.float32)])
+    def f(x: Any) -> Any:
+        return ow.cos(ow.tanh(x)) + 0.25
+
+    path = tmp_path / "model.tflite"
+    path.write_bytes(lite.TFLiteConverter.from_concrete_functions([f.get_concrete_function()], f).convert())
+    assert isinstance(compiling, Worker)
+    leave = threading.Event()
+    with ow.flags(background=True):
+        for _ in range(2):  # the first compiles, the second keeps the plan
+            interpreter = lite.Interpreter(model_path=str(path), num_threads=1)
+            interpreter.allocate_tensors()
+            if interpreter._engine is not None:
+                interpreter._engine.wait()
+            held = compiling.submit(lambda: leave.wait(20), urgent=True)
+            interpreter.invoke()  # takes the nodes; the plan waits to be kept
+            interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], [7, 3])
+            interpreter.allocate_tensors()
+            leave.set()
+            held.wait()
+            compiling.submit(lambda: None).wait()
+        again = lite.Interpreter(model_path=str(path), num_threads=1)
+        assert again.get_input_details()[0]["shape"].tolist() == [1, 3]
+        assert again.get_output_details()[0]["shape"].tolist() == [1, 3]

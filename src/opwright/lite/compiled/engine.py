@@ -52,11 +52,13 @@ class Engine:
         """After tensors are allocated: begin to compile what is missing, or to keep what is new. Whether something is
         missing."""
         made, self.delegate.made = self.delegate.made, None
-        if self.delegate.whole is not None and self._path and len(self._subgraphs) == 1:
-            shortcut.keep(self._path, self.delegate.whole, self._subgraphs[0])
+        described = None
+        if self._path and len(self._subgraphs) == 1 and (made is not None or self.delegate.whole is not None):
+            described = shortcut.described(self._subgraphs[0])
+        if self.delegate.whole is not None and described is not None:
+            shortcut.keep(self._path, self.delegate.whole, described)
         if made is not None:
-            path = self._path if len(self._subgraphs) == 1 else None
-            keep = functools.partial(_keep, made, path, self._subgraphs[0])
+            keep = functools.partial(_keep, made, self._path, described)
             if flags.background:
                 compiling.submit(keep, urgent=True)
             else:
@@ -115,12 +117,12 @@ def _compile(key: str, cold: Iterable[Cold]) -> None:
                 continue  # what else the graph has is compiled; it is planned again without these
 
 
-def _keep(made: Made, path: Any, subgraph: Subgraph) -> None:
+def _keep(made: Made, path: Any, described: shortcut.Described | None) -> None:
     """Keep a plan for later processes, and where it is all of the model in a file, the short way to it."""
     with contextlib.suppress(OSError, MemoryError):
         freezing.keep(*made)
-        if path:
-            shortcut.keep(path, made.key, subgraph)
+        if described is not None:
+            shortcut.keep(path, made.key, described)
 
 
 def _warn(error: Exception) -> None:

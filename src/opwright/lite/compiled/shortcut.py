@@ -1,6 +1,6 @@
 """The short way to a model that was planned before: its frozen plan, without reading the file.
 
-Lives here: `Shortcut`: its inputs and outputs, running; `find`, one for a file; `keep`, which leaves a note for it.
+Lives here: `Shortcut`: its inputs and outputs, running; `find`, one for a file; `described`, `keep`: a note for it.
 Not here: frozen plans (compiler/loops/frozen.py), the interpreter that takes this way until it is asked for more.
 
 An interpreter that runs a whole model as one plan needs of the file no more than the weights that steps read in place.
@@ -152,37 +152,56 @@ def find(path: Any) -> Shortcut | None:
     return Shortcut(mapping, note, found.plans[0])
 
 
-def keep(path: Any, plan_key: str, subgraph: Subgraph) -> None:
-    """Leave the note for a model in a file, whose only subgraph one frozen plan runs whole.
+class Described(NamedTuple):
+    """What a note says of a subgraph, taken while nobody uses the interpreter: it is written when others may.
 
-    Nothing is left where a tensor's details are more than a note holds, where inputs have other shapes than in the
-    file, which is what an interpreter begins with, and where there are custom operators: which code serves them is not
-    the file's to say. A note for another plan is replaced.
+    inputs, outputs: as `_row` gives them; indices: theirs; tensors: the subgraph's, whose constants never move
+    """
+
+    inputs: list[dict[str, Any]]
+    outputs: list[dict[str, Any]]
+    indices: set[int]
+    tensors: list[Tensor]
+
+
+def described(subgraph: Subgraph) -> Described | None:
+    """Describe the only subgraph of a model for a note; None where there can be none.
+
+    That is where a tensor's details are more than a note holds, where inputs have other shapes than in the file, which
+    is what an interpreter begins with, and where there are custom operators: which code serves them is not the file's
+    to say.
     """
     if any(type(node.options) is bytes for node in subgraph.nodes):
-        return
+        return None
     inputs, outputs = ([subgraph.tensors[i] for i in indices] for indices in (subgraph.inputs, subgraph.outputs))
     file = subgraph.model.subgraphs[subgraph.index].tensors
     if any(t.shape != tuple(np.asarray(file[t.index].shape).tolist()) for t in (*inputs, *outputs)):
-        return
+        return None
+    if not all(map(_is_plain, (*inputs, *outputs))):
+        return None
+    indices = {*subgraph.inputs, *subgraph.outputs}
+    return Described([*map(_row, inputs)], [*map(_row, outputs)], indices, [*subgraph.tensors])
+
+
+def keep(path: Any, plan_key: str, described: Described) -> None:
+    """Leave the note for a model in a file, whose only subgraph one frozen plan runs whole. A note for another plan is
+    replaced."""
     key = frozen.key_of_file(path)
     digest = "" if key is None else _digest(key)
     before = None if key is None else objects(flags.cache_dir).find(digest)
     if key is None or (before is not None and json.loads(before)["plan"] == plan_key):
         return
     found = frozen.find(plan_key)
-    if found is None or len(found.plans) != 1 or not all(map(_is_plain, (*inputs, *outputs))):
-        return
-    if not set(found.plans[0].outside) <= {*subgraph.inputs, *subgraph.outputs}:
+    if found is None or len(found.plans) != 1 or not set(found.plans[0].outside) <= described.indices:
         return
     places = {}
     for i in found.plans[0].inside:
-        array = subgraph.tensors[i].array
+        array = described.tensors[i].array
         mapping = None if array is None else _mapping(array)
         if mapping is None:
             return
         places[i] = _address(array) - _address(np.frombuffer(mapping, np.uint8))
-    note = {"plan": plan_key, "inputs": [*map(_row, inputs)], "outputs": [*map(_row, outputs)], "places": places}
+    note = {"plan": plan_key, "inputs": described.inputs, "outputs": described.outputs, "places": places}
     objects(flags.cache_dir).keep(digest, json.dumps(note).encode())
 
 

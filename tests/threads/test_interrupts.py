@@ -1,0 +1,89 @@
+"""Ctrl-C at any moment of tracing, compiling, differentiating and running: the next call works."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opwright as ow
+from opwright.ops.dispatch import state
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no timers that send signals")
+X = np.linspace(-1.0, 1.0, 12, dtype=np.float32).reshape(3, 4)
+
+
+def traced(jit_compile: bool | None) -> Any:
+    def f(x: Any) -> Any:
+        y = ow.zeros_like(x)
+        for _ in ow.range(3):
+            if ow.reduce_sum(x) > 100.0:
+                y += ow.tanh(x)
+            else:
+                y -= ow.exp(x)
+        return y
+
+    return ow.function(f, jit_compile=jit_compile)
+
+
+def trace(n: int) -> None:
+    np.testing.assert_allclose(traced(None)(ow.constant(X)).numpy(), -3 * np.exp(X), rtol=1e-5)
+
+
+def compile(n: int) -> None:
+    np.testing.assert_allclose(traced(True)(ow.constant(X)).numpy(), -3 * np.exp(X), rtol=1e-5)
+
+
+def differentiate(n: int) -> None:
+    variable = ow.Variable(X)
+    f = traced(None)
+    with ow.GradientTape() as tape:
+        loss = ow.reduce_sum(f(variable))
+    np.testing.assert_allclose(tape.gradient(loss, variable).numpy(), -3 * np.exp(X), rtol=1e-5)
+
+
+def iterate(n: int) -> None:
+    found = [int(x) for x in ow.data.Dataset.range(30).map(lambda i: i * 2, num_parallel_calls=2).prefetch(2)]
+    assert found == [2 * i for i in range(30)]
+
+
+def write(n: int) -> None:
+    variable = ow.Variable(X)
+    for _ in range(20):
+        variable.assign_add(X)
+        variable.scatter_nd_add([[1, 2]], [1.0])
+    wanted = 21 * X.astype(np.float64)
+    wanted[1, 2] += 20
+    np.testing.assert_allclose(variable.numpy(), wanted, rtol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("action", [trace, compile, differentiate, iterate, write])
+def test_an_interrupt_at_any_moment(action: Callable[[int], None]) -> None:
+    action(0)
+    start = time.perf_counter()
+    action(1)
+    long = time.perf_counter() - start
+    rng = np.random.default_rng(0)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    interrupts, until = 0, time.monotonic() + 1.0
+    try:
+        while time.monotonic() < until:
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, max(float(rng.uniform(0, long)), 1e-6))
+                action(2)
+                time.sleep(long)  # where the interrupt is still to come, and did not fall into a finaliser
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            interrupts += 1
+            assert state.trace is None, "tracing has not ended"
+            assert not state.tapes, "a tape is still recording"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert interrupts > 3
+    action(3)
