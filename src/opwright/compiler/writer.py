@@ -178,6 +178,8 @@ class Writer:
         if op.name == "Cast" and first is not None and _is_scalar(first):
             target = node.outputs[0].dtype
             kernel = target.np.type if (first.dtype, target) in _EXACT else kernel
+        if any(v.dtype is dtypes.string and not v.spec.shape.rank for v in node.outputs):
+            kernel = _boxing(kernel)
         self.scope[f"k{n}"] = kernel if self._wrap is None else self._wrap(kernel, node)
         arguments = ", ".join(_argument(o, names) for o in node.inputs)
         left = ", ".join(names[v] for v in node.outputs) if op.single else _targets(op, node, names)
@@ -281,6 +283,22 @@ CONTROL: dict[str, Callable[[Writer, Node, dict[Value, str], int, set[str]], set
     "Case": Writer.case,
     "While": Writer.while_,
 }
+
+
+def _boxing(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel with single strings as arrays of shape (): an item of an object array is `bytes`, without a dtype."""
+
+    def boxed(*arrays: Any, **options: Any) -> Any:
+        result = kernel(*arrays, **options)
+        if isinstance(result, (list, tuple)):
+            return type(result)([_boxed(r) for r in result])
+        return _boxed(result)
+
+    return boxed
+
+
+def _boxed(value: Any) -> Any:
+    return np.asarray(value, object) if isinstance(value, (bytes, str)) else value
 
 
 def _is_scalar(value: Value) -> bool:

@@ -99,7 +99,7 @@ def _attrs_rebuild(structure: Any, children: list[Any]) -> Any:
 
 def _custom_rebuild(structure: Any, children: list[Any]) -> Any:
     metadata, _ = structure.__tf_flatten__()
-    return type(structure).__tf_unflatten__(metadata, tuple(children))
+    return structure.__tf_unflatten__(metadata, tuple(children))
 
 
 def _sequence_rebuild(structure: Any, children: list[Any]) -> Any:

@@ -36,6 +36,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from .errors import compose
 from .structures import register_type_specs
 
@@ -149,13 +151,13 @@ class TypeSpec(TraceType):
         return found
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and _hashable(self._serialize()) == _hashable(other._serialize())
+        return type(self) is type(other) and comparable(self._serialize()) == comparable(other._serialize())
 
     def __ne__(self, other: object) -> bool:
         return not self == other
 
     def __hash__(self) -> int:
-        return hash((type(self), _hashable(self._serialize())))
+        return hash((type(self), comparable(self._serialize())))
 
     # ---- as a trace type --------------------------------------------------------------------------------------
 
@@ -291,12 +293,12 @@ def _agree(a: Any, b: Any, test: Callable[[Any, Any], bool]) -> bool:
 
 def _compatible(a: Any, b: Any) -> bool:
     test = getattr(a, "is_compatible_with", None)
-    return bool(test(b)) if test is not None and type(a) is type(b) else type(a) is type(b) and bool(a == b)
+    return bool(test(b)) if test is not None and type(a) is type(b) else comparable(a) == comparable(b)
 
 
 def _subtype(a: Any, b: Any) -> bool:
     test = getattr(a, "is_subtype_of", None)
-    return bool(test(b)) if test is not None else type(a) is type(b) and bool(a == b)
+    return bool(test(b)) if test is not None else comparable(a) == comparable(b)
 
 
 def _joined(first: Any, others: Sequence[Any]) -> Any:
@@ -315,16 +317,25 @@ def _joined(first: Any, others: Sequence[Any]) -> Any:
         if found is None:
             raise _Apart
         return found
-    if any(type(o) is not type(first) or o != first for o in others):
+    if any(comparable(o) != comparable(first) for o in others):
         raise _Apart
     return first
 
 
-def _hashable(value: Any) -> Any:
+def comparable(value: Any) -> Any:
+    """Return a key that is equal for equal nestings of Python values and arrays, and hashable where all of these are.
+
+    1, 1.0 and True differ. Arrays compare by dtype, shape and elements.
+    """
     if isinstance(value, Mapping):
-        return ("mapping", tuple(sorted(((repr(k), k, _hashable(v)) for k, v in value.items()), key=lambda e: e[0])))
+        return ("mapping", tuple(sorted(((repr(k), k, comparable(v)) for k, v in value.items()), key=lambda e: e[0])))
     if isinstance(value, (list, tuple)):
-        return (type(value), *map(_hashable, value))
+        return (type(value), *map(comparable, value))
+    if isinstance(value, (set, frozenset)):
+        return (type(value), frozenset(map(comparable, value)))
+    if isinstance(value, np.ndarray):
+        return (np.ndarray, value.dtype.str, value.shape, value.tobytes() if value.dtype != object else
+                comparable(value.tolist()))  # fmt: skip
     return (type(value), value)
 
 

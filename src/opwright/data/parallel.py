@@ -35,7 +35,8 @@ _STOP: Any = object()
 
 class _PrefetchDataset(Dataset):
     def __init__(self, input_dataset: Any, buffer_size: Any) -> None:
-        super().__init__(input_dataset.element_spec, (input_dataset,), (int_operand(buffer_size, "buffer_size"),))
+        size = int_operand(AUTOTUNE if buffer_size is None else buffer_size, "buffer_size")
+        super().__init__(input_dataset.element_spec, (input_dataset,), (size,))
         self.begin()
 
     def begin(self) -> None:

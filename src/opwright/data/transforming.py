@@ -118,7 +118,7 @@ class Transforming(DatasetBase):
         return kinds.CacheDataset(self, filename)
 
     def prefetch(self, buffer_size: Any, name: str | None = None) -> Any:
-        """The same elements, made by a thread that is at most `buffer_size` ahead; AUTOTUNE chooses.
+        """The same elements, made by a thread that is at most `buffer_size` ahead; AUTOTUNE or None chooses.
 
         raises InvalidArgumentError for a size below -1
         """

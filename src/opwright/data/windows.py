@@ -5,11 +5,15 @@ Lives here: the classes.  Not here: datasets that come as handles (dataset.py).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from .. import staging
+from ..core.dtypes import int64
 from ..core.errors import InvalidArgumentError
 from ..core.specs import TensorSpec
+from ..ops import dispatch
 from ..tracing.symbolic import SymbolicTensor
 from .base import UNKNOWN, DatasetHandle, DatasetSpec, int_operand
 from .batching import bool_of
@@ -18,6 +22,17 @@ from .dataset import Dataset
 from .functions import Failure, Traced
 from .mixing import dataset_function
 from .structure import flatten, map_leaves
+
+
+def _int64_key(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A key function whose Python numbers are int64, as keys are."""
+
+    @functools.wraps(function)
+    def key(*args: Any) -> Any:
+        found = staging.converted(function)(*args)
+        return dispatch.to_tensor(found, int64) if isinstance(found, int) else found
+
+    return key
 
 
 class _ItemsDataset(Dataset):
@@ -102,7 +117,7 @@ class _GroupByWindowDataset(Dataset):
                              "not both." if window_size is not None else
                              "Either the `window_size` or `window_size_func` argument must be provided.")  # fmt: skip
         spec = input_dataset.element_spec
-        key = Traced(key_func, spec, "group_by_window", "key_func")
+        key = Traced(_int64_key(key_func), spec, "group_by_window", "key_func")
         found = key.form.spec
         if not isinstance(found, TensorSpec) or found.shape.rank not in (0, None) or found.dtype.name != "int64":
             raise ValueError("Invalid `key_func`. `key_func` must return a single `tf.int64` scalar tensor but "

@@ -17,7 +17,7 @@ from ..core import nest
 from ..core.dtypes import DType
 from ..core.introspection import signature_of
 from ..ops import array, dispatch
-from ..ops.autodiff import CustomRecord, accumulate, backpropagate, is_trainable
+from ..ops.autodiff import CustomRecord, OpRecord, accumulate, backpropagate, is_trainable
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.lod_tensor import LoDTensor, rows_of
 from ..ops.outline import identity_of, linked
@@ -97,7 +97,9 @@ class GradientTape:
         return not self._live.isdisjoint(keys)
 
     def keep(self, record: Any) -> None:
-        """Remember a call."""
+        """Remember a call, but for those at which differentiation ends by declaration."""
+        if type(record) is OpRecord and record.op.gradient_rule is None and record.op.has_gradient_rule:
+            return
         self._live.update([id(y) for y in record.outputs if y.dtype.has_gradient])
         self._records.append(record)
 

@@ -6,6 +6,7 @@ Lives here: the ways a ConcreteFunction may be called.  Not here: the trace (con
     without fixed values   f({"a": x})                what was a Python value when it was traced may be left out
     flat                   f(x)                       the tensors alone, in order
     by name                f(d={"a": x})              arguments by the parameters' names
+    by the tensors' names  f(x=x)                      each tensor by the name of its TensorSpec, or of its input
 """
 
 from __future__ import annotations
@@ -49,6 +50,14 @@ def flat_arguments(concrete: ConcreteFunction, args: Sequence[Any], kwargs: Mapp
             if worst is None or unfit.rank > worst.rank:
                 worst = unfit
     specs = concrete.kind.flatten()
+    if kwargs:
+        leaves = [(t.value_in_graph.name, s) for t, s in zip(concrete.program.trace.inputs, specs)]
+        if kwargs.keys() <= {n for n, _ in leaves}:
+            try:
+                return _bound(concrete, leaves, leaves, args, kwargs)
+            except _Unfit as unfit:
+                if worst is None or unfit.rank >= worst.rank:
+                    worst = unfit
     if not kwargs and len(args) == len(specs) and any(type(k) is Structure for _, k in free):
         leaves = [(f"#{i}", s) for i, s in enumerate(specs)]
         try:

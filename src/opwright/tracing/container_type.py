@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
+import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core.specs import TensorSpec
 from ..core.structures import STRUCTURES, is_namedtuple
-from ..core.type_spec import TraceType
+from ..core.type_spec import TraceType, comparable
 
 _CUSTOM, _MAPPING, _NAMEDTUPLE, _ATTRS = STRUCTURES[:4]
 
@@ -95,16 +97,29 @@ class Structure(TraceType):
         return self.form.text([repr(p) for p in self.parts])
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Form:
     """What makes one container out of its children. kind: "List", "Tuple", "Dict" ...; cls: the class that tells
-    apart, None where any of its kind will do; names: keys or fields, sorted where the order does not matter."""
+    apart, None where any of its kind will do; names: keys or fields, sorted where the order does not matter.
+
+    Two namedtuple classes of one name and the same fields are one, as for `nest`.
+    """
 
     kind: str
     cls: Any = None
     names: tuple[Any, ...] = ()
     metadata: Any = None
-    template: Any = dataclasses.field(default=None, compare=False)  # what `build` copies
+    template: Any = None  # what `build` copies; no part of what tells forms apart
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not Form or self.kind != other.kind or self.names != other.names:
+            return False
+        if self.cls is not other.cls and (self.kind != "NamedTuple" or self.cls.__name__ != other.cls.__name__):
+            return False
+        return self.metadata is other.metadata or comparable(self.metadata) == comparable(other.metadata)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.names))  # metadata need not be hashable
 
     def keys(self, count: int) -> Sequence[Any]:
         """A path step for each child."""
@@ -145,7 +160,10 @@ class Form:
         if self.kind == "Slice":
             return slice(*children)
         if self.kind == "CustomNest":
-            return self.cls.__tf_unflatten__(self.metadata, tuple(children))
+            unflatten = self.cls.__tf_unflatten__
+            if isinstance(inspect.getattr_static(self.cls, "__tf_unflatten__"), types.FunctionType):
+                unflatten = self.cls.__new__(self.cls).__tf_unflatten__  # written as a plain method
+            return unflatten(self.metadata, tuple(children))
         if self.kind == "NamedTuple":
             return self.cls(*children)
         if self.kind == "Fields":

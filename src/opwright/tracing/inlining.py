@@ -6,10 +6,11 @@ Not here: recording (trace.py), when a function is called so (program.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..graph import Value
+from ..core.specs import TensorSpec
+from ..graph import Node, Value
 from ..ops import dispatch
 from ..ops.autodiff import CustomRecord, OpRecord
 from .symbolic import SymbolicTensor
@@ -37,12 +38,37 @@ def inline(
             else trace.value_of(at[o])
             for o in node.inputs
         ]
-        copy = trace.builder.node(node.op, operands, node.attrs, [v.spec for v in node.outputs], node.name, node.at)
+        specs = [v.spec for v in node.outputs]
+        if any(o.spec is not v.spec for o, v in zip(_flat(operands), node.operands)):
+            specs = _narrowed(node, specs, at)
+        copy = trace.builder.node(node.op, operands, node.attrs, specs, node.name, node.at)
         for old, new in zip(node.outputs, copy.outputs):
             at[old] = SymbolicTensor(new, trace)
     if state.tapes:
         _replay(inner, at)
     return [at[o.value_in_graph] for o in outputs]
+
+
+def _flat(operands: Sequence[Any]) -> Iterator[Value]:
+    for operand in operands:
+        if operand is not None:
+            yield from operand if type(operand) is tuple else (operand,)
+
+
+def _narrowed(node: Node, specs: list[TensorSpec], at: dict[Value, Any]) -> list[TensorSpec]:
+    """The output specs of a node whose operands may be more specific here than where it was recorded."""
+    if any(node.subgraphs):
+        return specs  # those of branches and bodies are fixed
+    structure = [None if o is None else tuple([at[v] for v in o]) if type(o) is tuple else at[o] for o in node.inputs]
+    try:
+        inferred = node.op.infer(node.op.bind(dict(node.attrs)), structure, node.name)
+    except (TypeError, ValueError):
+        return specs  # the error belongs to the run, where it names the node
+    flat = [s for spec in inferred for s in (spec if isinstance(spec, list) else (spec,))]
+    return [
+        new if new.dtype is old.dtype and new.shape.is_subtype_of(old.shape) else old
+        for new, old in zip(flat, specs, strict=True)
+    ]
 
 
 def _replay(inner: FuncTrace, at: dict[Value, Any]) -> None:

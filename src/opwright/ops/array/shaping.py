@@ -19,7 +19,7 @@ from ...core.specs import TensorSpec
 from .. import dispatch, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
-from ..inference import axis_in, is_static, shape_from, static_axes, static_int
+from ..inference import axis_in, elements_of, is_static, shape_from, static_axes, static_int
 
 
 @operator
@@ -176,6 +176,9 @@ class Reshape:
     def infer(op) -> Any:
         spec, wanted = op.tensor.spec, shape_from(op.shape)
         constant = op.shape.constant
+        elements = elements_of(op.shape) if constant is None else None
+        if elements is not None and None not in elements:  # computed from shapes that are known
+            constant = np.array(elements, np.int64)
         n = spec.shape.num_elements()
         if constant is not None:
             holes = int((constant == -1).sum())

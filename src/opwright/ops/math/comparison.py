@@ -21,9 +21,13 @@ from ..definition import Input, Output, operator
 
 
 def _compared(relation: Callable[..., Any], x: Any, y: Any) -> Any:
-    """A relation of arrays, as bools; NumPy gives objects for strings."""
-    found = relation(x, y)
-    return found.astype(np.bool_) if x.dtype.kind == "O" and isinstance(found, np.ndarray) else found
+    """A relation of arrays, as bools; NumPy gives objects for strings.
+
+    One string alone is `bytes`, which NumPy would compare without the zero bytes at its end.
+    """
+    if type(x) is bytes or type(y) is bytes:
+        x, y = np.asarray(x, object), np.asarray(y, object)
+    return np.asarray(relation(x, y), np.bool_)[()] if x.dtype.kind == "O" else relation(x, y)
 
 
 @operator

@@ -32,7 +32,7 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], loop_vars: An
     loop_vars: a list or tuple of tensors or nestings of them; `cond` and `body` take them as arguments, `body` gives
     as many of the same dtypes and shapes. shape_invariants: a like nesting of TensorShapes (or TensorSpecs) for
     variables whose shape changes. maximum_iterations: stop after so many turns. Recorded once in a traced function;
-    eagerly it is Python's `while`. parallel_iterations, back_prop and swap_memory are accepted and change nothing.
+    eagerly it is Python's `while`, and gives what `body` gave last. parallel_iterations, back_prop and swap_memory are accepted and change nothing.
     raises TypeError where `body` gives another structure or dtype, ValueError where a shape changes unannounced
     """
     del parallel_iterations, back_prop, swap_memory
@@ -56,7 +56,7 @@ def _run(cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, max
     while (limit is None or turns < limit) and cond(*loop_vars):
         result = _as_sequence(body(*loop_vars), loop_vars)
         nest.assert_same_structure(list(loop_vars), list(result))
-        loop_vars = nest.pack_sequence_as(loop_vars, [_converted(leaf) for leaf in nest.flatten(result)])
+        loop_vars = nest.pack_sequence_as(result, [_converted(leaf) for leaf in nest.flatten(result)])
         turns += 1
     return loop_vars
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...core import dtypes
 from ...eager.variable import Variable
 from ...ops import array, dispatch, math
 from ...ops.tensor import TensorLike
@@ -80,6 +81,8 @@ class GraphStage(Stage):
         test = _test(value)
         if not isinstance(test, TensorLike):
             return not test
+        if test.dtype is dtypes.bool and test.shape.rank != 0:
+            return math.logical_not(test)  # element by element, as TensorFlow does
         return math.logical_not(branches.truth(test, "the operand of `not`"))
 
     def contains(self, container: Any, item: Any) -> Any:
