@@ -75,7 +75,8 @@ KEYWORDS = {
     "of a spec": (lambda tf: tf.function(lambda x: x).get_concrete_function(spec(tf, "y")), {"y": 3.0}, 3.0),
     "of the parameter": (lambda tf: tf.function(lambda x: x).get_concrete_function(spec(tf, "y")), {"x": 3.0}, 3.0),
     "of parts": (
-        lambda tf: tf.function(lambda a: a["u"] - a["v"]).get_concrete_function({"u": spec(tf, "p"), "v": spec(tf, "q")}),
+        lambda tf: tf.function(lambda a: a["u"] - a["v"]).get_concrete_function(
+            {"u": spec(tf, "p"), "v": spec(tf, "q")}),
         {"q": 3.0, "p": 5.0}, 2.0),
     "of parts without": (
         lambda tf: tf.function(lambda a: a[0] - a[1]).get_concrete_function([spec(tf), spec(tf)]),
@@ -172,7 +173,7 @@ def test_type_specs_with_arrays_compare_by_their_elements(tf):
     assert a.most_specific_common_supertype([b]) == a
 
 
-# ---- custom gradients -------------------------------------------------------------------------------------------------
+# ---- custom gradients -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("place", ["behind", "before"])
@@ -198,7 +199,7 @@ def test_a_gradient_that_nothing_needs_is_not_computed(tf, place, traced):
     assert not calls
 
 
-# ---- static shapes ----------------------------------------------------------------------------------------------------
+# ---- static shapes --------------------------------------------------------------------------------------------------
 
 
 def test_reshape_knows_the_size_left_open_where_the_others_are_known(tf):
@@ -222,7 +223,7 @@ def test_a_function_called_in_another_has_the_shapes_of_its_arguments(tf, size, 
     assert shapes == [wanted]
 
 
-# ---- datasets ---------------------------------------------------------------------------------------------------------
+# ---- datasets -------------------------------------------------------------------------------------------------------
 
 
 def test_prefetch_of_none_chooses(tf):

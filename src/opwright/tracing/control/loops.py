@@ -32,7 +32,8 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], loop_vars: An
     loop_vars: a list or tuple of tensors or nestings of them; `cond` and `body` take them as arguments, `body` gives
     as many of the same dtypes and shapes. shape_invariants: a like nesting of TensorShapes (or TensorSpecs) for
     variables whose shape changes. maximum_iterations: stop after so many turns. Recorded once in a traced function;
-    eagerly it is Python's `while`, and gives what `body` gave last. parallel_iterations, back_prop and swap_memory are accepted and change nothing.
+    eagerly it is Python's `while`, and gives what `body` gave last.
+    parallel_iterations, back_prop and swap_memory are accepted and change nothing.
     raises TypeError where `body` gives another structure or dtype, ValueError where a shape changes unannounced
     """
     del parallel_iterations, back_prop, swap_memory
