@@ -349,6 +349,10 @@ class Variable(TensorLike):
         """Same as `rank`."""
         return self.shape.rank
 
+    def identity(self) -> int:
+        """A number that is this variable's own while it lives: a key for state that belongs to it."""
+        return id(self)
+
     def ref(self) -> Reference:
         """A hashable stand-in that compares by identity."""
         return Reference(self)

@@ -179,7 +179,7 @@ class Optimizer:
     def build(self, variables: Sequence[Variable]) -> None:
         """Create the state for `variables`; the first `apply` does it otherwise. Extend it to add slots."""
         self._trainable_variables = list(variables)
-        self._index = {id(v): i for i, v in enumerate(self._trainable_variables)}
+        self._index = {v.identity(): i for i, v in enumerate(self._trainable_variables)}
         if self.use_ema:
             self._averages = self.add_optimizer_variables(variables, "average")
         if self.gradient_accumulation_steps:
@@ -225,7 +225,7 @@ class Optimizer:
         return slots[0] if isinstance(name, str) else slots
 
     def _get_variable_index(self, variable: Variable) -> int:
-        return self._index[id(variable)]
+        return self._index[variable.identity()]
 
     # ---- a step -----------------------------------------------------------------------------------------------------
 
@@ -273,7 +273,7 @@ class Optimizer:
             if not self.built:
                 self.build(variables)
             for v in variables:
-                if id(v) not in self._index:
+                if v.identity() not in self._index:
                     raise ValueError(
                         f"Unknown variable: {v}. This optimizer can only be called for the variables it was originally "
                         "built with. When working with a new set of variables, you should recreate a new optimizer "
@@ -433,12 +433,12 @@ class Optimizer:
         """
         if self.built:
             raise ValueError("`exclude_from_weight_decay()` can only be configured before the optimizer is built.")
-        self._undecayed = {id(v) for v in var_list or ()}
+        self._undecayed = {v.identity() for v in var_list or ()}
         names = set(var_names or ())
         self._undecayed_names = re.compile("|".join(sorted(names))) if names else None
 
     def _decays(self, variable: Variable) -> bool:
-        if id(variable) in self._undecayed:
+        if variable.identity() in self._undecayed:
             return False
         return self._undecayed_names is None or self._undecayed_names.search(variable.name) is None
 

@@ -225,7 +225,8 @@ class _Saver:
     def _function(self, function: Function) -> dict[str, Any]:
         if signatures.has_one_trace(function) and signatures.may_trace(function):
             function.get_concrete_function()
-        traces = list({id(t): t for t in function._table.values()}.values())
+        traces = [t for t in {id(t): t for t in function._table.values()}.values()
+                  if not t.program.trace.variable_arguments]  # those have nothing to be called with in a file
         numbers = [n for n in (self._trace(t, False) for t in traces) if n is not None]
         parameters = []
         for p in function.signature.parameters:

@@ -20,7 +20,7 @@ from ..ops import dispatch
 from ..ops.tensor import Tensor
 from .container_type import Structure
 from .signature import CastContext
-from .trace_type import Literal, VariableType
+from .trace_type import Literal, VariableReference
 
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
@@ -95,7 +95,7 @@ def _bound(concrete: ConcreteFunction, slots: Sequence[tuple[str, Any]], order: 
                 flat.append(context.tensor(value, kind))
             elif type(kind) is Literal:
                 context.literal(value, kind)
-            elif type(kind) is VariableType and value is kind.placeholder_value(None):
+            elif type(kind) is VariableReference and value is kind.placeholder_value(None):
                 continue
             else:
                 flat += context.structured(value, kind)

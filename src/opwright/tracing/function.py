@@ -18,6 +18,8 @@ from typing import Any
 from .. import staging
 from ..core import flags
 from ..core.introspection import signature_of
+from ..core.specs import TensorSpec
+from ..eager.variable import Variable
 from ..ops import dispatch
 from ..ops.tensor import Tensor
 from .concrete import ConcreteFunction
@@ -29,6 +31,7 @@ from .retracing import Detector, detector_of
 from .signature import Arguments, FunctionType, Signature, SignatureContext, kind_of
 from .trace import TRACING
 from .trace_type import TracingContext
+from .variable_argument import IdentityAsked
 
 
 class _InProgress(threading.local):
@@ -56,6 +59,8 @@ class Function:
         self._table = DispatchTable(self._forget)
         self._ways: dict[Any, Way] = {}  # by keys of calls
         self._count = 0
+        self._by_identity = False  # whether what it computes depends on which variables its arguments are
+        self._own: set[int] = set()  # ids of variables that some trace captures, or is made for
         self._bound: dict[int, tuple[Any, Function]] = {}
         self._detector: Detector = detector_of(python_function)
         functools.update_wrapper(
@@ -114,12 +119,13 @@ class Function:
             way = self._ways.get(key)
         except (Slow, AttributeError, TypeError):  # the arguments' types say so in words, if they must
             key = way = None
-        if way is not None:
+        if way is not None and (not self._own or self._own.isdisjoint(map(id, met))):
             self._detector.calls += 1
             return way.go(met)
         concrete, tensors = self._looked_up(args, kwargs)
         result = concrete.call_flat([
-            t if isinstance(t, Tensor) else dispatch.to_tensor(t, s.dtype)
+            t if isinstance(t, Tensor) or type(s) is not TensorSpec or s.dtype.is_handle
+            else dispatch.to_tensor(t, s.dtype)
             for t, s in zip(tensors, concrete.tensor_specs)
         ])  # fmt: skip
         if key is not None:
@@ -141,8 +147,12 @@ class Function:
         if self.signature.constraint is not None:
             bound = self.signature.cast(*bound)
         wanted = concrete.kind.to_tensors(bound)
+        met = call_key(args, kwargs)[1]
+        taken = set(map(id, wanted))
+        if any(isinstance(t, Variable) and id(t) not in taken for t in met):
+            return  # a trace for this very variable, which the key does not tell
         try:
-            order = places(wanted, call_key(args, kwargs)[1])
+            order = places(wanted, met)
         except Slow:
             return
         if not keeps(wanted, concrete.tensor_specs, (args, kwargs)):
@@ -160,12 +170,33 @@ class Function:
             self._detector.calls += 1
             found = self._table.find(constraint)
             return found if found is not None else self._make(constraint, constraint, TracingContext(), bound)
-        context = TracingContext()
+        context = TracingContext(self._by_identity)
         kind = kind_of(*bound, context)
         found = self._table.find(kind)
-        if found is None:
-            return self._make(kind, kind, context, bound)
-        self._detector.calls += 1
+        ids = {id(v) for v in context.variables}
+        exact = None if self._own.isdisjoint(ids) else self._table.find(kind_of(*bound, TracingContext()))
+        if exact is not None:
+            found = exact
+        elif found is None:
+            try:
+                found = self._make(kind, kind, context, bound)
+            except IdentityAsked as asked:
+                if asked.owner is not self:
+                    raise
+                self._by_identity = True
+                return self._find(bound)
+            if not ids:
+                return found
+        else:
+            self._detector.calls += 1
+        if ids and exact is None:
+            captured = {id(v) for v in found.program.captured if isinstance(v, Variable)}
+            self._own |= captured
+            if not captured.isdisjoint(ids):  # one variable by two ways: the trace takes them for two
+                context = TracingContext()
+                kind = kind_of(*bound, context)
+                self._own |= ids
+                return self._make(kind, kind, context, bound)
         return found
 
     def _make(self, kind: Structure, named: Structure, context: TracingContext,

@@ -6,7 +6,7 @@ Not here: recording (trace.py), when a function is called so (program.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core.specs import TensorSpec
@@ -20,9 +20,12 @@ state = dispatch.state
 
 
 def inline(
-    trace: FuncTrace, inner: FuncTrace, arguments: Sequence[Any], outputs: Sequence[SymbolicTensor]
-) -> list[Any]:
+    trace: FuncTrace, inner: FuncTrace, arguments: Sequence[Any], outputs: Sequence[SymbolicTensor],
+    variables: Mapping[int, Any] | None = None
+) -> list[Any]:  # fmt: skip
     """Copy the nodes of `inner` into `trace`. arguments: for its inputs, then its captures.
+
+    variables: by id of what stands for a variable among the arguments of `inner`, the variable.
 
     Its records are replayed to the active tapes, so that gradients of any order pass through.
     """
@@ -45,7 +48,7 @@ def inline(
         for old, new in zip(node.outputs, copy.outputs):
             at[old] = SymbolicTensor(new, trace)
     if state.tapes:
-        _replay(inner, at)
+        _replay(inner, at, variables or {})
     return [at[o.value_in_graph] for o in outputs]
 
 
@@ -71,11 +74,11 @@ def _narrowed(node: Node, specs: list[TensorSpec], at: dict[Value, Any]) -> list
     ]
 
 
-def _replay(inner: FuncTrace, at: dict[Value, Any]) -> None:
+def _replay(inner: FuncTrace, at: dict[Value, Any], variables: Mapping[int, Any]) -> None:
     def here(x: Any) -> Any:
         if type(x) is tuple:
             return tuple(map(here, x))
-        return at.get(x.value_in_graph, x) if type(x) is SymbolicTensor else x
+        return at.get(x.value_in_graph, x) if type(x) is SymbolicTensor else variables.get(id(x), x)
 
     for record in inner.recorder.records:
         if isinstance(record, OpRecord):
@@ -85,13 +88,13 @@ def _replay(inner: FuncTrace, at: dict[Value, Any]) -> None:
             )
         else:
             copy = CustomRecord([here(x) for x in record.inputs], [here(y) for y in record.outputs],
-                                _away_from_home(record, inner, at))  # fmt: skip
+                                _away_from_home(record, inner, at, variables))  # fmt: skip
         watch_variables(copy.inputs)
         for tape in state.tapes:
             tape.record(copy)
 
 
-def _away_from_home(record: Any, inner: FuncTrace, at: dict[Value, Any]) -> Any:
+def _away_from_home(record: Any, inner: FuncTrace, at: dict[Value, Any], variables: Mapping[int, Any]) -> Any:
     """The backward function of a record, which speaks of the inner trace's tensors, where these stand for others."""
 
     def backward(dys: Sequence[Any]) -> Sequence[Any]:
@@ -99,9 +102,12 @@ def _away_from_home(record: Any, inner: FuncTrace, at: dict[Value, Any]) -> Any:
         assert isinstance(trace, FuncTrace)
         saved = trace.foreign.get(inner)
         trace.foreign[inner] = lambda t: at[t.value_in_graph]
+        before = trace.variables_here
+        trace.variables_here = {**before, **variables}
         try:
             return record.backward(dys)
         finally:
+            trace.variables_here = before
             if saved is None:
                 del trace.foreign[inner]
             else:

@@ -31,6 +31,7 @@ from .fusion import fused_call
 from .inlining import inline
 from .symbolic import SymbolicTensor
 from .trace import TRACING, FuncTrace
+from .variable_argument import VariableArgument
 
 if TYPE_CHECKING:
     from ..compiler.native_plan import HotPlan, NativePlan
@@ -122,12 +123,13 @@ class Program:
 
             def inlined(inputs: Sequence[Any]) -> list[Any]:
                 tensors = [trace.capture(a) if isinstance(a, Variable) else a for a in inputs]
-                return inline(trace, self.trace, tensors, self.outputs)
+                variables = {id(v): inputs[i] for i, v in self.trace.variable_arguments.items()}
+                return inline(trace, self.trace, tensors, self.outputs, variables)
 
             return inlined(inputs) if self.implements is None else fused_call(self.implements, inputs, inlined)
         tapes = state.tapes
         if tapes:
-            for variable in captured:
+            for variable in (*arguments, *captured):
                 if isinstance(variable, Variable) and variable.trainable:
                     for tape in tapes:
                         if getattr(tape, "watches_variables", False):
@@ -152,6 +154,7 @@ class Program:
         n = len(self.outputs)
         known = {key: results[i] for i, key in derivative.kept_outputs}
         known.update([(key, inputs[i]) for i, key in derivative.kept_inputs])
+        known.update([(id(v), inputs[i]) for i, v in self.trace.variable_arguments.items()])
         recorded = results if higher else results[:n]
         outlines = [linked(y) for y in recorded]
 
@@ -237,7 +240,7 @@ class _Derivative:
         self.kept_inputs = [(i, id(p)) for i, p in enumerate(self.placeholders) if id(p) in kept]
         # What some output depends on has a gradient whichever outputs are differentiated: zeros at least.
         kinds = self._backward[tuple(is_trainable(o.dtype) for o in program.outputs)].kinds
-        sources = zip((*trace.inputs, *program.captured), kinds)
+        sources = zip((*trace.sources, *program.captured), kinds)
         self.reached = [i for i, (source, kind) in enumerate(sources)
                         if kind and (isinstance(source, Variable) or not source.dtype.is_handle)]  # fmt: skip
 
@@ -268,7 +271,7 @@ class _Derivative:
                     targets[id(y)] = accumulate(targets[id(y)], dy) if id(y) in targets else dy
             sources = [
                 outer if isinstance(outer, Variable) else placeholder
-                for outer, placeholder in zip((*self.trace.inputs, *self.program.captured), self.placeholders)
+                for outer, placeholder in zip((*self.trace.sources, *self.program.captured), self.placeholders)
             ]
             found = backpropagate(self.trace.recorder.records, targets, {id(s) for s in sources})
             kinds: list[Any] = []
@@ -286,9 +289,10 @@ class _Derivative:
                     flat.append(trace.to_tensor(grad))
         program = Program(trace, flat)
         captured = [
-            (id(c), Outline(c.dtype, c.shape)) if isinstance(c, SymbolicTensor) and c.trace is self.trace else (0, c)
+            (id(c), Outline(c.dtype, c.shape)) if isinstance(c, SymbolicTensor) and c.trace is self.trace
+            else (id(c) if isinstance(c, VariableArgument) else 0, c)
             for c in program.captured
-        ]
+        ]  # fmt: skip
         return _Backward(program, kinds, captured, frozenset(id(c) for c in self._read(program)))
 
     def backward(self, dys: Sequence[Any], known: dict[int, Any], outlines: Sequence[Any], once: bool = False

@@ -22,6 +22,7 @@ from ..eager.variable import Variable
 from ..ops import dispatch
 from ..ops.lod_tensor import LoDTensor
 from .symbolic import SymbolicTensor
+from .variable_argument import VariableArgument
 
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 FAST_LIMIT = 1024  # ways kept by one function: one trace with unknown sizes may be called with any number of shapes
 
 _PRIMITIVE = frozenset((int, bool, str, bytes, type(None)))
-_BY_ID = frozenset((Variable, types.FunctionType))
+_BY_ID = frozenset((types.FunctionType,))
+_VARIABLES = frozenset((Variable, VariableArgument))
 _NO_CAPTURES: tuple[Any, ...] = ()
 
 state = dispatch.state
@@ -81,6 +83,8 @@ def _meet(value: Any, key: list[Any], tensors: list[Any]) -> None:
         if value == 0.0 or value != value:  # of two signs; equal to nothing
             raise Slow
         key += kind, value
+    elif kind in _VARIABLES:
+        _meet_variable(value, key, tensors)
     elif kind is LoDTensor:
         _meet_sequences(value, key, tensors)
     elif kind is SymbolicTensor:
@@ -94,6 +98,16 @@ def _meet(value: Any, key: list[Any], tensors: list[Any]) -> None:
         key += kind, id(value)
     else:
         raise Slow
+
+
+def _meet_variable(value: Variable, key: list[Any], tensors: list[Any]) -> None:
+    """A variable by its type, or by its place among what was met before."""
+    for i, known in enumerate(tensors):
+        if known is value:
+            key += Variable, i
+            return
+    key += Variable, value.dtype, value.shape.dims, value.trainable, id(value.constraint)
+    tensors.append(value)
 
 
 def _meet_sequences(value: LoDTensor, key: list[Any], tensors: list[Any]) -> None:

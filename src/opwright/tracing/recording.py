@@ -46,6 +46,7 @@ def record_trace(
     names = function.signature.names(positional.parts)
     with trace.recording():
         context = PlaceholderContext(trace.placeholder)
+        context.place_variable = lambda part, name: trace.variable_argument(function, name, part)
 
         def place(name: str, part: Any) -> Any:
             context.naming_scope = name

@@ -31,6 +31,7 @@ from ..ops.indexed_slices import IndexedSlices
 from ..ops.outline import Outline
 from ..ops.tensor import Overriding, TensorLike, overriding
 from .symbolic import OutOfScopeError, SymbolicTensor
+from .variable_argument import VariableArgument
 
 state = dispatch.state
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -90,6 +91,8 @@ class FuncTrace:
         self.opened: weakref.WeakSet[Any] = weakref.WeakSet()  # tapes that were opened in this trace
         self.shapes: dict[int, SymbolicTensor] = {}  # of its tensors that were asked for after it ended (by_shape.py)
         self._from_afar: dict[int, tuple[Any, SymbolicTensor]] = {}  # tensors of traces further out than the parent
+        self.variable_arguments: dict[int, VariableArgument] = {}  # by their places among the inputs
+        self.variables_here: dict[int, Any] = {}  # by id of arguments of other traces: the variables they stand for
 
     # ---- being the current trace ----------------------------------------------------------------------------------
 
@@ -119,6 +122,19 @@ class FuncTrace:
         tensor = self.free_placeholder(spec, name)
         self.inputs.append(tensor)
         return tensor
+
+    def variable_argument(self, owner: Any, name: str, kind: Any) -> VariableArgument:
+        """A new argument that is a variable. kind: its VariableType; owner: the Function that is traced."""
+        stand_in = VariableArgument(owner, self, kind.name, kind.dtype, kind.shape, kind.trainable, kind.constraint)
+        placeholder = self.placeholder(_HANDLE, name)
+        self.variable_arguments[len(self.inputs) - 1] = stand_in
+        self._from_afar[id(stand_in)] = stand_in, placeholder
+        return stand_in
+
+    @property
+    def sources(self) -> list[Any]:
+        """What gradients know each input by: the placeholder, or what stands for a variable."""
+        return [self.variable_arguments.get(i, t) for i, t in enumerate(self.inputs)]
 
     def free_placeholder(self, spec: TensorSpec, name: str) -> SymbolicTensor:
         """A new input of the graph that whoever asks for it will provide."""

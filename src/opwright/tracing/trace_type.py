@@ -11,7 +11,7 @@ Not here: containers (container_type.py), the protocol (core/type_spec.py), tens
     None, bool, int, str, enum, range, type ...   Literal                 the same type and an equal value
     list, tuple, namedtuple, dict, slice, attrs   the same of types       part by part
     dataclass that compares by its fields         Fields                  part by part
-    Variable                                      VariableType            the same variable
+    Variable                                      VariableType            dtype, shape, trainable, constraint
     anything else                                 Reference               equality, through a weak reference
 """
 
@@ -34,18 +34,37 @@ from ..eager.tensor import EagerTensor
 from ..eager.variable import Variable
 from ..ops.tensor import Tensor
 from .container_type import LIST, SLICE, TUPLE, Form, Structure
+from .variable_argument import VariableArgument
 
 _CUSTOM, _MAPPING, _NAMEDTUPLE, _ATTRS = STRUCTURES[:4]
+_HANDLE = TensorSpec((), "resource")
 
 
 class TracingContext:
-    """What one call's types are made with. objects: those that types know by reference, and that may die."""
+    """What one call's types are made with. objects: those that types know by reference, and that may die.
+
+    by_identity: whether a variable's type is the variable itself. Otherwise variables of one dtype and shape have one
+    type, in which those met earlier in the call are told from new ones; they are kept in `variables`.
+    """
 
     is_legacy_signature = False
 
-    def __init__(self) -> None:
+    def __init__(self, by_identity: bool = True) -> None:
         self.objects: list[Any] = []
+        self.by_identity = by_identity
+        self.variables: list[Variable] = []
         self._aliases: dict[Any, int] = {}
+
+    def type_of_variable(self, variable: Variable) -> TraceType:
+        """The type of a variable among the arguments."""
+        if self.by_identity or type(variable) not in (Variable, VariableArgument):
+            self.objects.append(variable)
+            return VariableReference(variable)
+        for i, known in enumerate(self.variables):
+            if known is variable:
+                return VariableType(variable, i, False)
+        self.variables.append(variable)
+        return VariableType(variable, len(self.variables) - 1, True)
 
     def alias_global_id(self, global_id: Any) -> int:
         """A number that is small and the same for the same id within one call: for types that tell aliases apart."""
@@ -60,6 +79,16 @@ class PlaceholderContext:
         self.naming_scope = ""
         self.path: tuple[str, ...] = ()
         self.placed: list[tuple[Any, TensorSpec]] = []
+        self.variables: dict[int, Any] = {}  # by their number in the call
+        self.place_variable: Callable[[VariableType, str], Any] | None = None
+
+    def variable(self, kind: VariableType) -> Any:
+        """What stands for a variable: one object wherever the call has one variable."""
+        if self.place_variable is None:
+            return kind
+        if kind.number not in self.variables:
+            self.variables[kind.number] = self.place_variable(kind, self.naming_scope)
+        return self.variables[kind.number]
 
     def tensor(self, spec: TensorSpec) -> Any:
         """A placeholder for a tensor of this spec. It is named like the argument."""
@@ -199,6 +228,60 @@ class Reference(TraceType):
 
 
 class VariableType(TraceType):
+    """A variable of a dtype and shape, whichever it is: its handle is an input of the trace.
+
+    number: which of the call's variables it is, in the order they are met. first: whether it is met here first; where
+    it is met again it has no input of its own. So a trace for two variables serves no call with one in both places.
+    """
+
+    __slots__ = ("constraint", "dtype", "first", "name", "number", "shape", "trainable")
+
+    def __init__(self, variable: Variable, number: int, first: bool) -> None:
+        self.dtype, self.shape, self.trainable = variable.dtype, variable.shape, variable.trainable
+        self.constraint, self.name = variable.constraint, variable.name
+        self.number, self.first = number, first
+
+    def is_subtype_of(self, other: TraceType) -> bool:
+        """Whether it is the same type."""
+        return self == other
+
+    def most_specific_common_supertype(self, others: Sequence[TraceType]) -> TraceType | None:
+        """Itself, if all are the same."""
+        return self if all(o == self for o in others) else None
+
+    def placeholder_value(self, placeholder_context: Any) -> Any:
+        """What stands for the variable while tracing."""
+        return placeholder_context.variable(self)
+
+    def to_tensors(self, value: Any) -> list[Any]:
+        """The variable, where it is met first."""
+        return [value] if self.first else []
+
+    def flatten(self) -> list[Any]:
+        """The type of its handle, where it is met first."""
+        return [_HANDLE] if self.first else []
+
+    def cast(self, value: Any, cast_context: Any) -> Any:
+        """The variable. Raises TypeError for one of another type."""
+        if not isinstance(value, Variable) or VariableType(value, self.number, self.first) != self:
+            raise TypeError(f"Can not cast {value!r} to {self!r}")
+        return value
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.dtype, self.shape.dims, self.trainable, self.number, self.first
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is VariableType and self._key() == other._key() and self.constraint is other.constraint
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return (f"VariableType(shape={self.shape}, dtype={self.dtype!r}, trainable={self.trainable}, "
+                f"number={self.number})")  # fmt: skip
+
+
+class VariableReference(TraceType):
     """A variable, by identity: a trace that reads and writes one variable does not serve another."""
 
     __slots__ = ("_id", "_reference", "dtype", "shape")
@@ -231,13 +314,13 @@ class VariableType(TraceType):
 
     def __eq__(self, other: object) -> bool:
         return (
-            type(other) is VariableType
+            type(other) is VariableReference
             and self._id == other._id
             and self._reference() is other._reference() is not None
         )
 
     def __hash__(self) -> int:
-        return hash((VariableType, self._id))
+        return hash((VariableReference, self._id))
 
     def __repr__(self) -> str:
         variable = self._reference()
@@ -314,8 +397,7 @@ def from_value(value: Any, context: TracingContext) -> Any:
     if kind is TensorSpec:
         return TensorSpec(value.shape, value.dtype) if value.name and not context.is_legacy_signature else value
     if isinstance(value, Variable):
-        context.objects.append(value)
-        return VariableType(value)
+        return context.type_of_variable(value)
     if isinstance(value, TraceType):
         return value
     if hasattr(kind, "__tf_tracing_type__"):
