@@ -45,15 +45,15 @@ def units(exact: np.ndarray, dtype: str) -> np.ndarray:
 
 def allowed(row: Row, way: str, dtype: str, exact: np.ndarray) -> np.ndarray | None:
     """Absolute error allowed at each number; None where the row compares none of this way."""
-    size, tiny = np.abs(np.where(np.isfinite(exact), exact, 0.0)), float(finest(dtype).tiny)
+    size = np.abs(np.where(np.isfinite(exact), exact, 0.0))
     if dtype == "float32" and way in (*QUICK, "lite"):
         relative = row.lite if way == "lite" else row.quick
         return None if relative is None else size * relative + (row.least if relative > 1e-7 else 2.0**-149)
     ulps = {"float32": row.ulps, "float64": row.wide}.get(dtype, row.short)
     if ulps is None:
         return None
-    least = row.least / 2.0**-126 * tiny if row.least > 2.0**-126 and dtype != "float64" else 0.0
-    return (ulps + 1e-6) * units(exact, dtype) + min(least, 0.2)
+    inside = dtype != "float64" and (row.least > 2.0**-126 or way in QUICK)  # short floats are float32 inside
+    return (ulps + 1e-6) * units(exact, dtype) + (row.least if inside else 0.0)
 
 
 def faults(found: np.ndarray, exact: np.ndarray, allowance: np.ndarray, row: Row, dtype: str, way: str) -> np.ndarray:

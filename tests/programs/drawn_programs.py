@@ -345,6 +345,8 @@ def differences(seed: int) -> list[str]:
 def main(first: int, last: int) -> int:
     started, failed, refused = time.time(), 0, collections.Counter[str]()
     for seed in range(first, last):
+        if seed % 100 == 0 and seed > first:
+            print(f"{seed - first} programs, {failed} differences, {time.time() - started:.0f} s", flush=True)
         try:
             for text in differences(seed):
                 failed += 1
