@@ -1,7 +1,8 @@
 """Activations in float32 alone: for the ends of products and convolutions, where float64 would cost as much as those.
 
 Lives here: exp; sigmoid, tanh, elu, erf, gelu: within 1e-6 |y| + 2e-36 of the exact value y for |x| <= 6, else
-6e-6 |y| + 2e-36 (gelu 8e-6 where a processor has no fused multiply-add); gelu_tanh, ten times as far (what its exponent is off by is that many times as much).
+6e-6 |y| + 2e-36 (gelu 8e-6 where a processor has no fused multiply-add); gelu_tanh, ten times as far (what its
+exponent is off by is that many times as much).
 Not here: functions that are right to the last place or nearly (the other modules), those of `fast_math`, which are
 right over all of float32's range (../approximate.py).
 
