@@ -28,6 +28,7 @@ SIZES = (1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 25
 CHANNELS = (1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 65)
 HERE = ["host", *(["x86-64-v3"] if targets.processor().has("avx512f") else [])]
 """Targets that this machine runs: its own, and that with AVX2 alone."""
+SOME = ["INT8", "FLOAT32", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("UINT8", "INT16"))]
 STEP = {"FLOAT32": 2e-4, "INT16": 12}
 """What results may differ by, in units of the output; of bytes 2 steps."""
 FLIPS = 0.03
@@ -120,16 +121,16 @@ def target(request: Any) -> Any:
         yield request.param
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n", [17, 257])
+@pytest.mark.parametrize("kind", SOME)
+@pytest.mark.parametrize("n", [pytest.param(17, marks=pytest.mark.slow), 257])
 def test_some_pairs_of_maps(kind: str, n: int, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    check(kind, (2, n), pairs(kind, STAGES, (2, 17), 24 if kind in ("INT8", "UINT8") else 6), monkeypatch)
+    check(kind, (2, n), pairs(kind, STAGES, (2, 17), 12 if kind in ("INT8", "UINT8") else 3), monkeypatch)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("channels", [5, 17])
+@pytest.mark.parametrize("kind", SOME)
+@pytest.mark.parametrize("channels", [pytest.param(5, marks=pytest.mark.slow), 17])
 def test_maps_behind_producers(kind: str, channels: int, target: str) -> None:
-    check(kind, (1, 5, 6, channels), pairs(kind, PRODUCERS, (1, 5, 6, 5), 8))
+    check(kind, (1, 5, 6, channels), pairs(kind, PRODUCERS, (1, 5, 6, 5), 4))
 
 
 @pytest.mark.parametrize("kind", ["INT8", "UINT8"])
@@ -167,8 +168,9 @@ def test_all_producers(kind: str, target: str, monkeypatch: pytest.MonkeyPatch) 
         check(kind, (1, 5, 6, channels), pairs(kind, PRODUCERS, (1, 5, 6, 5), 24, seed), monkeypatch)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("channels", [3, 17, 33])
+@pytest.mark.parametrize("kind", SOME)
+@pytest.mark.parametrize("channels", [pytest.param(3, marks=pytest.mark.slow), 17,
+                                      pytest.param(33, marks=pytest.mark.slow)])  # fmt: skip
 def test_parts_of_a_concatenation(kind: str, channels: int, target: str) -> None:
     drawn = random.Random(f"{kind} {channels}")
     writers = ("CONV_2D 1x1", "CONV_2D 3x3", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D")
