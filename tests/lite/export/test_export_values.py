@@ -37,7 +37,8 @@ NATIVE = ("-O0", "-march=native") if platform.machine() in ("x86_64", "AMD64") e
 _erf, _erfc = (np.vectorize(f, otypes=[float]) for f in (math.erf, math.erfc))
 EXACT = {
     "erf": _erf, "erfc": _erfc, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh,
-    "acosh": np.arccosh, "atanh": np.arctanh, "gelu": lambda x: np.where(x < -30, -0.0, 0.5 * x * _erfc(-x / 2**0.5)),
+    "acosh": np.arccosh, "atanh": np.arctanh,
+    "gelu": lambda x: np.where((x < -30) & (x > -np.inf), -0.0, 0.5 * x * _erfc(-x / 2**0.5)),  # NaN at -inf
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "softplus": lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))),
     "rsqrt": lambda x: 1 / np.sqrt(x),
 }  # fmt: skip
