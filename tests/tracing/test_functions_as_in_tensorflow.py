@@ -108,6 +108,28 @@ def test_not_of_a_vector_is_element_by_element(tf):
         f(tf.constant([1, 0]))
 
 
+def test_text_that_changes_in_a_loop_is_a_string_tensor(tf):
+    @tf.function
+    def appended(n):
+        s, mode = "", "a"
+        while n > 0:
+            s = s + mode
+            n -= 1
+        return s
+
+    @tf.function
+    def numbers(n):
+        s = ["", 0]
+        for i in tf.range(n):
+            s = [s[0] + tf.strings.as_string(i), s[1] + 1]
+        return s
+
+    assert [appended(tf.constant(n)).numpy() for n in (0, 3)] == [b"", b"aaa"]
+    text, count = numbers(tf.constant(3))
+    assert text.numpy() == b"012"
+    assert int(count) == 3
+
+
 @pytest.mark.parametrize("kind", [list, tuple])
 def test_an_eager_loop_gives_the_container_of_its_body(tf, kind):
     first = (tuple if kind is list else list)([tf.constant(0), tf.constant(0)])

@@ -247,6 +247,8 @@ class _Loop:
             for leaf, now in zip(leaves_of(old), leaves_of(new)):
                 if is_carried(leaf):
                     results.append(self._checked(trace, next(plan), leaf, now))
+                elif isinstance(leaf, (str, bytes)) and _is_text(now) and not (type(now) is type(leaf) and now == leaf):
+                    self._carry_text(i, leaf)
                 elif now is not leaf and now != leaf:
                     refuse(
                         TypeError,
@@ -295,6 +297,15 @@ class _Loop:
                 "iteration. Use tf.autograph.experimental.set_loop_options to set shape invariants.",
             )
         return tensor
+
+    def _carry_text(self, i: int, text: str | bytes) -> None:
+        """Record the loop once more, with a text that changes in it as a string tensor."""
+        old = self.before[i]
+        with self.trace.resumed():
+            tensor = self.trace.to_tensor(text)
+        flat = [tensor if leaf is text else leaf for leaf in leaves_of(old)]
+        self.before[i] = nest.pack_sequence_as(old, flat, expand_composites=True)
+        raise _Again
 
     def _born(self, trace: FuncTrace, i: int, symbol: str, value: Any) -> list[Any]:
         """A variable that has its first value inside: a further variable of the loop."""
@@ -347,8 +358,12 @@ class _Loop:
         self.variables.set(values)
 
 
+def _is_text(value: Any) -> bool:
+    return isinstance(value, (str, bytes)) or (isinstance(value, TensorLike) and value.dtype is dtypes.string)
+
+
 def is_carried(leaf: Any) -> bool:
-    """Whether a leaf becomes a tensor of the loop: all numbers do; text and other objects stay what they are."""
+    """Whether a leaf becomes a tensor of the loop: all numbers do, text if it changes; other objects stay the same."""
     return is_value(leaf) and not isinstance(leaf, (str, bytes))
 
 
