@@ -1,4 +1,4 @@
-"""Nodes in C that follow one another run by one call: which do, and that errors, watching and profiles see each of them."""
+"""Nodes of operators in C that follow one another run by one call, with the results and errors of single ones."""
 
 from __future__ import annotations
 

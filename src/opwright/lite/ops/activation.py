@@ -19,7 +19,6 @@ from ...ops.math.special_arrays import erfc
 from ...ops.nn.activation import gelu_erfc, gelu_tanh
 from .definition import lite_operator
 from .elementwise import in_float32, unary
-from .fusing import fuse
 from .shapes import broadcast, refuse, text
 
 _f = np.float32
@@ -181,11 +180,15 @@ class L2Normalization:
     y = Output(like="x")
     quantized = "normalization.l2_normalization"
     by_row = True
-    infer = _has_rank
+
+    def infer(op: Any) -> TensorSpec:
+        if op.fused_activation_function != "NONE":  # no official kernel applies one
+            raise refuse("it takes no activation", found=op.fused_activation_function, wanted="NONE")
+        return _has_rank(op)
 
     def compute(op: Any, x: Any) -> Any:
         norm = np.sqrt(np.square(x).sum(-1, keepdims=True))
-        return fuse(op, x / np.maximum(norm, _f(1e-6)))
+        return x / np.maximum(norm, _f(1e-6))
 
 
 @lite_operator("LOCAL_RESPONSE_NORMALIZATION", options="LocalResponseNormalizationOptions")

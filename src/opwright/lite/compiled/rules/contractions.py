@@ -28,6 +28,8 @@ from . import rule
 INTEGERS = frozenset(((int8, int8, int8), (uint8, uint8, uint8), (int8, int4, int8), (int16, int8, int16),
                       (int16, int4, int16)))  # fmt: skip
 """Types of input, weights and output that kernels have."""
+MOST_STEPS = float(1 << 16)
+"""Steps of an output that a sum of 1 may stand for: beyond, every sum but 0 saturates, and the operator wraps."""
 
 
 @rule("CONV_2D")
@@ -211,6 +213,8 @@ def _factors(x: Operand, w: Operand, y: Operand, features: int) -> np.ndarray:
     scales: Any = w.scales.astype(np.float64) * (x.scale / y.scale)
     if scales.size not in (1, features):
         raise Refused(f"{scales.size} scales for {features} features")
+    if not np.all(scales <= MOST_STEPS):
+        raise Refused(f"a sum of 1 stands for {scales.max():g} steps of the output")
     return np.broadcast_to(scales, (features,))
 
 

@@ -31,9 +31,12 @@ def softmax(at: At) -> None:
         _of_int16(at)
         return
     x, y = _row(at)
+    beta = at.option("beta")
+    if not beta > 0:  # beta * (x - max) has its greatest at the least x, which the row's pass does not subtract
+        raise Refused(f"softmax with beta {beta}")
     short = x.dtype in (float16, bfloat16)
     value = convert(arg(0, x.dtype), float32) if short else real(x, 0)
-    before = apply("mul", value, scalar(at.option("beta"), float32))
+    before = apply("mul", value, scalar(beta, float32))
     after = convert(arg(0, float32), x.dtype) if short else stored(arg(0, float32), y)
     at.form(RowPass, y.buffer, x.buffer, (), "softmax", before, after)
 
@@ -58,8 +61,7 @@ def log_softmax(at: At) -> None:
 @rule("L2_NORMALIZATION")
 def l2_normalization(at: At) -> None:
     x, y = _row(at)
-    after = stored(arg(0, float32), y, at.option("fused_activation_function"))
-    at.form(RowPass, y.buffer, x.buffer, (), "l2_norm", real(x, 0), after, (1e-6,))
+    at.form(RowPass, y.buffer, x.buffer, (), "l2_norm", real(x, 0), stored(arg(0, float32), y), (1e-6,))
 
 
 @rule("LOCAL_RESPONSE_NORMALIZATION")

@@ -1,6 +1,6 @@
 """Programs drawn at random, run in every way, and compared.
 
-    python tests/programs/drawn_programs.py 0 1000        seeds 0 to 999; prints each difference, and a summary
+    python tests/random_programs/drawn_programs.py 0 1000        seeds 0 to 999; prints each difference, and a summary
 
 Lives here: `draw`, a program of a seed; `differences`, what its ways of running disagree on.
 Not here: single functions over their whole range (tests/functions), graphs of float32 alone (tests/compiler/rules).
