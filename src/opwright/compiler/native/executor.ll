@@ -130,6 +130,15 @@ look:
   %due.next = add i64 %now, 50000000
   store i64 %due.next, ptr %due.ptr
   %gil = call i32 @PyGILState_Ensure()
+  %held = icmp eq i32 %gil, 0  ; PyGILState_LOCKED: code that was called with the lock keeps all threads waiting
+  br i1 %held, label %let.others, label %ask
+
+let.others:
+  %thread = call ptr @PyEval_SaveThread()
+  call void @PyEval_RestoreThread(ptr %thread)
+  br label %ask
+
+ask:
   %raised = call i32 @PyErr_CheckSignals()
   %quiet = icmp eq i32 %raised, 0
   br i1 %quiet, label %give.back, label %put.aside
