@@ -98,13 +98,13 @@ def test_one_declaration_under_two_names_is_refused() -> None:
 )
 def test_a_default_must_pass_its_own_check(attr: Any, error: str) -> None:
     """At the definition, not when somebody leaves the attribute out."""
-    with pytest.raises(ValueError, match=error):
-        attr()
+    with pytest.raises(ValueError, match=rf"LintDefault: attribute n: .*{error}"):
+        define("LintDefault", n=attr())
 
 
 def test_a_default_of_the_wrong_type() -> None:
-    with pytest.raises(TypeError, match="int"):
-        ow.Attr(int, default="one")
+    with pytest.raises(TypeError, match="LintDefault: attribute n: the default 'one' has the wrong type; wanted int"):
+        define("LintDefault", n=ow.Attr(int, default="one"))
 
 
 def test_unknown_arguments_are_refused_by_name() -> None:

@@ -224,13 +224,15 @@ def sparse_sigmoid(x: Any) -> Any:
 
 
 def squareplus(x: Any, b: float = 4) -> Any:
-    """(x + sqrt(x^2 + b)) / 2; for x < 0, where that cancels, (b / 2) / (sqrt(x^2 + b) - x)."""
+    """(x + sqrt(x^2 + b)) / 2, as max(x, 0) + (b / 2) / (sqrt(x^2 + b) + |x|), which does not cancel for x < 0.
+
+    Nor may x^2 overflow: with s = |x| + sqrt(b) the root is s sqrt(1 - 2 (|x| / s) (sqrt(b) / s)).
+    """
     x = dispatch.to_tensor(x)
-    size, largest = math.abs(x), float(x.dtype.max)
-    scale = math.minimum(math.maximum(size, float(b) ** 0.5 or 1.0), largest)  # x^2 itself may overflow
-    scale = array.stop_gradient(scale)
-    root = scale * math.sqrt(math.square(x / scale) + math.square(float(b) ** 0.5 / scale))
-    return array.where(x < 0, 0.25 * float(b) / (0.5 * root + 0.5 * size), 0.5 * root + 0.5 * size)
+    size, half = math.abs(x), float(b) ** 0.5
+    total = size + half
+    root = total * math.sqrt(1.0 - (size / total) * (2.0 * half / total))
+    return ops_nn.relu(x) + (0.5 * float(b)) / (root + size)
 
 
 FAMILY = Family("activation function", "keras.activations", functions=True)

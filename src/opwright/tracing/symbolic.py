@@ -223,7 +223,7 @@ def _elements(value: Value, trace: Any, depth: int, known: Known) -> np.ndarray 
         (operand,) = node.operands
         return _of_shape(name, operand.spec.shape)
     if name == "Cast" and node.attrs["dtype"].is_integer:
-        return _partial(next(node.operands), trace, depth + 1, known)
+        return _as_integers(_partial(next(node.operands), trace, depth + 1, known))
     if node.op.effect is not None or any(node.subgraphs):
         return None
     inputs = []
@@ -253,6 +253,16 @@ def _elements(value: Value, trace: Any, depth: int, known: Known) -> np.ndarray 
         return np.asarray(node.op.compute(node.op.bind(dict(node.attrs)), inputs)[value.index])
     except (TypeError, ValueError, IndexError, UnimplementedError):
         return None  # the error belongs to the run, where it names the node
+
+
+def _as_integers(elements: np.ndarray | None) -> np.ndarray | None:
+    """Cast the elements that are known to integers; of no finite number nothing is known."""
+    if elements is None or elements.dtype.kind in "iu":
+        return elements
+    whole = [None if e is None or not np.isfinite(e) else int(e) for e in elements.ravel().tolist()]
+    found = np.empty(elements.shape, object)
+    found[...] = np.array(whole, object).reshape(elements.shape)
+    return found
 
 
 def _of_shape(name: str, shape: TensorShape) -> np.ndarray | None:

@@ -10,9 +10,9 @@ asks for either, as optimizers do that keep state for each variable, is traced f
 
 from __future__ import annotations
 
-import threading
 from typing import Any, NoReturn
 
+from ..core import forks
 from ..core.dtypes import DType
 from ..core.errors import FailedPreconditionError
 from ..core.shapes import TensorShape
@@ -46,7 +46,7 @@ class VariableArgument(Variable):
         self.name, self.dtype, self.shape = name, dtype, shape
         self.trainable, self.constraint = trainable, constraint
         self._value = self._initial = self._guard = None
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self._owner, self._trace = owner, trace
 
     def _asked(self) -> NoReturn:

@@ -172,6 +172,7 @@ ARRAYS = [
     case("split_v", lambda x: ow.split(x, [1, 2, 3], 1), f32(2, 6), ops="SPLIT_V"),
     case("tile", lambda x: ow.tile(x, [2, 1, 3]), f32(1, 2, 2), ops="TILE"),
     case("transpose", lambda x: ow.transpose(x, [2, 0, 1]), f32(2, 3, 4), ops="TRANSPOSE"),
+    case("transpose_by_a_tensor", lambda x, n: ow.transpose(x, [n[0], 2, n[1]]), f32(2, 3, 4), np.array([1, 0], np.int32)),
     case("transpose_all", ow.transpose, ints(2, 3), ops="TRANSPOSE"),
     case("transpose_twice", lambda x: ow.transpose(ow.transpose(x, [1, 2, 0]), [2, 0, 1]), f32(2, 3, 4), ops=""),
     case("pad", lambda x: ow.pad(x, [[1, 0], [2, 3]]), f32(2, 3), ops="PAD"),

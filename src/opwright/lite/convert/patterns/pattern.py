@@ -285,8 +285,9 @@ class Pattern:
             bound = operator.bind(dict(attrs))
             inferred = operator.infer(bound, [values.get(i.name) for i in operator.inputs])
         except OpError as error:
+            cause = error.__cause__
+            if cause is not None and not isinstance(cause, OpError):  # a person's rule
+                text = f"{type(cause).__name__}: {cause}"
+                raise InferFailed(op=self.name, what=f"pattern: the operator's `infer` raises {text}") from cause
             raise self.wrong(f"the operator does not take what the pattern gives it: {error.message}") from error
-        except Exception as error:  # a person's rule
-            text = f"{type(error).__name__}: {error}"
-            raise InferFailed(op=self.name, what=f"pattern: the operator's `infer` raises {text}") from error
         return [spec for o, spec in zip(operator.outputs, inferred) if not o.intermediate]
