@@ -211,7 +211,7 @@ UNARY: tuple[Row, ...] = (
         lite=None, zeros=False, why="as hard_sigmoid"),
     row("celu", lambda x: keras.celu(x, 0.7), lambda x: np.maximum(x, 0) + 0.7 * np.expm1(np.minimum(x, 0) / 0.7),
         zeros=False, short=2.5, why=f"{EITHER_ZERO}; {STEPS}"),
-    row("squareplus", keras.squareplus, squareplus, short=3.0, why=STEPS),
+    row("squareplus", keras.squareplus, squareplus, short=3.0, least=6e-20, why=f"{STEPS}; 0 where x^2 overflows"),
 )  # fmt: skip
 
 

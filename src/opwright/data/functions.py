@@ -17,7 +17,7 @@ from ..staging import api as staging
 from ..tracing.program import Program
 from ..tracing.recording import autograph
 from ..tracing.symbolic import SymbolicTensor
-from ..tracing.trace import FuncTrace
+from ..tracing.trace import TRACING, FuncTrace
 from .context import IteratorContext
 from .structure import Flat, Form, as_array, flatten, form_of_value, map_leaves, operand
 
@@ -64,21 +64,26 @@ class Traced:
         trace.may_create_variables = False
         form = Form(structure)
         convert = parent is None or staging.here.enabled
-        with trace.recording(), autograph(convert):
-            placeholders = [trace.placeholder(s, f"args_{i}") for i, s in enumerate(form.components)]
-            arguments = form.tensors_to_value(placeholders)
-            call = staging.converted(function)
-            result = call(*arguments) if type(arguments) is tuple else call(arguments)
-            if type(result) is list and not keep_list:  # several values, not the rows of one tensor
-                result = tuple(result)
+        with TRACING:
+            before = dispatch.state.trace, dispatch.state.tapes, dispatch.state.names
             try:
-                spec, tensors = form_of_value(result)
-                if not tensors:
-                    raise TypeError("it holds no tensor")
-            except (TypeError, ValueError) as error:
-                what = f"Unsupported return value from function passed to {self.name}: {result!r}. {error}"
-                raise TypeError(what) from error
-            outputs = [trace.to_tensor(t) for t in tensors]
+                with trace.recording(), autograph(convert):
+                    placeholders = [trace.placeholder(s, f"args_{i}") for i, s in enumerate(form.components)]
+                    arguments = form.tensors_to_value(placeholders)
+                    call = staging.converted(function)
+                    result = call(*arguments) if type(arguments) is tuple else call(arguments)
+                    if type(result) is list and not keep_list:  # several values, not the rows of one tensor
+                        result = tuple(result)
+                    try:
+                        spec, tensors = form_of_value(result)
+                        if not tensors:
+                            raise TypeError("it holds no tensor")
+                    except (TypeError, ValueError) as error:
+                        what = f"Unsupported return value from function passed to {self.name}: {result!r}. {error}"
+                        raise TypeError(what) from error
+                    outputs = [trace.to_tensor(t) for t in tensors]
+            finally:  # reset by statements: see tracing.trace.Recording
+                dispatch.state.trace, dispatch.state.tapes, dispatch.state.names = before
         self.form = Form(spec)
         self.program = Program(trace, outputs)
         self.captured: list[Any] = [c if type(c) is SymbolicTensor else c._array for c in self.program.captured]

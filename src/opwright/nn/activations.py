@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.dtypes import float16, float32
 from ..ops import array, dispatch, math
 from ..ops import nn as ops_nn
 from .named import Family
@@ -226,13 +227,12 @@ def sparse_sigmoid(x: Any) -> Any:
 def squareplus(x: Any, b: float = 4) -> Any:
     """(x + sqrt(x^2 + b)) / 2, as max(x, 0) + (b / 2) / (sqrt(x^2 + b) + |x|), which does not cancel for x < 0.
 
-    Nor may x^2 overflow: with s = |x| + sqrt(b) the root is s sqrt(1 - 2 (|x| / s) (sqrt(b) / s)).
+    Where x^2 overflows (|x| > 1.8e19 in float32) the second term is 0. float16 is computed in float32.
     """
     x = dispatch.to_tensor(x)
-    size, half = math.abs(x), float(b) ** 0.5
-    total = size + half
-    root = total * math.sqrt(1.0 - (size / total) * (2.0 * half / total))
-    return ops_nn.relu(x) + (0.5 * float(b)) / (root + size)
+    if x.dtype is float16:
+        return array.cast(squareplus(array.cast(x, float32), b), float16)
+    return ops_nn.relu(x) + (0.5 * float(b)) / (math.sqrt(math.square(x) + float(b)) + math.abs(x))
 
 
 FAMILY = Family("activation function", "keras.activations", functions=True)

@@ -24,7 +24,7 @@ from ..ops import array, dispatch, math
 from ..ops.tensor import Tensor, TensorLike
 from ..tracing.naming import name_scope
 from ..tracing.recording import autograph
-from ..tracing.trace import FuncTrace
+from ..tracing.trace import TRACING, FuncTrace
 from . import naming
 from .call_context import CallContext, current, mask_of, set_mask
 from .configuration import Configured
@@ -185,31 +185,36 @@ class Layer(Weighted, Configured):
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
         """KerasTensors like what the layer gives for such KerasTensors; nothing is computed."""
         trace = FuncTrace(f"{self.name}_layout")
-        with trace.recording(), autograph(True):
-            def stand_in(x: Any) -> Any:
-                if not isinstance(x, KerasTensor):
-                    return x
-                made, mask = trace.placeholder(x.spec, "x"), mask_of(x)
-                if mask is not None:
-                    set_mask(made, trace.placeholder(mask.spec, "mask"))
-                return self._converted(made)  # as a tensor would be: to the compute dtype
+        with TRACING:
+            before = dispatch.state.trace, dispatch.state.tapes, dispatch.state.names
+            try:
+                with trace.recording(), autograph(True):
+                    def stand_in(x: Any) -> Any:
+                        if not isinstance(x, KerasTensor):
+                            return x
+                        made, mask = trace.placeholder(x.spec, "x"), mask_of(x)
+                        if mask is not None:
+                            set_mask(made, trace.placeholder(mask.spec, "mask"))
+                        return self._converted(made)  # as a tensor would be: to the compute dtype
 
-            def planned(y: Any) -> Any:
-                if not isinstance(y, TensorLike):
-                    return y
-                made, mask = KerasTensor(y.shape, y.dtype, self.name), mask_of(y)
-                if mask is not None:
-                    set_mask(made, KerasTensor(mask.shape, mask.dtype, f"{self.name}_mask"))
-                return made
+                    def planned(y: Any) -> Any:
+                        if not isinstance(y, TensorLike):
+                            return y
+                        made, mask = KerasTensor(y.shape, y.dtype, self.name), mask_of(y)
+                        if mask is not None:
+                            set_mask(made, KerasTensor(mask.shape, mask.dtype, f"{self.name}_mask"))
+                        return made
 
-            args, kwargs = nest.map_structure(stand_in, (args, kwargs))
-            spec = self._call_spec()
-            masks = self._fill_masks(spec, args, kwargs)
-            result = staging.converted(self.call)(*args, **kwargs)
-            self._clear_losses()  # they are of the layout, which nobody runs
-            if self.supports_masking:
-                self._mask_outputs(args[0] if args else kwargs.get(spec.first or ""), result, masks)
-            return nest.map_structure(planned, result)
+                    args, kwargs = nest.map_structure(stand_in, (args, kwargs))
+                    spec = self._call_spec()
+                    masks = self._fill_masks(spec, args, kwargs)
+                    result = staging.converted(self.call)(*args, **kwargs)
+                    self._clear_losses()  # they are of the layout, which nobody runs
+                    if self.supports_masking:
+                        self._mask_outputs(args[0] if args else kwargs.get(spec.first or ""), result, masks)
+                    return nest.map_structure(planned, result)
+            finally:  # reset by statements: see tracing.trace.Recording
+                dispatch.state.trace, dispatch.state.tapes, dispatch.state.names = before
 
     # ---- calling ----------------------------------------------------------------------------------------------------
 

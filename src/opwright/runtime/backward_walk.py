@@ -12,7 +12,7 @@ from typing import Any
 from ..core.errors import DefinitionError, InvalidArgumentError, UnimplementedError
 from ..graph import Graph, Node, Value
 from ..graph.verify import verify
-from ..ops import array, math
+from ..ops import array, dispatch, math
 from ..ops.autodiff import OpRecord, is_trainable
 from ..ops.indexed_slices import IndexedSlices, summed
 from ..tracing.symbolic import SymbolicTensor
@@ -47,22 +47,26 @@ class Walk:
         """The graph with gradients. seeds: what those of the targets start from; explicit: whether all of `wanted` was
         asked for by name, so that it is an error if one can have none."""
         with TRACING:
-            self.recording = Recording(self.graph)
-            self.trace, tensors = self.recording.trace, self.recording.tensors
-            self.names = {id(t): name for name, t in tensors.items()}
-            self.keep = list(tensors.values())  # ids are theirs as long as they live
-            sources = [(v, tensors[v.name]) for v in wanted if self._may_have(v, tensors[v.name], explicit)]
-            self._mark(sources, [tensors[t.name] for t in targets])
-            with self.trace.resumed():
-                for target, seed in zip(targets, seeds):
-                    y = tensors[target.name]
-                    start = array.ones_like(y) if seed is None else tensors[seed.name]
-                    if id(y) in self.reaches:
-                        self._add(y, start)
-                for record in reversed(self.recording.records):
-                    self._pass(record)
-                for key in list(self.parts):
-                    self._finish(key)
+            before = dispatch.state.trace, dispatch.state.tapes, dispatch.state.names
+            try:
+                self.recording = Recording(self.graph)
+                self.trace, tensors = self.recording.trace, self.recording.tensors
+                self.names = {id(t): name for name, t in tensors.items()}
+                self.keep = list(tensors.values())  # ids are theirs as long as they live
+                sources = [(v, tensors[v.name]) for v in wanted if self._may_have(v, tensors[v.name], explicit)]
+                self._mark(sources, [tensors[t.name] for t in targets])
+                with self.trace.resumed():
+                    for target, seed in zip(targets, seeds):
+                        y = tensors[target.name]
+                        start = array.ones_like(y) if seed is None else tensors[seed.name]
+                        if id(y) in self.reaches:
+                            self._add(y, start)
+                    for record in reversed(self.recording.records):
+                        self._pass(record)
+                    for key in list(self.parts):
+                        self._finish(key)
+            finally:  # reset by statements: see tracing.trace.Recording
+                dispatch.state.trace, dispatch.state.tapes, dispatch.state.names = before
         return self._result(targets, wanted, sources)
 
     def _may_have(self, value: Value, tensor: Any, explicit: bool) -> bool:

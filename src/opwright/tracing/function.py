@@ -220,9 +220,11 @@ class Function:
                     if wider != kind:
                         assert isinstance(wider, Structure)
                         kind = named = wider
-                outermost = not _in_progress.traces
-                _in_progress.traces.append((self, kind))
+                before = dispatch.state.trace, dispatch.state.tapes, dispatch.state.names
+                depth = len(_in_progress.traces)
+                outermost = depth == 0
                 try:
+                    _in_progress.traces.append((self, kind))
                     found = self._trace(kind, named, given)
                 except RecursionError as error:
                     if not outermost or "tf.function-decorated" in str(error):
@@ -231,8 +233,9 @@ class Function:
                         f"tracing tf.function-decorated function {self.name!r} did not end: {error}. Recursion of a "
                         "tf.function is unsupported unless Python values end it"
                     ) from None
-                finally:
-                    _in_progress.traces.pop()
+                finally:  # reset by statements: see Recording
+                    dispatch.state.trace, dispatch.state.tapes, dispatch.state.names = before
+                    del _in_progress.traces[depth:]
                 self._table.add(kind, found, context.objects)
                 if given is not None:  # a trace that was asked for is nothing to be warned of
                     self._detector.traced(self.name, kind, self._names(kind))

@@ -148,7 +148,11 @@ class Program:
             with TRACING:
                 derivative = self._derivatives.get(higher)
                 if derivative is None:
-                    derivative = self._derivatives[higher] = _Derivative(self, higher)
+                    before = state.trace, state.tapes, state.names
+                    try:
+                        derivative = self._derivatives[higher] = _Derivative(self, higher)
+                    finally:  # reset by statements: see Recording
+                        state.trace, state.tapes, state.names = before
         forward = derivative.forward
         results = forward.run(inputs[:n_arguments], inputs[n_arguments:])
         n = len(self.outputs)
@@ -308,7 +312,11 @@ class _Derivative:
             with TRACING:
                 built = self._backward.get(mask)
                 if built is None:
-                    built = self._backward[mask] = self._build(self.forward.outputs[: len(mask)], mask)
+                    before = state.trace, state.tapes, state.names
+                    try:
+                        built = self._backward[mask] = self._build(self.forward.outputs[: len(mask)], mask)
+                    finally:  # reset by statements: see Recording
+                        state.trace, state.tapes, state.names = before
         kinds = built.kinds
         if not built.read <= known.keys():
             # Zeros in place of a gradient that is not there need a shape that the forward run has not kept: they come

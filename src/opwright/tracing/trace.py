@@ -42,6 +42,37 @@ _HANDLE = TensorSpec((), dtypes.resource)
 TRACING = forks.lock()
 
 
+class Recording:
+    """A `with` in which a trace records what its thread calls. finishes: whether the trace ends with it.
+
+    A Ctrl-C at the first instruction of `__exit__` leaves the thread's state as it is, and no finaliser corrects it
+    later, in the midst of something else. So whoever begins to trace outside of any trace holds TRACING and resets the
+    state in a `finally` of its own: by assignments, between which CPython delivers no signal. Inside of that nothing
+    is locked here, and nothing can stay locked.
+    """
+
+    __slots__ = ("_finishes", "_locks", "_saved", "_trace")
+
+    def __init__(self, trace: FuncTrace, finishes: bool) -> None:
+        self._trace, self._finishes = trace, finishes
+
+    def __enter__(self) -> FuncTrace:
+        self._locks = not TRACING._is_owned()
+        if self._locks:
+            TRACING.acquire()
+        self._saved = state.trace, state.tapes, state.names
+        state.trace, state.tapes, state.names = self._trace, (self._trace.recorder,), ()
+        return self._trace
+
+    def __exit__(self, *error: object) -> None:
+        state.trace, state.tapes, state.names = self._saved
+        if self._locks:
+            TRACING.release()
+        if self._finishes:
+            self._trace.finished = True
+            self._trace.given = None  # a trace outlives the call that it is made for, and must not keep its arguments
+
+
 def user_line() -> str | None:
     """file:line of the innermost frame outside this package."""
     frame = sys._getframe(2)
@@ -96,26 +127,13 @@ class FuncTrace:
 
     # ---- being the current trace ----------------------------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def recording(self) -> Iterator[FuncTrace]:
-        """Calls inside are recorded here; tapes from outside do not see them."""
-        try:
-            with self.resumed():
-                yield self
-        finally:
-            self.finished = True
-            self.given = None  # a trace outlives the call that it is made for, and must not keep its arguments
+    def recording(self) -> Recording:
+        """Return a `with` in which calls are recorded here, unseen by tapes from outside. The trace ends with it."""
+        return Recording(self, finishes=True)
 
-    @contextlib.contextmanager
-    def resumed(self) -> Iterator[FuncTrace]:
-        """Calls inside are added to this trace, finished or not: for what its gradient needs of it."""
-        with TRACING:
-            saved = state.trace, state.tapes, state.names
-            state.trace, state.tapes, state.names = self, (self.recorder,), ()
-            try:
-                yield self
-            finally:
-                state.trace, state.tapes, state.names = saved
+    def resumed(self) -> Recording:
+        """Return a `with` in which calls are added to this trace, finished or not: what its gradient needs of it."""
+        return Recording(self, finishes=False)
 
     def placeholder(self, spec: TensorSpec, name: str) -> SymbolicTensor:
         """A new argument."""

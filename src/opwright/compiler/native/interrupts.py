@@ -5,9 +5,10 @@ Not here: the machine code of a poll (executor.ll), where kernels poll (language
 
 Python's own handler of signals only sets a flag, which the interpreter looks at between its instructions; machine code
 that runs without the GIL is between none. So it polls: on the main thread a poll takes the GIL at most every 50 ms and
-lets Python run the handlers; code that was called with the GIL lets other threads have it for a moment. Where one raises, the exception is put aside, the code returns INTERRUPTED, and who called
-it raises the exception. On a worker's thread a poll asks whether the step that it works on has failed or ended so.
-Handlers stay the user's, and what a handler does that raises nothing is done while the code runs.
+lets Python run the handlers; code that was called with the GIL lets other threads have it for a moment. Where one
+raises, the exception is put aside, the code returns INTERRUPTED, and who called it raises the exception. On a worker's
+thread a poll asks whether the step that it works on has failed or ended so. Handlers stay the user's, and what a
+handler does that raises nothing is done while the code runs.
 """
 
 from __future__ import annotations
