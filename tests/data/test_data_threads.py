@@ -46,7 +46,7 @@ def test_prefetch_works_ahead_within_its_bound(tf):
 def test_threads_end_with_their_iterators(tf):
     def threads():
         ours = [t for t in threading.enumerate() if t.name.startswith("opwright-")]
-        return [t for t in ours if t.name not in ("opwright-compiler", "opwright-llvm")]  # busy for earlier tests, maybe
+        return [t for t in ours if t.name not in ("opwright-compiler", "opwright-llvm")]  # of other tests
 
     iterator = iter(tf.data.Dataset.counter().prefetch(2).prefetch(2))
     next(iterator)
