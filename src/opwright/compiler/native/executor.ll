@@ -59,12 +59,11 @@ declare i32 @pthread_setspecific(i32, ptr)
 
 ; Where the functions below are: the one that a loader looks up.
 define ptr @executor(i64 %which) {
-  %at = getelementptr [7 x ptr], ptr @functions, i64 0, i64 %which
+  %at = getelementptr [6 x ptr], ptr @functions, i64 0, i64 %which
   %function = load ptr, ptr %at
   ret ptr %function
 }
-@functions = internal constant [7 x ptr] [ptr @run, ptr @run_timed, ptr @call, ptr @work, ptr @checksum, ptr @strands,
-                                          ptr @poll]
+@functions = internal constant [6 x ptr] [ptr @run, ptr @run_timed, ptr @call, ptr @work, ptr @strands, ptr @poll]
 
 ; Run all steps. Gives the status of the first that failed, which `plan` then names; 0.
 define internal i64 @run(ptr %plan) {
@@ -694,42 +693,6 @@ define internal void @relax() alwaysinline {
   ret void
 }
 
-; A number that tells whether memory is what it was: sums of words and sums of those sums (Fletcher, 1982), each eight at
-; a time, so that what is changed, moved or missing shows. At the speed of memory.  lines: of 64 bytes
-define internal i64 @checksum(ptr %data, i64 %lines) {
-entry:
-  %any = icmp ne i64 %lines, 0
-  br i1 %any, label %loop, label %done
-
-loop:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
-  %sum = phi <8 x i64> [ zeroinitializer, %entry ], [ %sum.next, %loop ]
-  %sums = phi <8 x i64> [ zeroinitializer, %entry ], [ %sums.next, %loop ]
-  %at = getelementptr <8 x i64>, ptr %data, i64 %i
-  %words = load <8 x i64>, ptr %at, align 8
-  %sum.next = add <8 x i64> %sum, %words
-  %sums.next = add <8 x i64> %sums, %sum.next
-  %i.next = add i64 %i, 1
-  %more = icmp ult i64 %i.next, %lines
-  br i1 %more, label %loop, label %done
-
-done:
-  %a = phi <8 x i64> [ zeroinitializer, %entry ], [ %sum.next, %loop ]
-  %b = phi <8 x i64> [ zeroinitializer, %entry ], [ %sums.next, %loop ]
-  %a.odd = mul <8 x i64> %a, <i64 3, i64 5, i64 7, i64 9, i64 11, i64 13, i64 15, i64 17>
-  %b.odd = mul <8 x i64> %b, <i64 19, i64 21, i64 23, i64 25, i64 27, i64 29, i64 31, i64 33>
-  %a.all = call i64 @llvm.vector.reduce.add.v8i64(<8 x i64> %a.odd)
-  %b.all = call i64 @llvm.vector.reduce.add.v8i64(<8 x i64> %b.odd)
-  %a.high = lshr i64 %a.all, 33  ; mixed, as a change that is seen in both could else be seen in neither
-  %a.one = xor i64 %a.all, %a.high
-  %a.two = mul i64 %a.one, -49064778989728563
-  %a.two.high = lshr i64 %a.two, 33
-  %a.mixed = xor i64 %a.two, %a.two.high
-  %result = add i64 %a.mixed, %b.all
-  ret i64 %result
-}
-
-declare i64 @llvm.vector.reduce.add.v8i64(<8 x i64>)
 declare i64 @llvm.umin.i64(i64, i64)
 declare void @llvm.x86.sse2.pause()
 declare void @llvm.aarch64.isb(i32)

@@ -39,7 +39,6 @@ class Functions(NamedTuple):
     run_timed: int
     call: int
     work: int
-    checksum: int
     strands: int
     poll: int
 
