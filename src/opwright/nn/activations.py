@@ -232,7 +232,7 @@ def squareplus(x: Any, b: float = 4) -> Any:
     x = dispatch.to_tensor(x)
     if x.dtype is float16:
         return array.cast(squareplus(array.cast(x, float32), b), float16)
-    return ops_nn.relu(x) + (0.5 * float(b)) / (math.sqrt(math.square(x) + float(b)) + math.abs(x))
+    return ops_nn.relu(x) + (0.5 * float(b)) / (math.sqrt(x * x + float(b)) + math.abs(x))
 
 
 FAMILY = Family("activation function", "keras.activations", functions=True)
