@@ -74,6 +74,8 @@ def stretched(op: Any, x: Any, size: Any, places: Callable[[Any, int, int], Plac
     itemsize: of the numbers that it computes with.
     """
     height, width = int(size[0]), int(size[1])
+    if not (len(x) and height and width and x.shape[3]):  # the other size may be of any length: no pixel has a position
+        return
     rows, (left, right, across) = places(op, x.shape[1], height), places(op, x.shape[2], width)
     for where in tiles((len(x), height), SCRATCH // max(6 * itemsize * width * x.shape[3], 1)):
         top, bottom, down = (v[where[1]] for v in rows)
@@ -142,6 +144,8 @@ class ResizeNearestNeighbor:
         return resized(op, 0)
 
     def parts(op: Any, x: Any, size: Any) -> Iterator[Part]:
+        if not (len(x) and size.all() and x.shape[3]):  # the other size may be of any length: no pixel has a position
+            return
         rows, columns = nearest(op, x.shape[1], int(size[0])), nearest(op, x.shape[2], int(size[1]))
         for where in tiles((len(x), len(rows)), SCRATCH // max(x.itemsize * len(columns) * x.shape[3], 1)):
             yield where, x[where[0]][:, rows[where[1]][:, None], columns]
