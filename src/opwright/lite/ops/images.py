@@ -74,7 +74,7 @@ def stretched(op: Any, x: Any, size: Any, places: Callable[[Any, int, int], Plac
     itemsize: of the numbers that it computes with.
     """
     height, width = int(size[0]), int(size[1])
-    if not (len(x) and height and width and x.shape[3]):  # the other size may be of any length: no pixel has a position
+    if not (len(x) and height and width and x.shape[3]):  # the other size may be of any length
         return
     rows, (left, right, across) = places(op, x.shape[1], height), places(op, x.shape[2], width)
     for where in tiles((len(x), height), SCRATCH // max(6 * itemsize * width * x.shape[3], 1)):
@@ -144,7 +144,7 @@ class ResizeNearestNeighbor:
         return resized(op, 0)
 
     def parts(op: Any, x: Any, size: Any) -> Iterator[Part]:
-        if not (len(x) and size.all() and x.shape[3]):  # the other size may be of any length: no pixel has a position
+        if not (len(x) and size.all() and x.shape[3]):  # the other size may be of any length
             return
         rows, columns = nearest(op, x.shape[1], int(size[0])), nearest(op, x.shape[2], int(size[1]))
         for where in tiles((len(x), len(rows)), SCRATCH // max(x.itemsize * len(columns) * x.shape[3], 1)):

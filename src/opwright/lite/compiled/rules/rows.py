@@ -32,7 +32,9 @@ def softmax(at: At) -> None:
         return
     x, y = _row(at)
     beta = at.option("beta")
-    if not beta > 0:  # beta * (x - max) has its greatest at the least x, which the row's pass does not subtract
+    # Below 0, beta * (x - max) has its greatest at the least x, which the row's pass does not subtract; from 1e30 on it
+    # overflows before the difference is taken.
+    if not 0 < beta < 1e30:
         raise Refused(f"softmax with beta {beta}")
     short = x.dtype in (float16, bfloat16)
     value = convert(arg(0, x.dtype), float32) if short else real(x, 0)
