@@ -20,8 +20,8 @@ from opwright import lite
     ],
 )
 def test_a_resize_to_no_pixels_takes_no_memory(name, images, size):
-    content = Build().tensor("x", (images, 2, 2, 3)).tensor("n", (2,), "INT32", np.int32(size)).tensor("y", (images, *size, 3)).op(
-        name, "x n", "y").done("x", "y")  # fmt: skip
+    build = Build().tensor("x", (images, 2, 2, 3)).tensor("n", (2,), "INT32", np.int32(size))
+    content = build.tensor("y", (images, *size, 3)).op(name, "x n", "y").done("x", "y")
     interpreter = lite.Interpreter(model_content=content)
     tracemalloc.start()
     try:
