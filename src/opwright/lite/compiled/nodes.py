@@ -22,6 +22,10 @@ NARROW = (int8, uint8, int16)
 """Integers that may stand for real numbers by one scale and zero point."""
 
 
+MOST_SCALE = float(1 << 40)
+"""Scales from its inverse to this are computed with: products and quotients of three stay within float32."""
+
+
 class Operand:
     """A tensor as an operand. buffer: in the loop graph; constant: its elements, if known."""
 
@@ -54,18 +58,26 @@ class Operand:
 
     @property
     def scale(self) -> float:
-        """The one scale. Raises Refused where there is none, or several."""
+        """The one scale. Raises Refused where there is none, or several, or one whose quotients may overflow."""
         scales = self.scales
         if scales.size != 1:
             raise Refused(f"{self.tensor.name!r} has {scales.size} scales")
+        if not scales[0] >= 1 / MOST_SCALE:
+            raise Refused(f"{self.tensor.name!r} has the scale {scales[0]:g}")
         return float(scales[0])
 
     @property
     def scales(self) -> np.ndarray:
-        """All scales, float32. Raises Refused where there are none."""
+        """All scales, float32. Raises Refused where there are none, or one whose products may overflow.
+
+        Channels of weights that are all 0 have scales as small as they come.
+        """
         if not self.is_quantized:
             raise Refused(f"{self.tensor.name!r} has no scale")
-        return np.asarray(self.tensor.quantization.scale, np.float32)
+        scales = np.asarray(self.tensor.quantization.scale, np.float32)
+        if not np.all(scales <= MOST_SCALE):
+            raise Refused(f"{self.tensor.name!r} has the scale {scales.max():g}")
+        return scales
 
     @property
     def zero(self) -> int:
