@@ -28,8 +28,8 @@ from . import rule
 INTEGERS = frozenset(((int8, int8, int8), (uint8, uint8, uint8), (int8, int4, int8), (int16, int8, int16),
                       (int16, int4, int16)))  # fmt: skip
 """Types of input, weights and output that kernels have."""
-MOST_BIAS = 1 << 30
-"""Size of a constant bias of integers: sums beyond int32 are undefined officially, and each kernel has others."""
+MOST_BIAS = {int32: 2.0**30, int64: 2.0**62}
+"""By type of sums, the size of a constant bias: sums beyond the type are undefined officially, and vary by kernel."""
 MOST_STEPS = float(1 << 16)
 """Steps of an output that a sum of 1 may stand for: beyond, every sum but 0 saturates, and the operator wraps."""
 
@@ -208,7 +208,7 @@ def _with_bias(bias: Operand | None, dtype: DType, features: int) -> tuple[tuple
     if bias.dtype not in (dtype, int32) or bias.shape != (features,) or (dtype is float32) != (bias.dtype is float32):
         raise Refused(f"a bias {bias}")
     known = None if dtype is float32 else bias.constant
-    if known is not None and np.abs(known.astype(np.int64)).max(initial=0) > MOST_BIAS:
+    if known is not None and np.abs(known.astype(np.float64)).max(initial=0) > MOST_BIAS[dtype]:
         raise Refused(f"a bias {bias} with which sums may overflow")
     return (bias.buffer,), apply("add", total, convert(arg(1, bias.dtype), dtype))
 
