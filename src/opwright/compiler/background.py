@@ -86,9 +86,9 @@ class Worker:
         self._queue, self._thread, self._current = collections.deque(), None, None
 
     def submit(self, work: Callable[[], Any], *, urgent: bool = False) -> Job:
-        """Have a function called, with no arguments. urgent: before those that are not, and before the process ends.
+        """Queue a function of no arguments. urgent: run it before jobs that are not, and before the process ends.
 
-        Where no thread is to be had any more, it is called at once.
+        If the system starts no more threads, call it at once.
         """
         job = Job(work, urgent)
         with self._lock:

@@ -87,7 +87,7 @@ class PrivateFolder:
     def __init__(self, path: Path | None, root: Path | None = None) -> None:
         self.path = path
         self._root = root or path
-        self._user: int | None = None  # for whom what follows holds
+        self._user: int | None = None  # the effective user that the fields below are for
         self._trusted: str | None = None  # where the folder really is, once it was found to be trusted
         self._refused = False
         self._key: bytes | None = None

@@ -41,7 +41,7 @@ _HANDLE = TensorSpec((), "resource")
 
 
 class TracingContext:
-    """What one call's types are made with. objects: those that types know by reference, and that may die.
+    """Context in which the trace types of one call are built. objects: those that types reference weakly.
 
     by_identity: whether a variable's type is the variable itself. Otherwise variables of one dtype and shape have one
     type, in which those met earlier in the call are told from new ones; they are kept in `variables`.

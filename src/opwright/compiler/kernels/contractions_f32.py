@@ -65,7 +65,7 @@ def make_contract(form: Contract, build: Builder) -> None:
 
 
 def is_finite(filter: Buffer) -> bool:
-    """Whether no weight of a constant filter is an infinity or NaN; those that are computed are taken to be finite."""
+    """Return whether all weights of a constant filter are finite; computed weights are assumed to be."""
     return filter.constant is None or bool(np.isfinite(filter.constant).all())
 
 

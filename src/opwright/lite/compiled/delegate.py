@@ -99,8 +99,10 @@ class CompiledDelegate(Delegate):
             subgraph.delegation.late = None if self.cold else self
 
     def _prepared(self, subgraph: Subgraph, updates: Sequence[RowUpdate]) -> bool:
-        """Have the operators prepare all nodes but those that replace rows of lists; whether they take them. A result
-        whose shape they know only when they run has the file's here: the rule says whether that is right."""
+        """Prepare every node by its operator, except nodes that update rows of lists; return whether all succeed.
+
+        A result whose shape is known only at run time has the file's shape here; the rule checks that shape.
+        """
         replacing = {node.number for u in updates for node in (*u.parts, u.whole)}
         nodes = [node for node in subgraph.execution_plan if node.number not in replacing]
 

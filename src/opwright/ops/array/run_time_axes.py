@@ -201,7 +201,7 @@ def gather(call: Callable[[Any, Any, int], Any], params: Any, indices: Any, axis
 
 def remade(call: Callable[[Any], Any], x: Any, axis: Any, before: int = 1, after: int = 1, name: str | None = None
            ) -> Any:  # fmt: skip
-    """A function of a tensor that makes `after` axes of the first `before` ones, over those that begin at `axis`."""
+    """Apply a function that turns the first `before` axes into `after` axes to the axes that begin at `axis`."""
     n = rank(x)
     a = as_axis(axis, n)
     order = joined(between(a, a + before), between(0, a), between(a + before, n))
