@@ -15,7 +15,6 @@ sub-graphs in place. In files large arrays may be kept elsewhere: stored(f32[100
 
 from __future__ import annotations
 
-import ast
 import base64
 import re
 import warnings
@@ -24,7 +23,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..core import dtypes
+from ..core import dtypes, syntax
 from ..core.dtypes import DType
 from ..core.errors import InvalidArgumentError
 from ..core.shapes import TensorShape
@@ -279,7 +278,7 @@ class _Parser:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")  # an escape that Python does not know
-                return ast.literal_eval(source.lstrip("+"))
+                return syntax.literal(source.lstrip("+"))
         except (ValueError, SyntaxError, Warning) as error:
             self.fail("a literal as Python has them", f"{source[:40]} ({error})", at)
 

@@ -20,6 +20,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..core import syntax
 from ..core.frames import OURS
 from ..core.introspection import copy_annotations
 from ..core.once import once
@@ -106,7 +107,7 @@ def _compile(function: types.FunctionType) -> Converted:
     module = ast.Module([factory], [])
     future = code.co_flags & 0x1FF0000  # the file's `from __future__` lines
     try:
-        compiled = compile(module, code.co_filename, "exec", flags=future, dont_inherit=True)
+        compiled = syntax.compile_tree(module, code.co_filename, future)
     except (SyntaxError, ValueError, TypeError, RecursionError) as error:
         raise Unsupported(f"its rewritten form does not compile: {error}") from error
     (outer,) = (c for c in compiled.co_consts if isinstance(c, types.CodeType))

@@ -12,6 +12,8 @@ import linecache
 import types
 from typing import Any, NamedTuple
 
+from ..core import syntax
+
 FunctionNode = ast.FunctionDef | ast.Lambda
 _MARKS = (ast.expr_context, ast.operator, ast.boolop, ast.unaryop, ast.cmpop)  # say how, and hold nothing
 _NODES = frozenset(c for c in vars(ast).values() if isinstance(c, type) and issubclass(c, ast.AST)
@@ -36,7 +38,7 @@ class _Index:
         self.lines = lines
         self.at: dict[int, list[Found]] = {}
         try:
-            tree = ast.parse("".join(lines))
+            tree = syntax.parse("".join(lines))
         except (SyntaxError, ValueError) as error:
             raise Unsupported(f"its source cannot be parsed: {error}") from None
         pending: list[tuple[Any, str | None]] = [(tree, None)]

@@ -6,12 +6,12 @@ Not here: the C (lite/export), operators that are named on the command line (cus
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
+from ..core import syntax
 from ..lite.export.exporting import export_c
 from ..ops import registry
 from ..ops.definition import Operator
@@ -57,7 +57,7 @@ def _values(texts: Sequence[str]) -> dict[str, Any]:
         if not sign or not name:
             raise click.BadParameter(f"wanted NAME=VALUE, found {text!r}", param_hint="--attr")
         try:
-            found.setdefault(name, []).append(ast.literal_eval(value))
+            found.setdefault(name, []).append(syntax.literal(value))
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             found.setdefault(name, []).append(value)
     return dict(found)

@@ -1,0 +1,37 @@
+"""Conversions between text, syntax trees, and code, one at a time.
+
+Lives here: `parse`, `compile_tree`, `literal`.  Not here: finding a function's source (staging/source.py).
+
+CPython counts how deeply it recurses while it turns its own tree into `ast` objects, or back, in one number for all
+threads. Objects are made meanwhile, so the garbage collector may run and another thread may get its turn; if that one
+converts a tree too, both end in `SystemError: AST constructor recursion depth mismatch`. A fork would inherit the count.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+from typing import Any
+
+from . import forks
+
+_converting = forks.held_through_forks()
+
+
+def parse(source: str) -> ast.Module:
+    """Parse the text of a module. Raises SyntaxError or ValueError, as `ast.parse` does."""
+    with _converting:
+        return ast.parse(source)
+
+
+def compile_tree(tree: ast.Module, filename: str, flags: int = 0) -> types.CodeType:
+    """Compile a tree to a module's code. flags: of `from __future__` imports; the caller's own are not inherited."""
+    with _converting:
+        code: types.CodeType = compile(tree, filename, "exec", flags=flags, dont_inherit=True)
+    return code
+
+
+def literal(source: str) -> Any:
+    """Evaluate a number, a string, or another literal. Raises ValueError or SyntaxError, as `ast.literal_eval` does."""
+    with _converting:
+        return ast.literal_eval(source)
