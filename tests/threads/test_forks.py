@@ -139,3 +139,46 @@ def test_a_variable_that_a_thread_was_writing_to_has_a_value_in_the_child() -> N
     thread.join()
     assert os.waitpid(child, 0)[1] == 0
     assert variable.numpy().tolist() == [5.0, 2.0]
+
+
+FORKS_AT_ONCE = """
+import _imp, _thread, os, sys, threading, time
+from opwright.core import forks
+
+class Lock(_thread.RLock):
+    def release(self):
+        super().release()
+        time.sleep(1e-3)  # another thread's fork takes its locks here
+
+def slowly(me, is_importing=forks._is_importing):
+    time.sleep(5e-3)  # it has them, and the first one goes on
+    return is_importing(me)
+
+lock, unraisable = Lock(), []
+forks._held.insert(0, lock)
+forks._is_importing = slowly
+sys.unraisablehook = lambda raised: unraisable.append(raised.exc_value)
+
+def work():
+    for _ in range(15):
+        child = os.fork()
+        if child == 0:
+            os._exit(unraisable != [] or not lock.acquire(timeout=20))
+        if os.waitpid(child, 0)[1]:
+            unraisable.append("a child")
+
+threads = [threading.Thread(target=work, daemon=True) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join(60)
+    assert not thread.is_alive(), "a fork waits for ever"
+assert not unraisable, unraisable
+assert lock.acquire(timeout=20) and not _imp.lock_held()
+"""
+
+
+def test_several_threads_fork_at_once() -> None:
+    """What one thread's fork acquired, another's does not release."""
+    done = subprocess.run([sys.executable, "-c", FORKS_AT_ONCE], capture_output=True, text=True, timeout=150)
+    assert done.returncode == 0, f"{done.returncode}\n{done.stderr[-3000:]}"

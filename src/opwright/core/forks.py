@@ -34,7 +34,9 @@ generation = 0
 """How many forks lie between the first process and this one: threads and jobs of another generation are gone."""
 _freed: weakref.WeakSet[Any] = weakref.WeakSet()
 _held: list[Any] = []
-_acquired: list[Any] = []  # what to call after a fork: it gives back what the hook before it took
+_acquired: dict[int, list[Callable[[], None]]] = {}
+"""By thread, what gives back the locks that its fork took. Several threads may fork at once, each with its locks; one
+list would hand the thread whose fork ends the locks of the thread whose fork begins."""
 
 
 def lock() -> Any:
@@ -84,9 +86,9 @@ def _before() -> None:
     me, until = threading.get_ident(), time.monotonic() + PATIENCE
     while True:
         remaining = max(until - time.monotonic(), 0.0)
-        _acquired.extend([each.release for each in _held if each.acquire(timeout=remaining)])
+        acquired = _acquired[me] = [each.release for each in _held if each.acquire(timeout=remaining)]
         _imp.acquire_lock()  # from here on no thread begins to import another module
-        _acquired.append(_imp.release_lock)
+        acquired.append(_imp.release_lock)
         if not _is_importing(me) or time.monotonic() > until:
             return
         _after_in_parent()  # who imports may need what is held here
@@ -94,14 +96,15 @@ def _before() -> None:
 
 
 def _after_in_parent() -> None:
-    while _acquired:
-        _acquired.pop()()
+    for release in reversed(_acquired.pop(threading.get_ident(), ())):
+        release()
 
 
 def _after_in_child() -> None:
     global generation
     generation += 1
     _after_in_parent()
+    _acquired.clear()  # of threads that were waiting for their own forks
     for each in (*_freed, *_held):
         if not each._is_owned():
             each._at_fork_reinit()
