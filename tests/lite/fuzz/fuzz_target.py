@@ -32,7 +32,8 @@ from opwright.tools.checking import check_model
 from opwright.tools.models import inspect_model
 from opwright.tools.report import BadFile
 
-SECONDS = 5.0
+SECONDS = 5.0  # of the processor, of which a busy machine may give little
+PATIENCE = 20.0  # times as many on the clock: something may wait for ever, and use none
 ROOM = 64 << 20
 ACTIVATIONS = 8 << 20  # the flag max_activation_bytes: what the model may ask for, within ROOM
 
@@ -52,13 +53,16 @@ def limits(size: int):
         now = int(file.read().split()[0]) * resource.getpagesize()
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (now + 2 * size + ROOM, hard))
-    before = signal.signal(signal.SIGALRM, _ring)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    clocks = {signal.SIGPROF: (signal.ITIMER_PROF, SECONDS), signal.SIGALRM: (signal.ITIMER_REAL, SECONDS * PATIENCE)}
+    before = {number: signal.signal(number, _ring) for number in clocks}
+    for clock, seconds in clocks.values():
+        signal.setitimer(clock, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for number, (clock, _) in clocks.items():
+            signal.setitimer(clock, 0)
+            signal.signal(number, before[number])
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 
 import pytest
@@ -49,8 +50,9 @@ def test_the_limits_are_there(monkeypatch):
     with pytest.raises(MemoryError), fuzz_target.limits(0):
         bytearray(2 * fuzz_target.ROOM)
     monkeypatch.setattr(fuzz_target, "SECONDS", 0.05)
-    with pytest.raises(fuzz_target.TookTooLong), fuzz_target.limits(0):
-        forever()
+    for action in (forever, threading.Event().wait):
+        with pytest.raises(fuzz_target.TookTooLong), fuzz_target.limits(0):
+            action()
 
 
 def test_the_seeds_themselves_run():

@@ -20,8 +20,8 @@ from ..runtime.tensor import Tensor
 
 NARROW = (int8, uint8, int16)
 """Integers that may stand for real numbers by one scale and zero point."""
-
-
+MOST_STEPS = float(1 << 16)
+"""Steps of an output that an integer of 1 may stand for: beyond, all but 0 saturates here, and the operator wraps."""
 MOST_SCALE = float(1 << 40)
 """Scales from its inverse to this are computed with: products and quotients of three stay within float32."""
 
@@ -187,6 +187,14 @@ def real(operand: Operand, place: int) -> Expr:
     if operand.dtype is float32 or (operand.size == 1 and operand.constant is not None):
         return value
     return apply("mul", value, scalar(operand.scale, float32))
+
+
+def steps_per(scale: Any, output: Operand) -> Any:
+    """Return steps of the output for one of `scale`, which may be an array. Raises Refused above MOST_STEPS."""
+    ratio = scale / output.scale
+    if not np.all(ratio <= MOST_STEPS):
+        raise Refused(f"the scale {np.max(scale):g} is {np.max(ratio):g} steps of {output.tensor.name!r}")
+    return ratio
 
 
 def steps(operand: Operand, place: int) -> Expr:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ....compiler.loops.expressions import Expr, apply, arg, const, convert, scalar
 from ....core.dtypes import float16, float32, int8, int16, uint8
-from ..nodes import At, Refused, clamped, in_steps, steps
+from ..nodes import At, Refused, clamped, in_steps, steps, steps_per
 from . import rule
 from .elementwise import alike, broadcast, mapped, plain, quantized, truth, unary
 
@@ -58,7 +58,7 @@ def prelu(at: At) -> None:
         return
     if (x.dtype, alpha.dtype, y.dtype) not in ((int8,) * 3, (uint8,) * 3, (int16, int8, int16)):
         raise Refused(f"{x.dtype.name} and {alpha.dtype.name} to {y.dtype.name}")
-    factor = x.scale / y.scale
+    factor = steps_per(x.scale, y)
     value = steps(x, 0)
     slope = steps(alpha, 1) if alpha.constant is None or alpha.size > 1 else None
     if slope is None:

@@ -16,7 +16,7 @@ import math
 from ....compiler.loops.expressions import Expr, apply, arg, convert, scalar
 from ....compiler.loops.forms import NonZero
 from ....core.dtypes import float32, float64, int8, int16, uint8
-from ..nodes import NARROW, At, Operand, Refused, clamped, in_steps, real_number, steps
+from ..nodes import NARROW, At, Operand, Refused, clamped, in_steps, real_number, steps, steps_per
 from . import rule
 from .elementwise import alike, broadcast, every, mapped, plain, quantized
 
@@ -87,6 +87,8 @@ def _quantized(name: str, a: Operand, b: Operand, y: Operand, activation: object
     for o in (a, b, y):
         if o.scale <= 0.0 or (o.dtype is int16 and o.zero):
             raise Refused(f"the parameters of {o.tensor.name!r}")
+    for scale in (a.scale * b.scale,) if name == "MUL" else (a.scale, b.scale):
+        steps_per(scale, y)
     if name == "MUL":
         return in_steps(_product(a, b, y), y, activation)
     if name != "SQUARED_DIFFERENCE":

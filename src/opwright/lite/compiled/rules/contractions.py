@@ -22,7 +22,7 @@ from ....compiler.loops.expressions import Expr, apply, arg, convert
 from ....compiler.loops.forms import Buffer, Contract, Depthwise, TransposedContract, Window
 from ....core.dtypes import DType, float32, int4, int8, int16, int32, int64, uint8
 from ...runtime.tensor import CONSTANT
-from ..nodes import At, Operand, Refused, clamped, in_steps
+from ..nodes import At, Operand, Refused, clamped, in_steps, steps_per
 from . import rule
 
 INTEGERS = frozenset(((int8, int8, int8), (uint8, uint8, uint8), (int8, int4, int8), (int16, int8, int16),
@@ -30,8 +30,6 @@ INTEGERS = frozenset(((int8, int8, int8), (uint8, uint8, uint8), (int8, int4, in
 """Types of input, weights and output that kernels have."""
 MOST_BIAS = {int32: 2.0**30, int64: 2.0**62}
 """By type of sums, the size of a constant bias: sums beyond the type are undefined officially, and vary by kernel."""
-MOST_STEPS = float(1 << 16)
-"""Steps of an output that a sum of 1 may stand for: beyond, every sum but 0 saturates, and the operator wraps."""
 
 
 @rule("CONV_2D")
@@ -215,11 +213,9 @@ def _with_bias(bias: Operand | None, dtype: DType, features: int) -> tuple[tuple
 
 def _factors(x: Operand, w: Operand, y: Operand, features: int) -> np.ndarray:
     """float64[features]: from the sum to steps of the output."""
-    scales: Any = w.scales.astype(np.float64) * (x.scale / y.scale)
+    scales: Any = steps_per(w.scales.astype(np.float64) * x.scale, y)
     if scales.size not in (1, features):
         raise Refused(f"{scales.size} scales for {features} features")
-    if not np.all(scales <= MOST_STEPS):
-        raise Refused(f"a sum of 1 stands for {scales.max():g} steps of the output")
     return np.broadcast_to(scales, (features,))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ....compiler.loops.expressions import Expr, apply, arg, convert, scalar
 from ....compiler.loops.forms import Buffer, MatMul
 from ....core.dtypes import float32, int8, int32
-from ..nodes import At, Operand, Refused, in_steps
+from ..nodes import At, Operand, Refused, in_steps, steps_per
 from . import rule
 
 
@@ -46,7 +46,7 @@ def _epilogue(a: Operand, b: Operand, y: Operand) -> Expr:
         return arg(0, int32)
     if kind != (int8, int8, int8) or not (a.is_quantized and b.is_quantized and y.is_quantized):
         raise Refused(f"{a.dtype.name} by {b.dtype.name} to {y.dtype.name}")
-    factor = a.scale * b.scale / y.scale
+    factor = steps_per(a.scale * b.scale, y)
     return in_steps(apply("mul", convert(arg(0, int32), float32), scalar(factor, float32)), y)
 
 

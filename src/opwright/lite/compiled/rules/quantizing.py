@@ -5,6 +5,7 @@ Lives here: these rules.  Not here: functions of quantised tensors (elementwise.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from ....compiler.loops.expressions import Expr, apply, arg, const, convert, quantize, scalar
 from ....compiler.loops.forms import Buffer, Map
 from ....core.dtypes import float16, float32, int32
-from ..nodes import NARROW, At, Operand, Refused
+from ..nodes import NARROW, At, Operand, Refused, steps_per
 from . import rule
 from .elementwise import mapped, tabulated
 
@@ -60,7 +61,11 @@ def quantize_(at: At) -> None:
     if not x.is_quantized or x.dtype not in (*NARROW, int32):
         raise Refused(f"{x.dtype.name} to {y.dtype.name}")
     centred = apply("sub", convert(arg(0, x.dtype), float32), scalar(float(x.zero), float32))
-    value = apply("mul", centred, scalar(x.scale / y.scale, float32))
+    factor = steps_per(x.scale, y)
+    exponent = math.frexp(factor)[1]
+    if exponent > 0 and max(abs(int(v) - x.zero) for v in x.dtype.limits) << exponent >= 1 << 31:
+        raise Refused(f"{x.dtype.name} times {factor:g}: what the operator shifts to the left wraps")
+    value = apply("mul", centred, scalar(factor, float32))
     mapped(at, y, quantize(value, y.zero, y.dtype), x)
 
 

@@ -11,7 +11,7 @@ from ....compiler.loops.expressions import Expr, apply, arg, convert, scalar
 from ....compiler.loops.forms import ArgReduce, Reduce, Scan
 from ....core.dtypes import bfloat16, float16, float32, int8, int16, int32, int64, uint8
 from ....core.dtypes import bool as bool_
-from ..nodes import At, Operand, Refused, in_steps
+from ..nodes import At, Operand, Refused, in_steps, steps_per
 from . import rule
 from .moving import same_numbers
 
@@ -78,7 +78,7 @@ def _quantized_sum(at: At, x: Operand, y: Operand, axes: tuple[int, ...], count:
     if x.dtype not in QUANTIZED or y.dtype is not x.dtype or not y.is_quantized:
         raise Refused(f"a sum of {x} to {y}")
     _check_sum(x, count)
-    _scaled_sum(at, x, y, axes, x.scale / y.scale, -x.zero * count * x.scale / y.scale)
+    _scaled_sum(at, x, y, axes, steps_per(x.scale, y), -x.zero * count * x.scale / y.scale)
 
 
 def _scaled_sum(at: At, x: Operand, y: Operand, axes: tuple[int, ...], factor: float, more: float) -> None:
@@ -97,7 +97,7 @@ def mean(at: At) -> None:
     if x.dtype not in QUANTIZED or y.dtype is not x.dtype or not (x.is_quantized and y.is_quantized):
         raise Refused(f"a mean of {x} to {y}")
     _check_sum(x, count)
-    _scaled_sum(at, x, y, axes, x.scale / (y.scale * count), -x.zero * x.scale / y.scale)
+    _scaled_sum(at, x, y, axes, steps_per(x.scale, y) / count, -x.zero * x.scale / y.scale)
 
 
 @rule("ARG_MAX", "ARG_MIN")

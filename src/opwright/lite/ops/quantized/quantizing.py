@@ -22,9 +22,9 @@ QUANTIZED = (
 )
 
 
-def _along(values: Any, o: Operand) -> Any:
-    """A vector of scales or zero points, shaped to be broadcast along its dimension."""
-    return values.reshape([-1 if i == o.axis else 1 for i in range(len(o.shape))])
+def _along(values: Any, axis: int, rank: int) -> Any:
+    """Shape a vector of scales or zero points to be broadcast along a dimension of a tensor."""
+    return values.reshape([-1 if i == axis else 1 for i in range(rank)])
 
 
 def quantize(op: Any, x: Operand, y: Operand) -> Any:
@@ -37,7 +37,9 @@ def quantize(op: Any, x: Operand, y: Operand) -> Any:
     if y.per_channel and not (y.axis < len(x.shape) and x.shape[y.axis] == len(y.scales)):
         raise y.wrong("has scales that do not fit the input", f"{len(y.scales)} along {y.axis}, and {list(x.shape)}",
                       "one scale, or one for each slice along that dimension")  # fmt: skip
-    scale, zero_point = (_along(y.scales, y), _along(y.zero_points, y)) if y.per_channel else (y.scale, y.zero_point)
+    scale, zero_point = y.scale, y.zero_point
+    if y.per_channel:  # along a dimension of the input: the file may say another shape of the output
+        scale, zero_point = (_along(values, y.axis, len(x.shape)) for values in (y.scales, y.zero_points))
     if not np.all(scale):
         raise y.wrong("has a scale of 0", y.scales[:8].tolist(), "positive scales")
 
@@ -63,7 +65,7 @@ def dequantize(op: Any, x: Operand, y: Operand) -> Any:
     """.. math:: y = s_x (q_x - z_x)"""
     check_types(op, tuple(f"{t} FLOAT32" for t in (*_NARROW, "INT32", "UINT16")), x, y)
     if x.per_channel:
-        scales, zero_points = _along(x.scales, x), _along(x.zero_points, x)
+        scales, zero_points = (_along(values, x.axis, len(x.shape)) for values in (x.scales, x.zero_points))
 
         def of_channels(q: Any, scale: Any, zero_point: Any) -> Any:
             return scale * (q.astype(np.int64) - zero_point).astype(np.float32)

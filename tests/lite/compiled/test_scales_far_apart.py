@@ -1,0 +1,74 @@
+"""Quantised operators whose tensors have scales of any sizes: both engines give the same integers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from engine_kit import answer, engine, plain
+from lite_kit import Build
+
+from opwright import lite
+from opwright.core.errors import InvalidArgumentError
+from opwright.lite.format import objects
+
+SCALES = ((0.5, 0.5), (1e-9, 1e-9), (0.5, 1e-6), (0.5, 1e-5), (100.0, 0.5), (1e9, 1e-9), (1e-5, 0.5))
+AXIS = np.array([1], np.int32)
+
+
+def quantized(build: Build, name: str, shape: tuple[int, ...], kind: str, scale: float, zero: int = 0) -> None:
+    parameters = objects.QuantizationParameters(scale=np.array([scale], np.float32), zero_point=np.array([zero]))
+    build.tensor(name, shape, kind, quantization=parameters)
+
+
+def model(op: str, kind: str, to: str, scales: tuple[float, float]) -> bytes:
+    build, zero = Build(), 0 if kind in ("INT16", "INT32") else 3
+    quantized(build, "x", (4, 70), kind, scales[0], zero)
+    quantized(build, "y", (4,) if op in ("SUM", "MEAN") else (4, 70), to, scales[1], 0 if to == "INT16" else -5)
+    if op in ("SUM", "MEAN"):
+        return build.tensor("axis", data=AXIS, type="INT32").op(op, "x axis", "y").done()
+    return build.op(op, "x" if op == "QUANTIZE" else "x x", "y").done()
+
+
+def integers(run: Callable[..., np.ndarray], model: object, x: np.ndarray) -> np.ndarray:
+    """Return what a run gives; numbers beyond the type's range where the operator refuses the scales."""
+    try:
+        return run(model, x).astype(np.int64)
+    except InvalidArgumentError as error:
+        if "too small a scale" not in str(error):
+            raise
+        return np.array(1 << 40)
+
+
+@pytest.mark.parametrize(("op", "kind", "to"), [
+    ("ADD", "INT8", "INT8"), ("SUB", "INT8", "INT8"), ("MUL", "INT8", "INT8"), ("SQUARED_DIFFERENCE", "INT8", "INT8"),
+    ("SUM", "INT8", "INT8"), ("MEAN", "INT8", "INT8"), ("QUANTIZE", "INT8", "INT8"), ("QUANTIZE", "INT16", "INT8"),
+    ("QUANTIZE", "INT32", "INT8"), ("QUANTIZE", "INT16", "INT16"),
+])  # fmt: skip
+def test_engines_agree(op: str, kind: str, to: str) -> None:
+    """Within a step, as compiled kernels round; beyond 2^16 steps a number the operator wraps, and keeps its node."""
+    rng = np.random.default_rng(7)
+    limits = np.iinfo(kind.lower())
+    x = rng.integers(limits.min, limits.max, (4, 70), limits.dtype, endpoint=True)
+    x.flat[:3] = limits.min, limits.max, 3
+    for scales in SCALES:
+        content = model(op, kind, to, scales)
+        with engine(verify=True):
+            found = integers(answer, lite.Interpreter(model_content=content), x)
+        gap = np.abs(found - integers(plain, content, x)).max()
+        assert gap <= 1, (scales, int(gap))
+
+
+def test_scales_by_channel_of_a_tensor_that_the_file_gives_another_rank() -> None:
+    """They go along the dimension of the input, in both engines: q = round(x / s_c)."""
+    build = Build().tensor("x", (2, 3, 3, 5))
+    scales = np.array([0.5, 0.25, 2.0], np.float32)
+    parameters = objects.QuantizationParameters(scale=scales, zero_point=np.zeros(3, np.int64), quantized_dimension=1)
+    build.tensor("y", (2, 3), "INT8", quantization=parameters)
+    content = build.op("QUANTIZE", "x", "y").done()
+    x = np.random.default_rng(3).uniform(-30, 30, (2, 3, 3, 5)).astype(np.float32)
+    wanted = np.clip(np.round(x.astype(np.float64) / scales[:, None, None]), -128, 127)
+    with engine(verify=True):
+        assert np.array_equal(answer(lite.Interpreter(model_content=content), x), wanted)
+    assert np.array_equal(plain(content, x), wanted)
