@@ -1,12 +1,13 @@
 """One form on NumPy arrays: its maker's steps, run whole or in parts.
 
-Lives here: `buffer`, `run`, `split`, `fastest`, `compiles_everywhere`.  Not here: what is expected (the tests).
+Lives here: `buffer`, `run`, `split`, `fastest`, `targets`, `compiles_for`.  Not here: what is expected (the tests).
 """
 
 from __future__ import annotations
 
 import ctypes
 import time
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -74,13 +75,26 @@ def fastest(form: Form, given: Mapping[Buffer, np.ndarray], turns: int = 100) ->
     return min(times)
 
 
-def compiles_everywhere(family: Family, **constants: Any) -> None:
-    """Make object code of a kernel for every target by name. It calls nothing but memcpy, memmove and memset."""
-    for target in NAMED.values():
-        code = target.object_code(str(family.emit(target, **constants)))
-        assert len(code) > 100, target.name
+def compiles_for(names: Sequence[str], family: Family, **constants: Any) -> None:
+    """Make object code of a kernel for targets by name."""
+    for name in names:
+        code = NAMED[name].object_code(str(family.emit(NAMED[name], **constants)))
+        assert len(code) > 100, name
 
 
 def targets(*families: tuple[Family, dict[str, Any]]) -> Any:
-    """Parametrise a test by families and their constants."""
-    return pytest.mark.parametrize(("family", "constants"), families, ids=[f.entry(c) for f, c in families])
+    """Parametrise a test by families, their constants and names of targets: one of each instruction set; slow, all."""
+    rows = []
+    for family, constants in families:
+        entry = family.entry(constants)
+        rows.append(pytest.param(family, constants, one_of_each(entry), id=f"{entry} for some"))
+        rows.append(pytest.param(family, constants, tuple(NAMED), id=f"{entry} for all", marks=pytest.mark.slow))
+    return pytest.mark.parametrize(("family", "constants", "names"), rows)
+
+
+def one_of_each(word: str) -> tuple[str, ...]:
+    """The name of a target of each instruction set, always the same for a word: many words have all targets."""
+    sets: dict[str, list[str]] = {}
+    for name, target in NAMED.items():
+        sets.setdefault(target.triple.split("-")[0], []).append(name)
+    return tuple(names[zlib.crc32(word.encode()) % len(names)] for names in sets.values())

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from form_kit import buffer, compiles_everywhere, targets
+from form_kit import buffer, compiles_for, targets
 from test_guard_pages import check
 
 from opwright.compiler.kernels.detection import detect
@@ -22,8 +22,8 @@ LINE = 64
     (detect, {"by_class": True}),
     (copy_non_zero, {"source": int8}),
 )
-def test_they_compile_for_every_target(family, constants):
-    compiles_everywhere(family, **constants)
+def test_they_compile_for_every_target(family, constants, names):
+    compiles_for(names, family, **constants)
 
 
 @pytest.mark.parametrize("at_end", [False, True])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from form_kit import buffer, compiles_everywhere, run, split, targets
+from form_kit import buffer, compiles_for, run, split, targets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows import correlated, output_size
@@ -117,5 +117,5 @@ TILE = {"strides": (1, 1), "rows": 2, "lanes": 4, "has_bias": False, "dilated": 
 
 @targets((depthwise_f32, {"size": (3, 3), **TILE}), (depthwise_f32, {"size": (5, 5), **TILE, "dilated": True}),
          (depthwise_any_f32, {"lanes": 4, "source": "multiplier", "more": 3, "epilogue": SKELETON}))  # fmt: skip
-def test_every_target(family, constants):
-    compiles_everywhere(family, **constants)
+def test_every_target(family, constants, names):
+    compiles_for(names, family, **constants)

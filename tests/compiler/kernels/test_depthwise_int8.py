@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from form_kit import buffer, compiles_everywhere, run, split, targets
+from form_kit import buffer, compiles_for, run, split, targets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows import correlated, output_size
@@ -163,5 +163,5 @@ QUICK = {"more": 2, "epilogue": EPILOGUE, "signed": True, "dilated": False, "rou
 
 @targets((depthwise_int8, {"tile": Tile((3, 3), (1, 1), 4, 2, 1, 4), **QUICK}), (depthwise_any_int8, {**ANY, **CODE}),
          (depthwise_int8, {"tile": Tile((5, 5), (1, 1), 2, 2, 2, 4), **QUICK, "dilated": True}))  # fmt: skip
-def test_every_target(family, constants):
-    compiles_everywhere(family, **constants)
+def test_every_target(family, constants, names):
+    compiles_for(names, family, **constants)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from form_kit import buffer, compiles_everywhere, run, split, targets
+from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels import Unmade
 from opwright.compiler.kernels.convolution_f32 import convolution
@@ -224,12 +224,12 @@ CODE = {"more": 0, "rows": 2, "short": True, "wide": True, "halves": 1}
          (gemv, {"more": 0, "dtype": float16, "epilogue": LIGHT}),
          (pack, {"dtype": bfloat16, "halves": 3, "biased": True, "along": True}),
          (pack, {"dtype": float32, "halves": 0, "biased": False, "along": False}))  # fmt: skip
-def test_targets(family, constants):
-    compiles_everywhere(family, **constants)
+def test_targets(family, constants, names):
+    compiles_for(names, family, **constants)
 
 
 @pytest.mark.slow
 @targets(*((winograd, {"more": 0, "rows": 3, "short": True, "m": m, "epilogue": LIGHT}) for m in (2, 4)),
          (gemm, CODE | {"epilogue": HEAVY, "rows": 6, "halves": 3}))  # fmt: skip
-def test_targets_of_long_kernels(family, constants):
-    compiles_everywhere(family, **constants)
+def test_targets_of_long_kernels(family, constants, names):
+    compiles_for(names, family, **constants)

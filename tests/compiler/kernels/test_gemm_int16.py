@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from form_kit import buffer, compiles_everywhere, run, split, targets
+from form_kit import buffer, compiles_for, run, split, targets
 from test_gemm_int8 import PLAIN, SAME, integers, out_shape, sums
 
 from opwright.compiler.kernels.convolution_int8 import convolution_int8
@@ -71,5 +71,5 @@ SHAPE = {"rows": 4, "vectors": 2, "short": True, "narrow": True, "epilogue": EPI
 
 
 @targets((gemm_int8, {**SHAPE, "parts": 1, "blocked": False}), (convolution_int8, SHAPE))
-def test_compiles_for_every_target(family, constants):
-    compiles_everywhere(family, **constants)
+def test_compiles_for_every_target(family, constants, names):
+    compiles_for(names, family, **constants)

@@ -5,7 +5,7 @@ import mmap
 
 import numpy as np
 import pytest
-from form_kit import buffer, compiles_everywhere, run, split, targets
+from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels.convolution_int8 import convolution_int8, patches
 from opwright.compiler.kernels.epilogue import Epilogue
@@ -217,8 +217,8 @@ SHAPE = {"rows": 4, "vectors": 2, "short": True, "narrow": True, "epilogue": EPI
 
 @targets((gemm_int8, {**SHAPE, "parts": 1, "blocked": False}), (convolution_int8, SHAPE), (patches, {"rounded": True}),
          (pack_int8, {"dtype": uint8, "vectors": 2, "narrow": True, "biased": True, "parts": 2}))  # fmt: skip
-def test_compiles_for_every_target(family, constants):
-    compiles_everywhere(family, **constants)
+def test_compiles_for_every_target(family, constants, names):
+    compiles_for(names, family, **constants)
 
 
 @pytest.mark.parametrize(("block", "tiles", "panels", "items"), [

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from form_kit import buffer, compiles_everywhere, run, split, targets
+from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels.gated import gru
 from opwright.compiler.loops.forms import Buffer
@@ -54,5 +54,5 @@ def test_steps_of_gated_units(batch, steps, cells, start, activation, keeps, bac
 
 
 @targets((gru, {"rows": 2, "start": True, "activation": "TANH", "keeps": False}))
-def test_gated_units_compile_for_every_target(family, constants):
-    compiles_everywhere(family, **constants)
+def test_gated_units_compile_for_every_target(family, constants, names):
+    compiles_for(names, family, **constants)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from form_kit import buffer, compiles_everywhere, run, split
+from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler import language as kl
 from opwright.compiler.kernels.maps import COLUMN, EACH, ONE, TABLE, Pattern, hoisted, joined, map_elements
 from opwright.compiler.language import i64, ptr, u8
-from opwright.compiler.language.family import FamilyCode
+from opwright.compiler.language.family import Family, FamilyCode
 from opwright.compiler.loops.expressions import Expr, apply, arg, const, convert, lookup, parametrised, quantize, scalar
 from opwright.compiler.loops.forms import Buffer, Map
 from opwright.compiler.loops.graph import LoopGraph
@@ -178,7 +178,7 @@ def test_masks_of_the_first_lanes(count: int) -> None:
         np.testing.assert_array_equal(y, np.arange(count) < n)
 
 
-@pytest.mark.parametrize("constants", [
+@targets(*((map_elements, constants) for constants in (
     pattern(LINEAR, (EACH, ONE), (F, F), 0), pattern(LINEAR, (EACH, EACH), (F, F), 2),
     pattern(ADD_INT8, (EACH, EACH), (I8, I8), 0), pattern(apply("gelu", arg(0, F)), (EACH,), (F,), 0),
     pattern(MUL_INT8, (EACH, COLUMN), (I8, I8), 1),
@@ -187,9 +187,9 @@ def test_masks_of_the_first_lanes(count: int) -> None:
     pattern(convert(apply("exp", arg(0, d.float16)), d.bfloat16), (EACH,), (d.float16,), 0),
     pattern(convert(arg(0, F), d.int64), (EACH,), (F,), 0),
     pattern(apply("less", arg(0, I8), arg(1, I8), dtype=d.bool), (EACH, EACH), (I8, I8), 0),
-], ids=lambda c: repr(c["pattern"].expr)[:30])  # fmt: skip
-def test_compiles_for_every_target(constants: dict[str, Any]) -> None:
-    compiles_everywhere(map_elements, **constants)
+)))  # fmt: skip
+def test_compiles_for_every_target(family: Family, constants: dict[str, Any], names: tuple[str, ...]) -> None:
+    compiles_for(names, family, **constants)
 
 
 NARROWER: dict[Expr, list[tuple[d.DType, tuple[int, ...]]]] = {  # expression: its operands

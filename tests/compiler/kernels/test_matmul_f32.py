@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from form_kit import buffer, compiles_everywhere, run, split, targets
+from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels import Unmade
 from opwright.compiler.kernels.epilogue import Epilogue
@@ -87,5 +87,5 @@ def test_batches():
 
 @targets((transpose, {"block": 16}),
          (gevm, {"more": 0, "rows": 2, "dtype": float16, "epilogue": Epilogue(SUM, (), ())}))  # fmt: skip
-def test_targets(family, constants):
-    compiles_everywhere(family, **constants)
+def test_targets(family, constants, names):
+    compiles_for(names, family, **constants)

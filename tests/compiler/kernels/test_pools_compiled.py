@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from form_kit import buffer, compiles_everywhere, run, split, targets
+from form_kit import buffer, compiles_for, run, split, targets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows import correlated, output_size, patches
@@ -98,5 +98,5 @@ BYTES, PARAMS = parametrised(MEAN[np.int8])
 @targets((pool, {"kind": "sum", "dtype": int8, "lanes": 4, "vectors": 2, "expr": BYTES, "params": (int32,), "more": 1}),
          (pool, {"kind": "max", "dtype": float32, "lanes": 4, "vectors": 2, "expr": arg(0, float32), "params": (),
                  "more": 0}))  # fmt: skip
-def test_every_target(family, constants):
-    compiles_everywhere(family, **constants)
+def test_every_target(family, constants, names):
+    compiles_for(names, family, **constants)

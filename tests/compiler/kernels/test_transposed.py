@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from form_kit import buffer, compiles_everywhere, run, split, targets
+from form_kit import buffer, compiles_for, run, split, targets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -112,5 +112,5 @@ SUM = {"more": 0, "epilogue": Epilogue(arg(0, float32), (), ())}
 
 @targets((add_taps, {"dtype": float32, "lanes": 4, "by_tap": True, "dilated": False, **SUM}),
          (add_taps, {"dtype": float32, "lanes": 4, "by_tap": False, "dilated": True, **SUM}))  # fmt: skip
-def test_every_target(family, constants):
-    compiles_everywhere(family, **constants)
+def test_every_target(family, constants, names):
+    compiles_for(names, family, **constants)
