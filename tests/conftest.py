@@ -6,6 +6,7 @@ OPWRIGHT_TESTS_AGAINST=tensorflow the tests that use `tf` run against TensorFlow
 what they expect is then the peer's behaviour, and not ours written down. Tests marked `ours` are left out there.
 """
 
+import gc
 import importlib
 import os
 import pathlib
@@ -52,6 +53,12 @@ def pytest_collection_modifyitems(config, items):
         for item in items:
             if "ours" in item.keywords or "tf" not in getattr(item, "fixturenames", ()):
                 item.add_marker(skip)
+
+
+def pytest_collection_finish(session):
+    """What is there before the first test stays: many tests collect garbage, and need not look at all other tests."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter):

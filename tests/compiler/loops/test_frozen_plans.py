@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import subprocess
 import sys
@@ -12,16 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from new_process import forget_code
 
 from opwright.compiler import cache
-from opwright.compiler.language.family import Family
 from opwright.compiler.loops import freezing, frozen
 from opwright.compiler.loops.expressions import Expr, apply, arg
 from opwright.compiler.loops.forms import Buffer, Contract, Gather, Map, Window
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.planning import plan_of
 from opwright.compiler.loops.plans import Plan, Running, StepFailed
-from opwright.compiler.native import store
 from opwright.compiler.native.image import runs_images
 from opwright.core import flags
 from opwright.core.dtypes import float32, int32
@@ -64,9 +62,7 @@ def meaning(x: np.ndarray) -> np.ndarray:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A cache folder of its own, and a process that has loaded nothing."""
-    monkeypatch.setattr(store, "_loaded", {})
-    for family in [o for o in gc.get_objects() if isinstance(o, Family)]:
-        monkeypatch.setattr(family, "_codes", {})
+    forget_code(monkeypatch)
     with flags.override(cache_dir=tmp_path):
         yield tmp_path
 

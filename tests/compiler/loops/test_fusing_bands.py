@@ -2,7 +2,6 @@
 on threads; where it is done; what plans say of it and how they are kept."""
 
 import dataclasses
-import gc
 
 import numpy as np
 import pytest
@@ -11,9 +10,9 @@ from foreign_plans import run_forms_on
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from meaning import meaning
+from new_process import forget_code
 
 from opwright.compiler.kernels import Unmade, gemm_tiles
-from opwright.compiler.language.family import Family
 from opwright.compiler.loops import freezing, frozen, fusing_bands
 from opwright.compiler.loops.expressions import apply, arg, convert, quantize, scalar
 from opwright.compiler.loops.forms import Banded, Buffer, Contract, Depthwise, Map, Rows, Window, ring_lines
@@ -21,7 +20,6 @@ from opwright.compiler.loops.fusion import fused
 from opwright.compiler.loops.graph import LoopGraph, verify
 from opwright.compiler.loops.planning import plan_of
 from opwright.compiler.loops.plans import Running
-from opwright.compiler.native import store
 from opwright.compiler.native.image import runs_images
 from opwright.compiler.target import host
 from opwright.core import flags
@@ -345,9 +343,7 @@ def test_frozen_plans_keep_strands(tmp_path, monkeypatch):
     forms = block(image(1, 19, WIDTH, 16), 32, 16, residual=True)
     out = Buffer("t9", float32, forms[-1].output.shape)
     forms[-1] = dataclasses.replace(forms[-1], output=out)
-    monkeypatch.setattr(store, "_loaded", {})
-    for family in [o for o in gc.get_objects() if isinstance(o, Family)]:
-        monkeypatch.setattr(family, "_codes", {})
+    forget_code(monkeypatch)
     with flags.override(cache_dir=tmp_path):
         plan = plan_of(LoopGraph("g", (forms[0].input,), (out,), (banded(forms, 2),)))
         array = drawn(forms[0].input)

@@ -1,0 +1,20 @@
+"""A process as it is before it has loaded code, for tests of what is kept between processes."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from opwright.compiler.language.family import Family
+from opwright.compiler.native import store
+
+
+def forget_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the test ends, no kernel is loaded and no family has code."""
+    monkeypatch.setattr(store, "_loaded", {})
+    kernels = [m for name, m in sys.modules.items() if name.startswith("opwright.compiler.kernels")]
+    families = {id(f): f for module in kernels for f in vars(module).values() if isinstance(f, Family)}
+    assert families
+    for family in families.values():
+        monkeypatch.setattr(family, "_codes", {})
