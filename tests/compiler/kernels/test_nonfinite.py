@@ -381,3 +381,23 @@ def test_lstm_and_gru_with_an_infinity_in_the_state(cells: int, value: float) ->
         u, r = np.split(_sigmoid(x[:, 0, : 2 * cells] + state @ first.astype(np.float64)), 2, -1)
         wanted = state + u * (np.tanh(x[:, 0, 2 * cells :] + (r * state) @ last.astype(np.float64)) - state)
     same(np.delete(found, 1, 1), np.delete(wanted, 1, 1), "GRU")
+
+
+@pytest.mark.parametrize("cells", [3, 17])
+def test_nan_in_cells_that_are_clipped(cells: int) -> None:
+    """A bound on cells and outputs holds infinities, and lets NaN through."""
+    from opwright.compiler.loops.recurrent_forms import Lstm
+
+    rng = np.random.default_rng(12)
+    gates = [rng.normal(size=(1, 4, cells)).astype(F) for _ in range(4)]
+    c0 = rng.normal(size=(4, cells)).astype(F)
+    c0[1, 1], c0[2, 1], c0[3, 1] = np.nan, np.inf, -np.inf
+    parts = [buffer(g, f"g{i}") for i, g in enumerate(gates)]
+    h, c = buffer(np.zeros((4, cells), F), "h"), buffer(c0, "c")
+    weights = tuple(const(np.zeros((cells, cells), F), f"w{i}") for i in range(4))
+    form = Lstm(Buffer("y", float32, (1, 4, cells)), tuple(parts), weights, h, c, clips=(0.4, 0.0))
+    found = run(form, {**dict(zip(parts, gates)), h: np.zeros((4, cells), F), c: c0.copy()})[0]
+    i, f, g, o = (gate[0].astype(np.float64) for gate in gates)
+    cell = np.clip(_sigmoid(f) * c0.astype(np.float64) + _sigmoid(i) * np.tanh(g), -0.4, 0.4)
+    same(found, _sigmoid(o) * np.tanh(cell), "clipped cells")
+    assert np.isnan(found).sum() == 1

@@ -146,9 +146,8 @@ def lstm(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gates_o:
 
 
 def _clipped(x: Any, most: Any) -> Any:
-    """Within -most..most, where that is above 0."""
-    held = kl.clamp(x, -most, most)
-    return kl.select(most > 0.0, held, x)
+    """Within -most..most, where that is above 0; NaN stays."""
+    return kl.select(most > 0.0, kl.minimum(most, kl.maximum(-most, x)), x)
 
 
 def copied(into: Any, source: Any, n: Any, whole: Any, lanes: int) -> None:
