@@ -27,7 +27,7 @@ from .ops.parts import BLOCK, store_parts
 from .quantized_registration import as_real, divided, is_quantized, kernel_of, real_dtype, rule_of, run_quantized
 from .runtime.giving import watched_call, watched_methods
 from .runtime.node import Context, Node, check_shaped, check_status, check_written
-from .runtime.settling import is_settled, settle
+from .runtime.settling import is_settled, nothing, settle
 from .runtime.tensor import CONSTANT, DYNAMIC, OWN, Tensor
 from .written import bind_options, group
 
@@ -176,10 +176,10 @@ class OperatorRegistration(Registration):
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
         if is_settled(node):
-            return _nothing
+            return nothing
         if is_kept(self.operator, node):
             quietly(self._step(context, node))
-            return _nothing
+            return nothing
         step = self._step(context, node)
         if node.asks and all(t.kind != DYNAMIC for t in node.tensors_out):
             return functools.partial(self._run_asked, node, step)
@@ -277,10 +277,6 @@ def is_kept(operator: Operator, node: Node) -> bool:
 
 
 _NONE = np.zeros((), np.int8)
-
-
-def _nothing() -> None:
-    """The step of a node that has been computed."""
 
 
 def _raw_dtype(t: Tensor) -> DType:

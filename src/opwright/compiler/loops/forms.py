@@ -80,6 +80,13 @@ class Ring(Buffer):
     shift: int = 0
 
 
+@dataclass(frozen=True, eq=False)
+class SameMemory(Buffer):
+    """The memory of another buffer, under a shape of its own: of a variable, what it holds once the graph has run."""
+
+    of: Buffer = None  # type: ignore[assignment]
+
+
 @dataclass(frozen=True)
 class Window:
     """How a kernel slides over an image: (height, width) each; padding: (top, bottom, left, right) in pixels, less than
@@ -435,6 +442,16 @@ class Resize(Form):
     align_corners: bool
     half_pixel_centers: bool
     expr: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class Store(Form):
+    """The value that a variable keeps after the run; output: a SameMemory of the variable, an input of the graph.
+
+    Stores stand at the end of a graph, and what they read is as it was before any of them: the planner sees to that.
+    """
+
+    input: Buffer
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,9 +19,10 @@ from ...core.dtypes import uint8
 from ...core.errors import InternalError
 from ..kernels import Unmade, make
 from ..memory import Allocation, plan_arena
-from .forms import Buffer, Form, IndexMap, Move, Ring, Rows, View
+from .forms import Buffer, Form, IndexMap, Move, Ring, Rows, SameMemory, Store, View
 from .graph import LoopGraph
 from .plans import Address, Code, Constant, Fill, InArena, Layout, Plan, Step, Strands
+from .storing import copies
 
 
 class Mark(NamedTuple):
@@ -165,6 +166,10 @@ def plan_of(graph: LoopGraph, apart: Callable[[Form], Sequence[Form] | None] = l
     todo = list(reversed(graph.forms))
     while todo:
         form = todo.pop()
+        if isinstance(form, Store):  # all that follow are
+            stores = [form, *(s for s in reversed(todo) if isinstance(s, Store))]
+            todo = list(reversed(copies(stores, forms, memory.touched(forms, builder), memory)))
+            continue
         if isinstance(form, View) and memory.view(form):
             forms.append(form)
             continue
@@ -199,14 +204,7 @@ def _copying(form: View) -> Move:
 def _flat(buffer: Buffer, shape: tuple[int, ...]) -> Buffer:
     if buffer.parent is not None:
         raise Unmade("a view of a slice")
-    return _Flat(buffer.name, buffer.dtype, shape, buffer.constant, of=buffer)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Flat(Buffer):
-    """The memory of another buffer."""
-
-    of: Buffer = None  # type: ignore[assignment]
+    return SameMemory(buffer.name, buffer.dtype, shape, buffer.constant, of=buffer)
 
 
 def _beside(form: Form) -> list[Form] | None:
@@ -248,7 +246,7 @@ class _Memory:
             elif isinstance(buffer, Rows):
                 offset += buffer.first * buffer.pitch * buffer.dtype.size
                 buffer = buffer.of
-            elif isinstance(buffer, Ring | _Flat):
+            elif isinstance(buffer, Ring | SameMemory):
                 buffer = buffer.of
             elif id(buffer) in self._alias:
                 buffer, more = self._alias[id(buffer)]
@@ -256,7 +254,7 @@ class _Memory:
             else:
                 return buffer, offset
 
-    def _own(self, buffer: Buffer) -> bool:
+    def own(self, buffer: Buffer) -> bool:
         """Whether it may be put where another buffer is."""
         return (buffer.parent is None and buffer.constant is None and id(buffer) not in self.outside
                 and id(buffer) not in self._alias)  # fmt: skip
@@ -266,17 +264,18 @@ class _Memory:
         source, target = form.input, form.output
         if source.parent is not None:
             return False
-        if self._own(target):
-            self._set(target, source)
+        if self.own(target):
+            self.place(target, source)
             return True
         root = self.root(source)[0]
-        if root.parent is None and self._own(root) and root.size * root.dtype.size == target.size * target.dtype.size \
+        if root.parent is None and self.own(root) and root.size * root.dtype.size == target.size * target.dtype.size \
                 and target.parent is None and self.root(target)[0] is not root:  # fmt: skip
-            self._set(root, target)
+            self.place(root, target)
             return True
         return False
 
-    def _set(self, buffer: Buffer, within: Buffer) -> None:
+    def place(self, buffer: Buffer, within: Buffer) -> None:
+        """Put a buffer where another one is."""
         self._alias[id(buffer)] = within, 0
         self._kept.append(buffer)
 
@@ -292,6 +291,10 @@ class _Memory:
         at = {id(b): offset for (b, _), offset in zip(arena, offsets)}
         steps = [Step(s.code, tuple(self._resolved(w, at) for w in s.words), *s[2:]) for s in builder.steps]
         return Layout(steps, size, unshared, builder.constants, [(b, at[id(b)]) for b, _ in arena])
+
+    def touched(self, forms: Sequence[Form], builder: Builder) -> dict[int, tuple[int, int]]:
+        """By identity of a buffer with memory, the places of the first and the last form that touch it."""
+        return {key: (span[0], span[1]) for key, (_, span) in self._spans(forms, builder).items()}
 
     def _in_arena(self, buffer: Buffer) -> bool:
         return buffer.constant is None and id(buffer) not in self.outside
@@ -318,7 +321,7 @@ class _Memory:
         operand, output = self.root(share.operand)[0], self.root(share.output)[0]
         if any(b is not share.operand and self.root(b)[0] is operand for b in form.inputs):
             return  # it reads the same memory in another way, too
-        if operand is output or not self._own(output) or not self._in_arena(operand):
+        if operand is output or not self.own(output) or not self._in_arena(operand):
             return
         if share.output.parent is not None or share.operand.parent is not None:
             return
@@ -327,7 +330,7 @@ class _Memory:
         before, after = spans[id(operand)][1], spans[id(output)][1]
         if before[1] != share.place or after[0] != share.place:
             return
-        self._set(output, operand)
+        self.place(output, operand)
         before[1] = after[1]
         del spans[id(output)]
 

@@ -28,8 +28,9 @@ from ...core import flags
 from ...core.errors import OpError
 from ..customs.definition import defined as defined_customs
 from ..delegate import Delegate, DelegateFlags, DelegateParams
+from ..format.calls import called_subgraphs
 from ..ops.definition import defined
-from ..registration import OperatorRegistration
+from ..registration import OperatorRegistration, registration_of
 from ..runtime.node import Node
 from ..runtime.settling import is_settled
 from ..runtime.subgraph import Subgraph
@@ -37,8 +38,9 @@ from ..runtime.tensor import CONSTANT, DYNAMIC
 from .keeping import Made, constants_of, note_of
 from .kernel import FrozenRegistration, PlanRegistration
 from .nodes import At, Buffers, Refused
-from .rules import STATEFUL, forms_of
+from .rules import ON_RESOURCES, STATEFUL, forms_of
 from .rules.written import codes_of, is_written
+from .variables import Use, carried_out
 
 if TYPE_CHECKING:
     from ..runtime.delegate_context import DelegateContext
@@ -89,7 +91,7 @@ class CompiledDelegate(Delegate):
     def prepare(self, context: DelegateContext) -> None:
         """Take a graph whose every node has a rule. Else the nodes that have one are taken once shapes are known."""
         subgraph = context.subgraph
-        if self._thaw(context):
+        if _only_initialises(subgraph) or self._thaw(context):
             return
         updates = _row_updates(subgraph)
         whole, buffers = self._prepared(subgraph, updates), Buffers()
@@ -148,10 +150,10 @@ class CompiledDelegate(Delegate):
             if self.cold:
                 return False
             if all(plan is not None for plan in plans):
-                made = [PlanRegistration(plan) for plan in reversed(plans) if plan is not None]
+                made = [PlanRegistration(plan, uses_of(plan, buffers)) for plan in reversed(plans) if plan is not None]
                 context.replace_node_subsets_with_delegate_kernels(made.pop, params)
                 if len(params) == 1 and len(taken) == len(params[0].nodes_to_replace) == count:
-                    self._note(context.subgraph, params[0], plans[0])
+                    self._note(context.subgraph, params[0], plans[0], buffers)
                 return True
             if all_or_none:
                 return False
@@ -165,11 +167,12 @@ class CompiledDelegate(Delegate):
             return None
         return f"{self._identity} {[subgraph.tensors[i].shape for i in subgraph.inputs]} {self._codes}"
 
-    def _note(self, subgraph: Subgraph, params: DelegateParams, plan: Plan | None) -> None:
+    def _note(self, subgraph: Subgraph, params: DelegateParams, plan: Plan | None, buffers: Buffers) -> None:
         """Have a plan of all nodes kept."""
         key = self._frozen_key(subgraph)
         if key is not None and plan is not None:
-            self.made = Made(key, [plan], note_of(subgraph, params), constants_of(subgraph))
+            note = note_of(subgraph, params, uses_of(plan, buffers))
+            self.made = Made(key, [plan], note, constants_of(subgraph))
 
     def _thaw(self, context: DelegateContext) -> bool:
         """Take all nodes by the plan that an earlier process has kept; whether there was one."""
@@ -190,7 +193,8 @@ class CompiledDelegate(Delegate):
             return False
         params = DelegateParams(self, tuple(nodes), tuple(note["inputs"]), tuple(note["outputs"]))
         shapes = {int(i): tuple(shape) for i, shape in note["shapes"].items()}
-        context.replace_node_subsets_with_delegate_kernels(FrozenRegistration(found.plans[0], shapes), [params])
+        uses = [Use.of_note(row) for row in note["variables"]]
+        context.replace_node_subsets_with_delegate_kernels(FrozenRegistration(found.plans[0], shapes, uses), [params])
         self.whole = key
         return True
 
@@ -239,7 +243,9 @@ class CompiledDelegate(Delegate):
 
     def _check(self, node: Node) -> None:
         """Raises Refused for what no rule is asked about."""
-        registration = node.registration
+        registration, on_resources = node.registration, node.name in ON_RESOURCES
+        if on_resources and registration is registration_of(defined[node.name]):
+            return
         if node.delegate is not None or not isinstance(registration, OperatorRegistration):
             raise Refused("it has a kernel of its own")
         known: Sequence[Any] = defined_customs.get(node.name, ()) if type(node.options) is bytes else (
@@ -316,9 +322,28 @@ def graph_of(subgraph: Subgraph, params: DelegateParams, taken: dict[int, Taken]
     def of(indices: Sequence[int]) -> tuple[Buffer, ...]:
         return tuple(buffers.of(t).buffer for t in map(subgraph.tensors.__getitem__, indices) if t.constant is None)
 
-    forms = tuple(form for i in params.nodes_to_replace for form in taken[i].forms)
+    forms, variables, after = carried_out([form for i in params.nodes_to_replace for form in taken[i].forms])
     name = subgraph.name or f"subgraph{subgraph.index}"
-    return LoopGraph(name, of(params.input_tensors), of(params.output_tensors), forms)
+    inputs, outputs = (*of(params.input_tensors), *variables), (*of(params.output_tensors), *after)
+    return LoopGraph(name, inputs, outputs, tuple(forms))
+
+
+def uses_of(plan: Plan, buffers: Buffers) -> list[Use]:
+    """The variables that a plan reads or writes."""
+    inputs = {id(b) for b in plan.graph.inputs}
+    return [Use(int(b.name.removeprefix("t")), v.container, v.shared_name, b.dtype.name, shape, b.size)
+            for v, (b, shape) in buffers.variables.items() if id(b) in inputs]  # fmt: skip
+
+
+def _only_initialises(subgraph: Subgraph) -> bool:
+    """Whether nothing but CALL_ONCE runs a subgraph: it runs once, so kernels for it would not pay."""
+    model = subgraph.model
+    if subgraph.index == 0 or any(d.subgraph_index == subgraph.index for d in model.signature_defs):
+        return False
+    callers = {node.name for s in subgraph.family if subgraph.index in s.calls
+               for node, op in zip(s.nodes, model.subgraphs[s.index].operators)
+               if any(i == subgraph.index for _, i in called_subgraphs(op))}  # fmt: skip
+    return callers == {"CALL_ONCE"}
 
 
 def numbers(form: Form) -> list[int]:

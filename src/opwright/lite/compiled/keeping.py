@@ -5,6 +5,7 @@ Lives here: `Made`, `note_of`, `constants_of`.  Not here: the files (compiler/lo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from ...compiler.loops.plans import Plan
 from ..delegate import DelegateParams
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import CONSTANT, SETTLED
+from .variables import Use
 
 
 class Made(NamedTuple):
@@ -24,12 +26,12 @@ class Made(NamedTuple):
     tensors: dict[int, np.ndarray]
 
 
-def note_of(subgraph: Subgraph, params: DelegateParams) -> dict[str, Any]:
+def note_of(subgraph: Subgraph, params: DelegateParams, uses: Sequence[Use]) -> dict[str, Any]:
     """Which nodes and tensors the plan stands for, in a form that JSON can write: all nodes, the settled ones too."""
     outside = [i for i in (*params.input_tensors, *params.output_tensors) if subgraph.tensors[i].constant is None]
     inputs = [i for i in params.input_tensors if subgraph.tensors[i].kind != SETTLED]
     return {"nodes": [node.number for node in subgraph.nodes if node.delegate is None], "inputs": inputs,
-            "outputs": list(params.output_tensors),
+            "outputs": list(params.output_tensors), "variables": [list(use) for use in uses],
             "shapes": {i: list(subgraph.tensors[i].shape) for i in outside}}  # fmt: skip
 
 

@@ -8,9 +8,10 @@ Not here: making plans (delegate.py), running their steps (compiler/loops/plans.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ...compiler.loops.forms import Buffer
 from ...compiler.loops.frozen import FrozenPlan
 from ...compiler.loops.plans import Plan, Running, StepFailed
 from ...compiler.native.executor import Executor
@@ -20,29 +21,42 @@ from ..runtime.holding import check_bytes
 from ..runtime.node import Context, Node
 from ..runtime.tensor import ARENA, DYNAMIC, Tensor
 from .letting_go import let_go
+from .variables import Use, Variables
 
 
 class PlanRegistration(Registration):
-    """Runs a plan in place of the nodes that it was made for."""
+    """Runs a plan in place of the nodes that it was made for. uses: the variables that it reads and writes."""
 
-    __slots__ = ("_pairs", "_running", "plan")
+    __slots__ = ("_pairs", "_running", "_uses", "_variables", "plan")
 
-    def __init__(self, plan: Plan | FrozenPlan) -> None:
+    def __init__(self, plan: Plan | FrozenPlan, uses: Sequence[Use] = ()) -> None:
         super().__init__(None, self._free, self._prepare, self._invoke)
         self.plan: Any = plan
+        self._uses = uses
+        self._variables: Any = None
         self._running: Any = None
         self._pairs: list[tuple[Any, Tensor, tuple[int, ...]]] = []  # what the plan knows a tensor by, and its shape
 
     def _prepare(self, context: Context, node: Node) -> None:
         self._pairs = self._connections(context, node)
+        self._variables = Variables(node, self._uses)
         if self._running is None:
             check_bytes(self.plan.arena, "the arena of compiled operators")
             self._running = self._start(context, node)
 
     def _connections(self, context: Context, node: Node) -> list[tuple[Any, Tensor, tuple[int, ...]]]:
-        names = {b.name: b for b in (*self.plan.graph.inputs, *self.plan.graph.outputs)}
-        found = [(names.get(f"t{t.index}"), t) for t in (*node.tensors_in, *node.tensors_out) if t is not None]
+        names = self._names()
+        found = [(names.get(f"t{t.index}"), t) for t in (*node.tensors_in, *node.tensors_out)
+                 if t is not None and not t.is_object]  # fmt: skip
         return [(b, t, b.shape) for b, t in found if b is not None]
+
+    def _names(self) -> dict[str, Buffer]:
+        """The buffers from outside by name; of a variable, that of its memory."""
+        return {b.name: b for b in (*self.plan.graph.outputs, *self.plan.graph.inputs)}
+
+    def _key(self, index: int) -> Any:
+        """What the plan knows a variable by; index: of its handle."""
+        return self._names()[f"t{index}"]
 
     def _start(self, context: Context, node: Node) -> Any:
         let_go(self.plan, node)
@@ -50,7 +64,7 @@ class PlanRegistration(Registration):
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
         self._connect()
-        running = self._running
+        running, variables = self._running, self._variables
         run = running.run
 
         def step() -> None:
@@ -62,22 +76,40 @@ class PlanRegistration(Registration):
             except StepFailed:
                 one_by_one(node)
 
-        return step
+        if not variables:
+            return step
+        resources = variables.resources
+
+        def on_variables() -> None:
+            if variables.seen == resources.changes or self._attach(context):
+                step()
+            else:
+                one_by_one(node)
+
+        return on_variables
 
     def _connect(self) -> None:
         self._running.connect({key: address(t) for key, t, _ in self._pairs})
+
+    def _attach(self, context: Context) -> bool:
+        """Connect variables as they are now; whether the plan is for what they hold."""
+        found = self._variables.addresses(context)
+        if found is None:
+            return False
+        self._running.connect({self._key(index): at for index, at in found.items()})
+        return True
 
     def words(self) -> tuple[Executor, list[tuple[Tensor, list[tuple[int, int]]]]] | None:
         """For whoever runs the plan without Python, once it is prepared: its executor, and for each tensor from outside
         where its address belongs: addresses of words, each with the bytes to add. None where the plan is no such."""
         running = self._running
-        if not isinstance(running, Running):
+        if not isinstance(running, Running) or self._variables:
             return None
         return running.executor, [(t, running.places(key)) for key, t, _ in self._pairs]
 
     def _invoke(self, context: Context, node: Node) -> None:
         """Where shapes are known only while the model runs: the nodes one by one, unless they are what was planned."""
-        if all(shape == t.shape for _, t, shape in self._pairs):
+        if all(shape == t.shape for _, t, shape in self._pairs) and (not self._variables or self._attach(context)):
             self._connect()
             with contextlib.suppress(StepFailed):
                 self._running.run()
@@ -85,7 +117,7 @@ class PlanRegistration(Registration):
         one_by_one(node)
 
     def _free(self, context: Context, _: Any) -> None:
-        self.plan = self._running = None
+        self.plan = self._running = self._variables = None
         self._pairs = []
 
 
@@ -94,9 +126,12 @@ class FrozenRegistration(PlanRegistration):
 
     __slots__ = ("_shapes",)
 
-    def __init__(self, plan: FrozenPlan, shapes: Mapping[int, tuple[int, ...]]) -> None:
-        super().__init__(plan)
+    def __init__(self, plan: FrozenPlan, shapes: Mapping[int, tuple[int, ...]], uses: Sequence[Use] = ()) -> None:
+        super().__init__(plan, uses)
         self._shapes = shapes
+
+    def _key(self, index: int) -> Any:
+        return index
 
     def _connections(self, context: Context, node: Node) -> list[tuple[Any, Tensor, tuple[int, ...]]]:
         for view in node.outputs:

@@ -16,6 +16,7 @@ from ...compiler.loops.expressions import Expr, apply, arg, const, convert, quan
 from ...compiler.loops.forms import Buffer, View
 from ...core.dtypes import DType, float32, int8, int16, uint8
 from ..runtime.node import Node
+from ..runtime.resources import ResourceVariable
 from ..runtime.tensor import Tensor
 
 NARROW = (int8, uint8, int16)
@@ -95,10 +96,29 @@ class Operand:
 
 
 class Buffers:
-    """The buffers of a subgraph's tensors, made on demand."""
+    """The buffers of a subgraph's tensors, made on demand. variables: the memory of each variable that nodes name, and
+    the shape of what they assign, if they do."""
 
     def __init__(self) -> None:
         self._made: dict[int, Operand] = {}
+        self.variables: dict[ResourceVariable, tuple[Buffer, tuple[int, ...] | None]] = {}
+
+    def variable(self, handle: Tensor, value: Buffer, assigned: bool) -> Buffer:
+        """The memory of the variable that a handle means, for values like this one. Raises Refused where the handle is
+        known only as the model runs, or others of the subgraph read or assign other values."""
+        elements = handle.constant
+        variable = None if elements is None or elements.size != 1 else elements.reshape(-1)[0]
+        if not isinstance(variable, ResourceVariable):
+            raise Refused(f"the variable of {handle!r} is not known before it runs")
+        memory, shape = self.variables.get(variable, (None, None))
+        if memory is None:
+            memory = Buffer(f"t{handle.index}", value.dtype, value.shape)
+        if memory.dtype is not value.dtype or memory.size != value.size:
+            raise Refused(f"{variable!r} is {memory} elsewhere")
+        if assigned and shape not in (None, value.shape):
+            raise Refused(f"{variable!r} gets the shape {list(shape or ())} elsewhere")
+        self.variables[variable] = memory, value.shape if assigned else shape
+        return memory
 
     def of(self, t: Tensor) -> Operand:
         """The tensor as an operand. Raises Refused for types that no form has."""
@@ -138,6 +158,13 @@ class At(Adding):
     def of(self, t: Tensor) -> Operand:
         """A tensor as an operand. Raises Refused for types that no form has."""
         return self._buffers.of(t)
+
+    def variable(self, place: int, value: Buffer, assigned: bool = False) -> Buffer:
+        """The memory of the variable whose handle is this input; see `Buffers.variable`."""
+        handle = self.node.tensors_in[place]
+        if handle is None:
+            raise Refused(f"input {place} is left out")
+        return self._buffers.variable(handle, value, assigned)
 
     @property
     def operands(self) -> list[Operand]:

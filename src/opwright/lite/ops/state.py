@@ -183,19 +183,9 @@ def _once(context: Any, node: Any) -> None:
 
 def handle_registration(find: Callable[[Any, Any], Any]) -> Any:
     """The registration of an operator without inputs that gives a handle: find(resources, options) -> the resource."""
-    from ..registration import Registration
+    from ..runtime.handles import HandleRegistration
 
-    def prepare(context: Any, node: Any) -> None:
-        _counts(node, 0, 1)
-        t = node.tensors_out[0]
-        if t.dtype is not resource:
-            raise refuse(f"output {t.name!r} has the wrong type", found=t.dtype.name, wanted="resource")
-        node.user_data = find(node.subgraph.resources, node.options)
-
-    def invoke(context: Any, node: Any) -> None:
-        node.tensors_out[0].array.fill(node.user_data)
-
-    return Registration(None, None, prepare, invoke)
+    return HandleRegistration(find)
 
 
 def _counts(node: Any, inputs: int, outputs: int) -> None:

@@ -221,7 +221,7 @@ def view_of(node: Node) -> tuple[NodeView, RegistrationView]:
 def flow_in(reads: Iterable[Sequence[int]], plan: Sequence[Node]) -> Flow:
     """Which nodes of a plan wait for which. reads: the tensors that each waits for. Nodes with effects besides their
     outputs keep their order."""
-    return flow_of(Steps(read, [t.index for t in node.tensors_out], _has_effects(node))
+    return flow_of(Steps(read, [t.index for t in node.tensors_out], has_effects(node))
                    for read, node in zip(reads, plan))  # fmt: skip
 
 
@@ -247,13 +247,16 @@ def reads_in(plan: Sequence[Node], claimed: set[int], delegate: Delegate) -> lis
     return found
 
 
-def _has_effects(node: Node) -> bool:
+def has_effects(node: Node) -> bool:
+    """Whether a node does more than write its outputs: it keeps its place among all such nodes."""
+    if not node.tensors_in and all(getattr(t.type, "name", "") in HANDLES for t in node.tensors_out):
+        return not node.tensors_out  # a handle says which variable or table, and leaves it as it is
     touched: list[Tensor | None] = [*node.tensors_in, *node.tensors_out]
     return (
         not node.tensors_out
         or node.name in CALLERS
         or any(t is not None and (t.is_variable or getattr(t.type, "name", "") in HANDLES) for t in touched)
-        or any(_has_effects(n) for n in node.replaced)
+        or any(has_effects(n) for n in node.replaced)
     )
 
 

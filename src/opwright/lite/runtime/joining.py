@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import Any, Protocol
 
 from .node import Context, Node
+from .settling import nothing
 
 
 class JoinedStep(Protocol):
@@ -26,7 +27,7 @@ class JoinedStep(Protocol):
 
 def joined(context: Context, plan: Sequence[Node], steps: Sequence[Callable[[], Any]],
            deferred: Container[int]) -> list[Callable[[], Any]]:  # fmt: skip
-    """The steps, with one in the place of several where nodes can run by one call.
+    """The steps, with one in the place of several where nodes can run by one call, and none for settled nodes.
 
     plan, steps: nodes and their own steps, in the same order. deferred: numbers of nodes that may be prepared while the
     model runs, which run alone.
@@ -42,7 +43,7 @@ def joined(context: Context, plan: Sequence[Node], steps: Sequence[Callable[[], 
     for bind_many, group in groupby(range(len(plan)), kind):
         places = list(group)
         if bind_many is None or len(places) == 1:
-            found += [steps[i] for i in places]
+            found += [steps[i] for i in places if steps[i] is not nothing]
         else:
             found.append(bind_many(context, [plan[i] for i in places]))
     return found

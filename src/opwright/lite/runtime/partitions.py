@@ -5,7 +5,7 @@ Not here: what a delegate is told (delegation.py).
 
 Nodes are places 0, 1, 2, ... in an execution plan. A partition is a set of claimed nodes that is
 
-    connected   along tensors that one of them makes and another reads
+    connected   along tensors that one of them makes and another reads, and along effects, which keep their order
     acyclic     no path leaves it and comes back: its inputs are all there before any of its outputs is needed
     maximal     no two partitions joined by a tensor could be one without breaking the rule above
 
@@ -34,7 +34,8 @@ class Steps(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """Which earlier nodes each node waits for: `data` for a tensor they make, `waits` for that or any other reason."""
+    """Which earlier nodes each node waits for: `data` for a tensor they make or an effect they have, `waits` for that or
+    any other reason."""
 
     data: list[set[int]]
     waits: list[set[int]]
@@ -51,7 +52,7 @@ def flow_of(nodes: Iterable[Steps]) -> Flow:
         made = {writer[t] for t in node.reads if t in writer}
         other = {r for t in node.writes for r in readers.get(t, ())} | {writer[t] for t in node.writes if t in writer}
         if node.ordered:
-            other |= set() if last_ordered is None else {last_ordered}
+            made |= set() if last_ordered is None else {last_ordered}
             last_ordered = place
         for t in node.reads:
             readers.setdefault(t, []).append(place)

@@ -25,10 +25,11 @@ _OBJECT = 64  # bytes that an element of a table or of strings takes besides its
 class Resources:
     """The resources of one interpreter, by name; made when first asked for. initialized: subgraphs that ran once.
 
+    changes: how often a variable got other memory: who keeps an address looks it up again when this is another number.
     ownership: which thread uses the interpreter.
     """
 
-    __slots__ = ("caches", "initialized", "nbytes", "ownership", "tables", "variables")
+    __slots__ = ("caches", "changes", "initialized", "nbytes", "ownership", "tables", "variables")
 
     def __init__(self, ownership: Ownership) -> None:
         self.ownership = ownership
@@ -37,6 +38,7 @@ class Resources:
         self.caches: dict[int, KeptEntries] = {}
         self.initialized: set[int] = set()
         self.nbytes = 0  # of all values together
+        self.changes = 0
 
     def variable(self, container: str, shared_name: str) -> ResourceVariable:
         """The variable of this name in this container."""
@@ -97,6 +99,7 @@ class ResourceVariable:
             return
         self.resources.resize(_bytes_of(old), _bytes_of(value), f"{self!r} and all other variables")
         self.value = np.array(value, order="C")
+        self.resources.changes += 1
 
     def read(self) -> np.ndarray:
         """The elements, not to be written to. Raises FailedPreconditionError before the first assignment."""

@@ -1,6 +1,6 @@
 """Nodes whose results are known when tensors are allocated: what is computed of shapes, and of that.
 
-Lives here: `settle`, `is_settled`.  Not here: how a node computes (lite/registration.py), when nodes are prepared
+Lives here: `settle`, `is_settled`, `nothing`.  Not here: how a node computes (lite/registration.py), when nodes are prepared
 (subgraph.py).
 
 A model for inputs of any size works out shapes by nodes: SHAPE, a slice of it, a product, a list of sizes that RESHAPE
@@ -29,6 +29,10 @@ def is_settled(node: Node) -> bool:
     """Whether a node has been computed when it was prepared."""
     outputs = node.tensors_out
     return bool(outputs) and all(t.kind == SETTLED for t in outputs)
+
+
+def nothing() -> None:
+    """The step of a node that has been computed."""
 
 
 def settle(node: Node, operator: Operator, call: Any, bound: Callable[[Node], Callable[[], Any]]) -> None:

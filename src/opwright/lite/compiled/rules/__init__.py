@@ -44,6 +44,7 @@ MODULES: dict[str, str] = {
         "volumes": "CONV_3D CONV_3D_TRANSPOSE",
         "segments": "SEGMENT_SUM UNSORTED_SEGMENT_SUM UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN "
                     "REVERSE_SEQUENCE",
+        "variables": "READ_VARIABLE ASSIGN_VARIABLE CALL_ONCE",
         "recurrent": "LSTM UNIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_LSTM",
         "suppression": "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 TFLite_Detection_PostProcess",
         "rows": "SOFTMAX LOG_SOFTMAX L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION",
@@ -54,6 +55,9 @@ MODULES: dict[str, str] = {
 
 STATEFUL = frozenset({"LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM"})
 """Builtins whose rules read and write variables: those among a node's inputs."""
+
+ON_RESOURCES = frozenset({"READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE", "VAR_HANDLE"})
+"""Builtins whose handles say which variable they mean when tensors are allocated. VAR_HANDLE has no rule: it is settled."""
 
 _rules: dict[str, Rule] = {}
 

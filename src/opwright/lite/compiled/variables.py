@@ -1,0 +1,117 @@
+"""Variables in plans: their memory is the resource's own, which steps read and write in place.
+
+Lives here: the forms `Reading` and `Assignment` that nodes become, `carried_out`, which makes of those of one plan what is
+read at its start and stored at its end; `Use`, `Variables`: the variables of a plan as a node runs it.
+Not here: the nodes' rules (rules/variables.py), where stored values are computed (compiler/loops/storing.py), resources
+(lite/runtime/resources.py).
+
+Between two assignments a variable is the buffer that was assigned last, so within a plan no read waits for memory. A plan
+is made for variables of one dtype and shape. Where a variable has no value, or another one, the nodes run one by one, by
+their own kernels: they raise the error, or leave variables that fit the next time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ...compiler.loops.forms import Buffer, Form, SameMemory, Store, View
+from ...core import dtypes
+from ..runtime.errors import of_node
+from ..runtime.node import Context, Node
+from ..runtime.resources import ResourceVariable, Resources
+
+
+@dataclass(frozen=True, eq=False)
+class Reading(Form):
+    """The value that a variable has at this place of the plan."""
+
+    variable: Buffer
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment(Form):
+    """From this place on, the variable has this value. output: stands for it, and nobody reads it."""
+
+    input: Buffer
+    variable: Buffer
+
+
+def carried_out(forms: Sequence[Form]) -> tuple[list[Form], list[Buffer], list[Buffer]]:
+    """The forms of a plan with views for reads, and Stores at the end; the variables; and what they are afterwards."""
+    found: list[Form] = []
+    variables: dict[int, Buffer] = {}
+    now: dict[int, Assignment] = {}
+    for form in forms:
+        if isinstance(form, Reading | Assignment):
+            variables[id(form.variable)] = form.variable
+        if isinstance(form, Assignment):
+            now[id(form.variable)] = form
+        elif isinstance(form, Reading):
+            last = now.get(id(form.variable))
+            found.append(View(form.output, form.variable if last is None else last.input, origin=form.origin))
+        else:
+            found.append(form)
+    after = []
+    for key, form in now.items():
+        v = variables[key]
+        after.append(SameMemory(v.name, v.dtype, v.shape, of=v))
+        found.append(Store(after[-1], form.input, origin=form.origin))
+    return found, list(variables.values()), after
+
+
+class Use(NamedTuple):
+    """A variable of a plan. index: of a handle's tensor, by which the plan knows it; shape: of values that the plan
+    assigns, None where it only reads; size: number of elements."""
+
+    index: int
+    container: str
+    shared_name: str
+    dtype: str
+    shape: tuple[int, ...] | None
+    size: int
+
+    @classmethod
+    def of_note(cls, row: Sequence[Any]) -> Use:
+        """What JSON has made a list of."""
+        index, container, name, dtype, shape, size = row
+        return cls(index, container, name, dtype, None if shape is None else tuple(shape), size)
+
+    def fits(self, variable: ResourceVariable) -> bool:
+        """Whether the plan may read and write the variable's memory as it is now."""
+        value = variable.value
+        if value is None or value.dtype != dtypes.as_dtype(self.dtype).np:
+            return False
+        return value.size == self.size if self.shape is None else value.shape == self.shape
+
+
+class Variables:
+    """The variables of a node that runs a plan. seen: the count of the resources' changes for which the plan's addresses
+    are right; CALL_ONCE nodes of the plan have run then."""
+
+    __slots__ = ("_once", "_used", "resources", "seen")
+
+    def __init__(self, node: Node, uses: Sequence[Use]) -> None:
+        self.resources: Resources = node.subgraph.resources
+        self._used = [(use, self.resources.variable(use.container, use.shared_name)) for use in uses]
+        self._once = [inner for inner in node.replaced if inner.name == "CALL_ONCE"]
+        self.seen = -1
+
+    def __bool__(self) -> bool:
+        return bool(self._used or self._once)
+
+    def addresses(self, context: Context) -> dict[int, int] | None:
+        """Where the variables are now, by the handles' tensors; None where the plan is not for their values. CALL_ONCE
+        nodes run first, which comes before all else that has an effect."""
+        for inner in self._once:
+            context.begin(inner)
+            try:
+                inner.registration.invoke(context, inner)  # type: ignore[union-attr, misc]
+            except Exception as error:
+                raise of_node(error, inner, "invoke", context.reported) from error
+        if not all(use.fits(variable) for use, variable in self._used):
+            return None
+        self.seen = self.resources.changes
+        return {use.index: variable.value.__array_interface__["data"][0]  # type: ignore[union-attr]
+                for use, variable in self._used}  # fmt: skip
