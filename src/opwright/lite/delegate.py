@@ -90,11 +90,12 @@ class Delegate:
 
     name: in errors, warnings and profiles; by default the class's. flags: DelegateFlags, by default NONE.
     A delegate may serve several interpreters; prepare is called once for each subgraph of each. anew: whether it is
-    applied again after a resize even though it takes dynamic tensors.
+    applied again after a resize even though it takes dynamic tensors. gathers: whether one kernel may run nodes that no
+    tensor joins.
     """
 
     flags: DelegateFlags = DelegateFlags.NONE
-    anew = False
+    anew = gathers = False
 
     @property
     def name(self) -> str:

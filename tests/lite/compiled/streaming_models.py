@@ -8,13 +8,13 @@ Not here: the checks (test_streaming.py).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from lite_kit import T
 from state_running import Build
 
-from opwright.lite.format import objects, schema
+from opwright.lite.format import objects
 from opwright.lite.ops import get
 
 ACTIVATION = {"scale": 0.05, "zero": -3}
@@ -102,8 +102,13 @@ class Streaming(Build):
         return self.done()
 
 
-def wake_word(new: int = 3, features: int = 40) -> bytes:
-    """A detector of eight variables: a convolution, five streams of depthwise ones in four blocks, and a dense layer."""
+WHOLE = ([5], [7, 11], [9, 15], [23])
+
+
+def wake_word(blocks: Sequence[Sequence[int]] = WHOLE, filters: int = 64) -> bytes:
+    """A detector: a convolution, blocks of depthwise ones of so many rows and a pointwise one, and a dense layer. WHOLE
+    has eight variables."""
+    new, features = 3, 40
     b = Streaming()
     b.activation("x", (1, new, features))
     b.tensor("shape", (), "INT32", np.int32([1, new, 1, features]))
@@ -111,12 +116,13 @@ def wake_word(new: int = 3, features: int = 40) -> bytes:
     b.options("RESHAPE", "x shape", "image")
     x = b.convolution(b.ring("image", new, 2, features), "first", 5, features, 32, new)
     channels = 32
-    for block, kernels in enumerate(([5], [7, 11], [9, 15], [23])):
+    for block, kernels in enumerate(blocks):
         parts = [x]
         if len(kernels) > 1:
             each = channels // len(kernels)
             parts = [b.activation(f"part{block}.{i}", (1, 1, 1, each)) for i in range(len(kernels))]
-            axis = b.tensor(f"axis{block}", (), "INT32", np.int32(3)) and f"axis{block}"
+            axis = f"axis{block}"
+            b.tensor(axis, (), "INT32", np.int32(3))
             sizes = b.integers(f"sizes{block}", *[each] * len(kernels))
             b.options("SPLIT_V", f"{x} {sizes} {axis}", " ".join(parts), num_splits=len(kernels))
         width = channels // len(kernels)
@@ -126,11 +132,11 @@ def wake_word(new: int = 3, features: int = 40) -> bytes:
         if len(made) > 1:
             x = b.activation(f"mixed{block}", (1, 1, 1, channels))
             b.options("CONCATENATION", " ".join(made), x, axis=3)
-        x = b.convolution(x, f"point{block}", 1, channels, 64)
-        channels = 64
+        x = b.convolution(x, f"point{block}", 1, channels, filters)
+        channels = filters
     last = b.ring(x, 1, 4, channels)
     b.tensor("flat.shape", (), "INT32", np.int32([1, 5 * channels]))
-    b.activation("flat", (1, 5 * channels)).__len__()
+    b.activation("flat", (1, 5 * channels))
     b.options("RESHAPE", f"{last} flat.shape", "flat")
     weights = b.weights("dense", (1, 5 * channels), 1, 0)
     b.activation("score", (1, 1))
@@ -138,6 +144,3 @@ def wake_word(new: int = 3, features: int = 40) -> bytes:
     b.tensor("chance", (1, 1), "INT8", **scales(1 / 256, -128)).op("LOGISTIC", "score", "chance")
     b.tensor("y", (1, 1), "UINT8", **scales(1 / 256)).options("QUANTIZE", "chance", "y")
     return b.finish("x", "y")
-
-
-__all__ = ["ACTIVATION", "Streaming", "T", "scales", "schema", "wake_word"]

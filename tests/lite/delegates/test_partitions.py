@@ -34,8 +34,11 @@ def conflicts(nodes):
             yield i, j
 
 
-def reads_from(nodes):
-    """Pairs (i, j) where j reads what i, the last writer before it, made."""
+def links_of(nodes):
+    """Pairs (i, j) where j reads what i, the last writer before it, made; or where i is the last with an effect before j,
+    which has one, too."""
+    ordered = [i for i, node in enumerate(nodes) if node.ordered]
+    yield from itertools.pairwise(ordered)
     for j, node in enumerate(nodes):
         for t in node.reads:
             writers = [i for i in range(j) if t in nodes[i].writes]
@@ -80,7 +83,7 @@ def test_partitions_are_partitions(drawn):
 def test_partitions_are_connected_acyclic_and_maximal(drawn):
     nodes, claimed = drawn
     groups = partition(flow_of(nodes), claimed)
-    order, links = list(conflicts(nodes)), set(reads_from(nodes))
+    order, links = list(conflicts(nodes)), set(links_of(nodes))
     assert all(is_connected(g, links) for g in groups)
     assert is_acyclic(order, groups, len(nodes))
     for a, b in itertools.combinations(groups, 2):

@@ -3,9 +3,10 @@
 Lives here: `copies`, what the Stores at a graph's end become.
 Not here: memory in general (planning.py), which nodes read and assign variables (lite/compiled/variables.py).
 
-A variable has one piece of memory, which the graph reads as it was before the run and writes for the next one. A value is
-computed right there if nothing reads the old one from then on, and if no guard can stop the plan from then on: who runs the
-plan may repeat it by other means, and finds all variables as they were. Any other value is copied at the end.
+A variable has one piece of memory, which the graph reads as it was before the run and writes for the next one. A value
+is computed right there if nothing reads the old one from then on, and if no guard can stop the plan from then on: the
+caller of a stopped plan repeats it by other means, and finds all variables as they were. Any other value is copied at
+the end.
 """
 
 from __future__ import annotations

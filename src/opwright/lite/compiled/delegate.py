@@ -73,7 +73,7 @@ class CompiledDelegate(Delegate):
     """
 
     flags = DelegateFlags.ALLOW_DYNAMIC_TENSORS | DelegateFlags.PER_OPERATOR_PROFILING
-    anew = True
+    anew = gathers = True
 
     def __init__(self, key: str = "", identity: str | None = None) -> None:
         self._key, self._identity = key, identity

@@ -1,13 +1,13 @@
 """Variables in plans: their memory is the resource's own, which steps read and write in place.
 
-Lives here: the forms `Reading` and `Assignment` that nodes become, `carried_out`, which makes of those of one plan what is
-read at its start and stored at its end; `Use`, `Variables`: the variables of a plan as a node runs it.
+Lives here: the forms `Reading` and `Assignment` that nodes become, `carried_out`, which makes of those of one plan what
+is read at its start and stored at its end; `Use`, `Variables`: the variables of a plan as a node runs it.
 Not here: the nodes' rules (rules/variables.py), where stored values are computed (compiler/loops/storing.py), resources
 (lite/runtime/resources.py).
 
-Between two assignments a variable is the buffer that was assigned last, so within a plan no read waits for memory. A plan
-is made for variables of one dtype and shape. Where a variable has no value, or another one, the nodes run one by one, by
-their own kernels: they raise the error, or leave variables that fit the next time.
+After an assignment a variable is the buffer that was assigned, so within a plan no read waits for memory. A plan is made
+for variables of one dtype and shape. Where a variable has no value, or another one, the nodes run one by one, by their
+own kernels: they raise the error, or leave variables that fit the next time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...compiler.loops.forms import Buffer, Form, SameMemory, Store, View
 from ...core import dtypes
 from ..runtime.errors import of_node
 from ..runtime.node import Context, Node
-from ..runtime.resources import ResourceVariable, Resources
+from ..runtime.resources import Resources, ResourceVariable
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ def carried_out(forms: Sequence[Form]) -> tuple[list[Form], list[Buffer], list[B
             found.append(View(form.output, form.variable if last is None else last.input, origin=form.origin))
         else:
             found.append(form)
-    after = []
+    after: list[Buffer] = []
     for key, form in now.items():
         v = variables[key]
         after.append(SameMemory(v.name, v.dtype, v.shape, of=v))
@@ -62,10 +62,10 @@ def carried_out(forms: Sequence[Form]) -> tuple[list[Form], list[Buffer], list[B
 
 
 class Use(NamedTuple):
-    """A variable of a plan. index: of a handle's tensor, by which the plan knows it; shape: of values that the plan
-    assigns, None where it only reads; size: number of elements."""
+    """A variable of a plan. handle: index of a handle's tensor, by which the plan knows it; shape: of values that the
+    plan assigns, None where it only reads; size: number of elements."""
 
-    index: int
+    handle: int
     container: str
     shared_name: str
     dtype: str
@@ -75,8 +75,8 @@ class Use(NamedTuple):
     @classmethod
     def of_note(cls, row: Sequence[Any]) -> Use:
         """What JSON has made a list of."""
-        index, container, name, dtype, shape, size = row
-        return cls(index, container, name, dtype, None if shape is None else tuple(shape), size)
+        handle, container, name, dtype, shape, size = row
+        return cls(handle, container, name, dtype, None if shape is None else tuple(shape), size)
 
     def fits(self, variable: ResourceVariable) -> bool:
         """Whether the plan may read and write the variable's memory as it is now."""
@@ -87,8 +87,8 @@ class Use(NamedTuple):
 
 
 class Variables:
-    """The variables of a node that runs a plan. seen: the count of the resources' changes for which the plan's addresses
-    are right; CALL_ONCE nodes of the plan have run then."""
+    """The variables of a node that runs a plan. seen: the count of the resources' changes for which the plan's
+    addresses are right; CALL_ONCE nodes of the plan have run then."""
 
     __slots__ = ("_once", "_used", "resources", "seen")
 
@@ -113,5 +113,5 @@ class Variables:
         if not all(use.fits(variable) for use, variable in self._used):
             return None
         self.seen = self.resources.changes
-        return {use.index: variable.value.__array_interface__["data"][0]  # type: ignore[union-attr]
+        return {use.handle: variable.value.__array_interface__["data"][0]  # type: ignore[union-attr]
                 for use, variable in self._used}  # fmt: skip

@@ -77,10 +77,16 @@ def _prepare_read(context: Any, node: Any) -> None:
     t = node.tensors_out[0]
     if node.user_data is None:
         node.user_data = t.shape  # as the file has it; a dynamic tensor's changes
-    if (t.signature is not None and -1 in t.signature) or (node.user_data == () and not t.has_rank):
+    if _is_open(node):
         context.set_tensor_to_dynamic(node.outputs[0])
     else:
         context.resize(t, node.user_data)
+
+
+def _is_open(node: Any) -> bool:
+    """Whether the file leaves sizes of the output to the value."""
+    t = node.tensors_out[0]
+    return (t.signature is not None and -1 in t.signature) or (node.user_data == () and not t.has_rank)
 
 
 def _read(context: Any, node: Any) -> None:
@@ -90,8 +96,8 @@ def _read(context: Any, node: Any) -> None:
         raise InvalidArgumentError(what=f"{variable!r} is read as another type than was assigned",
                                    found=value.dtype.name, wanted=t.dtype.name)  # fmt: skip
     if node.outputs[0].is_dynamic:
-        context.resize(t, value.shape)
-    elif value.shape != t.shape:
+        context.resize(t, value.shape if _is_open(node) else node.user_data)
+    if value.shape != t.shape:
         if value.size != t.array.size:
             raise InvalidArgumentError(
                 what=f"{variable!r} is read with another number of elements than were assigned",

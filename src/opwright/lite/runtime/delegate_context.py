@@ -264,7 +264,7 @@ def partitions_of(subgraph: Subgraph, delegate: Delegate, claimed: set[int]) -> 
     """The partitions of claimed places of the plan, in the order of their first nodes."""
     plan = subgraph.execution_plan
     reads = reads_in(plan, claimed, delegate)
-    found = partition(flow_in(reads, plan), claimed)
+    found = partition(flow_in(reads, plan), claimed, not delegate.gathers)
     readers: dict[int, set[int]] = {}
     for place, read in enumerate(reads):
         for i in read:

@@ -18,6 +18,7 @@ stays apart, which is right, too.
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -34,8 +35,8 @@ class Steps(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """Which earlier nodes each node waits for: `data` for a tensor they make or an effect they have, `waits` for that or
-    any other reason."""
+    """Which earlier nodes each node waits for: `data` for a tensor they make or an effect they have, `waits` for that
+    or any other reason."""
 
     data: list[set[int]]
     waits: list[set[int]]
@@ -64,15 +65,19 @@ def flow_of(nodes: Iterable[Steps]) -> Flow:
     return Flow(data, waits)
 
 
-def partition(flow: Flow, claimed: set[int]) -> list[list[int]]:
-    """The partitions of the claimed nodes, each sorted, in the order of their first nodes."""
+def partition(flow: Flow, claimed: set[int], connected: bool = True) -> list[list[int]]:
+    """The partitions of the claimed nodes, each sorted, in the order of their first nodes. connected: as
+    above; else nodes that nothing joins may be in one, too, so that there are fewer."""
     level = _epochs(flow, claimed)
     group = _Groups(len(level))
     for node in claimed:
         for earlier in flow.data[node]:
             if earlier in claimed and level[earlier] == level[node]:
                 group.join(earlier, node)
-    _merge(flow, claimed, group)
+    neighbours = {(e, node) for node in claimed for e in flow.data[node] if e in claimed}
+    if not connected:
+        neighbours |= set(itertools.pairwise(sorted(claimed)))
+    _merge(flow, sorted(neighbours), group)
     members: dict[int, list[int]] = {}
     for node in sorted(claimed):
         members.setdefault(group.of(node), []).append(node)
@@ -110,8 +115,8 @@ class _Groups:
         self.parent[b] = a
 
 
-def _merge(flow: Flow, claimed: set[int], group: _Groups) -> None:
-    """Join groups that a tensor joins where no other path leads from the one to the other, until there are none."""
+def _merge(flow: Flow, neighbours: Sequence[tuple[int, int]], group: _Groups) -> None:
+    """Join the groups of neighbours where no path leads from the one to the other over a third, until there are none."""
     later: dict[int, set[int]] = {}
     earlier: dict[int, set[int]] = {}
     for node, waits in enumerate(flow.waits):
@@ -120,7 +125,6 @@ def _merge(flow: Flow, claimed: set[int], group: _Groups) -> None:
             if a != b:
                 later.setdefault(a, set()).add(b)
                 earlier.setdefault(b, set()).add(a)
-    neighbours = sorted((e, node) for node in claimed for e in flow.data[node] if e in claimed)
     steps = BUDGET
     changed = True
     while changed:
@@ -131,6 +135,8 @@ def _merge(flow: Flow, claimed: set[int], group: _Groups) -> None:
             if a == b:
                 continue
             found, steps = _detour(later, a, b, steps)
+            if not found and b not in later.get(a, ()):  # else a path back would be a cycle
+                found, steps = _detour(later, b, a, steps)
             if steps <= 0:
                 return
             if found:

@@ -1,7 +1,7 @@
 """Nodes whose results are known when tensors are allocated: what is computed of shapes, and of that.
 
-Lives here: `settle`, `is_settled`, `nothing`.  Not here: how a node computes (lite/registration.py), when nodes are prepared
-(subgraph.py).
+Lives here: `settle`, `is_settled`, `nothing`.
+Not here: how a node computes (lite/registration.py), when nodes are prepared (subgraph.py).
 
 A model for inputs of any size works out shapes by nodes: SHAPE, a slice of it, a product, a list of sizes that RESHAPE
 reads. Once the inputs have their shapes all of that is known. Such a node runs once, in prepare; its outputs are of the

@@ -57,7 +57,7 @@ STATEFUL = frozenset({"LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQ
 """Builtins whose rules read and write variables: those among a node's inputs."""
 
 ON_RESOURCES = frozenset({"READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE", "VAR_HANDLE"})
-"""Builtins whose handles say which variable they mean when tensors are allocated. VAR_HANDLE has no rule: it is settled."""
+"""Builtins on variables by name, which are known when tensors are allocated. VAR_HANDLE has no rule: it is settled."""
 
 _rules: dict[str, Rule] = {}
 

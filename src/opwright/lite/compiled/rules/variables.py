@@ -1,7 +1,7 @@
 """Variables by name: READ_VARIABLE, ASSIGN_VARIABLE; and CALL_ONCE, which sets them before a plan first runs.
 
 Lives here: these rules.
-Not here: what the reads and assignments of one plan become together (../variables.py), the operators (lite/ops/state.py).
+Not here: what reads and assignments of one plan become together (../variables.py), the operators (lite/ops/state.py).
 """
 
 from __future__ import annotations
