@@ -1,4 +1,4 @@
-"""Variables by name in compiled plans: the official interpreter's answers, whatever is read and assigned in which order."""
+"""Variables by name in compiled plans: the official interpreter's answers, in whatever order nodes read and assign."""
 
 from __future__ import annotations
 

@@ -35,8 +35,8 @@ def conflicts(nodes):
 
 
 def links_of(nodes):
-    """Pairs (i, j) where j reads what i, the last writer before it, made; or where i is the last with an effect before j,
-    which has one, too."""
+    """Pairs (i, j) where j reads what i, the last writer before it, made; or where both have effects, and no node
+    between them."""
     ordered = [i for i, node in enumerate(nodes) if node.ordered]
     yield from itertools.pairwise(ordered)
     for j, node in enumerate(nodes):
@@ -90,6 +90,11 @@ def test_partitions_are_connected_acyclic_and_maximal(drawn):
         if any((i, j) in links or (j, i) in links for i in a for j in b):
             rest = [g for g in groups if g is not a and g is not b]
             assert not is_acyclic(order, [*rest, a + b], len(nodes)), (a, b)
+    gathered = partition(flow_of(nodes), claimed, connected=False)
+    assert is_acyclic(order, gathered, len(nodes))
+    assert len(gathered) <= len(groups)
+    if claimed == set(range(len(nodes))):
+        assert len(gathered) == 1
 
 
 @given(graphs(), st.data())

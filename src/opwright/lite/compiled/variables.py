@@ -5,9 +5,9 @@ is read at its start and stored at its end; `Use`, `Variables`: the variables of
 Not here: the nodes' rules (rules/variables.py), where stored values are computed (compiler/loops/storing.py), resources
 (lite/runtime/resources.py).
 
-After an assignment a variable is the buffer that was assigned, so within a plan no read waits for memory. A plan is made
-for variables of one dtype and shape. Where a variable has no value, or another one, the nodes run one by one, by their
-own kernels: they raise the error, or leave variables that fit the next time.
+After an assignment a variable is the buffer that was assigned, so within a plan no read waits for memory. A plan is
+made for variables of one dtype and shape. Where a variable has no value, or another one, the nodes run one by one, by
+their own kernels: they raise the error, or leave variables that fit the next time.
 """
 
 from __future__ import annotations

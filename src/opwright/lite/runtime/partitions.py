@@ -116,7 +116,7 @@ class _Groups:
 
 
 def _merge(flow: Flow, neighbours: Sequence[tuple[int, int]], group: _Groups) -> None:
-    """Join the groups of neighbours where no path leads from the one to the other over a third, until there are none."""
+    """Join groups of neighbours where no path leads from the one to the other over a third, until there are none."""
     later: dict[int, set[int]] = {}
     earlier: dict[int, set[int]] = {}
     for node, waits in enumerate(flow.waits):
