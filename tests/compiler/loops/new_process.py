@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import sys
+import importlib
+import pkgutil
 
 import pytest
 
+from opwright.compiler import kernels
 from opwright.compiler.language.family import Family
 from opwright.compiler.native import store
 
@@ -13,8 +15,8 @@ from opwright.compiler.native import store
 def forget_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """Until the test ends, no kernel is loaded and no family has code."""
     monkeypatch.setattr(store, "_loaded", {})
-    kernels = [m for name, m in sys.modules.items() if name.startswith("opwright.compiler.kernels")]
-    families = {id(f): f for module in kernels for f in vars(module).values() if isinstance(f, Family)}
+    modules = [importlib.import_module(f"{kernels.__name__}.{m.name}") for m in pkgutil.iter_modules(kernels.__path__)]
+    families = {id(f): f for module in modules for f in vars(module).values() if isinstance(f, Family)}
     assert families
     for family in families.values():
         monkeypatch.setattr(family, "_codes", {})
