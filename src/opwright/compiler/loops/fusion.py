@@ -15,9 +15,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ...core import flags
-from .forms import Depthwise, Form, Map, Move, RowPass, View
+from .forms import Contract, Depthwise, Form, Gather, Map, MatMul, Move, RowPass, TransposedContract, View
 from .fusing_attention import into_attention
 from .fusing_bands import into_bands
+from .fusing_constants import constant_map, constant_move, constant_view, gathered_map, short_filter
 from .fusing_maps import into_chain, into_producer, into_table, over_view, scalar_operands
 from .fusing_moves import into_parent, into_window, same_shape
 from .graph import LoopGraph, verify
@@ -37,6 +38,13 @@ class Pass(NamedTuple):
 
 PASSES: tuple[Pass, ...] = (
     Pass("same_shape", View, same_shape, "a view of a view, or of no other shape, is the buffer itself"),
+    Pass("constant_view", View, constant_view, "a view of a constant is a constant"),
+    *(Pass("short_filter", form, short_filter, "kernels of products convert short floats as they read or pack them")
+      for form in (Contract, TransposedContract, MatMul)),
+    Pass("gathered_map", Gather, gathered_map, "a table that is mapped is mapped where it is gathered alone"),
+    Pass("constant_map", Map, constant_map, "a map of constants is computed once"),
+    Pass("constant_move", Move, constant_move, "a move of constants is done once"),
+    Pass("constant_view", View, constant_view, "a view of a constant is a constant"),
     Pass("scalar_operands", Map, scalar_operands, "a constant of one element is a number of the expression"),
     Pass("into_chain", Map, into_chain, "a map that only another map reads is part of its expression"),
     Pass("into_table", Map, into_table, "a function of one byte is a table of 256"),

@@ -28,13 +28,30 @@ MOST_SCALE = float(1 << 40)
 
 
 class Operand:
-    """A tensor as an operand. buffer: in the loop graph; constant: its elements, if known."""
+    """A tensor as an operand. buffer: in the loop graph."""
 
-    __slots__ = ("buffer", "constant", "tensor")
+    __slots__ = ("_constant", "_follows", "buffer", "tensor")
 
     def __init__(self, tensor: Tensor, buffer: Buffer) -> None:
         self.tensor, self.buffer = tensor, buffer
-        self.constant: np.ndarray | None = buffer.constant
+        self._constant: np.ndarray | None = buffer.constant
+        self._follows: Callable[[], np.ndarray] | None = None
+
+    @property
+    def constant(self) -> np.ndarray | None:
+        """Its elements, if known: of the file, or computed of constants."""
+        if self._constant is None and self._follows is not None:
+            self._constant = self._follows()
+        return self._constant
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether its elements are known; does not compute them."""
+        return self._constant is not None or self._follows is not None
+
+    def follows(self, compute: Callable[[], np.ndarray]) -> None:
+        """Declare that the elements follow from constants: compute() returns them. A form writes the buffer, too."""
+        self._follows = compute
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -226,7 +243,7 @@ def steps_per(scale: Any, output: Operand) -> Any:
 
 def steps(operand: Operand, place: int) -> Expr:
     """As `real`, in steps of the scale: float32 q - zero point. Constants of one element: their real number."""
-    if operand.constant is not None and operand.size == 1:
+    if operand.size == 1 and operand.constant is not None:
         return scalar(float(real_number(operand)), float32)
     if operand.dtype is float32:
         return arg(place, float32)

@@ -60,7 +60,7 @@ def prelu(at: At) -> None:
         raise Refused(f"{x.dtype.name} and {alpha.dtype.name} to {y.dtype.name}")
     factor = steps_per(x.scale, y)
     value = steps(x, 0)
-    slope = steps(alpha, 1) if alpha.constant is None or alpha.size > 1 else None
+    slope = steps(alpha, 1) if alpha.size > 1 or alpha.constant is None else None
     if slope is None:
         raise Refused("one alpha for all")
     below = apply("mul", apply("mul", value, slope), scalar(factor * alpha.scale, value.dtype))

@@ -100,7 +100,7 @@ def _sum(a: Operand, b: Operand, unit: float, sign: float) -> Expr:
     """a + sign b, in units."""
     offset, terms = 0.0, []
     for place, o, factor in ((0, a, 1.0), (1, b, sign)):
-        if o.constant is not None and o.size == 1:
+        if o.size == 1 and o.constant is not None:
             offset += factor * real_number(o) / unit
             continue
         factor *= o.scale / unit
@@ -115,7 +115,7 @@ def _sum(a: Operand, b: Operand, unit: float, sign: float) -> Expr:
 def _product(a: Operand, b: Operand, y: Operand) -> Expr:
     factor, parts = 1.0 / y.scale, []
     for place, o in ((0, a), (1, b)):
-        if o.constant is not None and o.size == 1:
+        if o.size == 1 and o.constant is not None:
             factor *= real_number(o)
         else:
             factor *= o.scale

@@ -12,6 +12,7 @@ import numpy as np
 
 from ....compiler.loops.expressions import Expr, apply, arg, const, convert, quantize, scalar
 from ....compiler.loops.forms import Buffer, Map
+from ....compiler.loops.fusing_constants import computed
 from ....core.dtypes import float16, float32, int32
 from ..nodes import NARROW, At, Operand, Refused, steps_per
 from . import rule
@@ -73,6 +74,13 @@ def quantize_(at: At) -> None:
 def dequantize(at: At) -> None:
     x = at.operand(0)
     y = at.output(x.shape)
+    _dequantize(at, x, y)
+    form = at.forms[-1]
+    if x.is_constant and isinstance(form, Map):
+        y.follows(lambda: computed(form, [b.constant for b in form.operands if b.constant is not None]))
+
+
+def _dequantize(at: At, x: Operand, y: Operand) -> None:
     if x.dtype in REALS:
         mapped(at, y, convert(arg(0, x.dtype), float32), x)
         return

@@ -99,7 +99,7 @@ def _direction(at: At, x: Operand, shape: tuple[int, ...], out: Buffer, places: 
 def _known(at: At, place: int) -> Operand:
     """Weights. Raises Refused where they are not constants of float32."""
     w = at.operand(place)
-    if w.constant is None or w.dtype is not float32:
+    if not w.is_constant or w.dtype is not float32:
         raise Refused(f"weights {w}")
     return w
 

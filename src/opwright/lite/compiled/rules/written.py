@@ -70,7 +70,7 @@ def written(at: At) -> None:
 def _infer(node: Node, operator: Any, operands: list[Operand], outputs: list[Operand], as_reals: bool) -> None:
     """Raises Refused where the operator's own rules refuse the node, or give outputs other shapes than the file."""
     def known(o: Operand) -> Any:
-        return TensorSpec(o.shape, o.dtype) if o.constant is None else Known(o.tensor)
+        return TensorSpec(o.shape, o.dtype) if o.buffer.constant is None else Known(o.tensor)
 
     def of(t: Any) -> Any:
         return known(next(o for o in operands if o.tensor is t))
