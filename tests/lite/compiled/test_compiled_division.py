@@ -7,9 +7,10 @@ from lite_kit import Build
 
 import opwright as ow
 from opwright import lite
+from opwright.lite.format import objects
 from opwright.lite.interpreter import OpResolverType
 
-TYPES = {"FLOOR_DIV": ("INT8", "INT16", "INT32", "FLOAT32"), "FLOOR_MOD": ("INT8", "INT16", "INT32", "INT64")}
+TYPES = {"DIV": ("INT32",), "FLOOR_DIV": ("INT8", "INT16", "INT32", "FLOAT32"), "FLOOR_MOD": ("INT8", "INT16", "INT32", "INT64")}
 CASES = [(name, kind) for name, kinds in TYPES.items() for kind in kinds]
 
 
@@ -61,3 +62,30 @@ def test_a_divisor_of_0_is_told_in_the_operators_words(name, kind, place):
         with pytest.raises(ow.errors.InvalidArgumentError, match=f"(?s)Division by 0.*{name}"):
             answer(content, x, bad)
         answer(content, x, z)
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("kind", ["INT8", "UINT8", "INT16"])
+def test_quantised_quotients_are_a_step_from_the_reference_and_the_zero_point_is_a_divisor_of_0(kind, constant):
+    dtype, rng = np.dtype(kind.lower()), np.random.default_rng(5)
+    zeros = (0, 0, 0) if kind == "INT16" else (3, 7, 5)
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    x, z = (rng.integers(low, high, (40, 70), dtype, endpoint=True) for _ in range(2))
+    z[z == zeros[1]] += 1
+
+    def content(divisors):
+        b = Build()
+        for name, scale, zero in zip("xzy", (0.1, 0.03, 0.2), zeros):
+            data = divisors if name == "z" and constant else None
+            b.tensor(name, x.shape, kind, data, quantization=objects.QuantizationParameters(
+                scale=[scale / (256 if kind == "INT16" else 1)], zero_point=[zero]))  # fmt: skip
+        return b.op("DIV", "x z", "y", version=2).done("x" if constant else "x z")
+
+    _, wanted = answer(content(z), x, z, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+    with engine(verify=True):
+        interpreter, found = answer(content(z), x, z)
+    assert interpreter._engine.delegate.refused == {}
+    assert np.abs(found.astype(np.int64) - wanted).max() <= 1
+    z[39, 69] = zeros[1]
+    with engine(verify=True), pytest.raises(ow.errors.InvalidArgumentError, match="(?s)Division by 0"):
+        answer(content(z), x, z)

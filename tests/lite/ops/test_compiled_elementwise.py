@@ -33,9 +33,7 @@ INTERPRETED = {  # (label, kind; None: all): what the refusal says
     ("EQUAL", "STRING"): "str", ("NOT_EQUAL", "STRING"): "str", ("ATAN2", "FLOAT64"): "float64",
     ("GELU", "FLOAT16"): "every step", ("GELU approximate", "FLOAT16"): "every step",
     ("QUANTIZE without a scale", "INT16"): "int16", ("QUANTIZE again to int32", "INT16"): "int32",
-    **{(label, kind): "DIV" for label in ("DIV", "DIV broadcast") for kind in ("INT8", "UINT8", "INT16")},
     ("SQRT", "INT16"): "below the zero", ("RSQRT", "INT16"): "below the zero",
-    ("DIV", "INT32"): "may be 0", ("DIV scaled", "INT32"): "may be 0",
     ("POW", "INT32"): "negative", ("POW scaled", None): "negative",
 }  # fmt: skip
 

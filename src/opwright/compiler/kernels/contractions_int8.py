@@ -140,14 +140,14 @@ def _as_it_is(form: Contract, build: Builder) -> Rows:
 
 
 def _rounded(form: Contract, build: Builder) -> Rows:
-    """Each input[n] as integers. Of a fully connected layer they lie at multiples of four bytes."""
+    """Each input[n] as integers. Of a fully connected layer they lie at multiples of four bytes, images without gaps."""
     n, columns, pitch = form.input.shape[0], math.prod(form.input.shape[1:]), form.input.pitch
     if math.prod(form.input.shape[:3]) == n:
         made = rounded_rows(build, form.input, n, columns, pitch, form.rounding == "symmetric")
         return Rows(made.x, made.pitch, 0, FLIP, 128, True, made.scales, made.zeros)
-    if pitch != form.input.shape[3] or (columns % 4 and n > 1):
+    if pitch != form.input.shape[3]:
         raise Unmade("images of a slice to be rounded")
-    made = rounded_rows(build, form.input, n, columns, columns, form.rounding == "symmetric")
+    made = rounded_rows(build, form.input, n, columns, columns, form.rounding == "symmetric", 1)
     return Rows(made.x, pitch, 0, FLIP, 128, True, made.scales, made.zeros)
 
 

@@ -21,17 +21,17 @@ BLOCK = 16384  # elements of an item
 
 
 @kl.family
-def copy_non_zero(work, x: ptr[u8], y: ptr[u8], n: i64, *, source: DType):
-    """n elements from x to y, which may be one place."""
+def copy_non_zero(work, x: ptr[u8], y: ptr[u8], n: i64, zero: i64, *, source: DType):
+    """n elements from x to y, which may be one place; one that is `zero` fails."""
     x, y = x.cast(source, source.size), y.cast(source, source.size)
     lanes = work.target.vector_bytes // source.size
-    failed = kl.value(0)
+    failed, none = kl.value(0), zero.to(source)
     for item in work.items():
         i, end = item * BLOCK, kl.minimum(n, (item + 1) * BLOCK)
         while i < end:
             mask = kl.first(kl.minimum(end - i, lanes), lanes)
             v = x.load(i, lanes, mask)
-            failed = kl.select(kl.any((v == 0) & mask), 1, failed)
+            failed = kl.select(kl.any((v == none) & mask), 1, failed)
             y.store(v, i, mask=mask)
             i = i + lanes
     return failed
@@ -47,5 +47,5 @@ def make_non_zero(form: NonZero, build: Builder) -> None:
         raise Unmade(f"divisors {x!r}")
     build.share(x)
     items = -(-x.size // BLOCK)
-    build.step(copy_non_zero.code(source=x.dtype), [build.pointer(x), build.pointer(y), x.size], items,
+    build.step(copy_non_zero.code(source=x.dtype), [build.pointer(x), build.pointer(y), x.size, form.zero], items,
                chunk=grain(BLOCK * x.dtype.size, items))  # fmt: skip

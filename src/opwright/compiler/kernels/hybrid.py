@@ -86,9 +86,10 @@ def round_rows(work, x: ptr[f32], out: ptr[i8], scales: ptr[f32], zeros: ptr[i32
             target[i] = _integers(source[i], factor, zero, least)
 
 
-def rounded_rows(build: Builder, x: Buffer, rows: int, columns: int, pitch: int, symmetric: bool) -> RoundedRows:
-    """A step that rounds `rows` rows of `columns` floats, `pitch` apart; each starts at a multiple of 4 bytes."""
-    out_pitch = -(-columns // 4) * 4
+def rounded_rows(build: Builder, x: Buffer, rows: int, columns: int, pitch: int, symmetric: bool, align: int = 4
+                 ) -> RoundedRows:  # fmt: skip
+    """A step that rounds `rows` rows of `columns` floats, `pitch` apart; each starts at a multiple of `align` bytes."""
+    out_pitch = -(-columns // align) * align
     place = build.temporary(rows * out_pitch + 64)
     scales, zeros = build.temporary(rows * 4), build.temporary(rows * 4)
     build.step(round_rows.code(symmetric=symmetric),

@@ -9,7 +9,8 @@ With x [N, H, W, C] and taps t = (i, j) of a filter f [F, KH, KW, C],
     y[n, y, x, :] = expr(sum of p[n, h, w, t, :] where y = h sh + i dh - top, x = w sw + j dw - left)
 
 No product is done twice or for nothing; a pixel of y adds a few vectors, (KH / sh) (KW / sw) of them. Of one or two
-pixels, or few channels, all taps are one product of the filter as it is: channel by channel, p[n, h, w, :, t].
+pixels, or few channels, all taps are one product of the filter as it is: channel by channel, p[n, h, w, :, t]. So it is of
+floats that are rounded first, which is done once.
 """
 
 from __future__ import annotations
@@ -106,11 +107,12 @@ def make_transposed(form: TransposedContract, build: Builder) -> None:
     if filter.parent is not None:
         raise Unmade("a filter that is a slice")
     features, high, wide, _ = filter.shape
-    dtype = SUMS.get(x.dtype, dtypes.int32)
+    dtype = SUMS.get(x.dtype, dtypes.int32)  # of rounded floats, sums times their scale
     products = Buffer(f"{out.name}.products", dtype, (*x.shape[:3], high * wide * features))
-    by_tap = math.prod(x.shape[:3]) > FEW and features >= NARROW and filter.constant is not None
+    by_tap = math.prod(x.shape[:3]) > FEW and features >= NARROW and filter.constant is not None and not form.rounding
     for into, weights in _parts(form, products) if by_tap else [(products, _as_it_is(filter))]:
-        make(Contract(into, x, weights, (), arg(0, dtype), Window((1, 1)), 1, form.input_zero, form.filter_zero), build)
+        make(Contract(into, x, weights, (), arg(0, dtype), Window((1, 1)), 1, form.input_zero, form.filter_zero,
+                      form.rounding), build)  # fmt: skip
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
     lanes = vector_lanes(features, dtype.size)
     code = add_taps.code(dtype=dtype, lanes=lanes, by_tap=by_tap, dilated=window.dilations != (1, 1),

@@ -199,7 +199,7 @@ def ring_lines(window: Window, lines: int) -> int:
 @dataclass(frozen=True, eq=False)
 class TransposedContract(Form):
     """The transpose of a convolution: input [N, H, W, C], filter [F, KH, KW, C], output [N, OH, OW, F]; each input
-    pixel is spread over the window at its place times strides, less the padding's top and left."""
+    pixel is spread over the window at its place times strides, less the padding's top and left. rounding: as Contract's."""
 
     input: Buffer
     filter: Buffer
@@ -208,6 +208,7 @@ class TransposedContract(Form):
     window: Window
     input_zero: int = 0
     filter_zero: int = 0
+    rounding: Literal["", "symmetric", "asymmetric"] = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -385,9 +386,10 @@ class ScatterNd(Form):
 
 @dataclass(frozen=True, eq=False)
 class NonZero(Form):
-    """The input as it is; an element that is 0 is a failed guard."""
+    """The input as it is; an element that is 0, or the zero point that stands for it, is a failed guard."""
 
     input: Buffer
+    zero: int = 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ Rule = Callable[[At], None]
 MODULES: dict[str, str] = {
     name: module
     for module, names in {
-        "contractions": "CONV_2D DEPTHWISE_CONV_2D TRANSPOSE_CONV FULLY_CONNECTED",
+        "contractions": "CONV_2D DEPTHWISE_CONV_2D TRANSPOSE_CONV FULLY_CONNECTED Convolution2DTransposeBias",
         "arithmetic": "ADD SUB MUL DIV FLOOR_DIV FLOOR_MOD POW MAXIMUM MINIMUM SQUARED_DIFFERENCE ATAN2 ADD_N",
         "comparison": "EQUAL NOT_EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL LOGICAL_AND LOGICAL_OR BITWISE_XOR "
                       "RIGHT_SHIFT SELECT SELECT_V2",

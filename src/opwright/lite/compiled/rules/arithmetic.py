@@ -6,6 +6,7 @@ Quantised sums and products need few steps each: with a = q_a - zero_a and so on
 
     y = a (s_a / s_y) +- b (s_b / s_y)      as two fused multiply-adds, the zero points in one constant
     y = a b (s_a s_b / s_y)
+    y = a (s_a / (s_b s_y)) / b
     y = (a (s_a / t) - b (s_b / t))^2       t = sqrt s_y
 """
 
@@ -16,7 +17,7 @@ import math
 from ....compiler.loops.expressions import Expr, apply, arg, convert, scalar
 from ....compiler.loops.forms import NonZero
 from ....core.dtypes import float32, float64, int8, int16, uint8
-from ..nodes import NARROW, At, Operand, Refused, clamped, in_steps, real_number, steps, steps_per
+from ..nodes import NARROW, At, Operand, Refused, clamped, in_steps, real, real_number, steps, steps_per
 from . import rule
 from .elementwise import alike, broadcast, every, mapped, plain, quantized
 
@@ -32,6 +33,7 @@ def binary(at: At) -> None:
     y, name = at.output(broadcast(a, b)), at.node.name
     activation = at.option("fused_activation_function")
     if quantized(at):
+        b = _checked_quantized(at, name, b)
         mapped(at, y, _quantized(name, a, b, y, activation), a, b)
         return
     alike(a, b)
@@ -40,6 +42,8 @@ def binary(at: At) -> None:
     x, z = every((a, b))
     if name == "FLOOR_DIV" and dtype is float32:  # a quotient just below an integer stays below
         found = convert(apply("floor", apply("div", convert(x, float64), convert(z, float64))), dtype)
+    elif name == "DIV" and not dtype.is_floating:  # the one overflow gives the greatest integer
+        found = convert(apply("div", convert(x, float64), convert(z, float64)), dtype)
     elif name == "SQUARED_DIFFERENCE":  # short floats are rounded twice
         found = apply("square", apply("sub", x, z))
     else:
@@ -57,20 +61,25 @@ def _checked_second(at: At, name: str, a: Operand, b: Operand) -> Operand:
     """The second operand, guarded where elements of it may be an error as it runs. Raises Refused where they may make
     it another function."""
     integers = not b.dtype.is_floating
-    if name == "DIV" and integers:
-        if b.constant is None or not b.constant.all():
-            raise Refused("divisors may be 0")
-        if (b.constant == -1).any():
-            raise Refused("quotients may overflow")
     if name == "POW" and integers and (b.constant is None or b.size != 1 or b.shape == a.shape or b.constant.min() < 0):
         raise Refused("exponents may be negative, or powers those of doubles")
-    if name == "FLOOR_DIV" or (name == "FLOOR_MOD" and integers):
-        if b.constant is None:
-            guarded = at.new(b.dtype, b.shape, ".divisors")
-            at.form(NonZero, guarded, b.buffer)
-            return Operand(b.tensor, guarded)
-        if not b.constant.all():
-            raise Refused("divisors may be 0")
+    if name == "FLOOR_DIV" or (name in ("DIV", "FLOOR_MOD") and integers):
+        return _divisors(at, b, 0)
+    return b
+
+
+def _checked_quantized(at: At, name: str, b: Operand) -> Operand:
+    return _divisors(at, b, b.zero) if name == "DIV" else b
+
+
+def _divisors(at: At, b: Operand, zero: int) -> Operand:
+    """The divisors, guarded where they are computed; zero: the element that stands for 0."""
+    if b.constant is None:
+        guarded = at.new(b.dtype, b.shape, ".divisors")
+        at.form(NonZero, guarded, b.buffer, zero)
+        return Operand(b.tensor, guarded)
+    if (b.constant == zero).any():
+        raise Refused("divisors may be 0")
     return b
 
 
@@ -80,17 +89,19 @@ def _checked_second(at: At, name: str, a: Operand, b: Operand) -> Operand:
 def _quantized(name: str, a: Operand, b: Operand, y: Operand, activation: object) -> Expr:
     types = (a.dtype, b.dtype, y.dtype)
     products = ((int16, int16, int8), (int16, int16, uint8)) if name == "MUL" else ()
-    if name not in ("ADD", "SUB", "MUL", "SQUARED_DIFFERENCE") or a.dtype not in NARROW \
+    if name not in ("ADD", "SUB", "MUL", "DIV", "SQUARED_DIFFERENCE") or a.dtype not in NARROW \
             or (len(set(types)) > 1 and types not in products) \
             or (name == "SQUARED_DIFFERENCE" and a.dtype is not int8):  # fmt: skip
         raise Refused(f"{name} of {a.dtype.name} and {b.dtype.name} to {y.dtype.name}")
     for o in (a, b, y):
         if o.scale <= 0.0 or (o.dtype is int16 and o.zero):
             raise Refused(f"the parameters of {o.tensor.name!r}")
-    for scale in (a.scale * b.scale,) if name == "MUL" else (a.scale, b.scale):
+    for scale in {"MUL": (a.scale * b.scale,), "DIV": (a.scale / b.scale,)}.get(name, (a.scale, b.scale)):
         steps_per(scale, y)
     if name == "MUL":
         return in_steps(_product(a, b, y), y, activation)
+    if name == "DIV":
+        return in_steps(_quotient(a, b, y), y, activation)
     if name != "SQUARED_DIFFERENCE":
         return in_steps(_sum(a, b, y.scale, -1.0 if name == "SUB" else 1.0), y, activation)
     return in_steps(apply("square", _sum(a, b, math.sqrt(y.scale), -1.0)), y)
@@ -124,6 +135,12 @@ def _product(a: Operand, b: Operand, y: Operand) -> Expr:
     for x in reversed(parts):
         total = apply("mul", x, total)
     return total
+
+
+def _quotient(a: Operand, b: Operand, y: Operand) -> Expr:
+    """In steps of the output."""
+    above = apply("mul", real(a, 0), scalar(1.0 / y.scale, float32))
+    return apply("div", above, real(b, 1))
 
 
 MANY = 32  # operands of one kernel

@@ -1,4 +1,5 @@
-"""Convolutions and products with a filter: CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED.
+"""Convolutions and products with a filter: CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED,
+Convolution2DTransposeBias.
 
 Lives here: their rules, windows with their padding.  Not here: products of two activations (rows.py), kernels.
 
@@ -21,9 +22,11 @@ import numpy as np
 from ....compiler.loops.expressions import Expr, apply, arg, convert
 from ....compiler.loops.forms import Buffer, Contract, Depthwise, TransposedContract, Window
 from ....core.dtypes import DType, float32, int4, int8, int16, int32, int64, uint8
+from ...customs.convolution import result_size
 from ...runtime.tensor import CONSTANT
 from ..nodes import At, Operand, Refused, clamped, in_steps, steps_per
 from . import rule
+from .elementwise import registered
 
 INTEGERS = frozenset(((int8, int8, int8), (uint8, uint8, uint8), (int8, int4, int8), (int16, int8, int16),
                       (int16, int4, int16)))  # fmt: skip
@@ -76,8 +79,27 @@ def transpose_conv(at: At) -> None:
     if (sizes[0], *counts, sizes[3]) != (*x.shape[:3], w.shape[0]):
         raise Refused(f"a transposed convolution of {x} to {list(sizes)}")
     y = at.output(sizes)
+    if _is_hybrid(x, w):
+        operands, expr = _hybrid_epilogue(at, w, y, w.shape[0], bias=3)
+        at.form(TransposedContract, y.buffer, x.buffer, w.buffer, operands, expr, window, rounding="asymmetric")
+        return
     operands, expr = _epilogue(at, x, w, y, w.shape[0], bias=3)
     at.form(TransposedContract, y.buffer, x.buffer, w.buffer, operands, expr, window, *_zeros(x, w))
+
+
+@rule("Convolution2DTransposeBias")
+def transpose_conv_bias(at: At) -> None:
+    x, w, call = at.operand(0), at.operand(1), registered(at)._call(at.node)
+    if len(x.shape) != 4 or len(w.shape) != 4 or x.shape[3] != w.shape[3] or not x.size or not w.size:
+        raise Refused(f"a transposed convolution of {x} and {w}")
+    size, strides = (w.shape[1], w.shape[2]), (call.stride_h, call.stride_w)
+    (high, top), (wide, left) = (result_size(call, n, k, s) for n, k, s in zip(x.shape[1:3], size, strides))
+    y = at.output((x.shape[0], high, wide, w.shape[0]))
+    operands, expr = _with_bias(at.operand(2), float32, w.shape[0])
+    if (x.dtype, w.dtype, y.dtype) != (float32, float32, float32):
+        raise Refused(f"{x.dtype.name} by {w.dtype.name} to {y.dtype.name}")
+    at.form(TransposedContract, y.buffer, x.buffer, w.buffer, operands, expr,
+            Window(size, strides, (1, 1), (top, 0, left, 0)))  # fmt: skip
 
 
 @rule("FULLY_CONNECTED")
@@ -184,18 +206,19 @@ def _is_hybrid(x: Operand, w: Operand) -> bool:
     return True
 
 
-def _hybrid_epilogue(at: At, w: Operand, y: Operand, features: int) -> tuple[tuple[Buffer, ...], Expr]:
-    """What follows the sum of floats that were rounded: the weights' scales, bias and activation."""
-    bias, scales = at.optional(2), w.scales
+def _hybrid_epilogue(at: At, w: Operand, y: Operand, features: int, bias: int = 2
+                     ) -> tuple[tuple[Buffer, ...], Expr]:  # fmt: skip
+    """What follows the sum of floats that were rounded: the weights' scales, bias and activation. bias: which input."""
+    added, scales = at.optional(bias), w.scales
     if y.dtype is not float32 or scales.size not in (1, features):
         raise Refused(f"{y.dtype.name} of {scales.size} scales for {features} features")
     factors = np.ascontiguousarray(np.broadcast_to(scales, (features,)))
     value = apply("mul", arg(0, float32), arg(1, float32))
     operands: tuple[Buffer, ...] = (Buffer(f"{y.buffer.name}.scales", float32, (features,), factors),)
-    if bias is not None:
-        if bias.dtype is not float32 or bias.shape != (features,):
-            raise Refused(f"a bias {bias}")
-        operands, value = (*operands, bias.buffer), apply("add", value, arg(2, float32))
+    if added is not None:
+        if added.dtype is not float32 or added.shape != (features,):
+            raise Refused(f"a bias {added}")
+        operands, value = (*operands, added.buffer), apply("add", value, arg(2, float32))
     return operands, clamped(value, at.option("fused_activation_function"))
 
 
