@@ -10,7 +10,8 @@ from opwright import lite
 from opwright.lite.format import objects
 from opwright.lite.interpreter import OpResolverType
 
-TYPES = {"DIV": ("INT32",), "FLOOR_DIV": ("INT8", "INT16", "INT32", "FLOAT32"), "FLOOR_MOD": ("INT8", "INT16", "INT32", "INT64")}
+TYPES = {"DIV": ("INT32",), "FLOOR_DIV": ("INT8", "INT16", "INT32", "FLOAT32"),
+         "FLOOR_MOD": ("INT8", "INT16", "INT32", "INT64")}  # fmt: skip
 CASES = [(name, kind) for name, kinds in TYPES.items() for kind in kinds]
 
 
@@ -87,5 +88,5 @@ def test_quantised_quotients_are_a_step_from_the_reference_and_the_zero_point_is
     assert interpreter._engine.delegate.refused == {}
     assert np.abs(found.astype(np.int64) - wanted).max() <= 1
     z[39, 69] = zeros[1]
-    with engine(verify=True), pytest.raises(ow.errors.InvalidArgumentError, match="(?s)Division by 0"):
+    with engine(verify=True), pytest.raises(ow.errors.InvalidArgumentError, match=r"Division by 0"):
         answer(content(z), x, z)

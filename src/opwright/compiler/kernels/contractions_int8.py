@@ -140,7 +140,7 @@ def _as_it_is(form: Contract, build: Builder) -> Rows:
 
 
 def _rounded(form: Contract, build: Builder) -> Rows:
-    """Each input[n] as integers. Of a fully connected layer they lie at multiples of four bytes, images without gaps."""
+    """Each input[n] as integers: rows of fully connected layers at multiples of four bytes, images without gaps."""
     n, columns, pitch = form.input.shape[0], math.prod(form.input.shape[1:]), form.input.pitch
     if math.prod(form.input.shape[:3]) == n:
         made = rounded_rows(build, form.input, n, columns, pitch, form.rounding == "symmetric")

@@ -9,7 +9,7 @@ With x [N, H, W, C] and taps t = (i, j) of a filter f [F, KH, KW, C],
     y[n, y, x, :] = expr(sum of p[n, h, w, t, :] where y = h sh + i dh - top, x = w sw + j dw - left)
 
 No product is done twice or for nothing; a pixel of y adds a few vectors, (KH / sh) (KW / sw) of them. Of one or two
-pixels, or few channels, all taps are one product of the filter as it is: channel by channel, p[n, h, w, :, t]. So it is of
+pixels, or few channels, all taps are one product of the filter as it is: channel by channel, p[n, h, w, :, t]. So are
 floats that are rounded first, which is done once.
 """
 

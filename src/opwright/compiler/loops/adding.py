@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ...core.dtypes import uint8
-from .forms import Buffer, Form, Part, View
+from ...core.dtypes import DType, uint8
+from .forms import Bitcast, Buffer, Form, Part, View
 
 F = TypeVar("F", bound=Form)
 
@@ -72,4 +72,15 @@ class Adding:
             return Buffer(buffer.name, buffer.dtype, shape, buffer.constant.reshape(shape))
         made = Buffer(f"{buffer.name}.{'x'.join(map(str, shape))}", buffer.dtype, shape)
         self.form(View, made, buffer)
+        return made
+
+    def bits(self, buffer: Buffer, dtype: DType, shape: Sequence[int]) -> Buffer:
+        """The bytes of a buffer as elements of another dtype."""
+        if buffer.dtype is dtype:
+            return self.viewed(buffer, shape)
+        if buffer.constant is not None:
+            known = np.ascontiguousarray(buffer.constant).reshape(-1).view(dtype.np).reshape(shape)
+            return Buffer(f"{buffer.name}.{dtype.short}", dtype, tuple(shape), known)
+        made = Buffer(f"{buffer.name}.{dtype.short}", dtype, tuple(shape))
+        self.form(Bitcast, made, buffer)
         return made

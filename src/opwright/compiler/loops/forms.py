@@ -199,7 +199,8 @@ def ring_lines(window: Window, lines: int) -> int:
 @dataclass(frozen=True, eq=False)
 class TransposedContract(Form):
     """The transpose of a convolution: input [N, H, W, C], filter [F, KH, KW, C], output [N, OH, OW, F]; each input
-    pixel is spread over the window at its place times strides, less the padding's top and left. rounding: as Contract's."""
+    pixel is spread over the window at its place times strides, less the padding's top and left. rounding: as
+    Contract's."""
 
     input: Buffer
     filter: Buffer
@@ -459,5 +460,12 @@ class Store(Form):
 @dataclass(frozen=True, eq=False)
 class View(Form):
     """The input's elements in their order under another shape: no work where the planner can share the memory."""
+
+    input: Buffer
+
+
+@dataclass(frozen=True, eq=False)
+class Bitcast(Form):
+    """The input's bytes as elements of another dtype: no work where the planner can share the memory."""
 
     input: Buffer

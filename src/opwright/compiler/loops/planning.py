@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.dtypes import uint8
+from ...core.dtypes import DType, uint8
 from ...core.errors import InternalError
 from ..kernels import Unmade, make
 from ..memory import Allocation, plan_arena
-from .forms import Buffer, Form, IndexMap, Move, Ring, Rows, SameMemory, Store, View
+from .forms import Bitcast, Buffer, Form, IndexMap, Move, Ring, Rows, SameMemory, Store, View
 from .graph import LoopGraph
 from .plans import Address, Code, Constant, Fill, InArena, Layout, Plan, Step, Strands
 from .storing import copies
@@ -170,14 +170,14 @@ def plan_of(graph: LoopGraph, apart: Callable[[Form], Sequence[Form] | None] = l
             stores = [form, *(s for s in reversed(todo) if isinstance(s, Store))]
             todo = list(reversed(copies(stores, forms, memory.touched(forms, builder), memory)))
             continue
-        if isinstance(form, View) and memory.view(form):
+        if isinstance(form, View | Bitcast) and memory.view(form):
             forms.append(form)
             continue
         builder.begin(len(forms), form)
         try:
             if any(0 in b.shape for b in (form.output, *form.inputs)):
                 raise Unmade("an array without elements")
-            make(_copying(form) if isinstance(form, View) else form, builder)
+            make(_copying(form) if isinstance(form, View | Bitcast) else form, builder)
         except Unmade as why:
             parts = apart(form) or _beside(form)
             if parts is None:
@@ -193,18 +193,20 @@ def plan_of(graph: LoopGraph, apart: Callable[[Form], Sequence[Form] | None] = l
     return Plan(graph, tuple(forms), memory.lay_out(forms, builder))
 
 
-def _copying(form: View) -> Move:
-    """A view whose two buffers both have memory: a copy."""
-    n = form.output.size
-    flat = (n,)
-    source = _flat(form.input, flat)
-    return Move(_flat(form.output, flat), (source,), (IndexMap((0,), flat, 0, (1,)),), origin=form.origin)
+def _copying(form: View | Bitcast) -> Move:
+    """A view whose two buffers both have memory: a copy, of bytes where their dtypes differ."""
+    dtype = form.output.dtype if form.input.dtype is form.output.dtype else uint8
+    source, target = _flat(form.input, dtype), _flat(form.output, dtype)
+    return Move(target, (source,), (IndexMap((0,), target.shape, 0, (1,)),), origin=form.origin)
 
 
-def _flat(buffer: Buffer, shape: tuple[int, ...]) -> Buffer:
+def _flat(buffer: Buffer, dtype: DType) -> Buffer:
     if buffer.parent is not None:
         raise Unmade("a view of a slice")
-    return SameMemory(buffer.name, buffer.dtype, shape, buffer.constant, of=buffer)
+    known, size = buffer.constant, buffer.size * buffer.dtype.size // dtype.size
+    if known is not None:
+        known = np.ascontiguousarray(known).reshape(-1).view(dtype.np)
+    return SameMemory(buffer.name, dtype, (size,), known, of=buffer)
 
 
 def _beside(form: Form) -> list[Form] | None:
@@ -259,7 +261,7 @@ class _Memory:
         return (buffer.parent is None and buffer.constant is None and id(buffer) not in self.outside
                 and id(buffer) not in self._alias)  # fmt: skip
 
-    def view(self, form: View) -> bool:
+    def view(self, form: View | Bitcast) -> bool:
         """Let a view's two buffers share memory; whether they can."""
         source, target = form.input, form.output
         if source.parent is not None:

@@ -41,6 +41,7 @@ MODULES: dict[str, str] = {
         "ordering": "TOPK_V2",
         "products": "BATCH_MATMUL",
         "reductions": "SUM MEAN REDUCE_MAX REDUCE_MIN REDUCE_PROD REDUCE_ANY REDUCE_ALL ARG_MAX ARG_MIN CUMSUM",
+        "spectral": "RFFT2D Rfft2d REAL IMAG COMPLEX_ABS Complex",
         "volumes": "CONV_3D CONV_3D_TRANSPOSE",
         "segments": "SEGMENT_SUM UNSORTED_SEGMENT_SUM UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN "
                     "REVERSE_SEQUENCE",

@@ -16,10 +16,11 @@ import math
 
 from ....compiler.loops.expressions import Expr, apply, arg, convert, scalar
 from ....compiler.loops.forms import NonZero
-from ....core.dtypes import float32, float64, int8, int16, uint8
+from ....core.dtypes import complex64, float32, float64, int8, int16, uint8
 from ..nodes import NARROW, At, Operand, Refused, clamped, in_steps, real, real_number, steps, steps_per
 from . import rule
 from .elementwise import alike, broadcast, every, mapped, plain, quantized
+from .spectral import product
 
 OPERATIONS = {"ADD": "add", "SUB": "sub", "MUL": "mul", "DIV": "div", "FLOOR_MOD": "floor_mod", "MAXIMUM": "maximum",
               "MINIMUM": "minimum", "SQUARED_DIFFERENCE": "sub", "ATAN2": "atan2", "FLOOR_DIV": "floor_div",
@@ -37,6 +38,9 @@ def binary(at: At) -> None:
         mapped(at, y, _quantized(name, a, b, y, activation), a, b)
         return
     alike(a, b)
+    if a.dtype is complex64 and name == "MUL" and activation in (0, "NONE"):
+        product(at, a, b, y)
+        return
     dtype = plain(at, a, b)
     b = _checked_second(at, name, a, b)
     x, z = every((a, b))

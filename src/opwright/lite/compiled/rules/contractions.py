@@ -89,7 +89,8 @@ def transpose_conv(at: At) -> None:
 
 @rule("Convolution2DTransposeBias")
 def transpose_conv_bias(at: At) -> None:
-    x, w, call = at.operand(0), at.operand(1), registered(at)._call(at.node)
+    x, w = at.operand(0), at.operand(1)
+    call: Any = registered(at)._call(at.node)
     if len(x.shape) != 4 or len(w.shape) != 4 or x.shape[3] != w.shape[3] or not x.size or not w.size:
         raise Refused(f"a transposed convolution of {x} and {w}")
     size, strides = (w.shape[1], w.shape[2]), (call.stride_h, call.stride_w)

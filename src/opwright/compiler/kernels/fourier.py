@@ -1,0 +1,281 @@
+"""Fourier transforms of rows.
+
+Lives here: the maker of Fourier, the family `fourier`, its tables.
+Not here: images, which are rows and then columns (the rules).
+
+A transform of M complex numbers is Stockham's: stages of radix 4 go back and forth between two arrays and leave the
+numbers in order. With n the length that is left, s = M / n, and p < n / 4, q < s,
+
+    a, b, c, d = x[q + s p + (0, 1, 2, 3) M / 4]
+    y[q + s (4 p + (0, 1, 2, 3))] = a + c + b + d, w (a - c - i (b - d)), w^2 (a + c - b - d), w^3 (a - c + i (b - d))
+
+with w = exp(-2 pi i p / n). Operands are neighbours over q and p; while s is less than a vector, shuffles interleave
+the results. An odd power of two ends with a stage of radix 2. Rows of N real numbers are N / 2 complex ones,
+x[2 j] + i x[2 j + 1], whose transform Z gives, with w = exp(-2 pi i / N),
+
+    X[k] = (Z[k] + conj Z[N / 2 - k]) / 2 - i w^k (Z[k] - conj Z[N / 2 - k]) / 2
+
+Short rows, and lengths that are no powers of two, are products with a matrix of sines.
+Source: Van Loan, Computational Frameworks for the Fast Fourier Transform (1992), 1.7 and 4.3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...core.dtypes import float32
+from .. import language as kl
+from ..language import f32, i64, ptr
+from ..loops.expressions import arg
+from ..loops.forms import Buffer, MatMul, SameMemory
+from ..loops.spectral_forms import Fourier
+from . import Unmade, make, maker
+from .grains import grain
+
+if TYPE_CHECKING:
+    from ..language import Pointer, Value
+    from ..loops.planning import Builder
+
+MOST = 1 << 16
+"""The longest transform: stages are unrolled, and tables of a row stay in the second cache."""
+MOST_MATRIX = 512
+"""The longest row that is multiplied with a matrix."""
+
+
+class Stage(NamedTuple):
+    """s: elements of one residue side by side; radix; table: where its factors begin; wide: a factor each element."""
+
+    s: int
+    radix: int
+    table: int
+    wide: bool
+
+
+def stages_of(m: int, lanes: int) -> tuple[list[Stage], int]:
+    """The stages of a transform of m numbers, and how many floats their factors take."""
+    found, s, at = [], 1, 0
+    while m // s >= 4:
+        p = m // s // 4
+        wide = s < lanes and p > 1
+        found.append(Stage(s, 4, at, wide))
+        at += 0 if p == 1 else 6 * (m // 4 if wide else p)
+        s *= 4
+    if s < m:
+        found.append(Stage(s, 2, at, False))
+    return found, at
+
+
+def fill_factors(m: int, lanes: int, real: bool, out: np.ndarray) -> None:
+    """Write w, w^2, w^3 of each stage, real and imaginary parts: planes of vectors, or six numbers for each p; behind
+    them, of real rows, half of the cosines and sines of the last step."""
+    stages, size = stages_of(m, lanes)
+    for stage in stages:
+        p = np.arange(m // stage.s // 4)
+        if stage.radix != 4 or len(p) == 1:
+            continue
+        angles = -2 * np.pi * stage.s / m * np.multiply.outer(p, [1, 2, 3])
+        factors = np.stack([np.cos(angles), np.sin(angles)], -1).reshape(len(p), 6)
+        repeated = np.ascontiguousarray(np.repeat(factors, stage.s, 0).T) if stage.wide else factors
+        out[stage.table : stage.table + repeated.size] = repeated.reshape(-1)
+    if real:
+        turns = np.pi / m * np.arange(m)
+        out[size : size + m], out[size + m :] = 0.5 * np.cos(turns), 0.5 * np.sin(turns)
+
+
+Vector = tuple[Any, Any]
+"""Real and imaginary parts."""
+
+
+def _turned(x: Vector, w: Vector) -> Vector:
+    (a, b), (c, d) = x, w
+    return a * c - b * d, a * d + b * c
+
+
+def _butterfly(x: list[Vector], w: list[Vector]) -> list[Vector]:
+    """Four results of four operands; w: the factors of the last three, none where they are 1."""
+    (ar, ai), (br, bi), (cr, ci), (dr, di) = x
+    sr, si, tr, ti = ar + cr, ai + ci, br + dr, bi + di
+    ur, ui, vr, vi = ar - cr, ai - ci, br - dr, bi - di
+    found = [(sr + tr, si + ti), (ur + vi, ui - vr), (sr - tr, si - ti), (ur - vi, ui + vr)]
+    return [found[0], *(_turned(y, f) for y, f in zip(found[1:], w))] if w else found
+
+
+def _between(vectors: list[Value], s: int) -> list[Value]:
+    """Four vectors put between each other in blocks of s elements."""
+    lanes = vectors[0].count
+    halves = kl.concat(vectors[0], vectors[1]), kl.concat(vectors[2], vectors[3])
+    found = []
+    for j in range(4):
+        places = [divmod(j * lanes + e, 4 * s) for e in range(lanes)]
+        found.append(kl.shuffle(*halves, [rest // s * lanes + p * s + rest % s for p, rest in places]))
+    return found
+
+
+class Rows(NamedTuple):
+    """Numbers whose two parts are neighbours. given: how many floats there are, None where there are enough."""
+
+    x: Pointer
+    given: Any
+
+    def load(self, i: Any, lanes: int) -> Vector:
+        """As many from i on; those that are not there are 0."""
+        at = 2 * i
+        masks: list[Any] = [None, None]
+        if self.given is not None:
+            masks = [kl.first(kl.clamp(self.given - at - k * lanes, 0, lanes), lanes) for k in range(2)]
+        low, high = (self.x.load(at + k * lanes, lanes, masks[k]) for k in range(2))
+        return kl.shuffle(low, high, range(0, 2 * lanes, 2)), kl.shuffle(low, high, range(1, 2 * lanes, 2))
+
+
+def _store_pairs(y: Pointer, i: Any, v: Vector) -> None:
+    lanes = v[0].count
+    for k in range(2):
+        order = [lanes * (j % 2) + k * (lanes // 2) + j // 2 for j in range(lanes)]
+        y.store(kl.shuffle(*v, order), 2 * i + k * lanes)
+
+
+class Planes(NamedTuple):
+    """Numbers in two arrays."""
+
+    re: Pointer
+    im: Pointer
+
+    def load(self, i: Any, lanes: int) -> Vector:
+        """As many from i on."""
+        return self.re.load(i, lanes), self.im.load(i, lanes)
+
+    def store(self, v: Vector, i: Any) -> None:
+        """Write from i on."""
+        self.re.store(v[0], i)
+        self.im.store(v[1], i)
+
+
+def _stage(stage: Stage, x: Rows | Planes, y: Planes, factors: Pointer, m: int, lanes: int) -> None:
+    """One stage."""
+    s, quarter = stage.s, m // 4
+    table = factors + stage.table
+    if stage.radix == 2:
+        for i in kl.loop(0, m // 2, lanes):
+            (ar, ai), (br, bi) = x.load(i, lanes), x.load(i + m // 2, lanes)
+            y.store((ar + br, ai + bi), i)
+            y.store((ar - br, ai - bi), i + m // 2)
+    elif s < lanes:
+        for i in kl.loop(0, quarter, lanes):
+            w = [] if not stage.wide else [
+                ((table + 2 * k * quarter).load(i, lanes), (table + (2 * k + 1) * quarter).load(i, lanes))
+                for k in range(3)]  # fmt: skip
+            found = _butterfly([x.load(i + k * quarter, lanes) for k in range(4)], w)
+            for plane, parts in zip(y, zip(*found)):
+                for j, v in enumerate(_between(list(parts), s)):
+                    plane.store(v, 4 * i + j * lanes)
+    else:
+        for p in kl.loop(0, quarter // s):
+            w = [] if quarter == s else [
+                (kl.splat(table[6 * p + 2 * k], lanes), kl.splat(table[6 * p + 2 * k + 1], lanes)) for k in range(3)]
+            for q in kl.loop(0, s, lanes):
+                i = p * s + q
+                found = _butterfly([x.load(i + k * quarter, lanes) for k in range(4)], w)
+                for k in range(4):
+                    y.store(found[k], 4 * s * p + q + k * s)
+
+
+def room(m: int) -> int:
+    """Floats of one plane of scratch memory."""
+    return -(-(m + 1) // 16) * 16
+
+
+@kl.family
+def fourier(work, x: ptr[f32], y: ptr[f32], factors: ptr[f32], pitch: i64, given: i64,
+            *, m: int, real: bool, whole: bool):  # fmt: skip
+    """An item is a row of m complex numbers, or of 2 m real ones, of which `given` floats are there.
+
+    pitch: floats from a row to the next; whole: all floats are there.
+    """
+    lanes = work.lanes(f32)
+    stages, size = stages_of(m, lanes)
+    scratch = work.scratch(f32)
+    planes = [Planes(scratch + k * room(m), scratch + (k + 1) * room(m)) for k in (0, 2)]
+    for item in work.items():
+        row = Rows(x + item * pitch, None if whole else given)
+        for number, stage in enumerate(stages):
+            _stage(stage, planes[(number - 1) % 2] if number else row, planes[number % 2], factors, m, lanes)
+        found = planes[(len(stages) - 1) % 2]
+        if real:
+            _halves(found, y + item * (2 * m + 2), factors + size, m, lanes)
+        else:
+            out = y + item * (2 * m)
+            for i in kl.loop(0, m, lanes):
+                _store_pairs(out, i, found.load(i, lanes))
+
+
+def _halves(z: Planes, out: Pointer, factors: Pointer, m: int, lanes: int) -> None:
+    """The transform of real rows, of that of their numbers in pairs."""
+    first, second = z.re[0], z.im[0]
+    z.re[m], z.im[m] = first, second
+    backwards = range(lanes - 1, -1, -1)
+    for k in kl.loop(0, m, lanes):
+        re, im = z.load(k, lanes)
+        other_re, other_im = (kl.shuffle(v, None, backwards) for v in z.load(m - lanes + 1 - k, lanes))
+        c, s = factors.load(k, lanes), (factors + m).load(k, lanes)
+        odd_re, odd_im = re - other_re, im + other_im
+        _store_pairs(out, k, (0.5 * (re + other_re) + (c * odd_im - s * odd_re),
+                              0.5 * (im - other_im) - (c * odd_re + s * odd_im)))  # fmt: skip
+    out[2 * m], out[2 * m + 1] = first - second, kl.full(f32, 0, 0.0)
+
+
+@maker(Fourier)
+def make_fourier(form: Fourier, build: Builder) -> None:
+    """By stages, or by a matrix."""
+    from ..target import host
+
+    x, y, size = form.input, form.output, form.size
+    if any(b.parent is not None or b.dtype is not float32 for b in (x, y)):
+        raise Unmade(f"a transform of {x!r} to {y!r}")
+    rows = x.shape[: -2 if form.complex else -1]
+    wanted = (*rows, size if form.complex else size // 2 + 1, 2)
+    n = x.shape[len(rows)]
+    if y.shape != wanted or not 0 < n <= size or not x.size:
+        raise Unmade(f"a transform of {x!r} to {y!r}")
+    lanes, m = host().vector_bytes // 4, size if form.complex else size // 2
+    if size & (size - 1) or m < 4 * lanes:
+        _make_product(form, build)
+        return
+    if m > MOST:
+        raise Unmade(f"a transform of {size} numbers")
+    floats = n * (2 if form.complex else 1)
+    real = not form.complex
+    table = build.packed((stages_of(m, lanes)[1] + (2 * m if real else 0),), np.float32,
+                         lambda out: fill_factors(m, lanes, real, out), ("fourier", m, lanes, real))  # fmt: skip
+    code = fourier.code(m=m, real=real, whole=floats == 2 * m)
+    items = math.prod(rows)
+    build.step(code, [build.pointer(x), build.pointer(y), table, floats, floats], items, scratch=16 * room(m),
+               chunk=grain(16 * m * len(stages_of(m, lanes)[0]), items))  # fmt: skip
+
+
+def _make_product(form: Fourier, build: Builder) -> None:
+    if form.size > MOST_MATRIX:
+        raise Unmade(f"a transform of {form.size} numbers, which is no power of two")
+    matrix = np.concatenate(list(_waves(form)), 0)
+    x, y = form.input, form.output
+    rows, columns = matrix.shape
+    count = x.size // rows
+    known = Buffer("waves", float32, (rows, columns), matrix)
+    flat = [SameMemory(b.name, float32, (count, n), b.constant, of=b) for b, n in ((x, rows), (y, columns))]
+    make(MatMul(flat[1], flat[0], known, (), arg(0, float32)), build)
+
+
+def _waves(form: Fourier) -> Iterator[np.ndarray]:
+    """Rows that numbers of the input are multiplied with; of complex ones those of real and imaginary parts in turn."""
+    n, size = form.input.shape[-2 if form.complex else -1], form.size
+    turns = np.multiply.outer(np.arange(n), np.arange(form.output.shape[-2])) % size
+    cos, sin = np.cos(2 * np.pi / size * turns), np.sin(2 * np.pi / size * turns)
+    real = np.stack([cos, -sin], -1).reshape(n, -1).astype(np.float32)
+    if not form.complex:
+        yield real
+        return
+    imaginary = np.stack([sin, cos], -1).reshape(n, -1).astype(np.float32)
+    yield np.stack([real, imaginary], 1).reshape(2 * n, -1)

@@ -1,0 +1,159 @@
+"""Complex numbers and Fourier transforms: RFFT2D, REAL, IMAG, COMPLEX_ABS, Complex, and products of complex numbers.
+
+Lives here: these rules; `parts_of`, `join`: complex numbers as pairs of floats.
+Not here: transforms of rows (compiler/kernels/fourier.py), moving complex numbers, which are 8 bytes (views.py).
+"""
+
+from __future__ import annotations
+
+import math
+
+from ....compiler.loops.expressions import Expr, apply, arg, const, convert
+from ....compiler.loops.forms import Bitcast, Buffer, IndexMap, Map, Move
+from ....compiler.loops.spectral_forms import Fourier
+from ....core.dtypes import bool as bool_
+from ....core.dtypes import complex64, complex128, float32, float64
+from ..nodes import At, Operand, Refused
+from . import rule
+from .elementwise import broadcast
+from .moving import row_major
+
+
+PARTS = {complex64: float32, complex128: float64}
+"""Of what type both parts of complex numbers are."""
+
+
+def pairs(at: At, x: Operand) -> Buffer:
+    """Complex numbers as floats [..., 2]. Raises Refused for other types."""
+    if x.dtype not in PARTS:
+        raise Refused(f"elements of type {x.dtype.name}")
+    return at.bits(x.buffer, PARTS[x.dtype], (*x.shape, 2))
+
+
+def parts_of(at: At, x: Operand) -> tuple[Buffer, Buffer]:
+    """Real and imaginary parts. Raises Refused for other types."""
+    both = pairs(at, x)
+    return part(at, both, 0), part(at, both, 1)
+
+
+def part(at: At, both: Buffer, which: int) -> Buffer:
+    """One of two neighbours: [..., 2] to [...]."""
+    made = at.new(both.dtype, both.shape[:-1], f".{both.name}.{which}")
+    _take(at, made, both, which)
+    return made
+
+
+def _take(at: At, out: Buffer, both: Buffer, which: int) -> None:
+    at.form(Move, out, (both,), (IndexMap((0,) * len(out.shape), out.shape, which, row_major(both.shape)[:-1]),))
+
+
+def join(at: At, y: Operand, real: Buffer, imaginary: Buffer) -> None:
+    """Complex numbers of two parts of the output's shape. Raises Refused for other types."""
+    if y.dtype is not complex64:
+        raise Refused(f"elements of type {y.dtype.name}")
+    made = at.new(float32, (*y.shape, 2), ".pairs")
+    steps = (*row_major(y.shape), 1)
+    boxes = tuple(IndexMap((*(0,) * len(y.shape), k), (*y.shape, 1), 0, steps) for k in range(2))
+    at.form(Move, made, (real, imaginary), boxes)
+    as_output(at, y, made)
+
+
+def as_output(at: At, y: Operand, made: Buffer) -> None:
+    """Let pairs be the output."""
+    at.form(Bitcast, y.buffer, made)
+
+
+@rule("REAL", "IMAG")
+def real_or_imaginary(at: At) -> None:
+    x = at.operand(0)
+    y = at.output(x.shape)
+    if y.dtype is not PARTS.get(x.dtype):
+        raise Refused(f"parts of {x.dtype.name} of type {y.dtype.name}")
+    _take(at, y.buffer, pairs(at, x), int(at.node.name == "IMAG"))
+
+
+@rule("COMPLEX_ABS")
+def magnitude(at: At) -> None:
+    """In float64, where no square overflows; an infinity is infinitely long, whatever the other part is."""
+    x = at.operand(0)
+    y = at.output(x.shape)
+    if y.dtype is not float32 or x.dtype is not complex64:
+        raise Refused(f"magnitudes of {x.dtype.name}")
+    a, b = (convert(arg(i, float32), float64) for i in range(2))
+    found = convert(apply("sqrt", apply("fma", a, a, apply("mul", b, b))), float32)
+    endless = const(float("inf"), float32)
+    for i in range(2):
+        is_infinite = Expr("equal", bool_, (apply("abs", arg(i, float32)), endless))
+        found = Expr("select", float32, (is_infinite, endless, found))
+    at.form(Map, y.buffer, parts_of(at, x), found)
+
+
+@rule("Complex")
+def complex_(at: At) -> None:
+    a, b = at.operand(0), at.operand(1)
+    y = at.output(broadcast(a, b))
+    if a.dtype is not float32 or b.dtype is not float32:
+        raise Refused(f"parts of type {a.dtype.name} and {b.dtype.name}")
+    join(at, y, *(_spread(at, o.buffer, y.shape) for o in (a, b)))
+
+
+def _spread(at: At, b: Buffer, shape: tuple[int, ...]) -> Buffer:
+    if b.shape == shape:
+        return b
+    made = at.new(b.dtype, shape, f".{b.name}.spread")
+    at.form(Map, made, (b,), arg(0, b.dtype))
+    return made
+
+
+def product(at: At, x: Operand, y: Operand, z: Operand) -> None:
+    """Complex products, broadcast: (a + i b) (c + i d) = a c - b d + i (a d + b c)."""
+    operands = (*parts_of(at, x), *parts_of(at, y))
+    a, b, c, d = (arg(i, float32) for i in range(4))
+    made = []
+    for name, sign, (p, q), (r, s) in (("real", "sub", (a, c), (b, d)), ("imaginary", "add", (a, d), (b, c))):
+        made.append(at.new(float32, z.shape, f".{name}"))
+        at.form(Map, made[-1], operands, apply(sign, apply("mul", p, q), apply("mul", r, s)))
+    join(at, z, *made)
+
+
+@rule("RFFT2D", "Rfft2d")
+def rfft2d(at: At) -> None:
+    """Rows, then columns as rows of the transposed image."""
+    x, lengths = at.operand(0), [int(n) for n in at.constant(1).reshape(-1)]
+    if x.dtype is not float32 or len(x.shape) < 2 or len(lengths) != 2 or min(lengths) < 1 or not x.size:
+        raise Refused(f"a transform of {x} by {lengths}")
+    high, wide = lengths
+    half = wide // 2 + 1
+    y = at.output((*x.shape[:-2], high, half))
+    if y.dtype is not complex64:
+        raise Refused(f"a spectrum of type {y.dtype.name}")
+    image = _cut(at, x.buffer, lengths)
+    outer, lines = math.prod(image.shape[:-2]), image.shape[-2]
+    rows = at.new(float32, (outer, lines, half, 2), ".rows")
+    at.form(Fourier, rows, at.viewed(image, (outer, *image.shape[-2:])), wide)
+    if high == 1:
+        as_output(at, y, rows)
+        return
+    turned = at.new(float32, (outer, half, lines, 2), ".turned")
+    _turn(at, turned, rows)
+    columns = at.new(float32, (outer, half, high, 2), ".columns")
+    at.form(Fourier, columns, turned, high, True)
+    made = at.new(float32, (outer, high, half, 2), ".spectrum")
+    _turn(at, made, columns)
+    as_output(at, y, made)
+
+
+def _cut(at: At, b: Buffer, lengths: list[int]) -> Buffer:
+    """The first lines and columns of images, as many as the transform reads."""
+    shape = (*b.shape[:-2], min(b.shape[-2], lengths[0]), min(b.shape[-1], lengths[1]))
+    if shape == b.shape:
+        return b
+    made = at.new(float32, shape, ".cut")
+    at.form(Move, made, (b,), (IndexMap((0,) * len(shape), shape, 0, row_major(b.shape)),))
+    return made
+
+
+def _turn(at: At, out: Buffer, b: Buffer) -> None:
+    """Complex images [n, h, w, 2] transposed."""
+    n, h, w, _ = row_major(b.shape)
+    at.form(Move, out, (b,), (IndexMap((0,) * 4, out.shape, 0, (n, w, h, 1)),))
