@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from form_kit import buffer, compiles_everywhere, run, split
+from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels.fourier import fourier
 from opwright.compiler.loops.forms import Buffer
@@ -73,5 +73,6 @@ def test_a_nan_reaches_its_own_row_alone():
     assert np.isfinite(y[[0, 2]]).all()
 
 
-def test_it_compiles_for_every_processor():
-    compiles_everywhere(fourier, m=64, real=True, whole=False)
+@targets((fourier, {"m": 64, "real": True, "whole": False}))
+def test_transforms_compile_for_every_target(family, constants, names):
+    compiles_for(names, family, **constants)

@@ -18,7 +18,6 @@ from . import rule
 from .elementwise import broadcast
 from .moving import row_major
 
-
 PARTS = {complex64: float32, complex128: float64}
 """Of what type both parts of complex numbers are."""
 
