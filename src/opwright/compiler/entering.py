@@ -20,11 +20,11 @@ import numpy as np
 from llvmlite import ir
 
 from .lanes import I32, I64
+from .native.builtins import SEVERAL, Method, bound
 from .native.objects import CONTIGUOUS, DATA, DTYPE, FLAGS, RANK, SIZES
 
 POINTER = ir.PointerType()
 LONG = 1 << 15  # elements from which other threads of Python may run meanwhile
-_FASTCALL = 0x80  # METH_FASTCALL
 
 
 def add_entry(module: ir.Module, loop: ir.Function, arrays: int) -> str:
@@ -100,13 +100,6 @@ def _elements(b: ir.IRBuilder, rank: ir.Value, sizes: ir.Value, others: Sequence
     return n
 
 
-class _MethodDef(ctypes.Structure):
-    """PyMethodDef of Python's C API."""
-
-    _fields_ = [("name", ctypes.c_char_p), ("method", ctypes.c_void_p), ("flags", ctypes.c_int),
-                ("doc", ctypes.c_char_p)]  # fmt: skip
-
-
 _kept: list[Any] = []  # definitions and dtypes: a builtin function has no other place for what it points to
 
 
@@ -114,9 +107,6 @@ def bound_entry(address: int, dtypes: Sequence[np.dtype[Any]]) -> Callable[..., 
     """The entry at an address as a function of Python's: run(out, *inputs), all `np.ndarray` -> 1, or 0 where they do
     not fit. dtypes: of all, in order."""
     table = (ctypes.c_int64 * len(dtypes))(*map(id, dtypes))
-    definition = _MethodDef(b"run", address, _FASTCALL, None)
-    _kept.append((definition, table, tuple(dtypes)))
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    function: Callable[..., int] = make(ctypes.addressof(definition), ctypes.addressof(table), None)
-    return function
+    method = Method(b"run", address, SEVERAL, None)
+    _kept.append((method, table, tuple(dtypes)))
+    return bound(method, ctypes.addressof(table))

@@ -12,7 +12,7 @@ import os
 import weakref
 from collections.abc import Callable, Sequence
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -50,7 +50,12 @@ def _alive(me: weakref.ref[Interpreter]) -> Interpreter:
     return found
 
 
-_OF_FILE = ("_subgraphs", "_model", "_signatures")  # what an interpreter has once its file is open
+class _File(NamedTuple):
+    """What an interpreter has once its file is open."""
+
+    model: Model
+    subgraphs: list[Subgraph]
+    signatures: dict[str, Any]
 
 
 class OpResolverType(enum.Enum):
@@ -118,6 +123,7 @@ class Interpreter:
         self._waiting = False  # for kernels that are being compiled
         self._source = model_path
         self._content = None if isinstance(model_content, Model) else model_content
+        self._file: _File | None = None
         self._shortcut: Shortcut | None = None  # to a model planned before, until more of the file is asked for
         if self._compiled and model_path and model_content is None and op_resolver is None and not custom_ops:
             self._shortcut = self._find_shortcut()
@@ -145,19 +151,32 @@ class Interpreter:
             for subgraph in subgraphs:
                 subgraph.close()
             raise as_base(error, ValueError) from error.__cause__
-        self._model, self._subgraphs = model, subgraphs
-        self._signatures = {d.signature_key: d for d in model.signature_defs}
+        self._file = _File(model, subgraphs, {d.signature_key: d for d in model.signature_defs})
 
     def _find_shortcut(self) -> Shortcut | None:
         from .compiled.shortcut import find
 
         return None if flags.check_inputs or flags.verify else find(self._source)
 
-    def __getattr__(self, name: str) -> Any:
-        if name in _OF_FILE and self.__dict__.get("_shortcut") is not None:
+    @property
+    def _opened(self) -> _File:
+        """The file, opened now where there is a short way without it."""
+        if self._file is None:
             self._leave_shortcut()
-            return self.__dict__[name]
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        assert self._file is not None
+        return self._file
+
+    @property
+    def _model(self) -> Model:
+        return self._opened.model
+
+    @property
+    def _subgraphs(self) -> list[Subgraph]:
+        return self._opened.subgraphs
+
+    @property
+    def _signatures(self) -> dict[str, Any]:
+        return self._opened.signatures
 
     @exclusive("changed")
     def _leave_shortcut(self) -> None:
@@ -173,9 +192,7 @@ class Interpreter:
                     np.copyto(elements(self._subgraphs[0].tensors[index]), elements(t))
             self._shortcut = None  # last: others look at details meanwhile, here or there
         except BaseException:  # a KeyboardInterrupt, or no memory: it stays what it was
-            self._engine, self._waiting = None, False
-            for name in _OF_FILE:
-                self.__dict__.pop(name, None)
+            self._engine, self._waiting, self._file = None, False, None
             raise
 
     # ---- life -----------------------------------------------------------------------------------------------------
@@ -198,12 +215,38 @@ class Interpreter:
             ownership.wait("invoked")
         ownership.thread = SOMEBODY  # as `exclusive` does, without the time of its call
         try:
-            shortcut = self._shortcut
-            if shortcut is None or flags.check_inputs or not shortcut.run():
+            direct = ownership.direct
+            if direct is None or flags.check_inputs:
                 ownership.thread = get_ident()  # for kernels, which may read tensors
-                self._invoke(0)
+                self._invoke_and_look()
+            elif status := direct():
+                ownership.thread = get_ident()
+                self._recover(status)
         finally:
             ownership.thread = 0
+
+    def _invoke_and_look(self) -> None:
+        """Run the model, and look for direct ways to do it again."""
+        ownership, shortcut = self._ownership, self._shortcut
+        ownership.drop()
+        if shortcut is not None and not flags.check_inputs and shortcut.run():
+            ownership.direct, (ownership.writable, ownership.readable) = shortcut.direct, shortcut.reach
+            return
+        self._invoke(0)
+        if not self._waiting:
+            main = self._subgraphs[0]
+            direct = main.direct
+            if direct is not None:
+                ownership.direct, (ownership.writable, ownership.readable) = direct.run, main.reach
+
+    def _recover(self, status: int) -> None:
+        """Go on after a direct run that gave a status. What that runs may give variables other memory."""
+        self._ownership.drop()
+        if self._shortcut is None:
+            self._subgraphs[0].recover(status)
+        else:
+            self._shortcut.check(status)
+            self._invoke(0)  # by the file's own nodes
 
     @exclusive("profiled")
     def profile(self, runs: int = 20, *, memory: bool = False) -> Profile:
@@ -247,22 +290,35 @@ class Interpreter:
         self.close()
 
     def __del__(self) -> None:
-        if "_subgraphs" in self.__dict__ and not self._ownership.torn:
+        if self.__dict__.get("_file") is not None and not self._ownership.torn:
             self.close()  # Python shows an error that is raised here, and goes on
 
     # ---- tensors --------------------------------------------------------------------------------------------------
 
-    @brief("written")
     def set_tensor(self, tensor_index: int, value: Any) -> None:
         """Copy a value, of exactly its dtype and shape, into a tensor. Raises ValueError."""
+        ownership = self._ownership
+        put = ownership.writable.get(tensor_index) if type(tensor_index) is int else None
+        if put is None or ownership.thread or not put(value):  # no other thread comes between these two
+            self._set_any(tensor_index, value)
+
+    @brief("written")
+    def _set_any(self, tensor_index: int, value: Any) -> None:
         self._set(tensor_index, value, 0)
 
-    @brief("read")
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> Any:
         """A copy of a tensor's elements; of rank 0, a NumPy scalar.
 
         raises ValueError for an index that is none or before allocate_tensors
         """
+        ownership = self._ownership
+        copy = ownership.readable.get(tensor_index) if type(tensor_index) is int and subgraph_index == 0 else None
+        if copy is None or ownership.thread:
+            return self._get_any(tensor_index, subgraph_index)
+        return copy()  # no other thread comes in between
+
+    @brief("read")
+    def _get_any(self, tensor_index: int, subgraph_index: int) -> Any:
         return taken(self._elements(tensor_index, subgraph_index), self._tensor(tensor_index, subgraph_index))
 
     def tensor(self, tensor_index: int) -> Callable[[], np.ndarray]:

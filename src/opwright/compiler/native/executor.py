@@ -21,6 +21,7 @@ import numpy as np
 from ...core import forks
 from ...core.errors import InvalidArgumentError, ResourceExhaustedError
 from ...core.once import once
+from .builtins import NO_ARGUMENTS, Method, bound
 from .image import runs_images
 from .interrupts import raise_pending, state_address
 from .workers import functions, pool_of
@@ -150,7 +151,7 @@ class Executor:
         """Make `_run` the native call, on started threads where there are to be some."""
         if self._shares:
             self._plan[_POOL] = pool_of(self.threads).address
-        self._run = _bound_call(self._plan.ctypes.data) if runs_images() else self._run_one_by_one
+        self._run = bound(_method(), self._plan.ctypes.data) if runs_images() else self._run_one_by_one
 
     def _run_anew(self) -> int:
         """The first run after a fork, which the threads did not come through."""
@@ -165,9 +166,20 @@ class Executor:
             self._plan[_POOL] = pool_of(self.threads).address
         return int(self._plan.ctypes.data)
 
+    @property
+    def entry(self) -> Callable[[], int]:
+        """Runs all steps once, without the GIL, and gives 0, or the status of a kernel that stopped it: for `check`. To
+        be asked for anew after a fork."""
+        return self._run
+
     def run(self) -> None:
         """Run all steps once, without the GIL. Raises StepError where a kernel gives something else than 0."""
         status = self._run()
+        if status:
+            self.check(status)
+
+    def check(self, status: int) -> None:
+        """Raise the error for a run that gave a status: what a signal's handler raised, or StepError."""
         if status:
             raise_pending()
             raise StepError(int(self._plan[_FAILED]), status)
@@ -179,9 +191,7 @@ class Executor:
             status = _TIMED(functions().run_timed)(self._plan.ctypes.data, times.ctypes.data)
         else:
             status = self._run_one_by_one(times)
-        if status:
-            raise_pending()
-            raise StepError(int(self._plan[_FAILED]), status)
+        self.check(status)
         return times
 
     def _run_one_by_one(self, times: np.ndarray | None = None) -> int:
@@ -200,25 +210,9 @@ class Executor:
         return 0
 
 
-class _MethodDef(ctypes.Structure):
-    """PyMethodDef of Python's C API."""
-
-    _fields_ = [("name", ctypes.c_char_p), ("method", ctypes.c_void_p), ("flags", ctypes.c_int),
-                ("doc", ctypes.c_char_p)]  # fmt: skip
-
-
 @once
-def _method() -> _MethodDef:
-    no_arguments = 4  # METH_NOARGS
-    return _MethodDef(b"run", functions().call, no_arguments, None)
-
-
-def _bound_call(plan: int) -> Callable[[], int]:
-    """The function that runs the plan at that address, as a builtin of Python's: a third of what ctypes costs."""
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    function: Callable[[], int] = make(ctypes.addressof(_method()), plan, None)
-    return function
+def _method() -> Method:
+    return Method(b"run", functions().call, NO_ARGUMENTS, None)
 
 
 def aligned(nbytes: int) -> np.ndarray:

@@ -159,6 +159,10 @@ def _imported(symbol: str) -> int:
         from .interrupts import poll_address
 
         return poll_address()
+    if symbol.startswith("PyArray_"):
+        from .objects import numpy_function
+
+        return numpy_function(symbol)
     address = address_of(symbol)
     if address is None:
         raise NotFoundError(what="compiled code calls a C function that this process lacks", found=symbol)

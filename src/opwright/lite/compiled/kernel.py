@@ -1,7 +1,7 @@
 """Plans as the kernels of a delegate's nodes.
 
-Lives here: `PlanRegistration`, `FrozenRegistration`: binding a plan to the interpreter's tensors, running it, times by
-operator.
+Lives here: `PlanRegistration`, `FrozenRegistration`, `PlanStep`: binding a plan to the interpreter's tensors, running
+it, times by operator.
 Not here: making plans (delegate.py), running their steps (compiler/loops/plans.py, frozen.py).
 """
 
@@ -14,8 +14,9 @@ from typing import Any
 from ...compiler.loops.forms import Buffer
 from ...compiler.loops.frozen import FrozenPlan
 from ...compiler.loops.plans import Plan, Running, StepFailed
-from ...compiler.native.executor import Executor
+from ...compiler.native.executor import Executor, StepError
 from ..registration import Registration
+from ..runtime.direct import Direct
 from ..runtime.errors import of_node
 from ..runtime.holding import check_bytes
 from ..runtime.node import Context, Node
@@ -64,29 +65,7 @@ class PlanRegistration(Registration):
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
         self._connect()
-        running, variables = self._running, self._variables
-        run = running.run
-
-        def step() -> None:
-            try:
-                if context.events is not None:
-                    profile(running, context)
-                else:
-                    run()
-            except StepFailed:
-                one_by_one(node)
-
-        if not variables:
-            return step
-        resources = variables.resources
-
-        def on_variables() -> None:
-            if variables.seen == resources.changes or self._attach(context):
-                step()
-            else:
-                one_by_one(node)
-
-        return on_variables
+        return PlanStep(self, context, node)
 
     def _connect(self) -> None:
         self._running.connect({key: address(t) for key, t, _ in self._pairs})
@@ -119,6 +98,45 @@ class PlanRegistration(Registration):
     def _free(self, context: Context, _: Any) -> None:
         self.plan = self._running = self._variables = None
         self._pairs = []
+
+
+class PlanStep:
+    """A run of a plan in place of a node."""
+
+    __slots__ = ("_context", "_node", "_registration", "_running", "_variables")
+
+    def __init__(self, registration: PlanRegistration, context: Context, node: Node) -> None:
+        self._registration, self._context, self._node = registration, context, node
+        self._running, self._variables = registration._running, registration._variables
+
+    def __call__(self) -> None:
+        if not (self._is_attached or self._registration._attach(self._context)):
+            one_by_one(self._node)
+            return
+        try:
+            if self._context.events is not None:
+                profile(self._running, self._context)
+            else:
+                self._running.run()
+        except StepFailed:
+            one_by_one(self._node)
+
+    @property
+    def _is_attached(self) -> bool:
+        """Whether the plan's variables, if there are any, are where it has them."""
+        variables = self._variables
+        return not variables or variables.seen == variables.resources.changes
+
+    @property
+    def direct(self) -> Direct | None:
+        """The run without a look at anything else; none where variables may have other memory by now."""
+        return Direct(self._running.executor.entry, self._recover) if self._is_attached else None
+
+    def _recover(self, status: int) -> None:
+        try:
+            self._running.executor.check(status)
+        except StepError:
+            one_by_one(self._node)
 
 
 class FrozenRegistration(PlanRegistration):

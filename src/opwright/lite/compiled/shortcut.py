@@ -9,19 +9,22 @@ What it tells of inputs and outputs stands in a note in the cache, beside the fr
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import mmap
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...compiler.cache import objects
 from ...compiler.loops import frozen
-from ...compiler.native.executor import StepFailed
+from ...compiler.native.executor import StepError, StepFailed
 from ...core import flags
 from ...core.errors import OpError
 from ..format import schema
+from ..runtime.direct import Reach
 from ..runtime.errors import also
 from ..runtime.holding import check_bytes
 from ..runtime.tensor import ARENA, Tensor
@@ -91,6 +94,22 @@ class Shortcut:
         except StepFailed:
             return False
         return True
+
+    @property
+    def direct(self) -> Callable[[], int]:
+        """The native call of `run`, once it is allocated: gives 0 where the model has run."""
+        entry: Callable[[], int] = self._running.executor.entry
+        return entry
+
+    def check(self, status: int) -> None:
+        """Raise what a signal's handler raised, where that ended a direct run."""
+        with contextlib.suppress(StepError):
+            self._running.executor.check(status)
+
+    @property
+    def reach(self) -> Reach:
+        """Its inputs and outputs, once it is allocated."""
+        return Reach.of(self.inputs, self.outputs)
 
     def close(self) -> None:
         """Let go of its memory; it cannot run any more."""

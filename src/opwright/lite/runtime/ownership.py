@@ -8,6 +8,9 @@ Every method that touches tensors, plans or state asks the same object, whatever
     exclusive   runs, allocates, resizes, closes, changes delegates: another thread's call meanwhile is a RuntimeError
     brief       copies a tensor: another thread waits for it; while an exclusive call runs it is a RuntimeError
 
+An exclusive call may change what the model runs by and where its tensors lie, so it drops the direct ways (direct.py)
+there were. `Interpreter.invoke` does not: it takes them, and finds them after a run that had none.
+
 The thread that holds an interpreter may call further methods, but for one thing: while the model runs, its kernels may
 read and write tensors and nothing else.
 
@@ -27,6 +30,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from ...core import forks
 from ...core.errors import FailedPreconditionError
+from .direct import NOTHING
 from .errors import also
 
 SOMEBODY = -1  # instead of a thread's number, which costs 25 ns to ask for: while nothing runs that may call back
@@ -38,14 +42,23 @@ Self = TypeVar("Self")
 
 class Ownership:
     """thread: which one uses the interpreter, 0 for none; running: whether the model runs; is_brief: whether the call
-    is a brief one; torn: whether a fork cut an exclusive call off."""
+    is a brief one; torn: whether a fork cut an exclusive call off.
 
-    __slots__ = ("__weakref__", "is_brief", "running", "thread", "torn")
+    direct: the call that runs the whole model, None where there is none; writable, readable: see Reach
+    """
+
+    __slots__ = ("__weakref__", "direct", "is_brief", "readable", "running", "thread", "torn", "writable")
 
     def __init__(self) -> None:
         self.thread = 0
         self.running = self.is_brief = self.torn = False
+        self.drop()
         _all.add(self)
+
+    def drop(self) -> None:
+        """Forget the direct ways: something may change that they hang on."""
+        self.direct: Callable[[], int] | None = None
+        self.writable, self.readable = NOTHING
 
     def refuse(self, what: str) -> None:
         """Raise the error for an interpreter that is `what` (closed, resized, ...) while another call uses it."""
@@ -74,7 +87,8 @@ class Ownership:
         time.sleep(1e-5)
 
     def after_fork(self) -> None:
-        """In the child: a thread that is gone has left a copy unfinished, or a run."""
+        """In the child: a thread that is gone has left a copy unfinished, or a run. Plans need threads of their own."""
+        self.drop()
         if self.thread not in (0, get_ident()):
             if self.is_brief:
                 self.thread, self.is_brief = 0, False
@@ -107,11 +121,13 @@ def exclusive(what: str) -> Callable[[Callable[Concatenate[Self, P], T]], Callab
             if ownership.thread == me:
                 if ownership.running:
                     ownership.refuse(what)
+                ownership.drop()
                 return method(self, *arguments, **named)
             while ownership.thread:
                 ownership.wait(what)
             ownership.thread = me
             try:
+                ownership.drop()
                 return method(self, *arguments, **named)
             finally:
                 ownership.thread = 0

@@ -30,6 +30,7 @@ from ..format.verify import called_subgraphs
 from ..ops.definition import defined
 from . import memory
 from .called import Called
+from .direct import Direct, Reach
 from .errors import also, failed, of_node, told
 from .holding import Holding
 from .joining import joined
@@ -76,6 +77,7 @@ class Subgraph(Called):
         self._touched: dict[int, Node] = {}  # by identity of a tensor, the last node prepared that reads or writes it
         self.steps: list[Callable[[], Any]] = []  # one for each node
         self.joined: list[Callable[[], Any]] = []  # the same work by fewer calls (joining.py)
+        self._reach: Reach | None = None  # made when it is first asked for
         self._deferred: set[int] = set()
         self.accepted: Any = None  # what `accept` made it ready for; None where it is no node that runs it
         self.connected: Any = None  # who connected it last
@@ -119,6 +121,20 @@ class Subgraph(Called):
             self.joined = self.steps
         else:
             self.joined = joined(self.context, self.execution_plan, self.steps, self._deferred)
+        self._reach = None
+
+    @property
+    def direct(self) -> Direct | None:
+        """The run by one native call, where it is ready and there is one."""
+        return getattr(self.joined[0], "direct", None) if self.ready and len(self.joined) == 1 else None
+
+    @property
+    def reach(self) -> Reach:
+        """The inputs and outputs that stay where they are; of a subgraph that is ready."""
+        if self._reach is None:
+            of = self.tensors.__getitem__
+            self._reach = Reach.of(map(of, self.inputs), map(of, self.outputs))
+        return self._reach
 
     @cached_property
     def writers(self) -> Counter[int]:
@@ -365,12 +381,27 @@ class Subgraph(Called):
         if not self.ready:
             do = "make another interpreter: this one was closed" if self.closed else "call allocate_tensors() first"
             raise also(FailedPreconditionError, RuntimeError)(what=NOT_READY, do=do)
+        self._while_running(self._run)
+
+    def recover(self, status: int) -> None:
+        """Go on after a direct run that gave a status. Raises as invoke."""
+        step: Any = self.joined[0]
+
+        def run() -> None:
+            try:
+                step.direct.recover(status)
+            except Exception as error:
+                self.blame(error, self.joined, step)
+
+        self._while_running(run)
+
+    def _while_running(self, run: Callable[[], None]) -> None:
         ownership = self.ownership
         if ownership.running:
             ownership.refuse("invoked")
         self.running = ownership.running = True
         try:
-            quietly(self._run)
+            quietly(run)
         finally:
             self.running = ownership.running = False
 

@@ -1,0 +1,156 @@
+; Copies into and out of an array of NumPy's, as functions of Python's. Words of objects have the names of objects.py.
+;
+; `self` is the array: dense, of numbers, and short enough to be copied with the GIL held.
+
+declare ptr @memmove(ptr, ptr, i64)
+declare ptr @PyLong_FromLongLong(i64)
+declare ptr @PyArray_NewLikeArray(ptr, i32, ptr, i32)
+declare ptr @PyArray_Scalar(ptr, ptr, ptr)
+
+; Where the functions below are: the one that a loader looks up.
+define ptr @arrays(i64 %which) {
+  %at = getelementptr [2 x ptr], ptr @functions, i64 0, i64 %which
+  %function = load ptr, ptr %at
+  ret ptr %function
+}
+@functions = internal constant [2 x ptr] [ptr @put, ptr @take]
+
+; Copy the argument where it is a dense array of the same dtype and shape. Gives 1; else 0, and nothing has changed.
+define internal ptr @put(ptr %self, ptr %value) {
+entry:
+  %type = call i64 @word(ptr %self, i64 1)
+  %type.value = call i64 @word(ptr %value, i64 1)
+  %is.array = icmp eq i64 %type, %type.value
+  br i1 %is.array, label %array, label %refused
+
+array:
+  %dtype = call i64 @word(ptr %self, i64 ARRAY_DTYPE)
+  %dtype.value = call i64 @word(ptr %value, i64 ARRAY_DTYPE)
+  %same.dtype = icmp eq i64 %dtype, %dtype.value
+  %flags = call i64 @word(ptr %self, i64 ARRAY_FLAGS)
+  %flags.value = call i64 @word(ptr %value, i64 ARRAY_FLAGS)
+  %flags.both = and i64 %flags, %flags.value
+  %dense.flags = and i64 %flags.both, ARRAY_CONTIGUOUS
+  %dense = icmp eq i64 %dense.flags, ARRAY_CONTIGUOUS
+  %writeable.flag = and i64 %flags, ARRAY_WRITEABLE
+  %writeable = icmp ne i64 %writeable.flag, 0
+  %rank.word = call i64 @word(ptr %self, i64 ARRAY_RANK)
+  %rank.word.value = call i64 @word(ptr %value, i64 ARRAY_RANK)
+  %rank = trunc i64 %rank.word to i32
+  %rank.value = trunc i64 %rank.word.value to i32
+  %same.rank = icmp eq i32 %rank, %rank.value
+  %fits.dtype = and i1 %same.dtype, %dense
+  %fits.rank = and i1 %fits.dtype, %same.rank
+  %fits = and i1 %fits.rank, %writeable
+  br i1 %fits, label %shape, label %refused
+
+shape:
+  %sizes = call i64 @word(ptr %self, i64 ARRAY_SIZES)
+  %sizes.value = call i64 @word(ptr %value, i64 ARRAY_SIZES)
+  %sizes.ptr = inttoptr i64 %sizes to ptr
+  %sizes.value.ptr = inttoptr i64 %sizes.value to ptr
+  %axes = sext i32 %rank to i64
+  br label %axis
+
+axis:
+  %i = phi i64 [ 0, %shape ], [ %i.next, %alike ]
+  %more = icmp slt i64 %i, %axes
+  br i1 %more, label %compare, label %alike.all
+
+compare:
+  %size = call i64 @word(ptr %sizes.ptr, i64 %i)
+  %size.value = call i64 @word(ptr %sizes.value.ptr, i64 %i)
+  %same.size = icmp eq i64 %size, %size.value
+  br i1 %same.size, label %alike, label %refused
+
+alike:
+  %i.next = add i64 %i, 1
+  br label %axis
+
+alike.all:
+  %to = call ptr @elements(ptr %self)
+  %from = call ptr @elements(ptr %value)
+  %bytes = call i64 @size(ptr %self)
+  %ignored = call ptr @memmove(ptr %to, ptr %from, i64 %bytes)
+  br label %answered
+
+refused:
+  br label %answered
+
+answered:
+  %answer = phi i64 [ 0, %refused ], [ 1, %alike.all ]
+  %result = call ptr @PyLong_FromLongLong(i64 %answer)
+  ret ptr %result
+}
+
+; A copy; of rank 0, a scalar.
+define internal ptr @take(ptr %self, ptr %nothing) {
+  %rank.word = call i64 @word(ptr %self, i64 ARRAY_RANK)
+  %rank = trunc i64 %rank.word to i32
+  %from = call ptr @elements(ptr %self)
+  %scalar = icmp eq i32 %rank, 0
+  br i1 %scalar, label %one, label %several
+
+one:
+  %dtype = call i64 @word(ptr %self, i64 ARRAY_DTYPE)
+  %dtype.ptr = inttoptr i64 %dtype to ptr
+  %made = call ptr @PyArray_Scalar(ptr %from, ptr %dtype.ptr, ptr null)
+  ret ptr %made
+
+several:
+  %copy = call ptr @PyArray_NewLikeArray(ptr %self, i32 0, ptr null, i32 0)
+  %failed = icmp eq ptr %copy, null
+  br i1 %failed, label %done, label %write
+
+write:
+  %to = call ptr @elements(ptr %copy)
+  %bytes = call i64 @size(ptr %self)
+  %ignored = call ptr @memmove(ptr %to, ptr %from, i64 %bytes)
+  br label %done
+
+done:
+  ret ptr %copy
+}
+
+; Where an array's elements are.
+define internal ptr @elements(ptr %array) alwaysinline {
+  %address = call i64 @word(ptr %array, i64 ARRAY_DATA)
+  %found = inttoptr i64 %address to ptr
+  ret ptr %found
+}
+
+; Bytes of an array's elements.
+define internal i64 @size(ptr %array) alwaysinline {
+entry:
+  %dtype = call i64 @word(ptr %array, i64 ARRAY_DTYPE)
+  %dtype.ptr = inttoptr i64 %dtype to ptr
+  %itemsize = call i64 @word(ptr %dtype.ptr, i64 DTYPE_ITEMSIZE)
+  %rank.word = call i64 @word(ptr %array, i64 ARRAY_RANK)
+  %rank = trunc i64 %rank.word to i32
+  %axes = sext i32 %rank to i64
+  %sizes = call i64 @word(ptr %array, i64 ARRAY_SIZES)
+  %sizes.ptr = inttoptr i64 %sizes to ptr
+  br label %axis
+
+axis:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %more ]
+  %bytes = phi i64 [ %itemsize, %entry ], [ %bytes.next, %more ]
+  %is.more = icmp slt i64 %i, %axes
+  br i1 %is.more, label %more, label %done
+
+more:
+  %one = call i64 @word(ptr %sizes.ptr, i64 %i)
+  %bytes.next = mul i64 %bytes, %one
+  %i.next = add i64 %i, 1
+  br label %axis
+
+done:
+  ret i64 %bytes
+}
+
+; A word of an object.
+define internal i64 @word(ptr %object, i64 %which) alwaysinline {
+  %at = getelementptr i64, ptr %object, i64 %which
+  %found = load i64, ptr %at
+  ret i64 %found
+}
