@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks import measure
 
-NODES, LOOPS = 100, 10_000
+NODES, TWENTY, LOOPS = 100, 20, 10_000
 
 SOURCE = """
 #include "tensorflow/lite/c/common.h"
@@ -75,13 +75,19 @@ def native_node() -> float:
     return chain - measure.median_seconds(lambda: library.alone(LOOPS)) / LOOPS
 
 
+def native_twenty() -> Callable[[], object]:
+    made, _ = interpreter(TWENTY)
+    invoke: Callable[[], object] = made.invoke
+    return invoke
+
+
 def native_invoke() -> Callable[[], object]:
     made, _ = interpreter(1)
     invoke: Callable[[], object] = made.invoke
     return invoke
 
 
-ROWS = {"native_node": native_node, "native_invoke": native_invoke}
+ROWS = {"native_node": native_node, "native_twenty": native_twenty, "native_invoke": native_invoke}
 
 
 if __name__ == "__main__":

@@ -24,7 +24,8 @@ from benchmarks.rows import Row
 class Result:
     """ours: the figure, or None with the reason in `error`; peers: a figure for each peer that was there.
 
-    share: ours as a part of the machine's limit, which `of` names; files: whose converter made what was run.
+    share: ours as a part of the machine's limit, or of the models where the row is of many, which `of` names; files:
+    whose converter made what was run; worst: of many models, those furthest behind, in words.
     """
 
     row: Row
@@ -35,6 +36,7 @@ class Result:
     share: float | None = None
     of: str = ""
     files: str = ""
+    worst: list[str] = field(default_factory=list)
 
     @property
     def met(self) -> bool | None:
@@ -96,6 +98,9 @@ def print_table(results: Sequence[Result], console: Console) -> None:
         )
     console.print(table)
     for result in results:
+        if result.worst:
+            console.print(f"{result.row.what}: the worst", *result.worst, sep="\n  ", markup=False, highlight=False)
+    for result in results:
         for who, error in [("ours", result.error), *result.peer_errors.items()]:
             if error:
                 console.print(f"{result.row.name}, {who}: {error}", style="red", markup=False, highlight=False)
@@ -117,6 +122,7 @@ def as_json(results: Sequence[Result], pinned: str, limits: dict[str, float]) ->
             }
             | ({"share": result.share, "of": result.of} if result.share is not None else {})
             | ({"files": result.files} if result.files else {})
+            | ({"worst": result.worst} if result.worst else {})
             | ({"error": result.error} if result.error else {})
             | ({"peer_errors": result.peer_errors} if result.peer_errors else {})
             for result in results

@@ -150,6 +150,11 @@ ROWS = (
         module="benchmarks.exports"),
     Row("native_node", "invoke of a C operator over its own function", 1e-6, module="benchmarks.natives"),
     Row("native_invoke", "invoke of a model that has one C operator, on 5 floats", None, module="benchmarks.natives"),
+    Row("native_twenty", "invoke of a model of twenty of them", 3e-6, module="benchmarks.natives"),
+    Row("single_invoke", "models of one operator: invoke, geometric mean over the official time", 1.0, unit="x",
+        module="benchmarks.single_operators", share=1.0),
+    Row("single_whole", "the same with values set before and results read after", 1.0, unit="x",
+        module="benchmarks.single_operators", share=1.0),
     Row("installed_size", "installed size with all run-time dependencies", 300e6, unit="B"),
     *_duels(),
 )

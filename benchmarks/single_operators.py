@@ -4,8 +4,9 @@ Lives here: the rows `single_...`; `python -m benchmarks.single_operators [WORD 
 one of the words, or all.
 Not here: the models, which are those of the operators' tests (tests/lite/ops), the table of rows (rows.py).
 
-One model stands for each operator and type of activations that the tables have: tensors of some tens of elements, so
-that most of a run is what any run costs. A figure is the geometric mean of official time over ours; its share is how
+One model stands for each operator and type of its first input: the first of the table of fixed cases that the official
+interpreter takes, or where that has none, a drawn one. Their tensors have some tens of elements, so that most of a run
+is what any run costs. A figure is the geometric mean of official time over ours; its share is how
 many models take no longer than officially. A model that the official interpreter refuses as it comes is left out.
 """
 
@@ -28,7 +29,7 @@ TESTS = Path(__file__).resolve().parent.parent / "tests"
 
 
 class Single(NamedTuple):
-    """A model of an operator. name: the operator and the type of its activations; feeds: values of its inputs."""
+    """A model of an operator. name: the operator and the type of its first input; feeds: values of its inputs."""
 
     name: str
     content: bytes
@@ -50,18 +51,38 @@ class Timed(NamedTuple):
 
 def singles(*words: str) -> Iterator[Single]:
     """The models whose name has one of the words; all where there are none."""
+    found: dict[str, Single] = {}
+    for single in _tabled(lambda name: name not in found and (not words or any(w in name for w in words))):
+        found[single.name] = single
+    yield from found.values()
+
+
+def _tabled(wanted: Callable[[str], bool]) -> Iterator[Single]:
+    """The models of both tables, fixed cases first. wanted: asked for each by its name."""
     sys.path += [str(TESTS / "lite" / "ops"), str(TESTS / "lite"), str(TESTS / "data" / "tflite")]
-    from drawn import Draw, feeds, model_of
+    import cases
+    import drawn
+    import one_operator
     from drawn_table import ROWS
 
-    seen = set()
+    from opwright.core.dtypes import of_numpy
+    from opwright.lite.ops import types
+
+    for operator, tried in cases.CASES.items():
+        for case in tried:
+            if case.says or not case.oracle:
+                continue
+            first = next(one_operator.array_of(v) for v in case.inputs if v is not None)
+            name = f"{operator} {types.name_of(of_numpy(first.dtype))}"
+            if wanted(name):
+                model = one_operator.model_of(operator, case, one_operator.output_types(operator, case))
+                yield Single(name, model.to_bytes(), one_operator.feeds(case))
     for row in ROWS:
         for kind in row.kinds:
             name = f"{row.name} {kind}"
-            if kind in TYPES and name not in seen and (not words or any(w in name for w in words)):
-                seen.add(name)
-                drawn = row.draw(Draw(SEED, kind))
-                yield Single(name, model_of(row.name, drawn).to_bytes(), feeds(drawn))
+            if kind in TYPES and wanted(name):
+                made = row.draw(drawn.Draw(SEED, kind))
+                yield Single(name, drawn.model_of(row.name, made).to_bytes(), drawn.feeds(made))
 
 
 def ready(interpreter: Any, values: list[Any]) -> Any:

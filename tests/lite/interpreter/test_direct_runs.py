@@ -1,4 +1,4 @@
-"""Runs and copies by the direct way are those of the other, and there is none after whatever it hangs on has changed."""
+"""Direct runs and copies do what others do, and there are none after whatever they hang on has changed."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ def test_a_scalar_is_taken_as_one() -> None:
 def test_long_tensors_go_the_other_way() -> None:
     n = MOST // 4 + 1
     interpreter = direct(relu((n,)), np.arange(n, dtype=np.float32))
-    assert not interpreter._ownership.writable and not interpreter._ownership.readable
+    assert not interpreter._ownership.writable
+    assert not interpreter._ownership.readable
     interpreter.set_tensor(0, np.full(n, 2, np.float32))
     interpreter.invoke()
     assert (interpreter.get_tensor(1) == 2).all()
@@ -135,7 +136,7 @@ def test_there_is_no_direct_way_after_a_change(change: Callable[[lite.Interprete
     change(interpreter)
     found = interpreter._ownership
     if change not in (resized,):  # which ran it again
-        assert found.direct is None and not found.writable and not found.readable
+        assert (found.direct, found.writable, found.readable) == (None, {}, {})
 
 
 def test_a_failed_guard_is_told_in_the_operators_words() -> None:

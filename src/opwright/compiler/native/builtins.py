@@ -1,7 +1,7 @@
 """Builtin functions of Python made of machine code: called at a third of what ctypes costs.
 
-Lives here: `Method`, `bound`; `copies`, into and out of arrays.
-Not here: the machine code (executor.ll, arrays.ll, ../entering.py).
+Lives here: `Method`, `bound`; `builtins`, `make_builtins`: those of builtins.ll.
+Not here: other machine code that is called so (executor.ll, ../entering.py).
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...core import flags
+from ...core.errors import OpError
 from ...core.once import once
+from ..background import compiling
 from . import objects
 from .image import runs_images
-from .store import find_or_make
+from .store import NotCached, find_or_make, only_cached
 
 ONE, NO_ARGUMENTS, SEVERAL = 0x8, 0x4, 0x80
 """How C functions take arguments: METH_O, METH_NOARGS, METH_FASTCALL."""
@@ -35,11 +38,20 @@ def bound(method: Method, to: Any) -> Callable[..., Any]:
     return function
 
 
-class Copies(NamedTuple):
-    """The functions of arrays.ll."""
+class Builtins(NamedTuple):
+    """The functions of builtins.ll.
+
+        bound(put, array)(value)    copies a dense array of the same dtype and shape into it and gives 1; for anything
+                                    else gives 0, with nothing changed
+        bound(take, array)()        gives a copy; of rank 0, a scalar
+        bound(foreign, address)()   calls `int f(void *)` without the GIL; f and its argument are the words there
+
+    put, take: of dense arrays of numbers; other threads of Python do not run meanwhile
+    """
 
     put: Method
     take: Method
+    foreign: Method
 
 
 _WORDS = {"ARRAY_DATA": objects.DATA, "ARRAY_RANK": objects.RANK, "ARRAY_SIZES": objects.SIZES,
@@ -47,25 +59,34 @@ _WORDS = {"ARRAY_DATA": objects.DATA, "ARRAY_RANK": objects.RANK, "ARRAY_SIZES":
           "ARRAY_WRITEABLE": objects.WRITEABLE, "DTYPE_ITEMSIZE": objects.ITEMSIZE}  # fmt: skip
 
 
-def _arrays_text() -> str:
-    text = Path(__file__).with_name("arrays.ll").read_text(encoding="utf-8")
+def _text() -> str:
+    text = Path(__file__).with_name("builtins.ll").read_text(encoding="utf-8")
     for word, value in _WORDS.items():
         text = text.replace(word, str(value))
     return text
 
 
 @once
-def copies() -> Copies | None:
-    """`put` and `take` of arrays; None where this process cannot run them, or arrays lie otherwise than they take them.
-
-    Both are for dense arrays of numbers; other threads of Python do not run meanwhile.
-
-        bound(put, array)(value)    copies a dense array of the same dtype and shape into it and gives 1; for anything
-                                    else gives 0, with nothing changed
-        bound(take, array)()        gives a copy; of rank 0, a scalar
-    """
+def make_builtins() -> Builtins | None:
+    """Find them in the cache or make them; None where this process cannot run them, or objects lie otherwise than they
+    take them. Raises NotCached inside `only_cached()` for what would have to be compiled."""
     if not runs_images() or objects.items_offset() is None:
         return None
-    code = find_or_make("arrays", "", None, lambda: (_arrays_text(), "arrays"))
+    code = find_or_make("builtins", "", None, lambda: (_text(), "builtins"))
     table = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int64)(code.address)
-    return Copies(Method(b"put", table(0), ONE, None), Method(b"take", table(1), NO_ARGUMENTS, None))
+    takes = ONE, NO_ARGUMENTS, NO_ARGUMENTS
+    return Builtins(*(Method(name.encode(), table(i), takes[i], None) for i, name in enumerate(Builtins._fields)))
+
+
+def builtins() -> Builtins | None:
+    """Them, for who can do without; None where they cannot be had, or are still to be compiled in the background."""
+    try:
+        if not flags.background:
+            return make_builtins()
+        with only_cached():
+            return make_builtins()
+    except NotCached:
+        compiling.submit(make_builtins)
+    except (ImportError, OSError, OpError):  # there is no LLVM here, or code may not be run
+        pass
+    return None

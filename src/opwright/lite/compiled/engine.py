@@ -22,6 +22,7 @@ from ...compiler.background import Job, compiling
 from ...compiler.kernels import Unmade
 from ...compiler.loops import freezing, frozen
 from ...compiler.loops.planning import plan_of
+from ...compiler.native.builtins import make_builtins
 from ...compiler.native.store import compiling_beside, pack
 from ...core import flags
 from ..runtime.subgraph import Subgraph
@@ -115,6 +116,7 @@ def _compile(key: str, cold: Iterable[Cold]) -> None:
                 plan_of(graph, apart=apart)
             except Unmade:
                 continue  # what else the graph has is compiled; it is planned again without these
+    make_builtins()
 
 
 def _keep(made: Made, path: Any, described: shortcut.Described | None) -> None:

@@ -11,11 +11,14 @@ and taken back around it.
 from __future__ import annotations
 
 import ctypes as C
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...compiler.native.builtins import bound, builtins
 from ...core.errors import CancelledError, FailedPreconditionError, InvalidArgumentError, OpError, UnimplementedError
 from ..registration import Registration
+from ..runtime.direct import Direct
 from ..runtime.node import Context, Node
 from ..runtime.tensor import DYNAMIC, Tensor
 from . import records
@@ -29,24 +32,42 @@ from .taking import check_shape, pull, take
 
 
 class JoinedRun:
-    """A run of several nodes by one foreign call. failed: the place of the node whose error was raised last."""
+    """A run of nodes by one foreign call. failed: the place of the node whose error was raised last."""
 
-    __slots__ = ("_address", "_context", "_kept", "_record", "_run", "failed", "nodes")
+    __slots__ = ("_context", "_kept", "_record", "_run", "failed", "nodes")
 
     def __init__(self, context: Context, nodes: Sequence[Node]) -> None:
         self.nodes, self.failed, self._context = nodes, 0, context
         calls: list[CCall] = [node.user_data.call for node in nodes]
         addresses = (C.c_void_p * len(calls))(*map(C.addressof, calls))
-        self._record, self._kept = CCalls(C.addressof(addresses), len(calls), 0), (addresses, calls)
-        self._run, self._address = provider().ow_run_all, C.addressof(self._record)
+        self._record = CCalls(C.addressof(addresses), len(calls), 0)
+        self._run, call = foreign_call(provider().ow_run_all, C.addressof(self._record))
+        self._kept = addresses, calls, call
 
     def __call__(self) -> None:
-        status = self._run(self._address)
+        status = self._run()
         if status:
-            self.failed = self._record.done
-            node = self.nodes[self.failed]
-            registration: Any = node.registration
-            raise registration.failed_run(self._context, node, status)
+            self._fail(status)
+
+    @property
+    def direct(self) -> Direct:
+        """The run by itself."""
+        return Direct(self._run, self._fail, calls_back=True)
+
+    def _fail(self, status: int) -> None:
+        self.failed = self._record.done
+        node = self.nodes[self.failed]
+        registration: Any = node.registration
+        raise registration.failed_run(self._context, node, status)
+
+
+def foreign_call(function: Any, argument: int) -> tuple[Callable[[], int], Any]:
+    """A call of `int function(void *)` of a C library, which gives its result; and what must live as long."""
+    found = builtins()
+    if found is None:
+        return functools.partial(function, argument), None
+    words = (C.c_void_p * 2)(C.cast(function, C.c_void_p).value, argument)
+    return bound(found.foreign, C.addressof(words)), words
 
 
 class NativeRegistration(Registration):
@@ -134,14 +155,7 @@ class NativeRegistration(Registration):
             native.call = None
             return super().bind(context, node)
         native.call = native.as_call(self._address)
-        run, call = self._provider.ow_run, C.addressof(native.call)
-
-        def step() -> None:
-            status = run(call)
-            if status:
-                raise self.failed_run(context, node, status)
-
-        return step
+        return JoinedRun(context, [node])
 
     def failed_run(self, context: Context, node: Node, status: int) -> OpError:
         """The error of a run that gave this status; C sees the node's tensors again as they are."""

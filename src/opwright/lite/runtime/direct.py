@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from ...compiler.native.builtins import bound, copies
+from ...compiler.native.builtins import bound, builtins
 from ..ops import types
 from .tensor import ARENA, DYNAMIC, OWN, Tensor
 
 
 class Direct(NamedTuple):
     """A run of everything by one call. run: gives 0, or the status of what stopped it; recover: called with that
-    status, goes on from there or raises the error."""
+    status, goes on from there or raises the error; calls_back: whether code that it runs may ask what runs."""
 
     run: Callable[[], int]
     recover: Callable[[int], Any]
+    calls_back: bool = False
 
 
 class Reach(NamedTuple):
@@ -35,7 +36,7 @@ class Reach(NamedTuple):
     @classmethod
     def of(cls, inputs: Iterable[Tensor], outputs: Iterable[Tensor]) -> Reach:
         """For the inputs and outputs that are such tensors."""
-        found = copies()
+        found = builtins()
         if found is None:
             return NOTHING
         inputs = [*inputs]

@@ -126,7 +126,21 @@ class Subgraph(Called):
     @property
     def direct(self) -> Direct | None:
         """The run by one native call, where it is ready and there is one."""
-        return getattr(self.joined[0], "direct", None) if self.ready and len(self.joined) == 1 else None
+        if not self.ready or len(self.joined) != 1:
+            return None
+        direct: Direct | None = getattr(self.joined[0], "direct", None)
+        if direct is None or not direct.calls_back:
+            return direct
+        ownership, call = self.ownership, direct.run
+
+        def run() -> int:
+            self.running = ownership.running = True
+            try:
+                return call()
+            finally:
+                self.running = ownership.running = False
+
+        return direct._replace(run=run)
 
     @property
     def reach(self) -> Reach:

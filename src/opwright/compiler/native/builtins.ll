@@ -1,19 +1,22 @@
-; Copies into and out of an array of NumPy's, as functions of Python's. Words of objects have the names of objects.py.
+; Functions of Python's (PyCFunction) that are small and called often. Words of objects have the names of objects.py.
 ;
-; `self` is the array: dense, of numbers, and short enough to be copied with the GIL held.
+; Of `put` and `take`, `self` is an array of NumPy's: dense, of numbers, and short enough to be copied with the GIL held.
 
 declare ptr @memmove(ptr, ptr, i64)
 declare ptr @PyLong_FromLongLong(i64)
+declare ptr @PyLong_AsVoidPtr(ptr)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyArray_NewLikeArray(ptr, i32, ptr, i32)
 declare ptr @PyArray_Scalar(ptr, ptr, ptr)
 
 ; Where the functions below are: the one that a loader looks up.
-define ptr @arrays(i64 %which) {
-  %at = getelementptr [2 x ptr], ptr @functions, i64 0, i64 %which
+define ptr @builtins(i64 %which) {
+  %at = getelementptr [3 x ptr], ptr @functions, i64 0, i64 %which
   %function = load ptr, ptr %at
   ret ptr %function
 }
-@functions = internal constant [2 x ptr] [ptr @put, ptr @take]
+@functions = internal constant [3 x ptr] [ptr @put, ptr @take, ptr @foreign]
 
 ; Copy the argument where it is a dense array of the same dtype and shape. Gives 1; else 0, and nothing has changed.
 define internal ptr @put(ptr %self, ptr %value) {
@@ -110,6 +113,21 @@ write:
 
 done:
   ret ptr %copy
+}
+
+; Call `int f(void *)` without the GIL, and give what it gives. `self` is an int: where the address of f is, and behind it
+; the argument.
+define internal ptr @foreign(ptr %self, ptr %nothing) {
+  %call = call ptr @PyLong_AsVoidPtr(ptr %self)
+  %function = load ptr, ptr %call
+  %argument.ptr = getelementptr ptr, ptr %call, i64 1
+  %argument = load ptr, ptr %argument.ptr
+  %thread = call ptr @PyEval_SaveThread()
+  %status = call i32 %function(ptr %argument)
+  call void @PyEval_RestoreThread(ptr %thread)
+  %wide = sext i32 %status to i64
+  %result = call ptr @PyLong_FromLongLong(i64 %wide)
+  ret ptr %result
 }
 
 ; Where an array's elements are.
