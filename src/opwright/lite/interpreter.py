@@ -172,7 +172,8 @@ class Interpreter:
 
     @property
     def _subgraphs(self) -> list[Subgraph]:
-        return self._opened.subgraphs
+        file = self._file
+        return (self._opened if file is None else file).subgraphs
 
     @property
     def _signatures(self) -> dict[str, Any]:
@@ -227,17 +228,17 @@ class Interpreter:
 
     def _invoke_and_look(self) -> None:
         """Run the model, and look for direct ways to do it again."""
-        ownership, shortcut = self._ownership, self._shortcut
-        ownership.drop()
-        if shortcut is not None and not flags.check_inputs and shortcut.run():
-            ownership.direct, (ownership.writable, ownership.readable) = shortcut.direct, shortcut.reach
-            return
-        self._invoke(0)
-        if not self._waiting:
+        shortcut = self._shortcut
+        if shortcut is None or flags.check_inputs or not shortcut.run():
+            self._invoke(0)
             main = self._subgraphs[0]
-            direct = main.direct
-            if direct is not None:
-                ownership.direct, (ownership.writable, ownership.readable) = direct.run, main.reach
+            direct = None if self._waiting else main.direct
+            if direct is None:
+                return
+            run, reach = direct.run, main.reach
+        else:
+            run, reach = shortcut.direct, shortcut.reach
+        self._ownership.direct, (self._ownership.writable, self._ownership.readable) = run, reach
 
     def _recover(self, status: int) -> None:
         """Go on after a direct run that gave a status. What that runs may give variables other memory."""

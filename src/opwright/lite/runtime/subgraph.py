@@ -78,6 +78,7 @@ class Subgraph(Called):
         self.steps: list[Callable[[], Any]] = []  # one for each node
         self.joined: list[Callable[[], Any]] = []  # the same work by fewer calls (joining.py)
         self._reach: Reach | None = None  # made when it is first asked for
+        self._may_be_direct = False
         self._deferred: set[int] = set()
         self.accepted: Any = None  # what `accept` made it ready for; None where it is no node that runs it
         self.connected: Any = None  # who connected it last
@@ -121,12 +122,12 @@ class Subgraph(Called):
             self.joined = self.steps
         else:
             self.joined = joined(self.context, self.execution_plan, self.steps, self._deferred)
-        self._reach = None
+        self._reach, self._may_be_direct = None, len(self.joined) == 1 and hasattr(self.joined[0], "direct")
 
     @property
     def direct(self) -> Direct | None:
-        """The run by one native call, where it is ready and there is one."""
-        if not self.ready or len(self.joined) != 1:
+        """The run by one native call, where there is one; of a subgraph that is ready."""
+        if not self._may_be_direct:
             return None
         direct: Direct | None = getattr(self.joined[0], "direct", None)
         if direct is None or not direct.calls_back:
@@ -395,7 +396,14 @@ class Subgraph(Called):
         if not self.ready:
             do = "make another interpreter: this one was closed" if self.closed else "call allocate_tensors() first"
             raise also(FailedPreconditionError, RuntimeError)(what=NOT_READY, do=do)
-        self._while_running(self._run)
+        ownership = self.ownership
+        if ownership.running:
+            ownership.refuse("invoked")
+        self.running = ownership.running = True
+        try:
+            quietly(self._run)
+        finally:
+            self.running = ownership.running = False
 
     def recover(self, status: int) -> None:
         """Go on after a direct run that gave a status. Raises as invoke."""
@@ -407,12 +415,7 @@ class Subgraph(Called):
             except Exception as error:
                 self.blame(error, self.joined, step)
 
-        self._while_running(run)
-
-    def _while_running(self, run: Callable[[], None]) -> None:
         ownership = self.ownership
-        if ownership.running:
-            ownership.refuse("invoked")
         self.running = ownership.running = True
         try:
             quietly(run)
