@@ -60,6 +60,15 @@ def test_links_lead_somewhere():
         assert (ROOT / target).exists(), target
 
 
+def test_the_index_has_every_page():
+    folder = ROOT / "docs"
+    index = (folder / "index.md").read_text("utf-8")
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)", index)
+    assert {p.name for p in folder.iterdir() if p.is_file()} - {"index.md"} <= set(targets)
+    for target in targets:
+        assert (folder / target).exists(), target
+
+
 def test_commands_are_real():
     (listed,) = re.findall(r"`opwright (demo \|.*?)`", README)
     for command in listed.split(" | "):
