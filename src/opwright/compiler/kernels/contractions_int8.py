@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...core.dtypes import float32, int4, int8, int16, int32, uint8
+from ...core.dtypes import DType, float32, int4, int8, int16, int32, uint8
 from ..loops.forms import Buffer, Contract
 from ..target import host
 from . import Unmade, maker
@@ -19,6 +19,7 @@ from .epilogue import Epilogue, epilogue_of, without_bias
 from .gemm_int8 import FLIP, gemm_int8
 from .gemm_int16 import packed_pairs
 from .gemm_tiles import tiles_for
+from .gemm_widened import room
 from .hybrid import rounded_rows
 from .panels_int8 import Panels, Tile, packed_filter, parts_of, tile_of
 from .tiling import CACHE, ITEM, Blocks, balanced, blocks, for_two
@@ -92,12 +93,21 @@ class Group(NamedTuple):
         form = self.form
         if self.wide:
             return packed_pairs(build, panels, form.filter, self.feature)
-        offset = self.rows.zero if panels.tile.depth and not self.rows.rounded else self.rows.offset
+        offset = self.rows.zero if panels.tile.signed and not self.rows.rounded else self.rows.offset
         return packed_filter(build, panels, form.filter, self.feature, form.filter_zero, offset, self.bias)
 
-    def tiled(self, panels: Panels) -> Any:
+    @property
+    def dtype(self) -> DType:
+        """What the rows are when they are multiplied."""
+        return int8 if self.rows.rounded else self.form.input.dtype
+
+    def tiled(self, panels: Panels) -> DType | None:
         """The dtype of the rows where tiles compute."""
-        return None if not panels.tile.depth else int8 if self.rows.rounded else self.form.input.dtype
+        return self.dtype if panels.tile.depth else None
+
+    def widened(self, panels: Panels) -> DType | None:
+        """The dtype of the rows where they are widened."""
+        return self.dtype if panels.tile.widened and not self.wide else None
 
     def tile(self, rows: int, quads: int) -> Tile:
         """The tile for so many rows at one pitch, with so many steps of the micro-kernel in one piece."""
@@ -201,11 +211,13 @@ def _make_gemm(group: Group, build: Builder, panels: Panels, x: Any, pitch: int)
              max(1, math.prod(form.output.shape[1:3])), 0, tile.depth, *group.more]  # fmt: skip
     code = gemm_int8.code(more=len(group.more), rows=cut.height, vectors=tile.vectors, short=cut.tall != cut.tiles,
                           narrow=panels.narrow, parts=panels.parts, rounded=source.rounded, wide=group.wide,
-                          blocked=False, tiled=group.tiled(panels), epilogue=group.epilogue)  # fmt: skip
+                          blocked=False, tiled=group.tiled(panels), widened=group.widened(panels),
+                          epilogue=group.epilogue)  # fmt: skip
+    scratch = room(host(), 4 * quads * cut.height) if group.widened(panels) else 0
     operations = work * cut.tiles * panels.number // QUICKER + _finishing(group)
     if cut.height == 1:
         operations = READING * cut.tiles * panels.number * panels.steps * 4 * tile.width
-    build.step(code, words, block.items, chunk=chunk_of(operations, block.items))
+    build.step(code, words, block.items, scratch, chunk_of(operations, block.items))
 
 
 def _make_convolution(group: Group, build: Builder, panels: Panels, shape: Geometry, segments: int,
@@ -226,8 +238,10 @@ def _make_convolution(group: Group, build: Builder, panels: Panels, shape: Geome
              source.zeros, tile.depth, *group.more]  # fmt: skip
     code = convolution_int8.code(more=len(group.more), rows=cut.height, vectors=tile.vectors,
                                  short=cut.tall != cut.tiles, narrow=panels.narrow, rounded=source.rounded,
-                                 wide=group.wide, tiled=group.tiled(panels), epilogue=group.epilogue)  # fmt: skip
-    scratch = window.size[0] * span * channels + host().vector_bytes + 4
+                                 wide=group.wide, tiled=group.tiled(panels), widened=group.widened(panels),
+                                 epilogue=group.epilogue)  # fmt: skip
+    elements = window.size[0] * span * channels + 4  # and what the last step reads behind them
+    scratch = room(host(), elements) if group.widened(panels) else elements + host().vector_bytes
     operations = work * tiles * panels.number // QUICKER + _finishing(group)
     build.step(code, words, block.items, scratch, chunk_of(operations, block.items))
 

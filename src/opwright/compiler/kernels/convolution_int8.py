@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import language as kl
-from ..language import f32, i8, i32, i64, ptr
+from ..language import f32, i8, i16, i32, i64, ptr
 from .epilogue import Epilogue
 from .gemm_int8 import Rounded, Sink, Source, panels
 from .gemm_tiles import prepare, short_first
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 
 class Image(NamedTuple):
-    """The geometry of a convolution, numbers of a kernel. size: bytes that may be read; fill: the zero point."""
+    """The geometry of a convolution, numbers of a kernel. size: bytes that may be read; fill: the zero point, of the
+    dtype that copies have."""
 
     x: Pointer
     size: Any
@@ -36,17 +37,18 @@ class Image(NamedTuple):
 
 
 def copy(target: Pointer, source: Pointer, n: Any, room: Any, lanes: int) -> None:
-    """n bytes; what follows them in the target may be overwritten too. room: bytes that may be read from the source."""
+    """n elements, as the target's dtype; what follows them in the target may be overwritten too. room: elements that
+    may be read from the source."""
     if n + (lanes - 1) <= room:
         for i in range(0, n, lanes):
-            target.store(source.load(i, lanes), i)
+            target.store(source.load(i, lanes).to(target.dtype), i)
     else:
         for i in range(n):
-            target[i] = source[i]
+            target[i] = source[i].to(target.dtype)
 
 
 def fill(target: Pointer, n: Any, x: Value) -> None:
-    """n bytes x, and some more."""
+    """n elements x, and some more."""
     for i in range(0, n, x.count):
         target.store(x, i)
 
@@ -101,14 +103,14 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
                      out_width: i64, out_pitch: i64, features: i64, line_tiles: i64, tall: i64, tiles: i64,
                      tile_block: i64, panel_block: i64, scales: ptr[f32], zeros: ptr[i32], depth: i64, *more: i64,
                      rows: int, vectors: int, short: bool, narrow: bool, rounded: bool, wide: bool, tiled: Any,
-                     epilogue: Epilogue):  # fmt: skip
+                     widened: Any, epilogue: Epilogue):  # fmt: skip
     """out[n, oy, ox, f] = epilogue(sum x[n, oy stride + ky dilation - top, ..., c] filter[f, ky, kx, c]).
 
     Lines of the output are cut into line_tiles tiles each, `tall` of them of `rows` pixels and the others (if short) of
     one less. A line of a window is `segments` segments, dilation_x pixels apart, of run_pixels pixels each.
     Items: blocks of tile_block tiles by panel_block panels, panels first. Scratch: `lines` lines of the pixels that a
     tile needs, and a vector. rounded: images have scales and zero points of their own. wide, tiled, depth: see
-    `Source`; channels and pitches are of bytes.
+    `Source`; channels and pitches are of bytes. widened: the dtype of pixels that are copied as int16, inside too.
     """
     lanes = work.lanes(i32)
     number = (features + (vectors * lanes - 1)) // (vectors * lanes)
@@ -116,9 +118,12 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
     target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
     masked = work.target.vector_bytes == 64
     finish = epilogue.bind(more)
-    image = Image(x, size, height, width, x_pitch, channels, zero.to(i8).splat(work.target.vector_bytes))
+    held = i8 if widened is None else i16
+    whole = work.lanes(held)
+    pixels = x if widened is None else x.cast(widened)
+    image = Image(pixels, size, height, width, x_pitch, channels, zero.to(held).splat(whole))
     there = Rounded(scales, zeros, out_height * out_width) if rounded else None
-    patch = work.scratch(i8)
+    patch = work.scratch(held)
     quads = (run_pixels * channels + 3) // 4
     steps = lines * segments * quads
     if tiled is not None:
@@ -144,15 +149,14 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
             begin = ((n * height + y0) * width + x0) * x_pitch
             end = begin + ((lines - 1) * dilation_y * width + span - run_pixels) * x_pitch + quads * 4
             p, pixel, line = x + begin, x_pitch, dilation_y * width * x_pitch
-            if inside & (end <= size):
-                pass
-            else:
-                p, pixel, line = patch, channels, span * channels
-                here = image._replace(fill=zeros[n].to(i8).splat(work.target.vector_bytes)) if rounded else image
+            copied = kl.value(1) == 1 if widened is not None else ~(inside & (end <= size))
+            if copied:
+                p, pixel, line = patch.cast(i8), channels * held.size, span * channels * held.size
+                here = image._replace(fill=zeros[n].to(held).splat(whole)) if rounded else image
                 for ky in range(lines):
-                    copy_line(here, p + ky * line, n, y0 + ky * dilation_y, x0, span)
+                    copy_line(here, patch + ky * span * channels, n, y0 + ky * dilation_y, x0, span)
             source = Source(p, stride_x * pixel, quads, flip, lines, line, segments, dilation_x * pixel, wide,
-                            tiled=tiled, depth=depth)
+                            tiled=tiled, depth=depth, widened=widened is not None)
             sink = Sink(target, out_pitch, at * out_width + ox, 0, features, finish, masked, there, None, written)
             if short and tiled is None:
                 if j < tall:

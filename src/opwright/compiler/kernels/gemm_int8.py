@@ -18,6 +18,7 @@ from .epilogue import Epilogue
 from .gemm_blocks import contract_blocks
 from .gemm_int16 import contract_wide
 from .gemm_tiles import contract_tiles, prepare, short_first
+from .gemm_widened import contract_widened, widen_rows
 
 if TYPE_CHECKING:
     from ..language import Pointer, Registers, Value
@@ -34,7 +35,8 @@ class Source(NamedTuple):
 
     quads: k of a segment. flip: bits of each four bytes to change: FLIP makes signed ones unsigned. wide: two bytes
     are one number, see gemm_int16.py. blocked: a line is a block with scales of its own, see gemm_blocks.py.
-    tiled: the dtype of rows that tiles multiply, `depth` quads at a time, see gemm_tiles.py.
+    tiled: the dtype of rows that tiles multiply, `depth` quads at a time, see gemm_tiles.py. widened: elements are
+    int16, see gemm_widened.py.
     """
 
     p: Pointer
@@ -49,6 +51,7 @@ class Source(NamedTuple):
     blocked: bool = False
     tiled: Any = None
     depth: Any = 0
+    widened: bool = False
 
 
 def contract(rows: int, vectors: int, lanes: int, source: Source, q: Pointer) -> Registers:
@@ -127,6 +130,8 @@ def tile(rows: int, vectors: int, lanes: int, source: Source, sink: Sink) -> Non
         kept = contract_blocks(rows, vectors, lanes, source, sink)
     elif source.tiled is not None:
         kept = contract_tiles(rows, vectors, lanes, source, sink.panel, sink.rounded is None)
+    elif source.widened:
+        kept = contract_widened(rows, vectors, lanes, source, sink.panel, sink.rounded is None)
     else:
         kept = kl.stack(i32, rows * width)
         sums = contract(rows, vectors, lanes, source, sink.panel)
@@ -188,13 +193,14 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
               features: i64, tiles: i64, tall: i64, tile_block: i64, panel_block: i64, flip: i32, x_batch: i64,
               packed_batch: i64, scales: ptr[f32], zeros: ptr[i32], each: i64, blocks: i64, depth: i64, *more: i64,
               rows: int, vectors: int, short: bool, narrow: bool, parts: int, rounded: bool, wide: bool, blocked: bool,
-              tiled: Any, epilogue: Epilogue):  # fmt: skip
+              tiled: Any, widened: Any, epilogue: Epilogue):  # fmt: skip
     """out[b m + i, f] = epilogue(sum_k x[b][i, k] filter[b][f, k]): x at x_pitch, a packed filter, out at out_pitch.
 
     tiles: of a batch's m rows, `tall` of them of `rows` rows and the others (if short) of one less. Items:
     batches, x_batch and packed_batch apart, by blocks of tile_block tiles by panel_block panels, panels first.
     narrow: the last panel is one vector wide. parts: of the filter, see `Panels`. rounded: see `Rounded`.
-    wide, blocked, tiled, depth: see `Source`; blocks: how many there are.
+    wide, blocked, tiled, depth: see `Source`; blocks: how many there are. widened: the dtype of rows that are, in
+    scratch memory.
     """
     lanes = work.lanes(i32)
     number = (features + (vectors * lanes - 1)) // (vectors * lanes)
@@ -219,6 +225,11 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
             row, count = _rows_of(t, tiles, tall, rows, short, tiled)
             source = Source(x + (batch * x_batch + row * x_pitch), x_pitch, quads, flip, lines,
                             4 * quads if blocked else 0, wide=wide, blocked=blocked, tiled=tiled, depth=depth)
+            if widened is not None:
+                near = work.scratch(i16)
+                number_of_rows = kl.select(t < tall, kl.value(rows), rows - 1) if short else rows
+                widen_rows(source.p.cast(widened), x_pitch, near, number_of_rows, 4 * quads, 2 * lanes)
+                source = source._replace(p=near.cast(i8), pitch=8 * quads, widened=True)
             sink = Sink(target, out_pitch, above + row, 0, features, finish, masked, there, None, count)
             if short and tiled is None:
                 if t < tall:

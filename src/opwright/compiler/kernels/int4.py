@@ -78,6 +78,6 @@ def make_blocks(form: Contract, build: Builder) -> None:
              0, *more]  # fmt: skip
     code = gemm_int8.code(more=len(more), rows=cut.height, vectors=panels.tile.vectors, short=cut.tall != cut.tiles,
                           narrow=panels.narrow, parts=1, rounded=True, wide=False, blocked=True,
-                          tiled=None, epilogue=epilogue)  # fmt: skip
+                          tiled=None, widened=None, epilogue=epilogue)  # fmt: skip
     build.step(code, words, block.items, chunk=chunk_of(work * cut.tiles * panels.number, block.items))
     share(form, build, form.operands, epilogue)

@@ -22,6 +22,7 @@ from .convolution_int8 import patches
 from .epilogue import epilogue_of
 from .gemm_int8 import FLIP, gemm_int8
 from .gemm_tiles import tiles_for
+from .gemm_widened import room
 from .hybrid import rounded_rows
 from .matmul import MOST_STEPS, batches
 from .panels_int8 import Panels, pack_code, pack_int8, parts_of, tile_of
@@ -67,21 +68,23 @@ def make_matmul(form: MatMul, build: Builder) -> None:
     if rounded and math.prod(a.shape[:-2]) != math.prod(lead):
         raise Unmade("floats to be rounded that serve several products")
     left = _rounded(form, a, build) if rounded else _as_it_is(form, a, build)
-    packed = _packed(form, panels, form.a_zero if tile.depth and not rounded else left.offset, build)
+    packed = _packed(form, panels, form.a_zero if tile.signed and not rounded else left.offset, build)
     cut, pitch = balanced(rows, tile.rows), left.pitch
     work = 8 * cut.height * panels.steps * panels.tile.width
     block = blocks(cut.tiles, panels.number, cut.height * pitch, panels.tile.width * panels.steps * 4, work)
+    dtype = int8 if rounded else a.dtype
     code = gemm_int8.code(more=len(more), rows=cut.height, vectors=panels.tile.vectors, short=cut.tall != cut.tiles,
                           narrow=panels.narrow, parts=panels.parts, rounded=rounded, wide=False,
-                          blocked=False, tiled=(int8 if rounded else a.dtype) if tile.depth else None,
-                          epilogue=epilogue)  # fmt: skip
+                          blocked=False, tiled=dtype if tile.depth else None,
+                          widened=dtype if tile.widened else None, epilogue=epilogue)  # fmt: skip
+    scratch = room(host(), 4 * panels.quads * cut.height) if tile.widened else 0
     for part in parts:
         words = [left.x.moved(part.a * rows * pitch), packed.moved(4 * part.b * panels.size),
                  build.pointer(out, part.first * rows * out.pitch), panels.quads, pitch, out.pitch, columns, cut.tiles,
                  cut.tall, block.tiles, block.panels, left.flip, rows * pitch * part.a_moves,
                  panels.size * part.b_moves, left.scales, left.zeros, 1, 0, tile.depth, *more]  # fmt: skip
         items = block.items * part.products
-        build.step(code, words, items, chunk=chunk_of(work * cut.tiles * panels.number * part.products, items))
+        build.step(code, words, items, scratch, chunk_of(work * cut.tiles * panels.number * part.products, items))
     share(form, build, form.operands, epilogue)
 
 

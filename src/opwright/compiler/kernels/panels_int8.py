@@ -8,7 +8,8 @@ row's bytes are read as x + 128 (a flipped sign bit), and the sums start with wh
 
     s = sum_k (x_k + 128) w_k + (bias - (128 + input_zero) sum_k w_k)
 
-which is exact in int32. Tiles (gemm_tiles.py) take either sign: for them starts make up for input_zero alone.
+which is exact in int32. Tiles (gemm_tiles.py) and rows that are widened (gemm_widened.py) take either sign: for them
+starts make up for input_zero alone.
 
 A filter is [features, lines, run]: `lines` runs of neighbouring bytes. A panel has so many channels: int32 starts
 first, then for each line and each four of its run the channels' four bytes. Zero weights stand beyond the end of a run,
@@ -32,6 +33,7 @@ from ..language.family import FamilyCode
 from ..loops.forms import Buffer
 from ..native import executor
 from ..target import Target
+from .gemm_widened import order_steps, widens
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
@@ -41,26 +43,36 @@ if TYPE_CHECKING:
 class Tile(NamedTuple):
     """The most rows of a tile, and its vectors in a row; lanes: channels in a vector.
 
-    depth: steps at a time, where the processor's tiles compute (gemm_tiles.py), else 0.
+    depth: steps at a time, where the processor's tiles compute (gemm_tiles.py), else 0. widened: whether rows of bytes
+    are widened (gemm_widened.py).
     """
 
     rows: int
     vectors: int
     lanes: int
     depth: int = 0
+    widened: bool = False
 
     @property
     def width(self) -> int:
         """Channels in a panel."""
         return self.vectors * self.lanes
 
+    @property
+    def signed(self) -> bool:
+        """Whether bytes of either sign are multiplied as they are."""
+        return self.depth > 0 or self.widened
+
 
 def tile_of(target: Target, features: int) -> Tile:
-    """The tile for so many output channels: all registers but what the filter, one row's bytes and their signs take."""
+    """The tile for so many output channels: all registers but what the filter, one row's bytes and their signs take.
+
+    Of rows that are widened, products take one before they are added; with none to spare LLVM keeps sums in memory.
+    """
     lanes = target.vector_bytes // 4
-    if features <= lanes:
-        return Tile(target.registers - 4, 1, lanes)
-    return Tile((target.registers - 4) // 2, 2, lanes)
+    vectors = 1 if features <= lanes else 2
+    widened = widens(target)
+    return Tile((target.registers - (6 if widened else 4)) // vectors, vectors, lanes, widened=widened)
 
 
 def parts_of(dtype: DType, zero: int) -> int:
@@ -107,11 +119,11 @@ class Panels(NamedTuple):
 @kl.family
 def pack_int8(work, source: ptr[u8], bias: ptr[i32], packed: ptr[i32], features: i64, lines: i64, run: i64, pitch: i64,
               step: i64, zero: i64, offset: i32, source_batch: i64, packed_batch: i64,
-              *, dtype: Any, vectors: int, narrow: bool, biased: bool, parts: int):  # fmt: skip
+              *, dtype: Any, vectors: int, narrow: bool, biased: bool, parts: int, ordered: bool):  # fmt: skip
     """Panels of filters of 8 bits, or of int4 in a byte each: channels are `pitch` apart, bytes of their runs `step`.
 
     zero: of the weights. offset: what a row's bytes are too large by when the micro-kernel reads them. Items: batches,
-    source_batch and packed_batch apart, by panels. Without a bias sums start with 0.
+    source_batch and packed_batch apart, by panels. Without a bias sums start with 0. ordered: steps are, for rows that are widened.
     """
     lanes = work.lanes(i32)
     width = vectors * lanes
@@ -153,6 +165,13 @@ def pack_int8(work, source: ptr[u8], bias: ptr[i32], packed: ptr[i32], features:
         if biased:
             for c in range(count):
                 out[c] = out[c] + bias[first + c]
+        if ordered and narrow:
+            if count <= lanes:
+                order_steps(out + wide, steps, 1, lanes)
+            else:
+                order_steps(out + wide, steps, vectors, lanes)
+        elif ordered:
+            order_steps(out + wide, steps, vectors, lanes)
 
 
 def _pack_words(rows: Pointer, out: Pointer, count: Value, wide: Value, run: Value, pitch: Value,
@@ -206,7 +225,7 @@ def _pack_across(rows: Pointer, out: Pointer, count: Value, wide: Value, step: V
 def pack_code(panels: Panels, dtype: DType, biased: bool = False) -> FamilyCode:
     """The kernel that packs filters of this dtype."""
     return pack_int8.code(dtype=dtype, vectors=panels.tile.vectors, narrow=panels.narrow, biased=biased,
-                          parts=panels.parts)  # fmt: skip
+                          parts=panels.parts, ordered=panels.tile.widened)  # fmt: skip
 
 
 def filling(panels: Panels, filters: np.ndarray, dtype: DType, zero: int, offset: int, bias: np.ndarray | None

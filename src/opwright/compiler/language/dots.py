@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from ...core import dtypes
 from ...core.dtypes import DType
-from .functions import bitcast, clamp, concat, minimum, part, shuffle, to_int
+from .functions import bitcast, clamp, concat, minimum, part, shuffle, to_int, zeros
 from .kinds import I32, KIND, typed
 from .places import Pointer
 from .values import Value, current, intrinsic
@@ -21,7 +21,7 @@ def dot4(acc: Value, a: Value, c: Value) -> Value:
     if a.count != 4 * n or c.count != 4 * n or a.dtype is not dtypes.uint8 or c.dtype is not dtypes.int8:
         raise TypeError(f"dot4 takes int32[{n}], uint8[{4 * n}] and int8[{4 * n}]; found {acc!r}, {a!r}, {c!r}")
     target = current().target
-    if target.has("avx512vnni") and n in (4, 8, 16):
+    if n in _vnni_lanes():
         name = f"x86.avx512.vpdpbusd.{n * 32}"
         return Value(intrinsic(name, acc.x.type, acc.x, a.x, c.x), dtypes.int32)
     if n > 4 and n % 4 == 0 and target.vector_bytes < 4 * n:
@@ -38,12 +38,9 @@ def dot4(acc: Value, a: Value, c: Value) -> Value:
         ones = ir.Constant(c.x.type, [ir.Constant(KIND[dtypes.int8], 1)] * 16)
         sums = intrinsic(name, acc.x.type, ir.Constant(acc.x.type, None), ones, c.x)
         return Value(found, dtypes.int32) + (Value(sums, dtypes.int32) << 7)
-    wide_a, wide_c = a.to(dtypes.int16), c.to(dtypes.int16)
-    pairs = wide_a.count // 2
-    products = [shuffle(wide_a, None, range(k, 2 * pairs, 2)).to(dtypes.int32)
-                * shuffle(wide_c, None, range(k, 2 * pairs, 2)).to(dtypes.int32) for k in (0, 1)]  # fmt: skip
-    sums2 = products[0] + products[1]
-    return acc + shuffle(sums2, None, range(0, pairs, 2)) + shuffle(sums2, None, range(1, pairs, 2))
+    pairs = 2 * n
+    sums = pair_dot(zeros(dtypes.int32, pairs), a.to(dtypes.int16), c.to(dtypes.int16))
+    return acc + (shuffle(sums, None, range(0, pairs, 2)) + shuffle(sums, None, range(1, pairs, 2)))
 
 
 def pair_dot(acc: Value, a: Value, c: Value) -> Value:
@@ -51,12 +48,37 @@ def pair_dot(acc: Value, a: Value, c: Value) -> Value:
     n = acc.count
     if a.count != 2 * n or c.count != 2 * n or a.dtype is not dtypes.int16 or c.dtype is not dtypes.int16:
         raise TypeError(f"pair_dot takes int32[{n}], int16[{2 * n}] and int16[{2 * n}]; found {acc!r}, {a!r}, {c!r}")
-    target = current().target
-    if target.has("avx512vnni") and n in (4, 8, 16):
+    if n in _vnni_lanes():
         return Value(intrinsic(f"x86.avx512.vpdpwssd.{n * 32}", acc.x.type, acc.x, a.x, c.x), dtypes.int32)
+    known = _multiply_add()
+    if n in known:
+        return acc + Value(intrinsic(known[n], acc.x.type, a.x, c.x), dtypes.int32)
+    if known and n > max(known) and n % 2 == 0:
+        half = n // 2
+        low, high = (pair_dot(part(acc, k, half), part(a, 2 * k, n), part(c, 2 * k, n)) for k in (0, half))
+        return concat(low, high)
     even, odd = (shuffle(a, None, range(k, 2 * n, 2)).to(dtypes.int32)
                  * shuffle(c, None, range(k, 2 * n, 2)).to(dtypes.int32) for k in (0, 1))  # fmt: skip
     return acc + (even + odd)
+
+
+def _vnni_lanes() -> tuple[int, ...]:
+    """Lanes of int32 that the instructions of VNNI have here."""
+    target = current().target
+    return (4, 8, 16) if target.has("avx512vnni") else (4, 8) if target.has("avxvnni") else ()
+
+
+def _multiply_add() -> dict[int, str]:
+    """By lanes of int32, the intrinsic of x86 that multiplies pairs of int16 and adds each two products."""
+    target = current().target
+    if not target.triple.startswith("x86_64"):
+        return {}
+    known = {4: "x86.sse2.pmadd.wd"}
+    if target.has("avx2"):
+        known[8] = "x86.avx2.pmadd.wd"
+    if target.has("avx512bw"):
+        known[16] = "x86.avx512.pmaddw.d.512"
+    return known
 
 
 def round_bytes(x: Value, zero: Value, dtype: DType) -> Value:
@@ -66,6 +88,8 @@ def round_bytes(x: Value, zero: Value, dtype: DType) -> Value:
     """
     if current().target.has("avx512bw") and x.count in (32, 64):
         return _pack_bytes(x, zero, dtype)
+    if _multiply_add() and x.count in (4, 8, 16, 32):
+        return _pack_halves(x, zero, dtype)
     shift = zero.to(dtypes.float32)
     held = clamp(x, float(dtype.min) - shift, float(dtype.max) - shift)  # no float is too large for int32 now
     return (to_int(held) + zero).to(dtype)
@@ -85,6 +109,28 @@ def _pack_bytes(x: Value, zero: Value, dtype: DType) -> Value:
     fours = bitcast(packed, dtypes.int32)
     order = [4 * (i % 4) + i // 4 for i in range(x.count // 4)]
     return bitcast(shuffle(fours, None, order), dtype)
+
+
+def _pack_halves(x: Value, zero: Value, dtype: DType) -> Value:
+    """As `_pack_bytes`, with vectors of 32 bytes (whose halves packing mixes) for 16 lanes or more, else of 16."""
+    wide = current().target.has("avx2") and x.count >= 16
+    lanes = 8 if wide else 4
+    if x.count > 4 * lanes:
+        half = x.count // 2
+        return concat(*(_pack_halves(part(x, k, half), zero, dtype) for k in (0, half)))
+    most = current().target.vector_bytes // 4
+    whole = [to_int(minimum(2147483520.0, part(x, i, most))) for i in range(0, x.count, most)] if x.count > most else [
+        to_int(minimum(2147483520.0, x))]  # fmt: skip
+    quarters = [part(v, i, lanes) for v in whole for i in range(0, v.count, lanes)]
+    family, bits = ("avx2", "") if wide else ("sse2", ".128")
+    words, shift = typed(dtypes.int16, 2 * lanes), zero.to(dtypes.int16).splat(2 * lanes)
+    halves = [intrinsic(f"x86.{family}.packssdw{bits}", words, quarters[i].x, quarters[min(i + 1, len(quarters) - 1)].x)
+              for i in range(0, len(quarters), 2)]  # fmt: skip
+    moved = [intrinsic(f"sadd.sat.v{2 * lanes}i16", words, h, shift.x) for h in halves]
+    name = f"x86.{family}.{'packuswb' if dtype.is_unsigned else 'packsswb'}{bits}"
+    packed = Value(intrinsic(name, typed(dtype, 4 * lanes), moved[0], moved[-1]), dtype)
+    order = [4 * (i % 2) + i // 2 if wide else i for i in range(x.count // 4)]
+    return bitcast(shuffle(bitcast(packed, dtypes.int32), None, order), dtype)
 
 
 def lookup(table: Pointer, indices: Value) -> Value:
