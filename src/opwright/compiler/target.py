@@ -148,6 +148,7 @@ _X86_V3 = "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe"
 NAMED: dict[str, Target] = {t.name: t for t in (
     Target("x86-64-v2", "x86_64-unknown-linux-gnu", "x86-64-v2"),
     Target("x86-64-v3", "x86_64-unknown-linux-gnu", "x86-64-v3", _X86_V3, 32),
+    Target("x86-64-v3-vnni", "x86_64-unknown-linux-gnu", "x86-64-v3", f"{_X86_V3},+avxvnni", 32),
     Target("x86-64-v4", "x86_64-unknown-linux-gnu", "x86-64-v4", "", 64),
     Target("x86-64-v4-vnni", "x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512vnni", 64),
     Target("x86-64-v4-bf16", "x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512vnni,+avx512bf16", 64),

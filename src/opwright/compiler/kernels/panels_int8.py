@@ -67,12 +67,14 @@ class Tile(NamedTuple):
 def tile_of(target: Target, features: int) -> Tile:
     """The tile for so many output channels: all registers but what the filter, one row's bytes and their signs take.
 
-    Of rows that are widened, products take one before they are added; with none to spare LLVM keeps sums in memory.
+    Of rows that are widened, products take one before they are added. Where all of few registers are taken, LLVM keeps
+    some sums in memory.
     """
     lanes = target.vector_bytes // 4
     vectors = 1 if features <= lanes else 2
     widened = widens(target)
-    return Tile((target.registers - (6 if widened else 4)) // vectors, vectors, lanes, widened=widened)
+    others = 6 if widened or target.registers < 32 else 4
+    return Tile((target.registers - others) // vectors, vectors, lanes, widened=widened)
 
 
 def parts_of(dtype: DType, zero: int) -> int:

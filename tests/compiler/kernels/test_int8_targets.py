@@ -1,0 +1,101 @@
+"""Contractions of 8 bits with the instructions of lesser processors of x86, run here: exact sums, whole and in parts.
+
+Without VNNI rows are widened (gemm_widened.py); with 256 bits of it tiles have fewer rows.
+"""
+
+import numpy as np
+import pytest
+import test_gemm_hybrid as hybrid
+import test_gemm_int8 as vectors
+from form_kit import buffer, run, split
+from test_gemm_int8 import PLAIN, SAME, SUM, made, out_shape, sums
+
+import opwright as ow
+from opwright.compiler import target as processors
+from opwright.compiler.kernels.gemm_widened import widens
+from opwright.compiler.kernels.panels_int8 import tile_of
+from opwright.compiler.loops.forms import Buffer, Contract, Window
+from opwright.compiler.target import NAMED
+from opwright.core.dtypes import int8, int32, uint8
+
+NAMES = ("x86-64-v2", "x86-64-v3", "x86-64-v3-vnni", "x86-64-v4")
+
+
+def runs(name):
+    """Whether code for a target runs here."""
+    here, there = processors.processor(), NAMED[name]
+    needs = (*(f[1:] for f in there.features.split(",") if f), *processors.IMPLIED.get(there.cpu, ()))
+    return here.is_x86 and all(here.has(f) for f in needs)
+
+
+on_targets = pytest.mark.parametrize("name", [
+    pytest.param(n, marks=[pytest.mark.skipif(not runs(n), reason="this processor lacks some instructions"),
+                           *([] if n == "x86-64-v3" else [pytest.mark.slow])]) for n in NAMES])  # fmt: skip
+
+
+def rows(*ids):
+    """Cases of the vectors' table by their ids' beginnings; each has one."""
+    found = [next(c for c in vectors.CASES if c.id.startswith(i)) for i in ids]
+    assert len({c.id for c in found}) == len(ids)
+    return found
+
+
+ROWS = rows(
+    "1x3x1x1-1-1x1", "1x29x1x16-17-", "1x50x1x36-33-", "1x13x1x8-48-", "1x1x1x20-480-", "2x5x7x11-40-", "37x1x1x20-21-",
+    "1x33x31x3-32-3x3s2", "2x7x7x20-33-5x3", "1x28x28x16-24-3x3", "1x20x28x5-24-3x3s1d2", "1x14x28x12-24-3x3s1d1-g2",
+    "1x1x1x35-37-1x1s1d1-u8u8", "1x20x1x36-37-1x1s1d1-i8i8-1--128", "1x15x28x6-20-3x3s1d1-u8u8-0-255",
+    "1x15x28x6-20-3x3s1d1-i8i8--7-0-dynamic", "20x1x1x37-45-1x1s1d1-i8i8-4-9-dynamic")  # fmt: skip
+
+
+@on_targets
+@pytest.mark.parametrize("part", range(6))
+def test_sums(name, part):
+    for row in ROWS[part::6]:
+        with ow.flags(target=name):
+            form, given, wanted = made(*row.values)
+            found = run(form, given)
+            np.testing.assert_array_equal(found, wanted, err_msg=row.id)
+            np.testing.assert_array_equal(split(form, given, 3), found, err_msg=row.id)
+
+
+@on_targets
+def test_extremes_are_exact(name):
+    """Products of the greatest bytes, which saturate where instructions add pairs of them in 16 bits."""
+    with ow.flags(target=name):
+        for depth, window in ((1031, PLAIN), (12, Window((3, 3), padding=SAME))):
+            shape = (1, 6, 9, depth)
+            for dtype, x, zero in ((int8, -128, 127), (int8, 127, -128), (uint8, 255, 0)):
+                for w in (-128, 127):
+                    xs = np.full(shape, x, dtype.np)
+                    ws = np.full((17, *window.size, depth), w, np.int8)
+                    source, out = buffer(xs), out_shape(shape, 17, window)
+                    filters = Buffer("w", int8, ws.shape, ws)
+                    form = Contract(Buffer("y", int32, out), source, filters, (), SUM, window, 1, zero)
+                    wanted = sums(xs.astype(int) - zero, ws.astype(int), window, 1, out)
+                    np.testing.assert_array_equal(run(form, {source: xs}), wanted)
+
+
+@on_targets
+@pytest.mark.parametrize("epilogue", vectors.EPILOGUES)
+def test_epilogues(name, epilogue):
+    with ow.flags(target=name):
+        vectors.test_epilogues(epilogue, (1, 29, 1, 20), 45)
+
+
+@on_targets
+def test_floats_that_are_rounded(name):
+    with ow.flags(target=name):
+        for case in (hybrid.CASES[1], hybrid.CASES[4]):
+            hybrid.test_rounded_rows(*case, int8, "asymmetric")
+
+
+@pytest.mark.parametrize(("name", "widened", "tile"), [
+    ("x86-64-v2", True, (5, 2, 4)), ("x86-64-v3", True, (5, 2, 8)), ("x86-64-v4", True, (13, 2, 16)),
+    ("x86-64-v3-vnni", False, (5, 2, 8)), ("x86-64-v4-vnni", False, (14, 2, 16)), ("aarch64", False, (14, 2, 4)),
+    ("aarch64-dotprod", False, (14, 2, 4))])  # fmt: skip
+def test_which_targets_widen(name, widened, tile):
+    """Sums, weights, a number of the row and a product before it is added fit in the registers."""
+    found = tile_of(NAMED[name], 100)
+    assert widens(NAMED[name]) == found.widened == widened
+    assert (found.rows, found.vectors, found.lanes) == tile
+    assert found.rows * found.vectors + found.vectors + 1 + widened <= NAMED[name].registers
