@@ -1,6 +1,6 @@
 """The micro-kernel of int8 where no instruction adds products of bytes: pairs of int16 are multiplied and added.
 
-Lives here: `contract_widened`, `widen_rows`, `widens`, which says when, `room`, the order of a panel's bytes (`order_steps`).
+Lives here: `contract_widened`, `widen_rows`, `widens`, which says when, `room`, `order_steps` for panels.
 Not here: what reads the sums (gemm_int8.py), the instructions (../language/dots.py).
 
 Rows are widened to int16 once a tile, in scratch memory, and serve all its panels. Weights stay bytes, half the memory
@@ -12,9 +12,8 @@ A step of a panel, four bytes of each channel, is ordered as two steps of two by
 
     of channels a, b, c, d     a0 a1 a2 a3 b0 b1 b2 b3 ...  ->  a0 a1 b0 b1 c0 c1 d0 d1 | a2 a3 b2 b3 c2 c3 d2 d3
 
-Eight bytes with `vpmaddubsw` are no quicker: it saturates unless 255 (|w0| + |w1|) < 2^15, and a product of int16 has
-to follow it before sums, so that per 32 products it takes three instructions where two `vpmaddwd` take four, half of
-which are additions, for which processors have more units.
+`vpmaddubsw` saturates unless 255 (|w0| + |w1|) < 2^15, and a product of int16 has to follow it before sums. So it takes
+as many multiplications as two `vpmaddwd` for the same bytes, and what it saves is additions.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ from .. import language as kl
 from ..language import i8, i16, i32
 
 if TYPE_CHECKING:
-    from ..core.dtypes import DType
-    from ..language import Pointer, Value
+    from ..language import Pointer
     from ..target import Target
     from .gemm_int8 import Source
 

@@ -125,7 +125,8 @@ def pack_int8(work, source: ptr[u8], bias: ptr[i32], packed: ptr[i32], features:
     """Panels of filters of 8 bits, or of int4 in a byte each: channels are `pitch` apart, bytes of their runs `step`.
 
     zero: of the weights. offset: what a row's bytes are too large by when the micro-kernel reads them. Items: batches,
-    source_batch and packed_batch apart, by panels. Without a bias sums start with 0. ordered: steps are, for rows that are widened.
+    source_batch and packed_batch apart, by panels. Without a bias sums start with 0. ordered: steps are, as
+    gemm_widened.py takes them.
     """
     lanes = work.lanes(i32)
     width = vectors * lanes
