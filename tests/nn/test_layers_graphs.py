@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pytest
 
+from each_row import each_row
 from nn import layer_cases
 from nn.layer_cases import CASES
 
@@ -21,6 +22,11 @@ PEER_DIFFERS = ("activation_glu", "einsum_dense_middle", "time_distributed", "ti
 def cases(keep):
     """Names of cases; those of which Keras gets shapes wrong, or demands known ones, are ours alone."""
     return [pytest.param(n, marks=pytest.mark.ours) if n in PEER_DIFFERS else n for n in CASES if keep(n)]
+
+
+def first_word(name):
+    """The group of a case."""
+    return name.split("_")[0]
 
 
 def built(tf, name):
@@ -44,14 +50,14 @@ def agree(found, wanted):
         np.testing.assert_allclose(np.asarray(y), np.asarray(z), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", CASES)
+@each_row("name", CASES, by=first_word)
 def test_in_a_function(tf, name):
     c, layer, tensors, eager = built(tf, name)
     traced = tf.function(lambda *xs: c.call(layer, *xs, **c.kwargs))
     agree(traced(*tensors), eager)
 
 
-@pytest.mark.parametrize("name", [n for n in CASES if "stateful" not in n])
+@each_row("name", [n for n in CASES if "stateful" not in n], by=first_word)
 def test_with_an_unknown_batch(tf, name):
     c, layer, tensors, eager = built(tf, name)
     signature = [tf.TensorSpec([None, *t.shape[1:]], t.dtype) for t in tensors]
@@ -63,7 +69,7 @@ def test_with_an_unknown_batch(tf, name):
         assert y.shape[1:].is_compatible_with(z.shape[1:])
 
 
-@pytest.mark.parametrize("name", cases(lambda n: not any(k in n for k in TIME_KNOWN)))
+@each_row("name", cases(lambda n: not any(k in n for k in TIME_KNOWN)), by=first_word)
 def test_with_unknown_sizes(tf, name):
     """All sizes but the channels unknown: loops over time have no known end."""
     c, layer, tensors, eager = built(tf, name)
@@ -94,7 +100,7 @@ def test_gradients_through_the_loop_over_time(tf, name):
     agree(tf.function(grads, autograph=False)(*tensors), grads(*tensors))
 
 
-@pytest.mark.parametrize("name", cases(lambda n: not n.startswith(("embedding_masked", "masking_gru"))))
+@each_row("name", cases(lambda n: not n.startswith(("embedding_masked", "masking_gru"))), by=first_word)
 def test_output_shapes_and_configurations(tf, name):
     c, layer, tensors, eager = built(tf, name)
     if c.call.__defaults__ is None and not any(k in name for k in ("mha", "gqa", "cell",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -60,6 +61,7 @@ def _knowledge() -> dict[str, Callable[[Any], Any]]:
     }
 
 
+@functools.lru_cache(maxsize=1)  # which many checks of a row ask
 def is_random(row: Case) -> bool:
     """Whether the row draws random numbers, so that two runs of it cannot be compared."""
     with watched() as seen:
@@ -371,6 +373,7 @@ def _traces(row: Case) -> bool:
     return works(row) and row.trace
 
 
+@functools.lru_cache(maxsize=4)  # for one row and its gradient, shapes known and not: checks share traces
 def _traced(row: Case, unknown: bool) -> tuple[Any, list[np.ndarray]]:
     """The row's call as a traced function of its arrays, and those arrays."""
     from opwright.core.dtypes import of_numpy

@@ -18,6 +18,7 @@ from harness import as_tensors
 from test_operators import TABLES
 
 import opwright as ow
+from each_row import each_row
 from opwright.ops import dispatch, registry
 from opwright.ops.autodiff import OpRecord
 from opwright.ops.indexed_slices import IndexedSlices
@@ -118,7 +119,7 @@ def run(op: Any, call: Called) -> list[np.ndarray | None] | None:
         return None
 
 
-@pytest.mark.parametrize("name", WITH_GRADIENT)
+@each_row("name", WITH_GRADIENT, by=lambda name: name[:1])
 def test_outlines_give_the_same_gradient(name: str) -> None:
     op = registry.get(name)
     for call in calls().get(name, ()):
@@ -128,7 +129,7 @@ def test_outlines_give_the_same_gradient(name: str) -> None:
             assert_same(gradients(light, call.outputs), kept)
 
 
-@pytest.mark.parametrize("name", WITH_GRADIENT)
+@each_row("name", WITH_GRADIENT, by=lambda name: name[:1])
 def test_nothing_is_kept_for_nothing(name: str) -> None:
     """What is kept by value is read by value in some row; else `no_need_buffer` is to name it."""
     op = registry.get(name)

@@ -21,6 +21,7 @@ import test_sequence_empty as empties
 from test_operators import TABLES
 
 import opwright as ow
+from each_row import each_row
 from opwright.ops import registry
 from opwright.testing import slopes
 from opwright.testing.trial import NotTried, tensor
@@ -87,7 +88,7 @@ def _moved(values: list[np.ndarray], rng: np.random.Generator) -> list[Any]:
     return [tensor(v * (1 + JITTER * rng.uniform(-1, 1, v.shape))) for v in values]
 
 
-@pytest.mark.parametrize("name", WITH_GRADIENT)
+@each_row("name", WITH_GRADIENT, by=lambda name: name[:1])
 def test_a_gradient_is_compared_at_enough_elements(name: str) -> None:
     """In float64. Rows are compared at their own numbers (checks.py); where these are few, at numbers near those."""
     if name in ELSEWHERE:
@@ -134,7 +135,7 @@ def _patterns_run() -> dict[str, list[list[int]]]:
     for lengths in empties.PATTERNS:
         with checks.watched() as seen:
             for name in empties.OPERATORS:
-                empties.test_pattern(lengths, name, False)
+                empties.check_pattern(lengths, name, False)
             empties.test_pattern_of_tokens(lengths)
             empties.test_pattern_of_maxima_twice(lengths)
         for name in {op.name for op, *_ in seen}:

@@ -16,6 +16,7 @@ import pytest
 from test_operators import TABLES
 
 import opwright as ow
+from each_row import each_row
 from opwright.compiler import Plan
 from opwright.core.errors import PermissionDeniedError
 from opwright.ops.guarding import fingerprint
@@ -254,11 +255,7 @@ def test_fingerprints() -> None:
 # ---- the catalogue ---------------------------------------------------------------------------------------------------
 
 
-def rows() -> list[Any]:
-    return [pytest.param(key, id=key) for key in TABLES]
-
-
-@pytest.mark.parametrize("key", rows())
+@each_row("key", TABLES, by=lambda key: key[:1].lower())
 def test_the_catalogue_writes_no_input_and_gives_no_undeclared_view(key: str) -> None:
     with ow.flags(check_inputs=True):
         for row in TABLES[key]:

@@ -14,6 +14,7 @@ from checks import watched, works
 from test_operators import TABLES
 
 import opwright as ow
+from each_row import each_row
 from opwright.core import dtypes, errors
 from opwright.core.dtypes import DType
 from opwright.core.specs import TensorSpec
@@ -32,7 +33,7 @@ def rows_of(values: Any, indices: Any, n: int) -> IndexedSlices:
 # ---- the whole catalogue --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("op", CATALOGUE.values(), ids=CATALOGUE)
+@each_row("op", CATALOGUE.values(), ids=list(CATALOGUE))
 def test_every_input_says_what_it_takes(op: Any) -> None:
     for declared in op.inputs:
         takes = kinds.accepted(declared)
@@ -50,7 +51,7 @@ def _free(op: Any) -> list[Any]:
     return [o for o in op.outputs if o.dtype is None and o.like is None and o.kind is None and op.kinds_rule is None]
 
 
-@pytest.mark.parametrize("op", CATALOGUE.values(), ids=CATALOGUE)
+@each_row("op", CATALOGUE.values(), ids=list(CATALOGUE))
 def test_nothing_is_undeclared_that_could_be_something_else(op: Any) -> None:
     """Where the dtype follows from an attribute or a graph, no list and no handle can come, or the kind is said."""
     for output in _free(op):

@@ -16,6 +16,8 @@ import checks_lod  # noqa: F401  enters its check
 import harness
 import pytest
 
+from each_row import each_row
+
 BROKEN: dict[str, str] = {}
 
 
@@ -52,7 +54,7 @@ def rows() -> list[object]:
     return found
 
 
-@pytest.mark.parametrize("row", rows())
+@each_row("row", rows(), by=lambda row: row.key)
 def test_operator(row: harness.Case) -> None:
     """Every check that is for the row; all that fail are told, each by its name."""
     failed = []

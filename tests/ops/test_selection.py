@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import opwright as ow
+from each_row import each_row
 from opwright.core import dtypes
 from opwright.core.specs import TensorSpec
 from opwright.ops import registry
@@ -166,7 +167,7 @@ def dtype_taken(declared: Any) -> Any:
     return next((d for d in (dtypes.float32, dtypes.int32) if d in declared.dtypes), declared.dtypes[0])
 
 
-@pytest.mark.parametrize("name", sorted(registry.catalogue()))
+@each_row("name", sorted(registry.catalogue()))
 def test_every_operator_of_the_catalogue_has_a_key(name: str) -> None:
     """With one tensor in each required input the key has a dtype; an empty variable in any of them is named."""
     op = registry.get(name)

@@ -17,6 +17,7 @@ import pytest
 import sequence_oracles as by_loop
 
 import opwright as ow
+from each_row import each_row
 from opwright import sequence as seq
 
 PATTERNS = json.loads((Path(__file__).parent / "data" / "sequence_examples.json").read_text("utf-8"))["lengths"]
@@ -168,8 +169,12 @@ def listed(found: Any) -> list[Any]:
 
 @pytest.mark.parametrize("traced", [False, True], ids=["eager", "traced"])
 @pytest.mark.parametrize("name", OPERATORS)
-@pytest.mark.parametrize("lengths", PATTERNS, ids=str)
+@each_row("lengths", PATTERNS)
 def test_pattern(lengths: list[int], name: str, traced: bool) -> None:
+    check_pattern(lengths, name, traced)
+
+
+def check_pattern(lengths: list[int], name: str, traced: bool) -> None:
     s = Setting(lengths)
     function, oracle, numbers, sequences = OPERATORS[name](s)
     inputs = {k: ow.LoDTensor(v, [s.offsets]) if k in sequences else ow.constant(v) for k, v in numbers.items()}

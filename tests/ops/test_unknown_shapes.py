@@ -15,6 +15,7 @@ import pytest
 from checks import watched, works
 from test_operators import TABLES
 
+from each_row import each_row
 from opwright.core.specs import TensorSpec
 from opwright.eager.tensor import make
 from opwright.ops import dispatch
@@ -85,7 +86,7 @@ def _results(op: Any, result: Any) -> list[list[Any]]:
 ROWS = [pytest.param(row, id=f"{key}-{i}") for key, rows in TABLES.items() for i, row in enumerate(rows)]
 
 
-@pytest.mark.parametrize("row", [p for p in ROWS if works(p.values[0])])
+@each_row("row", [p for p in ROWS if works(p.values[0])], by=lambda row: row.key.rpartition(".")[2][:1].lower())
 def test_one_size_unknown(row: Any) -> None:
     """Nothing is refused, and what comes out is what was said (6.2)."""
     for op, bound, inputs, result in _calls(row):
@@ -184,7 +185,7 @@ def _with_offsets(op: Any, inputs: list[Any]) -> list[Any]:
     return list(given.values())
 
 
-@pytest.mark.parametrize("row", [p for p in ROWS if not works(p.values[0])])
+@each_row("row", [p for p in ROWS if not works(p.values[0])], by=lambda row: row.key.rpartition(".")[2][:1].lower())
 def test_what_can_be_refused_by_shapes_is(row: Any) -> None:
     """An error that is not one of values comes from inference, which tracing does too (6.6)."""
     call = _refused(row)

@@ -6,6 +6,8 @@ The answer is what Python says for plain numbers. Against TensorFlow the same gr
 import numpy as np
 import pytest
 
+from each_row import each_row
+
 from . import snippets
 
 TABLE = [
@@ -28,17 +30,17 @@ def tensors(tf, call):
     return [tf.constant(a) for a in call]
 
 
-@pytest.mark.parametrize(("snippet", "call"), TABLE)
+@each_row("snippet, call", TABLE)
 def test_as_graph(tf, snippet, call):
     assert plain(tf.function(snippet)(*tensors(tf, call))) == plain(snippet(*call))
 
 
-@pytest.mark.parametrize(("snippet", "call"), TABLE)
+@each_row("snippet, call", TABLE)
 def test_eagerly(tf, snippet, call):
     assert plain(snippet(*tensors(tf, call))) == plain(snippet(*call))
 
 
-@pytest.mark.parametrize(("snippet", "call"), TABLE)
+@each_row("snippet, call", TABLE)
 def test_converted_on_plain_numbers(tf, snippet, call):
     assert plain(tf.autograph.to_graph(snippet)(*call)) == plain(snippet(*call))
 

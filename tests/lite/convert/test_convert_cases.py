@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
 from control_cases import CONTROL
 from convert_cases import CASES
 from convert_running import Case, assert_same, converted, converter, eager, official, ours
 from lite_kit import op_names, op_versions
 
+from each_row import each_row
 from opwright.lite.convert.rules import RULES
 from opwright.lite.convert.rules.random import RANDOM
 from opwright.lite.format import Model
@@ -17,7 +17,7 @@ from opwright.ops import registry
 
 
 def rows(check: object) -> object:
-    return pytest.mark.parametrize("row", CASES, ids=str)(check)
+    return each_row("row", CASES, by=lambda row: row.name[:1].lower())(check)
 
 
 @rows

@@ -18,7 +18,7 @@ import fuzz_options
 import fuzz_target
 import run_fuzz
 
-CASES, GROUPS = 3000, 10
+CASES, GROUPS = 1000, 4
 ENGINE_CASES = 60
 
 

@@ -280,8 +280,9 @@ def differences(row: Row, kind: str, seed: int) -> list[np.ndarray]:
     """The gaps of each output of each run of one drawn model. Fails where shapes or dtypes differ."""
     drawn = row.draw(Draw(seed, kind))
     model = model_of(row.name, drawn)
-    found = answers(Interpreter(model_content=model.to_bytes()), feeds(drawn), drawn.runs)
-    wanted = answers(official_interpreter(model, row.path), feeds(drawn), drawn.runs)
+    content = model.to_bytes()
+    found = answers(Interpreter(model_content=content), feeds(drawn), drawn.runs)
+    wanted = answers(official_interpreter(model, row.path, content=content), feeds(drawn), drawn.runs)
     if drawn.defined is not None:
         found, wanted = drawn.defined(found), drawn.defined(wanted)
     for a, b in zip(found, wanted, strict=True):

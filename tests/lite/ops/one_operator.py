@@ -150,27 +150,30 @@ PATHS = {"REF": "BUILTIN_REF", "OPT": "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "AUTO
 """GENAI: OPT with the custom operators of generative models, which the package has beside its interpreter."""
 
 
-def official_interpreter(model: Model, *paths: str) -> Any:
+def official_interpreter(model: Model, *paths: str, content: bytes | None = None) -> Any:
     """An official interpreter with the kernels of the first of `paths` (see PATHS) that has the operator; by default
-    the reference ones, and for operators they lack (CEIL, ELU, ROUND) the optimised ones.
+    the reference ones, and for operators they lack (CEIL, ELU, ROUND) the optimised ones. content: the model's file,
+    where it is there already.
 
     Some versions are not registered for kernels that are there; older ones lead to the same kernel.
     """
     import ai_edge_litert.interpreter as peer
 
     newest = model.operator_codes[0].version
+    first = content or model.to_bytes()
     for path in paths or ("REF", "OPT"):
         kind = peer.OpResolverType[PATHS[path]]
         if path == "GENAI":
             from ai_edge_litert.pywrap_genai_ops import GenAIOpsRegisterer
 
             return peer.InterpreterWithCustomOps(
-                [GenAIOpsRegisterer], model_content=model.to_bytes(), experimental_op_resolver_type=kind
+                [GenAIOpsRegisterer], model_content=first, experimental_op_resolver_type=kind
             )
         for version in range(newest, 0, -1):
             model.operator_codes[0].version = version
+            file = first if version == newest else model.to_bytes()
             try:
-                return peer.Interpreter(model_content=model.to_bytes(), experimental_op_resolver_type=kind)
+                return peer.Interpreter(model_content=file, experimental_op_resolver_type=kind)
             except ValueError as error:
                 if "Didn't find op" not in str(error):
                     raise

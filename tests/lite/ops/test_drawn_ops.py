@@ -8,16 +8,20 @@ import random
 import pytest
 from drawn_table import PAGE, ROWS, counted
 
+from each_row import each_row
+
 PAIRS = [(row, kind) for row in ROWS for kind in row.kinds]
-EACH = [pytest.param(row, kind, id=f"{row.label}-{kind}-{row.path}".replace(" ", "_")) for row, kind in PAIRS]
-MODELS = 6
+EACH = [pytest.param(row, kind, id=f"{row.label}-{kind}-{row.path}") for row, kind in PAIRS]
+MODELS = 4
+MORE = 20  # in the slow run
 
 
-@pytest.mark.parametrize(("row", "kind"), EACH)
-def test_agrees_with_the_official_kernels(row, kind, record_property):
+@pytest.mark.parametrize("seeds", [range(MODELS), pytest.param(range(MODELS, MORE), marks=pytest.mark.slow)], ids=str)
+@each_row("row, kind", EACH, by=lambda row, kind: row.label.split()[0].rstrip(","))
+def test_agrees_with_the_official_kernels(row, kind, seeds, record_property):
     pytest.importorskip("ai_edge_litert.interpreter")
-    exploring = os.environ.get("OPWRIGHT_EXPLORE") == "1"
-    seeds = [random.SystemRandom().getrandbits(32) for _ in range(MODELS)] if exploring else range(MODELS)
+    if os.environ.get("OPWRIGHT_EXPLORE") == "1":
+        seeds = [random.SystemRandom().getrandbits(32) for _ in seeds]
     count = counted(row, kind, seeds)
     record_property("operator x type", [row.label, kind, row.path, count.tried, count.passed])
     assert count.passed == count.tried, count.failed

@@ -11,6 +11,7 @@ import pytest
 from drawn import Draw, Drawn, T, feeds, model_of, ours, plain
 from one_operator import official
 
+from each_row import each_row
 from opwright.core.errors import OpError
 from opwright.lite.format import objects, schema, versions
 
@@ -57,7 +58,7 @@ def known_when_it_runs(drawn):
 
 
 @pytest.mark.parametrize("late", [known_late, known_when_it_runs], ids=["at_allocation", "at_run"])
-@pytest.mark.parametrize(("row", "kind"), EACH)
+@each_row("row, kind", EACH, by=lambda row, kind: row.label.split()[0])
 def test_shapes_may_be_known_late(row, kind, late):
     drawn = row.draw(Draw(3, kind))
     for t in drawn.inputs:

@@ -8,6 +8,7 @@ import pytest
 from one_operator import Case, array_of, feeds, model_of, official, ours, output_types
 
 import opwright.lite.ops as dialect
+from each_row import each_row
 from opwright.core.errors import OpError
 from opwright.core.specs import TensorSpec
 from opwright.lite.format import Model, versions
@@ -16,6 +17,11 @@ from opwright.ops.attributes import REQUIRED
 
 GOOD = [(name, row) for name, rows in cases.CASES.items() for row in rows if not row.says]
 BAD = [(name, row) for name, rows in cases.CASES.items() for row in rows if row.says]
+
+
+def operator(name: str, row: Case) -> str:
+    """The group of a row."""
+    return name.split("_")[0]
 
 
 def close(found: np.ndarray, wanted: np.ndarray, row: Case) -> None:
@@ -27,7 +33,7 @@ def close(found: np.ndarray, wanted: np.ndarray, row: Case) -> None:
         assert found.tolist() == wanted.tolist()
 
 
-@pytest.mark.parametrize(("name", "row"), [g for g in GOOD if g[1].oracle], ids=str)
+@each_row("name, row", [g for g in GOOD if g[1].oracle], by=operator)
 def test_agrees_with_the_official_kernels(name, row):
     pytest.importorskip("ai_edge_litert.interpreter")
     model = model_of(name, row, output_types(name, row))
@@ -41,7 +47,7 @@ def test_log_softmax_of_a_scalar_is_that_of_a_row_of_one():
     assert found == 0.0
 
 
-@pytest.mark.parametrize(("name", "row"), GOOD, ids=str)
+@each_row("name, row", GOOD, by=operator)
 def test_constants_may_be_computed(name, row):
     """With every constant given when the model runs, outputs are dynamic and the answer is the same."""
     outputs = output_types(name, row)
@@ -52,7 +58,7 @@ def test_constants_may_be_computed(name, row):
         assert found.tolist() == wanted.tolist()
 
 
-@pytest.mark.parametrize(("name", "row"), BAD, ids=str)
+@each_row("name, row", BAD, by=operator)
 @pytest.mark.parametrize("all_dynamic", [False, True], ids=["constant", "computed"])
 def test_refuses_what_does_not_fit(name, row, all_dynamic):
     outputs = ["FLOAT32" if o.dtype is None else types.name_of(o.dtype) for o in get(name).outputs]
@@ -71,7 +77,7 @@ def test_refuses_what_does_not_fit(name, row, all_dynamic):
         assert row.says in text, text
 
 
-@pytest.mark.parametrize(("name", "row"), GOOD, ids=str)
+@each_row("name, row", GOOD, by=operator)
 def test_infers_with_unknown_sizes(name, row):
     """What is inferred of less knowledge is a supertype of what is inferred of more."""
     op = get(name)
@@ -105,7 +111,7 @@ def test_every_operator_has_cases():
         assert any(not row.says for row in rows), name
 
 
-@pytest.mark.parametrize("name", sorted(cases.CASES))
+@each_row("name", sorted(cases.CASES))
 def test_options_and_versions_are_those_of_the_format(name):
     op, row = get(name), versions.facts(name)
     assert op.options == row["options"]
@@ -115,7 +121,7 @@ def test_options_and_versions_are_those_of_the_format(name):
     assert all(a.default is not REQUIRED for a in op.attr_defs.values())
 
 
-@pytest.mark.parametrize("name", sorted(cases.CASES))
+@each_row("name", sorted(cases.CASES))
 def test_options_survive_the_file(name):
     op = get(name)
     attrs = next((row.options for row in cases.CASES[name] if row.options and not row.says), {})

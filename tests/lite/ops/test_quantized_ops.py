@@ -11,6 +11,7 @@ from drawn import Draw, Drawn, Row, T, differences, feeds, model_of, ours, plain
 from drawn_rows_quantized import ALL, ROWS
 
 import opwright.lite.ops as dialect
+from each_row import each_row
 from opwright.core.errors import InvalidArgumentError, UnimplementedError
 from opwright.lite.quantized_registration import rule_named
 
@@ -45,7 +46,7 @@ def test_a_node_with_too_few_outputs_is_refused():
         ours(model_of("FULLY_CONNECTED", drawn), feeds(drawn))
 
 
-@pytest.mark.parametrize(("row", "kind"), EACH)
+@each_row("row, kind", EACH, by=lambda row, kind: kind)
 def test_constants_may_be_computed(row, kind):
     """With axes, sizes and the like given when the model runs, outputs are dynamic and the answer is the same."""
     drawn = row.draw(Draw(3, kind))
@@ -108,7 +109,7 @@ def test_parameters_that_the_official_kernels_refuse_are_refused(label):
 
 
 @pytest.mark.parametrize("scale", [float("nan"), float("inf"), -1.0, 0.0, 1e-45, 3e38])
-@pytest.mark.parametrize("label", [row.label for row in ROWS if "INT8" in row.kinds])
+@each_row("label", [row.label for row in ROWS if "INT8" in row.kinds])
 def test_any_scale_gives_an_answer_or_an_error_with_a_name(label, scale):
     """Scales come from files: none of them may break anything."""
     row = _row(label)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import opwright as ow
+from each_row import each_row
 from opwright.lite import BuiltinOpResolver, Interpreter, Model, MutableOpResolver, Registration
 from opwright.lite.format import objects, schema, versions
 
@@ -164,7 +165,7 @@ def test_codes_that_are_no_operator(deprecated, number):
         Interpreter(model_content=content)
 
 
-@pytest.mark.parametrize("name", [m.name for m in B if "special" not in versions.facts(m.name)])
+@each_row("name", [m.name for m in B if "special" not in versions.facts(m.name)])
 def test_both_fields_are_written(name):
     made, number = versions.operator_code(name), int(B[name])
     assert made.builtin_code == number

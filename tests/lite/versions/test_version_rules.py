@@ -10,8 +10,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
+from each_row import each_row
 from opwright.lite.format import conditions, objects, schema, versions
 from opwright.lite.format.conditions import OperatorView
 
@@ -140,7 +139,7 @@ def search(name: str, index: int) -> OperatorView | None:
     return None
 
 
-@pytest.mark.parametrize(("name", "index"), RULES, ids=[f"{n}-{i}" for n, i in RULES])
+@each_row("name, index", RULES, ids=[f"{n}-{i}" for n, i in RULES], by=lambda name, index: name[:1])
 def test_an_operator_for_every_rule(name: str, index: int) -> None:
     version, condition = versions.facts(name)["rules"][index]
     view = search(name, index)
@@ -172,7 +171,7 @@ def test_rules_and_registrations_cover_each_other():
     assert len(timed) == 441
 
 
-@pytest.mark.parametrize("name", OPS)
+@each_row("name", OPS)
 def test_later_versions_never_need_an_earlier_run_time_than_the_operator(name):
     times = {int(v): versions.runtime_key(t) for v, t in versions.facts(name)["min_runtime"].items()}
     assert all(times[min(times)] <= t for t in times.values())
