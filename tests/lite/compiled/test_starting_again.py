@@ -23,7 +23,7 @@ from lite_kit import Build
 from test_compiled_corpus import CHAOTIC, FILES
 
 from opwright.compiler.cache import SUFFIX
-from opwright.lite.format import Model, objects
+from opwright.lite.format import Model, objects, versions
 
 C = np.float32([[1, -2, 3]])
 
@@ -62,6 +62,35 @@ def branches() -> bytes:
     for name in ("NEG", "EXP"):
         b.subgraph(name).tensor("a", (2, 3)).tensor("b", (2, 3)).op(name, "a", "b").ends("a", "b")
     return b.done(None)
+
+
+def nodes_left_over() -> bytes:
+    """Of float64, which has no kernels, between others; two of those have nothing to do with each other."""
+    b = build().tensor("d", (2, 3), "FLOAT64").tensor("h", (2, 3)).tensor("i", (2, 3))
+    b.op("TANH", "x", "h").op("CAST", "h", "d", in_data_type="FLOAT32", out_data_type="FLOAT64")
+    b.op("CAST", "d", "i", in_data_type="FLOAT64", out_data_type="FLOAT32")
+    return b.op("ADD", "i h", "y").op("EXP", "x", "z").done("x unused", "y z")
+
+
+def settled_for_a_node_left_over() -> bytes:
+    """Shapes, of a tensor inside of a plan, that a node without a kernel reads."""
+    b = build().tensor("h", (2, 3)).op("TANH", "x", "h").tensor("e", (2, 3)).op("EXP", "h", "e")
+    b.tensor("sizes", (2,), "INT32").op("SHAPE", "h", "sizes", out_type="INT32")
+    b.tensor("n", type="INT32", data=np.int32([1])).tensor("twice", (2,), "INT32").op("ADD", "sizes n", "twice")
+    b.tensor("u", (2,), "INT32").tensor("k", (2,), "INT32").op("UNIQUE", "twice", "u k", idx_out_type="INT32")
+    return b.tensor("y", (2, 3)).op("NEG", "e", "y").done("x unused", "y u k")
+
+
+def variables() -> bytes:
+    """What was put in a variable by another subgraph, and is counted up."""
+    b = build().tensor("r", (2, 3)).tensor("v", (), "RESOURCE")
+    once, names = objects.CallOnceOptions(init_subgraph_index=1), objects.VarHandleOptions(shared_name="v")
+    b.operator(versions.operator_code("CALL_ONCE"), "", "", builtin_options=once)
+    b.operator(versions.operator_code("VAR_HANDLE"), "", "v", builtin_options=names)
+    b.op("READ_VARIABLE", "v", "r").op("ADD", "r x", "y").op("ASSIGN_VARIABLE", "v y").ends("x unused", "y")
+    b.subgraph("init").tensor("v", (), "RESOURCE").tensor("c", data=np.float32([[1, 2, 3]] * 2))
+    b.operator(versions.operator_code("VAR_HANDLE"), "", "v", builtin_options=names)
+    return b.op("ASSIGN_VARIABLE", "v c").ends().done(None)
 
 
 def quantized(**of_unused: Any) -> bytes:
@@ -105,6 +134,9 @@ MODELS: dict[str, Callable[[], bytes]] = {
     "two signatures of a subgraph": two_signatures,
     "two subgraphs": two_subgraphs,
     "branches": branches,
+    "nodes left over": nodes_left_over,
+    "settled for a node left over": settled_for_a_node_left_over,
+    "variables": variables,
 }  # fmt: skip
 OFFICIAL_REFUSES = {"two signatures of a subgraph"}
 QUICK_FILES = ("cnn_int8_io", "if_else", "dynamic_shapes")

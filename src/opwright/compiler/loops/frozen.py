@@ -160,6 +160,11 @@ def find(key: str) -> Frozen | None:
     return None
 
 
+def forget(key: str) -> None:
+    """Drop what was kept under a key."""
+    objects(flags.cache_dir).drop(digest_of(key))
+
+
 def _read(found: Mapped) -> Frozen:
     head, body = found.head, np.frombuffer(found.body, np.uint8)
     *sizes, count = HEAD.unpack_from(head)
@@ -189,6 +194,6 @@ def digest_of(key: str) -> str:
 def _rules() -> str:
     """A digest of what plans hang on beside the compiler: names, sizes and times of the rules' sources."""
     found: list[str] = []
-    for room in ("compiled", "ops"):
+    for room in ("compiled", "ops", "customs"):
         list_sources(str(Path(__file__).parents[2] / "lite" / room), found)
     return hashlib.sha256("\0".join(found).encode()).hexdigest()

@@ -26,20 +26,17 @@ from ...compiler.loops.plans import Plan
 from ...compiler.native.store import NotCached, compiling_beside, only_cached, pack
 from ...core import flags
 from ...core.errors import OpError
-from ..customs.definition import defined as defined_customs
 from ..delegate import Delegate, DelegateFlags, DelegateParams
-from ..format.calls import called_subgraphs
-from ..ops.definition import defined
-from ..registration import OperatorRegistration, registration_of
 from ..runtime.node import Node
 from ..runtime.settling import is_settled
 from ..runtime.subgraph import Subgraph
-from ..runtime.tensor import CONSTANT, DYNAMIC
-from .keeping import Made, constants_of, note_of
-from .kernel import FrozenRegistration, PlanRegistration
+from ..runtime.tensor import DYNAMIC
+from .keeping import Made, constants_of, note_of, replace_as_kept
+from .kernel import PlanRegistration
 from .nodes import At, Buffers, Refused
-from .rules import ON_RESOURCES, STATEFUL, forms_of
-from .rules.written import codes_of, is_written
+from .rules import forms_of
+from .rules.written import Codes, codes_of
+from .serving import check, only_initialises, rewritten, served_elsewhere
 from .variables import Use, carried_out
 
 if TYPE_CHECKING:
@@ -68,8 +65,8 @@ class CompiledDelegate(Delegate):
 
     key: text that stands for the model; identity: text that stands for its bytes, None for one whose plans are not
     kept. After prepare: made, what is to be kept for later processes; whole, the key of a kept plan that runs all
-    nodes; refused, by subgraph and node, why a node stays with the interpreter; cold, what is to be compiled first
-    (nothing is taken meanwhile); failure, why nothing can be compiled.
+    nodes of the main subgraph; refused, by subgraph and node, why a node stays with the interpreter; cold, what is to
+    be compiled first (nothing is taken meanwhile); failure, why nothing can be compiled.
     """
 
     flags = DelegateFlags.ALLOW_DYNAMIC_TENSORS | DelegateFlags.PER_OPERATOR_PROFILING
@@ -77,8 +74,8 @@ class CompiledDelegate(Delegate):
 
     def __init__(self, key: str = "", identity: str | None = None) -> None:
         self._key, self._identity = key, identity
-        self._codes: str | None = ""  # what plans of the main subgraph hang on beside the file; None: not to be kept
-        self.made: Made | None = None
+        self._codes: dict[int, Codes] = {}  # by subgraph, what its plans hang on beside the file
+        self.made: list[Made] = []
         self.whole: str | None = None
         self.refused: dict[tuple[int, int], str] = {}
         self.cold: list[Cold] = []
@@ -91,7 +88,7 @@ class CompiledDelegate(Delegate):
     def prepare(self, context: DelegateContext) -> None:
         """Take a graph whose every node has a rule. Else the nodes that have one are taken once shapes are known."""
         subgraph = context.subgraph
-        if _only_initialises(subgraph) or self._thaw(context):
+        if only_initialises(subgraph) or self._thaw(context):
             return
         updates = _row_updates(subgraph)
         whole, buffers = self._prepared(subgraph, updates), Buffers()
@@ -109,7 +106,7 @@ class CompiledDelegate(Delegate):
         nodes = [node for node in subgraph.execution_plan if node.number not in replacing]
 
         def prepare(node: Node) -> None:
-            self._check(node)
+            check(node)
             kinds = [(t, t.kind) for t in node.tensors_out]
             subgraph.prepare(node)
             for t, kind in kinds:
@@ -152,8 +149,7 @@ class CompiledDelegate(Delegate):
             if all(plan is not None for plan in plans):
                 made = [PlanRegistration(plan, uses_of(plan, buffers)) for plan in reversed(plans) if plan is not None]
                 context.replace_node_subsets_with_delegate_kernels(made.pop, params)
-                if len(params) == 1 and len(taken) == len(params[0].nodes_to_replace) == count:
-                    self._note(context.subgraph, params[0], plans[0], buffers)
+                self._note(context.subgraph, params, [p for p in plans if p is not None], buffers, len(taken) == count)
                 return True
             if all_or_none:
                 return False
@@ -162,40 +158,47 @@ class CompiledDelegate(Delegate):
     # ---- plans of earlier processes ---------------------------------------------------------------------------------
 
     def _frozen_key(self, subgraph: Subgraph) -> str | None:
-        """What a plan of all nodes of the main subgraph is kept under; None where none is to be."""
-        if self._identity is None or self._codes is None or subgraph.index != 0:
+        """What plans of a subgraph are kept under; None where none are to be."""
+        codes = self._codes.get(subgraph.index)
+        if self._identity is None or codes is None:
             return None
-        return f"{self._identity} {[subgraph.tensors[i].shape for i in subgraph.inputs]} {self._codes}"
+        shapes = [subgraph.tensors[i].shape for i in subgraph.inputs]
+        others = [node.number for node in subgraph.execution_plan if node.delegate is None and served_elsewhere(node)]
+        return f"{self._identity} {subgraph.index} {shapes} {sorted(subgraph.changing)} {others} {codes.text}"
 
-    def _note(self, subgraph: Subgraph, params: DelegateParams, plan: Plan | None, buffers: Buffers) -> None:
-        """Have a plan of all nodes kept."""
-        key = self._frozen_key(subgraph)
-        if key is not None and plan is not None:
-            note = note_of(subgraph, params, uses_of(plan, buffers))
-            self.made = Made(key, [plan], note, constants_of(subgraph))
+    def _note(self, subgraph: Subgraph, params: list[DelegateParams], plans: list[Plan], buffers: Buffers, whole: bool
+              ) -> None:  # fmt: skip
+        """Have a subgraph's plans kept. Nodes of other delegates, and users' code that is in a plan and was not seen
+        when the key was made, forbid it."""
+        key, taken = self._frozen_key(subgraph), {i for p in params for i in p.nodes_to_replace}
+        if key is None or self._codes[subgraph.index].unseen & taken \
+                or any(node.delegate not in (None, self) for node in subgraph.execution_plan):  # fmt: skip
+            return
+        note = note_of(subgraph, params, [uses_of(plan, buffers) for plan in plans])
+        whole = whole and len(plans) == 1 and subgraph.index == 0
+        self.made.append(Made(key, plans, note, constants_of(subgraph), whole))
 
     def _thaw(self, context: DelegateContext) -> bool:
-        """Take all nodes by the plan that an earlier process has kept; whether there was one."""
+        """Take nodes by the plans that an earlier process has kept; whether there were any."""
         subgraph = context.subgraph
-        if subgraph.index == 0:
-            self._codes = codes_of(subgraph)
+        codes = codes_of(subgraph)
+        if codes is None:
+            self._codes.pop(subgraph.index, None)
+        else:
+            self._codes[subgraph.index] = codes
         key = self._frozen_key(subgraph)
         found = None if key is None else frozen.find(key)
-        if found is None:
+        if found is None or key is None or [n.number for n in subgraph.execution_plan] != found.note["nodes"]:
             return False
-        note, nodes = found.note, [node.number for node in subgraph.execution_plan]
+        parts = found.note["parts"]
         try:
-            for node in subgraph.execution_plan:
-                self._check(node)
+            for number in {i for part in parts for i in part["nodes"]}:
+                check(subgraph.nodes[number])
         except Refused:
             return False  # other kernels serve it this time
-        if nodes != note["nodes"]:
-            return False
-        params = DelegateParams(self, tuple(nodes), tuple(note["inputs"]), tuple(note["outputs"]))
-        shapes = {int(i): tuple(shape) for i, shape in note["shapes"].items()}
-        uses = [Use.of_note(row) for row in note["variables"]]
-        context.replace_node_subsets_with_delegate_kernels(FrozenRegistration(found.plans[0], shapes, uses), [params])
-        self.whole = key
+        replace_as_kept(context, self, found.note, found.plans, key)
+        if subgraph.index == 0 and found.note["order"] == [[0]]:
+            self.whole = key
         return True
 
     # ---- which nodes ------------------------------------------------------------------------------------------------
@@ -218,7 +221,7 @@ class CompiledDelegate(Delegate):
             nodes = [*(update.parts if update else ()), node]
             try:
                 for one in nodes:
-                    self._check(one)
+                    check(one)
                     if again and any(id(t) in again for t in (*one.tensors_in, *one.tensors_out)):
                         raise Refused("a tensor of it is written more than once")
                 for t in update.reads if update else node.tensors_in:
@@ -240,25 +243,6 @@ class CompiledDelegate(Delegate):
             taken[node.number] = taken[node.number]._replace(forms=forms)
             safe.update(map(id, node.tensors_out))
         return taken
-
-    def _check(self, node: Node) -> None:
-        """Raises Refused for what no rule is asked about."""
-        registration, on_resources = node.registration, node.name in ON_RESOURCES
-        if on_resources and registration is registration_of(defined[node.name]):
-            return
-        if node.delegate is not None or not isinstance(registration, OperatorRegistration):
-            raise Refused("it has a kernel of its own")
-        known: Sequence[Any] = defined_customs.get(node.name, ()) if type(node.options) is bytes else (
-            defined.get(node.name),)  # fmt: skip
-        if not is_written(node) and not any(registration.operator is one for one in known):
-            raise Refused("another operator serves it")
-        for t in (*node.tensors_in, *node.tensors_out):
-            if t is not None and ((t.is_variable and node.name not in STATEFUL) or t.is_object):
-                raise Refused(f"{t!r} is state")
-        try:
-            node.subgraph.init(node)
-        except OpError as error:  # the allocation says so
-            raise Refused(error.message) from None
 
     # ---- loop graphs ------------------------------------------------------------------------------------------------
 
@@ -305,18 +289,6 @@ def _row_updates(subgraph: Subgraph) -> list[RowUpdate]:
     return row_updates(subgraph)
 
 
-def rewritten(subgraph: Subgraph) -> set[int]:
-    """By identity, the tensors that several nodes write, or a node besides the file or who runs the subgraph."""
-    written = {id(subgraph.tensors[i]) for i in subgraph.inputs}
-    found = set()
-    for node in subgraph.execution_plan:
-        for t in node.tensors_out:
-            if id(t) in written or t.kind == CONSTANT:
-                found.add(id(t))
-            written.add(id(t))
-    return found
-
-
 def graph_of(subgraph: Subgraph, params: DelegateParams, taken: dict[int, Taken], buffers: Buffers) -> LoopGraph:
     """The loop graph of a partition."""
     def of(indices: Sequence[int]) -> tuple[Buffer, ...]:
@@ -333,17 +305,6 @@ def uses_of(plan: Plan, buffers: Buffers) -> list[Use]:
     inputs = {id(b) for b in plan.graph.inputs}
     return [Use(int(b.name.removeprefix("t")), v.container, v.shared_name, b.dtype.name, shape, b.size)
             for v, (b, shape) in buffers.variables.items() if id(b) in inputs]  # fmt: skip
-
-
-def _only_initialises(subgraph: Subgraph) -> bool:
-    """Whether nothing but CALL_ONCE runs a subgraph: it runs once, so kernels for it would not pay."""
-    model = subgraph.model
-    if subgraph.index == 0 or any(d.subgraph_index == subgraph.index for d in model.signature_defs):
-        return False
-    callers = {node.name for s in subgraph.family if subgraph.index in s.calls
-               for node, op in zip(s.nodes, model.subgraphs[s.index].operators)
-               if any(i == subgraph.index for _, i in called_subgraphs(op))}  # fmt: skip
-    return callers == {"CALL_ONCE"}
 
 
 def numbers(form: Form) -> list[int]:

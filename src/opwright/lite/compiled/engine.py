@@ -52,14 +52,14 @@ class Engine:
     def settle(self) -> bool:
         """After tensors are allocated: begin to compile what is missing, or to keep what is new. Whether something is
         missing."""
-        made, self.delegate.made = self.delegate.made, None
+        made, self.delegate.made = self.delegate.made, []
         described = None
-        if self._path and len(self._subgraphs) == 1 and (made is not None or self.delegate.whole is not None):
+        if self._path and len(self._subgraphs) == 1 and (self.delegate.whole is not None or any(m.whole for m in made)):
             described = shortcut.described(self._subgraphs[0])
         if self.delegate.whole is not None and described is not None:
             shortcut.keep(self._path, self.delegate.whole, described)
-        if made is not None:
-            keep = functools.partial(_keep, made, self._path, described)
+        for one in made:
+            keep = functools.partial(_keep, one, self._path, described if one.whole else None)
             if flags.background:
                 compiling.submit(keep, urgent=True)
             else:
@@ -120,9 +120,9 @@ def _compile(key: str, cold: Iterable[Cold]) -> None:
 
 
 def _keep(made: Made, path: Any, described: shortcut.Described | None) -> None:
-    """Keep a plan for later processes, and where it is all of the model in a file, the short way to it."""
+    """Keep a subgraph's plans for later processes, and where one is all of the model in a file, the short way to it."""
     with contextlib.suppress(OSError, MemoryError):
-        freezing.keep(*made)
+        freezing.keep(*made[:-1])
         if described is not None:
             shortcut.keep(path, made.key, described)
 

@@ -11,10 +11,12 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ...compiler.loops import frozen
 from ...compiler.loops.forms import Buffer
 from ...compiler.loops.frozen import FrozenPlan
 from ...compiler.loops.plans import Plan, Running, StepFailed
 from ...compiler.native.executor import Executor, StepError
+from ...core.errors import FailedPreconditionError
 from ..registration import Registration
 from ..runtime.direct import Direct
 from ..runtime.errors import of_node
@@ -140,18 +142,29 @@ class PlanStep:
 
 
 class FrozenRegistration(PlanRegistration):
-    """Runs a plan that an earlier process made. shapes: of the tensors outside it, by index."""
+    """Runs a plan that an earlier process made. shapes: of the tensors outside it, by index; key: what it is kept as.
 
-    __slots__ = ("_shapes",)
+    Where a node that runs in Python gives its output another shape than it did then, prepare drops the kept plan and
+    fails.
+    """
 
-    def __init__(self, plan: FrozenPlan, shapes: Mapping[int, tuple[int, ...]], uses: Sequence[Use] = ()) -> None:
+    __slots__ = ("_kept_as", "_shapes")
+
+    def __init__(self, plan: FrozenPlan, shapes: Mapping[int, tuple[int, ...]], uses: Sequence[Use], key: str) -> None:
         super().__init__(plan, uses)
-        self._shapes = shapes
+        self._shapes, self._kept_as = shapes, key
 
     def _key(self, index: int) -> Any:
         return index
 
     def _connections(self, context: Context, node: Node) -> list[tuple[Any, Tensor, tuple[int, ...]]]:
+        for t in node.tensors_in:
+            if t is not None and t.index in self._shapes and t.shape != self._shapes[t.index]:
+                frozen.forget(self._kept_as)
+                raise FailedPreconditionError(
+                    what=f"the kept plan is for another shape of {t.name!r}, which a node outside of it makes",
+                    found=list(t.shape), wanted=list(self._shapes[t.index]),
+                    do="make another interpreter: the plan is dropped, and made anew")  # fmt: skip
         for view in node.outputs:
             context.resize_tensor(view, self._shapes[view.index])
         return [(t.index, t, self._shapes[t.index]) for t in (*node.tensors_in, *node.tensors_out)

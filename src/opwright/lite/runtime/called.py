@@ -34,7 +34,7 @@ class Called:
     delegation: Any
     accepted: Any  # what `accept` made it ready for; None where it is no node that runs it
     connected: Any  # who connected it last
-    _changing: frozenset[int]  # inputs whose shape may be another at each run
+    changing: frozenset[int]  # inputs whose shape may be another at each run
     _places: dict[int, Any]  # outputs in the arena, and where there
     _plan: Callable[..., None]
     _bind_steps: Callable[[], None]
@@ -61,7 +61,7 @@ class Called:
                 self.delegation.resized()
             t.set_kind(OUTSIDE)
             t.set_shape(shape)
-        self._changing = frozenset(self.inputs[i] for i in wanted[1])
+        self.changing = frozenset(self.inputs[i] for i in wanted[1])
         self._plan(outside=True)
         self.keep_places()
         self.accepted = wanted

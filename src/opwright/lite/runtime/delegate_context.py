@@ -67,7 +67,7 @@ class DelegateContext:
     subgraph_index; inputs, outputs: of the subgraph, indices of tensors; recommended_num_threads.
     """
 
-    def __init__(self, subgraph: Subgraph, delegate: Delegate, replace: Callable[[Any, list[DelegateParams]], None],
+    def __init__(self, subgraph: Subgraph, delegate: Delegate, replace: Callable[..., None],
                  skip: Callable[[int], None], metadata: Callable[[str], Any],
                  within: DelegateContext | None = None) -> None:  # fmt: skip
         self._subgraph, self._delegate, self._replace = subgraph, delegate, replace
@@ -141,6 +141,18 @@ class DelegateContext:
         self._replace(kernel, found)
         return found
 
+    def replace_in_order(self, kernel: Any, params: Sequence[DelegateParams], order: Sequence[Any]) -> None:
+        """As above, for partitions whose place in the new execution plan is known: for delegates of this package.
+
+        order: the numbers of nodes that stay, and [k] for the k-th partition; nodes in neither do not run
+        """
+        subgraph = self._live()
+
+        def arrange(made: Sequence[Node]) -> list[Node]:
+            return [made[entry[0]] if isinstance(entry, list) else subgraph.nodes[entry] for entry in order]
+
+        self._replace(kernel, list(params), arrange)
+
     def add_tensor(self, dtype: Any | DType, shape: Iterable[int] = (), name: str = "", persistent: bool = False
                    ) -> TensorView:  # fmt: skip
         """In a kernel's init, a new tensor that lives as long as the kernel; as Context.add_tensor."""
@@ -157,7 +169,7 @@ class DelegateContext:
         if not 0 <= subgraph_index < len(family):
             raise InvalidArgumentError(what=f"no subgraph {subgraph_index}", wanted=f"0 to {len(family) - 1}")
 
-        def refuse(kernel: Any, params: Any) -> None:
+        def refuse(*_: Any) -> None:
             raise FailedPreconditionError(what="nodes of another subgraph cannot be replaced from this one",
                                           found=f"subgraph {subgraph_index}", do="wait for its prepare")  # fmt: skip
 

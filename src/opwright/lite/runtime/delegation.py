@@ -121,7 +121,7 @@ class Delegation:
 
     def _context(self, delegate: Delegate) -> DelegateContext:
         context = DelegateContext(self.subgraph, delegate,
-                                  lambda kernel, params: self._replace(context, kernel, params),
+                                  lambda kernel, *how: self._replace(context, kernel, *how),
                                   self.around.skipped.setdefault(id(delegate), set()).add,
                                   self.around.metadata)  # fmt: skip
         return context
@@ -193,7 +193,8 @@ class Delegation:
                         do='SimpleDelegate(dynamic_tensors="split") leaves such nodes to the interpreter',
                     )  # fmt: skip
 
-    def _replace(self, context: DelegateContext, kernel: Any, params: Sequence[DelegateParams]) -> None:
+    def _replace(self, context: DelegateContext, kernel: Any, params: Sequence[DelegateParams],
+                 arrange: Callable[[Sequence[Node]], list[Node]] | None = None) -> None:  # fmt: skip
         subgraph = self.subgraph
         made: list[Node] = []
         for p in params:
@@ -210,7 +211,9 @@ class Delegation:
             finally:
                 node.made = subgraph.tensors[before:]
             node.inited = True
-        if made:
+        if arrange is not None:
+            subgraph.execution_plan = arrange(made)
+        elif made:
             subgraph.execution_plan = arranged(subgraph.execution_plan, params, made)
 
     def _failed(self, delegate: Delegate, error: Exception, said: list[str]) -> OpError:

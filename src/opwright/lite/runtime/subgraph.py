@@ -82,7 +82,7 @@ class Subgraph(Called):
         self._deferred: set[int] = set()
         self.accepted: Any = None  # what `accept` made it ready for; None where it is no node that runs it
         self.connected: Any = None  # who connected it last
-        self._changing: frozenset[int] = frozenset()  # inputs whose shape may be another at each run
+        self.changing: frozenset[int] = frozenset()  # inputs whose shape may be another at each run
         self._places: dict[int, Any] = {}  # outputs in the arena, and where there
         self.preserve_all = self._outside = False
 
@@ -108,7 +108,7 @@ class Subgraph(Called):
             return
         self.ownership.check_idle("allocated")
         self.accepted = self.connected = None
-        self._changing = frozenset()
+        self.changing = frozenset()
         self.preserve_all = preserve_all
         self._plan()
         self._bind_steps()
@@ -220,7 +220,7 @@ class Subgraph(Called):
                 t.set_kind(OWN if t.is_object else ARENA)
         if self._outside:
             for i in self.inputs:
-                self.tensors[i].set_kind(DYNAMIC if i in self._changing else OUTSIDE)
+                self.tensors[i].set_kind(DYNAMIC if i in self.changing else OUTSIDE)
         deferred = set()
         for node in nodes:
             if any(t is not None and t.kind == DYNAMIC for t in node.tensors_in):
@@ -281,7 +281,7 @@ class Subgraph(Called):
             else "a variable"
             if t.is_variable
             else "an input of the subgraph"
-            if t.kind == OUTSIDE or t.index in self._changing
+            if t.kind == OUTSIDE or t.index in self.changing
             else "an input of the node, too"
             if t in node.tensors_in and builtin
             else ""

@@ -14,7 +14,7 @@ of what that gives.
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -156,18 +156,28 @@ def _tabulated(at: At, operator: Any, operands: list[Operand], y: Operand) -> No
 # ---- plans that are kept -------------------------------------------------------------------------------------------
 
 
-def codes_of(subgraph: Any) -> str | None:
-    """What plans of a subgraph hang on besides the file and Opwright itself: users' code. None where that is more than
-    their kernels' instructions, so that no plan is to be kept."""
-    found = []
+class Codes(NamedTuple):
+    """What plans of a subgraph hang on besides the file and Opwright itself: users' code, as text. unseen: nodes whose
+    rule refused them now; a plan that has one after all hangs on more."""
+
+    text: str
+    unseen: frozenset[int]
+
+
+def codes_of(subgraph: Any) -> Codes | None:
+    """Of the nodes in the execution plan. None where a node's init fails, so that no plan is to be kept."""
+    found, unseen = [], set()
     for node in subgraph.execution_plan:
         if is_written(node):
             try:
                 subgraph.init(node)
             except OpError:  # the allocation reports it
                 return None
-            found.append(_code_of(node))
-    return None if None in found else "; ".join(map(str, found))
+            code = _code_of(node)
+            if code is None:
+                unseen.add(node.number)
+            found.append(code or f"{node.number} in Python")
+    return Codes("; ".join(found), frozenset(unseen))
 
 
 def _code_of(node: Node) -> str | None:
