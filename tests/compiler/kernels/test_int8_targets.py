@@ -1,10 +1,12 @@
-"""Contractions of 8 bits with the instructions of lesser processors of x86, run here: exact sums, whole and in parts.
+"""Contractions and depthwise convolutions of 8 bits with the instructions of lesser processors of x86:
+exact sums, whole and in parts.
 
 Without VNNI rows are widened (gemm_widened.py); with 256 bits of it tiles have fewer rows.
 """
 
 import numpy as np
 import pytest
+import test_depthwise_int8 as depthwise
 import test_gemm_hybrid as hybrid
 import test_gemm_int8 as vectors
 from form_kit import buffer, run, split
@@ -12,6 +14,7 @@ from test_gemm_int8 import PLAIN, SAME, SUM, made, out_shape, sums
 
 import opwright as ow
 from opwright.compiler import target as processors
+from opwright.compiler.kernels import depthwise_tiles
 from opwright.compiler.kernels.gemm_widened import widens
 from opwright.compiler.kernels.panels_int8 import tile_of
 from opwright.compiler.loops.forms import Buffer, Contract, Window
@@ -87,6 +90,30 @@ def test_floats_that_are_rounded(name):
     with ow.flags(target=name):
         for case in (hybrid.CASES[1], hybrid.CASES[4]):
             hybrid.test_rounded_rows(*case, int8, "asymmetric")
+
+
+@on_targets
+def test_depthwise(name):
+    with ow.flags(target=name):
+        for size, stride, channels, zero in ((3, 1, 19, -128), (5, 2, 5, 127)):
+            window = Window((size, size), (stride, stride), padding=(size // 2,) * 4)
+            xs = depthwise.drawn(np.int8, 1, 8, 7, channels)
+            xs[:, ::2] = -128
+            depthwise.check(xs, depthwise.drawn(np.int8, size, size, channels), window, x_zero=zero)
+        for zero in (0, 255):  # weights of nine bits
+            ends = np.where(depthwise.drawn(np.int8, 3, 3, 17) > 0, 0, 255).astype(np.uint8)
+            depthwise.check(depthwise.drawn(np.uint8, 1, 4, 6, 17), ends, depthwise.SAME3, 1, 255 - zero, zero)
+        depthwise.test_requantised()
+
+
+@pytest.mark.parametrize(("target", "window", "out_height", "rows", "team", "seen"), [
+    ("x86-64-v4-vnni", (3, 3), 112, 4, 2, 2), ("x86-64-v4-vnni", (5, 5), 112, 4, 2, 4),
+    ("x86-64-v3-vnni", (3, 3), 112, 4, 2, 2), ("x86-64-v3-vnni", (5, 5), 112, 2, 2, 4),
+    ("x86-64-v3", (3, 3), 112, 2, 2, 4), ("x86-64-v3", (5, 5), 112, 2, 2, 6), ("x86-64-v3", (4, 4), 112, 2, 1, 2)])  # fmt: skip
+def test_rows_of_depthwise_tiles(target, window, out_height, rows, team, seen):
+    """Two rows of outputs see the same groups where the second needs no more; two teams, where registers hold them."""
+    found = depthwise_tiles.tile_of(NAMED[target], Window(window), out_height, 1, 8)
+    assert (found.rows, found.team, len(found.seen)) == (rows, team, seen)
 
 
 @pytest.mark.parametrize(("name", "widened", "tile"), [

@@ -1,7 +1,8 @@
 """Depthwise convolution of integers: each channel by itself, sums of bytes in int32, exact.
 
-Lives here: the maker of Depthwise on integers, its two families, the packing of filters.
-Not here: floats (depthwise_f32.py), what becomes of the sums (epilogue.py).
+Lives here: the maker of Depthwise on integers, its two families.
+Not here: tiles and packed filters (depthwise_tiles.py), floats (depthwise_f32.py), what becomes of the sums
+(epilogue.py).
 
 As for floats, the kernel goes along a row of the image and adds each column it loads to all the outputs that see it.
 A column is the pixels of four rows, one below the other, their bytes interleaved: a dot product of four bytes then does
@@ -12,23 +13,27 @@ a column of the window, of two rows of outputs where both see these four. The fi
 The last sum is known beforehand and the sums start with it. What lies outside of the image is x'_zero. Weights less
 their zero point may need nine bits: they are the sum of two parts of eight.
 
+Targets without such an instruction take columns of two rows, widened to int16: then x' is x, and weights are one part.
+
 Floats beside a filter of integers are rounded first (hybrid.py), each image with a zero point and a scale of its own.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core import dtypes
 from ...core.dtypes import DType
 from .. import language as kl
-from ..language import f32, i8, i32, i64, ptr, u8
+from ..language import f32, i8, i16, i32, i64, ptr, u8
 from ..loops.forms import Buffer, Depthwise, Ring
+from ..target import host
 from . import Unmade, maker
 from .depthwise_f32 import LARGEST, line_of, ring_of, vector_lanes, within
+from .depthwise_tiles import FOURS, PAIRS, Tile, deep_on, pack, parts_of, starts_of, tile_of
 from .epilogue import epilogue_of, without_bias
 from .grains import grain
 from .hybrid import rounded_rows
@@ -40,38 +45,6 @@ BYTES = (dtypes.int8, dtypes.uint8)
 RUN = 128
 """Pixels of the output that a work item does in each channel, about: what it loads first is not much beside them."""
 
-HIGH = 24
-"""Rows of outputs beside which a few done twice do not matter."""
-
-
-class Tile(NamedTuple):
-    """What is done at a time, known to the code. rows: of outputs, in teams that see the same groups of four rows of
-    the image; parts: of 8 bits that a weight is the sum of; lanes: channels."""
-
-    size: tuple[int, int]
-    strides: tuple[int, int]
-    rows: int
-    team: int
-    parts: int
-    lanes: int
-
-    @property
-    def groups(self) -> int:
-        """Groups of four rows that a team sees; the first starts where the first row's window does."""
-        return -(-((self.team - 1) * self.strides[0] + self.size[0]) // 4)
-
-    @property
-    def seen(self) -> list[tuple[int, int, int]]:
-        """(row of a team, group that it sees, part of the weights), in the order of the packed filter."""
-        return [(r, g, part) for r in range(self.team) for g in range(self.groups) for part in range(self.parts)
-                if 4 * g < r * self.strides[0] + self.size[0] and 4 * g + 4 > r * self.strides[0]]  # fmt: skip
-
-    @property
-    def packed(self) -> tuple[int, ...]:
-        """The packed filter of these channels: int8[seen, KW, lanes, 4]."""
-        return len(self.seen), self.size[1], self.lanes, 4
-
-
 @kl.family
 def depthwise_int8(work, x: ptr[u8], filter: ptr[i8], starts: ptr[i32], y: ptr[u8], height: i64, width: i64,
                    in_pitch: i64, out_height: i64, out_width: i64, out_pitch: i64, channels: i64, top: i64, left: i64,
@@ -79,23 +52,26 @@ def depthwise_int8(work, x: ptr[u8], filter: ptr[i8], starts: ptr[i32], y: ptr[u
                    scales: ptr[f32], *more: i64, tile: Tile, signed: bool, dilated: bool, rounded: bool,
                    epilogue: Any):  # fmt: skip
     """An item: the tile's channels of a band of rows. down, across, ring, shift: as for floats. zero: x'_zero.
+    signed: whether x are int8.
 
     rounded: x are floats that were rounded; zeros, scales: of each image. starts: then the sums of the filter.
     """
     finish = epilogue.bind(more)
-    lanes, strides = tile.lanes, tile.strides
+    lanes, strides, pairs = tile.lanes, tile.strides, tile.deep == PAIRS
+    image, weights = (x.cast(i8 if signed else u8), filter.cast(i16)) if pairs else (x, filter)
+    flipped = 128 if signed and not pairs else 0  # what x' is larger by than x
     blocks = (channels + (lanes - 1)) // lanes
-    outside = kl.stack(u8, lanes)
+    outside = kl.stack(image.dtype, lanes)
     for item in work.items():
         block, rest = item % blocks, item // blocks
         n = rest // bands
         c = kl.minimum(block * lanes, channels - lanes)
-        taps = filter + block * math.prod(tile.packed)
+        taps = weights + block * math.prod(tile.packed)
         start, scale = (starts + c).load(0, lanes), None
         if rounded:
-            zero, scale = zeros[n] + 128, scales[n]
+            zero, scale = zeros[n] + flipped, scales[n]
             start = start * -zero
-        outside.store((zero.to(dtypes.uint8) ^ (128 if signed else 0)).splat(lanes))
+        outside.store((zero.to(image.dtype) ^ flipped).splat(lanes))
         first = (rest % bands) * band
         for row in range(first, kl.minimum(first + band, out_height), tile.rows):
             oy = kl.minimum(row, out_height - tile.rows)
@@ -103,7 +79,7 @@ def depthwise_int8(work, x: ptr[u8], filter: ptr[i8], starts: ptr[i32], y: ptr[u
             for i in range((tile.rows - 1) * strides[0] + tile.size[0]):
                 iy = oy * strides[0] - top + i * down
                 inside = within(iy, height)
-                line = x + (line_of(n * height + iy, ring, shift) * width * in_pitch + c)
+                line = image + (line_of(n * height + iy, ring, shift) * width * in_pitch + c)
                 line = kl.select(inside, line, outside)
                 lines.append((line, kl.select(inside, in_pitch, 0)))
             at, out = (n * out_height + oy) * out_width, y.cast(epilogue.expr.dtype)
@@ -111,18 +87,19 @@ def depthwise_int8(work, x: ptr[u8], filter: ptr[i8], starts: ptr[i32], y: ptr[u
                 for phase in range(across):
                     count = (out_width - phase + (across - 1)) // across
                     _along(tile, lines, taps, start, scale, zero, finish, out, at + phase, c, count, phase - left,
-                           across, width, out_width, out_pitch, signed)  # fmt: skip
+                           across, width, out_width, out_pitch, flipped)  # fmt: skip
             else:
                 _along(tile, lines, taps, start, scale, zero, finish, out, at, c, out_width, -left, 1, width,
-                       out_width, out_pitch, signed)  # fmt: skip
+                       out_width, out_pitch, flipped)  # fmt: skip
 
 
 def _along(tile: Tile, lines: Any, taps: Any, start: Any, scale: Any, zero: Any, finish: Any, y: Any, at: Any, c: Any,
            count: Any, base: Any, across: Any, width: Any, out_width: Any, out_pitch: Any,
-           signed: bool) -> None:  # fmt: skip
+           flipped: int) -> None:  # fmt: skip
     """`count` columns of outputs, `across` apart, as for floats."""
-    (kh, kw), (sh, sw), rows, team, _, lanes = tile
-    groups = [lines[row * sh : (row + team - 1) * sh + kh][4 * g : 4 * g + 4]
+    (kh, kw), (sh, sw), rows, team, _, lanes, deep = tile
+    held, dot = (i16, kl.pair_dot) if deep == PAIRS else (u8, kl.dot4)
+    groups = [lines[row * sh : (row + team - 1) * sh + kh][deep * g : deep * g + deep]
               for row in range(0, rows, team) for g in range(tile.groups)]  # fmt: skip
     depth = -(-kw // sw)
     sums = kl.registers(i32, lanes, rows, depth)
@@ -132,21 +109,21 @@ def _along(tile: Tile, lines: Any, taps: Any, start: Any, scale: Any, zero: Any,
     for t in range(count + (depth - 1)):
         for j in range(min(sw, kw)):
             column = (t * sw + j) * across + base
-            pixels = kl.registers(u8, 4 * lanes, len(groups))
+            pixels = kl.registers(held, deep * lanes, len(groups))
             for g in range(len(groups)):
-                pixels[g] = zero.to(dtypes.uint8).splat(4 * lanes)
+                pixels[g] = zero.to(held).splat(deep * lanes)
             if within(column, width):
                 for g in range(len(groups)):
                     parts = [line.load(column * pitch, lanes) for line, pitch in groups[g]]
-                    pixels[g] = _interleaved(parts) ^ 128 if signed else _interleaved(parts)
+                    pixels[g] = (_paired(parts) if deep == PAIRS else _interleaved(parts) ^ flipped).to(held)
             for place in range(len(tile.seen)):
                 r, g, _ = tile.seen[place]
                 for d in range(depth):
                     kx = d * sw + j
                     if kx < kw:
-                        tap = taps.load((place * kw + kx) * 4 * lanes, 4 * lanes)
+                        tap = taps.load((place * kw + kx) * deep * lanes, deep * lanes)
                         for k in range(rows // team):
-                            sums[r + k * team, d] = kl.dot4(sums[r + k * team, d], pixels[g + k * tile.groups], tap)
+                            sums[r + k * team, d] = dot(sums[r + k * team, d], pixels[g + k * tile.groups], tap)
         if t >= depth - 1:
             for r in range(rows):
                 row = at + r * out_width + (t - (depth - 1)) * across
@@ -156,6 +133,12 @@ def _along(tile: Tile, lines: Any, taps: Any, start: Any, scale: Any, zero: Any,
             for d in range(depth - 1, 0, -1):
                 sums[r, d] = sums[r, d - 1]
             sums[r, 0] = start
+
+
+def _paired(parts: list[Any]) -> Any:
+    """One or two vectors of bytes as one, lane by lane; one is there twice."""
+    n = parts[0].count
+    return kl.shuffle(parts[0], parts[-1], [i // 2 + n * (i % 2) for i in range(2 * n)])
 
 
 def _interleaved(parts: list[Any]) -> Any:
@@ -169,21 +152,6 @@ def _interleaved(parts: list[Any]) -> Any:
             parts[2], None, [i if i < n else -1 for i in range(2 * n)])  # fmt: skip
         whole = kl.concat(whole, rest)
     return kl.shuffle(whole, None, [(k % 4 if k % 4 < len(parts) else 0) * n + k // 4 for k in range(4 * n)])
-
-
-def pack(out: np.ndarray, filter: np.ndarray, zero: int, tile: Tile) -> None:
-    """Write a filter [KH, KW, C] less its zero point as out: int8[blocks, *tile.packed], which is zeros."""
-    kh, _, channels = filter.shape
-    weights = filter.astype(np.int16) - np.int16(zero)
-    low = weights.clip(-128, 127)
-    parts = (low, weights - low)
-    for block, into in enumerate(out):
-        c = min(block * tile.lanes, channels - tile.lanes)
-        for place, (r, g, part) in enumerate(tile.seen):
-            for i in range(4):
-                ky = 4 * g + i - r * tile.strides[0]
-                if 0 <= ky < kh:
-                    into[place, :, :, i] = parts[part][ky, :, c : c + tile.lanes]
 
 
 @kl.family
@@ -235,14 +203,6 @@ def _spread(p: Any, c: Any, multiplier: Any, lanes: int, dtype: DType) -> Any:
     return found
 
 
-def _starts(out: np.ndarray, filter: np.ndarray, filter_zero: int, bias: np.ndarray | None, zero: int) -> None:
-    """Write what the sums start with; of rounded floats, with zero -1 and no bias, the sums of the filter."""
-    weights = filter.astype(np.int32) - np.int32(filter_zero)
-    np.multiply(weights.sum((0, 1), dtype=np.int32), np.int32(-zero), out=out)
-    if bias is not None:
-        out += bias
-
-
 @maker(Depthwise)
 def make_depthwise_int8(form: Depthwise, build: Builder) -> None:
     """Of int8, uint8 and int16, and of floats to be rounded."""
@@ -262,37 +222,32 @@ def make_depthwise_int8(form: Depthwise, build: Builder) -> None:
 def _is_quick(form: Depthwise) -> bool:
     window, filter = form.window, form.filter
     return (form.input.dtype is not dtypes.int16 and filter.constant is not None
-            and _parts(filter, form.filter_zero) <= 2 and form.multiplier == 1
+            and parts_of(filter, form.filter_zero, deep_on(host())) <= 2 and form.multiplier == 1
             and window.size[0] * window.size[1] <= LARGEST
             and (window.dilations[1] == 1 or window.strides[1] == 1))  # fmt: skip
 
 
-def _parts(filter: Buffer, zero: int) -> int:
-    """How many parts of -128 to 127 weights less their zero point are the sum of."""
-    low, high = (int(v) - zero for v in filter.dtype.limits)
-    return 1 if low >= -128 and high <= 127 else 2 if low >= -255 and high <= 254 else 3
-
-
 def _quick(form: Depthwise, lanes: int, build: Builder) -> None:
     x, out, window = form.input, form.output, form.window
-    size, strides, (down, across), (top, _, left, _) = (
-        window.size, window.strides, window.dilations, window.padding)  # fmt: skip
+    (down, across), (top, _, left, _) = window.dilations, window.padding
     bias, expr, operands = (None, form.expr, form.operands) if form.rounding else without_bias(form.expr, form.operands)
     epilogue, more = epilogue_of(expr, operands, out, build)
     n, out_height, out_width, channels = out.shape
     image, pitch, zeros, scales = _rounded(form, build) if form.rounding else (build.pointer(x), x.pitch, 0, 0)
-    team = _team(size[0], strides[0]) if down == 1 and out_height > 1 else 1
-    rows = 2 * team if down == 1 and strides[0] <= size[0] and _two_teams(out_height, team) else team
-    tile = Tile(size, strides, rows, team, _parts(form.filter, form.filter_zero), lanes)
+    deep = deep_on(host())
+    tile = tile_of(host(), window, out_height, parts_of(form.filter, form.filter_zero, deep), lanes)
+    rows = tile.rows
     signed = x.dtype is not dtypes.uint8
-    zero = -1 if form.rounding else form.input_zero + (128 if signed else 0)
+    zero = -1 if form.rounding else form.input_zero + (128 if signed and deep == FOURS else 0)
     taps = form.filter.constant
     assert taps is not None
     blocks = -(-channels // lanes)
-    packed = build.packed((blocks, *tile.packed), np.int8, lambda o: pack(o, taps, form.filter_zero, tile),
-                          key=(form.filter, "depthwise", strides, team, lanes, form.filter_zero))  # fmt: skip
+    packed = build.packed((blocks, *tile.packed), np.int16 if deep == PAIRS else np.int8,
+                          lambda o: pack(o, taps, form.filter_zero, tile),
+                          key=(form.filter, "depthwise", tile.strides, tile.team, lanes, deep,
+                               form.filter_zero))  # fmt: skip
     known = None if bias is None else bias.constant
-    starts = build.packed((channels,), np.int32, lambda o: _starts(o, taps, form.filter_zero, known, zero),
+    starts = build.packed((channels,), np.int32, lambda o: starts_of(o, taps, form.filter_zero, known, zero),
                           key=(form.filter, _key(bias), "depthwise starts", zero, form.filter_zero))  # fmt: skip
     code = depthwise_int8.code(tile=tile, signed=signed, dilated=across > 1, rounded=bool(form.rounding),
                                more=len(more), epilogue=epilogue)  # fmt: skip
@@ -312,18 +267,6 @@ def _rounded(form: Depthwise, build: Builder) -> tuple[Any, int, Any, Any]:
         raise Unmade("images of a slice to be rounded")
     made = rounded_rows(build, x, n, columns, columns, form.rounding == "symmetric")
     return made.x, x.pitch, made.zeros, made.scales
-
-
-def _team(high: int, stride: int) -> int:
-    """How many rows of outputs see the same groups: two, where the second needs no more of them."""
-    return 2 if high + stride <= 4 * -(-high // 4) else 1
-
-
-def _two_teams(out_height: int, team: int) -> bool:
-    """Whether two teams at a time are better than one: what all rows share is done less often, but the last rows of
-    an image may be done twice."""
-    both, one = (n * -(-out_height // n) for n in (2 * team, team))
-    return out_height >= 2 * team and (both <= one or out_height >= HIGH)
 
 
 def _key(bias: Buffer | None) -> Any:

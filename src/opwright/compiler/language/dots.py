@@ -88,7 +88,7 @@ def round_bytes(x: Value, zero: Value, dtype: DType) -> Value:
     """
     if current().target.has("avx512bw") and x.count in (32, 64):
         return _pack_bytes(x, zero, dtype)
-    if _multiply_add() and x.count in (4, 8, 16, 32):
+    if _multiply_add() and x.count in (4, 8, 16, 32) and not current().target.has("avx512f"):  # which narrows at once
         return _pack_halves(x, zero, dtype)
     shift = zero.to(dtypes.float32)
     held = clamp(x, float(dtype.min) - shift, float(dtype.max) - shift)  # no float is too large for int32 now

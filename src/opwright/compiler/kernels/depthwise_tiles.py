@@ -1,0 +1,116 @@
+"""Tiles of depthwise convolutions of integers: what is computed at a time, and filters packed for it.
+
+Lives here: `Tile`, `tile_of`, `pack`, `starts_of`, `parts_of`.  Not here: the kernel and its maker (depthwise_int8.py).
+
+A group of the image's rows meets as many weights of each channel in one instruction: four bytes (`kl.dot4`), or where a
+target has no such instruction two numbers of int16 (`kl.pair_dot`, see gemm_widened.py).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..loops.forms import Buffer, Window
+from ..target import Target
+from .gemm_widened import widens
+
+FOURS, PAIRS = 4, 2
+"""Rows of a group: of bytes, of int16."""
+HIGH = 24
+"""Rows of outputs beside which a few done twice do not matter."""
+
+
+class Tile(NamedTuple):
+    """What is done at a time, known to the code. rows: of outputs, in teams that see the same groups of rows of the
+    image; parts: of 8 bits that a weight is the sum of; lanes: channels; deep: rows of a group, FOURS or PAIRS."""
+
+    size: tuple[int, int]
+    strides: tuple[int, int]
+    rows: int
+    team: int
+    parts: int
+    lanes: int
+    deep: int = FOURS
+
+    @property
+    def groups(self) -> int:
+        """Groups of rows that a team sees; the first starts where the first row's window does."""
+        return -(-((self.team - 1) * self.strides[0] + self.size[0]) // self.deep)
+
+    @property
+    def seen(self) -> list[tuple[int, int, int]]:
+        """(row of a team, group that it sees, part of the weights), in the order of the packed filter."""
+        return [(r, g, part) for r in range(self.team) for g in range(self.groups) for part in range(self.parts)
+                if self.deep * g < r * self.strides[0] + self.size[0]
+                and self.deep * g + self.deep > r * self.strides[0]]  # fmt: skip
+
+    @property
+    def packed(self) -> tuple[int, ...]:
+        """The packed filter of these channels: [seen, KW, lanes, deep] of int8, or int16 for pairs."""
+        return len(self.seen), self.size[1], self.lanes, self.deep
+
+    @property
+    def registers(self) -> int:
+        """Vectors that are held at a time: sums, pixels, and two."""
+        return self.rows * -(-self.size[1] // self.strides[1]) + self.rows // self.team * self.groups + 2
+
+
+def deep_on(target: Target) -> int:
+    """Rows of a group on a target."""
+    return PAIRS if widens(target) else FOURS
+
+
+def tile_of(target: Target, window: Window, out_height: int, parts: int, lanes: int) -> Tile:
+    """The tile for a window and an output of so many rows."""
+    size, strides, deep = window.size, window.strides, deep_on(target)
+    together = window.dilations[0] == 1
+    team = _team(size[0], strides[0], deep) if together and out_height > 1 else 1
+    one = Tile(size, strides, team, team, parts, lanes, deep)
+    two = one._replace(rows=2 * team)
+    fits = two.registers <= target.registers
+    return two if together and strides[0] <= size[0] and fits and _two_teams(out_height, team) else one
+
+
+def _team(high: int, stride: int, deep: int) -> int:
+    """How many rows of outputs see the same groups: two, where the second needs no more of them."""
+    return 2 if high + stride <= deep * -(-high // deep) else 1
+
+
+def _two_teams(out_height: int, team: int) -> bool:
+    """Whether two teams at a time are better than one: what all rows share is done less often, but the last rows of
+    an image may be done twice."""
+    both, one = (n * -(-out_height // n) for n in (2 * team, team))
+    return out_height >= 2 * team and (both <= one or out_height >= HIGH)
+
+
+def parts_of(filter: Buffer, zero: int, deep: int) -> int:
+    """How many parts of -128 to 127 weights less their zero point are the sum of; pairs take 16 bits."""
+    if deep == PAIRS:
+        return 1
+    low, high = (int(v) - zero for v in filter.dtype.limits)
+    return 1 if low >= -128 and high <= 127 else 2 if low >= -255 and high <= 254 else 3
+
+
+def starts_of(out: np.ndarray, filter: np.ndarray, filter_zero: int, bias: np.ndarray | None, zero: int) -> None:
+    """Write what the sums start with; of rounded floats, with zero -1 and no bias, the sums of the filter."""
+    weights = filter.astype(np.int32) - np.int32(filter_zero)
+    np.multiply(weights.sum((0, 1), dtype=np.int32), np.int32(-zero), out=out)
+    if bias is not None:
+        out += bias
+
+
+def pack(out: np.ndarray, filter: np.ndarray, zero: int, tile: Tile) -> None:
+    """Write a filter [KH, KW, C] less its zero point as out: [blocks, *tile.packed], which is zeros."""
+    kh, _, channels = filter.shape
+    weights = filter.astype(np.int16) - np.int16(zero)
+    low = weights.clip(-128, 127) if tile.parts > 1 else weights
+    parts = (low, weights - low)
+    for block, into in enumerate(out):
+        c = min(block * tile.lanes, channels - tile.lanes)
+        for place, (r, g, part) in enumerate(tile.seen):
+            for i in range(tile.deep):
+                ky = tile.deep * g + i - r * tile.strides[0]
+                if 0 <= ky < kh:
+                    into[place, :, :, i] = parts[part][ky, :, c : c + tile.lanes]
