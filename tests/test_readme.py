@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import os
 import re
 import shutil
 import subprocess
@@ -18,23 +19,50 @@ README = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", README, flags=re.M | re.S)
 
 
-def run(file, folder=None):
-    found = subprocess.run([sys.executable, file], capture_output=True, text=True, timeout=120, check=False, cwd=folder)
+def run(file, folder=None, *arguments):
+    command = [sys.executable, file, *arguments]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=folder)
     assert found.returncode == 0, found.stderr
     return found
 
 
-@pytest.mark.parametrize("page", sorted(p.name for p in (ROOT / "docs").glob("*.md")))
-def test_blocks_of_the_docs_run(page, tmp_path):
-    text = (ROOT / "docs" / page).read_text("utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```", text, flags=re.M | re.S)
-    if any("build_custom_ops" in block for block in blocks) and shutil.which("cc") is None:
-        pytest.skip("no C compiler here")
-    for source, name in re.findall(r"^```c\n(/\* (\w+\.c) \*/\n.*?)^```", text, flags=re.M | re.S):
-        (tmp_path / name).write_text(source, "utf-8")
-    if blocks:
-        (tmp_path / "page.py").write_text("\n".join(blocks), "utf-8")
-        run(tmp_path / "page.py", tmp_path)
+EACH_IN_A_CHILD = """
+import os, runpy, sys, traceback
+import opwright
+for folder in sys.argv[1:]:
+    child = os.fork()
+    if not child:
+        os.chdir(folder)
+        try:
+            runpy.run_path("page.py", run_name="__main__")
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        sys.stdout.flush()
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        sys.exit(f"{os.path.basename(folder)} fails")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("part", range(3))
+def test_blocks_of_the_docs_run(part, tmp_path):
+    """Each page in a process of its own, a child of one that has imported the package."""
+    folders = []
+    for page in sorted((ROOT / "docs").glob("*.md"))[part::3]:
+        text, folder = page.read_text("utf-8"), tmp_path / page.stem
+        blocks = re.findall(r"^```python\n(.*?)^```", text, flags=re.M | re.S)
+        if not blocks or (any("build_custom_ops" in block for block in blocks) and shutil.which("cc") is None):
+            continue
+        folder.mkdir()
+        for source, name in re.findall(r"^```c\n(/\* (\w+\.c) \*/\n.*?)^```", text, flags=re.M | re.S):
+            (folder / name).write_text(source, "utf-8")
+        (folder / "page.py").write_text("\n".join(blocks), "utf-8")
+        folders.append(folder)
+    assert folders
+    (tmp_path / "pages.py").write_text(EACH_IN_A_CHILD, "utf-8")
+    run(tmp_path / "pages.py", tmp_path, *folders)
 
 
 def test_there_is_an_example():

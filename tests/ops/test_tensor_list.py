@@ -85,7 +85,7 @@ def written(n: int) -> tuple[TensorList, TensorList]:
 
 
 def test_a_long_history_goes_without_recursion() -> None:
-    first, last = written(300_000)
+    first, last = written(100_000)
     assert last.get(5) == 5
     del last
     gc.collect()

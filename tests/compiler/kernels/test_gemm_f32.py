@@ -147,11 +147,15 @@ EPILOGUES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", EPILOGUES)
-@pytest.mark.parametrize("x", [(1, 30, 1, 20), (1, 1, 1, 20), (1, 9, 17, 4)], ids=["gemm", "gemv", "convolution"])
-@pytest.mark.parametrize("features", [16, 45])
-def test_epilogues(name, x, features):
-    expr, of = EPILOGUES[name]
+KINDS = {"gemm": (1, 30, 1, 20), "gemv": (1, 1, 1, 20), "convolution": (1, 9, 17, 4)}
+FEATURES = (16, 45)
+
+
+@pytest.mark.parametrize(("name", "kind", "features"), [  # quick: each epilogue with each kind, the features in turn
+    pytest.param(name, kind, features, marks=() if (i + j + k) % 2 == 0 else pytest.mark.slow)
+    for i, name in enumerate(EPILOGUES) for j, kind in enumerate(KINDS) for k, features in enumerate(FEATURES)])
+def test_epilogues(name, kind, features):
+    (expr, of), x = EPILOGUES[name], KINDS[kind]
     window = Window((3, 3), padding=(1, 1, 1, 1)) if x[3] == 4 else PLAIN
     rest = np.random.default_rng(3).standard_normal((*x[:3], features)).astype(np.float32)
     more = (buffer(rest, "rest"),) if name in ("residual", "below") else ()

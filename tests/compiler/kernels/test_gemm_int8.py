@@ -140,11 +140,15 @@ EPILOGUES = {
 }
 
 
-@pytest.mark.parametrize("name", EPILOGUES)
-@pytest.mark.parametrize("x", [(1, 29, 1, 20), (1, 1, 1, 20), (1, 9, 17, 4)], ids=["rows", "row", "image"])
-@pytest.mark.parametrize("features", [16, 45, 64])
-def test_epilogues(name, x, features):
-    expr, of = EPILOGUES[name]
+KINDS = {"rows": (1, 29, 1, 20), "row": (1, 1, 1, 20), "image": (1, 9, 17, 4)}
+FEATURES = (16, 45, 64)
+
+
+@pytest.mark.parametrize(("name", "kind", "features"), [  # quick: each epilogue with each kind, the features in turn
+    pytest.param(name, kind, features, marks=() if (i + j + k) % 3 == 0 else pytest.mark.slow)
+    for i, name in enumerate(EPILOGUES) for j, kind in enumerate(KINDS) for k, features in enumerate(FEATURES)])
+def test_epilogues(name, kind, features):
+    (expr, of), x = EPILOGUES[name], KINDS[kind]
     rng = np.random.default_rng(2)
     window = Window((3, 3), padding=SAME) if x[3] == 4 else PLAIN
     factors = rng.uniform(0.0005, 0.005, features).astype(np.float32)

@@ -58,6 +58,7 @@ KERNELS = {"while": (forever, np.zeros(3, np.int64), (1,)), "range": (one_range,
 def soon():
     """Send a signal to this process in a moment, as a terminal does; an alarm where nothing comes of it."""
     timers = []
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
 
     def send(number: int = signal.SIGINT, after: float = 0.3) -> None:
         timers.append(threading.Timer(after, os.kill, (os.getpid(), number)))
@@ -67,6 +68,7 @@ def soon():
     for timer in timers:
         timer.cancel()
         timer.join()
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -124,7 +124,7 @@ def target(request: Any) -> Any:
 @pytest.mark.parametrize("kind", SOME)
 @pytest.mark.parametrize("n", [pytest.param(17, marks=pytest.mark.slow), 257])
 def test_some_pairs_of_maps(kind: str, n: int, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    check(kind, (2, n), pairs(kind, STAGES, (2, 17), 12 if kind in ("INT8", "UINT8") else 3), monkeypatch)
+    check(kind, (2, n), pairs(kind, STAGES, (2, 17), 6 if kind in ("INT8", "UINT8") else 2), monkeypatch)
 
 
 @pytest.mark.parametrize("kind", SOME)

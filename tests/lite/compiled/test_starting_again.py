@@ -139,7 +139,7 @@ MODELS: dict[str, Callable[[], bytes]] = {
     "variables": variables,
 }  # fmt: skip
 OFFICIAL_REFUSES = {"two signatures of a subgraph"}
-QUICK_FILES = ("cnn_int8_io", "if_else", "dynamic_shapes")
+QUICK_FILES = ("if_else", "dynamic_shapes")
 
 
 def write(folder: Path) -> list[Path]:

@@ -69,7 +69,7 @@ def is_connected(group, links):
 
 
 @given(graphs())
-@settings(max_examples=400)
+@settings(max_examples=150)
 def test_partitions_are_partitions(drawn):
     nodes, claimed = drawn
     groups = partition(flow_of(nodes), claimed)
@@ -79,7 +79,7 @@ def test_partitions_are_partitions(drawn):
 
 
 @given(graphs())
-@settings(max_examples=400)
+@settings(max_examples=150)
 def test_partitions_are_connected_acyclic_and_maximal(drawn):
     nodes, claimed = drawn
     groups = partition(flow_of(nodes), claimed)
@@ -98,7 +98,7 @@ def test_partitions_are_connected_acyclic_and_maximal(drawn):
 
 
 @given(graphs(), st.data())
-@settings(max_examples=400)
+@settings(max_examples=150)
 def test_the_new_plan_keeps_every_order_that_matters(drawn, data):
     nodes, claimed = drawn
     flow = flow_of(nodes)

@@ -161,9 +161,10 @@ def test_other_sizes_and_those_that_the_rule_refuses(tmp_path):
 
 
 @needs_gcc
-@pytest.mark.parametrize("language", [("-std=c99",), ("-std=c11",), ("-x", "c++", "-std=c++17")], ids=str)
-@pytest.mark.parametrize("api", ["opaque", "external", "struct"])
-@pytest.mark.parametrize("op", [Conv, Pool], ids=lambda op: op.name)
+@pytest.mark.parametrize(("op", "api", "language"), [
+    pytest.param(op, api, language, marks=() if i == j else pytest.mark.slow)  # each api, each language once
+    for op in (Conv, Pool) for i, api in enumerate(("opaque", "external", "struct"))
+    for j, language in enumerate((("-std=c99",), ("-std=c11",), ("-x", "c++", "-std=c++17")))])  # fmt: skip
 def test_compilers_take_it_without_a_word(op, api, language, tmp_path):
     _, source, _ = ow.export_c(op, tmp_path, api=api)
     compiled(source, *language, "-O2", *STRICT)
