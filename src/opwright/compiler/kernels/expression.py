@@ -311,6 +311,13 @@ def _shift_right(x: Value, by: Value) -> Value:
     return x >> kl.clamp(by, 0, x.dtype.size * 8 - 1)
 
 
+def _shift_left(x: Value, by: Value) -> Value:
+    """x 2^by, with the bits beyond the type lost; 0 for a negative `by`, and from as many bits on."""
+    bits = x.dtype.size * 8
+    inside = (by >= 0) & (by < bits)
+    return kl.select(inside, x << kl.select(inside, by, 0), 0)
+
+
 FLOAT32 = frozenset((
     "exp", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh",
     "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "sigmoid", "softplus", "gelu", "gelu_tanh", "elu",
@@ -361,6 +368,7 @@ OPERATIONS: dict[str, Operation] = {
     "bitwise_or": _bits(lambda x, y: x | y),
     "bitwise_xor": _bits(lambda x, y: x ^ y),
     "bitwise_not": _bits(lambda x: ~x),
+    "shift_left": _bits(_shift_left),
     "shift_right": _bits(_shift_right),
     "select": _select,
     "convert": _convert,

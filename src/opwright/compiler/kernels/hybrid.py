@@ -1,6 +1,6 @@
 """Floats rounded to int8 a row at a time, for contractions with integer filters.
 
-Lives here: the family `round_rows`, `rounded_rows`.  Not here: the contractions themselves (contractions_int8.py).
+Lives here: the family `round_rows`, `rounded_rows`, `rounded_floats`.  Not here: the contractions themselves (contractions_int8.py).
 
 A row x (of a fully connected layer a row, of a convolution an image) becomes integers q with a scale and a zero point:
 
@@ -58,6 +58,33 @@ def _integers(x: Value, factor: Value, zero: Value, least: float) -> Value:
     return kl.to_int(kl.clamp(_round_away(x * factor + zero), least, 127.0)).to(i8)
 
 
+def _steps(low: Value, high: Value, symmetric: bool) -> tuple[Value, Value, Value]:
+    """Scale, its inverse and zero point of a row between low and high."""
+    scale, factor, zero = kl.full(f32, 0, 1.0), kl.zeros(f32), kl.zeros(f32)
+    if low < high:
+        if symmetric:
+            reach = kl.maximum(high, -low)
+            scale, factor = reach / 127.0, 127.0 / reach
+        else:
+            below, above = low.to(f64), high.to(f64)
+            step = (above - below) / 255.0
+            from_low, from_high = -128.0 - below / step, 127.0 - above / step
+            exact = kl.select(128.0 - below / step < 127.0 + above / step, from_low, from_high)
+            scale, zero = step.to(f32), _round_away(kl.clamp(exact, -128.0, 127.0)).to(f32)
+            factor = 1.0 / scale
+    return scale, factor, zero
+
+
+def rounded_floats(x: Pointer, out: Pointer, n: Value, lanes: int, symmetric: bool) -> Value:
+    """Write q - zero point of a row of n floats, whole vectors, as floats; return the scale."""
+    low, high = _ends(x, n, lanes)
+    scale, factor, zero = _steps(low, high, symmetric)
+    least = -127.0 if symmetric else -128.0
+    for i in range(0, n, lanes):
+        out.store(kl.clamp(_round_away(x.load(i, lanes) * factor + zero), least, 127.0) - zero, i)
+    return scale
+
+
 @kl.family
 def round_rows(work, x: ptr[f32], out: ptr[i8], scales: ptr[f32], zeros: ptr[i32], columns: i64, pitch: i64,
                out_pitch: i64, *, symmetric: bool):  # fmt: skip
@@ -66,18 +93,7 @@ def round_rows(work, x: ptr[f32], out: ptr[i8], scales: ptr[f32], zeros: ptr[i32
     for row in work.items():
         source, target = x + row * pitch, out + row * out_pitch
         low, high = _ends(source, columns, lanes)
-        scale, factor, zero = kl.full(f32, 0, 1.0), kl.zeros(f32), kl.zeros(f32)
-        if low < high:
-            if symmetric:
-                reach = kl.maximum(high, -low)
-                scale, factor = reach / 127.0, 127.0 / reach
-            else:
-                below, above = low.to(f64), high.to(f64)
-                step = (above - below) / 255.0
-                from_low, from_high = -128.0 - below / step, 127.0 - above / step
-                exact = kl.select(128.0 - below / step < 127.0 + above / step, from_low, from_high)
-                scale, zero = step.to(f32), _round_away(kl.clamp(exact, -128.0, 127.0)).to(f32)
-                factor = 1.0 / scale
+        scale, factor, zero = _steps(low, high, symmetric)
         scales[row], zeros[row] = scale, zero.to(i32)
         least = -127.0 if symmetric else -128.0
         for i in range(0, columns - (lanes - 1), lanes):

@@ -126,6 +126,12 @@ def _power(x: Any, y: Any) -> Any:
     return np.where(y < 0, np.where(x == 1, 1, np.where(x == -1, 1 - 2 * (y & 1), 0)), raised)
 
 
+def _shift_left(x: Any, y: Any) -> Any:
+    bits = x.dtype.itemsize * 8
+    inside = (y >= 0) & (y < bits)
+    return np.where(inside, np.left_shift(x, np.where(inside, y, 0)), 0)
+
+
 def _shift_right(x: Any, y: Any) -> Any:
     return np.right_shift(x, np.clip(y, 0, x.dtype.itemsize * 8 - 1))
 
@@ -183,7 +189,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
         "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor,
         "logical_not": np.logical_not, "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or,
         "bitwise_xor": np.bitwise_xor, "bitwise_not": np.invert,
-        "shift_right": _shift_right, "select": np.where,
+        "shift_left": _shift_left, "shift_right": _shift_right, "select": np.where,
     }.items()},
     "quantize": _quantize,
     "convert": _convert,

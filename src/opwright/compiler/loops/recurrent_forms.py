@@ -1,12 +1,14 @@
-"""Forms of sequences whose steps hang on those before: LSTM and GRU.
+"""Forms of sequences whose steps depend on those before: LSTM, GRU, simple recurrence, filters over time.
 
-Lives here: `Lstm`, `LstmInt8`, `Gru`.  Not here: other forms (forms.py), their kernels (../kernels/).
+Lives here: `Lstm`, `LstmInt8`, `Gru`, `Rnn`, `Svdf`.  Not here: other forms (forms.py), their kernels (../kernels/).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
+from .expressions import Expr
 from .forms import Buffer, Form
 
 
@@ -20,6 +22,11 @@ class Lstm(Form):
     projection: P [out, cells] and p_b [out]; P; or none, and out is cells. h [batch, out], c [batch, cells]: the
     state, which is read and then written. clips: of c' and of h' after a projection; 0: none. backward: from the last
     step to the first.
+
+    norms: of each gate coefficients [cells] and a bias [cells], for i, f, g, o (f, g, o), or none: what a function is
+    applied to is normalised over the cells, times the coefficient, plus the bias then. rounding: h, and what is
+    projected, are rounded to int8 as Contract's input; R and P are int8, and scales what one stands for, of each gate
+    and of P.
     """
 
     gates: tuple[Buffer, ...]
@@ -32,6 +39,9 @@ class Lstm(Form):
     time_major: bool = True
     clips: tuple[float, float] = (0.0, 0.0)
     backward: bool = False
+    norms: tuple[Buffer, ...] = ()
+    rounding: Literal["", "symmetric", "asymmetric"] = ""
+    scales: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,3 +82,37 @@ class Gru(Form):
     activation: str = "TANH"
     keeps: bool = False
     backward: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Rnn(Form):
+    """A sequence's steps of simple recurrence, float32: h' = act(x + R h); output [time, batch, units] (or [batch, time,
+    units]).
+
+    x: what does not depend on the state, of the output's shape. recurrent: R, [units, units]. h [batch, units]: the
+    state, read and written. rounding, scale: as of Lstm. backward: from the last step.
+    """
+
+    x: Buffer
+    recurrent: Buffer
+    h: Buffer
+    activation: str = "TANH"
+    time_major: bool = True
+    backward: bool = False
+    rounding: Literal["", "symmetric", "asymmetric"] = ""
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Svdf(Form):
+    """Filters over time: output [batch, units] = expr(sum of `rank` filters' sum_m time[f, m] state[f, m], operands...).
+
+    features [batch, filters]: what each filter gets now. state [batch, filters, memory]: what it has got, the newest
+    last; moved back by one and written. time: [filters, memory]. Floats, or int16 whose sums are int32 and wrap.
+    """
+
+    features: Buffer
+    state: Buffer
+    time: Buffer
+    operands: tuple[Buffer, ...]
+    expr: Expr

@@ -1,0 +1,177 @@
+"""Operators that put elements among others: ONE_HOT, DILATE, STABLEHLO_PAD, MATRIX_DIAG, MATRIX_SET_DIAG, BITCAST,
+BUCKETIZE.
+
+Lives here: these rules.  Not here: padding without gaps (moving.py), updates at computed places (lookups.py).
+
+Elements that are to be apart get an axis of their own, [d, step], whose first place they take; under the shape [d step]
+that is the tensor with its gaps, and a box of it the result. A diagonal is such a tensor, with steps of n + 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ....compiler.kernels.expression import DTYPES
+from ....compiler.loops.expressions import Expr, apply, arg, const, convert
+from ....compiler.loops.forms import Bitcast, Buffer, IndexMap, Map, Move
+from ....core.dtypes import bool as bool_
+from ....core.dtypes import float32, float64, int32, int64
+from ..nodes import At, Operand, Refused
+from . import rule
+from .elementwise import registered, truth
+from .moving import row_major, same_numbers
+from .views import check_whole_bytes
+
+
+@rule("ONE_HOT")
+def one_hot(at: At) -> None:
+    indices, on, off = at.operand(0), at.operand(2), at.operand(3)
+    depth, axis, rank = int(at.constant(1).reshape(-1)[0]), int(at.option("axis")), len(indices.shape)
+    if indices.dtype not in (int32, int64) or not -1 <= axis <= rank or on.size != 1 or off.size != 1 or depth < 1:
+        raise Refused(f"{depth} places of {indices} along axis {axis}")
+    axis %= rank + 1
+    y = at.output((*indices.shape[:axis], depth, *indices.shape[axis:]))
+    if on.dtype is not off.dtype or on.dtype is not y.dtype or y.dtype not in DTYPES:
+        raise Refused(f"{on.dtype.name} and {off.dtype.name} to {y.dtype.name}")
+    given = at.viewed(indices.buffer, (*indices.shape[:axis], 1, *indices.shape[axis:]))
+    shape = (depth, *(1,) * (rank - axis))
+    places = np.arange(depth, dtype=indices.dtype.np).reshape(shape)
+    values = [at.viewed(o.buffer, ()) for o in (on, off)]
+    chosen = Expr("select", y.dtype, (truth("equal", arg(0, indices.dtype), arg(1, indices.dtype)),
+                                      arg(2, y.dtype), arg(3, y.dtype)))  # fmt: skip
+    at.form(Map, y.buffer, (given, Buffer(f"{y.buffer.name}.places", indices.dtype, shape, places), *values), chosen)
+
+
+def _boxed(at: At, y: Buffer, x: Buffer, box: IndexMap, value: Operand | None) -> None:
+    """y of a box of x, and of a value, by default 0, elsewhere. A value that is computed is read for all the boxes that
+    the first leaves."""
+    operands, boxes = ((x,), (box,)) if all(box.extent) else ((), ())
+    known = value is None or (value.constant is not None and not value.dtype.is_complex)
+    if not known:
+        assert value is not None
+        for axis, size in enumerate(y.shape):
+            ends = box.start[axis] + box.extent[axis]
+            for first, last in ((0, box.start[axis]), (ends, size)):
+                start = (*box.start[:axis], first, *(0,) * (len(y.shape) - axis - 1))
+                extent = (*box.extent[:axis], last - first, *y.shape[axis + 1 :])
+                if all(extent):
+                    operands, boxes = (*operands, value.buffer), (*boxes, IndexMap(start, extent, 0, (0,) * len(start)))
+        at.form(Move, y, operands, boxes)
+        return
+    number = 0 if value is None or value.constant is None else value.constant.reshape(-1)[0].item()
+    at.form(Move, y, operands, boxes, None if box.extent == y.shape else number)
+
+
+def _apart(at: At, x: Buffer, steps: Sequence[int], value: Operand | None = None) -> Buffer:
+    """[d step, ...] for each axis [d]: elements with step - 1 times the value behind each."""
+    if all(step == 1 for step in steps):
+        return x
+    shape = tuple(n for pair in zip(x.shape, steps) for n in pair)
+    made = at.new(x.dtype, shape, ".apart")
+    extent = tuple(n for d in x.shape for n in (d, 1))
+    strides = tuple(s for stride in row_major(x.shape) for s in (stride, 1))
+    _boxed(at, made, x, IndexMap((0,) * len(shape), extent, 0, strides), value)
+    return at.viewed(made, tuple(d * step for d, step in zip(x.shape, steps)))
+
+
+def _placed(at: At, y: Buffer, x: Buffer, low: Sequence[int], sizes: Sequence[int], value: Operand | None = None
+            ) -> None:  # fmt: skip
+    """y of the first `sizes` elements of x, from `low` on, where that is in y; the value elsewhere."""
+    start = tuple(max(a, 0) for a in low)
+    first = [max(-a, 0) for a in low]
+    extent = tuple(max(min(n - f, m - s), 0) for n, f, m, s in zip(sizes, first, y.shape, start))
+    steps = row_major(x.shape)
+    _boxed(at, y, x, IndexMap(start, extent, sum(f * s for f, s in zip(first, steps)), steps), value)
+
+
+@rule("DILATE")
+def dilate(at: At) -> None:
+    x, steps = at.operand(0), [int(n) for n in at.constant(1).reshape(-1)]
+    if len(steps) != len(x.shape) or min(steps, default=0) < 1:
+        raise Refused(f"{x} moved apart by {steps}")
+    _padded(at, x, [0] * len(steps), [0] * len(steps), [n - 1 for n in steps], at.operand(2))
+
+
+@rule("STABLEHLO_PAD")
+def stablehlo_pad(at: At) -> None:
+    x, rank = at.operand(0), len(at.operand(0).shape)
+    names = ("edge_padding_low", "edge_padding_high", "interior_padding")
+    lists = [[int(n) for n in at.option(name)] for name in names]
+    if any(len(numbers) != rank for numbers in lists) or min(lists[2], default=0) < 0:
+        raise Refused(f"{x} padded by {lists}")
+    _padded(at, x, *lists, at.operand(1))
+
+
+def _padded(at: At, x: Operand, low: list[int], high: list[int], between: list[int], value: Operand) -> None:
+    """Raises Refused for other types, and for a result without elements."""
+    check_whole_bytes(x)
+    sizes = [(d - 1) * (k + 1) + 1 for d, k in zip(x.shape, between)]
+    y = at.output([a + n + b for a, n, b in zip(low, sizes, high)])
+    same_numbers(x, y)
+    if not x.size or not x.shape or value.size != 1 or value.dtype is not x.dtype:
+        raise Refused(f"{x} with {value} between")
+    _placed(at, y.buffer, _apart(at, x.buffer, [k + 1 for k in between], value), low, sizes, value)
+
+
+@rule("MATRIX_DIAG")
+def matrix_diag(at: At) -> None:
+    x = at.operand(0)
+    check_whole_bytes(x)
+    if not x.shape or not x.size:
+        raise Refused(f"a diagonal {x}")
+    n, rows = x.shape[-1], x.size // x.shape[-1]
+    y = at.output((*x.shape, n))
+    same_numbers(x, y)
+    spread = _apart(at, at.viewed(x.buffer, (rows, n)), (1, n + 1))
+    target, close = at.under(y, (rows, n * n))
+    _placed(at, target, spread, (0, 0), (rows, n * n))
+    close()
+
+
+@rule("MATRIX_SET_DIAG")
+def matrix_set_diag(at: At) -> None:
+    x, diagonal = at.operand(0), at.operand(1)
+    if len(x.shape) < 2 or diagonal.shape != (*x.shape[:-2], min(x.shape[-2:])) or x.dtype not in DTYPES:
+        raise Refused(f"the diagonal {diagonal} of {x}")
+    y = at.output(x.shape)
+    same_numbers(x, y)
+    same_numbers(diagonal, y)
+    m, n = x.shape[-2:]
+    along = at.viewed(diagonal.buffer, (*x.shape[:-2], m, 1) if m <= n else (*x.shape[:-2], 1, n))
+    mask = Buffer(f"{y.buffer.name}.diagonal", bool_, (m, n), np.eye(m, n, dtype=bool))
+    value = Expr("select", x.dtype, (arg(0, bool_), arg(1, x.dtype), arg(2, x.dtype)))
+    at.form(Map, y.buffer, (mask, along, x.buffer), value)
+
+
+@rule("BITCAST")
+def bitcast(at: At) -> None:
+    x, y = at.operand(0), at.output()
+    check_whole_bytes(x)
+    check_whole_bytes(y)
+    if x.size * x.dtype.size != y.size * y.dtype.size or x.dtype.is_bool or y.dtype.is_bool:
+        raise Refused(f"{x} as {y}")
+    at.form(Bitcast, y.buffer, x.buffer)
+
+
+MOST_BOUNDS = 64
+"""Boundaries that each element is compared with."""
+
+
+@rule("BUCKETIZE")
+def bucketize(at: At) -> None:
+    """How many boundaries are reached, which NaN is beyond."""
+    x = at.operand(0)
+    y, call = at.output(x.shape), registered(at)._call(at.node)
+    bounds: Any = getattr(call, "boundaries", ())
+    if x.dtype not in (float32, float64, int32, int64) or y.dtype is not int32 or not 0 < len(bounds) <= MOST_BOUNDS:
+        raise Refused(f"{len(bounds)} boundaries of {x}")
+    wide = float64 if x.dtype is float64 else float32
+    value = convert(arg(0, x.dtype), wide)
+    total: Expr = const(0, int32)
+    for bound in np.asarray(bounds, np.float32):
+        below = truth("less", value, const(float(bound), wide))
+        total = apply("add", total, Expr("select", int32, (below, const(0, int32), const(1, int32))))
+    at.form(Map, y.buffer, (x.buffer,), total)

@@ -1,0 +1,35 @@
+"""Arithmetic of StableHLO, of two tensors of one shape: STABLEHLO_ADD to STABLEHLO_SHIFT_LEFT.
+
+Lives here: these rules.  Not here: padding (filling.py), windows and updates (reducing.py).
+
+Quantised tensors are their integers, which wrap. Of truth values a sum is one of both, a product both.
+"""
+
+from __future__ import annotations
+
+from ....compiler.loops.expressions import Expr, apply
+from ..nodes import At, Refused
+from . import rule
+from .elementwise import alike, every, mapped, plain, truth
+
+OPERATIONS = {
+    "STABLEHLO_ADD": ("add", "logical_or"), "STABLEHLO_MULTIPLY": ("mul", "logical_and"),
+    "STABLEHLO_MAXIMUM": ("maximum", "logical_or"), "STABLEHLO_MINIMUM": ("minimum", "logical_and"),
+    "STABLEHLO_AND": ("bitwise_and", "logical_and"), "STABLEHLO_SHIFT_LEFT": ("shift_left", ""),
+}  # fmt: skip
+"""By operator, the operation on numbers, and on truth values."""
+
+
+@rule(*OPERATIONS)
+def binary(at: At) -> None:
+    a, b = at.operand(0), at.operand(1)
+    if a.shape != b.shape:
+        raise Refused(f"{a} and {b} differ in shape")
+    alike(a, b)
+    dtype = plain(at, a, b)
+    name = OPERATIONS[at.node.name][dtype.is_bool]
+    x, y = every((a, b))
+    found = apply(name, x, y)
+    if name in ("maximum", "minimum") and dtype.is_floating:  # the second operand stands for both where one is NaN
+        found = Expr("select", dtype, (truth("equal", x, x), found, x))
+    mapped(at, at.output(a.shape), found, a, b)

@@ -1,0 +1,40 @@
+"""The compiled engine on drawn models of operators that no other module of tests is about: the official answers, of all
+types, and machine code for at least one model of each type, on both kinds of vectors."""
+
+from __future__ import annotations
+
+import pytest
+from compiled_kit import NARROW, compiled_gaps
+from drawn_table import ROWS
+
+from opwright.core import flags
+
+NAMES = ("ONE_HOT", "DILATE", "STABLEHLO_PAD", "MATRIX_DIAG", "MATRIX_SET_DIAG", "BITCAST", "BUCKETIZE",
+         "STABLEHLO_ADD", "STABLEHLO_MULTIPLY", "STABLEHLO_MAXIMUM", "STABLEHLO_MINIMUM", "STABLEHLO_AND",
+         "STABLEHLO_SHIFT_LEFT", "RFFT2D", "REAL", "IMAG", "COMPLEX_ABS")  # fmt: skip
+INTERPRETED = {("COMPLEX_ABS", "COMPLEX128")}
+"""Operators and types that stay with the interpreter."""
+MODELS = 2
+MOST = 12  # models of a type until one is compiled
+
+
+def check(name: str) -> None:
+    """All rows of an operator."""
+    pytest.importorskip("ai_edge_litert.interpreter")
+    for row in (row for row in ROWS if row.name == name):
+        for kind in row.kinds:
+            allowed = row.within + (1 if kind in NARROW else 0)
+            reasons, seed, taken = set(), 0, False
+            while seed < MODELS or not (taken or seed >= MOST or (name, kind) in INTERPRETED):
+                gap, whole, why = compiled_gaps(row, kind, seed)
+                assert gap <= allowed, (row.label, kind, seed, gap)
+                taken, seed = taken or whole, seed + 1
+                reasons.add(why)
+            assert taken != ((name, kind) in INTERPRETED), (row.label, kind, reasons)
+
+
+@pytest.mark.parametrize("target", ["host", "x86-64-v3"])
+@pytest.mark.parametrize("name", NAMES)
+def test_compiled_agrees_with_the_official_kernels(name, target):
+    with flags.override(target=target, verify=True):
+        check(name)
