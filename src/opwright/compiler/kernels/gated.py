@@ -1,6 +1,6 @@
 """Gated recurrent units: the steps in one kernel.
 
-Lives here: the maker of Gru, its family.  Not here: what both kinds of recurrence share, and LSTMs (recurrent.py).
+Lives here: the maker of Gru, its family.  Not here: what recurrences share (cells.py), LSTMs (recurrent.py).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from ..language import f32, i64, ptr
 from ..loops.forms import Buffer, IndexMap, Move
 from ..loops.recurrent_forms import Gru
 from . import Unmade, maker
+from .cells import BOUNDS, CHAINS, Cells, activated, copied, sigmoid, written
 from .moves import make_move
-from .recurrent import BOUNDS, CHAINS, Cells, activated, copied, sigmoid, written
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder

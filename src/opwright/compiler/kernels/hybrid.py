@@ -1,6 +1,7 @@
 """Floats rounded to int8 a row at a time, for contractions with integer filters.
 
-Lives here: the family `round_rows`, `rounded_rows`, `rounded_floats`.  Not here: the contractions themselves (contractions_int8.py).
+Lives here: the family `round_rows`, `rounded_rows`, `rounded_floats`.
+Not here: the contractions themselves (contractions_int8.py).
 
 A row x (of a fully connected layer a row, of a convolution an image) becomes integers q with a scale and a zero point:
 

@@ -1,7 +1,7 @@
 """Recurrence: the steps of an LSTM in one kernel.
 
-Lives here: the maker of Lstm, its family; what the LSTM of integers (recurrent_int8.py) shares with it.
-Not here: what gates get from the input, one product over all steps.
+Lives here: the maker of Lstm, its family; how the weights of LSTMs are packed.
+Not here: what gates get from the input, one product over all steps; what other recurrences share (cells.py).
 
 An item is some rows of the batch, which go through all steps: their state stays in the first cache, weights are read
 once a step. Weights are packed by vectors of cells, for each of them the gates side by side, so that one turn of
@@ -14,85 +14,38 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...core.dtypes import DType, float32
+from ...core.dtypes import DType, float32, int8
 from .. import language as kl
 from ..language import f32, i64, ptr
 from ..loops.forms import Buffer
 from ..loops.recurrent_forms import Lstm, LstmInt8
 from . import Unmade, maker
-from .expression import OPERATIONS
+from .cells import BOUNDS, CHAINS, Cells, activated, clipped, copied, normalized, sigmoid, written
+from .hybrid import rounded_floats
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder
 
-CHAINS = 2  # sums a vector of gates, so that products need not wait for each other
-BOUNDS = {"RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}
-
-
-def activated(name: str, x: Any) -> Any:
-    if name == "TANH":
-        return OPERATIONS["tanh"](f32, x)
-    if name in BOUNDS:
-        low, high = BOUNDS[name]
-        x = kl.maximum(low, x)
-        return x if high is None else kl.minimum(high, x)
-    return x
-
-
-def sigmoid(x: Any) -> Any:
-    return OPERATIONS["sigmoid"](f32, x)
-
-
-class Cells:
-    """One vector of cells of some rows: the gates' sums."""
-
-    def __init__(self, rows: int, gates: int, lanes: int) -> None:
-        self.rows, self.gates, self.lanes = rows, gates, lanes
-        self.sums = kl.registers(f32, lanes, rows, gates, CHAINS)
-
-    def start(self, row: int, gate: int, v: Any) -> None:
-        """What a gate's sum begins with."""
-        self.sums[row, gate, 0] = v
-        for chain in range(1, CHAINS):
-            self.sums[row, gate, chain] = kl.zeros(f32, self.lanes)
-
-    def add(self, h: Any, pitch: Any, weights: Any, depth: Any) -> Any:
-        """Add the products of rows of h, `depth` numbers each, with packed weights; gives where the weights end."""
-        w = weights
-        for k in range(0, depth, CHAINS):
-            for chain in range(CHAINS):
-                values = [(h + (row * pitch + k))[chain].splat(self.lanes) for row in range(self.rows)]
-                for gate in range(self.gates):
-                    v = w.load((chain * self.gates + gate) * self.lanes, self.lanes)
-                    for row in range(self.rows):
-                        self.sums[row, gate, chain] = kl.fma(values[row], v, self.sums[row, gate, chain])
-            w = w + CHAINS * self.gates * self.lanes
-        return w
-
-    def total(self, row: int, gate: int) -> Any:
-        """A gate's sum."""
-        found = self.sums[row, gate, 0]
-        for chain in range(1, CHAINS):
-            found = found + self.sums[row, gate, chain]
-        return found
-
-
 @kl.family
 def lstm(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gates_o: ptr[f32], weights: ptr[f32],
-         peep_i: ptr[f32], peep_f: ptr[f32], peep_o: ptr[f32], projection: ptr[f32], bias: ptr[f32], h: ptr[f32],
-         c: ptr[f32], y: ptr[f32], steps: i64, batch_pitch: i64, step_pitch: i64, cells: i64, outputs: i64,
-         cell_clip: f32, output_clip: f32,
-         *, rows: int, gates: int, peepholes: bool, projected: int, activation: str):  # fmt: skip
+         peep_i: ptr[f32], peep_f: ptr[f32], peep_o: ptr[f32], projection: ptr[f32], bias: ptr[f32], norms: ptr[f32],
+         scales: ptr[f32], h: ptr[f32], c: ptr[f32], y: ptr[f32], steps: i64, batch_pitch: i64, step_pitch: i64,
+         cells: i64, outputs: i64, cell_clip: f32, output_clip: f32,
+         *, rows: int, gates: int, peepholes: bool, projected: int, activation: str, normed: bool,
+         rounding: str):  # fmt: skip
     """An item is `rows` rows of the batch. batch_pitch, step_pitch: in rows of gates and of y, from one to the next.
+    norms: coefficients and bias of each gate; scales: what one of the weights stands for, of each gate and then of the
+    projection.
 
-    Scratch: rows of h, of c and of what is to be h, each a whole number of vectors and of chains long.
+    Scratch: rows of h, of c and of what is to be h, each a whole number of vectors and of chains long; rounded rows; of
+    each gate what is to be normalised.
     """
     lanes = work.lanes(f32)
     long = max(lanes, CHAINS)
     wide = (cells + (long - 1)) // long * long
     depth = (outputs + (long - 1)) // long * long
     room = kl.maximum(wide, depth)
-    now, state, new = (work.scratch(f32) + part * rows * room for part in range(3))
+    now, state, new, rounded, kept = (work.scratch(f32) + part * rows * room for part in range(5))
     sources = ((gates_i,) if gates == 4 else ()) + (gates_f, gates_g, gates_o)
     peeps = ((peep_i,) if gates == 4 else ()) + (peep_f, peep_o)
     first_gate = gates - 3  # where the forget gate is
@@ -102,39 +55,61 @@ def lstm(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gates_o:
             copied(state + row * room, c + (item * rows + row) * cells, cells, wide, lanes)
         for step in range(steps):
             w = weights
+            unit = _rounded(now, rounded, rows, room, depth, lanes, rounding)
             for at in range(0, wide, lanes):
                 mask = kl.first(kl.minimum(cells - at, lanes), lanes)
                 sums = Cells(rows, gates, lanes)
                 for row in range(rows):
                     place = ((item * rows + row) * batch_pitch + step * step_pitch) * cells + at
                     for gate in range(gates):
-                        sums.start(row, gate, sources[gate].load(place, lanes, mask))
-                w = sums.add(now, room, w, depth)
+                        outside = sources[gate].load(place, lanes, mask)
+                        sums.start(row, gate, kl.zeros(f32, lanes) if rounding else outside)
+                w = sums.add(rounded if rounding else now, room, w, depth)
                 for row in range(rows):
-                    before = (state + row * room).load(at, lanes)
-                    seen = [p.load(at, lanes, mask) for p in peeps] if peepholes else []
                     z = [sums.total(row, gate) for gate in range(gates)]
-                    forget = sigmoid(kl.fma(before, seen[first_gate], z[first_gate]) if peepholes else z[first_gate])
-                    let_in = 1.0 - forget
-                    if gates == 4:
-                        let_in = sigmoid(kl.fma(before, seen[0], z[0]) if peepholes else z[0])
-                    after = forget * before + let_in * activated(activation, z[first_gate + 1])
-                    after = _clipped(after, cell_clip)
-                    z_out = kl.fma(after, seen[first_gate + 1], z[gates - 1]) if peepholes else z[gates - 1]
-                    there = sigmoid(z_out) * activated(activation, after)
-                    # behind the last cell stay zeros: an infinity times the zeros of the weights there is NaN
-                    (state + row * room).store(kl.select(mask, after, 0.0), at)
-                    (new + row * room).store(kl.select(mask, there, 0.0), at)
+                    if rounding:
+                        place = ((item * rows + row) * batch_pitch + step * step_pitch) * cells + at
+                        z = [kl.fma(z[gate], kl.splat(unit[row] * scales[gate], lanes),
+                                    sources[gate].load(place, lanes, mask)) for gate in range(gates)]  # fmt: skip
+                    if normed:
+                        for gate in range(gates):
+                            (kept + (row * gates + gate) * room).store(kl.select(mask, z[gate], 0.0), at)
+                    else:
+                        before = (state + row * room).load(at, lanes)
+                        seen = [p.load(at, lanes, mask) for p in peeps] if peepholes else []
+                        z_forget = kl.fma(before, seen[first_gate], z[first_gate]) if peepholes else z[first_gate]
+                        forget = sigmoid(z_forget)
+                        let_in = 1.0 - forget
+                        if gates == 4:
+                            let_in = sigmoid(kl.fma(before, seen[0], z[0]) if peepholes else z[0])
+                        after = forget * before + let_in * activated(activation, z[first_gate + 1])
+                        after = clipped(after, cell_clip)
+                        z_out = kl.fma(after, seen[first_gate + 1], z[gates - 1]) if peepholes else z[gates - 1]
+                        there = sigmoid(z_out) * activated(activation, after)
+                        # behind the last cell stay zeros: an infinity times the zeros of the weights there is NaN
+                        (state + row * room).store(kl.select(mask, after, 0.0), at)
+                        (new + row * room).store(kl.select(mask, there, 0.0), at)
+            if normed:
+                for row in range(rows):
+                    parts = [kept + (row * gates + gate) * room for gate in range(gates)]
+                    _normed_cells(parts, peeps if peepholes else (), norms, state + row * room, new + row * room, cells,
+                                  wide, lanes, activation, cell_clip)  # fmt: skip
             if projected:
                 p = projection
+                unit = _rounded(new, rounded, rows, room, wide, lanes, rounding)
                 for at in range(0, depth, lanes):
                     mask = kl.first(kl.minimum(outputs - at, lanes), lanes)
                     sums = Cells(rows, 1, lanes)
                     for row in range(rows):
-                        sums.start(row, 0, bias.load(at, lanes, mask) if projected == 2 else kl.zeros(f32, lanes))
-                    p = sums.add(new, room, p, wide)
+                        added = bias.load(at, lanes, mask) if projected == 2 else kl.zeros(f32, lanes)
+                        sums.start(row, 0, kl.zeros(f32, lanes) if rounding else added)
+                    p = sums.add(rounded if rounding else new, room, p, wide)
                     for row in range(rows):
-                        (now + row * room).store(kl.select(mask, _clipped(sums.total(row, 0), output_clip), 0.0), at)
+                        z_projected = sums.total(row, 0)
+                        if rounding:
+                            added = bias.load(at, lanes, mask) if projected == 2 else kl.zeros(f32, lanes)
+                            z_projected = kl.fma(z_projected, kl.splat(unit[row] * scales[gates], lanes), added)
+                        (now + row * room).store(kl.select(mask, clipped(z_projected, output_clip), 0.0), at)
             else:
                 now, new = new, now
             for row in range(rows):
@@ -145,20 +120,42 @@ def lstm(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gates_o:
             written(c + (item * rows + row) * cells, state + row * room, cells, lanes)
 
 
-def _clipped(x: Any, most: Any) -> Any:
-    """Within -most..most, where that is above 0; NaN stays."""
-    return kl.select(most > 0.0, kl.minimum(most, kl.maximum(-most, x)), x)
+def _rounded(x: Any, out: Any, rows: int, room: Any, n: Any, lanes: int, rounding: str) -> list[Any]:
+    """Round rows, where they are to be; their scales."""
+    if not rounding:
+        return []
+    return [rounded_floats(x + row * room, out + row * room, n, lanes, rounding == "symmetric") for row in range(rows)]
 
 
-def copied(into: Any, source: Any, n: Any, whole: Any, lanes: int) -> None:
-    """n numbers, then zeros up to `whole`, a whole number of vectors."""
-    for i in range(0, whole, lanes):
-        into.store(source.load(i, lanes, kl.first(kl.minimum(n - i, lanes), lanes)), i)
+def _normed_cells(parts: list[Any], peeps: Any, norms: Any, state: Any, new: Any, cells: Any, wide: Any, lanes: int,
+                  activation: str, clip: Any) -> None:  # fmt: skip
+    """A row's new state, of gates that are normalised. parts: the gates' sums; norms: of each 2 cells numbers."""
+    gates = len(parts)
+    first = gates - 3
+    for gate in range(gates - 1):
+        if peeps and gate != first + 1:
+            _seen(parts[gate], state, peeps[gate], cells, wide, lanes)
+        normalized(parts[gate], norms + gate * 2 * cells, cells, wide, lanes)
+    for at in range(0, wide, lanes):
+        mask = kl.first(kl.minimum(cells - at, lanes), lanes)
+        forget = sigmoid(parts[first].load(at, lanes))
+        let_in = sigmoid(parts[0].load(at, lanes)) if first else 1.0 - forget
+        after = forget * state.load(at, lanes) + let_in * activated(activation, parts[first + 1].load(at, lanes))
+        state.store(kl.select(mask, clipped(after, clip), 0.0), at)
+    if peeps:
+        _seen(parts[gates - 1], state, peeps[first + 1], cells, wide, lanes)
+    normalized(parts[gates - 1], norms + (gates - 1) * 2 * cells, cells, wide, lanes)
+    for at in range(0, wide, lanes):
+        mask = kl.first(kl.minimum(cells - at, lanes), lanes)
+        there = sigmoid(parts[gates - 1].load(at, lanes)) * activated(activation, state.load(at, lanes))
+        new.store(kl.select(mask, there, 0.0), at)
 
 
-def written(into: Any, source: Any, n: Any, lanes: int) -> None:
-    for i in range(0, n, lanes):
-        into.store(source.load(i, lanes), i, mask=kl.first(kl.minimum(n - i, lanes), lanes))
+def _seen(z: Any, state: Any, peep: Any, cells: Any, wide: Any, lanes: int) -> None:
+    """Add what a gate sees of the cells' state."""
+    for at in range(0, wide, lanes):
+        mask = kl.first(kl.minimum(cells - at, lanes), lanes)
+        z.store(kl.fma(state.load(at, lanes), peep.load(at, lanes, mask), z.load(at, lanes)), at)
 
 
 @maker(Lstm)
@@ -167,20 +164,23 @@ def make_lstm(form: Lstm, build: Builder) -> None:
     y, gates = form.output, len(form.gates)
     if form.activation not in BOUNDS and form.activation not in ("TANH", "NONE"):
         raise Unmade(f"an LSTM with {form.activation} to {y!r}")
-    steps, batch, cells, outputs, rows, room, packed, turned = layer_of(form, float32, build)
+    steps, batch, cells, outputs, rows, room, packed, turned = layer_of(form, int8 if form.rounding else float32, build)
     missing = [0] * (4 - gates)
     pitches = [1, batch] if form.time_major else [steps, 1]
     last = (steps - 1) * pitches[1] if form.backward else 0  # the row of the first step that is taken
     if form.backward:
         pitches[1] = -pitches[1]
     code = lstm.code(rows=rows, gates=gates, peepholes=bool(form.peepholes), projected=len(form.projection),
-                     activation=form.activation)  # fmt: skip
+                     activation=form.activation, normed=bool(form.norms), rounding=form.rounding)  # fmt: skip
+    norms = build.constant(np.stack([np.asarray(b.constant) for b in form.norms])) if form.norms else 0
+    scales = build.constant(np.array(form.scales, np.float32)) if form.rounding else 0
     peeps = [*missing, *map(build.pointer, form.peepholes)] if form.peepholes else [0, 0, 0]
     bias = build.pointer(form.projection[1]) if len(form.projection) > 1 else 0
     states = map(build.pointer, (form.h, form.c))
-    words = [*missing, *(build.pointer(g, last * cells) for g in form.gates), packed, *peeps, turned, bias, *states,
-             build.pointer(y, last * outputs), steps, *pitches, cells, outputs, *form.clips]  # fmt: skip
-    build.step(code, words, batch // rows, scratch=3 * rows * room * 4, chunk=1)
+    words = [*missing, *(build.pointer(g, last * cells) for g in form.gates), packed, *peeps, turned, bias, norms,
+             scales, *states, build.pointer(y, last * outputs), steps, *pitches, cells, outputs,
+             *form.clips]  # fmt: skip
+    build.step(code, words, batch // rows, scratch=(4 + gates * bool(form.norms)) * rows * room * 4, chunk=1)
 
 
 class Layer(NamedTuple):

@@ -19,8 +19,9 @@ from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr
 from ..loops.recurrent_forms import LstmInt8
 from . import Unmade, maker
+from .cells import CHAINS, Cells
 from .fixed_int16 import HIGH, LOW, ONE, logistic, saturated, shifted, tanh
-from .recurrent import CHAINS, Cells, layer_of
+from .recurrent import layer_of
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder

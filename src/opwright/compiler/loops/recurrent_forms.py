@@ -86,8 +86,9 @@ class Gru(Form):
 
 @dataclass(frozen=True, eq=False)
 class Rnn(Form):
-    """A sequence's steps of simple recurrence, float32: h' = act(x + R h); output [time, batch, units] (or [batch, time,
-    units]).
+    """A sequence's steps of simple recurrence, float32: h' = act(x + R h).
+
+    output: [time, batch, units] (or [batch, time, units]).
 
     x: what does not depend on the state, of the output's shape. recurrent: R, [units, units]. h [batch, units]: the
     state, read and written. rounding, scale: as of Lstm. backward: from the last step.
@@ -105,7 +106,8 @@ class Rnn(Form):
 
 @dataclass(frozen=True, eq=False)
 class Svdf(Form):
-    """Filters over time: output [batch, units] = expr(sum of `rank` filters' sum_m time[f, m] state[f, m], operands...).
+    """Filters over time: output [batch, units] = expr(sum over a unit's filters and m of time[f, m] state[f, m],
+    operands...).
 
     features [batch, filters]: what each filter gets now. state [batch, filters, memory]: what it has got, the newest
     last; moved back by one and written. time: [filters, memory]. Floats, or int16 whose sums are int32 and wrap.

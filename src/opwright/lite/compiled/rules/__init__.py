@@ -50,6 +50,7 @@ MODULES: dict[str, str] = {
                     "REVERSE_SEQUENCE",
         "variables": "READ_VARIABLE ASSIGN_VARIABLE CALL_ONCE",
         "recurrent": "LSTM UNIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_LSTM",
+        "recurrence": "RNN UNIDIRECTIONAL_SEQUENCE_RNN BIDIRECTIONAL_SEQUENCE_RNN SVDF",
         "suppression": "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 TFLite_Detection_PostProcess",
         "rows": "SOFTMAX LOG_SOFTMAX L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION",
     }.items()
@@ -57,7 +58,8 @@ MODULES: dict[str, str] = {
 }
 """By operator, builtin or shipped custom, the module with its rule; loaded on demand. Users' operators: written.py."""
 
-STATEFUL = frozenset({"LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM"})
+STATEFUL = frozenset({"LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM", "RNN", "SVDF",
+                      "UNIDIRECTIONAL_SEQUENCE_RNN", "BIDIRECTIONAL_SEQUENCE_RNN"})  # fmt: skip
 """Builtins whose rules read and write variables: those among a node's inputs."""
 
 ON_RESOURCES = frozenset({"READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE", "VAR_HANDLE"})

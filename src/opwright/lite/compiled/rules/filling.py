@@ -102,7 +102,8 @@ def stablehlo_pad(at: At) -> None:
     lists = [[int(n) for n in at.option(name)] for name in names]
     if any(len(numbers) != rank for numbers in lists) or min(lists[2], default=0) < 0:
         raise Refused(f"{x} padded by {lists}")
-    _padded(at, x, *lists, at.operand(1))
+    low, high, between = lists
+    _padded(at, x, low, high, between, at.operand(1))
 
 
 def _padded(at: At, x: Operand, low: list[int], high: list[int], between: list[int], value: Operand) -> None:

@@ -1,23 +1,31 @@
-"""Operators with state: LSTM, UNIDIRECTIONAL_SEQUENCE_LSTM and BIDIRECTIONAL_SEQUENCE_LSTM of floats.
+"""Operators with state: LSTM, UNIDIRECTIONAL_SEQUENCE_LSTM and BIDIRECTIONAL_SEQUENCE_LSTM of floats, by weights of
+floats or integers.
 
-Lives here: their rules.
-Not here: those of integers (recurrent_int8.py), the kernel of their steps (compiler/kernels/recurrent.py).
+Lives here: their rules; weights, states and sums that simple recurrence has, too.
+Not here: integers alone (recurrent_int8.py), simple recurrence (recurrence.py), the kernel of their steps
+(compiler/kernels/recurrent.py).
 """
 
 from __future__ import annotations
 
-from ....compiler.loops.expressions import apply, arg
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ....compiler.loops.expressions import apply, arg, scalar
 from ....compiler.loops.forms import Buffer, Contract, IndexMap, Move, Window
 from ....compiler.loops.recurrent_forms import Lstm
-from ....core.dtypes import float32, int8
+from ....core.dtypes import float32, int8, uint8
 from ..nodes import At, Operand, Refused
 from . import rule
 from .moving import row_major
 
 WEIGHTS, RECURRENT, PEEPHOLES, BIASES, PROJECTION, STATE, NORMS = 1, 5, 9, 12, 16, 18, 20
 """Where inputs begin, which follow each other by gate: input, forget, cell, output."""
+BOTH = "BIDIRECTIONAL_SEQUENCE_LSTM"
 ONE, BOTH_STATES, AUXILIARY = 17, 35, 39
-"""Of both directions: how many inputs the weights of one are, where the states are, where a second input is."""
+"""Of both directions: how many inputs the weights of one are, where the states are, where a second input is, which its
+weights follow."""
 
 
 @rule("UNIDIRECTIONAL_SEQUENCE_LSTM", "LSTM")
@@ -33,8 +41,6 @@ def one_direction(at: At) -> None:
         raise Refused("an LSTM of kernel_type BASIC")
     if at.option("diagonal_recurrent_tensors"):
         raise Refused("diagonal weights")
-    if any(at.optional(i) is not None for i in range(NORMS, NORMS + 4)):
-        raise Refused("layer normalisation within an LSTM")
     time_major = at.node.name == "LSTM" or bool(at.option("time_major"))
     shape = (1, *x.shape) if at.node.name == "LSTM" and len(x.shape) == 2 else x.shape
     n = at.operand(RECURRENT + 1).shape[-1]
@@ -44,12 +50,15 @@ def one_direction(at: At) -> None:
     close()
 
 
-@rule("BIDIRECTIONAL_SEQUENCE_LSTM")
+@rule(BOTH)
 def both_directions(at: At) -> None:
     """The second from the sequence's end."""
     x = at.operand(0)
-    if at.optional(AUXILIARY) is not None or len(x.shape) != 3:
-        raise Refused("an auxiliary input")
+    if len(x.shape) != 3:
+        raise Refused(f"a sequence {x}")
+    other = at.optional(AUXILIARY)
+    has_weights = at.optional(AUXILIARY + 2) is not None  # else the second direction reads the auxiliary input
+    inputs = (x, other) if other is not None and not has_weights else (x, x)
     sizes = [at.operand(RECURRENT + 1 + more).shape[-1] for more in (0, ONE)]
     shapes = [(*x.shape[:2], n) for n in sizes]
     merged = bool(at.option("merge_outputs"))
@@ -60,7 +69,9 @@ def both_directions(at: At) -> None:
     )
     for i, out in enumerate(outs):
         places = (i * ONE, BOTH_STATES + 2 * i)
-        _direction(at, x, x.shape, out, places, time_major=bool(at.option("time_major")), backward=bool(i))
+        more = (other, AUXILIARY + 1 + 4 * i) if other is not None and has_weights else None
+        _direction(at, inputs[i], x.shape, out, places, time_major=bool(at.option("time_major")), backward=bool(i),
+                   more=more)  # fmt: skip
     if merged:
         starts = (0, sizes[0])
         maps = tuple(IndexMap((0, 0, start), shape, 0, row_major(shape)) for start, shape in zip(starts, shapes))
@@ -68,57 +79,138 @@ def both_directions(at: At) -> None:
 
 
 def _direction(at: At, x: Operand, shape: tuple[int, ...], out: Buffer, places: tuple[int, int], *, time_major: bool,
-               backward: bool = False) -> None:  # fmt: skip
+               backward: bool = False, more: tuple[Operand, int] | None = None) -> None:  # fmt: skip
     """The forms of one direction. shape: [time, batch, n] or [batch, time, n]. places: how far behind the first
-    direction's its weights are, and where its state is."""
-    more, state = places
-    if x.dtype is not float32 or len(shape) != 3:
+    direction's its weights are, and where its state is. more: an auxiliary input, and where its weights begin."""
+    behind, state = places
+    if x.dtype is not float32 or len(shape) != 3 or (more is not None and more[0].dtype is not float32):
         raise Refused(f"an LSTM of {x}")
-    gates = range(0 if at.optional(WEIGHTS + more) is not None else 1, 4)
-    recurrent = [_known(at, RECURRENT + more + g) for g in gates]
-    cells, outputs = recurrent[0].shape
+    gates = range(0 if at.optional(WEIGHTS + behind) is not None else 1, 4)
+    recurrent = [matrix(at, RECURRENT + behind + g) for g in gates]
+    cells, outputs = recurrent[0].buffer.shape
     batch = shape[1] if time_major else shape[0]
-    h, c = (_state(at, state + i, batch, n) for i, n in enumerate((outputs, cells)))
-    peepholes = [at.optional(PEEPHOLES + more + i) for i in range(0 if len(gates) == 4 else 1, 3)]
-    looks = [_known(at, PEEPHOLES + more + i + 3 - len(peepholes)).buffer for i, p in enumerate(peepholes)
+    h, c = (state_of(at, state + i, batch, n) for i, n in enumerate((outputs, cells)))
+    peepholes = [at.optional(PEEPHOLES + behind + i) for i in range(0 if len(gates) == 4 else 1, 3)]
+    looks = [_vector(at, PEEPHOLES + behind + i + 3 - len(peepholes), cells) for i, p in enumerate(peepholes)
              if p is not None]  # fmt: skip
-    if len(looks) not in (0, len(peepholes)) or any(p.shape != (cells,) for p in looks):
+    if len(looks) not in (0, len(peepholes)):
         raise Refused("peepholes")
-    given = [PROJECTION + more + i for i in range(2) if at.optional(PROJECTION + more + i) is not None]
-    projection = [_known(at, place) for place in given]
-    if not projection and cells != outputs:
-        raise Refused(f"{cells} cells and {outputs} outputs")
-    if projection and (projection[0].shape != (outputs, cells) or any(p.shape != (outputs,) for p in projection[1:])):
+    projection, scales = _projection(at, behind, cells, outputs)
+    norms = () if behind or at.node.name == BOTH else _norms(at, gates, cells)
+    rounding = {m.rounding for m in (*recurrent, *(m for m in projection if isinstance(m, Matrix)))}
+    if len(rounding) > 1 or any(m.buffer.shape != (cells, outputs) for m in recurrent):
+        raise Refused("weights of several types or shapes")
+    sums = []
+    for gate in gates:
+        bias = None if norms else BIASES + behind + gate
+        total = from_input(at, x, WEIGHTS + behind + gate, bias, cells)
+        if more is not None and at.optional(more[1] + gate) is not None:
+            total = from_input(at, more[0], more[1] + gate, total, cells)
+        sums.append(total)
+    at.form(Lstm, out, tuple(sums), tuple(m.buffer for m in recurrent), h, c, tuple(looks),
+            tuple(p.buffer if isinstance(p, Matrix) else p for p in projection),
+            at.option("fused_activation_function") or "NONE", time_major,
+            (float(at.option("cell_clip")), float(at.option("proj_clip"))), backward, norms, *rounding,
+            (*(m.scale for m in recurrent), *scales))  # fmt: skip
+
+
+def _projection(at: At, behind: int, cells: int, outputs: int
+                ) -> tuple[tuple[Matrix | Buffer, ...], tuple[float, ...]]:  # fmt: skip
+    """The matrix that makes outputs of cells, its bias, and the scale of the first; or nothing."""
+    if at.optional(PROJECTION + behind) is None:
+        if cells != outputs or at.optional(PROJECTION + behind + 1) is not None:
+            raise Refused(f"{cells} cells and {outputs} outputs")
+        return (), ()
+    weights = matrix(at, PROJECTION + behind)
+    if weights.buffer.shape != (outputs, cells):
         raise Refused("a projection")
-    sums = [_from_input(at, x, (WEIGHTS + more + g, BIASES + more + g), cells) for g in gates]
-    at.form(Lstm, out, tuple(sums), tuple(r.buffer for r in recurrent), h, c, tuple(looks),
-            tuple(p.buffer for p in projection), at.option("fused_activation_function") or "NONE", time_major,
-            (float(at.option("cell_clip")), float(at.option("proj_clip"))), backward)  # fmt: skip
+    if at.optional(PROJECTION + behind + 1) is None:
+        return (weights,), (weights.scale,)
+    bias = _known(at, PROJECTION + behind + 1)
+    if bias.shape != (outputs,):
+        raise Refused("a projection")
+    return (weights, bias.buffer), (weights.scale,)
+
+
+def _norms(at: At, gates: range, cells: int) -> tuple[Buffer, ...]:
+    """Coefficients and biases of gates that are normalised; none where they are not."""
+    given = [at.optional(NORMS + gate) is not None for gate in gates]
+    if not any(given):
+        return ()
+    found = [_known(at, place + gate) for gate in gates for place in (NORMS, BIASES)]
+    if not all(given) or any(o.shape != (cells,) for o in found):
+        raise Refused("layer normalisation of some gates")
+    return tuple(Buffer(o.buffer.name, float32, o.shape, o.constant) for o in found)
+
+
+class Matrix(NamedTuple):
+    """Weights. rounding: how rows are rounded that they are multiplied with; scale: what one stands for then."""
+
+    buffer: Buffer
+    scale: float
+    rounding: str
+
+
+def matrix(at: At, place: int) -> Matrix:
+    """Constant weights, float32, or int8 beside floats that are rounded; bytes of the first files are int8, too.
+
+    raises Refused for others
+    """
+    w = at.operand(place)
+    if w.is_constant and w.dtype is float32 and len(w.shape) == 2:
+        return Matrix(w.buffer, 1.0, "")
+    if w.buffer.constant is None or w.dtype not in (int8, uint8) or len(w.shape) != 2 or (w.dtype is int8 and w.zero):
+        raise Refused(f"weights {w}")
+    rounding = "asymmetric" if at.option("asymmetric_quantize_inputs") else "symmetric"
+    return Matrix(at.bits(w.buffer, int8, w.shape), w.scale, rounding)
+
+
+def _vector(at: At, place: int, n: int) -> Buffer:
+    """Constant weights of each cell, as reals."""
+    w = at.operand(place)
+    if not w.is_constant or w.shape != (n,) or w.dtype not in (float32, int8, uint8):
+        raise Refused(f"weights {w}")
+    if w.dtype is float32:
+        return w.buffer
+    assert w.constant is not None
+    reals = w.constant.view(np.int8).astype(np.float32) * np.float32(w.scale)
+    return Buffer(f"{w.buffer.name}.reals", float32, w.shape, reals)
 
 
 def _known(at: At, place: int) -> Operand:
-    """Weights. Raises Refused where they are not constants of float32."""
+    """Numbers. Raises Refused where they are not constants of float32."""
     w = at.operand(place)
     if not w.is_constant or w.dtype is not float32:
         raise Refused(f"weights {w}")
     return w
 
 
-def _state(at: At, place: int, batch: int, n: int) -> Buffer:
+def state_of(at: At, place: int, batch: int, n: int) -> Buffer:
+    """A variable of floats. Raises Refused for others."""
     s = at.operand(place)
     if not s.tensor.is_variable or s.size != batch * n or s.dtype is not float32:
         raise Refused(f"a state {s}")
     return s.buffer
 
 
-def _from_input(at: At, x: Operand, places: tuple[int, int], cells: int) -> Buffer:
-    """What a gate gets from the inputs of all steps, [rows, 1, 1, cells]."""
-    w, b, n = _known(at, places[0]), at.operand(places[1]), x.shape[-1]
-    if w.shape != (cells, n) or b.shape != (cells,) or b.dtype is not float32 or not n or not x.size:
-        raise Refused(f"weights {w}, bias {b}")
+def from_input(at: At, x: Operand, place: int, added: int | Buffer | None, cells: int) -> Buffer:
+    """What a gate gets from the inputs of all steps, [rows, 1, 1, cells]. place: of the weights; added: the place of a
+    bias, or what there is already."""
+    w, n = matrix(at, place), x.shape[-1]
+    if w.buffer.shape != (cells, n) or not n or not x.size:
+        raise Refused(f"weights {w.buffer}")
     rows = x.size // n
-    out = at.new(float32, (rows, 1, 1, cells), f".gate{places[0]}")
-    total = apply("add", arg(0, float32), arg(1, float32))
-    at.form(Contract, out, at.viewed(x.buffer, (rows, 1, 1, n)), at.viewed(w.buffer, (cells, 1, 1, n)), (b.buffer,),
-            total, Window((1, 1)))  # fmt: skip
+    out = at.new(float32, (rows, 1, 1, cells), f".gate{place}")
+    total = arg(0, float32)
+    operands: tuple[Any, ...] = ()
+    if w.rounding:
+        total = apply("mul", total, scalar(w.scale, float32))
+    if added is not None:
+        b = at.operand(added) if isinstance(added, int) else None
+        if b is not None and (b.shape != (cells,) or b.dtype is not float32):
+            raise Refused(f"a bias {b}")
+        operands = (b.buffer if b is not None else added,)
+        total = apply("add", total, arg(1, float32))
+    at.form(Contract, out, at.viewed(x.buffer, (rows, 1, 1, n)), at.viewed(w.buffer, (cells, 1, 1, n)), operands,
+            total, Window((1, 1)), rounding=w.rounding)  # fmt: skip
     return out

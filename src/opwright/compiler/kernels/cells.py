@@ -1,0 +1,103 @@
+"""What kernels of recurrence share: activations, sums of vectors of cells, rows in scratch memory, normalisation.
+
+Lives here: `Cells`, `activated`, `sigmoid`, `clipped`, `copied`, `written`, `normalized`.
+Not here: the kernels (recurrent.py, recurrent_int8.py, gated.py, simple_recurrence.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import language as kl
+from ..language import f32
+from .expression import OPERATIONS
+
+CHAINS = 2  # sums a vector of gates, so that products need not wait for each other
+BOUNDS = {"RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}
+
+
+def activated(name: str, x: Any) -> Any:
+    if name == "TANH":
+        return OPERATIONS["tanh"](f32, x)
+    if name in BOUNDS:
+        low, high = BOUNDS[name]
+        x = kl.maximum(low, x)
+        return x if high is None else kl.minimum(high, x)
+    return x
+
+
+def sigmoid(x: Any) -> Any:
+    return OPERATIONS["sigmoid"](f32, x)
+
+
+class Cells:
+    """One vector of cells of some rows: the gates' sums."""
+
+    def __init__(self, rows: int, gates: int, lanes: int) -> None:
+        self.rows, self.gates, self.lanes = rows, gates, lanes
+        self.sums = kl.registers(f32, lanes, rows, gates, CHAINS)
+
+    def start(self, row: int, gate: int, v: Any) -> None:
+        """What a gate's sum begins with."""
+        self.sums[row, gate, 0] = v
+        for chain in range(1, CHAINS):
+            self.sums[row, gate, chain] = kl.zeros(f32, self.lanes)
+
+    def add(self, h: Any, pitch: Any, weights: Any, depth: Any) -> Any:
+        """Add the products of rows of h, `depth` numbers each, with packed weights; gives where the weights end."""
+        w = weights
+        for k in range(0, depth, CHAINS):
+            for chain in range(CHAINS):
+                values = [(h + (row * pitch + k))[chain].splat(self.lanes) for row in range(self.rows)]
+                for gate in range(self.gates):
+                    v = w.load((chain * self.gates + gate) * self.lanes, self.lanes)
+                    for row in range(self.rows):
+                        self.sums[row, gate, chain] = kl.fma(values[row], v, self.sums[row, gate, chain])
+            w = w + CHAINS * self.gates * self.lanes
+        return w
+
+    def total(self, row: int, gate: int) -> Any:
+        """A gate's sum."""
+        found = self.sums[row, gate, 0]
+        for chain in range(1, CHAINS):
+            found = found + self.sums[row, gate, chain]
+        return found
+
+
+def clipped(x: Any, most: Any) -> Any:
+    """Within -most..most, where that is above 0; NaN stays."""
+    return kl.select(most > 0.0, kl.minimum(most, kl.maximum(-most, x)), x)
+
+
+def copied(into: Any, source: Any, n: Any, whole: Any, lanes: int) -> None:
+    """n numbers, then zeros up to `whole`, a whole number of vectors."""
+    for i in range(0, whole, lanes):
+        into.store(source.load(i, lanes, kl.first(kl.minimum(n - i, lanes), lanes)), i)
+
+
+def written(into: Any, source: Any, n: Any, lanes: int) -> None:
+    for i in range(0, n, lanes):
+        into.store(source.load(i, lanes), i, mask=kl.first(kl.minimum(n - i, lanes), lanes))
+
+
+NEARLY_NONE = 1e-8
+"""What is added to a variance. Source: LiteRT, kernels/internal/reference/portable_tensor_utils.cc."""
+
+
+def normalized(z: Any, norms: Any, cells: Any, wide: Any, lanes: int) -> None:
+    """Bring `cells` numbers, behind which zeros follow up to `wide`, to mean 0 and variance 1; then times coefficients,
+    plus a bias, which lie one after the other."""
+    count = cells.to(f32)
+    total = kl.zeros(f32, lanes)
+    for i in range(0, wide, lanes):
+        total = total + z.load(i, lanes)
+    mean = kl.reduce_add(total) / count
+    squares = kl.zeros(f32, lanes)
+    for i in range(0, wide, lanes):
+        off = kl.select(kl.first(kl.minimum(cells - i, lanes), lanes), z.load(i, lanes) - mean, 0.0)
+        squares = kl.fma(off, off, squares)
+    factor = 1.0 / kl.sqrt(kl.reduce_add(squares) / count + NEARLY_NONE)
+    for i in range(0, wide, lanes):
+        mask = kl.first(kl.minimum(cells - i, lanes), lanes)
+        scaled = (z.load(i, lanes) - mean) * factor
+        z.store(kl.fma(scaled, norms.load(i, lanes, mask), (norms + cells).load(i, lanes, mask)), i)

@@ -1,0 +1,67 @@
+"""Filters over time: a state that is moved back by one and summed with weights.
+
+Lives here: the maker of Svdf, its family.  Not here: what the filters get now, which is a product (contractions).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...core.dtypes import DType, float32, int16, int32
+from .. import language as kl
+from ..language import i64, ptr, u8
+from ..loops.recurrent_forms import Svdf
+from . import Unmade, maker
+from .epilogue import epilogue_of
+from .grains import grain
+
+if TYPE_CHECKING:
+    from ..loops.planning import Builder
+
+SUMS = {float32: float32, int16: int32}
+"""By the dtype of states, that of sums of their products."""
+
+
+@kl.family
+def filters_over_time(work, features: ptr[u8], state: ptr[u8], time: ptr[u8], y: ptr[u8], units: i64, memory: i64,
+                      pitch: i64, rank: i64, *more: i64, source: DType, total: DType, epilogue: Any):  # fmt: skip
+    """An item is a unit of a row: `rank` filters, whose states are `memory` elements each."""
+    features, state, time = (p.cast(source, source.size) for p in (features, state, time))
+    out, finish = y.cast(epilogue.expr.dtype), epilogue.bind(more)
+    lanes = work.lanes(total)
+    for item in work.items():
+        row, unit = item // units, item % units
+        found = kl.zeros(total)
+        for f in range(rank):
+            past, weights = state + (item * rank + f) * memory, time + (unit * rank + f) * memory
+            newest = features[item * rank + f]
+            sums = kl.zeros(total, lanes)
+            last = memory - 1
+            for i in range(0, last, lanes):  # what is read lies behind what was written
+                mask = kl.first(kl.minimum(last - i, lanes), lanes)
+                v = (past + 1).load(i, lanes, mask)
+                past.store(v, i, mask)
+                sums = sums + v.to(total) * weights.load(i, lanes, mask).to(total)
+            past[last] = newest
+            found = found + kl.reduce_add(sums) + newest.to(total) * weights[last].to(total)
+        out[row * pitch + unit] = finish(found, row, unit, 0)
+
+
+@maker(Svdf)
+def make_svdf(form: Svdf, build: Builder) -> None:
+    """Of float32 and of int16."""
+    features, state, time, y = form.features, form.state, form.time, form.output
+    dtype = features.dtype
+    if dtype not in SUMS or state.dtype is not dtype or time.dtype is not dtype or len(y.shape) != 2 or not y.size:
+        raise Unmade(f"filters of {features!r} over {state!r} by {time!r}")
+    if any(b.parent is not None for b in (features, state, time)) or len(time.shape) != 2 or not time.size:
+        raise Unmade(f"filters by {time!r}")
+    (batch, units), (filters, memory) = y.shape, time.shape
+    if filters % units or features.size != batch * filters or state.size != features.size * memory:
+        raise Unmade(f"filters of {features!r} over {state!r} by {time!r} to {y!r}")
+    epilogue, more = epilogue_of(form.expr, form.operands, y, build)
+    words = [build.pointer(features), build.pointer(state), build.pointer(time), build.pointer(y), units, memory,
+             y.pitch, filters // units, *more]  # fmt: skip
+    code = filters_over_time.code(more=len(more), source=dtype, total=SUMS[dtype], epilogue=epilogue)
+    items = batch * units
+    build.step(code, words, items, chunk=grain(filters // units * memory * 3 * dtype.size, items))

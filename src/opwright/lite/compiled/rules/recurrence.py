@@ -1,0 +1,135 @@
+"""Simple recurrence and filters over time: RNN, UNIDIRECTIONAL_SEQUENCE_RNN, BIDIRECTIONAL_SEQUENCE_RNN, SVDF.
+
+Lives here: their rules.  Not here: LSTMs, and what they share with these (recurrent.py); kernels.
+
+SVDF of integers: what filters get is int16 in steps of the state, and sums of int32 are steps of the output,
+
+    state = quantize(sum(x w) s_x s_w / s_state)      y = quantize((sum(state t) + bias) s_state s_t / s_y, zero_y)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....compiler.loops.expressions import apply, arg, convert, quantize, scalar
+from ....compiler.loops.forms import Buffer, Contract, IndexMap, Move, Window
+from ....compiler.loops.recurrent_forms import Rnn, Svdf
+from ....core.dtypes import float32, int8, int16, int32, uint8
+from ..nodes import At, Operand, Refused, clamped, in_steps, steps_per
+from . import rule
+from .moving import row_major
+from .recurrent import from_input, matrix, state_of
+
+BOTH_INPUTS = 9
+"""Where BIDIRECTIONAL_SEQUENCE_RNN has an auxiliary input, which its weights follow, one a direction."""
+
+
+@rule("RNN", "UNIDIRECTIONAL_SEQUENCE_RNN")
+def one_direction(at: At) -> None:
+    """RNN is a sequence of one step."""
+    x = at.operand(0)
+    time_major = at.node.name == "RNN" or bool(at.option("time_major"))
+    shape = (1, *x.shape) if at.node.name == "RNN" else x.shape
+    units = at.operand(1).shape[0]
+    y = at.output((*x.shape[:-1], units))
+    out, close = at.under(y, (*shape[:-1], units))
+    _direction(at, x, shape, out, 1, time_major)
+    close()
+
+
+@rule("BIDIRECTIONAL_SEQUENCE_RNN")
+def both_directions(at: At) -> None:
+    """The second from the sequence's end; it reads an auxiliary input without weights where time comes first."""
+    x, other, merged = at.operand(0), at.optional(BOTH_INPUTS), bool(at.option("merge_outputs"))
+    time_major = bool(at.option("time_major"))
+    has_weights = at.optional(BOTH_INPUTS + 1) is not None
+    sizes = [at.operand(place).shape[0] for place in (1, 5)]
+    shapes = [(*x.shape[:2], n) for n in sizes]
+    y = at.output((*x.shape[:2], sum(sizes)) if merged else shapes[0])
+    outs = [at.new(float32, shape, f".direction{i}") for i, shape in enumerate(shapes)] if merged else [
+        y.buffer, at.output(shapes[1], 1).buffer]  # fmt: skip
+    second = other if other is not None and not has_weights and time_major else x
+    for i, (given, out) in enumerate(zip((x, second), outs)):
+        more = (other, BOTH_INPUTS + 1 + i) if other is not None and has_weights else None
+        _direction(at, given, x.shape, out, 1 + 4 * i, time_major, bool(i), more)
+    if merged:
+        starts = (0, sizes[0])
+        boxes = tuple(IndexMap((0, 0, start), shape, 0, row_major(shape)) for start, shape in zip(starts, shapes))
+        at.form(Move, y.buffer, tuple(outs), boxes)
+
+
+def _direction(at: At, x: Operand, shape: tuple[int, ...], out: Buffer, place: int, time_major: bool,
+               backward: bool = False, more: tuple[Operand, int] | None = None) -> None:  # fmt: skip
+    """place: of the weights; those of h, a bias and the state follow. more: an auxiliary input, and its weights."""
+    if x.dtype is not float32 or len(shape) != 3 or (more is not None and more[0].dtype is not float32):
+        raise Refused(f"simple recurrence of {x}")
+    recurrent = matrix(at, place + 1)
+    units, batch = recurrent.buffer.shape[0], shape[1] if time_major else shape[0]
+    state = state_of(at, place + 3, batch, units)
+    total = from_input(at, x, place, place + 2, units)
+    if more is not None:
+        total = from_input(at, more[0], more[1], total, units)
+    at.form(Rnn, out, total, recurrent.buffer, state, at.option("fused_activation_function") or "NONE", time_major,
+            backward, recurrent.rounding, recurrent.scale)  # fmt: skip
+
+
+@rule("SVDF")
+def svdf(at: At) -> None:
+    x, weights, time, state = at.operand(0), at.operand(1), at.operand(2), at.operand(4)
+    rank = int(at.option("rank"))
+    if len(x.shape) != 2 or len(weights.shape) != 2 or len(time.shape) != 2 or rank < 1 or weights.shape[0] % rank:
+        raise Refused(f"filters {weights} and {time} of rank {rank}")
+    (batch, _), (filters, _) = x.shape, weights.shape
+    y = at.output((batch, filters // rank))
+    if not state.tensor.is_variable or state.size != batch * time.size or time.shape[0] != filters:
+        raise Refused(f"a state {state} of {time}")
+    (_of_integers if x.dtype is int8 else _of_floats)(at, x, y)
+
+
+def _of_floats(at: At, x: Operand, y: Operand) -> None:
+    weights, time, bias, state = (at.operand(1), at.operand(2), at.optional(3), at.operand(4))
+    filters = weights.shape[0]
+    features = from_input(at, x, 1, None, filters)
+    value = arg(0, float32)
+    operands: tuple[Buffer, ...] = ()
+    if bias is not None:
+        if bias.shape != y.shape[1:] or bias.dtype is not float32:
+            raise Refused(f"a bias {bias}")
+        value, operands = apply("add", value, arg(1, float32)), (bias.buffer,)
+    if y.dtype is not float32 or state.dtype is not float32:
+        raise Refused(f"filters of {x} to {y}")
+    at.form(Svdf, y.buffer, features, state.buffer, _reals(at, time), operands,
+            clamped(value, at.option("fused_activation_function")))  # fmt: skip
+
+
+def _reals(at: At, time: Operand) -> Buffer:
+    """Filters over time as reals."""
+    if time.dtype is float32:
+        return time.buffer
+    if time.dtype not in (int8, uint8) or time.constant is None or (time.dtype is int8 and time.zero):
+        raise Refused(f"filters {time}")
+    reals = time.constant.view(np.int8).astype(np.float32) * np.float32(time.scale)
+    return Buffer(f"{time.buffer.name}.reals", float32, time.shape, reals)
+
+
+def _of_integers(at: At, x: Operand, y: Operand) -> None:
+    weights, time, bias, state = (at.operand(1), at.operand(2), at.optional(3), at.operand(4))
+    kinds = [o.dtype for o in (weights, time, state, y)]
+    if kinds != [int8, int16, int16, int8] or weights.zero or time.zero:
+        raise Refused(f"filters of {', '.join(kind.name for kind in kinds)}")
+    filters, columns, batch = *weights.shape, x.shape[0]
+    factor = steps_per(x.scale * weights.scale, state)
+    to_state = apply("mul", convert(arg(0, int32), float32), scalar(factor, float32))
+    features = at.new(int16, (batch, 1, 1, filters), ".features")
+    source, filter = at.viewed(x.buffer, (batch, 1, 1, columns)), at.viewed(weights.buffer, (filters, 1, 1, columns))
+    at.form(Contract, features, source, filter, (), quantize(to_state, state.zero, int16), Window((1, 1)), 1, x.zero)
+    total: Any = arg(0, int32)
+    operands: tuple[Buffer, ...] = ()
+    if bias is not None:
+        if bias.shape != y.shape[1:] or bias.dtype is not int32:
+            raise Refused(f"a bias {bias}")
+        total, operands = apply("add", total, arg(1, int32)), (bias.buffer,)
+    value = apply("mul", convert(total, float32), scalar(steps_per(state.scale * time.scale, y), float32))
+    at.form(Svdf, y.buffer, features, state.buffer, time.buffer, operands, in_steps(value, y))
