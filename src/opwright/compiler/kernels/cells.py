@@ -1,16 +1,20 @@
 """What kernels of recurrence share: activations, sums of vectors of cells, rows in scratch memory, normalisation.
 
-Lives here: `Cells`, `activated`, `sigmoid`, `clipped`, `copied`, `written`, `normalized`.
+Lives here: `Cells`, `activated`, `sigmoid`, `clipped`, `copied`, `written`, `normalized`,
+`packed`, `stays_narrow`.
 Not here: the kernels (recurrent.py, recurrent_int8.py, gated.py, simple_recurrence.py).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import language as kl
-from ..language import f32
+from ..language import f32, i8
 from .expression import OPERATIONS
+
+if TYPE_CHECKING:
+    from ..target import Target
 
 CHAINS = 2  # sums a vector of gates, so that products need not wait for each other
 BOUNDS = {"RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}
@@ -28,6 +32,17 @@ def activated(name: str, x: Any) -> Any:
 
 def sigmoid(x: Any) -> Any:
     return OPERATIONS["sigmoid"](f32, x)
+
+
+def stays_narrow(target: Target) -> bool:
+    """Whether weights of int8 are packed as such: 16 are converted in the time that reading them as floats takes, while
+    8 take longer than that."""
+    return target.vector_bytes == 64
+
+
+def packed(target: Target, weights: Any, narrow: bool) -> Any:
+    """Where packed weights are: float32, or int8 that stand for themselves."""
+    return weights.cast(i8, 4) if narrow and stays_narrow(target) else weights.cast(f32, 4)
 
 
 class Cells:
@@ -50,7 +65,7 @@ class Cells:
             for chain in range(CHAINS):
                 values = [(h + (row * pitch + k))[chain].splat(self.lanes) for row in range(self.rows)]
                 for gate in range(self.gates):
-                    v = w.load((chain * self.gates + gate) * self.lanes, self.lanes)
+                    v = w.load((chain * self.gates + gate) * self.lanes, self.lanes).to(f32)
                     for row in range(self.rows):
                         self.sums[row, gate, chain] = kl.fma(values[row], v, self.sums[row, gate, chain])
             w = w + CHAINS * self.gates * self.lanes

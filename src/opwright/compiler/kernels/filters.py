@@ -24,11 +24,11 @@ SUMS = {float32: float32, int16: int32}
 
 @kl.family
 def filters_over_time(work, features: ptr[u8], state: ptr[u8], time: ptr[u8], y: ptr[u8], units: i64, memory: i64,
-                      pitch: i64, rank: i64, *more: i64, source: DType, total: DType, epilogue: Any):  # fmt: skip
+                      pitch: i64, rank: i64, *more: i64, source: DType, total: DType, lanes: int,
+                      epilogue: Any):  # fmt: skip
     """An item is a unit of a row: `rank` filters, whose states are `memory` elements each."""
     features, state, time = (p.cast(source, source.size) for p in (features, state, time))
     out, finish = y.cast(epilogue.expr.dtype), epilogue.bind(more)
-    lanes = work.lanes(total)
     for item in work.items():
         row, unit = item // units, item % units
         found = kl.zeros(total)
@@ -49,7 +49,9 @@ def filters_over_time(work, features: ptr[u8], state: ptr[u8], time: ptr[u8], y:
 
 @maker(Svdf)
 def make_svdf(form: Svdf, build: Builder) -> None:
-    """Of float32 and of int16."""
+    """Of float32 and of int16. Vectors are no longer than a filter's past."""
+    from ..target import host
+
     features, state, time, y = form.features, form.state, form.time, form.output
     dtype = features.dtype
     if dtype not in SUMS or state.dtype is not dtype or time.dtype is not dtype or len(y.shape) != 2 or not y.size:
@@ -62,6 +64,7 @@ def make_svdf(form: Svdf, build: Builder) -> None:
     epilogue, more = epilogue_of(form.expr, form.operands, y, build)
     words = [build.pointer(features), build.pointer(state), build.pointer(time), build.pointer(y), units, memory,
              y.pitch, filters // units, *more]  # fmt: skip
-    code = filters_over_time.code(more=len(more), source=dtype, total=SUMS[dtype], epilogue=epilogue)
+    lanes = min(host().vector_bytes // SUMS[dtype].size, 1 << max(1, (memory - 2).bit_length()))
+    code = filters_over_time.code(more=len(more), source=dtype, total=SUMS[dtype], lanes=lanes, epilogue=epilogue)
     items = batch * units
     build.step(code, words, items, chunk=grain(filters // units * memory * 3 * dtype.size, items))

@@ -16,19 +16,19 @@ import numpy as np
 
 from ...core.dtypes import DType, float32, int8
 from .. import language as kl
-from ..language import f32, i64, ptr
+from ..language import f32, i64, ptr, u8
 from ..loops.forms import Buffer
 from ..loops.recurrent_forms import Lstm, LstmInt8
 from . import Unmade, maker
-from .cells import BOUNDS, CHAINS, Cells, activated, clipped, copied, normalized, sigmoid, written
+from .cells import BOUNDS, CHAINS, Cells, activated, clipped, copied, normalized, packed, sigmoid, stays_narrow, written
 from .hybrid import rounded_floats
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder
 
 @kl.family
-def lstm(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gates_o: ptr[f32], weights: ptr[f32],
-         peep_i: ptr[f32], peep_f: ptr[f32], peep_o: ptr[f32], projection: ptr[f32], bias: ptr[f32], norms: ptr[f32],
+def lstm(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gates_o: ptr[f32], weights: ptr[u8],
+         peep_i: ptr[f32], peep_f: ptr[f32], peep_o: ptr[f32], projection: ptr[u8], bias: ptr[f32], norms: ptr[f32],
          scales: ptr[f32], h: ptr[f32], c: ptr[f32], y: ptr[f32], steps: i64, batch_pitch: i64, step_pitch: i64,
          cells: i64, outputs: i64, cell_clip: f32, output_clip: f32,
          *, rows: int, gates: int, peepholes: bool, projected: int, activation: str, normed: bool,
@@ -49,12 +49,13 @@ def lstm(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gates_o:
     sources = ((gates_i,) if gates == 4 else ()) + (gates_f, gates_g, gates_o)
     peeps = ((peep_i,) if gates == 4 else ()) + (peep_f, peep_o)
     first_gate = gates - 3  # where the forget gate is
+    matrices, projection = (packed(work.target, p, bool(rounding)) for p in (weights, projection))
     for item in work.items():
         for row in range(rows):
             copied(now + row * room, h + (item * rows + row) * outputs, outputs, depth, lanes)
             copied(state + row * room, c + (item * rows + row) * cells, cells, wide, lanes)
         for step in range(steps):
-            w = weights
+            w = matrices
             unit = _rounded(now, rounded, rows, room, depth, lanes, rounding)
             for at in range(0, wide, lanes):
                 mask = kl.first(kl.minimum(cells - at, lanes), lanes)
@@ -164,7 +165,7 @@ def make_lstm(form: Lstm, build: Builder) -> None:
     y, gates = form.output, len(form.gates)
     if form.activation not in BOUNDS and form.activation not in ("TANH", "NONE"):
         raise Unmade(f"an LSTM with {form.activation} to {y!r}")
-    steps, batch, cells, outputs, rows, room, packed, turned = layer_of(form, int8 if form.rounding else float32, build)
+    steps, batch, cells, outputs, rows, room, given, turned = layer_of(form, int8 if form.rounding else float32, build)
     missing = [0] * (4 - gates)
     pitches = [1, batch] if form.time_major else [steps, 1]
     last = (steps - 1) * pitches[1] if form.backward else 0  # the row of the first step that is taken
@@ -177,7 +178,7 @@ def make_lstm(form: Lstm, build: Builder) -> None:
     peeps = [*missing, *map(build.pointer, form.peepholes)] if form.peepholes else [0, 0, 0]
     bias = build.pointer(form.projection[1]) if len(form.projection) > 1 else 0
     states = map(build.pointer, (form.h, form.c))
-    words = [*missing, *(build.pointer(g, last * cells) for g in form.gates), packed, *peeps, turned, bias, norms,
+    words = [*missing, *(build.pointer(g, last * cells) for g in form.gates), given, *peeps, turned, bias, norms,
              scales, *states, build.pointer(y, last * outputs), steps, *pitches, cells, outputs,
              *form.clips]  # fmt: skip
     build.step(code, words, batch // rows, scratch=(4 + gates * bool(form.norms)) * rows * room * 4, chunk=1)
@@ -215,21 +216,24 @@ def layer_of(form: Lstm | LstmInt8, dtype: DType, build: Builder) -> Layer:
     rows = next(n for n in (4, 2, 1) if batch % n == 0)
     if len(weights) * rows * CHAINS > 3 * host().registers // 4:
         rows = 1
-    packed = packed_cells(weights, cells, outputs, wide, depth, lanes, build)
+    given = packed_cells(weights, cells, outputs, wide, depth, lanes, build)
     turned = packed_cells(form.projection[:1], outputs, cells, depth, wide, lanes, build) if form.projection else 0
-    return Layer(steps, batch, cells, outputs, rows, max(wide, depth), packed, turned)
+    return Layer(steps, batch, cells, outputs, rows, max(wide, depth), given, turned)
 
 
 def packed_cells(
     matrices: tuple[Buffer, ...], n: int, k: int, n_wide: int, k_wide: int, lanes: int, build: Builder
 ) -> Any:
-    """Matrices [n, k] as [vectors of n, k, matrices, lanes], with zeros behind their ends."""
+    """Matrices [n, k] of one dtype, or float32, as [vectors of n, k, matrices, lanes], with zeros behind their ends."""
+    from ..target import host
+
+    dtype = matrices[0].dtype.np if stays_narrow(host()) else np.float32
 
     def fill(out: np.ndarray) -> None:
         for i, m in enumerate(matrices):
-            whole = np.zeros((n_wide, k_wide), np.float32)
+            whole = np.zeros((n_wide, k_wide), dtype)
             whole[:n, :k] = m.constant
             out[:, :, i] = whole.reshape(n_wide // lanes, lanes, k_wide).transpose(0, 2, 1)
 
     shape = (n_wide // lanes, k_wide, len(matrices), lanes)
-    return build.packed(shape, np.float32, fill, key=(*matrices, "vectors of cells", lanes))
+    return build.packed(shape, dtype, fill, key=(*matrices, "vectors of cells", lanes))

@@ -16,10 +16,10 @@ import numpy as np
 
 from ...core.dtypes import int8, int16
 from .. import language as kl
-from ..language import f32, i8, i16, i32, i64, ptr
+from ..language import f32, i8, i16, i32, i64, ptr, u8
 from ..loops.recurrent_forms import LstmInt8
 from . import Unmade, maker
-from .cells import CHAINS, Cells
+from .cells import CHAINS, Cells, packed
 from .fixed_int16 import HIGH, LOW, ONE, logistic, saturated, shifted, tanh
 from .recurrent import layer_of
 
@@ -30,8 +30,8 @@ GATE = 3  # integer bits of what goes into gates
 
 
 @kl.family
-def lstm_int8(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gates_o: ptr[f32], weights: ptr[f32],
-              projection: ptr[f32], bias: ptr[f32], h: ptr[i8], c: ptr[i16], y: ptr[i8], factors: ptr[f32],
+def lstm_int8(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gates_o: ptr[f32], weights: ptr[u8],
+              projection: ptr[u8], bias: ptr[f32], h: ptr[i8], c: ptr[i16], y: ptr[i8], factors: ptr[f32],
               steps: i64, batch_pitch: i64, step_pitch: i64, cells: i64, outputs: i64, cell_clip: i32,
               output_clip: f32, *, rows: int, gates: int, projected: int, power: int):  # fmt: skip
     """An item is `rows` rows of the batch. batch_pitch, step_pitch: in rows of gates and of y, from one to the next.
@@ -59,7 +59,7 @@ def lstm_int8(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gat
                 mask = kl.first(kl.minimum(cells - i, lanes), lanes)
                 (state + row * room).store((c + (item * rows + row) * cells).load(i, lanes, mask).to(f32), i)
         for step in range(steps):
-            w = weights
+            w = packed(work.target, weights, True)
             for at in range(0, wide, lanes):
                 mask = kl.first(kl.minimum(cells - at, lanes), lanes)
                 sums = Cells(rows, gates, lanes)
@@ -90,7 +90,7 @@ def lstm_int8(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gat
                     out = kl.clamp(kl.round_even(out * to_hidden) + hidden_zero, -128.0, 127.0)
                     (new + row * room).store(out - (hidden_zero if projected else zero), at)
             if projected:
-                p = projection
+                p = packed(work.target, projection, True)
                 for at in range(0, depth, lanes):
                     mask = kl.first(kl.minimum(outputs - at, lanes), lanes)
                     sums = Cells(rows, 1, lanes)
@@ -123,7 +123,7 @@ def make_lstm(form: LstmInt8, build: Builder) -> None:
     y, gates = form.output, len(form.gates)
     if (form.h.dtype, form.c.dtype, y.dtype) != (int8, int16, int8):
         raise Unmade(f"an LSTM to {y!r}")
-    steps, batch, cells, outputs, rows, room, packed, turned = layer_of(form, int8, build)
+    steps, batch, cells, outputs, rows, room, given, turned = layer_of(form, int8, build)
     bias: Any = 0
     if len(form.projection) > 1:
         bias = build.constant(np.asarray(form.projection[1].constant, np.float32))
@@ -132,6 +132,6 @@ def make_lstm(form: LstmInt8, build: Builder) -> None:
     code = lstm_int8.code(rows=rows, gates=gates, projected=len(form.projection), power=form.power)
     factors = build.constant(np.array(form.factors, np.float32))
     held = map(build.pointer, (form.h, form.c, y))
-    words = [*missing, *map(build.pointer, form.gates), packed, turned, bias, *held, factors, steps, *pitches, cells,
+    words = [*missing, *map(build.pointer, form.gates), given, turned, bias, *held, factors, steps, *pitches, cells,
              outputs, *form.clips]  # fmt: skip
     build.step(code, words, batch // rows, scratch=3 * rows * room * 4, chunk=1)

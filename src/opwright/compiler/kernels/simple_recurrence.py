@@ -12,10 +12,10 @@ import numpy as np
 
 from ...core.dtypes import float32, int8
 from .. import language as kl
-from ..language import f32, i64, ptr
+from ..language import f32, i64, ptr, u8
 from ..loops.recurrent_forms import Rnn
 from . import Unmade, maker
-from .cells import BOUNDS, CHAINS, Cells, activated, copied, written
+from .cells import BOUNDS, CHAINS, Cells, activated, copied, packed, written
 from .hybrid import rounded_floats
 from .recurrent import packed_cells
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @kl.family
-def simple_recurrence(work, x: ptr[f32], weights: ptr[f32], h: ptr[f32], y: ptr[f32], steps: i64, batch_pitch: i64,
+def simple_recurrence(work, x: ptr[f32], weights: ptr[u8], h: ptr[f32], y: ptr[f32], steps: i64, batch_pitch: i64,
                       step_pitch: i64, units: i64, scale: f32, *, rows: int, activation: str,
                       rounding: str):  # fmt: skip
     """An item is `rows` rows of the batch. batch_pitch, step_pitch: in rows of x and of y, from one to the next. scale:
@@ -42,7 +42,7 @@ def simple_recurrence(work, x: ptr[f32], weights: ptr[f32], h: ptr[f32], y: ptr[
         for step in range(steps):
             unit = [rounded_floats(now + row * wide, rounded + row * wide, wide, lanes, rounding == "symmetric") * scale
                     for row in range(rows if rounding else 0)]  # fmt: skip
-            w = weights
+            w = packed(work.target, weights, bool(rounding))
             for at in range(0, wide, lanes):
                 mask = kl.first(kl.minimum(units - at, lanes), lanes)
                 sums = Cells(rows, 1, lanes)
@@ -81,12 +81,12 @@ def make_rnn(form: Rnn, build: Builder) -> None:
     long = max(lanes, CHAINS)
     wide = -(-units // long) * long
     rows = next(n for n in (4, 2, 1) if batch % n == 0)
-    packed = packed_cells((weights,), units, units, wide, wide, lanes, build)
+    given = packed_cells((weights,), units, units, wide, wide, lanes, build)
     pitches = [1, batch] if form.time_major else [steps, 1]
     last = (steps - 1) * pitches[1] if form.backward else 0  # the row of the first step that is taken
     if form.backward:
         pitches[1] = -pitches[1]
     code = simple_recurrence.code(rows=rows, activation=form.activation, rounding=form.rounding)
-    words = [build.pointer(x, last * units), packed, build.pointer(form.h), build.pointer(y, last * units), steps,
+    words = [build.pointer(x, last * units), given, build.pointer(form.h), build.pointer(y, last * units), steps,
              *pitches, units, float(np.float32(form.scale))]  # fmt: skip
     build.step(code, words, batch // rows, scratch=3 * rows * wide * 4, chunk=1)
