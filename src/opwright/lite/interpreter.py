@@ -22,6 +22,7 @@ from .format import Model
 from .format.external import refuse_external
 from .resolver import CustomOps, OpResolver, default_resolver, with_customs
 from .runtime.details import node_details, tensor_details
+from .runtime.direct import NOTHING
 from .runtime.errors import also, as_base
 from .runtime.lending import Lent, check_lent, lend
 from .runtime.opening import open_model
@@ -231,11 +232,10 @@ class Interpreter:
         shortcut = self._shortcut
         if shortcut is None or flags.check_inputs or not shortcut.run():
             self._invoke(0)
-            main = self._subgraphs[0]
-            direct = None if self._waiting else main.direct
-            if direct is None:
+            if self._waiting:
                 return
-            run, reach = direct.run, main.reach
+            main = self._subgraphs[0]
+            run, reach = main.direct.run, NOTHING if self._engine is None else main.reach
         else:
             run, reach = shortcut.direct, shortcut.reach
         self._ownership.direct, (self._ownership.writable, self._ownership.readable) = run, reach

@@ -41,7 +41,8 @@ class Tape(Protocol):
         """Remember one call; `follows` said so."""
 
 
-def _quiet_context() -> contextvars.Context:
+def quiet_context() -> contextvars.Context:
+    """A context in which NumPy's floating-point warnings are off; one call at a time can run in it."""
     context = contextvars.Context()
     context.run(np.seterr, all="ignore")
     return context
@@ -52,7 +53,7 @@ class _State(threading.local):
         self.trace: Trace | None = None
         self.tapes: tuple[Tape, ...] = ()
         self.names: tuple[str, ...] = ()  # name_scope
-        self.quiet = _quiet_context()
+        self.quiet = quiet_context()
 
 
 state = _State()

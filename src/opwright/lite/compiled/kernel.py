@@ -105,21 +105,23 @@ class PlanRegistration(Registration):
 class PlanStep:
     """A run of a plan in place of a node."""
 
-    __slots__ = ("_context", "_node", "_registration", "_running", "_variables")
+    __slots__ = ("_context", "_executor", "_node", "_registration", "_running", "_variables")
 
     def __init__(self, registration: PlanRegistration, context: Context, node: Node) -> None:
         self._registration, self._context, self._node = registration, context, node
         self._running, self._variables = registration._running, registration._variables
+        self._executor = self._running.executor
 
     def __call__(self) -> None:
         if not (self._is_attached or self._registration._attach(self._context)):
             one_by_one(self._node)
             return
+        if self._context.events is None:
+            if status := self._executor.entry():
+                self._recover(status)
+            return
         try:
-            if self._context.events is not None:
-                profile(self._running, self._context)
-            else:
-                self._running.run()
+            profile(self._running, self._context)
         except StepFailed:
             one_by_one(self._node)
 
@@ -132,11 +134,11 @@ class PlanStep:
     @property
     def direct(self) -> Direct | None:
         """The run without a look at anything else; none where variables may have other memory by now."""
-        return Direct(self._running.executor.entry, self._recover) if self._is_attached else None
+        return Direct(self._executor.entry, self._recover) if self._is_attached else None
 
     def _recover(self, status: int) -> None:
         try:
-            self._running.executor.check(status)
+            self._executor.check(status)
         except StepError:
             one_by_one(self._node)
 

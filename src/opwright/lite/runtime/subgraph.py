@@ -15,9 +15,11 @@ happen only after a resize.
 
 from __future__ import annotations
 
+import contextvars
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -25,12 +27,12 @@ import numpy as np
 from ...core import errors, flags
 from ...core.errors import FailedPreconditionError, InvalidArgumentError, OpError, UnimplementedError
 from ...core.once import cached_property
-from ...ops.dispatch import quietly
+from ...ops.dispatch import quiet_context, quietly
 from ..format.verify import called_subgraphs
 from ..ops.definition import defined
 from . import memory
 from .called import Called
-from .direct import Direct, Reach
+from .direct import NOTHING, Direct, Reach
 from .errors import also, failed, of_node, told
 from .holding import Holding
 from .joining import joined
@@ -78,7 +80,7 @@ class Subgraph(Called):
         self.steps: list[Callable[[], Any]] = []  # one for each node
         self.joined: list[Callable[[], Any]] = []  # the same work by fewer calls (joining.py)
         self._reach: Reach | None = None  # made when it is first asked for
-        self._may_be_direct = False
+        self._quiet: contextvars.Context | None = None
         self._deferred: set[int] = set()
         self.accepted: Any = None  # what `accept` made it ready for; None where it is no node that runs it
         self.connected: Any = None  # who connected it last
@@ -122,31 +124,50 @@ class Subgraph(Called):
             self.joined = self.steps
         else:
             self.joined = joined(self.context, self.execution_plan, self.steps, self._deferred)
-        self._reach, self._may_be_direct = None, len(self.joined) == 1 and hasattr(self.joined[0], "direct")
+        self._reach = None
 
     @property
-    def direct(self) -> Direct | None:
-        """The run by one native call, where there is one; of a subgraph that is ready."""
-        if not self._may_be_direct:
-            return None
-        direct: Direct | None = getattr(self.joined[0], "direct", None)
-        if direct is None or not direct.calls_back:
-            return direct
-        ownership, call = self.ownership, direct.run
+    def direct(self) -> Direct:
+        """The run by one call, of a subgraph that is ready: native where one step is all."""
+        native = self._native_step()
+        if native is not None and not native.calls_back:
+            return native
+        ownership, call = self.ownership, self._call_steps if native is None else native.run
 
         def run() -> int:
             self.running = ownership.running = True
+            ownership.thread = get_ident()  # for kernels, which may read tensors
             try:
                 return call()
             finally:
                 self.running = ownership.running = False
 
-        return direct._replace(run=run)
+        if native is not None:
+            return native._replace(run=run)
+        if self._quiet is None:
+            self._quiet = quiet_context()
+        return Direct(functools.partial(self._quiet.run, run), _always_good)
+
+    def _native_step(self) -> Direct | None:
+        """The run by the native call of the only step."""
+        return getattr(self.joined[0], "direct", None) if len(self.joined) == 1 else None
+
+    def _call_steps(self) -> int:
+        step: Any = None
+        try:
+            for step in self.joined:
+                step()
+        except Exception as error:
+            self.blame(error, self.joined, step)
+        return 0
 
     @property
     def reach(self) -> Reach:
-        """The inputs and outputs that stay where they are; of a subgraph that is ready."""
+        """The inputs and outputs that stay where they are; of a subgraph that is ready. Operators in C may put outputs
+        elsewhere."""
         if self._reach is None:
+            if self.native is not None and self._native_step() is None:
+                return NOTHING
             of = self.tensors.__getitem__
             self._reach = Reach.of(map(of, self.inputs), map(of, self.outputs))
         return self._reach
@@ -423,8 +444,11 @@ class Subgraph(Called):
             self.running = ownership.running = False
 
     def _run(self) -> None:
+        if not flags.check_inputs:
+            self._call_steps()
+            return
         step: Any = None
-        steps = self.runnable() if flags.check_inputs else self.joined
+        steps = self.runnable()
         try:
             for step in steps:
                 step()
@@ -516,3 +540,7 @@ class Subgraph(Called):
                     errors.append(wrong)
             node.user_data = None
         return errors
+
+
+def _always_good(status: int) -> None:
+    """Where errors are raised there is no status."""
