@@ -469,3 +469,10 @@ class Bitcast(Form):
     """The input's bytes as elements of another dtype: no work where the planner can share the memory."""
 
     input: Buffer
+
+
+WITHOUT_GUARDS = (
+    Map, Contract, Depthwise, TransposedContract, MatMul, Pool, Reduce, Scan, RowPass, TabledSoftmax, Move, Resize,
+    View, Bitcast,
+)  # fmt: skip
+"""Forms of one output that refuse no values, so that there is nothing to do where they write no elements."""

@@ -19,7 +19,7 @@ from ...core.dtypes import DType, uint8
 from ...core.errors import InternalError
 from ..kernels import Unmade, make
 from ..memory import Allocation, plan_arena
-from .forms import Bitcast, Buffer, Form, IndexMap, Move, Ring, Rows, SameMemory, Store, View
+from .forms import WITHOUT_GUARDS, Bitcast, Buffer, Form, IndexMap, Move, Ring, Rows, SameMemory, Store, View
 from .graph import LoopGraph
 from .plans import Address, Code, Constant, Fill, InArena, Layout, Plan, Step, Strands
 from .storing import copies
@@ -173,8 +173,12 @@ def plan_of(graph: LoopGraph, apart: Callable[[Form], Sequence[Form] | None] = l
         if isinstance(form, View | Bitcast) and memory.view(form):
             forms.append(form)
             continue
+        if 0 in form.output.shape and isinstance(form, WITHOUT_GUARDS):
+            forms.append(form)  # which takes no step
+            continue
         builder.begin(len(forms), form)
         try:
+            form = _of_something(form) if isinstance(form, Move) else form
             if any(0 in b.shape for b in (form.output, *form.inputs)):
                 raise Unmade("an array without elements")
             make(_copying(form) if isinstance(form, View | Bitcast) else form, builder)
@@ -191,6 +195,15 @@ def plan_of(graph: LoopGraph, apart: Callable[[Form], Sequence[Form] | None] = l
         unmade.forms = failed
         raise unmade
     return Plan(graph, tuple(forms), memory.lay_out(forms, builder))
+
+
+def _of_something(form: Move) -> Move:
+    """Data movement less what has no elements."""
+    pairs = [(b, m) for b, m in zip(form.operands, form.maps) if 0 not in b.shape]
+    if len(pairs) == len(form.maps) or not pairs:
+        return form
+    operands, maps = zip(*pairs)
+    return dataclasses.replace(form, operands=operands, maps=maps)
 
 
 def _copying(form: View | Bitcast) -> Move:

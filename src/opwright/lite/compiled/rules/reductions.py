@@ -40,7 +40,7 @@ def _operands(at: At) -> tuple[Operand, Operand, tuple[int, ...], int]:
     keep = bool(at.option("keep_dims"))
     y = at.output([1 if i in axes else n for i, n in enumerate(x.shape) if keep or i not in axes])
     count = math.prod(x.shape[i] for i in axes)
-    if not x.size:
+    if not count:
         raise Refused("a reduction of nothing")
     return x, y, axes, count
 

@@ -20,7 +20,7 @@ def _row(at: At) -> tuple[Operand, Operand]:
     """Of int16 the official kernels of other functions than softmax are further than a step from what they say."""
     x = at.operand(0)
     y = at.output(x.shape)
-    if x.dtype is not y.dtype or x.dtype is int16 or not x.size or not x.shape:
+    if x.dtype is not y.dtype or x.dtype is int16 or not x.shape:
         raise Refused(f"rows of {x} to {y}")
     return x, y
 
@@ -46,7 +46,7 @@ def softmax(at: At) -> None:
 def _of_int16(at: At) -> None:
     x = at.operand(0)
     y = at.output(x.shape)
-    if not x.size or not x.shape or y.dtype is not int16:
+    if not x.shape or y.dtype is not int16:
         raise Refused(f"rows of {x} to {y}")
     integer_kernel(at)  # refuses scales that the operator refuses
     factor, *tables = tables_of(x.scale, at.option("beta"))
