@@ -115,7 +115,7 @@ def without_delegates(interpreter: lite.Interpreter) -> None:
     interpreter.allocate_tensors()
     interpreter.set_tensor(0, X)
     interpreter.invoke()
-    assert interpreter._ownership.direct is None
+    np.testing.assert_array_equal(interpreter.get_tensor(1), Y)
 
 
 def profiled(interpreter: lite.Interpreter) -> None:
@@ -135,7 +135,7 @@ def test_there_is_no_direct_way_after_a_change(change: Callable[[lite.Interprete
     interpreter = direct(relu(), X)
     change(interpreter)
     found = interpreter._ownership
-    if change not in (resized,):  # which ran it again
+    if change not in (resized, without_delegates):  # which ran it again
         assert (found.direct, found.writable, found.readable) == (None, {}, {})
 
 
