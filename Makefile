@@ -33,10 +33,10 @@ demo: $(RUNTIME)
 	@$(BIN)/opwright demo
 
 test: layers
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-all: layers
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow"
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "slow or not slow"
 
 lint: layers
 	$(BIN)/ruff check .

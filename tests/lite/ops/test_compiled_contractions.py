@@ -12,12 +12,13 @@ from drawn_table import ROWS
 NAMES = frozenset(("CONV_2D", "FULLY_CONNECTED", "BATCH_MATMUL"))
 EACH = [pytest.param(row, kind, id=f"{row.label}-{kind}-{row.path}".replace(" ", "_"))
         for row in ROWS if row.name in NAMES for kind in row.kinds]  # fmt: skip
-MODELS = 3
+MODELS = [2, pytest.param(12, marks=pytest.mark.slow)]
 
 
+@pytest.mark.parametrize("models", MODELS)
 @pytest.mark.parametrize(("row", "kind"), EACH)
-def test_compiled_agrees_with_the_official_kernels(row, kind):
-    agrees(row, kind, MODELS)
+def test_compiled_agrees_with_the_official_kernels(row, kind, models):
+    agrees(row, kind, models)
 
 
 TAKEN = ["CONV_2D", "CONV_2D hybrid", "CONV_2D int4", "FULLY_CONNECTED", "FULLY_CONNECTED hybrid",

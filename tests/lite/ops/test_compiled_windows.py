@@ -13,12 +13,13 @@ NAMES = frozenset(("DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "AVERAGE_POOL_2D", "MA
                    "RESIZE_NEAREST_NEIGHBOR", "L2_POOL_2D", "Convolution2DTransposeBias"))  # fmt: skip
 EACH = [pytest.param(row, kind, id=f"{row.label}-{kind}-{row.path}".replace(" ", "_"))
         for row in ROWS if row.name in NAMES for kind in row.kinds]  # fmt: skip
-MODELS = 3
+MODELS = [2, pytest.param(12, marks=pytest.mark.slow)]
 
 
+@pytest.mark.parametrize("models", MODELS)
 @pytest.mark.parametrize(("row", "kind"), EACH)
-def test_compiled_agrees_with_the_official_kernels(row, kind):
-    agrees(row, kind, MODELS)
+def test_compiled_agrees_with_the_official_kernels(row, kind, models):
+    agrees(row, kind, models)
 
 
 TAKEN = [*((name, kind) for name in sorted(NAMES) for kind in ("FLOAT32", "INT8")
