@@ -29,7 +29,6 @@ KNOWN = {
     "FULLY_CONNECTED": ("weights_format=2", "keep_num_dims=True"), "SOFTMAX": ("beta=nan", "scale inf"),
 }  # fmt: skip
 """Changes that are tried each time, of each operator: kinds that only one of the engines once refused, and others."""
-COMPILED = sorted(set(MODULES) & set(good()))
 
 
 def verdict(content: bytes, fed: Any, compiled: bool) -> str:
@@ -85,7 +84,7 @@ def check(tried: Iterable[tuple[Any, str, Any]]) -> None:
 
 
 def test_operators_with_rules_have_models() -> None:
-    assert len(COMPILED) > 100
+    assert len(set(MODULES) & set(good())) > 100
     assert lite.ops.get("ADD")
 
 
@@ -100,6 +99,8 @@ def test_one_thing_broken_has_one_verdict(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("name", sorted(MODULES))
 def test_each_thing_broken_has_one_verdict(name: str) -> None:
+    if name not in good():  # which are made when they are needed: 2,800 models
+        pytest.skip("no models of it")
     check(every_change(name, 400))
