@@ -72,3 +72,43 @@ def test_scales_by_channel_of_a_tensor_that_the_file_gives_another_rank() -> Non
     with engine(verify=True):
         assert np.array_equal(answer(lite.Interpreter(model_content=content), x), wanted)
     assert np.array_equal(plain(content, x), wanted)
+
+
+def with_bias(op: str, weights: np.ndarray, bias: np.ndarray) -> bytes:
+    """An operator of int8 with weights along 3 features and a bias of int32."""
+    build = Build()
+    quantized(build, "x", (1, 4, 5, 2) if op != "FULLY_CONNECTED" else (4, 2), "INT8", 0.5, 7)
+    features = 3 if op == "DEPTHWISE_CONV_2D" else 0
+    scales = objects.QuantizationParameters(scale=np.array([0.25, 1e-9, 0.5], np.float32),
+                                            zero_point=np.zeros(3, np.int64), quantized_dimension=features)  # fmt: skip
+    build.tensor("w", data=weights, type="INT8", quantization=scales)
+    build.tensor("b", data=bias, type="INT32")
+    quantized(build, "y", (1, 4, 5, 3) if op != "FULLY_CONNECTED" else (4, 3), "INT8", 1.0, -3)
+    options = {} if op == "FULLY_CONNECTED" else {"padding": "SAME", "stride_h": 1, "stride_w": 1}
+    if op == "DEPTHWISE_CONV_2D":
+        quantized(build, "x", (1, 4, 5, 3), "INT8", 0.5, 7)
+    return build.op(op, "x w b", "y", **options).done()
+
+
+@pytest.mark.parametrize(("op", "shape", "axis"), [
+    ("CONV_2D", (3, 3, 3, 2), 0), ("DEPTHWISE_CONV_2D", (1, 3, 3, 3), 3), ("FULLY_CONNECTED", (3, 2), 0),
+])  # fmt: skip
+def test_channels_without_weights_have_biases_of_any_size(op: str, shape: tuple[int, ...], axis: int) -> None:
+    """They are compiled, with the official integers; a bias with which sums leave int32 leaves the node as it is."""
+    peer = pytest.importorskip("ai_edge_litert.interpreter")
+    rng = np.random.default_rng(2)
+    weights = rng.integers(-127, 128, shape, np.int8)
+    np.moveaxis(weights, axis, 0)[1] = 0
+    bias = np.array([500, (1 << 31) - 1, -700], np.int32)
+    content = with_bias(op, weights, bias)
+    official = peer.Interpreter(model_content=content, experimental_op_resolver_type=peer.OpResolverType.BUILTIN_REF)
+    x = rng.integers(-128, 128, official.get_input_details()[0]["shape"], np.int8)
+    with engine(verify=True):
+        made = lite.Interpreter(model_content=content)
+        found = answer(made, x)
+        assert made._engine.delegate.refused == {}
+        np.testing.assert_array_equal(found, answer(official, x))
+        np.moveaxis(weights, axis, 0)[1].flat[0] = 1
+        made = lite.Interpreter(model_content=with_bias(op, weights, bias))
+        answer(made, x)
+        assert "may overflow" in str(made._engine.delegate.refused)

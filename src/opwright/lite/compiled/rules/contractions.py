@@ -31,8 +31,8 @@ from .elementwise import registered
 INTEGERS = frozenset(((int8, int8, int8), (uint8, uint8, uint8), (int8, int4, int8), (int16, int8, int16),
                       (int16, int4, int16)))  # fmt: skip
 """Types of input, weights and output that kernels have."""
-MOST_BIAS = {int32: 2.0**30, int64: 2.0**62}
-"""By type of sums, the size of a constant bias: sums beyond the type are undefined officially, and vary by kernel."""
+MOST_SUM = {int32: 2.0**31, int64: 2.0**63}
+"""By type of sums, what none may reach."""
 
 
 @rule("CONV_2D")
@@ -66,7 +66,7 @@ def depthwise_conv_2d(at: At) -> None:
         at.form(Depthwise, y.buffer, x.buffer, filter, operands, expr, window, channels // x.shape[3],
                 rounding="asymmetric")  # fmt: skip
         return
-    operands, expr = _epilogue(at, x, w, y, channels)
+    operands, expr = _epilogue(at, x, w, y, channels, axis=3)
     at.form(Depthwise, y.buffer, x.buffer, filter, operands, expr, window, channels // x.shape[3], *_zeros(x, w))
 
 
@@ -176,9 +176,12 @@ def _zeros(x: Operand, w: Operand) -> tuple[int, int]:
     return (0, 0) if x.dtype is float32 else (x.zero, w.zero)
 
 
-def _epilogue(at: At, x: Operand, w: Operand, y: Operand, features: int,
-              bias: int = 2) -> tuple[tuple[Buffer, ...], Expr]:  # fmt: skip
-    """What follows the sum: bias, scales and activation, as operands and their expression. bias: which input it is."""
+def _epilogue(at: At, x: Operand, w: Operand, y: Operand, features: int, bias: int = 2, axis: int = 0
+              ) -> tuple[tuple[Buffer, ...], Expr]:  # fmt: skip
+    """What follows the sum: bias, scales and activation, as operands and their expression.
+
+    bias: which input it is; axis: of the weights, along which the features lie
+    """
     added, activation = at.optional(bias), at.option("fused_activation_function")
     kind = x.dtype, w.dtype, y.dtype
     if kind == (float32, float32, float32):
@@ -193,6 +196,7 @@ def _epilogue(at: At, x: Operand, w: Operand, y: Operand, features: int,
     if x.dtype is int16 and (added is None or added.dtype is int64):
         factors = _short(factors)
     operands, total = _with_bias(added, int64 if x.dtype is int16 else int32, features)
+    _check_sums(x, w, added, axis)
     scales = Buffer(f"{y.buffer.name}.scales", float32, (features,), factors.astype(np.float32))
     value = apply("mul", convert(total, float32), arg(len(operands) + 1, float32))
     return (*operands, scales), in_steps(value, y, activation)
@@ -229,10 +233,27 @@ def _with_bias(bias: Operand | None, dtype: DType, features: int) -> tuple[tuple
         return (), total
     if bias.dtype not in (dtype, int32) or bias.shape != (features,) or (dtype is float32) != (bias.dtype is float32):
         raise Refused(f"a bias {bias}")
-    known = None if dtype is float32 else bias.constant
-    if known is not None and np.abs(known.astype(np.float64)).max(initial=0) > MOST_BIAS[dtype]:
-        raise Refused(f"a bias {bias} with which sums may overflow")
     return (bias.buffer,), apply("add", total, convert(arg(1, bias.dtype), dtype))
+
+
+def _check_sums(x: Operand, w: Operand, bias: Operand | None, axis: int) -> None:
+    """Refuse a constant bias with which sums may leave their type: officially undefined, and each kernel has others.
+
+    A large bias alone is no reason: channels whose weights are all 0 have the least scales, and so the largest biases.
+    The bound of a feature's sums: |b| + sum |w - z_w| max |x - z_x|
+    """
+    if bias is None or bias.constant is None:
+        return
+    size, most = np.abs(bias.constant.astype(np.float64)), MOST_SUM[int64 if x.dtype is int16 else int32]
+    if size.max(initial=0) <= most / 2:
+        return
+    if w.constant is None or w.constant.shape != w.shape:
+        raise Refused(f"a bias {bias} with which sums may overflow")
+    others = tuple(i for i in range(len(w.shape)) if i != axis)
+    taps = np.abs(w.constant.astype(np.float64) - w.zero).sum(others)
+    reach = max(abs(int(limit) - x.zero) for limit in x.dtype.limits)
+    if np.any(size + taps * reach >= most):
+        raise Refused(f"a bias {bias} with which sums may overflow")
 
 
 def _factors(x: Operand, w: Operand, y: Operand, features: int) -> np.ndarray:
