@@ -109,7 +109,8 @@ def test_depthwise(name):
 @pytest.mark.parametrize(("target", "window", "out_height", "rows", "team", "seen"), [
     ("x86-64-v4-vnni", (3, 3), 112, 4, 2, 2), ("x86-64-v4-vnni", (5, 5), 112, 4, 2, 4),
     ("x86-64-v3-vnni", (3, 3), 112, 4, 2, 2), ("x86-64-v3-vnni", (5, 5), 112, 2, 2, 4),
-    ("x86-64-v3", (3, 3), 112, 2, 2, 4), ("x86-64-v3", (5, 5), 112, 2, 2, 6), ("x86-64-v3", (4, 4), 112, 2, 1, 2)])  # fmt: skip
+    ("x86-64-v3", (3, 3), 112, 2, 2, 4), ("x86-64-v3", (5, 5), 112, 2, 2, 6),
+    ("x86-64-v3", (4, 4), 112, 2, 1, 2)])  # fmt: skip
 def test_rows_of_depthwise_tiles(target, window, out_height, rows, team, seen):
     """Two rows of outputs see the same groups where the second needs no more; two teams where registers hold them."""
     found = depthwise_tiles.tile_of(NAMED[target], Window(window), out_height, 1, 8)
