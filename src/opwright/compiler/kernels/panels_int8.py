@@ -67,13 +67,13 @@ class Tile(NamedTuple):
 def tile_of(target: Target, features: int) -> Tile:
     """The tile for so many output channels: all registers but what the filter, one row's bytes and their signs take.
 
-    Of rows that are widened, products take one before they are added. Where all of few registers are taken, LLVM keeps
-    some sums in memory.
+    Of rows that are widened, products take one before they are added. Where few registers are left besides, LLVM keeps
+    sums in memory; and sums of integers have no latency to hide, so that a row less costs little.
     """
     lanes = target.vector_bytes // 4
     vectors = 1 if features <= lanes else 2
     widened = widens(target)
-    others = 6 if widened or target.registers < 32 else 4
+    others = 8 if widened else 6 if target.registers < 32 else 4
     return Tile((target.registers - others) // vectors, vectors, lanes, widened=widened)
 
 
