@@ -93,6 +93,12 @@ def test_floats_that_are_rounded(name):
 
 
 @on_targets
+def test_scales_by_block(name):
+    with ow.flags(target=name):
+        hybrid.test_scales_by_block(9, 21, 72, 3, int8)
+
+
+@on_targets
 def test_depthwise(name):
     with ow.flags(target=name):
         for size, stride, channels, zero in ((3, 1, 19, -128), (5, 2, 5, 127)):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from .. import language as kl
 from ..language import f32, i8, i32, u8
+from .gemm_widened import add_products
 
 if TYPE_CHECKING:
     from ..language import Pointer
@@ -29,17 +30,20 @@ def contract_blocks(rows: int, vectors: int, lanes: int, source: Source, sink: S
         sums = kl.registers(i32, lanes, rows, vectors)
         head = q
         for v in range(vectors):
-            start = head.load(v * lanes, lanes)
+            start = kl.zeros(i32, lanes) if source.widened else head.load(v * lanes, lanes)
             for r in range(rows):
                 sums[r, v] = start
         q = q + 2 * width
-        for k in range(source.quads):
-            w = [kl.bitcast(q.load(v * lanes, lanes), i8) for v in range(vectors)]
-            for r in range(rows):
-                x = kl.bitcast((p + r * source.pitch).cast(i32)[k].splat(lanes) ^ flip, u8)
-                for v in range(vectors):
-                    sums[r, v] = kl.dot4(sums[r, v], x, w[v])
-            q = q + width
+        if source.widened:
+            q = add_products(sums, p, source.pitch, source.quads, q.cast(i8)).cast(i32)
+        else:
+            for k in range(source.quads):
+                w = [kl.bitcast(q.load(v * lanes, lanes), i8) for v in range(vectors)]
+                for r in range(rows):
+                    x = kl.bitcast((p + r * source.pitch).cast(i32)[k].splat(lanes) ^ flip, u8)
+                    for v in range(vectors):
+                        sums[r, v] = kl.dot4(sums[r, v], x, w[v])
+                q = q + width
         for r in range(rows):
             zero = there.zeros[sink.row + r]
             for v in range(vectors):

@@ -228,8 +228,9 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
             if widened is not None:
                 near = work.scratch(i16)
                 number_of_rows = kl.select(t < tall, kl.value(rows), rows - 1) if short else rows
-                widen_rows(source.p.cast(widened), x_pitch, near, number_of_rows, 4 * quads, 2 * lanes)
-                source = source._replace(p=near.cast(i8), pitch=8 * quads, widened=True)
+                elements = 4 * quads * blocks if blocked else 4 * quads
+                widen_rows(source.p.cast(widened), x_pitch, near, number_of_rows, elements, 2 * lanes)
+                source = source._replace(p=near.cast(i8), pitch=2 * elements, line=2 * source.line, widened=True)
             sink = Sink(target, out_pitch, above + row, 0, features, finish, masked, there, None, count)
             if short and tiled is None:
                 if t < tall:

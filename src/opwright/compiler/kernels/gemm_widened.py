@@ -1,6 +1,7 @@
 """The micro-kernel of int8 where no instruction adds products of bytes: pairs of int16 are multiplied and added.
 
-Lives here: `contract_widened`, `widen_rows`, `widens`, which says when, `room`, `order_steps` for panels.
+Lives here: `contract_widened`, `add_products`, `widen_rows`, `widens`, which says when, `room`, `order_steps` for
+panels.
 Not here: what reads the sums (gemm_int8.py), the instructions (../language/dots.py).
 
 Rows are widened to int16 once a tile, in scratch memory, and serve all its panels. Weights stay bytes, half the memory
@@ -24,7 +25,7 @@ from .. import language as kl
 from ..language import i8, i16, i32
 
 if TYPE_CHECKING:
-    from ..language import Pointer
+    from ..language import Pointer, Registers
     from ..target import Target
     from .gemm_int8 import Source
 
@@ -67,6 +68,26 @@ def widen_rows(x: Pointer, pitch: Any, target: Pointer, rows: Any, count: Any, l
         x, target = x + pitch, target + count
 
 
+def add_products(sums: Registers, p: Pointer, pitch: Any, quads: Any, q: Pointer) -> Pointer:
+    """Add the products of so many steps to the sums of a tile. p: widened rows, `pitch` bytes apart; q: the steps, i8.
+
+    Gives what follows the steps.
+    """
+    (rows, vectors), lanes = sums.shape, sums.count
+    width = vectors * lanes
+    for k in range(quads):
+        for at in range(0, 4 * width, LINE):
+            q.prefetch(AHEAD + at)
+        for half in range(2):
+            w = [q.load((half * vectors + v) * 2 * lanes, 2 * lanes).to(i16) for v in range(vectors)]
+            for r in range(rows):
+                x = kl.bitcast((p + r * pitch).cast(i32)[2 * k + half].splat(lanes), i16)
+                for v in range(vectors):
+                    sums[r, v] = kl.pair_dot(sums[r, v], x, w[v])
+        q = q + 4 * width
+    return q
+
+
 def contract_widened(rows: int, vectors: int, lanes: int, source: Source, q: Pointer, started: bool) -> Pointer:
     """The micro-kernel: the sums of a tile in memory, int32[rows, vectors * lanes]. q: the panel.
 
@@ -82,16 +103,7 @@ def contract_widened(rows: int, vectors: int, lanes: int, source: Source, q: Poi
     for line in range(source.lines):
         for segment in range(source.segments):
             p = source.p + (line * source.line + segment * source.segment)
-            for k in range(source.quads):
-                for at in range(0, 4 * width, LINE):
-                    q.prefetch(AHEAD + at)
-                for half in range(2):
-                    w = [q.load((half * vectors + v) * 2 * lanes, 2 * lanes).to(i16) for v in range(vectors)]
-                    for r in range(rows):
-                        x = kl.bitcast((p + r * source.pitch).cast(i32)[2 * k + half].splat(lanes), i16)
-                        for v in range(vectors):
-                            sums[r, v] = kl.pair_dot(sums[r, v], x, w[v])
-                q = q + 4 * width
+            q = add_products(sums, p, source.pitch, source.quads, q)
     kept = kl.stack(i32, rows * width)
     for r in range(rows):
         for v in range(vectors):

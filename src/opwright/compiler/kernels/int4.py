@@ -4,7 +4,8 @@ Lives here: packed filters with their scales, the maker.
 Not here: the micro-kernel (gemm_blocks.py), how floats are rounded (hybrid.py), one scale a channel
 (contractions_int8.py).
 
-A panel has for each block what its sums start with, its scales, and the channels' bytes, four k at a time.
+A panel has for each block what its sums start with, its scales, and the channels' bytes, four k at a time, ordered
+where rows are widened (gemm_widened.py).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from . import Unmade, maker
 from .contractions_f32 import chunk_of, share
 from .epilogue import epilogue_of
 from .gemm_int8 import FLIP, gemm_int8
+from .gemm_widened import room
 from .hybrid import rounded_rows
 from .panels_int8 import Panels, tile_of
 from .tiling import balanced, blocks
@@ -48,6 +50,9 @@ def filling(panels: Panels, filters: np.ndarray, scales: np.ndarray) -> Callable
             part = slice(first, first + count)
             panel[:, 0, :count], panel[:, 1, :count] = starts[part].T, factors[part].T
             panel[:, 2:, :count] = fours[part].transpose(1, 2, 0)
+            if tile.widened:  # as `order_steps` does
+                pairs = panel[:, 2:].reshape(-1, wide).view(np.int16).reshape(-1, wide, 2)
+                panel[:, 2:] = pairs.transpose(0, 2, 1).copy().view(np.int32).reshape(number, panels.quads, wide)
 
     return fill
 
@@ -76,8 +81,10 @@ def make_blocks(form: Contract, build: Builder) -> None:
     words = [made.x, packed, build.pointer(form.output), panels.quads, made.pitch, form.output.pitch, features,
              cut.tiles, cut.tall, block.tiles, block.panels, FLIP, 0, 0, made.scales, made.zeros, 1, number,
              0, *more]  # fmt: skip
+    widened = panels.tile.widened
     code = gemm_int8.code(more=len(more), rows=cut.height, vectors=panels.tile.vectors, short=cut.tall != cut.tiles,
                           narrow=panels.narrow, parts=1, rounded=True, wide=False, blocked=True,
-                          tiled=None, widened=None, epilogue=epilogue)  # fmt: skip
-    build.step(code, words, block.items, chunk=chunk_of(work * cut.tiles * panels.number, block.items))
+                          tiled=None, widened=int8 if widened else None, epilogue=epilogue)  # fmt: skip
+    scratch = room(host(), channels * cut.height) if widened else 0
+    build.step(code, words, block.items, scratch, chunk_of(work * cut.tiles * panels.number, block.items))
     share(form, build, form.operands, epilogue)
