@@ -76,6 +76,11 @@ class Target:
         """Number of vector registers."""
         return 16 if self.is_x86 and self.vector_bytes < 64 else 32
 
+    @property
+    def vnni_lanes(self) -> tuple[int, ...]:
+        """Lanes of int32 that instructions of x86 which add products of bytes have; none without VNNI."""
+        return (4, 8, 16) if self.has("avx512vnni") else (4, 8) if self.has("avxvnni") else ()
+
     def has(self, feature: str) -> bool:
         """Whether it has a feature, in LLVM's words; those that the cpu's name implies are listed in IMPLIED."""
         listed = f",{self.features},"

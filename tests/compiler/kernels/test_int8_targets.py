@@ -82,7 +82,7 @@ def test_extremes_are_exact(name):
 @pytest.mark.parametrize("epilogue", vectors.EPILOGUES)
 def test_epilogues(name, epilogue):
     with ow.flags(target=name):
-        vectors.test_epilogues(epilogue, (1, 29, 1, 20), 45)
+        vectors.test_epilogues(epilogue, "rows", 45)
 
 
 @on_targets

@@ -37,7 +37,7 @@ LINE = 64
 
 def widens(target: Target) -> bool:
     """Whether rows are widened on a target: it is an x86 without VNNI."""
-    return target.triple.startswith("x86_64") and not (target.has("avx512vnni") or target.has("avxvnni"))
+    return target.triple.startswith("x86_64") and not target.vnni_lanes
 
 
 def room(target: Target, elements: int) -> int:

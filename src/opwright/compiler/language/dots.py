@@ -21,7 +21,7 @@ def dot4(acc: Value, a: Value, c: Value) -> Value:
     if a.count != 4 * n or c.count != 4 * n or a.dtype is not dtypes.uint8 or c.dtype is not dtypes.int8:
         raise TypeError(f"dot4 takes int32[{n}], uint8[{4 * n}] and int8[{4 * n}]; found {acc!r}, {a!r}, {c!r}")
     target = current().target
-    if n in _vnni_lanes():
+    if n in current().target.vnni_lanes:
         name = f"x86.avx512.vpdpbusd.{n * 32}"
         return Value(intrinsic(name, acc.x.type, acc.x, a.x, c.x), dtypes.int32)
     if n > 4 and n % 4 == 0 and target.vector_bytes < 4 * n:
@@ -48,7 +48,7 @@ def pair_dot(acc: Value, a: Value, c: Value) -> Value:
     n = acc.count
     if a.count != 2 * n or c.count != 2 * n or a.dtype is not dtypes.int16 or c.dtype is not dtypes.int16:
         raise TypeError(f"pair_dot takes int32[{n}], int16[{2 * n}] and int16[{2 * n}]; found {acc!r}, {a!r}, {c!r}")
-    if n in _vnni_lanes():
+    if n in current().target.vnni_lanes:
         return Value(intrinsic(f"x86.avx512.vpdpwssd.{n * 32}", acc.x.type, acc.x, a.x, c.x), dtypes.int32)
     known = _multiply_add()
     if n in known:
@@ -60,12 +60,6 @@ def pair_dot(acc: Value, a: Value, c: Value) -> Value:
     even, odd = (shuffle(a, None, range(k, 2 * n, 2)).to(dtypes.int32)
                  * shuffle(c, None, range(k, 2 * n, 2)).to(dtypes.int32) for k in (0, 1))  # fmt: skip
     return acc + (even + odd)
-
-
-def _vnni_lanes() -> tuple[int, ...]:
-    """Lanes of int32 that the instructions of VNNI have here."""
-    target = current().target
-    return (4, 8, 16) if target.has("avx512vnni") else (4, 8) if target.has("avxvnni") else ()
 
 
 def _multiply_add() -> dict[int, str]:
