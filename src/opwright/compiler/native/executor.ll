@@ -51,6 +51,7 @@ declare ptr @PyLong_AsVoidPtr(ptr)
 declare i32 @PyGILState_Ensure()
 declare void @PyGILState_Release(i32)
 declare i32 @PyErr_CheckSignals()
+declare ptr @memmove(ptr, ptr, i64)
 declare void @PyErr_Fetch(ptr, ptr, ptr)
 declare void @PyErr_Restore(ptr, ptr, ptr)
 declare i64 @pthread_self()
@@ -59,11 +60,12 @@ declare i32 @pthread_setspecific(i32, ptr)
 
 ; Where the functions below are: the one that a loader looks up.
 define ptr @executor(i64 %which) {
-  %at = getelementptr [6 x ptr], ptr @functions, i64 0, i64 %which
+  %at = getelementptr [9 x ptr], ptr @functions, i64 0, i64 %which
   %function = load ptr, ptr %at
   ret ptr %function
 }
-@functions = internal constant [6 x ptr] [ptr @run, ptr @run_timed, ptr @call, ptr @work, ptr @strands, ptr @poll]
+@functions = internal constant [9 x ptr] [ptr @run, ptr @run_timed, ptr @call, ptr @work, ptr @strands, ptr @poll,
+                                         ptr @nested, ptr @branch, ptr @loop]
 
 ; Run all steps. Gives the status of the first that failed, which `plan` then names; 0.
 define internal i64 @run(ptr %plan) {
@@ -673,6 +675,168 @@ call:
 
 done:
   ret void
+}
+
+; Control flow: kernels whose words name plans. A plan's address of 0 stands for one that machine code cannot run.
+%row = type { ptr, ptr, i64 }  ; a copy: to, from, bytes
+%choice = type { ptr, ptr, i64 }  ; a branch: its plan, the copies that follow it, their number
+%branches = type { ptr, i64, i64, i64 }  ; which, bytes of that (1: a truth value, 4: a number), how many there are; then
+;                                          the one that was chosen. The choices follow
+%loops = type { ptr, ptr, ptr, ptr, i64, ptr, i64, ptr, i64 }  ; condition, its answer, body; the copies before the first
+;                       turn, their number; those after each turn, their number; what polls read; then 0 if the condition
+;                       did not come to its end, 1 if the body did not
+
+; All steps of another plan.
+define internal i64 @nested(ptr %words, i64 %begin, i64 %end, ptr %scratch) {
+  %plan = load ptr, ptr %words
+  %status = call i64 @inner(ptr %plan)
+  ret i64 %status
+}
+
+define internal i64 @inner(ptr %plan) {
+  %none = icmp eq ptr %plan, null
+  br i1 %none, label %no.plan, label %go
+
+no.plan:
+  ret i64 1
+
+go:
+  %status = call i64 @run(ptr %plan)
+  ret i64 %status
+}
+
+define internal void @copy(ptr %rows, i64 %count) {
+entry:
+  %end = getelementptr %row, ptr %rows, i64 %count
+  br label %look
+
+look:
+  %row = phi ptr [ %rows, %entry ], [ %row.next, %one ]
+  %done = icmp eq ptr %row, %end
+  br i1 %done, label %over, label %one
+
+one:
+  %to = load ptr, ptr %row
+  %from.ptr = getelementptr %row, ptr %row, i64 0, i32 1
+  %from = load ptr, ptr %from.ptr
+  %bytes.ptr = getelementptr %row, ptr %row, i64 0, i32 2
+  %bytes = load i64, ptr %bytes.ptr
+  %ignored = call ptr @memmove(ptr %to, ptr %from, i64 %bytes)
+  %row.next = getelementptr %row, ptr %row, i64 1
+  br label %look
+
+over:
+  ret void
+}
+
+; IF and CASE: the plan that a number chooses; the last where it is none of theirs. A truth value chooses the first.
+define internal i64 @branch(ptr %words, i64 %begin, i64 %end, ptr %scratch) {
+entry:
+  %which.ptr = load ptr, ptr %words
+  %size.ptr = getelementptr %branches, ptr %words, i64 0, i32 1
+  %size = load i64, ptr %size.ptr
+  %truth = icmp eq i64 %size, 1
+  br i1 %truth, label %by.truth, label %by.number
+
+by.truth:
+  %byte = load i8, ptr %which.ptr
+  %false = icmp eq i8 %byte, 0
+  %second = zext i1 %false to i64
+  br label %chosen
+
+by.number:
+  %number = load i32, ptr %which.ptr
+  %wide = sext i32 %number to i64
+  %count.ptr = getelementptr %branches, ptr %words, i64 0, i32 2
+  %count = load i64, ptr %count.ptr
+  %last = sub i64 %count, 1
+  %index = call i64 @llvm.umin.i64(i64 %wide, i64 %last)
+  br label %chosen
+
+chosen:
+  %chosen.index = phi i64 [ %second, %by.truth ], [ %index, %by.number ]
+  %chosen.ptr = getelementptr %branches, ptr %words, i64 0, i32 3
+  store i64 %chosen.index, ptr %chosen.ptr
+  %choices = getelementptr %branches, ptr %words, i64 1
+  %choice = getelementptr %choice, ptr %choices, i64 %chosen.index
+  %plan = load ptr, ptr %choice
+  %status = call i64 @inner(ptr %plan)
+  %good = icmp eq i64 %status, 0
+  br i1 %good, label %copies, label %over
+
+copies:
+  %rows.ptr = getelementptr %choice, ptr %choice, i64 0, i32 1
+  %rows = load ptr, ptr %rows.ptr
+  %rows.count.ptr = getelementptr %choice, ptr %choice, i64 0, i32 2
+  %rows.count = load i64, ptr %rows.count.ptr
+  call void @copy(ptr %rows, i64 %rows.count)
+  br label %over
+
+over:
+  ret i64 %status
+}
+
+; WHILE: turn after turn, as long as the condition's answer is true.
+define internal i64 @loop(ptr %words, i64 %begin, i64 %end, ptr %scratch) {
+entry:
+  %cond = load ptr, ptr %words
+  %answer.ptr = getelementptr %loops, ptr %words, i64 0, i32 1
+  %answer = load ptr, ptr %answer.ptr
+  %body.ptr = getelementptr %loops, ptr %words, i64 0, i32 2
+  %body = load ptr, ptr %body.ptr
+  %first.ptr = getelementptr %loops, ptr %words, i64 0, i32 3
+  %first = load ptr, ptr %first.ptr
+  %first.count.ptr = getelementptr %loops, ptr %words, i64 0, i32 4
+  %first.count = load i64, ptr %first.count.ptr
+  %rows.ptr = getelementptr %loops, ptr %words, i64 0, i32 5
+  %rows = load ptr, ptr %rows.ptr
+  %rows.count.ptr = getelementptr %loops, ptr %words, i64 0, i32 6
+  %rows.count = load i64, ptr %rows.count.ptr
+  %state.ptr = getelementptr %loops, ptr %words, i64 0, i32 7
+  %state = load ptr, ptr %state.ptr
+  %where = getelementptr %loops, ptr %words, i64 0, i32 8
+  call void @copy(ptr %first, i64 %first.count)
+  br label %ask
+
+ask:
+  %turns = phi i64 [ 1, %entry ], [ %turns.next, %next ]
+  store i64 0, ptr %where
+  %asked = call i64 @inner(ptr %cond)
+  %answered = icmp eq i64 %asked, 0
+  br i1 %answered, label %decide, label %stopped
+
+decide:
+  %holds = load i8, ptr %answer
+  %ends = icmp eq i8 %holds, 0
+  br i1 %ends, label %over, label %turn
+
+turn:
+  store i64 1, ptr %where
+  %turned = call i64 @inner(ptr %body)
+  %good = icmp eq i64 %turned, 0
+  br i1 %good, label %copies, label %stopped
+
+copies:
+  call void @copy(ptr %rows, i64 %rows.count)
+  %turns.next = add i64 %turns, 1
+  %few = and i64 %turns, 15
+  %due = icmp eq i64 %few, 0
+  br i1 %due, label %poll, label %next
+
+poll:
+  %interrupted = call i64 @poll(ptr %state)
+  %goes = icmp eq i64 %interrupted, 0
+  br i1 %goes, label %next, label %stopped
+
+next:
+  br label %ask
+
+stopped:
+  %status = phi i64 [ %asked, %ask ], [ %turned, %turn ], [ %interrupted, %poll ]
+  ret i64 %status
+
+over:
+  ret i64 0
 }
 
 ; Nanoseconds of CLOCK_MONOTONIC.

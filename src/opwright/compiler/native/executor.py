@@ -172,6 +172,11 @@ class Executor:
         be asked for anew after a fork."""
         return self._run
 
+    @property
+    def failed(self) -> int:
+        """Which step stopped the last run that was stopped."""
+        return int(self._plan[_FAILED])
+
     def run(self) -> None:
         """Run all steps once, without the GIL. Raises StepError where a kernel gives something else than 0."""
         status = self._run()

@@ -41,6 +41,9 @@ class Functions(NamedTuple):
     work: int
     strands: int
     poll: int
+    nested: int
+    branch: int
+    loop: int
 
 
 def executor_text(target: Target) -> str:

@@ -164,7 +164,8 @@ class CompiledDelegate(Delegate):
             return None
         shapes = [subgraph.tensors[i].shape for i in subgraph.inputs]
         others = [node.number for node in subgraph.execution_plan if node.delegate is None and served_elsewhere(node)]
-        return f"{self._identity} {subgraph.index} {shapes} {sorted(subgraph.changing)} {others} {codes.text}"
+        return f"{self._identity} {subgraph.index} {shapes} {sorted(subgraph.changing)} {others} "\
+            f"{sorted((i, repr(resource)) for i, resource in subgraph.handles.items())} {codes.text}"
 
     def _note(self, subgraph: Subgraph, params: list[DelegateParams], plans: list[Plan], buffers: Buffers, whole: bool
               ) -> None:  # fmt: skip

@@ -107,13 +107,15 @@ class PlanStep:
 
     __slots__ = ("_context", "_executor", "_node", "_registration", "_running", "_variables")
 
+    alone = False
+
     def __init__(self, registration: PlanRegistration, context: Context, node: Node) -> None:
         self._registration, self._context, self._node = registration, context, node
         self._running, self._variables = registration._running, registration._variables
         self._executor = self._running.executor
 
     def __call__(self) -> None:
-        if not (self._is_attached or self._registration._attach(self._context)):
+        if not (self.is_ready() or self._registration._attach(self._context)):
             one_by_one(self._node)
             return
         if self._context.events is None:
@@ -126,7 +128,16 @@ class PlanStep:
             one_by_one(self._node)
 
     @property
-    def _is_attached(self) -> bool:
+    def executor(self) -> Executor:
+        """What runs the plan."""
+        executor: Executor = self._executor
+        return executor
+
+    def resume(self) -> None:
+        """Run the plan again: a guard that stops it does so before it has had an effect."""
+        self()
+
+    def is_ready(self) -> bool:
         """Whether the plan's variables, if there are any, are where it has them."""
         variables = self._variables
         return not variables or variables.seen == variables.resources.changes
@@ -134,7 +145,7 @@ class PlanStep:
     @property
     def direct(self) -> Direct | None:
         """The run without a look at anything else; none where variables may have other memory by now."""
-        return Direct(self._executor.entry, self._recover) if self._is_attached else None
+        return Direct(self._executor.entry, self._recover) if self.is_ready() else None
 
     def _recover(self, status: int) -> None:
         try:

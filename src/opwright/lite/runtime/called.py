@@ -12,12 +12,14 @@ Such a subgraph has its inputs in the node's memory, and its outputs where that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from ...core.errors import InvalidArgumentError
+from .chains import Chain
 from .tensor import ARENA, CONSTANT, OUTSIDE, Tensor
 
 
@@ -33,21 +35,25 @@ class Called:
     preserve_all: bool
     delegation: Any
     accepted: Any  # what `accept` made it ready for; None where it is no node that runs it
-    connected: Any  # who connected it last
+    joined: list[Callable[[], Any]]
+    _connected: Any
+    handles: dict[int, Any]  # by tensor, the resources that inputs hold each time
     changing: frozenset[int]  # inputs whose shape may be another at each run
     _places: dict[int, Any]  # outputs in the arena, and where there
     _plan: Callable[..., None]
     _bind_steps: Callable[[], None]
     _run: Callable[[], None]
+    blame: Callable[..., None]
 
-    def accept(self, shapes: Sequence[tuple[int, ...]], changing: Iterable[int] = (), preserve_all: bool = False
-               ) -> None:  # fmt: skip
+    def accept(self, shapes: Sequence[tuple[int, ...]], changing: Iterable[int] = (), preserve_all: bool = False,
+               handles: Mapping[int, Any] = MappingProxyType({})) -> None:  # fmt: skip
         """Make it ready for a node that hands it inputs of these shapes; `connect` comes next.
 
-        changing: which of them may have another shape each time. Nothing happens where it is ready for that.
+        changing: which of them may have another shape each time. handles: by place, the resources of inputs that hold
+        the same one each time. Nothing happens where it is ready for that.
         raises OpErrors that are RuntimeErrors, too
         """
-        wanted = (tuple(shapes), frozenset(changing))
+        wanted = (tuple(shapes), frozenset(changing), dict(handles))
         if self.accepted == wanted:
             return
         self.ready, self.connected, self.accepted = False, None, None
@@ -61,10 +67,41 @@ class Called:
                 self.delegation.resized()
             t.set_kind(OUTSIDE)
             t.set_shape(shape)
+        known = {self.inputs[place]: resource for place, resource in handles.items()}
+        if self.delegation is not None and known != self.handles:
+            self.delegation.resized()
+        self.handles = known
         self.changing = frozenset(self.inputs[i] for i in wanted[1])
         self._plan(outside=True)
         self.keep_places()
         self.accepted = wanted
+
+    @property
+    def connected(self) -> Any:
+        """Who connected it last, whose arrays it reads and writes; None where nobody did since it was made ready."""
+        return self._connected
+
+    @connected.setter
+    def connected(self, by: Any) -> None:
+        before, self._connected = self._connected, by
+        if before is not by and hasattr(before, "disconnected"):
+            before.disconnected()
+
+    @property
+    def chain(self) -> Chain | None:
+        """All of it as one native call, where there is one: of a subgraph that is connected."""
+        joined = self.joined
+        return joined[0] if len(joined) == 1 and isinstance(joined[0], Chain) else None
+
+    def finish(self, chain: Chain) -> None:
+        """Go on where its chain has stopped. Raises as `run`."""
+        was, self.running = self.running, True
+        try:
+            chain.resume()
+        except Exception as error:
+            self.blame(error, [chain], chain)
+        finally:
+            self.running = was
 
     def keep_places(self) -> None:
         """Remember where outputs are in the arena; who runs it connects it again."""

@@ -16,9 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from ...compiler.native.image import runs_images
 from ...core import dtypes
 from ...core.errors import InvalidArgumentError
 from ..registration import Registration
+from .native_control import BranchStep
 from .node import Context, Node
 from .subgraph import Subgraph
 from .tensor import DYNAMIC, Tensor
@@ -29,15 +31,17 @@ CHOOSERS = {"IF": dtypes.bool, "STABLEHLO_CASE": dtypes.int32}
 class Callee:
     """A subgraph as one node runs it, on some of the node's inputs."""
 
-    __slots__ = ("copied", "inputs", "node", "subgraph")
+    __slots__ = ("copied", "inputs", "node", "subgraph", "withdraw")
 
     def __init__(self, node: Node, subgraph: Subgraph, inputs: list[Tensor]) -> None:
         self.node, self.subgraph, self.inputs = node, subgraph, inputs
+        self.withdraw: Callable[[Callee], None] | None = None  # told when the subgraph is not connected any more
         self.copied: list[int] = []  # outputs that it does not write straight into the node's
 
     def accept(self) -> None:
         """Make it ready for the inputs' shapes. Raises the OpError of the node inside that failed."""
-        self.subgraph.accept([t.shape for t in self.inputs], (), self.node.subgraph.preserve_all)
+        handles = known_handles(self.inputs)
+        self.subgraph.accept([t.shape for t in self.inputs], (), self.node.subgraph.preserve_all, handles)
 
     @property
     def outputs(self) -> list[Tensor]:
@@ -54,17 +58,33 @@ class Callee:
 
     def run(self) -> None:
         """Run it. The node's outputs get their shapes where those are not known before."""
-        subgraph, node = self.subgraph, self.node
+        subgraph = self.subgraph
         if subgraph.connected is not self:
             self.accept()
             self.connect()
         subgraph.run()
+        self.hand_over()
+
+    def hand_over(self) -> None:
+        """Copy what it does not write straight into the node's outputs."""
+        subgraph, node = self.subgraph, self.node
         for i in self.copied:
             source: Any = subgraph.tensors[subgraph.outputs[i]].array
             to: Any = node.tensors_out[i]
             if to.kind == DYNAMIC:
                 node.subgraph.context.resize(to, source.shape)
             np.copyto(to.array, source)
+
+    def disconnected(self) -> None:
+        """The subgraph is connected to other arrays now, or to none."""
+        if self.withdraw is not None:
+            self.withdraw(self)
+
+
+def known_handles(inputs: Sequence[Tensor]) -> dict[int, Any]:
+    """By place, the resources that handles among these are known to hold."""
+    return {place: t.constant.reshape(-1)[0] for place, t in enumerate(inputs)
+            if t._dtype is dtypes.resource and t.constant is not None and t.constant.size == 1}  # fmt: skip
 
 
 def operands(node: Node, first: int = 0) -> list[Tensor]:
@@ -152,6 +172,8 @@ class Branches(Registration):
             return branches[0].run
         which: Any = node.tensors_in[0].array  # type: ignore[union-attr]
         which = which.reshape(-1)
+        if runs_images():
+            return BranchStep(which, branches)
         return functools.partial(_one_of_two if self.name == "IF" else _by_number, which, branches)
 
     def _invoke(self, context: Context, node: Node) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Container, Sequence
 from itertools import groupby
 from typing import Any, Protocol
 
+from ...compiler.native.image import runs_images
+from .chains import Chain, NativeStep
 from .node import Context, Node
 from .settling import nothing
 
@@ -26,11 +28,11 @@ class JoinedStep(Protocol):
 
 
 def joined(context: Context, plan: Sequence[Node], steps: Sequence[Callable[[], Any]],
-           deferred: Container[int]) -> list[Callable[[], Any]]:  # fmt: skip
+           deferred: Container[int], called: bool = False) -> list[Callable[[], Any]]:  # fmt: skip
     """The steps, with one in the place of several where nodes can run by one call, and none for settled nodes.
 
     plan, steps: nodes and their own steps, in the same order. deferred: numbers of nodes that may be prepared while the
-    model runs, which run alone.
+    model runs, which run alone. called: whether a node of another subgraph runs these, by machine code if they are one.
     """
 
     def kind(i: int) -> Any:
@@ -39,11 +41,25 @@ def joined(context: Context, plan: Sequence[Node], steps: Sequence[Callable[[], 
         bind_many = getattr(registration, "bind_many", None)
         return bind_many if bind_many and plan[i].number not in deferred and registration.is_joinable(plan[i]) else None
 
-    found: list[Callable[[], Any]] = []
+    found: list[tuple[Node, Callable[[], Any]]] = []
     for bind_many, group in groupby(range(len(plan)), kind):
         places = list(group)
         if bind_many is None or len(places) == 1:
-            found += [steps[i] for i in places if steps[i] is not nothing]
+            found += [(plan[i], steps[i]) for i in places if steps[i] is not nothing]
         else:
-            found.append(bind_many(context, [plan[i] for i in places]))
+            found.append((plan[places[0]], bind_many(context, [plan[i] for i in places])))
+    return _chained(found, called) if runs_images() else [step for _, step in found]
+
+
+def _chained(steps: Sequence[tuple[Node, Any]], called: bool) -> list[Callable[[], Any]]:
+    """The steps, with a chain in the place of native ones that follow one another, or gain by it alone."""
+    if called and not steps:
+        return [Chain((), ())]
+    found: list[Callable[[], Any]] = []
+    for native, group in groupby(steps, lambda entry: isinstance(entry[1], NativeStep)):
+        nodes, members = zip(*group)
+        if native and (called or len(members) > 1 or members[0].alone):
+            found.append(Chain(nodes, members))
+        else:
+            found += members
     return found

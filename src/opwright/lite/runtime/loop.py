@@ -17,10 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from ...compiler.native.image import runs_images
 from ...core import dtypes
 from ...core.errors import InvalidArgumentError
 from ..registration import Registration
-from .control import check_interface, give_shapes, operands
+from .chains import Chain
+from .control import check_interface, give_shapes, known_handles, operands
+from .native_control import LoopStep
 from .node import Context, Node
 from .subgraph import Subgraph
 from .tensor import DYNAMIC, Tensor
@@ -44,12 +47,12 @@ class Loop(Registration):
     def _prepare(self, context: Context, node: Node) -> None:
         if isinstance(node.user_data, tuple):
             cond, body = map(context.subgraph, node.user_data)
-            node.user_data = _State(node, cond, body)
+            node.user_data = LoopState(node, cond, body)
         node.user_data.prepare(context)
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
         node.user_data.body.connected = None  # to arrays that the node had before
-        run: Callable[[], Any] = node.user_data.run
+        run: Callable[[], Any] = LoopStep(node.user_data) if runs_images() else node.user_data.run
         return run
 
     def _invoke(self, context: Context, node: Node) -> None:
@@ -58,10 +61,10 @@ class Loop(Registration):
         node.user_data.run()
 
 
-class _State:
+class LoopState:
     """What one WHILE keeps from run to run."""
 
-    __slots__ = ("body", "changing", "cond", "copied", "inputs", "node", "refused", "shuffles", "values")
+    __slots__ = ("body", "changing", "cond", "copied", "inputs", "native", "node", "refused", "shuffles", "values")
 
     def __init__(self, node: Node, cond: Subgraph, body: Subgraph) -> None:
         self.node, self.cond, self.body = node, cond, body
@@ -70,6 +73,7 @@ class _State:
         self.changing: list[int] = []  # variables whose shape a turn may change
         self.values: dict[int, np.ndarray] = {}  # theirs, now
         self.copied: list[tuple[np.ndarray, Tensor]] = []  # state, and the body's output to be copied there each turn
+        self.native: LoopStep | None = None  # runs the turns where it can
         self.shuffles = False  # whether one variable becomes another, so that copies must not overtake each other
 
     def prepare(self, context: Context) -> None:
@@ -103,7 +107,10 @@ class _State:
 
     def accept(self, subgraph: Subgraph) -> None:
         """Make one of the two ready for the inputs' shapes."""
-        subgraph.accept([t.shape for t in self.inputs], self.changing, self.node.subgraph.preserve_all)
+        body = self.body  # which may make another handle of one that it does not hand on
+        handles = {place: resource for place, resource in known_handles(self.inputs).items()
+                   if body.outputs[place] == body.inputs[place]}  # fmt: skip
+        subgraph.accept([t.shape for t in self.inputs], self.changing, self.node.subgraph.preserve_all, handles)
 
     def outputs(self) -> list[Tensor]:
         """The tensors that are the body's outputs."""
@@ -141,6 +148,16 @@ class _State:
             self.feed()
         else:
             self.connect()
+        if self.native is None or not self.native.turns():
+            self.go_on()
+        for i, array in self.values.items():
+            node.subgraph.context.resize(outs[i], array.shape)
+            np.copyto(outs[i].array, array)  # type: ignore[arg-type]
+        self.values = {}
+
+    def go_on(self) -> None:
+        """Turn after turn from the state as it is, until the condition ends them."""
+        cond, body = self.cond, self.body
         was = cond.running, body.running
         cond.running = body.running = True
         try:
@@ -148,10 +165,23 @@ class _State:
                 self.connect()
         finally:
             cond.running, body.running = was
-        for i, array in self.values.items():
-            node.subgraph.context.resize(outs[i], array.shape)
-            np.copyto(outs[i].array, array)  # type: ignore[arg-type]
-        self.values = {}
+
+    def resume(self, in_body: bool, cond: Chain, body: Chain) -> None:
+        """Go on where the condition's chain has stopped, or the body's."""
+        if not in_body:
+            self.cond.finish(cond)
+            if not self.cond.tensors[self.cond.outputs[0]].array.item():  # type: ignore[union-attr]
+                return
+            self.body.run()
+        else:
+            self.body.finish(body)
+        self.take_over()
+        self.go_on()
+
+    def disconnected(self) -> None:
+        """The condition or the body is connected to other arrays now, or to none."""
+        if self.native is not None:
+            self.native.withdraw()
 
     def turns(self) -> bool:
         """Turn after turn, as long as both are connected; whether the loop has ended."""

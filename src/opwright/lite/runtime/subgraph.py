@@ -83,7 +83,8 @@ class Subgraph(Called):
         self._quiet: contextvars.Context | None = None
         self._deferred: set[int] = set()
         self.accepted: Any = None  # what `accept` made it ready for; None where it is no node that runs it
-        self.connected: Any = None  # who connected it last
+        self._connected: Any = None
+        self.handles: dict[int, Any] = {}  # by tensor, the resources that inputs hold at each run
         self.changing: frozenset[int] = frozenset()  # inputs whose shape may be another at each run
         self._places: dict[int, Any] = {}  # outputs in the arena, and where there
         self.preserve_all = self._outside = False
@@ -110,7 +111,9 @@ class Subgraph(Called):
             return
         self.ownership.check_idle("allocated")
         self.accepted = self.connected = None
-        self.changing = frozenset()
+        if self.handles and self.delegation is not None:
+            self.delegation.resized()
+        self.changing, self.handles = frozenset(), {}
         self.preserve_all = preserve_all
         self._plan()
         self._bind_steps()
@@ -123,7 +126,7 @@ class Subgraph(Called):
             self.steps = [functools.partial(run_observed, node, step, self.observer) for node, step in pairs]
             self.joined = self.steps
         else:
-            self.joined = joined(self.context, self.execution_plan, self.steps, self._deferred)
+            self.joined = joined(self.context, self.execution_plan, self.steps, self._deferred, self._outside)
         self._reach = None
 
     @property
@@ -242,6 +245,8 @@ class Subgraph(Called):
         if self._outside:
             for i in self.inputs:
                 self.tensors[i].set_kind(DYNAMIC if i in self.changing else OUTSIDE)
+            for i, resource in self.handles.items():
+                self._settle_handle(self.tensors[i], resource)
         deferred = set()
         for node in nodes:
             if any(t is not None and t.kind == DYNAMIC for t in node.tensors_in):
@@ -253,6 +258,12 @@ class Subgraph(Called):
             else:
                 prepare(node)
         return deferred
+
+    def _settle_handle(self, t: Tensor, resource: Any) -> None:
+        """Let an input hold a resource from now on."""
+        t.set_kind(SETTLED)
+        self.allocate_own(t)
+        t.array.fill(resource)  # type: ignore[union-attr]
 
     def _place(self, deferred: set[int], preserve_all: bool) -> None:
         for t in self.tensors:

@@ -1,0 +1,105 @@
+"""Steps that follow one another as one native call: plans, and branches and loops whose subgraphs are native, too.
+
+Lives here: `NativeStep`, what such a step has; `Chain`; `rows_of`, copies by machine code.
+Not here: which steps become chains (joining.py), branches and loops (native_control.py), the machine code
+(compiler/native/executor.ll).
+
+A kernel's guard, or a subgraph that is not connected, stops the native call at some step. From there on Python goes on:
+that step's `resume` finishes what it began, and the steps after it run one by one. What ran before does not run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from ...compiler.native.executor import Executor, Step, StepError
+from ...compiler.native.workers import functions
+from .direct import Direct
+from .node import Node
+
+
+@runtime_checkable
+class NativeStep(Protocol):
+    """A step that an executor runs. alone: whether the executor is quicker than the step even where nothing follows."""
+
+    alone: bool
+
+    @property
+    def executor(self) -> Executor: ...
+
+    def is_ready(self) -> bool:
+        """Whether the executor may run now; else the step is to be called."""
+
+    def resume(self) -> None:
+        """Finish in Python what the executor began, and was stopped in."""
+
+    def __call__(self) -> None: ...
+
+
+class Chain:
+    """Native steps in order. failed: after it has raised, which of them did."""
+
+    __slots__ = ("_run", "_steps", "executor", "failed", "nodes")
+
+    def __init__(self, nodes: Sequence[Node], steps: Sequence[NativeStep]) -> None:
+        self.nodes, self._steps, self.failed = list(nodes), list(steps), 0
+        if len(steps) == 1:
+            self.executor = steps[0].executor
+        else:
+            nested = functions().nested
+            self.executor = Executor([Step(nested, [s.executor.address], 1) for s in steps], 1, self._steps)
+        self._run = self.executor.run
+
+    def __call__(self) -> None:
+        if not self.is_ready():
+            self._rest(0)
+            return
+        try:
+            self._run()
+        except StepError:
+            self.resume()
+
+    def is_ready(self) -> bool:
+        """Whether every step is."""
+        return all(step.is_ready() for step in self._steps)
+
+    def resume(self) -> None:
+        """Go on from the step that stopped."""
+        first = self.failed = self.executor.failed if len(self._steps) > 1 else 0
+        self._steps[first].resume()
+        self._rest(first + 1)
+
+    def _rest(self, first: int) -> None:
+        for place in range(first, len(self._steps)):
+            self.failed = place
+            self._steps[place]()
+
+    @property
+    def direct(self) -> Direct | None:
+        """The native call alone."""
+        return Direct(self.executor.entry, self._recover) if self.is_ready() else None
+
+    def _recover(self, status: int) -> None:
+        try:
+            self.executor.check(status)
+        except StepError:
+            self.resume()
+
+
+def rows_of(copies: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray | None:
+    """Copies, each to the first of two arrays, as rows of the executor; None where machine code cannot do one."""
+    rows: list[tuple[int, int, int]] = []
+    for to, source in copies:
+        plain = to.flags.c_contiguous and source.flags.c_contiguous and to.dtype.kind != "O"
+        if not plain or to.nbytes != source.nbytes or to.dtype != source.dtype:
+            return None
+        rows.append((_address(to), _address(source), to.nbytes))
+    return np.array(rows, np.int64).reshape(-1, 3)
+
+
+def _address(array: np.ndarray) -> int:
+    found: Any = array.__array_interface__["data"][0]
+    return int(found)
