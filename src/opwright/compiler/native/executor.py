@@ -83,11 +83,12 @@ def call(address: int, words: np.ndarray, begin: int = 0, end: int = 1) -> int:
 class Executor:
     """Runs steps in order. words: for each step, its parameters inside the plan: int64 views that may be changed.
 
-    threads: how many work on a step; keep: what has to live as long as the plan
+    threads: how many work on a step; keep: what has to live as long as the plan; inner: how many threads the plans have
+    that its steps run
     raises ResourceExhaustedError where there is no memory for the plan or its scratch
     """
 
-    def __init__(self, steps: Sequence[Step], threads: int = 1, keep: Sequence[Any] = ()) -> None:
+    def __init__(self, steps: Sequence[Step], threads: int = 1, keep: Sequence[Any] = (), inner: int = 1) -> None:
         lengths = [len(step.words) for step in steps]
         block = np.zeros(ROW * len(steps) + sum(lengths), np.int64)
         at = ROW * len(steps)
@@ -99,6 +100,9 @@ class Executor:
             at += length
         self._set(block, len(steps), max((step.scratch for step in steps), default=0), threads, keep)
         self.words: list[np.ndarray] = [self.block[place] for place in places]
+        self._inner = inner
+        if inner > 1:
+            _threaded.add(self)
 
     @classmethod
     def of_block(cls, block: np.ndarray, steps: int, scratch: int, threads: int = 1, keep: Sequence[Any] = ()
@@ -116,9 +120,10 @@ class Executor:
     def _set(self, block: np.ndarray, steps: int, scratch: int, threads: int, keep: Sequence[Any]) -> None:
         self.threads = threads if runs_images() else 1
         self._keep = tuple(keep)
+        self._inner = 1
         self._steps = steps
         self._plan = aligned(8 * (_PLAN + block.size)).view(np.int64)
-        self.block = self._plan[_PLAN : _PLAN + block.size]
+        self.block: np.ndarray = self._plan[_PLAN : _PLAN + block.size]
         self.block[:] = block
         start = self.block.ctypes.data
         rows = self.block[: ROW * steps].reshape(steps, ROW)
@@ -156,6 +161,8 @@ class Executor:
     def _run_anew(self) -> int:
         """The first run after a fork, which the threads did not come through."""
         self._begin()
+        if self._inner > 1:
+            pool_of(self._inner)
         return self._run()
 
     @property

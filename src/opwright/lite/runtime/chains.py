@@ -50,7 +50,8 @@ class Chain:
             self.executor = steps[0].executor
         else:
             nested = functions().nested
-            self.executor = Executor([Step(nested, [s.executor.address], 1) for s in steps], 1, self._steps)
+            threads = nodes[0].subgraph.context.recommended_num_threads if nodes else 1
+            self.executor = Executor([Step(nested, [s.executor.address], 1) for s in steps], inner=threads)
         self._run = self.executor.run
 
     def __call__(self) -> None:

@@ -39,9 +39,10 @@ class BranchStep:
         self._which, self._branches = which, branches
         self._kept: dict[int, tuple[Chain, np.ndarray]] = {}
         self._off = False  # whether a branch is none for machine code
+        threads = branches[0].node.subgraph.context.recommended_num_threads
         at = int(which.__array_interface__["data"][0])
         words = [at, which.dtype.itemsize, len(branches), 0, *(0,) * (_CHOICE * len(branches))]
-        self.executor = Executor([Step(functions().branch, words, 1)], 1, (self,))
+        self.executor = Executor([Step(functions().branch, words, 1)], inner=threads)
         for callee in branches:
             callee.withdraw = self.withdraw
 
@@ -104,9 +105,10 @@ class LoopStep:
 
     def __init__(self, state: LoopState) -> None:
         self._state = state
+        threads = state.node.subgraph.context.recommended_num_threads
         self._kept: tuple[Any, ...] = ()  # chains and rows that the words name
         self._off = False
-        self.executor = Executor([Step(functions().loop, [0] * 9, 1)], 1, (self,))
+        self.executor = Executor([Step(functions().loop, [0] * 9, 1)], inner=threads)
         self.executor.words[0][_POLL] = state_address()
         state.native = self
 

@@ -525,7 +525,7 @@ class Subgraph(Called):
 
     def close(self) -> list[Exception]:
         """Free every node whose init returned; the errors on the way."""
-        self.ready, self.closed = False, True
+        self.ready, self.closed, self.connected = False, True, None
         self.steps = self.joined = []
         errors = self.free(self.nodes)
         if self.native is not None:
