@@ -189,6 +189,7 @@ class Interpreter:
         try:
             self._open(None, shortcut.mapping)
             if shortcut.allocated:
+                shortcut.hand_over(self._subgraphs[0].resources)
                 self._allocate(0)
                 for index, t in shortcut.tensors.items():
                     np.copyto(elements(self._subgraphs[0].tensors[index]), elements(t))

@@ -203,6 +203,34 @@ def test_another_value_from_another_signature() -> None:
         assert nodes_of(interpreter) == ["Opwright"]
 
 
+def test_the_short_way_keeps_variables_and_hands_them_over(tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(program(PROGRAMS["counter"]))
+    with engine():
+        lite.Interpreter(str(path)).allocate_tensors()
+        for runs in (0, 1, 2):
+            short = lite.Interpreter(str(path))
+            short.allocate_tensors()
+            for count in range(runs):
+                assert invoke(short, X)[0].tolist() == (1 + (1 + count) * X).tolist()
+            assert short._shortcut is not None
+            short.reset_all_variables()  # needs the file; resources stay
+            assert short._shortcut is None
+            assert invoke(short, X)[0].tolist() == (1 + (1 + runs) * X).tolist()
+
+
+def test_no_short_way_where_more_than_constants_is_assigned_first(tmp_path: Path) -> None:
+    b = start(v=ONES).op("READ_VARIABLE", "v", "y").ends("x", "y")
+    b.subgraph("init").tensor("c", data=np.float32(ONES)).handle("v", "v").tensor("d", (3,)).op("NEG", "c", "d")
+    path = tmp_path / "model.tflite"
+    path.write_bytes(b.op("ASSIGN_VARIABLE", "v d").ends().done())
+    with engine():
+        for _ in range(3):
+            interpreter = lite.Interpreter(str(path))
+            interpreter.allocate_tensors()
+            assert invoke(interpreter, X)[0].tolist() == [-1, -1, -1]
+
+
 def test_two_interpreters_have_variables_of_their_own() -> None:
     content = program(PROGRAMS["counter"])
     with engine():

@@ -37,7 +37,8 @@ from .nodes import At, Buffers, Refused
 from .rules import forms_of
 from .rules.written import Codes, codes_of
 from .serving import check, only_initialises, rewritten, served_elsewhere
-from .variables import Use, carried_out
+from .uses import Use
+from .variables import carried_out
 
 if TYPE_CHECKING:
     from ..runtime.delegate_context import DelegateContext

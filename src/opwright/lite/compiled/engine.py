@@ -54,7 +54,7 @@ class Engine:
         missing."""
         made, self.delegate.made = self.delegate.made, []
         described = None
-        if self._path and len(self._subgraphs) == 1 and (self.delegate.whole is not None or any(m.whole for m in made)):
+        if self._path and (self.delegate.whole is not None or any(m.whole for m in made)):
             described = shortcut.described(self._subgraphs[0])
         if self.delegate.whole is not None and described is not None:
             shortcut.keep(self._path, self.delegate.whole, described)

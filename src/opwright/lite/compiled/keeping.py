@@ -24,7 +24,7 @@ from ..runtime.settling import is_settled
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import ARENA, CONSTANT, SETTLED
 from .kernel import FrozenRegistration
-from .variables import Use
+from .uses import Use
 
 if TYPE_CHECKING:
     from ..runtime.delegate_context import DelegateContext

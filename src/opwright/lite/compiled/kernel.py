@@ -24,7 +24,8 @@ from ..runtime.holding import check_bytes
 from ..runtime.node import Context, Node
 from ..runtime.tensor import ARENA, DYNAMIC, Tensor
 from .letting_go import let_go
-from .variables import Use, Variables
+from .uses import Use
+from .variables import Variables
 
 
 class PlanRegistration(Registration):

@@ -11,11 +11,10 @@ from __future__ import annotations
 import mmap
 from typing import Any
 
-import numpy as np
-
 from ...compiler.loops.plans import Plan
 from ..runtime.node import Node
 from ..runtime.tensor import CONSTANT
+from .shortcut import mapping_of
 
 EVERY = 8 << 20  # bytes of constants that are packed between two times of giving back
 
@@ -30,12 +29,3 @@ def let_go(plan: Plan, node: Node) -> None:
         return
     plan.pack(EVERY, lambda: advise(mmap.MADV_DONTNEED))
     advise(mmap.MADV_DONTNEED)
-
-
-def mapping_of(array: Any) -> mmap.mmap | None:
-    """The mapped file in which an array's elements lie, if any."""
-    base = array
-    while isinstance(base, np.ndarray):
-        base = base.base
-    base = base.obj if isinstance(base, memoryview) else base
-    return base if isinstance(base, mmap.mmap) else None

@@ -13,7 +13,7 @@ import contextlib
 import hashlib
 import json
 import mmap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,19 +21,21 @@ import numpy as np
 from ...compiler.cache import objects
 from ...compiler.loops import frozen
 from ...compiler.native.executor import StepError, StepFailed
-from ...core import flags
+from ...core import dtypes, flags
 from ...core.errors import OpError
 from ..format import schema
 from ..runtime.direct import Reach
 from ..runtime.errors import also
 from ..runtime.holding import check_bytes
 from ..runtime.tensor import ARENA, Tensor
+from .uses import Use
 
 if TYPE_CHECKING:
+    from ..runtime.resources import Resources
     from ..runtime.subgraph import Subgraph
 
 
-FORMAT = 2  # of notes
+FORMAT = 3  # of notes
 
 
 class Quantization(NamedTuple):
@@ -51,8 +53,9 @@ class Shortcut:
     Who calls it owns the interpreter (runtime/ownership.py): nothing here asks whether it runs.
     """
 
-    def __init__(self, mapping: mmap.mmap, note: dict[str, Any], plan: Any) -> None:
-        self.mapping, self._note, self._plan = mapping, note, plan
+    def __init__(self, mapping: mmap.mmap, note: dict[str, Any], plan: Any, uses: Sequence[Use]) -> None:
+        self.mapping, self._note, self._plan, self._uses = mapping, note, plan, uses
+        self._variables: dict[tuple[str, str], np.ndarray] | None = None if uses or note["once"] else {}
         made: dict[int, Tensor] = {}
         for row in (*note["inputs"], *note["outputs"]):
             if row["index"] not in made:
@@ -81,13 +84,38 @@ class Shortcut:
         running = self._plan.start(threads, lambda index: base + places[str(index)])
         for t in self.tensors.values():
             t.bind(_zeros(t.shape, t.dtype.np))
-        running.connect({i: _address(self.tensors[i].array) for i in self._plan.outside})
+        running.connect({i: _address(t.array) for i, t in self.tensors.items() if i in self._plan.outside})
         self._running = running
 
+    def _initialise(self) -> bool:
+        """Give variables the values that CALL_ONCE gives them; whether the plan is for these. Raises
+        ResourceExhaustedError."""
+        found: dict[tuple[str, str], np.ndarray] = {}
+        rows = self._note["initial"]
+        check_bytes(sum(row["bytes"] for row in rows), "the variables of the model")
+        for row in rows:
+            array = _zeros(tuple(row["shape"]), dtypes.as_dtype(row["dtype"]).np)
+            raw = np.frombuffer(self.mapping, np.uint8, row["bytes"], row["place"])
+            array.reshape(-1).view(np.uint8)[:] = raw
+            found[row["container"], row["name"]] = array
+        values = {use: found.get((use.container, use.shared_name)) for use in self._uses}
+        if not all(use.fits(value) for use, value in values.items()):
+            return False
+        self._running.connect({use.handle: _address(value) for use, value in values.items()})
+        self._variables = found
+        return True
+
+    def hand_over(self, resources: Resources) -> None:
+        """Let an interpreter of the file go on with the variables as they are."""
+        if self._variables is not None:
+            for (container, name), value in self._variables.items():
+                resources.variable(container, name).assign(value)
+            resources.initialized.update(self._note["once"])
+
     def run(self) -> bool:
-        """Run the model; whether it did. It does not before it is allocated, or where a guard fails: the operators'
-        own kernels then say what is wrong."""
-        if self._running is None:
+        """Run the model; whether it did. It does not before it is allocated, where a guard fails, or where a variable
+        has no value: the operators' own kernels then say what is wrong."""
+        if self._running is None or (self._variables is None and not self._initialise()):
             return False
         try:
             self._running.run()
@@ -168,30 +196,40 @@ def find(path: Any) -> Shortcut | None:
         return None
     if frozen.key_of_file(path) != key:
         return None
-    return Shortcut(mapping, note, found.plans[0])
+    return Shortcut(mapping, note, found.plans[0], [Use.of_note(row) for row in found.note["parts"][0]["variables"]])
 
 
 class Described(NamedTuple):
     """What a note says of a subgraph, taken while nobody uses the interpreter: it is written when others may.
 
-    inputs, outputs: as `_row` gives them; indices: theirs; tensors: the subgraph's, whose constants never move
+    inputs, outputs: as `_row` gives them; indices: theirs; tensors: the subgraph's, whose constants never move. once:
+    subgraphs that CALL_ONCE runs; initial: what they assign, by the variables' containers and names
     """
 
     inputs: list[dict[str, Any]]
     outputs: list[dict[str, Any]]
     indices: set[int]
     tensors: list[Tensor]
+    once: list[int]
+    initial: dict[tuple[str, str], np.ndarray]
 
 
 def described(subgraph: Subgraph) -> Described | None:
-    """Describe the only subgraph of a model for a note; None where there can be none.
+    """Describe the main subgraph of a model for a note; None where there can be none.
 
     That is where a tensor's details are more than a note holds, where inputs have other shapes than in the file, which
-    is what an interpreter begins with, and where there are custom operators: which code serves them is not the file's
-    to say.
+    is what an interpreter begins with, where CALL_ONCE does more than to assign constants of the file, and where there
+    are custom operators: which code serves them is not the file's to say.
     """
-    if any(type(node.options) is bytes for node in subgraph.nodes):
+    if any(type(node.options) is bytes for s in subgraph.family for node in s.nodes):
         return None
+    once = [int(node.options.init_subgraph_index) for node in subgraph.nodes if node.name == "CALL_ONCE"]
+    initial: dict[tuple[str, str], np.ndarray] = {}
+    for index in dict.fromkeys(once):
+        assigned = _assigned(subgraph.family[index])
+        if assigned is None:
+            return None
+        initial |= assigned
     inputs, outputs = ([subgraph.tensors[i] for i in indices] for indices in (subgraph.inputs, subgraph.outputs))
     file = subgraph.model.subgraphs[subgraph.index].tensors
     if any(t.shape != tuple(np.asarray(file[t.index].shape).tolist()) for t in (*inputs, *outputs)):
@@ -199,7 +237,25 @@ def described(subgraph: Subgraph) -> Described | None:
     if not all(map(_is_plain, (*inputs, *outputs))):
         return None
     indices = {*subgraph.inputs, *subgraph.outputs}
-    return Described([*map(_row, inputs)], [*map(_row, outputs)], indices, [*subgraph.tensors])
+    return Described([*map(_row, inputs)], [*map(_row, outputs)], indices, [*subgraph.tensors], once, initial)
+
+
+def _assigned(subgraph: Subgraph) -> dict[tuple[str, str], np.ndarray] | None:
+    """The constants that a subgraph assigns to variables; None where it does anything else."""
+    handles: dict[int, tuple[str, str]] = {}
+    found: dict[tuple[str, str], np.ndarray] = {}
+    for node in subgraph.nodes:
+        if node.name == "VAR_HANDLE" and len(node.tensors_out) == 1:
+            names = (getattr(node.options, name, None) or "" for name in ("container", "shared_name"))
+            handles[node.tensors_out[0].index] = tuple(names)  # type: ignore[assignment]
+            continue
+        assigns = node.name == "ASSIGN_VARIABLE" and len(node.tensors_in) == 2
+        handle, value = node.tensors_in if assigns else (None, None)
+        array = None if value is None else value.constant
+        if handle is None or handle.index not in handles or array is None or array.dtype.kind == "O":
+            return None
+        found[handles[handle.index]] = array
+    return found
 
 
 def keep(path: Any, plan_key: str, described: Described) -> None:
@@ -211,16 +267,19 @@ def keep(path: Any, plan_key: str, described: Described) -> None:
     if key is None or (before is not None and json.loads(before)["plan"] == plan_key):
         return
     found = frozen.find(plan_key)
-    if found is None or len(found.plans) != 1 or not set(found.plans[0].outside) <= described.indices:
+    if found is None or len(found.plans) != 1:
         return
-    places = {}
-    for i in found.plans[0].inside:
-        array = described.tensors[i].array
-        mapping = None if array is None else _mapping(array)
-        if mapping is None:
-            return
-        places[i] = _address(array) - _address(np.frombuffer(mapping, np.uint8))
-    note = {"plan": plan_key, "inputs": described.inputs, "outputs": described.outputs, "places": places}
+    handles = {Use.of_note(row).handle for row in found.note["parts"][0]["variables"]}
+    if not set(found.plans[0].outside) <= described.indices | handles:
+        return
+    places = {i: _place(described.tensors[i].array) for i in found.plans[0].inside}
+    initial = [{"container": container, "name": name, "dtype": dtypes.as_dtype(array.dtype).name,
+                "shape": list(array.shape), "bytes": array.nbytes, "place": _place(array)}
+               for (container, name), array in described.initial.items()]  # fmt: skip
+    if None in places.values() or any(row["place"] is None for row in initial):
+        return
+    note = {"plan": plan_key, "inputs": described.inputs, "outputs": described.outputs, "places": places,
+            "once": described.once, "initial": initial}  # fmt: skip
     objects(flags.cache_dir).keep(digest, json.dumps(note).encode())
 
 
@@ -228,9 +287,15 @@ def _is_plain(t: Tensor) -> bool:
     return t.kind == ARENA and t.sparsity is None and t.blocks is None and not t.is_variable and not t.is_object
 
 
-def _mapping(array: np.ndarray) -> mmap.mmap | None:
-    """The file that an array's elements lie in."""
-    base: Any = array
+def _place(array: np.ndarray | None) -> int | None:
+    """Where in the mapped file an array's elements lie, in order; None where they do not."""
+    mapping = None if array is None or not array.flags.c_contiguous else mapping_of(array)
+    return None if mapping is None else _address(array) - _address(np.frombuffer(mapping, np.uint8))
+
+
+def mapping_of(array: Any) -> mmap.mmap | None:
+    """The mapped file in which an array's elements lie, if any."""
+    base = array
     while isinstance(base, np.ndarray):
         base = base.base
     base = base.obj if isinstance(base, memoryview) else base

@@ -1,7 +1,7 @@
 """Variables in plans: their memory is the resource's own, which steps read and write in place.
 
 Lives here: the forms `Reading` and `Assignment` that nodes become, `carried_out`, which makes of those of one plan what
-is read at its start and stored at its end; `Use`, `Variables`: the variables of a plan as a node runs it.
+is read at its start and stored at its end; `Variables`: those of a plan as a node runs it.
 Not here: the nodes' rules (rules/variables.py), where stored values are computed (compiler/loops/storing.py), resources
 (lite/runtime/resources.py).
 
@@ -14,13 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 from ...compiler.loops.forms import Buffer, Form, SameMemory, Store, View
-from ...core import dtypes
 from ..runtime.errors import of_node
 from ..runtime.node import Context, Node
-from ..runtime.resources import Resources, ResourceVariable
+from ..runtime.resources import Resources
+from .uses import Use
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,31 +60,6 @@ def carried_out(forms: Sequence[Form]) -> tuple[list[Form], list[Buffer], list[B
     return found, list(variables.values()), after
 
 
-class Use(NamedTuple):
-    """A variable of a plan. handle: index of a handle's tensor, by which the plan knows it; shape: of values that the
-    plan assigns, None where it only reads; size: number of elements."""
-
-    handle: int
-    container: str
-    shared_name: str
-    dtype: str
-    shape: tuple[int, ...] | None
-    size: int
-
-    @classmethod
-    def of_note(cls, row: Sequence[Any]) -> Use:
-        """What JSON has made a list of."""
-        handle, container, name, dtype, shape, size = row
-        return cls(handle, container, name, dtype, None if shape is None else tuple(shape), size)
-
-    def fits(self, variable: ResourceVariable) -> bool:
-        """Whether the plan may read and write the variable's memory as it is now."""
-        value = variable.value
-        if value is None or value.dtype != dtypes.as_dtype(self.dtype).np:
-            return False
-        return value.size == self.size if self.shape is None else value.shape == self.shape
-
-
 class Variables:
     """The variables of a node that runs a plan. seen: the count of the resources' changes for which the plan's
     addresses are right; CALL_ONCE nodes of the plan have run then."""
@@ -110,7 +84,7 @@ class Variables:
                 inner.registration.invoke(context, inner)  # type: ignore[union-attr, misc]
             except Exception as error:
                 raise of_node(error, inner, "invoke", context.reported) from error
-        if not all(use.fits(variable) for use, variable in self._used):
+        if not all(use.fits(variable.value) for use, variable in self._used):
             return None
         self.seen = self.resources.changes
         return {use.handle: variable.value.__array_interface__["data"][0]  # type: ignore[union-attr]

@@ -1,0 +1,37 @@
+"""Which variables a plan reads and writes, as it is kept with the plan.
+
+Lives here: `Use`.  Not here: variables while a plan runs (variables.py, shortcut.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core import dtypes
+
+
+class Use(NamedTuple):
+    """A variable of a plan. handle: index of a handle's tensor, by which the plan knows it; shape: of values that the
+    plan assigns, None where it only reads; size: number of elements."""
+
+    handle: int
+    container: str
+    shared_name: str
+    dtype: str
+    shape: tuple[int, ...] | None
+    size: int
+
+    @classmethod
+    def of_note(cls, row: Sequence[Any]) -> Use:
+        """What JSON has made a list of."""
+        handle, container, name, dtype, shape, size = row
+        return cls(handle, container, name, dtype, None if shape is None else tuple(shape), size)
+
+    def fits(self, value: np.ndarray | None) -> bool:
+        """Whether the plan may read and write the memory of a variable that has this value."""
+        if value is None or value.dtype != dtypes.as_dtype(self.dtype).np:
+            return False
+        return value.size == self.size if self.shape is None else value.shape == self.shape
