@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
@@ -278,3 +279,15 @@ def test_profiles_and_resized_inputs() -> None:
             np.testing.assert_allclose(invoke(interpreter, x, 2)[0], np.tanh(np.tanh(x)), rtol=1e-5)
         assert [row["calls"] for row in interpreter.profile(runs=4)] == [4]
         np.testing.assert_allclose(invoke(interpreter, x, 1)[0], np.tanh(x), rtol=1e-5)
+
+
+def test_a_forks_child_runs_loops_on_threads_of_its_own() -> None:
+    interpreter = lite.Interpreter(model_content=converted(nested, a=X, n=np.int32(0)), num_threads=2)
+    ready(interpreter)
+    wanted = [invoke(interpreter, X, n)[0].tobytes() for n in (4, 4, 6)]
+    child = os.fork()
+    if child == 0:
+        found = [invoke(interpreter, X, n)[0].tobytes() for n in (4, 4, 6)]
+        os._exit(0 if found == wanted else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert invoke(interpreter, X, 6)[0].tobytes() == wanted[-1]

@@ -1,5 +1,5 @@
-"""Operators that put elements among others: ONE_HOT, DILATE, STABLEHLO_PAD, MATRIX_DIAG, MATRIX_SET_DIAG, BITCAST,
-BUCKETIZE.
+"""Operators that put elements among others: FILL, RANGE, ONE_HOT, DILATE, STABLEHLO_PAD, MATRIX_DIAG, MATRIX_SET_DIAG,
+BITCAST, BUCKETIZE.
 
 Lives here: these rules.  Not here: padding without gaps (moving.py), updates at computed places (lookups.py).
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from ....compiler.kernels.expression import DTYPES
 from ....compiler.loops.expressions import Expr, apply, arg, const, convert
-from ....compiler.loops.forms import Bitcast, Buffer, IndexMap, Map, Move
+from ....compiler.loops.forms import Bitcast, Buffer, IndexMap, Map, Move, View
 from ....core.dtypes import bool as bool_
 from ....core.dtypes import float32, float64, int32, int64
 from ..nodes import At, Operand, Refused
@@ -24,6 +24,30 @@ from . import rule
 from .elementwise import registered, truth
 from .moving import row_major, same_numbers
 from .views import check_whole_bytes
+
+
+@rule("FILL")
+def fill(at: At) -> None:
+    """Of sizes that are known; the value may be computed."""
+    value, sizes = at.operand(1), at.constant(0).reshape(-1).tolist()
+    y = at.output(sizes)
+    same_numbers(value, y)
+    check_whole_bytes(value)
+    if value.size != 1:
+        raise Refused(f"{value} in each place")
+    flat = (y.size,)
+    out, close = at.under(y, flat)
+    at.form(Move, out, (at.viewed(value.buffer, (1,)),), (IndexMap((0,), flat, 0, (0,)),))
+    close()
+
+
+@rule("RANGE")
+def numbers(at: At) -> None:
+    """Of known numbers: a constant."""
+    operator: Any = registered(at).operator
+    (found,) = operator.compute(operator.from_options(at.node.options), [at.constant(i) for i in range(3)])
+    y = at.output(found.shape)
+    at.form(View, y.buffer, Buffer(f"{y.buffer.name}.numbers", y.dtype, y.shape, found))
 
 
 @rule("ONE_HOT")
