@@ -12,7 +12,7 @@ from opwright.core import flags
 NAMES = ("ONE_HOT", "DILATE", "STABLEHLO_PAD", "MATRIX_DIAG", "MATRIX_SET_DIAG", "BITCAST", "BUCKETIZE",
          "STABLEHLO_ADD", "STABLEHLO_MULTIPLY", "STABLEHLO_MAXIMUM", "STABLEHLO_MINIMUM", "STABLEHLO_AND",
          "STABLEHLO_SHIFT_LEFT", "RFFT2D", "REAL", "IMAG", "COMPLEX_ABS", "RNN", "UNIDIRECTIONAL_SEQUENCE_RNN",
-         "BIDIRECTIONAL_SEQUENCE_RNN", "SVDF", "BIDIRECTIONAL_SEQUENCE_LSTM")  # fmt: skip
+         "BIDIRECTIONAL_SEQUENCE_RNN", "SVDF", "BIDIRECTIONAL_SEQUENCE_LSTM", "AudioSpectrogram", "Mfcc")  # fmt: skip
 INTERPRETED = {("COMPLEX_ABS", "COMPLEX128")}
 """Operators and types that stay with the interpreter."""
 MODELS = 2
@@ -24,7 +24,7 @@ def check(name: str) -> None:
     pytest.importorskip("ai_edge_litert.interpreter")
     for row in (row for row in ROWS if row.name == name):
         for kind in row.kinds:
-            allowed = row.within + (1 if kind in NARROW else 0)
+            allowed = row.within + (1 if kind in NARROW else 1e-6 if kind == "FLOAT32" else 0)
             reasons, seed, taken = set(), 0, False
             while seed < MODELS or not (taken or seed >= MOST or (name, kind) in INTERPRETED):
                 gap, whole, why = compiled_gaps(row, kind, seed)

@@ -30,6 +30,8 @@ _F = (float32,)
 POOL = ("padding", "stride_w", "stride_h", "filter_width", "filter_height", "fused_activation_function")
 """The C structure that holds the options of MediaPipe's pools."""
 PADDINGS = {1: "SAME", 2: "VALID"}
+PLACE_OFFSET = 0.1
+"""What is added to a place in a window that is kept as a float, so that its whole part is the place."""
 LOWEST = np.finfo(np.float32).min
 
 
@@ -106,7 +108,7 @@ class MaxPoolingWithArgmax2D:
     def compute(op: Any, x: Any) -> Any:
         kernel, strides = (op.filter_height, op.filter_width), (op.stride_h, op.stride_w)
         y, at = _greatest(x, *_windows(x, kernel, strides, padding_of(op)))
-        return fuse(op, y), at.astype(np.float32) + np.float32(0.1)
+        return fuse(op, y), at.astype(np.float32) + np.float32(PLACE_OFFSET)
 
 
 @custom_operator("MaxPoolWithArgmax", typed_by="Targmax")
@@ -162,7 +164,7 @@ def check_pool(op: Any, rank: int) -> None:
         raise refuse("padding is neither SAME nor VALID", found=repr(op.padding), wanted="SAME or VALID")
 
 
-def _unpooled(op: Any, dims: Any, within_windows: bool) -> list[Any]:
+def image_size(op: Any, dims: Any, within_windows: bool) -> list[Any]:
     """Height and width of the image; None where that of x is not known."""
     out: list[Any] = []
     for size, stride, kernel in zip(dims[1:3], (op.stride_h, op.stride_w), (op.filter_height, op.filter_width)):
@@ -175,11 +177,16 @@ def _unpooled(op: Any, dims: Any, within_windows: bool) -> list[Any]:
     return out
 
 
+def margins(counts: Any, sizes: Any, kernel: Any, strides: Any) -> list[int]:
+    """Pixels before the first of an image that windows reach, by rows and columns."""
+    return [max(0, ((n - 1) * s + k - size) // 2) for n, s, k, size in zip(counts, strides, kernel, sizes)]
+
+
 def _scatter_in_windows(op: Any, x: np.ndarray, index: np.ndarray, y: np.ndarray) -> None:
     """Put each element of x at its place in the window over y that it stands for."""
     (_, h, w, _), kernel = x.shape, (op.filter_height, op.filter_width)
     strides = (op.stride_h, op.stride_w)
-    pads = [max(0, ((n - 1) * s + k - size) // 2) for n, s, k, size in zip((h, w), strides, kernel, y.shape[1:3])]
+    pads = margins((h, w), y.shape[1:3], kernel, strides)
     with np.errstate(invalid="ignore"):
         i, j = np.divmod(index.astype(np.int64), op.filter_width)
     i += (np.arange(h) * strides[0] - pads[0])[:, None, None]
@@ -219,14 +226,14 @@ class MaxUnpooling2D:
         if not x.is_compatible_with(index):
             raise refuse("x and index differ in shape", found={"x": text(x), "index": text(index)}, wanted="one shape")
         n, c = (x[0], x[3]) if x.rank else (None, None)
-        out = _unpooled(op, x.dims or (None,) * 4, op.index.spec.dtype is float32)
+        out = image_size(op, x.dims or (None,) * 4, op.index.spec.dtype is float32)
         if None not in (n, *out, c):
             bounded((n, *out, c), float32, "the image")
         return spec((n, *out, c), float32)
 
     def compute(op: Any, x: Any, index: Any) -> Any:
         n, c = x.shape[0], x.shape[3]
-        sizes = (n, *_unpooled(op, x.shape, index.dtype == np.float32), c)
+        sizes = (n, *image_size(op, x.shape, index.dtype == np.float32), c)
         y = np.zeros(sizes, np.float32)
         if index.dtype == np.float32:
             _scatter_in_windows(op, x, index, y)

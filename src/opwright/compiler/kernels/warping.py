@@ -1,0 +1,162 @@
+"""Affine maps of points, of images, and of the crop that holds some points.
+
+Lives here: the makers of AffinePoints, AffineImage and CropMatrix, their families.
+Not here: images of another size (resize.py).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.dtypes import float32, int64
+from .. import language as kl
+from ..language import f32, f64, i64, ptr
+from ..loops.warping_forms import AffineImage, AffinePoints, CropMatrix
+from . import Unmade, maker
+from .grains import grain
+
+if TYPE_CHECKING:
+    from ..language import Value
+    from ..loops.planning import Builder
+
+
+@kl.family
+def affine_points(work, x: ptr[f32], matrix: ptr[f32], y: ptr[f32], scale: f32, *, numbers: int):
+    """An item is a point of so many numbers."""
+    for item in work.items():
+        a, b = x[item * numbers], x[item * numbers + 1]
+        for i in range(2):
+            moved = a * matrix[4 * i] + b * matrix[4 * i + 1]
+            y[item * numbers + i] = moved + matrix[4 * i + 3] * scale
+        if numbers == 3:
+            y[item * 3 + 2] = x[item * 3 + 2]
+
+
+@maker(AffinePoints)
+def make_points(form: AffinePoints, build: Builder) -> None:
+    """One at a time: they are a few hundred."""
+    x, y = form.input, form.output
+    if any(b.parent is not None or b.dtype is not float32 for b in (x, y, form.matrix)) or form.matrix.size != 16:
+        raise Unmade(f"points {x!r}")
+    if len(x.shape) != 2 or x.shape != y.shape or x.shape[1] not in (2, 3):
+        raise Unmade(f"points {x!r} to {y!r}")
+    words = [build.pointer(x), build.pointer(form.matrix), build.pointer(y), form.scale]
+    build.step(affine_points.code(numbers=x.shape[1]), words, x.shape[0], chunk=grain(64, x.shape[0]))
+
+
+@kl.family
+def affine_image(work, x: ptr[f32], matrix: ptr[f32], y: ptr[f32], height: i64, width: i64, channels: i64, wide: i64,
+                 *, centred: bool):  # fmt: skip
+    """An item is a line of the output."""
+    lanes = work.lanes(f32)
+    rows = [[matrix[4 * i + j] for j in (0, 1, 3)] for i in range(2)]
+    if centred:
+        rows = [[a, b, c + (a * 0.5 + b * 0.5 - 0.5)] for a, b, c in rows]
+    (xx, xy, xt), (yx, yy, yt) = rows
+    high, most = (height - 1).to(f32), (width - 1).to(f32)
+    for item in work.items():
+        line = item.to(f32)
+        for column in kl.loop(wide):
+            across = column.to(f32)
+            at_x, at_y = xx * across + xy * line + xt, yx * across + yy * line + yt
+            inside = (at_x >= 0.0) & (at_x <= most) & (at_y >= 0.0) & (at_y <= high)
+            at_x, at_y = kl.select(inside, at_x, 0.0), kl.select(inside, at_y, 0.0)
+            left, top = kl.floor(at_x), kl.floor(at_y)
+            b, a = at_x - left, at_y - top
+            j, i = left.to(i64), top.to(i64)
+            out = y + (item * wide + column) * channels
+            upper, right = x + (i * width + j) * channels, j + 1 < width
+            below = i + 1 < height
+            lower = upper + kl.select(below, width * channels, 0)
+            beside = kl.select(right, channels, 0)
+            for c in range(0, channels, lanes):
+                mask = kl.first(kl.minimum(channels - c, lanes), lanes)
+                first = _mixed(upper, upper + beside, inside, right & inside, b, c, lanes, mask)
+                second = _mixed(lower, lower + beside, below & inside, right & below & inside, b, c, lanes, mask)
+                out.store(kl.select(_all(inside, lanes), a * second + (1.0 - a) * first, 0.0), c, mask)
+
+
+def _mixed(left: Any, right: Any, there: Any, also: Any, share: Any, c: Any, lanes: int, mask: Any) -> Value:
+    """Of two neighbours; one that is not there is 0."""
+    first = kl.select(_all(there, lanes), left.load(c, lanes, mask), 0.0)
+    second = kl.select(_all(also, lanes), right.load(c, lanes, mask), 0.0)
+    return (1.0 - share) * first + share * second
+
+
+def _all(condition: Value, lanes: int) -> Value:
+    return condition.splat(lanes)
+
+
+@maker(AffineImage)
+def make_image(form: AffineImage, build: Builder) -> None:
+    """Channels in vectors."""
+    x, y = form.input, form.output
+    if any(b.parent is not None or b.dtype is not float32 for b in (x, y, form.matrix)) or form.matrix.size != 16:
+        raise Unmade(f"an image {x!r} read by {form.matrix!r}")
+    if len(x.shape) != 4 or len(y.shape) != 4 or x.shape[0] != 1 or y.shape[0] != 1 or x.shape[3] != y.shape[3] \
+            or not x.size:  # fmt: skip
+        raise Unmade(f"an image {x!r} to {y!r}")
+    words = [build.pointer(x), build.pointer(form.matrix), build.pointer(y), *x.shape[1:], y.shape[2]]
+    build.step(affine_image.code(centred=form.centred), words, y.shape[1],
+               chunk=grain(20 * y.shape[2] * (x.shape[3] + 4), y.shape[1]))  # fmt: skip
+
+
+@kl.family
+def crop_matrix(work, x: ptr[f32], subset: ptr[i64], numbers: ptr[f64], y: ptr[f32], count: i64, left: i64, right: i64,
+                *, half_turn: bool):  # fmt: skip
+    """One item. numbers: cosine and sine of the turn, then rows, columns, middles, halves, two each."""
+    for _ in work.items():
+        dx, dy = (x[3 * right + k].to(f64) - x[3 * left + k].to(f64) for k in range(2))
+        length = kl.sqrt(dx * dx + dy * dy)
+        cos, sin = dx / length, dy / length
+        if half_turn:  # to the right: an angle and the opposite one have the same tangent
+            sign = kl.select(dx < 0.0, kl.full(f64, 0, -1.0), kl.full(f64, 0, 1.0))
+            cos, sin = cos * sign, -(sin * sign)
+        else:
+            cos, sin = kl.select(length == 0.0, kl.full(f64, 0, 1.0), cos), kl.select(length == 0.0, kl.zeros(f64), sin)
+            cos, sin = numbers[0] * cos + numbers[1] * sin, numbers[1] * cos - numbers[0] * sin
+        endless = kl.full(f64, 0, math.inf)
+        low_x, high_x, low_y, high_y = endless, -endless, endless, -endless
+        for k in range(count):
+            p = 3 * subset[k]
+            a, b = x[p].to(f64), x[p + 1].to(f64)
+            u, v = cos * a - sin * b, sin * a + cos * b
+            low_x, high_x = _least(u, low_x), -_least(-u, -high_x)
+            low_y, high_y = _least(v, low_y), -_least(-v, -high_y)
+        u, v = (low_x + high_x) * 0.5, (low_y + high_y) * 0.5
+        size, middle = (high_x - low_x, high_y - low_y), (cos * u + sin * v, cos * v - sin * u)
+        back = ((cos, sin), (-sin, cos))
+        for i in range(4):
+            for j in range(4):
+                y[4 * i + j] = 1.0 if i == j else 0.0
+        for i in range(2):
+            shift = numbers[6 + i] * middle[i]
+            for j in range(2):
+                m = numbers[2 + i] * back[i][j] * size[j] * numbers[4 + j]
+                shift = shift - m * numbers[8 + j]
+                y[4 * i + j] = m.to(f32)
+            y[4 * i + 3] = shift.to(f32)
+
+
+def _least(a: Value, b: Value) -> Value:
+    """The lesser; NaN where one is."""
+    return kl.select((a < b) | (a != a), a, b)
+
+
+@maker(CropMatrix)
+def make_crop(form: CropMatrix, build: Builder) -> None:
+    """In float64."""
+    x, y, subset = form.input, form.output, form.subset
+    if any(b.parent is not None or b.dtype is not float32 for b in (x, y)) or subset.dtype is not int64 or y.size != 16:
+        raise Unmade(f"a crop of {x!r}")
+    if len(x.shape) != 2 or x.shape[1] != 3 or not subset.size or subset.constant is None:
+        raise Unmade(f"a crop of {x!r}")
+    if min(*form.ends, subset.constant.min()) < 0 or max(*form.ends, subset.constant.max()) >= x.shape[0]:
+        raise Unmade("points that are not there")
+    numbers = [math.cos(form.turn), math.sin(form.turn), *form.rows, *form.columns, *form.middles, *form.halves]
+    words = [build.pointer(x), build.pointer(subset), build.constant(np.array(numbers, np.float64)), build.pointer(y),
+             subset.size, *form.ends]  # fmt: skip
+    build.step(crop_matrix.code(half_turn=form.half_turn), words, 1)

@@ -1,0 +1,75 @@
+"""Landmarks of a face and crops of its image, of MediaPipe's models: TransformLandmarks, Landmarks2TransformMatrix,
+TransformTensorBilinear, in both versions.
+
+Lives here: their rules.  Not here: the operators (lite/customs/landmarks.py, warping.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....compiler.loops.forms import Buffer
+from ....compiler.loops.warping_forms import AffineImage, AffinePoints, CropMatrix
+from ....core.dtypes import float32, int64
+from ..nodes import At, Refused
+from . import rule
+from .elementwise import registered
+
+
+def _call(at: At, *places: int) -> Any:
+    """The node's attributes. Raises Refused for operands of other types."""
+    operands = [*map(at.operand, places), at.output()]
+    if any(o.dtype is not float32 or not o.size for o in operands):
+        raise Refused(f"{', '.join(map(repr, operands))}")
+    return registered(at)._call(at.node)
+
+
+@rule("TransformLandmarks")
+def transform_landmarks(at: At) -> None:
+    call, x, matrix = _call(at, 0, 1), at.operand(0), at.operand(1)
+    y = at.output(x.shape)
+    numbers = getattr(call, "dimensions", x.shape[-1])
+    if numbers not in (2, 3) or x.size % numbers or matrix.size != 16:
+        raise Refused(f"points {x} of {numbers} numbers")
+    shape = (x.size // numbers, numbers)
+    target, close = at.under(y, shape)
+    at.form(AffinePoints, target, at.viewed(x.buffer, shape), matrix.buffer, float(getattr(call, "scale", 1.0)))
+    close()
+
+
+@rule("TransformTensorBilinear", "TransformTensor")
+def transform_tensor(at: At) -> None:
+    call, x, matrix = _call(at, 0, 1), at.operand(0), at.operand(1)
+    centred = not hasattr(call, "output_size")
+    sizes = (call.output_height, call.output_width) if centred else tuple(call.output_size)
+    if len(x.shape) != 4 or x.shape[0] != 1 or matrix.size != 16:
+        raise Refused(f"an image {x} by {matrix}")
+    y = at.output((1, *sizes, x.shape[3]))
+    at.form(AffineImage, y.buffer, x.buffer, matrix.buffer, centred)
+
+
+@rule("Landmarks2TransformMatrix")
+def landmarks_to_matrix(at: At) -> None:
+    call, x, y = _call(at, 0), at.operand(0), at.output((1, 4, 4))
+    if x.size % 3:
+        raise Refused(f"landmarks {x}")
+    first = hasattr(call, "input_hw")
+    subset = np.array(call.subset if first else call.subset_idxs, np.int64)
+    ends = (int(call.left_rotation_idx), int(call.right_rotation_idx))
+    if first:
+        unit = float(call.landmarks_range)
+        corner = [(n - 1) / 2 for n in call.input_hw[::-1]]
+        steps = [n - 1 for n in call.output_hw[::-1]]
+        numbers = [corner, [2 * call.bbox_size_multiplier / unit / n for n in steps], [2 * c / unit for c in corner],
+                   [n / 2 for n in steps]]  # fmt: skip
+    else:
+        sizes = (call.output_width, call.output_height)
+        numbers = [[1.0, 1.0], [s / n for s, n in zip((call.scale_x, call.scale_y), sizes)], [1.0, 1.0],
+                   [n / 2 for n in sizes]]  # fmt: skip
+    target, close = at.under(y, (4, 4))
+    at.form(CropMatrix, target, at.viewed(x.buffer, (x.size // 3, 3)),
+            Buffer(f"{y.buffer.name}.subset", int64, subset.shape, subset), ends,
+            0.0 if first else float(call.target_rotation_radians), first, *map(tuple, numbers))  # fmt: skip
+    close()
