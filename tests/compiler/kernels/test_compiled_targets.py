@@ -9,8 +9,9 @@ from opwright.compiler.kernels.filters import filters_over_time
 from opwright.compiler.kernels.place_pools import max_places, put_in_windows
 from opwright.compiler.kernels.simple_recurrence import simple_recurrence
 from opwright.compiler.kernels.warping import affine_image, affine_points, crop_matrix
+from opwright.compiler.kernels.windows import reduce_windows
 from opwright.compiler.loops.expressions import arg
-from opwright.core.dtypes import float32
+from opwright.core.dtypes import float32, int16
 
 PLAIN = Epilogue(arg(0, float32), (), ())
 
@@ -21,6 +22,7 @@ PLAIN = Epilogue(arg(0, float32), (), ())
     (crop_matrix, {"half_turn": False}),
     (max_places, {"more": 0, "epilogue": PLAIN}),
     (put_in_windows, {}),
+    (reduce_windows, {"source": int16, "kind": "max", "starts": True, "along": True}),
     (simple_recurrence, {"rows": 2, "activation": "TANH", "rounding": "symmetric"}),
     (filters_over_time, {"more": 0, "source": float32, "total": float32, "lanes": 8, "epilogue": PLAIN}),
 )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, targets
 
-from opwright.compiler.kernels.scatters import scatter_add
+from opwright.compiler.kernels.scatters import scatter
 from opwright.compiler.loops.forms import Buffer, ScatterNd
 from opwright.compiler.loops.plans import StepFailed
 from opwright.core import dtypes
@@ -33,8 +33,8 @@ def test_scatters(shape, count, depth, dtype):
 
 
 @targets(
-    (scatter_add, {"source": dtypes.float32, "places": dtypes.int32, "depth": 2}),
-    (scatter_add, {"source": dtypes.bool, "places": dtypes.int64, "depth": 1}),
+    (scatter, {"source": dtypes.float32, "places": dtypes.int32, "depth": 2, "kind": "sum", "guarded": True}),
+    (scatter, {"source": dtypes.bool, "places": dtypes.int64, "depth": 1, "kind": "min", "guarded": False}),
 )
 def test_scatters_compile_for_every_target(family, constants, names):
     compiles_for(names, family, **constants)

@@ -66,6 +66,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "PutInWindows": ("place_pools",),
     "Reduce": ("reductions",),
     "Rnn": ("simple_recurrence",),
+    "ReduceWindow": ("windows",),
     "RowPass": ("rows",),
     "Scan": ("scans",),
     "ScatterNd": ("scatters",),

@@ -378,11 +378,30 @@ class GatherNd(Form):
 
 @dataclass(frozen=True, eq=False)
 class ScatterNd(Form):
-    """Zeros, and each update added at its coordinates: updates [p..., rest...], indices [p..., coordinates]; truth
-    values are or-ed. Guarded as Gather."""
+    """A number, or the base, and each update joined at its coordinates, in their order: updates [p..., rest...],
+    indices [p..., coordinates]. kind: what is done with the element there and the update; sums of truth values are
+    or-ed. outside: what coordinates outside are, a failed guard as Gather's, or left out."""
 
     updates: Buffer
     indices: Buffer
+    fill: float = 0.0
+    base: tuple[Buffer, ...] = ()
+    kind: Literal["sum", "prod", "max", "min", "set"] = "sum"
+    outside: Literal["fails", "left out"] = "fails"
+
+
+@dataclass(frozen=True, eq=False)
+class ReduceWindow(Form):
+    """Windows along one axis, as many as the output has elements there: of each the elements i * stride + k * dilation
+    for k < size, joined in their order; NaN is the extreme of what it is among. start: one number that comes first."""
+
+    input: Buffer
+    axis: int
+    size: int
+    stride: int
+    dilation: int
+    kind: Literal["sum", "prod", "max", "min"]
+    start: tuple[Buffer, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from ..runtime.node import Node
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import CONSTANT
 from .nodes import Refused
-from .rules import ON_RESOURCES, STATEFUL
+from .rules import BY_SUBGRAPH, ON_RESOURCES, STATEFUL
 from .rules.written import is_written
 
 
@@ -40,7 +40,7 @@ def check(node: Node) -> None:
         raise Refused("another operator serves it")
     if node.name in ON_RESOURCES:
         return
-    if not isinstance(node.registration, OperatorRegistration):
+    if not isinstance(node.registration, OperatorRegistration) and node.name not in BY_SUBGRAPH:
         raise Refused("it has a kernel of its own")
     for t in (*node.tensors_in, *node.tensors_out):
         if t is not None and ((t.is_variable and node.name not in STATEFUL) or t.is_object):

@@ -43,7 +43,8 @@ MODULES: dict[str, str] = {
         "blocks": "TILE SPACE_TO_DEPTH DEPTH_TO_SPACE SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND MIRROR_PAD",
         "filling": "FILL RANGE ONE_HOT DILATE STABLEHLO_PAD MATRIX_DIAG MATRIX_SET_DIAG BITCAST BUCKETIZE",
         "landmarks": "TransformLandmarks TransformTensorBilinear TransformTensor Landmarks2TransformMatrix",
-        "lookups": "GATHER GATHER_ND SCATTER_ND EMBEDDING_LOOKUP DYNAMIC_UPDATE_SLICE",
+        "lookups": "GATHER GATHER_ND SCATTER_ND EMBEDDING_LOOKUP DYNAMIC_UPDATE_SLICE SPARSE_TO_DENSE "
+                   "EMBEDDING_LOOKUP_SPARSE",
         "ordering": "TOPK_V2",
         "products": "BATCH_MATMUL",
         "reductions": "SUM MEAN REDUCE_MAX REDUCE_MIN REDUCE_PROD REDUCE_ANY REDUCE_ALL ARG_MAX ARG_MIN CUMSUM",
@@ -55,6 +56,7 @@ MODULES: dict[str, str] = {
         "recurrent": "LSTM UNIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_LSTM",
         "recurrence": "RNN UNIDIRECTIONAL_SEQUENCE_RNN BIDIRECTIONAL_SEQUENCE_RNN SVDF",
         "suppression": "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 TFLite_Detection_PostProcess",
+        "reducing": "REDUCE_WINDOW STABLEHLO_REDUCE_WINDOW STABLEHLO_SCATTER STABLEHLO_GATHER",
         "rows": "SOFTMAX LOG_SOFTMAX L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION",
     }.items()
     for name in names.split()
@@ -67,6 +69,9 @@ STATEFUL = frozenset({"LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQ
 
 ON_RESOURCES = frozenset({"READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE", "VAR_HANDLE"})
 """Builtins on variables by name, which are known when tensors are allocated. VAR_HANDLE has no rule: it is settled."""
+
+BY_SUBGRAPH = frozenset({"STABLEHLO_REDUCE_WINDOW", "STABLEHLO_SCATTER"})
+"""Builtins with rules that join numbers as a subgraph says, which has one operator."""
 
 _rules: dict[str, Rule] = {}
 

@@ -136,9 +136,18 @@ def _padded(at: At, x: Operand, low: list[int], high: list[int], between: list[i
     sizes = [(d - 1) * (k + 1) + 1 for d, k in zip(x.shape, between)]
     y = at.output([a + n + b for a, n, b in zip(low, sizes, high)])
     same_numbers(x, y)
+    padded(at, y.buffer, x, low, between, value)
+
+
+def padded(at: At, y: Buffer, x: Operand, low: Sequence[int], between: Sequence[int], value: Operand) -> None:
+    """y of x, `low` elements of the value before it, so many between its own, and as many behind as there is room for.
+
+    raises Refused for other types, and for nothing
+    """
+    sizes = [(d - 1) * (k + 1) + 1 for d, k in zip(x.shape, between)]
     if not x.size or not x.shape or value.size != 1 or value.dtype is not x.dtype:
         raise Refused(f"{x} with {value} between")
-    _placed(at, y.buffer, _apart(at, x.buffer, [k + 1 for k in between], value), low, sizes, value)
+    _placed(at, y, _apart(at, x.buffer, [k + 1 for k in between], value), low, sizes, value)
 
 
 @rule("MATRIX_DIAG")

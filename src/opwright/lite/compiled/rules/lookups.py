@@ -1,4 +1,5 @@
-"""Slices by index: GATHER, GATHER_ND, SCATTER_ND, EMBEDDING_LOOKUP, DYNAMIC_UPDATE_SLICE.
+"""Slices by index: GATHER, GATHER_ND, SCATTER_ND, EMBEDDING_LOOKUP, EMBEDDING_LOOKUP_SPARSE, DYNAMIC_UPDATE_SLICE,
+SPARSE_TO_DENSE.
 
 Lives here: these rules.  Not here: slices whose places the file knows (views.py).
 """
@@ -7,11 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....compiler.loops.expressions import apply, arg, convert, scalar
-from ....compiler.loops.forms import Gather, GatherNd, Map, ScatterNd, UpdateSlice
+from ....compiler.loops.expressions import Expr, apply, arg, const, convert, scalar
+from ....compiler.loops.forms import Buffer, Gather, GatherNd, IndexMap, Map, Move, ScatterNd, UpdateSlice
 from ....core.dtypes import float32, int8, int16, int32, int64, uint8
 from ..nodes import At, Operand, Refused
 from . import rule
+from .elementwise import truth
 from .moving import same_numbers
 from .views import check_whole_bytes
 
@@ -108,3 +110,68 @@ def embedding_lookup(at: At) -> None:
         return
     same_numbers(table, y)
     at.form(Gather, y.buffer, table.buffer, indices.buffer, 0)
+
+
+@rule("SPARSE_TO_DENSE")
+def sparse_to_dense(at: At) -> None:
+    """Of several values at one place the last counts."""
+    indices, values = at.operand(0), at.operand(2)
+    sizes, default = tuple(int(n) for n in at.constant(1).reshape(-1)), at.operand(3)
+    if indices.dtype not in (int32, int64) or len(indices.shape) > 2 or min(sizes, default=0) < 1 or default.size != 1:
+        raise Refused(f"values at {indices}")
+    y = at.output(sizes)
+    same_numbers(values, y)
+    depth = len(sizes)
+    count = indices.shape[0] if indices.shape else 1
+    if (len(indices.shape) == 2 and indices.shape[1] != depth) or (len(indices.shape) < 2 and depth != 1):
+        raise Refused(f"indices {indices} of {list(sizes)}")
+    _check_places(indices, depth, sizes)
+    given = values.buffer
+    if values.shape != (count,):
+        given = at.new(values.dtype, (count,), ".values")
+        at.form(Map, given, (at.viewed(values.buffer, ()),), arg(0, values.dtype))
+    places, known = at.viewed(indices.buffer, (count, depth)), default.constant
+    if known is not None:
+        at.form(ScatterNd, y.buffer, given, places, known.reshape(-1)[0].item(), (), "set")
+        return
+    base = at.new(y.dtype, sizes, ".default")
+    at.form(Map, base, (at.viewed(default.buffer, ()),), arg(0, y.dtype))
+    at.form(ScatterNd, y.buffer, given, places, 0.0, (base,), "set")
+
+
+@rule("EMBEDDING_LOOKUP_SPARSE")
+def embedding_lookup_sparse(at: At) -> None:
+    """Rows times their weights, added up; then divided by what the weights are together."""
+    ids, indices, weights, table = (at.operand(i) for i in (0, 1, 3, 4))
+    sizes = tuple(int(n) for n in at.constant(2).reshape(-1))[:-1]
+    if len(indices.shape) != 2 or indices.shape[1] != len(sizes) + 1 or not sizes or min(sizes) < 1 or not table.size:
+        raise Refused(f"rows {ids} of {table} at {indices}")
+    if any(o.dtype is not float32 for o in (weights, table)) or indices.dtype is not int32 or len(table.shape) < 2:
+        raise Refused(f"rows {ids} of {table} by {weights}")
+    n, rest = ids.size, table.shape[1:]
+    y = at.output((*sizes, *rest))
+    _check(ids, table.shape[0])
+    rows, scaled = at.new(float32, (n, *rest), ".rows"), at.new(float32, (n, *rest), ".scaled")
+    at.form(Gather, rows, table.buffer, ids.buffer, 0)
+    shares = at.viewed(weights.buffer, (n, *(1,) * len(rest)))
+    at.form(Map, scaled, (rows, shares), apply("mul", arg(0, float32), arg(1, float32)))
+    places = at.new(int32, (n, len(sizes)), ".places")
+    at.form(Move, places, (indices.buffer,), (IndexMap((0, 0), places.shape, 0, (indices.shape[1], 1)),))
+    combiner = at.option("combiner")
+    if combiner in (0, "SUM"):
+        at.form(ScatterNd, y.buffer, scaled, places)
+        return
+    total, together = at.new(float32, y.shape, ".sums"), at.new(float32, sizes, ".together")
+    at.form(ScatterNd, total, scaled, places)
+    given = weights.buffer
+    if combiner == "SQRTN":
+        given = at.new(float32, (n,), ".squares")
+        at.form(Map, given, (weights.buffer,), apply("square", arg(0, float32)))
+    at.form(ScatterNd, together, given, places)
+    used, ones = at.new(float32, sizes, ".used"), np.ones(n, np.float32)
+    at.form(ScatterNd, used, Buffer(f"{used.name}.ones", float32, (n,), ones), places, 0.0, (), "set")
+    along = (*sizes, *(1,) * len(rest))
+    by = apply("sqrt", arg(1, float32)) if combiner == "SQRTN" else arg(1, float32)
+    there = truth("not_equal", arg(2, float32), const(0.0, float32))
+    value = Expr("select", float32, (there, apply("div", arg(0, float32), by), arg(0, float32)))
+    at.form(Map, y.buffer, (total, at.viewed(together, along), at.viewed(used, along)), value)
