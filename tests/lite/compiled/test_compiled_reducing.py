@@ -56,6 +56,21 @@ def test_windows(function, target):
         agrees(content.done("x i"), [drawn(kind, shape), drawn(kind, ())], target)
 
 
+@pytest.mark.parametrize("function", ["ADD", "MAXIMUM"])
+def test_windows_of_stablehlo(function):
+    """Over a tensor that is spread and padded first, or cut."""
+    for shape, window, strides, base, dilations, padding in (
+            ((4, 9), (2, 3), (1, 2), (2, 1), (1, 2), (1, 0, 2, 3)), ((12,), (3,), (1,), (1,), (1,), (-2, 1))):  # fmt: skip
+        wide = [(n - 1) * k + 1 + a + b for n, k, a, b in zip(shape, base, padding[::2], padding[1::2])]
+        out = [(n - (w - 1) * d - 1) // s + 1 for n, w, s, d in zip(wide, window, strides, dilations)]
+        b = Build().tensor("x", shape).tensor("i", ()).tensor("y", out)
+        b.node("STABLEHLO_REDUCE_WINDOW", "x i", "y", window_dimensions=window, window_strides=strides,
+               base_dilations=base, window_dilations=dilations, padding=padding, body_subgraph_index=1)  # fmt: skip
+        b.ends("x i", "y").subgraph("join").tensor("a", ()).tensor("b", ()).tensor("c", ())
+        content = b.op(f"STABLEHLO_{function}", "a b", "c").done("a b", "c")
+        agrees(content, [drawn("FLOAT32", shape), drawn("FLOAT32", ())])
+
+
 def scattered(kind, x, indices, updates, function):
     b = Build().tensor("x", x, kind).tensor("i", indices, "INT32").tensor("u", updates, kind).tensor("y", x, kind)
     depth = indices[-1]
@@ -99,7 +114,8 @@ def test_sparse_to_dense(computed):
     for sizes, count, one in (((6, 5), 4, False), ((40,), 7, False), ((3, 4, 5), 6, True)):
         places = np.stack([RNG.integers(0, n, count) for n in sizes], 1).astype(np.int32)
         b = Build().tensor("i", places.shape, "INT32").tensor("n", type="INT32", data=np.int32(sizes))
-        b.tensor("y", sizes).tensor("v", () if one else (count,)).tensor("d", (), data=None if computed else np.float32(-3))
+        b.tensor("y", sizes).tensor("v", () if one else (count,))
+        b.tensor("d", (), data=None if computed else np.float32(-3))
         content = b.op("SPARSE_TO_DENSE", "i n v d", "y").done("i v d" if computed else "i v")
         values = drawn("FLOAT32", () if one else (count,))
         agrees(content, [places, values, *([np.float32(7)] if computed else [])])

@@ -141,7 +141,7 @@ def scatter(at: At) -> None:
     if to != first or inserted != first or window != list(range(rank - len(window), rank)) or not depth \
             or len({x.dtype, updates.dtype, y.dtype}) > 1:  # fmt: skip
         raise Refused(f"updates {updates} of {x} along {to}")
-    vectors = _vectors(at, indices, int(at.node.options.index_vector_dim), depth)  # type: ignore[union-attr]
+    vectors = _vectors(at, indices, int(at.node.options.index_vector_dim), depth)
     if updates.shape != (*vectors.shape[:-1], *x.shape[depth:]):
         raise Refused(f"updates {updates} of parts of slices of {x}")
     kind = _kind(at, "update_computation_subgraph_index", may_be_second=True)
