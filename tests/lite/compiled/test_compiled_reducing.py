@@ -59,8 +59,8 @@ def test_windows(function, target):
 @pytest.mark.parametrize("function", ["ADD", "MAXIMUM"])
 def test_windows_of_stablehlo(function):
     """Over a tensor that is spread and padded first, or cut."""
-    for shape, window, strides, base, dilations, padding in (
-            ((4, 9), (2, 3), (1, 2), (2, 1), (1, 2), (1, 0, 2, 3)), ((12,), (3,), (1,), (1,), (1,), (-2, 1))):  # fmt: skip
+    cases = [((4, 9), (2, 3), (1, 2), (2, 1), (1, 2), (1, 0, 2, 3)), ((12,), (3,), (1,), (1,), (1,), (-2, 1))]
+    for shape, window, strides, base, dilations, padding in cases:
         wide = [(n - 1) * k + 1 + a + b for n, k, a, b in zip(shape, base, padding[::2], padding[1::2])]
         out = [(n - (w - 1) * d - 1) // s + 1 for n, w, s, d in zip(wide, window, strides, dilations)]
         b = Build().tensor("x", shape).tensor("i", ()).tensor("y", out)
