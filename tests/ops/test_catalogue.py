@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import harness
-import pytest
 from test_operators import TABLES
 
 import opwright.ops
+from each_row import each_row
 from opwright.compiler.writer import CONTROL
 from opwright.ops import registry
 from opwright.tracing.control.branches import CONTROL_RECORDS
@@ -40,11 +40,6 @@ TESTED_ELSEWHERE |= dict.fromkeys(
     "tests/data/test_data_functions.py",
 )  # fmt: skip
 TESTED_ELSEWHERE |= dict.fromkeys(("If", "Case", "While", "Undefined"), "tests/tracing/test_branches.py, test_loops.py")
-
-
-@pytest.fixture(params=CATALOGUE.values(), ids=CATALOGUE)
-def op(request: pytest.FixtureRequest) -> Any:
-    return request.param
 
 
 def covered(which: Callable[[harness.Case], Any] = lambda row: True) -> set[str]:
@@ -76,6 +71,7 @@ def test_every_operator_has_a_row_of_an_error_or_takes_anything() -> None:
     assert several - set(TESTED_ELSEWHERE) - refused == set(), "several inputs and no row says what does not fit"
 
 
+@each_row("op", CATALOGUE.values(), ids=list(CATALOGUE))
 def test_lint(op: Any) -> None:
     """Names, words, formulas, dtypes, gradients: the rules of ops/linting.py."""
     assert opwright.ops.lint(op) == []

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import opwright as ow
+from each_row import each_row
 from opwright.ops import linting
 
 SOURCES = sorted(Path(linting.__file__).parent.rglob("*.py"))
@@ -141,7 +142,7 @@ def test_registering_twice() -> None:
 # ---- the texts of errors --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(SOURCES[0].parent)))
+@each_row("path", SOURCES)
 def test_every_error_says_what_was_found_or_wanted(path: Path) -> None:
     assert linting.lint_errors(path.read_text("utf-8"), path.name) == []
 

@@ -6,8 +6,7 @@ that is allowed: as a custom operator, or by the framework's own kernel (OpsSet.
 
 from __future__ import annotations
 
-import pytest
-
+from each_row import each_row
 from opwright.lite.convert.prepare import RENAMING
 from opwright.lite.convert.rules import RULES
 from opwright.ops import registry
@@ -88,7 +87,7 @@ def test_no_operator_has_both() -> None:
     assert set(WITHOUT) & set(RULES) == set()
 
 
-@pytest.mark.parametrize("name", sorted(RULES))
+@each_row("name", sorted(RULES))
 def test_every_rule_says_why(name: str) -> None:
     names = [rule.name for rule in RULES[name]]
     assert len(set(names)) == len(names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from format_models import add_model, rich_model
 
+from each_row import each_row
 from opwright.core import errors
 from opwright.lite.format import conditions, objects, schema, versions
 from opwright.lite.format.conditions import FLAG_WORDS, FLAGS, PREDICATES, WORDS, OperatorView
@@ -36,7 +37,7 @@ def test_the_table_covers_the_enum():
         assert versions.facts(name)["code"] == schema.BuiltinOperator[name]
 
 
-@pytest.mark.parametrize("name", OPS)
+@each_row("name", OPS)
 def test_every_rule_can_be_evaluated(name):
     row = versions.facts(name)
     options = row.get("options") and objects.table_class(row["options"])()
