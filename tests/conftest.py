@@ -55,10 +55,20 @@ def pytest_collection_modifyitems(config, items):
                 item.add_marker(skip)
 
 
-def pytest_collection_finish(session):
-    """What is there before the first test stays: many tests collect garbage, and need not look at all other tests."""
+def settle():
+    """What is there now stays: many tests collect garbage, and need not look at all tests and at what others left."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_collection_finish(session):
+    settle()
+
+
+@pytest.hookimpl(trylast=True)  # after fixtures are gone
+def pytest_runtest_teardown(item, nextitem):
+    if nextitem is not None and nextitem.path.parent != item.path.parent:
+        settle()
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -35,11 +35,10 @@ verbosity: list[int] = [0, 0]  # the level, and whether to stdout
 
 class Converted(NamedTuple):
     """One conversion. code: the new code, None where the function stays as it is; why: then, the reason, if one is to
-    be told. tree: what `to_code` prints."""
+    be told. The tree is not kept: thousands of objects that every collection of garbage would look at."""
 
     code: types.CodeType | None
     why: str | None = None
-    tree: Any = None
     version: int = 0
 
 
@@ -84,21 +83,15 @@ def rewritten(function: types.FunctionType) -> Any:
 def _compile(function: types.FunctionType) -> Converted:
     code = function.__code__
     node = rewritten(function)
-    shown = node
-    if isinstance(node, ast.Lambda):
-        inner: Any = ast.Return(node)
-    else:
-        inner = source.copy(node)  # defaults, annotations and decorators stay with the user's function object
+    inner: Any = ast.Return(node) if isinstance(node, ast.Lambda) else node
+    if inner is node:  # defaults, annotations and decorators stay with the user's function object
         inner.decorator_list, inner.returns, inner.type_params = [], None, []
         inner.name = "ag__function"  # its own name means what it means where the user defined it
         for argument in source.nodes(inner.args):
             if isinstance(argument, ast.arg):
                 argument.annotation = None
-    inner_args = node.args if isinstance(node, ast.Lambda) else inner.args
-    if isinstance(node, ast.Lambda):
-        shown = source.copy(node)
-    inner_args.defaults = []
-    inner_args.kw_defaults = [None] * len(inner_args.kwonlyargs)
+    node.args.defaults = []
+    node.args.kw_defaults = [None] * len(node.args.kwonlyargs)
     free = [*code.co_freevars, "ag__"]
     arguments = ast.arguments([], [ast.arg(n, None) for n in free], None, [], [], None, [])
     factory = ast.FunctionDef("factory", arguments, [inner], [], None, type_comment=None)
@@ -112,7 +105,7 @@ def _compile(function: types.FunctionType) -> Converted:
         raise Unsupported(f"its rewritten form does not compile: {error}") from error
     (outer,) = (c for c in compiled.co_consts if isinstance(c, types.CodeType))
     (new,) = (c for c in outer.co_consts if isinstance(c, types.CodeType))
-    return Converted(renamed(new, code.co_name, code.co_qualname, new.co_qualname), None, shown, rules.version)
+    return Converted(renamed(new, code.co_name, code.co_qualname, new.co_qualname), None, rules.version)
 
 
 def renamed(code: types.CodeType, name: str, qualname: str, prefix: str, rewritten: bool = True) -> types.CodeType:
@@ -158,13 +151,13 @@ def _decide(function: types.FunctionType, forced: bool) -> Converted:
     if function.__code__.co_filename.startswith(OURS) and not staged:
         return AS_IS
     if not rules.converts(module) and not (forced and module is not None and module.partition(".")[0] != "opwright"):
-        return Converted(None, "", None, rules.version)  # left alone by the table
+        return Converted(None, "", rules.version)  # left alone by the table
     if function.__code__.co_flags & 0x2A0:  # generators and coroutines
-        return Converted(None, "it is a generator or a coroutine" if forced else "", None, rules.version)
+        return Converted(None, "it is a generator or a coroutine" if forced else "", rules.version)
     try:
         made = _compile(function)
         if verbosity[0] >= 3:
-            text = ast.unparse(ast.fix_missing_locations(source.copy(made.tree)))
+            text = ast.unparse(ast.fix_missing_locations(rewritten(function)))
             print(f"{function!r} converted:\n{text}", file=sys.stdout if verbosity[1] else sys.stderr)
         return made
     except Unsupported as error:
@@ -175,7 +168,7 @@ def _decide(function: types.FunctionType, forced: bool) -> Converted:
             UserWarning,
             stacklevel=3,
         )
-        return Converted(None, str(error), None, rules.version)
+        return Converted(None, str(error), rules.version)
 
 
 def _made(function: types.FunctionType, code: types.CodeType) -> types.FunctionType:
