@@ -100,3 +100,20 @@ def test_indices_that_choose_nothing_are_checked_still() -> None:
     interpreter.set_tensor(1, np.int32([7]))
     with pytest.raises(RuntimeError, match="GATHER"):
         interpreter.invoke()
+
+
+def test_windows_that_fit_nowhere() -> None:
+    w = np.ones((2, 3, 2, 1), np.float32)
+    b = Build().tensor("x", (1, 2, 4, 1)).tensor("w", data=w).tensor("y", (1, 0, 3, 2))
+    model = b.op("CONV_2D", "x w", "y", padding="VALID", stride_w=1, stride_h=1).done()
+    (found,) = ran(model, np.zeros((1, 2, 4, 1), np.float32))
+    assert found.shape == (1, 0, 3, 2)
+
+
+def test_padding_nothing() -> None:
+    for value in ({"data": np.float32(7)}, {"shape": ()}):
+        b = Build().tensor("x", (0, 2)).tensor("margins", type="INT32", data=np.int32([[1, 1], [0, 1]]))
+        b.tensor("v", type="FLOAT32", **value).tensor("y", (2, 3)).op("PADV2", "x margins v", "y")
+        computed = "data" not in value
+        (found,) = ran(b.done("x v" if computed else "x"), np.zeros((0, 2), np.float32), *[np.float32(7)] * computed)
+        np.testing.assert_array_equal(found, np.full((2, 3), 7, np.float32))

@@ -200,10 +200,9 @@ def plan_of(graph: LoopGraph, apart: Callable[[Form], Sequence[Form] | None] = l
 def _of_something(form: Move) -> Move:
     """Data movement less what has no elements."""
     pairs = [(b, m) for b, m in zip(form.operands, form.maps) if 0 not in b.shape]
-    if len(pairs) == len(form.maps) or not pairs:
+    if len(pairs) == len(form.maps):
         return form
-    operands, maps = zip(*pairs)
-    return dataclasses.replace(form, operands=operands, maps=maps)
+    return dataclasses.replace(form, operands=tuple(b for b, _ in pairs), maps=tuple(m for _, m in pairs))
 
 
 def _copying(form: View | Bitcast) -> Move:

@@ -163,7 +163,7 @@ def window_of(
     for n, k, s, d in zip(image, size, strides, dilations):
         span = (k - 1) * d + 1
         count = -(-n // s) if padding == "SAME" else -(-(n - span + 1) // s)
-        if count < 1:
+        if count < 0:
             raise Refused(f"a window of {size} in an image of {image}")
         missing = max((count - 1) * s + span - n, 0) if padding == "SAME" else 0
         counts.append(count)

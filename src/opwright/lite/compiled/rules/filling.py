@@ -1,5 +1,5 @@
-"""Operators that put elements among others: FILL, RANGE, ONE_HOT, DILATE, STABLEHLO_PAD, MATRIX_DIAG, MATRIX_SET_DIAG,
-BITCAST, BUCKETIZE.
+"""Operators that put elements among others: FILL, RANGE, ONE_HOT, DILATE, PADV2, STABLEHLO_PAD, MATRIX_DIAG,
+MATRIX_SET_DIAG, BITCAST, BUCKETIZE.
 
 Lives here: these rules.  Not here: padding without gaps (moving.py), updates at computed places (lookups.py).
 
@@ -22,7 +22,7 @@ from ....core.dtypes import float32, float64, int32, int64
 from ..nodes import At, Operand, Refused
 from . import rule
 from .elementwise import registered, truth
-from .moving import row_major, same_numbers
+from .moving import margins_of, pad, row_major, same_numbers
 from .views import check_whole_bytes
 
 
@@ -119,6 +119,16 @@ def dilate(at: At) -> None:
     _padded(at, x, [0] * len(steps), [0] * len(steps), [n - 1 for n in steps], at.operand(2))
 
 
+@rule("PADV2")
+def pad_with(at: At) -> None:
+    x, value = at.operand(0), at.operand(2)
+    if value.constant is not None:
+        pad(at)
+        return
+    same_numbers(value, x)
+    _padded(at, x, *margins_of(at), [0] * len(x.shape), value)
+
+
 @rule("STABLEHLO_PAD")
 def stablehlo_pad(at: At) -> None:
     x, rank = at.operand(0), len(at.operand(0).shape)
@@ -131,10 +141,9 @@ def stablehlo_pad(at: At) -> None:
 
 
 def _padded(at: At, x: Operand, low: list[int], high: list[int], between: list[int], value: Operand) -> None:
-    """Raises Refused for other types, and for a result without elements."""
+    """Raises Refused for other types."""
     check_whole_bytes(x)
-    sizes = [(d - 1) * (k + 1) + 1 for d, k in zip(x.shape, between)]
-    y = at.output([a + n + b for a, n, b in zip(low, sizes, high)])
+    y = at.output([a + n + b for a, n, b in zip(low, _sizes_apart(x, between), high)])
     same_numbers(x, y)
     padded(at, y.buffer, x, low, between, value)
 
@@ -142,12 +151,17 @@ def _padded(at: At, x: Operand, low: list[int], high: list[int], between: list[i
 def padded(at: At, y: Buffer, x: Operand, low: Sequence[int], between: Sequence[int], value: Operand) -> None:
     """y of x, `low` elements of the value before it, so many between its own, and as many behind as there is room for.
 
-    raises Refused for other types, and for nothing
+    raises Refused for other types
     """
-    sizes = [(d - 1) * (k + 1) + 1 for d, k in zip(x.shape, between)]
-    if not x.size or not x.shape or value.size != 1 or value.dtype is not x.dtype:
+    if not x.shape or value.size != 1 or value.dtype is not x.dtype:
         raise Refused(f"{x} with {value} between")
-    _placed(at, y, _apart(at, x.buffer, [k + 1 for k in between], value), low, sizes, value)
+    apart = _apart(at, x.buffer, [k + 1 for k in between], value) if x.size else x.buffer
+    _placed(at, y, apart, low, _sizes_apart(x, between), value)
+
+
+def _sizes_apart(x: Operand, between: Sequence[int]) -> list[int]:
+    """Sizes with so many elements between those along each axis."""
+    return [(d - 1) * (k + 1) + 1 if d else 0 for d, k in zip(x.shape, between)]
 
 
 @rule("MATRIX_DIAG")

@@ -1,4 +1,4 @@
-"""Operators that move elements: PAD, PADV2, RESHAPE, SQUEEZE, EXPAND_DIMS, CONCATENATION, PACK.
+"""Operators that move elements: PAD, RESHAPE, SQUEEZE, EXPAND_DIMS, CONCATENATION, PACK.
 
 Lives here: these rules.  Not here: moves as index maps (compiler/loops/forms.py), kernels.
 """
@@ -30,13 +30,18 @@ def same_numbers(x: Operand, y: Operand) -> None:
         raise Refused(f"{x.tensor!r} and {y.tensor!r} have other types or scales")
 
 
-@rule("PAD", "PADV2")
-def pad(at: At) -> None:
-    x, margins = at.operand(0), at.constant(1)
-    rank = len(x.shape)
+def margins_of(at: At) -> tuple[list[int], list[int]]:
+    """What is to be added before and after each axis of the first input. Raises Refused."""
+    margins, rank = at.constant(1), len(at.operand(0).shape)
     if margins.shape != (rank, 2) or (margins < 0).any():
         raise Refused(f"paddings {margins.shape}")
-    before, after = margins[:, 0].tolist(), margins[:, 1].tolist()
+    return margins[:, 0].tolist(), margins[:, 1].tolist()
+
+
+@rule("PAD")
+def pad(at: At) -> None:
+    """Also PADV2 with a constant."""
+    x, (before, after) = at.operand(0), margins_of(at)
     y = at.output([b + n + a for b, n, a in zip(before, x.shape, after)])
     same_numbers(x, y)
     if at.node.name == "PADV2":
