@@ -229,16 +229,22 @@ class Interpreter:
             ownership.thread = 0
 
     def _invoke_and_look(self) -> None:
-        """Run the model, and look for direct ways to do it again."""
+        """Run the model, and look for direct ways to do that again."""
         shortcut = self._shortcut
         if shortcut is None or flags.check_inputs or not shortcut.run():
             self._invoke(0)
-            if self._waiting:
-                return
+        self._look()
+
+    def _look(self) -> None:
+        """Look for direct ways, after a run."""
+        shortcut = self._shortcut
+        if shortcut is not None:
+            run, reach = shortcut.direct, shortcut.reach
+        elif self._waiting:
+            return
+        else:
             main = self._subgraphs[0]
             run, reach = main.direct.run, NOTHING if self._engine is None else main.reach
-        else:
-            run, reach = shortcut.direct, shortcut.reach
         self._ownership.direct, (self._ownership.writable, self._ownership.readable) = run, reach
 
     def _recover(self, status: int) -> None:

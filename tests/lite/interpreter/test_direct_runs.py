@@ -122,12 +122,7 @@ def profiled(interpreter: lite.Interpreter) -> None:
     assert [row["calls"] for row in interpreter.profile(runs=3)] == [3]
 
 
-def by_signature(interpreter: lite.Interpreter) -> None:
-    got = interpreter.get_signature_runner()(x=np.float32([[-1, 8]]))
-    assert got["y"].tolist() == [[0, 8]]
-
-
-CHANGES: list[Callable[[lite.Interpreter], None]] = [resized, closed, without_delegates, profiled, by_signature]
+CHANGES: list[Callable[[lite.Interpreter], None]] = [resized, closed, without_delegates, profiled]
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -137,6 +132,33 @@ def test_there_is_no_direct_way_after_a_change(change: Callable[[lite.Interprete
     found = interpreter._ownership
     if change not in (resized, without_delegates):  # which ran it again
         assert (found.direct, found.writable, found.readable) == (None, {}, {})
+
+
+def test_a_signature_runs_directly_where_shapes_stay() -> None:
+    interpreter = direct(relu(), X)
+    runner = interpreter.get_signature_runner()
+    for x in (X, -X, X[:1], X[:1] * 2, X, np.asfortranarray(X)):
+        found = runner(x=x)
+        assert list(found) == ["y"]
+        np.testing.assert_array_equal(found["y"], np.maximum(x, 0))
+        assert interpreter._ownership.direct is not None
+        found["y"][...] = -1  # a copy
+    for wrong in ({}, {"z": X}, {"x": X, "z": X}, {"x": X.astype(np.int32)}):
+        with pytest.raises(ValueError, match=r"Invalid|Cannot set tensor"):
+            runner(**wrong)
+    np.testing.assert_array_equal(runner(x=X)["y"], Y)
+    interpreter._ownership.thread = threading.get_ident() + 1  # as if that ran the model
+    with pytest.raises(RuntimeError, match="while it runs"):
+        runner(x=X)
+    interpreter._ownership.thread = 0
+
+
+def test_a_signature_takes_long_tensors_too() -> None:
+    n = MOST // 4 + 1
+    runner = direct(relu((n,)), np.zeros(n, np.float32)).get_signature_runner()
+    for factor in (1, -1, 2):
+        x = np.arange(n, dtype=np.float32) * factor
+        np.testing.assert_array_equal(runner(x=x)["y"], np.maximum(x, 0))
 
 
 def test_a_failed_guard_is_told_in_the_operators_words() -> None:
