@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from opwright.compiler import language as kl
+from opwright.compiler.kernels.gemm_widened import widens
 from opwright.compiler.language import f32, i8, i64, ptr, u8
 from opwright.compiler.target import host
 
@@ -37,16 +38,27 @@ def fma_chains(work, out: ptr[f32], factor: f32, turns: i64):
 
 @kl.family
 def dot_chains(work, out: ptr[kl.i32], left: ptr[u8], right: ptr[i8], turns: i64):
-    """out: a vector for each chain; left, right: a vector of bytes each."""
+    """out: a vector for each chain; left, right: a vector of bytes each.
+
+    LLVM is told that one side changes: it would multiply once. Without VNNI bytes are widened to int16, as kernels have
+    them: two vectors' products are those of one vector of bytes.
+    """
     lanes = work.lanes(kl.i32)
-    x, y = left.load(0, 4 * lanes), right.load(0, 4 * lanes)
+    wide = widens(work.target)
+    kind, dot = (kl.i16, kl.pair_dot) if wide else (u8, kl.dot4)
+    count = lanes * (2 if wide else 4)
+    y = right.load(0, count).to(kind) if wide else right.load(0, count)
+    x = kl.registers(kind, count, 1)
+    x[0] = left.load(0, count).to(kind)
     sums = kl.registers(kl.i32, lanes, CHAINS)
     for n in range(CHAINS):
         sums[n] = 0
     for _ in range(turns):
         for _ in range(UNROLLED):
             for n in range(CHAINS):
-                sums[n] = kl.dot4(sums[n], x, y)
+                for _ in range(2 if wide else 1):
+                    sums[n] = dot(sums[n], x[0], y)
+                    x[0] = kl.opaque(x[0])
     for n in range(CHAINS):
         out.store(sums[n], n * lanes)
 

@@ -21,7 +21,7 @@ def dot4(acc: Value, a: Value, c: Value) -> Value:
     if a.count != 4 * n or c.count != 4 * n or a.dtype is not dtypes.uint8 or c.dtype is not dtypes.int8:
         raise TypeError(f"dot4 takes int32[{n}], uint8[{4 * n}] and int8[{4 * n}]; found {acc!r}, {a!r}, {c!r}")
     target = current().target
-    if n in current().target.vnni_lanes:
+    if n in target.vnni_lanes:
         name = f"x86.avx512.vpdpbusd.{n * 32}"
         return Value(intrinsic(name, acc.x.type, acc.x, a.x, c.x), dtypes.int32)
     if n > 4 and n % 4 == 0 and target.vector_bytes < 4 * n:
