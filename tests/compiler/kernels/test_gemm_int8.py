@@ -216,7 +216,7 @@ def test_reads_nothing_beyond_the_end():
 SKELETON = parametrised(requantised())
 EPILOGUE = Epilogue(SKELETON[0], (("channel", int32), ("channel", float32)), tuple(d for _, d in SKELETON[1]))
 SHAPE = {"rows": 4, "vectors": 2, "short": True, "narrow": True, "epilogue": EPILOGUE, "more": 3, "rounded": False,
-         "wide": False, "tiled": None, "widened": None}
+         "wide": False, "tiled": None, "widened": None, "bounded": 0}
 
 
 @targets((gemm_int8, {**SHAPE, "parts": 1, "blocked": False}), (convolution_int8, SHAPE), (patches, {"rounded": True}),

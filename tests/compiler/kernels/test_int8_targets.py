@@ -15,11 +15,12 @@ from test_gemm_int8 import PLAIN, SAME, SUM, made, out_shape, sums
 import opwright as ow
 from opwright.compiler import target as processors
 from opwright.compiler.kernels import depthwise_tiles
+from opwright.compiler.kernels.gemm_bounded import steps_of
 from opwright.compiler.kernels.gemm_widened import widens
 from opwright.compiler.kernels.panels_int8 import tile_of
 from opwright.compiler.loops.forms import Buffer, Contract, Window
 from opwright.compiler.target import NAMED
-from opwright.core.dtypes import int8, int32, uint8
+from opwright.core.dtypes import int4, int8, int32, uint8
 
 NAMES = ("x86-64-v2", "x86-64-v3", "x86-64-v3-vnni", "x86-64-v4")
 
@@ -78,6 +79,43 @@ def test_extremes_are_exact(name):
                     np.testing.assert_array_equal(run(form, {source: xs}), wanted)
 
 
+LIMITS = [  # weights of a channel, steps of four bytes whose sums int16 holds: 255 (|w0| + |w1|) <= 32767 / steps
+    ([64, -64, 0, 1], 1), ([64, 65, 0, 0], 0), ([0, 64, 65, 0], 1), ([-128, 0, 0, 0], 1), ([127, -1, -128, 0], 1),
+    ([32, 32, 1, -32], 2), ([-8, -8, 7, 7], 8), ([-8, 7, 7, 7], 8), ([1, 0, 0, 0], 64), ([0, 0, 0, 0], 64),
+    ([3, 3, 127, 2, 128 - 256], 0), ([3, 3, 126, 2, 127], 1)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("weights", "steps"), LIMITS)
+def test_bounds_of_filters(weights, steps):
+    for small in ([weights], [[0] * len(weights), weights]):  # the first channel alone says nothing of the others
+        filters = np.array(small, np.int8)[:, None, None]
+        form = Buffer("w", int8, filters.shape, filters)
+        assert steps_of(NAMED["x86-64-v3"], form, len(weights)) == steps
+        for other in ("x86-64-v2", "x86-64-v3-vnni", "x86-64-v4", "aarch64"):
+            assert steps_of(NAMED[other], form, len(weights)) == 0
+    assert steps_of(NAMED["x86-64-v3"], Buffer("w", int8, filters.shape), len(weights)) == 0
+
+
+@pytest.mark.skipif(not runs("x86-64-v3"), reason="this processor lacks AVX2")
+@pytest.mark.parametrize(("dtype", "ends", "bounded"), [
+    (int8, (-64, 64), 1), (int8, (64, 64), 1), (int8, (-65, 64), 0), (int8, (-21, -21), 3), (int4, (-8, -8), 8),
+    (int4, (7, -8), 8)])  # fmt: skip
+def test_sums_at_the_bounds(dtype, ends, bounded):
+    """The largest bytes by the largest weights of a bound, with and without a rest of steps, in pieces of a window."""
+    with ow.flags(target="x86-64-v3"):
+        for depth, window in ((1031, PLAIN), (64, PLAIN), (7, Window((3, 3), padding=SAME))):
+            ws = np.resize(np.array(ends, np.int8), (17, *window.size, depth)).astype(dtype.np)
+            filters = Buffer("w", dtype, ws.shape, ws)
+            shape = (1, 5, 9, depth)
+            out = out_shape(shape, 17, window)
+            for kind, x, zero in ((int8, 127, -128), (uint8, 255, 3), (int8, -128, 5)):
+                xs = np.full(shape, x, kind.np)
+                form = Contract(Buffer("y", int32, out), buffer(xs), filters, (), SUM, window, 1, zero)
+                wanted = sums(xs.astype(int) - zero, ws.astype(int), window, 1, out)
+                np.testing.assert_array_equal(run(form, {form.input: xs}), wanted)
+        assert steps_of(processors.host(), filters, 7 * 3) == bounded
+
+
 @on_targets
 @pytest.mark.parametrize("epilogue", vectors.EPILOGUES)
 def test_epilogues(name, epilogue):
@@ -96,6 +134,7 @@ def test_floats_that_are_rounded(name):
 def test_scales_by_block(name):
     with ow.flags(target=name):
         hybrid.test_scales_by_block(9, 21, 72, 3, int8)
+        hybrid.test_scales_by_block(9, 21, 72, 3, int4)
 
 
 @on_targets

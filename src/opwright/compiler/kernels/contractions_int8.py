@@ -16,6 +16,7 @@ from . import Unmade, maker
 from .contractions_f32 import chunk_of, share
 from .convolution_int8 import convolution_int8, patches
 from .epilogue import Epilogue, epilogue_of, without_bias
+from .gemm_bounded import steps_of
 from .gemm_int8 import FLIP, gemm_int8
 from .gemm_int16 import packed_pairs
 from .gemm_tiles import tiles_for
@@ -109,11 +110,15 @@ class Group(NamedTuple):
         """The dtype of the rows where they are widened."""
         return self.dtype if panels.tile.widened and not self.wide else None
 
-    def tile(self, rows: int, quads: int) -> Tile:
-        """The tile for so many rows at one pitch, with so many steps of the micro-kernel in one piece."""
+    def tile(self, rows: int, quads: int, run: int) -> Tile:
+        """The tile for so many rows at one pitch, with so many steps of the micro-kernel in one piece.
+
+        run: neighbouring bytes of a channel's weights.
+        """
         products = math.prod(self.form.output.shape[:-1]) * self.features * math.prod(self.form.filter.shape[1:])
         found = None if self.wide else tiles_for(host(), rows, self.features, quads, products)
-        return found or tile_of(host(), self.features)
+        bounded = 0 if found or self.wide or self.parts > 1 else steps_of(host(), self.form.filter, run)
+        return found or tile_of(host(), self.features, bounded)
 
 
 @maker(Contract)
@@ -168,7 +173,7 @@ def _make_group(group: Group, build: Builder) -> None:
     shape = Geometry(*form.input.shape[:3], *form.output.shape[1:3])
     if window.size == (1, 1) and window.strides == (1, 1) and window.padding == (0, 0, 0, 0):
         if channels % 4 == 0 or (source.rounded and source.pitch >= -(-channels // 4) * 4):
-            panels = Panels(group.features, 1, channels, group.tile(rows, -(-channels // 4)), group.parts)
+            panels = Panels(group.features, 1, channels, group.tile(rows, -(-channels // 4), channels), group.parts)
             _make_gemm(group, build, panels, source.x, source.pitch)
             return
         if not source.rounded:
@@ -176,11 +181,12 @@ def _make_group(group: Group, build: Builder) -> None:
     joined = window.dilations[1] == 1 and source.pitch == channels
     segments, run = (1, window.size[1]) if joined else (window.size[1], 1)
     lines, quads = window.size[0] * segments, -(-run * channels // 4)
-    panels = Panels(group.features, lines, run * channels, group.tile(shape.out_width, quads), group.parts)
+    tile = group.tile(shape.out_width, quads, run * channels)
+    panels = Panels(group.features, lines, run * channels, tile, group.parts)
     row = lines * quads * 4
     few = balanced(shape.out_width, panels.tile.rows).height * 6 < panels.tile.rows * 5
     if group.parts > 1 or (few and rows * row <= 2 * CACHE):
-        panels = panels._replace(tile=group.tile(rows, lines * quads))
+        panels = panels._replace(tile=group.tile(rows, lines * quads, run * channels))
         pitch = row + host().vector_bytes
         place = build.temporary(rows * pitch)
         words = [source.x, place, _room(group), shape.height, shape.width, source.pitch, channels, source.zero,
@@ -212,7 +218,7 @@ def _make_gemm(group: Group, build: Builder, panels: Panels, x: Any, pitch: int)
     code = gemm_int8.code(more=len(group.more), rows=cut.height, vectors=tile.vectors, short=cut.tall != cut.tiles,
                           narrow=panels.narrow, parts=panels.parts, rounded=source.rounded, wide=group.wide,
                           blocked=False, tiled=group.tiled(panels), widened=group.widened(panels),
-                          epilogue=group.epilogue)  # fmt: skip
+                          bounded=tile.bounded, epilogue=group.epilogue)  # fmt: skip
     scratch = room(host(), 4 * quads * cut.height) if group.widened(panels) else 0
     operations = work * cut.tiles * panels.number // QUICKER + _finishing(group)
     if cut.height == 1:
@@ -239,7 +245,7 @@ def _make_convolution(group: Group, build: Builder, panels: Panels, shape: Geome
     code = convolution_int8.code(more=len(group.more), rows=cut.height, vectors=tile.vectors,
                                  short=cut.tall != cut.tiles, narrow=panels.narrow, rounded=source.rounded,
                                  wide=group.wide, tiled=group.tiled(panels), widened=group.widened(panels),
-                                 epilogue=group.epilogue)  # fmt: skip
+                                 bounded=tile.bounded, epilogue=group.epilogue)  # fmt: skip
     elements = window.size[0] * span * channels + 4  # and what the last step reads behind them
     scratch = room(host(), elements) if group.widened(panels) else elements + host().vector_bytes
     operations = work * tiles * panels.number // QUICKER + _finishing(group)

@@ -103,13 +103,13 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
                      out_width: i64, out_pitch: i64, features: i64, line_tiles: i64, tall: i64, tiles: i64,
                      tile_block: i64, panel_block: i64, scales: ptr[f32], zeros: ptr[i32], depth: i64, *more: i64,
                      rows: int, vectors: int, short: bool, narrow: bool, rounded: bool, wide: bool, tiled: Any,
-                     widened: Any, epilogue: Epilogue):  # fmt: skip
+                     widened: Any, bounded: int, epilogue: Epilogue):  # fmt: skip
     """out[n, oy, ox, f] = epilogue(sum x[n, oy stride + ky dilation - top, ..., c] filter[f, ky, kx, c]).
 
     Lines of the output are cut into line_tiles tiles each, `tall` of them of `rows` pixels and the others (if short) of
     one less. A line of a window is `segments` segments, dilation_x pixels apart, of run_pixels pixels each.
     Items: blocks of tile_block tiles by panel_block panels, panels first. Scratch: `lines` lines of the pixels that a
-    tile needs, and a vector. rounded: images have scales and zero points of their own. wide, tiled, depth: see
+    tile needs, and a vector. rounded: images have scales and zero points of their own. wide, tiled, depth, bounded: see
     `Source`; channels and pitches are of bytes. widened: the dtype of pixels that are copied as int16, inside too.
     """
     lanes = work.lanes(i32)
@@ -156,7 +156,7 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
                 for ky in range(lines):
                     copy_line(here, patch + ky * span * channels, n, y0 + ky * dilation_y, x0, span)
             source = Source(p, stride_x * pixel, quads, flip, lines, line, segments, dilation_x * pixel, wide,
-                            tiled=tiled, depth=depth, widened=widened is not None)
+                            tiled=tiled, depth=depth, widened=widened is not None, bounded=bounded)
             sink = Sink(target, out_pitch, at * out_width + ox, 0, features, finish, masked, there, None, written)
             if short and tiled is None:
                 if j < tall:

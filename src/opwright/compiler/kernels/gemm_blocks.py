@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from .. import language as kl
 from ..language import f32, i8, i32, u8
+from .gemm_bounded import add_bounded
 from .gemm_widened import add_products
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ def contract_blocks(rows: int, vectors: int, lanes: int, source: Source, sink: S
         q = q + 2 * width
         if source.widened:
             q = add_products(sums, p, source.pitch, source.quads, q.cast(i8)).cast(i32)
+        elif source.bounded:
+            q = add_bounded(sums, p, source.pitch, source.quads, q, flip, source.bounded)
         else:
             for k in range(source.quads):
                 w = [kl.bitcast(q.load(v * lanes, lanes), i8) for v in range(vectors)]

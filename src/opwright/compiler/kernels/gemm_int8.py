@@ -16,6 +16,7 @@ from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr, u8
 from .epilogue import Epilogue
 from .gemm_blocks import contract_blocks
+from .gemm_bounded import add_bounded
 from .gemm_int16 import contract_wide
 from .gemm_tiles import contract_tiles, prepare, short_first
 from .gemm_widened import contract_widened, widen_rows
@@ -36,7 +37,7 @@ class Source(NamedTuple):
     quads: k of a segment. flip: bits of each four bytes to change: FLIP makes signed ones unsigned. wide: two bytes
     are one number, see gemm_int16.py. blocked: a line is a block with scales of its own, see gemm_blocks.py.
     tiled: the dtype of rows that tiles multiply, `depth` quads at a time, see gemm_tiles.py. widened: elements are
-    int16, see gemm_widened.py.
+    int16, see gemm_widened.py. bounded: steps whose sums int16 holds, see gemm_bounded.py.
     """
 
     p: Pointer
@@ -52,6 +53,7 @@ class Source(NamedTuple):
     tiled: Any = None
     depth: Any = 0
     widened: bool = False
+    bounded: int = 0
 
 
 def contract(rows: int, vectors: int, lanes: int, source: Source, q: Pointer) -> Registers:
@@ -66,16 +68,26 @@ def contract(rows: int, vectors: int, lanes: int, source: Source, q: Pointer) ->
     for line in range(source.lines):
         for segment in range(source.segments):
             p = source.p + (line * source.line + segment * source.segment)
-            for k in range(source.quads):
-                w = [kl.bitcast(q.load(v * lanes, lanes), i8) for v in range(vectors)]
-                for v in range(vectors):
-                    q.prefetch(AHEAD // 4 + v * lanes)
-                for r in range(rows):
-                    x = kl.bitcast((p + r * pitch).cast(i32)[k].splat(lanes) ^ flip, u8)
-                    for v in range(vectors):
-                        sums[r, v] = kl.dot4(sums[r, v], x, w[v])
-                q = q + vectors * lanes
+            if source.bounded:
+                q = add_bounded(sums, p, pitch, source.quads, q, flip, source.bounded)
+            else:
+                q = _add_steps(sums, p, pitch, source.quads, q, flip)
     return sums
+
+
+def _add_steps(sums: Registers, p: Pointer, pitch: Value, quads: Any, q: Pointer, flip: Value) -> Pointer:
+    """Add the products of so many steps to the sums of a tile. Gives what follows the steps."""
+    (rows, vectors), lanes = sums.shape, sums.count
+    for k in range(quads):
+        w = [kl.bitcast(q.load(v * lanes, lanes), i8) for v in range(vectors)]
+        for v in range(vectors):
+            q.prefetch(AHEAD // 4 + v * lanes)
+        for r in range(rows):
+            x = kl.bitcast((p + r * pitch).cast(i32)[k].splat(lanes) ^ flip, u8)
+            for v in range(vectors):
+                sums[r, v] = kl.dot4(sums[r, v], x, w[v])
+        q = q + vectors * lanes
+    return q
 
 
 class Rounded(NamedTuple):
@@ -193,14 +205,14 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
               features: i64, tiles: i64, tall: i64, tile_block: i64, panel_block: i64, flip: i32, x_batch: i64,
               packed_batch: i64, scales: ptr[f32], zeros: ptr[i32], each: i64, blocks: i64, depth: i64, *more: i64,
               rows: int, vectors: int, short: bool, narrow: bool, parts: int, rounded: bool, wide: bool, blocked: bool,
-              tiled: Any, widened: Any, epilogue: Epilogue):  # fmt: skip
+              tiled: Any, widened: Any, bounded: int, epilogue: Epilogue):  # fmt: skip
     """out[b m + i, f] = epilogue(sum_k x[b][i, k] filter[b][f, k]): x at x_pitch, a packed filter, out at out_pitch.
 
     tiles: of a batch's m rows, `tall` of them of `rows` rows and the others (if short) of one less. Items:
     batches, x_batch and packed_batch apart, by blocks of tile_block tiles by panel_block panels, panels first.
     narrow: the last panel is one vector wide. parts: of the filter, see `Panels`. rounded: see `Rounded`.
-    wide, blocked, tiled, depth: see `Source`; blocks: how many there are. widened: the dtype of rows that are, in
-    scratch memory.
+    wide, blocked, tiled, depth, bounded: see `Source`; blocks: how many there are. widened: the dtype of rows
+    that are, in scratch memory.
     """
     lanes = work.lanes(i32)
     number = (features + (vectors * lanes - 1)) // (vectors * lanes)
@@ -224,7 +236,8 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
         for t in range(start, kl.minimum(start + tile_block, tiles)):
             row, count = _rows_of(t, tiles, tall, rows, short, tiled)
             source = Source(x + (batch * x_batch + row * x_pitch), x_pitch, quads, flip, lines,
-                            4 * quads if blocked else 0, wide=wide, blocked=blocked, tiled=tiled, depth=depth)
+                            4 * quads if blocked else 0, wide=wide, blocked=blocked, tiled=tiled, depth=depth,
+                            bounded=bounded)
             if widened is not None:
                 near = work.scratch(i16)
                 number_of_rows = kl.select(t < tall, kl.value(rows), rows - 1) if short else rows

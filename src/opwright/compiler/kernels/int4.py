@@ -22,6 +22,7 @@ from ..target import host
 from . import Unmade, maker
 from .contractions_f32 import chunk_of, share
 from .epilogue import epilogue_of
+from .gemm_bounded import steps_of
 from .gemm_int8 import FLIP, gemm_int8
 from .gemm_widened import room
 from .hybrid import rounded_rows
@@ -70,7 +71,8 @@ def make_blocks(form: Contract, build: Builder) -> None:
             or math.prod(form.input.shape[:3]) != rows or channels % (4 * number):  # fmt: skip
         raise Unmade(f"{form.input.dtype.name} by {number} blocks of {channels} channels")
     epilogue, more = epilogue_of(form.expr, form.operands, form.output, build)
-    panels = Panels(features, number, channels // number, tile_of(host(), features))
+    bounded = steps_of(host(), form.filter, channels // number)
+    panels = Panels(features, number, channels // number, tile_of(host(), features, bounded))
     height = number * (panels.quads + 2)
     size = height * (panels.number * panels.tile.width - panels.narrow * panels.tile.lanes)
     packed = build.packed((size,), np.int32, filling(panels, filter, scales), ("blocks", filter, scales, panels))
@@ -84,7 +86,8 @@ def make_blocks(form: Contract, build: Builder) -> None:
     widened = panels.tile.widened
     code = gemm_int8.code(more=len(more), rows=cut.height, vectors=panels.tile.vectors, short=cut.tall != cut.tiles,
                           narrow=panels.narrow, parts=1, rounded=True, wide=False, blocked=True,
-                          tiled=None, widened=int8 if widened else None, epilogue=epilogue)  # fmt: skip
+                          tiled=None, widened=int8 if widened else None,
+                          bounded=panels.tile.bounded, epilogue=epilogue)  # fmt: skip
     scratch = room(host(), channels * cut.height) if widened else 0
     build.step(code, words, block.items, scratch, chunk_of(work * cut.tiles * panels.number, block.items))
     share(form, build, form.operands, epilogue)

@@ -44,7 +44,7 @@ class Tile(NamedTuple):
     """The most rows of a tile, and its vectors in a row; lanes: channels in a vector.
 
     depth: steps at a time, where the processor's tiles compute (gemm_tiles.py), else 0. widened: whether rows of bytes
-    are widened (gemm_widened.py).
+    are widened (gemm_widened.py). bounded: steps whose sums int16 holds (gemm_bounded.py), or 0.
     """
 
     rows: int
@@ -52,6 +52,7 @@ class Tile(NamedTuple):
     lanes: int
     depth: int = 0
     widened: bool = False
+    bounded: int = 0
 
     @property
     def width(self) -> int:
@@ -64,17 +65,17 @@ class Tile(NamedTuple):
         return self.depth > 0 or self.widened
 
 
-def tile_of(target: Target, features: int) -> Tile:
+def tile_of(target: Target, features: int, bounded: int = 0) -> Tile:
     """The tile for so many output channels: all registers but what the filter, one row's bytes and their signs take.
 
-    Of rows that are widened, products take one before they are added. Where few registers are left besides, LLVM keeps
-    sums in memory; and sums of integers have no latency to hide, so that a row less costs little.
+    bounded: see `Tile`. Of rows that are widened, products take one before they are added. Where few registers are left
+    besides, LLVM keeps sums in memory; and sums of integers have no latency to hide, so that a row less costs little.
     """
     lanes = target.vector_bytes // 4
     vectors = 1 if features <= lanes else 2
-    widened = widens(target)
-    others = 8 if widened else 6 if target.registers < 32 else 4
-    return Tile((target.registers - others) // vectors, vectors, lanes, widened=widened)
+    widened = widens(target) and not bounded
+    others = 8 if widened or bounded else 6 if target.registers < 32 else 4
+    return Tile((target.registers - others) // vectors, vectors, lanes, widened=widened, bounded=bounded)
 
 
 def parts_of(dtype: DType, zero: int) -> int:

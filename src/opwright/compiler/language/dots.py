@@ -1,6 +1,7 @@
 """Dot products of short integers: instructions where the target has them, right everywhere.
 
-Lives here: `dot4`, `pair_dot`, `round_bytes`, `lookup`.  Not here: what needs no choice by target (functions.py).
+Lives here: `dot4`, `pair_dot`, `saturating_dot2`, `round_bytes`, `lookup`.
+Not here: what needs no choice by target (functions.py).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from llvmlite import ir
 
 from ...core import dtypes
 from ...core.dtypes import DType
+from ...core.errors import UnimplementedError
 from .functions import bitcast, clamp, concat, minimum, part, shuffle, to_int, zeros
 from .kinds import I32, KIND, typed
 from .places import Pointer
@@ -60,6 +62,19 @@ def pair_dot(acc: Value, a: Value, c: Value) -> Value:
     even, odd = (shuffle(a, None, range(k, 2 * n, 2)).to(dtypes.int32)
                  * shuffle(c, None, range(k, 2 * n, 2)).to(dtypes.int32) for k in (0, 1))  # fmt: skip
     return acc + (even + odd)
+
+
+def saturating_dot2(a: Value, c: Value) -> Value:
+    """a[2 i] c[2 i] + a[2 i + 1] c[2 i + 1] as int16, the nearest end where it is outside: a uint8, c int8.
+
+    Of x86 with SSSE3, for 16 lanes, and 32 with AVX2. Raises UnimplementedError where there is no instruction.
+    """
+    target, n = current().target, a.count
+    names = {16: "x86.ssse3.pmadd.ub.sw.128", **({32: "x86.avx2.pmadd.ub.sw"} if target.has("avx2") else {})}
+    if not target.triple.startswith("x86_64") or n not in names or a.dtype is not dtypes.uint8:
+        raise UnimplementedError(op="saturating_dot2", what=f"{target.name} has no instruction for {a!r}",
+                                 wanted="uint8[32] with AVX2", do="dot4")  # fmt: skip
+    return Value(intrinsic(names[n], typed(dtypes.int16, n // 2), a.x, c.x), dtypes.int16)
 
 
 def _multiply_add() -> dict[int, str]:
