@@ -13,8 +13,7 @@ A step of a panel, four bytes of each channel, is ordered as two steps of two by
 
     of channels a, b, c, d     a0 a1 a2 a3 b0 b1 b2 b3 ...  ->  a0 a1 b0 b1 c0 c1 d0 d1 | a2 a3 b2 b3 c2 c3 d2 d3
 
-`vpmaddubsw` saturates unless 255 (|w0| + |w1|) < 2^15, and a product of int16 has to follow it before sums. So it takes
-as many multiplications as two `vpmaddwd` for the same bytes, and what it saves is additions.
+Filters of so small weights that products of bytes may be added in 16 bits are not widened (gemm_bounded.py).
 """
 
 from __future__ import annotations
