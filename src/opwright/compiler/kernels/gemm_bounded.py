@@ -3,9 +3,9 @@
 Lives here: `add_bounded`, `steps_of`, which says how many steps 16 bits hold.
 Not here: the micro-kernels that it is a part of (gemm_int8.py, gemm_blocks.py), larger weights (gemm_widened.py).
 
-`vpmaddubsw` multiplies bytes, one side unsigned, and adds neighbours as int16, which saturates. A step adds no more than
-255 (|w0| + |w1|): int4 weights leave room for eight steps, whose sums one `vpmaddwd` by ones adds as int32. That is half
-the instructions of widened rows. Weights of int8 with a scale for each channel reach 127 in every channel, so that only
+`vpmaddubsw` multiplies bytes, one side unsigned, and adds neighbours as int16, which saturates. A step adds at most
+255 (|w0| + |w1|): int4 weights leave room for eight steps, whose sums one `vpmaddwd` by ones adds as int32. That is
+half the instructions of widened rows. Weights of int8 with a scale for each channel reach 127 in every channel, so only
 filters of fewer bits have such bounds. Rows and panels are those of `kl.dot4`.
 """
 
