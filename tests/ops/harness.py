@@ -78,6 +78,7 @@ class Case:
     raises: Any = None
     says: tuple[str, ...] = ()
     key: str = field(default="", init=False)
+    number: int = field(default=0, init=False)  # among the rows of its key
 
     def function(self) -> Callable[..., Any]:
         """What the row calls."""

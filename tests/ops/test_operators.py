@@ -32,9 +32,10 @@ def tables() -> dict[str, list[harness.Case]]:
             continue
         checks.SHAPE_DEPENDS_ON_DATA.update(getattr(module, "SHAPE_DEPENDS_ON_DATA", ()))
         for key, rows in module.CASES.items():
-            merged.setdefault(key, []).extend(rows)
-            for row in rows:
-                row.key = key
+            others = merged.setdefault(key, [])
+            for number, row in enumerate(rows, len(others)):
+                row.key, row.number = key, number
+            others.extend(rows)
     return merged
 
 
