@@ -148,7 +148,11 @@ FEATURES = (16, 45, 64)
     pytest.param(name, kind, features, marks=() if (i + j + k) % 3 == 0 else pytest.mark.slow)
     for i, name in enumerate(EPILOGUES) for j, kind in enumerate(KINDS) for k, features in enumerate(FEATURES)])
 def test_epilogues(name, kind, features):
-    (expr, of), x = EPILOGUES[name], KINDS[kind]
+    check_epilogue(name, KINDS[kind], features)
+
+
+def check_epilogue(name, x, features):
+    expr, of = EPILOGUES[name]
     rng = np.random.default_rng(2)
     window = Window((3, 3), padding=SAME) if x[3] == 4 else PLAIN
     factors = rng.uniform(0.0005, 0.005, features).astype(np.float32)

@@ -120,7 +120,7 @@ def test_sums_at_the_bounds(dtype, ends, bounded):
 @pytest.mark.parametrize("epilogue", vectors.EPILOGUES)
 def test_epilogues(name, epilogue):
     with ow.flags(target=name):
-        vectors.test_epilogues(epilogue, "rows", 45)
+        vectors.check_epilogue(epilogue, vectors.KINDS["rows"], 45)
 
 
 @on_targets
