@@ -80,20 +80,54 @@ def patches(work, x: ptr[i8], out: ptr[i8], size: i64, height: i64, width: i64, 
 
     Items: pixels of the output. out_pitch leaves room for a vector between rows, which may be overwritten.
     rounded: images have zero points of their own.
+
+    A window reads the image in runs. Those at one place of neighbouring windows are copied one after another, from the
+    first place to the last: the vectors that are stored reach into the runs that follow.
     """
     lanes = work.target.vector_bytes
     image = Image(x, size, height, width, x_pitch, channels, zero.to(i8).splat(lanes))
     step = (run_pixels * channels + 3) // 4 * 4
-    for item in work.items():
+    item = work.begin
+    while item < work.end:
         ox, line = item % out_width, item // out_width
         oy, n = line % out_height, line // out_height
+        count = kl.minimum(out_width - ox, work.end - item)
         target = out + item * out_pitch
         here = image._replace(fill=zeros[n].to(i8).splat(lanes)) if rounded else image
         for ky in range(lines):
+            y = oy * stride_y + ky * dilation_y - top
             for s in range(segments):
                 x0 = ox * stride_x + s * dilation_x - left
-                copy_line(here, target, n, oy * stride_y + ky * dilation_y - top, x0, run_pixels)
+                copy_runs(here, target, out_pitch, n, y, x0, stride_x, run_pixels, count)
                 target = target + step
+        item = item + count
+
+
+def copy_runs(image: Image, target: Pointer, pitch: Any, n: Value, y: Value, left: Value, stride: Any, pixels: Any,
+              count: Value) -> None:  # fmt: skip
+    """`count` runs of pixels of a line of the image, the first from `left` on, each `stride` pixels after another."""
+    c, lanes = image.channels, image.fill.count
+    inside = (y >= 0) & (y < image.height) & ((image.pitch == c) | (pixels == 1))
+    nbytes = pixels * c
+    whole = (nbytes + (lanes - 1)) // lanes * lanes
+    # Runs that lie in the image, and of those the ones whose last vector does, too.
+    first = kl.select(inside, kl.clamp((stride - 1 - left) // stride, 0, count), count)
+    begin = ((n * image.height + y) * image.width + left) * image.pitch
+    right, room = image.width - pixels - left, image.size - whole - begin
+    fit = kl.minimum(right // stride, room // (stride * image.pitch)) + 1
+    last = kl.select((right >= 0) & (room >= 0), kl.clamp(fit, first, count), first)
+    for i in range(first):
+        copy_line(image, target + i * pitch, n, y, left + i * stride, pixels)
+    source = image.x + begin
+    if nbytes <= lanes:
+        for i in range(first, last):
+            target.store(source.load(i * stride * image.pitch, lanes), i * pitch)
+    else:
+        for i in range(first, last):
+            for k in range(0, nbytes, lanes):
+                target.store(source.load(i * stride * image.pitch + k, lanes), i * pitch + k)
+    for i in range(last, count):
+        copy_line(image, target + i * pitch, n, y, left + i * stride, pixels)
 
 
 @kl.family
