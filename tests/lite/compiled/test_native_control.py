@@ -219,6 +219,20 @@ def test_branches_by_number_and_nodes_that_share_a_subgraph() -> None:
         np.testing.assert_allclose(z, step(step(X)), rtol=1e-5)
 
 
+def test_calls_are_native_steps() -> None:
+    b = Build().subgraph("main").tensor("x", (3,)).tensor("y", (3,)).tensor("h", (3,)).tensor("z", (3,))
+    b.node("CALL", "x", "y", subgraph=1).op("TANH", "y", "h")
+    b.node("STABLEHLO_COMPOSITE", "h", "z", decomposition_subgraph_index=1, name="opwright.exp").ends("x", "y z")
+    b.subgraph("exp").tensor("a", (3,)).tensor("b", (3,)).op("EXP", "a", "b").ends("a", "b")
+    interpreter = ready(ours(b.done()))
+    for x in (X, -X, X * 0.5):
+        y, z = invoke(interpreter, x)
+        np.testing.assert_allclose(y, np.exp(x), rtol=1e-5)
+        np.testing.assert_allclose(z, np.exp(np.tanh(np.exp(x))), rtol=1e-5)
+    (step,) = interpreter._subgraphs[0].joined
+    assert isinstance(step, Chain)
+
+
 def test_a_branch_in_python_between_native_ones() -> None:
     """A branch that no machine code runs stays in Python, and nothing runs twice."""
     b = Build().subgraph("main").tensor("x", (3,)).tensor("c", (), "BOOL").tensor("h", (3,)).tensor("i", (3,))

@@ -168,12 +168,15 @@ class Branches(Registration):
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
         branches = node.user_data
         _disconnect(branches)
-        if self.name not in CHOOSERS:
-            return branches[0].run
-        which: Any = node.tensors_in[0].array  # type: ignore[union-attr]
-        which = which.reshape(-1)
+        if self.name in CHOOSERS:
+            which: Any = node.tensors_in[0].array  # type: ignore[union-attr]
+            which = which.reshape(-1)
+        else:
+            which = np.zeros(1, np.int32)  # the only one
         if runs_images():
             return BranchStep(which, branches)
+        if self.name not in CHOOSERS:
+            return branches[0].run
         return functools.partial(_one_of_two if self.name == "IF" else _by_number, which, branches)
 
     def _invoke(self, context: Context, node: Node) -> None:

@@ -31,7 +31,7 @@ _COND, _ANSWER, _BODY, _FIRST, _FIRSTS, _ROWS, _COUNT, _POLL, _WHERE = range(9) 
 
 
 class BranchStep:
-    """IF and CASE. which: the number that chooses, an array of one element."""
+    """IF, CASE, and a call, where there is one to choose. which: the number that chooses, an array of one element."""
 
     alone = True
 
