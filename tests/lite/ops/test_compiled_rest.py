@@ -13,7 +13,8 @@ NAMES = ("ONE_HOT", "DILATE", "STABLEHLO_PAD", "MATRIX_DIAG", "MATRIX_SET_DIAG",
          "STABLEHLO_ADD", "STABLEHLO_MULTIPLY", "STABLEHLO_MAXIMUM", "STABLEHLO_MINIMUM", "STABLEHLO_AND",
          "STABLEHLO_SHIFT_LEFT", "RFFT2D", "REAL", "IMAG", "COMPLEX_ABS", "RNN", "UNIDIRECTIONAL_SEQUENCE_RNN",
          "BIDIRECTIONAL_SEQUENCE_RNN", "SVDF", "BIDIRECTIONAL_SEQUENCE_LSTM", "AudioSpectrogram", "Mfcc",
-         "EMBEDDING_LOOKUP_SPARSE", "PADV2", "SHAPE", "RANK")  # fmt: skip
+         "EMBEDDING_LOOKUP_SPARSE", "PADV2", "SHAPE", "RANK", "aeq.hadamard_rotation",
+         "odml.scaled_dot_product_attention")  # fmt: skip
 SLOW = ("REDUCE_WINDOW", "STABLEHLO_REDUCE_WINDOW")
 """Of which many models are drawn until one has windows; lite/compiled/test_compiled_reducing.py has quick ones."""
 INTERPRETED = {("COMPLEX_ABS", "COMPLEX128"), ("SHAPE", "STRING"), ("RANK", "STRING")}

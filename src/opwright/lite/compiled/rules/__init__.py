@@ -58,6 +58,8 @@ MODULES: dict[str, str] = {
         "recurrence": "RNN UNIDIRECTIONAL_SEQUENCE_RNN BIDIRECTIONAL_SEQUENCE_RNN SVDF",
         "suppression": "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 TFLite_Detection_PostProcess",
         "reducing": "REDUCE_WINDOW STABLEHLO_REDUCE_WINDOW STABLEHLO_SCATTER STABLEHLO_GATHER",
+        "shipped": "Sign Atan2 Roll MeanVarianceNormalization MaxPool3D AvgPool3D AveragePool3D aeq.hadamard_rotation "
+                   "odml.scaled_dot_product_attention",
         "rows": "SOFTMAX LOG_SOFTMAX L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION",
     }.items()
     for name in names.split()
