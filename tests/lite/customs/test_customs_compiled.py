@@ -69,3 +69,18 @@ def test_pools_over_volumes_of_floats(name, padding):
         starts = [i * s - before for i, s, (_, before) in zip(place, strides, found)]
         part = x[n, *(slice(max(0, at), at + k) for at, k in zip(starts, kernel)), c].astype(np.float64)
         np.testing.assert_allclose(y[n, *place, c], part.mean() if name == "AvgPool3D" else part.max(), 1e-5)
+
+
+def test_gated_units_with_weights_of_the_file():
+    rng, steps, batch, n, units = np.random.default_rng(2), 3, 2, 4, 17
+    shapes = [(steps, batch, n), (batch, units), (2 * units, n + units), (2 * units,), (units, n + units), (units,)]
+    x, h, wg, bg, wc, bc = given = [rng.normal(0, 0.5, shape).astype(np.float32) for shape in shapes]
+    y, last = custom_models.answers("UNIDIRECTIONAL_SEQUENCE_GRU", given, ["FLOAT32"] * 2, constant=(2, 3, 4, 5))
+    state = h.astype(np.float64)
+    for t in range(steps):
+        gates = 1 / (1 + np.exp(-(np.concatenate([x[t], state], 1) @ wg.T.astype(np.float64) + bg)))
+        reset, update = gates[:, :units], gates[:, units:]
+        new = np.tanh(np.concatenate([x[t], reset * state], 1) @ wc.T.astype(np.float64) + bc)
+        state = (1 - update) * new + update * state
+        np.testing.assert_allclose(y[t], state, 1e-5, 1e-6)
+    np.testing.assert_array_equal(last, y[-1])

@@ -28,8 +28,7 @@ HALF = {"FLOAT16": 1e-3, "BFLOAT16": 8e-3}
 BELOW_BYTES = ("INT4", "UINT4", "INT2")
 INTERPRETED = {  # (label, kind; None: all): what the refusal says
     **{(label, kind): kind.lower() for kind in ("COMPLEX64",) for label in ("SELECT", "SELECT_V2", "CAST")},
-    **{(label, kind): kind.lower() for kind in BELOW_BYTES
-       for label in ("CAST", "DEQUANTIZE of any rank", "DEQUANTIZE by any channel")},
+    **{("CAST", kind): kind.lower() for kind in BELOW_BYTES},
     ("QUANTIZE to int4", None): "int4", ("QUANTIZE to uint4", None): "uint4", ("CAST to less than a byte", None): "int",
     ("EQUAL", "STRING"): "str", ("NOT_EQUAL", "STRING"): "str", ("ATAN2", "FLOAT64"): "float64",
     ("GELU", "FLOAT16"): "every step", ("GELU approximate", "FLOAT16"): "every step",

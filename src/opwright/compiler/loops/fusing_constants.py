@@ -20,6 +20,7 @@ from .arrays import evaluate_arrays
 from .expressions import Expr
 from .forms import Buffer, Contract, Form, Gather, Map, MatMul, Move, TransposedContract, View
 from .fusing_moves import reading
+from .planning import slice_copy
 from .rewriting import Rewriting
 from .simplify import simplified
 
@@ -89,13 +90,17 @@ def constant_map(state: Rewriting, form: Map) -> bool:
     arrays = [b.constant for b in form.operands if b.constant is not None]
     if len(arrays) != len(form.operands) or not _is_small(form):
         return False
-    if not state.readers(form.output):
+    is_output = state.is_output(form.output)
+    if not is_output and not state.readers(form.output):
         return False
     try:
         found = computed(form, arrays)
     except KeyError:  # an operation that only kernels have
         return False
-    return _known(state, form, found)
+    _known(state, form, found)
+    if is_output:
+        state.replace(form, slice_copy(_constant(form.output, found), form.output, form.origin))
+    return True
 
 
 def computed(form: Map, arrays: Sequence[np.ndarray]) -> np.ndarray:
@@ -134,13 +139,16 @@ def _is_small(form: Map | Move) -> bool:
 
 
 def _known(state: Rewriting, form: Form, found: np.ndarray) -> bool:
-    """Let readers of a form read what it computes. Return whether there are any; the form stays for other readers."""
+    """Let readers of a form read what it computes. Return whether there are any; the form stays."""
     readers = state.readers(form.output)
     if not readers:
         return False
-    found.flags.writeable = False
-    b = form.output
-    known = Buffer(f"{b.name}.known", b.dtype, b.shape, found)
+    known = _constant(form.output, found)
     for reader in readers:
-        state.replace(reader, reading(reader, b, known))
+        state.replace(reader, reading(reader, form.output, known))
     return True
+
+
+def _constant(b: Buffer, found: np.ndarray) -> Buffer:
+    found.flags.writeable = False
+    return Buffer(f"{b.name}.known", b.dtype, b.shape, found)

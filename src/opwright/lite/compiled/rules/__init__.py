@@ -55,7 +55,7 @@ MODULES: dict[str, str] = {
                     "REVERSE_SEQUENCE",
         "variables": "READ_VARIABLE ASSIGN_VARIABLE CALL_ONCE",
         "recurrent": "LSTM UNIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_LSTM",
-        "recurrence": "RNN UNIDIRECTIONAL_SEQUENCE_RNN BIDIRECTIONAL_SEQUENCE_RNN SVDF",
+        "recurrence": "RNN UNIDIRECTIONAL_SEQUENCE_RNN BIDIRECTIONAL_SEQUENCE_RNN SVDF UNIDIRECTIONAL_SEQUENCE_GRU",
         "suppression": "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 TFLite_Detection_PostProcess",
         "reducing": "REDUCE_WINDOW STABLEHLO_REDUCE_WINDOW STABLEHLO_SCATTER STABLEHLO_GATHER",
         "shipped": "Sign Atan2 Roll MeanVarianceNormalization MaxPool3D AvgPool3D AveragePool3D aeq.hadamard_rotation "

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ....compiler.loops.expressions import Expr, apply, arg, convert, quantize, scalar
 from ....compiler.loops.forms import Map, Pool, Window
-from ....core.dtypes import float32, int8, int16, int32, uint8
+from ....core.dtypes import float16, float32, int8, int16, int32, uint8
 from ..nodes import At, Operand, Refused, clamped, in_steps
 from . import rule
 from .contractions import window_of
@@ -19,6 +19,9 @@ NARROW = (int8, uint8, int16)
 def pool(at: At) -> None:
     x, y, window = _images(at)
     activation = at.option("fused_activation_function")
+    if x.dtype is float16 and y.dtype is float16 and at.node.name == "AVERAGE_POOL_2D":
+        _in_float32(at, x, y, window, activation)
+        return
     if x.dtype is not y.dtype or (x.dtype is not float32 and (x.dtype not in NARROW or not _alike(x, y))):
         raise Refused(f"a pool of {x} to {y}")
     if at.node.name == "MAX_POOL_2D":
@@ -31,6 +34,14 @@ def pool(at: At) -> None:
         mean = apply("round_away", apply("div", convert(arg(0, int32), float32), count))  # as the official kernel
         expr = _within(quantize(mean, 0, y.dtype), y, activation)
     at.form(Pool, y.buffer, x.buffer, "sum", expr, window)
+
+
+def _in_float32(at: At, x: Operand, y: Operand, window: Window, activation: object) -> None:
+    """The mean of float16 in float32."""
+    wide, mean = at.new(float32, x.shape, ".wide"), at.new(float32, y.shape, ".mean")
+    at.form(Map, wide, (x.buffer,), convert(arg(0, float16), float32))
+    at.form(Pool, mean, wide, "sum", apply("div", arg(0, float32), arg(1, float32)), window)
+    at.form(Map, y.buffer, (mean,), clamped(convert(arg(0, float32), float16), activation))
 
 
 @rule("L2_POOL_2D")

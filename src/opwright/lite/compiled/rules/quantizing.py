@@ -19,6 +19,7 @@ from . import rule
 from .elementwise import mapped, tabulated
 
 REALS = (float32, float16)
+BELOW_A_BYTE = ("int4", "uint4", "int2")
 
 
 def _parameters(o: Operand, inverse: bool) -> tuple[Expr, Expr, tuple[Buffer, ...]]:
@@ -84,7 +85,8 @@ def _dequantize(at: At, x: Operand, y: Operand) -> None:
     if x.dtype in REALS:
         mapped(at, y, convert(arg(0, x.dtype), float32), x)
         return
-    if not x.is_quantized or x.dtype not in (*NARROW, int32) or y.dtype is not float32:
+    below_a_byte = x.dtype.name in BELOW_A_BYTE and x.is_constant  # no kernel reads them
+    if not x.is_quantized or not (x.dtype in (*NARROW, int32) or below_a_byte) or y.dtype is not float32:
         raise Refused(f"{x.dtype.name} to {y.dtype.name}")
     scale, zero, more = _parameters(x, False)
     value: Expr = apply("sub", convert(arg(0, x.dtype), float32), _real(zero))

@@ -1,4 +1,5 @@
-"""Simple recurrence and filters over time: RNN, UNIDIRECTIONAL_SEQUENCE_RNN, BIDIRECTIONAL_SEQUENCE_RNN, SVDF.
+"""Simple recurrence, gated units and filters over time: RNN, UNIDIRECTIONAL_SEQUENCE_RNN, BIDIRECTIONAL_SEQUENCE_RNN,
+UNIDIRECTIONAL_SEQUENCE_GRU, SVDF.
 
 Lives here: their rules.  Not here: LSTMs, and what they share with these (recurrent.py); kernels.
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from ....compiler.loops.expressions import apply, arg, convert, quantize, scalar
 from ....compiler.loops.forms import Buffer, Contract, IndexMap, Move, Window
-from ....compiler.loops.recurrent_forms import Rnn, Svdf
+from ....compiler.loops.recurrent_forms import Gru, Rnn, Svdf
 from ....core.dtypes import float32, int8, int16, int32, uint8
 from ..nodes import At, Operand, Refused, clamped, in_steps, steps_per
 from . import rule
@@ -133,3 +134,38 @@ def _of_integers(at: At, x: Operand, y: Operand) -> None:
         total, operands = apply("add", total, arg(1, int32)), (bias.buffer,)
     value = apply("mul", convert(total, float32), scalar(steps_per(state.scale * time.scale, y), float32))
     at.form(Svdf, y.buffer, features, state.buffer, time.buffer, operands, in_steps(value, y))
+
+
+@rule("UNIDIRECTIONAL_SEQUENCE_GRU")
+def gru(at: At) -> None:
+    """Sequences one after the other, as the kernel takes them: steps first and last are put the other way round."""
+    x, h = at.operand(0), at.operand(1)
+    gates, gate_bias, candidate, candidate_bias = (at.operand(place) for place in range(2, 6))
+    if len(x.shape) != 3 or len(h.shape) != 2 or any(o.dtype is not float32 for o in at.operands) or not x.size:
+        raise Refused(f"gated units of {x}")
+    (steps, batch, n), units = x.shape, h.shape[1]
+    outputs = at.output((steps, batch, units)), at.output(h.shape, 1)
+    known = [o.constant for o in (gates, gate_bias, candidate, candidate_bias)]
+    shapes = [(2 * units, n + units), (2 * units,), (units, n + units), (units,)]
+    if any(k is None or k.shape != shape for k, shape in zip(known, shapes)) or h.shape[0] != batch:
+        raise Refused("weights that are no constants, or do not fit")
+    w, b, c, d = (np.asarray(k) for k in known)
+    name = outputs[0].buffer.name
+
+    def constant(label: str, array: np.ndarray) -> Buffer:
+        return Buffer(f"{name}.{label}", float32, array.shape, np.ascontiguousarray(array, np.float32))
+
+    update, reset = w[units:], w[:units]
+    filter = constant("filter", np.concatenate([update[:, :n], reset[:, :n], c[:, :n]])[:, None, None])
+    bias = constant("bias", np.concatenate([b[units:], b[:units], d]))
+    recurrent = np.concatenate([update[:, n:].T, reset[:, n:].T], 1).ravel(), c[:, n:].T.ravel()
+    rows, sums = at.new(float32, (batch, steps, n), ".rows"), at.new(float32, (batch * steps, 1, 1, 3 * units), ".sums")
+    at.form(Move, rows, (x.buffer,), (IndexMap((0, 0, 0), rows.shape, 0, (n, batch * n, 1)),))
+    at.form(Contract, sums, at.viewed(rows, (batch * steps, 1, 1, n)), filter, (bias,),
+            apply("add", arg(0, float32), arg(1, float32)), Window((1, 1)))  # fmt: skip
+    made = at.new(float32, (batch, steps, units), ".units")
+    at.form(Gru, made, at.viewed(sums, (batch, steps, 3 * units)), constant("recurrent", np.concatenate(recurrent)),
+            (h.buffer,), "TANH", True)  # fmt: skip
+    each = (units, steps * units, 1)
+    at.form(Move, outputs[0].buffer, (made,), (IndexMap((0, 0, 0), (steps, batch, units), 0, each),))
+    at.form(Move, outputs[1].buffer, (made,), (IndexMap((0, 0), (batch, units), (steps - 1) * units, each[1:]),))
