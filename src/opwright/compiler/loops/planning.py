@@ -22,7 +22,7 @@ from ..memory import Allocation, plan_arena
 from .forms import WITHOUT_GUARDS, Bitcast, Buffer, Form, IndexMap, Move, Ring, Rows, SameMemory, Store, View
 from .graph import LoopGraph
 from .plans import Address, Code, Constant, Fill, InArena, Layout, Plan, Step, Strands
-from .storing import copies
+from .storing import Share, copies
 
 
 class Mark(NamedTuple):
@@ -31,15 +31,6 @@ class Mark(NamedTuple):
     steps: int
     constants: int
     shares: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Share:
-    """Permission to write a form's output over one of its operands."""
-
-    place: int
-    operand: Buffer
-    output: Buffer
 
 
 class Builder:
@@ -168,7 +159,7 @@ def plan_of(graph: LoopGraph, apart: Callable[[Form], Sequence[Form] | None] = l
         form = todo.pop()
         if isinstance(form, Store):  # all that follow are
             stores = [form, *(s for s in reversed(todo) if isinstance(s, Store))]
-            todo = list(reversed(copies(stores, forms, memory.touched(forms, builder), memory)))
+            todo = list(reversed(copies(stores, forms, memory.touched(forms, builder), builder.shares, memory)))
             continue
         if isinstance(form, View | Bitcast) and memory.view(form):
             forms.append(form)

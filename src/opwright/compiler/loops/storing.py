@@ -12,13 +12,14 @@ the end.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ..scalar_functions import functions_of
 from .forms import (
     ArgReduce,
     Attention,
     Banded,
+    Bitcast,
     Buffer,
     Contract,
     Depthwise,
@@ -38,9 +39,17 @@ from .forms import (
     View,
 )
 
-CERTAIN = (ArgReduce, Attention, Banded, Contract, Depthwise, Map, MatMul, Move, Pool, Reduce, Resize, RowPass, Scan,
-           TransposedContract, View)  # fmt: skip
+CERTAIN = (ArgReduce, Attention, Banded, Bitcast, Contract, Depthwise, Map, MatMul, Move, Pool, Reduce, Resize, RowPass,
+           Scan, TransposedContract, View)  # fmt: skip
 """Forms whose kernels have no guards; an expression that calls a user's kernel may have some."""
+
+
+class Share(NamedTuple):
+    """Permission to write a form's output over one of its operands."""
+
+    place: int
+    operand: Buffer
+    output: Buffer
 
 
 class Memory(Protocol):
@@ -51,11 +60,12 @@ class Memory(Protocol):
     def place(self, buffer: Buffer, within: Buffer) -> None: ...
 
 
-def copies(stores: Sequence[Store], forms: Sequence[Form], spans: dict[int, tuple[int, int]], memory: Memory
-           ) -> list[Form]:  # fmt: skip
+def copies(stores: Sequence[Store], forms: Sequence[Form], spans: dict[int, tuple[int, int]], shares: Sequence[Share],
+           memory: Memory) -> list[Form]:  # fmt: skip
     """The moves for those values that are not computed where they are kept.
 
-    forms: all before; spans: by identity of a buffer with memory, the first and the last of them that touch it.
+    forms: all before; spans: by identity of a buffer with memory, the first and the last of them that touch it; shares:
+    which of them may write over an operand.
     """
     certain = _certain_from(forms)
     kept = {id(memory.root(store.output)[0]) for store in stores}
@@ -77,13 +87,23 @@ def copies(stores: Sequence[Store], forms: Sequence[Form], spans: dict[int, tupl
         target = memory.root(store.output)[0]
         if root is target and not offset:
             continue
-        first = held.get(id(root), (-1, -1))[0]
-        if memory.own(root) and not offset and _bytes(root) == _bytes(target) and store.input.parent is None \
-                and first >= certain and held.get(id(target), (-1, -1))[1] < first:  # fmt: skip
+        first, read = held.get(id(root), (-1, -1))[0], held.get(id(target), (-1, -1))[1]
+        fits = memory.own(root) and not offset and _bytes(root) == _bytes(target) and store.input.parent is None
+        over = read == first >= 0 and fits and _may_overwrite(target, root, forms[first], first, shares, memory)
+        if fits and first >= certain and (read < first or over):
             memory.place(root, target)
         else:
             moves.append(_move(_under(store.output, store.input.shape), store.input, store.origin))
     return [*aside, *moves]
+
+
+def _may_overwrite(old: Buffer, new: Buffer, form: Form, place: int, shares: Sequence[Share], memory: Memory) -> bool:
+    """Whether a form, the only one that reads the old value and writes the new one, may do so in one place."""
+    for share in shares:
+        if share.place == place and memory.root(share.operand) == (old, 0) and memory.root(share.output) == (new, 0):
+            dense = share.operand.parent is None and share.output.parent is None
+            return dense and all(b is share.operand or memory.root(b)[0] is not old for b in form.inputs)
+    return False
 
 
 def _certain_from(forms: Sequence[Form]) -> int:

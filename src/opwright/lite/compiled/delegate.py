@@ -36,7 +36,7 @@ from .kernel import PlanRegistration
 from .nodes import At, Buffers, Refused
 from .rules import forms_of
 from .rules.written import Codes, codes_of
-from .serving import check, only_initialises, rewritten, served_elsewhere
+from .serving import check, only_initialises, read_early, rewritten, served_elsewhere
 from .uses import Use
 from .variables import carried_out
 
@@ -213,7 +213,7 @@ class CompiledDelegate(Delegate):
         taken: dict[int, Taken] = {}
         self.refused = {key: why for key, why in self.refused.items() if key[0] != subgraph.index}
         safe = {id(subgraph.tensors[i]) for i in subgraph.inputs} | {id(t) for t in subgraph.tensors if t.is_variable}
-        again = rewritten(subgraph)
+        again, early = rewritten(subgraph), read_early(subgraph)
         updates = {u.whole.number: u for u in rows}
         parts = {part.number for u in updates.values() for part in u.parts}
         for node in subgraph.execution_plan:
@@ -226,6 +226,8 @@ class CompiledDelegate(Delegate):
                     check(one)
                     if again and any(id(t) in again for t in (*one.tensors_in, *one.tensors_out)):
                         raise Refused("a tensor of it is written more than once")
+                    if any(id(t) in early for t in (*one.tensors_in, *one.tensors_out)):
+                        raise Refused("a tensor of it is read before it is written")
                 for t in update.reads if update else node.tensors_in:
                     if t is not None and t.constant is None and not (known(t) if known else id(t) in safe):
                         raise Refused(f"the shape of {t!r} is not known before it runs")

@@ -1,6 +1,6 @@
 """Which nodes rules may be asked about: whose kernels serve them, who else writes their tensors or runs their subgraph.
 
-Lives here: `check`, `served_elsewhere`, `rewritten`, `only_initialises`.
+Lives here: `check`, `served_elsewhere`, `rewritten`, `read_early`, `only_initialises`.
 Not here: the rules (rules/), claiming nodes (delegate.py).
 """
 
@@ -60,6 +60,17 @@ def rewritten(subgraph: Subgraph) -> set[int]:
             if id(t) in written or t.kind == CONSTANT:
                 found.add(id(t))
             written.add(id(t))
+    return found
+
+
+def read_early(subgraph: Subgraph) -> set[int]:
+    """By identity, the tensors that a node reads before the one that writes them: elements of the last run, if any."""
+    written = {id(subgraph.tensors[i]) for i in subgraph.inputs}
+    found = set()
+    for node in subgraph.execution_plan:
+        found |= {id(t) for t in node.tensors_in
+                  if t is not None and t.constant is None and not t.is_variable and id(t) not in written}  # fmt: skip
+        written.update(map(id, node.tensors_out))
     return found
 
 

@@ -223,7 +223,7 @@ def described(subgraph: Subgraph) -> Described | None:
     """
     if any(type(node.options) is bytes for s in subgraph.family for node in s.nodes):
         return None
-    once = [int(node.options.init_subgraph_index) for node in subgraph.nodes if node.name == "CALL_ONCE"]
+    once = [int(getattr(node.options, "init_subgraph_index", 0)) for node in subgraph.nodes if node.name == "CALL_ONCE"]
     initial: dict[tuple[str, str], np.ndarray] = {}
     for index in dict.fromkeys(once):
         assigned = _assigned(subgraph.family[index])
