@@ -139,9 +139,11 @@ class PlanStep:
         self()
 
     def is_ready(self) -> bool:
-        """Whether the plan's variables, if there are any, are where it has them."""
+        """Whether the plan's variables, if there are any, are where it has them, after a look where they are now."""
         variables = self._variables
-        return not variables or variables.seen == variables.resources.changes
+        if not variables or variables.seen == variables.resources.changes:
+            return True
+        return variables.is_initialised and self._registration._attach(self._context)
 
     @property
     def direct(self) -> Direct | None:

@@ -75,6 +75,12 @@ class Variables:
     def __bool__(self) -> bool:
         return bool(self._used or self._once)
 
+    @property
+    def is_initialised(self) -> bool:
+        """Whether its CALL_ONCE nodes, if any, have run."""
+        done = self.resources.initialized
+        return all(int(getattr(inner.options, "init_subgraph_index", 0)) in done for inner in self._once)
+
     def addresses(self, context: Context) -> dict[int, int] | None:
         """Where the variables are now, by the handles' tensors; None where the plan is not for their values. CALL_ONCE
         nodes run first, which comes before all else that has an effect."""
