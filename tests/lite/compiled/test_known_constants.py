@@ -3,12 +3,15 @@ official ones."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from engine_kit import engine, plan_of
 from lite_kit import Build, run
 
 from opwright import lite
+from opwright.compiler.loops.forms import Contract
 from opwright.lite.format import objects
 
 peer = pytest.importorskip("ai_edge_litert.interpreter")
@@ -144,3 +147,30 @@ def test_infinite_weights_stay_infinite():
     with engine(verify=True):
         (found,) = run(lite.Interpreter(model_content=content), [np.ones((1, 4), np.float32)])
     np.testing.assert_array_equal(found, np.float32([[np.inf, 4, np.nan]]))
+
+
+DATA = Path(__file__).parents[2] / "data" / "tflite"
+
+
+def test_sparse_weights_are_made_dense_once():
+    content = (DATA / "sparse_random.tflite").read_bytes()
+    reference = peer.Interpreter(model_content=content)
+    x = RNG.normal(size=reference.get_input_details()[0]["shape"]).astype(np.float32)
+    with engine(verify=True):
+        interpreter = lite.Interpreter(model_content=content)
+        (found,) = run(interpreter, [x])
+    assert plan_of(interpreter) == ["Opwright"]
+    np.testing.assert_allclose(found, run(reference, [x])[0], rtol=1e-5, atol=1e-5)
+
+
+def test_short_floats_that_are_made_dense_stay_short():
+    weights, x = RNG.normal(size=(29, 37)).astype(np.float16), RNG.normal(size=(1, 37)).astype(np.float32)
+    b = Build().tensor("x", x.shape).tensor("s", type="FLOAT16", data=weights).tensor("h", weights.shape, "FLOAT16")
+    b.tensor("w", weights.shape).tensor("y", (1, 29)).op("DENSIFY", "s", "h").op("DEQUANTIZE", "h", "w")
+    content = b.op("FULLY_CONNECTED", "x w _", "y").done()
+    with engine(verify=True):
+        interpreter = lite.Interpreter(model_content=content)
+        (found,) = run(interpreter, [x])
+    forms = interpreter._subgraphs[0].execution_plan[0].registration.plan.forms
+    assert [form.filter.dtype.name for form in forms if isinstance(form, Contract)] == ["float16"]
+    np.testing.assert_allclose(found, x.astype(np.float64) @ weights.T.astype(np.float64), rtol=1e-4, atol=1e-5)

@@ -89,8 +89,24 @@ def _boxed(at: At, y: Buffer, x: Buffer, box: IndexMap, value: Operand | None) -
     at.form(Move, y, operands, boxes, None if box.extent == y.shape else number)
 
 
+PLANES = 4
+"""Steps along the last axis up to which elements and gaps are planes, which a kernel interleaves in vectors."""
+
+
+def _interleaved(at: At, x: Buffer, step: int, value: Operand | None) -> Buffer:
+    """Elements of rows with step - 1 times the value behind each."""
+    *outer, n = x.shape
+    planes, made = at.new(x.dtype, (*outer, step, n), ".planes"), at.new(x.dtype, (*outer, n, step), ".interleaved")
+    zeros, steps = (0,) * len(planes.shape), row_major(planes.shape)
+    _boxed(at, planes, x, IndexMap(zeros, (*outer, 1, n), 0, (*row_major(x.shape)[:-1], 0, 1)), value)
+    at.form(Move, made, (planes,), (IndexMap(zeros, made.shape, 0, (*steps[:-2], 1, n)),))
+    return at.viewed(made, (*outer, n * step))
+
+
 def _apart(at: At, x: Buffer, steps: Sequence[int], value: Operand | None = None) -> Buffer:
     """[d step, ...] for each axis [d]: elements with step - 1 times the value behind each."""
+    if steps and 1 < steps[-1] <= PLANES:
+        x, steps = _interleaved(at, x, steps[-1], value), (*steps[:-1], 1)
     if all(step == 1 for step in steps):
         return x
     shape = tuple(n for pair in zip(x.shape, steps) for n in pair)

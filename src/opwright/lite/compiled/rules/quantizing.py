@@ -1,4 +1,5 @@
-"""Between real numbers and the integers that stand for them: QUANTIZE, DEQUANTIZE, FAKE_QUANT.
+"""Between real numbers and the integers that stand for them: QUANTIZE, DEQUANTIZE, FAKE_QUANT; and
+DENSIFY, which comes before DEQUANTIZE.
 
 Lives here: these rules.  Not here: functions of quantised tensors (elementwise.py).
 """
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ....compiler.loops.expressions import Expr, apply, arg, const, convert, quantize, scalar
-from ....compiler.loops.forms import Buffer, Map
+from ....compiler.loops.forms import Buffer, Map, View
 from ....compiler.loops.fusing_constants import computed
 from ....core.dtypes import float16, float32, int32
 from ..nodes import NARROW, At, Operand, Refused, steps_per
@@ -78,7 +79,19 @@ def dequantize(at: At) -> None:
     _dequantize(at, x, y)
     form = at.forms[-1]
     if x.is_constant and isinstance(form, Map):
-        y.follows(lambda: computed(form, [b.constant for b in form.operands if b.constant is not None]))
+        parameters = [b.constant for b in form.operands[1:] if b.constant is not None]
+        y.follows(lambda: computed(form, [np.asarray(x.constant), *parameters]))
+
+
+@rule("DENSIFY")
+def densify(at: At) -> None:
+    """The constant as it is: its zeros were put in when the model was read."""
+    x = at.operand(0)
+    y = at.output(x.shape)
+    if x.buffer.constant is None or x.dtype is not y.dtype:
+        raise Refused(f"{x} made dense")
+    at.form(View, y.buffer, x.buffer)
+    y.follows(lambda: np.asarray(x.constant))
 
 
 def _dequantize(at: At, x: Operand, y: Operand) -> None:
