@@ -163,12 +163,12 @@ def test_sparse_weights_are_made_dense_once():
     np.testing.assert_allclose(found, run(reference, [x])[0], rtol=1e-5, atol=1e-5)
 
 
-def test_short_floats_that_are_made_dense_stay_short():
+def test_short_floats_that_are_made_dense_stay_short(tmp_path):
     weights, x = RNG.normal(size=(29, 37)).astype(np.float16), RNG.normal(size=(1, 37)).astype(np.float32)
     b = Build().tensor("x", x.shape).tensor("s", type="FLOAT16", data=weights).tensor("h", weights.shape, "FLOAT16")
     b.tensor("w", weights.shape).tensor("y", (1, 29)).op("DENSIFY", "s", "h").op("DEQUANTIZE", "h", "w")
     content = b.op("FULLY_CONNECTED", "x w _", "y").done()
-    with engine(verify=True):
+    with engine(verify=True, cache_dir=tmp_path):
         interpreter = lite.Interpreter(model_content=content)
         (found,) = run(interpreter, [x])
     forms = interpreter._subgraphs[0].execution_plan[0].registration.plan.forms
