@@ -20,14 +20,13 @@ from opwright.lite import Interpreter
 from opwright.lite.compiled.delegate import CompiledDelegate
 from opwright.lite.compiled.rules import MODULES
 
-MINE = ("arithmetic", "comparison", "elementwise", "quantizing", "activations")
+MINE = ("arithmetic", "comparison", "elementwise", "casting", "quantizing", "activations")
 PAIRS = [(row, kind) for row in ROWS if MODULES.get(row.name) in MINE for kind in row.kinds]
 MODELS = int(os.environ.get("OPWRIGHT_MODELS", "2"))
 HALF = {"FLOAT16": 1e-3, "BFLOAT16": 8e-3}
 
 BELOW_BYTES = ("INT4", "UINT4", "INT2")
 INTERPRETED = {  # (label, kind; None: all): what the refusal says
-    **{(label, kind): kind.lower() for kind in ("COMPLEX64",) for label in ("SELECT", "SELECT_V2", "CAST")},
     **{("CAST", kind): kind.lower() for kind in BELOW_BYTES},
     ("QUANTIZE to int4", None): "int4", ("QUANTIZE to uint4", None): "uint4", ("CAST to less than a byte", None): "int",
     ("EQUAL", "STRING"): "str", ("NOT_EQUAL", "STRING"): "str", ("ATAN2", "FLOAT64"): "float64",

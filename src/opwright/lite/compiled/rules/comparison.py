@@ -12,9 +12,9 @@ import numpy as np
 
 from ....compiler.kernels.expression import DTYPES
 from ....compiler.loops.expressions import Expr, apply, arg, lookup
-from ....compiler.loops.forms import Buffer, Map
+from ....compiler.loops.forms import Bitcast, Buffer, Map
 from ....core.dtypes import bool as bool_
-from ....core.dtypes import int8, int16, int64, uint8
+from ....core.dtypes import complex64, int8, int16, int64, uint8
 from ...ops.quantized.fixed_point import multiplier, rescale
 from ..nodes import At, Operand, Refused
 from . import rule
@@ -72,6 +72,11 @@ def bits(at: At) -> None:
 # ---- choice --------------------------------------------------------------------------------------------------------
 
 
+def _as_bits(at: At, o: Operand) -> Operand:
+    """Complex numbers as what is moved for them: integers of as many bytes."""
+    return o if o.dtype is not complex64 else Operand(o.tensor, at.bits(o.buffer, int64, o.shape))
+
+
 def _chosen(operands: tuple[Operand, ...]) -> Expr:
     condition, a, b = operands
     alike(a, b)
@@ -82,20 +87,34 @@ def _chosen(operands: tuple[Operand, ...]) -> Expr:
 
 @rule("SELECT_V2")
 def select_v2(at: At) -> None:
-    operands = at.operand(0), at.operand(1), at.operand(2)
-    mapped(at, at.output(broadcast(*operands)), _chosen(operands), *operands)
+    operands = at.operand(0), *(_as_bits(at, at.operand(i)) for i in (1, 2))
+    y = at.output(broadcast(*operands))
+    _written(at, y, tuple(o.buffer for o in operands), _chosen(operands))
+
+
+def _written(at: At, y: Operand, operands: tuple[Buffer, ...], expr: Expr) -> None:
+    """The map that writes y, or the bits of its complex numbers. Raises Refused for other types."""
+    if y.dtype is expr.dtype:
+        at.form(Map, y.buffer, operands, expr)
+        return
+    if y.dtype is not complex64 or expr.dtype is not int64:
+        raise Refused(f"the output is {y.dtype.name}, {expr.dtype.name} follows from the inputs")
+    made = at.new(int64, y.shape, ".chosen")
+    at.form(Map, made, operands, expr)
+    at.form(Bitcast, y.buffer, made)
 
 
 @rule("SELECT")
 def select(at: At) -> None:
     """The condition is of x's shape, a scalar, or has an element for each of x's first dimension."""
-    c, a, b = operands = at.operand(0), at.operand(1), at.operand(2)
+    given = at.operand(1)
+    c, a, b = operands = at.operand(0), _as_bits(at, given), _as_bits(at, at.operand(2))
     y, expr = at.output(a.shape), _chosen(operands)
-    if a.shape != b.shape or y.dtype is not a.dtype:
+    if a.shape != b.shape or y.dtype is not given.dtype:
         raise Refused("x and y differ, or the output's type")
     condition = c.buffer
     if c.shape != a.shape and c.shape:
         if len(c.shape) != 1 or not a.shape or c.size not in (1, a.shape[0]):
             raise Refused("the condition does not fit x")
         condition = at.viewed(condition, c.shape + (1,) * (len(a.shape) - 1))
-    at.form(Map, y.buffer, (condition, a.buffer, b.buffer), expr)
+    _written(at, y, (condition, a.buffer, b.buffer), expr)

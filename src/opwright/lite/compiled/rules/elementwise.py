@@ -1,8 +1,8 @@
 """Element by element: what the rules of maps share, and the operators of one tensor.
 
-Lives here: the rules of ABS to ZEROS_LIKE, CAST, LOGICAL_NOT; `plain`, `quantized`, `mapped`, `tabulated`.
-Not here: operators of several tensors (arithmetic.py, comparison.py), activations (activations.py), between reals and
-integers (quantizing.py).
+Lives here: the rules of ABS to ZEROS_LIKE, LOGICAL_NOT; `plain`, `quantized`, `mapped`, `tabulated`.
+Not here: CAST (casting.py), operators of several tensors (arithmetic.py, comparison.py), activations (activations.py),
+between reals and integers (quantizing.py).
 
 A function of one quantised tensor is a table: what the operator's own integer rule gives for each of its 256 or 65536
 integers. So it is exact, and a look-up.
@@ -152,16 +152,6 @@ def zeros_like(at: At) -> None:
     x = at.operand(0)
     y = at.output(x.shape)
     mapped(at, y, const(0, plain(at, x)))
-
-
-@rule("CAST")
-def cast(at: At) -> None:
-    x = at.operand(0)
-    y = at.output(x.shape)
-    plain(at, x)
-    if y.dtype not in DTYPES:
-        raise Refused(f"elements of type {y.dtype.name}")
-    mapped(at, y, as_type(arg(0, x.dtype), y.dtype), x)
 
 
 def as_type(x: Expr, dtype: DType) -> Expr:
