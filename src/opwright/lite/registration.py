@@ -27,6 +27,7 @@ from .ops.parts import BLOCK, store_parts
 from .quantized_registration import as_real, divided, is_quantized, kernel_of, real_dtype, rule_of, run_quantized
 from .runtime.giving import watched_call, watched_methods
 from .runtime.node import Context, Node, check_shaped, check_status, check_written
+from .runtime.repeating import Noting, Repeat
 from .runtime.settling import is_settled, nothing, settle
 from .runtime.tensor import CONSTANT, DYNAMIC, OWN, Tensor
 from .written import bind_options, group
@@ -187,14 +188,14 @@ class OperatorRegistration(Registration):
 
     def _run_asked(self, node: Node, step: Callable[[], Any]) -> None:
         """Run a step after the shape rules have seen the values that were not there before: axes, for instance."""
-        self.infer(self._call(node), node, self._known(node))
+        self.infer(self._call(node), node, self._known(node, Known))
         step()
 
-    def _known(self, node: Node) -> list[Any]:
+    def _known(self, node: Node, known: Callable[[Tensor], Any]) -> list[Any]:
         """The inputs for shape rules, now that their elements are there."""
         if node.kernel is None:
-            return [None if t is None else Known(t) for t in node.tensors_in]
-        return as_real(self.operator, node, Known)
+            return [None if t is None else known(t) for t in node.tensors_in]
+        return as_real(self.operator, node, known)
 
     def _step(self, context: Context, node: Node) -> Callable[[], Any]:
         if any(t.kind == DYNAMIC for t in node.tensors_out):
@@ -246,13 +247,21 @@ class OperatorRegistration(Registration):
 
         What `infer` cannot know even so has the shape of what is computed.
         """
-        call = self._call(node)
-        specs = self.infer(call, node, self._known(node))
+        if node.repeat is not None and node.repeat.is_right:
+            node.repeat.step()
+            return
+        read: list[Tensor] = []
+        call, node.repeat = self._call(node), None
+        specs = self.infer(call, node, self._known(node, lambda t: Noting(t, read)))
         for spec, t in zip(specs, node.tensors_out):
             if spec.shape.is_fully_defined() or node.kernel is not None:
                 context.resize(t, spec.shape.as_list())
         if node.kernel is not None or all(spec.shape.is_fully_defined() for spec in specs):
-            self._bound(node)()
+            step = self._bound(node)
+            step()
+            operator = self.operator
+            if isinstance(operator, LiteOperator) and operator.effect is None and not hasattr(call, "restart"):
+                node.repeat = Repeat.of(node, read, step)
             return
         arrays = self.group(node, [None if t is None else t.readonly for t in node.tensors_in])
         dtype = self.dtype(node)

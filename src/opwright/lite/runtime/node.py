@@ -22,6 +22,7 @@ LARGEST = 2**31 - 1
 if TYPE_CHECKING:
     from ..delegate import Delegate
     from ..registration import Registration
+    from .repeating import Repeat
     from .subgraph import Subgraph
 
 
@@ -36,8 +37,8 @@ class Node:
     """
 
     __slots__ = ("added", "asks", "has_options", "inited", "inputs", "intermediates", "kernel", "name", "number",
-                 "options", "outputs", "prepared_for", "registration", "subgraph", "temporaries", "tensors_in",
-                 "tensors_out", "user_data", "version")  # fmt: skip
+                 "options", "outputs", "prepared_for", "registration", "repeat", "subgraph", "temporaries",
+                 "tensors_in", "tensors_out", "user_data", "version")  # fmt: skip
 
     delegate: Delegate | None = None
     replaced: Sequence[Node] = ()
@@ -59,6 +60,7 @@ class Node:
         self.inited = False
         self.added: list[Tensor] = []  # by the last prepare
         self.prepared_for: Any = None  # the shapes of the inputs then
+        self.repeat: Repeat | None = None  # of the last run, where its outputs get their shapes then
 
     def __repr__(self) -> str:
         return f"<node {self.number} {self.name}>"

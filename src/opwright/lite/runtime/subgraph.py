@@ -331,7 +331,7 @@ class Subgraph(Called):
         if node.added:
             self.drop_tensors(node.added)
             node.added, node.temporaries = [], []
-        node.prepared_for = tuple(None if t is None else t.shape for t in node.tensors_in)
+        node.prepared_for, node.repeat = tuple(None if t is None else t.shape for t in node.tensors_in), None
         given = [t.shape for t in node.tensors_out]
         if not self.running:
             self._touched.update((id(t), node) for t in node.tensors_in if t is not None)
