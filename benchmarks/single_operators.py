@@ -12,6 +12,7 @@ many models take no longer than officially. A model that the official interprete
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import sys
@@ -165,9 +166,26 @@ def summed(found: list[Timed]) -> dict[str, Any]:
     return {"ours": mean, "share": share, "of": f"{len(found)} models", "worst": worst}
 
 
+def access(what: str) -> dict[str, float]:
+    """Seconds to set the input of such a model, or to get its output."""
+    single = next(singles("RELU FLOAT32"))
+    pair = both(single)
+    assert pair is not None, "the official interpreter takes it"
+    calls = []
+    for one in pair:
+        details = one.get_input_details() if what == "set" else one.get_output_details()
+        values = single.feeds if what == "set" else ()
+        calls.append(functools.partial(getattr(one, f"{what}_tensor"), details[0]["index"], *values))
+    ours, litert = in_turn(*calls)
+    return {"ours": ours, "litert": litert}
+
+
 ROWS: dict[str, measure.Prepare] = {
     "single_invoke": lambda: summed(timed(False)),
+    "single_least": lambda: {"ours": timed(False)[0].ratio},
     "single_whole": lambda: summed(timed(True)),
+    "single_set": lambda: access("set"),
+    "single_get": lambda: access("get"),
 }
 
 if __name__ == "__main__":
