@@ -51,6 +51,7 @@ CASES = [  # shape of the input, features, window
     ((2, 9, 28, 8), 24, Window((3, 3), padding=SAME)),
     ((1, 20, 28, 3), 24, Window((3, 3), (2, 2), padding=SAME)),
     ((2, 7, 7, 12), 40, Window((3, 3), padding=SAME)),
+    ((2, 5, 5, 8), 640, Window((3, 3), padding=SAME)),
     ((1, 5, 28, 5), 8, PLAIN),
 ]
 

@@ -82,6 +82,7 @@ CASES = [
     case((1, 3, 2, 4), 5, Window((5, 5), padding=(3, 3, 3, 3))),
     case((1, 1, 40, 9), 31, Window((1, 7), (1, 3), padding=(0, 0, 3, 3))),
     case((3, 4, 4, 70), 70, Window((2, 2), (3, 1))),
+    case((2, 5, 5, 8), 640, Window((3, 3), padding=SAME)),  # windows are copied for so many features
     case((1, 12, 12, 12), 24, Window((3, 3), padding=SAME), 3),
     case((1, 14, 28, 12), 24, Window((3, 3), padding=SAME), 2),
     case((1, 12, 12, 12), 24, groups=4),

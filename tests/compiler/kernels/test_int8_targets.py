@@ -14,10 +14,10 @@ from test_gemm_int8 import PLAIN, SAME, SUM, made, out_shape, sums
 
 import opwright as ow
 from opwright.compiler import target as processors
-from opwright.compiler.kernels import depthwise_tiles
+from opwright.compiler.kernels import contractions_int8, depthwise_tiles
 from opwright.compiler.kernels.gemm_bounded import steps_of
 from opwright.compiler.kernels.gemm_widened import widens
-from opwright.compiler.kernels.panels_int8 import tile_of
+from opwright.compiler.kernels.panels_int8 import Panels, tile_of
 from opwright.compiler.loops.forms import Buffer, Contract, Window
 from opwright.compiler.target import NAMED
 from opwright.core.dtypes import int4, int8, int32, uint8
@@ -160,6 +160,16 @@ def test_rows_of_depthwise_tiles(target, window, out_height, rows, team, seen):
     """Two rows of outputs see the same groups where the second needs no more; two teams where registers hold them."""
     found = depthwise_tiles.tile_of(NAMED[target], Window(window), out_height, 1, 8)
     assert (found.rows, found.team, len(found.seen)) == (rows, team, seen)
+
+
+@pytest.mark.parametrize(("target", "width", "channels", "features", "copied"), [
+    ("x86-64-v4-vnni", 7, 512, 512, True), ("x86-64-v4-vnni", 32, 16, 16, False),
+    ("x86-64-v4-vnni", 14, 256, 256, False), ("x86-64-v4-vnni", 8, 64, 64, False), ("x86-64-v3", 5, 512, 512, True),
+    ("x86-64-v3", 7, 512, 512, False), ("x86-64-v3", 5, 16, 16, False)])
+def test_when_windows_of_3x3_are_copied(target, width, channels, features, copied):
+    """Where lines are shorter than tiles, if the steps that are saved cost more than the copies."""
+    panels = Panels(features, 3, 3 * channels, tile_of(NAMED[target], features))
+    assert contractions_int8._are_copies_worth(panels, width, 9 * channels) == copied
 
 
 @pytest.mark.parametrize(("name", "widened", "tile"), [

@@ -33,6 +33,8 @@ QUICKER = 4
 """Times that operations on bytes are quicker than those on floats."""
 READING, FINISHING = 8, 3
 """Operations on floats that take as long as to read a weight for one row alone, and as an operation of the epilogue."""
+STEP, LINE, COPY = 4, 60, 5
+"""Instructions of a step beside those of its rows and weights, to copy a line of a window, and of each vector of it."""
 
 
 class Geometry(NamedTuple):
@@ -184,8 +186,7 @@ def _make_group(group: Group, build: Builder) -> None:
     tile = group.tile(shape.out_width, quads, run * channels)
     panels = Panels(group.features, lines, run * channels, tile, group.parts)
     row = lines * quads * 4
-    few = balanced(shape.out_width, panels.tile.rows).height * 6 < panels.tile.rows * 5
-    if group.parts > 1 or (few and rows * row <= 2 * CACHE):
+    if group.parts > 1 or (_are_copies_worth(panels, shape.out_width, row) and rows * row <= 2 * CACHE):
         panels = panels._replace(tile=group.tile(rows, lines * quads, run * channels))
         pitch = row + host().vector_bytes
         place = build.temporary(rows * pitch)
@@ -196,6 +197,18 @@ def _make_group(group: Group, build: Builder) -> None:
         _make_gemm(group, build, panels, place, pitch)
         return
     _make_convolution(group, build, panels, shape, segments, run)
+
+
+def _are_copies_worth(panels: Panels, width: int, row: int) -> bool:
+    """Whether windows of `row` bytes are better copied, for tiles over several lines, than read line by line.
+
+    What a step takes beside its products is done for fewer tiles then. The processor's tiles compute all their rows.
+    """
+    tile, height = panels.tile, balanced(width, panels.tile.rows).height
+    if tile.depth:
+        return height * 6 < tile.rows * 5
+    saved = panels.steps * panels.number * (tile.vectors + STEP) * (1 / max(height, 1) - 1 / tile.rows)
+    return saved > panels.lines * LINE + COPY * row // host().vector_bytes
 
 
 def _room(group: Group) -> int:
