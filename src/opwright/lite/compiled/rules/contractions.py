@@ -46,7 +46,7 @@ def conv_2d(at: At) -> None:
     if _is_hybrid(x, w):
         rounding = "asymmetric" if np.any(w.scales != w.scales[0]) else "symmetric"
         operands, expr = _hybrid_epilogue(at, w, y, features)
-        at.form(Contract, y.buffer, x.buffer, w.buffer, operands, expr, window, groups, rounding=rounding)
+        at.form(Contract, y.buffer, x.buffer, _signed(at, w), operands, expr, window, groups, rounding=rounding)
         return
     operands, expr = _epilogue(at, x, w, y, features)
     at.form(Contract, y.buffer, x.buffer, w.buffer, operands, expr, window, groups, *_zeros(x, w))
@@ -61,7 +61,7 @@ def depthwise_conv_2d(at: At) -> None:
     window, sizes = _window(at, x.shape, (w.shape[1], w.shape[2]))
     y = at.output((x.shape[0], *sizes, channels))
     filter = at.viewed(w.buffer, w.shape[1:])
-    if _is_hybrid(x, w):
+    if w.dtype is not uint8 and _is_hybrid(x, w):
         operands, expr = _hybrid_epilogue(at, w, y, channels)
         at.form(Depthwise, y.buffer, x.buffer, filter, operands, expr, window, channels // x.shape[3],
                 rounding="asymmetric")  # fmt: skip
@@ -79,7 +79,7 @@ def transpose_conv(at: At) -> None:
     if (sizes[0], *counts, sizes[3]) != (*x.shape[:3], w.shape[0]):
         raise Refused(f"a transposed convolution of {x} to {list(sizes)}")
     y = at.output(sizes)
-    if _is_hybrid(x, w):
+    if w.dtype is not uint8 and _is_hybrid(x, w):
         operands, expr = _hybrid_epilogue(at, w, y, w.shape[0], bias=3)
         at.form(TransposedContract, y.buffer, x.buffer, w.buffer, operands, expr, window, rounding="asymmetric")
         return
@@ -113,13 +113,14 @@ def fully_connected(at: At) -> None:
     keep = bool(at.option("keep_num_dims")) and x.shape[-1] == channels
     y = at.output((*x.shape[:-1], features) if keep else (rows, features))
     source = at.viewed(x.buffer, (rows, 1, 1, channels))
-    filter = at.viewed(w.buffer, (features, 1, 1, channels))
+    hybrid = w.tensor.blocks is None and _is_hybrid(x, w)
+    filter = at.viewed(_signed(at, w) if hybrid else w.buffer, (features, 1, 1, channels))
     if w.tensor.blocks is not None:
         scales = _block_scales(x, w, y)
         operands, expr = _with_bias(at.optional(2), float32, features)
         expr = clamped(expr, at.option("fused_activation_function"))
         more: dict[str, Any] = {"rounding": "asymmetric", "scales": scales}
-    elif _is_hybrid(x, w):
+    elif hybrid:
         operands, expr = _hybrid_epilogue(at, w, y, features)
         more = {"rounding": "asymmetric" if at.option("asymmetric_quantize_inputs") else "symmetric"}
     else:
@@ -204,11 +205,16 @@ def _epilogue(at: At, x: Operand, w: Operand, y: Operand, features: int, bias: i
 
 def _is_hybrid(x: Operand, w: Operand) -> bool:
     """Whether the floats are rounded to integers while it runs. Raises Refused for weights with a zero point."""
-    if x.dtype is not float32 or w.dtype not in (int8, int4) or not w.is_quantized:
+    if x.dtype is not float32 or w.dtype not in (int8, uint8, int4) or not w.is_quantized:
         return False
     if np.any(w.tensor.quantization.zero_point):
         raise Refused(f"{x.dtype.name} by {w.dtype.name} with a zero point")
     return True
+
+
+def _signed(at: At, w: Operand) -> Buffer:
+    """Weights beside floats; the bytes of the first files, which call them uint8, are int8."""
+    return at.bits(w.buffer, int8, w.shape) if w.dtype is uint8 else w.buffer
 
 
 def _hybrid_epilogue(at: At, w: Operand, y: Operand, features: int, bias: int = 2

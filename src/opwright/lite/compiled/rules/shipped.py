@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ....compiler.loops.expressions import Expr, apply, arg, const, convert
-from ....compiler.loops.forms import Attention, Buffer, IndexMap, Map, MatMul, Move, Reduce, ReduceWindow
+from ....compiler.loops.forms import Buffer, IndexMap, Map, MatMul, Move, Reduce, ReduceWindow, RowPass
 from ....core.dtypes import DType, float32, float64, int8, int16, int32
 from ....ops.nn.windows import window
 from ..nodes import At, Operand, Refused
@@ -163,22 +163,24 @@ def rotate(at: At) -> None:
 
 @rule("odml.scaled_dot_product_attention")
 def attention(at: At) -> None:
-    """Heads before steps; the queries that share keys along an axis of their own."""
+    """Heads before steps; the queries that share keys are rows of one product. Fusion makes attention of it."""
     q, k, v, mask = (at.operand(i) for i in range(4))
     if any(o.dtype is not float32 or len(o.shape) != 4 or not o.size for o in (q, k, v, mask)):
         raise Refused(f"attention of {q} to {k}")
     (b, s, n, h), (_, t, m, _) = q.shape, k.shape
     if n % m or mask.shape[1] not in (1, n):
         raise Refused(f"attention of {q} to {k} by {mask}")
-    y, group = at.output(q.shape), n // m
+    y, rows = at.output(q.shape), n // m * s
     scale = float(_call(at).scale)
-    queries = at.viewed(_heads(at, q), (b, m, group, s, h))
-    keys, values = (at.viewed(_heads(at, o), (b, m, 1, t, h)) for o in (k, v))
-    heads = (m, group) if mask.shape[1] == n else (1, 1)
-    shown = at.viewed(mask.buffer, (mask.shape[0], *heads, *mask.shape[2:]))
-    scores = apply("mul", arg(0, float32), const(scale if scale > 0 else 1.0 / math.sqrt(h), float32))
-    found = at.new(float32, (b, m, group, s, h), ".heads")
-    at.form(Attention, found, queries, keys, values, (shown,), apply("add", scores, arg(1, float32)))
+    queries, keys, values = (_heads(at, o) for o in (q, k, v))
+    scores, shown = at.new(float32, (b, m, rows, t), ".scores"), at.new(float32, (b, n, s, t), ".shown")
+    factor = const(scale if scale > 0 else 1.0 / math.sqrt(h), float32)
+    at.form(MatMul, scores, at.viewed(queries, (b, m, rows, h)), keys, (), apply("mul", arg(0, float32), factor),
+            transpose_b=True)  # fmt: skip
+    at.form(Map, shown, (at.viewed(scores, shown.shape), mask.buffer), apply("add", arg(0, float32), arg(1, float32)))
+    shares, found = at.new(float32, shown.shape, ".shares"), at.new(float32, (b, m, rows, h), ".heads")
+    at.form(RowPass, shares, shown, (), "softmax", arg(0, float32), arg(0, float32))
+    at.form(MatMul, found, at.viewed(shares, scores.shape), values, (), arg(0, float32))
     at.form(Move, y.buffer, (at.viewed(found, (b, n, s, h)),),
             (IndexMap((0,) * 4, (b, s, n, h), 0, (n * s * h, h, s * h, 1)),))  # fmt: skip
 
