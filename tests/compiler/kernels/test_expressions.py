@@ -149,7 +149,7 @@ INTEGERS: dict[str, Callable[..., int]] = {  # of Python's integers, before they
     "div": _toward_zero, "floor_div": lambda x, y: x // y if y else 0,
     "floor_mod": lambda x, y: x % y if y else 0,
     "bitwise_and": lambda x, y: x & y, "bitwise_or": lambda x, y: x | y, "bitwise_xor": lambda x, y: x ^ y,
-    "shift_right": lambda x, y: x >> y,
+    "shift_left": lambda x, y: x << y, "shift_right": lambda x, y: x >> y,
 }  # fmt: skip
 KINDS = (d.int8, d.uint8, d.int16, d.uint16, d.int32, d.uint32, d.int64, d.uint64)
 
