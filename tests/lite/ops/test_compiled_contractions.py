@@ -22,8 +22,8 @@ def test_compiled_agrees_with_the_official_kernels(row, kind, models):
 
 
 TAKEN = ["CONV_2D", "CONV_2D hybrid", "CONV_2D hybrid uint8", "CONV_2D int4", "FULLY_CONNECTED",
-         "FULLY_CONNECTED hybrid", "FULLY_CONNECTED hybrid uint8", "FULLY_CONNECTED int4", "FULLY_CONNECTED hybrid int4",
-         "BATCH_MATMUL", "BATCH_MATMUL hybrid"]  # fmt: skip
+         "FULLY_CONNECTED hybrid", "FULLY_CONNECTED hybrid uint8", "FULLY_CONNECTED int4",
+         "FULLY_CONNECTED hybrid int4", "BATCH_MATMUL", "BATCH_MATMUL hybrid"]  # fmt: skip
 
 
 @pytest.mark.parametrize(("row", "kind"), [
