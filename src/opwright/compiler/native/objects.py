@@ -13,6 +13,8 @@ import functools
 
 import numpy as np
 
+from ...core.once import once
+
 DATA, RANK, SIZES, DTYPE, FLAGS = 2, 3, 4, 7, 8
 """The words of an array: the address of its elements, its rank (the low half), the addresses of its sizes and of its
 dtype object, NumPy's flags. The word 1 of any object is its type."""
@@ -25,7 +27,7 @@ NUMPY = {"PyArray_Scalar": 60, "PyArray_NewLikeArray": 277}
 """Functions of NumPy's C API that machine code calls, and where its table has them, which is so for all versions."""
 
 
-@functools.cache
+@once
 def numpy_function(name: str) -> int:
     """The address of a function of NumPy's C API. Raises KeyError for one that is not listed above."""
     from numpy._core._multiarray_umath import (  # type: ignore[import-not-found]  # as NumPy's import_array does
