@@ -85,9 +85,23 @@ def test_an_interrupt_at_any_moment(action: Callable[[int], None]) -> None:
             signal.setitimer(signal.ITIMER_REAL, 0)
             interrupts += 1
             assert state.trace is None, "tracing has not ended"
+            with ow.GradientTape():  # which forgets one whose `__exit__` was interrupted before its first line
+                pass
             assert not state.tapes, "a tape is still recording"
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert interrupts > 3
     action(3)
+
+
+def test_a_tape_that_nobody_can_stop_is_forgotten() -> None:
+    """As where a signal's exception comes between a `with` block and its `__exit__`."""
+    tape = ow.GradientTape()
+    tape.__enter__()
+    with ow.GradientTape() as inner:
+        assert state.tapes == (tape, inner)
+    del tape
+    with ow.GradientTape(), ow.GradientTape():
+        assert len(state.tapes) == 2
+    assert not state.tapes

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import functools
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -37,6 +38,11 @@ class UnconnectedGradients(enum.Enum):
 
     NONE = "none"
     ZERO = "zero"
+
+
+_FORGOTTEN = next(sys.getrefcount(it) for it in (object(),))
+"""References to a tape that records and that nobody can stop. A signal's exception may come between the end of a `with`
+block and the first line of `__exit__`; the next tape then lets go of that one."""
 
 
 class GradientTape:
@@ -75,11 +81,12 @@ class GradientTape:
     def _start(self) -> None:
         if self._recording:
             raise ValueError("Tape is still recording, This can happen if you try to re-enter an already-active tape.")
+        trace = self._trace = dispatch.state.trace
+        if trace is not None:
+            trace.opened.add(self)
+        outer = tuple(tape for tape in dispatch.state.tapes if sys.getrefcount(tape) > _FORGOTTEN)
         self._recording = True
-        self._trace = dispatch.state.trace
-        if self._trace is not None:
-            self._trace.opened.add(self)
-        dispatch.state.tapes = (*dispatch.state.tapes, self)
+        dispatch.state.tapes = (*outer, self)
 
     def _stop(self) -> None:
         if not self._recording:

@@ -40,12 +40,14 @@ def _split(x: Lanes) -> tuple[Lanes, Lanes]:
 
 
 def _exp(x: Lanes, more: Lanes | None = None) -> Lanes:
-    """exp(x + more) of x within _LEAST and _MOST and a very small `more`: 2^n 2^r, whose exponents add."""
+    """exp(x + more) of x within _LEAST and _MOST and a very small `more`: 2^n 2^r.
+
+    The factor 2^n is made of bits. Adding n to the bits of 2^r would save the product, and make numbers of some NaN.
+    """
     exponent, r = _split(x)
     if more is not None:
         r = fma(more, _LOG2E, r)
-    p = fma(polynomial(r, polynomials.SINGLE_EXP2), r, 1.0)
-    return (p.bits() + exponent).as_float()
+    return fma(polynomial(r, polynomials.SINGLE_EXP2), r, 1.0) * (exponent + 0x3F800000).as_float()
 
 
 def _expm1(x: Lanes) -> Lanes:
