@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 
@@ -35,7 +37,16 @@ def unary_inputs(dtype: str, count: int, seed: int = 0) -> np.ndarray:
             np.nextafter(points, kind(-np.inf)),
             np.array([low, 3 * low, float(info.tiny), float(info.tiny) * 0.75, high, np.inf]).astype(kind),
         ])  # fmt: skip
-    return np.concatenate([positive, -positive, np.array([np.nan], kind)])
+    return np.concatenate([positive, -positive, nans(kind)])
+
+
+def nans(kind: Any) -> np.ndarray:
+    """NaN of both signs and of small, large and mixed payloads: formulas on bits may take some for numbers."""
+    whole = np.array(np.inf, kind).view(f"u{np.dtype(kind).itemsize}")
+    payload = int(np.array(np.nan, kind).view(whole.dtype)) ^ int(whole)  # the quiet bit
+    bits = [payload, 2 * payload - 1, payload + payload // 3 + 1, payload + 1]
+    positive = np.array([int(whole) | b for b in bits], whole.dtype).view(kind)
+    return np.concatenate([positive, np.negative(positive)])
 
 
 SECOND = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 3.5, 7.0, 10.0, 127.0, 1e-3, 1e10, 2.0**24)
