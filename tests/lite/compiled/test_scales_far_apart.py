@@ -10,6 +10,7 @@ from engine_kit import answer, engine, plain
 from lite_kit import Build
 
 from opwright import lite
+from opwright.core import flags
 from opwright.core.errors import InvalidArgumentError
 from opwright.lite.format import objects
 
@@ -112,3 +113,14 @@ def test_channels_without_weights_have_biases_of_any_size(op: str, shape: tuple[
         made = lite.Interpreter(model_content=with_bias(op, weights, bias))
         answer(made, x)
         assert "may overflow" in str(made._engine.delegate.refused)
+
+
+@pytest.mark.parametrize("zero", [256, -1, 2**31 - 1])
+def test_zero_points_outside_of_the_type_are_refused_compiled_or_not(zero: int) -> None:
+    build = Build().tensor("x", (2, 4))
+    parameters = objects.QuantizationParameters(scale=np.array([0.5], np.float32), zero_point=np.array([zero]))
+    build.tensor("w", data=np.ones((3, 4), np.uint8), type="UINT8", quantization=parameters).tensor("y", (2, 3))
+    content = build.op("FULLY_CONNECTED", "x w _", "y").done()
+    for compiled in (False, True):
+        with flags.override(compiled=compiled, background=False), pytest.raises(InvalidArgumentError, match="zero p"):
+            lite.Interpreter(model_content=content).allocate_tensors()

@@ -86,12 +86,17 @@ class Operand:
 
     @property
     def scales(self) -> np.ndarray:
-        """All scales, float32. Raises Refused where there are none, or one whose products may overflow.
+        """All scales, float32. Raises Refused where there are none, one whose products may overflow, or a zero point
+        outside the type, which operators refuse.
 
         Channels of weights that are all 0 have scales as small as they come.
         """
         if not self.is_quantized:
             raise Refused(f"{self.tensor.name!r} has no scale")
+        low, high = self.dtype.limits
+        points = self.tensor.quantization.zero_point
+        if points is not None and len(points) and (np.min(points) < low or np.max(points) > high):
+            raise Refused(f"{self.tensor.name!r} has the zero points {np.asarray(points)[:8].tolist()}")
         scales = np.asarray(self.tensor.quantization.scale, np.float32)
         if not np.all(scales <= MOST_SCALE):
             raise Refused(f"{self.tensor.name!r} has the scale {scales.max():g}")
