@@ -78,7 +78,8 @@ class Chains:
         """A filter and a bias."""
         w, b = next(self._names), next(self._names)
         if self.scale is None:
-            self.build.tensor(w, data=self.rng.normal(size=shape).astype(np.float32) / np.sqrt(np.prod(shape[1:])))
+            data = self.rng.normal(size=shape) / np.sqrt(np.prod(shape[1:]))
+            self.build.tensor(w, data=data.astype(np.float32))
             self.build.tensor(b, data=self.rng.normal(size=channels).astype(np.float32))
             return w, b
         unsigned, wide = self.kind == "UINT8", self.kind == "INT16"
