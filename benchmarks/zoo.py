@@ -67,7 +67,7 @@ class Measured(NamedTuple):
 
 
 def fetch(folder: Path) -> list[Path]:
-    """Download the packages that the folder lacks; return the archives of those that could be had."""
+    """Download the packages that the folder lacks; return the archives of all that are available."""
     folder.mkdir(parents=True, exist_ok=True)
     archives = []
     for package in PACKAGES:

@@ -41,7 +41,7 @@ _HANDLE = TensorSpec((), "resource")
 
 
 class TracingContext:
-    """Context in which the trace types of one call are built. objects: those that types reference weakly.
+    """Context in which the trace types of one call are built. objects: the objects to which types hold weak references.
 
     by_identity: whether a variable's type is the variable itself. Otherwise variables of one dtype and shape have one
     type, in which those met earlier in the call are told from new ones; they are kept in `variables`.

@@ -96,7 +96,7 @@ def test_updates_of_slices(function):
 
 
 def test_slices_at_coordinates():
-    """Along the first axes, and along one; those that would leave the tensor are moved inside."""
+    """Slices along the leading axes and along one axis; start indices out of bounds are clamped."""
     for x, indices, along, offsets in (((7, 5), (4, 1), [0], [1]), ((6, 3, 20), (2, 4, 2), [0, 1], [2]),
                                        ((6, 9, 4), (5, 1), [1], [0, 2]), ((8,), (3, 2, 1), [0], [])):  # fmt: skip
         sizes = [1 if d in along else n for d, n in enumerate(x)]

@@ -122,7 +122,7 @@ class Rows(NamedTuple):
     given: Any
 
     def load(self, i: Any, lanes: int) -> Vector:
-        """As many from i on; those that are not there are 0."""
+        """Load `lanes` complex numbers from index i on; zeros beyond the last of them."""
         at = 2 * i
         masks: list[Any] = [None, None]
         if self.given is not None:
@@ -145,7 +145,7 @@ class Planes(NamedTuple):
     im: Pointer
 
     def load(self, i: Any, lanes: int) -> Vector:
-        """As many from i on."""
+        """Load `lanes` complex numbers from index i on."""
         return self.re.load(i, lanes), self.im.load(i, lanes)
 
     def store(self, v: Vector, i: Any) -> None:

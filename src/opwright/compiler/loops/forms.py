@@ -495,3 +495,13 @@ WITHOUT_GUARDS = (
     View, Bitcast,
 )  # fmt: skip
 """Forms of one output that refuse no values, so that there is nothing to do where they write no elements."""
+
+
+def slice_copy(source: Buffer, into: Buffer, origin: tuple[str, ...] = ()) -> Move:
+    """The move of a dense buffer into a slice of another."""
+    strides, step = [], 1
+    for n in reversed(source.shape):
+        strides.append(step)
+        step *= n
+    box = IndexMap((0,) * len(source.shape), source.shape, 0, tuple(reversed(strides)))
+    return Move(into, (source,), (box,), origin=origin)

@@ -18,9 +18,8 @@ import numpy as np
 from ...core.dtypes import bfloat16, float16, float32
 from .arrays import evaluate_arrays
 from .expressions import Expr
-from .forms import Buffer, Contract, Form, Gather, Map, MatMul, Move, TransposedContract, View
+from .forms import Buffer, Contract, Form, Gather, Map, MatMul, Move, TransposedContract, View, slice_copy
 from .fusing_moves import reading
-from .planning import slice_copy
 from .rewriting import Rewriting
 from .simplify import simplified
 

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from .expressions import Expr
-from .forms import Buffer, Contract, Depthwise, Form, Map, MatMul, Move, Pool, View, Window
-from .planning import slice_copy
+from .forms import Buffer, Contract, Depthwise, Form, Map, MatMul, Move, Pool, View, Window, slice_copy
 from .rewriting import Rewriting
 
 WRITERS = (Contract, Depthwise, Map, MatMul, Pool)

@@ -19,7 +19,20 @@ from ...core.dtypes import DType, uint8
 from ...core.errors import InternalError
 from ..kernels import Unmade, make
 from ..memory import Allocation, plan_arena
-from .forms import WITHOUT_GUARDS, Bitcast, Buffer, Form, IndexMap, Move, Ring, Rows, SameMemory, Store, View
+from .forms import (
+    WITHOUT_GUARDS,
+    Bitcast,
+    Buffer,
+    Form,
+    IndexMap,
+    Move,
+    Ring,
+    Rows,
+    SameMemory,
+    Store,
+    View,
+    slice_copy,
+)
 from .graph import LoopGraph
 from .plans import Address, Code, Constant, Fill, InArena, Layout, Plan, Step, Strands
 from .storing import Share, copies
@@ -219,16 +232,6 @@ def _beside(form: Form) -> list[Form] | None:
         return None
     whole = Buffer(out.name, out.dtype, out.shape)
     return [dataclasses.replace(form, output=whole), slice_copy(whole, out, form.origin)]
-
-
-def slice_copy(source: Buffer, into: Buffer, origin: tuple[str, ...] = ()) -> Move:
-    """The move of a dense buffer into a slice of another."""
-    strides, step = [], 1
-    for n in reversed(source.shape):
-        strides.append(step)
-        step *= n
-    box = IndexMap((0,) * len(source.shape), source.shape, 0, tuple(reversed(strides)))
-    return Move(into, (source,), (box,), origin=origin)
 
 
 class _Memory:

@@ -24,7 +24,6 @@ from .forms import (
     Contract,
     Depthwise,
     Form,
-    IndexMap,
     Map,
     MatMul,
     Move,
@@ -37,6 +36,7 @@ from .forms import (
     Store,
     TransposedContract,
     View,
+    slice_copy,
 )
 
 CERTAIN = (ArgReduce, Attention, Banded, Bitcast, Contract, Depthwise, Map, MatMul, Move, Pool, Reduce, Resize, RowPass,
@@ -80,7 +80,7 @@ def copies(stores: Sequence[Store], forms: Sequence[Form], spans: dict[int, tupl
         # The old value of a variable that is written, too: it is put aside before that happens.
         held[id(root)] = min(held[id(root)][0], len(forms)) if id(root) in held else len(forms), len(forms)
         between = Buffer(f"{store.input.name}.{place}", store.input.dtype, store.input.shape)
-        aside.append(_move(between, store.input, store.origin))
+        aside.append(slice_copy(store.input, between, store.origin))
         stores = [*stores[:place], Store(store.output, between, origin=store.origin), *stores[place + 1 :]]
     for store in stores:
         root, offset = memory.root(store.input)
@@ -93,7 +93,7 @@ def copies(stores: Sequence[Store], forms: Sequence[Form], spans: dict[int, tupl
         if fits and first >= certain and (read < first or over):
             memory.place(root, target)
         else:
-            moves.append(_move(_under(store.output, store.input.shape), store.input, store.origin))
+            moves.append(slice_copy(store.input, _under(store.output, store.input.shape), store.origin))
     return [*aside, *moves]
 
 
@@ -122,12 +122,3 @@ def _bytes(buffer: Buffer) -> int:
 
 def _under(buffer: Buffer, shape: tuple[int, ...]) -> Buffer:
     return buffer if buffer.shape == shape else SameMemory(buffer.name, buffer.dtype, shape, of=buffer)
-
-
-def _move(into: Buffer, source: Buffer, origin: tuple[str, ...]) -> Move:
-    strides, step = [], 1
-    for n in reversed(source.shape):
-        strides.append(step)
-        step *= n
-    box = IndexMap((0,) * len(source.shape), source.shape, 0, tuple(reversed(strides)))
-    return Move(into, (source,), (box,), origin=origin)

@@ -24,7 +24,7 @@ class Direct(NamedTuple):
 
 
 class Reach(NamedTuple):
-    """Tensors of not too many numbers, which stay where they are until tensors are allocated anew, by index.
+    """Small input and output tensors by index, whose addresses are fixed until the next allocation.
 
     writable: copies a value into the tensor where it is an array of just its dtype and shape, and gives 1, else 0, with
     nothing changed; readable: gives a copy, or a NumPy scalar
