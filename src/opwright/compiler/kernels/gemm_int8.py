@@ -133,7 +133,7 @@ class Sink(NamedTuple):
 def tile(rows: int, vectors: int, lanes: int, source: Source, sink: Sink) -> None:
     """A tile of the output: its sums go through memory, and a loop over rows finishes them, which is little code.
 
-    With wide vectors so many rows are finished at a time that their results are one vector.
+    So many rows are finished at a time that their results are one vector.
     """
     width = vectors * lanes
     if source.wide:
@@ -151,20 +151,25 @@ def tile(rows: int, vectors: int, lanes: int, source: Source, sink: Sink) -> Non
             for v in range(vectors):
                 kept.store(sums[r, v], r * width + v * lanes)
     if sink.masked:
-        group = 1 if sink.rounded or source.wide else max(1, 4 * lanes // (width * sink.out.dtype.size))
-        mask = kl.first(sink.rest, width)
-        count = rows if sink.count is None else sink.count
-        for r in kl.loop(0, count // group * group, group):
-            _write(sink, kept.load(r * width, group * width), r, 0, width, mask, group)
-        for r in range(count // group * group, count):
-            _write(sink, kept.load(r * width, width), r, 0, width, mask)
+        _write_rows(sink, kept, rows, width, lanes)
     elif sink.rest >= width:
-        for r in kl.loop(rows):
-            _write(sink, kept.load(r * width, width), r, 0, width)
+        _write_rows(sink, kept, rows, width, lanes)
     else:
         for r in kl.loop(rows):
             for c in range(sink.rest):
                 _write(sink, kept[r * width + c], r, c, 0)
+
+
+def _write_rows(sink: Sink, kept: Pointer, rows: int, width: int, lanes: int) -> None:
+    """All rows of a tile, with as many of their channels as there are."""
+    alone = sink.rounded is not None or kept.dtype is not i32
+    group = 1 if alone else max(1, 4 * lanes // (width * sink.out.dtype.size))
+    mask = kl.first(sink.rest, width) if sink.masked else None
+    count = rows if sink.count is None else sink.count
+    for r in kl.loop(0, count // group * group, group):
+        _write(sink, kept.load(r * width, group * width), r, 0, width, mask, group)
+    for r in range(count // group * group, count):
+        _write(sink, kept.load(r * width, width), r, 0, width, mask)
 
 
 def _write(sink: Sink, sums: Value, r: Any, c: Any, lanes: int, mask: Value | None = None, rows: int = 1) -> None:
