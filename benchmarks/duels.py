@@ -4,6 +4,7 @@ Lives here: the rows `NETWORK_KIND_WHAT`, and the processes in which loading and
 Not here: the files (models.py), the machine's limits (probes.py), the table of rows (rows.py).
 
     invoke, own     a run, of the official converter's file and of ours, on one thread
+    x86-64-v3 ...   a run of both restricted to a part of this processor's instructions
     threads         how many times faster two threads are than one
     construct       interpreter made and tensors allocated, again and again
     load            the same in a fresh process, code in the cache; cold: nothing in the cache;
@@ -26,6 +27,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from benchmarks import measure, models
+from benchmarks.peers import restricted as peer
 
 WHATS = ("invoke", "own", "threads", "construct", "load", "memory")
 COLD = "mobilenet_v2_f32"
@@ -111,6 +113,13 @@ def invoke(network: str, kind: str, converter: str = "") -> dict[str, Any]:
     peak = probes.peak_int8() if kind == "int8" else probes.peak_f32()
     return dict(zip(sides, times)) | {
         "share": models.work_of(path) / times[0] / peak, "of": "peak", "files": models.converter_of(path)}  # fmt: skip
+
+
+def restricted(network: str, kind: str, target: str) -> dict[str, Any]:
+    """A run as on a processor that has no more than a target."""
+    os.environ["OPWRIGHT_TARGET"] = target  # read when Opwright is imported, which this process has not done yet
+    peer.restrict(target)
+    return invoke(network, kind)
 
 
 def threads(network: str, kind: str) -> dict[str, float]:
@@ -214,6 +223,8 @@ def _runs() -> dict[str, measure.Prepare]:
         for kind in models.KINDS:
             for what in WHATS:
                 found[f"{network}_{kind}_{what}"] = functools.partial(makers[what], network, kind)
+            for target in peer.targets():
+                found[f"{network}_{kind}_{target}"] = functools.partial(restricted, network, kind, target)
     return found
 
 

@@ -47,7 +47,7 @@ class Result:
         if row.target is not None:
             kept.append(self.ours >= row.target if row.unit == "x" else self.ours <= row.target)
         if row.ahead and self.peers:
-            kept.append(all(self.ours <= figure for figure in self.peers.values()))
+            kept.append(all(self.ours * row.times <= figure for figure in self.peers.values()))
         if row.share is not None and self.share is not None:
             kept.append(self.share >= row.share)
         return all(kept) if kept else None
@@ -57,7 +57,7 @@ class Result:
         """The targets in words."""
         row = self.row
         found = [amount(row.target, row.unit)] if row.target is not None else []
-        found += ["the peer's"] * row.ahead
+        found += [f"the peer's{f' / {row.times:g}' if row.times != 1.0 else ''}"] * row.ahead
         found += [f"{row.share:.0%} of {self.of or 'limit'}"] if row.share is not None else []
         return ", ".join(found)
 

@@ -150,9 +150,7 @@ def tile(rows: int, vectors: int, lanes: int, source: Source, sink: Sink) -> Non
         for r in range(rows):
             for v in range(vectors):
                 kept.store(sums[r, v], r * width + v * lanes)
-    if sink.masked:
-        _write_rows(sink, kept, rows, width, lanes)
-    elif sink.rest >= width:
+    if sink.masked or sink.rest >= width:
         _write_rows(sink, kept, rows, width, lanes)
     else:
         for r in kl.loop(rows):
