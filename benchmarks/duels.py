@@ -7,9 +7,11 @@ Not here: the files (models.py), the machine's limits (probes.py), the table of 
     x86-64-v3 ...   a run of both restricted to a part of this processor's instructions
     threads         how many times faster two threads are than one
     construct       interpreter made and tensors allocated, again and again
-    load            the same in a fresh process, code in the cache; cold: nothing in the cache;
-                    answer: up to a result, ready: until all is compiled and kept
+    load            the same in a fresh process, code in the cache; start: with the import of the library before it
     memory          peak of the process until its second run is over, above what it had with the library imported
+
+and `cold_WHAT`, with nothing in the cache: answer, up to a result; ready, until all is compiled and kept; processor, the
+processor's time until then; memory, the peak until then.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from typing import Any
 from benchmarks import measure, models
 from benchmarks.peers import restricted as peer
 
-WHATS = ("invoke", "own", "threads", "construct", "load", "memory")
+WHATS = ("invoke", "own", "threads", "construct", "load", "start", "memory")
 COLD = "mobilenet_v2_f32"
 BUDGET_S = 2.0
 
@@ -144,59 +146,75 @@ def construct(network: str, kind: str) -> dict[str, float]:
     return dict(zip(sides, in_turn([lambda s=side: SIDES[s](path).allocate_tensors() for side in sides], 1.0)))  # type: ignore[misc]
 
 
-def in_process(figure: str, path: str, rounds: int, environ: dict[str, str] | None = None) -> dict[str, float]:
+def in_process(figure: str, path: str, rounds: int) -> dict[str, float]:
     """A figure of `once` in fresh processes of each side, medians."""
     sides = present()
     found: dict[str, list[float]] = {side: [] for side in sides}
     for turn in range(rounds + 1):
         for side in sides:
-            command = [sys.executable, "-m", "benchmarks.duels", "--once", side, path]
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True,
-                                  env=os.environ | (environ or {}))  # fmt: skip
+            seen = _process(side, path)[figure]
             if turn:  # the first fills the caches
-                found[side].append(json.loads(done.stdout.splitlines()[-1])[figure])
+                found[side].append(seen)
     return {side: statistics.median(figures) for side, figures in found.items()}
 
 
-def once(side: str, path: str) -> dict[str, float]:
-    """Seconds to load, to the first result and until nothing is left to compile; the peak of memory of two runs."""
-    import numpy as np
+def _process(side: str, path: str, **environ: str) -> dict[str, float]:
+    """The figures of `once` in a fresh process, which keeps bytecode as that of an installed package is kept."""
+    whole = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | environ
+    command = [sys.executable, "-m", "benchmarks.duels", "--once", side, path]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, env=whole)
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return figures
 
+
+def once(side: str, path: str) -> dict[str, float]:
+    """Seconds to load, to the first result and until nothing is left to compile, those of the processor until then; the
+    peak of memory of two runs and until then."""
+    found: dict[str, float] = {}
+    start = time.perf_counter()
     if side == "ours":
-        import opwright.lite  # noqa: F401
+        import opwright.lite.interpreter
     else:
         import ai_edge_litert.interpreter  # noqa: F401
+    imported = time.perf_counter() - start
+    import numpy as np
+
     np.random.default_rng(0).integers(0, 2, 2)
-    found: dict[str, float] = {}
 
     def whole() -> None:
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), time.process_time()
         interpreter = SIDES[side](path, 1)
         interpreter.allocate_tensors()
         found["load"] = time.perf_counter() - start
+        found["start"] = imported + found["load"]
         _fill(interpreter)
         interpreter.invoke()
         found["answer"] = time.perf_counter() - start
         interpreter.invoke()
-        found["began"] = start
+        found["began"], found["busy"] = start, busy
 
-    found["memory"] = measure.peak_bytes(whole)
-    settle()
-    found["ready"] = time.perf_counter() - found.pop("began")
+    def until_ready() -> None:
+        found["memory"] = measure.peak_bytes(whole)
+        settle()
+        found["ready"] = time.perf_counter() - found.pop("began")
+        found["processor"] = time.process_time() - found.pop("busy")
+
+    before = measure.resident_bytes()
+    until_ready()
+    found["memory_ready"] = measure.peak_bytes_so_far() - before
     return found
 
 
 def cold(figure: str) -> dict[str, float]:
-    """The same with nothing in the cache; the official interpreter has none."""
+    """A figure of `once` with nothing in the cache, medians; the official interpreter has none."""
     network, _, kind = COLD.rpartition("_")
-    path, times = models.path_of(network, kind), []
+    path = models.path_of(network, kind)
+    found: dict[str, list[float]] = {side: [] for side in present()}
     for _ in range(3):
-        with tempfile.TemporaryDirectory(prefix="opwright-bench-") as empty:
-            command = [sys.executable, "-m", "benchmarks.duels", "--once", "ours", path]
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True,
-                                  env=os.environ | {"OPWRIGHT_CACHE_DIR": empty})  # fmt: skip
-            times.append(json.loads(done.stdout.splitlines()[-1])[figure])
-    return {"ours": statistics.median(times)}
+        for side, figures in found.items():
+            with tempfile.TemporaryDirectory(prefix="opwright-bench-") as empty:
+                figures.append(_process(side, path, OPWRIGHT_CACHE_DIR=empty)[figure])
+    return {side: statistics.median(figures) for side, figures in found.items()}
 
 
 def _limits() -> dict[str, float]:
@@ -210,6 +228,8 @@ def _runs() -> dict[str, measure.Prepare]:
         "limits": _limits,
         "cold_answer": lambda: cold("answer"),
         "cold_ready": lambda: cold("ready"),
+        "cold_processor": lambda: cold("processor"),
+        "cold_memory": lambda: cold("memory_ready"),
     }
     makers: dict[str, Callable[[str, str], Any]] = {
         "invoke": invoke,
@@ -217,6 +237,7 @@ def _runs() -> dict[str, measure.Prepare]:
         "threads": threads,
         "construct": construct,
         "load": lambda network, kind: in_process("load", models.path_of(network, kind), 4),
+        "start": lambda network, kind: in_process("start", models.path_of(network, kind), 4),
         "memory": lambda network, kind: in_process("memory", models.path_of(network, kind), 2),
     }
     for network in models.NETWORKS:

@@ -85,6 +85,13 @@ def peak_bytes(call: Callable[[], object]) -> float:
     Pages in memory, as the system counts them, whoever allocated them; what the C library keeps for later is given
     back first, and the system's record of the peak begins anew.
     """
+    before = resident_bytes()
+    call()
+    return peak_bytes_so_far() - before
+
+
+def resident_bytes() -> float:
+    """What this process has in use, once the C library has given back what it keeps; the record of the peak begins anew."""
     import ctypes
     import gc
 
@@ -94,9 +101,12 @@ def peak_bytes(call: Callable[[], object]) -> float:
         trim(0)
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")
-    before = _pages("VmRSS")
-    call()
-    return float(_pages("VmHWM") - before)
+    return float(_pages("VmRSS"))
+
+
+def peak_bytes_so_far() -> float:
+    """The most that this process has had in use since `resident_bytes`."""
+    return float(_pages("VmHWM"))
 
 
 def _pages(name: str) -> int:

@@ -83,12 +83,16 @@ def _duels() -> tuple[Row, ...]:
                 row("threads", "two threads over one", 1.9, "x"),
                 row("construct", "interpreter made and allocated", ahead=True),
                 row("load", "the same, first of a process", ahead=True),
+                row("start", "the same with the import of the library, NumPy's in it", ahead=True),
                 row("memory", "peak over idle of loading and two runs", unit="B", ahead=True),
             ]
     rows += [
         Row("cold_answer", "mobilenet_v2 f32, nothing in the cache, to the first result", None,
             module="benchmarks.duels"),
         Row("cold_ready", "the same until all of it is compiled and kept", 2.0, module="benchmarks.duels"),
+        Row("cold_processor", "what the processor has worked by then", 1.0, module="benchmarks.duels"),
+        Row("cold_memory", "peak of memory by then, above what the import took", 60e6, unit="B",
+            module="benchmarks.duels"),
     ]
     return tuple(rows)
 

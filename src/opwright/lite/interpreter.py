@@ -18,6 +18,8 @@ import numpy as np
 
 from ..core import flags
 from ..core.errors import InvalidArgumentError, OpError
+from .compiled.shortcut import Shortcut
+from .compiled.shortcut import find as find_shortcut
 from .format import Model
 from .format.external import refuse_external
 from .resolver import CustomOps, OpResolver, default_resolver, with_customs
@@ -35,7 +37,6 @@ from .runtime.values import elements, new_shape, put, taken
 
 if TYPE_CHECKING:
     from .compiled.engine import Engine
-    from .compiled.shortcut import Shortcut
     from .runtime.profiling import Profile
 
 
@@ -110,10 +111,11 @@ class Interpreter:
             if num_threads < 1:
                 raise ValueError(f"num_threads should >= 1, found {num_threads}")
         self._ownership = Ownership()
-        base = default_resolver() if op_resolver is None else op_resolver
-        if not isinstance(base, OpResolver):
-            raise TypeError(f"op_resolver is a lite.OpResolver, found {type(base).__name__}")
-        self._resolver = with_customs(base, custom_ops)
+        if not isinstance(op_resolver, OpResolver | None):
+            raise TypeError(f"op_resolver is a lite.OpResolver, found {type(op_resolver).__name__}")
+        nothing = isinstance(custom_ops, tuple | list | set | dict) and not custom_ops
+        self._given = None if op_resolver is None and nothing else with_customs(
+            default_resolver() if op_resolver is None else op_resolver, custom_ops)  # fmt: skip
         self._preserve_all = bool(experimental_preserve_all_tensors)
         self._threads = num_threads or flags.get("num_threads") or _cores()
         self._lent: Lent = {}
@@ -126,7 +128,7 @@ class Interpreter:
         self._content = None if isinstance(model_content, Model) else model_content
         self._file: _File | None = None
         self._shortcut: Shortcut | None = None  # to a model planned before, until more of the file is asked for
-        if self._compiled and model_path and model_content is None and op_resolver is None and not custom_ops:
+        if self._compiled and model_path and model_content is None and self._given is None:
             self._shortcut = self._find_shortcut()
         if self._shortcut is None:
             self._open(model_path, model_content)
@@ -155,9 +157,12 @@ class Interpreter:
         self._file = _File(model, subgraphs, {d.signature_key: d for d in model.signature_defs})
 
     def _find_shortcut(self) -> Shortcut | None:
-        from .compiled.shortcut import find
+        return None if flags.check_inputs or flags.verify else find_shortcut(self._source)
 
-        return None if flags.check_inputs or flags.verify else find(self._source)
+    @property
+    def _resolver(self) -> OpResolver:
+        """The resolver: the default one is built only once a file is read."""
+        return default_resolver() if self._given is None else self._given
 
     @property
     def _opened(self) -> _File:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lite_kit import Build
 
 import opwright as ow
 from opwright import lite
@@ -281,7 +282,7 @@ def test_other_sizes_leave_no_trace(tmp_path: Path) -> None:
 def test_a_note_for_a_plan_that_is_gone_is_replaced(tmp_path: Path, cache: Path) -> None:
     """As after a change of what plans are kept under: else nobody would go the short way again."""
     path = written(tmp_path / "model.tflite")
-    key = shortcut._digest(str(frozen.key_of_file(path)))
+    key = shortcut.digest_of(str(frozen.key_of_file(path)))
     ready(path)
     store = objects(cache)
     note = json.loads(bytes(store.find(key)))
@@ -291,3 +292,37 @@ def test_a_note_for_a_plan_that_is_gone_is_replaced(tmp_path: Path, cache: Path)
     interpreter.allocate_tensors()
     assert run(interpreter, X).shape == (1, 6, 5, 5)
     assert json.loads(bytes(store.find(key)))["plan"] == note["plan"]
+
+
+def test_custom_operators_go_it_where_the_shipped_ones_serve_them(tmp_path: Path) -> None:
+    def file(name: str) -> str:
+        built = Build().tensor("x", (2, 3)).tensor("h", (2, 3)).tensor("y", (2, 3))
+        path = tmp_path / name
+        path.write_bytes(built.op("TANH", "x", "h").custom("Sign", "h", "y").done())
+        return str(path)
+
+    x = np.array([[1, -2, 0], [0.5, -0.0, 3]], np.float32)
+    shipped = ready(file("shipped.tflite"))
+    shipped.allocate_tensors()
+    np.testing.assert_array_equal(run(shipped, x), np.sign(x))
+
+    @ow.operator
+    class Sign:
+        """The opposite. .. math:: y = -x"""
+
+        x = ow.Input(dtypes=ow.float32)
+        y = ow.Output(like="x")
+
+        def compute(op: Any, x: Any) -> Any:
+            return -x
+
+        @ow.kernel
+        def kernel(x: Any) -> Any:
+            return -x
+
+    path = file("ours.tflite")
+    for customs, expected in (([Sign], -np.tanh(x)), ([], np.sign(x))):
+        found = lite.Interpreter(path, custom_ops=customs)
+        assert found._shortcut is None
+        found.allocate_tensors()
+        np.testing.assert_allclose(run(found, x), expected, rtol=1e-5)

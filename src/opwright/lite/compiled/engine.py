@@ -26,7 +26,7 @@ from ...compiler.native.builtins import make_builtins
 from ...compiler.native.store import compiling_beside, pack
 from ...core import flags
 from ..runtime.subgraph import Subgraph
-from . import shortcut
+from . import noting
 from .delegate import Cold, CompiledDelegate
 from .keeping import Made
 
@@ -55,9 +55,9 @@ class Engine:
         made, self.delegate.made = self.delegate.made, []
         described = None
         if self._path and (self.delegate.whole is not None or any(m.whole for m in made)):
-            described = shortcut.described(self._subgraphs[0])
+            described = noting.described(self._subgraphs[0])
         if self.delegate.whole is not None and described is not None:
-            shortcut.keep(self._path, self.delegate.whole, described)
+            noting.keep(self._path, self.delegate.whole, described)
         for one in made:
             keep = functools.partial(_keep, one, self._path, described if one.whole else None)
             if flags.background:
@@ -119,12 +119,12 @@ def _compile(key: str, cold: Iterable[Cold]) -> None:
     make_builtins()
 
 
-def _keep(made: Made, path: Any, described: shortcut.Described | None) -> None:
+def _keep(made: Made, path: Any, described: noting.Described | None) -> None:
     """Keep a subgraph's plans for later processes, and where one is all of the model in a file, the short way to it."""
     with contextlib.suppress(OSError, MemoryError):
         freezing.keep(*made[:-1])
         if described is not None:
-            shortcut.keep(path, made.key, described)
+            noting.keep(path, made.key, described)
 
 
 def _warn(error: Exception) -> None:

@@ -1,6 +1,6 @@
 """Weights are not kept twice: the file's pages are given back once what they hold is packed.
 
-Lives here: `let_go`.  Not here: packing (compiler/loops/plans.py), mapping the file (format/model.py).
+Lives here: `let_go`, `mapping_of`.  Not here: packing (compiler/loops/plans.py), mapping the file (format/model.py).
 
 Pages of a mapped file that nobody will read soon are dropped from the process while packing goes on, so that the file
 and its packed copy are never both in memory; a page that is read again comes back from the file.
@@ -11,10 +11,11 @@ from __future__ import annotations
 import mmap
 from typing import Any
 
+import numpy as np
+
 from ...compiler.loops.plans import Plan
 from ..runtime.node import Node
 from ..runtime.tensor import CONSTANT
-from .shortcut import mapping_of
 
 EVERY = 8 << 20  # bytes of constants that are packed between two times of giving back
 
@@ -29,3 +30,12 @@ def let_go(plan: Plan, node: Node) -> None:
         return
     plan.pack(EVERY, lambda: advise(mmap.MADV_DONTNEED))
     advise(mmap.MADV_DONTNEED)
+
+
+def mapping_of(array: Any) -> mmap.mmap | None:
+    """The mapped file in which an array's elements lie, if any."""
+    base = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    base = base.obj if isinstance(base, memoryview) else base
+    return base if isinstance(base, mmap.mmap) else None

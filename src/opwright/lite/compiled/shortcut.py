@@ -1,7 +1,8 @@
 """The short way to a model that was planned before: its frozen plan, without reading the file.
 
-Lives here: `Shortcut`: its inputs and outputs, running; `find`, one for a file; `described`, `keep`: a note for it.
-Not here: frozen plans (compiler/loops/frozen.py), the interpreter that takes this way until it is asked for more.
+Lives here: `Shortcut`: its inputs and outputs, running; `find`, one for a file.
+Not here: the note that is read (noting.py), frozen plans (compiler/loops/frozen.py), the interpreter that takes this
+way until it is asked for more.
 
 An interpreter that runs a whole model as one plan needs of the file no more than the weights that steps read in place.
 What it tells of inputs and outputs stands in a note in the cache, beside the frozen plan, under the file's identity.
@@ -32,7 +33,6 @@ from .uses import Use
 
 if TYPE_CHECKING:
     from ..runtime.resources import Resources
-    from ..runtime.subgraph import Subgraph
 
 
 FORMAT = 3  # of notes
@@ -79,12 +79,12 @@ class Shortcut:
             check_bytes(self._plan.arena, "the arena of compiled operators")
         except OpError as error:
             raise also(type(error), RuntimeError)(f"{error.message}\nAllocateTensors() failed.") from error
-        base = _address(np.frombuffer(self.mapping, np.uint8))
+        base = address_of(np.frombuffer(self.mapping, np.uint8))
         places = self._note["places"]
         running = self._plan.start(threads, lambda index: base + places[str(index)])
         for t in self.tensors.values():
             t.bind(_zeros(t.shape, t.dtype.np))
-        running.connect({i: _address(t.array) for i, t in self.tensors.items() if i in self._plan.outside})
+        running.connect({i: address_of(t.array) for i, t in self.tensors.items() if i in self._plan.outside})
         self._running = running
 
     def _initialise(self) -> bool:
@@ -101,7 +101,7 @@ class Shortcut:
         values = {use: found.get((use.container, use.shared_name)) for use in self._uses}
         if not all(use.fits(value) for use, value in values.items()):
             return False
-        self._running.connect({use.handle: _address(value) for use, value in values.items()})
+        self._running.connect({use.handle: address_of(value) for use, value in values.items()})
         self._variables = found
         return True
 
@@ -151,7 +151,7 @@ def _zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
     """An array at a multiple of 64 bytes."""
     n = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     raw = np.zeros(n + 64, np.uint8)
-    start = -_address(raw) % 64
+    start = -address_of(raw) % 64
     return raw[start : start + n].view(dtype).reshape(shape)
 
 
@@ -164,16 +164,8 @@ def _tensor(row: dict[str, Any]) -> Tensor:
     return t
 
 
-def _row(t: Tensor) -> dict[str, Any]:
-    """What `_tensor` makes a tensor of again: float32 scales are exact as Python's floats."""
-    q = t.quantization
-    return {"index": t.index, "name": t.name, "type": t.type.name, "shape": list(t.shape),
-            "signature": None if t.signature is None else [int(n) for n in t.signature],
-            "quantization": None if q is None else [[float(s) for s in q.scale], [int(z) for z in q.zero_point],
-                                                    int(q.quantized_dimension)]}  # fmt: skip
-
-
-def _digest(key: str) -> str:
+def digest_of(key: str) -> str:
+    """What the note for a file is kept as. key: the file's."""
     return hashlib.sha256(f"shortcut {FORMAT} {key}".encode()).hexdigest()
 
 
@@ -182,7 +174,7 @@ def find(path: Any) -> Shortcut | None:
     key = frozen.key_of_file(path)
     if key is None:
         return None
-    content = objects(flags.cache_dir).find(_digest(key))
+    content = objects(flags.cache_dir).find(digest_of(key))
     if content is None:
         return None
     note = json.loads(content)
@@ -199,108 +191,6 @@ def find(path: Any) -> Shortcut | None:
     return Shortcut(mapping, note, found.plans[0], [Use.of_note(row) for row in found.note["parts"][0]["variables"]])
 
 
-class Described(NamedTuple):
-    """What a note says of a subgraph, taken while nobody uses the interpreter: it is written when others may.
-
-    inputs, outputs: as `_row` gives them; indices: theirs; tensors: the subgraph's, whose constants never move. once:
-    subgraphs that CALL_ONCE runs; initial: what they assign, by the variables' containers and names
-    """
-
-    inputs: list[dict[str, Any]]
-    outputs: list[dict[str, Any]]
-    indices: set[int]
-    tensors: list[Tensor]
-    once: list[int]
-    initial: dict[tuple[str, str], np.ndarray]
-
-
-def described(subgraph: Subgraph) -> Described | None:
-    """Describe the main subgraph of a model for a note; None where there can be none.
-
-    That is where a tensor's details are more than a note holds, where inputs have other shapes than in the file, which
-    is what an interpreter begins with, where CALL_ONCE does more than to assign constants of the file, and where there
-    are custom operators: which code serves them is not the file's to say.
-    """
-    if any(type(node.options) is bytes for s in subgraph.family for node in s.nodes):
-        return None
-    once = [int(getattr(node.options, "init_subgraph_index", 0)) for node in subgraph.nodes if node.name == "CALL_ONCE"]
-    initial: dict[tuple[str, str], np.ndarray] = {}
-    for index in dict.fromkeys(once):
-        assigned = _assigned(subgraph.family[index])
-        if assigned is None:
-            return None
-        initial |= assigned
-    inputs, outputs = ([subgraph.tensors[i] for i in indices] for indices in (subgraph.inputs, subgraph.outputs))
-    file = subgraph.model.subgraphs[subgraph.index].tensors
-    if any(t.shape != tuple(np.asarray(file[t.index].shape).tolist()) for t in (*inputs, *outputs)):
-        return None
-    if not all(map(_is_plain, (*inputs, *outputs))):
-        return None
-    indices = {*subgraph.inputs, *subgraph.outputs}
-    return Described([*map(_row, inputs)], [*map(_row, outputs)], indices, [*subgraph.tensors], once, initial)
-
-
-def _assigned(subgraph: Subgraph) -> dict[tuple[str, str], np.ndarray] | None:
-    """The constants that a subgraph assigns to variables; None where it does anything else."""
-    handles: dict[int, tuple[str, str]] = {}
-    found: dict[tuple[str, str], np.ndarray] = {}
-    for node in subgraph.nodes:
-        if node.name == "VAR_HANDLE" and len(node.tensors_out) == 1:
-            names = (getattr(node.options, name, None) or "" for name in ("container", "shared_name"))
-            handles[node.tensors_out[0].index] = tuple(names)  # type: ignore[assignment]
-            continue
-        assigns = node.name == "ASSIGN_VARIABLE" and len(node.tensors_in) == 2
-        handle, value = node.tensors_in if assigns else (None, None)
-        array = None if value is None else value.constant
-        if handle is None or handle.index not in handles or array is None or array.dtype.kind == "O":
-            return None
-        found[handles[handle.index]] = array
-    return found
-
-
-def keep(path: Any, plan_key: str, described: Described) -> None:
-    """Leave the note for a model in a file, whose only subgraph one frozen plan runs whole. A note for another plan is
-    replaced."""
-    key = frozen.key_of_file(path)
-    digest = "" if key is None else _digest(key)
-    before = None if key is None else objects(flags.cache_dir).find(digest)
-    if key is None or (before is not None and json.loads(before)["plan"] == plan_key):
-        return
-    found = frozen.find(plan_key)
-    if found is None or len(found.plans) != 1:
-        return
-    handles = {Use.of_note(row).handle for row in found.note["parts"][0]["variables"]}
-    if not set(found.plans[0].outside) <= described.indices | handles:
-        return
-    places = {i: _place(described.tensors[i].array) for i in found.plans[0].inside}
-    initial = [{"container": container, "name": name, "dtype": dtypes.as_dtype(array.dtype).name,
-                "shape": list(array.shape), "bytes": array.nbytes, "place": _place(array)}
-               for (container, name), array in described.initial.items()]  # fmt: skip
-    if None in places.values() or any(row["place"] is None for row in initial):
-        return
-    note = {"plan": plan_key, "inputs": described.inputs, "outputs": described.outputs, "places": places,
-            "once": described.once, "initial": initial}  # fmt: skip
-    objects(flags.cache_dir).keep(digest, json.dumps(note).encode())
-
-
-def _is_plain(t: Tensor) -> bool:
-    return t.kind == ARENA and t.sparsity is None and t.blocks is None and not t.is_variable and not t.is_object
-
-
-def _place(array: np.ndarray | None) -> int | None:
-    """Where in the mapped file an array's elements lie, in order; None where they do not."""
-    mapping = None if array is None or not array.flags.c_contiguous else mapping_of(array)
-    return None if mapping is None else _address(array) - _address(np.frombuffer(mapping, np.uint8))
-
-
-def mapping_of(array: Any) -> mmap.mmap | None:
-    """The mapped file in which an array's elements lie, if any."""
-    base = array
-    while isinstance(base, np.ndarray):
-        base = base.base
-    base = base.obj if isinstance(base, memoryview) else base
-    return base if isinstance(base, mmap.mmap) else None
-
-
-def _address(array: Any) -> int:
+def address_of(array: Any) -> int:
+    """Where an array's elements are."""
     return int(array.__array_interface__["data"][0])
