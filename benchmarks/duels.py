@@ -10,8 +10,8 @@ Not here: the files (models.py), the machine's limits (probes.py), the table of 
     load            the same in a fresh process, code in the cache; start: with the import of the library before it
     memory          peak of the process until its second run is over, above what it had with the library imported
 
-and `cold_WHAT`, with nothing in the cache: answer, up to a result; ready, until all is compiled and kept; processor, the
-processor's time until then; memory, the peak until then.
+and `cold_WHAT`, with nothing in the cache: answer, up to a result; ready, until all is compiled and kept; processor,
+the processor's time until then; memory, the peak until then.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def once(side: str, path: str) -> dict[str, float]:
     found: dict[str, float] = {}
     start = time.perf_counter()
     if side == "ours":
-        import opwright.lite.interpreter
+        import opwright.lite.interpreter  # noqa: F401
     else:
         import ai_edge_litert.interpreter  # noqa: F401
     imported = time.perf_counter() - start

@@ -91,7 +91,7 @@ def peak_bytes(call: Callable[[], object]) -> float:
 
 
 def resident_bytes() -> float:
-    """What this process has in use, once the C library has given back what it keeps; the record of the peak begins anew."""
+    """What this process has in use, once the C library has given back what it keeps. The peak's record begins anew."""
     import ctypes
     import gc
 
