@@ -524,6 +524,8 @@ class Interpreter:
         if self._waiting:
             self._switch()
         self._subgraphs[subgraph_index].invoke()
+        if self._waiting and self._engine is not None:
+            self._engine.look()
 
     def _check_resolved(self, start: Subgraph) -> None:
         """Raises the error for custom operators without kernel that `start`, or what it calls, runs into."""

@@ -12,10 +12,12 @@ what an operator refuses is refused whichever engine would have run it.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...compiler.background import compiling
 from ...compiler.kernels import Unmade
 from ...compiler.loops import frozen
 from ...compiler.loops.forms import Buffer, Form
@@ -23,26 +25,35 @@ from ...compiler.loops.fusion import fused
 from ...compiler.loops.graph import LoopGraph
 from ...compiler.loops.planning import plan_of
 from ...compiler.loops.plans import Plan
+from ...compiler.native.builtins import make_builtins
+from ...compiler.native.image import runs_images
 from ...compiler.native.store import NotCached, compiling_beside, only_cached, pack
 from ...core import flags
 from ...core.errors import OpError
 from ..delegate import Delegate, DelegateFlags, DelegateParams
+from ..registration import Registration
 from ..runtime.node import Node
 from ..runtime.settling import is_settled
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import DYNAMIC
+from .assuming import Seen, assumed_outside, guarded, has_run, open_nodes, seen_by
 from .keeping import Made, constants_of, note_of, replace_as_kept
 from .kernel import PlanRegistration
 from .nodes import At, Buffers, Refused
 from .rules import forms_of
 from .rules.written import Codes, codes_of
 from .serving import check, only_initialises, read_early, rewritten, served_elsewhere
+from .specialised import Specialised, SpecialisedRegistration
 from .uses import Use
 from .variables import carried_out
 
 if TYPE_CHECKING:
     from ..runtime.delegate_context import DelegateContext
     from .rules.row_updates import RowUpdate
+
+
+MOST_IDLE = 3
+"""Runs of the model after which a subgraph that has not run is not waited for any more."""
 
 
 class Taken(NamedTuple):
@@ -67,7 +78,8 @@ class CompiledDelegate(Delegate):
     key: text that stands for the model; identity: text that stands for its bytes, None for one whose plans are not
     kept. After prepare: made, what is to be kept for later processes; whole, the key of a kept plan that runs all
     nodes of the main subgraph; refused, by subgraph and node, why a node stays with the interpreter; cold, what is to
-    be compiled first (nothing is taken meanwhile); failure, why nothing can be compiled.
+    be compiled first (nothing is taken meanwhile); failure, why nothing can be compiled. seen: by subgraph, what its
+    open nodes read at a run, before plans for its sizes are made; settled: the subgraphs that this has been tried for.
     """
 
     flags = DelegateFlags.ALLOW_DYNAMIC_TENSORS | DelegateFlags.PER_OPERATOR_PROFILING
@@ -81,6 +93,9 @@ class CompiledDelegate(Delegate):
         self.refused: dict[tuple[int, int], str] = {}
         self.cold: list[Cold] = []
         self.failure: Exception | None = None
+        self.seen: dict[int, Seen] = {}
+        self.settled: set[int] = set()
+        self._idle: dict[int, int] = {}
 
     @property
     def name(self) -> str:
@@ -89,11 +104,16 @@ class CompiledDelegate(Delegate):
     def prepare(self, context: DelegateContext) -> None:
         """Take a graph whose every node has a rule. Else the nodes that have one are taken once shapes are known."""
         subgraph = context.subgraph
-        if only_initialises(subgraph) or self._thaw(context):
+        self.seen.pop(subgraph.index, None)
+        self.settled.discard(subgraph.index)
+        if only_initialises(subgraph):
+            self.settled.add(subgraph.index)
+            return
+        if self._thaw(context):
             return
         updates = _row_updates(subgraph)
         whole, buffers = self._prepared(subgraph, updates), Buffers()
-        taken = self._taken(subgraph, buffers, None, updates) if whole else {}
+        taken = self._taken(subgraph.execution_plan, buffers, None, updates) if whole else {}
         whole = whole and len(taken) == len(subgraph.execution_plan)
         if not (whole and self._guarded(context, taken, buffers, True)):
             subgraph.delegation.late = None if self.cold else self
@@ -120,10 +140,50 @@ class CompiledDelegate(Delegate):
             return False
 
     def take(self, context: DelegateContext) -> None:
-        """Take the nodes that have rules and kernels, now that the interpreter has prepared them all."""
-        buffers = Buffers()
-        taken = self._taken(context.subgraph, buffers, lambda t: t.kind != DYNAMIC, ())
+        """Take the nodes that have rules and kernels, now that the interpreter has prepared them all; or, where open
+        nodes have been seen to run, those by plans for the sizes that they had."""
+        subgraph = context.subgraph
+        seen = self.seen.get(subgraph.index)
+        buffers = Buffers(seen)
+        if seen is None:
+            taken = self._taken(subgraph.execution_plan, buffers, lambda t: t.kind != DYNAMIC, ())
+        else:
+            nodes = [node for node in open_nodes(subgraph) if has_run(node)]
+            taken = self._taken(nodes, buffers, lambda t: True, ())
         self._guarded(context, taken, buffers, False)
+        if seen is not None and not self.cold:
+            del self.seen[subgraph.index]
+            self.settled.add(subgraph.index)
+
+    # ---- plans for sizes that were seen -----------------------------------------------------------------------------
+
+    def is_open(self, subgraph: Subgraph) -> bool:
+        """Whether plans for sizes that nodes have only as they run are still to be made."""
+        return not (subgraph.index in self.settled or self.cold or self.failure) and runs_images() \
+            and bool(open_nodes(subgraph))  # fmt: skip
+
+    def look(self, subgraph: Subgraph) -> None:
+        """After a run, remember what sizes may follow from."""
+        nodes = [node for node in open_nodes(subgraph) if has_run(node)]
+        if nodes:
+            self.seen[subgraph.index] = seen_by(nodes)
+            return
+        idle = self._idle[subgraph.index] = self._idle.get(subgraph.index, 0) + 1
+        if idle >= MOST_IDLE:  # a branch, say, that nobody takes
+            self.settled.add(subgraph.index)
+
+    def _again(self, params: DelegateParams, node: Node, seen: Seen) -> Specialised | None:
+        """A plan for a partition and the sizes that its nodes have just had. None where there is none, or kernels are
+        to be compiled first."""
+        subgraph, buffers = node.subgraph, Buffers(seen)
+        taken = self._taken(node.replaced, buffers, lambda t: True, ())
+        if len(taken) != len(node.replaced):
+            return None
+        plan = self._plan(subgraph, params, taken, buffers)
+        cold, self.cold = self.cold, []
+        if cold:
+            compiling.submit(functools.partial(compile_all, self._key, cold))
+        return None if plan is None else Specialised(plan, assumed_outside(subgraph, params, buffers))
 
     def _guarded(self, context: DelegateContext, taken: dict[int, Taken], buffers: Buffers, all_or_none: bool) -> bool:
         try:
@@ -148,13 +208,21 @@ class CompiledDelegate(Delegate):
             if self.cold:
                 return False
             if all(plan is not None for plan in plans):
-                made = [PlanRegistration(plan, uses_of(plan, buffers)) for plan in reversed(plans) if plan is not None]
+                found = [plan for plan in plans if plan is not None]
+                made = [self._registration(context.subgraph, plan, p, buffers) for plan, p in zip(found, params)][::-1]
                 context.replace_node_subsets_with_delegate_kernels(made.pop, params)
-                self._note(context.subgraph, params, [p for p in plans if p is not None], buffers, len(taken) == count)
+                if buffers.seen is None:
+                    self._note(context.subgraph, params, found, buffers, len(taken) == count)
                 return True
             if all_or_none:
                 return False
         return False
+
+    def _registration(self, subgraph: Subgraph, plan: Plan, params: DelegateParams, buffers: Buffers) -> Registration:
+        if buffers.seen is None:
+            return PlanRegistration(plan, uses_of(plan, buffers))
+        first = Specialised(plan, assumed_outside(subgraph, params, buffers))
+        return SpecialisedRegistration(first, functools.partial(self._again, params))
 
     # ---- plans of earlier processes ---------------------------------------------------------------------------------
 
@@ -205,18 +273,22 @@ class CompiledDelegate(Delegate):
 
     # ---- which nodes ------------------------------------------------------------------------------------------------
 
-    def _taken(self, subgraph: Subgraph, buffers: Buffers, known: Callable[[Any], bool] | None,
+    def _taken(self, asked: Sequence[Node], buffers: Buffers, known: Callable[[Any], bool] | None,
                rows: Sequence[RowUpdate]) -> dict[int, Taken]:  # fmt: skip
-        """By number, the nodes whose rule has forms for them. known: whether a tensor's shape is what it has; by
-        default those of inputs, constants and outputs of nodes that are taken. rows: nodes that replace rows of lists,
-        which are taken together."""
+        """By number, the nodes of those asked, all of one subgraph, whose rule has forms for them. known: whether a
+        tensor's shape is what it has; by default those of inputs, constants and outputs of nodes that are taken. rows:
+        nodes that replace rows of lists, which are taken together."""
         taken: dict[int, Taken] = {}
-        self.refused = {key: why for key, why in self.refused.items() if key[0] != subgraph.index}
+        if not asked:
+            return taken
+        subgraph = asked[0].subgraph
+        for node in asked:
+            self.refused.pop((subgraph.index, node.number), None)
         safe = {id(subgraph.tensors[i]) for i in subgraph.inputs} | {id(t) for t in subgraph.tensors if t.is_variable}
         again, early = rewritten(subgraph), read_early(subgraph)
         updates = {u.whole.number: u for u in rows}
         parts = {part.number for u in updates.values() for part in u.parts}
-        for node in subgraph.execution_plan:
+        for node in asked:
             if is_settled(node) or node.number in parts:
                 continue
             update = updates.get(node.number)
@@ -284,6 +356,17 @@ class CompiledDelegate(Delegate):
         return plan
 
 
+def compile_all(key: str, cold: Iterable[Cold]) -> None:
+    """Compile what these graphs lack. key: of the model."""
+    for graph, apart in cold:
+        with pack(f"{key} {graph.name}"), compiling_beside():
+            try:
+                plan_of(graph, apart=apart)
+            except Unmade:
+                continue  # what else the graph has is compiled; it is planned again without these
+    make_builtins()
+
+
 def _row_updates(subgraph: Subgraph) -> list[RowUpdate]:
     """Rows of lists that are replaced, where there can be any."""
     if not any(node.name == "SLICE" for node in subgraph.execution_plan):
@@ -298,7 +381,8 @@ def graph_of(subgraph: Subgraph, params: DelegateParams, taken: dict[int, Taken]
     def of(indices: Sequence[int]) -> tuple[Buffer, ...]:
         return tuple(buffers.of(t).buffer for t in map(subgraph.tensors.__getitem__, indices) if t.constant is None)
 
-    forms, variables, after = carried_out([form for i in params.nodes_to_replace for form in taken[i].forms])
+    made = guarded(subgraph, params, {number: t.forms for number, t in taken.items()}, buffers)
+    forms, variables, after = carried_out(made)
     name = subgraph.name or f"subgraph{subgraph.index}"
     inputs, outputs = (*of(params.input_tensors), *variables), (*of(params.output_tensors), *after)
     return LoopGraph(name, inputs, outputs, tuple(forms))

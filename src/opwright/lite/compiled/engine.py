@@ -27,7 +27,7 @@ from ...compiler.native.store import compiling_beside, pack
 from ...core import flags
 from ..runtime.subgraph import Subgraph
 from . import noting
-from .delegate import Cold, CompiledDelegate
+from .delegate import CompiledDelegate, compile_all
 from .keeping import Made
 
 _warned = threading.Event()  # that nothing can be compiled here
@@ -67,9 +67,19 @@ class Engine:
         if self.delegate.failure is not None:
             _warn(self.delegate.failure)
         elif self.delegate.cold and self._job is None:
-            self._job = compiling.submit(functools.partial(_compile, self._key, self.delegate.cold))
+            self._job = compiling.submit(functools.partial(compile_all, self._key, self.delegate.cold))
             weakref.finalize(self, self._job.cancel).atexit = False  # nobody waits for it any more
-        return self._job is not None
+        return self._job is not None or any(map(self._is_open, self._subgraphs))
+
+    def _is_open(self, subgraph: Subgraph) -> bool:
+        """Whether plans for sizes that nodes have only as they run are still to be made."""
+        applied = subgraph.delegation is not None and (subgraph.ready or subgraph.accepted is not None)
+        return applied and self.delegate.is_open(subgraph)
+
+    def look(self) -> None:
+        """After a run, see what sizes there were, where plans for them are to be made."""
+        for s in filter(self._is_open, self._subgraphs):
+            self.delegate.look(s)
 
     def wait(self) -> None:
         """Until the compiler is done."""
@@ -83,19 +93,25 @@ class Engine:
 
     def switch(self) -> bool:
         """Between two runs: take the nodes if their kernels are there now. Whether something is missing still."""
-        job = self._job
-        if job is None or not job.done:
-            return job is not None
-        if not job.lost:
-            self.delegate.cold = []
+        job, delegate = self._job, self.delegate
+        if job is None and not delegate.seen:
+            return any(map(self._is_open, self._subgraphs))
+        if job is not None and not job.done:
+            return True
+        if job is not None and job.lost:
+            self._job = None
+            return False
+        if job is not None:
+            delegate.cold = []
             if isinstance(job.error, Exception):
-                self.delegate.failure = job.error
-            if self.delegate.failure is None:
-                for s in self._subgraphs:
-                    if s.delegation is not None and not s.delegation.has(self.delegate):
-                        s.retake(self.delegate)
+                delegate.failure = job.error
+        if delegate.failure is None:
+            for s in self._subgraphs:
+                late = job is not None and s.delegation is not None and not s.delegation.has(delegate)
+                if late or s.index in delegate.seen:
+                    s.retake(delegate)
         self._job = None
-        return not job.lost and self.settle()
+        return self.settle()
 
     def runs_nodes(self) -> bool:
         """Whether nodes are taken in any subgraph."""
@@ -106,17 +122,6 @@ class Engine:
         for s in self._subgraphs:
             if s.delegation is not None:
                 s.delegation.withdraw(self.delegate)
-
-
-def _compile(key: str, cold: Iterable[Cold]) -> None:
-    """Compile what these graphs lack. key: of the model."""
-    for graph, apart in cold:
-        with pack(f"{key} {graph.name}"), compiling_beside():
-            try:
-                plan_of(graph, apart=apart)
-            except Unmade:
-                continue  # what else the graph has is compiled; it is planned again without these
-    make_builtins()
 
 
 def _keep(made: Made, path: Any, described: noting.Described | None) -> None:

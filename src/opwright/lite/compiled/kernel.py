@@ -191,10 +191,11 @@ class FrozenRegistration(PlanRegistration):
         return self.plan.start(context.recommended_num_threads, lambda index: address(tensors[index]))
 
 
-def one_by_one(node: Node) -> None:
+def one_by_one(node: Node, look: Callable[[], Any] | None = None) -> None:
     """Run the nodes that a delegate's node stands for by the interpreter's own kernels, once. These know shapes that
     were not planned for, and say in the operator's words what is wrong where a guard of machine code stops a plan.
 
+    look: called after the run, while the tensors between the nodes have their elements.
     raises what they raise, with the number of the node in the file
     """
     subgraph = node.subgraph
@@ -210,13 +211,16 @@ def one_by_one(node: Node) -> None:
                 subgraph._run_deferred(inner)
             except Exception as error:
                 raise of_node(error, inner, "invoke", []) from error
+        if look is not None:
+            look()
         for t, kind, array in results:
             if kind != DYNAMIC and array is not None and t.array is not None:
                 array[...] = t.array
     finally:
-        for t, kind, array in (*inside, *(r for r in results if r[1] != DYNAMIC)):
-            t.set_kind(kind)
-            t.bind(array)
+        for t, kind, array in (*inside, *results):
+            if kind != DYNAMIC:
+                t.set_kind(kind)
+                t.bind(array)
 
 
 def address(t: Tensor) -> int:

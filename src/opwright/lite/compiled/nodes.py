@@ -6,7 +6,8 @@ Not here: the rules (rules/), which nodes are asked about (delegate.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -119,10 +120,16 @@ class Operand:
 
 class Buffers:
     """The buffers of a subgraph's tensors, made on demand. variables: the memory of each variable that nodes name, and
-    the shape of what they assign, if they do."""
+    the shape of what they assign, if they do.
 
-    def __init__(self) -> None:
+    seen: by tensor, elements of a run before, where sizes are those of that run; None where sizes are known. A rule
+    that asks for such elements is given them, and the tensor is `assumed` from then on.
+    """
+
+    def __init__(self, seen: Mapping[int, np.ndarray] | None = None) -> None:
         self._made: dict[int, Operand] = {}
+        self.seen = seen
+        self.assumed: set[int] = set()
         self.variables: dict[ResourceVariable, tuple[Buffer, tuple[int, ...] | None]] = {}
 
     def variable(self, handle: Tensor, value: Buffer, assigned: bool) -> Buffer:
@@ -141,6 +148,13 @@ class Buffers:
             raise Refused(f"{variable!r} gets the shape {list(shape or ())} elsewhere")
         self.variables[variable] = memory, value.shape if assigned else shape
         return memory
+
+    def assume(self, operand: Operand) -> None:
+        """Let an operand have the elements that were seen, if they were."""
+        index = operand.tensor.index
+        if self.seen is not None and index in self.seen:
+            self.assumed.add(index)
+            operand.follows(functools.partial(self.seen.__getitem__, index))
 
     def of(self, t: Tensor) -> Operand:
         """The tensor as an operand. Raises Refused for types that no form has."""
@@ -180,6 +194,19 @@ class At(Adding):
     def of(self, t: Tensor) -> Operand:
         """A tensor as an operand. Raises Refused for types that no form has."""
         return self._buffers.of(t)
+
+    def constant(self, place: int) -> np.ndarray:
+        """The elements of an input: known, or assumed. Raises Refused where they are neither."""
+        operand = self.operand(place)
+        if not operand.is_constant:
+            self._buffers.assume(operand)
+        return super().constant(place)
+
+    def counted(self) -> Operand:
+        """The first output, which has as many elements as were seen. Raises Refused where none were."""
+        if self._buffers.seen is None:
+            raise Refused("how many elements it finds is not known before it runs")
+        return self._buffers.of(self.node.tensors_out[0])
 
     def variable(self, place: int, value: Buffer, assigned: bool = False) -> Buffer:
         """The memory of the variable whose handle is this input; see `Buffers.variable`."""

@@ -275,8 +275,9 @@ class Subgraph(Called):
         static = [node for node in running if node.number not in deferred]
         used = {id(t) for node in running for t in (*node.tensors_in, *node.tensors_out)}
         kept = self.tensors[: self.file_tensors] if preserve_all else [self.tensors[i] for i in self.inputs]
-        kept += [t for node in self.execution_plan if node.number in deferred for t in node.tensors_in
-                 if t is not None and id(t) in used]  # fmt: skip  # a deferred node may run at any later step
+        late = [node for node in self.execution_plan  # these may run at any later step, or be looked at after all
+                if node.number in deferred or node.asks or any(t.kind == DYNAMIC for t in node.tensors_out)]  # fmt: skip
+        kept += [t for node in late for t in node.tensors_in if t is not None and id(t) in used]
         self.holding.set_arena(memory.place(static, kept, [self.tensors[i] for i in self.outputs]))
 
     def init_early(self) -> None:
@@ -375,7 +376,7 @@ class Subgraph(Called):
             t.index = place
 
     def _step(self, node: Node, deferred: bool) -> Callable[[], Any]:
-        if deferred:
+        if deferred and not node.registration.follows_shapes:  # type: ignore[union-attr]
             return functools.partial(self._run_deferred, node)
         try:
             return node.registration.bind(self.context, node)  # type: ignore[union-attr]

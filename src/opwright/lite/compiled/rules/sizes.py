@@ -1,4 +1,7 @@
-"""Operators that tell sizes: SHAPE, RANK. What is known before a run is a constant, which a run copies.
+"""Operators that tell sizes, or have results as long as there are elements: SHAPE, RANK, BROADCAST_ARGS, WHERE, UNIQUE.
+
+What is known before a run is a constant, which a run copies. How many elements WHERE and UNIQUE find is known only by a
+run before; the plan stops where it is another number.
 
 Lives here: these rules.
 Not here: sizes that other nodes read, which are settled before there is a plan (lite/runtime/settling.py).
@@ -9,9 +12,11 @@ from __future__ import annotations
 import numpy as np
 
 from ....compiler.loops.forms import Buffer, IndexMap, Move
+from ....compiler.loops.sized_forms import BroadcastSizes, Distinct, Places
 from ....core.dtypes import int32, int64
 from ..nodes import At, Refused
 from . import rule
+from .moving import same_numbers
 
 
 @rule("SHAPE", "RANK")
@@ -23,3 +28,33 @@ def sizes(at: At) -> None:
         raise Refused(f"sizes {y}")
     known = Buffer(f"{y.buffer.name}.sizes", y.dtype, told.shape, told.astype(y.dtype.np))
     at.form(Move, y.buffer, (known,), (IndexMap((0,) * told.ndim, told.shape, 0, (1,) * told.ndim),))
+
+
+@rule("BROADCAST_ARGS")
+def broadcast_args(at: At) -> None:
+    a, b = at.operand(0), at.operand(1)
+    if any(o.dtype not in (int32, int64) or o.dtype is not a.dtype or len(o.shape) != 1 for o in (a, b)):
+        raise Refused(f"shapes {a} and {b}")
+    y = at.output((max(a.size, b.size),))
+    at.form(BroadcastSizes, y.buffer, a.buffer, b.buffer)
+
+
+@rule("WHERE")
+def where(at: At) -> None:
+    x, y = at.operand(0), at.counted()
+    if y.dtype is not int64 or y.shape[1:] != (len(x.shape),):
+        raise Refused(f"places {y} of {x}")
+    at.form(Places, y.buffer, x.buffer)
+
+
+@rule("UNIQUE")
+def unique(at: At) -> None:
+    x, y, places = at.operand(0), at.counted(), at.output(at.operand(0).shape, 1)
+    same_numbers(x, y)
+    if len(x.shape) != 1 or len(y.shape) != 1 or places.dtype not in (int32, int64):
+        raise Refused(f"different elements of {x}")
+
+    def make(whole: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
+        at.form(Distinct, whole, x.buffer, results)
+
+    at.with_results(make, y.buffer, places.buffer)

@@ -33,7 +33,7 @@ class Given:
 
     def __init__(self, operand: Operand) -> None:
         self.spec = TensorSpec(TensorShape(operand.shape), operand.dtype)
-        self.constant = operand.buffer.constant
+        self.constant = operand.constant
 
 
 def layout(operand: Operand) -> np.ndarray:
@@ -95,7 +95,7 @@ def view(at: At) -> None:
     if at.node.name == "SLICE" and at.operand(1).constant is None:
         _slice_at(at, x)
         return
-    if at.node.name == "STRIDED_SLICE" and at.operand(1).constant is None:
+    if at.node.name == "STRIDED_SLICE" and at.operand(1).constant is None and _is_element(at, x):
         _element_at(at, x)
         return
     places = layout(x)
@@ -111,12 +111,15 @@ def view(at: At) -> None:
             raise Refused(f"one element of {x}")
 
 
+def _is_element(at: At, x: Operand) -> bool:
+    """Whether a STRIDED_SLICE is x[i] along the first axis."""
+    masks = [at.option(f"{name}_mask") for name in ("begin", "ellipsis", "new_axis", "shrink_axis")]
+    return at.operand(1).shape == (1,) and bool(x.shape) and masks == [0, 0, 0, 1]
+
+
 def _element_at(at: At, x: Operand) -> None:
     """x[i] along the first axis, i computed."""
     start = at.operand(1)
-    masks = [at.option(f"{name}_mask") for name in ("begin", "ellipsis", "new_axis", "shrink_axis")]
-    if start.shape != (1,) or not x.shape or masks != [0, 0, 0, 1]:
-        raise Refused(f"a slice of {x} at {start}")
     y = at.output(x.shape[1:])
     same_numbers(x, y)
     at.form(Gather, y.buffer, x.buffer, at.viewed(start.buffer, ()), 0)

@@ -1,0 +1,185 @@
+"""Sizes that elements decide: what a plan expects of them, places of elements that are not 0, different elements, shapes
+broadcast together.
+
+Lives here: the makers of Expected, Places, Distinct and BroadcastSizes, their families.
+Not here: guards of indices (gathers.py), the order of elements (ordering.py).
+
+Each is one item: what comes later hangs on how much there was before. A kernel that finds another number of elements
+than there is room for goes on without writing and gives 1.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.dtypes import DType
+from .. import language as kl
+from ..language import i32, i64, ptr, u8
+from ..loops.sized_forms import BroadcastSizes, Distinct, Expected, Places
+from . import Unmade, maker
+
+if TYPE_CHECKING:
+    from ..loops.planning import Builder
+
+SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)
+"""2^64 by the golden ratio, as int64: the high bits of a product with it hang on all bits of a number."""
+MOST_PROBES = 32
+"""Places of the table that an element looks at, on the average, before the kernel gives up: then others find what is
+different by sorting, however the elements are chosen."""
+
+
+@kl.family
+def compare_bytes(work, x: ptr[u8], elements: ptr[u8], n: i64):
+    """0 where n bytes are the same, else 1."""
+    differs = kl.value(0)
+    for i in range(n):
+        differs = kl.select(x[i] == elements[i], differs, 1)
+    return differs
+
+
+@maker(Expected)
+def make_expected(form: Expected, build: Builder) -> None:
+    """Of any dtype: bytes are compared."""
+    x, known = form.input, form.elements.constant
+    rows = x.parent is not None and x.size != x.shape[-1]
+    if rows or known is None or x.dtype is not form.elements.dtype or x.size != form.elements.size:
+        raise Unmade(f"{x!r} expected to be {form.elements!r}")
+    array = np.ascontiguousarray(known).reshape(-1).view(np.uint8)
+    words = [build.pointer(x), build.constant(array), array.size]
+    build.step(compare_bytes.code(), words, 1, chunk=1)
+
+
+@kl.family
+def places_of_elements(work, x: ptr[u8], y: ptr[i64], table: ptr[i64], rows: i64, n: i64, room: i64,
+                       *, source: DType, outer: int):  # fmt: skip
+    """Coordinates of what is not 0 in `rows` rows of n elements. table: the sizes of the axes before the last."""
+    held = u8 if source.is_bool else source
+    x = x.cast(held, held.size)
+    lanes = work.target.vector_bytes // held.size
+    none, rank = kl.full(held, lanes, 0.0 if held.is_floating else 0), outer + 1
+    found = kl.value(0)
+    for r in range(rows):
+        row, i = x + r * n, kl.value(0)
+        while i < n:
+            mask = kl.first(kl.minimum(n - i, lanes), lanes)
+            if kl.any((row.load(i, lanes, mask) != none) & mask):
+                for j in range(i, kl.minimum(n, i + lanes)):
+                    there = row[j] != kl.value(0.0 if held.is_floating else 0, held)
+                    if there & (found < room):
+                        at, left = found * rank, kl.value(r)
+                        y[at + outer] = kl.value(j)
+                        for k in range(outer):
+                            axis = outer - 1 - k
+                            y[at + axis] = left % table[axis]
+                            left = left // table[axis]
+                    found = kl.select(there, found + 1, found)
+            i = i + lanes
+    return kl.select(found == room, kl.value(0), 1)
+
+
+@maker(Places)
+def make_places(form: Places, build: Builder) -> None:
+    """Of numbers and truth values."""
+    x, y = form.input, form.output
+    rank = len(x.shape)
+    if x.parent is not None or y.parent is not None or y.dtype is not i64 or not rank or y.shape[1:] != (rank,):
+        raise Unmade(f"places {y!r} of {x!r}")
+    if (x.dtype.is_floating and x.dtype.size < 4) or x.dtype.size > 8 or not x.size:
+        raise Unmade(f"places of {x!r}")
+    *outer, n = x.shape
+    table = build.constant(np.array([*outer, 1], np.int64))
+    words: list[Any] = [build.pointer(x), build.pointer(y), table, math.prod(outer), n, y.shape[0]]
+    build.step(places_of_elements.code(source=x.dtype, outer=len(outer)), words, 1, chunk=1)
+
+
+@kl.family
+def distinct_elements(work, x: ptr[u8], y: ptr[u8], which: ptr[u8], table: ptr[i32], n: i64, room: i64, bits: i64,
+                      *, source: DType, places: DType):  # fmt: skip
+    """table: 2^bits places, twice n or more: 1 + the number of the different element there."""
+    x, y, which = x.cast(source, source.size), y.cast(source, source.size), which.cast(places, places.size)
+    size = kl.value(1) << bits
+    for k in range(size):
+        table[k] = kl.value(0, i32)
+    found, probes = kl.value(0), kl.value(0)
+    for i in range(n):
+        v = x[i]
+        at = ((_number(v, source) * SPREAD) >> (64 - bits)) & (size - 1)
+        number, looking = kl.value(-1), kl.value(1)
+        if source.is_floating:
+            looking = kl.select(v == v, looking, 0)  # a NaN is in no table: it equals none
+        while looking != 0:
+            entry = table[at].to(i64)
+            probes = probes + 1
+            if entry == 0:
+                if found < room:
+                    table[at] = (found + 1).to(i32)
+                looking = kl.value(0)
+            elif y[entry - 1] == v:
+                number = entry - 1
+                looking = kl.value(0)
+            else:
+                at = (at + 1) & (size - 1)
+                looking = kl.select(probes > MOST_PROBES * n, 0, looking)
+        if number < 0:
+            if found < room:
+                y[found] = v
+            number = found
+            found = found + 1
+        which[i] = number.to(places)
+    return kl.select((found == room) & (probes <= MOST_PROBES * n), kl.value(0), 1)
+
+
+def _number(v: Any, source: DType) -> Any:
+    """An int64 that is equal for equal elements."""
+    if source.is_floating:
+        return kl.bitcast(kl.select(v == 0.0, kl.value(0.0, source), v), i32 if source.size == 4 else i64).to(i64)
+    return v.to(i64)
+
+
+@maker(Distinct)
+def make_distinct(form: Distinct, build: Builder) -> None:
+    """Of numbers of a byte or more."""
+    x, ((values, first), (which, second)) = form.input, form.results
+    if x.parent is not None or values.dtype is not x.dtype or len(x.shape) != 1 or which.shape != x.shape:
+        raise Unmade(f"different elements of {x!r}")
+    if x.dtype.is_bool or (x.dtype.is_floating and x.dtype.size < 4) or not 0 < x.size < 1 << 28:
+        raise Unmade(f"different elements of {x!r}")
+    if which.dtype not in (i32, i64) or not 0 < values.size <= x.size:
+        raise Unmade(f"places {which!r} of {values!r}")
+    bits = max(4, (2 * x.size - 1).bit_length())
+    y = build.pointer(form.output)
+    words = [build.pointer(x), y.moved(first), y.moved(second), build.temporary(4 << bits), x.size, values.size, bits]
+    build.step(distinct_elements.code(source=x.dtype, places=which.dtype), words, 1, chunk=1)
+
+
+@kl.family
+def broadcast_sizes(work, a: ptr[u8], b: ptr[u8], y: ptr[u8], m: i64, n: i64, *, source: DType):
+    """m and n sizes, the last of each beside the last of the other."""
+    a, b, y = (p.cast(source, source.size) for p in (a, b, y))
+    rank, failed = kl.maximum(m, n), kl.value(0)
+    one = kl.value(1, source)
+    for i in range(rank):
+        p, q = i - (rank - m), i - (rank - n)
+        u, v = one, one
+        if p >= 0:
+            u = a[p]
+        if q >= 0:
+            v = b[q]
+        failed = kl.select((u == v) | (u == one) | (v == one), failed, 1)
+        y[i] = kl.select(u == one, v, u)
+    return failed
+
+
+@maker(BroadcastSizes)
+def make_broadcast_sizes(form: BroadcastSizes, build: Builder) -> None:
+    """Of int32 and int64."""
+    a, b, y = form.a, form.b, form.output
+    if any(s.parent is not None or s.dtype is not a.dtype or len(s.shape) != 1 for s in (a, b, y)):
+        raise Unmade(f"shapes {a!r} and {b!r}")
+    if a.dtype not in (i32, i64) or y.size != max(a.size, b.size):
+        raise Unmade(f"shapes {a!r} and {b!r}")
+    words = [build.pointer(a), build.pointer(b), build.pointer(y), a.size, b.size]
+    build.step(broadcast_sizes.code(source=a.dtype), words, 1, chunk=1)

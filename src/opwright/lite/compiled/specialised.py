@@ -1,0 +1,228 @@
+"""Plans for sizes that are known only as the model runs, in place of the nodes that make them and those that follow.
+
+Lives here: `SpecialisedRegistration`, its step, and `Specialisation`, a plan for the sizes of one run.
+Not here: which nodes, and the plans' graphs (delegate.py, assuming.py), plans for sizes that are known (kernel.py).
+
+A specialisation is a plan for the sizes that there were at a run. Guards among its steps compare what those sizes
+followed from with what it was then; where they differ the plan stops, before it has had an effect, and another
+specialisation runs, or the nodes one by one. Sizes that come for a second time get a plan of their own. So a model whose
+sizes stay, and one whose sizes change among a few, runs without Python or with a few microseconds of it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...compiler.loops.plans import Plan, Running, StepFailed
+from ...compiler.native.executor import Executor, Step, StepError
+from ...compiler.native.workers import functions
+from ...core.errors import ResourceExhaustedError
+from ..registration import Registration
+from ..runtime.direct import Direct
+from ..runtime.holding import check_bytes
+from ..runtime.node import Context, Node
+from ..runtime.tensor import DYNAMIC, Tensor
+from .assuming import Seen, seen_by
+from .kernel import address, one_by_one, profile
+from .letting_go import let_go
+
+MOST_KEPT = 8  # specialisations of a node
+MOST_MADE = 64  # ever
+MOST_MISSED = 64  # sizes without a plan that are remembered
+
+
+class Specialised(NamedTuple):
+    """A plan for the sizes of a run. assumed: tensors from outside, and the elements that it was made for."""
+
+    plan: Plan
+    assumed: dict[int, np.ndarray]
+
+
+class Specialisation:
+    """A plan bound to memory of its own: its arena, and the node's outputs of these sizes."""
+
+    __slots__ = ("_assumed", "_inputs", "_names", "nbytes", "outputs", "running")
+
+    def __init__(self, made: Specialised, context: Context, node: Node) -> None:
+        """Raises ResourceExhaustedError."""
+        graph, tensors = made.plan.graph, node.subgraph.tensors
+        self._names = {b.name: b for b in (*graph.inputs, *graph.outputs)}
+        self.nbytes = made.plan.arena + sum(c.nbytes for c in made.plan.constants)
+        self.nbytes += sum(b.size * b.dtype.size for b in graph.outputs)
+        others = sum(held.nbytes for held in node.subgraph.holding.family)
+        check_bytes(self.nbytes + others, "the arena of compiled operators")
+        self._inputs = [(t, t.shape) for t in _read(node)]
+        self._assumed = [(tensors[i], elements.tobytes()) for i, elements in made.assumed.items()]
+        self.outputs = [(t, np.zeros(t.shape, t.dtype.np)) for t in node.tensors_out if t.kind == DYNAMIC]
+        let_go(made.plan, node)
+        self.running = Running(made.plan, context.recommended_num_threads)
+
+    @property
+    def matches(self) -> bool:
+        """Whether it is for these sizes, as far as the node's inputs tell."""
+        return all(t.shape == shape for t, shape in self._inputs) and all(
+            t.array is not None and t.array.tobytes() == was for t, was in self._assumed)  # fmt: skip
+
+    def connect(self, node: Node) -> list[tuple[Tensor, np.ndarray]]:
+        """Let it read and write the node's tensors as they are now; the arrays that it reads and writes."""
+        mine = {id(t): array for t, array in self.outputs}
+        used: list[tuple[Tensor, Any]] = [(t, t.array) for t in _read(node)]
+        used += [(t, mine.get(id(t), t.array)) for t in node.tensors_out]
+        of = self._names
+        self.running.connect({of[f"t{t.index}"]: array.ctypes.data for t, array in used if f"t{t.index}" in of})
+        return used
+
+    def give(self) -> None:
+        """Let its results be the node's."""
+        for t, array in self.outputs:
+            if t.array is not array:
+                if t.shape != array.shape:
+                    t.set_shape(array.shape)
+                t.bind(array)
+
+
+def _read(node: Node) -> Iterator[Tensor]:
+    return (t for t in node.tensors_in if t is not None and t.constant is None)
+
+
+class SpecialisedRegistration(Registration):
+    """Runs nodes by plans for their sizes. first: the plan for the run before; again: makes one for the sizes seen at
+    another run, None where there is to be none, or not yet."""
+
+    __slots__ = ("_dynamic", "_left", "_missed", "again", "first", "kept")
+
+    follows_shapes = True
+
+    def __init__(self, first: Specialised, again: Callable[[Node, Seen], Specialised | None]) -> None:
+        super().__init__(None, self._free, self._prepare, self._invoke)
+        self.first: Specialised | None = first
+        self.again = again
+        self.kept: list[Specialisation] = []  # the one used last comes first
+        self._left = MOST_MADE
+        self._missed: OrderedDict[Any, None] = OrderedDict()
+        self._dynamic: list[int] | None = None
+
+    def _prepare(self, context: Context, node: Node) -> None:
+        if self._dynamic is None:
+            self._dynamic = [i for i, t in enumerate(node.tensors_out) if t.kind == DYNAMIC]
+            if self.first is not None:
+                self.kept.append(Specialisation(self.first, context, node))
+        for i in self._dynamic:
+            if node.tensors_out[i].kind != DYNAMIC:
+                context.set_tensor_to_dynamic(node.outputs[i])
+
+    def bind(self, context: Context, node: Node) -> SpecialisedStep:
+        return SpecialisedStep(self, context, node)
+
+    def _invoke(self, context: Context, node: Node) -> None:
+        SpecialisedStep(self, context, node)()
+
+    def _free(self, context: Context, _: Any) -> None:
+        self.first, self.kept = None, []
+
+    def missed(self, context: Context, node: Node, seen: Seen) -> None:
+        """After a run that no plan was for: make one where these sizes have come before."""
+        first = self.first
+        if first is None or self._left <= 0:
+            return
+        inside = tuple(t.shape for inner in node.replaced for t in inner.tensors_out)
+        values = tuple(seen[i].tobytes() for i in sorted(first.assumed) if i in seen)
+        key = (tuple(t.shape for t in _read(node)), inside, values)
+        if key not in self._missed:
+            self._missed[key] = None
+            if len(self._missed) > MOST_MISSED:
+                self._missed.popitem(last=False)
+            return
+        self._left -= 1
+        made = self.again(node, seen)
+        if made is None:
+            return
+        del self._missed[key]
+        try:
+            self.kept.insert(0, Specialisation(made, context, node))
+        except ResourceExhaustedError:
+            del self.kept[1:]
+            return
+        del self.kept[MOST_KEPT:]
+
+
+class SpecialisedStep:
+    """A run of a node by the specialisation that ran last, by another one, or by the nodes that it stands for."""
+
+    __slots__ = ("_connected", "_context", "_current", "_node", "_registration", "executor")
+
+    alone = True
+
+    def __init__(self, registration: SpecialisedRegistration, context: Context, node: Node) -> None:
+        self._registration, self._context, self._node = registration, context, node
+        self._current: Specialisation | None = None
+        self._connected: list[tuple[Tensor, np.ndarray]] = []
+        self.executor = Executor([Step(functions().nested, [0], 1)], inner=context.recommended_num_threads)
+
+    def is_ready(self) -> bool:
+        """Whether the executor may run: what ran last reads and writes the tensors as they are now. Where nothing did,
+        the executor stops at once."""
+        for t, array in self._connected:
+            if t.array is not array:
+                return False
+        return True
+
+    def __call__(self) -> None:
+        current = self._current
+        if current is None or self._context.events is not None or not self.is_ready():
+            self._choose(None)
+        elif not self._runs(current):
+            self._choose(current)
+
+    def resume(self) -> None:
+        """Go on where the executor was stopped, by a guard or as there is no plan."""
+        self._choose(self._current if self.is_ready() else None)
+
+    @property
+    def direct(self) -> Direct | None:
+        """The run without a look at anything else."""
+        return Direct(self.executor.entry, self._recover) if self.is_ready() else None
+
+    def _recover(self, status: int) -> None:
+        try:
+            self.executor.check(status)
+        except StepError:
+            self.resume()
+
+    def _runs(self, one: Specialisation) -> bool:
+        """Run a plan; whether all it assumes is so."""
+        try:
+            if self._context.events is not None:
+                profile(one.running, self._context)
+            else:
+                one.running.run()
+        except StepFailed:
+            return False
+        return True
+
+    def _choose(self, tried: Specialisation | None) -> None:
+        """Run by a plan for these sizes. tried: one that is not."""
+        self._become(None, [])
+        registration, node = self._registration, self._node
+        for one in registration.kept:
+            if one is tried or not one.matches:
+                continue
+            connected = one.connect(node)
+            if self._runs(one):
+                one.give()
+                registration.kept.remove(one)
+                registration.kept.insert(0, one)
+                self._become(one, connected)
+                return
+        found: list[Seen] = []
+        one_by_one(node, lambda: found.append(seen_by(node.replaced)))
+        registration.missed(self._context, node, found[0])
+
+    def _become(self, one: Specialisation | None, connected: list[tuple[Tensor, np.ndarray]]) -> None:
+        """Let the executor run this plan from now on."""
+        self._current, self._connected = one, connected
+        self.executor.words[0][0] = 0 if one is None else one.running.executor.address

@@ -1,0 +1,255 @@
+"""Plans for sizes that nodes have only as the model runs, against the official interpreter run after run."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import ai_edge_litert.interpreter as peer
+import numpy as np
+import pytest
+from engine_kit import engine, plan_of
+from lite_kit import Build
+
+import opwright as ow
+from opwright import lite
+from opwright.core import errors
+from opwright.lite.compiled.specialised import MOST_KEPT, SpecialisedStep
+
+F, I = np.float32, np.int32
+
+
+def given(interpreter: Any, feeds: list[np.ndarray]) -> list[np.ndarray]:
+    """The outputs of a run, with the shapes that details show after it."""
+    for detail, x in zip(interpreter.get_input_details(), feeds, strict=True):
+        interpreter.set_tensor(detail["index"], x)
+    interpreter.invoke()
+    found = []
+    for detail in interpreter.get_output_details():
+        shape, official = tuple(detail["shape"]), isinstance(interpreter, peer.Interpreter)
+        # the official interpreter has an error for a tensor without elements
+        y = np.zeros(shape) if official and 0 in shape else interpreter.get_tensor(detail["index"])
+        assert shape == np.shape(y)
+        found.append(y)
+    return found
+
+
+def both(content: bytes, **more: Any) -> tuple[Any, Any]:
+    made = lite.Interpreter(model_content=content, **more), peer.Interpreter(model_content=content)
+    for one in made:
+        one.allocate_tensors()
+    return made
+
+
+def compare(content: bytes, *runs: list[np.ndarray], native: bool = True, **more: Any) -> Any:
+    """Every run gives what the official interpreter's gives; the last one is a native call, where it is to be."""
+    with engine(verify=True):
+        mine, official = both(content, **more)
+        for feeds in runs:
+            for a, b in zip(given(mine, feeds), given(official, feeds), strict=True):
+                np.testing.assert_array_equal(a, b)
+        assert (set(plan_of(mine)) == {"Opwright"}) == native
+    return mine
+
+
+def shaped(op: str, size: str = "INT32", **options: Any) -> bytes:
+    """y = op(x, sizes) + 1 of sizes that are an input."""
+    b = Build().tensor("x", (2, 6)).tensor("s", (2,), size).tensor("t", ()).tensor("y", ())
+    b.tensor("one", (), "FLOAT32", F(1)).op(op, "x s", "t", **options).op("ADD", "t one", "y")
+    return b.done("x s")
+
+
+X = np.arange(12, dtype=F).reshape(2, 6)
+
+
+def test_sizes_that_stay_and_sizes_that_change() -> None:
+    sizes = [[3, 4], [3, 4], [3, 4], [4, 3], [4, 3], [4, 3], [3, 4], [4, 3], [2, -1], [2, -1], [12, 1], [3, 4]]
+    compare(shaped("RESHAPE"), *([X + i, np.int32(s)] for i, s in enumerate(sizes)))
+    runs = [[X, np.array([[1, 0], [2, k]], I)] for k in (3, 3, 3, 0, 0, 0, 3, 1, 1, 1, 0)]
+    b = Build().tensor("x", (2, 6)).tensor("s", (2, 2), "INT32").tensor("y", ()).op("PAD", "x s", "y")
+    compare(b.done("x s"), *runs)
+
+
+def test_more_sizes_than_are_kept() -> None:
+    runs = [[np.ones((), F), np.int32([n % (MOST_KEPT + 4), 2])] for n in range(60)] + 3 * [[F(2), np.int32([3, 2])]]
+    b = Build().tensor("v", ()).tensor("s", (2,), "INT32").tensor("y", ()).op("FILL", "s v", "y")
+    mine = compare(b.done("v s"), *runs)
+    (node,) = mine._subgraphs[0].execution_plan
+    assert 1 < len(node.registration.kept) <= MOST_KEPT
+
+
+def test_sizes_computed_among_the_nodes() -> None:
+    """Sizes are the sum of two inputs: what the guard compares is written by the plan itself."""
+    b = Build().tensor("x", (12,)).tensor("a", (2,), "INT32").tensor("b", (2,), "INT32").tensor("s", (2,), "INT32")
+    b.op("ADD", "a b", "s").tensor("t", ()).op("RESHAPE", "x s", "t").tensor("y", ()).op("RELU", "t", "y")
+    b.tensor("z", ()).tensor("axis", (1,), "INT32", np.int32([0])).op("SUM", "y axis", "z")
+    pairs = [([1, 2], [1, 4]), ([0, 1], [2, 5]), ([1, 4], [3, -1]), ([1, 2], [1, 4]), ([0, 0], [4, 3]), ([1, 1], [3, 2])]
+    runs = [[np.linspace(-i, i, 12, dtype=F), np.int32(p), np.int32(q)] for i, (p, q) in enumerate(pairs * 3)]
+    compare(b.done("x a b", "y z"), *runs)
+
+
+def test_elements_that_are_counted() -> None:
+    """WHERE, what gathers by it and what follows; as many elements as there are."""
+    b = Build().tensor("x", (4, 3)).tensor("zero", (), "FLOAT32", F(0)).tensor("m", (4, 3), "BOOL")
+    b.op("GREATER", "x zero", "m").tensor("at", (), "INT64").op("WHERE", "m", "at")
+    b.tensor("v", ()).op("GATHER_ND", "x at", "v").tensor("y", ()).op("MUL", "v v", "y")
+    rng = np.random.default_rng(1)
+    draws = [rng.standard_normal((4, 3)).astype(F) for _ in range(12)]
+    runs = [[x] for x in (*draws, np.zeros((4, 3), F), *draws, np.zeros((4, 3), F), draws[3], draws[3])]
+    compare(b.done(outputs="at y"), *runs)
+
+
+@pytest.mark.parametrize("type", ["FLOAT32", "INT8", "UINT8", "INT16", "INT32", "INT64"])
+def test_different_elements(type: str) -> None:
+    b = Build().tensor("x", (300,), type).tensor("y", (), type).tensor("i", (300,), "INT64")
+    b.op("UNIQUE", "x", "y i", idx_out_type="INT64")
+    rng = np.random.default_rng(2)
+    draws = [rng.integers(0, top, 300).astype(type.lower()) for top in (2, 100, 5, 127)]
+    if type == "FLOAT32":
+        draws += [np.where(draws[2] > 2, F(-0.0), draws[2] * 0)]
+    compare(b.done(outputs="y i"), *([x] for x in draws for _ in range(4)))
+
+
+def test_different_elements_that_meet_in_a_table() -> None:
+    """Numbers whose products with one constant share their high bits: sorting finds the different ones then."""
+    inverse = pow(0x9E3779B97F4A7C15, -1, 1 << 64)
+    x = (np.arange(4000, dtype=np.uint64) * np.uint64(inverse)).view(np.int64)
+    b = Build().tensor("x", (4000,), "INT64").tensor("y", (), "INT64").tensor("i", (4000,), "INT32")
+    content = b.op("UNIQUE", "x", "y i").done(outputs="y i")
+    compare(content, *[[x]] * 3, [x // 2], [x // 2], [x // 2])
+
+
+@pytest.mark.parametrize("type", ["BOOL", "FLOAT32", "INT8", "UINT8", "INT32", "UINT32", "INT64"])
+@pytest.mark.parametrize("shape", [(1,), (70,), (3, 1, 35), (2, 3, 2, 5)])
+def test_places_of_all_types(type: str, shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 2, shape).astype(type.lower())
+    dense = np.ones(shape, type.lower())
+    b = Build().tensor("x", shape, type).tensor("y", (), "INT64").op("WHERE", "x", "y")
+    compare(b.done(), *([v] for v in (x, x, 1 - x if type != "BOOL" else ~x, dense, dense, dense)))
+
+
+@pytest.mark.parametrize("type", ["INT32", "INT64"])
+def test_shapes_broadcast_together(type: str) -> None:
+    dtype = type.lower()
+    b = Build().tensor("a", (3,), type).tensor("b", (2,), type).tensor("s", (3,), type).op("BROADCAST_ARGS", "a b", "s")
+    b.tensor("x", (1, 3)).tensor("y", ()).op("BROADCAST_TO", "x s", "y", version=2)
+    pairs = [([2, 1, 3], [4, 1]), ([2, 1, 1], [4, 3]), ([5, 4, 3], [1, 3]), ([0, 1, 3], [1, 1])]
+    runs = [[np.array(p, dtype), np.array(q, dtype), F([[1, 2, 3]])] for p, q in pairs for _ in range(3)]
+    mine = compare(b.done("a b x", "s y"), *runs)
+    with pytest.raises(errors.OpError, match=r"BROADCAST_ARGS.*\n.*"):
+        given(mine, [np.array([2, 4, 3], dtype), np.array([3, 3], dtype), F([[1, 2, 3]])])
+
+
+WRONG = [([5, 3], "12"), ([-1, -1], "one -1"), ([-3, -4], ""), ([2**31 - 1, 2**31 - 1], "")]
+
+
+@pytest.mark.parametrize("sizes", [s for s, _ in WRONG])
+def test_wrong_sizes_are_the_operators_error_and_the_next_run_is_right(sizes: list[int]) -> None:
+    with engine():
+        mine, official = both(shaped("RESHAPE"))
+        plain = lite.Interpreter(model_content=shaped("RESHAPE"),
+                                 experimental_op_resolver_type=lite.OpResolverType.BUILTIN_REF)  # fmt: skip
+        plain.allocate_tensors()
+        right = [X, np.int32([4, 3])]
+        for _ in range(4):
+            given(mine, right)
+        told = []
+        for one in (mine, plain):
+            with pytest.raises(RuntimeError) as error:
+                given(one, [X, np.int32(sizes)])
+            told.append(str(error.value).partition("\n  tensors"))
+        assert told[0][0] == told[1][0] and "Node number 0 (RESHAPE)" in told[0][2]
+        np.testing.assert_array_equal(given(mine, right)[0], given(official, right)[0])
+
+
+def test_a_size_too_large_for_the_limit() -> None:
+    b = Build().tensor("v", ()).tensor("s", (2,), "INT32").tensor("y", ()).op("FILL", "s v", "y")
+    with engine(max_activation_bytes=1 << 20):
+        mine, _ = both(b.done("v s"))
+        for _ in range(3):
+            given(mine, [F(1), np.int32([2, 3])])
+        with pytest.raises(errors.ResourceExhaustedError, match="max_activation_bytes"):
+            given(mine, [F(1), np.int32([1 << 15, 1 << 15])])
+        assert given(mine, [F(3), np.int32([2, 3])])[0].tolist() == [[3] * 3] * 2
+
+
+def test_inputs_resized_before_and_after() -> None:
+    """A slice as long as an input says, of an input that is resized."""
+    b = Build().tensor("x", (1, 6), shape_signature=[-1, 6]).tensor("n", (2,), "INT32").tensor("y", ())
+    b.tensor("at", (2,), "INT32", np.int32([0, 1])).op("SLICE", "x at n", "y")
+    with engine():
+        mine, official = both(b.done("x n"))
+        for rows in (1, 4, 2):
+            x = np.arange(6 * rows, dtype=F).reshape(rows, 6)
+            for one in (mine, official):
+                one.resize_tensor_input(one.get_input_details()[0]["index"], x.shape)
+                one.allocate_tensors()
+            for n in (2, 2, 2, 5, 5, 5, 2):
+                feeds = [x + n, np.int32([rows, n])]
+                np.testing.assert_array_equal(given(mine, feeds)[0], given(official, feeds)[0])
+
+
+def test_a_node_without_a_kernel_in_between() -> None:
+    """Of strings, which the interpreter's own kernel handles: plans before it and behind it."""
+    b = Build().tensor("x", (6,)).tensor("s", (2,), "INT32").tensor("t", ()).op("RESHAPE", "x s", "t")
+    b.tensor("w", (), "STRING", np.array(b"w", object)).tensor("f", (), "STRING").op("FILL", "s w", "f")
+    b.tensor("fs", (2,), "INT32").op("SHAPE", "f", "fs", out_type="INT32")
+    b.tensor("y", ()).op("BROADCAST_TO", "t fs", "y", version=2)
+    runs = [[np.arange(6, dtype=F), np.int32(s)] for s in ([2, 3], [2, 3], [2, 3], [3, 2], [3, 2], [3, 2], [2, 3])]
+    compare(b.done("x s"), *runs, native=False)
+
+
+def test_threads_and_interpreters() -> None:
+    content, wrong = shaped("RESHAPE"), []
+    with engine():
+        def run(seed: int) -> None:
+            mine = lite.Interpreter(model_content=content, num_threads=2)
+            mine.allocate_tensors()
+            for i in range(40):
+                sizes = [(3, 4), (2, 6), (12, 1)][(i // 3 + seed) % 3]
+                if not np.array_equal(given(mine, [X * i, np.int32(sizes)])[0], (X * i).reshape(sizes) + 1):
+                    wrong.append((seed, i))
+
+        threads = [threading.Thread(target=run, args=(k,)) for k in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    assert not wrong
+
+
+def test_profiles_and_watched_inputs() -> None:
+    with engine():
+        mine, _ = both(shaped("RESHAPE"))
+        for _ in range(3):
+            given(mine, [X, np.int32([4, 3])])
+        assert {row["operator"] for row in mine.profile(3)} == {"RESHAPE", "ADD"}
+        with ow.flags(check_inputs=True):
+            np.testing.assert_array_equal(given(mine, [X, np.int32([6, 2])])[0], X.reshape(6, 2) + 1)
+
+
+def test_views_that_are_held() -> None:
+    with engine():
+        mine, _ = both(shaped("RESHAPE"))
+        view = mine.tensor(mine.get_input_details()[0]["index"])()
+        for n in (1, 2, 3, 4, 6):
+            view[...] = X * n
+            mine.set_tensor(mine.get_input_details()[1]["index"], np.int32([n, -1]))
+            mine.invoke()
+            np.testing.assert_array_equal(mine.get_tensor(mine.get_output_details()[0]["index"]),
+                                          (X * n).reshape(n, -1) + 1)  # fmt: skip
+
+
+def test_an_observer_sees_each_node_of_the_plan() -> None:
+    with engine():
+        mine, _ = both(shaped("RESHAPE"))
+        for _ in range(3):
+            given(mine, [X, np.int32([4, 3])])
+        subgraph = mine._subgraphs[0]
+        assert isinstance(subgraph.steps[0], SpecialisedStep)
+        seen: list[Any] = []
+        mine._ownership.drop()
+        subgraph.observe(lambda node, before: seen.append((node.name, before)))
+        given(mine, [X, np.int32([4, 3])])
+        assert seen == [("Opwright", False), ("Opwright", True)]
