@@ -250,13 +250,15 @@ class Interpreter:
         else:
             main = self._subgraphs[0]
             run, reach = main.direct.run, NOTHING if self._engine is None else main.reach
-        self._ownership.direct, (self._ownership.writable, self._ownership.readable) = run, reach
+        ownership = self._ownership
+        ownership.direct, ownership.writable, ownership.readable = run, reach.writable, reach.readable
 
     def _recover(self, status: int) -> None:
         """Go on after a direct run that gave a status. What that runs may give variables other memory."""
         self._ownership.drop()
         if self._shortcut is None:
             self._subgraphs[0].recover(status)
+            self._look()
         else:
             self._shortcut.check(status)
             self._invoke(0)  # by the file's own nodes

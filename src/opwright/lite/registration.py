@@ -49,7 +49,7 @@ class Registration:
     __slots__ = ("free", "init", "invoke", "prepare", "version")
 
     early = False  # whether init runs when an interpreter is made, as in the official run time, or when it is allocated
-    follows_shapes = False  # whether what `bind` gives looks at the shapes of inputs itself, which may be others each run
+    follows_shapes = False  # whether what `bind` gives looks itself at shapes of inputs, which may be others each run
 
     def __init__(
         self,

@@ -83,7 +83,7 @@ def test_sizes_computed_among_the_nodes() -> None:
     b = Build().tensor("x", (12,)).tensor("a", (2,), "INT32").tensor("b", (2,), "INT32").tensor("s", (2,), "INT32")
     b.op("ADD", "a b", "s").tensor("t", ()).op("RESHAPE", "x s", "t").tensor("y", ()).op("RELU", "t", "y")
     b.tensor("z", ()).tensor("axis", (1,), "INT32", np.int32([0])).op("SUM", "y axis", "z")
-    pairs = [([1, 2], [1, 4]), ([0, 1], [2, 5]), ([1, 4], [3, -1]), ([1, 2], [1, 4]), ([0, 0], [4, 3]), ([1, 1], [3, 2])]
+    pairs = [([1, 2], [1, 4]), ([0, 1], [2, 5]), ([1, 4], [3, -1]), ([0, 0], [4, 3]), ([1, 1], [3, 2])]
     runs = [[np.linspace(-i, i, 12, dtype=F), np.int32(p), np.int32(q)] for i, (p, q) in enumerate(pairs * 3)]
     compare(b.done("x a b", "y z"), *runs)
 
@@ -117,6 +117,30 @@ def test_different_elements_that_meet_in_a_table() -> None:
     b = Build().tensor("x", (4000,), "INT64").tensor("y", (), "INT64").tensor("i", (4000,), "INT32")
     content = b.op("UNIQUE", "x", "y i").done(outputs="y i")
     compare(content, *[[x]] * 3, [x // 2], [x // 2], [x // 2])
+
+
+RANGES: dict[str, list[tuple[float, float, float]]] = {
+    "INT32": [(0, 10, 1), (5, -7, -3), (3, 3, 1), (0, 200, 1), (0, 190, 1), (0, 190, 1),
+              (0, 5, 1), (2, 100, 7)],
+    "INT64": [(0, 10, 1), (5, -7, -3), (-(2**62), 2**62, 2**60), (7, 7, -1), (2**62, -(2**62), -(2**58)), (1, 2, 9)],
+    "FLOAT32": [(0, 1, 0.1), (0.1, 1.1, 0.1), (5, -5, -0.7), (2, 2, 1), (1e6, 1e6 + 9, 0.3), (0, 300, 1), (0, 280, 1)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("type", RANGES)
+def test_ranges_of_any_length(type: str) -> None:
+    b = Build()
+    for name in ("start", "limit", "delta"):
+        b.tensor(name, (), type)
+    b.tensor("r", (), type).op("RANGE", "start limit delta", "r", version=2 if type == "INT64" else 1)
+    content = b.tensor("y", (), type).op("ADD", "r r", "y").done("start limit delta", "r y")
+    dtype = np.dtype(type.lower())
+    runs = [[dtype.type(v) for v in row] for row in RANGES[type] for _ in range(3)]
+    mine = compare(content, *runs)
+    for wrong in ((0, 5, 0), (0, 5, -1), (5, 0, 1)):
+        with pytest.raises(errors.OpError, match="delta does not lead from start to limit"):
+            given(mine, [dtype.type(v) for v in wrong])
+    assert given(mine, runs[0])[0].shape == (len(np.arange(*runs[0])),)
 
 
 @pytest.mark.parametrize("type", ["BOOL", "FLOAT32", "INT8", "UINT8", "INT32", "UINT32", "INT64"])
@@ -159,7 +183,8 @@ def test_wrong_sizes_are_the_operators_error_and_the_next_run_is_right(sizes: li
             with pytest.raises(RuntimeError) as error:
                 given(one, [X, np.int32(sizes)])
             told.append(str(error.value).partition("\n  tensors"))
-        assert told[0][0] == told[1][0] and "Node number 0 (RESHAPE)" in told[0][2]
+        assert told[0][0] == told[1][0]
+        assert "Node number 0 (RESHAPE)" in told[0][2]
         np.testing.assert_array_equal(given(mine, right)[0], given(official, right)[0])
 
 

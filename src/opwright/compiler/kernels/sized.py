@@ -1,11 +1,10 @@
-"""Sizes that elements decide: what a plan expects of them, places of elements that are not 0, different elements, shapes
-broadcast together.
+"""Sizes that elements decide: what a plan expects of them, places of elements that are not 0, different elements,
+numbers up to a limit, shapes broadcast together.
 
-Lives here: the makers of Expected, Places, Distinct and BroadcastSizes, their families.
+Lives here: the makers of Expected, Counted, Places, Distinct, Numbers and BroadcastSizes, their families.
 Not here: guards of indices (gathers.py), the order of elements (ordering.py).
 
-Each is one item: what comes later hangs on how much there was before. A kernel that finds another number of elements
-than there is room for goes on without writing and gives 1.
+Each is one item: what comes later hangs on how much there was before.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ import numpy as np
 
 from ...core.dtypes import DType
 from .. import language as kl
-from ..language import i32, i64, ptr, u8
-from ..loops.sized_forms import BroadcastSizes, Distinct, Expected, Places
+from ..language import f32, i32, i64, ptr, u8
+from ..loops.sized_forms import BroadcastSizes, Counted, Distinct, Expected, Numbers, Places
 from . import Unmade, maker
 
 if TYPE_CHECKING:
@@ -53,7 +52,21 @@ def make_expected(form: Expected, build: Builder) -> None:
 
 
 @kl.family
-def places_of_elements(work, x: ptr[u8], y: ptr[i64], table: ptr[i64], rows: i64, n: i64, room: i64,
+def compare_counts(work, count: ptr[i64]):
+    """0 where the number is that of the run before, else 1."""
+    now, before = count[0], count[1]
+    count[1] = now
+    return kl.select(now == before, kl.value(0), 1)
+
+
+@maker(Counted)
+def make_counted(form: Counted, build: Builder) -> None:
+    """After all else."""
+    build.step(compare_counts.code(), [build.pointer(form.count)], 1, chunk=1)
+
+
+@kl.family
+def places_of_elements(work, x: ptr[u8], y: ptr[i64], count: ptr[i64], table: ptr[i64], rows: i64, n: i64,
                        *, source: DType, outer: int):  # fmt: skip
     """Coordinates of what is not 0 in `rows` rows of n elements. table: the sizes of the axes before the last."""
     held = u8 if source.is_bool else source
@@ -68,7 +81,7 @@ def places_of_elements(work, x: ptr[u8], y: ptr[i64], table: ptr[i64], rows: i64
             if kl.any((row.load(i, lanes, mask) != none) & mask):
                 for j in range(i, kl.minimum(n, i + lanes)):
                     there = row[j] != kl.value(0.0 if held.is_floating else 0, held)
-                    if there & (found < room):
+                    if there:
                         at, left = found * rank, kl.value(r)
                         y[at + outer] = kl.value(j)
                         for k in range(outer):
@@ -77,7 +90,8 @@ def places_of_elements(work, x: ptr[u8], y: ptr[i64], table: ptr[i64], rows: i64
                             left = left // table[axis]
                     found = kl.select(there, found + 1, found)
             i = i + lanes
-    return kl.select(found == room, kl.value(0), 1)
+    count[0] = found
+    return 0
 
 
 @maker(Places)
@@ -85,18 +99,18 @@ def make_places(form: Places, build: Builder) -> None:
     """Of numbers and truth values."""
     x, y = form.input, form.output
     rank = len(x.shape)
-    if x.parent is not None or y.parent is not None or y.dtype is not i64 or not rank or y.shape[1:] != (rank,):
+    if x.parent is not None or y.parent is not None or y.dtype is not i64 or not rank or y.shape != (x.size, rank):
         raise Unmade(f"places {y!r} of {x!r}")
     if (x.dtype.is_floating and x.dtype.size < 4) or x.dtype.size > 8 or not x.size:
         raise Unmade(f"places of {x!r}")
     *outer, n = x.shape
     table = build.constant(np.array([*outer, 1], np.int64))
-    words: list[Any] = [build.pointer(x), build.pointer(y), table, math.prod(outer), n, y.shape[0]]
+    words: list[Any] = [build.pointer(x), build.pointer(y), build.pointer(form.count), table, math.prod(outer), n]
     build.step(places_of_elements.code(source=x.dtype, outer=len(outer)), words, 1, chunk=1)
 
 
 @kl.family
-def distinct_elements(work, x: ptr[u8], y: ptr[u8], which: ptr[u8], table: ptr[i32], n: i64, room: i64, bits: i64,
+def distinct_elements(work, x: ptr[u8], y: ptr[u8], which: ptr[u8], count: ptr[i64], table: ptr[i32], n: i64, bits: i64,
                       *, source: DType, places: DType):  # fmt: skip
     """table: 2^bits places, twice n or more: 1 + the number of the different element there."""
     x, y, which = x.cast(source, source.size), y.cast(source, source.size), which.cast(places, places.size)
@@ -114,8 +128,7 @@ def distinct_elements(work, x: ptr[u8], y: ptr[u8], which: ptr[u8], table: ptr[i
             entry = table[at].to(i64)
             probes = probes + 1
             if entry == 0:
-                if found < room:
-                    table[at] = (found + 1).to(i32)
+                table[at] = (found + 1).to(i32)
                 looking = kl.value(0)
             elif y[entry - 1] == v:
                 number = entry - 1
@@ -124,12 +137,13 @@ def distinct_elements(work, x: ptr[u8], y: ptr[u8], which: ptr[u8], table: ptr[i
                 at = (at + 1) & (size - 1)
                 looking = kl.select(probes > MOST_PROBES * n, 0, looking)
         if number < 0:
-            if found < room:
-                y[found] = v
+            y[found] = v
             number = found
             found = found + 1
         which[i] = number.to(places)
-    return kl.select((found == room) & (probes <= MOST_PROBES * n), kl.value(0), 1)
+    given_up = probes > MOST_PROBES * n
+    count[0] = kl.select(given_up, -1, found)
+    return kl.select(given_up, kl.value(1), 0)
 
 
 def _number(v: Any, source: DType) -> Any:
@@ -147,12 +161,50 @@ def make_distinct(form: Distinct, build: Builder) -> None:
         raise Unmade(f"different elements of {x!r}")
     if x.dtype.is_bool or (x.dtype.is_floating and x.dtype.size < 4) or not 0 < x.size < 1 << 28:
         raise Unmade(f"different elements of {x!r}")
-    if which.dtype not in (i32, i64) or not 0 < values.size <= x.size:
+    if which.dtype not in (i32, i64) or values.size != x.size:
         raise Unmade(f"places {which!r} of {values!r}")
     bits = max(4, (2 * x.size - 1).bit_length())
     y = build.pointer(form.output)
-    words = [build.pointer(x), y.moved(first), y.moved(second), build.temporary(4 << bits), x.size, values.size, bits]
+    words = [build.pointer(x), y.moved(first), y.moved(second), build.pointer(form.count), build.temporary(4 << bits),
+             x.size, bits]  # fmt: skip
     build.step(distinct_elements.code(source=x.dtype, places=which.dtype), words, 1, chunk=1)
+
+
+@kl.family
+def count_up(work, start: ptr[u8], limit: ptr[u8], delta: ptr[u8], y: ptr[u8], count: ptr[i64], room: i64,
+             *, source: DType):  # fmt: skip
+    """Floats are counted, and added up, with their own roundings."""
+    start, limit, delta, y = (p.cast(source, source.size) for p in (start, limit, delta, y))
+    first, last, step = start[0], limit[0], delta[0]
+    if source.is_floating:
+        exact = kl.ceil((last - first) / step)
+        leads = (exact >= 0.0) & (exact <= room.to(source)) & (step != 0.0)  # of NaN none is so
+        n = kl.to_int(kl.select(leads, exact, 0.0)).to(i64)
+    else:
+        a, b, d = first.to(i64), last.to(i64), step.to(i64)
+        way, pace = kl.select(d < 0, a - b, b - a), kl.select(d < 0, -d, d)
+        divisor = kl.select(pace > 0, pace, 1)
+        n = way // divisor + kl.select(way % divisor != 0, kl.value(1), 0)
+        leads = (way >= 0) & (pace > 0) & (n <= room) & kl.select(d < 0, a >= b, b >= a)
+        n = kl.select(leads, n, 0)
+    value = first
+    for i in range(n):
+        y[i] = value
+        value = value + step
+    count[0] = kl.select(leads, n, -1)
+    return kl.select(leads, kl.value(0), 1)
+
+
+@maker(Numbers)
+def make_numbers(form: Numbers, build: Builder) -> None:
+    """Of int32, int64 and float32."""
+    y, given = form.output, (form.start, form.limit, form.delta)
+    if any(b.parent is not None or b.dtype is not y.dtype for b in (y, *given)) or any(b.size != 1 for b in given):
+        raise Unmade(f"numbers {y!r} by {given!r}")
+    if y.dtype not in (i32, i64, f32) or not y.size < 1 << 23:  # which float32 has all of
+        raise Unmade(f"numbers {y!r}")
+    words = [*map(build.pointer, given), build.pointer(y), build.pointer(form.count), y.size]
+    build.step(count_up.code(source=y.dtype), words, 1, chunk=1)
 
 
 @kl.family

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from .element_types import check_types
 from .forms import Buffer, Form
 from .graph import LoopGraph
-from .sized_forms import Expected
+from .sized_forms import GUARDS
 
 
 class Rewriting:
@@ -100,13 +100,13 @@ class Rewriting:
             self._readers.get(id(b), {}).pop(form, None)
 
     def graph(self) -> LoopGraph:
-        """The graph as it is now, without forms whose result nobody needs; what is expected is."""
+        """The graph as it is now, without forms whose result nobody needs, but for guards."""
         g, kept, needed = self._graph, [], set(self._outputs)
         for form in reversed(self._order()):
             b: Buffer | None = form.output
             while b is not None and id(b) not in needed:
                 b = b.parent
-            if b is not None or isinstance(form, Expected):
+            if b is not None or isinstance(form, GUARDS):
                 kept.append(form)
                 needed.update(id(i) for i in form.inputs)
         return LoopGraph(g.name, g.inputs, g.outputs, tuple(reversed(kept)))

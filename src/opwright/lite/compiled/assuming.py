@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from ...compiler.loops.forms import Buffer, Form
-from ...compiler.loops.sized_forms import Expected
+from ...compiler.loops.sized_forms import Counted, Expected
 from ...core.dtypes import uint8
 from ..delegate import DelegateParams
 from ..runtime.node import Node
@@ -48,7 +48,9 @@ def has_run(node: Node) -> bool:
 def assumed_outside(subgraph: Subgraph, params: DelegateParams, buffers: Buffers) -> dict[int, np.ndarray]:
     """What a partition's plan assumes of tensors that it is given: those whose elements rules asked for, or that follow
     from such in another partition."""
-    found = {}
+    found: dict[int, np.ndarray] = {}
+    if buffers.seen is None:
+        return found
     for i in params.input_tensors:
         t = subgraph.tensors[i]
         operand = buffers.of(t)
@@ -59,8 +61,8 @@ def assumed_outside(subgraph: Subgraph, params: DelegateParams, buffers: Buffers
 
 def guarded(subgraph: Subgraph, params: DelegateParams, forms: Mapping[int, Sequence[Form]], buffers: Buffers
             ) -> list[Form]:  # fmt: skip
-    """The forms of a partition's nodes in order, by number, and after whoever writes a tensor that something is assumed
-    of the guard of that."""
+    """The forms of a partition's nodes, by number, in order, with guards: after whoever writes a tensor that something
+    is assumed of, and of what has been counted at the end."""
     nodes = [subgraph.nodes[number] for number in params.nodes_to_replace]
 
     def guard(index: int, elements: np.ndarray) -> Expected:
@@ -75,4 +77,7 @@ def guarded(subgraph: Subgraph, params: DelegateParams, forms: Mapping[int, Sequ
         for t in node.tensors_out:
             if buffers.seen is not None and t.index in buffers.assumed:
                 found.append(guard(t.index, buffers.seen[t.index]))
+    origin = tuple(f"{node.name} {node.number}" for node in nodes)
+    found += [Counted(Buffer(f"{count.name}.guard", uint8, (1,)), count, origin=origin)
+              for count in buffers.counts.values()]  # fmt: skip
     return found

@@ -1,13 +1,17 @@
 """The delegate that runs what has kernels as machine code: the interpreter's default engine.
 
-Lives here: `CompiledDelegate`: which nodes it takes, and their loop graphs.
-Not here: what forms nodes become (rules/), fusion and plans (compiler/loops/), running a plan as a node (kernel.py).
+Lives here: `CompiledDelegate`: which nodes it takes.
+Not here: what forms nodes become (rules/), their loop graphs (graphs.py), fusion and plans (compiler/loops/), running a
+plan as a node (kernel.py, specialised.py).
 
 Nodes are taken by rule; the partitions of those that have one become loop graphs, which are fused and planned. What no
 kernel does is left to the interpreter, and the rest is looked at again. Shapes are those of the file where they follow
 from the inputs' by the rules; where a node stays with the interpreter, or an input has another shape than the file
 says, the interpreter works out all shapes first. Either way each node's operator has prepared it before it is taken: so
 what an operator refuses is refused whichever engine would have run it.
+
+Nodes whose sizes are known only as the model runs are left open. After a run they are taken by plans for the sizes
+that they had then (assuming.py, specialised.py).
 """
 
 from __future__ import annotations
@@ -15,17 +19,16 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ...compiler.background import compiling
 from ...compiler.kernels import Unmade
 from ...compiler.loops import frozen
-from ...compiler.loops.forms import Buffer, Form
+from ...compiler.loops.forms import Form
 from ...compiler.loops.fusion import fused
 from ...compiler.loops.graph import LoopGraph
 from ...compiler.loops.planning import plan_of
 from ...compiler.loops.plans import Plan
-from ...compiler.native.builtins import make_builtins
 from ...compiler.native.image import runs_images
 from ...compiler.native.store import NotCached, compiling_beside, only_cached, pack
 from ...core import flags
@@ -36,16 +39,15 @@ from ..runtime.node import Node
 from ..runtime.settling import is_settled
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import DYNAMIC
-from .assuming import Seen, assumed_outside, guarded, has_run, open_nodes, seen_by
+from .assuming import Seen, assumed_outside, has_run, open_nodes, seen_by
+from .graphs import Cold, Taken, compile_all, graph_of, numbers, uses_of
 from .keeping import Made, constants_of, note_of, replace_as_kept
 from .kernel import PlanRegistration
 from .nodes import At, Buffers, Refused
-from .rules import forms_of
+from .rules import COUNTED, forms_of
 from .rules.written import Codes, codes_of
 from .serving import check, only_initialises, read_early, rewritten, served_elsewhere
 from .specialised import Specialised, SpecialisedRegistration
-from .uses import Use
-from .variables import carried_out
 
 if TYPE_CHECKING:
     from ..runtime.delegate_context import DelegateContext
@@ -54,22 +56,6 @@ if TYPE_CHECKING:
 
 MOST_IDLE = 3
 """Runs of the model after which a subgraph that has not run is not waited for any more."""
-
-
-class Taken(NamedTuple):
-    """A node that has forms. together: the nodes, itself included, that these stand for as one; without the others'
-    forms they mean nothing."""
-
-    node: Node
-    forms: Sequence[Form]
-    together: tuple[int, ...]
-
-
-class Cold(NamedTuple):
-    """A graph for which kernels are not compiled yet; apart: as of `fused`."""
-
-    graph: LoopGraph
-    apart: Callable[[Form], Sequence[Form] | None]
 
 
 class CompiledDelegate(Delegate):
@@ -144,14 +130,17 @@ class CompiledDelegate(Delegate):
         nodes have been seen to run, those by plans for the sizes that they had."""
         subgraph = context.subgraph
         seen = self.seen.get(subgraph.index)
-        buffers = Buffers(seen)
         if seen is None:
+            buffers = Buffers()
             taken = self._taken(subgraph.execution_plan, buffers, lambda t: t.kind != DYNAMIC, ())
-        else:
-            nodes = [node for node in open_nodes(subgraph) if has_run(node)]
-            taken = self._taken(nodes, buffers, lambda t: True, ())
-        self._guarded(context, taken, buffers, False)
-        if seen is not None and not self.cold:
+            self._guarded(context, taken, buffers, False)
+            return
+        nodes = [node for node in open_nodes(subgraph) if has_run(node)]
+        others = [node for node in nodes if node.name not in COUNTED]
+        for group in (*([node] for node in nodes if node.name in COUNTED), others):
+            buffers = Buffers(seen)
+            self._guarded(context, self._taken(group, buffers, lambda t: True, ()), buffers, False)
+        if not self.cold:
             del self.seen[subgraph.index]
             self.settled.add(subgraph.index)
 
@@ -183,7 +172,10 @@ class CompiledDelegate(Delegate):
         cold, self.cold = self.cold, []
         if cold:
             compiling.submit(functools.partial(compile_all, self._key, cold))
-        return None if plan is None else Specialised(plan, assumed_outside(subgraph, params, buffers))
+        return None if plan is None else self._specialised(subgraph, plan, params, buffers)
+
+    def _specialised(self, subgraph: Subgraph, plan: Plan, params: DelegateParams, buffers: Buffers) -> Specialised:
+        return Specialised(plan, assumed_outside(subgraph, params, buffers), [*buffers.counts])
 
     def _guarded(self, context: DelegateContext, taken: dict[int, Taken], buffers: Buffers, all_or_none: bool) -> bool:
         try:
@@ -221,7 +213,7 @@ class CompiledDelegate(Delegate):
     def _registration(self, subgraph: Subgraph, plan: Plan, params: DelegateParams, buffers: Buffers) -> Registration:
         if buffers.seen is None:
             return PlanRegistration(plan, uses_of(plan, buffers))
-        first = Specialised(plan, assumed_outside(subgraph, params, buffers))
+        first = self._specialised(subgraph, plan, params, buffers)
         return SpecialisedRegistration(first, functools.partial(self._again, params))
 
     # ---- plans of earlier processes ---------------------------------------------------------------------------------
@@ -356,17 +348,6 @@ class CompiledDelegate(Delegate):
         return plan
 
 
-def compile_all(key: str, cold: Iterable[Cold]) -> None:
-    """Compile what these graphs lack. key: of the model."""
-    for graph, apart in cold:
-        with pack(f"{key} {graph.name}"), compiling_beside():
-            try:
-                plan_of(graph, apart=apart)
-            except Unmade:
-                continue  # what else the graph has is compiled; it is planned again without these
-    make_builtins()
-
-
 def _row_updates(subgraph: Subgraph) -> list[RowUpdate]:
     """Rows of lists that are replaced, where there can be any."""
     if not any(node.name == "SLICE" for node in subgraph.execution_plan):
@@ -374,27 +355,3 @@ def _row_updates(subgraph: Subgraph) -> list[RowUpdate]:
     from .rules.row_updates import row_updates  # and with it rules that other models do without
 
     return row_updates(subgraph)
-
-
-def graph_of(subgraph: Subgraph, params: DelegateParams, taken: dict[int, Taken], buffers: Buffers) -> LoopGraph:
-    """The loop graph of a partition."""
-    def of(indices: Sequence[int]) -> tuple[Buffer, ...]:
-        return tuple(buffers.of(t).buffer for t in map(subgraph.tensors.__getitem__, indices) if t.constant is None)
-
-    made = guarded(subgraph, params, {number: t.forms for number, t in taken.items()}, buffers)
-    forms, variables, after = carried_out(made)
-    name = subgraph.name or f"subgraph{subgraph.index}"
-    inputs, outputs = (*of(params.input_tensors), *variables), (*of(params.output_tensors), *after)
-    return LoopGraph(name, inputs, outputs, tuple(forms))
-
-
-def uses_of(plan: Plan, buffers: Buffers) -> list[Use]:
-    """The variables that a plan reads or writes."""
-    inputs = {id(b) for b in plan.graph.inputs}
-    return [Use(int(b.name.removeprefix("t")), v.container, v.shared_name, b.dtype.name, shape, b.size)
-            for v, (b, shape) in buffers.variables.items() if id(b) in inputs]  # fmt: skip
-
-
-def numbers(form: Form) -> list[int]:
-    """The nodes that a form came from."""
-    return [int(name.rpartition(" ")[2]) for name in form.origin]

@@ -15,19 +15,16 @@ import functools
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...compiler.background import Job, compiling
-from ...compiler.kernels import Unmade
 from ...compiler.loops import freezing, frozen
-from ...compiler.loops.planning import plan_of
-from ...compiler.native.builtins import make_builtins
-from ...compiler.native.store import compiling_beside, pack
 from ...core import flags
 from ..runtime.subgraph import Subgraph
 from . import noting
-from .delegate import CompiledDelegate, compile_all
+from .delegate import CompiledDelegate
+from .graphs import compile_all
 from .keeping import Made
 
 _warned = threading.Event()  # that nothing can be compiled here

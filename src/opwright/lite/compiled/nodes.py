@@ -15,7 +15,7 @@ import numpy as np
 from ...compiler.loops.adding import Adding, Refused
 from ...compiler.loops.expressions import Expr, apply, arg, const, convert, quantize, scalar
 from ...compiler.loops.forms import Buffer, View
-from ...core.dtypes import DType, float32, int8, int16, uint8
+from ...core.dtypes import DType, float32, int8, int16, int64, uint8
 from ..runtime.node import Node
 from ..runtime.resources import ResourceVariable
 from ..runtime.tensor import Tensor
@@ -123,13 +123,15 @@ class Buffers:
     the shape of what they assign, if they do.
 
     seen: by tensor, elements of a run before, where sizes are those of that run; None where sizes are known. A rule
-    that asks for such elements is given them, and the tensor is `assumed` from then on.
+    that asks for such elements is given them, and the tensor is `assumed` from then on. counts: by tensor, the cell for
+    its number of rows, where that is known only when a node has run.
     """
 
     def __init__(self, seen: Mapping[int, np.ndarray] | None = None) -> None:
         self._made: dict[int, Operand] = {}
         self.seen = seen
         self.assumed: set[int] = set()
+        self.counts: dict[int, Buffer] = {}
         self.variables: dict[ResourceVariable, tuple[Buffer, tuple[int, ...] | None]] = {}
 
     def variable(self, handle: Tensor, value: Buffer, assigned: bool) -> Buffer:
@@ -155,6 +157,16 @@ class Buffers:
         if self.seen is not None and index in self.seen:
             self.assumed.add(index)
             operand.follows(functools.partial(self.seen.__getitem__, index))
+
+    def counted(self, t: Tensor, most: int) -> tuple[Operand, Buffer]:
+        """As `At.counted`."""
+        if self.seen is None or not t.shape or t.index in self._made:
+            raise Refused("how many rows it has is not known before it runs")
+        if t._dtype is None or t.is_object:
+            raise Refused(f"tensors of type {getattr(t.type, 'name', t.type)}")
+        found = self._made[t.index] = Operand(t, Buffer(f"t{t.index}", t.dtype, (most, *t.shape[1:])))
+        count = self.counts[t.index] = Buffer(f"t{t.index}.count", int64, (2,))
+        return found, count
 
     def of(self, t: Tensor) -> Operand:
         """The tensor as an operand. Raises Refused for types that no form has."""
@@ -202,11 +214,10 @@ class At(Adding):
             self._buffers.assume(operand)
         return super().constant(place)
 
-    def counted(self) -> Operand:
-        """The first output, which has as many elements as were seen. Raises Refused where none were."""
-        if self._buffers.seen is None:
-            raise Refused("how many elements it finds is not known before it runs")
-        return self._buffers.of(self.node.tensors_out[0])
+    def counted(self, most: int) -> tuple[Operand, Buffer]:
+        """The first output with so many rows, and the cell for how many of them there are after a run. Raises Refused
+        where sizes are those that the file says."""
+        return self._buffers.counted(self.node.tensors_out[0], most)
 
     def variable(self, place: int, value: Buffer, assigned: bool = False) -> Buffer:
         """The memory of the variable whose handle is this input; see `Buffers.variable`."""

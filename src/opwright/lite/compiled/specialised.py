@@ -5,20 +5,21 @@ Not here: which nodes, and the plans' graphs (delegate.py, assuming.py), plans f
 
 A specialisation is a plan for the sizes that there were at a run. Guards among its steps compare what those sizes
 followed from with what it was then; where they differ the plan stops, before it has had an effect, and another
-specialisation runs, or the nodes one by one. Sizes that come for a second time get a plan of their own. So a model whose
-sizes stay, and one whose sizes change among a few, runs without Python or with a few microseconds of it.
+specialisation runs, or the nodes one by one. Sizes that come for a second time get a plan of their own. So a model
+whose sizes stay runs without Python, one whose sizes change among a few with some microseconds of it.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...compiler.loops.plans import Plan, Running, StepFailed
-from ...compiler.native.executor import Executor, Step, StepError
+from ...compiler.native.executor import Executor, Step
+from ...compiler.native.interrupts import raise_pending
 from ...compiler.native.workers import functions
 from ...core.errors import ResourceExhaustedError
 from ..registration import Registration
@@ -27,7 +28,7 @@ from ..runtime.holding import check_bytes
 from ..runtime.node import Context, Node
 from ..runtime.tensor import DYNAMIC, Tensor
 from .assuming import Seen, seen_by
-from .kernel import address, one_by_one, profile
+from .kernel import one_by_one, profile
 from .letting_go import let_go
 
 MOST_KEPT = 8  # specialisations of a node
@@ -36,53 +37,111 @@ MOST_MISSED = 64  # sizes without a plan that are remembered
 
 
 class Specialised(NamedTuple):
-    """A plan for the sizes of a run. assumed: tensors from outside, and the elements that it was made for."""
+    """A plan for the sizes of a run. assumed: tensors from outside, and the elements that it was made for; counted:
+    tensors that have memory for more rows than there may be."""
 
     plan: Plan
     assumed: dict[int, np.ndarray]
+    counted: Sequence[int]
 
 
 class Specialisation:
     """A plan bound to memory of its own: its arena, and the node's outputs of these sizes."""
 
-    __slots__ = ("_assumed", "_inputs", "_names", "nbytes", "outputs", "running")
+    __slots__ = ("_assumed", "_counts", "_inputs", "_node", "_outputs", "_running", "_used", "nbytes")
 
     def __init__(self, made: Specialised, context: Context, node: Node) -> None:
         """Raises ResourceExhaustedError."""
         graph, tensors = made.plan.graph, node.subgraph.tensors
-        self._names = {b.name: b for b in (*graph.inputs, *graph.outputs)}
         self.nbytes = made.plan.arena + sum(c.nbytes for c in made.plan.constants)
         self.nbytes += sum(b.size * b.dtype.size for b in graph.outputs)
         others = sum(held.nbytes for held in node.subgraph.holding.family)
         check_bytes(self.nbytes + others, "the arena of compiled operators")
-        self._inputs = [(t, t.shape) for t in _read(node)]
+        names = {b.name: b for b in (*graph.inputs, *graph.outputs)}
+        self._node = node
+        self._inputs = [(t, t.shape, names.get(f"t{t.index}")) for t in _read(node)]
         self._assumed = [(tensors[i], elements.tobytes()) for i, elements in made.assumed.items()]
-        self.outputs = [(t, np.zeros(t.shape, t.dtype.np)) for t in node.tensors_out if t.kind == DYNAMIC]
+        self._outputs: list[tuple[Tensor, Any, np.ndarray | None]] = []
+        self._counts: dict[int, np.ndarray] = {}
+        connected = {}
+        for t in node.tensors_out:
+            b, own = names[f"t{t.index}"], None
+            if t.kind == DYNAMIC:
+                own = np.zeros(b.shape, b.dtype.np)
+                connected[b] = own.ctypes.data
+            if t.index in made.counted:
+                count = self._counts[t.index] = np.full(2, -1, np.int64)
+                connected[names[f"t{t.index}.count"]] = count.ctypes.data
+            self._outputs.append((t, b, own))
         let_go(made.plan, node)
-        self.running = Running(made.plan, context.recommended_num_threads)
+        self._running = Running(made.plan, context.recommended_num_threads)
+        self._running.connect(connected)
+        self._used: list[tuple[Tensor, Any]] = []
 
-    @property
     def matches(self) -> bool:
         """Whether it is for these sizes, as far as the node's inputs tell."""
-        return all(t.shape == shape for t, shape in self._inputs) and all(
-            t.array is not None and t.array.tobytes() == was for t, was in self._assumed)  # fmt: skip
+        for t, shape, _ in self._inputs:
+            if t.shape != shape:
+                return False
+        return all(t.array is not None and t.array.tobytes() == was for t, was in self._assumed)
 
-    def connect(self, node: Node) -> list[tuple[Tensor, np.ndarray]]:
-        """Let it read and write the node's tensors as they are now; the arrays that it reads and writes."""
-        mine = {id(t): array for t, array in self.outputs}
-        used: list[tuple[Tensor, Any]] = [(t, t.array) for t in _read(node)]
-        used += [(t, mine.get(id(t), t.array)) for t in node.tensors_out]
-        of = self._names
-        self.running.connect({of[f"t{t.index}"]: array.ctypes.data for t, array in used if f"t{t.index}" in of})
-        return used
+    def is_connected(self) -> bool:
+        """Whether it reads the node's tensors as they are, and its results are theirs."""
+        for t, array in self._used:
+            if t.array is not array:
+                return False
+        return bool(self._used)
 
-    def give(self) -> None:
-        """Let its results be the node's."""
-        for t, array in self.outputs:
+    def run(self, context: Context) -> bool:
+        """Run on the node's tensors as they are; whether all it assumes is so, and its results are theirs now."""
+        given = [(t, b, t.array) for t, _, b in self._inputs]
+        given += [(t, b, t.array) for t, b, own in self._outputs if own is None]
+        self._running.connect({b: array.ctypes.data for _, b, array in given if b is not None and array is not None})
+        if context.events is not None:
+            try:
+                profile(self._running, context)
+                status = 0
+            except StepFailed:
+                status = 1
+        else:
+            status = self._running.executor.entry()
+        if status:
+            raise_pending()
+            if not self.has_counted:
+                return False
+        self._used = [(t, array) for t, _, array in given]
+        self._give()
+        return True
+
+    @property
+    def has_counted(self) -> bool:
+        """Whether a plan that was stopped was so only to say that there are more or less rows than before."""
+        return bool(self._counts) and all(count[0] >= 0 for count in self._counts.values())
+
+    def counted(self) -> None:
+        """Let what has been counted be the node's."""
+        self._used = self._used[: len(self._inputs) + sum(own is None for _, _, own in self._outputs)]
+        self._give()
+
+    def _give(self) -> None:
+        moved = []
+        for t, _, own in self._outputs:
+            if own is None:
+                continue
+            count = self._counts.get(t.index)
+            array = own if count is None else own[: int(count[0])]
             if t.array is not array:
                 if t.shape != array.shape:
                     t.set_shape(array.shape)
                 t.bind(array)
+                moved.append(t)
+            self._used.append((t, array))
+        self._node.subgraph.moved(moved)
+
+    @property
+    def executor(self) -> Executor:
+        """What runs the plan."""
+        return self._running.executor
 
 
 def _read(node: Node) -> Iterator[Tensor]:
@@ -153,34 +212,32 @@ class SpecialisedRegistration(Registration):
 class SpecialisedStep:
     """A run of a node by the specialisation that ran last, by another one, or by the nodes that it stands for."""
 
-    __slots__ = ("_connected", "_context", "_current", "_node", "_registration", "executor")
+    __slots__ = ("_context", "_current", "_node", "_registration", "executor")
 
     alone = True
 
     def __init__(self, registration: SpecialisedRegistration, context: Context, node: Node) -> None:
         self._registration, self._context, self._node = registration, context, node
         self._current: Specialisation | None = None
-        self._connected: list[tuple[Tensor, np.ndarray]] = []
         self.executor = Executor([Step(functions().nested, [0], 1)], inner=context.recommended_num_threads)
 
     def is_ready(self) -> bool:
         """Whether the executor may run: what ran last reads and writes the tensors as they are now. Where nothing did,
         the executor stops at once."""
-        for t, array in self._connected:
-            if t.array is not array:
-                return False
-        return True
+        return self._current is None or self._current.is_connected()
 
     def __call__(self) -> None:
-        current = self._current
-        if current is None or self._context.events is not None or not self.is_ready():
+        if self._current is None or self._context.events is not None or not self.is_ready():
             self._choose(None)
-        elif not self._runs(current):
-            self._choose(current)
+        elif status := self.executor.entry():
+            self._recover(status)
 
     def resume(self) -> None:
         """Go on where the executor was stopped, by a guard or as there is no plan."""
-        self._choose(self._current if self.is_ready() else None)
+        if self.is_ready():
+            self._stopped()
+        else:
+            self._choose(None)
 
     @property
     def direct(self) -> Direct | None:
@@ -188,41 +245,30 @@ class SpecialisedStep:
         return Direct(self.executor.entry, self._recover) if self.is_ready() else None
 
     def _recover(self, status: int) -> None:
-        try:
-            self.executor.check(status)
-        except StepError:
-            self.resume()
+        raise_pending()
+        self._stopped()
 
-    def _runs(self, one: Specialisation) -> bool:
-        """Run a plan; whether all it assumes is so."""
-        try:
-            if self._context.events is not None:
-                profile(one.running, self._context)
-            else:
-                one.running.run()
-        except StepFailed:
-            return False
-        return True
+    def _stopped(self) -> None:
+        current = self._current
+        if current is not None and current.has_counted:
+            current.counted()
+        else:
+            self._choose(current)
 
     def _choose(self, tried: Specialisation | None) -> None:
         """Run by a plan for these sizes. tried: one that is not."""
-        self._become(None, [])
+        self._become(None)
         registration, node = self._registration, self._node
         for one in registration.kept:
-            if one is tried or not one.matches:
-                continue
-            connected = one.connect(node)
-            if self._runs(one):
-                one.give()
-                registration.kept.remove(one)
-                registration.kept.insert(0, one)
-                self._become(one, connected)
+            if one is not tried and one.matches() and one.run(self._context):
+                self._become(one)
                 return
         found: list[Seen] = []
         one_by_one(node, lambda: found.append(seen_by(node.replaced)))
+        node.subgraph.moved(node.tensors_out)
         registration.missed(self._context, node, found[0])
 
-    def _become(self, one: Specialisation | None, connected: list[tuple[Tensor, np.ndarray]]) -> None:
+    def _become(self, one: Specialisation | None) -> None:
         """Let the executor run this plan from now on."""
-        self._current, self._connected = one, connected
-        self.executor.words[0][0] = 0 if one is None else one.running.executor.address
+        self._current = one
+        self.executor.words[0][0] = 0 if one is None else one.executor.address

@@ -27,22 +27,39 @@ class Reach(NamedTuple):
     """Small input and output tensors by index, whose addresses are fixed until the next allocation.
 
     writable: copies a value into the tensor where it is an array of just its dtype and shape, and gives 1, else 0, with
-    nothing changed; readable: gives a copy, or a NumPy scalar
+    nothing changed; readable: gives a copy, or a NumPy scalar. follows: whether `move` tells of outputs that get other
+    memory as the model runs; else those are not among them.
     """
 
     writable: dict[int, Callable[[Any], int]]
     readable: dict[int, Callable[[], Any]]
+    follows: bool = False
 
     @classmethod
-    def of(cls, inputs: Iterable[Tensor], outputs: Iterable[Tensor]) -> Reach:
+    def of(cls, inputs: Iterable[Tensor], outputs: Iterable[Tensor], follows: bool = False) -> Reach:
         """For the inputs and outputs that are such tensors."""
         found = builtins()
         if found is None:
             return NOTHING
-        inputs = [*inputs]
+        inputs, outputs = [*inputs], [*outputs]
         writable = {t.index: bound(found.put, t.array) for t in inputs if t.kind in (ARENA, OWN) and _stays(t)}
-        readable = {t.index: bound(found.take, t.array) for t in (*inputs, *outputs) if t.kind != DYNAMIC and _stays(t)}
-        return cls(writable, readable)
+        reach = cls(writable, {}, follows)
+        reach._read([t for t in (*inputs, *outputs) if follows or t.kind != DYNAMIC])
+        return reach
+
+    def move(self, outputs: Iterable[Tensor]) -> None:
+        """These outputs have other memory now."""
+        if self.follows:
+            self._read(outputs)
+
+    def _read(self, tensors: Iterable[Tensor]) -> None:
+        found = builtins()
+        assert found is not None, "there are machine codes for what is in reach"
+        for t in tensors:
+            if _stays(t):
+                self.readable[t.index] = bound(found.take, t.array)
+            else:
+                self.readable.pop(t.index, None)
 
 
 NOTHING = Reach({}, {})

@@ -58,7 +58,7 @@ class Ownership:
     def drop(self) -> None:
         """Forget the direct ways: something may change that they hang on."""
         self.direct: Callable[[], int] | None = None
-        self.writable, self.readable = NOTHING
+        self.writable, self.readable = NOTHING.writable, NOTHING.readable
 
     def refuse(self, what: str) -> None:
         """Raise the error for an interpreter that is `what` (closed, resized, ...) while another call uses it."""

@@ -169,11 +169,17 @@ class Subgraph(Called):
         """The inputs and outputs that stay where they are; of a subgraph that is ready. Operators in C may put outputs
         elsewhere."""
         if self._reach is None:
-            if self.native is not None and self._native_step() is None:
+            alone = self._native_step() is not None
+            if self.native is not None and not alone:
                 return NOTHING
             of = self.tensors.__getitem__
-            self._reach = Reach.of(map(of, self.inputs), map(of, self.outputs))
+            self._reach = Reach.of(map(of, self.inputs), map(of, self.outputs), alone)
         return self._reach
+
+    def moved(self, tensors: Iterable[Tensor]) -> None:
+        """Tensors have got other memory from the step that is all of it; another step need not tell."""
+        if self._reach is not None:
+            self._reach.move(t for t in tensors if t.index in self.outputs)
 
     @cached_property
     def writers(self) -> Counter[int]:
@@ -275,8 +281,10 @@ class Subgraph(Called):
         static = [node for node in running if node.number not in deferred]
         used = {id(t) for node in running for t in (*node.tensors_in, *node.tensors_out)}
         kept = self.tensors[: self.file_tensors] if preserve_all else [self.tensors[i] for i in self.inputs]
-        late = [node for node in self.execution_plan  # these may run at any later step, or be looked at after all
-                if node.number in deferred or node.asks or any(t.kind == DYNAMIC for t in node.tensors_out)]  # fmt: skip
+        late = [  # these may run at any later step, or be looked at after all
+            node for node in self.execution_plan
+            if node.number in deferred or node.asks or any(t.kind == DYNAMIC for t in node.tensors_out)
+        ]  # fmt: skip
         kept += [t for node in late for t in node.tensors_in if t is not None and id(t) in used]
         self.holding.set_arena(memory.place(static, kept, [self.tensors[i] for i in self.outputs]))
 

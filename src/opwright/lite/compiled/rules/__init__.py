@@ -77,6 +77,10 @@ ON_RESOURCES = frozenset({"READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE", "VAR_
 BY_SUBGRAPH = frozenset({"STABLEHLO_REDUCE_WINDOW", "STABLEHLO_SCATTER"})
 """Builtins with rules that join numbers as a subgraph says, which has one operator."""
 
+COUNTED = frozenset({"WHERE", "UNIQUE", "RANGE"})
+"""Builtins whose first output has as many rows as they find. Each is a plan of its own, which is right for any number
+of them."""
+
 _rules: dict[str, Rule] = {}
 
 

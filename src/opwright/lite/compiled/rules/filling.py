@@ -17,6 +17,7 @@ import numpy as np
 from ....compiler.kernels.expression import DTYPES
 from ....compiler.loops.expressions import Expr, apply, arg, const, convert
 from ....compiler.loops.forms import Bitcast, Buffer, IndexMap, Map, Move, View
+from ....compiler.loops.sized_forms import Numbers
 from ....core.dtypes import bool as bool_
 from ....core.dtypes import float32, float64, int32, int64
 from ..nodes import At, Operand, Refused
@@ -41,9 +42,20 @@ def fill(at: At) -> None:
     close()
 
 
+FEWEST = 64
+"""Numbers of a computed RANGE that there is memory for at least; else for twice as many as a run had."""
+
+
 @rule("RANGE")
 def numbers(at: At) -> None:
     """Of known numbers: a constant."""
+    given = at.operands
+    if not all(o.is_constant for o in given):
+        y, count = at.counted(max(FEWEST, 2 * int(np.prod(at.node.tensors_out[0].shape))))
+        if y.dtype not in (int32, int64, float32) or any(o.dtype is not y.dtype or o.size != 1 for o in given):
+            raise Refused(f"numbers {y} of {given}")
+        at.form(Numbers, y.buffer, *(at.viewed(o.buffer, ()) for o in given), count)
+        return
     operator: Any = registered(at).operator
     (found,) = operator.compute(operator.from_options(at.node.options), [at.constant(i) for i in range(3)])
     y = at.output(found.shape)

@@ -1,7 +1,7 @@
 """Operators that tell sizes, or have results as long as there are elements: SHAPE, RANK, BROADCAST_ARGS, WHERE, UNIQUE.
 
-What is known before a run is a constant, which a run copies. How many elements WHERE and UNIQUE find is known only by a
-run before; the plan stops where it is another number.
+What is known before a run is a constant, which a run copies. WHERE and UNIQUE have memory for as many elements as there
+may be.
 
 Lives here: these rules.
 Not here: sizes that other nodes read, which are settled before there is a plan (lite/runtime/settling.py).
@@ -41,20 +41,22 @@ def broadcast_args(at: At) -> None:
 
 @rule("WHERE")
 def where(at: At) -> None:
-    x, y = at.operand(0), at.counted()
-    if y.dtype is not int64 or y.shape[1:] != (len(x.shape),):
+    x = at.operand(0)
+    y, count = at.counted(x.size)
+    if y.dtype is not int64 or y.shape != (x.size, len(x.shape)):
         raise Refused(f"places {y} of {x}")
-    at.form(Places, y.buffer, x.buffer)
+    at.form(Places, y.buffer, x.buffer, count)
 
 
 @rule("UNIQUE")
 def unique(at: At) -> None:
-    x, y, places = at.operand(0), at.counted(), at.output(at.operand(0).shape, 1)
+    x = at.operand(0)
+    (y, count), places = at.counted(x.size), at.output(x.shape, 1)
     same_numbers(x, y)
-    if len(x.shape) != 1 or len(y.shape) != 1 or places.dtype not in (int32, int64):
+    if len(x.shape) != 1 or y.shape != x.shape or places.dtype not in (int32, int64):
         raise Refused(f"different elements of {x}")
 
     def make(whole: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
-        at.form(Distinct, whole, x.buffer, results)
+        at.form(Distinct, whole, x.buffer, count, results)
 
     at.with_results(make, y.buffer, places.buffer)
