@@ -75,8 +75,9 @@ class Engine:
 
     def look(self) -> None:
         """After a run, see what sizes there were, where plans for them are to be made."""
-        for s in filter(self._is_open, self._subgraphs):
-            self.delegate.look(s)
+        for s in self._subgraphs:
+            if s.index in self.delegate.seen or self._is_open(s):
+                self.delegate.look(s)
 
     def wait(self) -> None:
         """Until the compiler is done."""

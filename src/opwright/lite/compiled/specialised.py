@@ -32,6 +32,7 @@ from .kernel import one_by_one, profile
 from .letting_go import let_go
 
 MOST_KEPT = 8  # specialisations of a node
+MOST_BYTES = 1 << 28  # that they hold together, if there are several
 MOST_MADE = 64  # ever
 MOST_MISSED = 64  # sizes without a plan that are remembered
 
@@ -169,7 +170,7 @@ class SpecialisedRegistration(Registration):
         if self._dynamic is None:
             self._dynamic = [i for i, t in enumerate(node.tensors_out) if t.kind == DYNAMIC]
             if self.first is not None:
-                self.kept.append(Specialisation(self.first, context, node))
+                self._keep(self.first, context, node)
         for i in self._dynamic:
             if node.tensors_out[i].kind != DYNAMIC:
                 context.set_tensor_to_dynamic(node.outputs[i])
@@ -198,15 +199,19 @@ class SpecialisedRegistration(Registration):
             return
         self._left -= 1
         made = self.again(node, seen)
-        if made is None:
-            return
-        del self._missed[key]
+        if made is not None:
+            del self._missed[key]
+            self._keep(made, context, node)
+
+    def _keep(self, made: Specialised, context: Context, node: Node) -> None:
+        """Be ready to run a plan; where there is no memory for it, the nodes run one by one."""
         try:
             self.kept.insert(0, Specialisation(made, context, node))
         except ResourceExhaustedError:
             del self.kept[1:]
             return
-        del self.kept[MOST_KEPT:]
+        while len(self.kept) > MOST_KEPT or (len(self.kept) > 1 and sum(k.nbytes for k in self.kept) > MOST_BYTES):
+            self.kept.pop()
 
 
 class SpecialisedStep:
@@ -259,8 +264,10 @@ class SpecialisedStep:
         """Run by a plan for these sizes. tried: one that is not."""
         self._become(None)
         registration, node = self._registration, self._node
-        for one in registration.kept:
+        for one in (*registration.kept,):
             if one is not tried and one.matches() and one.run(self._context):
+                registration.kept.remove(one)
+                registration.kept.insert(0, one)
                 self._become(one)
                 return
         found: list[Seen] = []
