@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import ai_edge_litert.interpreter as peer
 import numpy as np
 import pytest
-from engine_kit import engine, plan_of
+from engine_kit import engine, names, plan_of
 from lite_kit import Build
 
 import opwright as ow
@@ -163,6 +164,38 @@ def test_shapes_broadcast_together(type: str) -> None:
     mine = compare(b.done("a b x", "s y"), *runs)
     with pytest.raises(errors.OpError, match=r"BROADCAST_ARGS.*\n.*"):
         given(mine, [np.array([2, 4, 3], dtype), np.array([3, 3], dtype), F([[1, 2, 3]])])
+
+
+def test_rows_put_at_places_of_a_shape_that_is_computed() -> None:
+    """SPARSE_TO_DENSE and EMBEDDING_LOOKUP_SPARSE."""
+    b = Build().tensor("at", (3, 2), "INT32").tensor("s", (2,), "INT32").tensor("v", (3,)).tensor("y", ())
+    b.tensor("none", (), "FLOAT32", F(-1)).op("SPARSE_TO_DENSE", "at s v none", "y")
+    table, ids, weights = np.arange(12, dtype=F).reshape(4, 3), np.int32([1, 3, 0]), F([2, 1, 0.5])
+    b.tensor("ids", type="INT32", data=ids).tensor("weights", data=weights).tensor("table", data=table)
+    b.tensor("z", ()).op("EMBEDDING_LOOKUP_SPARSE", "ids at s weights table", "z", combiner="MEAN")
+    at = np.int32([[0, 0], [0, 2], [1, 1]])
+    sizes = [[2, 3], [2, 3], [2, 3], [4, 5], [4, 5], [4, 5], [2, 4], [2, 3]]
+    compare(b.done("at s v", "y z"), *([at, np.int32(s), F([i, 2, 3])] for i, s in enumerate(sizes)))
+
+
+@pytest.mark.parametrize("background", [True, False])
+def test_kernels_that_are_compiled_while_the_model_runs(background: bool) -> None:
+    """And sizes that change meanwhile."""
+    with engine(background=background):
+        ops = names(5)
+        b = Build().tensor("x", (12,)).tensor("s", (2,), "INT32").tensor("t0", ()).op("RESHAPE", "x s", "t0")
+        for i, op in enumerate(ops):
+            b.tensor(f"t{i + 1}", ()).op(op, f"t{i}", f"t{i + 1}")
+        content = b.done("x s", f"t{len(ops)}")
+        mine, official = both(content)
+        for turn in range(2000):
+            feeds = [np.linspace(-1, 1, 12, dtype=F), np.int32([(2, 6), (3, 4), (4, 3)][turn // 5 % 3])]
+            np.testing.assert_allclose(given(mine, feeds)[0], given(official, feeds)[0], 1e-5, 1e-6)
+            if plan_of(mine) == ["Opwright"]:
+                break
+            time.sleep(0.005 if background else 0)
+        else:
+            pytest.fail("the nodes have not been taken")
 
 
 WRONG = [([5, 3], "12"), ([-1, -1], "one -1"), ([-3, -4], ""), ([2**31 - 1, 2**31 - 1], "")]

@@ -59,6 +59,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "Gather": ("gathers",),
     "GatherNd": ("gathers",),
     "UpdateSlice": ("gathers",),
+    "KeyPlaces": ("keys",),
     "MaxPlaces": ("place_pools",),
     "Move": ("moves",),
     "NonZero": ("guards",),

@@ -369,6 +369,16 @@ class Gather(Form):
 
 
 @dataclass(frozen=True, eq=False)
+class KeyPlaces(Form):
+    """Where each of `wanted` first is among keys, -1 where it is not there; all int32, of rank 1. Keys that fall are a
+    failed guard; in_order: whether they are known to rise."""
+
+    keys: Buffer
+    wanted: Buffer
+    in_order: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class GatherNd(Form):
     """output[p, ...] = input[indices[p, 0], indices[p, 1] ...]: indices [..., coordinates], guarded as Gather's."""
 

@@ -46,7 +46,7 @@ MODULES: dict[str, str] = {
         "sizes": "SHAPE RANK BROADCAST_ARGS WHERE UNIQUE",
         "landmarks": "TransformLandmarks TransformTensorBilinear TransformTensor Landmarks2TransformMatrix",
         "lookups": "GATHER GATHER_ND SCATTER_ND EMBEDDING_LOOKUP DYNAMIC_UPDATE_SLICE SPARSE_TO_DENSE "
-                   "EMBEDDING_LOOKUP_SPARSE",
+                   "EMBEDDING_LOOKUP_SPARSE HASHTABLE_LOOKUP",
         "ordering": "TOPK_V2",
         "products": "BATCH_MATMUL",
         "reductions": "SUM MEAN REDUCE_MAX REDUCE_MIN REDUCE_PROD REDUCE_ANY REDUCE_ALL ARG_MAX ARG_MIN CUMSUM",

@@ -1,5 +1,5 @@
 """Slices by index: GATHER, GATHER_ND, SCATTER_ND, EMBEDDING_LOOKUP, EMBEDDING_LOOKUP_SPARSE, DYNAMIC_UPDATE_SLICE,
-SPARSE_TO_DENSE.
+SPARSE_TO_DENSE; by key: HASHTABLE_LOOKUP.
 
 Lives here: these rules.  Not here: slices whose places the file knows (views.py).
 """
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ....compiler.kernels.expression import DTYPES
 from ....compiler.loops.expressions import Expr, apply, arg, const, convert, scalar
-from ....compiler.loops.forms import Buffer, Gather, GatherNd, IndexMap, Map, Move, ScatterNd, UpdateSlice
+from ....compiler.loops.forms import Buffer, Gather, GatherNd, IndexMap, KeyPlaces, Map, Move, ScatterNd, UpdateSlice
 from ....core.dtypes import float32, int8, int16, int32, int64, uint8
 from ..nodes import At, Operand, Refused
 from . import rule
@@ -175,3 +176,28 @@ def embedding_lookup_sparse(at: At) -> None:
     there = truth("not_equal", arg(2, float32), const(0.0, float32))
     value = Expr("select", float32, (there, apply("div", arg(0, float32), by), arg(0, float32)))
     at.form(Map, y.buffer, (total, at.viewed(together, along), at.viewed(used, along)), value)
+
+
+@rule("HASHTABLE_LOOKUP")
+def hashtable_lookup(at: At) -> None:
+    """Rows of a table at the places of keys that rise; of what is not there the first row, in whose place come zeros."""
+    wanted, keys, table = at.operand(0), at.operand(1), at.operand(2)
+    known = keys.constant
+    if not table.shape or table.shape[0] != keys.size or not keys.size or table.dtype not in DTYPES:
+        raise Refused(f"rows of {table} by {keys}")
+    if known is not None and (known[1:] < known[:-1]).any():
+        raise Refused("keys that fall")
+    n, rest = wanted.size, table.shape[1:]
+    y, hits = at.output((n, *rest)), at.output((n,), 1)
+    same_numbers(table, y)
+    check_whole_bytes(table)
+    places, rows = at.new(int32, (n,), ".places"), at.new(int32, (n,), ".rows")
+    at.form(KeyPlaces, places, keys.buffer, wanted.buffer, known is not None)
+    there = truth("greater_equal", arg(0, int32), const(0, int32))
+    at.form(Map, hits.buffer, (places,), convert(there, uint8))
+    at.form(Map, rows, (places,), apply("maximum", arg(0, int32), const(0, int32)))
+    found = at.new(table.dtype, y.shape, ".found")
+    at.form(Gather, found, table.buffer, rows, 0)
+    nothing = const(False if table.dtype.is_bool else 0, table.dtype)
+    at.form(Map, y.buffer, (at.viewed(places, (n, *(1,) * len(rest))), found),
+            Expr("select", table.dtype, (there, arg(1, table.dtype), nothing)))  # fmt: skip
