@@ -261,6 +261,7 @@ def test_a_node_without_a_kernel_in_between() -> None:
 def test_threads_and_interpreters() -> None:
     content, wrong = shaped("RESHAPE"), []
     with engine():
+
         def run(seed: int) -> None:
             mine = lite.Interpreter(model_content=content, num_threads=2)
             mine.allocate_tensors()

@@ -17,7 +17,6 @@ import numpy as np
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i16, i32, i64, ptr, u8
-from ..language.memory import copy
 from ..loops.forms import Buffer, Gather, GatherNd, SliceAt, UpdateSlice
 from . import Unmade, maker
 from .boxes import Axis, joined, place, table_of
@@ -171,7 +170,7 @@ def copy_unless_shared(work, x: i64, y: i64, size: i64, block: i64):
     """x's bytes to y, `block` of them an item; nothing where both are one place."""
     start = work.begin * block
     if x != y:
-        copy(kl.pointer(y, u8) + start, kl.pointer(x, u8) + start, kl.minimum(work.end * block, size) - start)
+        kl.copy(kl.pointer(y, u8) + start, kl.pointer(x, u8) + start, kl.minimum(work.end * block, size) - start)
 
 
 @kl.family

@@ -28,9 +28,13 @@ Seen = Mapping[int, np.ndarray]
 def open_nodes(subgraph: Subgraph) -> list[Node]:
     """The nodes whose sizes, or those of what they read, are known only as the model runs; also those whose shape rules
     ask for elements that are there only then."""
-    return [node for node in subgraph.execution_plan
-            if node.delegate is None and node.name not in ON_RESOURCES | STATEFUL
-            and (node.asks or any(t is not None and t.kind == DYNAMIC for t in (*node.tensors_in, *node.tensors_out)))]
+    return [
+        node
+        for node in subgraph.execution_plan
+        if node.delegate is None
+        and node.name not in ON_RESOURCES | STATEFUL
+        and (node.asks or any(t is not None and t.kind == DYNAMIC for t in (*node.tensors_in, *node.tensors_out)))
+    ]
 
 
 def seen_by(nodes: Iterable[Node]) -> dict[int, np.ndarray]:

@@ -40,7 +40,7 @@ from ..runtime.settling import is_settled
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import DYNAMIC
 from .assuming import Seen, assumed_outside, has_run, open_nodes, seen_by
-from .graphs import Cold, Taken, compile_all, graph_of, numbers, uses_of
+from .graphs import Cold, Taken, compile_all, graph_of, numbers, packed_as, uses_of
 from .keeping import Made, constants_of, note_of, replace_as_kept
 from .kernel import PlanRegistration
 from .nodes import At, Buffers, Refused
@@ -332,7 +332,7 @@ class CompiledDelegate(Delegate):
         where kernels are to be compiled: the graph is among `cold`."""
         after, apart = fused(graph_of(subgraph, params, taken, buffers))
         try:
-            with pack(f"{self._key} {after.name}"):
+            with pack(packed_as(self._key, after)):
                 plan = self._plan_when_compiled(after, apart)
         except NotCached:
             self.cold.append(Cold(after, apart))

@@ -1,6 +1,6 @@
 """Loop graphs of partitions, and compiling what they lack.
 
-Lives here: `Taken`, `graph_of`, `uses_of`, `numbers`; `Cold` and `compile_all`.
+Lives here: `Taken`, `graph_of`, `uses_of`, `numbers`; `Cold`, `packed_as` and `compile_all`.
 Not here: which nodes (delegate.py), guards of what is assumed (assuming.py), plans (compiler/loops/planning.py).
 """
 
@@ -43,6 +43,7 @@ class Cold(NamedTuple):
 
 def graph_of(subgraph: Subgraph, params: DelegateParams, taken: dict[int, Taken], buffers: Buffers) -> LoopGraph:
     """The loop graph of a partition."""
+
     def of(indices: Sequence[int]) -> tuple[Buffer, ...]:
         return tuple(buffers.of(t).buffer for t in map(subgraph.tensors.__getitem__, indices) if t.constant is None)
 
@@ -66,10 +67,15 @@ def numbers(form: Form) -> list[int]:
     return [int(name.rpartition(" ")[2]) for name in form.origin]
 
 
+def packed_as(key: str, graph: LoopGraph) -> str:
+    """What the kernels of a partition's graph are kept as, together. key: of the model."""
+    return f"{key} {graph.name} {graph.forms[0].origin if graph.forms else ''}"
+
+
 def compile_all(key: str, cold: Iterable[Cold]) -> None:
     """Compile what these graphs lack. key: of the model."""
     for graph, apart in cold:
-        with pack(f"{key} {graph.name}"), compiling_beside():
+        with pack(packed_as(key, graph)), compiling_beside():
             try:
                 plan_of(graph, apart=apart)
             except Unmade:

@@ -180,7 +180,7 @@ def embedding_lookup_sparse(at: At) -> None:
 
 @rule("HASHTABLE_LOOKUP")
 def hashtable_lookup(at: At) -> None:
-    """Rows of a table at the places of keys that rise; of what is not there the first row, in whose place come zeros."""
+    """Rows of a table by keys that rise. Of a key that is not there the first row, in whose place come zeros."""
     wanted, keys, table = at.operand(0), at.operand(1), at.operand(2)
     known = keys.constant
     if not table.shape or table.shape[0] != keys.size or not keys.size or table.dtype not in DTYPES:
