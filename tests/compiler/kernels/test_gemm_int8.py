@@ -152,10 +152,10 @@ def test_epilogues(name, kind, features):
     check_epilogue(name, KINDS[kind], features)
 
 
-def check_epilogue(name, x, features):
+def check_epilogue(name, x, features, window=None):
     expr, of = EPILOGUES[name]
     rng = np.random.default_rng(2)
-    window = Window((3, 3), padding=SAME) if x[3] == 4 else PLAIN
+    window = window or (Window((3, 3), padding=SAME) if x[3] == 4 else PLAIN)
     factors = rng.uniform(0.0005, 0.005, features).astype(np.float32)
     rest = integers(rng, int8, out_shape(x, features, window))
     more = [buffer(rest, "rest")] if name == "residual" else []

@@ -44,7 +44,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "Resize": ("resize",),
     "TransposedContract": ("transposed",),
     "Depthwise": ("depthwise_f32", "depthwise_int8"),
-    "Contract": ("contractions_f32", "contractions_int8", "int4"),
+    "Contract": ("contractions_f32", "contractions_winograd", "contractions_int8", "int4"),
     "Fourier": ("fourier",),
     "MatMul": ("matmul", "matmul_int8"),
     "Gru": ("gated",),
