@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..compiler.loops import frozen
 from ..core import flags
 from ..core.errors import InvalidArgumentError, OpError
+from .compiled.ahead import Ahead, Shapes, note_planned, shapes_of, was_planned
 from .compiled.shortcut import Shortcut
 from .compiled.shortcut import find as find_shortcut
 from .format import Model
@@ -120,7 +122,7 @@ class Interpreter:
         self._threads = num_threads or flags.get("num_threads") or _cores()
         self._lent: Lent = {}
         self._around: Any = None  # what delegates are given; made for the first of them
-        self._engine: Engine | None = None  # the compiled one, once it is applied
+        self._engine: Engine | Ahead | None = None  # the compiled one, once it is applied, or what it waits for
         compiling = experimental_op_resolver_type in (OpResolverType.AUTO, OpResolverType.BUILTIN)
         self._compiled = flags.compiled and compiling and not self._preserve_all
         self._waiting = False  # for kernels that are being compiled
@@ -443,6 +445,7 @@ class Interpreter:
             self._delegate(delegate, strict=True)
         finally:
             for i in ready:
+                self._subgraphs[i].unready()
                 self._allocate(i)
 
     @exclusive("changed")
@@ -469,20 +472,43 @@ class Interpreter:
             self._engine, self._waiting = None, False
 
     def _start_engine(self) -> None:
+        """Apply the compiled engine; or have the model planned first, where it is not known and a thread may."""
+        if self._background and self._given is None and self._around is None:
+            identity = frozen.key_of_model(self._source, self._content)
+            if identity is not None and not was_planned(identity, shapes_of(self._subgraphs)):
+                plan = functools.partial(_plan_ahead, self._source, self._content, identity)
+                self._engine = Ahead(self._subgraphs, plan)
+                return
+        self._engine = self._new_engine()
+
+    def _new_engine(self, late: bool = False) -> Engine:
         from .compiled.engine import Engine  # a program that compiles nothing need not load it
 
-        self._engine = Engine(self._subgraphs, lambda delegate: self._delegate(delegate, strict=False), self._source,
-                              self._content)  # fmt: skip
+        return Engine(self._subgraphs, lambda delegate: self._delegate(delegate, strict=False), self._source,
+                      self._content, self._background, late)  # fmt: skip
+
+    @property
+    def _background(self) -> bool:
+        """Whether a thread compiles while the reference kernels answer."""
+        return flags.background
 
     def _switch(self) -> None:
         """Let the compiled engine take its nodes, if it is ready for that and no view of a tensor is held."""
         assert self._engine is not None
+        if isinstance(self._engine, Ahead) and not self._engine.done:
+            return
         try:
             for i in range(len(self._subgraphs)):
                 check_lent(self._lent, i)
         except OpError:
             return
-        self._waiting = self._engine.switch()
+        if not isinstance(self._engine, Ahead):
+            self._waiting = self._engine.switch()
+        elif self._engine.lost:
+            self._waiting = False
+        else:
+            self._engine = self._new_engine(late=True)
+            self._waiting = self._engine.take_prepared()
 
     def _delegate(self, delegate: Any, strict: bool) -> None:
         from .runtime.delegation import Surroundings, apply_delegate  # a program without delegates need not load it
@@ -596,3 +622,23 @@ class Interpreter:
             subgraph.resize_input(t, sizes)
         except OpError as error:
             raise as_base(error, RuntimeError) from None
+
+
+class _Planner(Interpreter):
+    """An interpreter of a thread's own, for what is kept of a model: it compiles at once."""
+
+    _background = False
+
+    def _find_shortcut(self) -> None:
+        return None
+
+
+def _plan_ahead(path: Any, content: Any, identity: str, shapes: Shapes) -> None:
+    """Plan a model for inputs of these shapes, by subgraph, and keep the plans."""
+    planner = _Planner(path, content, num_threads=1)
+    for subgraph, wanted in enumerate(shapes):
+        for i, shape in zip(planner._subgraphs[subgraph].inputs, wanted):
+            if planner._subgraphs[subgraph].tensors[i].shape != shape:
+                planner._resize(i, shape, False, subgraph)
+    planner._allocate(0)
+    note_planned(identity, shapes)

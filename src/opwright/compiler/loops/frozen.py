@@ -51,6 +51,13 @@ def key_of_bytes(content: Any) -> str | None:
     return f"bytes {hashlib.sha256(content).hexdigest()}" if content.nbytes <= _MOST_CONTENT else None
 
 
+def key_of_model(path: Any, content: Any) -> str | None:
+    """Text that stands for the model in a file or, without one, in memory; None where there is none."""
+    if path:
+        return key_of_file(path)
+    return None if content is None else key_of_bytes(content)
+
+
 class Origin(NamedTuple):
     """What a step came from: names of operators."""
 

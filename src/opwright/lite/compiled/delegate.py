@@ -62,7 +62,7 @@ class CompiledDelegate(Delegate):
     """Takes every node that rules and kernels know. One serves one interpreter.
 
     key: text that stands for the model; identity: text that stands for its bytes, None for one whose plans are not
-    kept. After prepare: made, what is to be kept for later processes; whole, the key of a kept plan that runs all
+    kept; background: whether a thread compiles. late: whether nodes are to be taken by `take` alone. After prepare: made, what is to be kept for later processes; whole, the key of a kept plan that runs all
     nodes of the main subgraph; refused, by subgraph and node, why a node stays with the interpreter; cold, what is to
     be compiled first (nothing is taken meanwhile); failure, why nothing can be compiled. seen: by subgraph, what its
     open nodes read at a run, before plans for its sizes are made; settled: the subgraphs that this has been tried for.
@@ -71,8 +71,10 @@ class CompiledDelegate(Delegate):
     flags = DelegateFlags.ALLOW_DYNAMIC_TENSORS | DelegateFlags.PER_OPERATOR_PROFILING
     anew = gathers = True
 
-    def __init__(self, key: str = "", identity: str | None = None) -> None:
-        self._key, self._identity = key, identity
+    def __init__(self, key: str = "", identity: str | None = None, background: bool = False) -> None:
+        self._key, self._identity, self._background = key, identity, background
+        self.late = False
+        self._untried: set[int] = set()  # subgraphs whose kept plans have not been looked for
         self._codes: dict[int, Codes] = {}  # by subgraph, what its plans hang on beside the file
         self.made: list[Made] = []
         self.whole: str | None = None
@@ -94,6 +96,9 @@ class CompiledDelegate(Delegate):
         self.settled.discard(subgraph.index)
         if only_initialises(subgraph):
             self.settled.add(subgraph.index)
+            return
+        if self.late:
+            self._untried.add(subgraph.index)
             return
         if self._thaw(context):
             return
@@ -129,6 +134,10 @@ class CompiledDelegate(Delegate):
         """Take the nodes that have rules and kernels, now that the interpreter has prepared them all; or, where open
         nodes have been seen to run, those by plans for the sizes that they had."""
         subgraph = context.subgraph
+        if subgraph.index in self._untried:
+            self._untried.discard(subgraph.index)
+            if self._thaw(context):
+                return
         seen = self.seen.get(subgraph.index)
         if seen is None:
             buffers = Buffers()
@@ -320,7 +329,7 @@ class CompiledDelegate(Delegate):
             with only_cached():
                 return plan_of(graph, apart=apart)
         except NotCached:
-            if flags.background:
+            if self._background:
                 raise
         with compiling_beside():
             plan_of(graph, apart=apart)

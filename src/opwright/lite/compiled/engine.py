@@ -31,20 +31,26 @@ _warned = threading.Event()  # that nothing can be compiled here
 
 
 class Engine:
-    """apply: lets a delegate claim nodes of all subgraphs. path: of the model's file, or None; content: its bytes."""
+    """apply: lets a delegate claim nodes of all subgraphs. path: of the model's file, or None; content: its bytes;
+    background: whether a thread compiles; late: whether nodes are prepared already, and taken by `take_prepared`."""
 
-    def __init__(self, subgraphs: Sequence[Subgraph], apply: Callable[[CompiledDelegate], None], path: Any = None,
-                 content: Any = None) -> None:  # fmt: skip
-        self._subgraphs, self._path = subgraphs, path
-        identity = None
-        if path:
-            identity = frozen.key_of_file(path)
-        elif content is not None:
-            identity = frozen.key_of_bytes(content)
+    def __init__(self, subgraphs: Sequence[Subgraph], apply: Callable[[CompiledDelegate], None], path: Any,
+                 content: Any, background: bool, late: bool = False) -> None:  # fmt: skip
+        self._subgraphs, self._path, self._background = subgraphs, path, background
+        identity = frozen.key_of_model(path, content)
         self._key = identity or f"{[len(s.nodes) for s in subgraphs]} {[len(s.tensors) for s in subgraphs]}"
-        self.delegate = CompiledDelegate(self._key, identity)
+        self.delegate = CompiledDelegate(self._key, identity, background)
+        self.delegate.late = late
         self._job: Job | None = None
         apply(self.delegate)
+        self.delegate.late = False
+
+    def take_prepared(self) -> bool:
+        """Between two runs: take nodes that are prepared. Whether something is missing."""
+        for s in self._subgraphs:
+            if s.delegation is not None and not s.delegation.has(self.delegate):
+                s.retake(self.delegate)
+        return self.settle()
 
     def settle(self) -> bool:
         """After tensors are allocated: begin to compile what is missing, or to keep what is new. Whether something is
@@ -57,7 +63,7 @@ class Engine:
             noting.keep(self._path, self.delegate.whole, described)
         for one in made:
             keep = functools.partial(_keep, one, self._path, described if one.whole else None)
-            if flags.background:
+            if self._background:
                 compiling.submit(keep, urgent=True)
             else:
                 keep()

@@ -1,0 +1,110 @@
+"""Planning ahead of the engine: a model that nothing is kept of is planned and compiled by a thread, on an interpreter
+of its own, while the reference kernels answer. What that keeps is what the engine takes then.
+
+Lives here: `Ahead`, in the engine's place until then; whether a model was planned before.
+Not here: the engine (engine.py), which this module does not import: 54 ms that the first answer need not wait for.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...compiler.background import Job, compiling
+from ...compiler.cache import objects
+from ...compiler.loops import frozen
+from ...core import flags
+from ..runtime.subgraph import Subgraph
+
+PATIENCE = 0.2
+"""Seconds that planning leaves the first answer: both are Python, and at once each takes as long as the two together."""
+
+Shapes = list[list[tuple[int, ...]]]
+
+
+class Ahead:
+    """A model that is being planned. plan: called by the thread with the inputs' shapes, by subgraph; it holds nothing
+    of the interpreter whose subgraphs these are, which may be dropped meanwhile."""
+
+    def __init__(self, subgraphs: Sequence[Subgraph], plan: Callable[[Shapes], Any]) -> None:
+        self._subgraphs, self._plan = subgraphs, plan
+        self._shapes: Shapes = []
+        self._answered = threading.Event()
+        self._job: Job | None = None
+
+    def settle(self) -> bool:
+        """After tensors are allocated: have the model planned for their shapes. True: something is missing."""
+        shapes = shapes_of(self._subgraphs)
+        if self._job is None or shapes != self._shapes:
+            self.cancel()
+            self._shapes, self._answered = shapes, threading.Event()
+            self._job = compiling.submit(_patient(self._plan, shapes, self._answered))
+            weakref.finalize(self, self._job.cancel).atexit = False  # nobody waits for it any more
+        return True
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing to wait for."""
+        return self._job is not None and self._job.done
+
+    @property
+    def lost(self) -> bool:
+        """Whether it is planned in the process that this one was forked from."""
+        return self._job is not None and self._job.lost
+
+    def look(self) -> None:
+        """After a run: plan now."""
+        self._answered.set()
+
+    def wait(self) -> None:
+        """Until it is planned."""
+        self.look()
+        if self._job is not None:
+            self._job.wait()
+
+    def cancel(self) -> None:
+        """Drop the work if it has not begun."""
+        if self._job is not None:
+            self._job.cancel()
+        self.look()
+
+    def runs_nodes(self) -> bool:
+        """Whether nodes are taken."""
+        return False
+
+    def withdraw(self) -> None:
+        """Give the nodes back: there are none."""
+        self.cancel()
+
+
+def _patient(plan: Callable[[Shapes], Any], shapes: Shapes, answered: threading.Event) -> Callable[[], None]:
+    """The work: begun once the first answer is there, or after a while."""
+    until = time.monotonic() + PATIENCE
+
+    def work() -> None:
+        answered.wait(max(until - time.monotonic(), 0.0))
+        plan(shapes)
+
+    return work
+
+
+def shapes_of(subgraphs: Sequence[Subgraph]) -> Shapes:
+    """The shapes of each subgraph's inputs."""
+    return [[s.tensors[i].shape for i in s.inputs] for s in subgraphs]
+
+
+def was_planned(identity: str, shapes: Shapes) -> bool:
+    """Whether an interpreter has planned a model for these shapes, here or in an earlier process."""
+    return objects(flags.cache_dir).find(_digest(identity, shapes)) is not None
+
+
+def note_planned(identity: str, shapes: Shapes) -> None:
+    """Note that a model was planned, whatever came of it."""
+    objects(flags.cache_dir).keep(_digest(identity, shapes), b"planned")
+
+
+def _digest(identity: str, shapes: Shapes) -> str:
+    return frozen.digest_of(f"planned {identity} {shapes}")
