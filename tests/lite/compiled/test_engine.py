@@ -16,6 +16,7 @@ from opwright import lite
 from opwright.compiler.loops import planning
 from opwright.lite.compiled import delegate
 from opwright.lite.compiled import engine as engines
+from opwright.lite.compiled.ahead import Ahead
 from opwright.lite.interpreter import OpResolverType
 
 X = np.linspace(-2, 2, 15, dtype=np.float32).reshape(3, 5)
@@ -330,3 +331,49 @@ def test_a_plan_is_kept_and_found(tmp_path):
         np.testing.assert_array_equal(answer(again, X), answer(first, X))
         x = np.concatenate([X, X])
         np.testing.assert_allclose(answer(second, x), np.concatenate([wanted, wanted]), rtol=1e-5, atol=1e-6)
+
+
+def test_a_model_is_planned_for_the_shapes_it_has_now_while_the_reference_kernels_answer():
+    content, wide = chain(names()), np.linspace(-1, 1, 7 * 5, dtype=np.float32).reshape(7, 5)
+    with engine(background=True):
+        interpreter = made(content)
+        interpreter.allocate_tensors()
+        assert isinstance(interpreter._engine, Ahead)
+        np.testing.assert_allclose(answer(interpreter, wide), plain(content, wide), rtol=1e-5, atol=1e-6)
+        interpreter._engine.wait()
+        np.testing.assert_allclose(answer(interpreter, wide), plain(content, wide), rtol=1e-5, atol=1e-6)
+        assert plan_of(interpreter) == ["Opwright"]
+        again = made(content)  # the plan that was kept is for other shapes
+        again.allocate_tensors()
+        assert isinstance(again._engine, Ahead)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(delegate, "forms_of", None)  # asking any rule would raise
+            again.resize_tensor_input(0, (7, 5))
+            other = made(content)
+            other.resize_tensor_input(0, (7, 5))
+            other.allocate_tensors()
+            assert plan_of(other) == ["Opwright"]
+
+
+class Idle(lite.Delegate):
+    """Takes no node."""
+
+    def prepare(self, context):
+        pass
+
+
+def test_a_delegate_or_a_close_while_a_model_is_planned_ends_that():
+    content = chain(names())
+    with engine(background=True):
+        closed, delegated = made(content), made(content)
+        for one in (closed, delegated):
+            one.allocate_tensors()
+            assert isinstance(one._engine, Ahead)
+        job = closed._engine._job
+        closed.close()
+        job.wait()
+        with pytest.raises(RuntimeError):
+            closed.invoke()
+        delegated.modify_graph_with_delegate(Idle())
+        assert not isinstance(delegated._engine, Ahead)
+        np.testing.assert_allclose(answer(delegated, X), plain(content, X), rtol=1e-5, atol=1e-6)

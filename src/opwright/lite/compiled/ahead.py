@@ -20,7 +20,7 @@ from ...core import flags
 from ..runtime.subgraph import Subgraph
 
 PATIENCE = 0.2
-"""Seconds that planning leaves the first answer: both are Python, and at once each takes as long as the two together."""
+"""Seconds that planning leaves to the first answer: both run Python, and at once each takes as long as the two."""
 
 Shapes = list[list[tuple[int, ...]]]
 

@@ -62,10 +62,11 @@ class CompiledDelegate(Delegate):
     """Takes every node that rules and kernels know. One serves one interpreter.
 
     key: text that stands for the model; identity: text that stands for its bytes, None for one whose plans are not
-    kept; background: whether a thread compiles. late: whether nodes are to be taken by `take` alone. After prepare: made, what is to be kept for later processes; whole, the key of a kept plan that runs all
-    nodes of the main subgraph; refused, by subgraph and node, why a node stays with the interpreter; cold, what is to
-    be compiled first (nothing is taken meanwhile); failure, why nothing can be compiled. seen: by subgraph, what its
-    open nodes read at a run, before plans for its sizes are made; settled: the subgraphs that this has been tried for.
+    kept; background: whether a thread compiles. late: whether nodes are to be taken by `take` alone. After prepare:
+    made, what is to be kept for later processes; whole, the key of a kept plan that runs all nodes of the main
+    subgraph; refused, by subgraph and node, why a node stays with the interpreter; cold, what is to be compiled first
+    (nothing is taken meanwhile); failure, why nothing can be compiled. seen: by subgraph, what its open nodes read at a
+    run, before plans for its sizes are made; settled: the subgraphs that this has been tried for.
     """
 
     flags = DelegateFlags.ALLOW_DYNAMIC_TENSORS | DelegateFlags.PER_OPERATOR_PROFILING
