@@ -265,7 +265,7 @@ def test_files_and_bytes_have_keys(tmp_path: Path) -> None:
     assert frozen.key_of_file(path) != first
     assert frozen.key_of_file(tmp_path / "nothing") is None
     assert frozen.key_of_bytes(b"one") == frozen.key_of_bytes(bytearray(b"one")) != frozen.key_of_bytes(b"two")
-    assert frozen.key_of_bytes(bytes(5 << 20)) is None
+    assert frozen.key_of_bytes(bytes((64 << 20) + 1)) is None
 
 
 LATER = """

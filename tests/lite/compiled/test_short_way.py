@@ -5,6 +5,9 @@ from __future__ import annotations
 import gc
 import json
 import os
+import subprocess
+import sys
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -326,3 +329,71 @@ def test_custom_operators_go_it_where_the_shipped_ones_serve_them(tmp_path: Path
         assert found._shortcut is None
         found.allocate_tensors()
         np.testing.assert_allclose(run(found, x), expected, rtol=1e-5)
+
+
+# ---- several interpreters of one file --------------------------------------------------------------------------------
+
+SHARED = """
+import sys, time
+from opwright import lite
+def resident():
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmRSS"))
+
+def ready():
+    start = time.perf_counter()
+    made = lite.Interpreter(sys.argv[1], num_threads=1)
+    made.allocate_tensors()
+    made.invoke()
+    return made, time.perf_counter() - start
+
+before = resident()
+first, slow = ready()
+assert first._shortcut is not None
+one = resident()
+more = [ready() for _ in range(4)]
+print((one - before) / 1e6, (resident() - one) / 4e6, slow, min(seconds for _, seconds in more))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell a process's memory")
+def test_interpreters_of_one_file_share_its_weights_and_plan(tmp_path: Path, cache: Path) -> None:
+    """4 MiB of weights, packed in a plan."""
+    weights = ow.constant(RNG.standard_normal((1024, 1024)).astype(np.float32))
+
+    @ow.function(input_signature=[ow.TensorSpec((8, 1024), ow.float32, name="x")])
+    def dense(x: Any) -> Any:
+        return ow.matmul(x, weights)
+
+    path = written(tmp_path / "m.tflite", dense)
+    ready(path)
+    environ = os.environ | {"OPWRIGHT_CACHE_DIR": str(cache), "OPWRIGHT_COMPILED": "1"}
+    done = subprocess.run([sys.executable, "-c", SHARED, path], env=environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    first, another, slow, quick = map(float, done.stdout.split())
+    assert first > 4
+    assert another < 1
+    assert quick < slow / 2
+
+
+def test_what_interpreters_share_lives_as_long_as_one_of_them(tmp_path: Path) -> None:
+    path = written(tmp_path / "m.tflite")
+    first, second = ready(path), ready(path)
+    assert first._shortcut is not None
+    assert second._shortcut is not None
+    assert first._shortcut._kept is second._shortcut._kept
+    assert first._shortcut.mapping is second._shortcut.mapping
+    for one in (first, second):
+        one.allocate_tensors()
+    wanted = [reference(path, X * np.float32(i)) for i in (1, 2)]
+    found = [run(one, X * np.float32(i)) for i, one in ((1, first), (2, second))]
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+    kept = weakref.ref(first._shortcut._kept)
+    del first, one
+    gc.collect()
+    np.testing.assert_allclose(run(second, X), wanted[0], rtol=1e-5, atol=1e-6)
+    assert kept() is not None
+    second.close()
+    del second
+    gc.collect()
+    assert kept() is None

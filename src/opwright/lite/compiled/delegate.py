@@ -268,7 +268,7 @@ class CompiledDelegate(Delegate):
                 check(subgraph.nodes[number])
         except Refused:
             return False  # other kernels serve it this time
-        replace_as_kept(context, self, found.note, found.plans, key)
+        replace_as_kept(context, self, found, key)
         if subgraph.index == 0 and found.note["order"] == [[0]]:
             self.whole = key
         return True

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...compiler.loops.frozen import FrozenPlan
+from ...compiler.loops.frozen import Frozen
 from ...compiler.loops.plans import Plan
 from ..delegate import Delegate, DelegateParams
 from ..runtime.node import Node
@@ -85,19 +85,19 @@ def constants_of(subgraph: Subgraph) -> dict[int, np.ndarray]:
     return {t.index: t.array for t in subgraph.tensors if t.kind == CONSTANT and t.array is not None}
 
 
-def replace_as_kept(context: DelegateContext, delegate: Delegate, note: dict[str, Any], plans: Sequence[FrozenPlan],
-                    key: str) -> None:  # fmt: skip
-    """Take the nodes of each partition of a note. plans: in its order, as kept under the key."""
+def replace_as_kept(context: DelegateContext, delegate: Delegate, kept: Frozen, key: str) -> None:
+    """Take the nodes of each partition of a note by the plans that were kept with it under the key."""
+    note = kept.note
     tensors = context.subgraph.tensors
     for i, shape in note["shapes"].items():
         t = tensors[int(i)]
         if t.kind == ARENA and t.shape != tuple(shape):
             t.set_shape(tuple(shape))
     params, kernels = [], []
-    for part, plan in zip(note["parts"], plans, strict=True):
+    for part, plan in zip(note["parts"], kept.plans, strict=True):
         shapes = {int(i): tuple(shape) for i, shape in part["shapes"].items()}
         uses = [Use.of_note(row) for row in part["variables"]]
         params.append(DelegateParams(delegate, tuple(part["nodes"]), tuple(part["inputs"]), tuple(part["outputs"])))
-        kernels.append(FrozenRegistration(plan, shapes, uses, key))
+        kernels.append(FrozenRegistration(plan, shapes, uses, kept, key))
     kernels.reverse()
     context.replace_in_order(kernels.pop, params, note["order"])

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...compiler.loops import frozen
 from ...compiler.loops.forms import Buffer
-from ...compiler.loops.frozen import FrozenPlan
+from ...compiler.loops.frozen import Frozen, FrozenPlan
 from ...compiler.loops.plans import Plan, Running, StepFailed
 from ...compiler.native.executor import Executor, StepError
 from ...core.errors import FailedPreconditionError
@@ -158,17 +158,24 @@ class PlanStep:
 
 
 class FrozenRegistration(PlanRegistration):
-    """Runs a plan that an earlier process made. shapes: of the tensors outside it, by index; key: what it is kept as.
+    """Runs a plan that was kept. shapes: of the tensors outside it, by index; kept: what it is part of, which
+    interpreters of one model share; key: what it is kept as.
 
     Where a node that runs in Python gives its output another shape than it did then, prepare drops the kept plan and
     fails.
     """
 
-    __slots__ = ("_kept_as", "_shapes")
+    __slots__ = ("_kept", "_kept_as", "_shapes")
 
-    def __init__(self, plan: FrozenPlan, shapes: Mapping[int, tuple[int, ...]], uses: Sequence[Use], key: str) -> None:
+    def __init__(self, plan: FrozenPlan, shapes: Mapping[int, tuple[int, ...]], uses: Sequence[Use], kept: Frozen,
+                 key: str) -> None:  # fmt: skip
         super().__init__(plan, uses)
         self._shapes, self._kept_as = shapes, key
+        self._kept: Frozen | None = kept
+
+    def _free(self, context: Context, _: Any) -> None:
+        super()._free(context, _)
+        self._kept = None
 
     def _key(self, index: int) -> Any:
         return index

@@ -14,7 +14,8 @@ import contextlib
 import hashlib
 import json
 import mmap
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 
 FORMAT = 3  # of notes
+_mappings: weakref.WeakValueDictionary[str, mmap.mmap] = weakref.WeakValueDictionary()  # of files, by their keys
 
 
 class Quantization(NamedTuple):
@@ -48,13 +50,15 @@ class Quantization(NamedTuple):
 
 
 class Shortcut:
-    """One model by its frozen plan. inputs, outputs: its tensors, in the file's order; mapping: the file.
+    """One model by its frozen plan. inputs, outputs: its tensors, in the file's order; mapping: the file, which all
+    interpreters of it share, as they do the plan.
 
     Who calls it owns the interpreter (runtime/ownership.py): nothing here asks whether it runs.
     """
 
-    def __init__(self, mapping: mmap.mmap, note: dict[str, Any], plan: Any, uses: Sequence[Use]) -> None:
-        self.mapping, self._note, self._plan, self._uses = mapping, note, plan, uses
+    def __init__(self, mapping: mmap.mmap, note: dict[str, Any], kept: frozen.Frozen) -> None:
+        self.mapping, self._note, self._kept, self._plan = mapping, note, kept, kept.plans[0]
+        self._uses = uses = [Use.of_note(row) for row in kept.note["parts"][0]["variables"]]
         self._variables: dict[tuple[str, str], np.ndarray] | None = None if uses or note["once"] else {}
         made: dict[int, Tensor] = {}
         for row in (*note["inputs"], *note["outputs"]):
@@ -181,14 +185,17 @@ def find(path: Any) -> Shortcut | None:
     found = frozen.find(note["plan"])
     if found is None:
         return None
-    try:
-        with open(path, "rb") as file:
-            mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except (OSError, ValueError):
-        return None
-    if frozen.key_of_file(path) != key:
-        return None
-    return Shortcut(mapping, note, found.plans[0], [Use.of_note(row) for row in found.note["parts"][0]["variables"]])
+    mapping = _mappings.get(key)
+    if mapping is None:
+        try:
+            with open(path, "rb") as file:
+                mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError):
+            return None
+        if frozen.key_of_file(path) != key:
+            return None
+        mapping = _mappings.setdefault(key, mapping)
+    return Shortcut(mapping, note, found)
 
 
 def address_of(array: Any) -> int:
