@@ -19,10 +19,11 @@ from .epilogue import Epilogue, epilogue_of, without_bias
 from .gemm_bounded import steps_of
 from .gemm_int8 import FLIP, gemm_int8
 from .gemm_int16 import packed_pairs
+from .gemm_neon import Grouped, is_paired
 from .gemm_tiles import tiles_for
 from .gemm_widened import room
 from .hybrid import rounded_rows
-from .panels_int8 import Panels, Tile, packed_filter, parts_of, tile_of
+from .panels_int8 import Panels, Tile, grouped_tile, packed_filter, parts_of, tile_of
 from .tiling import CACHE, ITEM, Blocks, balanced, blocks, for_two
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Geometry(NamedTuple):
 class Rows(NamedTuple):
     """The input's bytes: where they are, bytes from pixel to pixel, and what zero is.
 
-    flip: what makes them unsigned; offset: what they are too large by then. rounded: whether they were floats, whose
+    flip: what makes them unsigned. rounded: whether they were floats, whose
     images have scales and zero points of their own. size: bytes of an element; two are int16.
     """
 
@@ -58,7 +59,6 @@ class Rows(NamedTuple):
     pitch: int
     zero: int
     flip: int
-    offset: int
     rounded: bool = False
     scales: Any = 0
     zeros: Any = 0
@@ -96,7 +96,7 @@ class Group(NamedTuple):
         form = self.form
         if self.wide:
             return packed_pairs(build, panels, form.filter, self.feature)
-        offset = self.rows.zero if panels.tile.signed and not self.rows.rounded else self.rows.offset
+        offset = 128 if self.rows.rounded else panels.tile.offset(self.rows.zero, form.input.dtype)
         return packed_filter(build, panels, form.filter, self.feature, form.filter_zero, offset, self.bias)
 
     @property
@@ -112,13 +112,19 @@ class Group(NamedTuple):
         """The dtype of the rows where they are widened."""
         return self.dtype if panels.tile.widened and not self.wide else None
 
+    def grouped(self, panels: Panels) -> Grouped | None:
+        """How rows are multiplied on 64-bit ARM."""
+        steps = panels.tile.grouped
+        return Grouped(steps, self.dtype, steps == 4 and is_paired(self.form.filter, self.parts)) if steps else None
+
     def tile(self, rows: int, quads: int, run: int) -> Tile:
         """The tile for so many rows at one pitch, with so many steps of the micro-kernel in one piece.
 
         run: neighbouring bytes of a channel's weights.
         """
         products = math.prod(self.form.output.shape[:-1]) * self.features * math.prod(self.form.filter.shape[1:])
-        found = None if self.wide else tiles_for(host(), rows, self.features, quads, products)
+        found = None if self.wide else (tiles_for(host(), rows, self.features, quads, products)
+                                        or grouped_tile(host(), self.features))
         bounded = 0 if found or self.wide or self.parts > 1 else steps_of(host(), self.form.filter, run)
         return found or tile_of(host(), self.features, bounded)
 
@@ -150,10 +156,9 @@ def make_contract(form: Contract, build: Builder) -> None:
 
 def _as_it_is(form: Contract, build: Builder) -> Rows:
     if form.input.dtype is int16:
-        return Rows(build.pointer(form.input), form.input.pitch * 2, 0, 0, 0, size=2)
+        return Rows(build.pointer(form.input), form.input.pitch * 2, 0, 0, size=2)
     signed = form.input.dtype is int8
-    return Rows(build.pointer(form.input), form.input.pitch, form.input_zero, FLIP if signed else 0,
-                form.input_zero + (128 if signed else 0))  # fmt: skip
+    return Rows(build.pointer(form.input), form.input.pitch, form.input_zero, FLIP if signed else 0)
 
 
 def _rounded(form: Contract, build: Builder) -> Rows:
@@ -161,11 +166,11 @@ def _rounded(form: Contract, build: Builder) -> Rows:
     n, columns, pitch = form.input.shape[0], math.prod(form.input.shape[1:]), form.input.pitch
     if math.prod(form.input.shape[:3]) == n:
         made = rounded_rows(build, form.input, n, columns, pitch, form.rounding == "symmetric")
-        return Rows(made.x, made.pitch, 0, FLIP, 128, True, made.scales, made.zeros)
+        return Rows(made.x, made.pitch, 0, FLIP, True, made.scales, made.zeros)
     if pitch != form.input.shape[3]:
         raise Unmade("images of a slice to be rounded")
     made = rounded_rows(build, form.input, n, columns, columns, form.rounding == "symmetric", 1)
-    return Rows(made.x, pitch, 0, FLIP, 128, True, made.scales, made.zeros)
+    return Rows(made.x, pitch, 0, FLIP, True, made.scales, made.zeros)
 
 
 def _make_group(group: Group, build: Builder) -> None:
@@ -187,7 +192,7 @@ def _make_group(group: Group, build: Builder) -> None:
     panels = Panels(group.features, lines, run * channels, tile, group.parts)
     row = lines * quads * 4
     if group.parts > 1 or (_are_copies_worth(panels, shape.out_width, row) and rows * row <= 2 * CACHE):
-        panels = panels._replace(tile=group.tile(rows, lines * quads, run * channels))
+        panels = panels._replace(tile=group.tile(rows, lines * quads, run * channels), joined=True)
         pitch = row + host().vector_bytes
         place = build.temporary(rows * pitch)
         words = [source.x, place, _room(group), shape.height, shape.width, source.pitch, channels, source.zero,
@@ -231,7 +236,7 @@ def _make_gemm(group: Group, build: Builder, panels: Panels, x: Any, pitch: int)
     code = gemm_int8.code(more=len(group.more), rows=cut.height, vectors=tile.vectors, short=cut.tall != cut.tiles,
                           narrow=panels.narrow, parts=panels.parts, rounded=source.rounded, wide=group.wide,
                           blocked=False, tiled=group.tiled(panels), widened=group.widened(panels),
-                          bounded=tile.bounded, epilogue=group.epilogue)  # fmt: skip
+                          bounded=tile.bounded, grouped=group.grouped(panels), epilogue=group.epilogue)  # fmt: skip
     scratch = room(host(), 4 * quads * cut.height) if group.widened(panels) else 0
     operations = work * cut.tiles * panels.number // QUICKER + _finishing(group)
     if cut.height == 1:
@@ -258,7 +263,7 @@ def _make_convolution(group: Group, build: Builder, panels: Panels, shape: Geome
     code = convolution_int8.code(more=len(group.more), rows=cut.height, vectors=tile.vectors,
                                  short=cut.tall != cut.tiles, narrow=panels.narrow, rounded=source.rounded,
                                  wide=group.wide, tiled=group.tiled(panels), widened=group.widened(panels),
-                                 bounded=tile.bounded, epilogue=group.epilogue)  # fmt: skip
+                                 bounded=tile.bounded, grouped=group.grouped(panels), epilogue=group.epilogue)  # fmt: skip
     elements = window.size[0] * span * channels + 4  # and what the last step reads behind them
     scratch = room(host(), elements) if group.widened(panels) else elements + host().vector_bytes
     operations = work * tiles * panels.number // QUICKER + _finishing(group)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import language as kl
 from ..language import f32, i64, ptr
 from .epilogue import Epilogue
-from .gemm_f32 import LIGHT, Sink, Source, panels
+from .gemm_f32 import LIGHT, Sink, Source, multiplies_by_lane, panels
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
@@ -104,7 +104,7 @@ def convolution(work, x: ptr[f32], packed: ptr[f32], out: ptr[f32], height: i64,
     across = (number + (panel_block - 1)) // panel_block
     target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
     masked, light = work.target.vector_bytes == 64, epilogue.weight <= LIGHT
-    finish = epilogue.bind(more)
+    finish, by_lane = epilogue.bind(more), multiplies_by_lane(work.target)
     image = Image(x, height, width, x_pitch, channels, kernel_height, kernel_width, stride_y, stride_x, dilation_y,
                   dilation_x, top, left)  # fmt: skip
     patch = work.scratch(f32)
@@ -133,12 +133,13 @@ def convolution(work, x: ptr[f32], packed: ptr[f32], out: ptr[f32], height: i64,
                     p, stride = patch, span * channels
                     for ky in range(kernel_height):
                         copy_line(image, p + ky * stride, n, y0 + ky * dilation_y, x0, span, lanes, masked)
-                source = Source(p, stride_x * channels, kernel_height, stride, kernel_width * channels)
+                source = Source(p, stride_x * channels, kernel_height, stride, kernel_width * channels,
+                                by_lane)  # fmt: skip
             else:
                 for r in range(count):
                     oy, ox = (row + r) // out_width, (row + r) % out_width
                     copy_window(image, patch + r * depth, oy // out_height, oy % out_height, ox, lanes, masked)
-                source = Source(patch, depth, 1, 0, depth)
+                source = Source(patch, depth, 1, 0, depth, by_lane)
             sink = Sink(target, out_pitch, row, 0, features, finish, light, masked)
             if short:
                 if j < tall:

@@ -17,6 +17,7 @@ from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr
 from .epilogue import Epilogue
 from .gemm_int8 import Rounded, Sink, Source, panels
+from .gemm_neon import Grouped
 from .gemm_tiles import prepare, short_first
 
 if TYPE_CHECKING:
@@ -136,15 +137,15 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
                      stride_x: i64, dilation_y: i64, dilation_x: i64, top: i64, left: i64, out_height: i64,
                      out_width: i64, out_pitch: i64, features: i64, line_tiles: i64, tall: i64, tiles: i64,
                      tile_block: i64, panel_block: i64, scales: ptr[f32], zeros: ptr[i32], depth: i64, *more: i64,
-                     rows: int, vectors: int, short: bool, narrow: bool, rounded: bool, wide: bool, tiled: Any,
-                     widened: Any, bounded: int, epilogue: Epilogue):  # fmt: skip
+                     rows: int, vectors: int, short: bool, narrow: int, rounded: bool, wide: bool, tiled: Any,
+                     widened: Any, bounded: int, grouped: Grouped | None, epilogue: Epilogue):  # fmt: skip
     """out[n, oy, ox, f] = epilogue(sum x[n, oy stride + ky dilation - top, ..., c] filter[f, ky, kx, c]).
 
     Lines of the output are cut into line_tiles tiles each, `tall` of them of `rows` pixels and the others (if short) of
     one less. A line of a window is `segments` segments, dilation_x pixels apart, of run_pixels pixels each.
     Items: blocks of tile_block tiles by panel_block panels, panels first. Scratch: `lines` lines of the pixels that a
-    tile needs, and a vector. rounded: images have scales and zero points of their own. wide, tiled, depth, bounded: see
-    `Source`; channels and pitches are of bytes. widened: the dtype of pixels that are copied as int16, inside too.
+    tile needs, and a vector. rounded: images have scales and zero points of their own. wide, tiled, depth, bounded,
+    grouped: see `Source`; channels and pitches are of bytes. widened: the dtype of pixels that are copied as int16, inside too.
     """
     lanes = work.lanes(i32)
     number = (features + (vectors * lanes - 1)) // (vectors * lanes)
@@ -190,7 +191,8 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
                 for ky in range(lines):
                     copy_line(here, patch + ky * span * channels, n, y0 + ky * dilation_y, x0, span)
             source = Source(p, stride_x * pixel, quads, flip, lines, line, segments, dilation_x * pixel, wide,
-                            tiled=tiled, depth=depth, widened=widened is not None, bounded=bounded)
+                            tiled=tiled, depth=depth, widened=widened is not None, bounded=bounded,
+                            grouped=grouped)
             sink = Sink(target, out_pitch, at * out_width + ox, 0, features, finish, masked, there, None, written)
             if short and tiled is None:
                 if j < tall:

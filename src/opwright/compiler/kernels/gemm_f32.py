@@ -12,6 +12,8 @@ each row. The filter is packed in panels of so many channels,
 zero beyond the last channel. Where the last panel has no more than three quarters of its channels, it is of `halves`
 vectors that each hold half as many channels, two steps side by side: the numbers of a row are read in pairs, and even
 and odd steps are added in the end. So 24 channels cost what they should.
+
+Instructions of 64-bit ARM multiply by a lane: there a row's numbers are loaded four at a time (`by_lane`).
 """
 
 from __future__ import annotations
@@ -39,13 +41,17 @@ hides no other way (a third of their time); filters that are in the caches lose 
 
 
 class Panels(NamedTuple):
-    """How a filter [features, segments, run] is packed for a target with so many registers of so many lanes."""
+    """How a filter [features, segments, run] is packed for a target with so many registers of so many lanes.
+
+    by_lane: whether numbers of rows are loaded a vector at a time.
+    """
 
     features: int
     segments: int
     run: int
     registers: int
     lanes: int
+    by_lane: bool = False
 
     @property
     def depth(self) -> int:
@@ -75,7 +81,9 @@ class Panels(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """The most rows of a tile: its sums leave registers for the filter and one row's number."""
+        """The most rows of a tile: its sums leave registers for the filter and a row's number, or a vector of each."""
+        if self.wide and self.by_lane:
+            return (self.registers - 4) // 3
         return (self.registers - 4) // 2 if self.wide else {1: self.registers - 4, 2: (self.registers - 4) // 2,
                                                             3: self.registers // 4}[self.halves]  # fmt: skip
 
@@ -88,20 +96,30 @@ class Panels(NamedTuple):
 
 def panels_of(target: Target, features: int, run: int, segments: int = 1) -> Panels:
     """How a filter [features, segments, run] is packed for a target."""
-    return Panels(features, segments, run, target.registers, target.vector_bytes // 4)
+    return Panels(features, segments, run, target.registers, target.vector_bytes // 4,
+                  multiplies_by_lane(target))  # fmt: skip
+
+
+def multiplies_by_lane(target: Target) -> bool:
+    """Whether instructions multiply a vector by a lane of another."""
+    return target.is_aarch64
 
 
 # ---- in kernels -------------------------------------------------------------------------------------------------
 
 
 class Source(NamedTuple):
-    """Rows of a tile: row r, segment s, step k is p[r * pitch + s * stride + k], for `segments` of `run` steps."""
+    """Rows of a tile: row r, segment s, step k is p[r * pitch + s * stride + k], for `segments` of `run` steps.
+
+    by_lane: see `Panels`.
+    """
 
     p: Pointer
     pitch: Any
     segments: Any
     stride: Any
     run: Any
+    by_lane: bool
 
 
 def contract(rows: int, vectors: int, lanes: int, source: Source, q: Pointer) -> Registers:
@@ -114,7 +132,20 @@ def contract(rows: int, vectors: int, lanes: int, source: Source, q: Pointer) ->
     q = q + vectors * lanes
     p, pitch = source.p, source.pitch
     for _ in range(source.segments):
-        for k in range(source.run):
+        done = kl.value(0)
+        if source.by_lane:
+            done = source.run // lanes * lanes
+            near = [kl.opaque_pointer(p + r * pitch) for r in range(rows)]
+            for k in range(0, done, lanes):
+                x = [near[r].load(k, lanes) for r in range(rows)]
+                for i in range(lanes):
+                    w = [q.load((i * vectors + v) * lanes, lanes) for v in range(vectors)]
+                    for r in range(rows):
+                        number = kl.shuffle(x[r], None, [i] * lanes)
+                        for v in range(vectors):
+                            sums[r, v] = kl.fma(number, w[v], sums[r, v])
+                q = q + lanes * vectors * lanes
+        for k in range(done, source.run):
             w = [q.load(v * lanes, lanes) for v in range(vectors)]
             for v in range(vectors):
                 q.prefetch((AHEAD * vectors + v) * lanes)
@@ -267,7 +298,7 @@ def gemm(work, x: ptr[f32], packed: ptr[f32], out: ptr[f32], depth: i64, x_pitch
     across = (number + (panel_block - 1)) // panel_block
     target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
     masked, light = work.target.vector_bytes == 64, epilogue.weight <= LIGHT
-    finish = epilogue.bind(more)
+    finish, by_lane = epilogue.bind(more), multiplies_by_lane(work.target)
     for item in work.items():
         batch, block = item // batch_items, item % batch_items
         start = block // across * tile_block
@@ -278,7 +309,7 @@ def gemm(work, x: ptr[f32], packed: ptr[f32], out: ptr[f32], depth: i64, x_pitch
             row = kl.value(t) * rows
             if short:
                 row = row - kl.maximum(t - tall, 0)
-            source = Source(x + (batch * x_batch + row * x_pitch), x_pitch, 1, 0, depth)
+            source = Source(x + (batch * x_batch + row * x_pitch), x_pitch, 1, 0, depth, by_lane)
             sink = Sink(target, out_pitch, batch * batch_rows + row, 0, features, finish, light, masked)
             if short:
                 if t < tall:

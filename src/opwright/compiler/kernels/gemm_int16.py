@@ -66,7 +66,7 @@ def filling(panels: Panels, filters: np.ndarray) -> Callable[[np.ndarray], None]
         for i in range(panels.number):
             first = i * tile.width
             count = min(tile.width, panels.features - first)
-            wide = tile.lanes if panels.narrow and i == panels.number - 1 else tile.width
+            wide = panels.last if i == panels.number - 1 else tile.width
             panel = out[first * panels.steps :][: panels.steps * wide].reshape(panels.steps, wide)
             panel[:, :count] = rows[first : first + count].T
 

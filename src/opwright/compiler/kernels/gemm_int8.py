@@ -18,6 +18,7 @@ from .epilogue import Epilogue
 from .gemm_blocks import contract_blocks
 from .gemm_bounded import add_bounded
 from .gemm_int16 import contract_wide
+from .gemm_neon import Grouped, contract_grouped
 from .gemm_tiles import contract_tiles, prepare, short_first
 from .gemm_widened import contract_widened, widen_rows
 
@@ -37,7 +38,8 @@ class Source(NamedTuple):
     quads: k of a segment. flip: bits of each four bytes to change: FLIP makes signed ones unsigned. wide: two bytes
     are one number, see gemm_int16.py. blocked: a line is a block with scales of its own, see gemm_blocks.py.
     tiled: the dtype of rows that tiles multiply, `depth` quads at a time, see gemm_tiles.py. widened: elements are
-    int16, see gemm_widened.py. bounded: steps whose sums int16 holds, see gemm_bounded.py.
+    int16, see gemm_widened.py. bounded: steps whose sums int16 holds, see gemm_bounded.py. grouped: how rows are
+    multiplied on 64-bit ARM, see gemm_neon.py.
     """
 
     p: Pointer
@@ -54,6 +56,7 @@ class Source(NamedTuple):
     depth: Any = 0
     widened: bool = False
     bounded: int = 0
+    grouped: Grouped | None = None
 
 
 def contract(rows: int, vectors: int, lanes: int, source: Source, q: Pointer) -> Registers:
@@ -144,6 +147,8 @@ def tile(rows: int, vectors: int, lanes: int, source: Source, sink: Sink) -> Non
         kept = contract_tiles(rows, vectors, lanes, source, sink.panel, sink.rounded is None)
     elif source.widened:
         kept = contract_widened(rows, vectors, lanes, source, sink.panel, sink.rounded is None)
+    elif source.grouped is not None:
+        kept = contract_grouped(rows, vectors, lanes, source, sink.panel, sink.rounded is None)
     else:
         kept = kl.stack(i32, rows * width)
         sums = contract(rows, vectors, lanes, source, sink.panel)
@@ -178,7 +183,7 @@ def _write(sink: Sink, sums: Value, r: Any, c: Any, lanes: int, mask: Value | No
 
 
 def panels(source: Source, packed: Pointer, steps: Value, sink: Sink, features: Value, first: Value, last: Value,
-           rows: int, vectors: int, lanes: int, narrow: bool) -> None:  # fmt: skip
+           rows: int, vectors: int, lanes: int, narrow: int) -> None:  # fmt: skip
     """A tile of rows by panels [first, last). steps: of the micro-kernel."""
     width = vectors * lanes
     for i in range(first, last):
@@ -186,8 +191,8 @@ def panels(source: Source, packed: Pointer, steps: Value, sink: Sink, features: 
         q = packed.cast(i16) + column * steps if source.wide else packed + column * (steps + 1)
         there = sink._replace(column=column, rest=features - column, panel=q)
         if narrow:
-            if features - column <= lanes:
-                tile(rows, 1, lanes, source, there)
+            if features - column <= narrow * lanes:
+                tile(rows, narrow, lanes, source, there)
             else:
                 tile(rows, vectors, lanes, source, there)
         else:
@@ -207,14 +212,14 @@ def _rows_of(t: Any, tiles: Value, tall: Value, rows: int, short: bool, tiled: A
 def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pitch: i64, out_pitch: i64,
               features: i64, tiles: i64, tall: i64, tile_block: i64, panel_block: i64, flip: i32, x_batch: i64,
               packed_batch: i64, scales: ptr[f32], zeros: ptr[i32], each: i64, blocks: i64, depth: i64, *more: i64,
-              rows: int, vectors: int, short: bool, narrow: bool, parts: int, rounded: bool, wide: bool, blocked: bool,
-              tiled: Any, widened: Any, bounded: int, epilogue: Epilogue):  # fmt: skip
+              rows: int, vectors: int, short: bool, narrow: int, parts: int, rounded: bool, wide: bool, blocked: bool,
+              tiled: Any, widened: Any, bounded: int, grouped: Grouped | None, epilogue: Epilogue):  # fmt: skip
     """out[b m + i, f] = epilogue(sum_k x[b][i, k] filter[b][f, k]): x at x_pitch, a packed filter, out at out_pitch.
 
     tiles: of a batch's m rows, `tall` of them of `rows` rows and the others (if short) of one less. Items:
     batches, x_batch and packed_batch apart, by blocks of tile_block tiles by panel_block panels, panels first.
-    narrow: the last panel is one vector wide. parts: of the filter, see `Panels`. rounded: see `Rounded`.
-    wide, blocked, tiled, depth, bounded: see `Source`; blocks: how many there are. widened: the dtype of rows
+    narrow: vectors of the last panel, see `Panels`. parts: of the filter, see `Panels`. rounded: see `Rounded`.
+    wide, blocked, tiled, depth, bounded, grouped: see `Source`; blocks: how many there are. widened: the dtype of rows
     that are, in scratch memory.
     """
     lanes = work.lanes(i32)
@@ -240,7 +245,7 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
             row, count = _rows_of(t, tiles, tall, rows, short, tiled)
             source = Source(x + (batch * x_batch + row * x_pitch), x_pitch, quads, flip, lines,
                             4 * quads if blocked else 0, wide=wide, blocked=blocked, tiled=tiled, depth=depth,
-                            bounded=bounded)
+                            bounded=bounded, grouped=grouped)
             if widened is not None:
                 near = work.scratch(i16)
                 number_of_rows = kl.select(t < tall, kl.value(rows), rows - 1) if short else rows

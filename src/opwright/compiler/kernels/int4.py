@@ -45,7 +45,7 @@ def filling(panels: Panels, filters: np.ndarray, scales: np.ndarray) -> Callable
         for i in range(panels.number):
             first = i * tile.width
             count = min(tile.width, panels.features - first)
-            wide = tile.lanes if panels.narrow and i == panels.number - 1 else tile.width
+            wide = panels.last if i == panels.number - 1 else tile.width
             height = number * (panels.quads + 2)
             panel = out[first * height :][: height * wide].reshape(number, panels.quads + 2, wide)
             part = slice(first, first + count)
@@ -74,7 +74,7 @@ def make_blocks(form: Contract, build: Builder) -> None:
     bounded = steps_of(host(), form.filter, channels // number)
     panels = Panels(features, number, channels // number, tile_of(host(), features, bounded))
     height = number * (panels.quads + 2)
-    size = height * (panels.number * panels.tile.width - panels.narrow * panels.tile.lanes)
+    size = height * ((panels.number - 1) * panels.tile.width + panels.last)
     packed = build.packed((size,), np.int32, filling(panels, filter, scales), ("blocks", filter, scales, panels))
     made = rounded_rows(build, form.input, rows, channels, form.input.pitch, form.rounding == "symmetric")
     cut = balanced(rows, panels.tile.rows)
@@ -87,7 +87,7 @@ def make_blocks(form: Contract, build: Builder) -> None:
     code = gemm_int8.code(more=len(more), rows=cut.height, vectors=panels.tile.vectors, short=cut.tall != cut.tiles,
                           narrow=panels.narrow, parts=1, rounded=True, wide=False, blocked=True,
                           tiled=None, widened=int8 if widened else None,
-                          bounded=panels.tile.bounded, epilogue=epilogue)  # fmt: skip
+                          bounded=panels.tile.bounded, grouped=None, epilogue=epilogue)  # fmt: skip
     scratch = room(host(), channels * cut.height) if widened else 0
     build.step(code, words, block.items, scratch, chunk_of(work * cut.tiles * panels.number, block.items))
     share(form, build, form.operands, epilogue)

@@ -21,11 +21,12 @@ from .contractions_f32 import chunk_of, share
 from .convolution_int8 import patches
 from .epilogue import epilogue_of
 from .gemm_int8 import FLIP, gemm_int8
+from .gemm_neon import Grouped
 from .gemm_tiles import tiles_for
 from .gemm_widened import room
 from .hybrid import rounded_rows
 from .matmul import MOST_STEPS, batches
-from .panels_int8 import Panels, pack_code, pack_int8, parts_of, tile_of
+from .panels_int8 import Panels, grouped_tile, pack_code, pack_int8, parts_of, tile_of
 from .tiling import balanced, blocks
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Left(NamedTuple):
-    """The first operand's rows: `pitch` bytes apart; what they are too large by as unsigned bytes, see panels_int8.
+    """The first operand's rows: `pitch` bytes apart; flip: what makes them unsigned.
 
     rounded: whether they were floats, whose rows have scales and zero points of their own.
     """
@@ -41,7 +42,6 @@ class Left(NamedTuple):
     x: Any
     pitch: int
     flip: int
-    offset: int
     rounded: bool = False
     scales: Any = 0
     zeros: Any = 0
@@ -60,7 +60,8 @@ def make_matmul(form: MatMul, build: Builder) -> None:
     lead = out.shape[:-2]
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
     depth = a.shape[-1]
-    tile = tiles_for(host(), rows, columns, -(-depth // 4), rows * columns * depth) or tile_of(host(), columns)
+    tile = (tiles_for(host(), rows, columns, -(-depth // 4), rows * columns * depth)
+            or grouped_tile(host(), columns) or tile_of(host(), columns))  # fmt: skip
     panels = Panels(columns, 1, depth, tile, parts_of(b.dtype, form.b_zero))
     parts = list(batches(lead, a.shape[:-2], b.shape[:-2]))
     if len(parts) > MOST_STEPS or (len(parts) > 1 and (form.operands or rounded)):
@@ -68,7 +69,7 @@ def make_matmul(form: MatMul, build: Builder) -> None:
     if rounded and math.prod(a.shape[:-2]) != math.prod(lead):
         raise Unmade("floats to be rounded that serve several products")
     left = _rounded(form, a, build) if rounded else _as_it_is(form, a, build)
-    packed = _packed(form, panels, form.a_zero if tile.signed and not rounded else left.offset, build)
+    packed = _packed(form, panels, 128 if rounded else tile.offset(form.a_zero, a.dtype), build)
     cut, pitch = balanced(rows, tile.rows), left.pitch
     work = 8 * cut.height * panels.steps * panels.tile.width
     block = blocks(cut.tiles, panels.number, cut.height * pitch, panels.tile.width * panels.steps * 4, work)
@@ -76,7 +77,8 @@ def make_matmul(form: MatMul, build: Builder) -> None:
     code = gemm_int8.code(more=len(more), rows=cut.height, vectors=panels.tile.vectors, short=cut.tall != cut.tiles,
                           narrow=panels.narrow, parts=panels.parts, rounded=rounded, wide=False,
                           blocked=False, tiled=dtype if tile.depth else None,
-                          widened=dtype if tile.widened else None, bounded=0, epilogue=epilogue)  # fmt: skip
+                          widened=dtype if tile.widened else None, bounded=0,
+                          grouped=Grouped(tile.grouped, dtype, False) if tile.grouped else None, epilogue=epilogue)  # fmt: skip
     scratch = room(host(), 4 * panels.quads * cut.height) if tile.widened else 0
     for part in parts:
         words = [left.x.moved(part.a * rows * pitch), packed.moved(4 * part.b * panels.size),
@@ -89,13 +91,12 @@ def make_matmul(form: MatMul, build: Builder) -> None:
 
 
 def _as_it_is(form: MatMul, a: Buffer, build: Builder) -> Left:
-    signed = a.dtype is int8
-    return Left(*_in_fours(a, build), FLIP if signed else 0, form.a_zero + (128 if signed else 0))
+    return Left(*_in_fours(a, build), FLIP if a.dtype is int8 else 0)
 
 
 def _rounded(form: MatMul, a: Buffer, build: Builder) -> Left:
     made = rounded_rows(build, a, math.prod(a.shape[:-1]), a.shape[-1], a.pitch, form.rounding == "symmetric")
-    return Left(made.x, made.pitch, FLIP, 128, True, made.scales, made.zeros)
+    return Left(made.x, made.pitch, FLIP, True, made.scales, made.zeros)
 
 
 def _turned(a: Buffer, build: Builder) -> Buffer:

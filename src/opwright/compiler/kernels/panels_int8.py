@@ -8,8 +8,8 @@ row's bytes are read as x + 128 (a flipped sign bit), and the sums start with wh
 
     s = sum_k (x_k + 128) w_k + (bias - (128 + input_zero) sum_k w_k)
 
-which is exact in int32. Tiles (gemm_tiles.py) and rows that are widened (gemm_widened.py) take either sign: for them
-starts make up for input_zero alone.
+which is exact in int32. Tiles (gemm_tiles.py), rows that are widened (gemm_widened.py) and 64-bit ARM (gemm_neon.py)
+take either sign: for them starts make up for input_zero alone.
 
 A filter is [features, lines, run]: `lines` runs of neighbouring bytes. A panel has so many channels: int32 starts
 first, then for each line and each four of its run the channels' four bytes. Zero weights stand beyond the end of a run,
@@ -33,6 +33,7 @@ from ..language.family import FamilyCode
 from ..loops.forms import Buffer
 from ..native import executor
 from ..target import Target
+from .gemm_neon import LANES, order_groups, shape_for, steps_for
 from .gemm_widened import order_steps, widens
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ class Tile(NamedTuple):
     """The most rows of a tile, and its vectors in a row; lanes: channels in a vector.
 
     depth: steps at a time, where the processor's tiles compute (gemm_tiles.py), else 0. widened: whether rows of bytes
-    are widened (gemm_widened.py). bounded: steps whose sums int16 holds (gemm_bounded.py), or 0.
+    are widened (gemm_widened.py). bounded: steps whose sums int16 holds (gemm_bounded.py), or 0. grouped: steps of a
+    panel that stand together on 64-bit ARM (gemm_neon.py), or 0.
     """
 
     rows: int
@@ -53,16 +55,20 @@ class Tile(NamedTuple):
     depth: int = 0
     widened: bool = False
     bounded: int = 0
+    grouped: int = 0
 
     @property
     def width(self) -> int:
         """Channels in a panel."""
         return self.vectors * self.lanes
 
-    @property
-    def signed(self) -> bool:
-        """Whether bytes of either sign are multiplied as they are."""
-        return self.depth > 0 or self.widened
+    def offset(self, zero: int, dtype: DType) -> int:
+        """What rows' bytes are too large by as they are multiplied. zero: their zero point."""
+        if self.depth or self.widened:
+            return zero
+        if self.grouped:
+            return zero - (128 if dtype is uint8 else 0)
+        return zero + (0 if dtype is uint8 else 128)
 
 
 def tile_of(target: Target, features: int, bounded: int = 0) -> Tile:
@@ -78,19 +84,29 @@ def tile_of(target: Target, features: int, bounded: int = 0) -> Tile:
     return Tile((target.registers - others) // vectors, vectors, lanes, widened=widened, bounded=bounded)
 
 
+def grouped_tile(target: Target, features: int) -> Tile | None:
+    """The tile of 64-bit ARM for so many output channels; None on other targets."""
+    steps = steps_for(target)
+    return Tile(*shape_for(steps, features), LANES, grouped=steps) if steps else None
+
+
 def parts_of(dtype: DType, zero: int) -> int:
     """How many parts of 8 bits weights less their zero point are: up to 255 they are two of 127 and one."""
     return 1 if dtype is not uint8 and zero == 0 else 3 if zero == int(dtype.min) else 2
 
 
 class Panels(NamedTuple):
-    """How a filter [features, lines, run] is packed. parts: of eight bits; one weight is their sum."""
+    """How a filter [features, lines, run] is packed. parts: of eight bits; one weight is their sum.
+
+    joined: whether the lines of a row of the input follow one another, as those of copied windows do.
+    """
 
     features: int
     lines: int
     run: int
     tile: Tile
     parts: int = 1
+    joined: bool = False
 
     @property
     def quads(self) -> int:
@@ -108,32 +124,40 @@ class Panels(NamedTuple):
         return -(-self.features // self.tile.width)
 
     @property
-    def narrow(self) -> bool:
-        """Whether the last panel is one vector wide, and others are not."""
-        rest = self.features % self.tile.width
-        return self.tile.vectors == 2 and 0 < rest <= self.tile.lanes
+    def narrow(self) -> int:
+        """Vectors of the last panel where it has fewer than others, else 0."""
+        vectors = -(-(self.features % self.tile.width) // self.tile.lanes)
+        return vectors if vectors < self.tile.vectors else 0
+
+    @property
+    def last(self) -> int:
+        """Channels that the last panel has room for."""
+        return (self.narrow or self.tile.vectors) * self.tile.lanes
 
     @property
     def size(self) -> int:
         """Numbers of 4 bytes that they take."""
-        return (self.number * self.tile.width - self.narrow * self.tile.lanes) * (self.steps + 1)
+        return ((self.number - 1) * self.tile.width + self.last) * (self.steps + 1) if self.number else 0
 
 
 @kl.family
 def pack_int8(work, source: ptr[u8], bias: ptr[i32], packed: ptr[i32], features: i64, lines: i64, run: i64, pitch: i64,
               step: i64, zero: i64, offset: i32, source_batch: i64, packed_batch: i64,
-              *, dtype: Any, vectors: int, narrow: bool, biased: bool, parts: int, ordered: bool):  # fmt: skip
+              *, dtype: Any, vectors: int, narrow: int, biased: bool, parts: int, ordered: bool, grouped: int,
+              joined: bool):  # fmt: skip
     """Panels of filters of 8 bits, or of int4 in a byte each: channels are `pitch` apart, bytes of their runs `step`.
 
     zero: of the weights. offset: what a row's bytes are too large by when the micro-kernel reads them. Items: batches,
     source_batch and packed_batch apart, by panels. Without a bias sums start with 0. ordered: steps are, as
-    gemm_widened.py takes them.
+    gemm_widened.py takes them; grouped: as gemm_neon.py does, by so many steps;
+    joined: see `Panels`.
     """
     lanes = work.lanes(i32)
     width = vectors * lanes
     number = (features + (width - 1)) // width
     quads = (run + 3) // 4
     steps = parts * lines * quads
+    pieces, length = (parts, lines * quads) if joined else (parts * lines, quads)
     for item in work.items():
         batch, first = item // number, item % number * width
         filters = source.cast(u8 if dtype is u8 else i8) + (batch * source_batch + first * pitch)
@@ -141,7 +165,7 @@ def pack_int8(work, source: ptr[u8], bias: ptr[i32], packed: ptr[i32], features:
         count = kl.minimum(features - first, width)
         wide = kl.value(width)
         if narrow:
-            wide = kl.select(count <= lanes, lanes, wide)
+            wide = kl.select(count <= narrow * lanes, narrow * lanes, wide)
         into = out + wide
         for part in range(parts):
             for line in range(lines):
@@ -169,13 +193,23 @@ def pack_int8(work, source: ptr[u8], bias: ptr[i32], packed: ptr[i32], features:
         if biased:
             for c in range(count):
                 out[c] = out[c] + bias[first + c]
-        if ordered and narrow:
-            if count <= lanes:
-                order_steps(out + wide, steps, 1, lanes)
+        if (ordered or grouped > 1) and narrow:
+            if count <= narrow * lanes:
+                _order(out + wide, pieces, length, narrow, lanes, grouped)
             else:
-                order_steps(out + wide, steps, vectors, lanes)
-        elif ordered:
-            order_steps(out + wide, steps, vectors, lanes)
+                _order(out + wide, pieces, length, vectors, lanes, grouped)
+        elif ordered or grouped > 1:
+            _order(out + wide, pieces, length, vectors, lanes, grouped)
+
+
+def _order(q: Pointer, lines: Any, quads: Any, vectors: int, lanes: int, grouped: int) -> None:
+    """Order the steps of a panel, line by line."""
+    for line in range(lines):
+        into = q + line * (quads * vectors * lanes)
+        if grouped:
+            order_groups(into, quads, vectors, lanes, grouped)
+        else:
+            order_steps(into, quads, vectors, lanes)
 
 
 def _pack_words(rows: Pointer, out: Pointer, count: Value, wide: Value, run: Value, pitch: Value,
@@ -229,7 +263,8 @@ def _pack_across(rows: Pointer, out: Pointer, count: Value, wide: Value, step: V
 def pack_code(panels: Panels, dtype: DType, biased: bool = False) -> FamilyCode:
     """The kernel that packs filters of this dtype."""
     return pack_int8.code(dtype=dtype, vectors=panels.tile.vectors, narrow=panels.narrow, biased=biased,
-                          parts=panels.parts, ordered=panels.tile.widened)  # fmt: skip
+                          parts=panels.parts, ordered=panels.tile.widened, grouped=panels.tile.grouped,
+                          joined=panels.joined)  # fmt: skip
 
 
 def filling(panels: Panels, filters: np.ndarray, dtype: DType, zero: int, offset: int, bias: np.ndarray | None

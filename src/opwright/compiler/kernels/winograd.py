@@ -20,7 +20,7 @@ from .. import language as kl
 from ..language import f32, i64, ptr
 from .convolution_f32 import Image, copy_line
 from .epilogue import Epilogue
-from .gemm_f32 import Source, contract
+from .gemm_f32 import Source, contract, multiplies_by_lane
 
 if TYPE_CHECKING:
     from ..language import Pointer, Registers, Value
@@ -137,7 +137,7 @@ def winograd(work, x: ptr[f32], filters: ptr[f32], taps: ptr[kl.u8], out: ptr[f3
     lanes = work.lanes(f32)
     wide, side = 2 * lanes, m + 2
     target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
-    finish = epilogue.bind(more)
+    finish, by_lane = epilogue.bind(more), multiplies_by_lane(work.target)
     image = Image(x, height, width, x_pitch, channels, 3, 3, 1, 1, 1, 1, top, left)
     patches = work.scratch(f32)
     for item in work.items():
@@ -156,7 +156,7 @@ def winograd(work, x: ptr[f32], filters: ptr[f32], taps: ptr[kl.u8], out: ptr[f3
         for panel in range(features // wide):
             q = filters + panel * (side * side * wide) * (channels + 1)
             for place in kl.loop(side * side):
-                source = Source(patches + place * between, channels, 1, 0, channels)
+                source = Source(patches + place * between, channels, 1, 0, channels, by_lane)
                 into = sums + place * count * wide
                 if short:
                     if item < tall:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         minimum,
         null,
         opaque,
+        opaque_pointer,
         part,
         pointer,
         reduce_add,
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
         zeros,
     )
     from .memory import copy
+    from .neon import add_pairs, byte_products, dot4_signed, matrix_dot, pair_sums
     from .places import Pointer, Registers
     from .tiles import tile_config, tile_dot, tile_load, tile_release, tile_store, tile_zero
     from .values import Value, value
@@ -93,9 +95,10 @@ _LATER = {
     "emitting": "Work",
     "functions": (
         "abs all any bitcast ceil clamp concat constant_vector first floor fma full gather insert iota "
-        "maximum minimum null opaque part pointer reduce_add reduce_max reduce_min registers round_even select "
-        "shuffle splat sqrt stack to_int trunc zeros "
+        "maximum minimum null opaque opaque_pointer part pointer reduce_add reduce_max reduce_min registers "
+        "round_even select shuffle splat sqrt stack to_int trunc zeros "
     ),
+    "neon": "add_pairs byte_products dot4_signed matrix_dot pair_sums",
     "places": "Pointer Registers",
     "tiles": "tile_config tile_dot tile_load tile_release tile_store tile_zero",
     "values": "Value value",
@@ -130,17 +133,20 @@ __all__ = [
     "Value",
     "Work",
     "abs",
+    "add_pairs",
     "all",
     "any",
     "bf16",
     "bitcast",
     "bool1",
+    "byte_products",
     "call",
     "ceil",
     "clamp",
     "concat",
     "constant_vector", "copy",
     "dot4",
+    "dot4_signed",
     "f16",
     "f32",
     "f64",
@@ -158,11 +164,14 @@ __all__ = [
     "iota",
     "lookup",
     "loop",
+    "matrix_dot",
     "maximum",
     "minimum",
     "null",
     "opaque",
+    "opaque_pointer",
     "pair_dot",
+    "pair_sums",
     "parallel",
     "part",
     "pointer",

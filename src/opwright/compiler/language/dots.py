@@ -13,6 +13,7 @@ from ...core.dtypes import DType
 from ...core.errors import UnimplementedError
 from .functions import bitcast, clamp, concat, minimum, part, shuffle, to_int, zeros
 from .kinds import I32, KIND, typed
+from .neon import round_bytes as round_bytes_neon
 from .places import Pointer
 from .values import Value, current, intrinsic
 
@@ -97,6 +98,8 @@ def round_bytes(x: Value, zero: Value, dtype: DType) -> Value:
     """
     if current().target.has("avx512bw") and x.count in (32, 64):
         return _pack_bytes(x, zero, dtype)
+    if current().target.is_aarch64 and x.count and x.count % 4 == 0:
+        return round_bytes_neon(x, zero, dtype)
     if _multiply_add() and x.count in (4, 8, 16, 32) and not current().target.has("avx512f"):  # which narrows at once
         return _pack_halves(x, zero, dtype)
     shift = zero.to(dtypes.float32)

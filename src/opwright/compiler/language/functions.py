@@ -172,6 +172,10 @@ def to_int(x: Value) -> Value:
             more = () if x.count < 16 else (
                 ir.Constant(kind, None), ir.Constant(ir.IntType(16), -1), ir.Constant(I32, 4))  # fmt: skip
             return Value(intrinsic(name, kind, x.x, *more), dtypes.int32)
+    if current().target.is_aarch64 and x.count % 4 == 0:
+        from .neon import nearest
+
+        return nearest(x)
     return round_even(x).to(dtypes.int32)
 
 
@@ -232,6 +236,16 @@ def opaque(v: Value) -> Value:
         return v
     empty = ir.InlineAsm(ir.FunctionType(kind, [kind]), "", f"={register},0", side_effect=False)
     return Value(current().builder.call(empty, [v.x]), v.dtype)
+
+
+def opaque_pointer(p: Pointer) -> Pointer:
+    """The same pointer, of which LLVM knows nothing more: it has a register of its own.
+
+    So rows at one pitch are read by one index from registers that say where they begin, rather than by sums that are
+    computed again at each step.
+    """
+    empty = ir.InlineAsm(ir.FunctionType(POINTER, [POINTER]), "", "=r,0", side_effect=False)
+    return Pointer(current().builder.call(empty, [p.x]), p.dtype, p.align)
 
 
 def insert(v: Value, lane: int, x: Any) -> Value:

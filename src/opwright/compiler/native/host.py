@@ -29,6 +29,10 @@ _MOST_BYTES = 1 << 14  # of the first processor: a few thousand
 # The lines that say what it is; the others change from one moment or core to the next.
 _LINES = ("vendor_id", "cpu family", "model", "stepping", "flags",  # x86
           "CPU ", "Features", "isa", "mvendorid", "marchid", "mimpid")  # Arm, RISC-V  # fmt: skip
+_ARM_FEATURES = {"asimdhp": "fullfp16", "asimdrdm": "rdm", "asimddp": "dotprod", "asimdfhm": "fp16fml", "i8mm": "i8mm",
+                 "bf16": "bf16"}  # fmt: skip
+"""Linux's names of features of 64-bit ARM that LLVM does not look for, and LLVM's. Source: Linux,
+Documentation/arch/arm64/elf_hwcaps.rst."""
 _ARCH_PRCTL, _REQUEST, _TILE_DATA = 158, 0x1023, 18
 """The system call, ARCH_REQ_XCOMP_PERM, and the state asked for. Source: Linux, Documentation/arch/x86/xstate.rst."""
 
@@ -62,7 +66,7 @@ def _known() -> HostWords:
     signs = _signs()
     if signs is None:
         return _asked()
-    digest = hashlib.sha256(f"host\0{signs}".encode()).hexdigest()
+    digest = hashlib.sha256(f"host 2\0{signs}".encode()).hexdigest()
     kept = objects(flags.cache_dir).find(digest)
     words = None if kept is None else _read(kept)
     if words is None:
@@ -97,17 +101,30 @@ def _asked() -> HostWords:
     with LLVM:
         features = llvm.get_host_cpu_features()
         wide = 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
-        return HostWords(llvm.get_process_triple(), llvm.get_host_cpu_name(), features.flatten(), wide)
+        listed = ",".join(filter(None, (features.flatten(), *_listed_for_arm())))
+        return HostWords(llvm.get_process_triple(), llvm.get_host_cpu_name(), listed, wide)
+
+
+def _listed_for_arm() -> list[str]:
+    """Features of a 64-bit ARM that the system lists and LLVM does not look for, as LLVM's target takes them."""
+    if platform.machine() not in ("aarch64", "arm64"):
+        return []
+    lines = [line.partition(":")[2].split() for line in _first_processor().splitlines() if line.startswith("Features")]
+    return [f"+{llvm}" for linux, llvm in _ARM_FEATURES.items() if lines and linux in lines[0]]
+
+
+def _first_processor() -> str:
+    """What the system says of the first processor; nothing where it does not."""
+    try:
+        with _CPUINFO.open("rb") as file:
+            return file.read(_MOST_BYTES).partition(b"\n\n")[0].decode(errors="replace")
+    except OSError:
+        return ""
 
 
 def _signs() -> str | None:
     """All that LLVM's answer hangs on, as text; None where the system does not say what its processor is."""
-    try:
-        with _CPUINFO.open("rb") as file:
-            first = file.read(_MOST_BYTES).partition(b"\n\n")[0].decode(errors="replace")
-    except OSError:
-        return None
-    lines = [line for line in first.splitlines() if line.startswith(_LINES)]
+    lines = [line for line in _first_processor().splitlines() if line.startswith(_LINES)]
     if not lines:
         return None
     return "\0".join((*lines, sys.platform, platform.machine(), compiler_stamp()))

@@ -1,0 +1,245 @@
+"""The micro-kernel of int8 on 64-bit ARM, by the instructions that a processor has.
+
+Lives here: `Grouped`, `steps_for`, `shape_for`, `is_paired`, `contract_grouped`, `order_groups` for panels.
+Not here: what reads the sums (gemm_int8.py), packed filters (panels_int8.py), the instructions (../language/neon.py).
+
+Bytes of either sign are multiplied as they are, so that a panel's starts make up for zero points alone; those without a
+sign are read as x - 128. Rows are loaded sixteen bytes at a time, four steps of a panel:
+
+    i8mm      smmla: two rows by two channels, eight bytes of each. A panel has the eight bytes of a channel together.
+    dotprod   sdot: a row by four channels, four bytes of each; the row's four bytes are a lane of the instruction.
+    neither   smull, smlal2, sadalp: a row by a channel, sixteen bytes, added in pairs as int16, then as int32. A panel
+              has the sixteen bytes of a channel together; sums of a channel are four lanes, which are added in the end.
+
+Two products of bytes are less than 2^15 unless all four factors are -128: filters that have no such weight are `paired`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...core.dtypes import DType
+from .. import language as kl
+from ..language import i8, i32, u8
+
+if TYPE_CHECKING:
+    from ..language import Pointer, Registers, Value
+    from ..loops.forms import Buffer
+    from ..target import Target
+    from .gemm_int8 import Source
+
+LANES = 4
+"""Channels in a vector."""
+FLIPPED = -128
+"""What makes bytes without a sign x - 128, and changes the same of others."""
+TILES = {1: (20, 4), 2: (16, 4), 4: (16, 2)}
+"""By the steps of a group: registers of sums, and vectors of channels where there are enough."""
+
+
+class Grouped(NamedTuple):
+    """How a tile's rows are multiplied. steps: of a panel that stand together, a channel's bytes next to each other;
+    dtype: of the rows; paired: whether int16 holds two products."""
+
+    steps: int
+    dtype: DType
+    paired: bool
+
+
+def steps_for(target: Target) -> int:
+    """Steps of a panel that stand together on a target, 0 where it is no 64-bit ARM with vectors of 16 bytes."""
+    if not target.is_aarch64:
+        return 0
+    return 2 if target.has("i8mm") else 1 if target.has("dotprod") else 4
+
+
+def shape_for(steps: int, features: int) -> tuple[int, int]:
+    """Rows and vectors of a tile for so many channels. steps: see `steps_for`."""
+    sums, most = TILES[steps]
+    vectors = min(most, -(-features // LANES))
+    each = vectors * LANES if steps == 4 else vectors  # registers that a row's sums take
+    return (sums // each // 2 * 2 if steps == 2 else sums // each), vectors
+
+
+def is_paired(filters: Buffer, parts: int) -> bool:
+    """Whether a filter has no weight of -128, of which two might be too much for int16."""
+    return parts == 1 and filters.constant is not None and bool((filters.constant != np.int8(-128)).all())
+
+
+def order_groups(q: Pointer, quads: Any, vectors: int, lanes: int, steps: int) -> None:
+    """Order the steps of a line so that bytes of a channel stand together: `steps` steps at a time, of the last ones
+    of a line two, and one as it is."""
+    _order(q, quads // steps, vectors, lanes, steps)
+    if steps == 4 and quads & 2:
+        _order(q + quads // 4 * (4 * vectors * lanes), 1, vectors, lanes, 2)
+
+
+def _order(q: Pointer, groups: Any, vectors: int, lanes: int, steps: int) -> None:
+    for g in range(groups):
+        p = q + g * (steps * vectors * lanes)
+        found = [[p.load((j * vectors + v) * lanes, lanes) for j in range(steps)] for v in range(vectors)]
+        for v in range(vectors):
+            whole = found[v]
+            while len(whole) > 1:
+                whole = [kl.concat(whole[i], whole[i + 1]) for i in range(0, len(whole), 2)]
+            order = [j * lanes + c for c in range(lanes) for j in range(steps)]
+            p.store(kl.shuffle(whole[0], None, order), v * steps * lanes)
+
+
+def contract_grouped(rows: int, vectors: int, lanes: int, source: Source, q: Pointer, started: bool) -> Pointer:
+    """The micro-kernel: the sums of a tile in memory, int32[rows, vectors * lanes]. q: the panel.
+
+    started: whether sums start with the panel's first row.
+    """
+    steps = source.grouped.steps
+    starts = [q.load(v * lanes, lanes) if started else kl.zeros(i32, lanes) for v in range(vectors)]
+    one = {1: _Dots, 2: _Matrices, 4: _Products}[steps](rows, vectors, lanes, source, starts)
+    q = q + vectors * lanes
+    for line in range(source.lines):
+        for segment in range(source.segments):
+            p = source.p + (line * source.line + segment * source.segment)
+            near = [kl.opaque_pointer(p + r * source.pitch) for r in range(rows)]
+            fours = source.quads // 4
+            for k in range(fours):
+                one.add(near, q, k * 16, 4)
+                q = q + 4 * vectors * lanes
+            if source.quads & 2:
+                one.add(near, q, fours * 16, 2)
+                q = q + 2 * vectors * lanes
+            if source.quads & 1:
+                one.add(near, q, source.quads * 4 - 4, 1)
+                q = q + vectors * lanes
+    kept = kl.stack(i32, rows * vectors * lanes)
+    for r, v, found in one.sums():
+        kept.store(found, (r * vectors + v) * lanes)
+    return kept
+
+
+class _Kernel:
+    """A tile's sums while they are added up."""
+
+    def __init__(self, rows: int, vectors: int, lanes: int, source: Source, starts: list[Value]) -> None:
+        self.rows, self.vectors, self.lanes, self.source, self.starts = rows, vectors, lanes, source, starts
+        self.held: Registers = self.begin()
+
+    def row(self, p: Pointer, at: Any, steps: int) -> Value:
+        """The bytes of so many steps of a row, as int8."""
+        found = p.load(at, 4 * steps)
+        return found ^ FLIPPED if self.source.grouped.dtype is u8 else found
+
+    def begin(self) -> Registers:
+        raise NotImplementedError
+
+    def add(self, near: list[Pointer], q: Pointer, at: Any, steps: int) -> None:
+        """Add the products of 4, 2 or 1 steps, which begin at byte `at` of each row."""
+        raise NotImplementedError
+
+    def sums(self) -> Any:
+        """(row, vector, sums) of each vector of the tile."""
+        raise NotImplementedError
+
+
+class _Dots(_Kernel):
+    """A register for a row and four channels."""
+
+    def begin(self) -> Registers:
+        held = kl.registers(i32, self.lanes, self.rows, self.vectors)
+        for r in range(self.rows):
+            for v in range(self.vectors):
+                held[r, v] = self.starts[v]
+        return held
+
+    def add(self, near: list[Pointer], q: Pointer, at: Any, steps: int) -> None:
+        x = [kl.bitcast(self.row(p, at, steps), i32) for p in near]
+        for j in range(steps):
+            w = [kl.bitcast(q.load((j * self.vectors + v) * self.lanes, self.lanes), i8) for v in range(self.vectors)]
+            for r in range(self.rows):
+                four = kl.bitcast(kl.shuffle(x[r], None, [j] * 4), i8)
+                for v in range(self.vectors):
+                    self.held[r, v] = kl.dot4_signed(self.held[r, v], w[v], four)
+
+    def sums(self) -> Any:
+        for r in range(self.rows):
+            for v in range(self.vectors):
+                yield r, v, self.held[r, v]
+
+
+class _Matrices(_Kernel):
+    """A register for two rows and two channels; of an odd number of rows the last is there twice."""
+
+    def begin(self) -> Registers:
+        held = kl.registers(i32, self.lanes, (self.rows + 1) // 2, 2 * self.vectors)
+        for r in range((self.rows + 1) // 2):
+            for v in range(2 * self.vectors):
+                held[r, v] = kl.shuffle(self.starts[v // 2], None, [v % 2 * 2, v % 2 * 2 + 1] * 2)
+        return held
+
+    def add(self, near: list[Pointer], q: Pointer, at: Any, steps: int) -> None:
+        x = [kl.bitcast(self.row(p, at, steps), i32) for p in near]
+        x += x[-1:] * (self.rows % 2)
+        if steps == 1:
+            x = [kl.shuffle(one, None, [0, 0]) for one in x]
+        for j in range(0, steps, 2):
+            both = [kl.bitcast(kl.shuffle(x[r], x[r + 1], [i + h * x[r].count for h in (0, 1) for i in (j, j + 1)]), i8)
+                    for r in range(0, len(x), 2)]  # fmt: skip
+            for v in range(2 * self.vectors):
+                if steps == 1:  # four bytes of a channel, and none
+                    four = q.load(v // 2 * self.lanes, self.lanes)
+                    w = kl.bitcast(_spread(four, v % 2), i8)
+                else:
+                    w = kl.bitcast(q.load((j * self.vectors + v) * self.lanes, self.lanes), i8)
+                for r in range(len(both)):
+                    self.held[r, v] = kl.matrix_dot(self.held[r, v], both[r], w)
+
+    def sums(self) -> Any:
+        for r in range(self.rows):
+            half = [r % 2 * 2 + i + h * 4 for h in (0, 1) for i in (0, 1)]
+            for v in range(self.vectors):
+                yield r, v, kl.shuffle(self.held[r // 2, 2 * v], self.held[r // 2, 2 * v + 1], half)
+
+
+class _Products(_Kernel):
+    """A register for a row and a channel."""
+
+    def begin(self) -> Registers:
+        held = kl.registers(i32, self.lanes, self.rows, self.vectors * self.lanes)
+        for r in range(self.rows):
+            for c in range(self.vectors * self.lanes):
+                held[r, c] = kl.zeros(i32, self.lanes)
+        return held
+
+    def add(self, near: list[Pointer], q: Pointer, at: Any, steps: int) -> None:
+        x = [self.row(p, at, steps) for p in near]
+        if steps < 4:
+            x = [kl.shuffle(one, None, list(range(4 * steps)) * (4 // steps)) for one in x]
+        for c in range(self.vectors * self.lanes):
+            if steps == 4:
+                w = kl.bitcast(q.load(c * self.lanes, self.lanes), i8)
+                for r in range(self.rows):
+                    self._add(r, c, kl.byte_products(w, x[r], 0), kl.byte_products(w, x[r], 1))
+            else:
+                if steps == 2:
+                    w = kl.bitcast(q.load(c // 2 * self.lanes, self.lanes), i8)
+                else:
+                    w = kl.bitcast(_spread(q.load(c // 4 * self.lanes, self.lanes), c // 2 % 2), i8)
+                for r in range(self.rows):
+                    self.held[r, c] = kl.add_pairs(self.held[r, c], kl.byte_products(w, x[r], c % 2))
+
+    def _add(self, r: int, c: int, low: Value, high: Value) -> None:
+        if self.source.grouped.paired:
+            self.held[r, c] = kl.add_pairs(self.held[r, c], low + high)
+        else:
+            self.held[r, c] = kl.add_pairs(kl.add_pairs(self.held[r, c], low), high)
+
+    def sums(self) -> Any:
+        for r in range(self.rows):
+            for v in range(self.vectors):
+                a, b, c, d = (self.held[r, v * 4 + i] for i in range(4))
+                yield r, v, kl.pair_sums(kl.pair_sums(a, b), kl.pair_sums(c, d)) + self.starts[v]
+
+
+def _spread(four: Value, half: int) -> Value:
+    """Two of four numbers, each with a zero behind it."""
+    none = kl.zeros(i32, four.count)
+    return kl.shuffle(four, none, [2 * half, 4, 2 * half + 1, 4])

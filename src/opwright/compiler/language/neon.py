@@ -1,0 +1,74 @@
+"""Instructions of 64-bit ARM on vectors of 16 bytes: products of bytes, rounding, narrowing.
+
+Lives here: `dot4_signed`, `matrix_dot`, `byte_products`, `add_pairs`, `pair_sums`, `nearest`, `round_bytes`.
+Not here: dot products that every target has (dots.py), which instructions a target has (../target.py).
+
+Source: Arm Architecture Reference Manual for A-profile, C7.2.
+"""
+
+from __future__ import annotations
+
+from ...core import dtypes
+from ...core.dtypes import DType
+from .functions import concat, maximum, part
+from .kinds import KIND, typed
+from .values import Value, intrinsic
+
+_LEAST = -2147483648.0
+
+
+def _neon(name: str, dtype: DType, count: int, *operands: Value) -> Value:
+    return Value(intrinsic(f"aarch64.neon.{name}", typed(dtype, count), *(o.x for o in operands)), dtype)
+
+
+def dot4_signed(acc: Value, a: Value, c: Value) -> Value:
+    """acc[i] + sum over j < 4 of a[4 i + j] c[4 i + j]: acc int32[4], a and c int8[16]. SDOT, of dotprod."""
+    return _neon("sdot.v4i32.v16i8", dtypes.int32, 4, acc, a, c)
+
+
+def matrix_dot(acc: Value, a: Value, c: Value) -> Value:
+    """acc[2 i + j] + sum over k < 8 of a[8 i + k] c[8 j + k]: acc int32[4], a and c int8[16]. SMMLA, of i8mm."""
+    return _neon("smmla.v4i32.v16i8", dtypes.int32, 4, acc, a, c)
+
+
+def byte_products(a: Value, c: Value, half: int) -> Value:
+    """a[i] c[i] of the lower or the upper half, int16[8]: a and c int8[16]. SMULL, SMULL2."""
+    return _neon("smull.v8i16", dtypes.int16, 8, part(a, 8 * half, 8), part(c, 8 * half, 8))
+
+
+def add_pairs(acc: Value, a: Value) -> Value:
+    """acc[i] + a[2 i] + a[2 i + 1]: acc int32[4], a int16[8]. SADALP."""
+    return acc + _neon("saddlp.v4i32.v8i16", dtypes.int32, 4, a)
+
+
+def pair_sums(a: Value, c: Value) -> Value:
+    """a[0] + a[1], a[2] + a[3], then those of c: int32[4]. ADDP."""
+    return _neon("addp.v4i32", dtypes.int32, 4, a, c)
+
+
+def nearest(x: Value) -> Value:
+    """float32 to int32, the nearest, of two the even one; int32's nearest end, 0 for NaN. FCVTNS."""
+    if not x.count:
+        return Value(intrinsic("aarch64.neon.fcvtns.i32.f32", KIND[dtypes.int32], x.x), dtypes.int32)
+    quarters = [_neon("fcvtns.v4i32.v4f32", dtypes.int32, 4, part(x, i, 4)) for i in range(0, x.count, 4)]
+    return _joined(quarters)
+
+
+def round_bytes(x: Value, zero: Value, dtype: DType) -> Value:
+    """round(x) + zero as int8 or uint8, as dots.round_bytes: x float32 of a multiple of four lanes."""
+    whole = nearest(maximum(x, _LEAST))  # which is what NaN becomes
+    words = [_neon("sqxtn.v4i16", dtypes.int16, 4, part(whole, i, 4)) for i in range(0, x.count, 4)]
+    words += words * (len(words) % 2)
+    halves = [concat(words[i], words[i + 1]) for i in range(0, len(words), 2)]
+    shift = zero.to(dtypes.int16).splat(8)
+    moved = [Value(intrinsic("sadd.sat.v8i16", h.x.type, h.x, shift.x), dtypes.int16) for h in halves]
+    name = "sqxtun.v8i8" if dtype.is_unsigned else "sqxtn.v8i8"
+    found = _joined([_neon(name, dtype, 8, m) for m in moved])
+    return found if found.count == x.count else part(found, 0, x.count)
+
+
+def _joined(vectors: list[Value]) -> Value:
+    """Vectors one after the other; their number is a power of two."""
+    while len(vectors) > 1:
+        vectors = [concat(vectors[i], vectors[i + 1]) for i in range(0, len(vectors), 2)]
+    return vectors[0]
