@@ -1,0 +1,59 @@
+"""Contractions of int8 by the instructions of 64-bit ARM, under qemu-user: exact sums; what tiles and panels are."""
+
+import numpy as np
+import pytest
+from foreign_plans import run_forms_on
+from form_kit import buffer
+from test_gemm_int8 import PLAIN, SUM, made
+from test_int8_targets import rows
+
+from opwright.compiler import target as targets
+from opwright.compiler.kernels.gemm_neon import is_paired, steps_for
+from opwright.compiler.kernels.panels_int8 import Panels, grouped_tile
+from opwright.compiler.loops.forms import Buffer, Contract
+from opwright.core.dtypes import int8, int32
+
+TARGETS = ("aarch64", "aarch64-dotprod", "aarch64-i8mm")
+QUICK = "1x29x1x16-17-"
+ROWS = rows(  # steps of a line in fours, in twos and alone; panels of one to four vectors; signs, zero points, windows
+    QUICK, "1x3x1x1-1-1x1", "1x50x1x36-33-", "1x13x1x8-48-", "1x1x1x20-480-", "2x5x7x11-40-", "1x33x31x3-32-3x3s2",
+    "1x28x28x16-24-3x3", "1x14x28x12-24-3x3s1d1-g2", "1x1x1x35-37-1x1s1d1-u8u8", "1x15x28x6-20-3x3s1d1-u8u8-0-255",
+    "20x1x1x37-45-1x1s1d1-i8i8-4-9-dynamic")  # fmt: skip
+
+
+@pytest.mark.parametrize("row", [pytest.param(r, id=r.id, marks=() if r.id.startswith(QUICK) else pytest.mark.slow)
+                                 for r in ROWS])  # fmt: skip
+@pytest.mark.parametrize("name", TARGETS)
+def test_sums(name, row, tmp_path):
+    form, given, wanted = made(*row.values)
+    np.testing.assert_array_equal(run_forms_on(name, tmp_path, [form], given), wanted)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize(("x", "w"), [(-128, -128), (-128, 127), (127, -128)], ids=str)
+def test_extremes_are_exact(name, x, w, tmp_path):
+    """Two products of -128 by -128 are 2^15, which int16 does not hold."""
+    xs, ws = np.full((1, 5, 1, 60), x, np.int8), np.full((9, 1, 1, 60), w, np.int8)
+    source = buffer(xs)
+    form = Contract(Buffer("y", int32, (1, 5, 1, 9)), source, Buffer("w", int8, ws.shape, ws), (), SUM, PLAIN, 1, 0)
+    np.testing.assert_array_equal(run_forms_on(name, tmp_path, [form], {source: xs}), np.full((1, 5, 1, 9), 60 * x * w))
+
+
+def test_which_filters_are_paired():
+    for least, parts, wanted in ((-127, 1, True), (-128, 1, False), (-127, 2, False)):
+        ws = np.array([[least, 127]], np.int8)
+        assert is_paired(Buffer("w", int8, ws.shape, ws), parts) is wanted
+    assert not is_paired(Buffer("w", int8, (1, 2)), 1)
+
+
+def test_tiles_fit_the_registers():
+    for name in TARGETS:
+        target = targets.named(name)
+        for features in (1, 4, 5, 8, 11, 16, 17, 100):
+            tile = grouped_tile(target, features)
+            panels = Panels(features, 1, 16, tile)
+            vectors = tile.width if steps_for(target) == 4 else tile.vectors
+            assert tile.rows * vectors < target.registers
+            assert features <= (panels.number - 1) * tile.width + panels.last < features + tile.lanes
+    assert grouped_tile(targets.named("x86-64-v3"), 16) is None
