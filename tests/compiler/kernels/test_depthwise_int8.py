@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from windows import correlated, output_size
 
 from opwright.compiler.kernels import Unmade
-from opwright.compiler.kernels.depthwise_int8 import depthwise_any_int8, depthwise_int8
+from opwright.compiler.kernels.depthwise_any_int8 import depthwise_any_int8
+from opwright.compiler.kernels.depthwise_int8 import depthwise_int8
 from opwright.compiler.kernels.depthwise_tiles import Tile
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.loops.expressions import apply, arg, convert, parametrised, quantize

@@ -18,7 +18,7 @@ from opwright.compiler.loops.expressions import apply, arg
 from opwright.core.dtypes import float32
 
 SUM = arg(0, float32)
-RELU, SILU = (Epilogue(apply(name, SUM), (), ()) for name in ("relu", "silu"))
+RELU, SILU = (Epilogue(e, (), ()) for e in (apply("relu", SUM), apply("mul", SUM, apply("sigmoid", SUM))))
 TARGETS = [pytest.param(name, marks=() if name == "aarch64" else pytest.mark.slow)
            for name in ("aarch64", "x86-64-v2", "riscv64", "riscv64-v", "wasm32-simd128")]  # fmt: skip
 
@@ -114,10 +114,11 @@ def test_winograd(name, m, tmp_path):
     filters = run_on(name, tmp_path, transform_filter, {"dtype": float32, "m": m}, words, panels.number)[1]
     down, across = -(-height // m), -(-width // m)
     cut = balanced(down * across, panels.rows)
-    words = [x, filters, np.zeros((height, width, features), np.float32), height, width, channels, channels, 1, 1,
+    words = [x, filters, w, np.zeros((height, width, features), np.float32), height, width, channels, channels, 1, 1,
              height, width, features, features, down, across, cut.tall]  # fmt: skip
-    constants = {"more": 0, "rows": cut.height, "short": cut.tall != cut.tiles, "m": m, "epilogue": RELU}
+    constants = {"more": 0, "rows": cut.height, "short": cut.tall != cut.tiles, "m": m, "dtype": float32,
+                 "epilogue": RELU}  # fmt: skip
     scratch = scratch_of(channels, panels.width, cut.height, m)
-    found = run_on(name, tmp_path, winograd, constants, words, cut.tiles, scratch)[2]
+    found = run_on(name, tmp_path, winograd, constants, words, cut.tiles, scratch)[3]
     wanted = np.maximum(windows(x, w), 0)
     np.testing.assert_allclose(found.reshape(wanted.shape), wanted, atol=1e-4 * wanted.std(), rtol=1e-5)

@@ -263,7 +263,8 @@ def _make_convolution(group: Group, build: Builder, panels: Panels, shape: Geome
     code = convolution_int8.code(more=len(group.more), rows=cut.height, vectors=tile.vectors,
                                  short=cut.tall != cut.tiles, narrow=panels.narrow, rounded=source.rounded,
                                  wide=group.wide, tiled=group.tiled(panels), widened=group.widened(panels),
-                                 bounded=tile.bounded, grouped=group.grouped(panels), epilogue=group.epilogue)  # fmt: skip
+                                 bounded=tile.bounded, grouped=group.grouped(panels),
+                                 epilogue=group.epilogue)  # fmt: skip
     elements = window.size[0] * span * channels + 4  # and what the last step reads behind them
     scratch = room(host(), elements) if group.widened(panels) else elements + host().vector_bytes
     operations = work * tiles * panels.number // QUICKER + _finishing(group)

@@ -145,7 +145,8 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
     one less. A line of a window is `segments` segments, dilation_x pixels apart, of run_pixels pixels each.
     Items: blocks of tile_block tiles by panel_block panels, panels first. Scratch: `lines` lines of the pixels that a
     tile needs, and a vector. rounded: images have scales and zero points of their own. wide, tiled, depth, bounded,
-    grouped: see `Source`; channels and pitches are of bytes. widened: the dtype of pixels that are copied as int16, inside too.
+    grouped: see `Source`; channels and pitches are of bytes. widened: the dtype of pixels that are copied as int16,
+    inside too.
     """
     lanes = work.lanes(i32)
     number = (features + (vectors * lanes - 1)) // (vectors * lanes)

@@ -21,6 +21,7 @@ from ..language import f32, i64, ptr
 from ..loops.forms import Depthwise, Ring
 from ..target import host
 from . import Unmade, maker
+from .depthwise_tiles import lane_bytes
 from .epilogue import epilogue_of, without_bias
 from .grains import grain
 
@@ -45,7 +46,7 @@ def depthwise_f32(work, x: ptr[f32], filter: ptr[f32], bias: ptr[f32], y: ptr[f3
     dilated: across may be above 1, with a stride of 1: columns with equal remainders by it are one row of an image
     without dilation.
     """
-    finish = epilogue.bind(more)
+    finish, unrolled = epilogue.bind(more), work.target.is_aarch64
     blocks = (channels + (lanes - 1)) // lanes
     for item in work.items():
         rest = item // blocks
@@ -66,10 +67,10 @@ def depthwise_f32(work, x: ptr[f32], filter: ptr[f32], bias: ptr[f32], y: ptr[f3
                 for phase in range(across):
                     count = (out_width - phase + (across - 1)) // across
                     _along(lines, tap, start, finish, y, at + phase, c, count, phase - left, across, width, in_pitch,
-                           out_width, out_pitch, size, strides, rows, lanes)  # fmt: skip
+                           out_width, out_pitch, size, strides, rows, lanes, unrolled)  # fmt: skip
             else:
                 _along(lines, tap, start, finish, y, at, c, out_width, -left, 1, width, in_pitch, out_width, out_pitch,
-                       size, strides, rows, lanes)  # fmt: skip
+                       size, strides, rows, lanes, unrolled)  # fmt: skip
 
 
 def within(at: Value, extent: Value) -> Value:
@@ -96,7 +97,7 @@ def _taps(work: Any, filter: Any, channels: Any, size: tuple[int, int], lanes: i
     """A function (i, j) that gives the filter's vector there: from registers, where there are enough of them, or from
     a copy on the stack, which addresses known to the code reach."""
     n = size[0] * size[1]
-    if n <= work.target.registers // 2:
+    if n * -(-lanes // work.lanes(f32)) <= work.target.registers // 2:
         vectors = [filter.load(i * channels, lanes) for i in range(n)]
         return lambda i, j: vectors[i * size[1] + j]
     near = kl.stack(f32, n * lanes)
@@ -107,37 +108,51 @@ def _taps(work: Any, filter: Any, channels: Any, size: tuple[int, int], lanes: i
 
 def _along(lines: Any, tap: Any, start: Any, finish: Any, y: Any, at: Any, c: Any, count: Any, base: Any, across: Any,
            width: Any, in_pitch: Any, out_width: Any, out_pitch: Any, size: tuple[int, int], strides: tuple[int, int],
-           rows: int, lanes: int) -> None:  # fmt: skip
+           rows: int, lanes: int, unrolled: bool) -> None:  # fmt: skip
     """`count` columns of outputs, `across` apart, `rows` rows of them, from row `at` of the output on.
 
-    sums[r, d] is of the output d columns back: the turn that loads the last column it sees finishes it.
+    The turn that loads the last column that an output sees finishes it. unrolled: whether turns are as many as outputs
+    that a column is seen by, so that no sums move.
     """
     depth = -(-size[1] // strides[1])
     sums = kl.registers(f32, lanes, rows, depth)
     for r in range(rows):
         for d in range(depth):
             sums[r, d] = start
-    for t in range(count + (depth - 1)):
-        for j in range(min(strides[1], size[1])):  # columns beyond the window are in none
-            column = (t * strides[1] + j) * across + base
-            if within(column, width):
-                for i in range(len(lines)):
-                    inside, line = lines[i]
-                    if inside:
-                        pixel = line.load(column * in_pitch, lanes)
-                        for d in range(depth):
-                            for r in range(rows):
-                                ky, kx = i - r * strides[0], d * strides[1] + j
-                                if 0 <= ky < size[0] and kx < size[1]:
-                                    sums[r, d] = kl.fma(pixel, tap(ky, kx), sums[r, d])
-        if t >= depth - 1:
-            for r in range(rows):
-                row = at + r * out_width + (t - (depth - 1)) * across
-                (y + row * out_pitch).store(finish(sums[r, depth - 1], row, c, lanes), c)
-        for r in range(rows):
-            for d in range(depth - 1, 0, -1):
-                sums[r, d] = sums[r, d - 1]
-            sums[r, 0] = start
+    turns, end = depth if unrolled else 1, count + (depth - 1)
+    for first in range(0, end, turns):
+        for turn in range(turns):
+            t = kl.value(first) + turn
+            if t < end if turn else True:
+                for j in range(min(strides[1], size[1])):  # columns beyond the window are in none
+                    column = (t * strides[1] + j) * across + base
+                    if within(column, width):
+                        for i in range(len(lines)):
+                            inside, line = lines[i]
+                            if inside:
+                                pixel = line.load(column * in_pitch, lanes)
+                                for d in range(depth):
+                                    slot = slot_of(d, turn, depth, turns)
+                                    for r in range(rows):
+                                        ky, kx = i - r * strides[0], d * strides[1] + j
+                                        if 0 <= ky < size[0] and kx < size[1]:
+                                            sums[r, slot] = kl.fma(pixel, tap(ky, kx), sums[r, slot])
+                last = slot_of(depth - 1, turn, depth, turns)
+                if t >= depth - 1:
+                    for r in range(rows):
+                        row = at + r * out_width + (t - (depth - 1)) * across
+                        (y + row * out_pitch).store(finish(sums[r, last], row, c, lanes), c)
+                for r in range(rows):
+                    if turns == 1:
+                        for d in range(depth - 1, 0, -1):
+                            sums[r, d] = sums[r, d - 1]
+                    sums[r, last if turns > 1 else 0] = start
+
+
+def slot_of(d: int, turn: int, depth: int, turns: int) -> int:
+    """Where the sums of the output d columns back are. turns: columns after which that is as before; with one the sums
+    move instead, which costs a move each."""
+    return d if turns == 1 else (turn - d) % depth
 
 
 @kl.family
@@ -198,23 +213,24 @@ def make_depthwise_f32(form: Depthwise, build: Builder) -> None:
         raise Unmade("a filter that is a slice")
     n, height, width, channels = x.shape
     out_height, out_width, wide = out.shape[1:]
-    lanes = vector_lanes(wide)
-    blocks = -(-wide // lanes)
     (kh, kw), (sh, sw), (down, across), (top, _, left, _) = (
         window.size, window.strides, window.dilations, window.padding)  # fmt: skip
     if form.multiplier != 1 or kh * kw > LARGEST or (across > 1 and sw > 1):
         if isinstance(x, Ring):
             raise Unmade("any window over a ring")
+        lanes = vector_lanes(wide)
         epilogue, more = epilogue_of(form.expr, form.operands, out, build)
         source = "same" if form.multiplier == 1 else "only" if channels == 1 else "multiplier"
         code = depthwise_any_f32.code(lanes=lanes, source=source, more=len(more), epilogue=epilogue)
         words = [build.pointer(x), build.pointer(form.filter), build.pointer(out), height, width, x.pitch, out_height,
                  out_width, out.pitch, wide, top, left, kh, kw, sh, sw, down, across, form.multiplier]  # fmt: skip
-        items = n * out_height * blocks
+        items = n * out_height * -(-wide // lanes)
         build.step(code, [*words, *more], items, chunk=grain(out_width * lanes * 4 * kh * kw, items))
         return
     bias, expr, operands = without_bias(form.expr, form.operands)
     epilogue, more = epilogue_of(expr, operands, out, build)
+    lanes = vector_lanes(wide, lane_bytes(host()))
+    blocks = -(-wide // lanes)
     rows = 1 if down > 1 or sh > kh else rows_together(out_height)  # together they read each line between them
     code = depthwise_f32.code(size=(kh, kw), strides=(sh, sw), rows=rows, lanes=lanes, has_bias=bias is not None,
                               dilated=across > 1, more=len(more), epilogue=epilogue)  # fmt: skip

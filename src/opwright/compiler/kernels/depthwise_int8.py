@@ -1,8 +1,8 @@
 """Depthwise convolution of integers: each channel by itself, sums of bytes in int32, exact.
 
-Lives here: the maker of Depthwise on integers, its two families.
-Not here: tiles and packed filters (depthwise_tiles.py), floats (depthwise_f32.py), what becomes of the sums
-(epilogue.py).
+Lives here: the maker of Depthwise on integers, the family of windows whose code is unrolled.
+Not here: any window (depthwise_any_int8.py), tiles and packed filters (depthwise_tiles.py), floats
+(depthwise_f32.py), what becomes of the sums (epilogue.py).
 
 As for floats, the kernel goes along a row of the image and adds each column it loads to all the outputs that see it.
 A column is the pixels of four rows, one below the other, their bytes interleaved: a dot product of four bytes then does
@@ -13,7 +13,8 @@ a column of the window, of two rows of outputs where both see these four. The fi
 The last sum is known beforehand and the sums start with it. What lies outside of the image is x'_zero. Weights less
 their zero point may need nine bits: they are the sum of two parts of eight.
 
-Targets without such an instruction take columns of two rows, widened to int16: then x' is x, and weights are one part.
+Targets without such an instruction take columns of two rows, or of one, widened to int16: then x' is x, and weights are
+one part. 64-bit ARM's instruction takes bytes with a sign: x' is x there, or x - 128 where x has none.
 
 Floats beside a filter of integers are rounded first (hybrid.py), each image with a zero point and a scale of its own.
 """
@@ -30,10 +31,11 @@ from ...core.dtypes import DType
 from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr, u8
 from ..loops.forms import Buffer, Depthwise, Ring
-from ..target import host
+from ..target import Target, host
 from . import Unmade, maker
-from .depthwise_f32 import LARGEST, line_of, ring_of, vector_lanes, within
-from .depthwise_tiles import FOURS, PAIRS, Tile, deep_on, pack, parts_of, starts_of, tile_of
+from .depthwise_any_int8 import depthwise_any_int8
+from .depthwise_f32 import LARGEST, line_of, ring_of, slot_of, vector_lanes, within
+from .depthwise_tiles import FOURS, ONES, PAIRS, Tile, deep_on, lane_bytes, pack, parts_of, starts_of, tile_of
 from .epilogue import epilogue_of, without_bias
 from .grains import grain
 from .hybrid import rounded_rows
@@ -57,9 +59,11 @@ def depthwise_int8(work, x: ptr[u8], filter: ptr[i8], starts: ptr[i32], y: ptr[u
     rounded: x are floats that were rounded; zeros, scales: of each image. starts: then the sums of the filter.
     """
     finish = epilogue.bind(more)
-    lanes, strides, pairs = tile.lanes, tile.strides, tile.deep == PAIRS
-    image, weights = (x.cast(i8 if signed else u8), filter.cast(i16)) if pairs else (x, filter)
-    flipped = 128 if signed and not pairs else 0  # what x' is larger by than x
+    lanes, strides, of_bytes = tile.lanes, tile.strides, tile.deep == FOURS
+    image = x.cast(held_as(work.target)) if of_bytes else x.cast(i8 if signed else u8)
+    weights = filter if of_bytes else filter.cast(i16)
+    flipped = flip_of(work.target, signed) if of_bytes else 0
+    unrolled = work.target.is_aarch64
     blocks = (channels + (lanes - 1)) // lanes
     outside = kl.stack(image.dtype, lanes)
     for item in work.items():
@@ -71,7 +75,7 @@ def depthwise_int8(work, x: ptr[u8], filter: ptr[i8], starts: ptr[i32], y: ptr[u
         if rounded:
             zero, scale = zeros[n] + flipped, scales[n]
             start = start * -zero
-        outside.store((zero.to(image.dtype) ^ flipped).splat(lanes))
+        outside.store((zero.to(image.dtype) ^ kl.full(image.dtype, 0, flipped)).splat(lanes))
         first = (rest % bands) * band
         for row in range(first, kl.minimum(first + band, out_height), tile.rows):
             oy = kl.minimum(row, out_height - tile.rows)
@@ -87,18 +91,31 @@ def depthwise_int8(work, x: ptr[u8], filter: ptr[i8], starts: ptr[i32], y: ptr[u
                 for phase in range(across):
                     count = (out_width - phase + (across - 1)) // across
                     _along(tile, lines, taps, start, scale, zero, finish, out, at + phase, c, count, phase - left,
-                           across, width, out_width, out_pitch, flipped)  # fmt: skip
+                           across, width, out_width, out_pitch, flipped, unrolled)  # fmt: skip
             else:
                 _along(tile, lines, taps, start, scale, zero, finish, out, at, c, out_width, -left, 1, width,
-                       out_width, out_pitch, flipped)  # fmt: skip
+                       out_width, out_pitch, flipped, unrolled)  # fmt: skip
+
+
+def held_as(target: Target) -> DType:
+    """What pixels are as bytes that are multiplied."""
+    return dtypes.int8 if target.is_aarch64 else dtypes.uint8
+
+
+def flip_of(target: Target, signed: bool) -> int:
+    """What x' is larger by than x, and the bits that make it of x. signed: whether x are int8."""
+    if held_as(target) is dtypes.int8:
+        return 0 if signed else -128
+    return 128 if signed else 0
 
 
 def _along(tile: Tile, lines: Any, taps: Any, start: Any, scale: Any, zero: Any, finish: Any, y: Any, at: Any, c: Any,
            count: Any, base: Any, across: Any, width: Any, out_width: Any, out_pitch: Any,
-           flipped: int) -> None:  # fmt: skip
+           flipped: int, unrolled: bool) -> None:  # fmt: skip
     """`count` columns of outputs, `across` apart, as for floats."""
     (kh, kw), (sh, sw), rows, team, _, lanes, deep = tile
-    held, dot = (i16, kl.pair_dot) if deep == PAIRS else (u8, kl.dot4)
+    dot = {FOURS: kl.dot4_signed if lines[0][0].dtype is dtypes.int8 else kl.dot4, PAIRS: kl.pair_dot, ONES: _dot}[deep]
+    held = lines[0][0].dtype if deep == FOURS else i16
     groups = [lines[row * sh : (row + team - 1) * sh + kh][deep * g : deep * g + deep]
               for row in range(0, rows, team) for g in range(tile.groups)]  # fmt: skip
     depth = -(-kw // sw)
@@ -106,33 +123,51 @@ def _along(tile: Tile, lines: Any, taps: Any, start: Any, scale: Any, zero: Any,
     for r in range(rows):
         for d in range(depth):
             sums[r, d] = start
-    for t in range(count + (depth - 1)):
-        for j in range(min(sw, kw)):
-            column = (t * sw + j) * across + base
-            pixels = kl.registers(held, deep * lanes, len(groups))
-            for g in range(len(groups)):
-                pixels[g] = zero.to(held).splat(deep * lanes)
-            if within(column, width):
-                for g in range(len(groups)):
-                    parts = [line.load(column * pitch, lanes) for line, pitch in groups[g]]
-                    pixels[g] = (_paired(parts) if deep == PAIRS else _interleaved(parts) ^ flipped).to(held)
-            for place in range(len(tile.seen)):
-                r, g, _ = tile.seen[place]
-                for d in range(depth):
-                    kx = d * sw + j
-                    if kx < kw:
-                        tap = taps.load((place * kw + kx) * deep * lanes, deep * lanes)
-                        for k in range(rows // team):
-                            sums[r + k * team, d] = dot(sums[r + k * team, d], pixels[g + k * tile.groups], tap)
-        if t >= depth - 1:
-            for r in range(rows):
-                row = at + r * out_width + (t - (depth - 1)) * across
-                total = sums[r, depth - 1] if scale is None else sums[r, depth - 1].to(f32) * scale
-                (y + row * out_pitch).store(finish(total, row, c, lanes), c)
-        for r in range(rows):
-            for d in range(depth - 1, 0, -1):
-                sums[r, d] = sums[r, d - 1]
-            sums[r, 0] = start
+    turns, end = depth if unrolled else 1, count + (depth - 1)
+    for first in range(0, end, turns):
+        for turn in range(turns):
+            t = kl.value(first) + turn
+            if t < end if turn else True:
+                for j in range(min(sw, kw)):
+                    column = (t * sw + j) * across + base
+                    pixels = kl.registers(held, deep * lanes, len(groups))
+                    for g in range(len(groups)):
+                        pixels[g] = zero.to(held).splat(deep * lanes)
+                    if within(column, width):
+                        for g in range(len(groups)):
+                            parts = [line.load(column * pitch, lanes) for line, pitch in groups[g]]
+                            pixels[g] = _column(parts, deep, flipped).to(held)
+                    for place in range(len(tile.seen)):
+                        r, g, _ = tile.seen[place]
+                        for d in range(depth):
+                            kx, slot = d * sw + j, slot_of(d, turn, depth, turns)
+                            if kx < kw:
+                                tap = taps.load((place * kw + kx) * deep * lanes, deep * lanes)
+                                for k in range(rows // team):
+                                    found = dot(sums[r + k * team, slot], pixels[g + k * tile.groups], tap)
+                                    sums[r + k * team, slot] = found
+                last = slot_of(depth - 1, turn, depth, turns)
+                if t >= depth - 1:
+                    for r in range(rows):
+                        row = at + r * out_width + (t - (depth - 1)) * across
+                        total = sums[r, last] if scale is None else sums[r, last].to(f32) * scale
+                        (y + row * out_pitch).store(finish(total, row, c, lanes), c)
+                for r in range(rows):
+                    if turns == 1:
+                        for d in range(depth - 1, 0, -1):
+                            sums[r, d] = sums[r, d - 1]
+                    sums[r, last if turns > 1 else 0] = start
+
+
+def _dot(acc: Any, a: Any, c: Any) -> Any:
+    return acc + a.to(i32) * c.to(i32)
+
+
+def _column(parts: list[Any], deep: int, flipped: int) -> Any:
+    """The pixels of a group as one vector."""
+    if deep == ONES:
+        return parts[0]
+    return _paired(parts) if deep == PAIRS else _interleaved(parts) ^ flipped
 
 
 def _paired(parts: list[Any]) -> Any:
@@ -144,6 +179,11 @@ def _paired(parts: list[Any]) -> Any:
 def _interleaved(parts: list[Any]) -> Any:
     """Up to four vectors of bytes as one, lane by lane; where there are fewer, the first is there again."""
     n = parts[0].count
+    if n == 8:  # vectors of 16 bytes: two by two, and pairs of bytes again
+        low, high = (kl.bitcast(_zipped(parts[i], parts[i + 1 if i + 1 < len(parts) else 0]), i16)
+                     for i in (0, 2 if len(parts) > 2 else 0))  # fmt: skip
+        return kl.bitcast(kl.concat(_zipped(kl.part(low, 0, 4), kl.part(high, 0, 4)),
+                                    _zipped(kl.part(low, 4, 4), kl.part(high, 4, 4))), parts[0].dtype)  # fmt: skip
     whole = parts[0]
     if len(parts) > 1:
         whole = kl.concat(whole, parts[1])
@@ -154,53 +194,9 @@ def _interleaved(parts: list[Any]) -> Any:
     return kl.shuffle(whole, None, [(k % 4 if k % 4 < len(parts) else 0) * n + k // 4 for k in range(4 * n)])
 
 
-@kl.family
-def depthwise_any_int8(work, x: ptr[u8], filter: ptr[u8], y: ptr[u8], height: i64, width: i64, in_pitch: i64,
-                       out_height: i64, out_width: i64, out_pitch: i64, channels: i64, top: i64, left: i64, high: i64,
-                       wide: i64, step_down: i64, step_across: i64, down: i64, across: i64, multiplier: i64,
-                       x_zero: i32, filter_zero: i32, zeros: ptr[i32], scales: ptr[f32], *more: i64, lanes: int,
-                       source: str, x_dtype: Any, filter_dtype: Any, rounded: bool, epilogue: Any):  # fmt: skip
-    """Any window, as depthwise_any_f32; rounded, zeros, scales: as for depthwise_int8. Sums of int16 are int64."""
-    finish = epilogue.bind(more)
-    blocks = (channels + (lanes - 1)) // lanes
-    image, taps = x.cast(x_dtype), filter.cast(filter_dtype)
-    out, held = y.cast(epilogue.expr.dtype), i64 if x_dtype is dtypes.int16 else i32
-    for item in work.items():
-        c = kl.minimum((item % blocks) * lanes, channels - lanes)
-        row = item // blocks
-        n = row // out_height
-        y0 = (row % out_height) * step_down - top
-        if rounded:
-            x_zero = zeros[n]
-        for ox in range(out_width):
-            x0 = ox * step_across - left
-            total = kl.zeros(held, lanes)
-            for i in range(high):
-                iy = y0 + i * down
-                if within(iy, height):
-                    for j in range(wide):
-                        ix = x0 + j * across
-                        if within(ix, width):
-                            p = image + ((n * height + iy) * width + ix) * in_pitch
-                            if source == "same":
-                                pixel = p.load(c, lanes).to(held)
-                            elif source == "only":
-                                pixel = p[0].to(held).splat(lanes)
-                            else:
-                                pixel = _spread(p, c, multiplier, lanes, held)
-                            tap = taps.load((i * wide + j) * channels + c, lanes).to(held)
-                            total = (pixel - x_zero.to(held)) * (tap - filter_zero.to(held)) + total
-            at = row * out_width + ox
-            found = total.to(f32) * scales[n] if rounded else total
-            (out + at * out_pitch).store(finish(found, at, c, lanes), c)
-
-
-def _spread(p: Any, c: Any, multiplier: Any, lanes: int, dtype: DType) -> Any:
-    """p[(c + i) // multiplier] as this dtype for every lane i; bytes have no gather."""
-    found = kl.zeros(dtype, lanes)
-    for i in range(lanes):
-        found = kl.insert(found, i, p[(c + i) // multiplier].to(dtype))
-    return found
+def _zipped(a: Any, c: Any) -> Any:
+    """The lanes of both in turn."""
+    return kl.shuffle(a, c, [i // 2 + a.count * (i % 2) for i in range(2 * a.count)])
 
 
 @maker(Depthwise)
@@ -216,7 +212,8 @@ def make_depthwise_int8(form: Depthwise, build: Builder) -> None:
         raise Unmade(f"such a window with {filter.dtype.name}")
     if isinstance(x, Ring) and not quick:
         raise Unmade("any window over a ring")
-    (_quick if quick else _any)(form, vector_lanes(out.shape[-1], 8 if x.dtype is dtypes.int16 else 4), build)
+    size = lane_bytes(host()) if quick else 8 if x.dtype is dtypes.int16 else 4
+    (_quick if quick else _any)(form, vector_lanes(out.shape[-1], size), build)
 
 
 def _is_quick(form: Depthwise) -> bool:
@@ -238,11 +235,11 @@ def _quick(form: Depthwise, lanes: int, build: Builder) -> None:
     tile = tile_of(host(), window, out_height, parts_of(form.filter, form.filter_zero, deep), lanes)
     rows = tile.rows
     signed = x.dtype is not dtypes.uint8
-    zero = -1 if form.rounding else form.input_zero + (128 if signed and deep == FOURS else 0)
+    zero = -1 if form.rounding else form.input_zero + (flip_of(host(), signed) if deep == FOURS else 0)
     taps = form.filter.constant
     assert taps is not None
     blocks = -(-channels // lanes)
-    packed = build.packed((blocks, *tile.packed), np.int16 if deep == PAIRS else np.int8,
+    packed = build.packed((blocks, *tile.packed), np.int8 if deep == FOURS else np.int16,
                           lambda o: pack(o, taps, form.filter_zero, tile),
                           key=(form.filter, "depthwise", tile.strides, tile.team, lanes, deep,
                                form.filter_zero))  # fmt: skip

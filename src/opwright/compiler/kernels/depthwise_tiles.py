@@ -3,7 +3,7 @@
 Lives here: `Tile`, `tile_of`, `pack`, `starts_of`, `parts_of`.  Not here: the kernel and its maker (depthwise_int8.py).
 
 A group of the image's rows meets as many weights of each channel in one instruction: four bytes (`kl.dot4`), or where a
-target has no such instruction two numbers of int16 (`kl.pair_dot`, see gemm_widened.py).
+target has no such instruction two numbers of int16 (`kl.pair_dot`, see gemm_widened.py) or one (64-bit ARM).
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from ..loops.forms import Buffer, Window
 from ..target import Target
 from .gemm_widened import widens
 
-FOURS, PAIRS = 4, 2
-"""Rows of a group: of bytes, of int16."""
+FOURS, PAIRS, ONES = 4, 2, 1
+"""Rows of a group: of bytes, of int16, and where products of int16 are added one by one."""
 HIGH = 24
 """Rows of outputs beside which a few done twice do not matter."""
 
 
 class Tile(NamedTuple):
     """What is done at a time, known to the code. rows: of outputs, in teams that see the same groups of rows of the
-    image; parts: of 8 bits that a weight is the sum of; lanes: channels; deep: rows of a group, FOURS or PAIRS."""
+    image; parts: of 8 bits that a weight is the sum of; lanes: channels; deep: rows of a group, FOURS, PAIRS,
+    ONES."""
 
     size: tuple[int, int]
     strides: tuple[int, int]
@@ -48,18 +49,26 @@ class Tile(NamedTuple):
 
     @property
     def packed(self) -> tuple[int, ...]:
-        """The packed filter of these channels: [seen, KW, lanes, deep] of int8, or int16 for pairs."""
+        """The packed filter of these channels: [seen, KW, lanes, deep] of int8, or int16."""
         return len(self.seen), self.size[1], self.lanes, self.deep
 
-    @property
-    def registers(self) -> int:
-        """Vectors that are held at a time: sums, pixels, and two."""
-        return self.rows * -(-self.size[1] // self.strides[1]) + self.rows // self.team * self.groups + 2
+    def registers(self, lanes: int) -> int:
+        """Vectors that are held at a time: sums, pixels, and two, or five of half the lanes. lanes: of a vector."""
+        held = self.rows * -(-self.size[1] // self.strides[1]) + self.rows // self.team * self.groups + 2
+        wide = -(-self.lanes // lanes)
+        return held * wide + wide - 1
 
 
 def deep_on(target: Target) -> int:
     """Rows of a group on a target."""
+    if target.is_aarch64 and not target.has("dotprod"):
+        return ONES
     return PAIRS if widens(target) else FOURS
+
+
+def lane_bytes(target: Target) -> int:
+    """Bytes of a vector for each channel: instructions of 64-bit ARM narrow two vectors of sums into one at least."""
+    return 2 if target.is_aarch64 else 4
 
 
 def tile_of(target: Target, window: Window, out_height: int, parts: int, lanes: int) -> Tile:
@@ -69,13 +78,13 @@ def tile_of(target: Target, window: Window, out_height: int, parts: int, lanes: 
     team = _team(size[0], strides[0], deep) if together and out_height > 1 else 1
     one = Tile(size, strides, team, team, parts, lanes, deep)
     two = one._replace(rows=2 * team)
-    fits = two.registers <= target.registers
+    fits = two.registers(target.vector_bytes // 4) <= target.registers
     return two if together and strides[0] <= size[0] and fits and _two_teams(out_height, team) else one
 
 
 def _team(high: int, stride: int, deep: int) -> int:
-    """How many rows of outputs see the same groups: two, where the second needs no more of them."""
-    return 2 if high + stride <= deep * -(-high // deep) else 1
+    """How many rows of outputs see the same groups: two, where the second needs no more of them or a row is one."""
+    return 2 if deep == ONES or high + stride <= deep * -(-high // deep) else 1
 
 
 def _two_teams(out_height: int, team: int) -> bool:
@@ -86,8 +95,8 @@ def _two_teams(out_height: int, team: int) -> bool:
 
 
 def parts_of(filter: Buffer, zero: int, deep: int) -> int:
-    """How many parts of -128 to 127 weights less their zero point are the sum of; pairs take 16 bits."""
-    if deep == PAIRS:
+    """How many parts of -128 to 127 weights less their zero point are the sum of; int16 needs one."""
+    if deep != FOURS:
         return 1
     low, high = (int(v) - zero for v in filter.dtype.limits)
     return 1 if low >= -128 and high <= 127 else 2 if low >= -255 and high <= 254 else 3

@@ -148,7 +148,7 @@ def tile(rows: int, vectors: int, lanes: int, source: Source, sink: Sink) -> Non
     elif source.widened:
         kept = contract_widened(rows, vectors, lanes, source, sink.panel, sink.rounded is None)
     elif source.grouped is not None:
-        kept = contract_grouped(rows, vectors, lanes, source, sink.panel, sink.rounded is None)
+        kept = contract_grouped(rows, vectors, lanes, source, source.grouped, sink.panel, sink.rounded is None)
     else:
         kept = kl.stack(i32, rows * width)
         sums = contract(rows, vectors, lanes, source, sink.panel)

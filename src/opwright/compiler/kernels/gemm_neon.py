@@ -11,7 +11,7 @@ sign are read as x - 128. Rows are loaded sixteen bytes at a time, four steps of
     neither   smull, smlal2, sadalp: a row by a channel, sixteen bytes, added in pairs as int16, then as int32. A panel
               has the sixteen bytes of a channel together; sums of a channel are four lanes, which are added in the end.
 
-Two products of bytes are less than 2^15 unless all four factors are -128: filters that have no such weight are `paired`.
+Two products of bytes are less than 2^15 unless all four factors are -128: filters without such a weight are `paired`.
 """
 
 from __future__ import annotations
@@ -87,14 +87,14 @@ def _order(q: Pointer, groups: Any, vectors: int, lanes: int, steps: int) -> Non
             p.store(kl.shuffle(whole[0], None, order), v * steps * lanes)
 
 
-def contract_grouped(rows: int, vectors: int, lanes: int, source: Source, q: Pointer, started: bool) -> Pointer:
+def contract_grouped(rows: int, vectors: int, lanes: int, source: Source, how: Grouped, q: Pointer,
+                     started: bool) -> Pointer:  # fmt: skip
     """The micro-kernel: the sums of a tile in memory, int32[rows, vectors * lanes]. q: the panel.
 
     started: whether sums start with the panel's first row.
     """
-    steps = source.grouped.steps
     starts = [q.load(v * lanes, lanes) if started else kl.zeros(i32, lanes) for v in range(vectors)]
-    one = {1: _Dots, 2: _Matrices, 4: _Products}[steps](rows, vectors, lanes, source, starts)
+    one = {1: _Dots, 2: _Matrices, 4: _Products}[how.steps](rows, vectors, lanes, how, starts)
     q = q + vectors * lanes
     for line in range(source.lines):
         for segment in range(source.segments):
@@ -119,14 +119,14 @@ def contract_grouped(rows: int, vectors: int, lanes: int, source: Source, q: Poi
 class _Kernel:
     """A tile's sums while they are added up."""
 
-    def __init__(self, rows: int, vectors: int, lanes: int, source: Source, starts: list[Value]) -> None:
-        self.rows, self.vectors, self.lanes, self.source, self.starts = rows, vectors, lanes, source, starts
+    def __init__(self, rows: int, vectors: int, lanes: int, how: Grouped, starts: list[Value]) -> None:
+        self.rows, self.vectors, self.lanes, self.how, self.starts = rows, vectors, lanes, how, starts
         self.held: Registers = self.begin()
 
     def row(self, p: Pointer, at: Any, steps: int) -> Value:
         """The bytes of so many steps of a row, as int8."""
         found = p.load(at, 4 * steps)
-        return found ^ FLIPPED if self.source.grouped.dtype is u8 else found
+        return found ^ FLIPPED if self.how.dtype is u8 else found
 
     def begin(self) -> Registers:
         raise NotImplementedError
@@ -218,6 +218,8 @@ class _Products(_Kernel):
                 w = kl.bitcast(q.load(c * self.lanes, self.lanes), i8)
                 for r in range(self.rows):
                     self._add(r, c, kl.byte_products(w, x[r], 0), kl.byte_products(w, x[r], 1))
+                if c % 2:  # else all are multiplied before any is added, and registers do not hold them
+                    q = kl.after(q, self.held[self.rows - 1, c])
             else:
                 if steps == 2:
                     w = kl.bitcast(q.load(c // 2 * self.lanes, self.lanes), i8)
@@ -227,7 +229,7 @@ class _Products(_Kernel):
                     self.held[r, c] = kl.add_pairs(self.held[r, c], kl.byte_products(w, x[r], c % 2))
 
     def _add(self, r: int, c: int, low: Value, high: Value) -> None:
-        if self.source.grouped.paired:
+        if self.how.paired:
             self.held[r, c] = kl.add_pairs(self.held[r, c], low + high)
         else:
             self.held[r, c] = kl.add_pairs(kl.add_pairs(self.held[r, c], low), high)

@@ -78,7 +78,8 @@ def make_matmul(form: MatMul, build: Builder) -> None:
                           narrow=panels.narrow, parts=panels.parts, rounded=rounded, wide=False,
                           blocked=False, tiled=dtype if tile.depth else None,
                           widened=dtype if tile.widened else None, bounded=0,
-                          grouped=Grouped(tile.grouped, dtype, False) if tile.grouped else None, epilogue=epilogue)  # fmt: skip
+                          grouped=Grouped(tile.grouped, dtype, False) if tile.grouped else None,
+                          epilogue=epilogue)  # fmt: skip
     scratch = room(host(), 4 * panels.quads * cut.height) if tile.widened else 0
     for part in parts:
         words = [left.x.moved(part.a * rows * pitch), packed.moved(4 * part.b * panels.size),

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .emitting import Work
     from .functions import (
         abs,
+        after,
         all,
         any,
         bitcast,
@@ -94,7 +95,7 @@ _LATER = {
     "dots": "dot4 lookup pair_dot round_bytes",
     "emitting": "Work",
     "functions": (
-        "abs all any bitcast ceil clamp concat constant_vector first floor fma full gather insert iota "
+        "abs after all any bitcast ceil clamp concat constant_vector first floor fma full gather insert iota "
         "maximum minimum null opaque opaque_pointer part pointer reduce_add reduce_max reduce_min registers "
         "round_even select shuffle splat sqrt stack to_int trunc zeros "
     ),
@@ -134,6 +135,7 @@ __all__ = [
     "Work",
     "abs",
     "add_pairs",
+    "after",
     "all",
     "any",
     "bf16",

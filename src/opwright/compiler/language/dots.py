@@ -11,9 +11,9 @@ from llvmlite import ir
 from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import UnimplementedError
+from . import neon
 from .functions import bitcast, clamp, concat, minimum, part, shuffle, to_int, zeros
 from .kinds import I32, KIND, typed
-from .neon import round_bytes as round_bytes_neon
 from .places import Pointer
 from .values import Value, current, intrinsic
 
@@ -99,7 +99,7 @@ def round_bytes(x: Value, zero: Value, dtype: DType) -> Value:
     if current().target.has("avx512bw") and x.count in (32, 64):
         return _pack_bytes(x, zero, dtype)
     if current().target.is_aarch64 and x.count and x.count % 4 == 0:
-        return round_bytes_neon(x, zero, dtype)
+        return neon.round_bytes(x, zero, dtype)
     if _multiply_add() and x.count in (4, 8, 16, 32) and not current().target.has("avx512f"):  # which narrows at once
         return _pack_halves(x, zero, dtype)
     shift = zero.to(dtypes.float32)
@@ -161,6 +161,8 @@ def lookup(table: Pointer, indices: Value) -> Value:
         return bitcast(found if n == 64 else part(found, 0, n), table.dtype)
     if n in (16, 32, 64) and target.is_x86 and target.has("avx2"):
         return _lookup_by_shuffles(table, indices)
+    if target.is_aarch64 and n & (n - 1) == 0:
+        return neon.lookup(table, bitcast(indices, dtypes.uint8))
     found_x: ir.Value = ir.Constant(typed(table.dtype, n), ir.Undefined)
     for i in range(n):
         one = table[Value(b.extract_element(indices.x, ir.Constant(I32, i)), dtypes.uint8).to(dtypes.int64)]

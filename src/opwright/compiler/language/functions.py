@@ -248,6 +248,13 @@ def opaque_pointer(p: Pointer) -> Pointer:
     return Pointer(current().builder.call(empty, [p.x]), p.dtype, p.align)
 
 
+def after(p: Pointer, v: Value) -> Pointer:
+    """The same pointer, which LLVM takes to depend on a vector: what is loaded from it is not loaded before that is
+    known, when registers hold something else."""
+    empty = ir.InlineAsm(ir.FunctionType(POINTER, [POINTER, v.x.type]), "", "=r,0,w", side_effect=False)
+    return Pointer(current().builder.call(empty, [p.x, v.x]), p.dtype, p.align)
+
+
 def insert(v: Value, lane: int, x: Any) -> Value:
     """The vector with one lane changed."""
     (one,) = _values(x) if isinstance(x, Value) else (Value(number(v.dtype, x), v.dtype),)

@@ -1,6 +1,6 @@
 """Instructions of 64-bit ARM on vectors of 16 bytes: products of bytes, rounding, narrowing.
 
-Lives here: `dot4_signed`, `matrix_dot`, `byte_products`, `add_pairs`, `pair_sums`, `nearest`, `round_bytes`.
+Lives here: `dot4_signed`, `matrix_dot`, `byte_products`, `add_pairs`, `pair_sums`, `nearest`, `round_bytes`, `lookup`.
 Not here: dot products that every target has (dots.py), which instructions a target has (../target.py).
 
 Source: Arm Architecture Reference Manual for A-profile, C7.2.
@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from ...core import dtypes
 from ...core.dtypes import DType
-from .functions import concat, maximum, part
+from .functions import bitcast, concat, maximum, part, shuffle
 from .kinds import KIND, typed
+from .places import Pointer
 from .values import Value, intrinsic
 
 _LEAST = -2147483648.0
@@ -22,7 +23,13 @@ def _neon(name: str, dtype: DType, count: int, *operands: Value) -> Value:
 
 
 def dot4_signed(acc: Value, a: Value, c: Value) -> Value:
-    """acc[i] + sum over j < 4 of a[4 i + j] c[4 i + j]: acc int32[4], a and c int8[16]. SDOT, of dotprod."""
+    """acc[i] + sum over j < 4 of a[4 i + j] c[4 i + j]: acc int32; a and c int8, of four times as many lanes. SDOT, of
+    dotprod."""
+    if acc.count < 4:
+        return part(dot4_signed(_widened(acc), _widened(a), _widened(c)), 0, acc.count)
+    if acc.count > 4:
+        return _joined([dot4_signed(part(acc, i, 4), part(a, 4 * i, 16), part(c, 4 * i, 16))
+                        for i in range(0, acc.count, 4)])  # fmt: skip
     return _neon("sdot.v4i32.v16i8", dtypes.int32, 4, acc, a, c)
 
 
@@ -65,6 +72,25 @@ def round_bytes(x: Value, zero: Value, dtype: DType) -> Value:
     name = "sqxtun.v8i8" if dtype.is_unsigned else "sqxtn.v8i8"
     found = _joined([_neon(name, dtype, 8, m) for m in moved])
     return found if found.count == x.count else part(found, 0, x.count)
+
+
+def lookup(table: Pointer, indices: Value) -> Value:
+    """table[i] of 256 elements of one byte, for vectors of uint8. TBL of 64 elements, and TBX of those that follow,
+    which leaves a lane as it is whose index is beyond them."""
+    n = indices.count
+    if n > 16:
+        return _joined([lookup(table, part(indices, i, 16)) for i in range(0, n, 16)])
+    index = indices if n == 16 else _widened(indices)
+    quarters = [[table.cast(dtypes.uint8).load(start + i, 16) for i in range(0, 64, 16)] for start in range(0, 256, 64)]
+    found = _neon("tbl4.v16i8", dtypes.uint8, 16, *quarters[0], index)
+    for i in range(1, 4):
+        found = _neon("tbx4.v16i8", dtypes.uint8, 16, found, *quarters[i], index - 64 * i)
+    return bitcast(found if n == 16 else part(found, 0, n), table.dtype)
+
+
+def _widened(x: Value) -> Value:
+    """Those lanes, and others up to 16 bytes."""
+    return shuffle(x, None, [i if i < x.count else -1 for i in range(16 // x.dtype.size)])
 
 
 def _joined(vectors: list[Value]) -> Value:
