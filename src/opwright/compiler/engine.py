@@ -1,13 +1,14 @@
 """LLVM at work: object code for a target, and its own loader where Opwright's is not to be had.
 
-Lives here: `object_code`, `load_object`.  Not here: what is compiled, targets (target.py), keeping and loading code
-(native/), which imports this module when something has to be compiled: llvmlite costs a tenth of a second.
+Lives here: `object_code`, `load_object`, `provide`.  Not here: what is compiled, targets (target.py), keeping and
+loading code (native/), which imports this module when something has to be compiled: llvmlite costs a tenth of a second.
 """
 
 from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from llvmlite import binding as llvm
@@ -40,6 +41,14 @@ def _object_code(text: str, target: Target) -> bytes:
 @functools.cache  # under the lock
 def _engine() -> Any:
     return llvm.create_mcjit_compiler(llvm.parse_assembly(""), host().machine(jit=True))
+
+
+def provide(addresses: Mapping[str, int | None]) -> None:
+    """Tell LLVM's loader where C functions are; those without an address it looks for itself."""
+    with LLVM:
+        for name, address in addresses.items():
+            if address is not None:
+                llvm.add_symbol(name, address)
 
 
 def load_object(code: bytes, symbol: str) -> int:

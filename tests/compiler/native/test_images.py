@@ -219,7 +219,9 @@ POOL = """
 #include <unistd.h>
 typedef long (*kernel_t)(long *, long, long, void *);
 typedef struct { kernel_t kernel; long *words; long items, chunk, spare[4]; } step_t;
-typedef struct { step_t *steps; long count; void *pool, *scratch; long bytes, failed, took; } plan_t;
+typedef struct {
+  step_t *steps; long count; void *pool, *scratch; long bytes, failed, took; void *state; long polls, alone, lead;
+} plan_t;
 static long add(long *words, long begin, long end, void *scratch) {
   *(long *)scratch = begin;
   for (long i = begin; i < end; i++) ((long *)words[0])[i] += words[1];
@@ -243,11 +245,12 @@ int main(void) {
   long (*run)(plan_t *) = executor(0), (*run_timed)(plan_t *, long *) = executor(1);
   void *(*call)(void *, void *) = executor(2), *(*work)(void *) = executor(3);
   for (int threads = 2; threads <= 4; threads++) {
+    static long state[8];
     static char pools[5][4096] __attribute__((aligned(128))), scratch[512] __attribute__((aligned(64)));
     char *pool = pools[threads];
-    ((long *)pool)[1] = threads, ((long *)pool)[2] = 1000, ((long *)pool)[3] = 100;
+    ((long *)pool)[1] = threads, ((long *)pool)[2] = 1000, ((long *)pool)[3] = 100, ((long **)pool)[4] = state;
     for (long which = 1; which < threads; which++) {
-      long *worker = (long *)(pool + 768 + 128 * threads + 16 * which);
+      long *worker = (long *)(pool + 896 + 128 * threads + 16 * which);
       pthread_t thread;
       worker[0] = (long)pool, worker[1] = which;
       pthread_create(&thread, 0, work, worker);

@@ -17,33 +17,43 @@
 ; worker's results are released by its addition to `finished`, which the caller acquires before the next step.
 ; Sleeping. A worker counts itself among the sleepers, then looks at the round for a while: by then a round that the
 ; caller wrote before it looked at the sleepers can be seen. Were it not, the step would be done without that worker.
+; A caller that waits for a worker says so next to `finished`, then looks at that again; the worker adds to `finished`,
+; then looks whether somebody waits. Both are sequentially consistent, so that one of them sees the other.
+;
+; Busy machines. A worker that the system puts aside in the midst of a chunk holds the step up for a slice of the
+; scheduler's, which is longer than many plans; one that gets the caller's own processor takes from it what it does. So
+; sharing is to pay. The caller may wait half of the time in which it shares work (`earn`, `waited`), since with less two
+; threads are quicker than one; and what a plan's shared runs took is compared with what it takes alone (`compare`), which
+; is measured once and as often as it runs alone. Where sharing did not pay, the caller works alone for REST times what
+; that cost, and workers sleep: so two threads lose a few hundredths at most.
+;
+; What the system gives threads is in threads_linux.ll, threads_darwin.ll and threads_windows.ll.
 
 %step = type { ptr, ptr, i64, i64, i64, i64, i64, i64 }  ; kernel, words, items, items a chunk (0: not shared), how many
 ;                                                          steps it covers, its strand
-%plan = type { ptr, i64, ptr, ptr, i64, i64, i64, ptr, i64 }  ; steps, their number, pool or null, scratch, bytes of it a
+%plan = type { ptr, i64, ptr, ptr, i64, i64, i64, ptr, i64, i64, i64 }  ; steps, their number, pool or null, scratch, bytes of it a
 ;                                      thread, step that failed, nanoseconds that it took last on the pool, what polls
-;                                      read, whether it polls between steps: until a run was over quickly
+;                                      read, whether it polls between steps: until a run was over quickly; nanoseconds that a run on the caller alone takes, 0
+;                                      is not known; by how much runs that were shared were quicker than that, together
 %state = type { i64, i64, ptr, ptr, ptr, i32 }  ; the main thread, when it asks Python next, the exception that is put aside
 ;                                                 (type, value, traceback), the key by which a worker finds its pool
 %line = type [16 x i64]  ; two lines of the cache, which are fetched together
-%pool = type { { i64, i64, i64, i64, ptr, [11 x i64] },  ; 0: 1 while a plan runs; threads, the caller's among them; how often
-;                                                      workers look for work before they sleep: within a plan, after one
+%pool = type { { i64, i64, i64, i64, ptr, i64, i64, i64, i64, [7 x i64] },  ; 0: 1 while a plan runs; threads, the caller's
+;                     among them; how often workers look for work before they sleep: within a plan, after one; what polls
+;                     read; the factor REST; until when the caller works alone, 0: it does not; since when it shares work;
+;                     nanoseconds that it may wait before it works alone
                { i64, ptr, ptr, i64, ptr, i64, i64, [9 x i64] },  ; 1: round: of how many steps there were tickets so far; kernel,
 ;                                              words, items a chunk, scratch, bytes of it a thread, status: the first that
 ;                                              is not 0. Workers that wait look at this line and find all of it there
-               %line,  ; 2: finished: items that workers did, ever
+               { i64, i64, [14 x i64] },  ; 2: finished: items that workers did, ever; 1 while the caller sleeps until
+;                                           they are all done
                %line,  ; 3: workers that sleep
-               %line,  ; 4: pthread_mutex_t
-               %line,  ; 5: pthread_cond_t
-               [0 x %line] }  ; 6: a ticket a thread
+               %line,  ; 4: a lock
+               %line,  ; 5: a condition: there is work
+               %line,  ; 6: a condition: all is done
+               [0 x %line] }  ; 7: a ticket a thread
 %worker = type { ptr, i64 }  ; pool, which scratch
 
-declare i32 @pthread_mutex_lock(ptr)
-declare i32 @pthread_mutex_unlock(ptr)
-declare i32 @pthread_cond_wait(ptr, ptr)
-declare i32 @pthread_cond_broadcast(ptr)
-declare i32 @sched_yield()
-declare i32 @clock_gettime(i32, ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyLong_FromLongLong(i64)
@@ -54,12 +64,9 @@ declare i32 @PyErr_CheckSignals()
 declare ptr @memmove(ptr, ptr, i64)
 declare void @PyErr_Fetch(ptr, ptr, ptr)
 declare void @PyErr_Restore(ptr, ptr, ptr)
-declare i64 @pthread_self()
-declare ptr @pthread_getspecific(i32)
-declare i32 @pthread_setspecific(i32, ptr)
 
 ; Where the functions below are: the one that a loader looks up.
-define ptr @executor(i64 %which) {
+define ptr @"executor"(i64 %which) {
   %at = getelementptr [9 x ptr], ptr @functions, i64 0, i64 %which
   %function = load ptr, ptr %at
   ret ptr %function
@@ -115,7 +122,7 @@ return:
 ; Whether code that runs on this thread is to end: 0, or the least integer. See interrupts.py.
 define internal i64 @poll(ptr %state) {
 entry:
-  %self = call i64 @pthread_self()
+  %self = call i64 @thread()
   %main = load i64, ptr %state
   %is.main = icmp eq i64 %self, %main
   br i1 %is.main, label %clock, label %other
@@ -159,7 +166,7 @@ give.back:
 other:  ; a worker's step may have ended meanwhile
   %key.ptr = getelementptr %state, ptr %state, i64 0, i32 5
   %key = load i32, ptr %key.ptr
-  %pool = call ptr @pthread_getspecific(i32 %key)
+  %pool = call ptr @own_pool(i32 %key)
   %foreign = icmp eq ptr %pool, null
   br i1 %foreign, label %go.on, label %worker
 
@@ -202,12 +209,20 @@ take:  ; where another thread has the workers, this one does without them
 
 prepare:
   %began.all = call i64 @now()
+  %shares.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 7
+  store i64 %began.all, ptr %shares.ptr
+  call void @try_alone(ptr %pool, ptr %plan, i64 %began.all)
+  %rests.first = call i1 @rests(ptr %pool)
+  br i1 %rests.first, label %started, label %call
+
+call:
   call void @wake(ptr %pool, ptr %plan)
   br label %started
 
 started:
-  %mine = phi ptr [ null, %entry ], [ null, %take ], [ %pool, %prepare ]
-  %since = phi i64 [ 0, %entry ], [ 0, %take ], [ %began.all, %prepare ]
+  %mine = phi ptr [ null, %entry ], [ null, %take ], [ %pool, %prepare ], [ %pool, %call ]
+  %since = phi i64 [ 0, %entry ], [ 0, %take ], [ %began.all, %prepare ], [ %began.all, %call ]
+  %shared.first = phi i1 [ false, %entry ], [ false, %take ], [ false, %prepare ], [ true, %call ]
   %alone = icmp eq ptr %mine, null
   %empty = icmp eq i64 %count, 0
   br i1 %polls, label %watch, label %begin
@@ -246,11 +261,19 @@ choose:
   br i1 %heads, label %head, label %plain
 
 plain:
-  br i1 %here, label %whole, label %cut
+  br i1 %here, label %whole, label %cut.plain
+
+cut.plain:
+  %rests.plain = call i1 @rests(ptr %mine)
+  br i1 %rests.plain, label %whole, label %cut
 
 head:  ; what it covers runs as steps like others where nobody helps, or to see how long each takes
   %apart = or i1 %here, %timed
-  br i1 %apart, label %ran, label %cut
+  br i1 %apart, label %ran, label %cut.head
+
+cut.head:
+  %rests.head = call i1 @rests(ptr %mine)
+  br i1 %rests.head, label %ran, label %cut
 
 whole:
   %status.whole = call i64 %kernel(ptr %words, i64 0, i64 %items, ptr %scratch)
@@ -261,8 +284,8 @@ cut:
   br label %ran
 
 ran:
-  %status = phi i64 [ %status.whole, %whole ], [ %status.cut, %cut ], [ 0, %head ]
-  %over = phi i64 [ 0, %whole ], [ %covers, %cut ], [ 0, %head ]
+  %status = phi i64 [ %status.whole, %whole ], [ %status.cut, %cut ], [ 0, %head ], [ 0, %cut.head ]
+  %over = phi i64 [ 0, %whole ], [ %covers, %cut ], [ 0, %head ], [ 0, %cut.head ]
   br i1 %timed, label %clock.end, label %check
 
 clock.end:
@@ -323,6 +346,8 @@ release:
   %took.all = sub i64 %ended.all, %since
   %took.ptr = getelementptr %plan, ptr %plan, i64 0, i32 6
   store i64 %took.all, ptr %took.ptr
+  call void @earn(ptr %pool, i64 %ended.all)
+  call void @compare(ptr %pool, ptr %plan, i1 %shared.first, i64 %took.all, i64 %ended.all)
   store atomic i64 0, ptr %mine release, align 8
   br label %finish
 
@@ -366,7 +391,7 @@ part:
   %end = udiv i64 %items.times, %threads
   %high = shl i64 %end, 32
   %offer = or i64 %high, %next
-  %ticket = getelementptr %pool, ptr %pool, i64 0, i32 6, i64 %which
+  %ticket = getelementptr %pool, ptr %pool, i64 0, i32 7, i64 %which
   store atomic i64 %offer, ptr %ticket release, align 8
   %parts = icmp ult i64 %which.next, %threads
   br i1 %parts, label %part, label %offered
@@ -382,35 +407,214 @@ offered:
   br label %wait
 
 wait:
-  %turns = phi i64 [ 0, %offered ], [ %turns.next, %spin ], [ %turns.next, %yield ], [ %turns.next, %end.it ]
+  %turns = phi i64 [ 0, %offered ], [ %turns.next, %spin ]
   %count = load atomic i64, ptr %finished acquire, align 8
   %all = icmp eq i64 %count, %wanted
   br i1 %all, label %done, label %rest
 
 rest:
   %turns.next = add i64 %turns, 1
-  %long = icmp ugt i64 %turns, 2048
-  br i1 %long, label %yield, label %spin
+  %long = icmp ugt i64 %turns, SPIN_FOR_OTHERS
+  br i1 %long, label %lie, label %spin
 
 spin:
   call void @relax()
   br label %wait
 
-yield:  ; a worker that the system has put aside needs a processor, or works on something long
-  %ignored.yield = call i32 @sched_yield()
+lie:  ; a worker that the system has put aside may have this processor, or it works on something long
+  %since = call i64 @now()
+  %lock = getelementptr %pool, ptr %pool, i64 0, i32 4
+  %condition = getelementptr %pool, ptr %pool, i64 0, i32 6
+  %sleeps.ptr = getelementptr %pool, ptr %pool, i64 0, i32 2, i32 1
   %state.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 4
   %state = load ptr, ptr %state.ptr
+  call void @lock(ptr %lock)
+  %ignored.said = atomicrmw xchg ptr %sleeps.ptr, i64 1 seq_cst
+  br label %look
+
+look:
+  %count.late = load atomic i64, ptr %finished seq_cst, align 8
+  %all.late = icmp eq i64 %count.late, %wanted
+  br i1 %all.late, label %up, label %sleep
+
+sleep:
+  call void @wait(ptr %condition, ptr %lock, i64 50000000)
+  call void @unlock(ptr %lock)  ; for what a poll may call takes it, too
   %ended = call i64 @poll(ptr %state)
+  call void @lock(ptr %lock)
   %goes = icmp eq i64 %ended, 0
-  br i1 %goes, label %wait, label %end.it
+  br i1 %goes, label %look, label %end.it
 
 end.it:  ; workers see that the step has failed, and do no more of it
   %told = cmpxchg ptr %status.ptr, i64 0, i64 %ended monotonic monotonic
-  br label %wait
+  br label %look
+
+up:
+  store atomic i64 0, ptr %sleeps.ptr monotonic, align 8
+  call void @unlock(ptr %lock)
+  call void @waited(ptr %pool, i64 %since)
+  br label %done
 
 done:
   %status = load atomic i64, ptr %status.ptr monotonic, align 8
   ret i64 %status
+}
+
+; Whether the caller works alone for now.
+define internal i1 @rests(ptr %pool) alwaysinline {
+entry:
+  %until.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 6
+  %until = load i64, ptr %until.ptr
+  %none = icmp eq i64 %until, 0
+  br i1 %none, label %no, label %look
+
+look:
+  %now = call i64 @now()
+  %early = icmp slt i64 %now, %until
+  br i1 %early, label %yes, label %over
+
+over:
+  %since.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 7
+  store i64 %now, ptr %since.ptr
+  store i64 0, ptr %until.ptr
+  br label %no
+
+yes:
+  ret i1 true
+
+no:
+  ret i1 false
+}
+
+; Have a plan that ran once, and will run again, run on the caller alone for a while, to know what that takes.
+define internal void @try_alone(ptr %pool, ptr %plan, i64 %now) {
+entry:
+  %took.ptr = getelementptr %plan, ptr %plan, i64 0, i32 6
+  %took = load i64, ptr %took.ptr
+  %alone.ptr = getelementptr %plan, ptr %plan, i64 0, i32 9
+  %alone = load i64, ptr %alone.ptr
+  %ran = icmp ne i64 %took, 0
+  %unknown = icmp eq i64 %alone, 0
+  %second = and i1 %ran, %unknown
+  br i1 %second, label %try, label %done
+
+try:
+  %rest.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 5
+  %rest = load i64, ptr %rest.ptr
+  %times = lshr i64 %rest, 3
+  %for = mul i64 %took, %times
+  %until = add i64 %now, %for
+  %until.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 6
+  store i64 %until, ptr %until.ptr
+  br label %done
+
+done:
+  ret void
+}
+
+; Note what a run took: on the caller alone; or shared, which is to be quicker on the whole. Else have the caller work
+; alone for REST runs.
+define internal void @compare(ptr %pool, ptr %plan, i1 %shared, i64 %took, i64 %now) {
+entry:
+  %until.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 6
+  %until = load i64, ptr %until.ptr
+  %shares = icmp eq i64 %until, 0
+  %changed = xor i1 %shares, %shared
+  %alone.ptr = getelementptr %plan, ptr %plan, i64 0, i32 9
+  %alone = load i64, ptr %alone.ptr
+  br i1 %changed, label %done, label %whole
+
+whole:
+  br i1 %shares, label %judge, label %note
+
+note:
+  %unknown = icmp eq i64 %alone, 0
+  %more = sub i64 %took, %alone
+  %eighth = ashr i64 %more, 3
+  %mean = add i64 %alone, %eighth
+  %noted = select i1 %unknown, i64 %took, i64 %mean
+  store i64 %noted, ptr %alone.ptr
+  br label %done
+
+judge:
+  %lead.ptr = getelementptr %plan, ptr %plan, i64 0, i32 10
+  %lead.before = load i64, ptr %lead.ptr
+  %gain = sub i64 %alone, %took
+  %sum = add i64 %lead.before, %gain
+  %lead = call i64 @llvm.smin.i64(i64 %sum, i64 CREDIT)
+  %allowed = sub i64 0, %took
+  %slower = icmp slt i64 %lead, %allowed
+  %known = icmp ne i64 %alone, 0
+  %loses = and i1 %slower, %known
+  %kept = select i1 %loses, i64 0, i64 %lead
+  store i64 %kept, ptr %lead.ptr
+  br i1 %loses, label %rest, label %done
+
+rest:
+  %rest.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 5
+  %times = load i64, ptr %rest.ptr
+  %for = mul i64 %took, %times
+  %until.rest = add i64 %now, %for
+  store i64 %until.rest, ptr %until.ptr
+  br label %done
+
+done:
+  ret void
+}
+
+; Allow the caller to wait for half of the time that it shared work, up to now.
+define internal void @earn(ptr %pool, i64 %now) noinline {
+entry:
+  %until.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 6
+  %until = load i64, ptr %until.ptr
+  %shares = icmp eq i64 %until, 0
+  br i1 %shares, label %add, label %done
+
+add:
+  %since.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 7
+  %since = load i64, ptr %since.ptr
+  %credit.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 8
+  %credit = load i64, ptr %credit.ptr
+  %shared = sub i64 %now, %since
+  %half = ashr i64 %shared, 1
+  %sum = add i64 %credit, %half
+  %most = call i64 @llvm.smin.i64(i64 %sum, i64 CREDIT)
+  store i64 %most, ptr %credit.ptr
+  store i64 %now, ptr %since.ptr
+  br label %done
+
+done:
+  ret void
+}
+
+; Count what the caller waited. Where that is more than it may, have it work alone for REST times as long, or REST slices.
+define internal void @waited(ptr %pool, i64 %since) noinline {
+entry:
+  call void @earn(ptr %pool, i64 %since)
+  %now = call i64 @now()
+  %since.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 7
+  store i64 %now, ptr %since.ptr
+  %waited = sub i64 %now, %since
+  %credit.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 8
+  %credit = load i64, ptr %credit.ptr
+  %left = sub i64 %credit, %waited
+  %spent = icmp slt i64 %left, 0
+  %next = call i64 @llvm.smax.i64(i64 %left, i64 0)
+  store i64 %next, ptr %credit.ptr
+  br i1 %spent, label %rest, label %done
+
+rest:
+  %rest.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 5
+  %times = load i64, ptr %rest.ptr
+  %counted = call i64 @llvm.smin.i64(i64 %waited, i64 SLICE)
+  %for = mul i64 %counted, %times
+  %until = add i64 %now, %for
+  %until.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 6
+  store i64 %until, ptr %until.ptr
+  br label %done
+
+done:
+  ret void
 }
 
 ; Claim chunks and do them until there are none: those of the thread's own part, then of the parts that follow.
@@ -424,13 +628,13 @@ entry:
   %finished = getelementptr %pool, ptr %pool, i64 0, i32 2
   %threads.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 1
   %threads = load i64, ptr %threads.ptr
-  %own = getelementptr %pool, ptr %pool, i64 0, i32 6, i64 %which
+  %own = getelementptr %pool, ptr %pool, i64 0, i32 7, i64 %which
   %is.caller = icmp eq i64 %which, 0
   %claimed.before = icmp ne i64 %first, 0
   br i1 %claimed.before, label %look, label %try
 
 part:  ; the next of the other parts
-  %ticket.other = getelementptr %pool, ptr %pool, i64 0, i32 6, i64 %of.turn
+  %ticket.other = getelementptr %pool, ptr %pool, i64 0, i32 7, i64 %of.turn
   br label %claim
 
 claim:
@@ -510,11 +714,22 @@ over:
   br i1 %keeps, label %kept, label %report
 
 report:  ; before others' tickets are fetched
-  %ignored = atomicrmw add ptr %finished, i64 %count.over release
+  %ignored = atomicrmw add ptr %finished, i64 %count.over seq_cst
+  %sleeps.ptr = getelementptr %pool, ptr %pool, i64 0, i32 2, i32 1
+  %sleeps = load atomic i64, ptr %sleeps.ptr seq_cst, align 8
+  %awake = icmp eq i64 %sleeps, 0
+  br i1 %awake, label %kept, label %rouse
+
+rouse:
+  %lock = getelementptr %pool, ptr %pool, i64 0, i32 4
+  %condition = getelementptr %pool, ptr %pool, i64 0, i32 6
+  call void @lock(ptr %lock)
+  call void @notify(ptr %condition)
+  call void @unlock(ptr %lock)
   br label %kept
 
 kept:
-  %count.kept = phi i64 [ %count.over, %over ], [ 0, %report ]
+  %count.kept = phi i64 [ %count.over, %over ], [ 0, %report ], [ 0, %rouse ]
   %of.up = add i64 %of.over, 1
   %wraps = icmp eq i64 %of.up, %threads
   %of.turn = select i1 %wraps, i64 0, i64 %of.up
@@ -582,7 +797,7 @@ entry:
   %which = load i64, ptr %which.ptr
   %round = getelementptr %pool, ptr %pool, i64 0, i32 1
   %sleepers = getelementptr %pool, ptr %pool, i64 0, i32 3
-  %mutex = getelementptr %pool, ptr %pool, i64 0, i32 4
+  %lock = getelementptr %pool, ptr %pool, i64 0, i32 4
   %condition = getelementptr %pool, ptr %pool, i64 0, i32 5
   %in.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 2
   %patience.in = load i64, ptr %in.ptr
@@ -592,7 +807,7 @@ entry:
   %state = load ptr, ptr %state.ptr
   %key.ptr = getelementptr %state, ptr %state, i64 0, i32 5
   %key = load i32, ptr %key.ptr
-  %ignored.key = call i32 @pthread_setspecific(i32 %key, ptr %pool)
+  call void @keep_pool(i32 %key, ptr %pool)
   br label %look
 
 look:
@@ -616,7 +831,7 @@ idle:  ; in the midst of a plan there will soon be more
   br i1 %tired, label %lie, label %look
 
 lie:
-  %ignored.lock = call i32 @pthread_mutex_lock(ptr %mutex)
+  call void @lock(ptr %lock)
   %ignored.add = atomicrmw add ptr %sleepers, i64 1 seq_cst
   br label %last
 
@@ -633,12 +848,12 @@ still:
   br i1 %looked, label %sleep, label %last
 
 sleep:
-  %ignored.wait = call i32 @pthread_cond_wait(ptr %condition, ptr %mutex)
+  call void @wait(ptr %condition, ptr %lock, i64 -1)
   br label %up
 
 up:
   %ignored.sub = atomicrmw sub ptr %sleepers, i64 1 seq_cst
-  %ignored.unlock = call i32 @pthread_mutex_unlock(ptr %mutex)
+  call void @unlock(ptr %lock)
   br label %look
 }
 
@@ -666,11 +881,11 @@ look:
   br i1 %any, label %call, label %done
 
 call:
-  %mutex = getelementptr %pool, ptr %pool, i64 0, i32 4
+  %lock = getelementptr %pool, ptr %pool, i64 0, i32 4
   %condition = getelementptr %pool, ptr %pool, i64 0, i32 5
-  %ignored.lock = call i32 @pthread_mutex_lock(ptr %mutex)
-  %ignored.wake = call i32 @pthread_cond_broadcast(ptr %condition)
-  %ignored.unlock = call i32 @pthread_mutex_unlock(ptr %mutex)
+  call void @lock(ptr %lock)
+  call void @notify(ptr %condition)
+  call void @unlock(ptr %lock)
   br label %done
 
 done:
@@ -839,18 +1054,6 @@ over:
   ret i64 0
 }
 
-; Nanoseconds of CLOCK_MONOTONIC.
-define internal i64 @now() {
-  %time = alloca { i64, i64 }
-  %ignored = call i32 @clock_gettime(i32 1, ptr %time)
-  %seconds = load i64, ptr %time
-  %nanoseconds.ptr = getelementptr { i64, i64 }, ptr %time, i64 0, i32 1
-  %nanoseconds = load i64, ptr %nanoseconds.ptr
-  %scaled = mul i64 %seconds, 1000000000
-  %sum = add i64 %scaled, %nanoseconds
-  ret i64 %sum
-}
-
 ; Let the other hardware thread of this core, or the bus, have a moment.
 define internal void @relax() alwaysinline {
   call void @RELAX
@@ -858,5 +1061,7 @@ define internal void @relax() alwaysinline {
 }
 
 declare i64 @llvm.umin.i64(i64, i64)
+declare i64 @llvm.smin.i64(i64, i64)
+declare i64 @llvm.smax.i64(i64, i64)
 declare void @llvm.x86.sse2.pause()
 declare void @llvm.aarch64.isb(i32)

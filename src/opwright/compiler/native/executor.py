@@ -11,7 +11,6 @@ or in chunks, on whichever thread is free. Items are independent, so that every 
 from __future__ import annotations
 
 import ctypes
-import time
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -22,7 +21,6 @@ from ...core import forks
 from ...core.errors import InvalidArgumentError, ResourceExhaustedError
 from ...core.once import once
 from .builtins import NO_ARGUMENTS, Method, bound
-from .image import runs_images
 from .interrupts import raise_pending, state_address
 from .workers import functions, pool_of
 
@@ -118,7 +116,7 @@ class Executor:
         return self
 
     def _set(self, block: np.ndarray, steps: int, scratch: int, threads: int, keep: Sequence[Any]) -> None:
-        self.threads = threads if runs_images() else 1
+        self.threads = threads
         self._keep = tuple(keep)
         self._inner = 1
         self._steps = steps
@@ -129,14 +127,13 @@ class Executor:
         rows = self.block[: ROW * steps].reshape(steps, ROW)
         rows[:, 1] = start + 8 * rows[:, 1]
         heads = np.flatnonzero(rows[:, _COVERS])
-        if heads.size and runs_images():
+        if heads.size:
             rows[heads, 0], rows[heads, 1] = functions().strands, start + 8 * ROW * heads
         rows[:, 3] = self._chunks(rows[:, 2], rows[:, 3])
         stride = -(-scratch // 128) * 128  # no line is two threads'
         self._scratch = aligned(stride * self.threads)
         self._plan[:_FAILED] = start, steps, 0, self._scratch.ctypes.data, stride
-        if runs_images():
-            self._plan[_STATE], self._plan[_POLLS] = state_address(), 1
+        self._plan[_STATE], self._plan[_POLLS] = state_address(), 1
         self._run: Callable[[], int]
         self._shares = bool(rows[:, 3].any())
         self._begin()
@@ -156,7 +153,7 @@ class Executor:
         """Make `_run` the native call, on started threads where there are to be some."""
         if self._shares:
             self._plan[_POOL] = pool_of(self.threads).address
-        self._run = bound(_method(), self._plan.ctypes.data) if runs_images() else self._run_one_by_one
+        self._run = bound(_method(), self._plan.ctypes.data)
 
     def _run_anew(self) -> int:
         """The first run after a fork, which the threads did not come through."""
@@ -199,27 +196,8 @@ class Executor:
     def run_profiled(self) -> np.ndarray:
         """Run all steps once. Gives int64[steps]: the nanoseconds that each took. Raises StepError."""
         times = np.zeros(self._steps, np.int64)
-        if runs_images():
-            status = _TIMED(functions().run_timed)(self._plan.ctypes.data, times.ctypes.data)
-        else:
-            status = self._run_one_by_one(times)
-        self.check(status)
+        self.check(_TIMED(functions().run_timed)(self._plan.ctypes.data, times.ctypes.data))
         return times
-
-    def _run_one_by_one(self, times: np.ndarray | None = None) -> int:
-        """Where LLVM's own loader is used: calls from Python."""
-        for i in range(self._steps):
-            address, words, items, _, covers = map(int, self.block[ROW * i :][:5])
-            if covers:
-                continue  # its strands, one after the other
-            start = time.perf_counter_ns()
-            status: int = _KERNEL(address)(words, 0, items, self._scratch.ctypes.data)
-            if times is not None:
-                times[i] = time.perf_counter_ns() - start
-            if status:
-                self._plan[_FAILED] = i
-                return status
-        return 0
 
 
 @once

@@ -10,6 +10,7 @@ What is loaded stays for the process's life: threads may run in it until the ver
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import mmap
@@ -26,6 +27,7 @@ from ...core.once import once
 PAGE = 4096  # of the page-relative instructions of AArch64, whatever the system's is
 POLL = "opwright_poll"
 """The function that long-running code calls now and then (interrupts.py); code finds it as it does C functions."""
+_COMMITTED, _READ_AND_WRITE = 0x3000, 4  # VirtualAlloc: MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE
 _MAGIC = b"OWI1"
 _HEADER = struct.Struct("<4sIIIIII")  # magic, align, entries, bases, imports, bytes of names, bytes of content
 
@@ -106,12 +108,19 @@ def library() -> Any:
 
 
 @once
+def system_library() -> Any:
+    """The functions of the operating system: on Windows a library of its own, else the C functions."""
+    return ctypes.CDLL("kernel32") if os.name == "nt" else library()  # with 64 bits there is one way to call
+
+
+@once
 def address_of(symbol: str) -> int | None:
-    """The address of a C function in this process; None where there is none of that name."""
-    try:
-        return ctypes.cast(getattr(library(), symbol), ctypes.c_void_p).value
-    except AttributeError:
-        return None
+    """The address of a C function in this process, of the system's or of Python's; None where there is none of that
+    name."""
+    for functions in (library(), ctypes.pythonapi, system_library()):
+        with contextlib.suppress(AttributeError):
+            return ctypes.cast(getattr(functions, symbol), ctypes.c_void_p).value
+    return None
 
 
 def memory(size: int) -> int:
@@ -119,10 +128,17 @@ def memory(size: int) -> int:
 
     raises ResourceExhaustedError
     """
+    if os.name == "nt":
+        call = system_library().VirtualAlloc
+        call.restype, call.argtypes = ctypes.c_size_t, [ctypes.c_size_t] * 2 + [ctypes.c_uint32] * 2
+        address: int = call(0, size, _COMMITTED, _READ_AND_WRITE)
+        if not address:
+            raise ResourceExhaustedError(what="no memory", found=f"{size} bytes")
+        return address
     call = library().mmap
     call.restype, call.argtypes = ctypes.c_size_t, [ctypes.c_size_t] * 2 + [ctypes.c_int] * 3 + [ctypes.c_long]
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    address: int = call(0, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
+    address = call(0, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
     if address == ctypes.c_size_t(-1).value:
         raise ResourceExhaustedError(what="no memory", found=f"{size} bytes: {os.strerror(ctypes.get_errno())}")
     return address

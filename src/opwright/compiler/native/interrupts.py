@@ -20,6 +20,7 @@ import threading
 
 from ...core import forks
 from .image import Image, load_images, memory
+from .threads import make_key
 
 INTERRUPTED = -(1 << 63)
 """The status of code that a signal's handler ended. No kernel gives it."""
@@ -33,16 +34,12 @@ def state_address() -> int:
     """Of the words that polls read: the main thread, when Python is asked next, the exception that is put aside."""
     found = _made.get("state")
     if found is None:
-        from .image import library
-
         with _lock:
             found = _made.get("state")
             if found is None:
                 found = memory(4096)
-                key = ctypes.c_uint()
-                library().pthread_key_create(ctypes.byref(key), None)
                 words = (ctypes.c_int64 * 8).from_address(found)
-                words[_KEY], words[_MAIN] = key.value, _main_thread()
+                words[_KEY], words[_MAIN] = make_key(), _main_thread()
                 _made["state"] = found
     return found
 
