@@ -31,9 +31,11 @@ os.environ.update(measure.QUIET)
 import numpy as np
 
 import opwright as ow
-from opwright.ops.nn.windows import window
+from opwright.ops import registry
 from opwright.ops.strategies import TABLE, Strategies, Strategy
+from opwright.ops.windows import window
 
+registry.load_all()  # every operator puts its strategies into TABLE
 RESULTS = Path(__file__).resolve().parent / "results" / "strategies.json"
 WANTED = 1.2
 _rng = np.random.default_rng(20)

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import opwright as ow
-from opwright.ops import tuning
-from opwright.ops.nn.windows import window
+from opwright.ops import registry, tuning
 from opwright.ops.strategies import TABLE
+from opwright.ops.windows import window
 
+registry.load_all()  # every operator puts its strategies into TABLE
 RNG = np.random.default_rng(11)
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "strategies.json"
 F, I = np.float32, np.int64

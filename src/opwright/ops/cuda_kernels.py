@@ -43,7 +43,7 @@ def _matmul(call: Any, a: Any, b: Any) -> Any:
 def _convolve(call: Any, image: Any, filters: Any) -> Any:
     """y[n, p, :] = sum over q of x[n, p * stride + q * dilation - before, :] @ w[q]."""
     from .nn.convolution import check_depths, from_last, to_last
-    from .nn.windows import spatial_windows
+    from .windows import spatial_windows
 
     x = to_last(image, call.data_format)
     check_depths(x.shape[-1], *filters.shape[-2:])

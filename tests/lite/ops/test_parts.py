@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from opwright.lite.ops import parts, sliding
-from opwright.ops.nn import conv_arrays
-from opwright.ops.nn.windows import Window, window
+from opwright.ops import conv_arrays
+from opwright.ops.windows import Window, window
 
 SHAPES = [(), (0,), (5,), (3, 0, 2), (4, 5), (1, 7, 1, 3), (2, 3, 4, 5)]
 

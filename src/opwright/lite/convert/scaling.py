@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.dtypes import float32
 from ...graph import Node, Value
-from ...ops.nn.windows import window
+from ...ops.windows import window
 from .fusing import LINEAR, NO, bias_of, channels_of
 from .lowering import Lowered, Rewriting, Rule, table
 

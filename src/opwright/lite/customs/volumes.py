@@ -14,7 +14,7 @@ from ...core.dtypes import float32
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
 from ...ops.definition import Input, Output
-from ...ops.nn.windows import Window, out_size, window
+from ...ops.windows import Window, out_size, window
 from ..ops.quantized.operand import Operand, check_same, check_scaled, check_symmetric, check_types
 from ..ops.shapes import bounded, refuse, spec
 from ..ops.sliding import along, counts

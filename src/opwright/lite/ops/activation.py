@@ -15,8 +15,7 @@ from ...core.constants import GELU_CUBIC, GELU_SLOPE
 from ...core.dtypes import bfloat16, float16, float32
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
-from ...ops.math.special_arrays import erfc
-from ...ops.nn.activation import gelu_erfc, gelu_tanh
+from ...ops.math.special_arrays import erfc, gelu_erfc, gelu_tanh
 from .definition import lite_operator
 from .elementwise import in_float32, unary
 from .shapes import broadcast, refuse, text

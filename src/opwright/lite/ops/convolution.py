@@ -15,9 +15,9 @@ import numpy as np
 
 from ...core.dtypes import DType, float16, float32, int32
 from ...core.specs import TensorSpec
+from ...ops import conv_arrays
 from ...ops.definition import Input, Output
-from ...ops.nn import conv_arrays
-from ...ops.nn.windows import Window
+from ...ops.windows import Window
 from .definition import lite_operator
 from .fusing import fuse
 from .parts import Part, whole

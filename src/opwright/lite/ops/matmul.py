@@ -16,7 +16,7 @@ from ...core.shapes import UNKNOWN, TensorShape
 from ...core.shapes import broadcast as broadcast_two
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
-from ...ops.nn.windows import wide
+from ...ops.windows import wide
 from .definition import EnumAttr, lite_operator
 from .fusing import fuse
 from .parts import SCRATCH, Part, seen, tiles, whole

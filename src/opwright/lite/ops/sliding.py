@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...ops.nn import windows as catalogue
-from ...ops.nn.windows import Window
+from ...ops import windows as catalogue
+from ...ops.windows import Window
 from .parts import SCRATCH, Part
 
 

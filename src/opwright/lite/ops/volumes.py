@@ -9,9 +9,9 @@ from typing import Any
 
 from ...core.dtypes import float32, int32
 from ...core.specs import TensorSpec
+from ...ops import conv_arrays
 from ...ops.definition import Input, Output
-from ...ops.nn import conv_arrays
-from ...ops.nn.windows import Window
+from ...ops.windows import Window
 from .definition import lite_operator
 from .fusing import fuse
 from .shapes import bounded, ints, product, refuse, same, spec, text

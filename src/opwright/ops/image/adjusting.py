@@ -14,7 +14,7 @@ from ...core.dtypes import float32, float64
 from ...core.errors import InvalidArgumentError
 from .. import array, lod_rules, math
 from ..definition import Input, Output, operator
-from ..nn.windows import wide, wide_dtype
+from ..windows import wide, wide_dtype
 from .colours import (
     FLOATS,
     Shade,

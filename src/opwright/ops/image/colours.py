@@ -18,7 +18,7 @@ from ...core.errors import InvalidArgumentError
 from .. import array, lod_rules, math
 from ..definition import Input, Output, operator
 from ..linalg import matmul
-from ..nn.windows import wide, wide_dtype
+from ..windows import wide, wide_dtype
 
 FLOATS = (float16, bfloat16, float32, float64)
 # Which difference of channels the hue is, by which channel is the largest, and where it begins, in sixths.

@@ -16,7 +16,7 @@ from ..array.shaping import dims_tensor, shape_op
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
 from ..math import reduce_prod, unsorted_segment_sum
-from ..nn.windows import Window, out_size, pad, taps, window
+from ..windows import Window, out_size, pad, taps, window
 
 
 def _check(op: Any) -> None:

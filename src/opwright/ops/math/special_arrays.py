@@ -3,8 +3,8 @@
 Lives here: the numerics, vectorised, with their sources.
 Not here: the operators (special.py), incomplete gamma and beta functions (incomplete_arrays.py).
 
-Each function takes a float64 array and gives one of the same shape. Rational approximations are minimax fits from the
-papers cited; their coefficients run from the highest power down.
+Each function takes a float64 array and gives one of the same shape; those of the last section take float32, too.
+Rational approximations are minimax fits from the papers cited; their coefficients run from the highest power down.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ...core.constants import GELU_CUBIC, GELU_SLOPE
 from .. import beside
 
 Array = np.ndarray
@@ -322,3 +323,19 @@ def polygamma(n: Array, x: Array) -> Array:
     sign = np.where(order % 2 == 0, -1.0, 1.0)
     derivative = sign * factorial * zeta(order + 1, x)
     return piecewise(n, [(n == 0, lambda _: digamma(x[n == 0])), (n == order, lambda _: derivative[n == order])])
+
+
+# ---- the Gaussian error linear unit, of arrays of float32 too --------------------------------------------------------
+
+
+def gelu_erfc(x: Array) -> Array:
+    """x erfc(-x / sqrt 2) / 2 of an array of float32 or float64, rounded once from float64."""
+    wide = x.astype(np.float64, copy=False)
+    return (0.5 * wide * erfc(wide * -math.sqrt(0.5))).astype(x.dtype, copy=False)
+
+
+def gelu_tanh(x: Array) -> Array:
+    """x / (1 + exp(-2 t)), t = sqrt(2 / pi) (x + 0.044715 x^3), of an array of float32 or float64."""
+    wide = x.astype(np.float64, copy=False)
+    exponent = wide * (wide * wide * (-2 * GELU_SLOPE * GELU_CUBIC) - 2 * GELU_SLOPE)
+    return (wide / (1 + np.exp(exponent))).astype(x.dtype, copy=False)

@@ -156,19 +156,6 @@ class Selu:
 selu = Selu.as_function("selu")
 
 
-def gelu_erfc(x: Any) -> Any:
-    """x erfc(-x / sqrt 2) / 2 of an array of float32 or float64, rounded once from float64."""
-    wide = x.astype(np.float64, copy=False)
-    return (0.5 * wide * special_arrays.erfc(wide * -math.sqrt(0.5))).astype(x.dtype, copy=False)
-
-
-def gelu_tanh(x: Any) -> Any:
-    """x / (1 + exp(-2 t)), t = sqrt(2 / pi) (x + 0.044715 x^3), of an array of float32 or float64."""
-    wide = x.astype(np.float64, copy=False)
-    exponent = wide * (wide * wide * (-2 * GELU_SLOPE * GELU_CUBIC) - 2 * GELU_SLOPE)
-    return (wide / (1 + np.exp(exponent))).astype(x.dtype, copy=False)
-
-
 @operator
 class Gelu:
     """The input times the chance that a standard normal number is below it (Hendrycks and Gimpel 2016).
@@ -187,7 +174,8 @@ class Gelu:
 
     def compute(op, features) -> Any:
         x = features.astype(np.float32, copy=False) if features.dtype.itemsize == 2 else features
-        return (gelu_tanh if op.approximate else gelu_erfc)(x).astype(features.dtype, copy=False)
+        gelu = special_arrays.gelu_tanh if op.approximate else special_arrays.gelu_erfc
+        return gelu(x).astype(features.dtype, copy=False)
 
     def gradient(op, dy) -> Any:
         x = op.features

@@ -15,7 +15,7 @@ from .. import dispatch
 from ..array import zeros_like
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
-from .windows import wide
+from ..windows import wide
 
 
 def _channel(op: Any, rank: int) -> int:

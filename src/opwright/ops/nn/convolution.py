@@ -18,12 +18,12 @@ from ...core.dtypes import floating, index, int32
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
+from .. import conv_arrays
 from ..array.shaping import shape_op
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
 from ..inference import shape_from
-from . import conv_arrays
-from .windows import FORMATS, PADDINGS, channel_axis, check_sliding, out_size, pairs, spatial_axes, spatial_windows
+from ..windows import FORMATS, PADDINGS, channel_axis, check_sliding, out_size, pairs, spatial_axes, spatial_windows
 
 Dims = Sequence["int | None"]
 

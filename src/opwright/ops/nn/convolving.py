@@ -18,9 +18,9 @@ from ...core.errors import InvalidArgumentError
 from .. import dispatch
 from ..array import concat, expand_dims, reshape, squeeze
 from ..array.shaping import dims_tensor, shape_op
+from ..windows import FORMATS, padding_of, sequence
 from .convolution import Conv2D, Conv2DBackpropInput, Conv3D, Conv3DBackpropInput
 from .depthwise import DepthwiseConv2dNative, DepthwiseConv2dNativeBackpropFilter, DepthwiseConv2dNativeBackpropInput
-from .windows import FORMATS, padding_of, sequence
 
 FORWARD = {2: Conv2D, 3: Conv3D}
 BY_INPUT = {2: Conv2DBackpropInput, 3: Conv3DBackpropInput}

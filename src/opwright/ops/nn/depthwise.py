@@ -11,13 +11,13 @@ from typing import Any
 from ...core.dtypes import floating, index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape
+from .. import conv_arrays
 from ..array.shaping import shape_op
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
 from ..inference import shape_from
-from . import conv_arrays
+from ..windows import FORMATS, PADDINGS, channel_axis, spatial_windows
 from .convolution import Dims, check_backprop, from_last, known_dims, last_shape, slid, to_last
-from .windows import FORMATS, PADDINGS, channel_axis, spatial_windows
 
 
 def _slid(op: Any, image: Dims, kernel: Dims) -> TensorShape:

@@ -13,7 +13,7 @@ from ..array import cast, where, zeros_like
 from ..array.shaping import shape_op
 from ..random import stateless_uniform, uniform
 from ..tensor import TensorLike
-from .windows import wide_dtype
+from ..windows import wide_dtype
 
 
 def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: Any = None, name: str | None = None) -> Any:

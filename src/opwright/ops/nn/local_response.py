@@ -19,7 +19,7 @@ from ..definition import Input, Output, operator
 from ..linalg import matmul
 from ..math import abs as abs_
 from ..math import pow as pow_
-from .windows import wide, wide_dtype
+from ..windows import wide, wide_dtype
 
 
 @operator

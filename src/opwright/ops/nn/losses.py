@@ -18,7 +18,7 @@ from .. import dispatch
 from ..array import cast, where, zeros_like
 from ..definition import Input, Output, operator
 from ..math import exp, log, log1p, negative, reduce_sum
-from .windows import wide
+from ..windows import wide
 
 
 @operator

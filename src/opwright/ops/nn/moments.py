@@ -15,7 +15,7 @@ from ..array.run_time_axes import as_axes
 from ..array.shaping import shape_op
 from ..inference import is_static, static_axes
 from ..math import divide_no_nan, reduce_mean, reduce_prod, reduce_sum, rsqrt, square, squared_difference
-from .windows import wide_dtype
+from ..windows import wide_dtype
 
 
 def moments(x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None) -> tuple[Any, Any]:

@@ -21,7 +21,7 @@ from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
 from ..inference import axes_in, static_axes
 from ..math import maximum, reduce_mean, reduce_prod, reduce_sum, rsqrt
-from .windows import channel_axis, wide, wide_dtype
+from ..windows import channel_axis, wide, wide_dtype
 
 BATCH_FORMATS = ("NHWC", "NCHW", "NDHWC", "NCDHW")
 

@@ -23,8 +23,8 @@ from ..array.shaping import shape_op
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
 from ..inference import shape_from
+from ..windows import FORMATS, PADDINGS, Window, out_size, pad, pairs, taps, unpadded, wide, window
 from .convolution import known_dims
-from .windows import FORMATS, PADDINGS, Window, out_size, pad, pairs, taps, unpadded, wide, window
 
 MAXED = (*floating, int32, int64, uint8, int16, int8, uint16)
 

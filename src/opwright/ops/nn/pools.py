@@ -15,9 +15,9 @@ from ...core.dtypes import as_dtype, int64
 from ...core.errors import InvalidArgumentError, UnimplementedError
 from .. import dispatch
 from ..array import expand_dims, squeeze
+from ..windows import FORMATS, padding_of, sequence
 from .convolving import known_format
 from .pooling import AvgPool, AvgPool3D, MaxPool, MaxPool3D, MaxPoolWithArgmax
-from .windows import FORMATS, padding_of, sequence
 
 
 def _pool(op: Any, input: Any, n: int, ksize: Any, strides: Any, padding: Any, data_format: str | None,

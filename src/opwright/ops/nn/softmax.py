@@ -22,7 +22,7 @@ from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import axis_in, static_int
 from ..math import exp, reduce_sum
-from .windows import wide
+from ..windows import wide
 
 
 def _check_axis(op: Any) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from ....compiler.loops.expressions import Expr, apply, arg, const, convert
 from ....compiler.loops.forms import Buffer, IndexMap, Map, MatMul, Move, Reduce, ReduceWindow, RowPass
 from ....core.dtypes import DType, float32, float64, int8, int16, int32
-from ....ops.nn.windows import window
+from ....ops.windows import window
 from ..nodes import At, Operand, Refused
 from . import rule
 from .elementwise import mapped, registered

@@ -15,7 +15,7 @@ import numpy as np
 
 from ....core.dtypes import float32, int32
 from ....graph import Node, Value
-from ....ops.nn.windows import Window, window
+from ....ops.windows import Window, window
 from ..lowering import Lowered, Lowering, NoMatch, Rule, table
 from .building import Unfit, constant_of, number, only, padded, picked, reshaped, size_along, sliced
 from .convolution import FROM_LAST, Image, transposed

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ....ops.nn import conv_arrays
+from ....ops import conv_arrays
 from ..parts import SCRATCH, Part, tiles
 from ..sliding import bands, spread, windows_of
 from .fixed_point import exact_float

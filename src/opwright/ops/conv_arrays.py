@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from .. import beside
-from ..strategies import Strategies, Strategy
+from . import beside
+from .strategies import Strategies, Strategy
 from .windows import Window, channel_axis, pad, spatial_windows, taps, unpadded, wide
 
 Windows = Sequence[Window]

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.dtypes import DType, bfloat16, float16
-from ...core.errors import InvalidArgumentError
-from .. import beside
+from ..core.dtypes import DType, bfloat16, float16
+from ..core.errors import InvalidArgumentError
+from . import beside
 
 FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
 PADDINGS = ("SAME", "VALID", "EXPLICIT")
@@ -133,7 +133,7 @@ def wide(dtype: Any) -> Any:
 
 def wide_dtype(dtype: DType) -> DType:
     """As `wide`, of a DType."""
-    from ...core.dtypes import float32
+    from ..core.dtypes import float32
 
     return float32 if dtype in (float16, bfloat16) else dtype
 
