@@ -230,8 +230,7 @@ class Interpreter:
                 ownership.thread = get_ident()  # for kernels, which may read tensors
                 self._invoke_and_look()
             elif status := direct():
-                ownership.thread = get_ident()
-                self._recover(status)
+                self._stopped(status)
         finally:
             ownership.thread = 0
 
@@ -246,14 +245,23 @@ class Interpreter:
         """Look for direct ways, after a run."""
         shortcut = self._shortcut
         if shortcut is not None:
-            run, reach = shortcut.direct, shortcut.reach
+            run, reach, follow = shortcut.direct, shortcut.reach, None
         elif self._waiting:
             return
         else:
             main = self._subgraphs[0]
-            run, reach = main.direct.run, NOTHING if self._engine is None else main.reach
+            run, _, _, follow = main.direct
+            reach = NOTHING if self._engine is None else main.reach
         ownership = self._ownership
-        ownership.direct, ownership.writable, ownership.readable = run, reach.writable, reach.readable
+        ownership.direct, ownership.follow = run, follow
+        ownership.writable, ownership.readable = reach.writable, reach.readable
+
+    def _stopped(self, status: int) -> None:
+        """Go on after a direct run that gave a status, by machine code if that will do."""
+        ownership = self._ownership
+        if ownership.follow is None or not ownership.follow():
+            ownership.thread = get_ident()
+            self._recover(status)
 
     def _recover(self, status: int) -> None:
         """Go on after a direct run that gave a status. What that runs may give variables other memory."""

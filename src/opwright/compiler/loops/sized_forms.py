@@ -6,7 +6,7 @@ Lives here: `Expected`, `Counted`, `GUARDS`, `Places`, `Distinct`, `Numbers`,
 
 A plan has fixed sizes. Where it was made for sizes seen at a run, it expects what they followed from, and stops where a
 later run has something else. Results as long as there are elements have memory for the most there can be; a cell of
-the caller's says how many there are, and a plan that changes it stops, too: so that the caller looks.
+the caller's says how many there are, and a plan that finds another number stops, too: so that the caller looks.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Expected(Form):
 
 @dataclass(frozen=True, eq=False)
 class Counted(Form):
-    """Nothing but a guard: a form before has counted what it did at the run before. output: as of Expected.
+    """Nothing but a guard: a form before has counted as many as the caller knows of. output: as of Expected.
 
-    count: memory of the caller's, int64 [2]: the number now, and at the run before, which it is made to be.
+    count: memory of the caller's, int64 [2]: the number now, and what it was when the caller looked last.
     """
 
     count: Buffer

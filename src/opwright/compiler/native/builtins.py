@@ -7,6 +7,7 @@ Not here: other machine code that is called so (executor.ll, ../entering.py).
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,10 +33,16 @@ class Method(ctypes.Structure):
 
 def bound(method: Method, to: Any) -> Callable[..., Any]:
     """The method of an object, which it keeps alive. `method` has to live as long as the function."""
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    function: Callable[..., Any] = make(ctypes.addressof(method), to, None)
+    function: Callable[..., Any] = _new_function()(ctypes.addressof(method), to, None)
     return function
+
+
+@functools.cache
+def _new_function() -> Any:
+    """Of Python's C API: a function of a PyMethodDef and `self`."""
+    return ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
+        ("PyCFunction_NewEx", ctypes.pythonapi)
+    )
 
 
 class Builtins(NamedTuple):

@@ -70,9 +70,9 @@ def raise_pending() -> None:
     if "state" not in _made:
         return
     words = (ctypes.c_int64 * 8).from_address(_made["state"])
-    pending = [ctypes.c_void_p(word or None) for word in words[_PENDING : _PENDING + 3]]
-    if pending[0].value is None:
+    if not words[_PENDING]:
         return
+    pending = [ctypes.c_void_p(word or None) for word in words[_PENDING : _PENDING + 3]]
     for i in range(_PENDING, _PENDING + 3):
         words[i] = 0
     restore = ctypes.PYFUNCTYPE(None, *[ctypes.c_void_p] * 3)(("PyErr_Restore", ctypes.pythonapi))

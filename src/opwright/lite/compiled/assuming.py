@@ -27,14 +27,21 @@ Seen = Mapping[int, np.ndarray]
 
 def open_nodes(subgraph: Subgraph) -> list[Node]:
     """The nodes whose sizes, or those of what they read, are known only as the model runs; also those whose shape rules
-    ask for elements that are there only then."""
+    ask for elements that are there only then. None that has effects: a plan that stops is to have had none."""
     return [
         node
         for node in subgraph.execution_plan
         if node.delegate is None
         and node.name not in ON_RESOURCES | STATEFUL
+        and not _has_effects(node)
         and (node.asks or any(t is not None and t.kind == DYNAMIC for t in (*node.tensors_in, *node.tensors_out)))
     ]
+
+
+def _has_effects(node: Node) -> bool:
+    """Whether an operator does more than give results: to the world, or to what it keeps from run to run."""
+    operator = getattr(node.registration, "operator", None)
+    return getattr(operator, "effect", None) is not None or hasattr(node.user_data, "restart")
 
 
 def seen_by(nodes: Iterable[Node]) -> dict[int, np.ndarray]:

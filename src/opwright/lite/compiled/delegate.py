@@ -21,7 +21,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...compiler.background import compiling
+from ...compiler.background import Job, compiling
 from ...compiler.kernels import Unmade
 from ...compiler.loops import frozen
 from ...compiler.loops.forms import Form
@@ -171,9 +171,9 @@ class CompiledDelegate(Delegate):
         if idle >= MOST_IDLE:  # a branch, say, that nobody takes
             self.settled.add(subgraph.index)
 
-    def _again(self, params: DelegateParams, node: Node, seen: Seen) -> Specialised | None:
-        """A plan for a partition and the sizes that its nodes have just had. None where there is none, or kernels are
-        to be compiled first."""
+    def _again(self, params: DelegateParams, node: Node, seen: Seen) -> Specialised | Job | None:
+        """A plan for a partition and the sizes that its nodes have just had; the job where kernels are to be compiled
+        first, None where there is none."""
         subgraph, buffers = node.subgraph, Buffers(seen)
         taken = self._taken(node.replaced, buffers, lambda t: True, ())
         if len(taken) != len(node.replaced):
@@ -181,7 +181,7 @@ class CompiledDelegate(Delegate):
         plan = self._plan(subgraph, params, taken, buffers)
         cold, self.cold = self.cold, []
         if cold:
-            compiling.submit(functools.partial(compile_all, self._key, cold))
+            return compiling.submit(functools.partial(compile_all, self._key, cold))
         return None if plan is None else self._specialised(subgraph, plan, params, buffers)
 
     def _specialised(self, subgraph: Subgraph, plan: Plan, params: DelegateParams, buffers: Buffers) -> Specialised:

@@ -16,6 +16,7 @@ from ...compiler.loops.forms import Buffer
 from ...compiler.loops.frozen import Frozen, FrozenPlan
 from ...compiler.loops.plans import Plan, Running, StepFailed
 from ...compiler.native.executor import Executor, StepError
+from ...compiler.native.interrupts import raise_pending
 from ...core.errors import FailedPreconditionError
 from ..registration import Registration
 from ..runtime.direct import Direct
@@ -144,6 +145,15 @@ class PlanStep:
         if not variables or variables.seen == variables.resources.changes:
             return True
         return variables.is_initialised and self._registration._attach(self._context)
+
+    def proceed(self) -> bool:
+        """Run the plan; whether no guard has stopped it."""
+        if not self.is_ready():
+            return False
+        if self._executor.entry():
+            raise_pending()
+            return False
+        return True
 
     @property
     def direct(self) -> Direct | None:

@@ -12,11 +12,12 @@ whose sizes stay runs without Python, one whose sizes change among a few with so
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...compiler.background import Job
 from ...compiler.loops.plans import Plan, Running, StepFailed
 from ...compiler.native.executor import Executor, Step
 from ...compiler.native.interrupts import raise_pending
@@ -28,13 +29,15 @@ from ..runtime.holding import check_bytes
 from ..runtime.node import Context, Node
 from ..runtime.tensor import DYNAMIC, Tensor
 from .assuming import Seen, seen_by
-from .kernel import one_by_one, profile
+from .kernel import address, one_by_one, profile
 from .letting_go import let_go
 
-MOST_KEPT = 8  # specialisations of a node
+Shapes = tuple[tuple[int, ...], ...]
+
+MOST_KEPT = 32  # specialisations of a node
 MOST_BYTES = 1 << 28  # that they hold together, if there are several
-MOST_MADE = 64  # ever
-MOST_MISSED = 64  # sizes without a plan that are remembered
+MOST_MADE = 128  # ever
+MOST_MISSED = 128  # sizes without a plan that are remembered
 
 
 class Specialised(NamedTuple):
@@ -49,7 +52,7 @@ class Specialised(NamedTuple):
 class Specialisation:
     """A plan bound to memory of its own: its arena, and the node's outputs of these sizes."""
 
-    __slots__ = ("_assumed", "_counts", "_inputs", "_node", "_outputs", "_running", "_used", "nbytes")
+    __slots__ = ("_assumed", "_counts", "_given", "_node", "_outputs", "_running", "_used", "nbytes", "shapes")
 
     def __init__(self, made: Specialised, context: Context, node: Node) -> None:
         """Raises ResourceExhaustedError."""
@@ -60,30 +63,30 @@ class Specialisation:
         check_bytes(self.nbytes + others, "the arena of compiled operators")
         names = {b.name: b for b in (*graph.inputs, *graph.outputs)}
         self._node = node
-        self._inputs = [(t, t.shape, names.get(f"t{t.index}")) for t in _read(node)]
+        self.shapes = shapes_of(node)
+        self._given = [(t, names.get(f"t{t.index}")) for t in _read(node)]  # what it reads and writes of the node's own
         self._assumed = [(tensors[i], elements.tobytes()) for i, elements in made.assumed.items()]
-        self._outputs: list[tuple[Tensor, Any, np.ndarray | None]] = []
+        self._outputs: list[tuple[Tensor, np.ndarray]] = []
         self._counts: dict[int, np.ndarray] = {}
         connected = {}
         for t in node.tensors_out:
-            b, own = names[f"t{t.index}"], None
-            if t.kind == DYNAMIC:
-                own = np.zeros(b.shape, b.dtype.np)
-                connected[b] = own.ctypes.data
+            b = names[f"t{t.index}"]
             if t.index in made.counted:
                 count = self._counts[t.index] = np.full(2, -1, np.int64)
                 connected[names[f"t{t.index}.count"]] = count.ctypes.data
-            self._outputs.append((t, b, own))
+            if t.kind == DYNAMIC:
+                own = np.zeros(b.shape, b.dtype.np)
+                connected[b] = own.ctypes.data
+                self._outputs.append((t, own))
+            else:
+                self._given.append((t, b))
         let_go(made.plan, node)
         self._running = Running(made.plan, context.recommended_num_threads)
         self._running.connect(connected)
         self._used: list[tuple[Tensor, Any]] = []
 
     def matches(self) -> bool:
-        """Whether it is for these sizes, as far as the node's inputs tell."""
-        for t, shape, _ in self._inputs:
-            if t.shape != shape:
-                return False
+        """Whether the node's inputs, whose shapes it is for, are as it assumes."""
         return all(t.array is not None and t.array.tobytes() == was for t, was in self._assumed)
 
     def is_connected(self) -> bool:
@@ -95,9 +98,9 @@ class Specialisation:
 
     def run(self, context: Context) -> bool:
         """Run on the node's tensors as they are; whether all it assumes is so, and its results are theirs now."""
-        given = [(t, b, t.array) for t, _, b in self._inputs]
-        given += [(t, b, t.array) for t, b, own in self._outputs if own is None]
-        self._running.connect({b: array.ctypes.data for _, b, array in given if b is not None and array is not None})
+        given = [(t, t.array) for t, _ in self._given]
+        if not self._used or any(array is not was for (_, array), (_, was) in zip(given, self._used)):
+            self._running.connect({b: address(t) for t, b in self._given if b is not None})
         if context.events is not None:
             try:
                 profile(self._running, context)
@@ -110,7 +113,7 @@ class Specialisation:
             raise_pending()
             if not self.has_counted:
                 return False
-        self._used = [(t, array) for t, _, array in given]
+        self._used = given
         self._give()
         return True
 
@@ -121,14 +124,12 @@ class Specialisation:
 
     def counted(self) -> None:
         """Let what has been counted be the node's."""
-        self._used = self._used[: len(self._inputs) + sum(own is None for _, _, own in self._outputs)]
+        self._used = self._used[: len(self._given)]
         self._give()
 
     def _give(self) -> None:
         moved = []
-        for t, _, own in self._outputs:
-            if own is None:
-                continue
+        for t, own in self._outputs:
             count = self._counts.get(t.index)
             array = own if count is None else own[: int(count[0])]
             if t.array is not array:
@@ -136,6 +137,8 @@ class Specialisation:
                     t.set_shape(array.shape)
                 t.bind(array)
                 moved.append(t)
+            if count is not None:
+                count[1] = count[0]  # last, so that an interrupt leaves nothing that is half known
             self._used.append((t, array))
         self._node.subgraph.moved(moved)
 
@@ -145,25 +148,32 @@ class Specialisation:
         return self._running.executor
 
 
-def _read(node: Node) -> Iterator[Tensor]:
-    return (t for t in node.tensors_in if t is not None and t.constant is None)
+def _read(node: Node) -> list[Tensor]:
+    return [t for t in node.tensors_in if t is not None and t.constant is None]
+
+
+def shapes_of(node: Node) -> Shapes:
+    """Of a node's inputs that are no constants."""
+    return tuple([t.shape for t in node.tensors_in if t is not None and t.constant is None])
 
 
 class SpecialisedRegistration(Registration):
     """Runs nodes by plans for their sizes. first: the plan for the run before; again: makes one for the sizes seen at
-    another run, None where there is to be none, or not yet."""
+    another run, gives the job that compiles kernels for it, or None where there is to be no such plan."""
 
-    __slots__ = ("_dynamic", "_left", "_missed", "again", "first", "kept")
+    __slots__ = ("_all", "_dynamic", "_job", "_left", "_missed", "again", "first", "kept")
 
     follows_shapes = True
 
-    def __init__(self, first: Specialised, again: Callable[[Node, Seen], Specialised | None]) -> None:
+    def __init__(self, first: Specialised, again: Callable[[Node, Seen], Specialised | Job | None]) -> None:
         super().__init__(None, self._free, self._prepare, self._invoke)
         self.first: Specialised | None = first
         self.again = again
-        self.kept: list[Specialisation] = []  # the one used last comes first
+        self._all: list[Specialisation] = []  # the one used last comes last
+        self.kept: dict[Shapes, list[Specialisation]] = {}
         self._left = MOST_MADE
-        self._missed: OrderedDict[Any, None] = OrderedDict()
+        self._missed: OrderedDict[Any, bool] = OrderedDict()  # whether there is to be a plan where they come again
+        self._job: Job | None = None
         self._dynamic: list[int] | None = None
 
     def _prepare(self, context: Context, node: Node) -> None:
@@ -182,36 +192,48 @@ class SpecialisedRegistration(Registration):
         SpecialisedStep(self, context, node)()
 
     def _free(self, context: Context, _: Any) -> None:
-        self.first, self.kept = None, []
+        self.first, self.kept, self._all = None, {}, []
 
     def missed(self, context: Context, node: Node, seen: Seen) -> None:
         """After a run that no plan was for: make one where these sizes have come before."""
         first = self.first
-        if first is None or self._left <= 0:
+        if first is None or self._left <= 0 or (self._job is not None and not self._job.done):
             return
         inside = tuple(t.shape for inner in node.replaced for t in inner.tensors_out)
         values = tuple(seen[i].tobytes() for i in sorted(first.assumed) if i in seen)
-        key = (tuple(t.shape for t in _read(node)), inside, values)
+        key = (shapes_of(node), inside, values)
         if key not in self._missed:
-            self._missed[key] = None
+            self._missed[key] = True
             if len(self._missed) > MOST_MISSED:
                 self._missed.popitem(last=False)
-            return
-        self._left -= 1
-        made = self.again(node, seen)
-        if made is not None:
-            del self._missed[key]
-            self._keep(made, context, node)
+        elif self._missed[key]:
+            self._left -= 1
+            made = self.again(node, seen)
+            if isinstance(made, Specialised):
+                del self._missed[key]
+                self._keep(made, context, node)
+            elif made is None:
+                self._missed[key] = False
+            else:
+                self._job = made
 
     def _keep(self, made: Specialised, context: Context, node: Node) -> None:
         """Be ready to run a plan; where there is no memory for it, the nodes run one by one."""
         try:
-            self.kept.insert(0, Specialisation(made, context, node))
+            one = Specialisation(made, context, node)
         except ResourceExhaustedError:
-            del self.kept[1:]
             return
-        while len(self.kept) > MOST_KEPT or (len(self.kept) > 1 and sum(k.nbytes for k in self.kept) > MOST_BYTES):
-            self.kept.pop()
+        self._all.append(one)
+        while len(self._all) > MOST_KEPT or (len(self._all) > 1 and sum(k.nbytes for k in self._all) > MOST_BYTES):
+            self._all.pop(0)
+        self.kept = {}
+        for each in self._all:
+            self.kept.setdefault(each.shapes, []).append(each)
+
+    def chosen(self, one: Specialisation) -> None:
+        """It has run, and is kept longer than others."""
+        self._all.remove(one)
+        self._all.append(one)
 
 
 class SpecialisedStep:
@@ -247,7 +269,22 @@ class SpecialisedStep:
     @property
     def direct(self) -> Direct | None:
         """The run without a look at anything else."""
-        return Direct(self.executor.entry, self._recover) if self.is_ready() else None
+        return Direct(self.executor.entry, self._recover, follow=self.follow) if self.is_ready() else None
+
+    def proceed(self) -> bool:
+        """Run by a plan for these sizes, if there is one."""
+        if self._current is None or not self.is_ready():
+            return self._other(None)
+        return not self.executor.entry() or self.follow()
+
+    def follow(self) -> bool:
+        """After the executor has stopped, go on by what has been counted or by another plan; whether there is one."""
+        raise_pending()
+        current = self._current
+        if current is not None and current.has_counted:
+            current.counted()
+            return True
+        return self._other(current)
 
     def _recover(self, status: int) -> None:
         raise_pending()
@@ -260,16 +297,22 @@ class SpecialisedStep:
         else:
             self._choose(current)
 
-    def _choose(self, tried: Specialisation | None) -> None:
-        """Run by a plan for these sizes. tried: one that is not."""
+    def _other(self, tried: Specialisation | None) -> bool:
+        """Run by a plan for these sizes, if there is one. tried: one that is not."""
         self._become(None)
         registration, node = self._registration, self._node
-        for one in (*registration.kept,):
+        for one in registration.kept.get(shapes_of(node), ()):
             if one is not tried and one.matches() and one.run(self._context):
-                registration.kept.remove(one)
-                registration.kept.insert(0, one)
+                registration.chosen(one)
                 self._become(one)
-                return
+                return True
+        return False
+
+    def _choose(self, tried: Specialisation | None) -> None:
+        """Run by a plan for these sizes, or the nodes one by one. tried: a plan that is not."""
+        if self._other(tried):
+            return
+        registration, node = self._registration, self._node
         found: list[Seen] = []
         one_by_one(node, lambda: found.append(seen_by(node.replaced)))
         node.subgraph.moved(node.tensors_out)

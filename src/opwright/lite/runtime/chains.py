@@ -23,7 +23,11 @@ from .node import Node
 
 @runtime_checkable
 class NativeStep(Protocol):
-    """A step that an executor runs. alone: whether the executor is quicker than the step even where nothing follows."""
+    """A step that an executor runs. alone: whether the executor is quicker than the step even where nothing follows.
+
+    One that can go on by machine code alone has, besides, `proceed()`, which runs it, or `follow()`, after the executor
+    was stopped in it; both say whether that was possible, and have had no effect if not.
+    """
 
     alone: bool
 
@@ -42,10 +46,11 @@ class NativeStep(Protocol):
 class Chain:
     """Native steps in order. failed: after it has raised, which of them did."""
 
-    __slots__ = ("_run", "_steps", "executor", "failed", "nodes")
+    __slots__ = ("_next", "_run", "_steps", "executor", "failed", "nodes")
 
     def __init__(self, nodes: Sequence[Node], steps: Sequence[NativeStep]) -> None:
         self.nodes, self._steps, self.failed = list(nodes), list(steps), 0
+        self._next = 0  # the step to go on with, where those before have run since the executor stopped
         if len(steps) == 1:
             self.executor = steps[0].executor
         else:
@@ -69,6 +74,10 @@ class Chain:
 
     def resume(self) -> None:
         """Go on from the step that stopped."""
+        if self._next:
+            place, self._next = self._next, 0
+            self._rest(place)
+            return
         first = self.failed = self.executor.failed if len(self._steps) > 1 else 0
         self._steps[first].resume()
         self._rest(first + 1)
@@ -81,7 +90,22 @@ class Chain:
     @property
     def direct(self) -> Direct | None:
         """The native call alone."""
-        return Direct(self.executor.entry, self._recover) if self.is_ready() else None
+        if not self.is_ready():
+            return None
+        return Direct(self.executor.entry, self._recover, follow=self._follow)
+
+    def _follow(self) -> bool:
+        """Let the step that stopped go on by machine code, and those behind it; whether all have run."""
+        first = self.executor.failed if len(self._steps) > 1 else 0
+        follow = getattr(self._steps[first], "follow", None)
+        if follow is None or not follow():
+            return False
+        for place in range(first + 1, len(self._steps)):
+            proceed = getattr(self._steps[place], "proceed", None)
+            if proceed is None or not proceed():
+                self._next = place
+                return False
+        return True
 
     def _recover(self, status: int) -> None:
         try:

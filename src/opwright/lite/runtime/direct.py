@@ -16,11 +16,13 @@ from .tensor import ARENA, DYNAMIC, OWN, Tensor
 
 class Direct(NamedTuple):
     """A run of everything by one call. run: gives 0, or the status of what stopped it; recover: called with that
-    status, goes on from there or raises the error; calls_back: whether code that it runs may ask what runs."""
+    status, goes on from there or raises the error; calls_back: whether code that it runs may ask what runs; follow:
+    goes on by machine code alone after it has stopped, and says whether that was all; else recover is to be called."""
 
     run: Callable[[], int]
     recover: Callable[[int], Any]
     calls_back: bool = False
+    follow: Callable[[], bool] | None = None
 
 
 class Reach(NamedTuple):

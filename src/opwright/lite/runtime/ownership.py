@@ -44,10 +44,11 @@ class Ownership:
     """thread: which one uses the interpreter, 0 for none; running: whether the model runs; is_brief: whether the call
     is a brief one; torn: whether a fork cut an exclusive call off.
 
-    direct: the call that runs the whole model, None where there is none; writable, readable: see Reach
+    direct: the call that runs the whole model, None where there is none; follow: see Direct; writable, readable: see
+    Reach
     """
 
-    __slots__ = ("__weakref__", "direct", "is_brief", "readable", "running", "thread", "torn", "writable")
+    __slots__ = ("__weakref__", "direct", "follow", "is_brief", "readable", "running", "thread", "torn", "writable")
 
     def __init__(self) -> None:
         self.thread = 0
@@ -58,6 +59,7 @@ class Ownership:
     def drop(self) -> None:
         """Forget the direct ways: something may change that they hang on."""
         self.direct: Callable[[], int] | None = None
+        self.follow: Callable[[], bool] | None = None
         self.writable, self.readable = NOTHING.writable, NOTHING.readable
 
     def refuse(self, what: str) -> None:

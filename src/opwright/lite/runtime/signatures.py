@@ -48,8 +48,7 @@ class SignatureRunner:
             direct = ownership.direct
             if direct is not None and self._put(inputs):
                 if status := direct():
-                    ownership.thread = get_ident()
-                    self._interpreter._recover(status)
+                    self._interpreter._stopped(status)
                 return self._taken()
         finally:
             ownership.thread = 0

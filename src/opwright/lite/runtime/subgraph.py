@@ -146,7 +146,7 @@ class Subgraph(Called):
                 self.running = ownership.running = False
 
         if native is not None:
-            return native._replace(run=run)
+            return native._replace(run=run, follow=None)
         if self._quiet is None:
             self._quiet = quiet_context()
         return Direct(functools.partial(self._quiet.run, run), _always_good)
