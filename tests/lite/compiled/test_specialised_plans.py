@@ -166,6 +166,52 @@ def test_shapes_broadcast_together(type: str) -> None:
         given(mine, [np.array([2, 4, 3], dtype), np.array([3, 3], dtype), F([[1, 2, 3]])])
 
 
+def numbers(*shape: int) -> np.ndarray:
+    return (np.arange(int(np.prod(shape))) % 7 - 3).astype(F).reshape(shape)
+
+
+COMPUTED: list[tuple[str, int, list[Any], dict[int, list[Any]], dict[str, Any]]] = [
+    ("TILE", 1, [numbers(2, 3), None], {1: [[2, 1], [1, 3]]}, {}),
+    ("TRANSPOSE", 1, [numbers(2, 3, 4), None], {1: [[2, 0, 1], [1, 0, 2]]}, {}),
+    ("REVERSE_V2", 1, [numbers(2, 3), None], {1: [[0], [1]]}, {}),
+    ("RESIZE_BILINEAR", 1, [numbers(1, 3, 4, 2), None], {1: [[6, 8], [12, 4]]}, {}),
+    ("RESIZE_NEAREST_NEIGHBOR", 1, [numbers(1, 3, 4, 2), None], {1: [[6, 8], [2, 2]]}, {}),
+    ("SLICE", 1, [numbers(4, 5), None, None], {1: [[1, 0], [0, 2]], 2: [[2, 3], [4, 1]]}, {}),
+    ("STRIDED_SLICE", 1, [numbers(6, 5), None, None, np.int32([1, 2])], {1: [[1, 0], [0, 2]], 2: [[3, 5], [6, 4]]}, {}),
+    ("MIRROR_PAD", 1, [numbers(3, 4), None], {1: [[[1, 1], [0, 2]], [[0, 1], [2, 2]]]}, {"mode": "REFLECT"}),
+    ("PADV2", 2, [numbers(3, 4), None, F(9)], {1: [[[1, 1], [0, 2]], [[0, 1], [2, 2]]]}, {}),
+    ("ONE_HOT", 1, [np.int32([0, 2, 1]), None, F(5), F(-1)], {1: [3, 4]}, {"axis": -1}),
+    ("TOPK_V2", 2, [numbers(3, 6), None], {1: [2, 4]}, {}),
+    ("SUM", 1, [numbers(3, 4), None], {1: [[0], [1]]}, {"keep_dims": True}),
+    ("EXPAND_DIMS", 1, [numbers(3, 4), None], {1: [0, 2]}, {}),
+    ("SCATTER_ND", 1, [np.int32([[0], [2]]), numbers(2, 3), None], {2: [[4, 3], [5, 3]]}, {}),
+    ("SPACE_TO_BATCH_ND", 1, [numbers(1, 4, 6, 1), None, None],
+     {1: [[2, 2], [1, 3]], 2: [[[0, 0], [0, 0]], [[1, 1], [0, 0]]]}, {}),
+    ("BATCH_TO_SPACE_ND", 1, [numbers(4, 2, 3, 1), None, None],
+     {1: [[2, 2], [1, 4]], 2: [[[0, 0], [0, 1]], [[1, 0], [0, 0]]]}, {}),
+    ("UNSORTED_SEGMENT_SUM", 1, [numbers(4, 2), np.int32([0, 2, 1, 0]), None], {2: [3, 5]}, {}),
+]  # fmt: skip
+"""Operators with computed sizes, axes and places: version, operands, by place the values that a run gives."""
+
+
+@pytest.mark.parametrize("row", COMPUTED, ids=lambda row: row[0])
+def test_computed_sizes_axes_and_paddings(row: Any) -> None:
+    op, version, operands, computed, options = row
+    b = Build()
+    for i, x in enumerate(operands):
+        given = np.int32(computed[i][0]) if x is None else x
+        b.tensor(f"x{i}", given.shape, "FLOAT32" if given.dtype == F else "INT32")
+    outputs = "y z" if op == "TOPK_V2" else "y"
+    b.tensor("y", ())
+    if op == "TOPK_V2":
+        b.tensor("z", (), "INT32")
+    names = [f"x{i}" for i in range(len(operands))]
+    content = b.op(op, " ".join(names), outputs, version=version, **options).done(" ".join(names), outputs)
+    runs = [[np.int32(computed[i][k]) if x is None else x for i, x in enumerate(operands)]
+            for k in (0, 0, 0, 1, 1, 1, 0, 1)]  # fmt: skip
+    compare(content, *runs)
+
+
 def test_rows_put_at_places_of_a_shape_that_is_computed() -> None:
     """SPARSE_TO_DENSE and EMBEDDING_LOOKUP_SPARSE."""
     b = Build().tensor("at", (3, 2), "INT32").tensor("s", (2,), "INT32").tensor("v", (3,)).tensor("y", ())

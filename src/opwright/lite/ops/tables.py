@@ -8,6 +8,7 @@ Keys and values are int64 and strings, either way round.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -129,16 +130,28 @@ def _table(handle: np.ndarray, *entries: np.ndarray) -> Any:
     return checked_table(handle.reshape(-1)[0] if handle.size else None, entries, "HASHTABLE")
 
 
+@functools.cache
+def _hash_table() -> Any:
+    """The class, which a process without tables does not load."""
+    from ..runtime.resources import HashTable
+
+    return HashTable
+
+
+@functools.cache
+def _entry_name(dtype: np.dtype[Any]) -> str:
+    """What a table calls elements of this dtype."""
+    return "STRING" if dtype == object else dtype.name.upper()
+
+
 def checked_table(found: Any, entries: Sequence[np.ndarray], maker: str) -> Any:
     """What a handle stands for, if it is a hash table whose keys (and values) are of the entries' types.
 
     maker: the operator whose output handles are. raises InvalidArgumentError
     """
-    from ..runtime.resources import HashTable
-
-    if not isinstance(found, HashTable):
+    if not isinstance(found, _hash_table()):
         raise refuse("the handle does not stand for a hash table", found=repr(found), wanted=f"the output of a {maker}")
-    names = ["STRING" if x.dtype == object else x.dtype.name.upper() for x in entries]
+    names = [_entry_name(x.dtype) for x in entries]
     wanted = [found.key_dtype, found.value_dtype][: len(names)]
     if names != wanted:
         raise refuse(f"{found!r} has other types", found=" to ".join(names), wanted=" to ".join(wanted))

@@ -38,6 +38,7 @@ from .holding import Holding
 from .joining import joined
 from .node import Context, Node, check_status, check_temporaries
 from .ownership import Ownership
+from .repeating import MOST_READ
 from .resolution import Resolved
 from .resources import Resources
 from .settling import is_settled
@@ -281,11 +282,12 @@ class Subgraph(Called):
         static = [node for node in running if node.number not in deferred]
         used = {id(t) for node in running for t in (*node.tensors_in, *node.tensors_out)}
         kept = self.tensors[: self.file_tensors] if preserve_all else [self.tensors[i] for i in self.inputs]
-        late = [  # these may run at any later step, or be looked at after all
-            node for node in self.execution_plan
-            if node.number in deferred or node.asks or any(t.kind == DYNAMIC for t in node.tensors_out)
-        ]  # fmt: skip
-        kept += [t for node in late for t in node.tensors_in if t is not None and id(t) in used]
+        for node in self.execution_plan:
+            read = [t for t in node.tensors_in if t is not None and id(t) in used]
+            if node.number in deferred:  # it may run at any later step
+                kept += read
+            elif node.asks or any(t.kind == DYNAMIC for t in node.tensors_out):  # sizes follow from what it reads,
+                kept += [t for t in read if t.nbytes <= MOST_READ]  # which a delegate may look at after the run
         self.holding.set_arena(memory.place(static, kept, [self.tensors[i] for i in self.outputs]))
 
     def init_early(self) -> None:
