@@ -60,6 +60,7 @@ class Chain:
         self._run = self.executor.run
 
     def __call__(self) -> None:
+        self._next = 0
         if not self.is_ready():
             self._rest(0)
             return
@@ -96,6 +97,7 @@ class Chain:
 
     def _follow(self) -> bool:
         """Let the step that stopped go on by machine code, and those behind it; whether all have run."""
+        self._next = 0  # an interrupt may have left it
         first = self.executor.failed if len(self._steps) > 1 else 0
         follow = getattr(self._steps[first], "follow", None)
         if follow is None or not follow():
