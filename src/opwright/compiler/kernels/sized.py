@@ -185,10 +185,20 @@ def count_up(work, start: ptr[u8], limit: ptr[u8], delta: ptr[u8], y: ptr[u8], c
         n = way // divisor + kl.select(way % divisor != 0, kl.value(1), 0)
         leads = (way >= 0) & (pace > 0) & (n <= room) & kl.select(d < 0, a >= b, b >= a)
         n = kl.select(leads, n, 0)
-    value = first
-    for i in range(n):
-        y[i] = value
-        value = value + step
+    i = kl.value(0)
+    if source.is_floating:
+        value = first
+        while i < n:
+            y[i] = value
+            value = value + step
+            i = i + 1
+    else:
+        lanes = work.target.vector_bytes // source.size
+        values = first.splat(lanes) + kl.iota(source, lanes) * step.splat(lanes)
+        while i < n:
+            y.store(values, i, mask=kl.first(kl.minimum(n - i, lanes), lanes))
+            values = values + (step * lanes).splat(lanes)
+            i = i + lanes
     count[0] = kl.select(leads, n, -1)
     return kl.select(leads, kl.value(0), 1)
 
