@@ -141,7 +141,7 @@ def _hash_table() -> Any:
 @functools.cache
 def _entry_name(dtype: np.dtype[Any]) -> str:
     """What a table calls elements of this dtype."""
-    return "STRING" if dtype == object else dtype.name.upper()
+    return "STRING" if dtype.kind == "O" else dtype.name.upper()
 
 
 def checked_table(found: Any, entries: Sequence[np.ndarray], maker: str) -> Any:
