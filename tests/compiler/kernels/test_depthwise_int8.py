@@ -1,6 +1,7 @@
 """Depthwise convolution of int8 and uint8: the sums exactly, whole and in parts, and code for every target."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -9,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows import correlated, output_size
 
+import opwright as ow
 from opwright.compiler.kernels import Unmade
 from opwright.compiler.kernels.depthwise_any_int8 import depthwise_any_int8
 from opwright.compiler.kernels.depthwise_int8 import depthwise_int8
 from opwright.compiler.kernels.depthwise_tiles import Tile
 from opwright.compiler.kernels.epilogue import Epilogue
-from opwright.compiler.loops.expressions import apply, arg, convert, parametrised, quantize
+from opwright.compiler.loops.expressions import apply, arg, convert, lookup, parametrised, quantize
 from opwright.compiler.loops.forms import Buffer, Depthwise, Window
 from opwright.core.dtypes import as_dtype, float32, int8, int32, int64, uint8
 
@@ -112,6 +114,27 @@ def test_requantised():
     np.testing.assert_allclose(run(form, given), sums * scale, rtol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["host", "x86-64-v3"])
+def test_looked_up_beside_an_operand(name):
+    """Several columns and rows are finished at a time, the last of a line by themselves."""
+    table = drawn(np.int8, 256)
+    value = lookup(quantize(apply("mul", convert(SUM, float32), arg(1, float32)), 3, int8), arg(3, int8))
+    value = apply("add", convert(value, int32), convert(arg(2, int8), int32))
+    value = quantize(convert(value, float32), 0, int8)
+    windows = (SAME3, Window((3, 3), (2, 2), padding=(0, 1, 0, 1)), Window((5, 5), padding=(2, 2, 2, 2)),
+               Window((3, 3), dilations=(2, 2), padding=(2, 2, 2, 2)))  # fmt: skip
+    for width, window in itertools.product((4, 9, 11), windows):
+        x, filter = drawn(np.int8, 1, 9, width, 40), drawn(np.int8, *window.size, 40)
+        scale = (RNG.random(40) * 0.004).astype(np.float32)
+        sums = expected(x, filter, window, 1, -4, 0)
+        rest = drawn(np.int8, *sums.shape)
+        form, given = made(x, filter, window, 1, -4, expr=value, operands=(scale, rest, table))
+        index = np.clip(np.rint(sums * scale) + 3, -128, 127).astype(np.int8).view(np.uint8)  # float32, as the kernel
+        want = np.clip(table[index].astype(int) + rest, -128, 127)
+        with ow.flags(target=name):
+            np.testing.assert_array_equal(run(form, given), want, err_msg=f"{width} {window}")
+
+
 @pytest.mark.parametrize("multiplier", [1, 2])
 @pytest.mark.parametrize("rounding", ["symmetric", "asymmetric"])
 def test_floats_that_are_rounded(rounding, multiplier):
@@ -160,7 +183,7 @@ CODE = {"lanes": 4, "more": 2, "epilogue": EPILOGUE}
 ANY = {"source": "multiplier", "x_dtype": int8, "filter_dtype": uint8, "rounded": False}
 
 
-QUICK = {"more": 2, "epilogue": EPILOGUE, "signed": True, "dilated": False, "rounded": False}
+QUICK = {"together": 1, "more": 2, "epilogue": EPILOGUE, "signed": True, "dilated": False, "rounded": False}
 
 
 @targets((depthwise_int8, {"tile": Tile((3, 3), (1, 1), 4, 2, 1, 4), **QUICK}), (depthwise_any_int8, {**ANY, **CODE}),

@@ -34,6 +34,7 @@ from ..loops.forms import Buffer, Depthwise, Ring
 from ..target import Target, host
 from . import Unmade, maker
 from .depthwise_any_int8 import depthwise_any_int8
+from .depthwise_ends import Ends, columns_of, finish_columns
 from .depthwise_f32 import LARGEST, line_of, ring_of, slot_of, vector_lanes, within
 from .depthwise_tiles import FOURS, ONES, PAIRS, Tile, deep_on, lane_bytes, pack, parts_of, starts_of, tile_of
 from .epilogue import epilogue_of, without_bias
@@ -52,9 +53,10 @@ def depthwise_int8(work, x: ptr[u8], filter: ptr[i8], starts: ptr[i32], y: ptr[u
                    in_pitch: i64, out_height: i64, out_width: i64, out_pitch: i64, channels: i64, top: i64, left: i64,
                    down: i64, across: i64, bands: i64, band: i64, ring: i64, shift: i64, zero: i32, zeros: ptr[i32],
                    scales: ptr[f32], *more: i64, tile: Tile, signed: bool, dilated: bool, rounded: bool,
-                   epilogue: Any):  # fmt: skip
+                   together: int, epilogue: Any):  # fmt: skip
     """An item: the tile's channels of a band of rows. down, across, ring, shift: as for floats. zero: x'_zero.
-    signed: whether x are int8.
+    signed: whether x are int8. together: columns of outputs that are finished at a time, so that a vector is full, or
+    0: a row at a time.
 
     rounded: x are floats that were rounded; zeros, scales: of each image. starts: then the sums of the filter.
     """
@@ -91,10 +93,10 @@ def depthwise_int8(work, x: ptr[u8], filter: ptr[i8], starts: ptr[i32], y: ptr[u
                 for phase in range(across):
                     count = (out_width - phase + (across - 1)) // across
                     _along(tile, lines, taps, start, scale, zero, finish, out, at + phase, c, count, phase - left,
-                           across, width, out_width, out_pitch, flipped, unrolled)  # fmt: skip
+                           across, width, out_width, out_pitch, flipped, unrolled, together)  # fmt: skip
             else:
                 _along(tile, lines, taps, start, scale, zero, finish, out, at, c, out_width, -left, 1, width,
-                       out_width, out_pitch, flipped, unrolled)  # fmt: skip
+                       out_width, out_pitch, flipped, unrolled, together)  # fmt: skip
 
 
 def held_as(target: Target) -> DType:
@@ -111,7 +113,7 @@ def flip_of(target: Target, signed: bool) -> int:
 
 def _along(tile: Tile, lines: Any, taps: Any, start: Any, scale: Any, zero: Any, finish: Any, y: Any, at: Any, c: Any,
            count: Any, base: Any, across: Any, width: Any, out_width: Any, out_pitch: Any,
-           flipped: int, unrolled: bool) -> None:  # fmt: skip
+           flipped: int, unrolled: bool, together: int) -> None:  # fmt: skip
     """`count` columns of outputs, `across` apart, as for floats."""
     (kh, kw), (sh, sw), rows, team, _, lanes, deep = tile
     dot = {FOURS: kl.dot4_signed if lines[0][0].dtype is dtypes.int8 else kl.dot4, PAIRS: kl.pair_dot, ONES: _dot}[deep]
@@ -119,6 +121,8 @@ def _along(tile: Tile, lines: Any, taps: Any, start: Any, scale: Any, zero: Any,
     groups = [lines[row * sh : (row + team - 1) * sh + kh][deep * g : deep * g + deep]
               for row in range(0, rows, team) for g in range(tile.groups)]  # fmt: skip
     depth = -(-kw // sw)
+    kept = kl.stack(i32 if scale is None else f32, max(together, 1) * rows * lanes)
+    ends = Ends(y, kept, finish, at, c, rows, lanes, across, out_width, out_pitch)
     sums = kl.registers(i32, lanes, rows, depth)
     for r in range(rows):
         for d in range(depth):
@@ -148,15 +152,28 @@ def _along(tile: Tile, lines: Any, taps: Any, start: Any, scale: Any, zero: Any,
                                     sums[r + k * team, slot] = found
                 last = slot_of(depth - 1, turn, depth, turns)
                 if t >= depth - 1:
+                    done = t - (depth - 1)
                     for r in range(rows):
-                        row = at + r * out_width + (t - (depth - 1)) * across
                         total = sums[r, last] if scale is None else sums[r, last].to(f32) * scale
-                        (y + row * out_pitch).store(finish(total, row, c, lanes), c)
+                        if together == 0:
+                            row = at + r * out_width + done * across
+                            (y + row * out_pitch).store(finish(total, row, c, lanes), c)
+                        else:
+                            kept.store(total, (done % together * rows + r) * lanes)
+                    if together == 1:
+                        finish_columns(ends, done, 0, 1)
+                    elif together > 1:
+                        full = done % together == together - 1
+                        if full:
+                            finish_columns(ends, done - (together - 1), 0, together)
                 for r in range(rows):
                     if turns == 1:
                         for d in range(depth - 1, 0, -1):
                             sums[r, d] = sums[r, d - 1]
                     sums[r, last if turns > 1 else 0] = start
+    if together > 1:
+        for place in range(count % together):
+            finish_columns(ends, count // together * together + place, place, 1)
 
 
 def _dot(acc: Any, a: Any, c: Any) -> Any:
@@ -247,7 +264,8 @@ def _quick(form: Depthwise, lanes: int, build: Builder) -> None:
     starts = build.packed((channels,), np.int32, lambda o: starts_of(o, taps, form.filter_zero, known, zero),
                           key=(form.filter, _key(bias), "depthwise starts", zero, form.filter_zero))  # fmt: skip
     code = depthwise_int8.code(tile=tile, signed=signed, dilated=across > 1, rounded=bool(form.rounding),
-                               more=len(more), epilogue=epilogue)  # fmt: skip
+                               together=columns_of(host(), tile, out, epilogue), more=len(more),
+                               epilogue=epilogue)  # fmt: skip
     band = rows * max(1, RUN // (out_width * rows))
     bands = -(-out_height // band)
     words = [image, packed, starts, build.pointer(out), x.shape[1], x.shape[2], pitch, out_height, out_width, out.pitch,

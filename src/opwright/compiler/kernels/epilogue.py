@@ -81,7 +81,7 @@ class Epilogue:
 
         (sums: Value, row, column, lanes: int, mask=None, rows=1) -> Value: sums are of the output's row (all axes but
         the last) and of its channels from `column` on. lanes 0: one number. mask: lanes that exist. rows: a power of
-        two; so many of the output's rows, one after the other in the vector.
+        two; so many of the output's rows, one after the other in the vector: from `row` on, or a list of them.
         """
         at, operands = 0, []
         for kind, dtype in self.kinds:
@@ -92,9 +92,10 @@ class Epilogue:
 
         def finish(sums: Value, row: Any, column: Any, lanes: int, mask: Value | None = None, rows: int = 1) -> Value:
             args: list[Value | Pointer] = [sums]
+            each = row if isinstance(row, list) else [row + i for i in range(rows)]
             for kind, p, pitch in operands:
                 if kind == ELEMENT:
-                    args.append(_joined([(p + (row + i) * pitch).load(column, lanes, mask) for i in range(rows)]))
+                    args.append(_joined([(p + r * pitch).load(column, lanes, mask) for r in each]))
                 elif kind == CHANNEL:
                     args.append(_joined([p.load(column, lanes, mask)] * rows))
                 else:

@@ -1,0 +1,53 @@
+"""Ends of depthwise convolutions of integers: sums of several rows and columns of outputs, finished at a time.
+
+Lives here: `Ends`, `finish_columns`, `columns_of`, which says of how many.
+Not here: the sums (depthwise_int8.py), what becomes of them (epilogue.py).
+
+A vector of bytes has four times the lanes of one of sums. To look up a part of one takes as long as to look up all of
+it, and so does to pack a part.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import language as kl
+from ..target import Target
+from .depthwise_tiles import Tile
+from .epilogue import TABLE, Epilogue
+
+if TYPE_CHECKING:
+    from ..loops.forms import Buffer
+
+
+class Ends(NamedTuple):
+    """Sums kept as [columns, rows, lanes], of the rows of outputs from `at` on, and channels from c on."""
+
+    y: Any
+    kept: Any
+    finish: Any
+    at: Any
+    c: Any
+    rows: int
+    lanes: int
+    across: Any
+    out_width: Any
+    out_pitch: Any
+
+
+def columns_of(target: Target, tile: Tile, out: Buffer, epilogue: Epilogue) -> int:
+    """Columns of outputs whose elements are a vector; 0 where each row is better finished alone: where that takes
+    several columns and nothing is looked up, and on 64-bit ARM, whose vectors are short."""
+    columns = target.vector_bytes // (tile.rows * tile.lanes * out.dtype.size)
+    looks = any(kind == TABLE for kind, _ in epilogue.kinds)
+    return columns if target.is_x86 and (columns == 1 or (looks and 1 < columns <= out.shape[2])) else 0
+
+
+def finish_columns(ends: Ends, column: Any, place: Any, columns: int) -> None:
+    """Finish so many columns of outputs from `column` on, whose sums are kept from `place` on."""
+    rows, lanes = ends.rows, ends.lanes
+    outputs = [ends.at + r * ends.out_width + (column + i) * ends.across for i in range(columns) for r in range(rows)]
+    sums = ends.kept.load(place * rows * lanes, columns * rows * lanes)
+    found = ends.finish(sums, outputs, ends.c, lanes, None, len(outputs))
+    for i, output in enumerate(outputs):
+        (ends.y + output * ends.out_pitch).store(kl.part(found, i * lanes, lanes), ends.c)
