@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..compiler import tuning
 from ..compiler.loops import frozen
 from ..core import flags
 from ..core.errors import InvalidArgumentError, OpError
@@ -497,8 +498,8 @@ class Interpreter:
 
     @property
     def _background(self) -> bool:
-        """Whether a thread compiles while the reference kernels answer."""
-        return flags.background
+        """Whether a thread compiles while the reference kernels answer: not where a load measures."""
+        return flags.background and not tuning.is_on()
 
     def _switch(self) -> None:
         """Let the compiled engine take its nodes, if it is ready for that and no view of a tensor is held."""

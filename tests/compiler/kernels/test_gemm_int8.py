@@ -233,7 +233,7 @@ def test_compiles_for_every_target(family, constants, names):
 
 @pytest.mark.parametrize(("block", "tiles", "panels", "items"), [
     (Blocks(4, 1, 5), 4, 5, 10), (Blocks(1, 2, 3), 1, 5, 5), (Blocks(1, 1, 5), 1, 5, 5), (Blocks(2, 3, 14), 28, 3, 14),
-    (Blocks(1, 1, 1), 1, 1, 1), (Blocks(1, 4, 33), 33, 4, 66),
+    (Blocks(1, 1, 1), 1, 1, 1), (Blocks(1, 4, 33), 33, 4, 66), (Blocks(8, 2, 17), 131, 2, 22),
     (Blocks(1, 4, 65), 65, 4, 65)])  # fmt: skip
 def test_items_for_two_threads(block, tiles, panels, items):
     found = for_two(block, tiles, panels)

@@ -158,7 +158,8 @@ def test_depthwise(name):
     ("x86-64-v3", (4, 4), 112, 2, 1, 2)])  # fmt: skip
 def test_rows_of_depthwise_tiles(target, window, out_height, rows, team, seen):
     """Two rows of outputs see the same groups where the second needs no more; two teams where registers hold them."""
-    found = depthwise_tiles.tile_of(NAMED[target], Window(window), out_height, 1, 8)
+    tiles = depthwise_tiles.tiles_of(NAMED[target], Window(window), out_height, 1, 8)
+    found = depthwise_tiles.tile_of(tiles, out_height)
     assert (found.rows, found.team, len(found.seen)) == (rows, team, seen)
 
 

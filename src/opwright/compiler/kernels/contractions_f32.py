@@ -6,6 +6,7 @@ Lives here: the maker of `Contract`.  Not here: the kernels (gemm_f32.py, gemv_f
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from ...core.dtypes import bfloat16, float16, float32
 from ..loops.forms import Buffer, Contract
 from ..native import executor
 from ..target import host
+from ..tuning.choices import FEW_ROWS, LINES, WINOGRAD, Choice, choose
 from . import Unmade, maker
 from .convolution_f32 import convolution
 from .epilogue import ELEMENT, Epilogue, epilogue_of, without_bias
@@ -22,13 +24,14 @@ from .gemv_f32 import gemv
 from .grains import grain
 from .panels_f32 import packed_filter
 from .tiling import ITEM, ITEMS, Blocks, balanced, chunk_of, for_two
-from .winograd import scratch_of, size_of, transform_filter, winograd, wins
+from .winograd import scratch_of, size_of, sizes_of_patches, transform_filter, winograd, wins
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder
 
-FEW = 2
-"""Rows for which a constant filter is read as it is, not packed; ones that are no constants, for four times as many."""
+FEW, SOME = 1, 8
+"""Rows for which a constant filter is read as it is by default, not packed, and one that is no constant; no more than
+SOME are asked about."""
 
 
 class Group(NamedTuple):
@@ -73,15 +76,21 @@ def _make_group(group: Group, build: Builder) -> None:
     form = group.form
     rows = math.prod(form.output.shape[:-1])
     plain = _is_plain(form)
-    few = FEW if form.filter.constant is not None else 4 * FEW
-    if plain and rows <= few:
+    if plain and _reads_as_it_is(group, build, rows):
         _make_gemv(group, build, rows)
     elif plain:
         _make_gemm(group, build, rows)
-    elif patch := _winograd_patch(form):
+    elif patch := _winograd_patch(form, build.choose):
         _make_winograd(group, build, patch)
     else:
         _make_convolution(group, build, rows)
+
+
+def _reads_as_it_is(group: Group, build: Builder, rows: int) -> bool:
+    constant = group.form.filter.constant is not None
+    few = rows <= (FEW if constant else SOME)
+    ways = (0, 1) if 0 < rows <= SOME else (int(few),)
+    return build.choose(FEW_ROWS, ways, int(few), rows, group.depth, group.features, int(constant)) > 0
 
 
 def share(form: Any, build: Builder, operands: tuple[Buffer, ...], epilogue: Epilogue) -> None:
@@ -116,23 +125,53 @@ def _make_gemm(group: Group, build: Builder, rows: int) -> None:
     gemm_step(build, panels, x, packed, out, form.output.pitch, product, group.epilogue, group.more)
 
 
-def _winograd_patch(form: Contract) -> int:
-    """The m x m outputs of a patch, or 0 where a direct convolution is quicker or the only way."""
+Choose = Callable[..., int]
+
+
+def _winograd_patch(form: Contract, choose: Choose) -> int:
+    """The m x m outputs of a patch, or 0 where a direct convolution is quicker or the only way. choose: see Builder."""
     window = form.window
     if window.size != (3, 3) or window.strides != (1, 1) or window.dilations != (1, 1) or form.groups > 1:
         return 0
     if form.filter.constant is None or not is_finite(form.filter):
         return 0
-    _, height, width, features = form.output.shape
-    return wins(form.filter.shape[3], features, (height, width), host().vector_bytes // 4)
+    number, height, width, features = form.output.shape
+    channels, lanes = form.filter.shape[3], host().vector_bytes // 4
+    ways = sizes_of_patches(channels, features, (height, width), lanes)
+    default = wins(channels, features, (height, width), lanes)
+    return choose(WINOGRAD, ways, default, number, height, width, channels, features)
+
+
+def _reads_lines(form: Contract, choose: Choose) -> bool:
+    """Whether a convolution reads the image a line of the window at a time; else windows are copied, for tiles that go
+    over several lines."""
+    (number, height, width, features), window = form.output.shape, form.window
+    channels = form.filter.shape[3]
+    possible = form.input.pitch == channels and (window.size[1] == 1 or window.dilations[1] == 1)
+    one = number * height == 1
+    default = possible and (one or _fills_tiles(width, _panels_of_lines(form)))
+    ways = (0, 1) if possible and not one else (int(default),)
+    return choose(LINES, ways, int(default), number, height, width, channels, features // form.groups, *window.size,
+                  window.strides[0]) > 0  # fmt: skip
 
 
 def same_in_bands(form: Contract) -> bool:
     """Whether bands of a contraction's lines are computed as the whole is, to the bit: not by Winograd's way, and not
-    where short lines are put together to tiles, but one line alone is not."""
+    where short lines are put together to tiles, but one line alone is not. Bands take defaults, the whole what is
+    measured."""
     if form.input.dtype is not float32 or _is_plain(form):
         return True
-    return not _winograd_patch(form) and _fills_tiles(form.output.shape[2], _panels_of_lines(form))
+    same = _fills_tiles(form.output.shape[2], _panels_of_lines(form)) \
+        and _reads_lines(form, _by_default) == _reads_lines(form, _by_measure)  # fmt: skip
+    return same and not any(_winograd_patch(form, by) for by in (_by_default, _by_measure))
+
+
+def _by_default(choice: Choice, ways: Sequence[int], default: int, *sizes: int) -> int:
+    return default
+
+
+def _by_measure(choice: Choice, ways: Sequence[int], default: int, *sizes: int) -> int:
+    return choose(choice, ways, default, (), *sizes)
 
 
 def _is_plain(form: Contract) -> bool:
@@ -181,11 +220,8 @@ def _make_convolution(group: Group, build: Builder, rows: int) -> None:
     _, height, width, _ = form.input.shape
     _, out_height, out_width, _ = form.output.shape
     (ky, kx), channels = window.size, form.filter.shape[3]
-    panels = _panels_of_lines(form)
-    lined = (_fills_tiles(out_width, panels) or out_width == rows) and form.input.pitch == channels \
-        and (kx == 1 or window.dilations[1] == 1)  # fmt: skip
-    if not lined:
-        panels = panels_of(host(), group.features, group.depth)
+    lined = _reads_lines(form, build.choose)
+    panels = _panels_of_lines(form) if lined else panels_of(host(), group.features, group.depth)
     line = out_width if lined else rows
     cut = balanced(line, panels.rows)
     tiles = cut.tiles * (rows // line if line else 0)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...core.dtypes import DType, float32, int4, int8, int16, int32, uint8
 from ..loops.forms import Buffer, Contract
 from ..target import host
+from ..tuning.choices import BLOCKS_INT8, COPIES
 from . import Unmade, maker
 from .contractions_f32 import chunk_of, share
 from .convolution_int8 import convolution_int8, patches
@@ -24,7 +25,7 @@ from .gemm_tiles import tiles_for
 from .gemm_widened import room
 from .hybrid import rounded_rows
 from .panels_int8 import Panels, Tile, grouped_tile, packed_filter, parts_of, tile_of
-from .tiling import CACHE, ITEM, Blocks, balanced, blocks, for_two
+from .tiling import CACHE, ITEM, Blocks, balanced, blocks, for_two, has_all_panels, is_order_felt
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder
@@ -191,7 +192,7 @@ def _make_group(group: Group, build: Builder) -> None:
     tile = group.tile(shape.out_width, quads, run * channels)
     panels = Panels(group.features, lines, run * channels, tile, group.parts)
     row = lines * quads * 4
-    if group.parts > 1 or (_are_copies_worth(panels, shape.out_width, row) and rows * row <= 2 * CACHE):
+    if _copies(group, build, panels, rows, row):
         panels = panels._replace(tile=group.tile(rows, lines * quads, run * channels), joined=True)
         pitch = row + host().vector_bytes
         place = build.temporary(rows * pitch)
@@ -202,6 +203,21 @@ def _make_group(group: Group, build: Builder) -> None:
         _make_gemm(group, build, panels, place, pitch)
         return
     _make_convolution(group, build, panels, shape, segments, run)
+
+
+def _copies(group: Group, build: Builder, panels: Panels, rows: int, row: int) -> bool:
+    """Whether windows of `row` bytes are copied, for a product of so many rows."""
+    form, width = group.form, group.form.output.shape[2]
+    small = rows * row <= 2 * CACHE
+    default = group.parts > 1 or (small and _are_copies_worth(panels, width, row))
+    ways = (0, 1) if group.parts == 1 and rows * row <= MOST_COPIED else (int(default),)
+    number, height = form.output.shape[:2]
+    return build.choose(COPIES, ways, int(default), number, height, width, form.filter.shape[3], group.features,
+                        *form.window.size, form.window.strides[0]) > 0  # fmt: skip
+
+
+MOST_COPIED = 16 * CACHE
+"""Bytes of copied windows above which they are not asked about."""
 
 
 def _are_copies_worth(panels: Panels, width: int, row: int) -> bool:
@@ -224,10 +240,16 @@ def _room(group: Group) -> int:
 def _make_gemm(group: Group, build: Builder, panels: Panels, x: Any, pitch: int) -> None:
     """A matrix product of rows at one pitch."""
     form, tile, source = group.form, panels.tile, group.rows
-    cut = balanced(math.prod(form.output.shape[:-1]), tile.rows)
+    rows = math.prod(form.output.shape[:-1])
+    cut = balanced(rows, tile.rows)
     quads = panels.lines * panels.quads
-    work = 8 * cut.height * panels.steps * tile.width
-    block = blocks(cut.tiles, panels.number, cut.height * quads * 4, tile.width * panels.steps * 4, work)
+    work, panel_bytes = 8 * cut.height * panels.steps * tile.width, tile.width * panels.steps * 4
+    felt = is_order_felt(cut.tiles, panels.number, panel_bytes)
+    widened = felt and group.widened(panels) is not None  # then an item widens its rows once for all of its panels
+    by_default = int(widened or has_all_panels(cut.tiles, panels.number, panel_bytes))
+    ways = (0, 1) if felt else (by_default,)
+    all_panels = build.choose(BLOCKS_INT8, ways, by_default, rows, 4 * panels.steps, group.features) > 0
+    block = blocks(cut.tiles, panels.number, cut.height * quads * 4, panel_bytes, work, all_panels)
     block = for_two(block, cut.tiles, panels.number)
     packed = group.packed(build, panels)
     words = [x, packed, build.pointer(form.output, group.feature), quads, pitch, form.output.pitch, group.features,

@@ -1,12 +1,13 @@
 """The maker of convolutions of int8 by Winograd's way: where it wins, its tiles, its steps.
 
-Lives here: the maker of `Contract` that is asked before the direct one, `patch_of`.
+Lives here: the maker of `Contract` that is asked before the direct one, `patches_of`, `patch_of`.
 Not here: the kernels (winograd_int8.py), direct convolutions (contractions_int8.py).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,7 @@ from ...core.dtypes import int8, int32
 from ..loops.forms import Contract
 from ..native import executor
 from ..target import Target, host
+from ..tuning.choices import WINOGRAD_INT8
 from . import Unmade, maker
 from .contractions_f32 import share
 from .epilogue import epilogue_of, without_bias
@@ -44,36 +46,45 @@ def rows_of(target: Target) -> int:
     return (target.registers - (4 if target.vnni_lanes else 6)) // VECTORS
 
 
-def patch_of(form: Contract, target: Target) -> int:
-    """The m x m outputs of a patch, or 0 where a direct convolution is quicker or the only way.
+def patches_of(form: Contract, target: Target) -> tuple[int, ...]:
+    """Every m for which the outputs of a patch can be m x m, the largest first.
 
     Constant weights say how large sums can be: they must have the bits that come out.
     """
     window, weights = form.window, form.filter.constant
     if (window.size, window.strides, window.dilations) != ((3, 3), (1, 1), (1, 1)) or form.groups > 1:
-        return 0
+        return ()
     if form.input.dtype is not int8 or form.filter.dtype is not int8 or form.filter_zero or weights is None:
-        return 0
+        return ()
     features, channels = weights.shape[0], weights.shape[3]
     lanes = target.vector_bytes // 2
     wanted = target.is_x86 and target.has("avx2") and not target.has("amx-int8")
-    if not wanted or channels % lanes or features % lanes or min(form.output.shape[1:3]) < SMALLEST:
-        return 0
-    if min(channels, features) < DEEP[bool(target.vnni_lanes)]:
-        return 0
+    if not wanted or channels % lanes or features % lanes:
+        return ()
     most = 128 * int(np.abs(weights.astype(np.int16)).sum((1, 2, 3), dtype=np.int64).max())
-    for m in (4,) if target.vnni_lanes else (4, 2):
-        if most < 1 << bits_of(m) - 1 and (m + 2) ** 2 * 2 * features * channels <= LARGEST:
-            return m
-    return 0
+    side = min(form.output.shape[1:3])
+    return tuple(m for m in (4, 2) if most < 1 << bits_of(m) - 1 and side >= m)
+
+
+def patch_of(form: Contract, target: Target, possible: Sequence[int] | None = None) -> int:
+    """The m of patches by default, or 0 where a direct convolution is quicker or the only way. possible: if known."""
+    features, channels = form.filter.shape[0], form.filter.shape[3]
+    if min(form.output.shape[1:3]) < SMALLEST or min(channels, features) < DEEP[bool(target.vnni_lanes)]:
+        return 0
+    possible = patches_of(form, target) if possible is None else possible
+    fitting = (m for m in possible if (m + 2) ** 2 * 2 * features * channels <= LARGEST)
+    return next((m for m in fitting if m == 4 or not target.vnni_lanes), 0)
 
 
 @maker(Contract)
 def make_winograd_int8(form: Contract, build: Builder) -> None:
     """Steps of a convolution of int8 by a constant filter of 3x3 windows, one pixel apart."""
-    m = patch_of(form, host())
+    possible = form.rounding == "" and form.scales is None
+    ways = patches_of(form, host()) if possible else ()
+    m = build.choose(WINOGRAD_INT8, (0, *ways), patch_of(form, host(), ways), *form.output.shape[:3],
+                     form.filter.shape[3], form.filter.shape[0])  # fmt: skip
     bias, expr, operands = without_bias(form.expr, form.operands)
-    if not m or form.rounding or form.scales is not None or (bias is not None and bias.dtype is not int32):
+    if not m or (bias is not None and bias.dtype is not int32):
         raise Unmade("a window, a filter or channels for which a direct convolution is quicker")
     weights = form.filter.constant
     assert weights is not None

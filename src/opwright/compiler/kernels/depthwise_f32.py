@@ -20,6 +20,7 @@ from .. import language as kl
 from ..language import f32, i64, ptr
 from ..loops.forms import Depthwise, Ring
 from ..target import host
+from ..tuning.choices import DEPTHWISE_ROWS
 from . import Unmade, maker
 from .depthwise_tiles import lane_bytes
 from .epilogue import epilogue_of, without_bias
@@ -197,10 +198,19 @@ def vector_lanes(channels: int, size: int = 4) -> int:
 
 
 def rows_together(out_height: int) -> int:
-    """Rows of outputs that are computed at a time: one where registers are few, or where the last would be done twice
-    and that counts."""
-    few = host().registers < 32 or (out_height % 2 and out_height < 2 * BAND)
-    return 1 if few or out_height == 1 else 2
+    """Rows of outputs that are computed at a time by default: one where the last would be done twice, and that
+    counts."""
+    return 1 if out_height == 1 or (out_height % 2 and out_height < 2 * BAND) else 2
+
+
+def _rows(form: Depthwise, build: Builder) -> int:
+    """Rows of outputs that are computed at a time: together they read each line between them."""
+    (n, out_height, out_width, channels), window = form.output.shape, form.window
+    if window.dilations[0] > 1 or window.strides[0] > window.size[0]:
+        return 1
+    ways = [rows for rows in (1, 2, 4) if rows <= out_height]
+    return build.choose(DEPTHWISE_ROWS, ways, rows_together(out_height), n, out_height, out_width, channels,
+                        *window.size, window.strides[0])  # fmt: skip
 
 
 @maker(Depthwise)
@@ -231,7 +241,7 @@ def make_depthwise_f32(form: Depthwise, build: Builder) -> None:
     epilogue, more = epilogue_of(expr, operands, out, build)
     lanes = vector_lanes(wide, lane_bytes(host()))
     blocks = -(-wide // lanes)
-    rows = 1 if down > 1 or sh > kh else rows_together(out_height)  # together they read each line between them
+    rows = _rows(form, build)
     code = depthwise_f32.code(size=(kh, kw), strides=(sh, sw), rows=rows, lanes=lanes, has_bias=bias is not None,
                               dilated=across > 1, more=len(more), epilogue=epilogue)  # fmt: skip
     band = BAND if n * blocks * -(-out_height // BAND) >= BAND else rows

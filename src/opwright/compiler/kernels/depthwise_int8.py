@@ -32,11 +32,12 @@ from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr, u8
 from ..loops.forms import Buffer, Depthwise, Ring
 from ..target import Target, host
+from ..tuning.choices import DEPTHWISE_TEAMS
 from . import Unmade, maker
 from .depthwise_any_int8 import depthwise_any_int8
 from .depthwise_ends import Ends, columns_of, finish_columns
 from .depthwise_f32 import LARGEST, line_of, ring_of, slot_of, vector_lanes, within
-from .depthwise_tiles import FOURS, ONES, PAIRS, Tile, deep_on, lane_bytes, pack, parts_of, starts_of, tile_of
+from .depthwise_tiles import FOURS, ONES, PAIRS, Tile, deep_on, lane_bytes, pack, parts_of, starts_of, tile_of, tiles_of
 from .epilogue import epilogue_of, without_bias
 from .grains import grain
 from .hybrid import rounded_rows
@@ -249,7 +250,10 @@ def _quick(form: Depthwise, lanes: int, build: Builder) -> None:
     n, out_height, out_width, channels = out.shape
     image, pitch, zeros, scales = _rounded(form, build) if form.rounding else (build.pointer(x), x.pitch, 0, 0)
     deep = deep_on(host())
-    tile = tile_of(host(), window, out_height, parts_of(form.filter, form.filter_zero, deep), lanes)
+    tiles = tiles_of(host(), window, out_height, parts_of(form.filter, form.filter_zero, deep), lanes)
+    teams = build.choose(DEPTHWISE_TEAMS, range(1, len(tiles) + 1), 1 + tiles.index(tile_of(tiles, out_height)), n,
+                         out_height, out_width, channels, *window.size, window.strides[0])  # fmt: skip
+    tile = tiles[teams - 1]
     rows = tile.rows
     signed = x.dtype is not dtypes.uint8
     zero = -1 if form.rounding else form.input_zero + (flip_of(host(), signed) if deep == FOURS else 0)

@@ -1,6 +1,7 @@
 """Tiles of depthwise convolutions of integers: what is computed at a time, and filters packed for it.
 
-Lives here: `Tile`, `tile_of`, `pack`, `starts_of`, `parts_of`.  Not here: the kernel and its maker (depthwise_int8.py).
+Lives here: `Tile`, `tiles_of`, `tile_of`, `pack`, `starts_of`, `parts_of`.
+Not here: the kernel and its maker (depthwise_int8.py).
 
 A group of the image's rows meets as many weights of each channel in one instruction: four bytes (`kl.dot4`), or where a
 target has no such instruction two numbers of int16 (`kl.pair_dot`, see gemm_widened.py) or one (64-bit ARM).
@@ -8,6 +9,7 @@ target has no such instruction two numbers of int16 (`kl.pair_dot`, see gemm_wid
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -71,15 +73,21 @@ def lane_bytes(target: Target) -> int:
     return 2 if target.is_aarch64 else 4
 
 
-def tile_of(target: Target, window: Window, out_height: int, parts: int, lanes: int) -> Tile:
-    """The tile for a window and an output of so many rows."""
+def tiles_of(target: Target, window: Window, out_height: int, parts: int, lanes: int) -> tuple[Tile, ...]:
+    """The tiles for a window and an output of so many rows: of one team, and of two where registers hold them."""
     size, strides, deep = window.size, window.strides, deep_on(target)
     together = window.dilations[0] == 1
     team = _team(size[0], strides[0], deep) if together and out_height > 1 else 1
     one = Tile(size, strides, team, team, parts, lanes, deep)
     two = one._replace(rows=2 * team)
-    fits = two.registers(target.vector_bytes // 4) <= target.registers
-    return two if together and strides[0] <= size[0] and fits and _two_teams(out_height, team) else one
+    held = two.registers(target.vector_bytes // 4) <= target.registers
+    fits = together and strides[0] <= size[0] and held and out_height >= two.rows
+    return (one, two) if fits else (one,)
+
+
+def tile_of(tiles: Sequence[Tile], out_height: int) -> Tile:
+    """The tile that is taken by default."""
+    return tiles[-1] if _two_teams(out_height, tiles[0].team) else tiles[0]
 
 
 def _team(high: int, stride: int, deep: int) -> int:

@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import language as kl
 from ..language import f32, i64, ptr
 from ..target import Target
+from ..tuning.choices import BLOCKS_F32
 from .epilogue import Epilogue
-from .tiling import balanced, blocks, chunk_of, for_two
+from .tiling import balanced, blocks, chunk_of, for_two, has_all_panels, is_order_felt
 
 if TYPE_CHECKING:
     from ..language import Pointer, Registers, Value
@@ -336,7 +337,11 @@ def gemm_step(build: Builder, panels: Panels, x: Any, packed: Any, out: Any, out
     depth = panels.depth
     cut = balanced(product.rows, panels.rows)
     work = 2 * cut.height * depth * panels.width
-    block = blocks(cut.tiles, panels.number, cut.height * depth * 4, panels.width * depth * 4, work)
+    panel_bytes = panels.width * depth * 4
+    by_default = int(has_all_panels(cut.tiles, panels.number, panel_bytes))
+    ways = (0, 1) if is_order_felt(cut.tiles, panels.number, panel_bytes) else (by_default,)
+    all_panels = build.choose(BLOCKS_F32, ways, by_default, product.rows, depth, panels.features) > 0
+    block = blocks(cut.tiles, panels.number, cut.height * depth * 4, panel_bytes, work, all_panels)
     block = for_two(block, cut.tiles, panels.number)
     words = [x, packed, out, depth, product.pitch, out_pitch, panels.features, cut.tiles, cut.tall, block.tiles,
              block.panels, block.items, product.x_batch, product.packed_batch, product.rows, *more]  # fmt: skip

@@ -1,6 +1,6 @@
 """Tiles: how rows and columns of a product are cut into pieces for registers, caches and threads.
 
-Lives here: `balanced`, `Blocks`, `for_two`.  Not here: what computes a tile (gemm_f32.py, gemm_int8.py).
+Lives here: `balanced`, `Blocks`, `blocks`, `for_two`.  Not here: what computes a tile (gemm_f32.py, gemm_int8.py).
 """
 
 from __future__ import annotations
@@ -34,14 +34,32 @@ class Blocks(NamedTuple):
     items: int
 
 
-def blocks(tiles: int, panels: int, tile_bytes: int, panel_bytes: int, work: int) -> Blocks:
+def has_all_panels(tiles: int, panels: int, panel_bytes: int) -> bool:
+    """Whether a work item is all panels for a few tiles by default: where all panels stay in the cache."""
+    return panels * panel_bytes <= CACHE and tiles >= MANY
+
+
+def is_order_felt(tiles: int, panels: int, panel_bytes: int) -> bool:
+    """Whether there is a choice of what an item is, and it makes a difference: not where a first-level cache holds all
+    panels, and not of few tiles, which would leave threads without an item."""
+    return tiles >= MANY and panels > 1 and panels * panel_bytes > FIRST
+
+
+FIRST = 1 << 15
+"""Bytes of a first-level cache."""
+MANY = 8
+"""Tiles that are items enough for several threads."""
+
+
+def blocks(tiles: int, panels: int, tile_bytes: int, panel_bytes: int, work: int, all_panels: bool | None = None
+           ) -> Blocks:  # fmt: skip
     """Work items of tiles x panels. tile_bytes, panel_bytes: what one reads; work: operations of one tile and panel.
 
-    Where all panels stay in the cache, an item is all panels for a few tiles, so that a tile's rows are read once;
-    else one panel for as many tiles as stay there, so that a panel is. There are enough items for several threads to
-    end at about the same time; to hand one out costs next to nothing.
+    all_panels: an item is all panels for a few tiles, so that a tile's rows are read once; else it is one panel for as
+    many tiles as stay in the cache, so that a panel is. By default see `has_all_panels`. There are enough items for
+    several threads to end at about the same time; to hand one out costs next to nothing.
     """
-    if panels * panel_bytes <= CACHE and tiles >= 8:
+    if has_all_panels(tiles, panels, panel_bytes) if all_panels is None else all_panels:
         each = max(1, min(tiles // ITEMS, ITEM // max(1, panels * work)))
         return Blocks(each, panels, -(-tiles // each))
     each = max(1, min(tiles, CACHE // max(1, tile_bytes)))
@@ -61,15 +79,23 @@ FEW = 64
 
 
 def for_two(block: Blocks, tiles: int, panels: int) -> Blocks:
-    """The same work in twice as many items where they are few and odd, so that two threads have the same to do."""
+    """The same work in an even number of items, twice as many at most, where they are few and odd, so that two threads
+    have the same to do. Where no such number is even, in about twice as many."""
     if block.items % 2 == 0 or not 1 < block.items < FEW:
         return block
-    each, wide = block.tiles, block.panels
-    if each > 1:
-        each = -(-each // 2)
-    elif wide > 1:
-        wide = -(-wide // 2)
-    return Blocks(each, wide, -(-tiles // each) * -(-panels // wide))
+    each = _even(block.tiles, tiles)
+    if each < block.tiles:
+        return Blocks(each, block.panels, -(-tiles // each) * -(-panels // block.panels))
+    wide = _even(block.panels, panels)
+    return Blocks(block.tiles, wide, -(-tiles // block.tiles) * -(-panels // wide))
+
+
+def _even(each: int, number: int) -> int:
+    """Return how many of `number` a part has where parts are even in number and at most twice as many as parts of
+    `each`; half of `each` where there are no such parts."""
+    parts = -(-number // each)
+    sizes = ((n, -(-number // n)) for n in range(parts + parts % 2, 2 * parts + 1, 2))
+    return next((size for n, size in sizes if -(-number // size) == n), -(-each // 2))
 
 
 ITEM = 1 << 21

@@ -24,6 +24,7 @@ from .. import language as kl
 from ..language import i64, ptr, u8
 from ..loops.expressions import arg
 from ..loops.forms import Buffer, Contract, TransposedContract, Window
+from ..tuning.choices import TAPS
 from . import Unmade, make, maker
 from .depthwise_f32 import vector_lanes
 from .epilogue import epilogue_of
@@ -109,7 +110,10 @@ def make_transposed(form: TransposedContract, build: Builder) -> None:
     features, high, wide, _ = filter.shape
     dtype = SUMS.get(x.dtype, dtypes.int32)  # of rounded floats, sums times their scale
     products = Buffer(f"{out.name}.products", dtype, (*x.shape[:3], high * wide * features))
-    by_tap = math.prod(x.shape[:3]) > FEW and features >= NARROW and filter.constant is not None and not form.rounding
+    default = math.prod(x.shape[:3]) > FEW and features >= NARROW
+    possible = filter.constant is not None and not form.rounding
+    by_tap = possible and build.choose(TAPS, (0, 1), int(default), *out.shape[:3], x.shape[3], features, high, wide,
+                                       window.strides[0], x.dtype.size) > 0  # fmt: skip
     for into, weights in _parts(form, products) if by_tap else [(products, _as_it_is(filter))]:
         make(Contract(into, x, weights, (), arg(0, dtype), Window((1, 1)), 1, form.input_zero, form.filter_zero,
                       form.rounding), build)  # fmt: skip

@@ -82,6 +82,12 @@ def wins(channels: int, features: int, pixels: tuple[int, int], lanes: int) -> i
     return 2 if 16 * 4 * channels * features <= LARGEST else 0
 
 
+def sizes_of_patches(channels: int, features: int, pixels: tuple[int, int], lanes: int) -> tuple[int, ...]:
+    """Every m that the kernel can do, and 0."""
+    whole = channels % lanes == 0 and features % (2 * lanes) == 0
+    return (0, *(m for m in PATCH if whole and min(pixels) >= m))
+
+
 LARGEST = 5 << 20
 """Bytes of a transformed filter that pay."""
 

@@ -209,8 +209,10 @@ def digest_of(key: str) -> str:
 
 @functools.cache
 def _rules() -> str:
-    """A digest of what plans hang on beside the compiler: names, sizes and times of the rules' sources."""
+    """A digest of what plans hang on beside the compiler: names, sizes and times of the rules' sources, and of the
+    tables by which kernels are chosen."""
     found: list[str] = []
     for room in ("compiled", "ops", "customs"):
         list_sources(str(Path(__file__).parents[2] / "lite" / room), found)
+    list_sources(str(Path(__file__).parents[1] / "tuning" / "tables"), found, (".json",))
     return hashlib.sha256("\0".join(found).encode()).hexdigest()

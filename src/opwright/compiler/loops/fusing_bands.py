@@ -10,6 +10,7 @@ not. The same is true of what a projection reads after it.
 from __future__ import annotations
 
 from ..native.host import cache_bytes
+from ..tuning.choices import BANDS, choose
 from .forms import Banded, Buffer, Contract, Depthwise, Form, Window, ring_lines
 from .rewriting import Rewriting
 
@@ -22,21 +23,35 @@ LINES = (16, 8, 4, 2)
 
 
 def into_bands(state: Rewriting, form: Depthwise) -> bool:
-    """With a convolution whose result nobody else reads, if that is much; with the projection of its own result, if it
-    is in bands anyway or that is much."""
+    """With a convolution whose result nobody else reads, and with the projection of its own result."""
     if not _can_be_cut(form):
         return False
     before, after = _before(state, form), _after(state, form)
+    lines = _chosen(form, before, after)
     whole: Form = form
-    if before is not None and _is_much(form.input):
-        whole = Banded(form.output, (before, form), _lines(form), origin=before.origin + form.origin)
+    if before is not None and lines:
+        whole = Banded(form.output, (before, form), lines, origin=before.origin + form.origin)
         state.join(before, form, whole)
-    if after is not None and (whole is not form or _is_much(form.output)):
+    if after is not None and lines:
         parts = whole.parts if isinstance(whole, Banded) else (form,)
-        banded = Banded(after.output, (*parts, after), _lines(form), origin=whole.origin + after.origin)
+        banded = Banded(after.output, (*parts, after), lines, origin=whole.origin + after.origin)
         state.join(whole, after, banded)
         whole = banded
     return whole is not form
+
+
+def _chosen(form: Depthwise, before: Contract | None, after: Contract | None) -> int:
+    """Lines in a band, or 0. By default there are bands where what a convolution before it writes is much, or what one
+    after it reads."""
+    parts = tuple(part for part in (before, form, after) if part is not None)
+    much = (before is not None and _is_much(form.input)) or (after is not None and _is_much(form.output))
+    default = _lines(form) if much else 0
+    number, height, width, channels = form.output.shape
+    fewer = before.input.shape[3] if before is not None else 0
+    features = after.output.shape[3] if after is not None else 0
+    ways = (0, *(n for n in LINES if n <= max(height, LINES[-1]))) if len(parts) > 1 else (0,)
+    return choose(BANDS, ways, default, parts, number, height, width, channels, fewer, features, *form.window.size,
+                  form.window.strides[0], form.output.dtype.size)  # fmt: skip
 
 
 def _can_be_cut(form: Depthwise) -> bool:

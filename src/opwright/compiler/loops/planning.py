@@ -19,6 +19,7 @@ from ...core.dtypes import DType, uint8
 from ...core.errors import InternalError
 from ..kernels import Unmade, make
 from ..memory import Allocation, plan_arena
+from ..tuning.choices import Choice, choose
 from .forms import (
     WITHOUT_GUARDS,
     Bitcast,
@@ -91,6 +92,12 @@ class Builder:
     def temporary(self, nbytes: int) -> Address:
         """Memory that all steps of this form share, and no other form's."""
         return Address(Buffer("temporary", uint8, (nbytes,)))
+
+    def choose(self, choice: Choice, ways: Sequence[int], default: int, *sizes: int) -> int:
+        """The way to take, by measure. Parts of a form take the default: what says that a form may be done in parts
+        relies on it."""
+        assert self._form is not None
+        return default if self._in_part else choose(choice, ways, default, (self._form,), *sizes)
 
     def share(self, operand: Buffer) -> None:
         """Say that this form's output may be written over the operand, where nobody reads that later: each item reads

@@ -83,16 +83,17 @@ def _read(kept: bytes) -> HostWords | None:
 
 
 @functools.cache
-def cache_bytes() -> int:
-    """Bytes of the second-level cache, a processor's own; 1 MiB where the system does not say."""
+def cache_bytes(level: int = 2) -> int:
+    """Bytes of the second-level cache, a processor's own, or the third-level one, which several share; 1 and 32 MiB
+    where the system does not say."""
     for folder in sorted(_CACHES.glob("index*")):
         try:
-            level, kind, size = ((folder / name).read_text().strip() for name in ("level", "type", "size"))
-            if level == "2" and kind != "Instruction":
+            found, kind, size = ((folder / name).read_text().strip() for name in ("level", "type", "size"))
+            if found == str(level) and kind != "Instruction":
                 return int(size.removesuffix("K")) * 1024
         except (OSError, ValueError):
             continue
-    return 1 << 20
+    return {2: 1 << 20, 3: 1 << 25}[level]
 
 
 def _asked() -> HostWords:

@@ -56,7 +56,7 @@ class _Pack:
 class _Thread(threading.local):
     pack: _Pack | None = None
     only_cached: bool = False
-    beside: _Beside | None = None
+    beside: _Beside | _Nowhere | None = None
 
 
 _here = _Thread()
@@ -195,6 +195,23 @@ class _Beside:
                 raise job.error
 
 
+class _Nowhere:
+    """Where kernels go that nobody runs."""
+
+    def make(self, digest: str, name: str, make: Callable[[], tuple[str, str]]) -> None:
+        """Make nothing."""
+
+
+@contextlib.contextmanager
+def without_code() -> Iterator[None]:
+    """Within, on this thread: kernels that are not loaded are neither looked for nor made; their addresses are 0."""
+    before, _here.beside = _here.beside, _Nowhere()
+    try:
+        yield
+    finally:
+        _here.beside = before
+
+
 def _given(made: tuple[str, str]) -> Callable[[], tuple[str, str]]:
     return lambda: made
 
@@ -203,13 +220,13 @@ def _given(made: tuple[str, str]) -> Callable[[], tuple[str, str]]:
 def compiling_beside() -> Iterator[None]:
     """Within, on this thread: kernels that are to be compiled are staged at once and compiled by another thread, so
     that LLVM and Python work at the same time. Their addresses are 0: what asks for them is done again afterwards."""
-    before, _here.beside = _here.beside, _Beside()
-    done = False
+    before, beside = _here.beside, _Beside()
+    _here.beside, done = beside, False
     try:
         yield
         done = True
     finally:
-        beside, _here.beside = _here.beside, before
+        _here.beside = before
         beside.wait(done)
 
 
@@ -296,12 +313,12 @@ def sources() -> str:
     return hashlib.sha256("\0".join(found).encode()).hexdigest()
 
 
-def list_sources(folder: str, found: list[str]) -> None:
-    """Add the names, sizes and times of a folder's sources."""
+def list_sources(folder: str, found: list[str], endings: tuple[str, ...] = (".py", ".ll")) -> None:
+    """Add the names, sizes and times of a folder's sources, whose names end so."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda e: e.name):
-            if entry.name.endswith((".py", ".ll")):
+            if entry.name.endswith(endings):
                 stat = entry.stat()
                 found.append(f"{entry.name} {stat.st_size} {stat.st_mtime_ns}")
             elif entry.is_dir() and entry.name != "__pycache__":
-                list_sources(entry.path, found)
+                list_sources(entry.path, found, endings)

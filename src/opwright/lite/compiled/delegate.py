@@ -21,6 +21,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...compiler import tuning
 from ...compiler.background import Job, compiling
 from ...compiler.kernels import Unmade
 from ...compiler.loops import frozen
@@ -31,6 +32,7 @@ from ...compiler.loops.planning import plan_of
 from ...compiler.loops.plans import Plan
 from ...compiler.native.image import runs_images
 from ...compiler.native.store import NotCached, compiling_beside, only_cached, pack
+from ...compiler.tuning.loading import tune
 from ...core import flags
 from ...core.errors import OpError
 from ..delegate import Delegate, DelegateFlags, DelegateParams
@@ -39,6 +41,7 @@ from ..runtime.node import Node
 from ..runtime.settling import is_settled
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import DYNAMIC
+from . import modes
 from .assuming import Seen, assumed_outside, has_run, open_nodes, seen_by
 from .graphs import Cold, Taken, compile_all, graph_of, numbers, packed_as, uses_of
 from .keeping import Made, constants_of, note_of, replace_as_kept
@@ -77,6 +80,7 @@ class CompiledDelegate(Delegate):
         self.late = False
         self._untried: set[int] = set()  # subgraphs whose kept plans have not been looked for
         self._codes: dict[int, Codes] = {}  # by subgraph, what its plans hang on beside the file
+        self._measured: dict[int, bool] = {}  # by subgraph, whether all choices of its plans were measured
         self.made: list[Made] = []
         self.whole: str | None = None
         self.refused: dict[tuple[int, int], str] = {}
@@ -206,6 +210,7 @@ class CompiledDelegate(Delegate):
             if torn:
                 taken = {number: t for number, t in taken.items() if number not in torn}
                 continue
+            self._measured[context.subgraph.index] = tuning.is_on()
             plans = [self._plan(context.subgraph, p, taken, buffers) for p in params]
             if self.cold:
                 return False
@@ -248,6 +253,7 @@ class CompiledDelegate(Delegate):
             return
         note = note_of(subgraph, params, [uses_of(plan, buffers) for plan in plans])
         whole = whole and len(plans) == 1 and subgraph.index == 0
+        key = modes.key_of(key, self._measured.get(subgraph.index, False))
         self.made.append(Made(key, plans, note, constants_of(subgraph), whole))
 
     def _thaw(self, context: DelegateContext) -> bool:
@@ -258,9 +264,10 @@ class CompiledDelegate(Delegate):
             self._codes.pop(subgraph.index, None)
         else:
             self._codes[subgraph.index] = codes
-        key = self._frozen_key(subgraph)
-        found = None if key is None else frozen.find(key)
-        if found is None or key is None or [n.number for n in subgraph.execution_plan] != found.note["nodes"]:
+        base = self._frozen_key(subgraph)
+        kept = ((key, frozen.find(key)) for key in (() if base is None else modes.keys_of(base)))
+        key, found = next((pair for pair in kept if pair[1] is not None), ("", None))
+        if found is None or [n.number for n in subgraph.execution_plan] != found.note["nodes"]:
             return False
         parts = found.note["parts"]
         try:
@@ -340,7 +347,10 @@ class CompiledDelegate(Delegate):
               ) -> Plan | None:  # fmt: skip
         """The plan of a partition. None where nodes of it turned out to have no kernel: they are taken no more; or
         where kernels are to be compiled: the graph is among `cold`."""
-        after, apart = fused(graph_of(subgraph, params, taken, buffers))
+        graph = graph_of(subgraph, params, taken, buffers)
+        if tuning.is_on() and buffers.seen is None and not tune(graph):  # between runs nobody waits
+            self._measured[subgraph.index] = False
+        after, apart = fused(graph)
         try:
             with pack(packed_as(self._key, after)):
                 plan = self._plan_when_compiled(after, apart)

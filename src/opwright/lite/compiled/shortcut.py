@@ -30,6 +30,7 @@ from ..runtime.direct import Reach
 from ..runtime.errors import also
 from ..runtime.holding import check_bytes
 from ..runtime.tensor import ARENA, Tensor
+from . import modes
 from .uses import Use
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def find(path: Any) -> Shortcut | None:
     if content is None:
         return None
     note = json.loads(content)
-    found = frozen.find(note["plan"])
+    found = frozen.find(note["plan"]) if modes.serves(note["plan"]) else None
     if found is None:
         return None
     mapping = _mappings.get(key)

@@ -115,7 +115,21 @@ def _matmul(form: f.MatMul, of: Callable[[f.Buffer], np.ndarray]) -> np.ndarray:
     return _finished(form, a @ b, of)
 
 
+def _transposed(form: f.TransposedContract, of: Callable[[f.Buffer], np.ndarray]) -> np.ndarray:
+    x, w = _wide(of(form.input), form.input_zero), _wide(of(form.filter), form.filter_zero)
+    (n, height, width, _), (features, kh, kw, _), (_, down, across, _) = x.shape, w.shape, form.output.shape
+    (sh, sw), (dh, dw), (top, _, left, _) = form.window.strides, form.window.dilations, form.window.padding
+    size = max(down + top, (height - 1) * sh + kh * dh), max(across + left, (width - 1) * sw + kw * dw)
+    sums = np.zeros((n, *size, features), x.dtype)
+    for i in range(kh):
+        for j in range(kw):
+            rows = slice(i * dh, i * dh + (height - 1) * sh + 1, sh)
+            sums[:, rows, j * dw : j * dw + (width - 1) * sw + 1 : sw] += x @ w[:, i, j].T
+    return _finished(form, sums[:, top : top + down, left : left + across], of)
+
+
 FORMS: dict[type[f.Form], Callable[..., np.ndarray]] = {
     f.Map: _map, f.Contract: _contract, f.Depthwise: _depthwise, f.Pool: _pool, f.Reduce: _reduce, f.Move: _move,
     f.View: lambda form, of: of(form.input), f.MatMul: _matmul,
+    f.TransposedContract: _transposed,
 }  # fmt: skip

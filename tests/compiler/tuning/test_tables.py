@@ -1,0 +1,103 @@
+"""Which rows answer a question: of whose table, for which sizes, and what is more than noise."""
+
+import json
+
+import pytest
+
+from opwright.compiler.target import NAMED, Target
+from opwright.compiler.tuning import tables
+from opwright.compiler.tuning.choices import CHOICES, COPIES, DEPTHWISE_ROWS, FEW_ROWS, WINOGRAD
+from opwright.compiler.tuning.rows import Row, decided, from_json, to_json
+
+LINUX = "x86_64-unknown-linux-gnu"
+
+
+@pytest.mark.parametrize(("ns", "noise", "ways", "default", "taken"), [
+    ({0: 100, 1: 50}, 0.01, (0, 1), 0, 1),
+    ({0: 100, 1: 98}, 0.0, (0, 1), 0, 0),   # 3 % at least
+    ({0: 100, 1: 80}, 0.25, (0, 1), 0, 0),  # more than noise
+    ({0: 100, 1: 80}, 0.15, (0, 1), 0, 1),
+    ({0: 100, 1: 50}, 0.0, (0,), 0, 0),     # a way that is not right here
+    ({1: 100, 2: 50}, 0.0, (0, 1, 2), 0, 0),  # the default was not measured
+    ({0: 50, 1: 100}, 0.0, (0, 1), 1, 0),
+])  # fmt: skip
+def test_what_saves_more_than_noise_is_taken(ns, noise, ways, default, taken):
+    assert decided(Row(ns, noise), ways, default) == taken
+    row = Row({way: float(n) for way, n in ns.items()}, noise)
+    assert from_json(json.loads(json.dumps(to_json(row)))) == row
+
+
+@pytest.mark.parametrize("content", [
+    None, [], {}, {"ns": {}, "noise": 0}, {"ns": {"a": 1}, "noise": 0}, {"ns": {"0": -1}, "noise": 0},
+    {"ns": {"0": "x"}, "noise": 0}, {"ns": {"0": 1}}, {"ns": {"0": 1}, "noise": 9}, {"ns": {"0": 1e999}, "noise": 0},
+    {"ns": 5, "noise": 0}, {"ns": {"0": 1}, "noise": []}])  # fmt: skip
+def test_what_is_no_row_is_refused(content):
+    with pytest.raises(ValueError, match=r"no measured row|times that cannot be|could not convert|invalid literal"):
+        from_json(content)
+
+
+def table(name, target, cache=1 << 20, **rows):
+    """A table in which way 1 takes `name`'s number of characters."""
+    made = {c: {sizes: Row({0: 1000.0, 1: float(len(name))}, 0.0) for sizes in places} for c, places in rows.items()}
+    return tables.Table(target, target.cpu, cache, name, made)
+
+
+ZEN = Target("z", LINUX, "znver5", "", 64)
+AVX2 = NAMED["x86-64-v3"]
+
+
+@pytest.fixture
+def some(monkeypatch):
+    """Tables of three processors, in place of those that come with Opwright; gives which serves a target."""
+    made = (table("zen 5", ZEN), table("avx2", AVX2), table("avx2, small cache", AVX2, cache=1 << 18))
+    monkeypatch.setattr(tables, "tables", lambda: made)
+    monkeypatch.setattr(tables, "cache_bytes", lambda: 1 << 18)
+    tables.nearest.cache_clear()
+    yield lambda target, of_bytes=False: getattr(tables.nearest(target, of_bytes), "machine", None)
+    tables.nearest.cache_clear()
+
+
+def test_the_nearest_table(some):
+    assert some(ZEN) == some(ZEN, True) == "zen 5"
+    for cpu in ("haswell", "znver3", "skylake"):
+        assert some(Target("h", LINUX, cpu, "", 32)) == "avx2, small cache"
+    for cpu in ("znver4", "sapphirerapids", "skylake-avx512"):
+        assert some(Target("h", LINUX, cpu, "", 64)) == "zen 5"
+    assert some(Target("h", LINUX, "znver4", "", 64), True) == "zen 5"
+    assert some(Target("h", LINUX, "sapphirerapids", "", 64), True) is None  # it has tiles for bytes
+    assert some(Target("h", LINUX, "skylake-avx512", "", 64), True) is None  # it has no products of bytes
+    assert some(Target("h", LINUX, "alderlake", "", 32), True) is None
+    assert some(NAMED["aarch64"]) is some(NAMED["x86-64-v2"]) is None
+
+
+def test_near_sizes(monkeypatch):
+    here = table("t", ZEN, winograd=[(1, 56, 56, 64, 64), (1, 14, 14, 256, 256)], few_rows_f32=[(2, 100, 1000, 1)],
+                 depthwise_rows_f32=[(1, 14, 14, 0, 3, 3, 1)])  # fmt: skip
+    near = Row({0: 1000.0, 1: 920.0}, 0.0)
+    here.rows["winograd"][1, 28, 28, 128, 128] = near
+    monkeypatch.setattr(tables, "nearest", lambda *_: here)
+
+    def answer(choice, *sizes):
+        return tables.answer(choice, sizes, (0, 1), 0, ZEN)
+
+    assert answer(WINOGRAD, 1, 56, 56, 64, 64) == 1
+    assert answer(WINOGRAD, 1, 48, 60, 64, 72) == 1
+    assert answer(WINOGRAD, 1, 40, 56, 64, 64) == 0  # 56 / 40 is more than 1.3
+    assert answer(WINOGRAD, 2, 56, 56, 64, 64) == 0
+    assert answer(WINOGRAD, 1, 28, 28, 128, 128) == 1
+    assert answer(WINOGRAD, 1, 28, 28, 128, 129) == 0  # 8 % of a row of other sizes are not enough
+    assert answer(FEW_ROWS, 2, 110, 900, 1) == 1
+    assert answer(FEW_ROWS, 3, 110, 900, 1) == 0  # rows are to be the same
+    assert answer(DEPTHWISE_ROWS, 1, 14, 14, 0, 3, 3, 1) == 1
+    assert answer(DEPTHWISE_ROWS, 1, 14, 14, 8, 3, 3, 1) == 0
+    assert answer(COPIES, 1, 7, 7, 8, 8, 3, 3, 1) == 0
+
+
+def test_tables_that_come_with_opwright():
+    for found in tables.tables():
+        assert found.machine
+        assert found.cache > 0
+        assert tables.nearest(found.target, True) is found
+        for name, rows in found.rows.items():
+            for sizes in rows:
+                assert len(sizes) == len(CHOICES[name].sizes), (found.target.name, name, sizes)
