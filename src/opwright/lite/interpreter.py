@@ -199,6 +199,7 @@ class Interpreter:
             if shortcut.allocated:
                 shortcut.hand_over(self._subgraphs[0].resources)
                 self._allocate(0)
+                shortcut.go_on(self._subgraphs[0].resources)
                 for index, t in shortcut.tensors.items():
                     np.copyto(elements(self._subgraphs[0].tensors[index]), elements(t))
             self._shortcut = None  # last: others look at details meanwhile, here or there

@@ -145,9 +145,9 @@ class OperatorRegistration(Registration):
         if is_kept(self.operator, node):
             for t in node.tensors_out:
                 t.set_kind(OWN)
-        restart = getattr(call, "restart", None)
-        if restart is not None:  # what the node keeps from run to run begins anew
-            restart()
+        resume = getattr(call, "resume", None)
+        if resume is not None:  # what the node goes on with from run to run is the interpreter's
+            resume(node)
         node.kernel = self.quantized_rule(node) if is_quantized(self.operator, node) else None
 
         def seen(t: Tensor) -> Any:
@@ -261,7 +261,7 @@ class OperatorRegistration(Registration):
             step = self._bound(node)
             step()
             operator = self.operator
-            if isinstance(operator, LiteOperator) and operator.effect is None and not hasattr(call, "restart"):
+            if isinstance(operator, LiteOperator) and operator.effect is None and not hasattr(call, "resume"):
                 node.repeat = Repeat.of(node, read, step)
             return
         arrays = self.group(node, [None if t is None else t.readonly for t in node.tensors_in])

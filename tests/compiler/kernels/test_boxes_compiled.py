@@ -6,7 +6,7 @@ from form_kit import buffer, compiles_for, targets
 from test_guard_pages import check
 
 from opwright.compiler.kernels.detection import detect
-from opwright.compiler.kernels.guards import copy_non_zero
+from opwright.compiler.kernels.guards import copy_checked
 from opwright.compiler.kernels.suppression import suppress_boxes
 from opwright.compiler.loops.box_forms import Detection, Suppression
 from opwright.compiler.loops.forms import Buffer
@@ -20,7 +20,7 @@ LINE = 64
     (suppress_boxes, {"soft": True}),
     (detect, {"by_class": False}),
     (detect, {"by_class": True}),
-    (copy_non_zero, {"source": int8}),
+    (copy_checked, {"source": int8, "refused": "equal"}),
 )
 def test_they_compile_for_every_target(family, constants, names):
     compiles_for(names, family, **constants)

@@ -171,6 +171,16 @@ def test_of_integers(name: str, dtype: d.DType) -> None:
     np.testing.assert_array_equal(numpy, wanted)
 
 
+def test_integer_powers_beyond_the_type_are_the_least() -> None:
+    x, y = RNG.integers(-9, 9, N).astype(np.int32), RNG.integers(0, 40, N).astype(np.int32)
+    x[:6], y[:6] = (2, 2, -2, -2, 46340, -1), (30, 31, 31, 33, 2, 2**31 - 1)
+    found, numpy = both(apply("pow_or_least", arg(0, d.int32), arg(1, d.int32)), [x, y])
+    exact = [(int(a) ** int(b % 2 if abs(a) == 1 else b)) for a, b in zip(x, y)]
+    wanted = np.array([v if abs(v) < 2**31 else -(2**31) for v in exact], np.int32)
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(numpy, wanted)
+
+
 @pytest.mark.parametrize("dtype", [d.int32, d.int64], ids=str)
 def test_integer_powers_wrap(dtype: d.DType) -> None:
     x, y = RNG.integers(-9, 9, N).astype(dtype.np), RNG.integers(-3, 40, N).astype(dtype.np)
@@ -295,6 +305,7 @@ def test_what_kernels_lack_is_refused(expr: Expr) -> None:
 
 def test_every_operation_is_tested_and_stands_in_numpy() -> None:
     tested = {*FLOATS, *INTEGERS, "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and",
-              "logical_or", "logical_not", "select", "convert", "quantize", "lookup"}  # fmt: skip
+              "logical_or", "logical_not", "select", "convert", "quantize", "lookup",
+              "pow_or_least"}  # fmt: skip
     assert set(OPERATIONS) - tested == {"bitcast", "bitwise_not"}
     assert set(OPERATIONS) - set(arrays.OPERATIONS) == {"lookup"}

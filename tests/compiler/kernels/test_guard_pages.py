@@ -17,10 +17,10 @@ from opwright.compiler.loops.forms import (
     ArgReduce,
     Attention,
     Buffer,
+    Checked,
     Gather,
     IndexMap,
     Move,
-    NonZero,
     Ordered,
     Reduce,
     ReverseStart,
@@ -182,7 +182,7 @@ def reversed_starts(rng):
 def divisors(rng):
     x = numbers(rng, sizes(rng, 2, 200), rng.choice([np.int8, np.int32, np.float32])) % 9 + 1
     operand = buffer(x)
-    return NonZero(Buffer("y", operand.dtype, x.shape), operand), {operand: x}, x
+    return Checked(Buffer("y", operand.dtype, x.shape), operand), {operand: x}, x
 
 
 DRAWS = [view, padded, summed, searched, gathered, scanned, normalised, attended, ordered, segmented, reversed_starts,

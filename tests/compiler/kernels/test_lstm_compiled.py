@@ -106,10 +106,10 @@ def test_steps_of_an_lstm(case, backward):
 
 @targets(
     (lstm, {"rows": 1, "gates": 4, "peepholes": True, "projected": 2, "activation": "TANH", "normed": False,
-            "rounding": ""}),
+            "rounding": "", "diagonal": True}),
     (lstm, {"rows": 4, "gates": 3, "peepholes": False, "projected": 0, "activation": "RELU6", "normed": True,
-            "rounding": "asymmetric"}),
-    (lstm_int8, {"rows": 1, "gates": 3, "projected": 2, "power": -17}),
+            "rounding": "asymmetric", "diagonal": False}),
+    (lstm_int8, {"rows": 1, "gates": 3, "projected": 2, "power": -17, "peepholes": True, "normed": True}),
 )  # fmt: skip
 def test_an_lstm_compiles_for_every_target(family, constants, names):
     compiles_for(names, family, **constants)

@@ -33,8 +33,8 @@ def test_scatters(shape, count, depth, dtype):
 
 
 @targets(
-    (scatter, {"source": dtypes.float32, "places": dtypes.int32, "depth": 2, "kind": "sum", "guarded": True}),
-    (scatter, {"source": dtypes.bool, "places": dtypes.int64, "depth": 1, "kind": "min", "guarded": False}),
+    (scatter, {"source": dtypes.float32, "places": dtypes.int32, "depth": 2, "kind": "sum"}),
+    (scatter, {"source": dtypes.bool, "places": dtypes.int64, "depth": 1, "kind": "min"}),
 )
 def test_scatters_compile_for_every_target(family, constants, names):
     compiles_for(names, family, **constants)

@@ -7,7 +7,9 @@ import custom_models
 import numpy as np
 import pytest
 from test_customs_images import (  # noqa: F401  which are collected here, too
+    test_an_image_resampled,
     test_an_image_transformed,
+    test_an_image_warped_by_a_flow,
     test_landmarks_moved,
     test_pools_over_quantised_volumes,
     test_the_crop_around_landmarks_in_a_range,
@@ -18,7 +20,9 @@ from test_customs_images import (  # noqa: F401  which are collected here, too
 )
 from test_customs_values import (  # noqa: F401
     ROLLS,
+    test_a_table_of_integers,
     test_attention_is_its_formula,
+    test_fourier_transforms_of_any_length,
     test_functions_element_by_element,
     test_mean_and_variance_become_0_and_1,
 )
@@ -84,3 +88,34 @@ def test_gated_units_with_weights_of_the_file():
         state = (1 - update) * new + update * state
         np.testing.assert_allclose(y[t], state, 1e-5, 1e-6)
     np.testing.assert_array_equal(last, y[-1])
+
+
+@pytest.mark.parametrize(("shape", "lengths"), [((2, 8, 5), (8, 8)), ((5, 9), (4, 6)), ((3, 2), (7, 9)),
+                                                ((4, 1), (1, 1)), ((1, 16, 33), (16, 64))], ids=str)  # fmt: skip
+def test_spectra_of_any_size_become_images(shape, lengths):
+    """Cut or filled with zeros, in float64."""
+    rng = np.random.default_rng(4)
+    x = (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(np.complex64)
+    found = custom_models.answers("IRFFT2D", [x, np.int32(lengths)], ["FLOAT32"], constant=(1,))[0]
+    np.testing.assert_allclose(found, np.fft.irfft2(x.astype(np.complex128), lengths), atol=1e-5)
+
+
+@pytest.mark.parametrize("index", ["INT32", "INT64"])
+@pytest.mark.parametrize(("padding", "batch"), [("SAME", False), ("VALID", True)])
+def test_the_greatest_of_each_window_and_its_index(padding, batch, index):
+    x = np.random.default_rng(6).integers(-3, 3, (2, 5, 7, 3)).astype(np.float32)  # equal ones: the first counts
+    x[0, :3, :3, 1] = -np.inf
+    options = {"ksize": [1, 2, 3, 1], "strides": [1, 2, 2, 1], "padding": padding, "include_batch_in_index": batch}
+    codes = {"INT32": 3, "INT64": 9}  # as TensorFlow numbers its types
+    y, at = custom_models.answers("MaxPoolWithArgmax", [x], ["FLOAT32", index], options | {"Targmax": codes[index]})
+    before = {"SAME": ((5 - 5 + 1) // 2, 1), "VALID": (0, 0)}[padding]
+    assert y.shape == ((2, 3, 4, 3) if padding == "SAME" else (2, 2, 3, 3))
+    for n, p, q, c in np.ndindex(y.shape):
+        taps = [(i, j) for i in range(p * 2 - before[0], p * 2 - before[0] + 2) if 0 <= i < 5
+                for j in range(q * 2 - before[1], q * 2 - before[1] + 3) if 0 <= j < 7]  # fmt: skip
+        i, j = max(taps, key=lambda t: x[n, *t, c])
+        if x[n, i, j, c] == -np.inf:
+            i = j = 0
+        else:
+            assert y[n, p, q, c] == x[n, i, j, c]
+        assert at[n, p, q, c] == (i * 7 + j) * 3 + c + batch * n * 105

@@ -25,15 +25,9 @@ PAIRS = [(row, kind) for row in ROWS if MODULES.get(row.name) in MINE for kind i
 MODELS = int(os.environ.get("OPWRIGHT_MODELS", "2"))
 HALF = {"FLOAT16": 1e-3, "BFLOAT16": 8e-3}
 
-BELOW_BYTES = ("INT4", "UINT4", "INT2")
 INTERPRETED = {  # (label, kind; None: all): what the refusal says
-    **{("CAST", kind): kind.lower() for kind in BELOW_BYTES},
-    ("QUANTIZE to int4", None): "int4", ("QUANTIZE to uint4", None): "uint4", ("CAST to less than a byte", None): "int",
     ("EQUAL", "STRING"): "str", ("NOT_EQUAL", "STRING"): "str", ("ATAN2", "FLOAT64"): "float64",
-    ("GELU", "FLOAT16"): "every step", ("GELU approximate", "FLOAT16"): "every step",
     ("QUANTIZE without a scale", "INT16"): "int16", ("QUANTIZE again to int32", "INT16"): "int32",
-    ("SQRT", "INT16"): "below the zero", ("RSQRT", "INT16"): "below the zero",
-    ("POW", "INT32"): "negative", ("POW scaled", None): "negative",
 }  # fmt: skip
 
 

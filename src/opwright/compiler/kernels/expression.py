@@ -217,6 +217,16 @@ def _power(x: Value, y: Value) -> Value:
     return kl.select(y < 0, below, total)
 
 
+def _power_or_least(x: Value, y: Value) -> Value:
+    """x^y of int32, the least int32 where it is beyond them; y is not negative."""
+    wide, most = dtypes.int64, 1 << 31
+    total, base, rest = kl.full(wide, x.count, 1), x.to(wide), y
+    for _ in range(x.dtype.size * 8 - 1):
+        total = kl.select((rest & 1) != 0, kl.clamp(total * base, -most, most), total)
+        base, rest = kl.clamp(base * base, -most, most), rest >> 1
+    return kl.select((total >= most) | (total <= -most), -most, total).to(x.dtype)
+
+
 def _sign(x: Value) -> Value:
     """-1, 0 or 1; NaN stays, and 0.0 is the sign of both zeros."""
     if x.dtype.is_unsigned:
@@ -333,6 +343,7 @@ OPERATIONS: dict[str, Operation] = {
     "floor_div": _wide(_floor_divide),
     "floor_mod": _wide(_floor_remainder),
     "pow": _wide(_power),
+    "pow_or_least": _bits(_power_or_least),
     "fma": _named("fma"),
     "minimum": _named("minimum"),
     "maximum": _named("maximum"),

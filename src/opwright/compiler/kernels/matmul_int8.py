@@ -56,7 +56,7 @@ def make_matmul(form: MatMul, build: Builder) -> None:
         raise Unmade(f"a product of {a.dtype.name} and {b.dtype.name}")
     rows, columns = out.shape[-2:]
     if form.transpose_a:
-        a = _turned(a, build)
+        a = turned(a, build)
     lead = out.shape[:-2]
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
     depth = a.shape[-1]
@@ -100,7 +100,7 @@ def _rounded(form: MatMul, a: Buffer, build: Builder) -> Left:
     return Left(made.x, made.pitch, FLIP, True, made.scales, made.zeros)
 
 
-def _turned(a: Buffer, build: Builder) -> Buffer:
+def turned(a: Buffer, build: Builder) -> Buffer:
     """a's matrices, each turned, [..., k, m] to [..., m, k]."""
     if a.parent is not None:
         raise Unmade("a slice that is stored the other way round")

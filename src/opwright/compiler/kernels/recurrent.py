@@ -32,8 +32,9 @@ def lstm(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gates_o:
          scales: ptr[f32], h: ptr[f32], c: ptr[f32], y: ptr[f32], steps: i64, batch_pitch: i64, step_pitch: i64,
          cells: i64, outputs: i64, cell_clip: f32, output_clip: f32,
          *, rows: int, gates: int, peepholes: bool, projected: int, activation: str, normed: bool,
-         rounding: str):  # fmt: skip
+         rounding: str, diagonal: bool):  # fmt: skip
     """An item is `rows` rows of the batch. batch_pitch, step_pitch: in rows of gates and of y, from one to the next.
+    diagonal: weights has a vector of cells for each gate.
     norms: coefficients and bias of each gate; scales: what one of the weights stands for, of each gate and then of the
     projection.
 
@@ -56,7 +57,7 @@ def lstm(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gates_o:
             copied(state + row * room, c + (item * rows + row) * cells, cells, wide, lanes)
         for step in range(steps):
             w = matrices
-            unit = _rounded(now, rounded, rows, room, depth, lanes, rounding)
+            unit = _rounded(now, rounded, rows, room, depth, lanes, "" if diagonal else rounding)
             for at in range(0, wide, lanes):
                 mask = kl.first(kl.minimum(cells - at, lanes), lanes)
                 sums = Cells(rows, gates, lanes)
@@ -64,11 +65,15 @@ def lstm(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gates_o:
                     place = ((item * rows + row) * batch_pitch + step * step_pitch) * cells + at
                     for gate in range(gates):
                         outside = sources[gate].load(place, lanes, mask)
-                        sums.start(row, gate, kl.zeros(f32, lanes) if rounding else outside)
-                w = sums.add(rounded if rounding else now, room, w, depth)
+                        if diagonal:
+                            vector = (weights.cast(f32, 4) + gate * cells).load(at, lanes, mask)
+                            outside = kl.fma((now + row * room).load(at, lanes), vector, outside)
+                        sums.start(row, gate, kl.zeros(f32, lanes) if rounding and not diagonal else outside)
+                if not diagonal:
+                    w = sums.add(rounded if rounding else now, room, w, depth)
                 for row in range(rows):
                     z = [sums.total(row, gate) for gate in range(gates)]
-                    if rounding:
+                    if rounding and not diagonal:
                         place = ((item * rows + row) * batch_pitch + step * step_pitch) * cells + at
                         z = [kl.fma(z[gate], kl.splat(unit[row] * scales[gate], lanes),
                                     sources[gate].load(place, lanes, mask)) for gate in range(gates)]  # fmt: skip
@@ -172,7 +177,8 @@ def make_lstm(form: Lstm, build: Builder) -> None:
     if form.backward:
         pitches[1] = -pitches[1]
     code = lstm.code(rows=rows, gates=gates, peepholes=bool(form.peepholes), projected=len(form.projection),
-                     activation=form.activation, normed=bool(form.norms), rounding=form.rounding)  # fmt: skip
+                     activation=form.activation, normed=bool(form.norms), rounding=form.rounding,
+                     diagonal=len(form.recurrent[0].shape) == 1)  # fmt: skip
     norms = build.constant(np.stack([np.asarray(b.constant) for b in form.norms])) if form.norms else 0
     scales = build.constant(np.array(form.scales, np.float32)) if form.rounding else 0
     peeps = [*missing, *map(build.pointer, form.peepholes)] if form.peepholes else [0, 0, 0]
@@ -204,11 +210,12 @@ def layer_of(form: Lstm | LstmInt8, dtype: DType, build: Builder) -> Layer:
 
     weights, y = form.recurrent, form.output
     known, dense = (*weights, *form.projection[:1]), (*form.gates, form.h, form.c, y)
-    if any(w.constant is None or w.dtype is not dtype for w in known) or any(b.parent is not None for b in dense):
+    kinds = [(w, float32 if len(w.shape) == 1 else dtype) for w in known]
+    if any(w.constant is None or w.dtype is not kind for w, kind in kinds) or any(b.parent is not None for b in dense):
         raise Unmade("an LSTM whose weights are computed, or of a slice")
     if len(y.shape) != 3 or not y.size or not weights[0].size:
         raise Unmade(f"an LSTM of nothing, or to {y!r}")
-    cells, outputs = weights[0].shape
+    cells, outputs = weights[0].shape if len(weights[0].shape) == 2 else weights[0].shape * 2
     steps, batch = y.shape[:2] if form.time_major else y.shape[1::-1]
     lanes = host().vector_bytes // 4
     long = max(lanes, CHAINS)
@@ -216,7 +223,10 @@ def layer_of(form: Lstm | LstmInt8, dtype: DType, build: Builder) -> Layer:
     rows = next(n for n in (4, 2, 1) if batch % n == 0)
     if len(weights) * rows * CHAINS > 3 * host().registers // 4:
         rows = 1
-    given = packed_cells(weights, cells, outputs, wide, depth, lanes, build)
+    if len(weights[0].shape) == 1:
+        given = build.constant(np.stack([np.asarray(w.constant) for w in weights]))
+    else:
+        given = packed_cells(weights, cells, outputs, wide, depth, lanes, build)
     turned = packed_cells(form.projection[:1], outputs, cells, depth, wide, lanes, build) if form.projection else 0
     return Layer(steps, batch, cells, outputs, rows, max(wide, depth), given, turned)
 

@@ -1,6 +1,7 @@
 """Updates joined at coordinates.
 
-Lives here: the maker of ScatterNd, its family.  Not here: slices by index (gathers.py).
+Lives here: the maker of ScatterNd, its family; `updated`.
+Not here: slices by index (gathers.py), parts of slices (slices.py).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 @kl.family
 def scatter(work, updates: ptr[u8], indices: ptr[u8], y: ptr[u8], table: ptr[i64], count: i64, run: i64,
-            *, source: DType, places: DType, depth: int, kind: str, guarded: bool):  # fmt: skip
+            *, source: DType, places: DType, depth: int, kind: str):  # fmt: skip
     """`count` updates of `run` elements, in order, in one item: several may go to one place. table: for each
     coordinate its limit, and the elements from one to the next."""
     held = u8 if source.is_bool else source
@@ -38,20 +39,19 @@ def scatter(work, updates: ptr[u8], indices: ptr[u8], y: ptr[u8], table: ptr[i64
             at = indices[p * depth + k].to(i64)
             fits = fits & (at >= 0) & (at < table[2 * k])
             offset = offset + at * table[2 * k + 1]
-        if guarded:
-            failed = kl.select(fits, failed, 1)
+        failed = kl.select(fits, failed, 1)
         a, b = updates + p * run, y + kl.select(fits, offset, 0)
-        i, end = kl.value(0), run if guarded else kl.select(fits, run, 0)
-        while i + lanes <= end:
-            b.store(_joined(kind, source, b.load(i, lanes), a.load(i, lanes)), i)
+        i = kl.value(0)
+        while i + lanes <= run:
+            b.store(updated(kind, source, b.load(i, lanes), a.load(i, lanes)), i)
             i = i + lanes
-        while i < end:
-            b[i] = _joined(kind, source, b[i], a[i])
+        while i < run:
+            b[i] = updated(kind, source, b[i], a[i])
             i = i + 1
     return failed
 
 
-def _joined(kind: str, source: DType, a: Any, b: Any) -> Any:
+def updated(kind: str, source: DType, a: Any, b: Any) -> Any:
     """What is there after an update b."""
     if kind == "set":
         return b
@@ -84,8 +84,7 @@ def make_scatter(form: ScatterNd, build: Builder) -> None:
     steps = [math.prod(y.shape[k + 1 :]) for k in range(depth)]
     table = build.constant(np.array([*zip(y.shape[:depth], steps)], np.int64))
     run = math.prod(y.shape[depth:])
-    code = scatter.code(source=dtype, places=indices.dtype, depth=depth, kind=form.kind,
-                        guarded=form.outside == "fails")  # fmt: skip
+    code = scatter.code(source=dtype, places=indices.dtype, depth=depth, kind=form.kind)
     words: list[Any] = [
         build.pointer(updates),
         build.pointer(indices),

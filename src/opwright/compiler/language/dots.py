@@ -94,14 +94,16 @@ def _multiply_add() -> dict[int, str]:
 def round_bytes(x: Value, zero: Value, dtype: DType) -> Value:
     """round(x) + zero as int8 or uint8, the nearest even of two; outside it is the nearest end, for NaN the lower.
 
-    x: float32; zero: int32, a zero point.
+    x: float32; zero: int32, a zero point, or a vector of one for each.
     """
-    if current().target.has("avx512bw") and x.count in (32, 64):
-        return _pack_bytes(x, zero, dtype)
-    if current().target.is_aarch64 and x.count and x.count % 4 == 0:
-        return neon.round_bytes(x, zero, dtype)
-    if _multiply_add() and x.count in (4, 8, 16, 32) and not current().target.has("avx512f"):  # which narrows at once
-        return _pack_halves(x, zero, dtype)
+    if not zero.count:
+        if current().target.has("avx512bw") and x.count in (32, 64):
+            return _pack_bytes(x, zero, dtype)
+        if current().target.is_aarch64 and x.count and x.count % 4 == 0:
+            return neon.round_bytes(x, zero, dtype)
+        narrows_at_once = current().target.has("avx512f")
+        if _multiply_add() and x.count in (4, 8, 16, 32) and not narrows_at_once:
+            return _pack_halves(x, zero, dtype)
     shift = zero.to(dtypes.float32)
     held = clamp(x, float(dtype.min) - shift, float(dtype.max) - shift)  # no float is too large for int32 now
     return (to_int(held) + zero).to(dtype)

@@ -126,6 +126,11 @@ def _power(x: Any, y: Any) -> Any:
     return np.where(y < 0, np.where(x == 1, 1, np.where(x == -1, 1 - 2 * (y & 1), 0)), raised)
 
 
+def _power_or_least(x: Any, y: Any) -> Any:
+    found = np.power(np.asarray(x, np.float64), y)
+    return np.where(np.abs(found) < 1 << 31, found, -(1 << 31))
+
+
 def _shift_left(x: Any, y: Any) -> Any:
     bits = x.dtype.itemsize * 8
     inside = (y >= 0) & (y < bits)
@@ -171,7 +176,8 @@ def _leaky_relu(x: Any, alpha: Any) -> Any:
 OPERATIONS: dict[str, Callable[..., Any]] = {
     **{name: (lambda dtype, *args, f=f: f(*args)) for name, f in {
         "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": _div, "floor_div": _floor_div,
-        "floor_mod": _floor_mod, "pow": _power, "fma": lambda a, b, c: a * b + c, "minimum": _minimum,
+        "floor_mod": _floor_mod, "pow": _power, "pow_or_least": _power_or_least,
+        "fma": lambda a, b, c: a * b + c, "minimum": _minimum,
         "maximum": _maximum, "squared_difference": lambda a, b: np.square(a - b), "neg": np.negative, "abs": np.abs,
         "sign": np.sign, "square": np.square, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x),
         "reciprocal": lambda x: 1 / x, "floor": np.floor, "ceil": np.ceil, "round_even": np.rint,

@@ -389,15 +389,14 @@ class GatherNd(Form):
 @dataclass(frozen=True, eq=False)
 class ScatterNd(Form):
     """A number, or the base, and each update joined at its coordinates, in their order: updates [p..., rest...],
-    indices [p..., coordinates]. kind: what is done with the element there and the update; sums of truth values are
-    or-ed. outside: what coordinates outside are, a failed guard as Gather's, or left out."""
+    indices [p..., coordinates], guarded as Gather's. kind: what is done with the element there and the update; sums of
+    truth values are or-ed."""
 
     updates: Buffer
     indices: Buffer
     fill: float = 0.0
     base: tuple[Buffer, ...] = ()
     kind: Literal["sum", "prod", "max", "min", "set"] = "sum"
-    outside: Literal["fails", "left out"] = "fails"
 
 
 @dataclass(frozen=True, eq=False)
@@ -415,11 +414,13 @@ class ReduceWindow(Form):
 
 
 @dataclass(frozen=True, eq=False)
-class NonZero(Form):
-    """The input as it is; an element that is 0, or the zero point that stands for it, is a failed guard."""
+class Checked(Form):
+    """The input as it is; an element that equals `limit`, is below it, or is beyond it either way from 0, is a failed
+    guard. NaN is none of these."""
 
     input: Buffer
-    zero: int = 0
+    refused: Literal["equal", "below", "beyond"] = "equal"
+    limit: float = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -502,9 +503,10 @@ class Bitcast(Form):
 
 WITHOUT_GUARDS = (
     Map, Contract, Depthwise, TransposedContract, MatMul, Pool, Reduce, Scan, RowPass, TabledSoftmax, Move, Resize,
-    View, Bitcast,
+    View, Bitcast, Checked,
 )  # fmt: skip
-"""Forms of one output that refuse no values, so that there is nothing to do where they write no elements."""
+"""Forms of one output that refuse no values, or none but those they write: there is nothing to do where they write no
+elements."""
 
 
 def slice_copy(source: Buffer, into: Buffer, origin: tuple[str, ...] = ()) -> Move:

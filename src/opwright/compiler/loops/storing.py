@@ -38,9 +38,10 @@ from .forms import (
     View,
     slice_copy,
 )
+from .random_forms import Advanced, Classes, NormalPairs, RandomWords
 
-CERTAIN = (ArgReduce, Attention, Banded, Bitcast, Contract, Depthwise, Map, MatMul, Move, Pool, Reduce, Resize, RowPass,
-           Scan, TransposedContract, View)  # fmt: skip
+CERTAIN = (Advanced, ArgReduce, Attention, Banded, Bitcast, Classes, Contract, Depthwise, Map, MatMul, Move,
+           NormalPairs, Pool, RandomWords, Reduce, Resize, RowPass, Scan, TransposedContract, View)  # fmt: skip
 """Forms whose kernels have no guards; an expression that calls a user's kernel may have some."""
 
 

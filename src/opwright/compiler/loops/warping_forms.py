@@ -1,6 +1,6 @@
-"""Forms of affine maps of the plane: of points, of images, of the crop that holds some points; float32.
+"""Forms of maps of the plane: of points, of images, of the crop that holds some points; float32.
 
-Lives here: `AffinePoints`, `AffineImage`, `CropMatrix`.
+Lives here: `AffinePoints`, `AffineImage`, `CropMatrix`, `PixelsAt`.
 Not here: other forms (forms.py), their kernels (../kernels/warping.py).
 
 A matrix is 4 by 4, of which the first two rows count: (x, y) becomes m[i, 0] x + m[i, 1] y + m[i, 3].
@@ -30,6 +30,19 @@ class AffineImage(Form):
     input: Buffer
     matrix: Buffer
     centred: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class PixelsAt(Form):
+    """Images [N, H, W, C] read between four pixels at places [N, OH, OW, 2] of each pixel of the output.
+
+    flow: (rows, columns) that a pixel is away from where it is read; beyond the border lies the border. Else (column,
+    row) in the image, outside of which all is 0.
+    """
+
+    input: Buffer
+    places: Buffer
+    flow: bool
 
 
 @dataclass(frozen=True, eq=False)

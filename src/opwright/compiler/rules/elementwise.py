@@ -12,7 +12,7 @@ from ...core.constants import SELU_ALPHA, SELU_SCALE
 from ...core.dtypes import DType, float64
 from ...core.dtypes import bool as bool_
 from ..loops.expressions import Expr, apply, const, convert
-from ..loops.forms import Buffer, Map, NonZero
+from ..loops.forms import Buffer, Checked, Map
 from . import rule
 from .nodes import At, Operands, Refused
 
@@ -150,7 +150,7 @@ def floor_division(at: At) -> None:
         raise Refused("a divisor of 0, which is an error")
     if not x.dtype.is_floating and y.constant is None:
         divisors = at.new(y.dtype, y.shape)
-        at.form(NonZero, divisors, y)
+        at.form(Checked, divisors, y)
         y = divisors
     op = "floor_div" if at.node.op.name == "FloorDiv" else "floor_mod"
     mapped(at, at.output(), [x, y], lambda a, b: apply(op, a, b))

@@ -18,6 +18,7 @@ from ...compiler.native.builtins import make_builtins
 from ...compiler.native.store import compiling_beside, pack
 from ..delegate import DelegateParams
 from ..runtime.node import Node
+from ..runtime.resources import RandomSequence
 from ..runtime.subgraph import Subgraph
 from .assuming import guarded
 from .nodes import Buffers
@@ -58,7 +59,8 @@ def graph_of(subgraph: Subgraph, params: DelegateParams, taken: dict[int, Taken]
 def uses_of(plan: Plan, buffers: Buffers) -> list[Use]:
     """The variables that a plan reads or writes."""
     inputs = {id(b) for b in plan.graph.inputs}
-    return [Use(int(b.name.removeprefix("t")), v.container, v.shared_name, b.dtype.name, shape, b.size)
+    return [Use(int(b.name.removeprefix("t")), v.container, v.shared_name, b.dtype.name, shape, b.size,
+                v.seeds if isinstance(v, RandomSequence) else None)
             for v, (b, shape) in buffers.variables.items() if id(b) in inputs]  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from ...compiler.loops.adding import Adding, Refused
 from ...compiler.loops.expressions import Expr, apply, arg, const, convert, quantize, scalar
 from ...compiler.loops.forms import Buffer, View
-from ...core.dtypes import DType, float32, int8, int16, int64, uint8
+from ...core.dtypes import DType, float32, int8, int16, int64, uint8, uint64
 from ..runtime.node import Node
 from ..runtime.resources import ResourceVariable
 from ..runtime.tensor import Tensor
@@ -168,6 +168,13 @@ class Buffers:
         count = self.counts[t.index] = Buffer(f"t{t.index}.count", int64, (2,))
         return found, count
 
+    def sequence(self, node: Node, seeds: tuple[int, int]) -> Buffer:
+        """The memory of a node's random numbers: the state of its generator."""
+        resource = node.subgraph.resources.sequence(node.subgraph.index, node.number, seeds)
+        memory = Buffer(f"t{-1 - node.number}", uint64, (3,))  # the name of no tensor
+        self.variables[resource] = memory, None
+        return memory
+
     def of(self, t: Tensor) -> Operand:
         """The tensor as an operand. Raises Refused for types that no form has."""
         found = self._made.get(t.index)
@@ -225,6 +232,10 @@ class At(Adding):
         if handle is None:
             raise Refused(f"input {place} is left out")
         return self._buffers.variable(handle, value, assigned)
+
+    def sequence(self, seeds: tuple[int, int]) -> Buffer:
+        """The memory of the node's random numbers; see `Buffers.sequence`."""
+        return self._buffers.sequence(self.node, seeds)
 
     @property
     def operands(self) -> list[Operand]:

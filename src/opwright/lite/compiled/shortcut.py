@@ -26,6 +26,7 @@ from ...compiler.native.executor import StepError, StepFailed
 from ...core import dtypes, flags
 from ...core.errors import OpError
 from ..format import schema
+from ..ops.philox import begun
 from ..runtime.direct import Reach
 from ..runtime.errors import also
 from ..runtime.holding import check_bytes
@@ -61,6 +62,7 @@ class Shortcut:
         self.mapping, self._note, self._kept, self._plan = mapping, note, kept, kept.plans[0]
         self._uses = uses = [Use.of_note(row) for row in kept.note["parts"][0]["variables"]]
         self._variables: dict[tuple[str, str], np.ndarray] | None = None if uses or note["once"] else {}
+        self._sequences: dict[Use, np.ndarray] = {}
         made: dict[int, Tensor] = {}
         for row in (*note["inputs"], *note["outputs"]):
             if row["index"] not in made:
@@ -103,7 +105,8 @@ class Shortcut:
             raw = np.frombuffer(self.mapping, np.uint8, row["bytes"], row["place"])
             array.reshape(-1).view(np.uint8)[:] = raw
             found[row["container"], row["name"]] = array
-        values = {use: found.get((use.container, use.shared_name)) for use in self._uses}
+        self._sequences = {use: begun(*use.seeds) for use in self._uses if use.seeds is not None}
+        values = {use: found.get((use.container, use.shared_name)) for use in self._uses} | self._sequences
         if not all(use.fits(value) for use, value in values.items()):
             return False
         self._running.connect({use.handle: address_of(value) for use, value in values.items()})
@@ -116,6 +119,11 @@ class Shortcut:
             for (container, name), value in self._variables.items():
                 resources.variable(container, name).assign(value)
             resources.initialized.update(self._note["once"])
+
+    def go_on(self, resources: Resources) -> None:
+        """Let an interpreter that is allocated go on with the random numbers."""
+        for use, state in self._sequences.items():
+            use.among(resources).assign(state)
 
     def run(self) -> bool:
         """Run the model; whether it did. It does not before it is allocated, where a guard fails, or where a variable

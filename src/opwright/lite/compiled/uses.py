@@ -1,4 +1,4 @@
-"""Which variables a plan reads and writes, as it is kept with the plan.
+"""Which variables a plan reads and writes, sequences of random numbers among them, as it is kept with the plan.
 
 Lives here: `Use`.  Not here: variables while a plan runs (variables.py, shortcut.py).
 """
@@ -6,16 +6,20 @@ Lives here: `Use`.  Not here: variables while a plan runs (variables.py, shortcu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...core import dtypes
 
+if TYPE_CHECKING:
+    from ..runtime.resources import Resources, ResourceVariable
+
 
 class Use(NamedTuple):
     """A variable of a plan. handle: index of a handle's tensor, by which the plan knows it; shape: of values that the
-    plan assigns, None where it only reads; size: number of elements."""
+    plan assigns, None where it only reads; size: number of elements. seeds: of a sequence of random numbers, whose
+    container and name are the numbers of its subgraph and node."""
 
     handle: int
     container: str
@@ -23,12 +27,20 @@ class Use(NamedTuple):
     dtype: str
     shape: tuple[int, ...] | None
     size: int
+    seeds: tuple[int, int] | None = None
 
     @classmethod
     def of_note(cls, row: Sequence[Any]) -> Use:
         """What JSON has made a list of."""
-        handle, container, name, dtype, shape, size = row
-        return cls(handle, container, name, dtype, None if shape is None else tuple(shape), size)
+        handle, container, name, dtype, shape, size, seeds = row
+        return cls(handle, container, name, dtype, None if shape is None else tuple(shape), size,
+                   None if seeds is None else tuple(seeds))  # fmt: skip
+
+    def among(self, resources: Resources) -> ResourceVariable:
+        """The variable that it is of."""
+        if self.seeds is not None:
+            return resources.sequence(int(self.container), int(self.shared_name), self.seeds)
+        return resources.variable(self.container, self.shared_name)
 
     def fits(self, value: np.ndarray | None) -> bool:
         """Whether the plan may read and write the memory of a variable that has this value."""

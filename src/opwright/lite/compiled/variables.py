@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from ...compiler.loops.forms import Buffer, Form, SameMemory, Store, View
 from ..runtime.errors import of_node
 from ..runtime.node import Context, Node
-from ..runtime.resources import Resources
+from ..runtime.resources import RandomSequence, Resources
 from .uses import Use
 
 
@@ -68,7 +68,7 @@ class Variables:
 
     def __init__(self, node: Node, uses: Sequence[Use]) -> None:
         self.resources: Resources = node.subgraph.resources
-        self._used = [(use, self.resources.variable(use.container, use.shared_name)) for use in uses]
+        self._used = [(use, use.among(self.resources)) for use in uses]
         self._once = [inner for inner in node.replaced if inner.name == "CALL_ONCE"]
         self.seen = -1
 
@@ -90,6 +90,9 @@ class Variables:
                 inner.registration.invoke(context, inner)  # type: ignore[union-attr, misc]
             except Exception as error:
                 raise of_node(error, inner, "invoke", context.reported) from error
+        for _, variable in self._used:
+            if isinstance(variable, RandomSequence):
+                _ = variable.state  # which begins with the first run
         if not all(use.fits(variable.value) for use, variable in self._used):
             return None
         self.seen = self.resources.changes

@@ -56,7 +56,8 @@ class Atan2:
         return np.arctan2(a, b)
 
 
-def _looked_up(x: np.ndarray, table: np.ndarray) -> np.ndarray:
+def looked_up(x: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """A table's entry for each integer of int8; of int16 what lies between two."""
     if x.dtype == np.int8:
         return table[x.astype(np.int16) + 128]
     v = x.astype(np.int32)
@@ -89,4 +90,4 @@ class Table:
         return TensorSpec(op.x.spec.shape, op.table.spec.dtype)
 
     def compute(op: Any, x: Any, table: Any) -> Any:
-        return _looked_up(x, table)
+        return looked_up(x, table)

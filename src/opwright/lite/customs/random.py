@@ -19,7 +19,7 @@ from ...ops.definition import Input, Output
 from ..ops import types
 from ..ops.definition import EnumAttr
 from ..ops.philox import doubles
-from ..ops.random import filled_spec, generator_of, restart, sampled_spec
+from ..ops.random import classes_of, filled_spec, generator_of, resume, sampled_spec
 from ..ops.shapes import check_one, refuse
 from .definition import CustomOperator, custom_operator
 
@@ -65,7 +65,7 @@ def _filled(name: str, draw: Any, law: str) -> CustomOperator:
         "generator": Attr(object, default=None),
         "infer": infer,
         "compute": compute,
-        "restart": restart,
+        "resume": resume,
     }  # fmt: skip
     return custom_operator(name, typed_by="dtype")(type(name, (), body))
 
@@ -91,7 +91,7 @@ class RandomUniformInt:
     seed2 = Attr(int, default=0)
     dtype = EnumAttr("TensorType", 2)
     generator = Attr(object, default=None)
-    restart = restart
+    resume = resume
 
     def infer(op: Any) -> TensorSpec:
         for operand in (op.minval, op.maxval):
@@ -114,7 +114,8 @@ class Multinomial:
 
     .. math:: P(y_{ij} = c) = e^{logits_{ic}} / \\sum_k e^{logits_{ik}}
 
-    logits: [batch, classes]; num_samples: int32, one number; y: [batch, num_samples]
+    logits: [batch, classes]; num_samples: int32, one number; y: [batch, num_samples]. Logits that are not finite count
+    as minus infinity.
     """
 
     logits = Input((float32, float64), rank=2)
@@ -124,15 +125,12 @@ class Multinomial:
     seed2 = Attr(int, default=0)
     output_dtype = EnumAttr("TensorType", 4)
     generator = Attr(object, default=None)
-    restart = restart
+    resume = resume
 
     def infer(op: Any) -> TensorSpec:
         return sampled_spec(op, op.output_dtype)
 
     def compute(op: Any, logits: Any, num_samples: Any) -> Any:
         numbers = _numbers(op, (len(logits), int(num_samples)))
-        y = np.empty(numbers.shape, types.dtype_of(op.output_dtype).np)
-        for row, found, out in zip(logits.astype(np.float64), numbers, y):
-            sums = np.cumsum(np.exp(row - row.max()))
-            out[:] = np.minimum(np.searchsorted(sums, found * sums[-1], side="right"), len(row) - 1)
-        return y
+        found = np.minimum(classes_of(logits, numbers), logits.shape[1] - 1)
+        return found.astype(types.dtype_of(op.output_dtype).np)

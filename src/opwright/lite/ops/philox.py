@@ -18,23 +18,35 @@ _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
 
 
+def begun(seed: int, seed2: int) -> np.ndarray:
+    """The state of a sequence before its first block. Both seeds 0: of a sequence nobody knows beforehand."""
+    if seed == 0 and seed2 == 0:
+        seed, seed2 = secrets.randbits(64), secrets.randbits(64)
+    return np.array([seed & _WIDE, 0, seed2 & _WIDE], np.uint64)
+
+
 class Philox:
-    """A sequence of blocks of four words; `at` is the number of the next block."""
+    """A sequence of blocks of four words. state: uint64, the key, then the number of the next block, lower half first;
+    machine code of the same sequence reads and writes it, too."""
 
-    __slots__ = ("at", "key", "upper")
+    __slots__ = ("state",)
 
-    def __init__(self, seed: int, seed2: int) -> None:
-        """Both seeds 0: a sequence nobody knows beforehand."""
-        if seed == 0 and seed2 == 0:
-            seed, seed2 = secrets.randbits(64), secrets.randbits(64)
-        self.key, self.upper, self.at = seed, seed2, 0
+    def __init__(self, state: np.ndarray) -> None:
+        self.state = state
 
     def words(self, count: int) -> np.ndarray:
         """The next `count` words, uint32; what is left of the last block is lost."""
+        key, low, high = map(int, self.state)
         used = -(-count // 4)
-        found = blocks(self.key, self.at, self.upper + (self.at >> 64), used)
-        self.at += used
+        found = blocks(key, low, high, used)
+        self.skip(used)
         return found.reshape(-1)[:count]
+
+    def skip(self, count: int) -> None:
+        """Pass over so many blocks."""
+        key, low, high = map(int, self.state)
+        after = low + count
+        self.state[:] = key, after & _WIDE, high + (after >> 64) & _WIDE
 
 
 def blocks(key: int, first: int, upper: int, count: int) -> np.ndarray:

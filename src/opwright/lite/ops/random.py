@@ -16,27 +16,32 @@ from ...ops.attributes import Attr
 from ...ops.definition import Input, Output
 from . import types
 from .definition import EnumAttr, LiteOperator, lite_operator
-from .philox import Philox, doubles, normal, uniform
+from .philox import Philox, begun, doubles, normal, uniform
 from .shapes import bounded, ints, refuse, spec, text, unknown
 
 SKIPPED = 2 * 256  # blocks that MULTINOMIAL passes over for each sample, however few it used
 
 
 def generator_of(op: Any) -> Philox:
-    """The node's sequence. An attribute of type object makes the call the node's own (`Operator.bind` keeps none)."""
+    """The call's sequence. An attribute of type object makes the call the node's own (`Operator.bind` keeps none)."""
     if op.generator is None:
-        op.generator = Philox(_int32(op.seed), _int32(op.seed2))
+        op.generator = Philox(begun(*seeds_of(op)))
     return op.generator
 
 
+def seeds_of(op: Any) -> tuple[int, int]:
+    """The seeds as the official run time has them, which keeps 32 bits and their sign."""
+    return _int32(op.seed), _int32(op.seed2)
+
+
 def _int32(seed: int) -> int:
-    """A seed as the official run time has it, which keeps 32 bits and their sign."""
     return (seed + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
-def restart(op: Any) -> None:
-    """Tensors are allocated: the sequence begins again."""
-    op.generator = None
+def resume(op: Any, node: Any) -> None:
+    """The node is prepared: it draws from its own sequence of the interpreter, wherever that is."""
+    sequence = node.subgraph.resources.sequence(node.subgraph.index, node.number, seeds_of(op))
+    op.generator = Philox(sequence.state)
 
 
 def filled_spec(op: Any, dtype: Any) -> TensorSpec:
@@ -85,13 +90,30 @@ def drawn(name: str, numbers: Any, law: str) -> LiteOperator:
         "generator": Attr(object, default=None),
         "infer": lambda op: filled_spec(op, float32),
         "compute": compute,
-        "restart": restart,
+        "resume": resume,
     }  # fmt: skip
     return lite_operator(name, options="RandomOptions")(type(name, (), body))
 
 
 drawn("RANDOM_UNIFORM", uniform, "U[0, 1)")
 drawn("RANDOM_STANDARD_NORMAL", normal, "N(0, 1)")
+
+
+def blocks_of_samples(batch: int, n: int) -> int:
+    """Blocks of words that n samples of each row take of a sequence."""
+    return batch * (-(-n // 4) * 4) * SKIPPED
+
+
+def classes_of(logits: Any, numbers: Any) -> Any:
+    """The class that each number in [0, 1) falls into, by its row's weights: int64 [batch, n]."""
+    y = np.empty(numbers.shape, np.int64)
+    for row, found, out in zip(logits, numbers, y):
+        finite = np.isfinite(row)
+        most = np.float64(row[finite].max()) if finite.any() else 0.0
+        with np.errstate(all="ignore"):
+            sums = np.cumsum(np.where(finite, np.exp(row - most), 0.0))
+        out[:] = np.searchsorted(sums, found * sums[-1], side="right")
+    return y
 
 
 @lite_operator("MULTINOMIAL", options="RandomOptions", typed_by="output_type")
@@ -109,22 +131,14 @@ class Multinomial:
     y = Output(dtype=int64)
     output_type = EnumAttr("TensorType", 4)
     generator = Attr(object, default=None)
-    restart = restart
+    resume = resume
 
     def infer(op: Any) -> TensorSpec:
         return sampled_spec(op, op.output_type)
 
     def compute(op: Any, logits: Any, num_samples: Any) -> Any:
         (batch, _), n = logits.shape, int(num_samples)
-        generator = generator_of(op)
-        first = generator.at
-        numbers = doubles(generator.words(2 * batch * n)).reshape(batch, n)
-        generator.at = first + batch * (-(-n // 4) * 4) * SKIPPED
-        y = np.empty((batch, n), types.dtype_of(op.output_type).np)
-        for row, found, out in zip(logits, numbers, y):
-            finite = np.isfinite(row)
-            most = np.float64(row[finite].max()) if finite.any() else 0.0
-            with np.errstate(all="ignore"):
-                sums = np.cumsum(np.where(finite, np.exp(row - most), 0.0))
-            out[:] = np.searchsorted(sums, found * sums[-1], side="right")
-        return y
+        generator, count = generator_of(op), 2 * batch * n
+        numbers = doubles(generator.words(count)).reshape(batch, n)
+        generator.skip(blocks_of_samples(batch, n) - -(-count // 4))
+        return classes_of(logits, numbers).astype(types.dtype_of(op.output_type).np)

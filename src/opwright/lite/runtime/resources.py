@@ -1,6 +1,6 @@
 """Resources: what an interpreter keeps from run to run under a name: variables, hash tables, caches.
 
-Lives here: `Resources` (one an interpreter, shared by its subgraphs), `ResourceVariable`,
+Lives here: `Resources` (one an interpreter, shared by its subgraphs), `ResourceVariable`, `RandomSequence`,
 `HashTable`, `KeptEntries`.
 Not here: the operators that use them (lite/ops/state.py, lite/ops/tables.py), variable tensors (tensor.py).
 
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import FailedPreconditionError, InvalidArgumentError
+from ..ops.philox import begun
 from .holding import check_bytes
 from .ownership import Ownership
 
@@ -29,11 +30,12 @@ class Resources:
     ownership: which thread uses the interpreter.
     """
 
-    __slots__ = ("caches", "changes", "initialized", "nbytes", "ownership", "tables", "variables")
+    __slots__ = ("caches", "changes", "initialized", "nbytes", "ownership", "sequences", "tables", "variables")
 
     def __init__(self, ownership: Ownership) -> None:
         self.ownership = ownership
         self.variables: dict[tuple[str, str], ResourceVariable] = {}
+        self.sequences: dict[tuple[int, int], RandomSequence] = {}
         self.tables: dict[int, HashTable] = {}
         self.caches: dict[int, KeptEntries] = {}
         self.initialized: set[int] = set()
@@ -43,6 +45,20 @@ class Resources:
     def variable(self, container: str, shared_name: str) -> ResourceVariable:
         """The variable of this name in this container."""
         return self.variables.setdefault((container, shared_name), ResourceVariable(self, container, shared_name))
+
+    def sequence(self, subgraph: int, node: int, seeds: tuple[int, int]) -> RandomSequence:
+        """The random numbers of this node of this subgraph."""
+        found = self.sequences.get((subgraph, node))
+        if found is None:
+            found = self.sequences[subgraph, node] = RandomSequence(self, subgraph, node, seeds)
+        return found
+
+    def restart(self, subgraph: int) -> None:
+        """Tensors of a subgraph are allocated: its random numbers begin again."""
+        for (owner, _), sequence in self.sequences.items():
+            if owner == subgraph and sequence.value is not None:
+                sequence.value = None
+                self.changes += 1
 
     def table(self, table_id: int, key_dtype: str, value_dtype: str) -> HashTable:
         """The table of this number. Raises InvalidArgumentError where it has other types elsewhere in the model."""
@@ -111,6 +127,30 @@ class ResourceVariable:
 
     def __repr__(self) -> str:
         return f"variable {self.shared_name!r}" + (f" in {self.container!r}" if self.container else "")
+
+
+class RandomSequence(ResourceVariable):
+    """Where the random numbers of a node go on: value is the state of its generator, None before it begins.
+
+    seeds: of the node; both 0: other numbers each time they begin.
+    """
+
+    __slots__ = ("seeds",)
+
+    def __init__(self, resources: Resources, subgraph: int, node: int, seeds: tuple[int, int]) -> None:
+        super().__init__(resources, str(subgraph), str(node))
+        self.seeds = seeds
+
+    @property
+    def state(self) -> np.ndarray:
+        """The state, which begins now if it has not."""
+        if self.value is None:
+            self.assign(begun(*self.seeds))
+        assert self.value is not None
+        return self.value
+
+    def __repr__(self) -> str:
+        return f"random numbers of node {self.shared_name} in subgraph {self.container}"
 
 
 class HashTable:

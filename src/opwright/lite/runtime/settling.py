@@ -63,7 +63,7 @@ def _is_known(node: Node, operator: Operator, call: Any) -> bool:
             return False
     if not inputs or subgraph.running or not isinstance(operator, LiteOperator):
         return False
-    if operator.effect is not None or hasattr(call, "restart"):  # the world, or random numbers
+    if operator.effect is not None or hasattr(call, "resume"):  # the world, or random numbers
         return False
     return sum(t.nbytes for t in outputs) <= MOST and all(
         t.kind == ARENA and t.index not in subgraph.outputs and subgraph.writers[t.index] == 1 for t in outputs

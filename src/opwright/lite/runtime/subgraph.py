@@ -204,6 +204,7 @@ class Subgraph(Called):
 
     def _plan_once(self) -> None:
         self.steps = self.joined = []
+        self.resources.restart(self.index)
         for node in self.execution_plan:
             self.init(node)
         self._deferred = self.prepare_all(self.execution_plan, self.prepare)

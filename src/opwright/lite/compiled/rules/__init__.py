@@ -34,33 +34,39 @@ MODULES: dict[str, str] = {
                       "RIGHT_SHIFT SELECT SELECT_V2",
         "elementwise": "ABS NEG EXP LOG SQRT RSQRT SQUARE SIN COS FLOOR CEIL ROUND SIGN LOGICAL_NOT ZEROS_LIKE",
         "casting": "CAST",
-        "quantizing": "QUANTIZE DEQUANTIZE FAKE_QUANT DENSIFY",
+        "quantizing": "QUANTIZE DEQUANTIZE FAKE_QUANT DENSIFY NumericVerify",
         "activations": "RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1 LOGISTIC TANH HARD_SWISH ELU GELU LEAKY_RELU PRELU",
         "images": "RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR",
-        "place_pools": "MaxPoolingWithArgmax2D MaxUnpooling2D",
+        "place_pools": "MaxPoolingWithArgmax2D MaxPoolWithArgmax MaxUnpooling2D",
         "pooling": "AVERAGE_POOL_2D MAX_POOL_2D L2_POOL_2D",
         "moving": "PAD RESHAPE SQUEEZE EXPAND_DIMS CONCATENATION PACK",
         "views": "TRANSPOSE SLICE STRIDED_SLICE BROADCAST_TO REVERSE_V2 SPLIT SPLIT_V UNPACK",
         "blocks": "TILE SPACE_TO_DEPTH DEPTH_TO_SPACE SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND MIRROR_PAD",
         "filling": "FILL RANGE ONE_HOT DILATE PADV2 STABLEHLO_PAD MATRIX_DIAG MATRIX_SET_DIAG BITCAST BUCKETIZE",
         "sizes": "SHAPE RANK BROADCAST_ARGS WHERE UNIQUE",
-        "landmarks": "TransformLandmarks TransformTensorBilinear TransformTensor Landmarks2TransformMatrix",
+        "caches": "odml.update_external_kv_cache",
+        "landmarks": "DenseImageWarp Resampler TransformLandmarks TransformTensorBilinear TransformTensor "
+                     "Landmarks2TransformMatrix",
         "lookups": "GATHER GATHER_ND SCATTER_ND EMBEDDING_LOOKUP DYNAMIC_UPDATE_SLICE SPARSE_TO_DENSE "
                    "EMBEDDING_LOOKUP_SPARSE HASHTABLE_LOOKUP",
+        "hashing": "LSH_PROJECTION",
         "ordering": "TOPK_V2",
         "products": "BATCH_MATMUL",
         "reductions": "SUM MEAN REDUCE_MAX REDUCE_MIN REDUCE_PROD REDUCE_ANY REDUCE_ALL ARG_MAX ARG_MIN CUMSUM",
-        "spectral": "RFFT2D Rfft2d REAL IMAG COMPLEX_ABS Complex",
+        "spectral": "RFFT2D Rfft2d IRFFT2D Irfft2d REAL IMAG COMPLEX_ABS Complex",
         "volumes": "CONV_3D CONV_3D_TRANSPOSE",
+        "random": "RANDOM_UNIFORM RANDOM_STANDARD_NORMAL MULTINOMIAL STABLEHLO_RNG_BIT_GENERATOR RandomUniform "
+                  "RandomUniformInt RandomStandardNormal Multinomial",
         "segments": "SEGMENT_SUM UNSORTED_SEGMENT_SUM UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN "
                     "REVERSE_SEQUENCE",
         "variables": "READ_VARIABLE ASSIGN_VARIABLE CALL_ONCE",
         "recurrent": "LSTM UNIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_LSTM",
         "recurrence": "RNN UNIDIRECTIONAL_SEQUENCE_RNN BIDIRECTIONAL_SEQUENCE_RNN SVDF UNIDIRECTIONAL_SEQUENCE_GRU",
         "suppression": "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 TFLite_Detection_PostProcess",
-        "reducing": "REDUCE_WINDOW STABLEHLO_REDUCE_WINDOW STABLEHLO_SCATTER STABLEHLO_GATHER",
-        "shipped": "Sign Atan2 Roll MeanVarianceNormalization MaxPool3D AvgPool3D AveragePool3D aeq.hadamard_rotation "
-                   "odml.scaled_dot_product_attention",
+        "reducing": "REDUCE_WINDOW STABLEHLO_REDUCE_WINDOW",
+        "slices": "STABLEHLO_SCATTER STABLEHLO_GATHER",
+        "shipped": "Table Sign Atan2 Roll MeanVarianceNormalization MaxPool3D AvgPool3D AveragePool3D "
+                   "aeq.hadamard_rotation odml.scaled_dot_product_attention",
         "rows": "SOFTMAX LOG_SOFTMAX L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION",
     }.items()
     for name in names.split()

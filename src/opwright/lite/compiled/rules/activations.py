@@ -6,9 +6,14 @@ Not here: quantised ones, which are tables (elementwise.py), but for PRELU.
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from ....compiler.loops.expressions import Expr, apply, arg, const, convert, scalar
+from ....core.constants import GELU_CUBIC, GELU_SLOPE
 from ....core.dtypes import float16, float32, int8, int16, uint8
-from ..nodes import At, Refused, clamped, in_steps, steps, steps_per
+from ..nodes import At, Refused, clamped, in_steps, real_number, steps, steps_per
 from . import rule
 from .elementwise import alike, broadcast, mapped, plain, quantized, truth, unary
 
@@ -29,8 +34,23 @@ def function(at: At) -> None:
 @rule("GELU")
 def gelu(at: At) -> None:
     if at.operand(0).dtype is float16:
-        raise Refused("the operator rounds every step to float16")
+        unary(at, _gelu_by_steps if at.option("approximate") else _gelu_by_complement)
+        return
     unary(at, lambda x: apply("gelu_tanh" if at.option("approximate") else "gelu", x))
+
+
+def _gelu_by_steps(x: Expr) -> Expr:
+    """x (1 + tanh(a (x + b x^3))) / 2, each step of which is rounded to float16."""
+    slope, cubic, half, one = (const(float(np.float16(n)), float16) for n in (GELU_SLOPE, GELU_CUBIC, 0.5, 1.0))
+    cube = apply("mul", apply("mul", x, x), x)
+    inner = apply("mul", slope, apply("add", x, apply("mul", cubic, cube)))
+    return apply("mul", apply("mul", half, x), apply("add", one, apply("tanh", inner)))
+
+
+def _gelu_by_complement(x: Expr) -> Expr:
+    """x erfc(-x / sqrt 2) / 2, each step of which is rounded to float16."""
+    slope, half = const(float(np.float16(-math.sqrt(0.5))), float16), const(0.5, float16)
+    return apply("mul", apply("mul", half, x), apply("erfc", apply("mul", x, slope)))
 
 
 @rule("LEAKY_RELU")
@@ -60,10 +80,10 @@ def prelu(at: At) -> None:
         raise Refused(f"{x.dtype.name} and {alpha.dtype.name} to {y.dtype.name}")
     factor = steps_per(x.scale, y)
     value = steps(x, 0)
-    slope = steps(alpha, 1) if alpha.size > 1 or alpha.constant is None else None
-    if slope is None:
-        raise Refused("one alpha for all")
-    below = apply("mul", apply("mul", value, slope), scalar(factor * alpha.scale, value.dtype))
+    if alpha.size == 1 and alpha.constant is not None:
+        below = apply("mul", value, scalar(factor * real_number(alpha), value.dtype))
+    else:
+        below = apply("mul", apply("mul", value, steps(alpha, 1)), scalar(factor * alpha.scale, value.dtype))
     above = apply("mul", value, scalar(factor, value.dtype))
     negative = truth("less", value, const(0.0, value.dtype))
     mapped(at, y, in_steps(apply("select", negative, below, above, dtype=value.dtype), y), x, alpha)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 
 from ....compiler.loops.expressions import Expr, apply, arg, convert, scalar
-from ....compiler.loops.forms import NonZero
+from ....compiler.loops.forms import Checked
 from ....core.dtypes import complex64, float32, float64, int8, int16, uint8
 from ..nodes import NARROW, At, Operand, Refused, clamped, in_steps, real, real_number, steps, steps_per
 from . import rule
@@ -50,6 +50,8 @@ def binary(at: At) -> None:
         found = convert(apply("div", convert(x, float64), convert(z, float64)), dtype)
     elif name == "SQUARED_DIFFERENCE":  # short floats are rounded twice
         found = apply("square", apply("sub", x, z))
+    elif name == "POW" and not dtype.is_floating and not (b.size == 1 and b.shape != a.shape):
+        found = apply("pow_or_least", x, z)
     else:
         found = convert(apply(OPERATIONS[name], x, z), dtype)
     mapped(at, y, _fused(found, activation), a, b)
@@ -65,8 +67,8 @@ def _checked_second(at: At, name: str, a: Operand, b: Operand) -> Operand:
     """The second operand, guarded where elements of it may be an error as it runs. Raises Refused where they may make
     it another function."""
     integers = not b.dtype.is_floating
-    if name == "POW" and integers and (b.constant is None or b.size != 1 or b.shape == a.shape or b.constant.min() < 0):
-        raise Refused("exponents may be negative, or powers those of doubles")
+    if name == "POW" and integers:
+        return _exponents(at, b)
     if name == "FLOOR_DIV" or (name in ("DIV", "FLOOR_MOD") and integers):
         return _divisors(at, b, 0)
     return b
@@ -80,10 +82,21 @@ def _divisors(at: At, b: Operand, zero: int) -> Operand:
     """The divisors, guarded where they are computed; zero: the element that stands for 0."""
     if b.constant is None:
         guarded = at.new(b.dtype, b.shape, ".divisors")
-        at.form(NonZero, guarded, b.buffer, zero)
+        at.form(Checked, guarded, b.buffer, "equal", zero)
         return Operand(b.tensor, guarded)
     if (b.constant == zero).any():
         raise Refused("divisors may be 0")
+    return b
+
+
+def _exponents(at: At, b: Operand) -> Operand:
+    """Integers as exponents, guarded where they are computed: negative ones are refused."""
+    if b.constant is None:
+        guarded = at.new(b.dtype, b.shape, ".exponents")
+        at.form(Checked, guarded, b.buffer, "below", 0)
+        return Operand(b.tensor, guarded)
+    if (b.constant < 0).any():
+        raise Refused("negative exponents")
     return b
 
 

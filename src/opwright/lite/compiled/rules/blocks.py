@@ -15,14 +15,13 @@ from ....compiler.loops.forms import IndexMap, Move
 from ..nodes import At, Operand, Refused
 from . import rule
 from .moving import row_major, same_numbers
-from .views import check_whole_bytes, layout, moved
+from .views import layout, moved
 
 MOST_BOXES = 100
 
 
 def _moving(at: At, rank: int | None = None) -> Operand:
     x = at.operand(0)
-    check_whole_bytes(x)
     if rank is not None and len(x.shape) != rank:
         raise Refused(f"{x} is of another rank than {rank}")
     return x

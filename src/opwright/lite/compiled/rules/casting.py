@@ -6,11 +6,12 @@ Lives here: its rule.  Not here: between reals and the integers that stand for t
 from __future__ import annotations
 
 from ....compiler.kernels.expression import DTYPES
-from ....compiler.loops.expressions import arg, const
+from ....compiler.loops.expressions import apply, arg, const
 from ....compiler.loops.forms import Map
 from ....core.dtypes import complex64, float32
 from ..nodes import At, Refused
 from . import rule
+from .below_a_byte import BITS, as_bytes, to_bytes
 from .elementwise import as_type, mapped, plain
 from .spectral import join, pairs, part
 
@@ -23,13 +24,21 @@ def cast(at: At) -> None:
     if x.dtype is complex64 and y.dtype in DTYPES:
         at.form(Map, y.buffer, (part(at, pairs(at, x), 0),), as_type(arg(0, float32), y.dtype))
         return
-    plain(at, x)
+    plain(at, x := as_bytes(at, x))
     if y.dtype is complex64:
         real, imaginary = at.new(float32, x.shape, ".real"), at.new(float32, x.shape, ".imaginary")
         at.form(Map, real, (x.buffer,), as_type(arg(0, x.dtype), float32))
         at.form(Map, imaginary, (x.buffer,), const(0.0, float32))
         join(at, y, real, imaginary)
         return
+    limits = [int(limit) for limit in y.dtype.limits] if y.dtype in BITS else []
+    y, close = to_bytes(at, y)
     if y.dtype not in DTYPES:
         raise Refused(f"elements of type {y.dtype.name}")
-    mapped(at, y, as_type(arg(0, x.dtype), y.dtype), x)
+    found = as_type(arg(0, x.dtype), y.dtype)
+    if limits and not x.dtype.is_floating:
+        raise Refused(f"{x.dtype.name} cut to {at.output().dtype.name}")
+    for op, limit in zip(("maximum", "minimum"), limits):
+        found = apply(op, found, const(limit, y.dtype))
+    mapped(at, y, found, x)
+    close()

@@ -20,16 +20,18 @@ from typing import Any
 import numpy as np
 
 from ....compiler.loops.expressions import Expr, apply, arg, convert
-from ....compiler.loops.forms import Buffer, Contract, Depthwise, TransposedContract, Window
+from ....compiler.loops.forms import Buffer, Contract, Depthwise, MatMul, TransposedContract, Window
 from ....core.dtypes import DType, float32, int4, int8, int16, int32, int64, uint8
 from ...customs.convolution import result_size
 from ...runtime.tensor import CONSTANT
 from ..nodes import At, Operand, Refused, clamped, in_steps, steps_per
 from . import rule
+from .below_a_byte import as_bytes
 from .elementwise import registered
+from .short_floats import in_float32
 
 INTEGERS = frozenset(((int8, int8, int8), (uint8, uint8, uint8), (int8, int4, int8), (int16, int8, int16),
-                      (int16, int4, int16)))  # fmt: skip
+                      (int16, int4, int16), (int16, int16, int16), (uint8, uint8, int16)))  # fmt: skip
 """Types of input, weights and output that kernels have."""
 MOST_SUM = {int32: 2.0**31, int64: 2.0**63}
 """By type of sums, what none may reach."""
@@ -104,8 +106,11 @@ def transpose_conv_bias(at: At) -> None:
 
 
 @rule("FULLY_CONNECTED")
+@in_float32
 def fully_connected(at: At) -> None:
     x, w = at.operand(0), at.operand(1)
+    if w.dtype is not int4:  # which kernels read as such
+        w = as_bytes(at, w)
     if len(w.shape) != 2 or not w.shape[1] or x.size % w.shape[1] or at.option("weights_format") not in (0, "DEFAULT"):
         raise Refused(f"a product of {x} and {w}")
     features, channels = w.shape
@@ -126,6 +131,12 @@ def fully_connected(at: At) -> None:
     else:
         operands, expr = _epilogue(at, x, w, y, features)
         more = dict(zip(("input_zero", "filter_zero"), _zeros(x, w)))
+    if x.dtype is int16 and (w.dtype is int16 or w.buffer.constant is None):  # no filter that panels could be made of
+        target, close = at.under(y, (rows, features))
+        matrix = at.viewed(x.buffer, (rows, channels))
+        at.form(MatMul, target, matrix, w.buffer, operands, expr, transpose_b=True)
+        close()
+        return
     target, close = at.under(y, (rows, 1, 1, features))
     at.form(Contract, target, source, filter, operands, expr, Window((1, 1)), **more)
     close()

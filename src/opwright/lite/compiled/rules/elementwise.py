@@ -18,7 +18,7 @@ import numpy as np
 
 from ....compiler.kernels.expression import DTYPES
 from ....compiler.loops.expressions import Expr, apply, arg, const, convert, lookup
-from ....compiler.loops.forms import Buffer, Map
+from ....compiler.loops.forms import Buffer, Checked, Map
 from ....core.dtypes import DType, bfloat16, float16, float32, int8, int16, uint8
 from ....core.dtypes import bool as bool_
 from ....core.errors import OpError
@@ -106,11 +106,14 @@ def _parameters(o: Operand) -> tuple[Any, ...]:
 
 
 def tabulated(at: At, x: Operand, y: Operand) -> None:
-    """A function of one quantised tensor. Raises Refused for what its integer rule refuses now, or may as it runs."""
+    """A function of one quantised tensor. Raises Refused for what its integer rule refuses; what that refuses as it
+    runs is a guard."""
     if x.dtype not in (int8, uint8, int16) or y.dtype not in DTYPES:
         raise Refused(f"elements of type {x.dtype.name}")
-    if at.node.name in POSITIVE and x.zero != x.dtype.min:
-        raise Refused("integers below the zero point are an error as it runs")
+    source, least = x.buffer, int(x.dtype.min)
+    if at.node.name in POSITIVE and x.zero != least:
+        source, least = at.new(x.dtype, x.shape, ".checked"), x.zero
+        at.form(Checked, source, x.buffer, "below", least)
     key = (at.node.name, repr(registered(at)._call(at.node).attrs), _parameters(x), _parameters(y))
     found = _tables.get(key)
     if found is None:
@@ -118,14 +121,14 @@ def tabulated(at: At, x: Operand, y: Operand) -> None:
         every = np.arange(1 << (8 * x.dtype.size), dtype=f"u{x.dtype.size}").view(x.dtype.np)
         found = np.empty(every.shape, y.dtype.np)
         with np.errstate(all="ignore"):
-            run_quantized(kernel, [every], [found], at.node.name)
+            run_quantized(kernel, [np.maximum(every, every.dtype.type(least))], [found], at.node.name)
         found.flags.writeable = False
         if found.size == 256:
             _tables[key] = found
         if len(_tables) > _KEPT:
             _tables.popitem(last=False)
     table = Buffer(f"{y.buffer.name}.table", y.dtype, found.shape, found)
-    at.form(Map, y.buffer, (x.buffer, table), lookup(arg(0, x.dtype), arg(1, y.dtype)))
+    at.form(Map, y.buffer, (source, table), lookup(arg(0, x.dtype), arg(1, y.dtype)))
 
 
 # ---- operators of one tensor ---------------------------------------------------------------------------------------

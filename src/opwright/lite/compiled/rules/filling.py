@@ -22,9 +22,9 @@ from ....core.dtypes import bool as bool_
 from ....core.dtypes import float32, float64, int32, int64
 from ..nodes import At, Operand, Refused
 from . import rule
+from .below_a_byte import check_whole_bytes
 from .elementwise import registered, truth
 from .moving import margins_of, pad, row_major, same_numbers
-from .views import check_whole_bytes
 
 
 @rule("FILL")
@@ -33,7 +33,6 @@ def fill(at: At) -> None:
     value, sizes = at.operand(1), at.constant(0).reshape(-1).tolist()
     y = at.output(sizes)
     same_numbers(value, y)
-    check_whole_bytes(value)
     if value.size != 1:
         raise Refused(f"{value} in each place")
     flat = (y.size,)
@@ -170,7 +169,6 @@ def stablehlo_pad(at: At) -> None:
 
 def _padded(at: At, x: Operand, low: list[int], high: list[int], between: list[int], value: Operand) -> None:
     """Raises Refused for other types."""
-    check_whole_bytes(x)
     y = at.output([a + n + b for a, n, b in zip(low, _sizes_apart(x, between), high)])
     same_numbers(x, y)
     padded(at, y.buffer, x, low, between, value)
@@ -195,7 +193,6 @@ def _sizes_apart(x: Operand, between: Sequence[int]) -> list[int]:
 @rule("MATRIX_DIAG")
 def matrix_diag(at: At) -> None:
     x = at.operand(0)
-    check_whole_bytes(x)
     if not x.shape or not x.size:
         raise Refused(f"a diagonal {x}")
     n, rows = x.shape[-1], x.size // x.shape[-1]

@@ -1,5 +1,5 @@
 """Landmarks of a face and crops of its image, of MediaPipe's models: TransformLandmarks, Landmarks2TransformMatrix,
-TransformTensorBilinear, in both versions.
+TransformTensorBilinear, in both versions; images read at places: DenseImageWarp, Resampler.
 
 Lives here: their rules.  Not here: the operators (lite/customs/landmarks.py, warping.py).
 """
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ....compiler.loops.forms import Buffer
-from ....compiler.loops.warping_forms import AffineImage, AffinePoints, CropMatrix
+from ....compiler.loops.warping_forms import AffineImage, AffinePoints, CropMatrix, PixelsAt
 from ....core.dtypes import float32, int64
 from ..nodes import At, Refused
 from . import rule
@@ -48,6 +48,16 @@ def transform_tensor(at: At) -> None:
         raise Refused(f"an image {x} by {matrix}")
     y = at.output((1, *sizes, x.shape[3]))
     at.form(AffineImage, y.buffer, x.buffer, matrix.buffer, centred)
+
+
+@rule("DenseImageWarp", "Resampler")
+def read_at(at: At) -> None:
+    _call(at, 0, 1)
+    x, places, flow = at.operand(0), at.operand(1), at.node.name == "DenseImageWarp"
+    if len(x.shape) != 4 or len(places.shape) != 4 or (flow and min(x.shape[1:3]) < 2):
+        raise Refused(f"an image {x} read at {places}")
+    y = at.output(x.shape)
+    at.form(PixelsAt, y.buffer, x.buffer, places.buffer, flow)
 
 
 @rule("Landmarks2TransformMatrix")

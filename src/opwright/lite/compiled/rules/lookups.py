@@ -11,12 +11,12 @@ import numpy as np
 from ....compiler.kernels.expression import DTYPES
 from ....compiler.loops.expressions import Expr, apply, arg, const, convert, scalar
 from ....compiler.loops.forms import Buffer, Gather, GatherNd, IndexMap, KeyPlaces, Map, Move, ScatterNd, UpdateSlice
-from ....core.dtypes import float32, int8, int16, int32, int64, uint8
+from ....core.dtypes import float16, float32, int8, int16, int32, int64, uint8
 from ..nodes import At, Operand, Refused
 from . import rule
+from .below_a_byte import as_bytes, check_whole_bytes
 from .elementwise import truth
 from .moving import same_numbers
-from .views import check_whole_bytes
 
 
 def _check(indices: Operand, n: int) -> None:
@@ -32,7 +32,6 @@ def _check(indices: Operand, n: int) -> None:
 def gather(at: At) -> None:
     x, indices, axis, batch = at.operand(0), at.operand(1), at.option("axis"), at.option("batch_dims")
     rank = len(x.shape)
-    check_whole_bytes(x)
     if not -rank <= axis < rank:
         raise Refused(f"axis {axis} of {rank}")
     axis, batch = axis % rank, batch + len(indices.shape) if batch < 0 else batch
@@ -47,7 +46,6 @@ def gather(at: At) -> None:
 @rule("GATHER_ND")
 def gather_nd(at: At) -> None:
     x, indices = at.operand(0), at.operand(1)
-    check_whole_bytes(x)
     depth = indices.shape[-1] if indices.shape else 0
     if not 0 < depth <= len(x.shape):
         raise Refused(f"slices of {x} at {indices}")
@@ -82,7 +80,6 @@ def scatter_nd(at: At) -> None:
 @rule("DYNAMIC_UPDATE_SLICE")
 def dynamic_update_slice(at: At) -> None:
     x, update, starts = (at.operand(i) for i in range(3))
-    check_whole_bytes(x)
     y = at.output(x.shape)
     same_numbers(x, y)
     same_numbers(update, y)
@@ -96,21 +93,64 @@ def dynamic_update_slice(at: At) -> None:
 @rule("EMBEDDING_LOOKUP")
 def embedding_lookup(at: At) -> None:
     indices, table = at.operand(0), at.operand(1)
-    check_whole_bytes(table)
     if len(table.shape) < 2 or len(indices.shape) != 1:
         raise Refused(f"rows {indices} of {table}")
     y = at.output((*indices.shape, *table.shape[1:]))
     _check(indices, table.shape[0])
-    if table.is_quantized and y.dtype is float32 and table.dtype in (int8, uint8):
-        if table.zero:
-            raise Refused(f"a table with the zero point {table.zero}")
-        rows = at.new(table.dtype, y.shape)
-        at.form(Gather, rows, table.buffer, indices.buffer, 0)
-        signed = apply("bitcast", arg(0, table.dtype), dtype=int8)  # the official kernel reads uint8 as int8
-        at.form(Map, y.buffer, (rows,), apply("mul", convert(signed, float32), scalar(table.scale, float32)))
+    if not indices.size:
+        at.form(Move, y.buffer, (), (), 0)
+        return
+    if table.tensor.blocks is not None:
+        _rows_of_blocks(at, table, indices, y)
+        return
+    if table.is_quantized and y.dtype in (float32, float16):
+        _real_rows(at, as_bytes(at, table), indices, y)
         return
     same_numbers(table, y)
     at.form(Gather, y.buffer, table.buffer, indices.buffer, 0)
+
+
+def _rows_of_blocks(at: At, table: Operand, indices: Operand, y: Operand) -> None:
+    """Rows of int4 or int2 whose blocks have a scale each."""
+    blocks = table.tensor.blocks
+    assert blocks is not None
+    scales = blocks.scales.constant
+    rows, n = table.shape[0], y.size // indices.size
+    fits = scales is not None and scales.dtype == np.float16 and scales.size * blocks.size == table.size
+    if scales is None or not fits or len(table.shape) != 2 or y.dtype not in (float32, float16):
+        raise Refused(f"a table {table} with scales by block")
+    count = scales.size // rows
+    factors = scales.reshape(rows, count).astype(np.float32)
+    known = Buffer(f"{table.buffer.name}.scales", float32, factors.shape, factors)
+    source = as_bytes(at, table)
+    found, taken = at.new(source.dtype, y.shape, ".rows"), at.new(float32, (indices.size, count), ".scales")
+    at.form(Gather, found, source.buffer, indices.buffer, 0)
+    at.form(Gather, taken, known, indices.buffer, 0)
+    shape = (indices.size, count, n // count)
+    out, close = at.under(y, shape)
+    real = apply("mul", convert(arg(0, source.dtype), float32), arg(1, float32))
+    at.form(Map, out, (at.viewed(found, shape), at.viewed(taken, (*shape[:2], 1))), convert(real, y.dtype))
+    close()
+
+
+def _real_rows(at: At, table: Operand, indices: Operand, y: Operand) -> None:
+    """Rows of integers as the real numbers that they stand for; each may have a scale of its own."""
+    scales = table.scales
+    by_row = scales.size > 1
+    if table.zero or table.dtype not in (int8, uint8) or (by_row and (
+            scales.size != table.shape[0] or int(table.tensor.quantization.quantized_dimension))):  # fmt: skip
+        raise Refused(f"a table {table} with {scales.size} scales, zero point {table.zero}")
+    rows, scale = at.new(table.dtype, y.shape, ".rows"), scalar(float(scales[0]), float32)
+    operands: tuple[Buffer, ...] = ()
+    at.form(Gather, rows, table.buffer, indices.buffer, 0)
+    if by_row:
+        known = Buffer(f"{table.buffer.name}.scales", float32, scales.shape, np.ascontiguousarray(scales))
+        found = at.new(float32, indices.shape, ".scales")
+        at.form(Gather, found, known, indices.buffer, 0)
+        operands, scale = (at.viewed(found, (*indices.shape, *(1,) * (len(y.shape) - 1))),), arg(1, float32)
+    signed = apply("bitcast", arg(0, table.dtype), dtype=int8)  # the official kernel reads uint8 as int8
+    real = apply("mul", convert(signed, float32), scale)
+    at.form(Map, y.buffer, (rows, *operands), convert(real, y.dtype))
 
 
 @rule("SPARSE_TO_DENSE")

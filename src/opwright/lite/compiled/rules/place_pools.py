@@ -1,5 +1,5 @@
-"""Pools that say where the greatest was, and their inverse, as MediaPipe's models have them: MaxPoolingWithArgmax2D,
-MaxUnpooling2D.
+"""Pools that say where the greatest was, and their inverse, as MediaPipe's and TensorFlow's models have them:
+MaxPoolingWithArgmax2D, MaxPoolWithArgmax, MaxUnpooling2D.
 
 Lives here: their rules.  Not here: the operators (lite/customs/pooling.py), the builtin pools (pooling.py).
 """
@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....compiler.loops.expressions import arg
-from ....compiler.loops.forms import Buffer, Window
+import numpy as np
+
+from ....compiler.loops.expressions import Expr, apply, arg, const, convert
+from ....compiler.loops.forms import Buffer, Map, Window
 from ....compiler.loops.place_forms import MaxPlaces, PutInWindows
-from ....core.dtypes import float32
-from ...customs.pooling import PLACE_OFFSET, image_size, margins, padding_of
+from ....core.dtypes import float32, int32, int64
+from ...customs.pooling import LOWEST, PLACE_OFFSET, image_size, margins, padding_of
 from ..nodes import At, Refused, clamped
 from . import rule
 from .contractions import window_of
-from .elementwise import registered
+from .elementwise import registered, truth
 
 
 @rule("MaxPoolingWithArgmax2D")
@@ -37,6 +39,41 @@ def pool_with_places(at: At) -> None:
         at.form(MaxPlaces, whole, x.buffer, results, expr, window, PLACE_OFFSET)
 
     at.with_results(make, *(o.buffer for o in outputs))
+
+
+@rule("MaxPoolWithArgmax")
+def pool_with_indices(at: At) -> None:
+    """Places within the image: (row * width + column) * channels + channel, of the tap that is greatest."""
+    x = at.operand(0)
+    call: Any = registered(at)._call(at.node)
+    if x.dtype is not float32 or len(x.shape) != 4 or not x.size or len(call.ksize) != 4 or len(call.strides) != 4:
+        raise Refused(f"windows of {x}")
+    (_, high, wide, _), (n, h, w, c) = call.ksize, x.shape
+    window, sizes = window_of(call.padding, (h, w), (high, wide), tuple(call.strides[1:3]))
+    y, index = at.output((n, *sizes, c)), at.output((n, *sizes, c), 1)
+    if y.dtype is not float32 or index.dtype not in (int32, int64) or not y.size:
+        raise Refused(f"places {index}")
+    taps = at.new(float32, y.shape, ".taps")
+
+    def make(whole: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
+        at.form(MaxPlaces, whole, x.buffer, results, arg(0, float32), window, 0.0)
+
+    at.with_results(make, y.buffer, taps)
+    top, left = window.padding[0], window.padding[2]
+    corners = ((np.arange(sizes[0]) * window.strides[0] - top)[:, None] * w
+               + np.arange(sizes[1]) * window.strides[1] - left).astype(np.int32)  # fmt: skip
+    more = np.arange(c, dtype=np.int64) + (np.arange(n) * (h * w * c if call.include_batch_in_index else 0)
+                                           ).reshape(-1, 1, 1, 1)  # fmt: skip
+    known = [Buffer(f"{index.buffer.name}.{name}", kind, a.shape, np.ascontiguousarray(a, kind.np))
+             for name, kind, a in (("corners", int32, corners[..., None]), ("more", int64, more))]  # fmt: skip
+    tap, columns = convert(arg(0, float32), int32), const(wide, int32)
+    row = apply("div", tap, columns)
+    column = apply("sub", tap, apply("mul", row, columns))
+    place = apply("add", apply("add", apply("mul", row, const(w, int32)), column), arg(2, int32))
+    found = truth("greater", arg(1, float32), const(float(LOWEST), float32))
+    wider = convert(Expr("select", int32, (found, place, const(0, int32))), int64)
+    value = apply("add", apply("mul", wider, const(c, int64)), arg(3, int64))
+    at.form(Map, index.buffer, (taps, y.buffer, *known), convert(value, index.dtype))
 
 
 @rule("MaxUnpooling2D")

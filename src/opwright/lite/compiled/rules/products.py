@@ -9,12 +9,17 @@ import numpy as np
 
 from ....compiler.loops.expressions import Expr, apply, arg, convert, scalar
 from ....compiler.loops.forms import Buffer, MatMul
-from ....core.dtypes import float32, int8, int32
+from ....core.dtypes import float32, int8, int16, int32, int64
 from ..nodes import At, Operand, Refused, in_steps, steps_per
 from . import rule
+from .short_floats import in_float32
+
+INTEGERS = ((int8, int8, int8), (int16, int16, int16), (int16, int8, int16))
+"""Types of operands and result that have scales."""
 
 
 @rule("BATCH_MATMUL")
+@in_float32
 def batch_matmul(at: At) -> None:
     a, b = at.operand(0), at.operand(1)
     turned = bool(at.option("adj_x")), bool(at.option("adj_y"))
@@ -44,9 +49,13 @@ def _epilogue(a: Operand, b: Operand, y: Operand) -> Expr:
         return arg(0, float32)
     if kind == (int8, int8, int32):
         return arg(0, int32)
-    if kind != (int8, int8, int8) or not (a.is_quantized and b.is_quantized and y.is_quantized):
+    if kind not in INTEGERS or not (a.is_quantized and b.is_quantized and y.is_quantized):
         raise Refused(f"{a.dtype.name} by {b.dtype.name} to {y.dtype.name}")
+    if a.dtype is int16 and (a.zero or b.zero):
+        raise Refused(f"{a.dtype.name} by {b.dtype.name} with a zero point")
     factor = steps_per(a.scale * b.scale, y)
+    if a.dtype is int16:
+        return in_steps(apply("mul", convert(arg(0, int64), float32), scalar(factor, float32)), y)
     return in_steps(apply("mul", convert(arg(0, int32), float32), scalar(factor, float32)), y)
 
 

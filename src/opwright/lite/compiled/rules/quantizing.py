@@ -1,4 +1,4 @@
-"""Between real numbers and the integers that stand for them: QUANTIZE, DEQUANTIZE, FAKE_QUANT; and
+"""Between real numbers and the integers that stand for them: QUANTIZE, DEQUANTIZE, FAKE_QUANT, NumericVerify; and
 DENSIFY, which comes before DEQUANTIZE.
 
 Lives here: these rules.  Not here: functions of quantised tensors (elementwise.py).
@@ -7,20 +7,21 @@ Lives here: these rules.  Not here: functions of quantised tensors (elementwise.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ....compiler.loops.expressions import Expr, apply, arg, const, convert, quantize, scalar
-from ....compiler.loops.forms import Buffer, Map, View
+from ....compiler.loops.forms import Buffer, Checked, Map, View
 from ....compiler.loops.fusing_constants import computed
 from ....core.dtypes import float16, float32, int32
+from ...customs.verifying import LEAST
 from ..nodes import NARROW, At, Operand, Refused, steps_per
 from . import rule
-from .elementwise import mapped, tabulated
+from .below_a_byte import BITS, as_bytes, check_whole_bytes, to_bytes
+from .elementwise import mapped, registered, tabulated
 
 REALS = (float32, float16)
-BELOW_A_BYTE = ("int4", "uint4", "int2")
 
 
 def _parameters(o: Operand, inverse: bool) -> tuple[Expr, Expr, tuple[Buffer, ...]]:
@@ -51,13 +52,17 @@ def quantize_(at: At) -> None:
     if x.dtype in REALS and y.dtype in REALS:
         mapped(at, y, convert(arg(0, x.dtype), y.dtype), x)
         return
-    if not y.is_quantized or y.dtype not in NARROW:
+    if not y.is_quantized or y.dtype not in (*NARROW, *BITS):
         raise Refused(f"{x.dtype.name} to {y.dtype.name}")
     if x.dtype in REALS:
         inverse, zero, more = _parameters(y, True)
         value = apply("mul", convert(arg(0, x.dtype), float32), inverse)
-        at.form(Map, y.buffer, (x.buffer, *more), Expr("quantize", y.dtype, (value, zero)))
+        within = [scalar(int(limit), int32) for limit in y.dtype.limits] if y.dtype in BITS else []
+        y, close = to_bytes(at, y)
+        at.form(Map, y.buffer, (x.buffer, *more), Expr("quantize", y.dtype, (value, zero, *within)))
+        close()
         return
+    check_whole_bytes(y)
     if x.dtype.size == 1 and x.dtype in NARROW:
         tabulated(at, x, y)
         return
@@ -83,6 +88,26 @@ def dequantize(at: At) -> None:
         y.follows(lambda: computed(form, [np.asarray(x.constant), *parameters]))
 
 
+@rule("NumericVerify")
+def verify(at: At) -> None:
+    """What reals lack to their reference; guarded where too much is an error."""
+    x, expected, call = at.operand(0), at.operand(1), cast(Any, registered(at))._call(at.node)
+    y = at.output(x.shape)
+    if expected.shape != x.shape or {expected.dtype, y.dtype} != {float32} or x.dtype not in (*NARROW, float16):
+        raise Refused(f"{x} and {expected} to {y}")
+    scale = 0.0 if x.dtype is float16 else x.scale
+    checked = call.log_if_failed and call.tolerance >= LEAST
+    given = arg(0, x.dtype)
+    real = convert(given, float32)
+    if x.dtype is not float16:
+        steps = convert(apply("sub", convert(given, int32), scalar(x.zero, int32)), float32)
+        real = apply("mul", steps, scalar(scale, float32))
+    found = at.new(float32, x.shape, ".difference") if checked else y.buffer
+    at.form(Map, found, (x.buffer, expected.buffer), apply("sub", real, arg(1, float32)))
+    if checked:
+        at.form(Checked, y.buffer, found, "beyond", float(np.float32(call.tolerance) * np.float32(scale)))
+
+
 @rule("DENSIFY")
 def densify(at: At) -> None:
     """The constant as it is: its zeros were put in when the model was read."""
@@ -98,8 +123,9 @@ def _dequantize(at: At, x: Operand, y: Operand) -> None:
     if x.dtype in REALS:
         mapped(at, y, convert(arg(0, x.dtype), float32), x)
         return
-    below_a_byte = x.dtype.name in BELOW_A_BYTE and x.is_constant  # no kernel reads them
-    if not x.is_quantized or not (x.dtype in (*NARROW, int32) or below_a_byte) or y.dtype is not float32:
+    if not x.is_constant:
+        x = as_bytes(at, x)
+    if not x.is_quantized or x.dtype not in (*NARROW, *BITS, int32) or y.dtype is not float32:
         raise Refused(f"{x.dtype.name} to {y.dtype.name}")
     scale, zero, more = _parameters(x, False)
     value: Expr = apply("sub", convert(arg(0, x.dtype), float32), _real(zero))

@@ -38,9 +38,10 @@ def one_direction(at: At) -> None:
         integer_lstm(at, x)
         return
     if at.node.name == "LSTM" and at.option("kernel_type") not in (0, "FULL"):
-        raise Refused("an LSTM of kernel_type BASIC")
-    if at.option("diagonal_recurrent_tensors"):
-        raise Refused("diagonal weights")
+        from .basic_lstm import basic_lstm
+
+        basic_lstm(at)
+        return
     time_major = at.node.name == "LSTM" or bool(at.option("time_major"))
     shape = (1, *x.shape) if at.node.name == "LSTM" and len(x.shape) == 2 else x.shape
     n = at.operand(RECURRENT + 1).shape[-1]
@@ -86,8 +87,9 @@ def _direction(at: At, x: Operand, shape: tuple[int, ...], out: Buffer, places: 
     if x.dtype is not float32 or len(shape) != 3 or (more is not None and more[0].dtype is not float32):
         raise Refused(f"an LSTM of {x}")
     gates = range(0 if at.optional(WEIGHTS + behind) is not None else 1, 4)
-    recurrent = [matrix(at, RECURRENT + behind + g) for g in gates]
-    cells, outputs = recurrent[0].buffer.shape
+    diagonal = bool(at.option("diagonal_recurrent_tensors"))
+    recurrent = [(_diagonal if diagonal else matrix)(at, RECURRENT + behind + g) for g in gates]
+    cells, outputs = recurrent[0].buffer.shape * (2 if diagonal else 1)
     batch = shape[1] if time_major else shape[0]
     h, c = (state_of(at, state + i, batch, n) for i, n in enumerate((outputs, cells)))
     peepholes = [at.optional(PEEPHOLES + behind + i) for i in range(0 if len(gates) == 4 else 1, 3)]
@@ -97,8 +99,9 @@ def _direction(at: At, x: Operand, shape: tuple[int, ...], out: Buffer, places: 
         raise Refused("peepholes")
     projection, scales = _projection(at, behind, cells, outputs)
     norms = () if behind or at.node.name == BOTH else _norms(at, gates, cells)
-    rounding = {m.rounding for m in (*recurrent, *(m for m in projection if isinstance(m, Matrix)))}
-    if len(rounding) > 1 or any(m.buffer.shape != (cells, outputs) for m in recurrent):
+    given = () if diagonal else recurrent
+    rounding = {m.rounding for m in (*given, *(m for m in projection if isinstance(m, Matrix)))} or {""}
+    if len(rounding) > 1 or any(m.buffer.shape != recurrent[0].buffer.shape for m in recurrent):
         raise Refused("weights of several types or shapes")
     sums = []
     for gate in gates:
@@ -163,6 +166,11 @@ def matrix(at: At, place: int) -> Matrix:
         raise Refused(f"weights {w}")
     rounding = "asymmetric" if at.option("asymmetric_quantize_inputs") else "symmetric"
     return Matrix(at.bits(w.buffer, int8, w.shape), w.scale, rounding)
+
+
+def _diagonal(at: At, place: int) -> Matrix:
+    """The diagonal of a matrix, as reals."""
+    return Matrix(_vector(at, place, at.operand(place).size), 1.0, "")
 
 
 def _vector(at: At, place: int, n: int) -> Buffer:

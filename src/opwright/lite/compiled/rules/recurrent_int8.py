@@ -11,26 +11,28 @@ import math
 
 import numpy as np
 
-from ....compiler.loops.expressions import Expr, apply, arg, convert, scalar
+from ....compiler.loops.expressions import Expr, apply, arg
 from ....compiler.loops.forms import Buffer, Contract, Window
 from ....compiler.loops.recurrent_forms import LstmInt8
-from ....core.dtypes import float32, int8, int16, int32
+from ....core.dtypes import DType, int8, int16, int32
+from ...ops.quantized.fixed_point import multiplier
+from ...ops.quantized.lstm import least_variance
 from ..nodes import At, Operand, Refused
 from .recurrent import BIASES, NORMS, PEEPHOLES, PROJECTION, RECURRENT, STATE, WEIGHTS
 
 GATE = 2.0**-12
 NO_CLIP = 1 << 16
+CELL = 2
+"""The gate of new values."""
 HIDDEN = 4
 """Which of the intermediate tensors says the scale of o tanh(c)."""
 
 
 def integer_lstm(at: At, x: Operand) -> None:
-    """Without peepholes and normalisation. Raises Refused for others."""
+    """With gates of int16. Raises Refused for others."""
     intermediates = [v.tensor for v in at.node.intermediates if v is not None]
     if len(intermediates) != HIDDEN + 1:
         raise Refused(f"an LSTM of {x} with {len(intermediates)} intermediate tensors")
-    if any(at.optional(i) is not None for i in (*range(PEEPHOLES, BIASES), *range(NORMS, NORMS + 4))):
-        raise Refused("peepholes, or layer normalisation within an LSTM")
     time_major = at.node.name == "LSTM" or bool(at.option("time_major"))
     shape = (1, *x.shape) if at.node.name == "LSTM" and len(x.shape) == 2 else x.shape
     gates = range(0 if at.optional(WEIGHTS) is not None else 1, 4)
@@ -58,15 +60,61 @@ def integer_lstm(at: At, x: Operand) -> None:
         raise Refused("a projection")
     # With a projection the official kernel has this zero point with the other sign (ops/quantized/lstm.py).
     zero = -hidden.zero if projection else hidden.zero
-    of_gates = [float(r.scale) * h.scale / GATE for r in recurrent]
-    factors = (*[0.0] * (4 - len(gates)), *of_gates, 2.0**-30 / hidden.scale,
-               float(projection[0].scale) * hidden.scale / h.scale if projection else 0.0, zero, h.zero)  # fmt: skip
+    norms = _norms(at, gates, cells)
+    steps = [at.of(intermediates[g]).scale if norms else GATE for g in gates]
+    weights = [_known(at, WEIGHTS + g) for g in gates]
+    of_gates = [_factor(pair[0].scale, pair[1].scale, step) for w, r, step in zip(weights, recurrent, steps)
+                for pair in ((w, x), (r, h))]  # fmt: skip
+    peepholes = _peepholes(at, gates, c, steps, cells)
+    to_hidden = multiplier(float(np.float32(2.0**-30 / hidden.scale)))
+    to_output = _factor(projection[0].scale, hidden.scale, h.scale) if projection else (0, 0)
     clips = _clip(at.option("cell_clip"), c, 32767), _clip(at.option("proj_clip"), y, 127)
-    sums = [_from_input(at, x, g, cells) for g in gates]
+    sums = [_from_input(at, x, g, cells, bool(norms)) for g in gates]
     out, close = at.under(y, (*shape[:-1], outputs))
     at.form(LstmInt8, out, tuple(sums), tuple(r.buffer for r in recurrent), h.buffer, c.buffer,
-            tuple(p.buffer for p in projection), factors, clips, round(power), time_major)  # fmt: skip
+            tuple(p.buffer for p in projection), tuple(of_gates), to_hidden, to_output, (zero, h.zero), clips,
+            round(power), time_major,
+            tuple(p.buffer for p in peepholes), tuple(_peephole_factor(p, c, step) for p, step in peepholes.items()),
+            tuple(b.buffer for pair in norms for b in pair), tuple(_norm_factor(n) for n, _ in norms))  # fmt: skip
     close()
+
+
+def _vector(at: At, place: int, dtype: DType, cells: int) -> Operand:
+    """A number for each cell. Raises Refused where they are not known, or of another type."""
+    v = at.operand(place)
+    if v.buffer.constant is None or v.dtype is not dtype or v.shape != (cells,):
+        raise Refused(f"a vector {v}")
+    return v
+
+
+def _peepholes(at: At, gates: range, c: Operand, steps: list[float], cells: int) -> dict[Operand, float]:
+    """What gates but that of new values see of the cells, each with the scale of its gate; or nothing."""
+    looking = [(PEEPHOLES + (g if g < CELL else g - 1), step) for g, step in zip(gates, steps) if g != CELL]
+    if all(at.optional(place) is None for place, _ in looking):
+        return {}
+    return {_vector(at, place, int16, cells): step for place, step in looking}
+
+
+def _factor(weights: float, x: float, step: float) -> tuple[int, int]:
+    """What takes products to steps, as float32 has it."""
+    return multiplier(float(np.float32(weights) * np.float32(x) / np.float32(step)))
+
+
+def _peephole_factor(p: Operand, c: Operand, step: float) -> tuple[int, int]:
+    return multiplier(float(np.float32(c.scale * p.scale / step)))
+
+
+def _norms(at: At, gates: range, cells: int) -> list[tuple[Operand, Operand]]:
+    """Of each gate the coefficients and the bias; nothing where there are none."""
+    if all(at.optional(NORMS + g) is None for g in gates):
+        return []
+    return [(_vector(at, NORMS + g, int16, cells), _vector(at, BIASES + g, int32, cells)) for g in gates]
+
+
+def _norm_factor(coefficients: Operand) -> tuple[int, int, int]:
+    """m, e and the least variance; see lite/ops/quantized/lstm.py."""
+    m, e = multiplier(coefficients.scale)
+    return m, e + 12, least_variance(coefficients.scale)
 
 
 def _clip(most: float, o: Operand, high: int) -> int:
@@ -82,21 +130,17 @@ def _known(at: At, place: int) -> Operand:
     return w
 
 
-def _from_input(at: At, x: Operand, gate: int, cells: int) -> Buffer:
-    """What a gate gets from the inputs of all steps, in its steps: whole numbers, [rows, 1, 1, cells]."""
-    w, bias, n = _known(at, WEIGHTS + gate), at.optional(BIASES + gate), x.shape[-1]
+def _from_input(at: At, x: Operand, gate: int, cells: int, normed: bool) -> Buffer:
+    """What a gate gets from the inputs of all steps: sums, int32 [rows, 1, 1, cells]. normed: its bias comes later."""
+    w, bias, n = _known(at, WEIGHTS + gate), None if normed else at.optional(BIASES + gate), x.shape[-1]
     if w.shape != (cells, n) or not n or not x.size or (
             bias is not None and (bias.shape != (cells,) or bias.dtype is not int32)):  # fmt: skip
         raise Refused(f"weights {w}, bias {bias}")
     rows = x.size // n
-    out = at.new(float32, (rows, 1, 1, cells), f".gate{gate}")
+    out = at.new(int32, (rows, 1, 1, cells), f".gate{gate}")
     total: Expr = arg(0, int32)
     if bias is not None:
         total = apply("add", total, arg(1, int32))
-    steps = apply("round_even", apply("mul", convert(total, float32), scalar(w.scale * x.scale / GATE, float32)))
-    limits = np.iinfo(np.int16)
-    held = apply("minimum", apply("maximum", steps, scalar(float(limits.min), float32)),
-                 scalar(float(limits.max), float32))  # fmt: skip
     at.form(Contract, out, at.viewed(x.buffer, (rows, 1, 1, n)), at.viewed(w.buffer, (cells, 1, 1, n)),
-            (bias.buffer,) if bias is not None else (), held, Window((1, 1)), input_zero=x.zero)  # fmt: skip
+            (bias.buffer,) if bias is not None else (), total, Window((1, 1)), input_zero=x.zero)  # fmt: skip
     return out

@@ -1,10 +1,9 @@
-"""Windows over tensors of any rank, and updates: REDUCE_WINDOW, STABLEHLO_REDUCE_WINDOW, STABLEHLO_SCATTER,
-STABLEHLO_GATHER.
+"""Windows over tensors of any rank: REDUCE_WINDOW, STABLEHLO_REDUCE_WINDOW.
 
-Lives here: their rules.  Not here: pools over images (pooling.py), GATHER_ND and SCATTER_ND (lookups.py).
+Lives here: their rules; `joining`, what a subgraph does with two numbers.
+Not here: pools over images (pooling.py), updates joined in place (slices.py).
 
-A window of several axes is reduced an axis after the other. Of the ways in which StableHLO gathers and scatters, whole
-slices at coordinates along the first axes have kernels, and slices along one axis.
+A window of several axes is reduced an axis after the other.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ....compiler.loops.expressions import apply, arg, const, convert
-from ....compiler.loops.forms import Buffer, Gather, GatherNd, Map, ReduceWindow, ScatterNd
+from ....compiler.loops.expressions import arg, const, convert
+from ....compiler.loops.forms import Buffer, Map, Move, ReduceWindow
 from ....core.dtypes import bool as bool_
-from ....core.dtypes import int32, int64, uint8
+from ....core.dtypes import uint8
 from ....core.errors import OpError
 from ...ops.stablehlo_reducing import computation
 from ...ops.windows import REDUCERS
@@ -25,7 +24,6 @@ from ..nodes import At, Operand, Refused
 from . import rule
 from .elementwise import truth
 from .filling import padded
-from .moving import same_numbers
 
 KINDS: dict[Any, str] = {
     np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_and: "all",
@@ -50,10 +48,10 @@ def reduce_window(at: At) -> None:
 def stablehlo_reduce_window(at: At) -> None:
     """The tensor is spread and padded with the first number before."""
     x, start, rank = at.operand(0), at.operand(1), len(at.operand(0).shape)
-    window, strides, base, dilations = (_numbers(at, name) or [1] * rank for name in (
+    window, strides, base, dilations = (numbers_of(at, name) or [1] * rank for name in (
         "window_dimensions", "window_strides", "base_dilations", "window_dilations"))  # fmt: skip
-    padding = _numbers(at, "padding") or [0] * (2 * rank)
-    kind = _kind(at, "body_subgraph_index")
+    padding = numbers_of(at, "padding") or [0] * (2 * rank)
+    kind = joining(at, "body_subgraph_index")
     lists = (window, strides, base, dilations)
     if kind is None or len(padding) != 2 * rank or any(len(numbers) != rank for numbers in lists):
         raise Refused(f"windows {window} over {x}")
@@ -68,12 +66,13 @@ def stablehlo_reduce_window(at: At) -> None:
     _windows(at, source, start, kind, window, strides, dilations)
 
 
-def _numbers(at: At, name: str) -> list[int]:
+def numbers_of(at: At, name: str) -> list[int]:
+    """An option that is a list; empty where the file has none."""
     found = getattr(at.node.options, name, None)
     return [] if found is None else [int(n) for n in found]
 
 
-def _kind(at: At, name: str, may_be_second: bool = False) -> str | None:
+def joining(at: At, name: str, may_be_second: bool = False) -> str | None:
     """What a subgraph does with two numbers; None where it gives the second. Raises Refused for others."""
     try:
         found = computation(at.node, int(getattr(at.node.options, name)), may_be_second)
@@ -86,11 +85,14 @@ def _windows(at: At, x: Buffer, start: Operand, kind: str, window: Sequence[int]
              dilations: Sequence[int]) -> None:  # fmt: skip
     """Windows along the last axis first. Raises Refused where there are none."""
     shape = [(n - (w - 1) * d - 1) // s + 1 for n, w, s, d in zip(x.shape, window, strides, dilations)]
-    if min(*window, *strides, *dilations, *shape, 1) < 1 or start.size != 1 or start.dtype is not x.dtype:
+    if min(*window, *strides, *dilations, 1) < 1 or start.size != 1 or start.dtype is not x.dtype:
         raise Refused(f"windows {list(window)} over {x}")
-    y = at.output(shape)
+    y = at.output([max(n, 0) for n in shape])
     if y.dtype is not x.dtype:
         raise Refused(f"windows over {x} to {y}")
+    if not y.size:
+        at.form(Move, y.buffer, (), (), 0)
+        return
     first, target, close = at.viewed(start.buffer, ()), y.buffer, None
     if x.dtype is bool_:
         kind = OF_TRUTH[kind]
@@ -117,65 +119,3 @@ def _as_truth(at: At, b: Buffer) -> Buffer:
     made = at.new(b.dtype, b.shape, f".{b.name}.truth")
     at.form(Map, made, (b,), convert(truth("not_equal", arg(0, b.dtype), const(0, b.dtype)), b.dtype))
     return made
-
-
-# ---- slices at coordinates -----------------------------------------------------------------------------------------
-
-
-def _vectors(at: At, indices: Operand, along: int, depth: int) -> Buffer:
-    """Index vectors [..., depth]. Raises Refused where they lie along another axis than the last."""
-    rank = len(indices.shape)
-    if indices.dtype not in (int32, int64) or along not in (rank - 1, rank) or (along == rank and depth != 1):
-        raise Refused(f"index vectors {indices} along axis {along}")
-    return indices.buffer if along < rank else at.viewed(indices.buffer, (*indices.shape, 1))
-
-
-@rule("STABLEHLO_SCATTER")
-def scatter(at: At) -> None:
-    x, indices, updates = (at.operand(i) for i in range(3))
-    window, inserted, to = (_numbers(at, name) for name in (
-        "update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims"))  # fmt: skip
-    depth, rank = len(to), len(updates.shape)
-    y = at.output(x.shape)
-    first = list(range(depth))
-    if to != first or inserted != first or window != list(range(rank - len(window), rank)) or not depth \
-            or len({x.dtype, updates.dtype, y.dtype}) > 1:  # fmt: skip
-        raise Refused(f"updates {updates} of {x} along {to}")
-    vectors = _vectors(at, indices, int(at.node.options.index_vector_dim), depth)
-    if updates.shape != (*vectors.shape[:-1], *x.shape[depth:]):
-        raise Refused(f"updates {updates} of parts of slices of {x}")
-    kind = _kind(at, "update_computation_subgraph_index", may_be_second=True)
-    if kind in ("all", "any") and x.dtype is not bool_:
-        raise Refused(f"{kind} of {x.dtype.name}")
-    at.form(ScatterNd, y.buffer, updates.buffer, vectors, 0.0, (x.buffer,),
-            OF_TRUTH[kind] if kind in ("all", "any") else kind or "set", "left out")  # fmt: skip
-
-
-@rule("STABLEHLO_GATHER")
-def gather(at: At) -> None:
-    x, indices = at.operand(0), at.operand(1)
-    sizes, collapsed, mapped_, offsets = (_numbers(at, name) for name in (
-        "slice_sizes", "collapsed_slice_dims", "start_index_map", "offset_dims"))  # fmt: skip
-    depth = len(mapped_)
-    vectors = _vectors(at, indices, int(at.option("index_vector_dim")), depth)
-    batch = len(vectors.shape) - 1
-    whole = [d for d in range(len(x.shape)) if d not in mapped_]
-    wanted = [x.shape[d] if d in whole else 1 for d in range(len(x.shape))]
-    if not depth or collapsed != mapped_ or sizes != wanted:
-        raise Refused(f"slices {sizes} of {x} along {mapped_}")
-    last = np.array([x.shape[d] - 1 for d in mapped_], vectors.dtype.np)
-    inside = at.new(vectors.dtype, vectors.shape, ".inside")  # a slice that would leave the tensor is moved inside
-    limits = Buffer(f"{inside.name}.limits", vectors.dtype, last.shape, last)
-    held = apply("minimum", apply("maximum", arg(0, vectors.dtype), const(0, vectors.dtype)), arg(1, vectors.dtype))
-    at.form(Map, inside, (vectors, limits), held)
-    axis = mapped_[0]
-    if mapped_ == list(range(depth)) and offsets == list(range(batch, batch + len(whole))):
-        y = at.output((*vectors.shape[:-1], *(x.shape[d] for d in whole)))
-        same_numbers(x, y)
-        at.form(GatherNd, y.buffer, x.buffer, inside)
-    elif depth == 1 and offsets == [*range(axis), *range(axis + batch, batch + len(whole))]:
-        y = at.output((*x.shape[:axis], *vectors.shape[:-1], *x.shape[axis + 1 :]))
-        same_numbers(x, y)
-        at.form(Gather, y.buffer, x.buffer, at.viewed(inside, vectors.shape[:-1]), axis)
-    else:
-        raise Refused(f"slices of {x} put at {offsets}")

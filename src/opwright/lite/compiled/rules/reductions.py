@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ....compiler.loops.expressions import Expr, apply, arg, convert, scalar
-from ....compiler.loops.forms import ArgReduce, Reduce, Scan
+from ....compiler.loops.fixed_forms import FixedProduct
+from ....compiler.loops.forms import ArgReduce, Buffer, IndexMap, Move, Reduce, Scan, View
 from ....core.dtypes import bfloat16, float16, float32, int8, int16, int32, int64, uint8
 from ....core.dtypes import bool as bool_
+from ...ops.quantized.fixed_point import multiplier
 from ..nodes import At, Operand, Refused, in_steps, steps_per
 from . import rule
-from .moving import same_numbers
+from .elementwise import integer_kernel, quantized
+from .moving import row_major, same_numbers
 
 KINDS = {"SUM": "sum", "REDUCE_MAX": "max", "REDUCE_MIN": "min", "REDUCE_PROD": "prod", "REDUCE_ANY": "any",
          "REDUCE_ALL": "all"}  # fmt: skip
@@ -63,7 +68,8 @@ def reduce(at: At) -> None:
         _quantized_sum(at, x, y, axes, count)
         return
     if x.is_quantized and kind == "prod":
-        raise Refused("a product of quantised numbers")
+        _quantized_product(at, x, y, axes, count)
+        return
     same_numbers(x, y)
     before = _wide(x)
     at.form(Reduce, y.buffer, x.buffer, axes, kind, before, convert(arg(0, before.dtype), x.dtype))
@@ -87,12 +93,31 @@ def _scaled_sum(at: At, x: Operand, y: Operand, axes: tuple[int, ...], factor: f
     at.form(Reduce, y.buffer, x.buffer, axes, "sum", convert(arg(0, x.dtype), int32), in_steps(value, y))
 
 
+def _quantized_product(at: At, x: Operand, y: Operand, axes: tuple[int, ...], count: int) -> None:
+    """The elements go first, so that each turn of the kernel joins another of all results."""
+    if x.dtype not in (int8, int16) or y.dtype is not x.dtype or not y.is_quantized:
+        raise Refused(f"a product of {x} to {y}")
+    integer_kernel(at)  # refuses what the operator refuses
+    kept = [i for i in range(len(x.shape)) if i not in axes]
+    strides, order = row_major(x.shape), [*axes, *kept]
+    rows, extent = at.new(x.dtype, (count, y.size), ".rows"), tuple(x.shape[i] for i in order)
+    turned = Buffer(f"{rows.name}.axes", x.dtype, extent)
+    at.form(Move, turned, (x.buffer,), (IndexMap((0,) * len(extent), extent, 0, tuple(strides[i] for i in order)),))
+    at.form(View, rows, turned)
+    factor = multiplier(float(x.scale) / float(np.float32(y.scale)) ** (1.0 / count))
+    at.form(FixedProduct, y.buffer, rows, x.zero, factor, y.zero)
+
+
 @rule("MEAN")
 def mean(at: At) -> None:
     x, y, axes, count = _operands(at)
     if x.dtype in (float32, *SHORT) and y.dtype is x.dtype:
         part = apply("mul", arg(0, float32), scalar(1.0 / count, float32))
         at.form(Reduce, y.buffer, x.buffer, axes, "sum", _wide(x), convert(part, x.dtype))
+        return
+    if x.dtype.is_integer and y.dtype is x.dtype and not quantized(at):
+        part = apply("div", arg(0, int64), scalar(count, int64))  # toward zero
+        at.form(Reduce, y.buffer, x.buffer, axes, "sum", convert(arg(0, x.dtype), int64), convert(part, x.dtype))
         return
     if x.dtype not in QUANTIZED or y.dtype is not x.dtype or not (x.is_quantized and y.is_quantized):
         raise Refused(f"a mean of {x} to {y}")

@@ -21,7 +21,6 @@ from ...runtime.subgraph import Subgraph
 from ...runtime.tensor import Tensor
 from ..nodes import At, Refused
 from .moving import same_numbers
-from .views import check_whole_bytes
 
 
 class RowUpdate(NamedTuple):
@@ -53,7 +52,6 @@ class RowUpdate(NamedTuple):
         y = at.output(x.shape)
         same_numbers(x, y)
         same_numbers(row, y)
-        check_whole_bytes(x)
         if row.shape != (1, *x.shape[1:]) or place.shape != (len(x.shape),):
             raise Refused(f"{row} as a row of {x} at {place}")
         at.form(UpdateSlice, y.buffer, x.buffer, row.buffer, place.buffer, True)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....compiler.loops.expressions import apply, arg, convert, scalar
+from ....compiler.loops.expressions import apply, arg, convert, quantize, scalar
 from ....compiler.loops.forms import Buffer, RowPass, TabledSoftmax
-from ....core.dtypes import bfloat16, float16, float32, int16, int64
+from ....core.dtypes import bfloat16, float16, float32, int8, int16, int64, uint8
 from ...ops.quantized.softmax import tables_of
 from ..nodes import At, Operand, Refused, real, stored
 from . import rule
@@ -30,7 +30,9 @@ def softmax(at: At) -> None:
     if at.operand(0).dtype is int16:
         _of_int16(at)
         return
-    x, y = _row(at)
+    x = at.operand(0)
+    wide = x.dtype in (int8, uint8) and at.output().dtype is int16
+    x, y = (x, at.output(x.shape)) if wide and x.shape else _row(at)
     beta = at.option("beta")
     # Below 0, beta * (x - max) has its greatest at the least x, which the row's pass does not subtract; from 1e30 on it
     # overflows before the difference is taken.
@@ -39,7 +41,11 @@ def softmax(at: At) -> None:
     short = x.dtype in (float16, bfloat16)
     value = convert(arg(0, x.dtype), float32) if short else real(x, 0)
     before = apply("mul", value, scalar(beta, float32))
-    after = convert(arg(0, float32), x.dtype) if short else stored(arg(0, float32), y)
+    found = arg(0, float32)
+    if wide:  # whatever y's scale is
+        after = quantize(apply("mul", found, scalar(65536.0, float32)), int(int16.min), int16)
+    else:
+        after = convert(found, x.dtype) if short else stored(found, y)
     at.form(RowPass, y.buffer, x.buffer, (), "softmax", before, after)
 
 
@@ -73,4 +79,5 @@ def local_response_normalization(at: At) -> None:
     if x.dtype is not float32 or len(x.shape) != 4 or radius < 0:
         raise Refused(f"rows of {x}, radius {radius}")
     numbers = (float(radius), float(bias), float(alpha), float(beta))
-    at.form(RowPass, y.buffer, x.buffer, (), "local_response", arg(0, float32), arg(0, float32), numbers)
+    kind = "response_of_positive" if bias > 0 and alpha >= 0 else "local_response"
+    at.form(RowPass, y.buffer, x.buffer, (), kind, arg(0, float32), arg(0, float32), numbers)

@@ -10,7 +10,6 @@ from ....core.dtypes import int32, int64
 from ..nodes import At, Refused
 from . import rule
 from .moving import same_numbers
-from .views import check_whole_bytes
 
 KINDS = {"SEGMENT_SUM": "sum", "UNSORTED_SEGMENT_SUM": "sum", "UNSORTED_SEGMENT_PROD": "prod",
          "UNSORTED_SEGMENT_MAX": "max", "UNSORTED_SEGMENT_MIN": "min"}  # fmt: skip
@@ -41,7 +40,6 @@ def segments(at: At) -> None:
 @rule("REVERSE_SEQUENCE")
 def reverse_sequence(at: At) -> None:
     x, lengths, time, batch = at.operand(0), at.operand(1), at.option("seq_dim"), at.option("batch_dim")
-    check_whole_bytes(x)
     y = at.output(x.shape)
     same_numbers(x, y)
     if not (0 <= time < len(x.shape) and 0 <= batch < len(x.shape)) or time == batch:

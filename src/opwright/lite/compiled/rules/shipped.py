@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from ....compiler.loops.expressions import Expr, apply, arg, const, convert
+from ....compiler.loops.expressions import Expr, apply, arg, const, convert, lookup
 from ....compiler.loops.forms import Buffer, IndexMap, Map, MatMul, Move, Reduce, ReduceWindow, RowPass
 from ....core.dtypes import DType, float32, float64, int8, int16, int32
 from ....ops.windows import window
+from ...customs.elementwise import looked_up
 from ..nodes import At, Operand, Refused
 from . import rule
 from .elementwise import mapped, registered
 from .moving import row_major, same_numbers
-from .views import check_whole_bytes
 
 ELEMENTWISE = {"Sign": ("sign", (float32, float64, int32)), "Atan2": ("atan2", (float32,))}
 """By operator, the operation on operands of one shape, and of which types."""
@@ -34,6 +34,19 @@ def elementwise(at: At) -> None:
     mapped(at, at.output(shape), apply(name, *(arg(i, dtype) for i in range(len(operands)))), *operands)
 
 
+@rule("Table")
+def table(at: At) -> None:
+    """Of a known table: what it gives for each integer, in the order of their bits."""
+    x, entries = at.operand(0), at.constant(1)
+    y = at.output(x.shape)
+    if x.dtype not in (int8, int16) or y.dtype.np != entries.dtype or entries.size != (256 if x.dtype is int8 else 513):
+        raise Refused(f"a table of {entries.size} for {x}")
+    every = np.arange(1 << 8 * x.dtype.size, dtype=f"u{x.dtype.size}").view(x.dtype.np)
+    found = np.ascontiguousarray(looked_up(every, entries))
+    known = Buffer(f"{y.buffer.name}.table", y.dtype, found.shape, found)
+    at.form(Map, y.buffer, (x.buffer, known), lookup(arg(0, x.dtype), arg(1, y.dtype)))
+
+
 @rule("Roll")
 def roll(at: At) -> None:
     """An axis after the other: what passes the end, and what does not."""
@@ -41,7 +54,6 @@ def roll(at: At) -> None:
     shifts, axes = (at.constant(place).reshape(-1).tolist() for place in (1, 2))
     y, rank = at.output(x.shape), len(x.shape)
     same_numbers(x, y)
-    check_whole_bytes(x)
     if len(shifts) != len(axes) or not axes or not x.size or any(not -rank <= a < rank for a in axes):
         raise Refused(f"{x} moved by {shifts} along {axes}")
     source, steps = x.buffer, row_major(x.shape)

@@ -1,4 +1,5 @@
-"""Complex numbers and Fourier transforms: RFFT2D, REAL, IMAG, COMPLEX_ABS, Complex, and products of complex numbers.
+"""Complex numbers and Fourier transforms: RFFT2D, IRFFT2D, REAL, IMAG, COMPLEX_ABS, Complex, and
+products of complex numbers.
 
 Lives here: these rules; `parts_of`, `join`: complex numbers as pairs of floats.
 Not here: transforms of rows (compiler/kernels/fourier.py), moving complex numbers, which are 8 bytes (views.py).
@@ -8,14 +9,16 @@ from __future__ import annotations
 
 import math
 
-from ....compiler.loops.expressions import Expr, apply, arg, const, convert
+import numpy as np
+
+from ....compiler.loops.expressions import Expr, apply, arg, const, convert, scalar
 from ....compiler.loops.forms import Bitcast, Buffer, IndexMap, Map, Move
 from ....compiler.loops.spectral_forms import Fourier
 from ....core.dtypes import bool as bool_
 from ....core.dtypes import complex64, complex128, float32, float64
 from ..nodes import At, Operand, Refused
 from . import rule
-from .elementwise import broadcast
+from .elementwise import broadcast, truth
 from .moving import row_major
 
 PARTS = {complex64: float32, complex128: float64}
@@ -76,14 +79,30 @@ def magnitude(at: At) -> None:
     """In float64, where no square overflows; an infinity is infinitely long, whatever the other part is."""
     x = at.operand(0)
     y = at.output(x.shape)
-    if y.dtype is not float32 or x.dtype is not complex64:
-        raise Refused(f"magnitudes of {x.dtype.name}")
+    if y.dtype is not PARTS.get(x.dtype):
+        raise Refused(f"magnitudes of {x.dtype.name} of type {y.dtype.name}")
+    if x.dtype is complex128:
+        _wide_magnitude(at, x, y)
+        return
     a, b = (convert(arg(i, float32), float64) for i in range(2))
     found = convert(apply("sqrt", apply("fma", a, a, apply("mul", b, b))), float32)
     endless = const(float("inf"), float32)
     for i in range(2):
         is_infinite = Expr("equal", bool_, (apply("abs", arg(i, float32)), endless))
         found = Expr("select", float32, (is_infinite, endless, found))
+    at.form(Map, y.buffer, parts_of(at, x), found)
+
+
+def _wide_magnitude(at: At, x: Operand, y: Operand) -> None:
+    """h sqrt(1 + (l / h)^2) of the longer part h and the shorter l."""
+    a, b = (apply("abs", arg(i, float64)) for i in range(2))
+    longer, shorter = apply("maximum", a, b), apply("minimum", a, b)
+    none, endless = const(0.0, float64), const(float("inf"), float64)
+    ratio = Expr("select", float64, (truth("equal", longer, none), none, apply("div", shorter, longer)))
+    found = apply("mul", longer, apply("sqrt", apply("fma", ratio, ratio, const(1.0, float64))))
+    found = apply("add", found, apply("sub", apply("sub", a, a), apply("sub", b, b)))  # NaN of one part is NaN
+    for part in (a, b):
+        found = Expr("select", float64, (truth("equal", part, endless), endless, found))
     at.form(Map, y.buffer, parts_of(at, x), found)
 
 
@@ -140,6 +159,48 @@ def rfft2d(at: At) -> None:
     made = at.new(float32, (outer, high, half, 2), ".spectrum")
     _turn(at, made, columns)
     as_output(at, y, made)
+
+
+@rule("IRFFT2D", "Irfft2d")
+def irfft2d(at: At) -> None:
+    """By forward transforms of conjugates: of columns, then of rows that are completed by what is symmetric."""
+    x, lengths = at.operand(0), [int(n) for n in at.constant(1).reshape(-1)]
+    if x.dtype is not complex64 or len(x.shape) < 2 or len(lengths) != 2 or min(lengths) < 1 or not x.size:
+        raise Refused(f"an inverse transform of {x} by {lengths}")
+    high, wide = lengths
+    y = at.output((*x.shape[:-2], high, wide))
+    if y.dtype is not float32:
+        raise Refused(f"an image of type {y.dtype.name}")
+    outer, (m, n) = math.prod(x.shape[:-2]), x.shape[-2:]
+    lines, half = min(m, high), wide // 2 + 1
+    given, known = at.viewed(pairs(at, x), (outer, m, n, 2)), min(n, half)
+    steps = row_major(given.shape)
+    turned = at.new(float32, (outer, known, lines, 2), ".turned")
+    at.form(Move, turned, (given,), (IndexMap((0,) * 4, turned.shape, 0, (steps[0], 2, steps[1], 1)),))
+    conjugate = at.new(float32, turned.shape, ".conjugate")
+    product = apply("mul", arg(0, float32), arg(1, float32))
+    at.form(Map, conjugate, (turned, _signs(y, np.array([1, -1], np.float32))), product)
+    columns = at.new(float32, (outer, known, high, 2), ".columns")
+    at.form(Fourier, columns, conjugate, high, True)
+    mirrored = [q for q in range(half, wide) if wide - q < known]  # those whose counterparts there are
+    completed, steps = at.new(float32, (outer, high, wide, 2), ".completed"), row_major(columns.shape)
+    boxes = [IndexMap((0,) * 4, (outer, high, known, 2), 0, (steps[0], 2, steps[1], 1))]
+    if mirrored:
+        first = mirrored[0]
+        boxes.append(IndexMap((0, 0, first, 0), (outer, high, len(mirrored), 2), (wide - first) * steps[1],
+                              (steps[0], 2, -steps[1], 1)))  # fmt: skip
+    at.form(Move, completed, (columns,) * len(boxes), tuple(boxes), 0)
+    signs = np.ones((wide, 2), np.float32)
+    signs[half:, 1] = -1
+    spectrum, rows = (at.new(float32, completed.shape, f".{name}") for name in ("spectrum", "rows"))
+    at.form(Map, spectrum, (completed, _signs(y, signs)), product)
+    at.form(Fourier, rows, spectrum, wide, True)
+    real = at.viewed(part(at, rows, 0), y.shape)
+    at.form(Map, y.buffer, (real,), apply("mul", arg(0, float32), scalar(1.0 / (high * wide), float32)))
+
+
+def _signs(y: Operand, signs: np.ndarray) -> Buffer:
+    return Buffer(f"{y.buffer.name}.signs{signs.ndim}", float32, signs.shape, signs)
 
 
 def _cut(at: At, b: Buffer, lengths: list[int]) -> Buffer:

@@ -11,7 +11,7 @@ from ...runtime.delegate_context import has_effects
 from ..nodes import At, Refused
 from ..variables import Assignment, Reading
 from . import rule
-from .views import check_whole_bytes
+from .below_a_byte import check_whole_bytes
 
 
 @rule("READ_VARIABLE")

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from ....compiler.loops.forms import Gather, IndexMap, Move, SliceAt, View
-from ....core.dtypes import int4
 from ....core.errors import OpError
 from ....core.shapes import TensorShape
 from ....core.specs import TensorSpec
@@ -77,12 +76,6 @@ def moved(at: At, y: Operand, x: Operand, view: np.ndarray, places: np.ndarray) 
     close()
 
 
-def check_whole_bytes(x: Operand) -> None:
-    """Raises Refused for elements that share bytes."""
-    if x.dtype is int4 or x.dtype.name in ("uint4", "int2"):
-        raise Refused(f"elements of type {x.dtype.name}")
-
-
 PLACES = {"SPLIT": 1}
 """Where the input is whose elements are moved, if not first."""
 
@@ -91,7 +84,6 @@ PLACES = {"SPLIT": 1}
 def view(at: At) -> None:
     place = PLACES.get(at.node.name, 0)
     x = at.operand(place)
-    check_whole_bytes(x)
     if at.node.name == "SLICE" and at.operand(1).constant is None:
         _slice_at(at, x)
         return
@@ -105,7 +97,7 @@ def view(at: At) -> None:
         if isinstance(part, np.ndarray):
             moved(at, y, x, part, places)
         elif x.size <= FEW:  # one element: NumPy gives that, and no view
-            (number,) = asked(at, place, np.arange(x.size).reshape(x.shape))
+            number = asked(at, place, np.arange(x.size).reshape(x.shape))[i]
             at.form(Move, y.buffer, (x.buffer,), (IndexMap((), (), int(number), ()),))
         else:
             raise Refused(f"one element of {x}")

@@ -61,6 +61,11 @@ class _Named:
         self.name, self.operator = name, self
 
 
+def least_variance(scale: Any) -> int:
+    """What a variance below 1 counts as, where sums are normalised. scale: of the coefficients."""
+    return min(max(1, int(10000 * float(scale))), 2**31 - 1)
+
+
 class _Gate:
     """One gate: products, peephole, normalisation and activation."""
 
@@ -72,7 +77,7 @@ class _Gate:
             check_scaled(intermediate, coefficients)
             scale = float(intermediate.scale)
             self.norm_by = multiplier(float(coefficients.scale))
-            self.guard = min(max(1, int(10000 * float(coefficients.scale))), 2**31 - 1)
+            self.guard = least_variance(coefficients.scale)
         self.normal = coefficients is not None
         x, h = present(operands, "input", "output_state")
         w, r = present(operands, f"input_to_{gate}_weights", f"recurrent_to_{gate}_weights")

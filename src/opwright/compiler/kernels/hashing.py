@@ -1,0 +1,80 @@
+"""Locality-sensitive hashing: signs of weighted sums of fingerprints.
+
+Lives here: the maker of Projection, its family.
+Not here: the fingerprint, which is staged as it stands (ops/strings/fingerprints.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...core.dtypes import float32, int32, uint8
+from ...ops.strings.fingerprints import fingerprint_of
+from .. import language as kl
+from ..language import f32, f64, i32, i64, ptr, u8, u32, u64
+from ..loops.hash_forms import Projection
+from . import Unmade, maker
+from .grains import grain
+
+if TYPE_CHECKING:
+    from ..loops.planning import Builder
+
+SEED = 4  # bytes of a number that stand before a row
+LONGEST = 2048  # bytes of a row: the fingerprint's rounds are unrolled
+
+
+class Memory:
+    """Bytes at a pointer, for `fingerprint_of`."""
+
+    def __init__(self, at: Any) -> None:
+        self.at = at
+
+    def word(self, place: int) -> Any:
+        return (self.at + place).cast(u64, 1)[0]
+
+    def half(self, place: int) -> Any:
+        return (self.at + place).cast(u32, 1)[0].to(u64)
+
+    def byte(self, place: int) -> Any:
+        return self.at[place].to(u64)
+
+
+@kl.family
+def project(work, hash: ptr[f32], x: ptr[u8], weights: ptr[f32], y: ptr[i32], rows: i64, bits: i64,
+            *, n: int, weighted: bool, sparse: bool):  # fmt: skip
+    """An item is a function. Scratch: a number and a row behind it."""
+    text = work.scratch(u8)
+    for item in work.items():
+        number = kl.full(i64, 0, 0)
+        for bit in range(bits):
+            text.cast(f32, 4)[0] = hash[item * bits + bit]
+            total = kl.full(f64, 0, 0.0)
+            for row in range(rows):
+                kl.copy(text + SEED, x + row * n, n)
+                found = fingerprint_of(Memory(text), SEED + n).to(i64).to(f64)
+                total = total + (weights[row].to(f64) * found if weighted else found)
+            positive = (total > 0.0).to(i64)
+            number = number * 2 + positive
+            if not sparse:
+                y[item * bits + bit] = positive.to(i32)
+        if sparse:
+            one = kl.full(i64, 0, 1)
+            y[item] = (number + item * (one << bits)).to(i32)
+
+
+@maker(Projection)
+def make_projection(form: Projection, build: Builder) -> None:
+    hash, x, y = form.hash, form.x, form.output
+    rows, n = x.shape
+    functions, bits = hash.shape
+    if hash.dtype is not float32 or x.dtype is not uint8 or y.dtype is not int32 or n > LONGEST:
+        raise Unmade(f"hashes of {x!r} by {hash!r}")
+    if any(w.dtype is not float32 or w.size != rows for w in form.weights) or any(
+            b.parent is not None for b in (hash, x, y, *form.weights)):  # fmt: skip
+        raise Unmade(f"hashes of {x!r} by {hash!r}")
+    if y.size != functions * (1 if form.sparse else bits):
+        raise Unmade(f"hashes {y!r} of {x!r}")
+    code = project.code(n=n, weighted=bool(form.weights), sparse=form.sparse)
+    weights: Any = build.pointer(form.weights[0]) if form.weights else 0
+    words = [build.pointer(hash), build.pointer(x), weights, build.pointer(y), rows, bits]
+    build.step(code, words, functions, scratch=SEED + n + 8, chunk=grain(bits * rows * (n + 64), functions))

@@ -1,0 +1,181 @@
+"""Slices at start vectors that are computed, along any dimensions of a tensor.
+
+Lives here: the makers of GatherSlices and ScatterSlices, their families.
+Not here: whole rows by index (gathers.py, scatters.py).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...core.dtypes import DType
+from .. import language as kl
+from ..language import f32, i32, i64, ptr, u8
+from ..loops.forms import Buffer, IndexMap, Move, SameMemory
+from ..loops.slice_forms import GatherSlices, ScatterSlices
+from . import Unmade, maker
+from .boxes import Axis, joined, place, table_of
+from .grains import grain
+from .moves import copy_run, make_move, run_width
+from .scatters import updated
+
+if TYPE_CHECKING:
+    from ..loops.planning import Builder
+
+STARTS = (i32, i64)
+
+
+def _steps(shape: tuple[int, ...]) -> list[int]:
+    """Elements from one to the next, for each dimension."""
+    return [math.prod(shape[k + 1 :]) for k in range(len(shape))]
+
+
+@kl.family
+def gather_slices(work, x: ptr[u8], starts: ptr[u8], y: ptr[u8], limits: ptr[i64], table: ptr[i64], window: i64,
+                  run: i64, *, places: DType, components: int, axes: int, width: int):  # fmt: skip
+    """Slices of `window` runs of bytes. limits: for each component the last place of a slice, and the bytes from one to
+    the next. table: the axes of slices and of runs within them, as `place` takes them. An item is a run."""
+    starts = starts.cast(places, places.size)
+    for item in work.items():
+        source, target = place(item, table, axes)
+        vector = starts + item // window * components
+        for k in range(components):
+            source = source + kl.clamp(vector[k].to(i64), 0, limits[2 * k]) * limits[2 * k + 1]
+        copy_run(y + target, x + source, run, width)
+
+
+@maker(GatherSlices)
+def make_gather(form: GatherSlices, build: Builder) -> None:
+    """Any dtype: bytes are moved."""
+    x, starts, y, layout = form.input, form.starts, form.output, form.layout
+    if starts.dtype not in STARTS or x.dtype is not y.dtype or any(b.parent is not None for b in (x, starts, y)):
+        raise Unmade(f"slices of {x!r} at {starts!r}")
+    size = x.dtype.size
+    ours, theirs = ([n * size for n in _steps(b.shape)] for b in (x, y))
+    batch = [Axis(n, 0, theirs[d]) for d, n in enumerate(y.shape) if d not in layout.offsets]
+    along = dict(zip(layout.offsets, layout.kept))
+    window = [Axis(y.shape[d], ours[k], theirs[d]) for d, k in along.items()]
+    inner = window.pop() if window and window[-1][1:] == (size, size) else Axis(1, size, size)
+    while window and window[-1][1:] == (inner.extent * size,) * 2:
+        inner = Axis(window.pop().extent * inner.extent, size, size)
+    limits = [(x.shape[d] - form.sizes[d], ours[d]) for d in layout.mapped]
+    axes, run = joined([*batch, *window]), inner.extent * size
+    count = math.prod(a.extent for a in window)
+    items = count * math.prod(a.extent for a in batch)
+    code = gather_slices.code(places=starts.dtype, components=len(limits), axes=len(axes), width=run_width(run))
+    words = [build.pointer(x), build.pointer(starts), build.pointer(y), build.constant(np.array(limits, np.int64)),
+             table_of(axes, build), count, run]  # fmt: skip
+    build.step(code, words, items, chunk=grain(run, items))
+
+
+# ---- updates --------------------------------------------------------------------------------------------------------
+
+
+@kl.family
+def scatter_slices(work, updates: ptr[u8], starts: ptr[u8], y: ptr[u8], outer: ptr[i64], dims: ptr[i64], rows: i64,
+                   run: i64, *, source: DType, places: DType, kind: str, axes: tuple[int, ...],
+                   mapped: tuple[int, ...], rank: int, along: bool):  # fmt: skip
+    """`rows` rows of `run` updates, in order, in one item: several may go to one place.
+
+    axes: of the rows, the dimension of y that each runs along, or -1 for one that numbers slices; outer: the extent of
+    each, and the components from one start vector to the next. mapped: the dimension of each component. dims: for each
+    dimension of y its size, the elements from one to the next, and what a start there is multiplied by. along: a row
+    runs along the last dimension; else it has one element.
+    """
+    held = u8 if source.is_bool else source
+    updates, y, starts = updates.cast(held, held.size), y.cast(held, held.size), starts.cast(places, places.size)
+    lanes = work.target.vector_bytes // max(held.size, 4)
+    for row in range(rows):
+        rest, vector = row + 0, kl.value(0)
+        at = [kl.value(0)] * rank
+        for a in reversed(range(len(axes))):
+            step = rest % outer[2 * a]
+            rest = rest // outer[2 * a]
+            if axes[a] < 0:
+                vector = vector + step * outer[2 * a + 1]
+            else:
+                at[axes[a]] = step
+        for k, d in enumerate(mapped):
+            at[d] = at[d] + starts[vector + k].to(i64) * dims[3 * d + 2]
+        fits, offset = kl.value(0) == 0, kl.value(0)
+        for d in range(rank - along):
+            fits = fits & (at[d] >= 0) & (at[d] < dims[3 * d])
+            offset = offset + at[d] * dims[3 * d + 1]
+        first, end = kl.value(0), kl.value(1)
+        if along:
+            first, end = kl.maximum(-at[rank - 1], 0), kl.minimum(dims[3 * rank - 3] - at[rank - 1], run)
+            offset = offset + at[rank - 1]
+        i, end = first, kl.select(fits, end, 0)
+        a, b = updates + row * run, y + offset
+        while i + lanes <= end:
+            b.store(_joined(kind, source, b.load(i, lanes), a.load(i, lanes)), i)
+            i = i + lanes
+        while i < end:
+            b[i] = _joined(kind, source, b[i], a[i])
+            i = i + 1
+
+
+def _joined(kind: str, source: DType, a: Any, b: Any) -> Any:
+    """What is there after an update b; 16-bit floats are joined as float32."""
+    if kind != "set" and source.is_floating and source.size < 4:
+        return updated(kind, f32, a.to(f32), b.to(f32)).to(source)
+    return updated(kind, source, a, b)
+
+
+class _Rows(NamedTuple):
+    """Updates as rows: sizes of the updates and of y with what runs along the last dimension joined to one; of each
+    axis of the updates the dimension of y, or -1; scale: what a start along the last dimension is multiplied by; along:
+    whether the last axis runs along it."""
+
+    updates: list[int]
+    y: list[int]
+    axes: list[int]
+    scale: int
+    along: bool
+
+
+def _rows(form: ScatterSlices) -> _Rows:
+    layout = form.layout
+    along = dict(zip(layout.offsets, layout.kept))
+    updates, y = list(form.updates.shape), list(form.output.shape)
+    axes = [along.get(d, -1) for d in range(len(updates))]
+    scale = 1
+    while len(y) > 1 and axes[-2:] == [len(y) - 2, len(y) - 1] and updates[-1] == y[-1] \
+            and len(y) - 1 not in layout.mapped:  # fmt: skip
+        scale *= y[-1]
+        updates[-2:], y[-2:], axes = [updates[-2] * updates[-1]], [y[-2] * y[-1]], axes[:-1]
+    return _Rows(updates, y, axes, scale, bool(y and axes and axes[-1] == len(y) - 1))
+
+
+@maker(ScatterSlices)
+def make_scatter(form: ScatterSlices, build: Builder) -> None:
+    """What there is before comes first."""
+    base, updates, starts, y = form.base, form.updates, form.starts, form.output
+    dtype = y.dtype
+    if starts.dtype not in STARTS or any(b.parent is not None for b in (base, updates, starts, y)):
+        raise Unmade(f"{updates!r} at {starts!r}")
+    if {base.dtype, updates.dtype} != {dtype} or base.shape != y.shape or dtype.size > 8 or dtype.is_complex:
+        raise Unmade(f"{updates!r} in {base!r}")
+    rows = _rows(form)
+    flat = [_flat(b) for b in (y, base)]
+    make_move(Move(flat[0], (flat[1],), (IndexMap((0,), (y.size,), 0, (1,)),)), build)
+    outer, axes = (rows.updates[:-1], rows.axes[:-1]) if rows.along else (rows.updates, rows.axes)
+    batch = [n for n, d in zip(outer, axes) if d < 0]
+    vectors = iter(n * starts.shape[-1] for n in _steps(tuple(batch)))
+    table = [(n, next(vectors) if d < 0 else 0) for n, d in zip(outer, axes)]
+    scales = [*[1] * (len(rows.y) - 1), rows.scale] if rows.y else []
+    dims = [*zip(rows.y, _steps(tuple(rows.y)), scales)]
+    run = rows.updates[-1] if rows.along else 1
+    code = scatter_slices.code(source=dtype, places=starts.dtype, kind=form.kind, axes=tuple(axes),
+                               mapped=form.layout.mapped, rank=len(rows.y), along=rows.along)  # fmt: skip
+    words = [build.pointer(updates), build.pointer(starts), build.pointer(y),
+             build.constant(np.array(table, np.int64)) if table else 0, build.constant(np.array(dims, np.int64)),
+             math.prod(outer), run]  # fmt: skip
+    build.step(code, words, 1, chunk=1)
+
+
+def _flat(b: Buffer) -> SameMemory:
+    return SameMemory(b.name, b.dtype, (b.size,), b.constant, of=b)

@@ -1,0 +1,69 @@
+"""Operators whose float16 operands are computed on as float32, as the reference kernels do.
+
+Lives here: `in_float32`, a decorator of rules.
+Not here: operators that are element by element, whose expressions round themselves (compiler/kernels/expression.py).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from ....compiler.loops.expressions import arg, convert
+from ....compiler.loops.forms import Buffer, Map
+from ....core.dtypes import float16, float32
+from ..nodes import At, Operand
+from . import Rule
+
+
+class Widened(At):
+    """A node as its rule would see it if its float16 operands and outputs were float32. The maps between them are among
+    the node's forms, and become part of the kernels that read or write them."""
+
+    __slots__ = ("_inputs", "_outputs")
+
+    def __init__(self, at: At) -> None:
+        super().__init__(at.node, at._buffers)
+        self.forms = at.forms
+        self._inputs: dict[int, Operand] = {}
+        self._outputs: dict[int, tuple[Operand, Operand]] = {}
+
+    def optional(self, place: int) -> Operand | None:
+        given = super().optional(place)
+        if given is None or given.dtype is not float16:
+            return given
+        found = self._inputs.get(place)
+        if found is None:
+            wide = Buffer(f"{given.buffer.name}.wide{self.node.number}", float32, given.shape)
+            self.form(Map, wide, (given.buffer,), convert(arg(0, float16), float32))
+            found = self._inputs[place] = Operand(given.tensor, wide)
+        return found
+
+    def output(self, shape: Sequence[int] | None = None, place: int = 0) -> Operand:
+        asked = super().output(shape, place)
+        if asked.dtype is not float16:
+            return asked
+        if place not in self._outputs:
+            wide = Buffer(f"{asked.buffer.name}.wide", float32, asked.shape)
+            self._outputs[place] = asked, Operand(asked.tensor, wide)
+        return self._outputs[place][1]
+
+    def close(self) -> None:
+        """Round what the rule's forms have written."""
+        for asked, wide in self._outputs.values():
+            self.form(Map, asked.buffer, (wide.buffer,), convert(arg(0, float32), float16))
+
+
+def in_float32(rule: Rule) -> Rule:
+    """Decorator: a rule of float32 serves float16, too."""
+
+    @functools.wraps(rule)
+    def widened(at: At) -> None:
+        if all(t is None or t._dtype is not float16 for t in (*at.node.tensors_in[:1], *at.node.tensors_out)):
+            rule(at)
+            return
+        wide = Widened(at)
+        rule(wide)
+        wide.close()
+
+    return widened

@@ -1,0 +1,85 @@
+"""Kernels of random words and laws, products in fixed point and guards: other targets, limits, float64's exp."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from form_kit import buffer, compiles_for, run, targets
+
+from opwright.compiler.kernels.fixed_products import fixed_product
+from opwright.compiler.kernels.guards import copy_checked
+from opwright.compiler.kernels.random_laws import classes, normal_pairs
+from opwright.compiler.kernels.random_words import advance, random_words
+from opwright.compiler.loops.forms import Buffer, Checked
+from opwright.compiler.loops.plans import StepFailed
+from opwright.compiler.loops.random_forms import Advanced, Classes, RandomWords
+from opwright.core import dtypes
+
+WIDE = (1 << 64) - 1
+
+
+def test_philox_of_salmon_et_al() -> None:
+    """The known answers that come with the paper's own library, philox 4x32 of ten rounds."""
+    ones, zeros = np.array([WIDE] * 3, np.uint64), np.zeros(3, np.uint64)
+    pi = np.array([0x299F31D0A4093822, 0x85A308D3243F6A88, 0x0370734413198A2E], np.uint64)
+    answers = {"zeros": (zeros, [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]),
+               "ones": (ones, [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]),
+               "pi": (pi, [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1])}  # fmt: skip
+    for name, (state, wanted) in answers.items():
+        given = buffer(state, "state")
+        form = RandomWords(Buffer("y", dtypes.uint32, (4,)), given, "philox", True)
+        np.testing.assert_array_equal(run(form, {given: state}), np.array(wanted, np.uint32), name)
+
+
+def test_a_counter_carries_or_wraps() -> None:
+    state = np.array([3, WIDE - 1, 8], np.uint64)
+    for carries, upper in ((True, 9), (False, 8)):
+        given = buffer(state, "state")
+        after = run(Advanced(Buffer("y", dtypes.uint64, (3,)), given, 5, carries), {given: state})
+        assert after.tolist() == [3, 3, upper]
+        words = run(RandomWords(Buffer("y", dtypes.uint32, (40,)), given, "philox", carries), {given: state})
+        again = buffer(after, "state")
+        rest = run(RandomWords(Buffer("y", dtypes.uint32, (20,)), again, "philox", carries), {again: after})
+        np.testing.assert_array_equal(words[20:], rest)
+
+
+def test_classes_by_weights_of_float64() -> None:
+    """Numbers right at the limits between classes, which exp of float64 decides."""
+    rng = np.random.default_rng(2)
+    logits = rng.normal(0, 30, (4, 50)).astype(np.float32)
+    sums = np.cumsum(np.exp(logits.astype(np.float64) - logits.max(1, keepdims=True)), 1)
+    numbers = np.ascontiguousarray((sums / sums[:, -1:] * (1 - 4e-15))[:, ::7])
+    wanted = np.stack([np.searchsorted(s, v * s[-1], "right") for s, v in zip(sums, numbers)])
+    a, b = buffer(logits, "logits"), buffer(numbers, "numbers")
+    for kind in (dtypes.int32, dtypes.int64):
+        found = run(Classes(Buffer("y", kind, numbers.shape), a, b, False), {a: logits, b: numbers})
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(("refused", "limit", "bad"), [("equal", 0, 0), ("below", -2, -3), ("beyond", 9, -10)])
+@pytest.mark.parametrize("dtype", [np.int8, np.float32, np.int64])
+def test_elements_that_are_refused(refused: str, limit: int, bad: int, dtype: Any) -> None:
+    x = np.array([1, 5, -1, 9, -2] * 30, dtype)
+    given = buffer(x, "x")
+    form = Checked(Buffer("y", given.dtype, x.shape), given, refused, limit)
+    np.testing.assert_array_equal(run(form, {given: x}), x)
+    for place in (0, 77, len(x) - 1):
+        wrong = x.copy()
+        wrong[place] = bad
+        with pytest.raises(StepFailed):
+            run(form, {given: wrong})
+
+
+@targets(
+    (random_words, {"algorithm": "philox", "upper": 2, "carries": True}),
+    (random_words, {"algorithm": "threefry", "upper": 0, "carries": False}),
+    (advance, {"size": 3, "carries": True}),
+    (normal_pairs, {}),
+    (classes, {"source": dtypes.float32, "result": dtypes.int32, "capped": True}),
+    (fixed_product, {"source": dtypes.int8}),
+    (copy_checked, {"source": dtypes.float32, "refused": "beyond"}),
+)
+def test_they_compile_for_every_target(family: Any, constants: Any, names: Any) -> None:
+    compiles_for(names, family, **constants)
