@@ -33,7 +33,7 @@ def figure_from(python: str, module: str, row: str) -> tuple[Any, str | None]:
     """What `python -m module row` prints of it, or None and its last word on why not.
 
     A figure; or {"ours": figure, "litert": figure, "share": of the machine's limit, "of": which, "files": whose,
-    "worst": models}.
+    "worst": models, "errors": by whom}.
     """
     try:
         done = subprocess.run([python, "-m", module, row], cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S)
@@ -65,6 +65,7 @@ def run_row(row: Row, with_peers: bool) -> Result:
     if isinstance(found, dict):
         result.ours, result.share = found["ours"], found.get("share")
         result.of, result.files, result.worst = found.get("of", ""), found.get("files", ""), found.get("worst", [])
+        result.errors = found.get("errors", {})
         result.peers.update({name: found[name] for name in PEERS if name in found and with_peers})
     else:
         result.ours = found

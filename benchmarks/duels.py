@@ -26,6 +26,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchmarks import measure, models
@@ -106,15 +107,27 @@ def in_turn(calls: Sequence[Callable[[], object]], budget_s: float = BUDGET_S) -
 
 
 def invoke(network: str, kind: str, converter: str = "") -> dict[str, Any]:
-    """A run on one thread; its share of what the processor could compute."""
+    """A run on one thread; its share of what the processor could compute; of floats, the errors of the results."""
     from benchmarks import probes
 
     path = models.path_of(network, kind, converter)
     sides = present()
-    times = in_turn([ready(side, path).invoke for side in sides])
+    interpreters = [ready(side, path) for side in sides]
+    times = in_turn([interpreter.invoke for interpreter in interpreters])
     peak = probes.peak_int8() if kind == "int8" else probes.peak_f32()
-    return dict(zip(sides, times)) | {
+    errors = {"errors": dict(zip(sides, errors_of(path, interpreters)))} if kind == "f32" else {}
+    return dict(zip(sides, times)) | errors | {
         "share": models.work_of(path) / times[0] / peak, "of": "peak", "files": models.converter_of(path)}  # fmt: skip
+
+
+def errors_of(path: str, interpreters: Sequence[Any]) -> list[float]:
+    """How far results of interpreters that were run are from those in float64, over the greatest number in these."""
+    from benchmarks import exact
+
+    first = interpreters[0]
+    inputs = [first.get_tensor(detail["index"]) for detail in first.get_input_details()]
+    wanted = exact.evaluated(Path(path).read_bytes(), inputs)
+    return [exact.error_of(exact.results(interpreter), wanted) for interpreter in interpreters]
 
 
 def restricted(network: str, kind: str, target: str) -> dict[str, Any]:

@@ -25,7 +25,8 @@ class Result:
     """ours: the figure, or None with the reason in `error`; peers: a figure for each peer that was there.
 
     share: ours as a part of the machine's limit, or of the models where the row is of many, which `of` names; files:
-    whose converter made what was run; worst: of many models, those furthest behind, in words.
+    whose converter made what was run; worst: of many models, those furthest behind, in words; errors: of the results
+    of ours and of peers, as parts of the greatest number of a run in float64.
     """
 
     row: Row
@@ -37,6 +38,7 @@ class Result:
     of: str = ""
     files: str = ""
     worst: list[str] = field(default_factory=list)
+    errors: dict[str, float] = field(default_factory=dict)
 
     @property
     def met(self) -> bool | None:
@@ -78,9 +80,9 @@ def amount(value: float | None, unit: str) -> str:
 
 
 def print_table(results: Sequence[Result], console: Console) -> None:
-    """Row, ours, target, met or missed, share of the machine's limit; for each peer its figure, how many times ours."""
+    """Row, ours, target, met or missed, share of the machine's limit; of each peer figure, ratio to ours; errors."""
     table = Table(Column("row", min_width=40), title="Opwright, one thread on one core but where rows say otherwise")
-    for heading in ("ours", "target", "", "of limit", "peer", "peer / ours"):
+    for heading in ("ours", "target", "", "of limit", "peer", "peer / ours", "error"):
         table.add_column(heading, no_wrap=True)
     for result in results:
         row, ours = result.row, result.ours
@@ -95,6 +97,7 @@ def print_table(results: Sequence[Result], console: Console) -> None:
             f"{result.share:.0%} of {result.of}" if result.share is not None else "",
             "\n".join(peers),
             "\n".join(ratios),
+            "\n".join(f"{name} {error:.1e}" for name, error in result.errors.items()),
         )
     console.print(table)
     for result in results:
@@ -123,6 +126,7 @@ def as_json(results: Sequence[Result], pinned: str, limits: dict[str, float]) ->
             | ({"share": result.share, "of": result.of} if result.share is not None else {})
             | ({"files": result.files} if result.files else {})
             | ({"worst": result.worst} if result.worst else {})
+            | ({"errors": result.errors} if result.errors else {})
             | ({"error": result.error} if result.error else {})
             | ({"peer_errors": result.peer_errors} if result.peer_errors else {})
             for result in results

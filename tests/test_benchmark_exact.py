@@ -1,0 +1,53 @@
+"""The benchmarks' oracle of float64: models computed without the roundings of float32. The oracle here is NumPy."""
+
+import numpy as np
+import pytest
+from benchmarks import exact
+
+import opwright as ow
+from opwright import lite
+
+RNG = np.random.default_rng(3)
+W = RNG.standard_normal((7, 5), np.float32)
+X = RNG.standard_normal((4, 7), np.float32)
+
+
+def model(function, *arrays, **options):
+    specs = [ow.TensorSpec(a.shape, ow.as_dtype(a.dtype)) for a in arrays]
+    concrete = ow.function(function, input_signature=specs).get_concrete_function()
+    converter = lite.TFLiteConverter.from_concrete_functions([concrete])
+    for name, value in options.items():
+        setattr(converter, name, value)
+    return converter.convert()
+
+
+def test_results_have_the_digits_of_float64():
+    content = model(lambda x: ow.reduce_sum(ow.exp(ow.matmul(x, ow.constant(W))), axis=1), X)
+    (found,) = exact.evaluated(content, [X])
+    wanted = np.exp(X.astype(np.float64) @ W.astype(np.float64)).sum(axis=1)
+    np.testing.assert_allclose(found, wanted, rtol=1e-14)
+    assert 1e-9 < exact.error_of([found.astype(np.float32)], [wanted]) < 1e-7
+
+
+def test_the_interpreter_is_as_near_as_float32_can_be():
+    content = model(lambda x: ow.tanh(ow.matmul(x, ow.constant(W))), X)
+    interpreter = lite.Interpreter(model_content=content)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], X)
+    interpreter.invoke()
+    assert exact.error_of(exact.results(interpreter), exact.evaluated(content, [X])) < 1e-6
+
+
+def test_weights_of_float16_are_the_numbers_they_stand_for():
+    content = model(lambda x: ow.matmul(x, ow.constant(W)), X, optimizations=[lite.Optimize.DEFAULT],
+                    target_spec=lite.TargetSpec(supported_types=[ow.float16]))  # fmt: skip
+    (found,) = exact.evaluated(content, [X])
+    halves = W.astype(np.float16).astype(np.float64)
+    np.testing.assert_allclose(found, X.astype(np.float64) @ halves, rtol=1e-13)
+
+
+def test_what_rounds_to_integers_is_refused():
+    content = model(lambda x: ow.matmul(x, ow.constant(W)), X, optimizations=[lite.Optimize.DEFAULT],
+                    representative_dataset=lambda: iter([[X]]))  # fmt: skip
+    with pytest.raises(exact.Unevaluated, match="integers"):
+        exact.evaluated(content, [X])
