@@ -111,6 +111,12 @@ def test_different_elements(type: str) -> None:
     compare(b.done(outputs="y i"), *([x] for x in draws for _ in range(4)))
 
 
+def test_different_elements_that_nobody_reads() -> None:
+    """Nor does who runs the model: the places alone."""
+    b = Build().tensor("x", (9,)).tensor("y", ()).tensor("i", (9,), "INT32").op("UNIQUE", "x", "y i")
+    compare(b.done(outputs="i"), *([np.arange(9, dtype=F) % k] for k in (3, 3, 3, 5, 2, 9, 9)))
+
+
 def test_different_elements_that_meet_in_a_table() -> None:
     """Numbers whose products with one constant share their high bits: sorting finds the different ones then."""
     inverse = pow(0x9E3779B97F4A7C15, -1, 1 << 64)

@@ -7,7 +7,6 @@ Not here: other machine code that is called so (executor.ll, ../entering.py).
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,7 +36,7 @@ def bound(method: Method, to: Any) -> Callable[..., Any]:
     return function
 
 
-@functools.cache
+@once
 def _new_function() -> Any:
     """Of Python's C API: a function of a PyMethodDef and `self`."""
     return ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(

@@ -69,11 +69,11 @@ class Specialisation:
         self._outputs: list[tuple[Tensor, np.ndarray]] = []
         self._counts: dict[int, np.ndarray] = {}
         connected = {}
+        for index in made.counted:
+            count = self._counts[index] = np.full(2, -1, np.int64)
+            connected[names[f"t{index}.count"]] = count.ctypes.data
         for t in node.tensors_out:
             b = names[f"t{t.index}"]
-            if t.index in made.counted:
-                count = self._counts[t.index] = np.full(2, -1, np.int64)
-                connected[names[f"t{t.index}.count"]] = count.ctypes.data
             if t.kind == DYNAMIC:
                 own = np.zeros(b.shape, b.dtype.np)
                 connected[b] = own.ctypes.data
@@ -137,9 +137,9 @@ class Specialisation:
                     t.set_shape(array.shape)
                 t.bind(array)
                 moved.append(t)
-            if count is not None:
-                count[1] = count[0]  # last, so that an interrupt leaves nothing that is half known
             self._used.append((t, array))
+        for count in self._counts.values():  # last, so that an interrupt leaves nothing that is half known
+            count[1] = count[0]
         self._node.subgraph.moved(moved)
 
     @property

@@ -80,6 +80,7 @@ class Subgraph(Called):
         self._touched: dict[int, Node] = {}  # by identity of a tensor, the last node prepared that reads or writes it
         self.steps: list[Callable[[], Any]] = []  # one for each node
         self.joined: list[Callable[[], Any]] = []  # the same work by fewer calls (joining.py)
+        self._direct: Direct | None = None  # the native call that `direct` gave last
         self._reach: Reach | None = None  # made when it is first asked for
         self._quiet: contextvars.Context | None = None
         self._deferred: set[int] = set()
@@ -133,7 +134,7 @@ class Subgraph(Called):
     @property
     def direct(self) -> Direct:
         """The run by one call, of a subgraph that is ready: native where one step is all."""
-        native = self._native_step()
+        native = self._direct = self._native_step()
         if native is not None and not native.calls_back:
             return native
         ownership, call = self.ownership, self._call_steps if native is None else native.run
@@ -452,10 +453,11 @@ class Subgraph(Called):
     def recover(self, status: int) -> None:
         """Go on after a direct run that gave a status. Raises as invoke."""
         step: Any = self.joined[0]
+        direct: Any = self._direct
 
         def run() -> None:
             try:
-                step.direct.recover(status)
+                direct.recover(status)
             except Exception as error:
                 self.blame(error, self.joined, step)
 
