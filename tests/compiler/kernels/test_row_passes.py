@@ -40,6 +40,7 @@ KINDS = {
     "rms_norm": ((1e-3,), lambda x, e: x / np.sqrt(np.square(x).mean(-1, keepdims=True) + e)),
     "layer_norm": ((1e-3,), layer_norm),
     "local_response": ((2.0, 1.0, 0.5, 0.75), local_response),
+    "response_of_positive": ((3.0, 1.5, 0.25, 0.6), local_response),
 }
 
 
@@ -71,8 +72,9 @@ def test_rows_of_float32(kind, shape):
 def test_a_radius_as_wide_as_the_row(n):
     x = RNG.normal(size=(3, n)).astype(np.float32)
     numbers = (200.0, 0.5, 2.0, 0.5)
-    found = both(*passed(x, "local_response", numbers))
-    np.testing.assert_allclose(found, local_response(x.astype(np.float64), *numbers), rtol=1e-5)
+    for kind in ("local_response", "response_of_positive"):
+        found = both(*passed(x, kind, numbers))
+        np.testing.assert_allclose(found, local_response(x.astype(np.float64), *numbers), rtol=1e-5)
 
 
 def test_gamma_and_beta():
@@ -129,7 +131,7 @@ FLOATS = {"source": float32, "before": plain(arg(0, float32)), "after": DOUBLED}
 @targets(
     (row_pass, {"kind": "softmax", "operands": 0, "more": 0, **BYTES}),
     (row_pass, {"kind": "layer_norm", "operands": 2, "more": 0, **FLOATS}),
-    (row_pass, {"kind": "local_response", "operands": 0, "more": 0, **FLOATS}),
+    (row_pass, {"kind": "response_of_positive", "operands": 0, "more": 0, **FLOATS}),
 )
 def test_row_passes_compile_for_every_target(family, constants, names):
     compiles_for(names, family, **constants)

@@ -36,6 +36,8 @@ VECTORS = 4  # accumulators in registers
 NUMBERS = {"softmax": 0, "log_softmax": 0, "l2_norm": 1, "rms_norm": 1, "layer_norm": 1, "local_response": 4,
            "response_of_positive": 4}
 """How many numbers each kind has: epsilon; radius, bias, alpha and beta."""
+AROUND = ("local_response", "response_of_positive")
+"""Kinds that read elements around each, as far as their first number says."""
 SCALED = {"rms_norm": 1, "layer_norm": 2}
 """Kinds with operands as long as a row, and the most of them: gamma, beta."""
 
@@ -216,8 +218,8 @@ def make_row_pass(form: RowPass, build: Builder) -> None:
     after, more = epilogue_of(form.expr, (), y, build)
     lanes = host().vector_bytes // 4
     margin = 0
-    if form.kind == "local_response":
-        radius = min(int(form.numbers[0]), n)  # farther there is nothing
+    if form.kind in AROUND:
+        radius = min(int(form.numbers[0]), n - 1)  # farther there is nothing
         margin = -(-radius // lanes) * lanes
         form_numbers: tuple[float, ...] = (float(radius), *form.numbers[1:])
     else:
