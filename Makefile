@@ -1,7 +1,8 @@
 # Every target sets up what it needs: Python's own venv in .venv, this package in it, again when pyproject.toml changes.
 #
 #   make demo       the whole life of an operator, on this machine
-#   make test       layers check and tests      make test-all   with the slow ones
+#   make test       layers check and tests      make test-all   with the slow ones, and test-avx2
+#   make test-avx2  all tests of kernels with code for AVX2 alone, on a processor that has more
 #   make lint       ruff, mypy, layers check    make bench      figures against their targets
 #   make fuzz       200,000 mutants of .tflite files, and as many by both engines (CASES=...): nightly
 #   make operator-table  the table operator x type against the official kernels, into docs/ (MODELS=30 a row)
@@ -20,11 +21,14 @@ RUNTIME := $(VENV)/.installed-runtime
 DEV := $(VENV)/.installed-dev
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+KERNEL_TESTS := $(addprefix tests/,compiler tracing/test_jit_compile.py \
+  $(addprefix lite/,compiled customs interpreter networks ops state))
+
 # Test processes share the cores; a BLAS that starts a thread per core in each of them only gets in its own way.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint layers bench bench-strategies fuzz operator-table snapshot clean
+.PHONY: help demo test test-all test-avx2 lint layers bench bench-strategies fuzz operator-table snapshot clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -37,6 +41,10 @@ test: layers
 
 test-all: layers
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "slow or not slow"
+	$(MAKE) test-avx2
+
+test-avx2: $(DEV)
+	OPWRIGHT_TARGET=x86-64-v3 $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(KERNEL_TESTS)
 
 lint: layers
 	$(BIN)/ruff check .

@@ -24,6 +24,8 @@ CHANGES = (
            "by the documented order", "ops/tuning.py"),
     Change("deterministic", "choice among algorithms", "by shapes; by the clock where tune is on", "by shapes alone",
            "ops/strategies.py"),
+    Change("deterministic", "choice among compiled kernels", "by what this machine has measured, else by tables",
+           "by tables alone", "compiler/tuning/kept.py"),
     Change("deterministic", "ranges of parallel_for", "follow from the number of threads",
            "follow from n and grain alone", "devices/cpu.py"),
     Change("deterministic", "threads of BLAS", "as many as BLAS wants; sums of products differ in the last bits", "one",
