@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr
 from .epilogue import Epilogue
-from .gemm_int8 import Rounded, Sink, Source, panels
+from .gemm_int8 import LIGHT, Rounded, Sink, Source, panels
 from .gemm_neon import Grouped
 from .gemm_tiles import prepare, short_first
 
@@ -153,7 +153,7 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
     across = (number + (panel_block - 1)) // panel_block
     target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
     masked = work.target.vector_bytes == 64
-    finish = epilogue.bind(more)
+    finish, light = epilogue.bind(more), epilogue.weight <= LIGHT
     held = i8 if widened is None else i16
     whole = work.lanes(held)
     pixels = x if widened is None else x.cast(widened)
@@ -194,7 +194,8 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
             source = Source(p, stride_x * pixel, quads, flip, lines, line, segments, dilation_x * pixel, wide,
                             tiled=tiled, depth=depth, widened=widened is not None, bounded=bounded,
                             grouped=grouped)
-            sink = Sink(target, out_pitch, at * out_width + ox, 0, features, finish, masked, there, None, written)
+            sink = Sink(target, out_pitch, at * out_width + ox, 0, features, finish, masked, there, None, written,
+                        light)  # fmt: skip
             if short and tiled is None:
                 if j < tall:
                     panels(source, packed, steps, sink, features, first, last, rows, vectors, lanes, narrow)

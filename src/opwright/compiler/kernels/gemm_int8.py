@@ -32,6 +32,10 @@ AHEAD = 16 << 10
 """Bytes of a filter that are asked for before they are needed: it may have to come from memory."""
 
 
+LIGHT = 16
+"""Weight of an epilogue whose code may be there for each row of a tile."""
+
+
 class Source(NamedTuple):
     """Rows of a tile: in line l and segment s, byte 4 k of row r is p[r * pitch + l * line + s * segment + 4 k].
 
@@ -105,7 +109,7 @@ class Sink(NamedTuple):
     """Where a tile is written: out[row * pitch + column], `rest` channels from `column` on.
 
     rounded: what makes floats of the sums, if the input was rounded; panel: of the filter. count: how many rows are
-    written, if not all.
+    written, if not all. light: whether the epilogue is few instructions.
     """
 
     out: Pointer
@@ -118,6 +122,7 @@ class Sink(NamedTuple):
     rounded: Any = None
     panel: Any = None
     count: Any = None
+    light: bool = False
 
     def value(self, sums: Value, r: Any, c: Any) -> Value:
         """What the epilogue is given for sums of row r and of the panel's channels from c on.
@@ -136,9 +141,22 @@ class Sink(NamedTuple):
 def tile(rows: int, vectors: int, lanes: int, source: Source, sink: Sink) -> None:
     """A tile of the output: its sums go through memory, and a loop over rows finishes them, which is little code.
 
-    So many rows are finished at a time that their results are one vector.
+    So many rows are finished at a time that their results are one vector. Light epilogues on 64-bit ARM are computed in
+    registers.
     """
     width = vectors * lanes
+    if source.grouped is not None:
+        found = contract_grouped(rows, vectors, lanes, source, source.grouped, sink.panel, sink.rounded is None)
+        if sink.light:
+            _write_registers(sink, found, width)
+        else:
+            _write_tile(sink, _kept(found, width), rows, width, lanes)
+    else:
+        _write_tile(sink, _contracted(rows, vectors, lanes, source, sink), rows, width, lanes)
+
+
+def _contracted(rows: int, vectors: int, lanes: int, source: Source, sink: Sink) -> Pointer:
+    """The sums of a tile in memory."""
     if source.wide:
         kept = contract_wide(rows, vectors, lanes, source, sink.panel)
     elif source.blocked:
@@ -147,20 +165,44 @@ def tile(rows: int, vectors: int, lanes: int, source: Source, sink: Sink) -> Non
         kept = contract_tiles(rows, vectors, lanes, source, sink.panel, sink.rounded is None)
     elif source.widened:
         kept = contract_widened(rows, vectors, lanes, source, sink.panel, sink.rounded is None)
-    elif source.grouped is not None:
-        kept = contract_grouped(rows, vectors, lanes, source, source.grouped, sink.panel, sink.rounded is None)
     else:
-        kept = kl.stack(i32, rows * width)
+        kept = kl.stack(i32, rows * vectors * lanes)
         sums = contract(rows, vectors, lanes, source, sink.panel)
         for r in range(rows):
             for v in range(vectors):
-                kept.store(sums[r, v], r * width + v * lanes)
+                kept.store(sums[r, v], (r * vectors + v) * lanes)
+    return kept
+
+
+def _kept(found: list[Value], width: int) -> Pointer:
+    """The sums of each row in memory."""
+    kept = kl.stack(i32, len(found) * width)
+    for r in range(len(found)):
+        kept.store(found[r], r * width)
+    return kept
+
+
+def _write_registers(sink: Sink, found: list[Value], width: int) -> None:
+    """Finish and write the sums of each row."""
+    if sink.rest >= width:
+        for r in range(len(found)):
+            _write(sink, found[r], r, 0, width)
+    else:
+        _write_some(sink, _kept(found, width), len(found), width)
+
+
+def _write_tile(sink: Sink, kept: Pointer, rows: int, width: int, lanes: int) -> None:
     if sink.masked or sink.rest >= width:
         _write_rows(sink, kept, rows, width, lanes)
     else:
-        for r in kl.loop(rows):
-            for c in range(sink.rest):
-                _write(sink, kept[r * width + c], r, c, 0)
+        _write_some(sink, kept, rows, width)
+
+
+def _write_some(sink: Sink, kept: Pointer, rows: int, width: int) -> None:
+    """The channels that there are, one by one."""
+    for r in kl.loop(rows):
+        for c in range(sink.rest):
+            _write(sink, kept[r * width + c], r, c, 0)
 
 
 def _write_rows(sink: Sink, kept: Pointer, rows: int, width: int, lanes: int) -> None:
@@ -228,7 +270,7 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
     down = (tiles + (tile_block - 1)) // tile_block
     target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
     masked = work.target.vector_bytes == 64
-    finish = epilogue.bind(more)
+    finish, light = epilogue.bind(more), epilogue.weight <= LIGHT
     there = Rounded(scales, zeros, each) if rounded else None
     lines, steps = blocks if blocked else 1 if parts == 1 else kl.value(parts), parts * quads
     if blocked:
@@ -252,7 +294,7 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
                 elements = 4 * quads * blocks if blocked else 4 * quads
                 widen_rows(source.p.cast(widened), x_pitch, near, number_of_rows, elements, 2 * lanes)
                 source = source._replace(p=near.cast(i8), pitch=2 * elements, line=2 * source.line, widened=True)
-            sink = Sink(target, out_pitch, above + row, 0, features, finish, masked, there, None, count)
+            sink = Sink(target, out_pitch, above + row, 0, features, finish, masked, there, None, count, light)
             if short and tiled is None:
                 if t < tall:
                     panels(source, q, steps, sink, features, first, last, rows, vectors, lanes, narrow)

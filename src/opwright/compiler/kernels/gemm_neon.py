@@ -88,8 +88,8 @@ def _order(q: Pointer, groups: Any, vectors: int, lanes: int, steps: int) -> Non
 
 
 def contract_grouped(rows: int, vectors: int, lanes: int, source: Source, how: Grouped, q: Pointer,
-                     started: bool) -> Pointer:  # fmt: skip
-    """The micro-kernel: the sums of a tile in memory, int32[rows, vectors * lanes]. q: the panel.
+                     started: bool) -> list[Value]:  # fmt: skip
+    """The micro-kernel: the sums of each row of a tile, vectors * lanes of int32. q: the panel.
 
     started: whether sums start with the panel's first row.
     """
@@ -110,10 +110,7 @@ def contract_grouped(rows: int, vectors: int, lanes: int, source: Source, how: G
             if source.quads & 1:
                 one.add(near, q, source.quads * 4 - 4, 1)
                 q = q + vectors * lanes
-    kept = kl.stack(i32, rows * vectors * lanes)
-    for r, v, found in one.sums():
-        kept.store(found, (r * vectors + v) * lanes)
-    return kept
+    return [kl.joined([one.sum(r, v) for v in range(vectors)]) for r in range(rows)]
 
 
 class _Kernel:
@@ -135,8 +132,8 @@ class _Kernel:
         """Add the products of 4, 2 or 1 steps, which begin at byte `at` of each row."""
         raise NotImplementedError
 
-    def sums(self) -> Any:
-        """(row, vector, sums) of each vector of the tile."""
+    def sum(self, r: int, v: int) -> Value:
+        """The sums of a row and of a vector of channels."""
         raise NotImplementedError
 
 
@@ -159,10 +156,8 @@ class _Dots(_Kernel):
                 for v in range(self.vectors):
                     self.held[r, v] = kl.dot4_signed(self.held[r, v], w[v], four)
 
-    def sums(self) -> Any:
-        for r in range(self.rows):
-            for v in range(self.vectors):
-                yield r, v, self.held[r, v]
+    def sum(self, r: int, v: int) -> Value:
+        return self.held[r, v]
 
 
 class _Matrices(_Kernel):
@@ -192,11 +187,9 @@ class _Matrices(_Kernel):
                 for r in range(len(both)):
                     self.held[r, v] = kl.matrix_dot(self.held[r, v], both[r], w)
 
-    def sums(self) -> Any:
-        for r in range(self.rows):
-            half = [r % 2 * 2 + i + h * 4 for h in (0, 1) for i in (0, 1)]
-            for v in range(self.vectors):
-                yield r, v, kl.shuffle(self.held[r // 2, 2 * v], self.held[r // 2, 2 * v + 1], half)
+    def sum(self, r: int, v: int) -> Value:
+        half = [r % 2 * 2 + i + h * 4 for h in (0, 1) for i in (0, 1)]
+        return kl.shuffle(self.held[r // 2, 2 * v], self.held[r // 2, 2 * v + 1], half)
 
 
 class _Products(_Kernel):
@@ -234,11 +227,9 @@ class _Products(_Kernel):
         else:
             self.held[r, c] = kl.add_pairs(kl.add_pairs(self.held[r, c], low), high)
 
-    def sums(self) -> Any:
-        for r in range(self.rows):
-            for v in range(self.vectors):
-                a, b, c, d = (self.held[r, v * 4 + i] for i in range(4))
-                yield r, v, kl.pair_sums(kl.pair_sums(a, b), kl.pair_sums(c, d)) + self.starts[v]
+    def sum(self, r: int, v: int) -> Value:
+        a, b, c, d = (self.held[r, v * 4 + i] for i in range(4))
+        return kl.pair_sums(kl.pair_sums(a, b), kl.pair_sums(c, d)) + self.starts[v]
 
 
 def _spread(four: Value, half: int) -> Value:

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
         zeros,
     )
     from .memory import copy
-    from .neon import add_pairs, byte_products, dot4_signed, matrix_dot, pair_sums
+    from .neon import add_pairs, byte_products, dot4_signed, joined, matrix_dot, pair_sums
     from .places import Pointer, Registers
     from .tiles import tile_config, tile_dot, tile_load, tile_release, tile_store, tile_zero
     from .values import Value, value
@@ -99,7 +99,7 @@ _LATER = {
         "maximum minimum null opaque opaque_pointer part pointer reduce_add reduce_max reduce_min registers "
         "round_even select shuffle splat sqrt stack to_int trunc zeros "
     ),
-    "neon": "add_pairs byte_products dot4_signed matrix_dot pair_sums",
+    "neon": "add_pairs byte_products dot4_signed joined matrix_dot pair_sums",
     "places": "Pointer Registers",
     "tiles": "tile_config tile_dot tile_load tile_release tile_store tile_zero",
     "values": "Value value",
@@ -164,6 +164,7 @@ __all__ = [
     "i64",
     "insert",
     "iota",
+    "joined",
     "lookup",
     "loop",
     "matrix_dot",

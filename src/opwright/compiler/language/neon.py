@@ -1,6 +1,7 @@
 """Instructions of 64-bit ARM on vectors of 16 bytes: products of bytes, rounding, narrowing.
 
-Lives here: `dot4_signed`, `matrix_dot`, `byte_products`, `add_pairs`, `pair_sums`, `nearest`, `round_bytes`, `lookup`.
+Lives here: `dot4_signed`, `matrix_dot`, `byte_products`, `add_pairs`, `pair_sums`, `nearest`, `round_bytes`, `lookup`,
+`joined`.
 Not here: dot products that every target has (dots.py), which instructions a target has (../target.py).
 
 Source: Arm Architecture Reference Manual for A-profile, C7.2.
@@ -28,7 +29,7 @@ def dot4_signed(acc: Value, a: Value, c: Value) -> Value:
     if acc.count < 4:
         return part(dot4_signed(_widened(acc), _widened(a), _widened(c)), 0, acc.count)
     if acc.count > 4:
-        return _joined([dot4_signed(part(acc, i, 4), part(a, 4 * i, 16), part(c, 4 * i, 16))
+        return joined([dot4_signed(part(acc, i, 4), part(a, 4 * i, 16), part(c, 4 * i, 16))
                         for i in range(0, acc.count, 4)])  # fmt: skip
     return _neon("sdot.v4i32.v16i8", dtypes.int32, 4, acc, a, c)
 
@@ -58,19 +59,19 @@ def nearest(x: Value) -> Value:
     if not x.count:
         return Value(intrinsic("aarch64.neon.fcvtns.i32.f32", KIND[dtypes.int32], x.x), dtypes.int32)
     quarters = [_neon("fcvtns.v4i32.v4f32", dtypes.int32, 4, part(x, i, 4)) for i in range(0, x.count, 4)]
-    return _joined(quarters)
+    return joined(quarters)
 
 
 def round_bytes(x: Value, zero: Value, dtype: DType) -> Value:
     """round(x) + zero as int8 or uint8, as dots.round_bytes: x float32 of a multiple of four lanes."""
     whole = nearest(maximum(x, _LEAST))  # which is what NaN becomes
     words = [_neon("sqxtn.v4i16", dtypes.int16, 4, part(whole, i, 4)) for i in range(0, x.count, 4)]
-    words += words * (len(words) % 2)
+    words += words[-1:] * (len(words) % 2)
     halves = [concat(words[i], words[i + 1]) for i in range(0, len(words), 2)]
     shift = zero.to(dtypes.int16).splat(8)
     moved = [Value(intrinsic("sadd.sat.v8i16", h.x.type, h.x, shift.x), dtypes.int16) for h in halves]
     name = "sqxtun.v8i8" if dtype.is_unsigned else "sqxtn.v8i8"
-    found = _joined([_neon(name, dtype, 8, m) for m in moved])
+    found = joined([_neon(name, dtype, 8, m) for m in moved])
     return found if found.count == x.count else part(found, 0, x.count)
 
 
@@ -79,7 +80,7 @@ def lookup(table: Pointer, indices: Value) -> Value:
     which leaves a lane as it is whose index is beyond them."""
     n = indices.count
     if n > 16:
-        return _joined([lookup(table, part(indices, i, 16)) for i in range(0, n, 16)])
+        return joined([lookup(table, part(indices, i, 16)) for i in range(0, n, 16)])
     index = indices if n == 16 else _widened(indices)
     quarters = [[table.cast(dtypes.uint8).load(start + i, 16) for i in range(0, 64, 16)] for start in range(0, 256, 64)]
     found = _neon("tbl4.v16i8", dtypes.uint8, 16, *quarters[0], index)
@@ -93,8 +94,10 @@ def _widened(x: Value) -> Value:
     return shuffle(x, None, [i if i < x.count else -1 for i in range(16 // x.dtype.size)])
 
 
-def _joined(vectors: list[Value]) -> Value:
-    """Vectors one after the other; their number is a power of two."""
+def joined(vectors: list[Value]) -> Value:
+    """Vectors one after the other."""
+    count = sum(v.count for v in vectors)
     while len(vectors) > 1:
+        vectors = vectors + vectors[-1:] * (len(vectors) % 2)
         vectors = [concat(vectors[i], vectors[i + 1]) for i in range(0, len(vectors), 2)]
-    return vectors[0]
+    return vectors[0] if vectors[0].count == count else part(vectors[0], 0, count)
