@@ -15,9 +15,12 @@ In the kernel `finish = epilogue.bind(more)`, then `finish(sums, row, column, la
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ...core import dtypes
 from ...core.dtypes import DType
@@ -63,13 +66,15 @@ def weight(expr: Expr) -> int:
 class Epilogue:
     """An expression of a sum (arg 0) and operands (arg 1 ...), its scalars made parameters.
 
-    kinds: of each operand what it has, and its dtype. params: dtypes of the scalars. Words: for each operand its
+    kinds: of each operand what it has, and its dtype. params: dtypes of the scalars. finite: whether floats among both
+    are constants and finite. Words: for each operand its
     address, for those with an element each also the pitch of its rows, then the scalars.
     """
 
     expr: Expr
     kinds: tuple[tuple[str, DType], ...]
     params: tuple[DType, ...]
+    finite: bool = False
 
     @property
     def weight(self) -> int:
@@ -100,7 +105,7 @@ class Epilogue:
                     args.append(_joined([p.load(column, lanes, mask)] * rows))
                 else:
                     args.append(p if kind == TABLE else p[0])
-            found = evaluate(self.expr, args, params)
+            found = evaluate(self.expr, args, params, finite=self.finite)
             return found.splat(lanes * rows) if lanes and not found.count else found
 
         return finish
@@ -141,7 +146,15 @@ def epilogue_of(expr: Expr, operands: Sequence[Buffer], output: Buffer, build: B
         if kind == ELEMENT:
             words.append(operand.pitch)
     words += [word(value, dtype) for value, dtype in skeleton[1]]
-    return Epilogue(skeleton[0], tuple(found), tuple(dtype for _, dtype in skeleton[1])), words
+    return Epilogue(skeleton[0], tuple(found), tuple(dtype for _, dtype in skeleton[1]),
+                    _finite(operands, skeleton[1])), words  # fmt: skip
+
+
+def _finite(operands: Sequence[Buffer], scalars: Sequence[tuple[Any, DType]]) -> bool:
+    """Whether floats that an epilogue reads beside the sum are constants and finite."""
+    floats = [b.constant for b in operands if b.dtype.is_floating]
+    return all(c is not None and bool(np.isfinite(c).all()) for c in floats) and all(
+        math.isfinite(value) for value, dtype in scalars if dtype.is_floating)  # fmt: skip
 
 
 def _kind(operand: Buffer, output: Buffer) -> str:

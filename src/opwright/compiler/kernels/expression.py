@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 Operation = Callable[..., Any]
 
 
-def evaluate(expr: Expr, args: Sequence[Value | Pointer], params: Sequence[Value] = ()) -> Value:
-    """What the expression is of these operands. args[i], params[i]: what stands for arg i and param i.
+def evaluate(expr: Expr, args: Sequence[Value | Pointer], params: Sequence[Value] = (), *,
+             finite: bool = False) -> Value:  # fmt: skip
+    """What the expression is of these operands. args[i], params[i]: what stands for arg i and param i. finite: whether
+    all floats among them are, but for arg 0.
 
     Operands are vectors of one length, or numbers; a `lookup`'s table is a Pointer. The result is a vector where one of
     the operands that matter is. raises Unmade for an operation that the table does not have
@@ -39,10 +41,20 @@ def evaluate(expr: Expr, args: Sequence[Value | Pointer], params: Sequence[Value
     def walk(e: Expr) -> Any:
         found = known.get(e)
         if found is None:
-            found = known[e] = _one(e, walk, args, params)
+            if finite and e.op == "quantize" and _is_number(e.args[0]):
+                found = known[e] = _quantize(e.dtype, *map(walk, e.args), number=True)
+            else:
+                found = known[e] = _one(e, walk, args, params)
         return found
 
     return walk(expr)
+
+
+def _is_number(e: Expr) -> bool:
+    """Whether it is a product of an integer and a float that is read, which is no NaN where those are finite."""
+    return e.op == "mul" and all(
+        (a.op == "arg" and a.value > 0) or a.op in ("param", "scalar", "const")
+        or (a.op == "convert" and not a.args[0].dtype.is_floating) for a in e.args)  # fmt: skip
 
 
 def _one(e: Expr, walk: Callable[[Expr], Any], args: Sequence[Any], params: Sequence[Value]) -> Any:
@@ -289,13 +301,15 @@ def _convert(dtype: DType, x: Value) -> Value:
     return x.to(dtype)
 
 
-def _quantize(dtype: DType, x: Value, zero_point: Value, low: Any = None, high: Any = None) -> Value:
+def _quantize(dtype: DType, x: Value, zero_point: Value, low: Any = None, high: Any = None, *,
+              number: bool = False) -> Value:  # fmt: skip
     """round(x) + zero_point, the nearest even of two, within [low, high] of int32, by default the dtype's range.
 
     It is held within the range before it is rounded, so that a float is never too large for int32; NaN becomes low.
+    number: whether x is known to be none.
     """
     if dtype.size == 1 and x.count:
-        found = kl.round_bytes(x, zero_point, dtype)
+        found = kl.round_bytes(x, zero_point, dtype, number)
         return found if low is None else kl.clamp(found, low.to(dtype), high.to(dtype))
     zero = zero_point.to(dtypes.float32)
     least = (float(dtype.min) if low is None else low.to(dtypes.float32)) - zero

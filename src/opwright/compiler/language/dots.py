@@ -91,16 +91,17 @@ def _multiply_add() -> dict[int, str]:
     return known
 
 
-def round_bytes(x: Value, zero: Value, dtype: DType) -> Value:
+def round_bytes(x: Value, zero: Value, dtype: DType, number: bool = False) -> Value:
     """round(x) + zero as int8 or uint8, the nearest even of two; outside it is the nearest end, for NaN the lower.
 
-    x: float32; zero: int32, a zero point, or a vector of one for each.
+    x: float32; zero: int32, a zero point, or a vector of one for each; number: whether x is known to be no
+    NaN.
     """
     if not zero.count:
         if current().target.has("avx512bw") and x.count in (32, 64):
             return _pack_bytes(x, zero, dtype)
         if current().target.is_aarch64 and x.count and x.count % 4 == 0:
-            return neon.round_bytes(x, zero, dtype)
+            return neon.round_bytes(x, zero, dtype, number)
         narrows_at_once = current().target.has("avx512f")
         if _multiply_add() and x.count in (4, 8, 16, 32) and not narrows_at_once:
             return _pack_halves(x, zero, dtype)

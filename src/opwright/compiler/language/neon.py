@@ -62,9 +62,9 @@ def nearest(x: Value) -> Value:
     return joined(quarters)
 
 
-def round_bytes(x: Value, zero: Value, dtype: DType) -> Value:
+def round_bytes(x: Value, zero: Value, dtype: DType, number: bool) -> Value:
     """round(x) + zero as int8 or uint8, as dots.round_bytes: x float32 of a multiple of four lanes."""
-    whole = nearest(maximum(x, _LEAST))  # which is what NaN becomes
+    whole = nearest(x if number else maximum(x, _LEAST))  # which is what NaN becomes
     words = [_neon("sqxtn.v4i16", dtypes.int16, 4, part(whole, i, 4)) for i in range(0, x.count, 4)]
     words += words[-1:] * (len(words) % 2)
     halves = [concat(words[i], words[i + 1]) for i in range(0, len(words), 2)]
