@@ -184,7 +184,9 @@ def _one_row(row: Row, a: Any, b: Any, kind: str, numbers: Any, scales: Any, rea
     """From a to b by way of the row's memory."""
 
     def fetch(i: Any, mask: Any, k: int) -> None:
-        row.memory.store(read(a.load(i, row.lanes, mask), 0, 0, row.lanes, mask), i, mask=mask)
+        v = read(a.load(i, row.lanes, mask), 0, 0, row.lanes, mask)
+        # whole vectors, zeros behind the end: what is stored by a mask is not handed on to the load that follows
+        row.memory.store(v if mask is None else kl.select(mask, v, 0.0), i)
 
     row.each(fetch)
     compute = KINDS[kind](row, numbers)
