@@ -22,7 +22,7 @@ PLAIN = Epilogue(arg(0, float32), (), ())
     (crop_matrix, {"half_turn": False}),
     (max_places, {"more": 0, "epilogue": PLAIN}),
     (put_in_windows, {}),
-    (reduce_windows, {"source": int16, "kind": "max", "starts": True, "along": True}),
+    (reduce_windows, {"source": int16, "kind": "max", "starts": True, "along": True, "apart": True, "lanes": 8}),
     (simple_recurrence, {"rows": 2, "activation": "TANH", "rounding": "symmetric"}),
     (filters_over_time, {"more": 0, "source": float32, "total": float32, "lanes": 8, "epilogue": PLAIN}),
 )

@@ -32,11 +32,11 @@ def joined(kind: str, a: Any, b: Any) -> Any:
 
 @kl.family
 def reduce_windows(work, x: ptr[u8], y: ptr[u8], start: ptr[u8], n: i64, m: i64, inner: i64, size: i64, stride: i64,
-                   dilation: i64, *, source: DType, kind: str, starts: bool, along: bool):  # fmt: skip
+                   dilation: i64, *, source: DType, kind: str, starts: bool, along: bool, apart: bool,
+                   lanes: int):  # fmt: skip
     """Arrays [outer, n, inner] to [outer, m, inner]. An item is a row of inner elements of the output; or, along, all
-    windows of an array [n], whose elements are then in vectors."""
+    windows of an array [n], whose elements are then in vectors; apart: these are no neighbours."""
     x, y, start = (p.cast(source, source.size) for p in (x, y, start))
-    lanes = work.target.vector_bytes // source.size
     first = kl.splat(start[0], lanes) if starts else None
     for item in work.items():
         count = m if along else inner
@@ -45,24 +45,27 @@ def reduce_windows(work, x: ptr[u8], y: ptr[u8], start: ptr[u8], n: i64, m: i64,
         step = dilation if along else dilation * inner
         for c in range(0, count, lanes):
             mask = kl.first(kl.minimum(count - c, lanes), lanes)
-            total = _loaded(source_row, c, stride, lanes, mask, along)
+            total = _loaded(source_row, c, stride, lanes, mask, apart)
             if starts:
                 total = joined(kind, first, total)
             for k in range(1, size):
-                total = joined(kind, total, _loaded(source_row + k * step, c, stride, lanes, mask, along))
+                total = joined(kind, total, _loaded(source_row + k * step, c, stride, lanes, mask, apart))
             target.store(total, c, mask)
 
 
-def _loaded(row: Any, c: Any, stride: Any, lanes: int, mask: Any, along: bool) -> Any:
+def _loaded(row: Any, c: Any, stride: Any, lanes: int, mask: Any, apart: bool) -> Any:
     """A vector of neighbours, or of elements `stride` apart."""
-    if not along:
+    if not apart:
         return row.load(c, lanes, mask)
     return kl.gather(row, (kl.iota(i64, lanes) + c) * stride, mask)
 
 
 @maker(ReduceWindow)
 def make_reduce_window(form: ReduceWindow, build: Builder) -> None:
-    """Numbers of any type that is computed in itself."""
+    """Numbers of any type that is computed in itself. Vectors are no longer than what they go along, as elements that
+    are apart are gathered one by one."""
+    from ..target import host
+
     x, y, axis = form.input, form.output, form.axis
     dtype = x.dtype
     if dtype.is_bool or dtype.is_complex or dtype.size > 8 or (dtype.is_floating and dtype.size < 4):
@@ -79,5 +82,7 @@ def make_reduce_window(form: ReduceWindow, build: Builder) -> None:
     start: Any = build.pointer(form.start[0]) if form.start else 0
     words = [build.pointer(x), build.pointer(y), start, n, m, inner, form.size, form.stride, form.dilation]
     items = outer if along else outer * m
-    code = reduce_windows.code(source=dtype, kind=form.kind, starts=bool(form.start), along=along)
+    lanes = min(host().vector_bytes // dtype.size, 1 << max((m if along else inner) - 1, 1).bit_length())
+    code = reduce_windows.code(source=dtype, kind=form.kind, starts=bool(form.start), along=along,
+                               apart=along and form.stride > 1, lanes=lanes)  # fmt: skip
     build.step(code, words, items, chunk=grain(form.size * (m if along else inner) * dtype.size, items))
