@@ -26,7 +26,6 @@ import errno
 import functools
 import hmac
 import os
-import secrets
 import stat
 import warnings
 from collections.abc import Iterable, Sequence
@@ -285,7 +284,7 @@ def _make_secret(path: str) -> bytes | None:
         os.unlink(path)
     inside = temporary(path)
     with open(os.open(inside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(secrets.token_bytes(MAC_BYTES))
+        file.write(os.urandom(MAC_BYTES))
     try:
         os.link(inside, path)
     except FileExistsError:

@@ -483,7 +483,7 @@ class Interpreter:
 
     def _start_engine(self) -> None:
         """Apply the compiled engine; or have the model planned first, where it is not known and a thread may."""
-        if self._background and self._given is None and self._around is None:
+        if self._background and self._given is None and self._around is None and frozen.may_find():
             identity = frozen.key_of_model(self._source, self._content)
             if identity is not None and not was_planned(identity, shapes_of(self._subgraphs)):
                 plan = functools.partial(_plan_ahead, self._source, self._content, identity)

@@ -33,6 +33,7 @@ from ..native.image import runs_images
 from ..native.store import list_sources, load_packed, program_digest
 
 _MOST_CONTENT = 64 << 20  # of a model in memory, which is known by its bytes: 0.5 ms a MiB, packing takes longer
+_SHOWN_WHEN_PLANNED = frozenset({"kernel", "llvm", "asm", "graph", "plan"})
 HEAD = struct.Struct("<QQQQ")  # bytes of meta, of text, of code; number of integers; these follow
 
 
@@ -161,7 +162,7 @@ _held: weakref.WeakValueDictionary[tuple[str, bytes], Frozen] = weakref.WeakValu
 
 def find(key: str) -> Frozen | None:
     """What was kept under a key, by this version of Opwright for this processor; None where there is nothing whole."""
-    if not runs_images() or flags.show & {"kernel", "llvm", "asm", "graph", "plan"}:
+    if not may_find():
         return None
     digest = digest_of(key)
     found = objects(flags.cache_dir).find_mapped(digest)
@@ -175,6 +176,11 @@ def find(key: str) -> Frozen | None:
             return _held.setdefault((digest, found.state), _read(found))
     objects(flags.cache_dir).drop(digest)
     return None
+
+
+def may_find() -> bool:
+    """Whether plans are kept and found here: not where a stage of making them is to be shown."""
+    return runs_images() and flags.cache_dir is not None and not flags.show & _SHOWN_WHEN_PLANNED
 
 
 def forget(key: str) -> None:

@@ -13,7 +13,6 @@ import contextlib
 import functools
 import hashlib
 import os
-import secrets
 import sys
 import threading
 import time
@@ -309,7 +308,7 @@ def sources() -> str:
     for folder in (Path(__file__).parents[1], Path(core.__file__).parent):
         list_sources(str(folder), found)
     if not found:  # Opwright lies in an archive: each process makes its own code
-        found = [secrets.token_hex()]
+        found = [os.urandom(32).hex()]
     return hashlib.sha256("\0".join(found).encode()).hexdigest()
 
 
