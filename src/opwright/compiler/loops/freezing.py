@@ -18,12 +18,14 @@ from ..cache import objects
 from ..native import executor as native
 from ..native.executor import ALIGNMENT, aligned
 from ..native.image import runs_images
-from ..native.store import digests_by_address, packed
+from ..native.store import digests_by_address, loaded, packed
 from .forms import Buffer
 from .frozen import HEAD, digest_of
 from .plans import Address, Constant, InArena, Plan, word
 
 MOST_CONSTANTS = 1 << 28  # bytes
+_RUNNING = ("executor", "builtins")
+"""Machine code that every plan is run by: in one file with its kernels it takes half a millisecond less to load."""
 
 
 class _Unfrozen(Exception):
@@ -42,7 +44,7 @@ def keep(key: str, plans: Sequence[Plan], note: Any, tensors: Mapping[int, np.nd
     with contextlib.suppress(_Unfrozen):
         writer = _Writer(tensors)
         told = [writer.plan(plan) for plan in plans]
-        code = packed(writer.kernels)
+        code = packed([*writer.kernels, *loaded(*_RUNNING)])
         if code is None:
             return
         body = writer.body()

@@ -285,6 +285,11 @@ def load_packed(data: bytes | memoryview) -> dict[str, int]:
     return {digest: _loaded[digest] for digest in image.entries}
 
 
+def loaded(*names: str) -> list[str]:
+    """What modules that are made of nothing but their names are kept as: of those, what this process has loaded."""
+    return [digest for digest in (_digest(host(), name, "") for name in names) if digest in _loaded]
+
+
 def digests_by_address() -> dict[int, str]:
     """Of all that this process has loaded, what it is kept as."""
     with _lock:
