@@ -102,7 +102,7 @@ def results(interpreter: Any, feeds: list[np.ndarray]) -> list[np.ndarray] | Non
     return [np.zeros(shape) if 0 in shape else interpreter.get_tensor(i).reshape(shape) for i, shape in shapes.items()]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 13, 26])  # 13 has a count that nobody reads, 26 moves what is read next
 def test_graphs(seed: int) -> None:
     content, draw = Drawn(seed).content(), random.Random(seed)
     xs = [np.random.default_rng(seed + k).integers(-2, 3, (2, 6)).astype(F) for k in range(3)]
