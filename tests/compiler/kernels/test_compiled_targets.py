@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from form_kit import compiles_for, targets
 
+from opwright.compiler.kernels.basic_cells import basic_cells, basic_cells_int
+from opwright.compiler.kernels.entries import put_entries
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.filters import filters_over_time
+from opwright.compiler.kernels.hashing import project
+from opwright.compiler.kernels.matmul_int16 import matmul_int16
+from opwright.compiler.kernels.pixels import pixels_at
 from opwright.compiler.kernels.place_pools import max_places, put_in_windows
 from opwright.compiler.kernels.simple_recurrence import simple_recurrence
 from opwright.compiler.kernels.warping import affine_image, affine_points, crop_matrix
 from opwright.compiler.kernels.windows import reduce_windows
-from opwright.compiler.loops.expressions import arg
-from opwright.core.dtypes import float32, int16
+from opwright.compiler.loops.expressions import arg, convert
+from opwright.core.dtypes import float32, int8, int16, int64
 
 PLAIN = Epilogue(arg(0, float32), (), ())
+SUMS = Epilogue(convert(arg(0, int64), float32), (), ())
 
 
 @targets(
@@ -23,6 +29,15 @@ PLAIN = Epilogue(arg(0, float32), (), ())
     (max_places, {"more": 0, "epilogue": PLAIN}),
     (put_in_windows, {}),
     (reduce_windows, {"source": int16, "kind": "max", "starts": True, "along": True, "apart": True, "lanes": 8}),
+    (pixels_at, {"flow": True}),
+    (pixels_at, {"flow": False}),
+    (put_entries, {"width": 16}),
+    (project, {"n": 12, "weighted": True, "sparse": True}),
+    (project, {"n": 100, "weighted": False, "sparse": False}),
+    (basic_cells, {}),
+    (basic_cells_int, {"power": -11}),
+    (matmul_int16, {"more": 0, "dtype": int8, "along": True, "epilogue": SUMS}),
+    (matmul_int16, {"more": 0, "dtype": int16, "along": False, "epilogue": SUMS}),
     (simple_recurrence, {"rows": 2, "activation": "TANH", "rounding": "symmetric"}),
     (filters_over_time, {"more": 0, "source": float32, "total": float32, "lanes": 8, "epilogue": PLAIN}),
 )
