@@ -224,7 +224,8 @@ SHAPE = {"rows": 4, "vectors": 2, "short": True, "narrow": 1, "epilogue": EPILOG
          "wide": False, "tiled": None, "widened": None, "bounded": 0, "grouped": None}
 
 
-@targets((gemm_int8, {**SHAPE, "parts": 1, "blocked": False}), (convolution_int8, SHAPE), (patches, {"rounded": True}),
+@targets((gemm_int8, {**SHAPE, "parts": 1, "blocked": False}), (convolution_int8, {**SHAPE, "by_line": False}),
+         (patches, {"rounded": True}),
          (pack_int8, {"dtype": uint8, "vectors": 2, "narrow": 1, "biased": True, "parts": 2,
                       "ordered": True, "grouped": 0, "joined": False}))  # fmt: skip
 def test_compiles_for_every_target(family, constants, names):

@@ -183,9 +183,9 @@ def test_when(rows, features, quads, products, wanted):
 @pytest.mark.parametrize(("rows", "vectors"), [(16, 1), (32, 2)])
 def test_compiles_for_a_target_with_tiles(rows, vectors):
     shape = {**SHAPE, "rows": rows, "vectors": vectors, "narrow": vectors == 2}
-    for family, more in ((gemm_int8, {"parts": 1, "blocked": False}), (convolution_int8, {})):
+    for family, more in ((gemm_int8, {"parts": 1, "blocked": False}), (convolution_int8, {"by_line": False})):
         for dtype in (int8, uint8):
             constants = {**shape, **more, "tiled": dtype}
             assert AMX.object_code(str(family.emit(AMX, **constants)))
     with pytest.raises(UnimplementedError, match="x86-64-v4-vnni has no tiles"):
-        convolution_int8.emit(NAMED["x86-64-v4-vnni"], **{**shape, "tiled": int8})
+        convolution_int8.emit(NAMED["x86-64-v4-vnni"], **{**shape, "by_line": False, "tiled": int8})

@@ -35,6 +35,8 @@ QUICKER = 4
 """Times that operations on bytes are quicker than those on floats."""
 READING, FINISHING = 8, 3
 """Operations on floats that take as long as to read a weight for one row alone, and as an operation of the epilogue."""
+NEAR = 1 << 14
+"""Elements of the lines that a line of the output needs, up to which they are copied together: 32 KB as int16."""
 STEP, LINE, COPY = 4, 60, 5
 """Instructions of a step beside those of its rows and weights, to copy a line of a window, and of each vector of it."""
 
@@ -275,7 +277,9 @@ def _make_convolution(group: Group, build: Builder, panels: Panels, shape: Geome
     tiles = cut.tiles * shape.batches * shape.out_height
     work = 8 * cut.height * panels.steps * tile.width
     block = for_two(_blocks(tiles, panels.number, work), tiles, panels.number)
-    span = (cut.height - 1) * window.strides[1] + (segments - 1) * window.dilations[1] + run
+    line, tall = ((pixels - 1) * window.strides[1] + (segments - 1) * window.dilations[1] + run
+                  for pixels in (shape.out_width, cut.height))  # fmt: skip
+    by_line = bool(group.widened(panels)) and window.size[0] * line * channels <= NEAR and block.tiles >= cut.tiles
     packed = group.packed(build, panels)
     words = [source.x, packed, build.pointer(form.output, group.feature), _room(group), shape.height, shape.width,
              source.pitch, channels, source.zero, source.flip, window.size[0], segments, run, *window.strides,
@@ -285,9 +289,9 @@ def _make_convolution(group: Group, build: Builder, panels: Panels, shape: Geome
     code = convolution_int8.code(more=len(group.more), rows=cut.height, vectors=tile.vectors,
                                  short=cut.tall != cut.tiles, narrow=panels.narrow, rounded=source.rounded,
                                  wide=group.wide, tiled=group.tiled(panels), widened=group.widened(panels),
-                                 bounded=tile.bounded, grouped=group.grouped(panels),
+                                 by_line=by_line, bounded=tile.bounded, grouped=group.grouped(panels),
                                  epilogue=group.epilogue)  # fmt: skip
-    elements = window.size[0] * span * channels + 4  # and what the last step reads behind them
+    elements = window.size[0] * (line if by_line else tall) * channels + 4  # and what the last step reads behind them
     scratch = room(host(), elements) if group.widened(panels) else elements + host().vector_bytes
     operations = work * tiles * panels.number // QUICKER + _finishing(group)
     build.step(code, words, block.items, scratch, chunk_of(operations, block.items))

@@ -138,15 +138,16 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
                      out_width: i64, out_pitch: i64, features: i64, line_tiles: i64, tall: i64, tiles: i64,
                      tile_block: i64, panel_block: i64, scales: ptr[f32], zeros: ptr[i32], depth: i64, *more: i64,
                      rows: int, vectors: int, short: bool, narrow: int, rounded: bool, wide: bool, tiled: Any,
-                     widened: Any, bounded: int, grouped: Grouped | None, epilogue: Epilogue):  # fmt: skip
+                     widened: Any, by_line: bool, bounded: int, grouped: Grouped | None,
+                     epilogue: Epilogue):  # fmt: skip
     """out[n, oy, ox, f] = epilogue(sum x[n, oy stride + ky dilation - top, ..., c] filter[f, ky, kx, c]).
 
     Lines of the output are cut into line_tiles tiles each, `tall` of them of `rows` pixels and the others (if short) of
     one less. A line of a window is `segments` segments, dilation_x pixels apart, of run_pixels pixels each.
-    Items: blocks of tile_block tiles by panel_block panels, panels first. Scratch: `lines` lines of the pixels that a
-    tile needs, and a vector. rounded: images have scales and zero points of their own. wide, tiled, depth, bounded,
-    grouped: see `Source`; channels and pitches are of bytes. widened: the dtype of pixels that are copied as int16,
-    inside too.
+    Items: blocks of tile_block tiles by panel_block panels, panels first. Scratch: `lines` lines of the pixels that are
+    copied at a time, and a vector. rounded: images have scales and zero points of their own. wide, tiled, depth,
+    bounded, grouped: see `Source`; channels and pitches are of bytes. widened: the dtype of pixels that are copied as
+    int16, inside too; by_line: at the first tile of a line of the output, all that the line needs.
     """
     lanes = work.lanes(i32)
     number = (features + (vectors * lanes - 1)) // (vectors * lanes)
@@ -155,11 +156,12 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
     masked = work.target.vector_bytes == 64
     finish, light = epilogue.bind(more), epilogue.weight <= LIGHT
     held = i8 if widened is None else i16
-    whole = work.lanes(held)
+    filled = work.lanes(held)
     pixels = x if widened is None else x.cast(widened)
-    image = Image(pixels, size, height, width, x_pitch, channels, zero.to(held).splat(whole))
+    image = Image(pixels, size, height, width, x_pitch, channels, zero.to(held).splat(filled))
     there = Rounded(scales, zeros, out_height * out_width) if rounded else None
     patch = work.scratch(held)
+    breadth = (out_width - 1) * stride_x + (segments - 1) * dilation_x + run_pixels
     quads = (run_pixels * channels + 3) // 4
     steps = lines * segments * quads
     if tiled is not None:
@@ -186,9 +188,16 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
             end = begin + ((lines - 1) * dilation_y * width + span - run_pixels) * x_pitch + quads * 4
             p, pixel, line = x + begin, x_pitch, dilation_y * width * x_pitch
             copied = kl.value(1) == 1 if widened is not None else ~(inside & (end <= size))
-            if copied:
+            if by_line:
+                p, pixel, line = patch.cast(i8) + ox * stride_x * channels * held.size, channels * held.size, \
+                    breadth * channels * held.size
+                if (t == start) | (j == 0):
+                    here = image._replace(fill=zeros[n].to(held).splat(filled)) if rounded else image
+                    for ky in range(lines):
+                        copy_line(here, patch + ky * breadth * channels, n, y0 + ky * dilation_y, -left, breadth)
+            elif copied:
                 p, pixel, line = patch.cast(i8), channels * held.size, span * channels * held.size
-                here = image._replace(fill=zeros[n].to(held).splat(whole)) if rounded else image
+                here = image._replace(fill=zeros[n].to(held).splat(filled)) if rounded else image
                 for ky in range(lines):
                     copy_line(here, patch + ky * span * channels, n, y0 + ky * dilation_y, x0, span)
             source = Source(p, stride_x * pixel, quads, flip, lines, line, segments, dilation_x * pixel, wide,
