@@ -1,17 +1,20 @@
 """Contractions of int8 by the instructions of 64-bit ARM, under qemu-user: exact sums; what tiles and panels are."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from foreign_plans import run_forms_on
 from form_kit import buffer
-from test_gemm_int8 import PLAIN, SUM, made
+from test_gemm_int8 import PLAIN, SUM, made, requantised, rounded
 from test_int8_targets import rows
 
 from opwright.compiler import target as targets
+from opwright.compiler.kernels.epilogue import epilogue_of
 from opwright.compiler.kernels.gemm_neon import is_paired, steps_for
 from opwright.compiler.kernels.panels_int8 import Panels, grouped_tile
 from opwright.compiler.loops.forms import Buffer, Contract
-from opwright.core.dtypes import int8, int32
+from opwright.core.dtypes import float32, int8, int32
 
 TARGETS = ("aarch64", "aarch64-dotprod", "aarch64-i8mm")
 QUICK = "1x29x1x16-17-"
@@ -38,6 +41,29 @@ def test_extremes_are_exact(name, x, w, tmp_path):
     source = buffer(xs)
     form = Contract(Buffer("y", int32, (1, 5, 1, 9)), source, Buffer("w", int8, ws.shape, ws), (), SUM, PLAIN, 1, 0)
     np.testing.assert_array_equal(run_forms_on(name, tmp_path, [form], {source: xs}), np.full((1, 5, 1, 9), 60 * x * w))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("features", [11, 45], ids=str)  # last panels of three vectors, and of four with channels left
+def test_requantised(name, features, tmp_path):
+    factors = np.random.default_rng(2).uniform(0.0005, 0.005, features).astype(np.float32)
+    scales = Buffer("factors", float32, factors.shape, factors)
+    form, given, total = made((1, 29, 1, 20), features, PLAIN, 1, (int8, int8), (-3, 0), True, requantised(), (scales,))
+    wanted = rounded(total * factors.astype(np.float64), 3).astype(int)
+    off = np.abs(run_forms_on(name, tmp_path, [form], given) - wanted)
+    assert off.max() <= 1
+    assert (off != 0).sum() <= 1 + off.size // 1000  # a number at the edge between two may be rounded otherwise
+
+
+def test_whether_requantisation_meets_infinities():
+    """Products of sums with other than finite numbers may be NaN, which becomes the least integer."""
+    out, build = Buffer("y", int8, (2, 3)), SimpleNamespace(pointer=lambda *_: 0)
+    for factor, wanted in ((0.5, True), (np.inf, False), (np.nan, False)):
+        factors = np.array([1.0, factor, 2.0], np.float32)
+        scales = Buffer("factors", float32, (3,), factors)
+        assert epilogue_of(requantised(1), (scales,), out, build)[0].finite is wanted
+    assert not epilogue_of(requantised(1), (Buffer("factors", float32, (3,)),), out, build)[0].finite
 
 
 def test_which_filters_are_paired():
