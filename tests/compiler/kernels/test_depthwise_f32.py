@@ -71,6 +71,16 @@ def test_any_window(data):
           Window(size, strides, dilations, padding), multiplier)  # fmt: skip
 
 
+def test_images_of_one_column():
+    """What becomes a row: windows of any height, steps, gaps and borders; high ones stay as they are."""
+    for high, stride, gap, (top, bottom) in ((9, 2, 1, (3, 4)), (3, 1, 4, (4, 4)), (3, 2, 2, (2, 2)),
+                                             (25, 1, 1, (9, 9))):
+        window = Window((high, 1), (stride, 2), (gap, 1), (top, bottom, 0, 0))
+        for channels in (1, 19, 67):
+            check(drawn(2, 31, 1, channels), drawn(high, 1, channels), window)
+    check(drawn(2, 31, 1, 19), drawn(5, 3, 19), Window((5, 3), (1, 1), (1, 1), (2, 2, 1, 1)))
+
+
 def test_large_window():
     check(drawn(1, 12, 11, 19), drawn(9, 8, 19), Window((9, 8), (1, 1), (1, 1), (4, 4, 4, 3)))
 

@@ -63,6 +63,15 @@ def test_channels(size, stride, channels):
     check(drawn(np.uint8, 1, 6, 9, channels), drawn(np.int8, size, size, channels), window, x_zero=131)
 
 
+def test_images_of_one_column():
+    """What becomes a row: windows of any height, steps, gaps and borders; high ones stay as they are."""
+    for high, stride, gap, (top, bottom) in ((9, 2, 1, (3, 4)), (3, 1, 4, (4, 4)), (25, 1, 1, (12, 12))):
+        window = Window((high, 1), (stride, 2), (gap, 1), (top, bottom, 0, 0))
+        for channels in (1, 67):
+            check(drawn(np.int8, 2, 31, 1, channels), drawn(np.int8, high, 1, channels), window, x_zero=-7)
+            check(drawn(np.uint8, 1, 31, 1, channels), drawn(np.uint8, high, 1, channels), window, 1, 131, 90)
+
+
 @settings(deadline=None, max_examples=40)
 @given(st.data())
 def test_any_window(data):

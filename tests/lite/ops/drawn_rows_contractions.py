@@ -90,12 +90,12 @@ def _conv(kind: str | None = None, bias: str | None = None, constant: bool = Tru
     return draw
 
 
-def _depthwise(kind: str | None = None, constant: bool = True) -> Callable[[Draw], Drawn]:
-    """depth_multiplier is right, or not there."""
+def _depthwise(kind: str | None = None, constant: bool = True, most: int = 5) -> Callable[[Draw], Drawn]:
+    """depth_multiplier is right, or not there. most: channels of the input."""
 
     def draw(d: Draw) -> Drawn:
         options, kernel = _steps(d, "hw", True), {"h": d.size(1, 4), "w": d.size(1, 4)}
-        channels, times = d.size(1, 5), d.size(1, 3)
+        channels, times = d.size(1, most), d.size(1, 3) if most > 1 else d.size(2, 20)
         x = activations(d, d.one(0, 1, 2), *_image(d, options, kernel), channels)
         w = weights(d, 1, *kernel.values(), channels * times, axis=3, kind=kind, constant=constant)
         options["depth_multiplier"] = d.one(times, 0)
@@ -187,6 +187,8 @@ ROWS = [
     Row("DEPTHWISE_CONV_2D", ("INT16",), _depthwise(), 0, "OPT", label="DEPTHWISE_CONV_2D any shape"),
     Row("DEPTHWISE_CONV_2D", FLOAT, _depthwise(), SUMS, "OPT", label="DEPTHWISE_CONV_2D any shape"),
     Row("DEPTHWISE_CONV_2D", INTEGERS, _depthwise(constant=False), label="DEPTHWISE_CONV_2D computed weights"),
+    Row("DEPTHWISE_CONV_2D", FLOAT, _depthwise(most=1), SUMS, label="DEPTHWISE_CONV_2D one channel"),
+    Row("DEPTHWISE_CONV_2D", INTEGERS, _depthwise(most=1), label="DEPTHWISE_CONV_2D one channel"),
     Row("DEPTHWISE_CONV_2D", ("INT8",), _depthwise("INT4"), label="DEPTHWISE_CONV_2D any shape, int4"),
     Row("TRANSPOSE_CONV", FLOAT, _transpose_conv(), SUMS, label="TRANSPOSE_CONV any shape"),
     Row("TRANSPOSE_CONV", INTEGERS, _transpose_conv(), label="TRANSPOSE_CONV any shape"),

@@ -35,12 +35,12 @@ class Ends(NamedTuple):
     out_pitch: Any
 
 
-def columns_of(target: Target, tile: Tile, out: Buffer, epilogue: Epilogue) -> int:
+def columns_of(target: Target, tile: Tile, out: Buffer, out_width: int, epilogue: Epilogue) -> int:
     """Columns of outputs whose elements are a vector; 0 where each row is better finished alone: where that takes
     several columns and nothing is looked up, and on 64-bit ARM, whose vectors are short."""
     columns = target.vector_bytes // (tile.rows * tile.lanes * out.dtype.size)
     looks = any(kind == TABLE for kind, _ in epilogue.kinds)
-    return columns if target.is_x86 and (columns == 1 or (looks and 1 < columns <= out.shape[2])) else 0
+    return columns if target.is_x86 and (columns == 1 or (looks and 1 < columns <= out_width)) else 0
 
 
 def finish_columns(ends: Ends, column: Any, place: Any, columns: int) -> None:

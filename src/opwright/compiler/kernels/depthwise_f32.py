@@ -22,7 +22,7 @@ from ..loops.forms import Depthwise, Ring
 from ..target import host
 from ..tuning.choices import DEPTHWISE_ROWS
 from . import Unmade, maker
-from .depthwise_tiles import lane_bytes
+from .depthwise_tiles import Slide, lane_bytes, slide_of
 from .epilogue import epilogue_of, without_bias
 from .grains import grain
 
@@ -203,9 +203,9 @@ def rows_together(out_height: int) -> int:
     return 1 if out_height == 1 or (out_height % 2 and out_height < 2 * BAND) else 2
 
 
-def _rows(form: Depthwise, build: Builder) -> int:
+def _rows(slide: Slide, n: int, channels: int, build: Builder) -> int:
     """Rows of outputs that are computed at a time: together they read each line between them."""
-    (n, out_height, out_width, channels), window = form.output.shape, form.window
+    out_height, out_width, window = slide[2:]
     if window.dilations[0] > 1 or window.strides[0] > window.size[0]:
         return 1
     ways = [rows for rows in (1, 2, 4) if rows <= out_height]
@@ -216,13 +216,14 @@ def _rows(form: Depthwise, build: Builder) -> int:
 @maker(Depthwise)
 def make_depthwise_f32(form: Depthwise, build: Builder) -> None:
     """Of float32."""
-    x, out, window = form.input, form.output, form.window
+    x, out = form.input, form.output
     if (x.dtype, form.filter.dtype) != (dtypes.float32, dtypes.float32):
         raise Unmade(f"depthwise convolution of {x.dtype.name} with {form.filter.dtype.name}")
     if form.filter.parent is not None:
         raise Unmade("a filter that is a slice")
-    n, height, width, channels = x.shape
-    out_height, out_width, wide = out.shape[1:]
+    slide = slide_of(form)
+    height, width, out_height, out_width, window = slide
+    n, channels, wide = x.shape[0], x.shape[3], out.shape[3]
     (kh, kw), (sh, sw), (down, across), (top, _, left, _) = (
         window.size, window.strides, window.dilations, window.padding)  # fmt: skip
     if form.multiplier != 1 or kh * kw > LARGEST or (across > 1 and sw > 1):
@@ -241,7 +242,7 @@ def make_depthwise_f32(form: Depthwise, build: Builder) -> None:
     epilogue, more = epilogue_of(expr, operands, out, build)
     lanes = vector_lanes(wide, lane_bytes(host()))
     blocks = -(-wide // lanes)
-    rows = _rows(form, build)
+    rows = _rows(slide, n, wide, build)
     code = depthwise_f32.code(size=(kh, kw), strides=(sh, sw), rows=rows, lanes=lanes, has_bias=bias is not None,
                               dilated=across > 1, more=len(more), epilogue=epilogue)  # fmt: skip
     band = BAND if n * blocks * -(-out_height // BAND) >= BAND else rows

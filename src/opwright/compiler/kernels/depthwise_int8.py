@@ -37,7 +37,20 @@ from . import Unmade, maker
 from .depthwise_any_int8 import depthwise_any_int8
 from .depthwise_ends import Ends, columns_of, finish_columns
 from .depthwise_f32 import LARGEST, line_of, ring_of, slot_of, vector_lanes, within
-from .depthwise_tiles import FOURS, ONES, PAIRS, Tile, deep_on, lane_bytes, pack, parts_of, starts_of, tile_of, tiles_of
+from .depthwise_tiles import (
+    FOURS,
+    ONES,
+    PAIRS,
+    Tile,
+    deep_on,
+    lane_bytes,
+    pack,
+    parts_of,
+    slide_of,
+    starts_of,
+    tile_of,
+    tiles_of,
+)
 from .epilogue import epilogue_of, without_bias
 from .grains import grain
 from .hybrid import rounded_rows
@@ -243,11 +256,12 @@ def _is_quick(form: Depthwise) -> bool:
 
 
 def _quick(form: Depthwise, lanes: int, build: Builder) -> None:
-    x, out, window = form.input, form.output, form.window
+    x, out = form.input, form.output
+    height, width, out_height, out_width, window = slide_of(form)
     (down, across), (top, _, left, _) = window.dilations, window.padding
     bias, expr, operands = (None, form.expr, form.operands) if form.rounding else without_bias(form.expr, form.operands)
     epilogue, more = epilogue_of(expr, operands, out, build)
-    n, out_height, out_width, channels = out.shape
+    n, channels = out.shape[0], out.shape[3]
     image, pitch, zeros, scales = _rounded(form, build) if form.rounding else (build.pointer(x), x.pitch, 0, 0)
     deep = deep_on(host())
     tiles = tiles_of(host(), window, out_height, parts_of(form.filter, form.filter_zero, deep), lanes)
@@ -257,22 +271,22 @@ def _quick(form: Depthwise, lanes: int, build: Builder) -> None:
     rows = tile.rows
     signed = x.dtype is not dtypes.uint8
     zero = -1 if form.rounding else form.input_zero + (flip_of(host(), signed) if deep == FOURS else 0)
-    taps = form.filter.constant
-    assert taps is not None
+    assert form.filter.constant is not None
+    taps = form.filter.constant.reshape(*window.size, channels)
     blocks = -(-channels // lanes)
     packed = build.packed((blocks, *tile.packed), np.int8 if deep == FOURS else np.int16,
                           lambda o: pack(o, taps, form.filter_zero, tile),
-                          key=(form.filter, "depthwise", tile.strides, tile.team, lanes, deep,
+                          key=(form.filter, "depthwise", tile.size, tile.strides, tile.team, lanes, deep,
                                form.filter_zero))  # fmt: skip
     known = None if bias is None else bias.constant
     starts = build.packed((channels,), np.int32, lambda o: starts_of(o, taps, form.filter_zero, known, zero),
                           key=(form.filter, _key(bias), "depthwise starts", zero, form.filter_zero))  # fmt: skip
     code = depthwise_int8.code(tile=tile, signed=signed, dilated=across > 1, rounded=bool(form.rounding),
-                               together=columns_of(host(), tile, out, epilogue), more=len(more),
+                               together=columns_of(host(), tile, out, out_width, epilogue), more=len(more),
                                epilogue=epilogue)  # fmt: skip
     band = rows * max(1, RUN // (out_width * rows))
     bands = -(-out_height // band)
-    words = [image, packed, starts, build.pointer(out), x.shape[1], x.shape[2], pitch, out_height, out_width, out.pitch,
+    words = [image, packed, starts, build.pointer(out), height, width, pitch, out_height, out_width, out.pitch,
              channels, top, left, down, across, bands, band, *ring_of(form), zero, zeros, scales]  # fmt: skip
     items = n * blocks * bands
     build.step(code, [*words, *more], items, chunk=grain(12 * out_width * band * lanes, items))

@@ -1,6 +1,6 @@
 """Tiles of depthwise convolutions of integers: what is computed at a time, and filters packed for it.
 
-Lives here: `Tile`, `tiles_of`, `tile_of`, `pack`, `starts_of`, `parts_of`.
+Lives here: `Tile`, `tiles_of`, `tile_of`, `pack`, `starts_of`, `parts_of`; `Slide`, `slide_of`, of floats, too.
 Not here: the kernel and its maker (depthwise_int8.py).
 
 A group of the image's rows meets as many weights of each channel in one instruction: four bytes (`kl.dot4`), or where a
@@ -10,11 +10,12 @@ target has no such instruction two numbers of int16 (`kl.pair_dot`, see gemm_wid
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from ..loops.forms import Buffer, Window
+from ..loops.forms import Buffer, Depthwise, Ring, Window
 from ..target import Target
 from .gemm_widened import widens
 
@@ -22,6 +23,39 @@ FOURS, PAIRS, ONES = 4, 2, 1
 """Rows of a group: of bytes, of int16, and where products of int16 are added one by one."""
 HIGH = 24
 """Rows of outputs beside which a few done twice do not matter."""
+
+
+MOST_SUMS = 12
+"""Outputs that see a pixel, of which each has a sum in a register."""
+
+
+class Slide(NamedTuple):
+    """How a window goes over images: the input's height and width, the output's, and the window."""
+
+    height: int
+    width: int
+    out_height: int
+    out_width: int
+    window: Window
+
+    def turned(self) -> Slide:
+        """The same with rows and columns exchanged."""
+        (kh, kw), (sh, sw), (down, across), (top, bottom, left, right) = (
+            self.window.size, self.window.strides, self.window.dilations, self.window.padding)  # fmt: skip
+        window = Window((kw, kh), (sw, sh), (across, down), (left, right, top, bottom))
+        return Slide(self.width, self.height, self.out_width, self.out_height, window)
+
+
+def slide_of(form: Depthwise) -> Slide:
+    """How a form's window goes over its images. Images of one column are taken for one row, which lies in memory the
+    same way: kernels keep the sums of a row in registers, and load each of its pixels once."""
+    (_, height, width, _), (_, out_height, out_width, _), window = form.input.shape, form.output.shape, form.window
+    found = Slide(height, width, out_height, out_width, window)
+    column = found.width == found.out_width == window.size[1] == 1 and window.padding[2] == 0
+    few = window.size[0] > 1 and -(-window.size[0] // window.strides[0]) <= MOST_SUMS
+    if isinstance(form.input, Ring) or not (column and few and 1 in (window.strides[0], window.dilations[0])):
+        return found
+    return found._replace(window=replace(window, strides=(window.strides[0], 1))).turned()
 
 
 class Tile(NamedTuple):

@@ -33,6 +33,8 @@ from .short_floats import in_float32
 INTEGERS = frozenset(((int8, int8, int8), (uint8, uint8, uint8), (int8, int4, int8), (int16, int8, int16),
                       (int16, int4, int16), (int16, int16, int16), (uint8, uint8, int16)))  # fmt: skip
 """Types of input, weights and output that kernels have."""
+_DENSE = (float32, int8, uint8)
+"""Types of images of one channel, and of weights, whose depthwise convolutions are convolutions."""
 MOST_SUM = {int32: 2.0**31, int64: 2.0**63}
 """By type of sums, what none may reach."""
 
@@ -69,6 +71,11 @@ def depthwise_conv_2d(at: At) -> None:
                 rounding="asymmetric")  # fmt: skip
         return
     operands, expr = _epilogue(at, x, w, y, channels, axis=3)
+    if x.shape[3] == 1 < channels and w.constant is not None and x.dtype in _DENSE and w.dtype in _DENSE:
+        taps = np.ascontiguousarray(w.constant.transpose(3, 1, 2, 0))  # of one channel: any other convolution
+        dense = Buffer(f"{w.buffer.name}.dense", w.dtype, taps.shape, taps)
+        at.form(Contract, y.buffer, x.buffer, dense, operands, expr, window, 1, *_zeros(x, w))
+        return
     at.form(Depthwise, y.buffer, x.buffer, filter, operands, expr, window, channels // x.shape[3], *_zeros(x, w))
 
 
