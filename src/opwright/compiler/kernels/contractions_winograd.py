@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SMALLEST = 6
 """Pixels of a side of the output below which patches reach too far beyond it."""
-DEEP = {False: 32, True: 64}
+DEEP = {False: 16, True: 32}
 """Channels from which the products outweigh the transforms, by whether the target has instructions for products of
 bytes. Those take half as long as products of int16, so that m of 2 is no quicker there."""
 BLOCK = 24
