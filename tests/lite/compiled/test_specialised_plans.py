@@ -250,6 +250,20 @@ def test_kernels_that_are_compiled_while_the_model_runs(background: bool) -> Non
             pytest.fail("the nodes have not been taken")
 
 
+def test_random_numbers_of_a_shape_that_is_computed_take_turns() -> None:
+    """Their node stays with the interpreter: a plan that stops would have drawn."""
+    b = Build().tensor("s", (2,), "INT32").tensor("r", ()).op("RANDOM_UNIFORM", "s", "r", seed=3, seed2=5)
+    content = b.tensor("y", ()).op("NEG", "r", "y").done("s")
+    with engine(verify=True):
+        mine = lite.Interpreter(model_content=content)
+        plain = lite.Interpreter(model_content=content, experimental_op_resolver_type=lite.OpResolverType.BUILTIN_REF)
+        for one in (mine, plain):
+            one.allocate_tensors()
+        for sizes in 4 * [[2, 3]] + 4 * [[4, 3]] + 3 * [[2, 3], [4, 3]]:
+            np.testing.assert_array_equal(*(given(one, [np.int32(sizes)])[0] for one in (mine, plain)))
+        assert plan_of(mine) == ["RANDOM_UNIFORM", "Opwright"]
+
+
 WRONG = [([5, 3], "12"), ([-1, -1], "one -1"), ([-3, -4], ""), ([2**31 - 1, 2**31 - 1], "")]
 
 

@@ -137,6 +137,7 @@ class Buffers:
     def variable(self, handle: Tensor, value: Buffer, assigned: bool) -> Buffer:
         """The memory of the variable that a handle means, for values like this one. Raises Refused where the handle is
         known only as the model runs, or others of the subgraph read or assign other values."""
+        self._check_stateless()
         elements = handle.constant
         variable = None if elements is None or elements.size != 1 else elements.reshape(-1)[0]
         if not isinstance(variable, ResourceVariable):
@@ -150,6 +151,11 @@ class Buffers:
             raise Refused(f"{variable!r} gets the shape {list(shape or ())} elsewhere")
         self.variables[variable] = memory, value.shape if assigned else shape
         return memory
+
+    def _check_stateless(self) -> None:
+        """Raises Refused where sizes are assumed: plans for those are given tensors, and nothing that stays."""
+        if self.seen is not None:
+            raise Refused("it has state, and sizes that are known only as it runs")
 
     def assume(self, operand: Operand) -> None:
         """Let an operand have the elements that were seen, if they were."""
@@ -169,7 +175,8 @@ class Buffers:
         return found, count
 
     def sequence(self, node: Node, seeds: tuple[int, int]) -> Buffer:
-        """The memory of a node's random numbers: the state of its generator."""
+        """The memory of a node's random numbers: the state of its generator. Raises Refused beside what is assumed."""
+        self._check_stateless()
         resource = node.subgraph.resources.sequence(node.subgraph.index, node.number, seeds)
         memory = Buffer(f"t{-1 - node.number}", uint64, (3,))  # the name of no tensor
         self.variables[resource] = memory, None

@@ -22,7 +22,7 @@ from ...compiler.loops.plans import Plan, Running, StepFailed
 from ...compiler.native.executor import Executor, Step
 from ...compiler.native.interrupts import raise_pending
 from ...compiler.native.workers import functions
-from ...core.errors import ResourceExhaustedError
+from ...core.errors import InternalError, ResourceExhaustedError
 from ..registration import Registration
 from ..runtime.direct import Direct
 from ..runtime.holding import check_bytes
@@ -80,6 +80,10 @@ class Specialisation:
                 self._outputs.append((t, own))
             else:
                 self._given.append((t, b))
+        known = {id(b) for b in (*connected, *(b for _, b in self._given))}
+        for b in (*graph.inputs, *graph.outputs):
+            if id(b) not in known:
+                raise InternalError(op=graph.name, what=f"nothing is connected to {b!r}, in a plan for a run's sizes")
         let_go(made.plan, node)
         self._running = Running(made.plan, context.recommended_num_threads)
         self._running.connect(connected)
