@@ -193,11 +193,15 @@ def _sizes_apart(x: Operand, between: Sequence[int]) -> list[int]:
 @rule("MATRIX_DIAG")
 def matrix_diag(at: At) -> None:
     x = at.operand(0)
-    if not x.shape or not x.size:
+    if not x.shape:
         raise Refused(f"a diagonal {x}")
-    n, rows = x.shape[-1], x.size // x.shape[-1]
+    n = x.shape[-1]
     y = at.output((*x.shape, n))
     same_numbers(x, y)
+    if not x.size:
+        at.form(Move, y.buffer, (), (), 0)
+        return
+    rows = x.size // n
     spread = _apart(at, at.viewed(x.buffer, (rows, n)), (1, n + 1))
     target, close = at.under(y, (rows, n * n))
     _placed(at, target, spread, (0, 0), (rows, n * n))

@@ -64,7 +64,7 @@ def reduce(at: At) -> None:
         kind = OF_TRUTH[kind]
     elif x.dtype not in (*NUMBERS, *SHORT) or kind in ("any", "all"):
         raise Refused(f"{kind} of {x}")
-    if x.is_quantized and kind == "sum":
+    if x.is_quantized and kind == "sum" and quantized(at):
         _quantized_sum(at, x, y, axes, count)
         return
     if x.is_quantized and kind == "prod":
