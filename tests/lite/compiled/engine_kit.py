@@ -16,7 +16,8 @@ from opwright import lite
 from opwright.core import flags
 from opwright.lite.interpreter import OpResolverType
 
-UNARY = ("ABS", "COS", "SIN", "TANH", "LOGISTIC", "SQUARE", "NEG", "ELU", "RELU6", "FLOOR")
+UNARY = ("ABS", "COS", "SIN", "TANH", "LOGISTIC", "SQUARE", "NEG", "ELU", "RELU6")
+"""Continuous functions: a step such as FLOOR's would make one of what roundings make a last bit."""
 _drawn = random.Random(os.getpid())
 _numbers = itertools.count()
 

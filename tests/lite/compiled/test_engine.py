@@ -334,7 +334,7 @@ def test_a_plan_is_kept_and_found(tmp_path):
 
 
 def test_a_model_is_planned_for_the_shapes_it_has_now_while_the_reference_kernels_answer():
-    content = chain([op for op in names(9) if op != "FLOOR"])
+    content = chain(names())
     wide = np.linspace(-1, 1, 7 * 5, dtype=np.float32).reshape(7, 5)
     with engine(background=True):
         interpreter = made(content)
@@ -364,7 +364,7 @@ class Idle(lite.Delegate):
 
 
 def test_a_delegate_or_a_close_while_a_model_is_planned_ends_that():
-    content = chain([op for op in names(9) if op != "FLOOR"])
+    content = chain(names())
     with engine(background=True):
         closed, delegated = made(content), made(content)
         for one in (closed, delegated):
