@@ -237,6 +237,11 @@ void *PyEval_SaveThread(void) { return 0; }
 void PyEval_RestoreThread(void *state) {}
 void *PyLong_FromLongLong(long value) { return (void *)value; }
 void *PyLong_AsVoidPtr(void *self) { return self; }
+int PyGILState_Ensure(void) { return 0; }
+void PyGILState_Release(int state) {}
+int PyErr_CheckSignals(void) { return 0; }
+void PyErr_Fetch(void **type, void **value, void **trace) {}
+void PyErr_Restore(void *type, void *value, void *trace) {}
 """
 RUN = """
 int main(void) {
@@ -244,8 +249,11 @@ int main(void) {
   void *(*executor)(long) = (void *(*)(long))(at + %EXECUTOR%);
   long (*run)(plan_t *) = executor(0), (*run_timed)(plan_t *, long *) = executor(1);
   void *(*call)(void *, void *) = executor(2), *(*work)(void *) = executor(3);
+  static long state[8];
+  pthread_key_t key;
+  pthread_key_create(&key, 0);
+  state[5] = key;
   for (int threads = 2; threads <= 4; threads++) {
-    static long state[8];
     static char pools[5][4096] __attribute__((aligned(128))), scratch[512] __attribute__((aligned(64)));
     char *pool = pools[threads];
     ((long *)pool)[1] = threads, ((long *)pool)[2] = 1000, ((long *)pool)[3] = 100, ((long **)pool)[4] = state;
