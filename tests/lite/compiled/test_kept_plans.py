@@ -12,6 +12,8 @@ from lite_kit import Build, any_batch
 
 import opwright as ow
 from opwright import lite
+from opwright.compiler.cache import objects
+from opwright.compiler.native import store
 from opwright.core import flags
 from opwright.lite.compiled import delegate
 from opwright.lite.compiled.kernel import FrozenRegistration
@@ -151,3 +153,21 @@ def test_another_delegate_has_its_nodes() -> None:
         assert plan_of(found) == ["Opwright", "Ours", "Exp"]
         np.testing.assert_allclose(answer(found, X), np.exp(np.tanh(X) + 1), rtol=1e-5)
     assert plan_of(opened(between(), custom_ops=customs)) == ["Opwright", "Ours", "Opwright"]
+
+
+def test_a_plan_is_kept_where_the_cache_lacks_what_runs_every_plan(
+    no_rules: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This process has the executor from elsewhere: from another cache, or from another model's plan."""
+    answer(opened(sizes()), X)  # whatever loads it
+    running = store.loaded("executor", "builtins")
+    assert running
+    for digest in running:
+        monkeypatch.delitem(store._folders, digest, raising=False)
+        objects(flags.cache_dir).drop(digest)
+    first = opened(between(), custom_ops={"Ours": Ours().registration()})
+    found = answer(first, X)
+    no_rules()
+    second = opened(between(), custom_ops={"Ours": Ours().registration()})
+    assert is_kept(second)
+    np.testing.assert_array_equal(answer(second, X), found)

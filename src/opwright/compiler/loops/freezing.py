@@ -44,7 +44,7 @@ def keep(key: str, plans: Sequence[Plan], note: Any, tensors: Mapping[int, np.nd
     with contextlib.suppress(_Unfrozen):
         writer = _Writer(tensors)
         told = [writer.plan(plan) for plan in plans]
-        code = packed([*writer.kernels, *loaded(*_RUNNING)])
+        code = packed(writer.kernels, loaded(*_RUNNING))
         if code is None:
             return
         body = writer.body()

@@ -264,16 +264,18 @@ def _keep_pack(digest: str, used: list[str]) -> None:
         objects(flags.cache_dir).keep(digest, data)
 
 
-def packed(digests: Sequence[str]) -> bytes | None:
-    """The code of kernels that are in the cache, in one piece; None where one of them is not."""
+def packed(digests: Sequence[str], others: Sequence[str] = ()) -> bytes | None:
+    """The code of kernels that are in the cache, in one piece; None where one of them is not. others: what is added
+    where the cache has it."""
+    if not runs_images():
+        return None
     images = {}
-    for digest in digests if runs_images() else ():
+    for digest in (*digests, *others):
         data = objects(flags.cache_dir).find(digest) or objects(_folders.get(digest, flags.cache_dir)).find(digest)
-        if data is None:
-            return None
         with contextlib.suppress(DataLossError):
-            images[digest] = Image.from_bytes(data)
-    return merged(images).to_bytes() if len(images) == len(digests) else None
+            if data is not None:
+                images[digest] = Image.from_bytes(data)
+    return merged(images).to_bytes() if all(digest in images for digest in digests) else None
 
 
 def load_packed(data: bytes | memoryview) -> dict[str, int]:
