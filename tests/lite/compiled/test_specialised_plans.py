@@ -170,6 +170,14 @@ def test_shapes_broadcast_together(type: str) -> None:
     mine = compare(b.done("a b x", "s y"), *runs)
     with pytest.raises(errors.OpError, match=r"BROADCAST_ARGS.*\n.*"):
         given(mine, [np.array([2, 4, 3], dtype), np.array([3, 3], dtype), F([[1, 2, 3]])])
+    b = Build().tensor("a", (2,), type).tensor("b", (2,), type).tensor("s", (2,), type).op("BROADCAST_ARGS", "a b", "s")
+    with engine():  # without what reads the sizes
+        mine = lite.Interpreter(model_content=b.done("a b", "s"))
+        mine.allocate_tensors()
+        assert plan_of(mine) == ["Opwright"]
+        for a, c in (([-2, 3], [1, 3]), ([-2, 3], [-2, 1]), ([1, 3], [-1, 3])):
+            with pytest.raises(errors.InvalidArgumentError, match="negative size"):
+                given(mine, [np.array(a, dtype), np.array(c, dtype)])
 
 
 def numbers(*shape: int) -> np.ndarray:

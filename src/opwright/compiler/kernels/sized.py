@@ -228,7 +228,8 @@ def broadcast_sizes(work, a: ptr[u8], b: ptr[u8], y: ptr[u8], m: i64, n: i64, *,
             u = a[p]
         if q >= 0:
             v = b[q]
-        failed = kl.select((u == v) | (u == one) | (v == one), failed, 1)
+        together = (u == v) | (u == one) | (v == one)
+        failed = kl.select(together & (u >= 0) & (v >= 0), failed, 1)
         y[i] = kl.select(u == one, v, u)
     return failed
 

@@ -79,7 +79,7 @@ class Numbers(Form):
 @dataclass(frozen=True, eq=False)
 class BroadcastSizes(Form):
     """The shape that two shapes, lists of integers, have together by the rules of broadcasting; two that do not go
-    together are a failed guard."""
+    together, or have a negative size, are a failed guard."""
 
     a: Buffer
     b: Buffer
