@@ -124,3 +124,22 @@ def test_zero_points_outside_of_the_type_are_refused_compiled_or_not(zero: int) 
     for compiled in (False, True):
         with flags.override(compiled=compiled, background=False), pytest.raises(InvalidArgumentError, match="zero p"):
             lite.Interpreter(model_content=content).allocate_tensors()
+
+
+@pytest.mark.parametrize(("kind", "to"), [("UINT8", "UINT8"), ("UINT8", "INT16"), ("INT8", "INT16")])
+def test_softmax_gives_its_own_steps_whatever_its_output_says(kind: str, to: str) -> None:
+    """1/256 of uint8, 1/65536 of int16, from the least integer on."""
+    build = Build()
+    quantized(build, "x", (3, 20), kind, 0.05, 7)
+    quantized(build, "y", (3, 20), to, 0.02, 200 if to == "UINT8" else 0)
+    content = build.op("SOFTMAX", "x", "y", beta=1.0).done()
+    limits = np.iinfo(kind.lower())
+    x = np.random.default_rng(4).integers(limits.min, limits.max, (3, 20), limits.dtype, endpoint=True)
+    powers = np.exp(0.05 * x.astype(np.float64))
+    steps, least = (256, 0) if to == "UINT8" else (65536, -32768)
+    wanted = powers / powers.sum(-1, keepdims=True) * steps + least
+    with engine(verify=True):
+        made = lite.Interpreter(model_content=content)
+        found = answer(made, x)
+        assert made._engine.delegate.refused == {}
+    np.testing.assert_allclose(found, wanted, atol=1.0)

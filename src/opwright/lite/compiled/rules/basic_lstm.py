@@ -13,6 +13,7 @@ from ....compiler.loops.recurrent_forms import BasicLstm
 from ....core.dtypes import float32, int16, int32, uint8
 from ...ops.quantized.fixed_point import multiplier
 from ..nodes import At, Refused
+from .contractions import check_sums
 from .moving import row_major
 
 ACTIVATION = 1 / 128, 128
@@ -38,6 +39,7 @@ def basic_lstm(at: At) -> None:
         power = round(math.log2(c.scale))
         if 2.0**power != c.scale or not -15 <= power <= -9 or c.zero:
             raise Refused(f"cells of the scale {c.scale}")
+        check_sums(x, w, bias, 0)
         factor = multiplier(x.scale * w.scale * 4096)
     ends = [IndexMap((0, start), o.shape, 0, row_major(o.shape)) for o, start in ((x, 0), (h, n))]
     at.form(Move, joined.buffer, (x.buffer, h.buffer), tuple(ends))

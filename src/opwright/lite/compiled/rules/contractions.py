@@ -215,7 +215,7 @@ def _epilogue(at: At, x: Operand, w: Operand, y: Operand, features: int, bias: i
     if x.dtype is int16 and (added is None or added.dtype is int64):
         factors = _short(factors)
     operands, total = _with_bias(added, int64 if x.dtype is int16 else int32, features)
-    _check_sums(x, w, added, axis)
+    check_sums(x, w, added, axis)
     scales = Buffer(f"{y.buffer.name}.scales", float32, (features,), factors.astype(np.float32))
     value = apply("mul", convert(total, float32), arg(len(operands) + 1, float32))
     return (*operands, scales), in_steps(value, y, activation)
@@ -260,7 +260,7 @@ def _with_bias(bias: Operand | None, dtype: DType, features: int) -> tuple[tuple
     return (bias.buffer,), apply("add", total, convert(arg(1, bias.dtype), dtype))
 
 
-def _check_sums(x: Operand, w: Operand, bias: Operand | None, axis: int) -> None:
+def check_sums(x: Operand, w: Operand, bias: Operand | None, axis: int) -> None:
     """Refuse a constant bias with which sums may leave their type: officially undefined, and each kernel has others.
 
     A large bias alone is no reason: channels whose weights are all 0 have the least scales, and so the largest biases.

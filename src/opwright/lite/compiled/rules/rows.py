@@ -15,6 +15,9 @@ from ..nodes import At, Operand, Refused, real, stored
 from . import rule
 from .elementwise import integer_kernel
 
+STEPS = {int8: 256.0, uint8: 256.0, int16: 65536.0}
+"""Steps of 1 that SOFTMAX of 8 bits gives, from the least integer on."""
+
 
 def _row(at: At) -> tuple[Operand, Operand]:
     """Of int16 the official kernels of other functions than softmax are further than a step from what they say."""
@@ -42,8 +45,10 @@ def softmax(at: At) -> None:
     value = convert(arg(0, x.dtype), float32) if short else real(x, 0)
     before = apply("mul", value, scalar(beta, float32))
     found = arg(0, float32)
-    if wide:  # whatever y's scale is
-        after = quantize(apply("mul", found, scalar(65536.0, float32)), int(int16.min), int16)
+    if y.dtype in STEPS:  # whatever y's scale and zero point are
+        if not y.is_quantized:
+            raise Refused(f"rows of {x} to {y}")
+        after = quantize(apply("mul", found, scalar(STEPS[y.dtype], float32)), int(y.dtype.min), y.dtype)
     else:
         after = convert(found, x.dtype) if short else stored(found, y)
     at.form(RowPass, y.buffer, x.buffer, (), "softmax", before, after)
