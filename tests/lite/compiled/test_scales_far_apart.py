@@ -143,3 +143,32 @@ def test_softmax_gives_its_own_steps_whatever_its_output_says(kind: str, to: str
         found = answer(made, x)
         assert made._engine.delegate.refused == {}
     np.testing.assert_allclose(found, wanted, atol=1.0)
+
+
+def test_basic_lstm_whose_sums_overflow_stays_with_the_operator() -> None:
+    """A gate's sum beyond int32 is saturated by the operator, and wraps in machine code."""
+    rng, (n, cells) = np.random.default_rng(6), (8, 8)
+    bias = rng.integers(-3000, 3000, 4 * cells).astype(np.int32)
+    for overflows in (False, True):
+        bias[17] = 2**31 - 1 if overflows else 0
+        build = Build()
+        quantized(build, "x", (1, n), "UINT8", 1 / 128, 128)
+        parameters = objects.QuantizationParameters(scale=np.float32([1 / 128]), zero_point=np.array([128]))
+        build.tensor("h", (1, cells), "UINT8", quantization=parameters, is_variable=True)
+        weights = rng.integers(0, 256, (4 * cells, n + cells)).astype(np.uint8)
+        of_weights = objects.QuantizationParameters(scale=np.float32([0.01]), zero_point=np.array([128]))
+        build.tensor("w", data=weights, type="UINT8", quantization=of_weights).tensor("b", data=bias, type="INT32")
+        of_cells = objects.QuantizationParameters(scale=np.float32([2.0**-11]), zero_point=np.array([0]))
+        build.tensor("c", (1, cells), "INT16", quantization=of_cells, is_variable=True)
+        quantized(build, "y", (1, cells), "UINT8", 1 / 128, 128)
+        quantized(build, "state", (1, cells), "INT16", 2.0**-11)
+        quantized(build, "joined", (1, n + cells), "UINT8", 1 / 128, 128)
+        quantized(build, "gates", (1, 4 * cells), "INT16", 2.0**-12)
+        build.op("LSTM", "x h w b c", "y state joined gates", fused_activation_function="TANH", kernel_type="BASIC")
+        content = build.done("x", "gates y")
+        x = rng.integers(0, 256, (1, n)).astype(np.uint8)
+        with engine(verify=True):
+            made = lite.Interpreter(model_content=content)
+            found = answer(made, x)
+        assert ("may overflow" in str(made._engine.delegate.refused)) == overflows
+        np.testing.assert_array_equal(found, plain(content, x))
