@@ -91,7 +91,7 @@ def peak_bytes(call: Callable[[], object]) -> float:
 
 
 def resident_bytes() -> float:
-    """What this process has in use, once the C library has given back what it keeps. The peak's record begins anew."""
+    """Return the process's resident set size in bytes, after trimming the heap, and reset the recorded peak."""
     import ctypes
     import gc
 

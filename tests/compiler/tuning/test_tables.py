@@ -48,7 +48,7 @@ AVX2 = NAMED["x86-64-v3"]
 
 @pytest.fixture
 def some(monkeypatch):
-    """Tables of three processors, in place of those that come with Opwright; gives which serves a target."""
+    """Replace the shipped tables with those of three processors; return the lookup of the nearest one."""
     made = (table("zen 5", ZEN), table("avx2", AVX2), table("avx2, small cache", AVX2, cache=1 << 18))
     monkeypatch.setattr(tables, "tables", lambda: made)
     monkeypatch.setattr(tables, "cache_bytes", lambda: 1 << 18)

@@ -12,6 +12,7 @@ from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i8, i16, i32, i64, ptr, u8
 from ..loops.fixed_forms import FixedProduct
+from ..target import host
 from . import Unmade, maker
 from .grains import grain
 
@@ -53,8 +54,6 @@ def make_fixed_product(form: FixedProduct, build: Builder) -> None:
         raise Unmade(f"a product of {x!r} to {y!r}")
     if len(x.shape) != 2 or x.shape[1] != y.size or not 1 <= shift <= 62:
         raise Unmade(f"a product of {x!r}, rescaled by {m} 2^{e - 31}")
-    from ..target import host
-
     short = (m + (1 << 15)) >> 16 if m < 0x7FFF0000 else 0x7FFF
     lanes = host().vector_bytes // 8
     items = -(-y.size // lanes)

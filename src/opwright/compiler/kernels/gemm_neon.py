@@ -16,6 +16,7 @@ Two products of bytes are less than 2^15 unless all four factors are -128: filte
 
 from __future__ import annotations
 
+import abc
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -94,7 +95,8 @@ def contract_grouped(rows: int, vectors: int, lanes: int, source: Source, how: G
     started: whether sums start with the panel's first row.
     """
     starts = [q.load(v * lanes, lanes) if started else kl.zeros(i32, lanes) for v in range(vectors)]
-    one = {1: _Dots, 2: _Matrices, 4: _Products}[how.steps](rows, vectors, lanes, how, starts)
+    kernels: dict[int, type[_Kernel]] = {1: _Dots, 2: _Matrices, 4: _Products}
+    one = kernels[how.steps](rows, vectors, lanes, how, starts)
     q = q + vectors * lanes
     for line in range(source.lines):
         for segment in range(source.segments):
@@ -113,7 +115,7 @@ def contract_grouped(rows: int, vectors: int, lanes: int, source: Source, how: G
     return [kl.joined([one.sum(r, v) for v in range(vectors)]) for r in range(rows)]
 
 
-class _Kernel:
+class _Kernel(abc.ABC):
     """A tile's sums while they are added up."""
 
     def __init__(self, rows: int, vectors: int, lanes: int, how: Grouped, starts: list[Value]) -> None:
@@ -125,16 +127,17 @@ class _Kernel:
         found = p.load(at, 4 * steps)
         return found ^ FLIPPED if self.how.dtype is u8 else found
 
+    @abc.abstractmethod
     def begin(self) -> Registers:
-        raise NotImplementedError
+        """Return the tile's accumulators, as they are before the first step."""
 
+    @abc.abstractmethod
     def add(self, near: list[Pointer], q: Pointer, at: Any, steps: int) -> None:
         """Add the products of 4, 2 or 1 steps, which begin at byte `at` of each row."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def sum(self, r: int, v: int) -> Value:
-        """The sums of a row and of a vector of channels."""
-        raise NotImplementedError
+        """Return the sums of a row and a vector of channels."""
 
 
 class _Dots(_Kernel):

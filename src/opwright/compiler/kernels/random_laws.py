@@ -13,6 +13,7 @@ from ...core.dtypes import DType, float32, float64, int32, int64
 from .. import language as kl
 from ..language import f32, f64, i64, ptr, u8
 from ..loops.random_forms import Classes, NormalPairs
+from ..target import host
 from . import Unmade, maker
 from .expression import OPERATIONS
 from .grains import grain
@@ -40,8 +41,6 @@ def normal_pairs(work, x: ptr[f32], y: ptr[f32], n: i64):
 
 @maker(NormalPairs)
 def make_normal_pairs(form: NormalPairs, build: Builder) -> None:
-    from ..target import host
-
     x, y = form.uniform, form.output
     if {x.dtype, y.dtype} != {float32} or x.size != y.size + y.size % 2 or any(b.parent is not None for b in (x, y)):
         raise Unmade(f"normal numbers {y!r} of {x!r}")

@@ -14,6 +14,7 @@ from ...core.dtypes import uint32, uint64
 from .. import language as kl
 from ..language import i64, ptr, u32, u64
 from ..loops.random_forms import Advanced, RandomWords
+from ..target import host
 from . import Unmade, maker
 from .grains import grain
 
@@ -82,9 +83,7 @@ def _threefry(key: Any, counter: Any) -> tuple[Any, ...]:
 
 @maker(RandomWords)
 def make_words(form: RandomWords, build: Builder) -> None:
-    """Blocks whose number begins anew within a vector are none of those that carry."""
-    from ..target import host
-
+    """Emit the step that fills the output with words, a whole number of counter blocks for each item."""
     state, y = form.state, form.output
     if state.dtype is not uint64 or y.dtype is not uint32 or any(b.parent is not None for b in (state, y)):
         raise Unmade(f"random words {y!r} of {state!r}")

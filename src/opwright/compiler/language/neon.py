@@ -76,8 +76,8 @@ def round_bytes(x: Value, zero: Value, dtype: DType, number: bool) -> Value:
 
 
 def lookup(table: Pointer, indices: Value) -> Value:
-    """table[i] of 256 elements of one byte, for vectors of uint8. TBL of 64 elements, and TBX of those that follow,
-    which leaves a lane as it is whose index is beyond them."""
+    """Look up uint8 indices in a table of 256 bytes: TBL for the first 64 entries, TBX for each further 64, which keeps
+    the lanes whose index is out of range."""
     n = indices.count
     if n > 16:
         return joined([lookup(table, part(indices, i, 16)) for i in range(0, n, 16)])

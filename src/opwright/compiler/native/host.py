@@ -124,7 +124,7 @@ def _first_processor() -> str:
 
 
 def _signs() -> str | None:
-    """All that LLVM's answer hangs on, as text; None where the system does not say what its processor is."""
+    """Return the processor's identification and features as the system lists them, or None if it does not."""
     lines = [line for line in _first_processor().splitlines() if line.startswith(_LINES)]
     if not lines:
         return None

@@ -96,8 +96,8 @@ class Key(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A choice as it was put. ways: those that are right here; default: what is taken without a measurement; forms:
-    what they compute."""
+    """An instance of a choice for given sizes. ways: the valid candidates; default: the one without a
+    measurement; forms: the operations that the candidates implement."""
 
     choice: Choice
     sizes: tuple[int, ...]

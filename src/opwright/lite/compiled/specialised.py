@@ -1,4 +1,4 @@
-"""Plans for sizes that are known only as the model runs, in place of the nodes that make them and those that follow.
+"""Execute nodes with run-time shapes by plans specialised for the shapes of earlier runs.
 
 Lives here: `SpecialisedRegistration`, its step, and `Specialisation`, a plan for the sizes of one run.
 Not here: which nodes, and the plans' graphs (delegate.py, assuming.py), plans for sizes that are known (kernel.py).
