@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         clamp,
         concat,
         constant_vector,
+        convert,
         first,
         floor,
         fma,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
         stack,
         to_int,
         trunc,
+        truncated_quotient,
         zeros,
     )
     from .memory import copy
@@ -95,9 +97,9 @@ _LATER = {
     "dots": "dot4 lookup pair_dot round_bytes",
     "emitting": "Work",
     "functions": (
-        "abs after all any bitcast ceil clamp concat constant_vector first floor fma full gather insert iota "
+        "abs after all any bitcast ceil clamp concat constant_vector convert first floor fma full gather insert iota "
         "maximum minimum null opaque opaque_pointer part pointer reduce_add reduce_max reduce_min registers "
-        "round_even select shuffle splat sqrt stack to_int trunc zeros "
+        "round_even select shuffle splat sqrt stack to_int trunc truncated_quotient zeros "
     ),
     "neon": "add_pairs byte_products dot4_signed joined matrix_dot pair_sums",
     "places": "Pointer Registers",
@@ -146,7 +148,9 @@ __all__ = [
     "ceil",
     "clamp",
     "concat",
-    "constant_vector", "copy",
+    "constant_vector",
+    "convert",
+    "copy",
     "dot4",
     "dot4_signed",
     "f16",
@@ -198,6 +202,7 @@ __all__ = [
     "tile_zero",
     "to_int",
     "trunc",
+    "truncated_quotient",
     "u8",
     "u16",
     "u32",

@@ -153,6 +153,12 @@ def abs(x: Value) -> Value:
     return x if x.dtype.is_unsigned else select(x < 0, -x, x)
 
 
+def truncated_quotient(a: Any, c: Any) -> Value:
+    """a / c of integers, rounded toward zero; c is not 0, nor -1 below the least integer."""
+    a, c = _values(a, c)
+    return a // c
+
+
 def sqrt(x: Value) -> Value:
     """The square root, rounded right."""
     return _same("sqrt", x)
@@ -195,6 +201,11 @@ def trunc(x: Value) -> Value:
 
 
 # ---- bits and lanes ---------------------------------------------------------------------------------------------
+
+
+def convert(x: Value, dtype: DType) -> Value:
+    """Integers extended by their sign or cut off, floats rounded; floats, within its range, to integers toward zero."""
+    return x.to(dtype)
 
 
 def bitcast(x: Value, dtype: DType) -> Value:
@@ -296,7 +307,9 @@ def all(mask: Value) -> Value:
 
 
 def gather(p: Pointer, indices: Value, mask: Value | None = None) -> Value:
-    """The elements at these indices."""
+    """The elements at these indices; of a number, the one at it."""
+    if not indices.count:
+        return p[indices]
     b, count = current().builder, indices.count
     at = b.gep(p.x, [indices.to(dtypes.int64).x], source_etype=KIND[p.dtype])
     at.type = ir.VectorType(POINTER, count)  # llvmlite takes it for one pointer

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ... import core
+from ... import core, scalar
 from ...core import flags, forks
 from ...core.errors import DataLossError, UnavailableError
 from ...core.once import once
@@ -312,7 +312,7 @@ def program_digest(*parts: str) -> str:
 def sources() -> str:
     """A digest of the sources that kernels are made by: names, sizes and times of their files."""
     found: list[str] = []
-    for folder in (Path(__file__).parents[1], Path(core.__file__).parent):
+    for folder in (Path(__file__).parents[1], Path(scalar.__file__).parent, Path(core.__file__).parent):
         list_sources(str(folder), found)
     if not found:  # Opwright lies in an archive: each process makes its own code
         found = [os.urandom(32).hex()]
