@@ -236,8 +236,7 @@ if _typing.TYPE_CHECKING:
         no_op,
         tuple,
     )
-    from .tracing.tensor_array import TensorArray
-    from .tracing.tensor_array_spec import TensorArraySpec
+    from .tracing.tensor_array import TensorArray, TensorArraySpec
 
 ops.dispatch.install_instances(lambda *parts: __getattr__("OpInstance")(*parts))  # its module is imported when needed
 
@@ -261,7 +260,7 @@ _LATER = {
     "create_lod_tensor": (".ops.lod_tensor", "create_lod_tensor"),
     "Module": (".nn.module", "Module"),
     "TensorArray": (".tracing.tensor_array", "TensorArray"),
-    "TensorArraySpec": (".tracing.tensor_array_spec", "TensorArraySpec"),
+    "TensorArraySpec": (".tracing.tensor_array", "TensorArraySpec"),
     "TypeSpec": (".core.type_spec", "TypeSpec"),
     "as_string": (".ops.strings", "as_string"),
     "assert_equal": (".ops.debugging", "assert_equal"),

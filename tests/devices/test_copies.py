@@ -8,8 +8,9 @@ import pytest
 
 import opwright as ow
 from opwright.core.errors import InvalidArgumentError, UnavailableError
-from opwright.devices.copies import STAGED_BYTES, memory_kind, place_of_array, transfer, waits
+from opwright.devices.copies import STAGED_BYTES, memory_kind, place_of_array, waits
 from opwright.devices.simulated import SimulatedDeviceContext
+from opwright.devices.transfer import transfer
 
 SMALL, LARGE = 64 * 1024, 64 * 1024 + 4
 # (from, to, bytes, Async call): whether the call returns only when the copy is made. Written from the facts, not from

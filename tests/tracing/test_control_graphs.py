@@ -7,8 +7,7 @@ from control_programs import power
 
 @pytest.mark.ours
 def test_graphs_with_control_flow_print_and_parse_back(tf):
-    from opwright.graph import same
-    from opwright.graph.text import parse, text
+    from opwright.graph import parse, same, text
     from opwright.ops import registry
 
     f = tf.function(lambda x, n: tf.cond(n > 2, lambda: power(tf, x, n), lambda: tf.sin(x)))
@@ -27,7 +26,7 @@ def test_graphs_with_control_flow_print_and_parse_back(tf):
 
 @pytest.mark.ours
 def test_graphs_read_from_text_are_differentiated(tf):
-    from opwright.graph.text import parse, text
+    from opwright.graph import parse, text
     from opwright.ops import registry
     from opwright.tracing.control.body import of_graph
     from opwright.tracing.program import Program

@@ -377,8 +377,7 @@ def test_branches(tf, mode):
 
 @pytest.mark.ours
 def test_graphs_with_lists_print_and_parse(tf):
-    from opwright.graph import same
-    from opwright.graph.text import parse, text
+    from opwright.graph import parse, same, text
     from opwright.graph.verify import verify
 
     @tf.function

@@ -1,7 +1,7 @@
 """Copies between host and device memory: which of them wait.
 
-Lives here: the table of what waits, the size below which the host need not; copies between places.
-Not here: how a device copies (cuda.py, simulated.py).
+Lives here: the table of what waits, the size below which the host need not; where an array is.
+Not here: how a device copies (cuda.py, simulated.py), copies between places (transfer.py).
 
 The rules are CUDA's. "Async" is the caller's wish (cudaMemcpyAsync); whether a call returns before the copy is done
 follows from where the memory is:
@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import InvalidArgumentError
-from ..core.places import CPUPlace, CUDAPinnedPlace, Place, place_of
+from ..core.places import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place
 from .pinned import is_pinned
 
 STAGED_BYTES = 64 * 1024
@@ -87,34 +87,7 @@ def place_of_array(array: Any) -> Place:
     if isinstance(place, Place):
         return place
     if hasattr(array, "__cuda_array_interface__"):
-        from ..core.places import CUDAPlace
-
         return CUDAPlace(int(getattr(getattr(array, "device", 0), "id", 0)))
     raise InvalidArgumentError(
         op="place_of_array", what="this is no array of a known device", found=f"a {type(array).__name__}"
     )
-
-
-def transfer(array: Any, place: Place | str) -> Any:
-    """The array on another place, a copy unless it is there already.
-
-    Both devices are waited for, and the copy is done when this returns; between two devices it goes by the host.
-    raises as `DeviceContextPool.get` where a device is missing
-    """
-    from .pool import DeviceContextPool
-
-    target = place_of(place)
-    source = place_of_array(array)
-    if source == target or ({source, target} == {CPUPlace(), CUDAPinnedPlace()} and target == CPUPlace()):
-        return array  # page-locked memory is the host's: the processor reads it as it is
-    pool = DeviceContextPool.instance()
-    to = pool.get(target)
-    if isinstance(array, np.ndarray | np.generic):
-        result = to.to_device(np.asarray(array))
-    else:
-        of = pool.get(source)
-        of.wait()
-        host = of.to_host(array)
-        result = host if target == CPUPlace() else to.to_device(host)
-    to.wait()
-    return result

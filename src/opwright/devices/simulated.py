@@ -176,7 +176,7 @@ class SimulatedDeviceContext(DeviceContext):
             if value.context is not self:
                 raise InvalidArgumentError(
                     op=str(self.place), what="this array is on another device", found=str(value.place),
-                    do="devices.copies.transfer(array, place)",
+                    do="devices.transfer.transfer(array, place)",
                 )  # fmt: skip
             return value.raw
         if isinstance(value, np.ndarray):

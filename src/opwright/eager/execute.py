@@ -246,7 +246,9 @@ def _install() -> None:
     """Under the switch `check_inputs` another takes the place of `execute`, which then need not ask for it."""
     chosen = execute
     if flags.check_inputs:
-        from .watching import execute_watched as chosen
+        from .watching import watched  # a debugging aid: most processes never load it
+
+        chosen = watched(execute)
     dispatch.install_eager(chosen, make)
 
 

@@ -5,6 +5,7 @@ An operator is known here only as an object with a name, an effect and rules to 
 """
 
 from .ir import Graph, GraphBuilder, Node, Value, same
-from .text import parse, text
+from .parsing import parse
+from .printing import text
 
 __all__ = ["Graph", "GraphBuilder", "Node", "Value", "parse", "same", "text"]

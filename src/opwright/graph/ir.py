@@ -1,7 +1,7 @@
 """Graph, Node and Value: an SSA program that never changes once built, and the builder that makes one.
 
 Lives here: the three types, `flat` operands, `unused` names, `GraphBuilder`, structural equality (`same`).
-Not here: text (text.py), validity (verify.py), rewriting (passes/).
+Not here: text (printing.py, parsing.py), validity (verify.py), rewriting (passes/).
 
 Nodes stand in program order, which is also the order of their effects: running them first to last is always right.
 """
@@ -18,6 +18,7 @@ import numpy as np
 from ..core.dtypes import DType
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
+from .printing import Store, text
 
 Effect = str | None
 """None: pure. "read": depends on state. "write": changes state or the world. "random": a new answer each run."""
@@ -187,10 +188,12 @@ class Graph:
             records.append(NodeDef(node.name, node.op.name, reads, dict(node.attrs)))
         return GraphDef(records)
 
-    def __str__(self) -> str:
-        from .text import text
+    def to_text(self, indent: str = "", store: Store | None = None) -> str:
+        """Return the graph as text; see `printing.text`."""
+        return text(self, indent, store)
 
-        return text(self)
+    def __str__(self) -> str:
+        return self.to_text()
 
     def __repr__(self) -> str:
         return f"<Graph {self.name}: {len(self.inputs)} inputs, {len(self.nodes)} nodes, {len(self.outputs)} outputs>"

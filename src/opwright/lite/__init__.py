@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from .delegate import Delegate, DelegateFlags, DelegateKernel, DelegateParams, DelegateWarning, SimpleDelegate
     from .format import Model
     from .interpreter import Interpreter, OpResolverType
-    from .native.building import build_custom_ops, include_dir
+    from .native.building import include_dir
+    from .native.custom_ops import build_custom_ops
     from .native.loading import load_custom_ops
     from .registration import Registration
     from .resolver import BuiltinOpResolver, MutableOpResolver, OpResolver
@@ -45,7 +46,7 @@ _HOMES = {
     "SimpleDelegate": "delegate",
     "TFLiteConverter": "convert.converter",
     "TargetSpec": "convert.options",
-    "build_custom_ops": "native.building",
+    "build_custom_ops": "native.custom_ops",
     "include_dir": "native.building",
     "load_custom_ops": "native.loading",
     "pattern": "convert.patterns.pattern",

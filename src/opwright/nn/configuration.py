@@ -6,7 +6,8 @@ Lives here: `get_config`, `from_config`, the arguments a layer was made with.  N
 from __future__ import annotations
 
 import inspect
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -18,6 +19,8 @@ class Configured:
 
     name: Any
     _dtype_name: str
+    base_init: ClassVar[Callable[..., None]]
+    """The constructor of the class that has no arguments of its own to describe: `Layer`'s."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         self = super().__new__(cls)
@@ -34,7 +37,7 @@ class Configured:
             "trainable": getattr(self, "_trainable", True),
             "dtype": self._dtype_name,
         }
-        if type(self).get_config is not Configured.get_config or type(self).__init__ is _base_init():
+        if type(self).get_config is not Configured.get_config or type(self).__init__ is self.base_init:
             return config
         config.update(self._own_arguments())
         return config
@@ -84,9 +87,3 @@ def _plain(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return all(map(_plain, value))
     return isinstance(value, _PLAIN)
-
-
-def _base_init() -> Any:
-    from .layer import Layer
-
-    return Layer.__init__

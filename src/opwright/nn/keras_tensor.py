@@ -1,19 +1,24 @@
 """KerasTensor: a tensor of a model that is being laid out, and the nodes that calls of layers on it make.
 
-Lives here: the type, `Node`, the search for KerasTensors in arguments.
+Lives here: the type, `Node`, the operation that stands for one call of an operator (`x + y`), the search for
+KerasTensors in arguments.
 Not here: what becomes of the nodes (functional.py), how a layer is called (layer.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core import nest
 from ..core.dtypes import DType, as_dtype
 from ..core.shapes import TensorShape, as_shape
 from ..core.specs import TensorSpec
+from ..ops import dispatch
+from ..ops.call import Call
+from ..ops.definition import Operator
 from ..ops.tensor import Overriding
+from . import naming
 
 
 class KerasTensor(Overriding):
@@ -67,8 +72,6 @@ class KerasTensor(Overriding):
 
     def record(self, op: Any, inputs: Any, bound: Any, name: str | None) -> Any:
         """A call of an operator on KerasTensors: becomes an operation of the model."""
-        from .operator_layer import record
-
         return record(op, inputs, bound, name)
 
     def _refuse(self, what: str) -> TypeError:
@@ -136,6 +139,32 @@ class Node:
 
         args = tuple(nest.map_structure(leaf, a) for a in self.args)
         return args, {k: nest.map_structure(leaf, v) for k, v in self.kwargs.items()}
+
+
+class OperatorCall:
+    """One operator with its attributes, called on KerasTensors and perhaps constants. It has no weights."""
+
+    def __init__(self, op: Operator, bound: Call, name: str | None = None) -> None:
+        self.op, self.bound = op, bound
+        self.name = naming.fresh(name or op.name)
+        self.nodes: list[Node] = []
+
+    def __call__(self, *inputs: Any) -> Any:
+        return dispatch.call(self.op, inputs, self.bound, self.name)
+
+    def __repr__(self) -> str:
+        return f"<OperatorCall {self.op.name} name={self.name}>"
+
+
+def record(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> Any:
+    """A node for the call, and the KerasTensors it gives."""
+    specs = op.infer(bound, inputs, name)
+    flat = [s for spec in specs for s in (spec if isinstance(spec, list) else (spec,))]
+    operation = OperatorCall(op, bound, name)
+    outputs = [KerasTensor(TensorShape(s.shape), s.dtype, operation.name) for s in flat]
+    packed = op.pack_outputs(outputs)
+    Node(operation, tuple(inputs), {}, packed)
+    return packed
 
 
 def find(structure: Any) -> list[KerasTensor]:

@@ -91,6 +91,8 @@ class Layer(Weighted, Configured):
     """
 
     _call_specs: ClassVar[dict[type, CallSpec]] = {}
+    is_model: ClassVar[bool] = False
+    """Whether it is a Model: it is made of layers, and its `from_config` reads theirs."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -132,6 +134,8 @@ class Layer(Weighted, Configured):
         else:
             self.batch_input_shape = None
         self._initial_weights = kwargs.get("weights")
+
+    base_init = __init__
 
     # ---- dtypes -----------------------------------------------------------------------------------------------------
 

@@ -30,6 +30,8 @@ class Model(Trainer, Layer):
     TensorShape([4, 2])
     """
 
+    is_model = True
+
     def __init__(self, *args: Any, inputs: Any = None, outputs: Any = None, name: str | None = None,
                  trainable: bool = True, dtype: Any = None, **kwargs: Any) -> None:  # fmt: skip
         if args:

@@ -21,10 +21,9 @@ from ..core.shapes import TensorShape
 from ..ops import dispatch, registry
 from ..ops.tensor import TensorLike
 from .input_layer import InputLayer
-from .keras_tensor import KerasTensor, Node
+from .keras_tensor import KerasTensor, Node, OperatorCall
 from .layer import Layer
 from .named import CUSTOM, CustomObjectScope
-from .operator_layer import OperatorCall
 
 FAMILIES = ("layers", "initializers", "activations", "regularizers", "constraints", "losses", "metrics")
 
@@ -36,9 +35,7 @@ def serialize(thing: Any) -> dict[str, Any]:
 
 
 def _module_of(cls: type) -> str:
-    from . import sequential
-
-    if cls.__module__ in (sequential.__name__, sequential.__name__.replace("sequential", "model")):
+    if cls.__module__ in (f"{__package__}.sequential", f"{__package__}.model"):
         return "keras"
     for family in FAMILIES:
         if f".nn.{family}" in cls.__module__:
@@ -94,11 +91,10 @@ def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> An
         return find(inner, config.get("module"), custom_objects)
     cls = find(name, config.get("module"), custom_objects, config.get("registered_name"))
     inner = dict(inner or {})
-    from .model import Model
-
-    if isinstance(cls, type) and issubclass(cls, Model):
+    if isinstance(cls, type) and issubclass(cls, Layer) and cls.is_model:
         if len(inspect.signature(cls.from_config).parameters) > 1:
-            return cls.from_config(inner, custom_objects)
+            model: Any = cls
+            return model.from_config(inner, custom_objects)
         with CustomObjectScope(custom_objects or {}):  # a class method of the user's, which takes the values alone
             return cls.from_config(inner)
     if not hasattr(cls, "from_config"):
@@ -122,11 +118,8 @@ def find(name: str, module: str | None, custom_objects: dict[str, Any] | None = 
                 return known[key]
     if name == "InputLayer":
         return InputLayer
-    if name in ("Sequential", "Model", "Functional"):
-        from . import model, sequential
-
-        return sequential.Sequential if name == "Sequential" else model.Model
-    for family in FAMILIES:
+    name = "Model" if name == "Functional" else name
+    for family in (*FAMILIES, "models"):
         found = getattr(importlib.import_module(f".{family}", __package__), name, None)
         if found is not None:
             return found

@@ -42,15 +42,13 @@ def _shape_text(layer: Any) -> str:
 
 
 def _rows(model: Any, nested: bool, depth: int = 0) -> list[tuple[str, Any, str]]:
-    from .model import Model
-
     rows = []
     stack = getattr(model, "_stack", None)
     listed = model.operations if model._network is not None and stack is None else model.layers
     for layer in listed:
         indent = " " * 3 * depth + "└ " if depth else ""
         rows.append((f"{indent}{layer.name} ({_kind(layer)})", layer, _source(layer, model)))
-        if nested and isinstance(layer, Model):
+        if nested and layer.is_model:
             rows += _rows(layer, nested, depth + 1)
     return rows
 
@@ -75,9 +73,8 @@ def _branches(model: Any) -> bool:
 
 
 def _kind(layer: Any) -> str:
-    from .model import Model
-
-    return "Functional" if type(layer) is Model and layer._network is not None else type(layer).__name__
+    name = type(layer).__name__
+    return "Functional" if layer.is_model and name == "Model" and layer._network is not None else name
 
 
 def _columns(branching: bool, show_trainable: bool) -> list[tuple[str, Any]]:

@@ -27,7 +27,8 @@ from ..core.dtypes import DType
 from ..core.errors import InvalidArgumentError
 from ..core.shapes import TensorShape
 from ..graph import Graph
-from ..graph.text import parse, text
+from ..graph.parsing import parse
+from ..graph.printing import text
 from . import registry
 
 

@@ -1,7 +1,7 @@
 """Nodes that were written for an older version of their operator, made whole for the one that is here.
 
 Lives here: the outputs that are added to a node read from a file, and the words for what cannot be.
-Not here: the inputs and attributes that are added, where text is read (graph/text.py), files (saved/), whether an
+Not here: the inputs and attributes that are added, where text is read (graph/parsing.py), files (saved/), whether an
 operator may change so (changes.py).
 
 An older node lacks what later versions added, and these may only be what nobody has to give or take: attributes get

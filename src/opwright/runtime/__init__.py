@@ -11,3 +11,5 @@ Not here: operators (ops/), what devices have (devices/), eager tensors and trac
     shortcut.py   runs like one before          results.py       what a run gave, into variables
     backward.py   gradients of graphs, by name   gradient_map.py  which value is the gradient of which
 """
+
+from . import graphs as graphs  # tells running.py how control flow runs

@@ -9,7 +9,7 @@ A list fills a repeated input with its members, unless the input takes lists the
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core import dtypes
 from ..core.errors import InvalidArgumentError
@@ -23,10 +23,12 @@ from ..ops.lod_tensor import LoDTensor
 from ..ops.operands import Operand
 from ..ops.tensor_list import TensorList
 from .held import place_of_tensor
-from .instance import OpInstance
 from .names import EMPTY
 from .scope import Scope
 from .variable import ScopeVariable
+
+if TYPE_CHECKING:
+    from .instance import OpInstance
 
 
 class Feed(NamedTuple):

@@ -19,7 +19,7 @@ from ..core.places import CPUPlace, place_of
 from ..graph import Graph
 from .instance import OpInstance
 from .names import EMPTY
-from .running import execute
+from .running import execute, install_control_flow
 from .scope import Scope, scope_or_global
 from .variable import ScopeVariable
 
@@ -186,3 +186,6 @@ def _while(attrs: Any, slots: Sequence[Any], run: Turn) -> list[ScopeVariable]:
 _CONTROL: dict[str, Callable[[Any, Sequence[Any], Turn], list[ScopeVariable]]] = {
     "If": _if, "Case": _case, "While": _while,
 }  # fmt: skip
+
+
+install_control_flow(run_control)

@@ -16,6 +16,7 @@ from ..graph.ir import Node, same_attr
 from ..ops import registry
 from ..ops.definition import Operator
 from .names import EMPTY, TEMP, unique
+from .running import explain, run
 
 Slots = Mapping[str, tuple[str, ...]]
 
@@ -85,14 +86,10 @@ class OpInstance:
 
         scope: by default the global one. place: a place or its name, by default the CPU.
         """
-        from .running import run
-
         return run(self, scope, place)
 
     def explain(self, scope: Any = None, place: Any = None) -> Any:
         """Which kernel would compute it there, and why: see `ow.ops.explain`."""
-        from .running import explain
-
         return explain(self, scope, place)
 
     def input_names(self) -> Iterator[str]:

@@ -7,7 +7,7 @@ Not here: what computes them (running.py, shortcut.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,9 +21,11 @@ from ..ops.rule_errors import contract_violation, mismatch
 from ..ops.tensor import Tensor
 from .feeding import Feed
 from .held import moved, place_of_tensor, tensor_of
-from .instance import OpInstance
 from .names import EMPTY
 from .scope import Scope
+
+if TYPE_CHECKING:
+    from .instance import OpInstance
 
 _NOT_IMAGES = frozenset({"Conv2DBackpropFilter", "DepthwiseConv2dNativeBackpropFilter"})  # rank 4, but a filter
 

@@ -23,8 +23,8 @@ Nothing is kept on the instance. A run that fails has written nothing before ste
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..core import flags
 from ..core.errors import NotFoundError, OpError, ResourceExhaustedError
@@ -36,14 +36,24 @@ from ..ops.rule_errors import contract_violation, failure_cause, kernel_name, mi
 from ..ops.selection import Candidate, Explanation
 from .feeding import Feed, feed_of, settled
 from .held import context_of
-from .instance import OpInstance
 from .results import as_tensor, layout_of, left, on_host, with_lods, write
 from .scope import Scope, scope_or_global
 from .shortcut import plain_inputs, remember, run_known
 from .transforms import Workshop, report, transformed
 
+if TYPE_CHECKING:
+    from .instance import OpInstance
+
 _NOT_REFUSALS = (MemoryError, ResourceExhaustedError, RecursionError)  # the CPU is no way out of these
 _warned: set[tuple[str, str]] = set()
+_run_control: Callable[[OpInstance, Scope, Place], None]
+
+
+def install_control_flow(run_control: Callable[[OpInstance, Scope, Place], None]) -> None:
+    """Called once: how an instance of an operator that holds graphs runs (graphs.py, above this module: its graphs'
+    nodes run by `execute`)."""
+    global _run_control
+    _run_control = run_control
 
 
 def run(instance: OpInstance, scope: Scope | None = None, place: Any = None) -> Explanation:
@@ -82,9 +92,7 @@ def execute(instance: OpInstance, scope: Scope, place: Place, call: Any = None) 
     op = instance.type
     try:
         if op.control:
-            from .graphs import run_control
-
-            run_control(instance, scope, place)
+            _run_control(instance, scope, place)
             return _control(op, place)
         if call is None:
             call = op.bind(dict(instance.attrs))

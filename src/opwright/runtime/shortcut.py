@@ -13,7 +13,7 @@ first run.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,10 +25,12 @@ from ..ops import dispatch, tuning
 from ..ops.operands import on_devices
 from ..ops.selection import Explanation
 from .held import context_of
-from .instance import OpInstance
 from .names import EMPTY
 from .results import as_tensor, write
 from .scope import Scope
+
+if TYPE_CHECKING:
+    from .instance import OpInstance
 
 _CPU = CPUPlace()
 _MOST = 64  # runs remembered for one set of attributes; what has ever new shapes begins again

@@ -17,7 +17,7 @@ import numpy as np
 from ..core import dtypes
 from ..core.errors import DataLossError, NotFoundError, OpError, UnimplementedError
 from ..graph import Graph, Node
-from ..graph.text import parse_all
+from ..graph.parsing import parse_all
 from ..graph.verify import verify
 from ..ops import registry, upgrading
 from . import encoding, files

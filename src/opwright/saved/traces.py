@@ -1,7 +1,7 @@
 """One trace of a function as a record in a manifest and graphs in text, and back.
 
 Lives here: `describe` and `rebuild`.  Not here: which traces are saved (saving.py), their arguments' forms
-(structure.py), the text (graph/text.py).
+(structure.py), the text (graph/parsing.py).
 
 A record has
 

@@ -116,13 +116,20 @@ def _sorted(values: Any, /, *, key: Any = None, reverse: bool = False) -> Any:
     return builtins.sorted(values, key=_called(key), reverse=reverse)
 
 
+_call_converted: Callable[[Any], Any]
+
+
+def install_call(call: Callable[[Any], Any]) -> None:
+    """Called once: what turns a callable into converted code (conversion.py, above this module)."""
+    global _call_converted
+    _call_converted = call
+
+
 def _called(function: Any) -> Any:
     """A function given to a builtin is called by converted code, as far as the user can see."""
     if function is None:
         return None
-    from .conversion import call
-
-    return call(function)
+    return _call_converted(function)
 
 
 OVERRIDES: dict[Any, Callable[..., Any]] = {

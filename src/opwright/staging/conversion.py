@@ -25,7 +25,7 @@ from ..core.frames import OURS
 from ..core.introspection import copy_annotations
 from ..core.once import once
 from . import operators, rewriting, rules, source
-from .builtins import OVERRIDES
+from .builtins import OVERRIDES, install_call
 from .source import Unsupported
 from .stages import NOT_RETURNED
 
@@ -281,3 +281,6 @@ _ROUTES = _Routes(_BASIC)
 def call(f: Any) -> Any:
     """What to call instead of `f`: converted user code, this package's version of a builtin, or f itself."""
     return _ROUTES[type(f)](f)
+
+
+install_call(call)

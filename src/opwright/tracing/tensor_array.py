@@ -355,3 +355,6 @@ class TensorArray(CompositeTensor):
 
     def __repr__(self) -> str:
         return f"<tf.TensorArray dtype={self._dtype.name} element_shape={self.element_shape}>"
+
+
+TensorArraySpec.array_type = TensorArray

@@ -6,7 +6,7 @@ Lives here: the type.  Not here: TensorArray (tensor_array.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from ..core import dtypes
 from ..core.dtypes import as_dtype
@@ -23,6 +23,8 @@ class TensorArraySpec(TypeSpec):
     """
 
     __slots__ = ("_dtype", "_dynamic_size", "_element_shape", "_infer_shape")
+    array_type: ClassVar[Any]
+    """TensorArray, whose module is above this one and sets it."""
 
     def __init__(self, element_shape: Any = None, dtype: Any = dtypes.float32, dynamic_size: bool = False,
                  infer_shape: bool = True) -> None:  # fmt: skip
@@ -33,18 +35,14 @@ class TensorArraySpec(TypeSpec):
     @classmethod
     def from_value(cls, value: Any) -> TensorArraySpec:
         """The type of a TensorArray. Raises TypeError for anything else."""
-        from .tensor_array import TensorArray
-
-        if not isinstance(value, TensorArray):
+        if not isinstance(value, cls.array_type):
             raise TypeError(f"Expected value to be a TensorArray, but got: {type(value)}")
         return cls(value.element_shape, value.dtype, value.dynamic_size, value._infer_shape)
 
     @property
     def value_type(self) -> Any:
         """TensorArray."""
-        from .tensor_array import TensorArray
-
-        return TensorArray
+        return self.array_type
 
     @property
     def element_shape(self) -> TensorShape:
@@ -67,9 +65,7 @@ class TensorArraySpec(TypeSpec):
         return [value.flow]
 
     def _from_components(self, components: Sequence[Any]) -> Any:
-        from .tensor_array import TensorArray
-
-        made = TensorArray(self._dtype, flow=components[0], dynamic_size=self._dynamic_size,
+        made = self.array_type(self._dtype, flow=components[0], dynamic_size=self._dynamic_size,
                            infer_shape=self._infer_shape, clear_after_read=False)  # fmt: skip
         made._inferred[0] = self._element_shape
         return made

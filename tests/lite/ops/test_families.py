@@ -14,7 +14,7 @@ from opwright.core.errors import NotFoundError
 ALONE = """
 import importlib, json, os, sys
 import opwright.lite.ops as dialect
-from opwright.lite.ops.definition import defined
+from opwright.lite.ops.families import defined
 assert not defined
 for module in json.loads(sys.argv[1]):
     if os.fork() == 0:

@@ -16,9 +16,9 @@ import numpy as np
 from ...core.dtypes import float32
 from ..loops.expressions import arg
 from ..loops.forms import Buffer, Contract, MatMul, TransposedContract, Window
-from . import rule
 from .contractions import floats, turned, window_of
 from .nodes import At, Refused, places
+from .registry import rule
 
 
 @rule("Conv2DBackpropInput")

@@ -16,8 +16,8 @@ import numpy as np
 from ...core.dtypes import float32
 from ..loops.expressions import arg
 from ..loops.forms import Buffer, Contract, Depthwise, MatMul, Window
-from . import rule
 from .nodes import At, Refused, places
+from .registry import rule
 
 
 @rule("MatMul")

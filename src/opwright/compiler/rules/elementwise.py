@@ -13,8 +13,8 @@ from ...core.dtypes import DType, float64
 from ...core.dtypes import bool as bool_
 from ..loops.expressions import Expr, apply, const, convert
 from ..loops.forms import Buffer, Checked, Map
-from . import rule
 from .nodes import At, Operands, Refused
+from .registry import rule
 
 SAME: dict[str, str] = {
     "Abs": "abs", "Acos": "acos", "Acosh": "acosh", "Add": "add", "Asin": "asin", "Asinh": "asinh", "Atan": "atan",

@@ -17,9 +17,9 @@ from ...core.dtypes import bool as bool_
 from ...ops import registry
 from ..loops.expressions import Expr, apply
 from ..loops.forms import Buffer, Gather, GatherNd
-from . import rule
 from .elementwise import mapped
 from .nodes import At, Refused, places
+from .registry import rule
 
 
 @rule("BroadcastTo", "Reverse", "Slice", "Split", "SplitV", "StridedSlice", "Transpose", "Unpack")

@@ -6,8 +6,8 @@ Lives here: these rules; values are gathered by their places.  Not here: the fir
 from __future__ import annotations
 
 from ..loops.forms import Buffer, Gather, Ordered
-from . import rule
 from .nodes import At, Refused
+from .registry import rule
 
 
 @rule("Sort")

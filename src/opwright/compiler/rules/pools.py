@@ -11,10 +11,10 @@ from ...core.dtypes import bool as bool_
 from ...core.dtypes import float32, int32
 from ..loops.expressions import Expr, apply, arg, const
 from ..loops.forms import Buffer, Pool, Reduce, Resize
-from . import rule
 from .contractions import window_of
 from .elementwise import mapped
 from .nodes import At, Refused
+from .registry import rule
 
 
 @rule("AvgPool", "MaxPool")

@@ -10,9 +10,9 @@ import numpy as np
 from ...core.dtypes import float32
 from ..loops.expressions import apply
 from ..loops.recurrent_forms import Gru
-from . import rule
 from .elementwise import mapped
 from .nodes import At, Refused
+from .registry import rule
 
 ACTIVATIONS = {"tanh": "TANH", "relu": "RELU", "identity": "NONE"}
 

@@ -12,9 +12,9 @@ from ...core.dtypes import DType, int32
 from ...core.dtypes import bool as bool_
 from ..loops.expressions import Expr, apply, arg, const
 from ..loops.forms import ArgReduce, Buffer, Reduce, Scan, View
-from . import rule
 from .elementwise import mapped
 from .nodes import At, Refused, places
+from .registry import rule
 
 KINDS = {"Sum": "sum", "Mean": "sum", "Max": "max", "Min": "min", "Prod": "prod", "Any": "any", "All": "all"}
 

@@ -10,9 +10,9 @@ from ...core.dtypes import bool as bool_
 from ...core.dtypes import float32
 from ..loops.expressions import Expr, apply, arg, const
 from ..loops.forms import Buffer, Gather, Reduce, RowPass
-from . import rule
 from .elementwise import mapped
 from .nodes import At, Refused, places
+from .registry import rule
 
 
 @rule("Softmax", "LogSoftmax")

@@ -6,8 +6,8 @@ Lives here: these rules.  Not here: the movement of elements (movement.py).
 from __future__ import annotations
 
 from ..loops.forms import View
-from . import rule
 from .nodes import At, Refused
+from .registry import rule
 
 
 @rule("Reshape", "ExpandDims", "Squeeze")

@@ -10,7 +10,8 @@ arithmetic.py   identities of numbers
 shapes.py       identities of shape and order
 branches.py     control flow whose way is known
 loops.py        loop-invariant code motion
-unused.py       dead code; unused outputs and inputs of control flow
+dead_code.py    nodes that nobody reads
+unused.py       unused outputs and inputs of control flow
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ from ..ir import Graph
 from ..verify import verify
 from .arithmetic import ARITHMETIC
 from .branches import BRANCHES
+from .dead_code import dead_code
 from .folding import COMMON, FOLD, FOLD_LIMIT_BYTES
 from .loops import hoist
 from .rewriting import Answer, Pass, Rewrite, Rule, rewrite
 from .shapes import SHAPES
-from .unused import dead_code, prune
+from .unused import prune
 
 __all__ = [
     "BRANCHES",

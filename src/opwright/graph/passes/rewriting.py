@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..ir import Graph, Node, Operand, Value, unused
+from .dead_code import dead_code
 
 Answer = Sequence[Value] | Node | None
 Pass = Callable[[Graph], tuple[Graph, list[str]]]
@@ -158,8 +159,6 @@ def map_graphs(node: Node, change: Callable[[Graph], Graph]) -> Node:
 
 def rewrite(graph: Graph, rules: Sequence[Rule]) -> tuple[Graph, list[str]]:
     """Apply rules to every node, first to last; gives the new graph and a line for each change."""
-    from .unused import dead_code
-
     state = Rewrite(graph, rules)
 
     def inner(part: Graph) -> Graph:

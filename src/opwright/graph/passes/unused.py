@@ -1,7 +1,7 @@
 """What nobody reads goes.
 
-Lives here: dead nodes; unused outputs and inputs of If, Case and While, in graphs of any depth.
-Not here: what is computed in vain but read (folding.py, arithmetic.py).
+Lives here: unused outputs and inputs of If, Case and While, in graphs of any depth.
+Not here: dead nodes (dead_code.py), what is computed in vain but read (folding.py, arithmetic.py).
 """
 
 from __future__ import annotations
@@ -9,23 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..ir import Graph, Node, Value
+from .dead_code import dead_code
 from .rewriting import Rewrite, holds_graphs, map_graphs, replaced
-
-
-def dead_code(graph: Graph) -> tuple[Graph, list[str]]:
-    """Drop nodes that nobody reads and that change nothing; a read of state that nobody uses may go as well."""
-    live = set(graph.outputs)
-    kept: list[Node] = []
-    dropped: list[str] = []
-    for node in reversed(graph.nodes):
-        if not live.isdisjoint(node.outputs) or node.effect == "write":
-            kept.append(node)
-            live.update(node.operands)
-        else:
-            dropped.append(f"  {'dead_code':22} {node.at or '':16} {node!r}")
-    if not dropped:
-        return graph, []
-    return Graph(graph.name, graph.inputs, kept[::-1], graph.outputs), dropped[::-1]
 
 
 def prune(graph: Graph) -> tuple[Graph, list[str]]:

@@ -12,7 +12,7 @@ from typing import Any
 from ...core.errors import OpError
 from ..customs.definition import defined as defined_customs
 from ..format.calls import called_subgraphs
-from ..ops.definition import defined
+from ..ops.families import defined
 from ..registration import OperatorRegistration, registration_of
 from ..runtime.node import Node
 from ..runtime.subgraph import Subgraph

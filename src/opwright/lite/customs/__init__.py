@@ -1,90 +1,16 @@
 """Custom operators that the interpreter knows by itself: those of the official run time, of MediaPipe, of generative
 models, and those that TensorFlow's converter has written under TensorFlow's names.
 
-Lives here: the table of names by module, `list_names()`, `get(name)`, `find(name, version)`; a module for each family.
+Lives here: a module for each family, the table of names by module, `get(name)`, `find(name, version)` (families.py).
 Not here: definitions' machinery (definition.py), which operator a model gets (lite/resolver.py).
 
 A module is imported when a model has one of its operators. `custom_ops=` goes before what is here, and one that is
-given under a name of this table takes its place. A new operator gets its name in the row of the module that defines it.
+given under a name of this table takes its place.
 """
 
 from __future__ import annotations
 
-from ...core.errors import InternalError, NotFoundError
-from ...core.origins import load
-from .definition import CustomOperator, custom_operator, defined
+from .definition import CustomOperator, custom_operator
+from .families import FAMILIES, find, get, list_names, module_of, versions_of
 
 __all__ = ["FAMILIES", "CustomOperator", "custom_operator", "find", "get", "list_names", "module_of", "versions_of"]
-
-# module -> the operators it defines, under all names that files give them
-FAMILIES: dict[str, str] = {
-    "attention": "odml.scaled_dot_product_attention",
-    "audio": "AudioSpectrogram Mfcc",
-    "caches": "odml.update_external_kv_cache odml.update_kv_cache",
-    "convolution": "Convolution2DTransposeBias",
-    "detection": "TFLite_Detection_PostProcess",
-    "elementwise": "Atan2 Sign Table",
-    "landmarks": "Landmarks2TransformMatrix TransformLandmarks",
-    "moving": "BroadcastGradientArgs Roll",
-    "normalization": "MeanVarianceNormalization",
-    "pooling": "MaxPoolWithArgmax MaxPoolingWithArgmax2D MaxUnpooling2D",
-    "random": "Multinomial RandomStandardNormal RandomUniform RandomUniformInt",
-    "recurrent": "UNIDIRECTIONAL_SEQUENCE_GRU",
-    "rotation": "aeq.hadamard_rotation",
-    "spectral": "Complex IRFFT2D Irfft2d RFFT2D Rfft2d",
-    "tables": "HashTableV2 LookupTableFindV2 LookupTableImportV2 LookupTableSizeV2",
-    "text": "tftext:Ngrams tftext:WhitespaceTokenizer",
-    "verifying": "NumericVerify",
-    "volumes": "AveragePool3D AvgPool3D MaxPool3D",
-    "warping": "DenseImageWarp Resampler TransformTensor TransformTensorBilinear",
-}
-
-_module_of = {name: module for module, names in FAMILIES.items() for name in names.split()}
-
-
-def list_names() -> list[str]:
-    """The names of the custom operators that need no definition of one's own, sorted. Imports nothing."""
-    return sorted(_module_of)
-
-
-def module_of(name: str) -> str:
-    """The module of lite.customs that defines a custom operator. Raises NotFoundError."""
-    try:
-        return _module_of[name]
-    except KeyError:
-        raise NotFoundError(
-            what="no custom operator of this name is shipped", found=repr(name),
-            do="lite.customs.list_names() gives them all; others are given as custom_ops=",
-        ) from None  # fmt: skip
-
-
-def _all(name: str) -> list[CustomOperator]:
-    module = module_of(name)
-    load(f"{__name__}.{module}")
-    if name not in defined:
-        raise InternalError(what=f"lite.customs.{module} does not define {name}", do="correct lite.customs.FAMILIES")
-    return defined[name]
-
-
-def get(name: str, version: int | None = None) -> CustomOperator:
-    """The custom operator of that name, in its newest version or the one asked for. Raises NotFoundError."""
-    operators = _all(name)
-    if version is None:
-        return max(operators, key=lambda op: op.versions[1])
-    found = next((op for op in operators if op.versions[0] <= version <= op.versions[1]), None)
-    if found is None:
-        raise NotFoundError(op=name, what="no such version of this custom operator is shipped", found=version,
-                            wanted=", ".join(f"{a}..{b}" for a, b in versions_of(name)))  # fmt: skip
-    return found
-
-
-def find(name: str, version: int) -> CustomOperator | None:
-    """As get; None where there is none."""
-    if name not in _module_of:
-        return None
-    return next((op for op in _all(name) if op.versions[0] <= version <= op.versions[1]), None)
-
-
-def versions_of(name: str) -> list[tuple[int, int]]:
-    """The ranges of versions of a shipped custom operator; empty for a name that is none."""
-    return sorted(op.versions for op in _all(name)) if name in _module_of else []

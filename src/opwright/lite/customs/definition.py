@@ -1,7 +1,7 @@
 """Custom operators that are shipped: a class body becomes the `CustomOperator` of a name that files write as text.
 
 Lives here: `custom_operator`, `CustomOperator`, reading the two forms of options (FlexBuffers, a C structure).
-Not here: the table of names (lite/customs/__init__.py), the operators (the other modules of lite/customs/), operators
+Not here: the table of names (families.py), the operators (the other modules of lite/customs/), operators
 that users write (`@ow.operator`; lite/written.py reads their options).
 
 Options are read as the official kernels read them: a key that is not known is no error (converters add their own), a
@@ -23,8 +23,7 @@ from ..format import schema
 from ..format.flex import decode_options
 from ..ops import types
 from ..ops.definition import EnumAttr, LiteOperator
-
-defined: dict[str, list[CustomOperator]] = {}  # by the modules imported so far; several where versions differ
+from .families import defined, get
 
 
 class CustomOperator(LiteOperator):
@@ -90,8 +89,6 @@ class CustomOperator(LiteOperator):
         raise InternalError(op=self.name, what="custom options are bytes; the converter writes no such operator")
 
     def __reduce__(self) -> Any:
-        from . import get  # which knows the modules; they import this one
-
         return get, (self.name, self.versions[1])
 
     __hash__ = Operator.__hash__

@@ -6,6 +6,7 @@
 Lives here: the package's plan; the names are public in `lite`.
 
     headers, building, compilers, keeping   the headers, and compilers and what they made
+    custom_ops                              operators from their sources in one call
     provider/ (C), functions, records       the run time that operators call, its functions and structs in Python
     elf, names, library, loading            a library's file, its functions, the registrations they give
     mirror, elements, callbacks, taking     a subgraph as C sees it: shown, asked for, taken back

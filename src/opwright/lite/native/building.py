@@ -1,9 +1,7 @@
 """Building shared libraries of operators, and the run time that they find their names in.
 
-    lite.build_custom_ops(["atan.c"], {"Atan": "AtanOpRegistrationExternal"})
-
-Lives here: `build_custom_ops`, `build_library`, `provider`, `include_dir`.  Not here: compilers (compilers.py), where
-libraries are kept (keeping.py), loading one's operators (loading.py).
+Lives here: `build_library`, `provider`, `include_dir`.  Not here: compilers (compilers.py), where libraries are kept
+(keeping.py), loading one's operators (loading.py), both in one call (custom_ops.py).
 """
 
 from __future__ import annotations
@@ -15,18 +13,15 @@ import shlex
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...core import forks
 from ...core.errors import InvalidArgumentError, NotFoundError, UnavailableError
 from ...core.once import once
 from . import compilers, keeping
-
-if TYPE_CHECKING:
-    from ..registration import Registration
 
 HERE = Path(__file__).parent
 PROVIDER = HERE / "provider"
@@ -46,31 +41,6 @@ def include_dir() -> str:
     return os.fspath(HERE / "include")
 
 
-def build_custom_ops(
-    sources: Sequence[str | os.PathLike[str]] | str | os.PathLike[str],
-    ops: Mapping[str, str] | Iterable[str] | str | None = None,
-    *,
-    include_dirs: Sequence[str | os.PathLike[str]] | str | os.PathLike[str] = (),
-    defines: Mapping[str, str | int | None] | None = None,
-    flags: Sequence[str] | str = (),
-    link_flags: Sequence[str] | str = (),
-) -> dict[str, Registration]:
-    """Compile operators in C and C++, and load them: what `load_custom_ops` gives.
-
-    sources: files that become one library, or one. ops: as `load_custom_ops` takes them: functions that give
-    registrations, by the operators' names; None for every function called as such functions are. include_dirs: folders
-    of headers, which are searched before `include_dir()`: a folder with the official headers takes the place of those
-    there. defines: macros; None for one without a value. flags: for the compiler, after
-    `-O2`; link_flags: for the linker, such as `-lm`.
-    A library is kept, and built again when a source, a header that one includes, a flag or the compiler is another.
-    raises InvalidArgumentError with the compiler's lines, NotFoundError for a file, UnavailableError without a compiler
-    """
-    from .loading import load_custom_ops
-
-    library = build_library(sources, include_dirs=include_dirs, defines=defines, flags=flags, link_flags=link_flags)
-    return load_custom_ops(library, ops)
-
-
 def build_library(
     sources: Sequence[str | os.PathLike[str]] | str | os.PathLike[str],
     *,
@@ -79,7 +49,7 @@ def build_library(
     flags: Sequence[str] | str = (),
     link_flags: Sequence[str] | str = (),
 ) -> Path:
-    """The shared library of these sources, built where it is not kept. See `build_custom_ops`."""
+    """The shared library of these sources, built where it is not kept. See `custom_ops.build_custom_ops`."""
     if isinstance(sources, str | os.PathLike):
         sources = [sources]
     paths = [_checked(source) for source in sources]

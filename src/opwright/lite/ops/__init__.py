@@ -1,86 +1,14 @@
 """The lite dialect: the builtin operators of `.tflite` files, each defined once.
 
-Lives here: the table of operators by family, `get(name)`, `list_names()`, `operators()`; a module for each family.
+Lives here: a module for each family of operators, the table of them and `get(name)` (families.py).
 Not here: the catalogue that programs call (opwright.ops), rules from one to the other (lite/convert/).
 
 A family is imported when one of its operators is first asked for, so a model costs the families it uses.
-A new operator gets its name in the table here, in the row of the module that defines it.
 """
 
 from __future__ import annotations
 
-from ...core.errors import InternalError, NotFoundError
-from ...core.origins import load
-from .definition import LiteOperator, defined, lite_operator
+from .definition import LiteOperator, lite_operator
+from .families import FAMILIES, family_of, get, list_names, operators
 
 __all__ = ["FAMILIES", "LiteOperator", "family_of", "get", "list_names", "lite_operator", "operators"]
-
-# module -> the operators it defines
-FAMILIES: dict[str, str] = {
-    "activation": """ELU GELU HARD_SWISH L2_NORMALIZATION LEAKY_RELU LOCAL_RESPONSE_NORMALIZATION LOGISTIC
-                     LOG_SOFTMAX PRELU RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 SOFTMAX TANH""",
-    "arithmetic": "ADD ADD_N ATAN2 DIV FLOOR_DIV FLOOR_MOD MAXIMUM MINIMUM MUL POW SQUARED_DIFFERENCE SUB",
-    "bits": "BITWISE_XOR RIGHT_SHIFT",
-    "comparison": """EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL LOGICAL_AND LOGICAL_OR NOT_EQUAL SELECT SELECT_V2
-                     WHERE""",
-    "control": "CALL IF STABLEHLO_CASE STABLEHLO_COMPOSITE WHILE",
-    "convolution": "AVERAGE_POOL_2D CONV_2D DEPTHWISE_CONV_2D L2_POOL_2D MAX_POOL_2D TRANSPOSE_CONV",
-    "elementwise": "ABS CAST CEIL COS EXP FLOOR LOG LOGICAL_NOT NEG ROUND RSQRT SIGN SIN SQRT SQUARE ZEROS_LIKE",
-    "filling": "FILL ONE_HOT RANGE",
-    "images": "RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR",
-    "joining": "CONCATENATION MIRROR_PAD PACK PAD PADV2 REVERSE_V2 SPLIT SPLIT_V TILE UNPACK",
-    "lookup": "EMBEDDING_LOOKUP EMBEDDING_LOOKUP_SPARSE HASHTABLE_LOOKUP LSH_PROJECTION",
-    "lstm": "LSTM UNIDIRECTIONAL_SEQUENCE_LSTM",
-    "lstm_both": "BIDIRECTIONAL_SEQUENCE_LSTM",
-    "matmul": "BATCH_MATMUL FULLY_CONNECTED",
-    "matrices": "MATRIX_DIAG MATRIX_SET_DIAG",
-    "quantization": "DEQUANTIZE FAKE_QUANT QUANTIZE",
-    "random": "MULTINOMIAL RANDOM_STANDARD_NORMAL RANDOM_UNIFORM",
-    "reduction": "ARG_MAX ARG_MIN CUMSUM MEAN REDUCE_ALL REDUCE_ANY REDUCE_MAX REDUCE_MIN REDUCE_PROD SUM TOPK_V2",
-    "rnn": "BIDIRECTIONAL_SEQUENCE_RNN RNN SVDF UNIDIRECTIONAL_SEQUENCE_RNN",
-    "segments": "SEGMENT_SUM UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_SUM",
-    "sequences": "BUCKETIZE REVERSE_SEQUENCE SKIP_GRAM UNIQUE",
-    "shaping": "BITCAST BROADCAST_ARGS BROADCAST_TO EXPAND_DIMS RANK RESHAPE SHAPE SQUEEZE TRANSPOSE",
-    "slicing": "DYNAMIC_UPDATE_SLICE GATHER GATHER_ND SCATTER_ND SLICE STRIDED_SLICE",
-    "sparse": "DENSIFY SPARSE_TO_DENSE",
-    "spatial": "BATCH_TO_SPACE_ND DEPTH_TO_SPACE SPACE_TO_BATCH_ND SPACE_TO_DEPTH",
-    "spectral": "COMPLEX_ABS IMAG REAL RFFT2D",
-    "stablehlo": """STABLEHLO_ADD STABLEHLO_AND STABLEHLO_GATHER STABLEHLO_MAXIMUM STABLEHLO_MINIMUM
-                    STABLEHLO_MULTIPLY STABLEHLO_PAD STABLEHLO_SHIFT_LEFT""",
-    "stablehlo_random": "STABLEHLO_RNG_BIT_GENERATOR",
-    "stablehlo_reducing": "STABLEHLO_REDUCE_WINDOW STABLEHLO_SCATTER",
-    "state": "ASSIGN_VARIABLE CALL_ONCE READ_VARIABLE VAR_HANDLE",
-    "suppression": "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5",
-    "tables": "HASHTABLE HASHTABLE_FIND HASHTABLE_IMPORT HASHTABLE_SIZE",
-    "volumes": "CONV_3D CONV_3D_TRANSPOSE",
-    "windows": "DILATE REDUCE_WINDOW",
-}
-
-_family_of = {name: module for module, names in FAMILIES.items() for name in names.split()}
-
-
-def get(name: str) -> LiteOperator:
-    """The builtin operator of that name, such as "CONV_2D"; imports its family. Raises NotFoundError."""
-    load(f"{__name__}.{family_of(name)}")
-    if name not in defined:
-        raise InternalError(what=f"lite.ops.{family_of(name)} does not define {name}", do="correct lite.ops.FAMILIES")
-    return defined[name]
-
-
-def family_of(name: str) -> str:
-    """The module of lite.ops that defines an operator. Raises NotFoundError."""
-    try:
-        return _family_of[name]
-    except KeyError:
-        raise NotFoundError(what="the lite dialect has no operator of this name", found=repr(name),
-                            do="lite.ops.list_names() gives them all") from None  # fmt: skip
-
-
-def list_names() -> list[str]:
-    """The names of the dialect's operators, sorted. Imports nothing."""
-    return sorted(_family_of)
-
-
-def operators() -> dict[str, LiteOperator]:
-    """The dialect's operators by name, sorted. Imports every family."""
-    return {name: get(name) for name in list_names()}

@@ -1,7 +1,7 @@
 """The lite dialect's definitions: a class body becomes the `LiteOperator` of one builtin operator of `.tflite` files.
 
 Lives here: `lite_operator`, `LiteOperator` (an `Operator` that also reads and writes its options table), `EnumAttr`.
-Not here: `get` and which module defines which operator (lite/ops/__init__.py), the operators (the other modules of
+Not here: `get` and which module defines which operator (families.py), the operators (the other modules of
 lite/ops/), running them (registration.py).
 
 The attributes are the fields of the operator's options table, with the schema's names, types and defaults, and the
@@ -23,8 +23,7 @@ from ...ops.call import Call
 from ...ops.definition import Operator
 from ..format import objects, schema, versions
 from . import types
-
-defined: dict[str, LiteOperator] = {}  # by the modules imported so far
+from .families import defined, get
 
 
 class EnumAttr(Attr):
@@ -183,8 +182,6 @@ class LiteOperator(Operator):
         return objects.table_class(self.options)(**values)
 
     def __reduce__(self) -> Any:
-        from . import get  # which knows the modules; they import this one
-
         return get, (self.name,)
 
     __hash__ = Operator.__hash__

@@ -29,7 +29,7 @@ from ...core.errors import FailedPreconditionError, InvalidArgumentError, OpErro
 from ...core.once import cached_property
 from ...ops.dispatch import quiet_context, quietly
 from ..format.verify import called_subgraphs
-from ..ops.definition import defined
+from ..ops.families import defined
 from . import memory
 from .called import Called
 from .direct import NOTHING, Direct, Reach

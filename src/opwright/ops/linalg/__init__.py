@@ -11,7 +11,8 @@ from .factoring import cholesky, eigh, eigvalsh, qr, svd
 from .functions import cholesky_solve, expm, logdet, lstsq, matrix_rank, pinv
 from .lower_upper import lu, lu_matrix_inverse, lu_reconstruct, lu_solve
 from .matmul import matmul, matvec, tensordot
-from .matrices import adjoint, cross, matrix_transpose, norm, normalize
+from .matrices import adjoint, cross, matrix_transpose
+from .norms import norm, normalize
 from .roots import logm, sqrtm
 from .solving import det, inv, slogdet, solve, triangular_solve
 

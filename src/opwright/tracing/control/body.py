@@ -16,10 +16,15 @@ from ...eager.variable import Variable
 from ...graph import Graph, Value
 from ...graph.passes import dead_code
 from ...ops import dispatch
+from ...ops.autodiff import OpRecord
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
 
 state = dispatch.state
+
+
+CONTROL_RECORDS: dict[str, type[OpRecord]] = {}
+"""By operator that holds graphs, the record of a call of it: branches.py and loop_gradient.py enter theirs."""
 
 
 class Body:
@@ -64,8 +69,6 @@ def of_graph(graph: Graph, operands: Sequence[Any] = ()) -> Body:
 
 def rerecord(trace: FuncTrace, graph: Graph, at: dict[Value, Any]) -> None:
     """Record the nodes of a graph in the recording trace, as if their operators were called. at: grows with them."""
-    from .branches import CONTROL_RECORDS
-
     for node in graph.nodes:
         structure = [
             None if o is None else tuple([at[v] for v in o]) if isinstance(o, tuple) else at[o] for o in node.inputs

@@ -24,7 +24,7 @@ from ...ops.math import reduce_any, reduce_sum
 from ...ops.tensor import Tensor, TensorLike
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
-from .body import Body, captured_by, flat_tensors, handed_in, joined, of_graph, record_body
+from .body import CONTROL_RECORDS, Body, captured_by, flat_tensors, handed_in, joined, of_graph, record_body
 from .reaching import reaching
 from .row_gradients import gets_rows, parts, together
 
@@ -301,4 +301,4 @@ def dense_or_zeros(grad: Any, like: Any) -> Any:
     return array.zeros_like(like)
 
 
-CONTROL_RECORDS: dict[str, type[OpRecord]] = {"If": BranchRecord, "Case": BranchRecord}
+CONTROL_RECORDS.update(If=BranchRecord, Case=BranchRecord)

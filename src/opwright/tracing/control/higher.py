@@ -23,7 +23,7 @@ from ...ops.lists import ListGet, ListPush, ListReserve
 from ...ops.lod_tensor import LoDTensor
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
-from .loops import emit_while
+from .while_node import emit_while
 
 state = dispatch.state
 _TURN = TensorSpec((), dtypes.int32, "i")

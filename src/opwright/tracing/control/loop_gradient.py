@@ -21,10 +21,11 @@ from ...ops.list_rows import ListConcat
 from ...ops.lists import ListGet, ListLength, ListPush, ListReserve
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
-from .body import Body, of_graph
-from .branches import CONTROL_RECORDS, dense_or_zeros
+from .body import CONTROL_RECORDS, Body, of_graph
+from .branches import dense_or_zeros
 from .reaching import reaching
 from .row_gradients import gets_rows, part_specs, parts, together
+from .while_node import emit_while
 
 state = dispatch.state
 
@@ -48,8 +49,6 @@ class LoopRecord(OpRecord):
 
     def backward(self, dys: Sequence[Any]) -> Sequence[Any]:
         """Gradients of the variables' first values and of what was captured."""
-        from .loops import emit_while
-
         trace = state.trace
         assert isinstance(trace, FuncTrace)
         variables, captured = self.structure

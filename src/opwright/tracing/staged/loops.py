@@ -22,7 +22,7 @@ from ...ops.control import Undefined as UndefinedOperator
 from ...ops.lists import ListReserve
 from ...ops.tensor import TensorLike
 from ...staging.stages import State, Thunk, Undefined, is_flag, is_returned_value
-from ..control.loops import emit_while
+from ..control.while_node import emit_while
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
 from .branches import truth

@@ -14,8 +14,8 @@ from ....compiler.loops.expressions import Expr, apply, arg, const, convert, sca
 from ....core.constants import GELU_CUBIC, GELU_SLOPE
 from ....core.dtypes import float16, float32, int8, int16, uint8
 from ..nodes import At, Refused, clamped, in_steps, real_number, steps, steps_per
-from . import rule
 from .elementwise import alike, broadcast, mapped, plain, quantized, truth, unary
+from .registry import rule
 
 CLAMPS = ("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1")
 FUNCTIONS = {"LOGISTIC": "sigmoid", "TANH": "tanh", "HARD_SWISH": "hard_swish", "ELU": "elu"}

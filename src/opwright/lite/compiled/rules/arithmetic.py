@@ -18,8 +18,8 @@ from ....compiler.loops.expressions import Expr, apply, arg, convert, scalar
 from ....compiler.loops.forms import Checked
 from ....core.dtypes import complex64, float32, float64, int8, int16, uint8
 from ..nodes import NARROW, At, Operand, Refused, clamped, in_steps, real, real_number, steps, steps_per
-from . import rule
 from .elementwise import alike, broadcast, every, mapped, plain, quantized
+from .registry import rule
 from .spectral import product
 
 OPERATIONS = {"ADD": "add", "SUB": "sub", "MUL": "mul", "DIV": "div", "FLOOR_MOD": "floor_mod", "MAXIMUM": "maximum",

@@ -15,8 +15,8 @@ from ....compiler.loops.spectral_forms import Fourier
 from ....core.dtypes import float32
 from ...customs.audio import FLOOR, length_of, mel_weights
 from ..nodes import At, Refused
-from . import rule
 from .elementwise import registered
+from .registry import rule
 from .spectral import part
 
 

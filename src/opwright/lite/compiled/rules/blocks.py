@@ -13,8 +13,8 @@ import numpy as np
 
 from ....compiler.loops.forms import IndexMap, Move
 from ..nodes import At, Operand, Refused
-from . import rule
 from .moving import row_major, same_numbers
+from .registry import rule
 from .views import layout, moved
 
 MOST_BOXES = 100

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ....compiler.loops.cache_forms import PutEntries
 from ....core.dtypes import float32, int32
 from ..nodes import At, Refused
-from . import rule
+from .registry import rule
 
 
 @rule("odml.update_external_kv_cache")

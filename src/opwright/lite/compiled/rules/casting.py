@@ -10,9 +10,9 @@ from ....compiler.loops.expressions import apply, arg, const
 from ....compiler.loops.forms import Map
 from ....core.dtypes import complex64, float32
 from ..nodes import At, Refused
-from . import rule
 from .below_a_byte import BITS, as_bytes, to_bytes
 from .elementwise import as_type, mapped, plain
+from .registry import rule
 from .spectral import join, pairs, part
 
 

@@ -17,8 +17,8 @@ from ....core.dtypes import bool as bool_
 from ....core.dtypes import complex64, int8, int16, int64, uint8
 from ...ops.quantized.fixed_point import multiplier, rescale
 from ..nodes import At, Operand, Refused
-from . import rule
 from .elementwise import alike, broadcast, every, mapped, plain, quantized, truth
+from .registry import rule
 
 COMPARISONS = {"EQUAL": "equal", "NOT_EQUAL": "not_equal", "LESS": "less", "LESS_EQUAL": "less_equal",
                "GREATER": "greater", "GREATER_EQUAL": "greater_equal"}  # fmt: skip

@@ -25,9 +25,9 @@ from ....core.dtypes import DType, float32, int4, int8, int16, int32, int64, uin
 from ...customs.convolution import result_size
 from ...runtime.tensor import CONSTANT
 from ..nodes import At, Operand, Refused, clamped, in_steps, steps_per
-from . import rule
 from .below_a_byte import as_bytes
 from .elementwise import registered
+from .registry import rule
 from .short_floats import in_float32
 
 INTEGERS = frozenset(((int8, int8, int8), (uint8, uint8, uint8), (int8, int4, int8), (int16, int8, int16),

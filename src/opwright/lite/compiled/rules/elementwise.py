@@ -27,7 +27,7 @@ from ...quantized_registration import is_quantized, kernel_of, rule_of, run_quan
 from ...registration import OperatorRegistration
 from ...written import group
 from ..nodes import At, Operand, Refused
-from . import rule
+from .registry import rule
 
 UNARY = {
     "ABS": "abs", "NEG": "neg", "EXP": "exp", "LOG": "log", "SQRT": "sqrt", "RSQRT": "rsqrt", "SQUARE": "square",

@@ -21,10 +21,10 @@ from ....compiler.loops.sized_forms import Numbers
 from ....core.dtypes import bool as bool_
 from ....core.dtypes import float32, float64, int32, int64
 from ..nodes import At, Operand, Refused
-from . import rule
 from .below_a_byte import check_whole_bytes
 from .elementwise import registered, truth
 from .moving import margins_of, pad, row_major, same_numbers
+from .registry import rule
 
 
 @rule("FILL")

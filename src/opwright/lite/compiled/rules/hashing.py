@@ -8,8 +8,8 @@ from __future__ import annotations
 from ....compiler.loops.hash_forms import Projection
 from ....core.dtypes import float32, uint8
 from ..nodes import At, Refused
-from . import rule
 from .below_a_byte import check_whole_bytes
+from .registry import rule
 
 
 @rule("LSH_PROJECTION")

@@ -9,7 +9,7 @@ from ....compiler.loops.expressions import Expr, arg, quantize
 from ....compiler.loops.forms import Resize
 from ....core.dtypes import float32, int8, uint8
 from ..nodes import At, Operand, Refused
-from . import rule
+from .registry import rule
 
 
 @rule("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")

@@ -14,8 +14,8 @@ from ....compiler.loops.forms import Buffer
 from ....compiler.loops.warping_forms import AffineImage, AffinePoints, CropMatrix, PixelsAt
 from ....core.dtypes import float32, int64
 from ..nodes import At, Refused
-from . import rule
 from .elementwise import registered
+from .registry import rule
 
 
 def _call(at: At, *places: int) -> Any:

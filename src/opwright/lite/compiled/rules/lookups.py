@@ -13,10 +13,10 @@ from ....compiler.loops.expressions import Expr, apply, arg, const, convert, sca
 from ....compiler.loops.forms import Buffer, Gather, GatherNd, IndexMap, KeyPlaces, Map, Move, ScatterNd, UpdateSlice
 from ....core.dtypes import float16, float32, int8, int16, int32, int64, uint8
 from ..nodes import At, Operand, Refused
-from . import rule
 from .below_a_byte import as_bytes, check_whole_bytes
 from .elementwise import truth
 from .moving import same_numbers
+from .registry import rule
 
 
 def _check(indices: Operand, n: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....compiler.loops.forms import IndexMap, Move, View
 from ..nodes import At, Operand, Refused
-from . import rule
+from .registry import rule
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from ....compiler.loops.forms import Gather, Ordered
 from ....core.dtypes import int16, int32
 from ..nodes import At, Refused
-from . import rule
 from .below_a_byte import check_whole_bytes
 from .moving import same_numbers
+from .registry import rule
 
 
 @rule("TOPK_V2")

@@ -16,9 +16,9 @@ from ....compiler.loops.place_forms import MaxPlaces, PutInWindows
 from ....core.dtypes import float32, int32, int64
 from ...customs.pooling import LOWEST, PLACE_OFFSET, image_size, margins, padding_of
 from ..nodes import At, Refused, clamped
-from . import rule
 from .contractions import window_of
 from .elementwise import registered, truth
+from .registry import rule
 
 
 @rule("MaxPoolingWithArgmax2D")

@@ -9,8 +9,8 @@ from ....compiler.loops.expressions import Expr, apply, arg, convert, quantize, 
 from ....compiler.loops.forms import Map, Pool, Window
 from ....core.dtypes import float16, float32, int8, int16, int32, uint8
 from ..nodes import At, Operand, Refused, clamped, in_steps
-from . import rule
 from .contractions import window_of
+from .registry import rule
 
 NARROW = (int8, uint8, int16)
 

@@ -11,7 +11,7 @@ from ....compiler.loops.expressions import Expr, apply, arg, convert, scalar
 from ....compiler.loops.forms import Buffer, MatMul
 from ....core.dtypes import float32, int8, int16, int32, int64
 from ..nodes import At, Operand, Refused, in_steps, steps_per
-from . import rule
+from .registry import rule
 from .short_floats import in_float32
 
 INTEGERS = ((int8, int8, int8), (int16, int16, int16), (int16, int8, int16))

@@ -17,9 +17,9 @@ from ....compiler.loops.fusing_constants import computed
 from ....core.dtypes import float16, float32, int32
 from ...customs.verifying import LEAST
 from ..nodes import NARROW, At, Operand, Refused, steps_per
-from . import rule
 from .below_a_byte import BITS, as_bytes, check_whole_bytes, to_bytes
 from .elementwise import mapped, registered, tabulated
+from .registry import rule
 
 REALS = (float32, float16)
 

@@ -23,8 +23,8 @@ from ...ops.random import blocks_of_samples, seeds_of
 from ...ops.stablehlo_random import ALGORITHMS, BITS
 from ..nodes import At, Operand, Refused
 from ..variables import Assignment, Reading
-from . import rule
 from .elementwise import registered
+from .registry import rule
 
 PER_BLOCK = ALGORITHMS["PHILOX"][1]
 """Words of a block of Philox."""

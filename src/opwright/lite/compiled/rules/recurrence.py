@@ -19,9 +19,9 @@ from ....compiler.loops.forms import Buffer, Contract, IndexMap, Move, Window
 from ....compiler.loops.recurrent_forms import Gru, Rnn, Svdf
 from ....core.dtypes import float32, int8, int16, int32, uint8
 from ..nodes import At, Operand, Refused, clamped, in_steps, steps_per
-from . import rule
 from .moving import row_major
 from .recurrent import from_input, matrix, state_of
+from .registry import rule
 
 BOTH_INPUTS = 9
 """Where BIDIRECTIONAL_SEQUENCE_RNN has an auxiliary input, which its weights follow, one a direction."""

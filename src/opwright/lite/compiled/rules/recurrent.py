@@ -17,11 +17,12 @@ from ....compiler.loops.forms import Buffer, Contract, IndexMap, Move, Window
 from ....compiler.loops.recurrent_forms import Lstm
 from ....core.dtypes import float32, int8, uint8
 from ..nodes import At, Operand, Refused
-from . import rule
+from .basic_lstm import basic_lstm
+from .lstm_operands import BIASES, NORMS, PEEPHOLES, PROJECTION, RECURRENT, STATE, WEIGHTS
 from .moving import row_major
+from .recurrent_int8 import integer_lstm
+from .registry import rule
 
-WEIGHTS, RECURRENT, PEEPHOLES, BIASES, PROJECTION, STATE, NORMS = 1, 5, 9, 12, 16, 18, 20
-"""Where inputs begin, which follow each other by gate: input, forget, cell, output."""
 BOTH = "BIDIRECTIONAL_SEQUENCE_LSTM"
 ONE, BOTH_STATES, AUXILIARY = 17, 35, 39
 """Of both directions: how many inputs the weights of one are, where the states are, where a second input is, which its
@@ -33,13 +34,9 @@ def one_direction(at: At) -> None:
     """LSTM of kernel_type FULL is a sequence of one step, or one whose time comes first."""
     x = at.operand(0)
     if x.dtype is int8 and at.operand(RECURRENT + 1).dtype is int8:
-        from .recurrent_int8 import integer_lstm
-
         integer_lstm(at, x)
         return
     if at.node.name == "LSTM" and at.option("kernel_type") not in (0, "FULL"):
-        from .basic_lstm import basic_lstm
-
         basic_lstm(at)
         return
     time_major = at.node.name == "LSTM" or bool(at.option("time_major"))

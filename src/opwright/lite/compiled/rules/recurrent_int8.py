@@ -18,7 +18,7 @@ from ....core.dtypes import DType, int8, int16, int32
 from ...ops.quantized.fixed_point import multiplier
 from ...ops.quantized.lstm import least_variance
 from ..nodes import At, Operand, Refused
-from .recurrent import BIASES, NORMS, PEEPHOLES, PROJECTION, RECURRENT, STATE, WEIGHTS
+from .lstm_operands import BIASES, NORMS, PEEPHOLES, PROJECTION, RECURRENT, STATE, WEIGHTS
 
 GATE = 2.0**-12
 NO_CLIP = 1 << 16

@@ -21,9 +21,9 @@ from ....core.errors import OpError
 from ...ops.stablehlo_reducing import computation
 from ...ops.windows import REDUCERS
 from ..nodes import At, Operand, Refused
-from . import rule
 from .elementwise import truth
 from .filling import padded
+from .registry import rule
 
 KINDS: dict[Any, str] = {
     np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_and: "all",

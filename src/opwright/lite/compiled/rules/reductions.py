@@ -16,9 +16,9 @@ from ....core.dtypes import bfloat16, float16, float32, int8, int16, int32, int6
 from ....core.dtypes import bool as bool_
 from ...ops.quantized.fixed_point import multiplier
 from ..nodes import At, Operand, Refused, in_steps, steps_per
-from . import rule
 from .elementwise import integer_kernel, quantized
 from .moving import row_major, same_numbers
+from .registry import rule
 
 KINDS = {"SUM": "sum", "REDUCE_MAX": "max", "REDUCE_MIN": "min", "REDUCE_PROD": "prod", "REDUCE_ANY": "any",
          "REDUCE_ALL": "all"}  # fmt: skip

@@ -12,8 +12,8 @@ from ....compiler.loops.forms import Buffer, RowPass, TabledSoftmax
 from ....core.dtypes import bfloat16, float16, float32, int8, int16, int64, uint8
 from ...ops.quantized.softmax import tables_of
 from ..nodes import At, Operand, Refused, real, stored
-from . import rule
 from .elementwise import integer_kernel
+from .registry import rule
 
 STEPS = {int8: 256.0, uint8: 256.0, int16: 65536.0}
 """Steps of 1 that SOFTMAX of 8 bits gives, from the least integer on."""

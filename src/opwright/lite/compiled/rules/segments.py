@@ -8,8 +8,8 @@ from __future__ import annotations
 from ....compiler.loops.forms import ReverseStart, Segments
 from ....core.dtypes import int32, int64
 from ..nodes import At, Refused
-from . import rule
 from .moving import same_numbers
+from .registry import rule
 
 KINDS = {"SEGMENT_SUM": "sum", "UNSORTED_SEGMENT_SUM": "sum", "UNSORTED_SEGMENT_PROD": "prod",
          "UNSORTED_SEGMENT_MAX": "max", "UNSORTED_SEGMENT_MIN": "min"}  # fmt: skip

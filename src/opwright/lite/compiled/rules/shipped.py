@@ -17,9 +17,9 @@ from ....core.dtypes import DType, float32, float64, int8, int16, int32
 from ....ops.windows import window
 from ...customs.elementwise import looked_up
 from ..nodes import At, Operand, Refused
-from . import rule
 from .elementwise import mapped, registered
 from .moving import row_major, same_numbers
+from .registry import rule
 
 ELEMENTWISE = {"Sign": ("sign", (float32, float64, int32)), "Atan2": ("atan2", (float32,))}
 """By operator, the operation on operands of one shape, and of which types."""

@@ -13,7 +13,7 @@ from ....compiler.loops.expressions import arg, convert
 from ....compiler.loops.forms import Buffer, Map
 from ....core.dtypes import float16, float32
 from ..nodes import At, Operand
-from . import Rule
+from .registry import Rule
 
 
 class Widened(At):

@@ -15,8 +15,8 @@ from ....compiler.loops.forms import Buffer, IndexMap, Move
 from ....compiler.loops.sized_forms import BroadcastSizes, Distinct, Places
 from ....core.dtypes import int32, int64
 from ..nodes import At, Refused
-from . import rule
 from .moving import same_numbers
+from .registry import rule
 
 
 @rule("SHAPE", "RANK")

@@ -11,9 +11,9 @@ from ....compiler.loops.slice_forms import GatherSlices, ScatterSlices, SliceLay
 from ....core.dtypes import bool as bool_
 from ....core.dtypes import int32, int64
 from ..nodes import At, Operand, Refused
-from . import rule
 from .moving import row_major, same_numbers
 from .reducing import OF_TRUTH, joining, numbers_of
+from .registry import rule
 
 
 def _vectors(at: At, indices: Operand, along: int) -> Buffer:

@@ -17,9 +17,9 @@ from ....compiler.loops.spectral_forms import Fourier
 from ....core.dtypes import bool as bool_
 from ....core.dtypes import complex64, complex128, float32, float64
 from ..nodes import At, Operand, Refused
-from . import rule
 from .elementwise import broadcast, truth
 from .moving import row_major
+from .registry import rule
 
 PARTS = {complex64: float32, complex128: float64}
 """Of what type both parts of complex numbers are."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from ....compiler.loops.expressions import Expr, apply
 from ..nodes import At, Refused
-from . import rule
 from .elementwise import alike, every, mapped, plain, truth
+from .registry import rule
 
 OPERATIONS = {
     "STABLEHLO_ADD": ("add", "logical_or"), "STABLEHLO_MULTIPLY": ("mul", "logical_and"),

@@ -11,8 +11,8 @@ from ....compiler.loops.box_forms import Detection, Suppression
 from ....compiler.loops.forms import Buffer, IndexMap, Map, Move
 from ....core.dtypes import float32, int32, uint8
 from ..nodes import At, Operand, Refused, real
-from . import rule
 from .elementwise import registered
+from .registry import rule
 
 Results = tuple[tuple[Buffer, int], ...]
 

@@ -10,8 +10,8 @@ from ....compiler.loops.forms import Buffer
 from ...runtime.delegate_context import has_effects
 from ..nodes import At, Refused
 from ..variables import Assignment, Reading
-from . import rule
 from .below_a_byte import check_whole_bytes
+from .registry import rule
 
 
 @rule("READ_VARIABLE")

@@ -19,8 +19,8 @@ from ....core.shapes import TensorShape
 from ....core.specs import TensorSpec
 from ...registration import OperatorRegistration
 from ..nodes import At, Operand, Refused
-from . import rule
 from .moving import row_major, same_numbers
+from .registry import rule
 
 FEW = 4096  # elements that are numbered to find one of them
 

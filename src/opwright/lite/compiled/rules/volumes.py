@@ -18,8 +18,8 @@ import numpy as np
 from ....compiler.loops.forms import Buffer, Contract, IndexMap, Move, TransposedContract
 from ....core.dtypes import float32
 from ..nodes import At, Operand, Refused, clamped
-from . import rule
 from .contractions import _window, _with_bias, window_of
+from .registry import rule
 
 
 def _depth(at: At, size: int, kernel: int) -> tuple[int, int, int, int]:

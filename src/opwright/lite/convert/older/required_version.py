@@ -1,21 +1,15 @@
-"""The walk that replaces operators newer than a run time, again and again until nothing changes.
+"""The version of a builtin operator that a node of the lite dialect needs.
 
-Lives here: `say_older`, `version_of` a node of the lite dialect.  Not here: the rules (the other modules).
+Lives here: `version_of`, `too_new`.  Not here: what replaces operators that are too new (driver.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from ....core.errors import InvalidArgumentError, UnimplementedError
-from ....core.once import once
-from ....graph import Graph, Node, Value
+from ....graph import Node, Value
 from ....graph.ir import flat
 from ...format import objects, schema, versions
 from ...ops import types
 from ...ops.definition import LiteOperator
-from ..lowering import Lowered, NoMatch, Rewriting, Rule
-from ..optimize import rewrite
 
 
 def version_of(node: Node) -> int:
@@ -43,29 +37,3 @@ def _options(node: Node) -> object:
 def too_new(node: Node, runtime: str) -> bool:
     """Whether a run time lacks the builtin operator that a node is, in the version that it needs."""
     return isinstance(node.op, LiteOperator) and versions.lacks(runtime, node.op.name, version_of(node))
-
-
-def say_older(graph: Graph, runtime: str) -> Graph:
-    """The graph, and those that its nodes hold, with every operator that `runtime` lacks in an older form, where there
-    is a rule for it; the others stay, to be reported.
-    """
-    from . import OLDER
-
-    def rules(node: Node) -> Sequence[Rule]:
-        found = OLDER.get(node.op.name)
-        return [_declining(rule) for rule in found] if found and too_new(node, runtime) else ()
-
-    return rewrite(graph, rules)
-
-
-@once
-def _declining(rule: Rule) -> Rule:
-    """The rule, which declines where operators do not take what it would give them."""
-
-    def lower(node: Node, low: Rewriting) -> Lowered:
-        try:
-            return rule.lower(node, low)
-        except (InvalidArgumentError, UnimplementedError) as error:
-            return NoMatch(" ".join(error.message.split()))
-
-    return Rule(rule.name, rule.op, lower, rule.why)

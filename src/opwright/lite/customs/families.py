@@ -1,0 +1,92 @@
+"""The table of the shipped custom operators, by the module that defines them.
+
+Lives here: `FAMILIES`, `get(name)`, `find(name, version)`, `list_names()`, the operators defined so far.
+Not here: what such an operator is (definition.py).
+
+A new operator gets its name in the row of the module that defines it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...core.errors import InternalError, NotFoundError
+from ...core.origins import load
+
+if TYPE_CHECKING:
+    from .definition import CustomOperator
+
+defined: dict[str, list[CustomOperator]] = {}  # by the modules imported so far; several where versions differ
+
+# module -> the operators it defines, under all names that files give them
+FAMILIES: dict[str, str] = {
+    "attention": "odml.scaled_dot_product_attention",
+    "audio": "AudioSpectrogram Mfcc",
+    "caches": "odml.update_external_kv_cache odml.update_kv_cache",
+    "convolution": "Convolution2DTransposeBias",
+    "detection": "TFLite_Detection_PostProcess",
+    "elementwise": "Atan2 Sign Table",
+    "landmarks": "Landmarks2TransformMatrix TransformLandmarks",
+    "moving": "BroadcastGradientArgs Roll",
+    "normalization": "MeanVarianceNormalization",
+    "pooling": "MaxPoolWithArgmax MaxPoolingWithArgmax2D MaxUnpooling2D",
+    "random": "Multinomial RandomStandardNormal RandomUniform RandomUniformInt",
+    "recurrent": "UNIDIRECTIONAL_SEQUENCE_GRU",
+    "rotation": "aeq.hadamard_rotation",
+    "spectral": "Complex IRFFT2D Irfft2d RFFT2D Rfft2d",
+    "tables": "HashTableV2 LookupTableFindV2 LookupTableImportV2 LookupTableSizeV2",
+    "text": "tftext:Ngrams tftext:WhitespaceTokenizer",
+    "verifying": "NumericVerify",
+    "volumes": "AveragePool3D AvgPool3D MaxPool3D",
+    "warping": "DenseImageWarp Resampler TransformTensor TransformTensorBilinear",
+}
+
+_module_of = {name: module for module, names in FAMILIES.items() for name in names.split()}
+
+
+def list_names() -> list[str]:
+    """The names of the custom operators that need no definition of one's own, sorted. Imports nothing."""
+    return sorted(_module_of)
+
+
+def module_of(name: str) -> str:
+    """The module of lite.customs that defines a custom operator. Raises NotFoundError."""
+    try:
+        return _module_of[name]
+    except KeyError:
+        raise NotFoundError(
+            what="no custom operator of this name is shipped", found=repr(name),
+            do="lite.customs.list_names() gives them all; others are given as custom_ops=",
+        ) from None  # fmt: skip
+
+
+def _all(name: str) -> list[CustomOperator]:
+    module = module_of(name)
+    load(f"{__package__}.{module}")
+    if name not in defined:
+        raise InternalError(what=f"lite.customs.{module} does not define {name}", do="correct lite.customs.FAMILIES")
+    return defined[name]
+
+
+def get(name: str, version: int | None = None) -> CustomOperator:
+    """The custom operator of that name, in its newest version or the one asked for. Raises NotFoundError."""
+    operators = _all(name)
+    if version is None:
+        return max(operators, key=lambda op: op.versions[1])
+    found = next((op for op in operators if op.versions[0] <= version <= op.versions[1]), None)
+    if found is None:
+        raise NotFoundError(op=name, what="no such version of this custom operator is shipped", found=version,
+                            wanted=", ".join(f"{a}..{b}" for a, b in versions_of(name)))  # fmt: skip
+    return found
+
+
+def find(name: str, version: int) -> CustomOperator | None:
+    """As get; None where there is none."""
+    if name not in _module_of:
+        return None
+    return next((op for op in _all(name) if op.versions[0] <= version <= op.versions[1]), None)
+
+
+def versions_of(name: str) -> list[tuple[int, int]]:
+    """The ranges of versions of a shipped custom operator; empty for a name that is none."""
+    return sorted(op.versions for op in _all(name)) if name in _module_of else []
