@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from pathlib import Path
 
 import pytest
 from abi_kit import ABI, cpp_symbols, declared, functions, has_compiler, needs_compiler, run_compiler, symbols_of
 
+import opwright as ow
 from opwright import lite
 from opwright.lite.native import building, headers
 
@@ -155,19 +157,34 @@ def test_helpers_of_cpp_have_the_official_names(tmp_path, standard):
     assert wanted <= found
 
 
-def test_forwarding_headers_are_what_the_table_says():
-    table = dict(headers.forwarding_headers())
-    folders = {path.split("/")[0] for path in table}
-    found = {str(path.relative_to(headers.INCLUDE)): path.read_text()
-             for folder in folders for path in (headers.INCLUDE / folder).rglob("*.h")}  # fmt: skip
-    assert found == table  # python -m opwright.lite.native.headers
+def test_the_folder_has_every_header():
+    folder = Path(lite.include_dir())
+    found = {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*.h")}
+    ours = {path.relative_to(headers.INCLUDE).as_posix(): path.read_text() for path in headers.INCLUDE.rglob("*.h")}
+    assert found == {**headers.forwarding_headers(), **ours}
+    assert found["tensorflow/lite/core/c/common.h"] == '#include "opwright/lite/common.h"\n'
+    assert len(found) > 180
+
+
+def test_a_damaged_folder_is_written_again(tmp_path):
+    files = {"a/b.h": "int b;\n", "c.h": "int c;\n"}
+    folder = headers._written(tmp_path / "include", files)
+    (folder / "c.h").write_text("int")
+    assert headers._written(folder, files) == folder
+    assert {p.relative_to(folder).as_posix(): p.read_text() for p in folder.rglob("*.h")} == files
+
+
+def test_without_a_cache_the_folder_is_the_process_s_own(tmp_path):
+    (tmp_path / "file").write_text("")
+    with ow.flags.override(cache_dir=tmp_path / "file" / "cache"):
+        assert Path(lite.include_dir(), "tflite/c/c_api.h").exists()
 
 
 @needs_compiler
 @pytest.mark.parametrize(("language", "standard"), [("c", "c99"), ("c++", "c++11")], ids=lambda v: v)
 def test_every_path_can_be_included(tmp_path, language, standard):
     in_c = ("/c/", "/builtin_ops.h", "/builtin_op_data.h", "/context.h")  # the rest is C++
-    paths = [p for p, _ in headers.forwarding_headers() if language == "c++" or any(part in p for part in in_c)]
+    paths = [p for p in headers.forwarding_headers() if language == "c++" or any(part in p for part in in_c)]
     paths.append("opwright/flexbuffer.h")
     text = "".join(f'#include "{path}"\n' for path in paths)
     run_compiler(tmp_path, text + "TfLiteRegistration registration;\n", language, standard)
@@ -192,12 +209,8 @@ def test_clang_takes_the_headers_too(tmp_path, monkeypatch, language, standard):
     run_compiler(tmp_path, INCLUDES + CREATION, language, standard)
     run_compiler(tmp_path, INCLUDES + MACROS, language, standard)
     if language == "c++":
-        paths = [p for p, _ in headers.forwarding_headers()]
+        paths = list(headers.forwarding_headers())
         run_compiler(tmp_path, "".join(f'#include "{path}"\n' for path in paths), language, standard)
-
-
-def test_include_dir_is_the_folder():
-    assert lite.include_dir() == str(headers.INCLUDE)
 
 
 def test_sizes_of_the_provider_are_the_facts():

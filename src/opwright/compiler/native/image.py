@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import importlib
 import mmap
 import os
 import platform
@@ -26,7 +27,10 @@ from ...core.once import once
 
 PAGE = 4096  # of the page-relative instructions of AArch64, whatever the system's is
 POLL = "opwright_poll"
-"""The function that long-running code calls now and then (interrupts.py); code finds it as it does C functions."""
+"""The function that long-running code calls now and then (poll.py); code finds it as it does C functions."""
+_PROVIDERS = ((POLL, "poll", "poll_address"), ("PyArray_", "objects", "numpy_function"))
+"""Symbols by how they begin, with the module of this package and its function that gives a symbol's address; loaded
+when code first names one. Other symbols are C functions of the process."""
 _COMMITTED, _READ_AND_WRITE = 0x3000, 4  # VirtualAlloc: MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE
 _MAGIC = b"OWI1"
 _HEADER = struct.Struct("<4sIIIIII")  # magic, align, entries, bases, imports, bytes of names, bytes of content
@@ -171,15 +175,11 @@ def load_images(images: Sequence[Image]) -> list[dict[str, int]]:
 
 
 def _imported(symbol: str) -> int:
-    if symbol == POLL:
-        from .interrupts import poll_address
-
-        return poll_address()
-    if symbol.startswith("PyArray_"):
-        from .objects import numpy_function
-
-        return numpy_function(symbol)
-    address = address_of(symbol)
-    if address is None:
+    for prefix, module, function in _PROVIDERS:
+        if symbol.startswith(prefix):
+            address: int = getattr(importlib.import_module(f".{module}", __package__), function)(symbol)
+            return address
+    found = address_of(symbol)
+    if found is None:
         raise NotFoundError(what="compiled code calls a C function that this process lacks", found=symbol)
-    return address
+    return found

@@ -1,7 +1,8 @@
 """Interrupts: how Ctrl-C, or whatever signal, ends machine code.
 
-Lives here: `poll_address`, what kernels call now and then; `state_address`, `INTERRUPTED`, `raise_pending`.
-Not here: the machine code of a poll (executor.ll), where kernels poll (language/polls.py).
+Lives here: `state_address`, `INTERRUPTED`, `raise_pending`.
+Not here: the function that kernels call now and then (poll.py), its machine code (executor.ll), where kernels poll
+(language/polls.py).
 
 Python's own handler of signals only sets a flag, which the interpreter looks at between its instructions; machine code
 that runs without the GIL is between none. So it polls: on the main thread a poll takes the GIL at most every 50 ms and
@@ -14,12 +15,10 @@ handler does that raises nothing is done while the code runs.
 from __future__ import annotations
 
 import ctypes
-import platform
-import struct
 import threading
 
 from ...core import forks
-from .image import Image, load_images, memory
+from .image import memory
 from .threads import make_key
 
 INTERRUPTED = -(1 << 63)
@@ -47,22 +46,6 @@ def state_address() -> int:
 def _main_thread() -> int:
     ident = threading.main_thread().ident or 0
     return ident - (1 << 64) if ident >= 1 << 63 else ident
-
-
-def poll_address() -> int:
-    """Of a C function without arguments that returns 0, or INTERRUPTED where the code is to end."""
-    found = _made.get("poll")
-    if found is None:
-        from .workers import functions
-
-        state, poll = state_address(), functions().poll
-        if platform.machine() == "x86_64":  # mov rdi, state; mov rax, poll; jmp rax
-            code = b"\x48\xbf" + struct.pack("<Q", state) + b"\x48\xb8" + struct.pack("<Q", poll) + b"\xff\xe0"
-        else:  # ldr x0, state; ldr x16, poll; br x16; nop
-            code = struct.pack("<IIIIQQ", 0x58000080, 0x580000B0, 0xD61F0200, 0xD503201F, state, poll)
-        (entries,) = load_images([Image({"poll": 0}, (), (), code, 64)])
-        found = _made.setdefault("poll", entries["poll"])
-    return found
 
 
 def raise_pending() -> None:

@@ -22,6 +22,7 @@ from ...core import forks
 from ...core.errors import InvalidArgumentError, NotFoundError, UnavailableError
 from ...core.once import once
 from . import compilers, keeping
+from .headers import include_folder
 
 HERE = Path(__file__).parent
 PROVIDER = HERE / "provider"
@@ -38,7 +39,7 @@ def include_dir() -> str:
     It has the TensorFlow Lite C interface for operators under the paths that people include it by:
     `tensorflow/lite/c/`, `tensorflow/lite/core/c/`, `tflite/c/`, `third_party/tensorflow/lite/c/` ...
     """
-    return os.fspath(HERE / "include")
+    return os.fspath(include_folder())
 
 
 def build_library(

@@ -1,15 +1,21 @@
-"""Headers under the paths that people include them by: files of one line that lead to the headers of ours.
+"""The folder of headers, with forwarding headers under the paths that people include.
 
-Lives here: the table of paths, `forwarding_headers`; `python -m opwright.lite.native.headers` writes the files anew.
-Not here: the headers themselves (include/opwright/lite/). Paths are those that public custom operators include.
+Lives here: the table of paths, the text of each header, `include_folder`, which writes them where compilers find them.
+Not here: the headers themselves (include/opwright/). Paths are those that public custom operators include.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import shutil
 from pathlib import Path
 
+from ...core.errors import UnavailableError
+from ...core.files import replacing_folder
+from . import keeping
+
 INCLUDE = Path(__file__).parent / "include"
+"""The headers that are not generated."""
 
 ROOTS = ("tensorflow/lite", "tflite", "third_party/tensorflow/lite")
 """What stands in front: TensorFlow's tree, LiteRT's, and what documents print of their own trees."""
@@ -77,19 +83,56 @@ FLEXBUFFERS = """/* FlatBuffers' own header where it is installed, which also bu
 """
 
 
-def forwarding_headers() -> Iterator[tuple[str, str]]:
-    """The path under the include folder, and the text, of each."""
-    for root in ROOTS:
-        for tail, ours in TAILS.items():
-            yield f"{root}/{tail}", "".join(f'#include "opwright/lite/{name}"\n' for name in ours)
-    yield "flatbuffers/flexbuffers.h", FLEXBUFFERS
+def forwarding_headers() -> dict[str, str]:
+    """Return the text of each forwarding header, by its path in the include folder."""
+    table = {
+        f"{root}/{tail}": "".join(f'#include "opwright/lite/{name}"\n' for name in ours)
+        for root in ROOTS
+        for tail, ours in TAILS.items()
+    }
+    return {**table, "flatbuffers/flexbuffers.h": FLEXBUFFERS}
 
 
-def main() -> None:
-    for path, text in forwarding_headers():
-        (INCLUDE / path).parent.mkdir(parents=True, exist_ok=True)
-        (INCLUDE / path).write_text(text)
+def include_folder() -> Path:
+    """Write all headers to a folder and return it; the folder of the same headers is found again.
+
+    It lies in the cache, or in a folder of this process's own where that cannot be.
+    raises UnavailableError where neither can be written
+    """
+    files = forwarding_headers()
+    files.update({path.relative_to(INCLUDE).as_posix(): path.read_text("utf-8") for path in INCLUDE.rglob("*.h")})
+    digest = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:16]
+    failure: OSError | None = None
+    for place in (keeping.cache(), keeping.own_folder()):
+        try:
+            root = place.real(make=True)
+            if root is not None:
+                return _written(Path(root) / f"include-{digest}", files)
+        except OSError as error:
+            failure = error
+    raise UnavailableError(what="the headers of operators in C have no folder to be written to", found=str(failure),
+                           do="TMPDIR=FOLDER, or OPWRIGHT_CACHE_DIR=FOLDER") from failure
 
 
-if __name__ == "__main__":
-    main()
+def _written(folder: Path, files: dict[str, str]) -> Path:
+    """Return the folder once it holds these files. Raises OSError."""
+    if _holds(folder, files):
+        return folder
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        with replacing_folder(folder) as inside:
+            for path, text in files.items():
+                target = Path(inside, path)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(text.encode())
+    except OSError:
+        if not _holds(folder, files):  # another process has not written it meanwhile
+            raise
+    return folder
+
+
+def _holds(folder: Path, files: dict[str, str]) -> bool:
+    try:
+        return all(Path(folder, path).read_bytes() == text.encode() for path, text in files.items())
+    except OSError:
+        return False

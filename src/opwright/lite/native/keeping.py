@@ -34,8 +34,8 @@ _LIBRARIES = (".so", ".dylib", ".dll")
 
 def find(key: str) -> Path | None:
     """The library of that key; None where there is none, it is damaged, or what it was made of has changed."""
-    own = [_own_folder()] if _temporary is not None else []
-    for files in (_folder(), *own):
+    own = [own_folder()] if _temporary is not None else []
+    for files in (cache(), *own):
         folder = files.real()
         if folder is None:
             continue
@@ -62,7 +62,7 @@ def keep(key: str, name: str, content: bytes, made_of: Sequence[Path]) -> Path:
 
     name: how its file's begins and ends, for people to know it by
     """
-    files = _folder()
+    files = cache()
     try:
         library = _write(files, key, name, content, made_of)
         if library is not None:
@@ -70,10 +70,10 @@ def keep(key: str, name: str, content: bytes, made_of: Sequence[Path]) -> Path:
     except OSError as error:
         warnings.warn(f"compiled operators cannot be kept in {files.path}: {error}; each process compiles them again. "
                       "OPWRIGHT_CACHE_DIR names another folder.", RuntimeWarning, stacklevel=5)  # fmt: skip
-    library = _write(_own_folder(), key, name, content, made_of)
+    library = _write(own_folder(), key, name, content, made_of)
     if library is None:
         raise UnavailableError(what="a library that was built has no folder to be loaded from",
-                               found=str(_own_folder().path),
+                               found=str(own_folder().path),
                                wanted="a folder for temporary files that other users cannot change",
                                do="TMPDIR=FOLDER, or OPWRIGHT_CACHE_DIR=FOLDER")  # fmt: skip
     return library
@@ -110,7 +110,8 @@ def _shrink(folder: Path, kept: Path) -> None:
         total -= stat.st_size
 
 
-def _folder() -> PrivateFolder:
+def cache() -> PrivateFolder:
+    """Return the folder of the cache for operators in C."""
     return cache_folder(flags.cache_dir, "operators")
 
 
@@ -118,7 +119,8 @@ _temporary: tempfile.TemporaryDirectory[str] | None = None  # once something is 
 _lock = forks.lock()
 
 
-def _own_folder() -> PrivateFolder:
+def own_folder() -> PrivateFolder:
+    """Return a folder of this process alone, which goes with it."""
     global _temporary
     with _lock:
         if _temporary is None:

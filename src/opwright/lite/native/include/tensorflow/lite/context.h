@@ -1,1 +1,0 @@
-#include "opwright/lite/common.h"

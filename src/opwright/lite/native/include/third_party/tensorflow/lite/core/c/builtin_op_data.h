@@ -1,1 +1,0 @@
-#include "opwright/lite/builtin_op_data.h"

@@ -1,2 +1,0 @@
-#include "opwright/lite/c_api_experimental.h"
-#include "opwright/lite/opaque.h"
