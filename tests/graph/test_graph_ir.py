@@ -179,3 +179,22 @@ def test_what_is_not_valid(graph, words):
 @given(graphs())
 def test_built_graphs_are_valid(graph):
     verify(graph)
+
+
+def test_graphs_values_and_nodes_are_immutable():
+    graph = small()
+    for thing in (graph, graph.inputs[0], graph.nodes[1]):
+        for attribute in ("name", "spec", "attrs", "inputs", "outputs", "nodes", "anything"):
+            with pytest.raises(AttributeError, match="is immutable"):
+                setattr(thing, attribute, ())
+
+
+def test_a_node_in_the_place_of_another():
+    graph = small()
+    split, y = graph.nodes[1], graph.inputs[0]
+    other = split.replaced(inputs=(y,))
+    assert (other.name, other.at, other.op, other.inputs) == (split.name, split.at, split.op, (y,))
+    assert [repr(v) for v in other.outputs] == [repr(v) for v in split.outputs]
+    assert not set(other.outputs) & set(split.outputs)
+    seen = split.with_operands((y,))
+    assert (seen.inputs, seen.outputs) == ((y,), split.outputs)

@@ -36,9 +36,7 @@ def specialised(graph: Graph, shapes: Sequence[Shape | None]) -> Graph:
         operands = [
             None if o is None else tuple([at[v] for v in o]) if isinstance(o, tuple) else at[o] for o in node.inputs
         ]
-        copy = Node(node.op, operands, node.attrs, _specs(node, operands), node.name, node.at)
-        for old, new in zip(node.outputs, copy.outputs):
-            new.name = old.name
+        copy = node.replaced(inputs=operands, specs=_specs(node, operands))
         folded = _known(copy)
         if folded is None:
             nodes.append(copy)

@@ -156,9 +156,7 @@ class _Cutting:
             return node
         inputs = [tuple(map(self.of, o)) if isinstance(o, tuple) else o if o is None else self.of(o)
                   for o in node.inputs]  # fmt: skip
-        copy = Node(node.op, inputs, node.attrs, [], node.name, node.at)
-        copy.outputs = node.outputs
-        return copy
+        return node.with_operands(inputs)
 
     def without(self, why: Unmade) -> None:
         """Take the nodes of forms that nobody makes for others from now on."""
@@ -263,10 +261,8 @@ class _Cutting:
             inputs = [None if o is None else tuple(map(here, o)) if isinstance(o, tuple) else here(o)
                       for o in node.inputs]  # fmt: skip
             attrs = {k: self._within(v, call_of) for k, v in node.attrs.items()} if node.op.control else node.attrs
-            copy = Node(node.op, inputs, attrs, [v.spec for v in node.outputs], node.name, node.at)
-            for old, new in zip(node.outputs, copy.outputs):
-                new.name = old.name
-                at[old] = new
+            copy = node.replaced(inputs=inputs, attrs=attrs)
+            at.update(zip(node.outputs, copy.outputs))
             nodes.append(copy)
 
         def add_stretch(stretch: Stretch, number: int) -> None:

@@ -9,9 +9,9 @@ Nodes stand in program order, which is also the order of their effects: running 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
@@ -39,8 +39,19 @@ class Value:
 
     __slots__ = ("index", "name", "node", "spec")
 
+    name: str
+    spec: TensorSpec
+    node: Node | None
+    index: int
+
     def __init__(self, name: str, spec: TensorSpec, node: Node | None = None, index: int = 0) -> None:
-        self.name, self.spec, self.node, self.index = name, spec, node, index
+        _set_value_name(self, name)
+        _set_value_spec(self, spec)
+        _set_value_node(self, node)
+        _set_value_index(self, index)
+
+    def __setattr__(self, attribute: str, to: object) -> NoReturn:
+        raise AttributeError(f"value {self.name} of a graph is immutable: {attribute!r} cannot be set")
 
     @property
     def dtype(self) -> DType:
@@ -60,6 +71,12 @@ class Value:
 
     def __repr__(self) -> str:
         return f"{self.name}: {self.spec.short()}"
+
+
+# What a graph is made of is set here alone: by constructors, and by GraphBuilder while a graph is being built.
+_set_value_name, _set_value_spec, _set_value_node, _set_value_index = (
+    Value.__dict__[slot].__set__ for slot in ("name", "spec", "node", "index")
+)
 
 
 Operand = Value | None | tuple[Value, ...]
@@ -84,10 +101,18 @@ def flat(operands: Iterable[Any]) -> list[Any]:
 class Node:
     """One call of an operator. inputs: one Operand for each input the operator declares; attrs: all attributes.
 
-    name: unique in its graph. at: "file:line" of the user's code, or None.
+    specs: one for each output. name: unique in its graph. at: "file:line" of the user's code, or None. names: of the
+    outputs, by default the node's, then NAME.1, NAME.2, ...
     """
 
     __slots__ = ("at", "attrs", "inputs", "name", "op", "outputs")
+
+    op: Any
+    inputs: tuple[Operand, ...]
+    attrs: Mapping[str, Any]
+    outputs: tuple[Value, ...]
+    name: str
+    at: str | None
 
     def __init__(
         self,
@@ -97,12 +122,41 @@ class Node:
         specs: Sequence[TensorSpec],
         name: str,
         at: str | None = None,
+        names: Sequence[str] | None = None,
     ) -> None:
-        self.op: Any = op
-        self.inputs: tuple[Operand, ...] = tuple(inputs)
-        self.attrs: Mapping[str, Any] = attrs if type(attrs) is MappingProxyType else MappingProxyType(dict(attrs))
-        self.name, self.at = name, at
-        self.outputs = tuple(Value(name if i == 0 else f"{name}.{i}", s, self, i) for i, s in enumerate(specs))
+        _set_op(self, op)
+        _set_inputs(self, tuple(inputs))
+        _set_attrs(self, attrs if type(attrs) is MappingProxyType else MappingProxyType(dict(attrs)))
+        _set_name(self, name)
+        _set_at(self, at)
+        names = names or output_names(name, len(specs))
+        _set_outputs(self, tuple([Value(n, s, self, i) for i, (n, s) in enumerate(zip(names, specs, strict=True))]))
+
+    def __setattr__(self, attribute: str, to: object) -> NoReturn:
+        raise AttributeError(f"node {self.name} of a graph is immutable: {attribute!r} cannot be set")
+
+    def replaced(
+        self,
+        *,
+        op: Any = None,
+        inputs: Sequence[Operand] | None = None,
+        attrs: Mapping[str, Any] | None = None,
+        specs: Sequence[TensorSpec] | None = None,
+    ) -> Node:
+        """Return a node to stand in the place of this one, with what is given instead of its own.
+
+        Its name, its outputs' names and its line are this one's; what is not given is, too.
+        """
+        return Node(self.op if op is None else op, self.inputs if inputs is None else inputs,
+                    self.attrs if attrs is None else attrs,
+                    [v.spec for v in self.outputs] if specs is None else specs, self.name, self.at,
+                    [v.name for v in self.outputs])  # fmt: skip
+
+    def with_operands(self, inputs: Sequence[Operand]) -> Node:
+        """Return the node as it reads other values: its outputs are the same objects, so no graph can hold both."""
+        node = Node(self.op, inputs, self.attrs, (), self.name, self.at)
+        _set_outputs(node, self.outputs)
+        return node
 
     @property
     def type(self) -> str:
@@ -142,6 +196,17 @@ class Node:
         return f"{', '.join(map(repr, self.outputs)) or self.name} = {self.op.name}({ins})"
 
 
+_set_op, _set_inputs, _set_attrs, _set_outputs, _set_name, _set_at = (
+    Node.__dict__[slot].__set__ for slot in ("op", "inputs", "attrs", "outputs", "name", "at")
+)
+
+
+def output_names(name: str, count: int, unique: Callable[[str], str] | None = None) -> list[str]:
+    """Return the names of a node's outputs: the node's, then NAME.1, NAME.2, ..., each made unique by the function."""
+    others = [f"{name}.{i}" for i in range(1, count)]
+    return [name, *(others if unique is None else map(unique, others))][:count]
+
+
 class Graph:
     """A program: `inputs` to `outputs` through `nodes`, in order. Prints to text that parses back to an equal graph.
 
@@ -150,17 +215,36 @@ class Graph:
 
     __slots__ = ("__weakref__", "_effect", "inputs", "name", "nodes", "origin", "outputs")
 
+    name: str
+    inputs: tuple[Value, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[Value, ...]
+    origin: Any
+    _effect: Any
+
     def __init__(self, name: str, inputs: Sequence[Value], nodes: Sequence[Node], outputs: Sequence[Value],
                  origin: Any = None) -> None:  # fmt: skip
-        self.name, self.origin = name, origin
-        self.inputs, self.nodes, self.outputs = tuple(inputs), tuple(nodes), tuple(outputs)
-        self._effect: Any = STRENGTH  # not asked for yet
+        put = object.__setattr__
+        put(self, "name", name)
+        put(self, "origin", origin)
+        put(self, "inputs", tuple(inputs))
+        put(self, "nodes", tuple(nodes))
+        put(self, "outputs", tuple(outputs))
+        put(self, "_effect", STRENGTH)  # not asked for yet
+
+    def __setattr__(self, attribute: str, to: object) -> NoReturn:
+        raise AttributeError(f"graph {self.name} is immutable: {attribute!r} cannot be set")
+
+    def keep_origin(self, origin: Any) -> None:
+        """Remember the recording that a graph without one, read from text, was recorded again as."""
+        object.__setattr__(self, "origin", origin)
 
     @property
     def effect(self) -> Effect:
         """The strongest effect of its nodes."""
         if self._effect is STRENGTH:
-            self._effect = max((n.effect for n in self.nodes), key=STRENGTH.index, default=None)
+            strongest = max((n.effect for n in self.nodes), key=STRENGTH.index, default=None)
+            object.__setattr__(self, "_effect", strongest)
         return self._effect
 
     def values(self) -> Iterator[Value]:
@@ -277,9 +361,8 @@ class GraphBuilder:
         at: str | None = None,
     ) -> Node:
         """A new node, last in order; specs: one for each output."""
-        node = Node(op, inputs, attrs, specs, self.unique(name or op.name), at)
-        for value in node.outputs[1:]:
-            value.name = self.unique(value.name)
+        name = self.unique(name or op.name)
+        node = Node(op, inputs, attrs, specs, name, at, output_names(name, len(specs), self.unique))
         self.nodes.append(node)
         return node
 
@@ -289,14 +372,27 @@ class GraphBuilder:
         Only while the graph is being built: the values of `old` now come from the new node. Graphs built before keep
         the old node, which gives the same values.
         """
-        node = Node(old.op, inputs, attrs, [*(v.spec for v in old.outputs), *more], old.name, old.at)
-        for value in node.outputs[len(old.outputs) :]:
-            value.name = self.unique(value.name)
+        count = len(old.outputs)
+        added = [self.unique(f"{old.name}.{i}") for i in range(count, count + len(more))]
+        node = Node(old.op, inputs, attrs, [*(v.spec for v in old.outputs), *more], old.name, old.at,
+                    [*(v.name for v in old.outputs), *added])  # fmt: skip
         for value in old.outputs:
-            value.node = node
-        node.outputs = (*old.outputs, *node.outputs[len(old.outputs) :])
+            _set_value_node(value, node)
+        _set_outputs(node, (*old.outputs, *node.outputs[count:]))
         self.nodes[self.nodes.index(old)] = node
         return node
+
+    @staticmethod
+    def rename(value: Value, name: str) -> None:
+        """Name a value, and the node whose first result it is. Only while its graph is being built."""
+        _set_value_name(value, name)
+        if value.node is not None and value.index == 0:
+            _set_name(value.node, name)
+
+    @staticmethod
+    def refine(value: Value, spec: TensorSpec) -> None:
+        """State what is known of a value besides what was inferred. Only while its graph is being built."""
+        _set_value_spec(value, spec)
 
     def build(self, outputs: Sequence[Value]) -> Graph:
         """The graph as it stands now."""

@@ -177,9 +177,8 @@ class _Parser:
         kind, where = self.peek(skip_comments=False)
         beside = "\n" not in self.source[self.tokens[self.i - 1][2] : self.tokens[self.i][2]]
         comes_from = where[1:].strip() if kind == "comment" and beside else None
-        node = Node(op, inputs, attrs, [s for _, s in outs], name, comes_from)
-        for value, (out_name, _) in zip(node.outputs, outs):
-            value.name = out_name  # the text is the authority on names
+        node = Node(op, inputs, attrs, [s for _, s in outs], name, comes_from, [n for n, _ in outs])
+        for value in node.outputs:
             self.declare(value, scope)
         return node
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from .ir import Graph, Node, Operand, Value
-from .passes.rewriting import replaced
 
 
 class Replacement(NamedTuple):
@@ -89,7 +88,7 @@ class _Splice:
 
     def add(self, item: Node | int, node: Node) -> None:
         inputs = tuple(map(self.operand, node.inputs))
-        fresh = node if inputs == node.inputs else replaced(node, node.op, inputs)
+        fresh = node if inputs == node.inputs else node.replaced(inputs=inputs)
         self.made.append(fresh)
         self.done.add(item)
         if isinstance(item, int):

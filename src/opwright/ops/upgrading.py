@@ -11,15 +11,16 @@ read. Everything stands last, so that what the file has keeps its place.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core.errors import SignatureError
-from ..graph import Graph, Node, Value
+from ..graph import Graph, Node
 
 
-def add_outputs(graph: Graph, node: Node, specs: Sequence[Any]) -> bool:
-    """Values for the intermediate outputs that a node lacks at its end. False if it lacks others.
+def with_outputs(graph: Graph, node: Node, attrs: Mapping[str, Any], specs: Sequence[Any]) -> Node | None:
+    """Return the node with these attributes and the intermediate outputs that it lacks at its end. None if it lacks
+    others.
 
     specs: what inference gives, one entry for each declared output, a list for a repeated one
     """
@@ -29,20 +30,19 @@ def add_outputs(graph: Graph, node: Node, specs: Sequence[Any]) -> bool:
             break
         given += len(spec) if declared.repeated else 1
     else:
-        return given == len(node.outputs)
+        return node.replaced(attrs=attrs) if given == len(node.outputs) else None
     if given != len(node.outputs):
-        return False
+        return None
     taken = {v.name for v in graph.values()} | {n.name for n in graph.nodes}
-    new: list[Value] = []
-    for spec in (s for entry in specs[i:] for s in (entry if isinstance(entry, list) else (entry,))):
-        index = given + len(new)
+    added = [s for entry in specs[i:] for s in (entry if isinstance(entry, list) else (entry,))]
+    names = [v.name for v in node.outputs]
+    for index in range(given, given + len(added)):
         name = f"{node.name}.{index}"
         while name in taken:
             name += "_"
         taken.add(name)
-        new.append(Value(name, spec, node, index))
-    node.outputs = (*node.outputs, *new)
-    return True
+        names.append(name)
+    return Node(node.op, node.inputs, attrs, [*(v.spec for v in node.outputs), *added], node.name, node.at, names)
 
 
 def refused(node: Node, error: Exception, written: int | None) -> str:

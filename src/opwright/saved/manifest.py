@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterator
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from ..core import dtypes
 from ..core.errors import DataLossError, NotFoundError, OpError, UnimplementedError
 from ..graph import Graph, Node
 from ..graph.parsing import parse_all
+from ..graph.passes.rewriting import Rewrite, map_graphs
 from ..graph.verify import verify
 from ..ops import registry, upgrading
 from . import encoding, files
@@ -149,37 +149,48 @@ def read_graphs(content: dict[str, Any], path: str, tensors: Tensors) -> list[Gr
         graphs = parse_all(source.decode(), operators.__getitem__, tensors.array)
         for graph in graphs:
             verify(graph)
-            _check(graph, versions)
-        return graphs
+        return [_checked(graph, versions) for graph in graphs]
     except (DataLossError, NotFoundError):
         raise
     except (OpError, UnicodeDecodeError, RecursionError, OverflowError) as error:
         raise DataLossError(what=f"{where} is damaged: {str(error)[:1000]}") from None
 
 
-def _check(graph: Graph, versions: dict[str, int]) -> None:
-    for node in graph.nodes:
-        for inner in node.subgraphs:
-            _check(inner, versions)
-        op = node.op
-        try:
-            bound = op.bind(dict(node.attrs))
-            node.attrs = MappingProxyType(bound.attrs)  # what a version that did not know an attribute did
-            for declared, operand in zip(op.inputs, node.inputs):
-                if declared.repeated is not isinstance(operand, tuple) and operand is not None:
-                    raise ValueError(f"input {declared.name!r} is {'no list' if declared.repeated else 'a list'}")
-            specs = op.infer(bound, node.inputs)
-            fine = upgrading.add_outputs(graph, node, specs)
-            found = [s for spec in specs for s in (spec if isinstance(spec, list) else (spec,))]
-            fine = fine and all(
-                s.dtype is v.dtype and s.shape.is_compatible_with(v.shape) for s, v in zip(found, node.outputs)
-            )
-        except DataLossError:
-            raise
-        except Exception as error:  # rules of operators meet what no program would give them
-            words = upgrading.refused(node, error, versions.get(op.name))
-            raise DataLossError(what=f"node {node.name!r} ({op.name}) cannot be: {words}") from None
-        if not fine:
-            raise DataLossError(what=f"node {node.name!r} ({op.name}) does not give what is written",
-                                found=", ".join(v.spec.short() for v in node.outputs),
-                                wanted=", ".join(s.short() for s in found))  # fmt: skip
+def _checked(graph: Graph, versions: dict[str, int]) -> Graph:
+    """Return the graph with what its operators got since it was written. Raises DataLossError for a node that cannot
+    be."""
+    state = Rewrite(graph)
+    for written in graph.nodes:
+        inner = map_graphs(written, lambda held: _checked(held, versions))
+        inputs = tuple(map(state.operand_or_itself, inner.inputs))
+        node = _whole(inner if inputs == inner.inputs else inner.replaced(inputs=inputs), graph, versions)
+        state.emit(node)
+        state.became.update(zip(written.outputs, node.outputs))
+    return Graph(graph.name, graph.inputs, state.nodes, [state.became.get(v, v) for v in graph.outputs])
+
+
+def _whole(node: Node, graph: Graph, versions: dict[str, int]) -> Node:
+    """Return the node with all attributes and outputs that its operator has."""
+    op = node.op
+    try:
+        bound = op.bind(dict(node.attrs))
+        for declared, operand in zip(op.inputs, node.inputs):
+            if declared.repeated is not isinstance(operand, tuple) and operand is not None:
+                raise ValueError(f"input {declared.name!r} is {'no list' if declared.repeated else 'a list'}")
+        specs = op.infer(bound, node.inputs)
+        found = [s for spec in specs for s in (spec if isinstance(spec, list) else (spec,))]
+        whole = upgrading.with_outputs(graph, node, bound.attrs, specs)  # attributes: as older versions had them
+        fine = whole is not None and all(
+            s.dtype is v.dtype and s.shape.is_compatible_with(v.shape) for s, v in zip(found, whole.outputs)
+        )
+    except DataLossError:
+        raise
+    except Exception as error:  # rules of operators meet what no program would give them
+        words = upgrading.refused(node, error, versions.get(op.name))
+        raise DataLossError(what=f"node {node.name!r} ({op.name}) cannot be: {words}") from None
+    if not fine:
+        raise DataLossError(what=f"node {node.name!r} ({op.name}) does not give what is written",
+                            found=", ".join(v.spec.short() for v in node.outputs),
+                            wanted=", ".join(s.short() for s in found))  # fmt: skip
+    assert whole is not None
+    return whole

@@ -39,9 +39,7 @@ def with_fresh_streams(graph: Graph, fresh: dict[int, int] | None = None) -> Gra
             for o in node.inputs
         )
         if inputs != node.inputs or any(attrs[k] is not v for k, v in node.attrs.items()):
-            new = Node(node.op, inputs, attrs, [v.spec for v in node.outputs], node.name, node.at)
-            for a, b in zip(node.outputs, new.outputs):
-                b.name = a.name
+            new = node.replaced(inputs=inputs, attrs=attrs)
             became.update(zip(node.outputs, new.outputs))
             node, changed = new, True
         nodes.append(node)

@@ -13,7 +13,7 @@ from ..core.dtypes import DType, string
 from ..core.errors import FailedPreconditionError, UnimplementedError
 from ..core.shapes import TensorShape, as_shape
 from ..core.specs import TensorSpec
-from ..graph import Value
+from ..graph import GraphBuilder, Value
 from ..graph.ir import Placeholder
 from ..ops.overloads import install_named
 from ..ops.tensor import Tensor
@@ -96,7 +96,7 @@ class SymbolicTensor(Tensor):
     def set_shape(self, shape: Any) -> None:
         """State what is known of the shape besides what was inferred. Raises ValueError if both cannot be true."""
         self._spec = TensorSpec(self._spec.shape.merge_with(as_shape(shape)), self._spec.dtype)
-        self.value_in_graph.spec = self._spec  # branches and loops take what they know of their results from there
+        GraphBuilder.refine(self.value_in_graph, self._spec)  # there branches and loops look up their results
 
     def _refuse(self, what: str, instead: str) -> NoReturn:
         if self.trace.finished:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from abi_kit import ABI, cpp_symbols, declared, functions, has_compiler, needs_compiler, run_compiler, symbols_of
 
-import opwright as ow
 from opwright import lite
+from opwright.core import flags
 from opwright.lite.native import building, headers
 
 HEADERS = ["c_api.h", "c_api_experimental.h", "c_api_opaque.h", "common.h", "operator.h", "builtin_op_data.h"]
@@ -176,7 +176,7 @@ def test_a_damaged_folder_is_written_again(tmp_path):
 
 def test_without_a_cache_the_folder_is_the_process_s_own(tmp_path):
     (tmp_path / "file").write_text("")
-    with ow.flags.override(cache_dir=tmp_path / "file" / "cache"):
+    with flags.override(cache_dir=tmp_path / "file" / "cache"):
         assert Path(lite.include_dir(), "tflite/c/c_api.h").exists()
 
 

@@ -14,13 +14,13 @@ from opwright.core.errors import NotFoundError
 ALONE = """
 import importlib, json, os, sys
 import opwright.lite.ops as dialect
-from opwright.lite.ops.families import defined
+from opwright.lite.ops.families import _family_of, defined
 assert not defined
 for module in json.loads(sys.argv[1]):
     if os.fork() == 0:
         importlib.import_module(f"{dialect.__name__}.{module}")
         here = {m.rpartition(".ops.")[2] for m in sys.modules if ".lite.ops." in m}
-        print(json.dumps([module, sorted(n for n in defined if dialect._family_of.get(n) not in here),
+        print(json.dumps([module, sorted(n for n in defined if _family_of.get(n) not in here),
                           sorted(set(dialect.FAMILIES.get(module, "").split()) - set(defined))]), flush=True)
         os._exit(0)
     os.wait()

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..ir import Node, Value
 from .folding import constant
-from .rewriting import Answer, Rewrite, Rule, replaced
+from .rewriting import Answer, Rewrite, Rule
 
 _SMALL = 64  # constants with more elements are not searched for one number
 
@@ -138,7 +138,7 @@ def absolute_of_negative(node: Node, state: Rewrite) -> Answer:
     (inner,) = node.operands
     if inner.node is None or inner.node.op.name != "Neg":
         return None
-    return replaced(node, node.op, tuple(inner.node.operands))
+    return node.replaced(inputs=tuple(inner.node.operands))
 
 
 def select_known(node: Node, state: Rewrite) -> Answer:

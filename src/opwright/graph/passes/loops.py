@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir import Graph, Node, Value
+from ..ir import Graph, Node, Value, output_names
 from .branches import first_turn
-from .rewriting import Rewrite, holds_graphs, map_graphs, replaced
+from .rewriting import Rewrite, holds_graphs, map_graphs
 
 # Operators that cannot fail where the sizes of all they take and give are known ahead; element-wise ones besides.
 _SAFE = frozenset({
@@ -53,7 +53,7 @@ def hoist(graph: Graph) -> tuple[Graph, list[str]]:
 
     for old in graph.nodes:
         inputs = tuple(map(state.operand, old.inputs))
-        node = old if inputs == old.inputs else replaced(old, old.op, inputs)
+        node = old if inputs == old.inputs else old.replaced(inputs=inputs)
         if holds_graphs(node):
             node = map_graphs(node, inner)
             if node.op.name == "While":
@@ -99,9 +99,8 @@ class _Mover:
         inputs = tuple(tuple(outer[v] for v in o) if isinstance(o, tuple) else None if o is None else outer[o]
                        for o in node.inputs)  # fmt: skip
         name = self.state.unique(f"{self.loop.name}/{node.name}")
-        copy = Node(node.op, inputs, node.attrs, [v.spec for v in node.outputs], name, node.at)
-        for value in copy.outputs[1:]:
-            value.name = self.state.unique(value.name)
+        copy = Node(node.op, inputs, node.attrs, [v.spec for v in node.outputs], name, node.at,
+                    output_names(name, len(node.outputs), self.state.unique))  # fmt: skip
         self.outer.update(zip(node.outputs, self.state.emit(copy).outputs))
 
     def read_inside(self) -> list[Value]:
@@ -128,7 +127,7 @@ def _move_out(loop: Node, state: Rewrite) -> Sequence[Value]:
         return state.emit(loop).outputs
     graphs, added = _with_inputs(movers)
     inputs = (variables, (*captured, *added))
-    fresh = replaced(loop, loop.op, inputs, {**loop.attrs, "cond": graphs[0], "body": graphs[1]})
+    fresh = loop.replaced(inputs=inputs, attrs={**loop.attrs, "cond": graphs[0], "body": graphs[1]})
     return state.emit(fresh).outputs
 
 
@@ -160,6 +159,6 @@ def _without(mover: _Mover, inputs: list[Value], became: dict[Value, Value]) -> 
         if old in mover.moved:
             continue
         operands = tuple(map(state.operand, old.inputs))
-        node = state.emit(old if operands == old.inputs else replaced(old, old.op, operands))
+        node = state.emit(old if operands == old.inputs else old.replaced(inputs=operands))
         state.became.update(zip(old.outputs, node.outputs))
     return Graph(graph.name, inputs, state.nodes, [state.became[v] for v in graph.outputs])

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..ir import Graph, Node, Operand, Value, unused
+from ..ir import Graph, Node, Operand, Value, output_names, unused
 from .dead_code import dead_code
 
 Answer = Sequence[Value] | Node | None
@@ -91,9 +91,8 @@ class Rewrite:
             inputs = tuple(tuple([inner[v] for v in o]) if isinstance(o, tuple) else None if o is None else inner[o]
                            for o in old.inputs)  # fmt: skip
             name = self.unique(f"{prefix}/{old.name}")
-            node = Node(old.op, inputs, old.attrs, [v.spec for v in old.outputs], name, old.at)
-            for value in node.outputs[1:]:
-                value.name = self.unique(value.name)
+            node = Node(old.op, inputs, old.attrs, [v.spec for v in old.outputs], name, old.at,
+                        output_names(name, len(old.outputs), self.unique))  # fmt: skip
             inner.update(zip(old.outputs, self.visit(node)))
         return [inner[v] for v in graph.outputs]
 
@@ -122,14 +121,6 @@ class Rewrite:
         return values
 
 
-def replaced(node: Node, op: Any, inputs: Sequence[Operand], attrs: Any = None) -> Node:
-    """A node of another operator or other operands in the place of one: with its specs, names and line."""
-    fresh = Node(op, inputs, node.attrs if attrs is None else attrs, [v.spec for v in node.outputs], node.name, node.at)
-    for new, old in zip(fresh.outputs, node.outputs):
-        new.name = old.name
-    return fresh
-
-
 def holds_graphs(node: Node) -> bool:
     """Whether an attribute is a graph or a tuple of them."""
     if not node.attrs:
@@ -154,7 +145,7 @@ def map_graphs(node: Node, change: Callable[[Graph], Graph]) -> Node:
         new is old or (type(new) is tuple and all(map(lambda a, b: a is b, new, old)))
         for new, old in zip(attrs.values(), node.attrs.values())
     )
-    return node if same else replaced(node, node.op, node.inputs, attrs)
+    return node if same else node.replaced(attrs=attrs)
 
 
 def rewrite(graph: Graph, rules: Sequence[Rule]) -> tuple[Graph, list[str]]:
@@ -170,7 +161,7 @@ def rewrite(graph: Graph, rules: Sequence[Rule]) -> tuple[Graph, list[str]]:
 
     for old in graph.nodes:
         inputs = tuple(map(state.operand, old.inputs))
-        node = old if inputs == old.inputs else replaced(old, old.op, inputs)
+        node = old if inputs == old.inputs else old.replaced(inputs=inputs)
         if holds_graphs(node):
             node = map_graphs(node, inner)
         state.became.update(zip(old.outputs, state.visit(node)))

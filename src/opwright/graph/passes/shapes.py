@@ -15,7 +15,7 @@ import numpy as np
 
 from ..ir import Node, Value
 from .folding import constant
-from .rewriting import Answer, Rewrite, Rule, replaced
+from .rewriting import Answer, Rewrite, Rule
 
 _SAME_ORDER = frozenset({"Reshape", "ExpandDims", "Squeeze"})  # elements stay in row-major order
 
@@ -46,7 +46,7 @@ def there_and_back(node: Node, state: Rewrite) -> Answer:
         producer = start.node
     if start is out or start is _first(node) or node.op.name != "Reshape" or _static(out) is None:
         return None
-    return replaced(node, node.op, (start, node.inputs[1]))
+    return node.replaced(inputs=(start, node.inputs[1]))
 
 
 def expand_and_squeeze(node: Node, state: Rewrite) -> Answer:
@@ -82,7 +82,7 @@ def transpose(node: Node, state: Rewrite) -> Answer:
     before = _order(inner)
     if before is None:
         return None
-    return replaced(node, node.op, (_first(inner),), {**node.attrs, "perm": tuple(before[p] for p in order)})
+    return node.replaced(inputs=(_first(inner),), attrs={**node.attrs, "perm": tuple(before[p] for p in order)})
 
 
 def same_shape(node: Node, state: Rewrite) -> Answer:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..ir import Graph, Node, Value
 from .dead_code import dead_code
-from .rewriting import Rewrite, holds_graphs, map_graphs, replaced
+from .rewriting import Rewrite, holds_graphs, map_graphs
 
 
 def prune(graph: Graph) -> tuple[Graph, list[str]]:
@@ -39,7 +39,7 @@ def prune(graph: Graph) -> tuple[Graph, list[str]]:
     for node in graph.nodes:
         smaller, kept = narrowed.get(node, (node, list(range(len(node.outputs)))))
         inputs = tuple(map(state.operand_or_itself, smaller.inputs))
-        fresh = smaller if inputs == smaller.inputs else replaced(smaller, smaller.op, inputs)
+        fresh = smaller if inputs == smaller.inputs else smaller.replaced(inputs=inputs)
         state.emit(fresh)
         state.became.update(zip((node.outputs[i] for i in kept), fresh.outputs))
         for i, value in enumerate(node.outputs):
@@ -63,10 +63,9 @@ def _readable(nodes: Sequence[Node], inputs: Iterable[Value]) -> list[Node]:
 
 def _narrower(node: Node, inputs: Sequence[object], attrs: Mapping[str, object], kept: Sequence[int]) -> Node:
     """The node with these outputs alone, under their names; the first one has the node's, as it must in text."""
-    fresh = Node(node.op, inputs, {**node.attrs, **attrs}, [node.outputs[i].spec for i in kept], node.name, node.at)  # type: ignore[arg-type]
-    for new, i in zip(fresh.outputs[1:], kept[1:]):
-        new.name = node.outputs[i].name
-    return fresh
+    outputs = [node.outputs[i] for i in kept]
+    names = [node.name, *(v.name for v in outputs[1:])][: len(outputs)]
+    return Node(node.op, inputs, {**node.attrs, **attrs}, [v.spec for v in outputs], node.name, node.at, names)  # type: ignore[arg-type]
 
 
 def _reads(graph: Graph) -> set[Value]:

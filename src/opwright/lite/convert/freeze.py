@@ -214,8 +214,4 @@ def _mapped(value: Any, made: dict[Graph, Graph]) -> Any:
 
 def _again(node: Node, inputs: Sequence[Any], attrs: Any = None) -> Node:
     """The node with other operands."""
-    attrs = node.attrs if attrs is None else attrs
-    fresh = Node(node.op, inputs, attrs, [v.spec for v in node.outputs], node.name, node.at)
-    for value, old in zip(fresh.outputs, node.outputs):
-        value.name = old.name
-    return fresh
+    return node.replaced(inputs=inputs, attrs=attrs)

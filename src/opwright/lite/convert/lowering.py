@@ -16,7 +16,7 @@ import numpy as np
 from ...core.dtypes import DType, int32, of_numpy
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from ...graph import Graph, Node, Value
+from ...graph import Graph, GraphBuilder, Node, Value
 from ...graph.ir import Operand, flat, unused
 from ...ops import registry
 from .. import ops as dialect
@@ -191,10 +191,7 @@ class Lowering:
         )
         if inputs == node.inputs:
             return node
-        fresh = Node(node.op, inputs, node.attrs, [v.spec for v in node.outputs], node.name, node.at)
-        for value, old in zip(fresh.outputs, node.outputs):
-            value.name = old.name
-        return fresh
+        return node.replaced(inputs=inputs)
 
     def replace(self, old: Node, lowered: Value | Sequence[Value]) -> None:
         """Let the outputs of a node be these values, under the old names where they are new."""
@@ -202,10 +199,8 @@ class Lowering:
         fresh = set(self.nodes[self.mark :])
         for before, after in zip(old.outputs, values):
             if after.node in fresh:
-                after.name = before.name
-                if after.index == 0:  # a node is called as its first result is
-                    after.node.name = before.name
-                after.spec = more_specific(before.spec, after.spec)
+                GraphBuilder.rename(after, before.name)
+                GraphBuilder.refine(after, more_specific(before.spec, after.spec))
             self.became[before] = after
 
     mark = 0

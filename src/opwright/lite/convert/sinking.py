@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from ...core.specs import TensorSpec
 from ...graph import Graph, Node, Value
-from ...graph.passes.rewriting import Rewrite, holds_graphs, map_graphs, replaced
+from ...graph.passes.rewriting import Rewrite, holds_graphs, map_graphs
 from ...ops import registry
 
 
@@ -24,7 +24,7 @@ def sink(graph: Graph) -> tuple[Graph, list[str]]:
     state = Rewrite(graph)
     for old in graph.nodes:
         inputs = tuple(map(state.operand, old.inputs))
-        node = old if inputs == old.inputs else replaced(old, old.op, inputs)
+        node = old if inputs == old.inputs else old.replaced(inputs=inputs)
         stands = list(range(len(old.outputs)))
         if node.op.name in _SINKS:
             node, stands, fixed = _SINKS[node.op.name](node)
@@ -54,7 +54,7 @@ def with_constants(graph: Graph, operands: Sequence[Value]) -> Graph:
         state.became[value] = state.emit(node).outputs[0]
     for old in graph.nodes:
         operands_ = tuple(map(state.operand, old.inputs))
-        node = state.emit(old if operands_ == old.inputs else replaced(old, old.op, operands_))
+        node = state.emit(old if operands_ == old.inputs else old.replaced(inputs=operands_))
         state.became.update(zip(old.outputs, node.outputs))
     return Graph(graph.name, inputs, state.nodes, [state.became[v] for v in graph.outputs])
 
@@ -69,7 +69,7 @@ def _branches(node: Node) -> Sunk:
     if all(v.constant is None for v in operands):
         return node, stands, {}
     node = map_graphs(node, lambda held: with_constants(held, operands))
-    return replaced(node, node.op, (chooser, tuple(v for v in operands if v.constant is None))), stands, {}
+    return node.replaced(inputs=(chooser, tuple(v for v in operands if v.constant is None))), stands, {}
 
 
 def _while(node: Node) -> Sunk:
@@ -90,9 +90,7 @@ def _while(node: Node) -> Sunk:
     first = [variables[i] for i in goes]
     graphs = {name: _sunk_after(g, len(goes), outside) for name, g in (("cond", cond), ("body", body))}
     fresh = Node(node.op, (tuple(first), kept), {**node.attrs, **graphs}, [node.outputs[i].spec for i in goes],
-                 node.name, node.at)  # fmt: skip
-    for new, i in zip(fresh.outputs[1:], goes[1:]):
-        new.name = node.outputs[i].name
+                 node.name, node.at, [node.name, *(node.outputs[i].name for i in goes[1:])][: len(goes)])  # fmt: skip
     return fresh, goes, {i: variables[i] for i in stays}
 
 

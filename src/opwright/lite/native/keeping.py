@@ -35,7 +35,7 @@ _LIBRARIES = (".so", ".dylib", ".dll")
 def find(key: str) -> Path | None:
     """The library of that key; None where there is none, it is damaged, or what it was made of has changed."""
     own = [own_folder()] if _temporary is not None else []
-    for files in (cache(), *own):
+    for files in (_folder(), *own):
         folder = files.real()
         if folder is None:
             continue
@@ -62,7 +62,7 @@ def keep(key: str, name: str, content: bytes, made_of: Sequence[Path]) -> Path:
 
     name: how its file's begins and ends, for people to know it by
     """
-    files = cache()
+    files = _folder()
     try:
         library = _write(files, key, name, content, made_of)
         if library is not None:
@@ -110,8 +110,7 @@ def _shrink(folder: Path, kept: Path) -> None:
         total -= stat.st_size
 
 
-def cache() -> PrivateFolder:
-    """Return the folder of the cache for operators in C."""
+def _folder() -> PrivateFolder:
     return cache_folder(flags.cache_dir, "operators")
 
 

@@ -63,7 +63,7 @@ def of_graph(graph: Graph, operands: Sequence[Any] = ()) -> Body:
                 at[value] = inputs[-1] if variable is None else variable
             rerecord(trace, graph, at)
         outputs = [trace.capture(t) if isinstance(t, Variable) else t for t in (at[v] for v in graph.outputs)]
-        graph.origin = Body(trace, inputs, outputs)
+        graph.keep_origin(Body(trace, inputs, outputs))
     return graph.origin
 
 

@@ -19,8 +19,8 @@ from ....core.dtypes import DType, int32, variant
 from ....core.dtypes import bool as bool_
 from ....core.specs import TensorSpec
 from ....graph import Graph, Node, Value
-from ....graph.ir import Operand, unused
-from ....graph.passes.rewriting import Rewrite, replaced
+from ....graph.ir import Operand, output_names, unused
+from ....graph.passes.rewriting import Rewrite
 from ....ops import registry
 from ... import ops as dialect
 from ...format import versions
@@ -217,7 +217,7 @@ class Scope:
             else:
                 inputs = tuple(map(self._operand, node.inputs))
                 same = inputs == node.inputs
-                made = self.state.emit(node if same else replaced(node, node.op, inputs)).outputs
+                made = self.state.emit(node if same else node.replaced(inputs=inputs)).outputs
             self.became.update(zip(node.outputs, made))
         outputs = [self.rows(v) if v.dtype is variant else self.value(v) for v in self.graph.outputs]
         return Graph(self.graph.name, self.inputs, self.state.nodes, outputs)
@@ -253,9 +253,9 @@ class Scope:
         return self._emit(node, (chooser, tuple(operands)), attrs, outs)
 
     def _emit(self, old: Node, inputs: Any, attrs: Any, specs: Sequence[TensorSpec]) -> Sequence[Value]:
-        node = Node(old.op, inputs, {**old.attrs, **attrs}, specs, old.name, old.at)
-        for new, before in zip(node.outputs, old.outputs):
-            new.name = before.name
+        names = [before.name for before in old.outputs]
+        names += output_names(old.name, len(specs))[len(names) :]
+        node = Node(old.op, inputs, {**old.attrs, **attrs}, specs, old.name, old.at, names[: len(specs)])
         return self.state.emit(node).outputs
 
     def _while(self, node: Node) -> Sequence[Value]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +20,7 @@ from ....core import flags
 from ....core.errors import InvalidArgumentError
 from ....core.frames import levels_to_user
 from ....graph import Graph, Node, Value
+from ....graph.ir import output_names
 from ....graph.matching import Finder, Match, Miss, Template
 from ....graph.passes import dead_code
 from ....graph.passes.rewriting import map_graphs
@@ -172,7 +173,9 @@ def _replacement(pattern: Pattern, template: Template, match: Match, anchor: Nod
     nodes = {n for n in match.nodes.values() if n.op.name != "Const"}
     if pattern.operator is None:
         op: Any = Foreign(pattern.name, encode_options(attrs))
-        node = Node(op, tuple(values.values()), {}, [v.spec for v in old], anchor.name, anchor.at)
+        inputs: Sequence[Any] = tuple(values.values())
+        specs: list[Any] = [v.spec for v in old]
+        attributes: Mapping[str, Any] = {}
         places = list(range(len(old)))
     else:
         operator = pattern.operator
@@ -182,14 +185,16 @@ def _replacement(pattern: Pattern, template: Template, match: Match, anchor: Nod
             return Miss(depth, " ".join(error.message.split()), anchor)
         _check_results(pattern, given, old, anchor)
         bound = operator.bind(attrs)
+        op, attributes = operator, bound.attrs
         inputs = [values.get(i.name) for i in operator.inputs]
-        specs: list[Any] = operator.infer(bound, inputs, anchor.name)
+        specs = operator.infer(bound, inputs, anchor.name)
         places = [i for i, o in enumerate(operator.outputs) if not o.intermediate]
         for i, v in zip(places, old):
             specs[i] = more_specific(v.spec, specs[i])
-        node = Node(operator, inputs, bound.attrs, specs, anchor.name, anchor.at)
+    names = output_names(anchor.name, len(specs))
     for i, v in zip(places, old):
-        node.outputs[i].name = v.name
+        names[i] = v.name
+    node = Node(op, inputs, attributes, specs, anchor.name, anchor.at, names)
     return Replacement(node, nodes, dict(zip(old, places)))
 
 
