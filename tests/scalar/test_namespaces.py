@@ -54,18 +54,25 @@ OF_INTEGERS: dict[str, tuple[Function, Function]] = {
     "clamp": (lambda m, a, c: m.clamp(a, -9, 100), lambda a, c: min(max(a, -9), 100)),
     "fma": (lambda m, a, c: m.fma(a, c, a), lambda a, c: a * c + a),
     "abs": (lambda m, a, c: m.abs(a), lambda a, c: abs(a)),
-    "truncated_quotient": (lambda m, a, c: m.truncated_quotient(a, m.maximum(c, 3)),
-                           lambda a, c: truncated(a, max(c, 3))),
+    "truncated_quotient": (
+        lambda m, a, c: m.truncated_quotient(a, m.maximum(c, 3)),
+        lambda a, c: truncated(a, max(c, 3)),
+    ),
     "truncated_quotient_by_number": (lambda m, a, c: m.truncated_quotient(a, -7), lambda a, c: truncated(a, -7)),
     "convert": (lambda m, a, c: m.convert(a, m.i8), lambda a, c: wrapped(a, 8)),
     "full": (lambda m, a, c: m.full(m.i64, 0, 5) << (m.convert(a, m.i64) & 31), lambda a, c: 5 << (a & 31)),
     "value": (lambda m, a, c: m.value(3) - m.convert(m.value(a), m.i64), lambda a, c: 3 - a),
     "zeros": (lambda m, a, c: m.zeros(m.i64) - m.convert(a, m.i64), lambda a, c: -a),
-    "bitcast": (lambda m, a, c: m.bitcast(m.convert(a, m.f64), m.i64) >> 1,
-                lambda a, c: struct.unpack("<q", struct.pack("<d", a))[0] >> 1),
-    "operators": (lambda m, a, c: ~(a ^ c) + (a | 12) - (a & c) + (a >> 3) + (c << 2) - a * 5,
-                  lambda a, c: ~(a ^ c) + (a | 12) - (a & c) + (a >> 3) + (c << 2) - a * 5),
-}  # fmt: skip
+    "bitcast": (
+        lambda m, a, c: m.bitcast(m.convert(a, m.f64), m.i64) >> 1,
+        lambda a, c: struct.unpack("<q", struct.pack("<d", a))[0] >> 1,
+    ),
+    "bits": (lambda m, a, c: a >> (m.bits(a) - 1), lambda a, c: -1 if a < 0 else 0),
+    "operators": (
+        lambda m, a, c: ~(a ^ c) + (a | 12) - (a & c) + (a >> 3) + (c << 2) - a * 5,
+        lambda a, c: ~(a ^ c) + (a | 12) - (a & c) + (a >> 3) + (c << 2) - a * 5,
+    ),
+}
 OWN_WIDTH = "full", "value", "zeros", "bitcast"
 """Whose results are int64, whatever the operands are."""
 
@@ -81,11 +88,15 @@ OF_FLOATS: dict[str, tuple[Function, Function]] = {
     "floor": (lambda m, a, c: m.floor(a), lambda a, c: whole(math.floor, a)),
     "ceil": (lambda m, a, c: m.ceil(a), lambda a, c: whole(math.ceil, a)),
     "trunc": (lambda m, a, c: m.trunc(a), lambda a, c: whole(math.trunc, a)),
-    "convert": (lambda m, a, c: m.convert(m.convert(m.clamp(a, -9.9, 9.9), m.i32), m.f64),
-                lambda a, c: float(math.trunc(min(a, 9.9) if a > -9.9 else -9.9))),
-    "to_int": (lambda m, a, c: m.convert(m.to_int(m.convert(m.clamp(a, -9.5, 9.5), m.f32)), m.f64),
-               lambda a, c: float(round(min(a, 9.5) if a > -9.5 else -9.5))),
-}  # fmt: skip
+    "convert": (
+        lambda m, a, c: m.convert(m.convert(m.clamp(a, -9.9, 9.9), m.i32), m.f64),
+        lambda a, c: float(math.trunc(min(a, 9.9) if a > -9.9 else -9.9)),
+    ),
+    "to_int": (
+        lambda m, a, c: m.convert(m.to_int(m.convert(m.clamp(a, -9.5, 9.5), m.f32)), m.f64),
+        lambda a, c: float(round(min(a, 9.5) if a > -9.5 else -9.5)),
+    ),
+}
 
 
 @kl.family

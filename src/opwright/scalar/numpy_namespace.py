@@ -137,6 +137,11 @@ def to_int(x: Any) -> Any:
     return np.rint(x).astype(np.int32)
 
 
+def bits(x: Any) -> int:
+    """Of an element's dtype."""
+    return 8 * int(x.dtype.itemsize)
+
+
 def bitcast(x: Any, dtype: DType) -> Any:
     """The same bits as another dtype of the same size."""
     return x.view(dtype.np)
@@ -148,7 +153,37 @@ def gather(table: Any, indices: Any) -> Any:
 
 
 __all__ = [
-    "abs", "bf16", "bitcast", "bool1", "ceil", "clamp", "convert", "f16", "f32", "f64", "floor", "fma", "full",
-    "gather", "i8", "i16", "i32", "i64", "maximum", "minimum", "round_even", "select", "sqrt", "to_int", "trunc",
-    "truncated_quotient", "u8", "u16", "u32", "u64", "value", "zeros",
-]  # fmt: skip
+    "abs",
+    "bf16",
+    "bitcast",
+    "bits",
+    "bool1",
+    "ceil",
+    "clamp",
+    "convert",
+    "f16",
+    "f32",
+    "f64",
+    "floor",
+    "fma",
+    "full",
+    "gather",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "maximum",
+    "minimum",
+    "round_even",
+    "select",
+    "sqrt",
+    "to_int",
+    "trunc",
+    "truncated_quotient",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "value",
+    "zeros",
+]

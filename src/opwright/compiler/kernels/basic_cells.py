@@ -8,14 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...core.dtypes import float32, int16, int32, uint8
+from ...scalar.integer_lstm import IntegerCells
 from .. import language as kl
 from ..language import f32, i16, i32, i64, ptr, u8
 from ..loops.recurrent_forms import BasicLstm
 from . import Unmade, maker
 from .cells import activated, sigmoid
-from .fixed_int16 import logistic, product, saturated, shifted, tanh
-from .fixed_int32 import high_product
-from .gates_int8 import GATE
+from .fixed_point import INT16, INT32
 from .grains import grain
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def basic_cells_int(work, gates: ptr[i32], h: ptr[u8], c: ptr[i16], y: ptr[u8], 
                     cells: i64, m: i64, e: i64, *, power: int):  # fmt: skip
     """An item is a row of the batch. sums: the gates as int16."""
     lanes = work.lanes(f32)
-    bits = 15 + power
+    arithmetic = IntegerCells(kl, power)
     for item in work.items():
         row, first = item * 4 * cells, item * cells
         for at in range(0, cells, lanes):
@@ -52,24 +51,13 @@ def basic_cells_int(work, gates: ptr[i32], h: ptr[u8], c: ptr[i16], y: ptr[u8], 
             found = []
             for g in range(4):
                 place = row + g * cells
-                found.append(_gate((gates + place).load(at, lanes, mask).to(i64), m, e))
+                gate = INT32.rescale_halves_up((gates + place).load(at, lanes, mask).to(i64), m, e)
+                found.append(INT16.saturated(gate).to(i32))
                 (sums + place).store(found[g].to(i16), at, mask)
-            let_in, made, forget, let_out = found
-            fresh = shifted(product(logistic(let_in, GATE), tanh(made, GATE)), bits)
-            kept = product(logistic(forget, GATE), (c + first).load(at, lanes, mask).to(i32))
-            after = saturated(fresh + kept)
-            wide = product(logistic(let_out, GATE), tanh(after, bits))
-            out = kl.clamp(shifted(wide, 8), -128, 127) + 128
+            after, out = arithmetic.basic(found, (c + first).load(at, lanes, mask).to(i32))
             for values, targets in ((after.to(i16), (c, state)), (out.to(u8), (h, y))):
                 for target in targets:
                     (target + first).store(values, at, mask)
-
-
-def _gate(x: Any, m: Any, e: Any) -> Any:
-    """x m 2^(e - 31) within int16, halves of the last shift up, as the official run time's matrix library has it."""
-    right = kl.maximum(-e, 0)
-    half = (kl.full(i64, 0, 1) << right) >> 1
-    return kl.clamp((high_product(x << kl.maximum(e, 0), m) + half) >> right, -32768, 32767).to(i32)
 
 
 @maker(BasicLstm)

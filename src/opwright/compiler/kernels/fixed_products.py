@@ -1,19 +1,22 @@
 """Products of columns of integers in fixed point.
 
 Lives here: the maker of FixedProduct, its family.
-Not here: products of plain numbers (reductions.py), the formulas in NumPy (lite/ops/quantized/fixed_point.py).
+Not here: products of plain numbers (reductions.py), the arithmetic (opwright/scalar).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...core.dtypes import DType
+from ...scalar.fixed_point_int32 import MOST_LEFT
+from ...scalar.multipliers import short_multiplier
 from .. import language as kl
-from ..language import i8, i16, i32, i64, ptr, u8
+from ..language import i8, i16, i64, ptr, u8
 from ..loops.fixed_forms import FixedProduct
 from ..target import host
 from . import Unmade, maker
+from .fixed_point import INT32
 from .grains import grain
 
 if TYPE_CHECKING:
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @kl.family
-def fixed_product(work, x: ptr[u8], y: ptr[u8], n: i64, m: i64, zero: i64, multiplier: i64, shift: i64,
+def fixed_product(work, x: ptr[u8], y: ptr[u8], n: i64, m: i64, zero: i64, short: i64, e: i64,
                   output_zero: i64, *, source: DType):  # fmt: skip
     """An item is a vector of columns."""
     x, y = x.cast(source, source.size), y.cast(source, source.size)
@@ -33,15 +36,9 @@ def fixed_product(work, x: ptr[u8], y: ptr[u8], n: i64, m: i64, zero: i64, multi
         total = x.load(first, lanes, mask).to(i64) - zero
         for k in range(1, n):
             total = total * ((x + k * m).load(first, lanes, mask).to(i64) - zero)
-            total = _rescaled(total, multiplier, shift).to(i32).to(i64)
-        found = kl.clamp(_rescaled(total, multiplier, shift) + output_zero, low, high)
+            total = INT32.wrapped(INT32.rescale_wide(total, short, e))
+        found = kl.clamp(INT32.rescale_wide(total, short, e) + output_zero, low, high)
         y.store(found.to(source), first, mask)
-
-
-def _rescaled(a: Any, multiplier: Any, shift: Any) -> Any:
-    """a multiplier 2^-shift, halves up; shift is at least 1."""
-    one = kl.full(i64, 0, 1)
-    return (a * multiplier + (one << (shift - 1))) >> shift
 
 
 @maker(FixedProduct)
@@ -49,13 +46,12 @@ def make_fixed_product(form: FixedProduct, build: Builder) -> None:
     """The multiplier has 16 bits, so that a product of int32 stays within 64."""
     x, y = form.input, form.output
     m, e = form.factor
-    shift = 15 - e
     if x.dtype not in (i8, i16) or y.dtype is not x.dtype or any(b.parent is not None for b in (x, y)):
         raise Unmade(f"a product of {x!r} to {y!r}")
-    if len(x.shape) != 2 or x.shape[1] != y.size or not 1 <= shift <= 62:
+    if len(x.shape) != 2 or x.shape[1] != y.size or not 1 <= 15 - e <= MOST_LEFT:
         raise Unmade(f"a product of {x!r}, rescaled by {m} 2^{e - 31}")
-    short = (m + (1 << 15)) >> 16 if m < 0x7FFF0000 else 0x7FFF
     lanes = host().vector_bytes // 8
     items = -(-y.size // lanes)
-    words = [build.pointer(x), build.pointer(y), *x.shape, form.zero, short, shift, form.output_zero]
+    words = [build.pointer(x), build.pointer(y), *x.shape, form.zero, int(short_multiplier(m)), e,
+             form.output_zero]
     build.step(fixed_product.code(source=x.dtype), words, items, chunk=grain(x.shape[0] * lanes * 8, items))

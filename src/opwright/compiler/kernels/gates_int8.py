@@ -1,7 +1,7 @@
 """What gates and cells of an LSTM of int8 do with their sums: peepholes, normalisation, the cells' new state.
 
-Lives here: `Layer`.  Not here: sums of products, the steps of time (recurrent_int8.py), the formulas in NumPy
-(lite/ops/quantized/lstm.py).
+Lives here: `Layer`.
+Not here: sums of products, the steps of time (recurrent_int8.py), the arithmetic (opwright/scalar).
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...scalar.integer_lstm import GATE, IntegerCells, LayerNormalization
 from .. import language as kl
 from ..language import f32, i32, i64
-from .fixed_int16 import ONE, logistic, saturated, shifted, tanh
-from .fixed_int32 import inverse_root, rescaled
+from .fixed_point import INT16, INT32
 
-GATE = 3  # integer bits of what goes into gates
+NORMALIZATION = LayerNormalization(kl)
 
 
 class Layer:
@@ -26,7 +26,8 @@ class Layer:
 
     def __init__(self, gates: int, power: int, cells: Any, clip: Any, peeps: Any, norms: Any, numbers: Any) -> None:
         self.gates, self.first = gates, gates - 3  # where the forget gate is
-        self.power, self.cells, self.clip, self.numbers = power, cells, clip, numbers
+        self.cells, self.clip, self.numbers = cells, clip, numbers
+        self.arithmetic = IntegerCells(kl, power)
         self.peeps, self.norms = peeps, norms
 
     def seen(self, z: Any, state: Any, gate: int, at: Any, mask: Any) -> Any:
@@ -35,23 +36,19 @@ class Layer:
             return z
         place = gate if gate <= self.first else gate - 1
         weight = (self.peeps + place * self.cells).load(at, z.count, mask)
-        more = rescaled(state.to(i64) * weight.to(i64), self.numbers[2 * place], self.numbers[2 * place + 1])
-        return saturated(z + kl.clamp(more, -65536, 65536).to(i32))
+        more = INT32.rescale(state.to(i64) * weight.to(i64), self.numbers[2 * place], self.numbers[2 * place + 1])
+        return INT16.saturated(z + kl.clamp(more, -65536, 65536).to(i32))
 
     def after(self, z: list[Any], before: Any) -> tuple[Any, Any]:
         """The new state of cells, and what the input gate lets in."""
-        forget, made = logistic(z[self.first], GATE), tanh(z[self.first + 1], GATE)
-        let_in = logistic(z[0], GATE) if self.gates == 4 else ONE - forget
-        after = saturated(shifted(forget * before, 15) + shifted(let_in * made, 30 + self.power))
+        forget, made = INT16.logistic(z[self.first], GATE), INT16.tanh(z[self.first + 1], GATE)
+        let_in = INT16.logistic(z[0], GATE) if self.gates == 4 else INT16.one - forget
+        after = self.arithmetic.after(forget, before, let_in, made)
         return kl.clamp(after, -self.clip, self.clip), let_in
 
     def squashed(self, state: Any, let_in: Any) -> Any:
         """tanh of cells."""
-        if self.power >= -15:
-            return tanh(state, 15 + self.power)
-        if self.gates == 4:  # the official kernel has no tanh of such cells and takes what it finds
-            return let_in
-        return tanh(shifted(state, -15 - self.power), 0)
+        return self.arithmetic.squashed(state, let_in, coupled=self.gates == 3)
 
     def normed(self, parts: list[Any], state: Any, wide: Any, lanes: int, put: Callable[[Any, Any, Any], None]) -> None:
         """A row's new state, of sums that are normalised. parts: the gates' sums, state: the cells', `wide` numbers of
@@ -67,7 +64,7 @@ class Layer:
             state.store(kl.select(mask, after.to(f32), 0.0), at)
         self._normalize(parts[last], state, last, wide, lanes)
         for at in range(0, wide, lanes):
-            let_out = logistic(kl.to_int(parts[last].load(at, lanes)), GATE)
+            let_out = INT16.logistic(kl.to_int(parts[last].load(at, lanes)), GATE)
             put(at, self.squashed(kl.to_int(state.load(at, lanes)), kl.to_int(parts[0].load(at, lanes))), let_out)
 
     def _normalize(self, z: Any, state: Any, gate: int, wide: Any, lanes: int) -> None:
@@ -79,16 +76,13 @@ class Layer:
             v = kl.select(mask, v, 0)
             z.store(v.to(f32), at)
             total, squares = total + v.to(i64), squares + v.to(i64) * v.to(i64)
-        mean = kl.reduce_add(total) * 1024 // n
-        share = kl.full(i64, 0, 1 << 20) // n
-        variance = ((kl.reduce_add(squares) * share - mean * mean) // (1 << 20)).to(i32).to(i64)
+        mean, variance = NORMALIZATION.moments(kl.reduce_add(total), kl.reduce_add(squares), n)
         peepholes = 0 if self.peeps is None else 2 * (self.gates - 1)
         m, e, least = (self.numbers[peepholes + 3 * gate + k] for k in range(3))
-        root, shift = inverse_root(kl.select(variance < 1, least, variance))
+        deviation = NORMALIZATION.deviation(variance, least)
         rows = self.norms + 2 * gate * n
         for at in range(0, wide, lanes):
             mask = kl.first(kl.minimum(n - at, lanes), lanes)
-            scaled = rescaled(kl.to_int(z.load(at, lanes)).to(i64) * 1024 - mean, root, shift)
-            found = scaled * rows.load(at, lanes, mask).to(i64) + (rows + n).load(at, lanes, mask).to(i64)
-            found = kl.select(found > 0, found + 512, found - 512) // 1024
-            z.store(kl.clamp(rescaled(found, m, e), -32768, 32767).to(f32), at)
+            coefficient, bias = (vector.load(at, lanes, mask).to(i64) for vector in (rows, rows + n))
+            sums = kl.to_int(z.load(at, lanes)).to(i64)
+            z.store(NORMALIZATION.normalized(sums, mean, deviation, coefficient, bias, (m, e)).to(f32), at)

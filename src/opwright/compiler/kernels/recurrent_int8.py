@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.dtypes import int8, int16
+from ...scalar.integer_lstm import GATE
 from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr, u8
 from ..loops.recurrent_forms import LstmInt8
 from . import Unmade, maker
 from .cells import CHAINS, Cells, packed
-from .fixed_int16 import logistic, saturated
-from .fixed_int32 import rescaled
-from .gates_int8 import GATE, Layer
+from .fixed_point import INT16, INT32
+from .gates_int8 import Layer
 from .recurrent import layer_of
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def lstm_int8(work, gates_i: ptr[i32], gates_f: ptr[i32], gates_g: ptr[i32], gat
 
     def scaled(x: Any, place: int) -> Any:
         """Sums of int32 by a factor, which may be far beyond int16."""
-        return kl.clamp(rescaled(x.to(i64), *factor(place)), -FAR, FAR).to(i32)
+        return kl.clamp(INT32.rescale(x.to(i64), *factor(place)), -FAR, FAR).to(i32)
 
     def put_hidden(row: int, at: Any, squashed: Any, let_out: Any) -> None:
         """What is to be h, or is to be projected, of the cells from `at` on."""
@@ -92,8 +92,8 @@ def lstm_int8(work, gates_i: ptr[i32], gates_f: ptr[i32], gates_g: ptr[i32], gat
                     z = []
                     for gate in range(gates):
                         inside = scaled(kl.to_int(sums.total(row, gate)), 3 + 2 * gate)
-                        outside = saturated(scaled(sources[gate].load(place, lanes, mask), 2 + 2 * gate))
-                        z.append(saturated(outside + inside))
+                        outside = INT16.saturated(scaled(sources[gate].load(place, lanes, mask), 2 + 2 * gate))
+                        z.append(INT16.saturated(outside + inside))
                     if normed:
                         for gate in range(gates):
                             (kept + (row * gates + gate) * room).store(kl.select(mask, z[gate], 0).to(f32), at)
@@ -104,7 +104,7 @@ def lstm_int8(work, gates_i: ptr[i32], gates_f: ptr[i32], gates_g: ptr[i32], gat
                              for gate, v in enumerate(z)]  # fmt: skip
                         after, let_in = layer.after(z, before)
                         memory.store(after.to(f32), at)
-                        let_out = logistic(layer.seen(z[-1], after, gates - 1, at, mask), GATE)
+                        let_out = INT16.logistic(layer.seen(z[-1], after, gates - 1, at, mask), GATE)
                         put_hidden(row, at, layer.squashed(after, let_in), let_out)
             if normed:
                 for row in range(rows):

@@ -1,16 +1,11 @@
 """Images of another size: bilinear and nearest.
 
-Lives here: the maker of Resize, its two families, where pixels of the result lie on the image.
-Not here: the operators' own meaning (lite/ops), enlarging by zeros (moves.py).
+Lives here: the maker of Resize, its two families.
+Not here: the operators' own meaning (lite/ops), where pixels of the result lie on the image (opwright/scalar),
+enlarging by zeros (moves.py).
 
-Pixel i of n lies at position
-
-    align_corners:       i (size - 1) / (n - 1)      (n > 1)
-    half_pixel_centers:  (i + 1/2) size / n - 1/2
-    neither:             i size / n
-
-of an image of that size: in float32, for int8 in steps of 1/1024 as the file format's kernels have it. That is known
-when a plan is made: a kernel reads the pixels on both sides of each position, and a weight, from tables.
+Positions are known when a plan is made: a kernel reads the pixels on both sides of each position, and a weight, from
+tables.
 """
 
 from __future__ import annotations
@@ -22,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core import dtypes
+from ...scalar.resampling import FixedMean, Sampling
 from .. import language as kl
 from ..language import f32, i32, i64, ptr, u8
 from ..loops.expressions import Expr, parametrised
@@ -37,8 +33,7 @@ if TYPE_CHECKING:
     from ..language import Value
     from ..loops.planning import Builder
 
-ONE = 1 << 10
-"""A pixel, in the steps of int8's positions."""
+MEAN = FixedMean(kl)
 BILINEAR = (dtypes.float32, dtypes.int8, dtypes.uint8)
 UNITS = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
 
@@ -63,7 +58,10 @@ def bilinear(work, x: ptr[u8], y: ptr[u8], rows: ptr[i32], columns: ptr[i32], he
             for block in range(0, channels, lanes):
                 c = kl.minimum(block, channels - lanes)
                 four = [line.load(side + c, lanes) for line in (above, below) for side in (left, right)]
-                mean = _fixed(four, across, down) if fixed else _floating(four, across, down, dtype)
+                if fixed:
+                    mean = MEAN.of_four([v.to(i32) for v in four], across, down).to(f32)
+                else:
+                    mean = _floating(four, across, down, dtype)
                 into.store(evaluate(expr, [mean], numbers).splat(lanes), c)
 
 
@@ -78,15 +76,6 @@ def _floating(four: list[Value], across: Value, down: Value, dtype: Any) -> Valu
     above, below = (p * (1.0 - across) + q * across for p, q in ((a, b), (c, d)))
     mean = above * (1.0 - down) + below * down
     return mean if dtype.is_floating else kl.trunc(mean + 0.5)
-
-
-def _fixed(four: list[Value], across: Value, down: Value) -> Value:
-    """The mean of four in steps of 2^-20, rounded, halves away from zero."""
-    a, b, c, d = (v.to(i32) for v in four)
-    above, below = (p * (ONE - across) + q * across for p, q in ((a, b), (c, d)))
-    total = above * (ONE - down) + below * down
-    size = (kl.abs(total) + (1 << 19)) >> 20
-    return kl.select(total < 0, -size, size).to(f32)
 
 
 @kl.family
@@ -107,46 +96,24 @@ def nearest(work, x: ptr[u8], y: ptr[u8], rows: ptr[i32], columns: ptr[i32], hei
                 into.store(element if expr is None else evaluate(expr, [element], numbers).splat(lanes), c)
 
 
-def _scale(form: Resize, size: int, out: int) -> np.float32:
-    """Pixels of the image that a pixel of the result steps over."""
-    if form.align_corners and out > 1:
-        return np.float32(size - 1) / np.float32(out - 1)
-    return np.float32(size) / np.float32(out)
-
-
-def _between(form: Resize, size: int, out: int) -> np.ndarray:
+def _between(positions: Sampling) -> np.ndarray:
     """int32[3, out]: the pixels before and after each position, and the bits of the latter's weight, float32."""
-    at, half = np.arange(out, dtype=np.float32), np.float32(0.5)
-    scale = _scale(form, size, out)
-    at = (at + half) * scale - half if form.half_pixel_centers else at * scale
-    before = np.maximum(np.floor(at), 0).astype(np.int32)
-    after = np.minimum(np.ceil(at), size - 1).astype(np.int32)
-    return np.stack([np.minimum(before, size - 1), after, (at - before.astype(np.float32)).view(np.int32)])
+    before, after, weight = positions.between()
+    return np.stack([before.astype(np.int32), after.astype(np.int32), weight.view(np.int32)])
 
 
-def _between_steps(form: Resize, size: int, out: int) -> np.ndarray:
-    """As _between in steps of 1/1024, the weights too; divisions cut off toward 0."""
-    scale = (ONE * size + out // 2) // out
-    if form.align_corners and out > 1:
-        scale = (ONE * (size - 1) + (out - 1) // 2) // (out - 1)
-    at = np.arange(out, dtype=np.int64) * scale
-    if form.half_pixel_centers:
-        at += scale // 2 - ONE // 2
-    before = np.maximum(np.trunc(at / ONE), 0).astype(np.int64)
-    after = np.maximum(np.minimum(np.trunc((at + ONE - 1) / ONE), size - 1), 0)
-    return np.stack([np.minimum(before, size - 1), after.astype(np.int64), at - ONE * before]).astype(np.int32)
+def _between_steps(positions: Sampling) -> np.ndarray:
+    """int32[3, out]: as `_between`, weights in steps."""
+    return np.stack(positions.between_steps()).astype(np.int32)
 
 
-def _nearest(form: Resize, size: int, out: int) -> np.ndarray:
+def _nearest(positions: Sampling) -> np.ndarray:
     """int32[1, out]: the pixel that each position falls on."""
-    at = np.arange(out, dtype=np.float32)
-    at = (at + np.float32(0.5) if form.half_pixel_centers else at) * _scale(form, size, out)
-    pixel = np.floor(at + np.float32(0.5)) if form.align_corners else np.floor(at)
-    return np.clip(pixel, 0, size - 1).astype(np.int32)[None]
+    return positions.nearest().astype(np.int32)[None]
 
 
-def _fill(table: Callable[[Resize, int, int], np.ndarray], form: Resize, size: int, out: int, into: np.ndarray) -> None:
-    into[...] = table(form, size, out)
+def _fill(table: Callable[[Sampling], np.ndarray], positions: Sampling, into: np.ndarray) -> None:
+    into[...] = table(positions)
 
 
 @maker(Resize)
@@ -170,9 +137,10 @@ def make_resize(form: Resize, build: Builder) -> None:
         family, size = nearest, dtype.size
     tables = []
     for extent, count in ((x.shape[1], out_height), (x.shape[2], out_width)):
-        key = ("resize", table.__name__, extent, count, form.align_corners, form.half_pixel_centers)
+        positions = Sampling(extent, count, form.align_corners, form.half_pixel_centers)
+        key = ("resize", table.__name__, *positions)
         shape = (1 if form.kind == "nearest" else 3, count)
-        fill = functools.partial(_fill, table, form, extent, count)
+        fill = functools.partial(_fill, table, positions)
         tables.append(build.packed(shape, np.int32, fill, key))
     code = family.code(dtype=dtype, lanes=vector_lanes(channels, size), expr=expr,
                        params=tuple(d for _, d in scalars), more=len(scalars))  # fmt: skip

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         all,
         any,
         bitcast,
+        bits,
         ceil,
         clamp,
         concat,
@@ -97,8 +98,8 @@ _LATER = {
     "dots": "dot4 lookup pair_dot round_bytes",
     "emitting": "Work",
     "functions": (
-        "abs after all any bitcast ceil clamp concat constant_vector convert first floor fma full gather insert iota "
-        "maximum minimum null opaque opaque_pointer part pointer reduce_add reduce_max reduce_min registers "
+        "abs after all any bitcast bits ceil clamp concat constant_vector convert first floor fma full gather insert "
+        "iota maximum minimum null opaque opaque_pointer part pointer reduce_add reduce_max reduce_min registers "
         "round_even select shuffle splat sqrt stack to_int trunc truncated_quotient zeros "
     ),
     "neon": "add_pairs byte_products dot4_signed joined matrix_dot pair_sums",
@@ -142,6 +143,7 @@ __all__ = [
     "any",
     "bf16",
     "bitcast",
+    "bits",
     "bool1",
     "byte_products",
     "call",

@@ -14,6 +14,8 @@ import numpy as np
 from ...core.dtypes import float32, float64, int8, int16, int32
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
+from ...scalar import numpy_namespace
+from ...scalar.fixed_point import FixedPoint
 from ..ops.shapes import refuse, text
 from .definition import custom_operator
 
@@ -60,11 +62,8 @@ def looked_up(x: np.ndarray, table: np.ndarray) -> np.ndarray:
     """A table's entry for each integer of int8; of int16 what lies between two."""
     if x.dtype == np.int8:
         return table[x.astype(np.int16) + 128]
-    v = x.astype(np.int32)
-    place, offset = 256 + (v >> 7), v & 127
-    base = table[place]
-    slope = table[place + 1] - base  # in the table's type, where a leap wraps around, as officially
-    return (base + ((slope.astype(np.int32) * offset + 64) >> 7)).astype(table.dtype)
+    entries = FixedPoint(numpy_namespace, 8 * table.itemsize)
+    return entries.interpolated(table.astype(np.int32), x.astype(np.int32)).astype(table.dtype)
 
 
 @custom_operator("Table")

@@ -11,7 +11,7 @@ from ....compiler.loops.expressions import apply, arg
 from ....compiler.loops.forms import Buffer, Contract, IndexMap, Move, Window
 from ....compiler.loops.recurrent_forms import BasicLstm
 from ....core.dtypes import float32, int16, int32, uint8
-from ...ops.quantized.fixed_point import multiplier
+from ....scalar.multipliers import multiplier
 from ..nodes import At, Refused
 from .contractions import check_sums
 from .moving import row_major

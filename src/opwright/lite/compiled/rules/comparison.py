@@ -15,7 +15,8 @@ from ....compiler.loops.expressions import Expr, apply, arg, lookup
 from ....compiler.loops.forms import Bitcast, Buffer, Map
 from ....core.dtypes import bool as bool_
 from ....core.dtypes import complex64, int8, int16, int64, uint8
-from ...ops.quantized.fixed_point import multiplier, rescale
+from ....scalar.multipliers import multiplier
+from ...ops.quantized.fixed_point import INT32
 from ..nodes import At, Operand, Refused
 from .elementwise import alike, broadcast, every, mapped, plain, quantized, truth
 from .registry import rule
@@ -50,7 +51,7 @@ def _fixed_point(at: At, o: Operand) -> Buffer:
         raise Refused(f"elements of type {o.dtype.name}, or no scale")
     size = 1 << (8 * o.dtype.size)
     q = np.arange(size, dtype=f"u{o.dtype.size}").view(o.dtype.np).astype(np.int64)
-    table = np.asarray(rescale((q - o.zero) << 8, *multiplier(o.scale)), np.int64)
+    table = np.asarray(INT32.rescale((q - o.zero) << 8, *multiplier(o.scale)), np.int64)
     return Buffer(f"{o.buffer.name}.fixed", int64, (size,), table)
 
 

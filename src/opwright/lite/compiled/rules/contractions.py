@@ -22,6 +22,7 @@ import numpy as np
 from ....compiler.loops.expressions import Expr, apply, arg, convert
 from ....compiler.loops.forms import Buffer, Contract, Depthwise, MatMul, TransposedContract, Window
 from ....core.dtypes import DType, float32, int4, int8, int16, int32, int64, uint8
+from ....scalar.multipliers import multipliers, short_multiplier
 from ...customs.convolution import result_size
 from ...runtime.tensor import CONSTANT
 from ..nodes import At, Operand, Refused, clamped, in_steps, steps_per
@@ -290,6 +291,5 @@ def _factors(x: Operand, w: Operand, y: Operand, features: int) -> np.ndarray:
 
 def _short(factors: np.ndarray) -> np.ndarray:
     """Factors as sums of int64 are given them: their fractions rounded to 15 bits, by way of 31."""
-    fractions, exponents = np.frexp(factors)
-    fractions = np.minimum(np.floor((np.floor(fractions * 2.0**31 + 0.5) + 2.0**15) / 2.0**16), 2.0**15 - 1)
-    return np.ldexp(fractions, exponents - 15)
+    m, e = multipliers(factors)
+    return np.broadcast_to(np.ldexp(short_multiplier(m).astype(np.float64), e - 15), factors.shape)

@@ -15,8 +15,8 @@ from ....compiler.loops.expressions import Expr, apply, arg
 from ....compiler.loops.forms import Buffer, Contract, Window
 from ....compiler.loops.recurrent_forms import LstmInt8
 from ....core.dtypes import DType, int8, int16, int32
-from ...ops.quantized.fixed_point import multiplier
-from ...ops.quantized.lstm import least_variance
+from ....scalar.multipliers import multiplier
+from ...ops.quantized.lstm import least_variance, normalization_factor
 from ..nodes import At, Operand, Refused
 from .lstm_operands import BIASES, NORMS, PEEPHOLES, PROJECTION, RECURRENT, STATE, WEIGHTS
 
@@ -113,8 +113,7 @@ def _norms(at: At, gates: range, cells: int) -> list[tuple[Operand, Operand]]:
 
 def _norm_factor(coefficients: Operand) -> tuple[int, int, int]:
     """m, e and the least variance; see lite/ops/quantized/lstm.py."""
-    m, e = multiplier(coefficients.scale)
-    return m, e + 12, least_variance(coefficients.scale)
+    return *normalization_factor(coefficients.scale), least_variance(coefficients.scale)
 
 
 def _clip(most: float, o: Operand, high: int) -> int:

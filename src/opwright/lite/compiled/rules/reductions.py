@@ -14,7 +14,7 @@ from ....compiler.loops.fixed_forms import FixedProduct
 from ....compiler.loops.forms import ArgReduce, Buffer, IndexMap, Move, Reduce, Scan, View
 from ....core.dtypes import bfloat16, float16, float32, int8, int16, int32, int64, uint8
 from ....core.dtypes import bool as bool_
-from ...ops.quantized.fixed_point import multiplier
+from ....scalar.multipliers import multiplier
 from ..nodes import At, Operand, Refused, in_steps, steps_per
 from .elementwise import integer_kernel, quantized
 from .moving import row_major, same_numbers

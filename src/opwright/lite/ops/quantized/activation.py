@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ....core.constants import GELU_CUBIC, GELU_SLOPE
-from . import narrow_fixed_point as narrow
-from .fixed_point import multiplier, rescale, shifted_right
+from ....scalar.multipliers import multiplier, short_multiplier
+from .fixed_point import INT16, INT32
 from .operand import Operand, check_output, check_scaled, check_symmetric, check_types, quantize_real
 from .sigmoid import logistic_wide, tanh_wide
 from .tables import byte_table, interpolated, interpolation_table, look_up, tabulated
@@ -35,7 +35,7 @@ def _clipped(low: float, high: float | None) -> Rule:
         m, e = multiplier(float(x.scale / y.scale))
         least = max(y.low, quantize_real(low, y))
         most = y.high if high is None else min(y.high, quantize_real(high, y))
-        return tabulated(lambda q: np.clip(rescale(x.centred(q), m, e) + y.zero_point, least, most), x)
+        return tabulated(lambda q: np.clip(INT32.rescale(x.centred(q), m, e) + y.zero_point, least, most), x)
 
     return rule
 
@@ -55,7 +55,8 @@ def leaky_relu(op: Any, x: Operand, y: Operand) -> Any:
 
     def run(q: Any) -> Any:
         v = x.centred(q)
-        return np.clip(np.where(v >= 0, rescale(v, m, e), rescale(v, m_below, e_below)) + y.zero_point, y.low, y.high)
+        steps = np.where(v >= 0, INT32.rescale(v, m, e), INT32.rescale(v, m_below, e_below))
+        return np.clip(steps + y.zero_point, y.low, y.high)
 
     return tabulated(run, x)
 
@@ -68,8 +69,8 @@ def prelu(op: Any, x: Operand, alpha: Operand, y: Operand) -> Any:
 
     def run(q: Any, a: Any) -> Any:
         v = x.centred(q)
-        below = rescale(v * alpha.centred(a), m_below, e_below)
-        return np.clip(np.where(v >= 0, rescale(v, m, e), below) + y.zero_point, y.low, y.high)
+        below = INT32.rescale(v * alpha.centred(a), m_below, e_below)
+        return np.clip(np.where(v >= 0, INT32.rescale(v, m, e), below) + y.zero_point, y.low, y.high)
 
     return run
 
@@ -81,30 +82,25 @@ def hard_swish(op: Any, x: Operand, y: Operand) -> Any:
     fine = x.scale / _f(128)
     m_out, e_out = multiplier(float(fine / y.scale))
     m_relu, e_relu = multiplier(float(fine / _f(3.0 / 32768.0)))
-    short_out, short_relu = _short(m_out), _short(m_relu)
+    short_out, short_relu = short_multiplier(m_out), short_multiplier(m_relu)
     if e_out > 0:
         raise y.wrong("has a scale too small for this input", [float(x.scale), float(y.scale)],
                       wanted="a larger scale of the output")  # fmt: skip
 
     def run(q: Any) -> Any:
         v = x.centred(q) * 128
-        product = narrow.product(v, short_out)
-        gate = v if e_relu <= 0 else narrow.saturated(v << (e_relu - 1))
-        gate = narrow.product(gate, short_relu)
+        product = INT16.high_product(v, short_out)
+        gate = v if e_relu <= 0 else INT16.saturated(v << (e_relu - 1))
+        gate = INT16.high_product(gate, short_relu)
         if e_relu > 0:
-            gate = narrow.saturated(gate << 1)
+            gate = INT16.saturated(gate << 1)
         elif e_relu < 0:
-            gate = shifted_right(gate, -e_relu)
+            gate = INT32.shifted_right(gate, -e_relu)
         gated = ((gate + 32768) >> 1) * product
         truncated = np.where(gated >= 0, gated >> 15, -(-gated >> 15))
-        return np.clip(shifted_right(narrow.saturated(truncated), -e_out) + y.zero_point, y.low, y.high)
+        return np.clip(INT32.shifted_right(INT16.saturated(truncated), -e_out) + y.zero_point, y.low, y.high)
 
     return tabulated(run, x)
-
-
-def _short(m: int) -> int:
-    """A multiplier's 31 bits reduced to 15."""
-    return 32767 if m >= 2**31 - 1 - 2**15 else (m + (1 << 15)) >> 16
 
 
 def tabled(f: Callable[[Any], Any]) -> Callable[[Operand, Operand], Any]:

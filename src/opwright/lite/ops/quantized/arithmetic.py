@@ -13,18 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from ....scalar.multipliers import multiplier
 from ..arithmetic import check_nonzero
-from . import narrow_fixed_point
-from .fixed_point import (
-    finishing,
-    high_product,
-    leading_zeros,
-    multiplier,
-    reciprocal_of,
-    rescale,
-    saturated,
-    shifted_right,
-)
+from .fixed_point import INT16, INT32, finishing
 from .operand import Operand, check_scaled, check_symmetric, check_types, fused_bounds
 from .tables import tabulated
 
@@ -72,7 +63,7 @@ def _sum(op: Any, x: Operand, y: Operand, z: Operand, combine: Any) -> _Pair:
 
 def _lifted(o: Operand, bits: int, m: int, e: int) -> Callable[[Any], Any]:
     """Integers less their zero point, with more bits, brought to another scale."""
-    return tabulated(lambda q: rescale(o.centred(q) << bits, m, e), o)
+    return tabulated(lambda q: INT32.rescale(o.centred(q) << bits, m, e), o)
 
 
 def _power_of_two(o: Operand) -> int | None:
@@ -90,7 +81,7 @@ def _by_shifts(x: Operand, y: Operand, z: Operand, px: int, py: int, pz: int, co
                       "the greater of the inputs' scales, or pot_scale_int16=False")  # fmt: skip
 
     def run(a: Any, b: Any) -> Any:
-        total = combine(shifted_right(a.astype(np.int64), nx), shifted_right(b.astype(np.int64), ny))
+        total = combine(INT32.shifted_right(a.astype(np.int64), nx), INT32.shifted_right(b.astype(np.int64), ny))
         return np.clip(total, low, high)
 
     return run
@@ -115,8 +106,8 @@ def multiply(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
         return finish(np.asarray(x.centred(a) * y.centred(b)))
 
     def run_below_one(a: Any, b: Any) -> Any:
-        whole = narrow_fixed_point.product(a.astype(np.int64), b.astype(np.int64))
-        return np.clip(shifted_right(whole, 8) + z.zero_point, low, high)
+        whole = INT16.high_product(a.astype(np.int64), b.astype(np.int64))
+        return np.clip(INT32.shifted_right(whole, 8) + z.zero_point, low, high)
 
     return run_below_one if z.type != kind and (m, e) == (1 << 30, -22) else run
 
@@ -132,13 +123,13 @@ def divide(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
         above, below = x.centred(a), y.centred(b)
         check_nonzero(below)
         above, below = np.where(below < 0, -above, above), np.abs(below)
-        inverse, shift = reciprocal_of(below)
-        headroom = leading_zeros(np.maximum(np.where(above < 0, ~above, above), 1)) - 1
+        inverse, shift = INT32.reciprocal_of_integer(below)
+        headroom = INT32.leading_zeros(np.maximum(np.where(above < 0, ~above, above), 1)) - 1
         headroom = np.where((above == 0) | (above == -1), 31, headroom)
-        quotient = high_product(np.left_shift(above, headroom), inverse)
+        quotient = INT32.high_product(np.left_shift(above, headroom), inverse)
         exponent = e - shift - headroom
-        quotient = saturated(np.left_shift(quotient, np.clip(exponent, 0, 31)))  # officially it wraps
-        return np.clip(rescale(quotient, m, np.minimum(exponent, 0)) + z.zero_point, low, high)
+        quotient = INT32.saturated(np.left_shift(quotient, np.clip(exponent, 0, 31)))  # officially it wraps
+        return np.clip(INT32.rescale(quotient, m, np.minimum(exponent, 0)) + z.zero_point, low, high)
 
     return run
 

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from ....scalar.multipliers import multipliers
 from ..parts import Part
-from .fixed_point import by_rows, finishing, finishing_wide, multipliers
+from .fixed_point import by_rows, finishing, finishing_wide
 from .operand import Operand, check_axis, check_scaled, check_symmetric, check_types, fused_bounds
 from .sums import Finish, Image, Weights, convolved, convolved_by_channel, transposed
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from ....core.errors import InvalidArgumentError
+from ....scalar.multipliers import multiplier
 from .activation import real_of, single, tabled, wide_tabled
-from .fixed_point import inverse_root, multiplier, rescale
+from .fixed_point import INT32
 from .operand import Operand, check_scaled, check_types
 
 _exp = tabled(np.exp)
@@ -26,7 +27,7 @@ def absolute(op: Any, x: Operand, y: Operand) -> Any:
 
     def run(q: Any) -> Any:
         v = np.abs(x.centred(q))
-        return np.clip((v if x.scale == y.scale else rescale(v, m, e)) + y.zero_point, y.low, y.high)
+        return np.clip((v if x.scale == y.scale else INT32.rescale(v, m, e)) + y.zero_point, y.low, y.high)
 
     return run
 
@@ -66,8 +67,8 @@ def rsqrt(op: Any, x: Operand, y: Operand) -> Any:
     def run(q: Any) -> Any:
         _not_negative(x, q, "Rsqrt")
         v = x.centred(q)
-        root, shift = inverse_root(np.maximum(v, 1))
-        found = rescale(rescale(np.ones_like(v), root, shift + bits), m, e - bits)
+        root, shift = INT32.inverse_root(np.maximum(v, 1))
+        found = INT32.rescale(INT32.rescale(np.ones_like(v), root, shift + bits), m, e - bits)
         return np.clip(np.where(v == 0, y.high, found + y.zero_point), y.low, y.high)
 
     return run

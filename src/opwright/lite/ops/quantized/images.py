@@ -9,24 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ..images import Places, between, stretched
+from ....scalar import numpy_namespace
+from ....scalar.resampling import FixedMean, Places, Sampling
+from ..images import stretched
 from .operand import Operand, check_scaled, check_types
 
-_ONE, _f = 1 << 10, np.float32
-
-
-def _positions(op: Any, size: int, out: int) -> tuple[Any, Any, Any]:
-    """For each pixel of the result along a dimension: the pixels before and after, and the weight of the latter."""
-    scale = (_ONE * size + out // 2) // out
-    if op.align_corners and out > 1:
-        scale = (_ONE * (size - 1) + (out - 1) // 2) // (out - 1)
-    at = np.arange(out, dtype=np.int64) * scale
-    if op.half_pixel_centers:
-        at += scale // 2 - _ONE // 2
-    before = np.maximum(np.sign(at) * (np.abs(at) // _ONE), 0)  # divisions cut off toward 0
-    later = at + _ONE - 1
-    after = np.minimum(np.sign(later) * (np.abs(later) // _ONE), size - 1)
-    return np.minimum(before, size - 1), np.maximum(after, 0), at - _ONE * before
+_f = np.float32
+MEAN = FixedMean(numpy_namespace)
 
 
 def _in_floats(q: Any, rows: Places, columns: Places) -> Any:
@@ -43,14 +32,11 @@ def resize_bilinear(op: Any, x: Operand, size: Operand, y: Operand) -> Any:
     check_types(op, ("INT8 INT8", "UINT8 UINT8", "INT16 INT16"), x, y)
     check_scaled(x, y)
     if x.type == "UINT8":
-        return lambda q, size: stretched(op, q, size, between, _in_floats, 4)
+        return lambda q, size: stretched(op, q, size, Sampling.between, _in_floats, 4)
 
     def in_steps(q: Any, rows: Places, columns: Places) -> Any:
         left, right, across = columns
-        above, below = (q[:, r, left] * (_ONE - across) + q[:, r, right] * across for r in rows[:2])
-        v = above * (_ONE - rows[2]) + below * rows[2]
-        half = np.where(v > 0, 1 << 19, -(1 << 19))
-        v += half
-        return np.clip(np.sign(v) * (np.abs(v) >> 20), y.low, y.high)
+        four = [q[:, row, column] for row in rows[:2] for column in (left, right)]
+        return np.clip(MEAN.of_four(four, across, rows[2]), y.low, y.high)
 
-    return lambda q, size: stretched(op, q, size, _positions, in_steps, 8)
+    return lambda q, size: stretched(op, q, size, Sampling.between_steps, in_steps, 8)

@@ -1,6 +1,7 @@
 """LSTMs on integers: int8 activations with int16 cells, and the older uint8 LSTM of kernel_type BASIC.
 
-Lives here: these two rules.  Not here: float activations (ops/lstm.py), fixed-point functions (narrow_fixed_point.py).
+Lives here: these two rules.
+Not here: float activations (ops/lstm.py), gates of int8 (lstm_narrow.py), what sums of gates become (opwright/scalar).
 
 Of int8: gates are int16 with 12 bits behind the point (with layer normalisation: of the scales of the node's
 intermediate tensors), what comes out of them has 15, cells have a power of two for their scale.
@@ -14,11 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from . import narrow_fixed_point as narrow
-from .fixed_point import exact_float, high_product, inverse_root, multiplier, rescale, shifted_right
+from ....scalar import numpy_namespace
+from ....scalar.integer_lstm import GATE, IntegerCells, LayerNormalization
+from ....scalar.multipliers import multiplier
+from .fixed_point import INT16, INT32, exact_float
 from .operand import Operand, check_scaled, check_symmetric, check_types, present
 
 GATES = ("input", "forget", "cell", "output")
+NORMALIZATION = LayerNormalization(numpy_namespace)
 
 
 def _power_of_two(o: Operand, least: int, most: int) -> int:
@@ -51,7 +55,7 @@ class Product:
 
     def times(self, x: Any, ready: tuple[Any, Any]) -> Any:
         sums = np.matmul(x.astype(ready[0].dtype), ready[0]).astype(np.int64)
-        return rescale(sums + ready[1], self.m, self.e)
+        return INT32.rescale(sums + ready[1], self.m, self.e)
 
 
 class _Named:
@@ -66,6 +70,12 @@ def least_variance(scale: Any) -> int:
     return min(max(1, int(10000 * float(scale))), 2**31 - 1)
 
 
+def normalization_factor(scale: Any) -> tuple[int, int]:
+    """The multiplier that takes normalised sums times coefficients to gates. scale: of the coefficients."""
+    m, e = multiplier(float(scale))
+    return m, e + 12
+
+
 class _Gate:
     """One gate: products, peephole, normalisation and activation."""
 
@@ -76,8 +86,8 @@ class _Gate:
         if coefficients is not None:
             check_scaled(intermediate, coefficients)
             scale = float(intermediate.scale)
-            self.norm_by = multiplier(float(coefficients.scale))
-            self.guard = least_variance(coefficients.scale)
+            self.norm_by = normalization_factor(coefficients.scale)
+            self.least = least_variance(coefficients.scale)
         self.normal = coefficients is not None
         x, h = present(operands, "input", "output_state")
         w, r = present(operands, f"input_to_{gate}_weights", f"recurrent_to_{gate}_weights")
@@ -92,31 +102,20 @@ class _Gate:
 
     def run(self, x: Any, h: Any, c: Any, ready: Any, arrays: Mapping[str, Any]) -> Any:
         """The gate, int16 with 15 bits behind the point. x: its share of the input, as `outside` gives it."""
-        y = narrow.saturated(x)
-        y = narrow.saturated(y + self.inside.times(h, ready[1]))
+        y = INT16.saturated(x)
+        y = INT16.saturated(y + self.inside.times(h, ready[1]))
         if self.peephole_by is not None:
-            y = narrow.saturated(y + rescale(c * arrays[self.peephole].astype(np.int64), *self.peephole_by))
+            y = INT16.saturated(y + INT32.rescale(c * arrays[self.peephole].astype(np.int64), *self.peephole_by))
         if self.normal:
             y = self._normalized(y, arrays[self.norm].astype(np.int64), arrays[self.bias].astype(np.int64))
-        return narrow.tanh(y, 3) if self.gate == "cell" else narrow.logistic(y, 3)
+        return INT16.tanh(y, GATE) if self.gate == "cell" else INT16.logistic(y, GATE)
 
     def _normalized(self, y: Any, coefficients: Any, bias: Any) -> Any:
         """Rows at mean 0 and variance 1 with 10 bits, then coefficients and bias, with 12 bits behind the point."""
-        n = y.shape[1]
-        mean = _truncated(y.sum(1) * 1024, n)
-        variance = _truncated((y * y).sum(1) * ((1 << 20) // n) - mean * mean, 1 << 20).astype(np.int32)
-        variance = np.where(variance < 1, self.guard, variance).astype(np.int64)
-        m, e = inverse_root(variance)
-        scaled = rescale(1024 * y - mean[:, None], m[:, None], e[:, None])
-        wide = scaled * coefficients + bias
-        wide = _truncated(wide + np.where(wide > 0, 512, -512), 1024)
-        factor, shift = self.norm_by
-        return narrow.saturated(rescale(wide, factor, shift + 12))
-
-
-def _truncated(a: Any, b: int) -> Any:
-    """a / b, rounded towards 0."""
-    return np.sign(a) * (np.abs(a) // b)
+        total, squares = y.sum(1, keepdims=True), (y * y).sum(1, keepdims=True)
+        mean, variance = NORMALIZATION.moments(total, squares, y.shape[1])
+        by = NORMALIZATION.deviation(variance, self.least)
+        return NORMALIZATION.normalized(y, mean, by, coefficients, bias, self.norm_by)
 
 
 def _check_vectors(operands: Mapping[str, Operand | None]) -> None:
@@ -154,7 +153,8 @@ class _IntegerLstm:
         h, c = present(operands, "output_state", "cell_state")
         hidden = intermediates[4]
         check_scaled(hidden)
-        self.power = power = _power_of_two(c, -30, -9)
+        power = _power_of_two(c, -30, -9)
+        self.cells = IntegerCells(numpy_namespace, power)
         self.cifg = operands["input_to_input_weights"] is None
         self.gates = {g: _Gate(g, operands, s, power) for g, s in zip(GATES, intermediates)
                       if not (self.cifg and g == "input")}  # fmt: skip
@@ -170,13 +170,6 @@ class _IntegerLstm:
         self.cell_clip, self.proj_clip = clip_of(op.cell_clip, c, 32767), clip_of(op.proj_clip, y, 127)
         self.time_major, self.shape = getattr(op, "time_major", True), y.shape
 
-    def _squashed(self, c: Any, let_in: Any) -> Any:
-        """tanh of the cell. The official kernel has none for cells finer than 2^-15, whose values all lie near 0: it
-        takes what its scratch holds, and that is the input gate where there is one."""
-        if self.power >= -15:
-            return narrow.tanh(c, 15 + self.power)
-        return narrow.tanh(shifted_right(c, -15 - self.power), 0) if self.cifg else let_in
-
     def _step(self, shares: Any, h: Any, c: Any, ready: Any, arrays: Any) -> Any:
         """State and cell after one step. shares: of the gates, what the input gives."""
 
@@ -185,13 +178,12 @@ class _IntegerLstm:
 
         let_in = None if self.cifg else gate("input", c)
         forget, new = gate("forget", c), gate("cell", c)
-        kept = _cast16(shifted_right(forget * c, 15))
-        let_in = narrow.ONE - forget if let_in is None else let_in
-        c = narrow.saturated(kept + _cast16(shifted_right(let_in * new, 30 + self.power)))
+        let_in = INT16.one - forget if let_in is None else let_in
+        c = self.cells.after(forget, c, let_in, new)
         if self.cell_clip > 0:
             c = np.clip(c, -self.cell_clip, self.cell_clip)
-        out = gate("output", c) * self._squashed(c, let_in)
-        out = np.clip(rescale(out, *self.hidden_by) + self.hidden_zero, -128, 127)
+        out = gate("output", c) * self.cells.squashed(c, let_in, self.cifg)
+        out = np.clip(INT32.rescale(out, *self.hidden_by) + self.hidden_zero, -128, 127)
         if self.projection is not None:
             out = np.clip(self.projection.times(out, ready[""]) + self.h_zero, -128, 127)
             if self.proj_clip > 0:
@@ -225,16 +217,6 @@ def clip_of(most: float, o: Operand, high: int) -> int:
     return int(np.minimum(np.float32(most) / o.scale, high))
 
 
-def _cast16(x: Any) -> Any:
-    return x.astype(np.int16).astype(np.int64)
-
-
-def _halves_up(x: Any, m: int, e: int) -> Any:
-    """`rescale` as the official run time's matrix library has it, which rounds halves of the last shift up."""
-    right = max(-e, 0)
-    return (high_product(x << max(e, 0), np.int64(m)) + ((1 << right) >> 1)) >> right
-
-
 def basic_lstm(op: Any, operands: Mapping[str, Operand | None], outs: Any) -> Any:
     """LSTM of kernel_type BASIC: uint8 activations of scale 1/128, int16 cells of scale 2^-11, gates of scale 2^-12."""
     names = ("input", "input_to_input_weights", "input_to_forget_weights", "input_to_cell_weights",
@@ -247,17 +229,14 @@ def basic_lstm(op: Any, operands: Mapping[str, Operand | None], outs: Any) -> An
             raise o.wrong("has other parameters than this LSTM fixes", [float(o.scale), o.zero_point], [1 / 128, 128])
     power = _power_of_two(c, -15, -9)
     m, e = multiplier(float(x.scale) * float(w.scale) * 4096)
+    cells = IntegerCells(numpy_namespace, power)
 
     def run(arrays: Mapping[str, Any]) -> Any:
         x, h, weights, bias, c = (arrays[n] for n in names)
         joined = np.concatenate([x, h], 1)
         sums = np.matmul(joined - 128.0, weights.T - float(w.zero_point)).astype(np.int64) + bias
-        gates = narrow.saturated(_halves_up(sums, m, e))
-        let_in, new, forget, let_out = np.split(gates, 4, 1)
-        fresh = shifted_right(narrow.product(narrow.logistic(let_in), narrow.tanh(new, 3)), 15 + power)
-        state = narrow.saturated(fresh + narrow.product(narrow.logistic(forget), c.astype(np.int64)))
-        wide = narrow.product(narrow.logistic(let_out), narrow.tanh(state, 15 + power))
-        y = np.clip(shifted_right(wide, 8), -128, 127) + 128
+        gates = INT16.saturated(INT32.rescale_halves_up(sums, m, e))
+        state, y = cells.basic(np.split(gates, 4, 1), c.astype(np.int64))
         np.copyto(h, y, casting="unsafe")
         np.copyto(c, state, casting="unsafe")
         kinds = (np.uint8, np.int16, np.uint8, np.int16)

@@ -14,12 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from . import narrow_fixed_point as narrow
-from .fixed_point import multiplier, rescale, round_away, shifted_right
+from ....scalar import numpy_namespace
+from ....scalar.integer_lstm import IntegerCells
+from ....scalar.multipliers import multiplier
+from .fixed_point import INT16, INT32, round_away
 from .lstm import GATES, Product, clip_of
 from .operand import Operand, check_scaled, present
 
 _f = np.float32
+CELLS = IntegerCells(numpy_namespace, -15)
 
 
 class _Gate:
@@ -44,8 +47,8 @@ class _Gate:
         y = 0
         for rows, (product, zero, to_both) in zip((x, h), self.products):
             part = np.clip(product.times(rows, product.ready(arrays)) + zero, -128, 127)
-            y = y + rescale(part - zero, *to_both)
-        real = self._normalized(narrow.saturated(y), arrays)
+            y = y + INT32.rescale(part - zero, *to_both)
+        real = self._normalized(INT16.saturated(y), arrays)
         real = np.tanh(real) if self.tanh else _f(1) / (_f(1) + np.exp(-real))
         return _fixed(real)
 
@@ -58,7 +61,7 @@ class _Gate:
         inverse = _f(1) / np.sqrt(np.where(variance == 0, _f(1e-8), variance))
         bias = arrays[self.bias].astype(_f) * (self.norm_scale * _f(2.0**-10))
         real = (y - mean) * inverse * arrays[self.norm].astype(_f) * self.norm_scale + bias
-        return narrow.saturated(round_away(real.astype(np.float64) * 4096)).astype(_f) * _f(2.0**-12)
+        return INT16.saturated(round_away(real.astype(np.float64) * 4096)).astype(_f) * _f(2.0**-12)
 
 
 def _named(o: Operand, name: str) -> Operand:
@@ -69,7 +72,7 @@ def _named(o: Operand, name: str) -> Operand:
 
 def _fixed(real: Any) -> Any:
     """int16 with 15 bits behind the point, cut."""
-    return narrow.saturated(np.trunc(real.astype(np.float64) * 32768)).astype(np.int64)
+    return INT16.saturated(np.trunc(real.astype(np.float64) * 32768)).astype(np.int64)
 
 
 def narrow_lstm(op: Any, operands: Mapping[str, Operand | None], y: Operand, intermediates: Sequence[Operand]) -> Any:
@@ -93,16 +96,15 @@ def narrow_lstm(op: Any, operands: Mapping[str, Operand | None], y: Operand, int
         x, state, cells = arrays["input"], arrays["output_state"], arrays["cell_state"]
         now, kept = state.reshape(len(x), -1).astype(np.int64), cells.reshape(len(x), -1).astype(np.int64)
         forget, new = gates["forget"].run(x, now, arrays), gates["cell"].run(x, now, arrays)
-        fresh = shifted_right((narrow.ONE - forget) * new, 15)
-        kept = narrow.saturated(shifted_right(forget * kept, 15) + fresh)
+        kept = CELLS.after(forget, kept, CELLS.one - forget, new)
         if cell_clip > 0:
             kept = np.clip(kept, -cell_clip, cell_clip)
         squashed = _fixed(np.tanh(kept.astype(_f) * _f(2.0**-15)))
-        hidden = shifted_right(gates["output"].run(x, now, arrays) * squashed, 15)
+        hidden = INT32.shifted_right(gates["output"].run(x, now, arrays) * squashed, 15)
         sums = np.matmul(hidden.astype(np.float64), arrays["projection_weights"].T.astype(np.float64)).astype(np.int64)
         if arrays["projection_bias"] is not None:
             sums = sums + arrays["projection_bias"]
-        out = np.clip(rescale(sums, *factor) + zero, -128, 127)
+        out = np.clip(INT32.rescale(sums, *factor) + zero, -128, 127)
         if proj_clip > 0:
             out = np.clip(out, -proj_clip, proj_clip)
         np.copyto(state, out.reshape(state.shape), casting="unsafe")

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from ....scalar.multipliers import multiplier, multipliers, short_multiplier
 from ..matmul import products, without_columns
 from ..parts import Part
-from .fixed_point import exact_float, multiplier, multipliers, rescale, rescale_wide, round_away
+from .fixed_point import INT32, exact_float, finishing, finishing_wide, round_away
 from .operand import Operand, check_axis, check_scaled, check_symmetric, check_types, fused_bounds
 from .sums import Weights, multiplied
 
@@ -67,8 +68,8 @@ def _by_wide_sums(x: Operand, weights: Operand, y: Operand) -> Callable[[Any, sl
         m, e = multipliers(float(x.scale) * weights.scales.astype(np.float64) / float(y.scale))
     else:
         m, e = multipliers(float(x.scale * weights.scale) / float(y.scale))
-    m, e = np.broadcast_to(m, weights.shape[:1]), np.broadcast_to(e, weights.shape[:1])
-    return lambda acc, outputs: rescale_wide(acc.astype(np.int64), m[outputs], e[outputs])
+    short, e = np.broadcast_to(short_multiplier(m), weights.shape[:1]), np.broadcast_to(e, weights.shape[:1])
+    return lambda acc, outputs: INT32.rescale_wide(acc.astype(np.int64), short[outputs], e[outputs])
 
 
 def batch_matmul(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
@@ -80,11 +81,10 @@ def batch_matmul(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
     if kind == "INT16":
         check_symmetric(x, y, z)
     m, e = multiplier(float(x.scale * y.scale) / float(z.scale))
-    scaled = rescale_wide if kind == "INT16" else rescale
+    finish = (finishing_wide if kind == "INT16" else finishing)(m, e, 0, z.zero_point, z.low, z.high)
 
     def multiply(a: Any, b: Any) -> Any:
-        acc = _sums(a, b, x.reach * y.reach, x.zero_point, y.zero_point)
-        return np.clip(scaled(acc, m, e) + z.zero_point, z.low, z.high)
+        return finish(_sums(a, b, x.reach * y.reach, x.zero_point, y.zero_point))
 
     return lambda a, b: products(op, a, b, multiply)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .fixed_point import inverse_root, rescale
+from .fixed_point import INT32
 from .operand import Operand, check_output, check_scaled, check_types
 
 
@@ -21,9 +21,9 @@ def l2_normalization(op: Any, x: Operand, y: Operand) -> Any:
 
     def run(q: Any) -> Any:
         v = x.centred(q)
-        root, shift = inverse_root(np.square(v).sum(-1, keepdims=True))
+        root, shift = INT32.inverse_root(np.square(v).sum(-1, keepdims=True))
         # 128 times: of int8 in the multiplier, of uint8 in the number, which rounds otherwise
-        out = rescale(v, root, shift + 7) if y.type == "INT8" else rescale(v * 128, root, shift)
+        out = INT32.rescale(v, root, shift + 7) if y.type == "INT8" else INT32.rescale(v * 128, root, shift)
         return np.clip(out + y.zero_point, y.low, y.high)
 
     return run

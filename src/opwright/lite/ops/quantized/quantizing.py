@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ....scalar.multipliers import multiplier
 from ...ops.quantized.operand import Operand
 from ..parts import elements
-from .fixed_point import multiplier, rescale, round_away
+from .fixed_point import INT32, round_away
 from .operand import check_scaled, check_types
 
 REALS = ("FLOAT32", "FLOAT16")
@@ -56,7 +57,7 @@ def _requantize(x: Operand, y: Operand) -> Any:
     m, e = multiplier(float(x.scale) / float(y.scale))
 
     def run(q: Any) -> Any:
-        return np.clip(rescale(x.centred(q), m, e) + y.zero_point, y.low, y.high)
+        return np.clip(INT32.rescale(x.centred(q), m, e) + y.zero_point, y.low, y.high)
 
     return lambda q: elements(run, (q,), q.shape)
 

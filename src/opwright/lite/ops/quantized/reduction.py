@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from ....scalar.multipliers import multiplier, short_multiplier
 from ..reduction import axes_of
-from .fixed_point import multiplier, rescale, rescale_wide, round_away, wrapped
+from .fixed_point import INT32, round_away
 from .operand import Operand, check_same, check_scaled, check_symmetric, check_types, quantize_real
 
 _f = np.float32
@@ -48,7 +49,7 @@ def mean(op: Any, x: Operand, axes: Operand, y: Operand) -> Any:
     def run(q: Any, a: Any) -> Any:
         over = axes_of(a.reshape(-1).tolist(), q.ndim)
         total = _centred_sum(op, x, q, over)
-        return np.clip(rescale(total, *divided(_count(q, over))) + y.zero_point, y.low, y.high)
+        return np.clip(INT32.rescale(total, *divided(_count(q, over))) + y.zero_point, y.low, y.high)
 
     return run
 
@@ -73,7 +74,8 @@ def prod(op: Any, x: Operand, axes: Operand, y: Operand) -> Any:
 
     @functools.lru_cache(maxsize=8)
     def root(n: int) -> tuple[int, int]:
-        return multiplier(float(x.scale) / float(y.scale) ** (1.0 / max(n, 1)))
+        m, e = multiplier(float(x.scale) / float(y.scale) ** (1.0 / max(n, 1)))
+        return short_multiplier(m), e
 
     def run(q: Any, a: Any) -> Any:
         over = axes_of(a.reshape(-1).tolist(), q.ndim)
@@ -83,11 +85,11 @@ def prod(op: Any, x: Operand, axes: Operand, y: Operand) -> Any:
         if n == 0:
             return np.full(shape, np.clip(quantize_real(1.0, y), y.low, y.high))
         rows = x.centred(q).transpose([*over, *kept]).reshape(n, -1)
-        m, e = root(n)
+        factor = root(n)
         product = rows[0]
         for row in rows[1:]:
-            product = wrapped(rescale_wide(product * row, m, e))
-        return np.clip(rescale_wide(product, m, e) + y.zero_point, y.low, y.high).reshape(shape)
+            product = INT32.wrapped(INT32.rescale_wide(product * row, *factor))
+        return np.clip(INT32.rescale_wide(product, *factor) + y.zero_point, y.low, y.high).reshape(shape)
 
     return run
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from .fixed_point import multiplier, rescale
+from ....scalar.multipliers import multiplier
+from .fixed_point import INT32
 from .operand import Operand, check_scaled, check_types, fused_bounds
 
 TYPES = ("UINT8 UINT8 INT32 INT16 UINT8",)
@@ -39,7 +40,7 @@ def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None,
         scratch = np.zeros(workspace.shape, np.uint8)
         by_block = rows.reshape(-1, k // COLUMNS, COLUMNS).swapaxes(0, 1) if len(rows) == ROWS else rows
         scratch.reshape(-1)[: rows.size] = by_block.reshape(-1).view(np.uint8)
-        out = np.clip(rescale(acc, m, e), low, high)
+        out = np.clip(INT32.rescale(acc, m, e), low, high)
         return out.reshape((*q.shape[:-1], n)) if op.keep_num_dims else out, scratch
 
     return run

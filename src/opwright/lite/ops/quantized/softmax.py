@@ -1,6 +1,6 @@
 """Integer rules of SOFTMAX and LOG_SOFTMAX.
 
-Lives here: these rules.  Not here: exp and reciprocal in fixed point (fixed_point.py), tables (tables.py).
+Lives here: these rules.  Not here: exp and reciprocal in fixed point (opwright/scalar), tables (tables.py).
 
 8 bits: differences to the row's greatest in Q5.26, their exponentials in Q0.31 (a table, as there are 256 differences),
 their sum in Q12.19, times its reciprocal. 16 bits: tables of exp over [-10, 0] and of 1 / (1 + x), interpolated.
@@ -13,12 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from .fixed_point import exp_on_negatives, high_product, leading_zeros, multiplier, reciprocal, rescale, shifted_right
+from ....scalar import numpy_namespace
+from ....scalar.multipliers import multiplier
+from ....scalar.tabled_softmax import SoftmaxOfInt16
+from .fixed_point import INT32
 from .operand import Operand, check_output, check_scaled, check_types
-from .tables import interpolated, interpolation_table
+from .tables import interpolation_table
 
 OUTPUTS = {"INT8": (1 / 256, -128), "INT16": (1 / 32768, 0)}
 """What the official kernels insist on; others they compute in 1/256 (uint8) and 1/65536 (int16 of 8 bits) anyway."""
+INTEGER_BITS = 5  # of differences
 BITS = {"INT8": 8, "UINT8": 8, "INT16": 16}
 
 
@@ -35,16 +39,17 @@ def _in_fixed_point(op: Any, x: Operand, y: Operand) -> Any:
     least = -math.floor(31 * 2.0**26 / 2.0**e)
     differences = -np.arange(256)
     taken = differences >= least
-    exponentials = np.where(taken, exp_on_negatives(high_product(np.left_shift(differences * taken, max(e, 0)), m)), 0)
-    summands = shifted_right(exponentials, 12)
+    steps = INT32.high_product(np.left_shift(differences * taken, max(e, 0)), m)
+    exponentials = np.where(taken, INT32.exp_on_negatives(steps, INTEGER_BITS), 0)
+    summands = INT32.shifted_right(exponentials, 12)
     shift = 31 - BITS[y.type]
 
     def run(q: Any) -> Any:
         if not q.size:
             return q
         below = q.max(-1, keepdims=True).astype(np.int32) - q  # 0 to 255
-        r, k = reciprocal(summands[below].sum(-1, keepdims=True))
-        out = shifted_right(high_product(r, exponentials[below]), k + shift) + y.low
+        r, k = INT32.reciprocal(summands[below].sum(-1, keepdims=True))
+        out = INT32.shifted_right(INT32.high_product(r, exponentials[below]), k + shift) + y.low
         return np.clip(np.where(taken[below], out, y.low), y.low, y.high)
 
     return run
@@ -82,17 +87,13 @@ def tables_of(scale: Any, beta: float) -> tuple[tuple[int, int], np.ndarray, np.
 def _by_tables(op: Any, x: Operand) -> Any:
     (m, e), exp_table, inverse_table = tables_of(x.scale, op.beta)
 
+    arithmetic = SoftmaxOfInt16(numpy_namespace)
+
     def run(q: Any) -> Any:
         if not q.size:
             return q
         wide = q.astype(np.int64)
-        d = rescale(wide - wide.max(-1, keepdims=True), m, e)
-        exps = interpolated(exp_table, np.clip(d + 32767, -32768, 32767))
-        total = exps.sum(-1, keepdims=True)
-        h = leading_zeros(total)
-        w = (np.left_shift(total, h - 1) + (1 << 13)) >> 14
-        inverse = interpolated(inverse_table, np.clip(w - (1 << 15) - (1 << 16), -32768, 32767))
-        n = 31 - h
-        return np.clip((exps * inverse + (np.left_shift(1, n) >> 1)) >> n, 0, 32767)
+        exps = arithmetic.exponential(exp_table, wide - wide.max(-1, keepdims=True), m, e)
+        return arithmetic.share(exps, *arithmetic.reciprocal(inverse_table, exps.sum(-1, keepdims=True)))
 
     return run

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .fixed_point import multiplier, rescale
+from ....scalar.multipliers import multiplier
+from .fixed_point import INT32
 from .operand import Operand, check_scaled, check_symmetric, check_types, present
 
 
@@ -29,12 +30,12 @@ def svdf(op: Any, operands: Mapping[str, Operand | None], y: Operand) -> Any:
         sums = np.matmul(x.centred(arrays["input"], np.float64), arrays["weights_feature"].T.astype(np.float64))
         past = arrays["state"].reshape(batch, filters, -1)
         past[:, :, :-1] = past[:, :, 1:].copy()
-        past[:, :, -1] = np.clip(rescale(sums.astype(np.int64), *to_state) + state.zero_point, -32768, 32767)
+        past[:, :, -1] = np.clip(INT32.rescale(sums.astype(np.int64), *to_state) + state.zero_point, -32768, 32767)
         # sums of int32, which wrap around
         now = (past.astype(np.int32) * arrays["weights_time"].astype(np.int32)).sum(2, dtype=np.int32)
         total = now.reshape(batch, -1, op.rank).sum(2, dtype=np.int32)
         if arrays["bias"] is not None:
             total = total + arrays["bias"]
-        return (np.clip(rescale(total.astype(np.int64), *to_output) + y.zero_point, -128, 127).astype(np.int8),)
+        return (np.clip(INT32.rescale(total.astype(np.int64), *to_output) + y.zero_point, -128, 127).astype(np.int8),)
 
     return run

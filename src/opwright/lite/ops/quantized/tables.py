@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .fixed_point import round_away
+from ....scalar.fixed_point import ENTRIES
+from .fixed_point import INT16, round_away
 from .operand import Operand
 
 Function = Callable[[Any], Any]
@@ -44,17 +45,17 @@ BYTES = {"INT8": np.int8, "UINT8": np.uint8}
 
 def interpolation_table(f: Function, first: float, last: float, out_first: float, out_last: float, dtype: Any
                         ) -> np.ndarray:  # fmt: skip
-    """513 int16 entries for f over [first, last], for outputs that stand for [out_first, out_last].
+    """ENTRIES of int16 for f over [first, last], for outputs that stand for [out_first, out_last].
 
     Each entry is moved by half of what linear interpolation is wrong in the middle of its interval.
     """
     a, b = dtype(first), dtype(last)
-    step = (b - a) / dtype(512)
+    step = (b - a) / dtype(ENTRIES - 1)
     half = step / dtype(2)
     factor = dtype(65536) / (dtype(out_last) - dtype(out_first))
-    at = a + np.arange(512, dtype=dtype) * step
+    at = a + np.arange(ENTRIES - 1, dtype=dtype) * step
     here = round_away(f(at) * factor)
-    there = f(a + np.arange(1, 513, dtype=dtype) * step) * factor
+    there = f(a + np.arange(1, ENTRIES, dtype=dtype) * step) * factor
     middle = round_away(f(at + half) * factor)
     bias = round_away((round_away((there + here) / dtype(2)) - middle) / dtype(2))
     entries = np.append(here - bias, round_away(f(np.atleast_1d(b)) * factor))
@@ -63,8 +64,4 @@ def interpolation_table(f: Function, first: float, last: float, out_first: float
 
 def interpolated(table: np.ndarray, v: Any) -> Any:
     """The value at each int16, between two entries."""
-    v = v.astype(np.int64, copy=False)
-    i, offset = 256 + (v >> 7), v & 127
-    base = table[i]
-    slope = (table[i + 1] - base).astype(np.int16)  # which wraps where a table leaps, as officially
-    return base + ((slope.astype(np.int64) * offset + 64) >> 7)
+    return INT16.interpolated(table, v.astype(np.int64, copy=False))
