@@ -7,6 +7,7 @@ Gates are int16 without integer bits, their sums have GATE of them; cells are in
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from .fixed_point import FixedPoint
@@ -42,7 +43,7 @@ class IntegerCells(FixedPoint):
             return self.tanh(state, 15 + self.power)
         return self.tanh(self.shifted_right(state, -15 - self.power), 0) if coupled else let_in
 
-    def basic(self, sums: tuple[Any, Any, Any, Any], before: Any) -> tuple[Any, Any]:
+    def basic(self, sums: Sequence[Any], before: Any) -> tuple[Any, Any]:
         """A step of kernel_type BASIC, of the sums of i, g, f, o: the new state, and uint8 of the scale 1/128."""
         let_in, new, forget, let_out = sums
         bits = 15 + self.power

@@ -1,7 +1,7 @@
 """Older forms of resizing and of moves between channels and space.
 
 Lives here: RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR with half-pixel centers, DEPTH_TO_SPACE, blocks of batches.
-Not here: which pixels these take (lite/ops/images.py).
+Not here: which pixels these take (opwright/scalar/resampling.py).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 
 from ....core.dtypes import float32
 from ....graph import Node, Value
-from ...ops.images import between, nearest
+from ...ops.images import sampling
 from ..lowering import Lowered, Lowering, NoMatch, Rule, table
 from ..rules.building import constant_of
 from .parts import bound
@@ -30,7 +30,7 @@ def _nearest(node: Node, low: Lowering) -> Lowered:
     for axis, (n, out) in enumerate(axes, 1):
         if n == 0:
             return NoMatch("the size of the image is not known")
-        x = low.emit("GATHER", x, low.int32(nearest(bound(node), n, out).tolist()), axis=axis)
+        x = low.emit("GATHER", x, low.int32(sampling(bound(node), n, out).nearest().tolist()), axis=axis)
     return x
 
 
@@ -41,7 +41,7 @@ def _bilinear(node: Node, low: Lowering) -> Lowered:
     for axis, (n, out) in enumerate(axes, 1):
         if n == 0:
             return NoMatch("the size of the image is not known")
-        low_place, high_place, fraction = between(bound(node), n, out)
+        low_place, high_place, fraction = sampling(bound(node), n, out).between()
         weight = np.asarray(fraction, np.float32).reshape([out if a == axis else 1 for a in range(4)])
         first, second = (low.emit("GATHER", x, low.int32(p.tolist()), axis=axis) for p in (low_place, high_place))
         x = low.emit("ADD", low.emit("MUL", first, low.constant(1 - weight, float32)),
