@@ -1,7 +1,7 @@
 """Results written into memory that dies: when, never when not, and with equal bits.
 
 Lives here: the clauses of compiler/inplace.py one by one, every operator with `out=`, generated graphs.
-Not here: rules for kernels (tests/ops/test_input_rules.py), how long values live (test_lifetimes.py).
+Not here: rules for kernels (tests/ops/test_input_rules.py), how long values live (test_early_shapes.py).
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opwright.compiler import Allocation, plan_arena
+from opwright.compiler.memory import Lifetimes
 
 buffers = st.lists(
     st.tuples(st.integers(0, 5000), st.integers(0, 20), st.integers(0, 8)).map(
@@ -48,3 +49,25 @@ def test_the_arena_holds_at_least_the_busiest_step(found: list[Allocation]) -> N
 )
 def test_known_cases(found: list[Allocation], total: int) -> None:
     assert plan_arena(found, 64)[1] == total
+
+
+def test_a_result_takes_the_place_of_an_operand_that_dies() -> None:
+    lives: Lifetimes[str] = Lifetimes()
+    for key, first, last in (("x", 0, 1), ("a", 1, 2), ("b", 2, 4), ("c", 2, 3)):
+        lives.touch(key, first, last)
+    assert lives.span("a") == (1, 2)
+    assert lives.may_share("x", "a", 1)
+    assert not lives.may_share("x", "a", 2)  # neither dies nor begins there
+    assert not lives.may_share("x", "b", 1)  # which begins later
+    assert not lives.may_share("a", "a", 2)
+    lives.share("x", "a")
+    assert lives.root("a") == "x"
+    assert lives.span("a") == lives.span("x") == (0, 2)
+    assert lives.may_share("a", "b", 2)  # through what it shares
+    lives.share("a", "b")
+    assert not lives.may_share("a", "c", 2)  # the memory is taken
+    assert dict(lives.items()) == {"x": (0, 4), "c": (2, 3)}
+    assert [lives.is_dead_after("a", i) for i in (3, 4)] == [False, True]
+    assert lives.is_dead_after("nobody", 0)
+    assert "b" in lives
+    assert "nobody" not in lives

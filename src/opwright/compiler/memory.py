@@ -1,14 +1,18 @@
-"""Offline memory planning: offsets in one arena for buffers whose lifetimes are known.
+"""Offline memory planning: lifetimes of buffers, results in the place of operands, offsets in one arena.
 
-Lives here: `plan_arena`.  Not here: which buffers there are (a plan's or an interpreter's business).
+Lives here: `Lifetimes`, `plan_arena`.
+Not here: which buffers there are, and which results may overwrite operands (a plan's or an interpreter's business).
 """
 
 from __future__ import annotations
 
 import bisect
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,56 @@ class Allocation:
     size: int
     first: int
     last: int
+
+
+class Lifetimes(Generic[Key]):
+    """The first and the last step that touch each buffer. Buffers go by keys: values, names, identities.
+
+    A result may take the memory of an operand at a step that is the last to touch the operand and the first to touch
+    the result (`may_share`); once it has (`share`), both are one buffer under the operand's key.
+    """
+
+    __slots__ = ("_roots", "_spans")
+
+    def __init__(self) -> None:
+        self._spans: dict[Key, tuple[int, int]] = {}
+        self._roots: dict[Key, Key] = {}
+
+    def touch(self, key: Key, step: int, last: int | None = None) -> None:
+        """Let a buffer live at a step, or from there to another."""
+        root, last = self.root(key), step if last is None else last
+        known = self._spans.get(root)
+        self._spans[root] = (step, last) if known is None else (min(step, known[0]), max(last, known[1]))
+
+    def root(self, key: Key) -> Key:
+        """Return the key of the buffer that a result shares the memory of; its own where it shares none."""
+        return self._roots.get(key, key)
+
+    def __contains__(self, key: Key) -> bool:
+        return self.root(key) in self._spans
+
+    def span(self, key: Key) -> tuple[int, int]:
+        """Return the first and the last step. Raises KeyError for a buffer that no step touches."""
+        return self._spans[self.root(key)]
+
+    def is_dead_after(self, key: Key, step: int) -> bool:
+        """Whether no step after this one touches a buffer."""
+        span = self._spans.get(self.root(key))
+        return span is None or span[1] <= step
+
+    def may_share(self, operand: Key, result: Key, step: int) -> bool:
+        """Whether the step is the last to touch the operand and the first to touch the result."""
+        return self.root(operand) != self.root(result) and self.span(operand)[1] == step == self.span(result)[0]
+
+    def share(self, operand: Key, result: Key) -> None:
+        """Put a result where the operand is: the memory lives until both are dead."""
+        root, last = self.root(operand), self._spans.pop(result)[1]
+        self._roots[result] = root
+        self.touch(root, last)
+
+    def items(self) -> Iterator[tuple[Key, tuple[int, int]]]:
+        """Yield each buffer with memory of its own, and its span."""
+        yield from self._spans.items()
 
 
 def plan_arena(buffers: Sequence[Allocation], alignment: int = 64) -> tuple[list[int], int]:

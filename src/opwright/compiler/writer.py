@@ -19,8 +19,9 @@ import numpy as np
 
 from ..core import dtypes
 from ..graph import Graph, Node, Value
+from .early_shapes import early
 from .inplace import makes_own, own, own_like, reuse
-from .lifetimes import early
+from .memory import Lifetimes
 
 ALIASES = ("Identity", "StopGradient")  # a plan has no tape: these only rename
 _NUMBERS = frozenset({dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64})
@@ -103,12 +104,12 @@ class Writer:
         Gives the names that are still held at the end and are the block's own.
         """
         nodes = early(graph.nodes)
-        last_use: dict[Value, int] = {}
+        reads: Lifetimes[Value] = Lifetimes()
         for i, node in enumerate(nodes):
             for value in node.operands:
-                last_use[value] = i
+                reads.touch(value, i)
         for value in graph.outputs:
-            last_use[value] = len(nodes)
+            reads.touch(value, len(nodes))
         shared: dict[str, int] = {}  # how many values an own name stands for: aliases share one
         for value in graph.inputs:
             if names[value] in own:
@@ -128,28 +129,28 @@ class Writer:
                 n = self._fresh()
                 for value in node.outputs:
                     names[value] = f"t{n}" if value.index == 0 else f"t{n}_{value.index}"
-                dying = self._drop(node.operands, names, shared, last_use, i)
+                dying = self._drop(node.operands, names, shared, reads, i)
                 dropped = self._node(node, n, names, depth, dying)
                 for value in node.outputs:
                     shared[names[value]] = 1
                 if makes_own(node):
                     self._made.update(names[v] for v in node.outputs)
-                dead = dying - dropped | self._drop(node.outputs, names, shared, last_use, i)
+                dead = dying - dropped | self._drop(node.outputs, names, shared, reads, i)
                 if dead and (i + 1 < len(nodes) or depth > 1):
                     self._line(depth, f"del {', '.join(sorted(dead))}")
                 continue
-            dead = self._drop([*node.operands, *node.outputs], names, shared, last_use, i)
+            dead = self._drop([*node.operands, *node.outputs], names, shared, reads, i)
             if dead and (i + 1 < len(nodes) or depth > 1):
                 self._line(depth, f"del {', '.join(sorted(dead))}")
         return [name for name, count in shared.items() if count > 0]
 
     def _drop(self, values: Iterable[Value], names: dict[Value, str], shared: dict[str, int],
-              last_use: dict[Value, int], i: int) -> set[str]:  # fmt: skip
+              reads: Lifetimes[Value], i: int) -> set[str]:  # fmt: skip
         """Of the names of values that node i reads or makes those that nobody reads after it."""
         dead = set()
         for value in set(values):
             name = names[value]
-            if last_use.get(value, -1) <= i and name in shared:
+            if name in shared and reads.is_dead_after(value, i):
                 shared[name] -= 1
                 if shared[name] == 0:
                     dead.add(name)

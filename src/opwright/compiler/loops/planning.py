@@ -18,7 +18,7 @@ import numpy as np
 from ...core.dtypes import DType, uint8
 from ...core.errors import InternalError
 from ..kernels import Unmade, make
-from ..memory import Allocation, plan_arena
+from ..memory import Allocation, Lifetimes, plan_arena
 from ..tuning.choices import Choice, choose
 from .forms import (
     WITHOUT_GUARDS,
@@ -296,12 +296,12 @@ class _Memory:
 
     def lay_out(self, forms: Sequence[Form], builder: Builder) -> Layout:
         """Offsets in the arena for all that lives there, and what each address of a step is relative to."""
-        spans = self._spans(forms, builder)
-        unshared = sum(b.size * b.dtype.size for b, _ in spans.values() if self._in_arena(b))
+        lives, buffers = self._lifetimes(forms, builder)
+        unshared = sum(b.size * b.dtype.size for b in buffers.values() if self._in_arena(b))
         for share in builder.shares:
-            self._share(share, spans, forms[share.place])
-        arena = [(b, span) for b, span in spans.values() if self._in_arena(b)]
-        needs = [Allocation(b.size * b.dtype.size, span[0], span[1]) for b, span in arena]
+            self._share(share, lives, forms[share.place])
+        arena = [(buffers[key], span) for key, span in lives.items() if self._in_arena(buffers[key])]
+        needs = [Allocation(b.size * b.dtype.size, *span) for b, span in arena]
         offsets, size = plan_arena(needs)
         at = {id(b): offset for (b, _), offset in zip(arena, offsets)}
         steps = [Step(s.code, tuple(self._resolved(w, at) for w in s.words), *s[2:]) for s in builder.steps]
@@ -309,19 +309,20 @@ class _Memory:
 
     def touched(self, forms: Sequence[Form], builder: Builder) -> dict[int, tuple[int, int]]:
         """By identity of a buffer with memory, the places of the first and the last form that touch it."""
-        return {key: (span[0], span[1]) for key, (_, span) in self._spans(forms, builder).items()}
+        return dict(self._lifetimes(forms, builder)[0].items())
 
     def _in_arena(self, buffer: Buffer) -> bool:
         return buffer.constant is None and id(buffer) not in self.outside
 
-    def _spans(self, forms: Sequence[Form], builder: Builder) -> dict[int, tuple[Buffer, list[int]]]:
-        """By identity of a buffer with memory, the places of the first and the last form that touch it."""
-        spans: dict[int, tuple[Buffer, list[int]]] = {}
+    def _lifetimes(self, forms: Sequence[Form], builder: Builder) -> tuple[Lifetimes[int], dict[int, Buffer]]:
+        """Return the lifetimes of buffers with memory, in places of forms, and the buffers; both by identity."""
+        lives: Lifetimes[int] = Lifetimes()
+        buffers: dict[int, Buffer] = {}
 
         def touch(buffer: Buffer, place: int) -> None:
             root = self.root(buffer)[0]
-            _, span = spans.setdefault(id(root), (root, [place, place]))
-            span[0], span[1] = min(span[0], place), max(span[1], place)
+            buffers[id(root)] = root
+            lives.touch(id(root), place)
 
         for place, form in enumerate(forms):
             for b in (*form.inputs, form.output):
@@ -330,24 +331,21 @@ class _Memory:
             for w in step.words:
                 if isinstance(w, Address) and isinstance(w.of, Buffer):
                     touch(w.of, step.place)
-        return spans
+        return lives, buffers
 
-    def _share(self, share: Share, spans: dict[int, tuple[Buffer, list[int]]], form: Form) -> None:
+    def _share(self, share: Share, lives: Lifetimes[int], form: Form) -> None:
         operand, output = self.root(share.operand)[0], self.root(share.output)[0]
         if any(b is not share.operand and self.root(b)[0] is operand for b in form.inputs):
             return  # it reads the same memory in another way, too
-        if operand is output or not self.own(output) or not self._in_arena(operand):
+        if not self.own(output) or not self._in_arena(operand):
             return
         if share.output.parent is not None or share.operand.parent is not None:
             return
         if operand.size * operand.dtype.size < output.size * output.dtype.size:
             return
-        before, after = spans[id(operand)][1], spans[id(output)][1]
-        if before[1] != share.place or after[0] != share.place:
-            return
-        self.place(output, operand)
-        before[1] = after[1]
-        del spans[id(output)]
+        if lives.may_share(id(operand), id(output), share.place):
+            self.place(output, operand)
+            lives.share(id(operand), id(output))
 
     def _resolved(self, word: Any, at: dict[int, int]) -> Any:
         """An address relative to the arena (an int offset), a buffer from outside, or a constant."""

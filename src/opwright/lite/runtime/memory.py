@@ -1,7 +1,7 @@
 """The arena of a subgraph: which tensors it holds, how long each lives, and binding them to their place.
 
-Lives here: lifetimes and binding.  Not here: the packing of buffers (compiler/memory.py), tensors with memory of
-their own.
+Lives here: which tensors may share memory, binding.
+Not here: lifetimes and the packing of buffers (compiler/memory.py), tensors with memory of their own.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ...compiler.memory import Allocation, plan_arena
+from ...compiler.memory import Allocation, Lifetimes, plan_arena
 from ...core import flags
 from .holding import check_bytes
 from .node import Node
@@ -24,62 +24,45 @@ def place(nodes: list[Node], kept: Iterable[Tensor], results: Iterable[Tensor] =
 
     kept: tensors that live all the time, such as the subgraph's inputs. results: tensors that live from the first node
     that touches them on, such as its outputs. The others live from the first node that touches them to the last, a
-    node's temporaries only while it runs. An output that may be written into an input that dies (`takers`) has its
-    place.
+    node's temporaries only while it runs. An output that may be written into an input that dies has its place.
     raises ResourceExhaustedError above the flag max_activation_bytes
     """
-    lives: dict[int, tuple[int, int, Tensor]] = {}
+    lives: Lifetimes[int] = Lifetimes()
+    tensors: dict[int, Tensor] = {}
 
     def touch(t: Tensor | None, first: int, last: int) -> None:
         if t is not None and t.kind == ARENA:
-            known = lives.get(id(t))
-            lives[id(t)] = (first, last, t) if known is None else (min(first, known[0]), max(last, known[1]), t)
+            tensors[id(t)] = t
+            lives.touch(id(t), first, last)
 
-    kept, results = list(kept), list(results)
     for t in kept:
         touch(t, 0, len(nodes))
     for i, node in enumerate(nodes):
-        for t_ in node.tensors_in:
+        views = (*node.temporaries, *node.intermediates)
+        for t_ in (*node.tensors_in, *node.tensors_out, *(None if v is None else v.tensor for v in views)):
             touch(t_, i, i)
-        for t in node.tensors_out:
-            touch(t, i, i)
-        for view in (*node.temporaries, *node.intermediates):
-            touch(None if view is None else view.tensor, i, i)
     for t in results:
         touch(t, len(nodes), len(nodes))
-    tensors = [t for _, _, t in lives.values()]
-    share = takers(nodes, {id(t) for t in (*kept, *results)}) if flags.inplace else {}
-    buffers: dict[int, Allocation] = {}
-    for first, last, t in lives.values():
-        at = share.get(id(t), id(t))
-        b = buffers.get(at, Allocation(t.nbytes, first, last))
-        buffers[at] = Allocation(b.size, min(b.first, first), max(b.last, last))
+    if flags.inplace:
+        _share(nodes, lives)
+    buffers = {key: Allocation(tensors[key].nbytes, *span) for key, span in lives.items()}
     found, total = plan_arena(list(buffers.values()), ALIGNMENT)
-    places = dict(zip(buffers, found))
-    offsets = [places[share.get(id(t), id(t))] for t in tensors]
+    offsets = dict(zip(buffers, found))
     check_bytes(total, "the arena of activations")
     base = np.zeros(total + ALIGNMENT, np.uint8)
     skip = -base.ctypes.data % ALIGNMENT
-    for t, offset in zip(tensors, offsets):
-        at = skip + offset
+    for key, t in tensors.items():
+        at = skip + offsets[lives.root(key)]
         t.bind(base[at : at + t.nbytes].view(t.dtype.np).reshape(t.shape))
     return total
 
 
-def takers(nodes: list[Node], kept: set[int]) -> dict[int, int]:
-    """Of tensors that lie where another does: by id, the id of the first of them.
+def _share(nodes: list[Node], lives: Lifetimes[int]) -> None:
+    """Put outputs where inputs are that die.
 
     An output lies where an input does if the operator declares it (`inplace`), both are in the arena and have one
-    dtype and so many bytes, this node is the last to touch the input and reads it once, the first to touch the output
-    and gives it once, the input is not kept, and neither has another such partner on that side.
+    dtype and as many bytes, the node reads the input once and gives the output once, and lifetimes allow it.
     """
-    touched: dict[int, tuple[int, int]] = {}
-    for i, node in enumerate(nodes):
-        views = (*node.temporaries, *node.intermediates)
-        for t in (*node.tensors_in, *node.tensors_out, *(None if v is None else v.tensor for v in views)):
-            if t is not None:
-                touched[id(t)] = (touched.get(id(t), (i, i))[0], i)
-    share: dict[int, int] = {}
     for i, node in enumerate(nodes):
         operator = getattr(node.registration, "operator", None)
         if operator is None or not operator.inplace or len(node.tensors_out) != 1 or not operator.single:
@@ -89,9 +72,7 @@ def takers(nodes: list[Node], kept: set[int]) -> dict[int, int]:
         for place in operator.inplace_places:
             t = node.tensors_in[place] if place < len(node.tensors_in) else None
             if (t is not None and t.kind == out.kind == ARENA and t.dtype is out.dtype and t.nbytes == out.nbytes
-                    and touched[id(t)][1] == i and touched[id(out)][0] == i and id(t) not in kept
-                    and not t.is_variable and not out.is_variable
+                    and lives.may_share(id(t), id(out), i) and not t.is_variable and not out.is_variable
                     and sum(x is t for x in everything) == 1 == sum(x is out for x in everything)):  # fmt: skip
-                share[id(out)] = share.get(id(t), id(t))
+                lives.share(id(t), id(out))
                 break
-    return share
