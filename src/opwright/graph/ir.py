@@ -152,9 +152,12 @@ class Node:
                     [v.spec for v in self.outputs] if specs is None else specs, self.name, self.at,
                     [v.name for v in self.outputs])  # fmt: skip
 
-    def with_operands(self, inputs: Sequence[Operand]) -> Node:
-        """Return the node as it reads other values: its outputs are the same objects, so no graph can hold both."""
-        node = Node(self.op, inputs, self.attrs, (), self.name, self.at)
+    def with_operands(self, inputs: Sequence[Operand], attrs: Mapping[str, Any] | None = None) -> Node:
+        """Return the node as it reads other values, or has other attributes, with the very same outputs.
+
+        Those still say that they come of this node: for who looks at one node, or records a graph anew.
+        """
+        node = Node(self.op, inputs, self.attrs if attrs is None else attrs, (), self.name, self.at)
         _set_outputs(node, self.outputs)
         return node
 
@@ -388,6 +391,24 @@ class GraphBuilder:
         _set_value_name(value, name)
         if value.node is not None and value.index == 0:
             _set_name(value.node, name)
+
+    @staticmethod
+    def rename_node(node: Node, name: str) -> None:
+        """Name a node without outputs. Only while its graph is being built."""
+        _set_name(node, name)
+
+    @staticmethod
+    def locate(node: Node, at: str | None) -> None:
+        """Say which line of the user's a node comes from; no part of its meaning."""
+        _set_at(node, at)
+
+    def reserve(self, name: str) -> None:
+        """Take a name, as that of a value that got it by `rename`."""
+        self._taken.setdefault(name, 0)
+
+    def reserve_only(self, names: Iterable[str]) -> None:
+        """Take these names and no others: every value and node has been renamed."""
+        self._taken = dict.fromkeys(names, 0)
 
     @staticmethod
     def refine(value: Value, spec: TensorSpec) -> None:

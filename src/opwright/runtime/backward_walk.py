@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.errors import DefinitionError, InvalidArgumentError, UnimplementedError
-from ..graph import Graph, Node, Value
+from ..graph import Graph, GraphBuilder, Node, Value
 from ..graph.verify import verify
 from ..ops import array, dispatch, math
 from ..ops.autodiff import OpRecord, is_trainable
@@ -197,10 +197,8 @@ class Walk:
                     self._name(part, f"{name}.{which}")
             return grad
         value = grad.value_in_graph
-        value.name = name
-        self.trace.builder._taken.setdefault(name, 0)
-        if value.index == 0:
-            value.node.name = name
+        self.trace.builder.rename(value, name)
+        self.trace.builder.reserve(name)
         return grad
 
     def _finish(self, key: int) -> Any:
@@ -270,13 +268,13 @@ class Walk:
         """A node of the gradient comes from the user's line of the node that it is the gradient of."""
         for node in nodes:
             if node.at == self.here and not any(self.recording.is_forward(v) for v in node.outputs):
-                node.at = self.lines.get(id(node))
+                GraphBuilder.locate(node, self.lines.get(id(node)))
             stack = [(graph, node.at) for graph in node.subgraphs]
             while stack:
                 graph, at = stack.pop()
                 for inner in graph.nodes:
                     if inner.at == self.here:
-                        inner.at = at
+                        GraphBuilder.locate(inner, at)
                     stack += [(g, at) for g in inner.subgraphs]
 
 

@@ -91,16 +91,14 @@ class Recording:
         builder = self.trace.builder
         for old, new in at.items():
             value = self.trace.value_of(new)
-            value.name = old.name
-            if value.node is not None and value.index == 0:
-                value.node.name = old.name
-                if old.node is not None:
-                    value.node.at = old.node.at
+            builder.rename(value, old.name)
+            if value.node is not None and value.index == 0 and old.node is not None:
+                builder.locate(value.node, old.node.at)
         silent = [n for n in builder.nodes if not n.outputs]
         for old_node, node in zip((n for n in self.graph.nodes if not n.outputs), silent):
-            node.name, node.at = old_node.name, old_node.at
-        names = (*(v.name for v in self.graph.values()), *(n.name for n in silent))
-        builder._taken = dict.fromkeys(names, 0)
+            builder.rename_node(node, old_node.name)
+            builder.locate(node, old_node.at)
+        builder.reserve_only((*(v.name for v in self.graph.values()), *(n.name for n in silent)))
 
     def _values(self, at: dict[Value, Any]) -> Iterator[Value]:
         yield from (self.trace.value_of(t) for t in at.values())
@@ -158,8 +156,6 @@ def _apart(graph: Graph) -> Graph:
                 else value
                 for key, value in node.attrs.items()
             }
-            copy = Node(node.op, node.inputs, attrs, [v.spec for v in node.outputs], node.name, node.at)
-            copy.outputs = node.outputs
-            node = copy
+            node = node.with_operands(node.inputs, attrs)
         nodes.append(node)
     return Graph(graph.name, graph.inputs, nodes, graph.outputs)
