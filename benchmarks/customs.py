@@ -3,7 +3,7 @@
 Lives here: the rows `custom_...`.  Not here: the table of rows (rows.py), how a figure is taken (measure.py).
 
 The C is what somebody would write who has Opwright's function but not its compiler: the same arithmetic (float64, one
-division, the polynomial of compiler/mathematics) in a plain loop, compiled by `cc -O3 -march=native` with what lets it
+division, the polynomial of scalar/numerics) in a plain loop, compiled by `cc -O3 -march=native` with what lets it
 use vectors (-fno-math-errno -fno-trapping-math; with vectors of 512 bits it is no faster), and called through ctypes on
 arrays that are there already. `libm` is a loop over the C library's atanf. A ratio is C's time over ours:
 `custom_atan_c` of the interpreter's invoke of a model that has the operator alone, on 1 M floats, both in turn and the
@@ -51,7 +51,7 @@ void libm(float *restrict y, const float *restrict x, int64_t n) {
 
 def library() -> ctypes.CDLL:
     """The two loops, compiled. Raises RuntimeError where there is no C compiler."""
-    from opwright.compiler.mathematics import polynomials
+    from opwright.scalar.numerics import polynomials
 
     cc = shutil.which("cc")
     if cc is None:

@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 
+from opwright.compiler import lane_functions
 from opwright.compiler.lanes import F32, I64, Lanes
 from opwright.compiler.native.store import find_module
+from opwright.scalar.table import FORMULA, FUNCTIONS, ScalarFunction
+
+
+def exact_functions() -> dict[str, Callable[..., Lanes]]:
+    """The exact code of float32 that rows of the table have, by name, as functions of lanes."""
+    rows = [row for row in FUNCTIONS.values() if row.exact and not row.takes_float64]
+    return {row.name: functools.partial(_code(row, "exact"), lane_functions) for row in rows}
+
+
+def fast_functions() -> dict[str, Callable[..., Lanes]]:
+    """The fast code that rows have beside, by name."""
+    rows = [row for row in FUNCTIONS.values() if row.fast not in ("", FORMULA)]
+    return {row.name: functools.partial(_code(row, "fast"), lane_functions) for row in rows}
+
+
+def _code(row: ScalarFunction, accuracy: str) -> Callable[..., Lanes]:
+    code = row.numerics(accuracy)
+    assert code is not None
+    return code
 
 
 def compiled(function: Callable[..., Lanes], inputs: int, width: int) -> Callable[..., np.ndarray]:

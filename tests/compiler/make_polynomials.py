@@ -1,4 +1,4 @@
-"""Writes src/opwright/compiler/mathematics/polynomials.py: near-minimax polynomials, fitted with 60 digits by mpmath.
+"""Writes src/opwright/scalar/numerics/polynomials.py: near-minimax polynomials, fitted with 60 digits by mpmath.
 
 `python tests/compiler/make_polynomials.py` writes the file; test_polynomials.py holds that it is what this makes.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 import mpmath as mp
 
-TARGET = Path(__file__).parents[2] / "src/opwright/compiler/mathematics/polynomials.py"
+TARGET = Path(__file__).parents[2] / "src/opwright/scalar/numerics/polynomials.py"
 DIGITS = 60
 
 

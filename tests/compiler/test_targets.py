@@ -7,14 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lane_kit import exact_functions
 from llvmlite import ir
 
 import opwright as ow
 from opwright.compiler import target as targets
 from opwright.compiler.elementwise import emit
 from opwright.compiler.lanes import F32, Lanes
-from opwright.compiler.mathematics import FUNCTIONS
 from opwright.core.errors import FailedPreconditionError, NotFoundError
+from opwright.scalar import table
+
+FUNCTIONS = exact_functions()
 
 MACHINES = {"x86": (b"\x7fELF", 62), "aarch64": (b"\x7fELF", 183), "riscv64": (b"\x7fELF", 243)}  # e_machine
 
@@ -24,7 +27,7 @@ def module_of_all(width: int) -> ir.Module:
     module = ir.Module("mathematics")
     pointer, kind = ir.PointerType(), ir.VectorType(F32, width)
     for name, function in FUNCTIONS.items():
-        count = function.__code__.co_argcount
+        count = table.FUNCTIONS[name].arity
         made = ir.Function(module, ir.FunctionType(ir.VoidType(), [pointer] * (count + 1)), f"f.{name}")
         b = ir.IRBuilder(made.append_basic_block("entry"))
         xs = [Lanes(b, b.load(p, typ=kind, align=4)) for p in made.args[1:]]

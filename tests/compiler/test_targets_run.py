@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 from foreign import RUNNERS, build, need
 from test_mathematics import ORACLES, TWO, operands, ulps
-from test_targets import module_of_all
+from test_targets import FUNCTIONS, module_of_all
 
 from opwright.compiler import target as targets
-from opwright.compiler.mathematics import FUNCTIONS
 
 COUNT = 1 << 10  # elements; a multiple of every width
 def harness(width: int) -> str:

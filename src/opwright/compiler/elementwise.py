@@ -1,7 +1,7 @@
 """Element-wise kernels: a function on scalars, staged into an LLVM loop over arrays.
 
 Lives here: the loop, staging the function in it, `compile_elementwise`; staging it inline in other kernels.
-Not here: such functions as parts of expressions (scalar_functions.py), scalars and calls while it is staged
+Not here: such functions as parts of expressions (inlined_kernels.py), scalars and calls while it is staged
 (scalars.py), control flow (staged.py), what an operator becomes (lowering.py), how Python enters (entering.py),
 compiling, keeping and loading code (native/), choosing kernels (ops/kernels.py).
 
@@ -27,8 +27,7 @@ from ..core.frames import raised_at
 from ..ops import dispatch
 from . import staged  # noqa: F401  registers what control flow on scalars means
 from .entering import add_entry, bound_entry
-from .lanes import I1, I64, Lanes
-from .lowering import KINDS
+from .lanes import I1, I64, KINDS, Lanes
 from .native.image import POLL, runs_images
 from .native.interrupts import raise_pending
 from .native.objects import items_offset
@@ -39,7 +38,7 @@ from .target import Target, host
 
 if TYPE_CHECKING:
     from .language import Value
-    from .scalar_functions import ScalarFunction
+    from .inlined_kernels import InlinedKernel
 
 _BYTE, _POINTER = ir.IntType(8), ir.PointerType()
 
@@ -227,7 +226,7 @@ class Facts(NamedTuple):
     endless: bool
 
 
-def look_at(function: ScalarFunction) -> Facts:
+def look_at(function: InlinedKernel) -> Facts:
     """Stage a function once, on single elements, to see what it is."""
     module = ir.Module(function.name)
     kinds = [KINDS[d] for d in function.inputs]
@@ -241,7 +240,7 @@ def look_at(function: ScalarFunction) -> Facts:
     return Facts(found.dtype, str(module), weight, len(alone.blocks) > 1)
 
 
-def inlined(function: ScalarFunction, xs: Sequence[Value]) -> Value:
+def inlined(function: InlinedKernel, xs: Sequence[Value]) -> Value:
     """What a function gives of values of the kernel that is being staged: vectors are as long as the longest."""
     from .language.values import Value, current
 
@@ -253,7 +252,7 @@ def inlined(function: ScalarFunction, xs: Sequence[Value]) -> Value:
     return Value(found.lanes.x, found.dtype)
 
 
-def arrays_function(function: ScalarFunction) -> Callable[..., np.ndarray]:
+def arrays_function(function: InlinedKernel) -> Callable[..., np.ndarray]:
     """The function over arrays of one shape, as machine code."""
     compiled = compile_elementwise(function.function, function.name, [np.dtype(d.np) for d in function.inputs],
                                    function.attrs, function.fast)  # fmt: skip

@@ -19,7 +19,7 @@ from ..core import flags
 from ..core.dtypes import DType
 
 if TYPE_CHECKING:
-    from .scalar_functions import ScalarFunction
+    from .inlined_kernels import InlinedKernel
 
 
 COMPILED = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "bool")))
@@ -89,13 +89,13 @@ class Kernel:
     def _attrs(self, op: Any) -> dict[str, Any]:
         return {name: getattr(op, name) for name in self.attrs}
 
-    def scalar_function(self, op: Any, dtypes: Sequence[DType | None]) -> ScalarFunction | None:
+    def scalar_function(self, op: Any, dtypes: Sequence[DType | None]) -> InlinedKernel | None:
         """The kernel for these attributes and dtypes as an operation of expressions; None for dtypes it does not take.
         A dtype of None is an input that is left out: the operation has the others as operands.
 
         raises what its function raises while it is staged, and UnimplementedError for what kernels do not have
         """
-        from .scalar_functions import ScalarFunction
+        from .inlined_kernels import InlinedKernel
 
         present = [d for d in dtypes if d is not None]
         left_out = [name for name, d in zip(self.inputs, dtypes) if d is None]
@@ -104,10 +104,10 @@ class Kernel:
         if not all(d.np in COMPILED for d in present):
             return None
         key = (tuple(dtypes), op, flags.fast_math, flags.target)
-        found: ScalarFunction | None = self._functions.get(key)
+        found: InlinedKernel | None = self._functions.get(key)
         if found is None:
             attrs = {**self._attrs(op), **dict.fromkeys(left_out)}
-            found = ScalarFunction(self.function, op.operator.name, present, attrs, bool(flags.fast_math))
+            found = InlinedKernel(self.function, op.operator.name, present, attrs, bool(flags.fast_math))
             _remember(self._functions, key, found)
         return found
 

@@ -1,7 +1,8 @@
 """Lanes: what a kernel computes on, a number or a fixed vector of them, with Python's operators.
 
-Lives here: `Lanes`, and functions of lanes that are one instruction or a few.
-Not here: mathematical functions (mathematics/), where lanes come from and go to (elementwise.py).
+Lives here: `Lanes`, and the dtypes they have.
+Not here: functions of lanes (lane_functions.py), mathematical ones (scalar/), where lanes come from and go to
+(elementwise.py).
 
 The same code serves one element and a vector of them, and does the same roundings in both: a result does not hang on
 the place of its element. Comparisons of floats are false where one is NaN, but `!=`, which is true. Integers wrap.
@@ -15,7 +16,15 @@ from typing import Any
 
 from llvmlite import ir
 
+from ..core import dtypes
+from ..core.dtypes import DType
+
 F32, F64, I1, I32, I64 = ir.FloatType(), ir.DoubleType(), ir.IntType(1), ir.IntType(32), ir.IntType(64)
+
+KINDS: dict[DType, ir.Type] = {
+    dtypes.float32: F32, dtypes.float64: F64, dtypes.int32: I32, dtypes.int64: I64, dtypes.bool: I1,
+}  # fmt: skip
+"""The dtypes that kernels on scalars have, and the type of a lane."""
 
 
 def constant(kind: ir.Type, value: Any, count: int) -> ir.Constant:
@@ -153,14 +162,6 @@ class Lanes:
             return self._new(self.b.trunc(self.x, wide))
         return self._new((self.b.zext if self.kind == I1 else self.b.sext)(self.x, wide))
 
-    def bits(self) -> Lanes:
-        """The bits of floats as integers of their size."""
-        return self._new(self.b.bitcast(self.x, self._typed(I32 if self.kind == F32 else I64)))
-
-    def as_float(self) -> Lanes:
-        """The floats that have these bits."""
-        return self._new(self.b.bitcast(self.x, self._typed(F32 if self.kind == I32 else F64)))
-
     def intrinsic(self, name: str, *others: Any) -> Lanes:
         """llvm.<name> of these and other lanes."""
         operands = [self.x, *map(self._operand, others)]
@@ -193,47 +194,3 @@ def _declared(module: ir.Module, name: str, kind: ir.Type, result: ir.Type, coun
     suffix = f"v{kind.count}{_SUFFIX[kind.element]}" if vector else _SUFFIX[kind]
     full = f"llvm.{name}.{suffix}"
     return module.globals.get(full) or ir.Function(module, ir.FunctionType(result, [kind] * count), full)
-
-
-def select(mask: Lanes, a: Any, b: Any) -> Lanes:
-    """a where the mask holds, else b. At least one is lanes."""
-    like = a if isinstance(a, Lanes) else b
-    return Lanes(mask.b, mask.b.select(mask.x, like._operand(a), like._operand(b)))
-
-
-def fma(x: Lanes, y: Any, z: Any) -> Lanes:
-    """x * y + z, rounded once where the processor can."""
-    return x.intrinsic("fmuladd", y, z)
-
-
-def polynomial(x: Lanes, coefficients: tuple[float, ...]) -> Lanes:
-    """coefficients[0] + coefficients[1] x + ..., by Horner's rule."""
-    total = x.full(coefficients[-1])
-    for c in reversed(coefficients[:-1]):
-        total = fma(total, x, c)
-    return total
-
-
-def absolute(x: Lanes) -> Lanes:
-    return x.intrinsic("fabs")
-
-
-def sqrt(x: Lanes) -> Lanes:
-    return x.intrinsic("sqrt")
-
-
-def nearest(x: Lanes) -> Lanes:
-    """The nearest whole number; of two the even one."""
-    return x.intrinsic("rint")
-
-
-def truncate(x: Lanes) -> Lanes:
-    return x.intrinsic("trunc")
-
-
-def copysign(x: Lanes, sign: Lanes) -> Lanes:
-    return x.intrinsic("copysign", sign)
-
-
-def is_nan(x: Lanes) -> Lanes:
-    return x != x

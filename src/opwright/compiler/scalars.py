@@ -18,8 +18,8 @@ from ..core.errors import UnimplementedError
 from ..core.specs import TensorSpec
 from ..ops.arguments import natural_dtype, tensors
 from ..ops.tensor import Tensor
-from .lanes import Lanes, constant
-from .lowering import FAST, KINDS, LOWER
+from .lanes import KINDS, Lanes, constant
+from .lowering import FAST, LOWER
 
 
 class KernelScalar(Tensor):

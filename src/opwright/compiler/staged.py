@@ -27,7 +27,8 @@ from ..staging.stages import (
     is_returned_value,
     register_stage,
 )
-from .lanes import I1, I64, Lanes, constant, select
+from .lane_functions import select
+from .lanes import I1, I64, Lanes, constant
 from .polling import spend
 from .scalars import KernelScalar, KernelTrace, LaterNumber
 

@@ -25,7 +25,7 @@ from .loops.graph import LoopGraph, parents
 from .loops.planning import plan_of
 from .loops.plans import Plan
 from .rules import At, Buffers, Refused, forms_of
-from .scalar_functions import own_kernel
+from .inlined_kernels import own_kernel
 
 ALIASES = ("Identity", "StopGradient")
 LEAST_NODES, LEAST_ELEMENTS = 2, 4096

@@ -50,7 +50,7 @@ CHANGES = (
     Change("fast_math", "divisions in @ow.kernel", "rounded once", "may be products with a reciprocal",
            "compiler/elementwise.py"),
     Change("fast_math", "float32 Exp, Log, Tanh, Sigmoid in @ow.kernel", "in float64 inside, within 0.53 ulp",
-           "in float32 alone, within 2 ulp; Sigmoid 4", "compiler/approximate.py"),
+           "in float32 alone, within 2 ulp; Sigmoid 4", "scalar/numerics/approximate.py"),
     Change("fast_math", "sign of a zero that a kernel computes", "IEEE 754's", "may be lost in sums and products",
            "compiler/elementwise.py"),
     Change("fast_math", "NaN, infinities, pow, float64 functions", "IEEE 754's", "the same: never assumed away",

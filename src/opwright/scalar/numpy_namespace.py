@@ -48,6 +48,16 @@ def zeros(dtype: DType, count: int = 0) -> Any:
     return full(dtype, count, 0)
 
 
+def full_like(x: Any, number: Any, dtype: DType | None = None) -> Any:
+    """A number of x's dtype, or of another, which stands for as many elements as x has."""
+    return (dtype or type_of(x)).as_numpy_dtype(number)
+
+
+def type_of(x: Any) -> DType:
+    """The dtype of a value."""
+    return dtypes.as_dtype(x.dtype)
+
+
 def value(x: Any, dtype: DType = i64) -> Any:
     """A Python number as a value of this dtype; a value as it is."""
     return dtype.as_numpy_dtype(x) if isinstance(x, int | float) else x
@@ -167,6 +177,7 @@ __all__ = [
     "floor",
     "fma",
     "full",
+    "full_like",
     "gather",
     "i8",
     "i16",
@@ -180,6 +191,7 @@ __all__ = [
     "to_int",
     "trunc",
     "truncated_quotient",
+    "type_of",
     "u8",
     "u16",
     "u32",

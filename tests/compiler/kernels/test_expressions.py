@@ -11,11 +11,12 @@ import pytest
 from form_kit import buffer, run
 
 from opwright.compiler.kernels import Unmade
-from opwright.compiler.kernels.expression import FLOAT32, OPERATIONS, check, tables
+from opwright.compiler.kernels.expression import STRUCTURAL, check, tables
 from opwright.compiler.loops import arrays
 from opwright.compiler.loops.expressions import Expr, apply, arg, const, convert, lookup, quantize, scalar
 from opwright.compiler.loops.forms import Buffer, Map
 from opwright.core import dtypes as d
+from opwright.scalar.table import FUNCTIONS as ROWS
 
 N = 53  # no multiple of any vector
 RNG = np.random.default_rng(4)
@@ -73,20 +74,21 @@ FLOATS: dict[str, tuple[Callable[..., Any], tuple[float, float] | None]] = {
     "relu": (lambda x: np.maximum(x, 0), None), "relu6": (lambda x: np.clip(x, 0, 6), None),
     "leaky_relu": (lambda x, a: np.where(x < 0, a * x, x), None),
     "hard_swish": (lambda x: x * np.clip(x + 3, 0, 6) / 6, None), "clamp": (lambda x, a, b: np.clip(x, a, b), None),
+    "clip": (lambda x, a, b: np.clip(x, a, b), None), "ieee_minimum": (np.minimum, None),
+    "ieee_maximum": (np.maximum, None), "divide_no_nan": (np.divide, (0.1, 9)),
+    "zero_or_quotient": (np.divide, (0.1, 9)), "truncate_div": (lambda x, y: np.trunc(x / y), (0.5, 9)),
+    "truncate_mod": (np.fmod, (0.5, 40)), "softsign": (lambda x: x / (1 + np.abs(x)), None),
+    "selu": (lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(np.minimum(x, 0))), None),
 }  # fmt: skip
 
 
 def _arity(function: Callable[..., Any], name: str) -> int:
-    if name in ("fma", "clamp"):
-        return 3
-    two = ("add", "sub", "mul", "div", "floor_div", "floor_mod", "pow", "atan2", "minimum", "maximum",
-           "squared_difference", "leaky_relu")  # fmt: skip
-    return 2 if name in two or (name in INTEGERS and name not in ("neg", "abs", "sign", "square")) else 1
+    return ROWS[name].arity
 
 
 def given(name: str, kind: Any) -> list[np.ndarray]:
     function, within = FLOATS[name]
-    if name == "clamp":
+    if name in ("clamp", "clip"):
         return [_any(1, kind)[0], np.full(N, -1, kind), np.full(N, 2.5, kind)]
     if within is None:
         return _any(_arity(function, name), kind)
@@ -123,7 +125,7 @@ def test_of_short_floats_rounds_once(name: str, dtype: d.DType) -> None:
     assert (gap == 0).mean() > 0.9
 
 
-@pytest.mark.parametrize("name", sorted(set(FLOATS) - FLOAT32 - {"pow"}))
+@pytest.mark.parametrize("name", sorted(name for name in FLOATS if not ROWS[name].only_float32))
 def test_of_float64(name: str) -> None:
     operands = given(name, np.float64)
     found, _ = both(apply(name, *(arg(i, d.float64) for i in range(len(operands)))), operands)
@@ -148,6 +150,8 @@ INTEGERS: dict[str, Callable[..., int]] = {  # of Python's integers, before they
     "squared_difference": lambda x, y: (x - y) ** 2, "sign": lambda x: (x > 0) - (x < 0),
     "div": _toward_zero, "floor_div": lambda x, y: x // y if y else 0,
     "floor_mod": lambda x, y: x % y if y else 0,
+    "truncate_div": _toward_zero, "truncate_mod": lambda x, y: x - y * _toward_zero(x, y) if y else 0,
+    "ieee_minimum": min, "ieee_maximum": max,
     "bitwise_and": lambda x, y: x & y, "bitwise_or": lambda x, y: x | y, "bitwise_xor": lambda x, y: x ^ y,
     "shift_left": lambda x, y: x << y, "shift_right": lambda x, y: x >> y,
 }  # fmt: skip
@@ -203,6 +207,15 @@ def test_comparisons(name: str, dtype: d.DType) -> None:
     np.testing.assert_array_equal(numpy, getattr(np, name)(x, y))
 
 
+@pytest.mark.parametrize("dtype", [d.float16, d.bfloat16, d.float32, d.float64], ids=str)
+def test_what_is_no_number(dtype: d.DType) -> None:
+    x = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5, *[-2.0] * 30]).astype(dtype.np)
+    for name, test in (("is_nan", np.isnan), ("is_inf", np.isinf), ("is_finite", np.isfinite)):
+        found, numpy = both(apply(name, arg(0, dtype), dtype=d.bool), [x])
+        np.testing.assert_array_equal(found, test(x.astype(np.float64)))
+        np.testing.assert_array_equal(numpy, found)
+
+
 def test_masks_and_selection() -> None:
     x, y, m = *_any(2, np.bool_), _any(1, np.float32)[0]
     for name in ("logical_and", "logical_or"):
@@ -211,6 +224,10 @@ def test_masks_and_selection() -> None:
         np.testing.assert_array_equal(numpy, found)
     found, _ = both(apply("logical_not", arg(0, d.bool)), [x])
     np.testing.assert_array_equal(found, ~x)
+    (whole,) = _any(1, np.int32)
+    found, numpy = both(apply("bitwise_not", arg(0, d.int32)), [whole])
+    np.testing.assert_array_equal(found, [~int(v) for v in whole])
+    np.testing.assert_array_equal(numpy, found)
     chosen = apply("select", arg(0, d.bool), arg(1, d.float32), const(-2.0, d.float32), dtype=d.float32)
     found, _ = both(chosen, [x, m])
     np.testing.assert_array_equal(found, np.where(x, m, np.float32(-2)))
@@ -304,8 +321,8 @@ def test_what_kernels_lack_is_refused(expr: Expr) -> None:
 
 
 def test_every_operation_is_tested_and_stands_in_numpy() -> None:
-    tested = {*FLOATS, *INTEGERS, "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and",
-              "logical_or", "logical_not", "select", "convert", "quantize", "lookup",
-              "pow_or_least"}  # fmt: skip
-    assert set(OPERATIONS) - tested == {"bitcast", "bitwise_not"}
-    assert set(OPERATIONS) - set(arrays.OPERATIONS) == {"lookup"}
+    tested = {*FLOATS, *INTEGERS, "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "is_nan",
+              "is_inf", "is_finite", "logical_and", "logical_or", "logical_not", "select", "pow_or_least",
+              "bitwise_not"}  # fmt: skip
+    assert set(ROWS) == tested
+    assert set(STRUCTURAL) - set(arrays.STRUCTURAL) == {"lookup"}

@@ -21,8 +21,7 @@ from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import SignatureError
 from ...staging.stages import register_stage
-from ..lanes import F64, I64, Lanes
-from ..lowering import KINDS
+from ..lanes import F64, I64, KINDS, Lanes
 from ..scalars import KernelScalar, LaterNumber
 from ..staged import STAGE
 

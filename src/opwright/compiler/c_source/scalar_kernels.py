@@ -4,7 +4,7 @@ Lives here: `scalar_source`, `ScalarSource`, the staging.
 Not here: loops over elements, tensors (lite/export), from instructions to text (functions.py).
 
 The kernel is staged as it is for machine code, with one lane. The mathematical functions it calls become functions of
-their own, made of what compiler/mathematics has, so that they give here and there the same bits; those of float64 are
+their own, made of what scalar/numerics has, so that they give here and there the same bits; those of float64 are
 the C library's, here and there.
 """
 
@@ -28,12 +28,9 @@ from ...core.errors import SignatureError
 from ...core.frames import OURS
 from ...ops import dispatch
 from ...ops.arguments import tensors
-from .. import (
-    mathematics,
-    staged,  # noqa: F401  registers what control flow on scalars means
-)
-from ..lanes import F32, F64, I64, Lanes
-from ..lowering import KINDS
+from ...scalar.table import OF_OPERATOR, ScalarFunction, chosen
+from .. import lane_functions, staged  # noqa: F401  staged registers what control flow on scalars means
+from ..lanes import F32, F64, I64, KINDS, Lanes
 from ..scalars import KernelScalar, KernelTrace, arranged
 from .expressions import c_type
 from .functions import CFunction, write_function
@@ -85,27 +82,30 @@ class CTrace(KernelTrace):
         return self._lowered(op, tensors(op, given, to_tensor, name), bound, name)
 
     def _lowered(self, op: Any, inputs: Sequence[Any], bound: Any, name: str | None) -> Any:
-        function = mathematics.FUNCTIONS.get(op.name.lower())
-        if function is None or self.fast or (op.name == "Gelu" and bound.approximate) or op.name == "Sqrt":
+        row = OF_OPERATOR.get(op.name)
+        row = chosen(row, lambda attribute: getattr(bound, attribute)) if row is not None else None
+        if row is None or self.fast or not row.exact or row.takes_float64:
             return super().record(op, inputs, bound, name)
         scalars = tensors(op, inputs, self.to_tensor, name)
         if any(s.lanes.kind != F32 for s in scalars):
             return super().record(op, inputs, bound, name)
         op.check_dtypes([s.dtype for s in scalars])
-        called = self._mathematical(op.name.lower(), function, len(scalars))
+        called = self._mathematical(row)
         return KernelScalar(Lanes(self.builder, self.builder.call(called, [s.lanes.x for s in scalars])),
                             scalars[0].dtype)  # fmt: skip
 
-    def _mathematical(self, name: str, function: Callable[..., Lanes], count: int) -> ir.Function:
-        """The function of float32 that the module has for an operator."""
-        full = f"ow_{name}f"
+    def _mathematical(self, row: ScalarFunction) -> ir.Function:
+        """The function of float32 that the module has for a row of the table."""
+        full = f"ow_{row.name}f"
         if full not in self.functions:
+            code = row.numerics("exact")
+            assert code is not None
             module = self.builder.module
-            made = ir.Function(module, ir.FunctionType(F32, [F32] * count), full)
-            for argument, letter in zip(made.args, "xy" if name != "atan2" else "yx"):
+            made = ir.Function(module, ir.FunctionType(F32, [F32] * row.arity), full)
+            for argument, letter in zip(made.args, "xy" if row.name != "atan2" else "yx"):
                 argument.name = letter
             b = ir.IRBuilder(made.append_basic_block("entry"))
-            b.ret(function(*(Lanes(b, a) for a in made.args)).x)
+            b.ret(code(lane_functions, *(Lanes(b, a) for a in made.args)).x)
             self.functions[full] = made
         return self.functions[full]
 

@@ -22,7 +22,7 @@ from ..loops.forms import Attention, Buffer
 from ..loops.plans import word
 from . import Unmade, maker
 from .epilogue import ELEMENT, Epilogue
-from .expression import OPERATIONS, check
+from .expression import check, fast
 from .moves import transposed
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def _softmax(row: Any, number: Any, n: Any, pitch: Any, lanes: int, finish: Any)
     greatest = kl.reduce_max(top).splat(lanes)
     total = kl.zeros(f32, lanes)
     for i in range(0, pitch, lanes):
-        e = OPERATIONS["exp"](f32, row.load(i, lanes) - greatest)
+        e = fast("exp", row.load(i, lanes) - greatest)
         row.store(e, i)
         total = total + e
     return (1.0 / kl.reduce_add(total)).splat(lanes)

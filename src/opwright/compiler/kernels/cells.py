@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import language as kl
 from ..language import f32, i8
-from .expression import OPERATIONS
+from .expression import fast
 
 if TYPE_CHECKING:
     from ..target import Target
@@ -22,7 +22,7 @@ BOUNDS = {"RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}
 
 def activated(name: str, x: Any) -> Any:
     if name == "TANH":
-        return OPERATIONS["tanh"](f32, x)
+        return fast("tanh", x)
     if name in BOUNDS:
         low, high = BOUNDS[name]
         x = kl.maximum(low, x)
@@ -31,7 +31,7 @@ def activated(name: str, x: Any) -> Any:
 
 
 def sigmoid(x: Any) -> Any:
-    return OPERATIONS["sigmoid"](f32, x)
+    return fast("sigmoid", x)
 
 
 def stays_narrow(target: Target) -> bool:

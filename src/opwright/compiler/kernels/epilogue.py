@@ -29,7 +29,7 @@ from ..loops.expressions import Expr, arg, parametrised
 from ..loops.forms import Buffer
 from ..loops.plans import word
 from . import Unmade
-from .expression import check, evaluate, tables
+from .expression import check, cost, evaluate, tables
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
@@ -37,13 +37,6 @@ if TYPE_CHECKING:
 
 CHANNEL, ELEMENT, TABLE, ONE = "channel", "element", "table", "one"
 """What an operand has: a number a channel, a number an element of the output, 256 numbers to look up, a number."""
-
-WEIGHT = {"exp": 12, "expm1": 14, "log": 14, "log1p": 16, "tanh": 14, "sigmoid": 14, "gelu": 24,
-          "gelu_tanh": 18, "erf": 20, "softplus": 30, "pow": 40, "elu": 15, "div": 2, "sqrt": 2, "quantize": 5,
-          "hard_swish": 4, "lookup": 4, "sin": 99, "cos": 99, "tan": 99, "asin": 30, "acos": 30,
-          "atan": 30, "atan2": 50, "sinh": 30, "cosh": 30, "asinh": 40, "acosh": 40, "atanh": 40, "erfc": 40,
-          "floor_div": 12, "floor_mod": 20}  # fmt: skip
-"""Instructions of an operation, about, where they are not one or two; `weight`."""
 
 
 def parts(expr: Expr) -> list[Expr]:
@@ -59,7 +52,7 @@ def parts(expr: Expr) -> list[Expr]:
 
 def weight(expr: Expr) -> int:
     """Instructions a vector, about."""
-    return sum(e.value.weight if e.op == "call" else WEIGHT.get(e.op, 1 if e.args else 0) for e in parts(expr))
+    return sum(map(cost, parts(expr)))
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from ..language import i64
 from ..loops.expressions import Expr, arg, parametrised
 from ..loops.forms import Buffer, Map
 from ..loops.plans import word
-from ..scalar_functions import is_endless
+from ..inlined_kernels import is_endless
 from . import Unmade, maker
 from .epilogue import number, weight
 from .expression import check, evaluate, tables

@@ -15,7 +15,7 @@ from ..language import f32, f64, i64, ptr, u8
 from ..loops.random_forms import Classes, NormalPairs
 from ..target import host
 from . import Unmade, maker
-from .expression import OPERATIONS
+from .expression import fast
 from .grains import grain
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ def normal_pairs(work, x: ptr[f32], y: ptr[f32], n: i64):
         first = item * 2 * lanes
         given = x.load(first, 2 * lanes, kl.first(kl.minimum(n + n % 2 - first, 2 * lanes), 2 * lanes))
         u, v = (kl.shuffle(given, None, range(k, 2 * lanes, 2)) for k in range(2))
-        radius = kl.sqrt(-2.0 * OPERATIONS["log"](f32, kl.maximum(u, LEAST)))
+        radius = kl.sqrt(-2.0 * fast("log", kl.maximum(u, LEAST)))
         angle = v * (2 * math.pi)
-        both = kl.concat(OPERATIONS["sin"](f32, angle) * radius, OPERATIONS["cos"](f32, angle) * radius)
+        both = kl.concat(fast("sin", angle) * radius, fast("cos", angle) * radius)
         order = [k * lanes + i for i in range(lanes) for k in range(2)]
         y.store(kl.shuffle(both, None, order), first, kl.first(kl.minimum(n - first, 2 * lanes), 2 * lanes))
 

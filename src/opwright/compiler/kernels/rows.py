@@ -26,7 +26,7 @@ from ..language import f32, i64, ptr, u8
 from ..loops.forms import RowPass
 from . import Unmade, maker
 from .epilogue import Epilogue, epilogue_of
-from .expression import OPERATIONS
+from .expression import fast
 from .grains import grain
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _add(a: Any, b: Any) -> Any:
 
 
 def _exp(x: Any) -> Any:
-    return OPERATIONS["exp"](f32, x)
+    return fast("exp", x)
 
 
 def _softmax(row: Row, numbers: Any) -> Callable[[Any, Any], Any]:
@@ -148,7 +148,7 @@ def _local_response(row: Row, numbers: Any, positive: bool = False) -> Callable[
             near = near + w * w
         base = near * numbers[2] + numbers[1]
         if positive:
-            return v * OPERATIONS["exp"](f32, OPERATIONS["log"](f32, base) * -numbers[3])
+            return v * fast("exp", fast("log", base) * -numbers[3])
         return v * kl.pow(base, kl.zeros(f32, row.lanes) - numbers[3])
 
     return compute

@@ -17,6 +17,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ...core import dtypes as _dtypes
+from ...scalar.table import FUNCTIONS
 from ..target import Target
 from .family import Family, FamilyCode, call, family
 from .parameters import ptr as _ptr
@@ -43,12 +44,14 @@ if TYPE_CHECKING:
         floor,
         fma,
         full,
+        full_like,
         gather,
         insert,
         iota,
         maximum,
         minimum,
         null,
+        on_lanes,
         opaque,
         opaque_pointer,
         part,
@@ -66,6 +69,7 @@ if TYPE_CHECKING:
         to_int,
         trunc,
         truncated_quotient,
+        type_of,
         zeros,
     )
     from .memory import copy
@@ -98,9 +102,9 @@ _LATER = {
     "dots": "dot4 lookup pair_dot round_bytes",
     "emitting": "Work",
     "functions": (
-        "abs after all any bitcast bits ceil clamp concat constant_vector convert first floor fma full gather insert "
-        "iota maximum minimum null opaque opaque_pointer part pointer reduce_add reduce_max reduce_min registers "
-        "round_even select shuffle splat sqrt stack to_int trunc truncated_quotient zeros "
+        "abs after all any bitcast bits ceil clamp concat constant_vector convert first floor fma full full_like "
+        "gather insert iota maximum minimum null on_lanes opaque opaque_pointer part pointer reduce_add reduce_max "
+        "reduce_min registers round_even select shuffle splat sqrt stack to_int trunc truncated_quotient type_of zeros "
     ),
     "neon": "add_pairs byte_products dot4_signed joined matrix_dot pair_sums",
     "places": "Pointer Registers",
@@ -116,11 +120,12 @@ def __getattr__(name: str) -> Any:
     if module is not None:
         found = getattr(importlib.import_module(f".{module}", __name__), name)
     else:
-        from .functions import MATHEMATICAL
-
-        if name not in MATHEMATICAL:
+        row = FUNCTIONS.get(name)
+        if row is None:
             raise AttributeError(f"the kernel language has no {name!r}")
-        found = MATHEMATICAL[name]
+        from .functions import function_of  # which needs llvmlite
+
+        found = function_of(row)
     globals()[name] = found
     return found
 
@@ -163,6 +168,7 @@ __all__ = [
     "floor",
     "fma",
     "full",
+    "full_like",
     "gather",
     "i8",
     "i16",
@@ -177,6 +183,7 @@ __all__ = [
     "maximum",
     "minimum",
     "null",
+    "on_lanes",
     "opaque",
     "opaque_pointer",
     "pair_dot",
@@ -205,6 +212,7 @@ __all__ = [
     "to_int",
     "trunc",
     "truncated_quotient",
+    "type_of",
     "u8",
     "u16",
     "u32",

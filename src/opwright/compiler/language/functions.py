@@ -13,7 +13,9 @@ from llvmlite import ir
 
 from ...core import dtypes
 from ...core.dtypes import DType
-from .. import mathematics
+from ...scalar.table import ScalarFunction
+from .. import lane_functions
+from .. import language as namespace
 from ..lanes import Lanes
 from .kinds import I1, I32, KIND, POINTER, number, suffix, typed
 from .places import Pointer, Registers, allocate
@@ -49,6 +51,16 @@ def zeros(dtype: DType, count: int = 0) -> Value:
 def full(dtype: DType, count: int, x: Any) -> Value:
     """So many lanes of a number; count 0: the number."""
     return x.splat(count) if isinstance(x, Value) else Value(number(dtype, x, count), dtype)
+
+
+def full_like(x: Value, number: Any, dtype: DType | None = None) -> Value:
+    """A number of x's dtype, or of another, which stands for as many lanes as x has."""
+    return full(dtype or x.dtype, 0, number)
+
+
+def type_of(x: Value) -> DType:
+    """The dtype of a value."""
+    return x.dtype
 
 
 def splat(x: Value, count: int) -> Value:
@@ -154,9 +166,15 @@ def abs(x: Value) -> Value:
 
 
 def truncated_quotient(a: Any, c: Any) -> Value:
-    """a / c of integers, rounded toward zero; c is not 0, nor -1 below the least integer."""
+    """a / c of integers, rounded toward zero; c is not 0, nor -1 below the least integer.
+
+    float64 has integers of up to 32 bits exactly, and processors divide vectors of floats alone.
+    """
     a, c = _values(a, c)
-    return a // c
+    if a.count and a.dtype.size <= 4:
+        return (a.to(dtypes.float64) / c.to(dtypes.float64)).to(dtypes.int64).to(a.dtype)
+    b = current().builder
+    return Value((b.udiv if a.dtype.is_unsigned else b.sdiv)(a.x, c.x), a.dtype)
 
 
 def sqrt(x: Value) -> Value:
@@ -324,22 +342,29 @@ def gather(p: Pointer, indices: Value, mask: Value | None = None) -> Value:
                            ir.Constant(kind, None)), p.dtype)  # fmt: skip
 
 
-# ---- mathematical functions -------------------------------------------------------------------------------------
+# ---- functions of the table -------------------------------------------------------------------------------------
 
 
-def _mathematical(name: str) -> Callable[..., Value]:
-    function = mathematics.FUNCTIONS[name]
+def on_lanes(function: Callable[..., Lanes], *xs: Any) -> Value:
+    """A function of scalar/numerics, `function(m, *lanes)`, of values of one dtype, which is the result's."""
+    values = _values(*xs)
+    return Value(function(lane_functions, *(x.lanes for x in values)).x, values[0].dtype)
+
+
+def function_of(row: ScalarFunction) -> Callable[..., Value]:
+    """A row of the table as a function of the language: of floats its exact code, where it has none its formula."""
 
     def compute(*xs: Any) -> Value:
-        xs = _values(*xs)
-        if xs[0].dtype is not dtypes.float32:
-            raise TypeError(f"{name} is of float32, found {xs[0].dtype.name}")
-        found: Lanes = function(*(x.lanes for x in xs))
-        return Value(found.x, dtypes.float32)
+        values = _values(*xs)
+        dtype = values[0].dtype
+        exact = row.numerics("exact") if dtype.is_floating else None
+        if exact is None:
+            found: Value = row.code(namespace, *values)
+            return found
+        if dtype is not dtypes.float32 and not row.takes_float64:
+            raise TypeError(f"{row.name} is of float32, found {dtype.name}")
+        return on_lanes(exact, *values)
 
-    compute.__name__ = compute.__qualname__ = name
-    compute.__doc__ = f"{name} of float32, within 1 ulp (compiler/mathematics)."
+    compute.__name__ = compute.__qualname__ = row.name
+    compute.__doc__ = f"{row.name}, of float32 within {row.exact_ulps:g} unit in the last place (scalar/table.py)."
     return compute
-
-
-MATHEMATICAL = {name: _mathematical(name) for name in mathematics.FUNCTIONS}

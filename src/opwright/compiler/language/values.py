@@ -21,8 +21,9 @@ from ...core.dtypes import DType
 from ...core.errors import InvalidArgumentError
 from ...core.frames import OURS
 from ...ops import dispatch
+from ...scalar import arithmetic
+from .. import language as namespace
 from ..lanes import Lanes
-from ..mathematics.division import divided
 from ..scalars import KernelScalar, KernelTrace
 from .kinds import I32, KIND, SHORT_FLOATS, number, typed
 
@@ -350,7 +351,9 @@ def value(x: Any, dtype: DType = dtypes.int64) -> Value:
 def _divided(name: str, a: Value, c: Value) -> Value:
     """A quotient of integers, or what is left; 0 by 0, which processors trap on."""
     if not isinstance(c.x, ir.Constant):
-        return Value(divided(a.lanes, c.lanes, unsigned=name[0] == "u")[name.endswith("rem")].x, a.dtype)
+        divide = arithmetic.remainder if name.endswith("rem") else arithmetic.quotient
+        found: Value = divide(namespace, a, c)
+        return found
     lanes = c.x.constant if isinstance(c.x.constant, list) else [c.x]
     if any(one.constant == 0 for one in lanes):
         raise ZeroDivisionError(f"{a.dtype.name} is divided by 0")

@@ -1,25 +1,22 @@
 """Expressions in NumPy: what a tree is of arrays.
 
-Lives here: `evaluate_arrays`, the table of operations.  Not here: machine code for them (../kernels/expression.py).
+Lives here: `evaluate_arrays`, the operations that convert.
+Not here: functions (scalar/table.py), machine code (../kernels/expression.py).
 
 Floats are computed in float64 and rounded at the end and where the tree converts; integers wrap.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ...core.constants import GELU_CUBIC, GELU_SLOPE
 from ...core.dtypes import DType, float32, float64
 from ...core.errors import InternalError
+from ...scalar.table import FUNCTIONS
 from .expressions import Expr
-
-_erf = np.frompyfunc(math.erf, 1, 1)
-_erfc = np.frompyfunc(math.erfc, 1, 1)
 
 
 def evaluate_arrays(expr: Expr, args: Sequence[np.ndarray]) -> np.ndarray:
@@ -36,7 +33,8 @@ def evaluate_arrays(expr: Expr, args: Sequence[np.ndarray]) -> np.ndarray:
             found = known[id(e)] = _one(e, walk, args)
         return found
 
-    result: np.ndarray = np.asarray(walk(expr)).astype(expr.dtype.np, copy=False)
+    with np.errstate(all="ignore"):  # integers that are divided by 0 are 0
+        result: np.ndarray = np.asarray(walk(expr)).astype(expr.dtype.np, copy=False)
     return result
 
 
@@ -52,7 +50,8 @@ def _one(e: Expr, walk: Callable[[Expr], Any], args: Sequence[np.ndarray]) -> An
         return table[np.asarray(walk(index)).astype(np.int64) & (table.size - 1)]
     if e.op == "call":
         return _wide(e.value.of_arrays(*map(walk, e.args)), e.dtype)
-    found = OPERATIONS[e.op](e.dtype, *map(walk, e.args))
+    operation, operands = STRUCTURAL.get(e.op), map(walk, e.args)
+    found = FUNCTIONS[e.op].of_arrays(*operands) if operation is None else operation(e.dtype, *operands)
     return found if e.dtype is float32 or e.dtype is float64 else np.asarray(found).astype(e.dtype.np, copy=False)
 
 
@@ -89,116 +88,9 @@ def _convert(dtype: DType, x: Any) -> Any:
     return np.where(inside, kept, np.where(whole < 0, np.array(low, dtype.np), np.array(high, dtype.np)))
 
 
-# ---- integers: 0 where they are divided by 0 -----------------------------------------------------------------------
-
-
-def _div(x: Any, y: Any) -> Any:
-    """Of integers toward zero."""
-    if _is_float(x):
-        return np.divide(x, y)
-    minus = y == -1 if np.asarray(y).dtype.kind == "i" else np.zeros(np.shape(y), bool)
-    held = np.where(minus | (y == 0), 1, y).astype(x.dtype)
-    rest = np.fmod(x, held)
-    return np.where(y == 0, 0, np.where(minus, np.negative(x), (x - rest) // held))
-
-
-def _floor_div(x: Any, y: Any) -> Any:
-    if _is_float(x):
-        return np.floor_divide(x, y)
-    minus = y == -1 if np.asarray(y).dtype.kind == "i" else np.zeros(np.shape(y), bool)
-    held = np.where(minus | (y == 0), 1, y).astype(x.dtype)
-    return np.where(y == 0, 0, np.where(minus, np.negative(x), x // held))
-
-
-def _floor_mod(x: Any, y: Any) -> Any:
-    """With the sign of y."""
-    if _is_float(x):
-        return np.mod(x, y)
-    minus = (y == -1) if np.asarray(y).dtype.kind == "i" else np.zeros(np.shape(y), bool)
-    held = np.where(minus | (y == 0), 1, y).astype(x.dtype)
-    return np.where(y == 0, 0, np.mod(x, held))
-
-
-def _power(x: Any, y: Any) -> Any:
-    if _is_float(x):
-        return np.power(x, y)
-    raised = np.power(x, np.maximum(y, 0))
-    return np.where(y < 0, np.where(x == 1, 1, np.where(x == -1, 1 - 2 * (y & 1), 0)), raised)
-
-
-def _power_or_least(x: Any, y: Any) -> Any:
-    found = np.power(np.asarray(x, np.float64), y)
-    return np.where(np.abs(found) < 1 << 31, found, -(1 << 31))
-
-
-def _shift_left(x: Any, y: Any) -> Any:
-    bits = x.dtype.itemsize * 8
-    inside = (y >= 0) & (y < bits)
-    return np.where(inside, np.left_shift(x, np.where(inside, y, 0)), 0)
-
-
-def _shift_right(x: Any, y: Any) -> Any:
-    return np.right_shift(x, np.clip(y, 0, x.dtype.itemsize * 8 - 1))
-
-
-# ---- functions -----------------------------------------------------------------------------------------------------
-
-
-def _minimum(a: Any, b: Any) -> Any:
-    return np.where(a < b, a, b)
-
-
-def _maximum(a: Any, b: Any) -> Any:
-    return np.where(a > b, a, b)
-
-
-def _round_away(x: Any) -> Any:
-    return np.copysign(np.floor(np.abs(x) + 0.5), x)
-
-
-def _sigmoid(x: Any) -> Any:
-    e = np.exp(-np.abs(x))
-    return np.where(x < 0, e, 1.0) / (1.0 + e)
-
-
-def _gelu(x: Any) -> Any:
-    return 0.5 * x * np.asarray(_erfc(x * -math.sqrt(0.5))).astype(np.float64)
-
-
-def _gelu_tanh(x: Any) -> Any:
-    return x * _sigmoid(2.0 * GELU_SLOPE * (x + GELU_CUBIC * x**3))
-
-
-def _leaky_relu(x: Any, alpha: Any) -> Any:
-    return np.where(x < 0, x * alpha, x)
-
-
-OPERATIONS: dict[str, Callable[..., Any]] = {
-    **{name: (lambda dtype, *args, f=f: f(*args)) for name, f in {
-        "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": _div, "floor_div": _floor_div,
-        "floor_mod": _floor_mod, "pow": _power, "pow_or_least": _power_or_least,
-        "fma": lambda a, b, c: a * b + c, "minimum": _minimum,
-        "maximum": _maximum, "squared_difference": lambda a, b: np.square(a - b), "neg": np.negative, "abs": np.abs,
-        "sign": np.sign, "square": np.square, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x),
-        "reciprocal": lambda x: 1 / x, "floor": np.floor, "ceil": np.ceil, "round_even": np.rint,
-        "round_away": _round_away, "trunc": np.trunc, "exp": np.exp, "expm1": np.expm1, "log": np.log,
-        "log1p": np.log1p, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
-        "atan": np.arctan, "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh,
-        "acosh": np.arccosh, "atanh": np.arctanh, "erf": lambda x: np.asarray(_erf(x)).astype(np.float64),
-        "erfc": lambda x: np.asarray(_erfc(x)).astype(np.float64), "sigmoid": _sigmoid,
-        "softplus": lambda x: np.logaddexp(0.0, x), "gelu": _gelu, "gelu_tanh": _gelu_tanh,
-        "elu": lambda x, alpha=1.0: np.where(x < 0, np.expm1(x) * alpha, x),
-        "relu": lambda x: np.maximum(x, 0), "relu6": lambda x: np.clip(x, 0, 6), "clamp": np.clip,
-        "leaky_relu": _leaky_relu,
-        "hard_swish": lambda x: x * np.clip(x + 3, 0, 6) / 6, "equal": np.equal, "not_equal": np.not_equal,
-        "less": np.less, "less_equal": np.less_equal, "greater": np.greater, "greater_equal": np.greater_equal,
-        "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor,
-        "logical_not": np.logical_not, "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or,
-        "bitwise_xor": np.bitwise_xor, "bitwise_not": np.invert,
-        "shift_left": _shift_left, "shift_right": _shift_right, "select": np.where,
-    }.items()},
+STRUCTURAL: dict[str, Callable[..., Any]] = {
     "quantize": _quantize,
     "convert": _convert,
     "bitcast": lambda dtype, x: np.asarray(x).view(dtype.np),
-}  # fmt: skip
-"""By name of an operation, what it is of a dtype and arrays; floats come as float64."""
+}
+"""By name, the operations that are no functions of the table: what they are of a dtype and arrays."""

@@ -1,7 +1,8 @@
 """Expressions: what a kernel computes for one element, as an immutable tree.
 
 Lives here: `Expr`, its leaves and constructors, `parametrised`, the text form.
-Not here: what an operation becomes in a kernel (kernels/expression.py), which loops evaluate it (forms.py).
+Not here: functions (scalar/table.py), what an operation becomes in a kernel (kernels/expression.py), which loops
+evaluate it (forms.py).
 
     y = quantize(relu(convert(arg(0, i32) + arg(1, i32), f32) * arg(2, f32)), zero_point, i8)
 
@@ -20,7 +21,8 @@ from ...core.dtypes import DType, int32
 
 @dataclass(frozen=True, eq=False)
 class Expr:
-    """One operation. op: its name, a key of kernels/expression.py's table, or a leaf: arg, const, scalar, param.
+    """One operation. op: the name of a function of scalar/table.py or of a conversion, or a leaf: arg, const, scalar,
+    param.
 
     Two are equal where they have the same text. size: operations and leaves, those that stand twice counted twice.
 
@@ -28,9 +30,9 @@ class Expr:
 
     add sub mul div neg abs minimum maximum fma (a * b + c) square sqrt rsqrt, floor ceil round_even
     less less_equal equal not_equal greater greater_equal (bool), logical_and logical_or logical_not,
-    select (c, a, b); exp log tanh sigmoid erf ...: what compiler/mathematics has, under its names
+    select (c, a, b); exp log tanh sigmoid erf ...: every row of scalar/table.py, by its name
     convert, bitcast (dtype says to what), quantize (x, zero_point[, low, high]), lookup (x, table)
-    call (value: a ScalarFunction of the args, compiler/scalar_functions.py)
+    call (value: an InlinedKernel of the args, compiler/inlined_kernels.py)
     """
 
     op: str

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...core.dtypes import DType, int8, uint8
-from ..scalar_functions import is_endless
+from ..inlined_kernels import is_endless
 from .arrays import evaluate_arrays
 from .expressions import Expr, arg, lookup, scalar, substitute
 from .forms import (

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from ..scalar_functions import functions_of
+from ..inlined_kernels import functions_of
 from .forms import (
     ArgReduce,
     Attention,

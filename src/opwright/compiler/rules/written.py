@@ -2,7 +2,7 @@
 step of its own.
 
 Lives here: their rule.
-Not here: kernels on scalars as operations of expressions (../scalar_functions.py), steps (../kernels/written.py).
+Not here: kernels on scalars as operations of expressions (../inlined_kernels.py), steps (../kernels/written.py).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernel import Kernel
-from ..scalar_functions import call, own_kernel
+from ..inlined_kernels import call, own_kernel
 from .elementwise import mapped
 from .nodes import At, Refused
 

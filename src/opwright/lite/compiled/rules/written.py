@@ -3,7 +3,7 @@ reals; one on arrays is a step of its own. And those of the catalogue that are o
 converter have Atan: a map of it.
 
 Lives here: their rule; by what plans that have such nodes are kept.
-Not here: kernels on scalars as operations of expressions (compiler/scalar_functions.py), steps
+Not here: kernels on scalars as operations of expressions (compiler/inlined_kernels.py), steps
 (compiler/kernels/written.py), which nodes are asked about (../delegate.py).
 
 Quantised operands are converted to reals in the expression, and results to steps, as for builtin operators: of one
@@ -22,7 +22,7 @@ from ....compiler.kernel import COMPILED, Kernel
 from ....compiler.loops.expressions import apply, arg, lookup
 from ....compiler.loops.forms import Buffer, Map
 from ....compiler.rules.elementwise import FLOATS, SAME
-from ....compiler.scalar_functions import ScalarFunction, call, functions_of, own_kernel
+from ....compiler.inlined_kernels import InlinedKernel, call, functions_of, own_kernel
 from ....core.dtypes import float32
 from ....core.errors import OpError
 from ....core.specs import TensorSpec
@@ -123,7 +123,7 @@ def _of_catalogue(at: At, operation: str, operands: list[Operand], outputs: list
     mapped(at, y, value, *operands)
 
 
-def _function(node: Node, kernel: Kernel, dtypes: list[Any]) -> ScalarFunction:
+def _function(node: Node, kernel: Kernel, dtypes: list[Any]) -> InlinedKernel:
     if not isinstance(node.user_data, Call):
         raise Refused("its options are not read")
     try:

@@ -1,9 +1,9 @@
 """A kernel on scalars as one operation of an expression, so that it is a map which fuses with its neighbours.
 
-Lives here: `ScalarFunction`, `call`; which kernel of an operator serves every call on the CPU (`own_kernel`).
+Lives here: `InlinedKernel`, `call`; which kernel of an operator serves every call on the CPU (`own_kernel`).
 Not here: staging (elementwise.py, loaded when one is first staged), expressions (loops/expressions.py).
 
-The kernel language of scalars is not translated into expressions: a `ScalarFunction` is one operation among theirs,
+The kernel language of scalars is not translated into expressions: an `InlinedKernel` is one operation among theirs,
 staged inline wherever an expression is computed, by the same rules (lowering.py) as when the kernel runs by itself. So
 it gives the same bits in all ways. What it is known by (in plans, files of plans and machine code) is a digest of the
 instructions that it becomes: whatever its Python hangs on, helpers, globals, attributes: other code has another digest.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .language import Value
 
 
-class ScalarFunction:
+class InlinedKernel:
     """A function of scalars of these dtypes, with its attributes filled in.
 
     name: of the operator, for people; dtype: of the result; weight: about how many instructions it is; endless: whether
@@ -65,12 +65,12 @@ class ScalarFunction:
         return f"{self.name} {self.key}"
 
 
-def call(function: ScalarFunction, *args: Expr) -> Expr:
+def call(function: InlinedKernel, *args: Expr) -> Expr:
     """The function of these expressions, which have its dtypes."""
     return Expr("call", function.dtype, args, function)
 
 
-def functions_of(expr: Expr) -> list[ScalarFunction]:
+def functions_of(expr: Expr) -> list[InlinedKernel]:
     """The functions that an expression calls."""
     found, seen, todo = [], {id(expr)}, [expr]
     while todo:
@@ -85,7 +85,7 @@ def functions_of(expr: Expr) -> list[ScalarFunction]:
 
 
 def is_endless(expr: Expr) -> bool:
-    """Whether an expression is to be computed of elements alone; see ScalarFunction."""
+    """Whether an expression is to be computed of elements alone; see InlinedKernel."""
     return any(function.endless for function in functions_of(expr))
 
 

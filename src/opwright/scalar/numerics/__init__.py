@@ -1,0 +1,19 @@
+"""Mathematical functions of float32 over an array namespace `m`, as straight-line code for one element or a vector.
+
+    exponential.py      exp, log, their neighbours, pow, sigmoid, softplus, rsqrt
+    hyperbolic.py       sinh, cosh, tanh and their inverses
+    trigonometric.py    sin, cos, tan and their inverses
+    error_functions.py  erf, erfc, gelu
+    division.py         remainders and whole quotients, of float64 too
+    single.py           activations in float32 alone, for the ends of products: quicker, and further off
+    approximate.py      exp, log, tanh, sigmoid in float32 alone, for kernels under the switch `fast_math`
+    polynomials.py      the coefficients, made by tests/compiler/make_polynomials.py
+
+Those of the first five modules are within 0.53 units in the last place over all of the range, in float64 inside.
+(Whether a lane of sin, cos and tan is so large that it is reduced by itself is their one branch.)
+
+Lives here: nothing but these modules, which ../table.py names by row and loads when code is first made.
+
+Beyond the names of the array namespace they use `where_any`, `each_lane`, `table_element`, `float_remainder`,
+`has_exponents`, `fraction`, `round_exponent` and `scale` (compiler/lane_functions.py).
+"""

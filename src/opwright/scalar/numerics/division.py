@@ -1,0 +1,78 @@
+"""Division of floats with a whole quotient: truncated and floored, and what is left.
+
+Lives here: `remainder`, `floor_remainder`, `floor_quotient`, `truncated_quotient`, of float32 and float64.
+Not here: division of integers (../arithmetic.py).
+
+Remainders are exact, as C's fmod; by 0 they are NaN.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.dtypes import float32, float64
+from ..arithmetic import unlike_signs
+
+_EXACT = 2.0**28  # float64 has the product of a smaller quotient and a float32 exactly, fused or not
+_STEPS = tuple(range(270, -1, -27))  # a quotient of float32 is below 2^277: each step removes 27 bits
+
+
+def remainder(m: Any, x: Any, y: Any) -> Any:
+    """x - y trunc(x / y), with the sign of x."""
+    if m.type_of(x) is float64:
+        return m.float_remainder(x, y)
+    a, b = m.convert(x, float64), m.convert(y, float64)
+    quotient = a / b
+    left = _step(m, m.trunc(quotient), a, b)
+    size = m.abs(quotient)
+    large = (size >= _EXACT) & (size < float("inf"))
+    left = m.where_any(large, lambda: m.select(large, _long_division(m, a, b, large), left), left)
+    left = m.select(m.abs(b) == float("inf"), a + a * 0.0, left)
+    return m.convert(m.copysign(left, a), float32)
+
+
+def _step(m: Any, quotient: Any, a: Any, b: Any) -> Any:
+    """a - quotient b, exact; where the quotient was rounded up to a whole number, |b| more toward a's sign."""
+    left = m.fma(-quotient, b, a)
+    return m.select((left != 0.0) & ((left < 0.0) != (a < 0.0)), left + m.copysign(m.abs(b), a), left)
+
+
+def _long_division(m: Any, a: Any, b: Any, large: Any) -> Any:
+    """The remainder of large lanes; of others anything."""
+    rest = m.select(large, a, 0.0)
+    for bits in _STEPS:
+        divisor = m.select(large, b * 2.0**bits, 1.0)
+        rest = _step(m, m.trunc(rest / divisor), rest, divisor)
+    return rest
+
+
+def floor_remainder(m: Any, x: Any, y: Any) -> Any:
+    """x - y floor(x / y), with the sign of y; a zero of floats has it too."""
+    left = remainder(m, x, y)
+    found = m.select(unlike_signs(m, left, y), left + y, left)
+    return m.select(left == 0.0, m.copysign(left, y), found)
+
+
+def floor_quotient(m: Any, x: Any, y: Any) -> Any:
+    """floor(x / y), computed from the exact remainder, so that x is nearly y z + mod.
+
+    source: Python and NumPy, floor_divide
+    """
+    left = remainder(m, x, y)
+    quotient = (x - left) / y
+    quotient = m.select(unlike_signs(m, left, y), quotient - 1.0, quotient)
+    return m.select(y == 0.0, x / y, _whole(m, quotient, x, y))
+
+
+def truncated_quotient(m: Any, x: Any, y: Any) -> Any:
+    """trunc(x / y), as `floor_quotient`; where x is infinite, or y 0, x / y."""
+    quotient = x / y
+    near = _whole(m, (x - remainder(m, x, y)) / y, x, y)
+    return m.select((m.abs(quotient) < float("inf")) & (m.abs(y) < float("inf")), near, m.trunc(quotient))
+
+
+def _whole(m: Any, quotient: Any, x: Any, y: Any) -> Any:
+    """The whole number that a quotient is but for rounding; a zero has the sign of x / y."""
+    whole = m.floor(quotient)
+    whole = m.select(quotient - whole > 0.5, whole + 1.0, whole)
+    return m.select(quotient == 0.0, m.copysign(m.full_like(x, 0.0), x / y), whole)

@@ -1,0 +1,138 @@
+"""Exponentials, logarithms and powers of float32, computed in float64.
+
+Lives here: exp, expm1, exp2's core, log, log1p, pow, sigmoid, softplus; the cores that other modules use (`wide_*`).
+Not here: hyperbolic functions (hyperbolic.py), coefficients (polynomials.py).
+
+float64 has no trouble with the ends of float32's range: what overflows, or is denormal, becomes so at the last step,
+when the result is rounded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.dtypes import float32, float64, int32, int64
+from ..arithmetic import is_nan, polynomial
+from . import polynomials
+
+LN2, LOG2E, ROOT_HALF_BITS = 0.6931471805599453, 1.4426950408889634, 0x3FE6A09E667F3BCD
+_MANTISSA, _BIAS = 52, 1023
+
+
+def _power_of_two(m: Any, n: Any) -> Any:
+    """2^n as float64, of whole numbers in float64, |n| <= 1000."""
+    return m.bitcast((m.convert(m.convert(n, int32), int64) + _BIAS) << _MANTISSA, float64)
+
+
+def _clamped(m: Any, x: Any, limit: float) -> Any:
+    """Within -limit and limit; NaN is limit."""
+    x = m.select(x < limit, x, limit)
+    return m.select(x > -limit, x, -limit)
+
+
+def wide_exp(m: Any, x: Any) -> Any:
+    """exp of float64 for the needs of float32: 2^n exp(r), r = x - n ln 2, |x| held below 400."""
+    x = _clamped(m, x, 400.0)
+    n = m.round_even(x * LOG2E)
+    r = m.fma(n, -LN2, x)
+    return (m.fma(polynomial(m, r, polynomials.EXP), r * r, r) + 1.0) * _power_of_two(m, n)
+
+
+def wide_expm1(m: Any, x: Any) -> Any:
+    """exp(x) - 1 without cancellation: 2^n (exp(r) - 1) + (2^n - 1)."""
+    x = _clamped(m, x, 400.0)
+    n = m.round_even(x * LOG2E)
+    r = m.fma(n, -LN2, x)
+    scale = _power_of_two(m, n)
+    return m.fma(m.fma(polynomial(m, r, polynomials.EXP), r * r, r), scale, scale - 1.0)
+
+
+def _decompose(m: Any, x: Any) -> tuple[Any, Any]:
+    """e and f of positive normal float64, x = 2^e f with f between the roots of 1/2 and 2."""
+    bits = m.bitcast(x, int64)
+    e = (bits - ROOT_HALF_BITS) >> _MANTISSA
+    return m.convert(m.convert(e, int32), float64), m.bitcast(bits - (e << _MANTISSA), float64)
+
+
+def _log_of(m: Any, e: Any, above: Any, below: Any) -> Any:
+    """e ln 2 + log(f), of f - 1 and f + 1: 2 atanh((f - 1) / (f + 1)) by its series."""
+    s = above / below
+    z = s * s
+    return m.fma(e, LN2, m.fma(polynomial(m, z, polynomials.LOG) * z, s, s + s))
+
+
+def wide_log(m: Any, x: Any) -> Any:
+    """log of positive normal float64; what it is of others the callers see to."""
+    e, f = _decompose(m, x)
+    return _log_of(m, e, f - 1.0, f + 1.0)
+
+
+def wide_log1p(m: Any, x: Any) -> Any:
+    """log(1 + x) of x > -1, and what IEEE 754 has for -1, below, inf and NaN."""
+    near = m.abs(x) < 0.25
+    e, f = _decompose(m, x + 1.0)
+    found = _log_of(m, m.select(near, 0.0, e), m.select(near, x, f - 1.0), m.select(near, x + 2.0, f + 1.0))
+    return _ends(m, x, -1.0, found)
+
+
+def _ends(m: Any, x: Any, pole: float, found: Any) -> Any:
+    """A logarithm with its pole: -inf there, NaN below it and of NaN, inf of inf."""
+    found = m.select(x > pole, found, m.select(x == pole, m.full_like(found, -float("inf")), float("nan")))
+    return m.select(x == float("inf"), x, found)
+
+
+def exp(m: Any, x: Any) -> Any:
+    return m.select(is_nan(m, x), x, m.convert(wide_exp(m, m.convert(x, float64)), float32))
+
+
+def expm1(m: Any, x: Any) -> Any:
+    """exp(x) - 1; -0.0 stays."""
+    y = m.copysign(m.convert(wide_expm1(m, m.convert(x, float64)), float32), x)
+    return m.select(is_nan(m, x), x, y)
+
+
+def log(m: Any, x: Any) -> Any:
+    wide = m.convert(x, float64)
+    return m.convert(_ends(m, wide, 0.0, wide_log(m, wide)), float32)
+
+
+def log1p(m: Any, x: Any) -> Any:
+    """log(1 + x); -0.0 stays."""
+    return m.select(x == 0.0, x, m.convert(wide_log1p(m, m.convert(x, float64)), float32))
+
+
+def sigmoid(m: Any, x: Any) -> Any:
+    """1 / (1 + exp(-x))."""
+    return m.select(is_nan(m, x), x, m.convert(1.0 / (wide_exp(m, -m.convert(x, float64)) + 1.0), float32))
+
+
+def softplus(m: Any, x: Any) -> Any:
+    """log(1 + exp(x)) = max(x, 0) + log1p(exp(-|x|))."""
+    wide = m.convert(x, float64)
+    y = wide_log1p(m, wide_exp(m, -m.abs(wide))) + m.select(wide > 0.0, wide, 0.0)
+    return m.select(is_nan(m, x), x, m.convert(y, float32))
+
+
+def pow(m: Any, x: Any, y: Any) -> Any:
+    """x^y = 2^(y log2 |x|), with the sign and the ends that C's pow has."""
+    base, power = m.convert(x, float64), m.convert(y, float64)
+    size = m.abs(base)
+    t = _clamped(m, power * (wide_log(m, size) * LOG2E), 400.0)
+    n = m.round_even(t)
+    r = t - n
+    found = m.fma(polynomial(m, r, polynomials.EXP2), r, 1.0) * _power_of_two(m, n)
+    infinity = float("inf")
+    found = m.select(size == 0.0, m.select(power > 0.0, m.full_like(found, 0.0), infinity), found)
+    found = m.select(size == infinity, m.select(power > 0.0, m.full_like(found, infinity), 0.0), found)
+    whole = m.trunc(power) == power
+    odd = whole & (m.trunc(power * 0.5) * 2.0 != power)
+    found = m.select(odd, m.copysign(found, base), found)
+    found = m.select((base < 0.0) & ~whole & (size != infinity), m.full_like(found, float("nan")), found)
+    found = m.select(is_nan(m, base) | is_nan(m, power), m.full_like(found, float("nan")), found)
+    one = (base == 1.0) | (power == 0.0) | ((size == 1.0) & (m.abs(power) == infinity))
+    return m.convert(m.select(one, m.full_like(found, 1.0), found), float32)
+
+
+def rsqrt(m: Any, x: Any) -> Any:
+    """1 / sqrt(x)."""
+    return m.convert(1.0 / m.sqrt(m.convert(x, float64)), float32)

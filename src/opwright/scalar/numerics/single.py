@@ -1,0 +1,128 @@
+"""Activations in float32 alone: for the ends of products and convolutions, where float64 would cost as much as those.
+
+Lives here: exp; sigmoid, tanh, elu, erf, gelu: within 1e-6 |y| + 2e-36 of the exact value y for |x| <= 6, else
+6e-6 |y| + 2e-36 (gelu 8e-6 where a processor has no fused multiply-add); gelu_tanh, ten times as far (what its
+exponent is off by is that many times as much).
+Not here: functions that are right to the last place or nearly (the other modules), those of `fast_math`, which are
+right over all of float32's range (approximate.py).
+
+NaN stays NaN. No operation may be regrouped.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...core.constants import GELU_CUBIC, GELU_SLOPE
+from ...core.dtypes import float32, int32
+from ..arithmetic import polynomial
+from . import approximate, polynomials
+
+_LOG2E, _LOG2E_REST = 1.4426950408889634, 1.925963033500011e-08  # the second is what the first loses as float32
+_MAGIC = 1.5 * 2.0**23  # added to a number below 2^22, it leaves the nearest whole number in the last bits
+_LEAST, _MOST = -87.3, 88.3  # exp of these, and what lies between, is normal
+_FAR = 14.0  # where gelu is no normal number
+
+
+def _within(m: Any, x: Any, low: float, high: float) -> Any:
+    """low <= x <= high; NaN stays. One instruction each."""
+    x = m.select(m.full_like(x, high) < x, m.full_like(x, high), x)
+    return m.select(m.full_like(x, low) > x, m.full_like(x, low), x)
+
+
+def _split(m: Any, x: Any) -> tuple[Any, Any]:
+    """The bits of n moved to the exponent's place, and r, with x / ln 2 = n + r. float32's log2(e) is 1.4e-8 off."""
+    z = m.fma(x, _LOG2E, _MAGIC)
+    return m.bitcast(z, int32) << 23, m.fma(x, _LOG2E, _MAGIC - z)
+
+
+def _exp(m: Any, x: Any, more: Any = None) -> Any:
+    """exp(x + more) of x within _LEAST and _MOST and a very small `more`: 2^n 2^r.
+
+    The factor 2^n is made of bits. Adding n to the bits of 2^r would save the product, and make numbers of some NaN.
+    """
+    exponent, r = _split(m, x)
+    if more is not None:
+        r = m.fma(more, _LOG2E, r)
+    return m.fma(polynomial(m, r, polynomials.SINGLE_EXP2), r, 1.0) * m.bitcast(exponent + 0x3F800000, float32)
+
+
+def _expm1(m: Any, x: Any) -> Any:
+    """exp(x) - 1 of x within _LEAST and _MOST: 2^n (2^r - 1) + (2^n - 1)."""
+    exponent, r = _split(m, x)
+    scale = m.bitcast(exponent + 0x3F800000, float32)
+    return m.fma(polynomial(m, r, polynomials.SINGLE_EXP2) * r, scale, scale - 1.0)
+
+
+def _exp_of_any(m: Any, x: Any) -> Any:
+    """exp(x); below -87.3 possibly that of -87.3, above 88.3 possibly inf.
+
+    With AVX-512 2^t is 2^(t - floor(t)) scaled by 2^floor(t), two instructions that need no bounds. t is rounded, so
+    that 6e-8 |x| are lost.
+    """
+    if not m.has_exponents(x):
+        return m.select(x > _MOST, m.full_like(x, float("inf")), _exp(m, _within(m, x, _LEAST, _MOST)))
+    t = x * _LOG2E
+    return m.scale(polynomial(m, m.fraction(t), polynomials.SINGLE_FRACTION), t)
+
+
+def exp(m: Any, x: Any) -> Any:
+    """exp(x) over all of its range, within 2 units in the last place."""
+    if not m.has_exponents(x):
+        return approximate.exp(m, x)
+    x = _within(m, x, -105.0, 89.5)
+    n = m.round_exponent(x * _LOG2E)
+    r = m.fma(x, _LOG2E_REST, m.fma(x, _LOG2E, -n))
+    return m.scale(m.fma(polynomial(m, r, polynomials.SINGLE_EXP2), r, 1.0), n)
+
+
+def sigmoid(m: Any, x: Any) -> Any:
+    """1 / (1 + exp(-x))."""
+    return 1.0 / (_exp_of_any(m, -x) + 1.0)
+
+
+def tanh(m: Any, x: Any) -> Any:
+    """t / (t + 2), t = exp(2 |x|) - 1; beyond 10 it is 1."""
+    t = _expm1(m, _within(m, m.abs(x), 0.0, 10.0) * 2.0)
+    return m.copysign(t / (t + 2.0), x)
+
+
+def elu(m: Any, x: Any, alpha: Any = 1.0) -> Any:
+    """x, below 0 alpha (exp(x) - 1)."""
+    return m.select(x < 0.0, _expm1(m, _within(m, x, _LEAST, 0.0)) * alpha, x)
+
+
+def _erfc(m: Any, a: Any, square: Any, more: Any) -> Any:
+    """erfc of a, 0 <= a < 10, with square + more = -a^2."""
+    t = 1.0 / m.fma(a, 0.4, 1.0)
+    return _exp(m, _within(m, square, _LEAST, 0.0), more) * (polynomial(m, t, polynomials.SINGLE_ERFC) * t)
+
+
+def erf(m: Any, x: Any) -> Any:
+    """A polynomial near 0, else 1 - erfc(|x|)."""
+    a = _within(m, m.abs(x), 0.0, 4.0)
+    z = a * a
+    far = 1.0 - _erfc(m, a, -z, m.full_like(a, 0.0))
+    return m.copysign(m.select(a < 1.0, polynomial(m, z, polynomials.SINGLE_ERF) * a, far), x)
+
+
+def _beyond(m: Any, x: Any, y: Any) -> Any:
+    """y, and -0.0 where x is below -_FAR; NaN of -inf."""
+    return m.select(m.full_like(x, -_FAR) > x, x * 0.0, y)
+
+
+def gelu(m: Any, x: Any) -> Any:
+    """x erfc(-x / sqrt 2) / 2 = max(x, 0) - |x| erfc(|x| / sqrt 2) / 2, whose parts never cancel; NaN of -inf."""
+    a = _within(m, m.abs(x), 0.0, _FAR)
+    half = a * -0.5
+    square = half * a
+    tail = _erfc(m, a * math.sqrt(0.5), square, m.fma(half, a, -square))
+    return _beyond(m, x, m.fma(half, tail, m.select(m.full_like(x, 0.0) > x, m.full_like(x, 0.0), x)))
+
+
+def gelu_tanh(m: Any, x: Any) -> Any:
+    """x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)); D. Hendrycks and K. Gimpel, Gaussian error linear units, 2016."""
+    held = _within(m, x, -_FAR, _FAR)
+    inner = m.fma(held * held, -GELU_CUBIC, -1.0) * held * (2.0 * GELU_SLOPE)
+    return _beyond(m, x, x / (_exp_of_any(m, inner) + 1.0))

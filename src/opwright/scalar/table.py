@@ -1,0 +1,277 @@
+"""The table of functions of one element: what each is in NumPy, in vector code and in C, and how far off it is.
+
+Lives here: `ScalarFunction`, the rows, `FUNCTIONS` (by name), `of_operator` and `of_builtin` (by what operators call
+them).
+Not here: formulas (arithmetic.py, activations.py), vector code of analysis (numerics/), NumPy's side (arrays.py), who
+reads the rows: operators' computations, loop expressions, kernels on scalars, C, constant folding, rules of lowerings.
+
+The names are those of operations in loop expressions and of functions in the kernel language.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import activations, arithmetic, arrays, numpy_namespace
+
+FORMULA = "formula"
+
+PROPAGATES = "NaN where an operand is NaN"
+SECOND = "the second operand where one is NaN"
+FALSE = "false where an operand is NaN"
+TRUE = "true where an operand is NaN"
+TESTED = "what is asked is whether an operand is NaN, infinite or finite"
+CHOSEN = "NaN where the operand that is chosen is NaN"
+
+
+class ScalarFunction(NamedTuple):
+    """One function of elements.
+
+    dtypes: kinds of its operands: f floats, i integers, b bools. is_test: whether a bool results.
+    formula: `(m, *operands)` over an array namespace; None where `exact` is all there is.
+    numpy: on arrays of any dtype that it takes; by default the formula.
+    exact: "module.function" of numerics/, on float32, within `exact_ulps` units in the last place over all of its range.
+    fast: the same, within `fast_error[0]` of the exact value in relative terms where |x| <= 6 and `fast_error[1]`
+    elsewhere; FORMULA for the formula; by default `exact`.
+    relaxed: the same for kernels under `fast_math`, within `relaxed_ulps`; by default `exact`.
+    libm: what the C library calls it, for float64.
+    cost: instructions of the fast code for a vector, about.
+    nan: what becomes of NaN. calls: the rows that its formula asks the namespace for.
+    operators: of the catalogue, that are this function of their inputs and then of the attributes in `attributes`.
+    builtin: of `.tflite` files. variant: an attribute and the row that it chooses where it is true.
+    """
+
+    name: str
+    arity: int
+    dtypes: str
+    formula: Callable[..., Any] | None = None
+    numpy: Callable[..., Any] | None = None
+    exact: str = ""
+    exact_ulps: float = 1.0
+    fast: str = ""
+    fast_error: tuple[float, float] = (0.0, 0.0)
+    relaxed: str = ""
+    relaxed_ulps: float = 0.0
+    libm: str = ""
+    is_test: bool = False
+    cost: int = 1
+    nan: str = PROPAGATES
+    calls: tuple[str, ...] = ()
+    operators: tuple[str, ...] = ()
+    attributes: tuple[str, ...] = ()
+    builtin: str = ""
+    variant: tuple[str, str] | None = None
+
+    @property
+    def of_arrays(self) -> Callable[..., Any]:
+        """The function on NumPy arrays."""
+        return self.numpy or functools.partial(_needed(self), ARRAYS)
+
+    @property
+    def takes_float64(self) -> bool:
+        """Whether its exact code is of float64, too."""
+        return self.exact.startswith("division.")
+
+    @property
+    def only_float32(self) -> bool:
+        """Whether its fast code, of floats, is of float32 alone."""
+        if self.fast == FORMULA or self.takes_float64:
+            return False
+        return bool(self.fast or self.exact) or any(FUNCTIONS[name].only_float32 for name in self.calls)
+
+    def numerics(self, accuracy: str) -> Callable[..., Any] | None:
+        """Its code of floats in numerics/, `(m, *operands)`; None where that is the formula.
+
+        accuracy: "exact", "fast" or "relaxed"
+        """
+        path = {"exact": "", "fast": self.fast, "relaxed": self.relaxed}[accuracy] or self.exact
+        return _numerics(path) if path and path != FORMULA else None
+
+    def code(self, m: Any, *operands: Any) -> Any:
+        """The formula over a namespace."""
+        return _needed(self)(m, *operands)
+
+    def __repr__(self) -> str:
+        return f"<scalar function {self.name}>"
+
+
+class ArrayNamespace:
+    """The array namespace on NumPy arrays, and functions of the table by their names."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(numpy_namespace, name, None)
+        return found if found is not None else FUNCTIONS[name].of_arrays
+
+
+ARRAYS = ArrayNamespace()
+
+
+@functools.cache
+def _numerics(path: str) -> Callable[..., Any]:
+    module, name = path.split(".")
+    found: Callable[..., Any] = getattr(importlib.import_module(f".numerics.{module}", __package__), name)
+    return found
+
+
+def _needed(row: ScalarFunction) -> Callable[..., Any]:
+    if row.formula is None:
+        raise TypeError(f"{row.name} is code of floats, and no formula")
+    return row.formula
+
+
+Row = ScalarFunction
+
+ARITHMETIC = (
+    Row("add", 2, "fi", lambda m, x, y: x + y, np.add, operators=("Add",), builtin="ADD"),
+    Row("sub", 2, "fi", lambda m, x, y: x - y, np.subtract, operators=("Sub",), builtin="SUB"),
+    Row("mul", 2, "fi", lambda m, x, y: x * y, np.multiply, operators=("Mul",), builtin="MUL"),
+    Row("div", 2, "fi", arithmetic.divide, arrays.divide, cost=2, operators=("RealDiv",), builtin="DIV"),
+    Row("fma", 3, "fi", lambda m, x, y, z: m.fma(x, y, z), arrays.fma),
+    Row("neg", 1, "fi", lambda m, x: -x, np.negative, operators=("Neg",), builtin="NEG"),
+    Row("abs", 1, "fi", lambda m, x: m.abs(x), np.absolute, operators=("Abs",), builtin="ABS"),
+    Row("sign", 1, "fi", arithmetic.sign, np.sign, operators=("Sign",), builtin="SIGN"),
+    Row("square", 1, "fi", lambda m, x: x * x, np.square, operators=("Square",), builtin="SQUARE"),
+    Row("squared_difference", 2, "fi", arithmetic.squared_difference, arrays.squared_difference,
+        operators=("SquaredDifference",), builtin="SQUARED_DIFFERENCE"),
+    Row("reciprocal", 1, "f", lambda m, x: 1.0 / x, arrays.reciprocal, operators=("Reciprocal",)),
+    Row("minimum", 2, "fi", lambda m, x, y: m.minimum(x, y), arrays.minimum, nan=SECOND, builtin="MINIMUM"),
+    Row("maximum", 2, "fi", lambda m, x, y: m.maximum(x, y), arrays.maximum, nan=SECOND, builtin="MAXIMUM"),
+    Row("ieee_minimum", 2, "fi", arithmetic.ieee_minimum, np.minimum, operators=("Minimum",)),
+    Row("ieee_maximum", 2, "fi", arithmetic.ieee_maximum, np.maximum, operators=("Maximum",)),
+    Row("clamp", 3, "fi", arithmetic.bounded, np.clip, cost=1, nan=PROPAGATES),
+    Row("clip", 3, "fi", arithmetic.clip, arrays.clip, cost=4, operators=("ClipByValue",)),
+    Row("divide_no_nan", 2, "f", arithmetic.divide_no_nan, arrays.divide_no_nan, cost=3, operators=("DivNoNan",),
+        nan="NaN where an operand is NaN, but 0 / 0 and NaN / 0 are 0"),
+    Row("zero_or_quotient", 2, "f", arithmetic.zero_or_quotient, arrays.zero_or_quotient, cost=3,
+        operators=("Xdivy",), nan="NaN where an operand is NaN, but 0 / NaN is 0"),
+    Row("select", 3, "fib", lambda m, c, x, y: m.select(c, x, y), np.where, operators=("Select",), nan=CHOSEN),
+)  # fmt: skip
+
+DIVISION = (
+    Row("floor_div", 2, "fi", arithmetic.floor_quotient, np.floor_divide, exact="division.floor_quotient", cost=12,
+        operators=("FloorDiv",), builtin="FLOOR_DIV"),
+    Row("floor_mod", 2, "fi", arithmetic.floor_remainder, np.mod, exact="division.floor_remainder", cost=20,
+        operators=("FloorMod",), builtin="FLOOR_MOD"),
+    Row("truncate_div", 2, "fi", arithmetic.quotient, arrays.truncate_div, exact="division.truncated_quotient",
+        cost=12, operators=("TruncateDiv",)),
+    Row("truncate_mod", 2, "fi", arithmetic.remainder, np.fmod, exact="division.remainder", cost=20,
+        operators=("TruncateMod",)),
+    Row("pow", 2, "fi", arithmetic.integer_power, arrays.power, exact="exponential.pow", libm="pow", cost=40,
+        operators=("Pow",), builtin="POW", nan="NaN where an operand is NaN, but x^0 and 1^y are 1"),
+    Row("pow_or_least", 2, "i", arithmetic.power_or_least, cost=90),
+)  # fmt: skip
+
+ROUNDING = (
+    Row("floor", 1, "f", lambda m, x: m.floor(x), np.floor, operators=("Floor",), builtin="FLOOR"),
+    Row("ceil", 1, "f", lambda m, x: m.ceil(x), np.ceil, operators=("Ceil",), builtin="CEIL"),
+    Row("trunc", 1, "f", lambda m, x: m.trunc(x), np.trunc),
+    Row("round_even", 1, "fi", arithmetic.round_even, arrays.round_even, operators=("Round", "Rint"), builtin="ROUND"),
+    Row("round_away", 1, "f", arithmetic.round_away),
+)  # fmt: skip
+
+TESTS = (
+    Row("equal", 2, "fib", lambda m, x, y: x == y, np.equal, is_test=True, nan=FALSE, operators=("Equal",),
+        builtin="EQUAL"),
+    Row("not_equal", 2, "fib", lambda m, x, y: x != y, np.not_equal, is_test=True, nan=TRUE, operators=("NotEqual",),
+        builtin="NOT_EQUAL"),
+    Row("less", 2, "fi", lambda m, x, y: x < y, np.less, is_test=True, nan=FALSE, operators=("Less",), builtin="LESS"),
+    Row("less_equal", 2, "fi", lambda m, x, y: x <= y, np.less_equal, is_test=True, nan=FALSE,
+        operators=("LessEqual",), builtin="LESS_EQUAL"),
+    Row("greater", 2, "fi", lambda m, x, y: x > y, np.greater, is_test=True, nan=FALSE, operators=("Greater",),
+        builtin="GREATER"),
+    Row("greater_equal", 2, "fi", lambda m, x, y: x >= y, np.greater_equal, is_test=True, nan=FALSE,
+        operators=("GreaterEqual",), builtin="GREATER_EQUAL"),
+    Row("is_nan", 1, "f", arithmetic.is_nan, np.isnan, is_test=True, nan=TESTED, operators=("IsNan",)),
+    Row("is_inf", 1, "f", lambda m, x: m.abs(x) == float("inf"), np.isinf, is_test=True, cost=2, nan=TESTED,
+        operators=("IsInf",)),
+    Row("is_finite", 1, "f", lambda m, x: m.abs(x) < float("inf"), np.isfinite, is_test=True, cost=2, nan=TESTED,
+        operators=("IsFinite",)),
+)  # fmt: skip
+
+BITS = (
+    Row("logical_and", 2, "b", lambda m, x, y: x & y, np.logical_and, operators=("LogicalAnd",), builtin="LOGICAL_AND"),
+    Row("logical_or", 2, "b", lambda m, x, y: x | y, np.logical_or, operators=("LogicalOr",), builtin="LOGICAL_OR"),
+    Row("logical_not", 1, "b", lambda m, x: ~x, np.logical_not, operators=("LogicalNot",), builtin="LOGICAL_NOT"),
+    Row("bitwise_and", 2, "i", lambda m, x, y: x & y, np.bitwise_and, operators=("BitwiseAnd",)),
+    Row("bitwise_or", 2, "i", lambda m, x, y: x | y, np.bitwise_or, operators=("BitwiseOr",)),
+    Row("bitwise_xor", 2, "i", lambda m, x, y: x ^ y, np.bitwise_xor, operators=("BitwiseXor",), builtin="BITWISE_XOR"),
+    Row("bitwise_not", 1, "i", lambda m, x: ~x, np.invert, operators=("Invert",)),
+    Row("shift_left", 2, "i", arithmetic.shift_left, arrays.shift_left, operators=("LeftShift",)),
+    Row("shift_right", 2, "i", arithmetic.shift_right, arrays.shift_right, operators=("RightShift",),
+        builtin="RIGHT_SHIFT"),
+)  # fmt: skip
+
+ANALYSIS = (
+    Row("sqrt", 1, "f", lambda m, x: m.sqrt(x), np.sqrt, cost=2, operators=("Sqrt",), builtin="SQRT"),
+    Row("rsqrt", 1, "f", lambda m, x: 1.0 / m.sqrt(x), arrays.rsqrt, "exponential.rsqrt", fast=FORMULA,
+        operators=("Rsqrt",), builtin="RSQRT"),
+    Row("exp", 1, "f", None, np.exp, "exponential.exp", fast="single.exp", fast_error=(3e-7, 3e-7),
+        relaxed="approximate.exp", relaxed_ulps=2.0, libm="exp", cost=12, operators=("Exp",), builtin="EXP"),
+    Row("expm1", 1, "f", None, np.expm1, "exponential.expm1", libm="expm1", cost=14, operators=("Expm1",)),
+    Row("log", 1, "f", None, np.log, "exponential.log", fast="approximate.log", fast_error=(3e-7, 3e-7),
+        relaxed="approximate.log", relaxed_ulps=2.0, libm="log", cost=14, operators=("Log",), builtin="LOG"),
+    Row("log1p", 1, "f", None, np.log1p, "exponential.log1p", libm="log1p", cost=16, operators=("Log1p",)),
+    Row("sin", 1, "f", None, np.sin, "trigonometric.sin", libm="sin", cost=99, operators=("Sin",), builtin="SIN"),
+    Row("cos", 1, "f", None, np.cos, "trigonometric.cos", libm="cos", cost=99, operators=("Cos",), builtin="COS"),
+    Row("tan", 1, "f", None, np.tan, "trigonometric.tan", libm="tan", cost=99, operators=("Tan",)),
+    Row("asin", 1, "f", None, np.arcsin, "trigonometric.asin", libm="asin", cost=30, operators=("Asin",)),
+    Row("acos", 1, "f", None, np.arccos, "trigonometric.acos", libm="acos", cost=30, operators=("Acos",)),
+    Row("atan", 1, "f", None, np.arctan, "trigonometric.atan", libm="atan", cost=30, operators=("Atan",)),
+    Row("atan2", 2, "f", None, np.arctan2, "trigonometric.atan2", libm="atan2", cost=50, operators=("Atan2",),
+        builtin="ATAN2"),
+    Row("sinh", 1, "f", None, np.sinh, "hyperbolic.sinh", libm="sinh", cost=30, operators=("Sinh",)),
+    Row("cosh", 1, "f", None, np.cosh, "hyperbolic.cosh", libm="cosh", cost=30, operators=("Cosh",)),
+    Row("tanh", 1, "f", None, np.tanh, "hyperbolic.tanh", fast="single.tanh", fast_error=(3e-7, 3e-7),
+        relaxed="approximate.tanh", relaxed_ulps=2.0, libm="tanh", cost=14, operators=("Tanh",), builtin="TANH"),
+    Row("asinh", 1, "f", None, np.arcsinh, "hyperbolic.asinh", libm="asinh", cost=40, operators=("Asinh",)),
+    Row("acosh", 1, "f", None, np.arccosh, "hyperbolic.acosh", libm="acosh", cost=40, operators=("Acosh",)),
+    Row("atanh", 1, "f", None, np.arctanh, "hyperbolic.atanh", libm="atanh", cost=40, operators=("Atanh",)),
+    Row("erf", 1, "f", None, arrays.erf, "error_functions.erf", fast="single.erf", fast_error=(3e-7, 3e-7),
+        libm="erf", cost=20, operators=("Erf",)),
+    Row("erfc", 1, "f", None, arrays.erfc, "error_functions.erfc", libm="erfc", cost=40, operators=("Erfc",)),
+)  # fmt: skip
+
+ACTIVATIONS = (
+    Row("relu", 1, "fi", activations.relu, arrays.relu, operators=("Relu",), builtin="RELU"),
+    Row("relu6", 1, "fi", activations.relu6, arrays.relu6, operators=("Relu6",), builtin="RELU6"),
+    Row("leaky_relu", 2, "fi", activations.leaky_relu, arrays.leaky_relu, operators=("LeakyRelu",),
+        attributes=("alpha",), builtin="LEAKY_RELU"),
+    Row("hard_swish", 1, "f", activations.hard_swish, cost=4, builtin="HARD_SWISH"),
+    Row("sigmoid", 1, "f", activations.sigmoid, arrays.sigmoid, "exponential.sigmoid", fast="single.sigmoid",
+        fast_error=(7e-7, 6e-6), relaxed="approximate.sigmoid", relaxed_ulps=4.0, calls=("exp",), cost=14,
+        operators=("Sigmoid",), builtin="LOGISTIC"),
+    Row("softplus", 1, "f", activations.softplus, arrays.softplus, "exponential.softplus", calls=("exp", "log1p"),
+        cost=30, operators=("Softplus",)),
+    Row("softsign", 1, "f", activations.softsign, arrays.softsign, cost=4, operators=("Softsign",)),
+    Row("elu", 1, "f", activations.elu, arrays.elu, fast="single.elu", fast_error=(3e-7, 3e-7), calls=("expm1",),
+        cost=15, operators=("Elu",), builtin="ELU"),
+    Row("selu", 1, "f", activations.selu, arrays.selu, calls=("expm1",), cost=18, operators=("Selu",)),
+    Row("gelu", 1, "f", activations.gelu, arrays.gelu, "error_functions.gelu", fast="single.gelu",
+        fast_error=(1e-6, 2e-6), calls=("erfc",), cost=24, operators=("Gelu",), builtin="GELU",
+        variant=("approximate", "gelu_tanh")),
+    Row("gelu_tanh", 1, "f", activations.gelu_tanh, arrays.gelu_tanh, fast="single.gelu_tanh",
+        fast_error=(1e-5, 6e-5), calls=("sigmoid",), cost=18),
+)  # fmt: skip
+
+ROWS = (*ARITHMETIC, *DIVISION, *ROUNDING, *TESTS, *BITS, *ANALYSIS, *ACTIVATIONS)
+
+FUNCTIONS: dict[str, ScalarFunction] = {row.name: row for row in ROWS}
+"""By name."""
+
+OF_OPERATOR: dict[str, ScalarFunction] = {name: row for row in ROWS for name in row.operators}
+"""By the catalogue's name of an operator."""
+
+OF_BUILTIN: dict[str, ScalarFunction] = {row.builtin: row for row in ROWS if row.builtin}
+"""By the name of a builtin operator of `.tflite` files."""
+
+
+def chosen(row: ScalarFunction, attribute: Callable[[str], Any]) -> ScalarFunction:
+    """The row, or the one that an attribute of an operator chooses in its place. attribute: gives it by its name."""
+    if row.variant is not None and attribute(row.variant[0]):
+        return FUNCTIONS[row.variant[1]]
+    return row
