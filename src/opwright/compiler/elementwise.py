@@ -37,8 +37,8 @@ from .scalars import KernelScalar, KernelTrace, arranged
 from .target import Target, host
 
 if TYPE_CHECKING:
-    from .language import Value
     from .inlined_kernels import InlinedKernel
+    from .language import Value
 
 _BYTE, _POINTER = ir.IntType(8), ir.PointerType()
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from ..core import flags
 from ..graph import Graph, Node, Value
+from .inlined_kernels import own_kernel
 from .kernels import Unmade
 from .loops.forms import Buffer, Form
 from .loops.fusion import fused
@@ -25,7 +26,6 @@ from .loops.graph import LoopGraph, parents
 from .loops.planning import plan_of
 from .loops.plans import Plan
 from .rules import At, Buffers, Refused, forms_of
-from .inlined_kernels import own_kernel
 
 ALIASES = ("Identity", "StopGradient")
 LEAST_NODES, LEAST_ELEMENTS = 2, 4096

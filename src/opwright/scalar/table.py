@@ -35,7 +35,7 @@ class ScalarFunction(NamedTuple):
     dtypes: kinds of its operands: f floats, i integers, b bools. is_test: whether a bool results.
     formula: `(m, *operands)` over an array namespace; None where `exact` is all there is.
     numpy: on arrays of any dtype that it takes; by default the formula.
-    exact: "module.function" of numerics/, on float32, within `exact_ulps` units in the last place over all of its range.
+    exact: "module.function" of numerics/, on float32, within `exact_ulps` units in the last place over all its range.
     fast: the same, within `fast_error[0]` of the exact value in relative terms where |x| <= 6 and `fast_error[1]`
     elsewhere; FORMULA for the formula; by default `exact`.
     relaxed: the same for kernels under `fast_math`, within `relaxed_ulps`; by default `exact`.

@@ -20,11 +20,11 @@ import numpy as np
 
 from ...core.dtypes import DType
 from .. import language as kl
+from ..inlined_kernels import is_endless
 from ..language import i64
 from ..loops.expressions import Expr, arg, parametrised
 from ..loops.forms import Buffer, Map
 from ..loops.plans import word
-from ..inlined_kernels import is_endless
 from . import Unmade, maker
 from .epilogue import number, weight
 from .expression import check, evaluate, tables

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..kernel import Kernel
 from ..inlined_kernels import call, own_kernel
+from ..kernel import Kernel
 from .elementwise import mapped
 from .nodes import At, Refused
 

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ....compiler.inlined_kernels import InlinedKernel, call, functions_of, own_kernel
 from ....compiler.kernel import COMPILED, Kernel
 from ....compiler.loops.expressions import apply, arg, lookup
 from ....compiler.loops.forms import Buffer, Map
 from ....compiler.rules.elementwise import FLOATS, SAME
-from ....compiler.inlined_kernels import InlinedKernel, call, functions_of, own_kernel
 from ....core.dtypes import float32
 from ....core.errors import OpError
 from ....core.specs import TensorSpec
