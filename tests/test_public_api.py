@@ -1,5 +1,6 @@
 """The public names: the list, the package, its modules and docs/api.md agree; importing stays light."""
 
+import ast
 import inspect
 import os
 import re
@@ -12,6 +13,10 @@ from types import ModuleType
 import pytest
 
 import opwright as ow
+from opwright.lite import format as lite_format
+from opwright.lite import ops as lite_ops
+from opwright.lite.convert import quantize
+from opwright.ops import array
 
 ROOT = Path(__file__).parents[1]
 API = (ROOT / "docs" / "api.md").read_text("utf-8")
@@ -141,7 +146,8 @@ def in_a_new_process(code):
 @pytest.mark.parametrize(
     "late",
     ["llvmlite", "flatbuffers", "rich", "click", "opwright.ops.linalg", "opwright.ops.nn", "opwright.ops.random",
-     "opwright.ops.strings", "opwright.optimizers", "opwright.lite", "opwright.tools"],
+     "opwright.ops.strings", "opwright.optimizers", "opwright.lite", "opwright.tools",
+     "opwright.ops", "opwright.eager", "opwright.tracing", "opwright.compiler", "numpy"],
 )  # fmt: skip
 def test_import_leaves_out_what_can_wait(late):
     assert in_a_new_process(f"import opwright, sys; print({late!r} in sys.modules)") == "False"
@@ -154,30 +160,30 @@ def test_no_public_name_needs_the_compiler():
 
 LATE = """
 import os, sys
+import ml_dtypes
 import opwright as ow
-of_module = {}
-for name, (module, _) in sorted(ow._LATER.items()):
-    of_module.setdefault(module, []).append(name)
-WAYS = ("from opwright import {0}; assert {0}.__name__", "assert {0!r} in dir(ow) and ow.{0} is ow.{0}")
-for names in of_module.values():  # the first by each way in a process that has loaded nothing late, then the others
-    for tried in ([(names[0], WAYS[0])], [(names[0], WAYS[1])], [(name, way) for name in names[1:] for way in WAYS]):
-        child = os.fork()
-        if not child:
-            try:
-                for name, way in tried:
+WAYS = ("from opwright import {0}", "assert {0!r} in dir(ow); ow.{0}; assert ow.{0} is vars(ow)[{0!r}]")
+for i, (module, names) in enumerate(ow._HOMES.items()):  # each module's first name in a process that has loaded nothing
+    names = [name.rpartition(" ")[2] for name in names.split(", ")]
+    child = os.fork()
+    if not child:
+        try:
+            exec(WAYS[i % 2].format(names[0]))
+            for name in names[1:]:
+                for way in WAYS:
                     exec(way.format(name))
-            except BaseException as error:
-                print(name, repr(error), flush=True)
-                os._exit(1)
-            os._exit(0)
-        assert os.waitpid(child, 0)[1] == 0, names
-print(len(ow._LATER))
+        except BaseException as error:
+            print(module, repr(error), flush=True)
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, names
+print(len(ow._HOMES))
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_late_names_come_by_every_way_of_asking():
-    assert in_a_new_process(LATE) == str(len(ow._LATER))
+def test_names_come_by_every_way_of_asking():
+    assert in_a_new_process(LATE) == str(len(ow._HOMES))
 
 
 def test_late_modules_can_be_imported_by_their_path():
@@ -196,11 +202,51 @@ def test_version_is_that_of_the_package():
     assert tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"] == ow.__version__
 
 
-def test_type_checkers_see_the_late_names():
-    """Each name of `_LATER` is imported for them, from where it is loaded."""
-    source = Path(ow.__file__).read_text("utf-8")
-    block = source.partition("if _typing.TYPE_CHECKING:\n")[2].partition("\n\n")[0]
-    assert set(re.findall(r"\b(\w+)(?=,|$)", re.sub(r"from \S+ import", "", block), flags=re.M)) == set(ow._LATER)
+def imported_for_type_checkers(module):
+    """What the block under TYPE_CHECKING imports: (module, name, public name)."""
+    tree = ast.parse(Path(module.__file__).read_text("utf-8"))
+    (block,) = [n for n in tree.body if isinstance(n, ast.If) and ast.unparse(n.test).endswith("TYPE_CHECKING")]
+    imports = [n for n in block.body if isinstance(n, ast.ImportFrom) and n.level]
+    return {("." * n.level + (n.module or ""), a.name, a.asname or a.name) for n in imports for a in n.names}
+
+
+LAZY = [ow, ow.lite, lite_format, lite_ops, quantize, ow.nn, ow.ops, ow.math, array]
+
+
+@pytest.mark.parametrize("module", LAZY, ids=lambda m: m.__name__)
+def test_type_checkers_see_what_is_imported_late(module):
+    """Each name is imported for them from where it is loaded."""
+    rows = [(home, *name.split(" as ")) for home, names in module._HOMES.items() for name in names.split(", ")]
+    assert sorted((home, name, *(public or [name])) for home, name, *public in rows) == sorted(
+        imported_for_type_checkers(module)
+    )
+
+
+@pytest.mark.parametrize("module", LAZY, ids=lambda m: m.__name__)
+def test_every_late_name_is_there(module):
+    names = [name.rpartition(" ")[2] for names in module._HOMES.values() for name in names.split(", ")]
+    assert len(set(names)) == len(names)
+    for name in names:
+        assert hasattr(module, name), name
+    assert not set(module.__all__) - set(dir(module))
+
+
+def test_public_names_are_those_with_a_home():
+    homes = {name.rpartition(" ")[2] for names in ow._HOMES.values() for name in names.split(", ")}
+    assert homes - {"__version__"} == set(ow.__all__)
+
+
+def test_operators_run_whatever_was_imported_first():
+    """Python's operators, and who runs a call, come with whichever module makes the first tensor."""
+    firsts = {
+        "from opwright.ops.math import add": "add([1.0], [2.0]).numpy()[0]",
+        "from opwright.eager.tensor import constant": "(constant(1.0) + 2.0).numpy()",
+        "from opwright.eager.variable import Variable": "(Variable(1.0) + 2.0).numpy()",
+        "import opwright.lite, opwright as ow": "ow.add(1.0, 2.0).numpy()",
+        "from opwright import function": "function(lambda x: x + 2.0, autograph=False)(1.0).numpy()",
+    }
+    for first, use in firsts.items():
+        assert in_a_new_process(f"{first}; print({use})") == "3.0", first
 
 
 # ---- switches --------------------------------------------------------------------------------------------------------

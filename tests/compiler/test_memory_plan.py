@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opwright.compiler import Allocation, plan_arena
-from opwright.compiler.memory import Lifetimes
+from opwright.compiler.memory import Allocation, Lifetimes, plan_arena
 
 buffers = st.lists(
     st.tuples(st.integers(0, 5000), st.integers(0, 20), st.integers(0, 8)).map(

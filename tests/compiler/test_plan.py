@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import opwright as ow
-from opwright.compiler import Plan
+from opwright.compiler.plan import Plan
 
 
 def plan_of(function: Any, *specs: ow.TensorSpec) -> Plan:

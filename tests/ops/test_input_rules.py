@@ -17,7 +17,7 @@ from test_operators import TABLES
 
 import opwright as ow
 from each_row import each_row
-from opwright.compiler import Plan
+from opwright.compiler.plan import Plan
 from opwright.core.errors import PermissionDeniedError
 from opwright.ops.guarding import fingerprint
 

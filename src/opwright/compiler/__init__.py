@@ -5,9 +5,3 @@ LLVM (engine.py, imported when something has to be compiled).
 Not here: tapes, traces, files. The compiler takes a Graph and gives a Plan, and knows neither who made the one nor
 who runs the other.
 """
-
-from .kernel import Kernel, kernel
-from .memory import Allocation, plan_arena
-from .plan import Plan
-
-__all__ = ["Allocation", "Kernel", "Plan", "kernel", "plan_arena"]

@@ -22,7 +22,6 @@ import os
 import re
 import time
 import warnings
-from pathlib import Path
 from typing import NamedTuple
 
 from ..core.files import LOCKLESS_SECONDS, remove_leftovers
@@ -37,7 +36,7 @@ _LENGTH = 8
 _HEADS_AT = 2 * MAC_BYTES + _LENGTH
 _UNITS = 1 << 14  # of the limit
 _UNITS_A_SWEEP = _UNITS // 16
-_OLD_LEFTOVER = re.compile(r"[0-9a-f]+(\.kernel|\.seen)\.tmp-[0-9a-f]{8}")  # of versions up to 0.9
+_OLD_LEFTOVER = r"[0-9a-f]+(\.kernel|\.seen)\.tmp-[0-9a-f]{8}"  # of versions up to 0.9
 
 
 class Mapped(NamedTuple):
@@ -162,7 +161,7 @@ class Objects:
         with os.scandir(folder) as entries:
             for e in entries:
                 digest, suffix = os.path.splitext(e.name)
-                if suffix in (SUFFIX, SEEN) or _OLD_LEFTOVER.fullmatch(e.name):
+                if suffix in (SUFFIX, SEEN) or re.fullmatch(_OLD_LEFTOVER, e.name):
                     try:
                         stat = e.stat(follow_symlinks=False)
                     except OSError:  # another process has removed it
@@ -184,6 +183,6 @@ class Objects:
 
 
 @functools.cache
-def objects(folder: Path | None) -> Objects:
+def objects(folder: str | None) -> Objects:
     """The objects in a cache folder."""
     return Objects(cache_folder(folder, "kernels"))

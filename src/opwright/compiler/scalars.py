@@ -16,6 +16,7 @@ from ..core import flags
 from ..core.dtypes import DType
 from ..core.errors import UnimplementedError
 from ..core.specs import TensorSpec
+from ..ops import overloads  # noqa: F401  gives every tensor Python's operators
 from ..ops.arguments import natural_dtype, tensors
 from ..ops.tensor import Tensor
 from .lanes import KINDS, Lanes, constant

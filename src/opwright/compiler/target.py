@@ -9,8 +9,7 @@ LLVM is imported when it has something to do: a target can be named and describe
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core import flags
 from ..core.errors import FailedPreconditionError, NotFoundError
@@ -19,8 +18,7 @@ from .background import LLVM
 from .native.host import host_words
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """A processor that code is made for.
 
     name: what people call it. triple, cpu, features: in LLVM's words, as "aarch64-linux-android", "cortex-a76",
@@ -59,7 +57,7 @@ class Target:
                                 do="; ".join(str(error).split("; ")[:2])) from None  # fmt: skip
         found = Target("-".join(filter(None, (triple, cpu))), triple, cpu, features)
         wide = 64 if found.has("avx512f") else 32 if found.has("avx2") else 16
-        return replace(found, vector_bytes=wide)
+        return found._replace(vector_bytes=wide)
 
     @property
     def is_x86(self) -> bool:
@@ -192,7 +190,7 @@ def _restricted(name: str) -> Target:
         raise FailedPreconditionError(
             op="flag target", what=f"code for {name} does not run on this processor", do="target='host'",
             found=f"{here.cpu} ({here.triple})", wanted=", ".join(dict.fromkeys(lacking)) or wanted.triple)  # fmt: skip
-    return replace(wanted, triple=here.triple)
+    return wanted._replace(triple=here.triple)
 
 
 def named(name: str) -> Target:

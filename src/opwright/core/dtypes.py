@@ -8,10 +8,22 @@ from __future__ import annotations
 
 import builtins
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import ml_dtypes
 import numpy as np
+
+from .importing import later
+
+if TYPE_CHECKING:
+    import ml_dtypes
+else:
+    ml_dtypes = later("ml_dtypes", "")  # 8 ms of a process's start, which most models do without
+
+
+class Extended(str):
+    """The name of a scalar type of ml_dtypes, which is imported when somebody reads what the dtype is in NumPy."""
+
+    __slots__ = ()
 
 
 class DType:
@@ -21,14 +33,15 @@ class DType:
     and handles). short: the name in graph text, such as f32.
     """
 
-    __slots__ = ("as_numpy_dtype", "has_gradient", "is_bool", "is_complex", "is_floating", "is_handle", "is_integer",
-                 "is_quantized", "is_unsigned", "name", "np", "short", "size")  # fmt: skip
+    __slots__ = ("_extended", "as_numpy_dtype", "has_gradient", "is_bool", "is_complex", "is_floating", "is_handle",
+                 "is_integer", "is_quantized", "is_unsigned", "name", "np", "short", "size")  # fmt: skip
 
     def __init__(self, name: str, short: str, numpy_type: Any, kind: str) -> None:
         self.name, self.short = name, short
-        self.as_numpy_dtype = numpy_type
-        self.np = np.dtype(numpy_type)
-        self.size = 0 if self.np.kind == "O" else self.np.itemsize
+        if type(numpy_type) is Extended:
+            self._extended = numpy_type
+        else:
+            self._represent(numpy_type)
         self.is_floating = kind == "f"
         self.is_integer = kind in "iu"
         self.is_unsigned = kind == "u"
@@ -38,6 +51,18 @@ class DType:
         # A tensor of it is a Python object: state elsewhere (resource), or a value of its own (variant).
         self.is_handle = name in ("resource", "variant")
         self.has_gradient = kind in "fc" or self.is_handle  # whether gradients flow through tensors of it
+
+    def _represent(self, numpy_type: Any) -> None:
+        self.as_numpy_dtype = numpy_type
+        self.np = np.dtype(numpy_type)
+        self.size = 0 if self.np.kind == "O" else self.np.itemsize
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for a slot that is empty: what an extended dtype is in NumPy, read for the first time."""
+        if name not in ("as_numpy_dtype", "np", "size"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self._represent(getattr(ml_dtypes, self._extended))
+        return getattr(self, name)
 
     @property
     def real_dtype(self) -> DType:
@@ -114,10 +139,10 @@ class DType:
 
 
 float16 = DType("float16", "f16", np.float16, "f")
-bfloat16 = DType("bfloat16", "bf16", ml_dtypes.bfloat16, "f")
+bfloat16 = DType("bfloat16", "bf16", Extended("bfloat16"), "f")
 float32 = DType("float32", "f32", np.float32, "f")
 float64 = DType("float64", "f64", np.float64, "f")
-int4 = DType("int4", "i4", ml_dtypes.int4, "i")
+int4 = DType("int4", "i4", Extended("int4"), "i")
 int8 = DType("int8", "i8", np.int8, "i")
 uint8 = DType("uint8", "u8", np.uint8, "u")
 int16 = DType("int16", "i16", np.int16, "i")
@@ -189,6 +214,12 @@ def of_numpy(dtype: np.dtype) -> DType:
         return found
     if dtype.kind in "SUT":
         return string
+    if dtype.kind == "V" and not _EXTENDED_BY_NUMPY:
+        _EXTENDED_BY_NUMPY.update((d.np, d) for d in (bfloat16, int4))
+    found = _EXTENDED_BY_NUMPY.get(dtype)
+    if found is not None:
+        _BY_NUMPY[dtype] = found
+        return found
     native = dtype.newbyteorder("=")
     if native in _BY_NUMPY:
         return _BY_NUMPY[native]
@@ -202,10 +233,12 @@ def of_short(short: str) -> DType:
 
 _BY_NAME = {d.name: d for d in anything}
 _BY_SHORT = {d.short: d for d in anything}
-_BY_NUMPY: dict[Any, DType] = {d.np: d for d in ALL}
+_OF_NUMPY = tuple(d for d in ALL if d not in (bfloat16, int4))
+_BY_NUMPY: dict[Any, DType] = {d.np: d for d in _OF_NUMPY}
+_EXTENDED_BY_NUMPY: dict[Any, DType] = {}  # filled when a dtype is met that NumPy has not of itself
 _BY_OBJECT: dict[Any, DType] = {
     **_BY_NAME,
-    **{d.as_numpy_dtype: d for d in ALL},
+    **{d.as_numpy_dtype: d for d in _OF_NUMPY},
     float: float32, int: int32, complex: complex128, str: string, bytes: string, np.str_: string, np.bytes_: string,
     "half": float16, "float": float32, "double": float64, builtins.bool: bool,
 }  # fmt: skip

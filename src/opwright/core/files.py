@@ -25,7 +25,7 @@ if sys.platform != "win32":
     import fcntl
 
 _MARK = ".tmp-opwright-"
-_TEMPORARY = re.compile(rf".+{re.escape(_MARK)}[0-9a-f]{{8}}", re.DOTALL)
+_TEMPORARY = rf"(?s).+{re.escape(_MARK)}[0-9a-f]{{8}}"
 UNLOCKED_SECONDS = 600.0  # file systems may keep locks to one host: a writer on another one still writes now and then
 LOCKLESS_SECONDS = 86400.0
 _MOST_NAMES = 10_000  # read of a folder when its leftovers are looked for
@@ -143,7 +143,7 @@ def replacing_folder(path: str | os.PathLike[str]) -> Iterator[str]:
 
 def _clean_once(folder: str) -> None:
     key = os.path.abspath(folder)
-    if _TEMPORARY.fullmatch(os.path.basename(key)):  # a folder that is being filled
+    if re.fullmatch(_TEMPORARY, os.path.basename(key)):  # a folder that is being filled
         return
     if key in _cleaned:
         return
@@ -155,7 +155,7 @@ def remove_leftovers(folder: str | os.PathLike[str]) -> list[str]:
     """Remove the temporary files and folders that killed writers left in a folder; return their paths."""
     try:
         with os.scandir(folder) as entries:
-            temporary = [e.path for e in islice(entries, _MOST_NAMES) if _TEMPORARY.fullmatch(e.name)]
+            temporary = [e.path for e in islice(entries, _MOST_NAMES) if re.fullmatch(_TEMPORARY, e.name)]
     except OSError:
         return []
     return [path for path in temporary if _remove_leftover(path)]

@@ -18,14 +18,10 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from . import forks
 from .errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from pathlib import Path  # with tempfile and difflib 8 ms of `import opwright`: imported where they are used
 
 # The values, for readers and the type checker; set by `load`.  Names and types repeat FLAGS, a test compares them.
 show: frozenset[str]
@@ -46,7 +42,7 @@ fast_math: bool
 tune: bool
 num_threads: int
 hot_calls: int
-cache_dir: Path | None  # None: nothing is kept
+cache_dir: str | None  # None: nothing is kept
 target: str
 max_model_bytes: int
 max_activation_bytes: int
@@ -58,8 +54,7 @@ PEER_PREFIX = "OPWRIGHT_PEER_"  # other frameworks' interpreters, for benchmarks
 # --- types of flags: a reader of text or Python values, which gives None for what it does not take ------------------
 
 
-@dataclass(frozen=True, slots=True)
-class FlagType:
+class FlagType(NamedTuple):
     """text: how the type is written in docs and errors; read: a str or Python value -> the value, or None."""
 
     text: str
@@ -91,10 +86,8 @@ def _read_size(value: Any) -> int | None:
     return number * unit if number else None
 
 
-def _read_folder(value: Any) -> Path | None:
-    from pathlib import Path
-
-    return Path(value).expanduser() if isinstance(value, str | os.PathLike) and str(value).strip() else None
+def _read_folder(value: Any) -> str | None:
+    return os.path.expanduser(value) if isinstance(value, str | os.PathLike) and str(value).strip() else None
 
 
 def words(*allowed: str) -> FlagType:
@@ -120,29 +113,27 @@ NAME = FlagType("name", lambda value: value.strip() or None if isinstance(value,
 # --- the table ------------------------------------------------------------------------------------------------------
 
 
-def _user_cache() -> Path | None:
+def _user_cache() -> str | None:
     """The folder for this package under the user's cache folder, as each system places it.
 
     None for a user without a home, such as a bare user number in a container: a folder in /tmp could be made by anybody
     before, and what is read there is run.
     """
-    from pathlib import Path
-
     xdg = os.environ.get("XDG_CACHE_HOME", "")
-    try:
-        home = Path.home()
-    except RuntimeError:
+    home = os.path.expanduser("~")
+    if home.startswith("~"):
         named = os.path.isabs(xdg) and sys.platform not in ("win32", "darwin")
-        return Path(xdg) / "opwright" if named else None
+        return os.path.join(xdg, "opwright") if named else None
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "opwright" / "cache"
+        local = os.environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local")
+        return os.path.join(local, "opwright", "cache")
     if sys.platform == "darwin":
-        return home / "Library" / "Caches" / "opwright"
-    return (Path(xdg) if os.path.isabs(xdg) else home / ".cache") / "opwright"  # XDG 0.8: relative paths are ignored
+        return os.path.join(home, "Library", "Caches", "opwright")
+    return os.path.join(xdg if os.path.isabs(xdg) else os.path.join(home, ".cache"), "opwright")
+    # XDG 0.8: relative paths are ignored
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(NamedTuple):
     """One switch.  default: the value, or a function that finds it on this machine."""
 
     name: str
@@ -346,8 +337,7 @@ def override(**values: Any) -> Iterator[None]:
             _publish()
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A line of `table`: source is "default", "environment", "configure" or "override"."""
 
     name: str

@@ -14,11 +14,12 @@ entry whose module is no longer the one of that name does not count, and the new
 from __future__ import annotations
 
 import contextlib
-import importlib
 import sys
 import weakref
 from types import ModuleType
 from typing import Any
+
+from .importing import import_module
 
 _origins: weakref.WeakKeyDictionary[Any, ModuleType] = weakref.WeakKeyDictionary()
 
@@ -29,7 +30,7 @@ _complete: set[str] = set()
 def load(name: str) -> None:
     """Import a module unless it is complete; another thread that is importing it is waited for. 30 ns where it is."""
     if name not in _complete:
-        module = importlib.import_module(name)
+        module = import_module(name)
         if not getattr(module.__spec__, "_initializing", False):  # else this very thread is importing it
             _complete.add(name)
 

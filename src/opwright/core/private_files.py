@@ -11,7 +11,7 @@ Caches hold machine code, so whoever can write to one can run code in every proc
   user's own and has the permissions 0700.
 * A missing folder is made with the permissions 0700.
 * A file is regular, no link, belongs to the user, is not writable by others, and not larger than its reader allows.
-* A file starts with a keyed digest (HMAC-SHA256) of its name and its bytes, so neither damage, nor one file under the
+* A file starts with a keyed digest (BLAKE2b) of its name and its bytes, so neither damage, nor one file under the
   name of another, nor a file that was put there from outside is ever taken. The key is `secret` in the root of the
   cache: 32 random bytes with the permissions 0600.
 
@@ -24,21 +24,22 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
-import hmac
 import os
 import stat
 import warnings
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
+from . import digests
 from .files import replacing, temporary
 
-MAC_BYTES = 32
+MAC_BYTES = digests.BYTES
 SECRET = "secret"
 _POSIX = hasattr(os, "geteuid")
 _READ = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK", "O_BINARY"))
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+StrPath = str | os.PathLike[str]
 
 _told: set[str] = set()  # the folders of which a warning told that they are not used
 
@@ -83,9 +84,9 @@ class PrivateFolder:
     secret, `path` itself or above it.
     """
 
-    def __init__(self, path: Path | None, root: Path | None = None) -> None:
-        self.path = path
-        self._root = root or path
+    def __init__(self, path: StrPath | None, root: StrPath | None = None) -> None:
+        self.path = None if path is None else os.fspath(path)
+        self._root = self.path if root is None else os.fspath(root)
         self._user: int | None = None  # the effective user that the fields below are for
         self._trusted: str | None = None  # where the folder really is, once it was found to be trusted
         self._refused = False
@@ -136,10 +137,7 @@ class PrivateFolder:
         key = self._secret(make)
         if key is None:
             return None
-        digest = hmac.new(key, name.encode() + b"\0", "sha256")
-        for part in parts:
-            digest.update(part)
-        return digest.digest()
+        return digests.mac(key, (name.encode() + b"\0", *parts))
 
     def _secret(self, make: bool) -> bytes | None:
         if self._root is None or self.real() is None:
@@ -195,7 +193,7 @@ class PrivateFolder:
     def is_authentic(self, name: str, mac: bytes | memoryview, parts: Iterable[bytes | memoryview]) -> bool:
         """Whether `mac` is the keyed digest of a file's name and contents."""
         wanted = self.mac(name, parts)
-        return wanted is not None and hmac.compare_digest(wanted, mac)
+        return wanted is not None and digests.is_mac(mac, wanted)
 
     def write(self, name: str, parts: Sequence[bytes | memoryview], signed: int | None = None) -> bool:
         """Write a file whole, its keyed digest first; whether the folder is trusted. Raises OSError.
@@ -251,15 +249,16 @@ def _read_all(handle: int) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _make(folder: Path) -> None:
+def _make(folder: str) -> None:
     """Make a folder and those above it for this user alone."""
-    if not folder.is_dir():
-        if folder.parent != folder:
-            _make(folder.parent)
+    if not os.path.isdir(folder):
+        above = os.path.dirname(folder)
+        if above not in ("", folder):
+            _make(above)
         try:
-            folder.mkdir(0o700)
+            os.mkdir(folder, 0o700)
         except FileExistsError:
-            if not folder.is_dir():
+            if not os.path.isdir(folder):
                 raise
 
 
@@ -298,9 +297,11 @@ def _make_secret(path: str) -> bytes | None:
 
 
 @functools.cache
-def cache_folder(cache_dir: Path | None, name: str = "") -> PrivateFolder:
+def cache_folder(cache_dir: StrPath | None, name: str = "") -> PrivateFolder:
     """A folder of the cache in `cache_dir` (the switch of that name); every one of a cache has the same secret."""
-    return PrivateFolder(None) if cache_dir is None else PrivateFolder(cache_dir / name, cache_dir)
+    if cache_dir is None:
+        return PrivateFolder(None)
+    return PrivateFolder(os.path.join(cache_dir, name) if name else cache_dir, cache_dir)
 
 
 def _warn_once(about: str, text: str) -> None:

@@ -16,7 +16,11 @@ from ..core.dtypes import DType, as_dtype, of_numpy
 from ..core.errors import InvalidArgumentError
 from ..core.shapes import TensorShape, of_known
 from ..core.specs import TensorSpec
-from ..ops import array, dispatch
+from ..ops import (
+    array,
+    dispatch,
+    overloads,  # noqa: F401  gives every tensor Python's operators
+)
 from ..ops.arguments import natural_dtype, widens
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.tensor import Tensor, TensorLike

@@ -9,16 +9,19 @@ Not here: anything itself. format/ the file; ops/ the operators; runtime/ what r
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..core.importing import lazily
 
 if TYPE_CHECKING:
+    from . import customs as customs
+    from . import litert as litert
     from .convert.converter import TFLiteConverter
     from .convert.options import OpsSet, Optimize, TargetSpec
     from .convert.patterns.pattern import Pattern, pattern
     from .convert.quantize.dataset import RepresentativeDataset
     from .delegate import Delegate, DelegateFlags, DelegateKernel, DelegateParams, DelegateWarning, SimpleDelegate
-    from .format import Model
+    from .format.model import Model
     from .interpreter import Interpreter, OpResolverType
     from .native.building import include_dir
     from .native.custom_ops import build_custom_ops
@@ -27,30 +30,22 @@ if TYPE_CHECKING:
     from .resolver import BuiltinOpResolver, MutableOpResolver, OpResolver
 
 _HOMES = {
-    "BuiltinOpResolver": "resolver",
-    "Delegate": "delegate",
-    "DelegateFlags": "delegate",
-    "DelegateKernel": "delegate",
-    "DelegateParams": "delegate",
-    "DelegateWarning": "delegate",
-    "Interpreter": "interpreter",
-    "Model": "format",
-    "MutableOpResolver": "resolver",
-    "OpResolver": "resolver",
-    "OpResolverType": "interpreter",
-    "OpsSet": "convert.options",
-    "Optimize": "convert.options",
-    "Pattern": "convert.patterns.pattern",
-    "Registration": "registration",
-    "RepresentativeDataset": "convert.quantize.dataset",
-    "SimpleDelegate": "delegate",
-    "TFLiteConverter": "convert.converter",
-    "TargetSpec": "convert.options",
-    "build_custom_ops": "native.custom_ops",
-    "include_dir": "native.building",
-    "load_custom_ops": "native.loading",
-    "pattern": "convert.patterns.pattern",
+    ".": "customs, litert",
+    ".convert.converter": "TFLiteConverter",
+    ".convert.options": "OpsSet, Optimize, TargetSpec",
+    ".convert.patterns.pattern": "Pattern, pattern",
+    ".convert.quantize.dataset": "RepresentativeDataset",
+    ".delegate": "Delegate, DelegateFlags, DelegateKernel, DelegateParams, DelegateWarning, SimpleDelegate",
+    ".format.model": "Model",
+    ".interpreter": "Interpreter, OpResolverType",
+    ".native.building": "include_dir",
+    ".native.custom_ops": "build_custom_ops",
+    ".native.loading": "load_custom_ops",
+    ".registration": "Registration",
+    ".resolver": "BuiltinOpResolver, MutableOpResolver, OpResolver",
 }
+
+__getattr__, __dir__ = lazily(__name__, _HOMES)
 
 __all__ = [
     "BuiltinOpResolver",
@@ -77,18 +72,3 @@ __all__ = [
     "load_custom_ops",
     "pattern",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("customs", "litert"):  # modules: lite.customs.list_names(), lite.litert.CompiledModel
-        return importlib.import_module(f"{__name__}.{name}")
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -20,27 +20,30 @@ from ..compiler import tuning
 from ..compiler.loops import frozen
 from ..core import flags
 from ..core.errors import InvalidArgumentError, OpError
-from .compiled.ahead import Ahead, Shapes, note_planned, shapes_of, was_planned
+from ..core.importing import later
 from .compiled.shortcut import Shortcut
 from .compiled.shortcut import find as find_shortcut
-from .format import Model
-from .format.external import refuse_external
-from .resolver import CustomOps, OpResolver, default_resolver, with_customs
-from .runtime.details import node_details, tensor_details
 from .runtime.direct import NOTHING
 from .runtime.errors import also, as_base
 from .runtime.lending import Lent, check_lent, lend
-from .runtime.opening import open_model
 from .runtime.ownership import SOMEBODY, Ownership, brief, exclusive
-from .runtime.resolution import Missing, place, resolve, unresolved
-from .runtime.signatures import SignatureRunner
-from .runtime.subgraph import Subgraph
 from .runtime.tensor import ARENA, OWN, Tensor
 from .runtime.values import elements, new_shape, put, taken
 
 if TYPE_CHECKING:
-    from .compiled.engine import Engine
-    from .runtime.profiling import Profile
+    from ..core import children
+    from . import resolver
+    from .compiled import ahead, engine
+    from .format import model as formats
+    from .runtime import delegation, details, opening, profiling, resolution, signatures
+    from .runtime.subgraph import Subgraph
+else:  # what a model that was planned before runs without: 60 ms of a process's start
+    resolver, formats = later(".resolver", __package__), later(".format.model", __package__)
+    ahead, engine = later(".compiled.ahead", __package__), later(".compiled.engine", __package__)
+    children = later("..core.children", __package__)
+    delegation, details = later(".runtime.delegation", __package__), later(".runtime.details", __package__)
+    opening, profiling = later(".runtime.opening", __package__), later(".runtime.profiling", __package__)
+    resolution, signatures = later(".runtime.resolution", __package__), later(".runtime.signatures", __package__)
 
 
 @functools.cache
@@ -58,7 +61,7 @@ def _alive(me: weakref.ref[Interpreter]) -> Interpreter:
 class _File(NamedTuple):
     """What an interpreter has once its file is open."""
 
-    model: Model
+    model: formats.Model
     subgraphs: list[Subgraph]
     signatures: dict[str, Any]
 
@@ -101,8 +104,8 @@ class Interpreter:
         num_threads: int | None = None,
         experimental_delegates: Sequence[Any] | None = None,
         experimental_op_resolver_type: OpResolverType = OpResolverType.AUTO,
-        custom_ops: CustomOps = (),
-        op_resolver: OpResolver | None = None,
+        custom_ops: resolver.CustomOps = (),
+        op_resolver: resolver.OpResolver | None = None,
         *,
         experimental_preserve_all_tensors: bool = False,
     ) -> None:
@@ -114,21 +117,22 @@ class Interpreter:
             if num_threads < 1:
                 raise ValueError(f"num_threads should >= 1, found {num_threads}")
         self._ownership = Ownership()
-        if not isinstance(op_resolver, OpResolver | None):
+        if op_resolver is not None and not isinstance(op_resolver, resolver.OpResolver):
             raise TypeError(f"op_resolver is a lite.OpResolver, found {type(op_resolver).__name__}")
         nothing = isinstance(custom_ops, tuple | list | set | dict) and not custom_ops
-        self._given = None if op_resolver is None and nothing else with_customs(
-            default_resolver() if op_resolver is None else op_resolver, custom_ops)  # fmt: skip
+        self._given = None if op_resolver is None and nothing else resolver.with_customs(
+            resolver.default_resolver() if op_resolver is None else op_resolver, custom_ops)  # fmt: skip
         self._preserve_all = bool(experimental_preserve_all_tensors)
         self._threads = num_threads or flags.get("num_threads") or _cores()
         self._lent: Lent = {}
         self._around: Any = None  # what delegates are given; made for the first of them
-        self._engine: Engine | Ahead | None = None  # the compiled one, once it is applied, or what it waits for
+        self._engine: engine.Engine | ahead.Ahead | None = None  # the compiled one, once applied, or what it waits for
         compiling = experimental_op_resolver_type in (OpResolverType.AUTO, OpResolverType.BUILTIN)
         self._compiled = flags.compiled and compiling and not self._preserve_all
         self._waiting = False  # for kernels that are being compiled
         self._source = model_path
-        self._content = None if isinstance(model_content, Model) else model_content
+        is_bytes = model_content is not None and not isinstance(model_content, formats.Model)
+        self._content = model_content if is_bytes else None
         self._file: _File | None = None
         self._shortcut: Shortcut | None = None  # to a model planned before, until more of the file is asked for
         if self._compiled and model_path and model_content is None and self._given is None:
@@ -142,20 +146,9 @@ class Interpreter:
 
     def _open(self, path: Any, content: Any) -> None:
         """Read the model. Raises OpErrors that are ValueErrors."""
-        subgraphs: list[Subgraph] = []
         try:
-            model = open_model(path, content)
-            model.verify(flow=False)
-            refuse_external(model)
-            codes = resolve(model, self._resolver)
-            for i in range(len(model.subgraphs)):
-                subgraphs.append(Subgraph(model, i, codes, self._threads, subgraphs, self._ownership))
-            if any(c.has_early() for c in codes):
-                for subgraph in subgraphs:
-                    subgraph.init_early()
+            model, subgraphs = opening.open_subgraphs(path, content, self._resolver, self._threads, self._ownership)
         except OpError as error:
-            for subgraph in subgraphs:
-                subgraph.close()
             raise as_base(error, ValueError) from error.__cause__
         self._file = _File(model, subgraphs, {d.signature_key: d for d in model.signature_defs})
 
@@ -163,9 +156,9 @@ class Interpreter:
         return None if flags.check_inputs or flags.verify else find_shortcut(self._source)
 
     @property
-    def _resolver(self) -> OpResolver:
+    def _resolver(self) -> resolver.OpResolver:
         """The resolver: the default one is built only once a file is read."""
-        return default_resolver() if self._given is None else self._given
+        return resolver.default_resolver() if self._given is None else self._given
 
     @property
     def _opened(self) -> _File:
@@ -176,7 +169,7 @@ class Interpreter:
         return self._file
 
     @property
-    def _model(self) -> Model:
+    def _model(self) -> formats.Model:
         return self._opened.model
 
     @property
@@ -276,7 +269,7 @@ class Interpreter:
             self._invoke(0)  # by the file's own nodes
 
     @exclusive("profiled")
-    def profile(self, runs: int = 20, *, memory: bool = False) -> Profile:
+    def profile(self, runs: int = 20, *, memory: bool = False) -> profiling.Profile:
         """Invoke `runs` times and time each node; memory: once more, to see what each allocates beside the arena.
 
         Gives a list with a row (a dict) for each node in the order they run: node, operator, name (of the outputs),
@@ -291,9 +284,7 @@ class Interpreter:
         if runs < 1:
             raise InvalidArgumentError(op="Interpreter.profile", what="no runs to time", found=f"runs={runs}",
                                        wanted="1 or more")  # fmt: skip
-        from .runtime.profiling import profile  # who profiles nothing need not load it
-
-        return profile(self._subgraphs, runs, memory)
+        return profiling.profile(self._subgraphs, runs, memory)
 
     @exclusive("closed")
     def close(self) -> None:
@@ -384,24 +375,24 @@ class Interpreter:
         sparsity_parameters."""
         shortcut = self._shortcut
         if shortcut is not None:
-            return [*map(tensor_details, shortcut.inputs)]
+            return [*map(details.tensor_details, shortcut.inputs)]
         main = self._subgraphs[0]
-        return [tensor_details(main.tensors[i]) for i in main.inputs]
+        return [details.tensor_details(main.tensors[i]) for i in main.inputs]
 
     def get_output_details(self) -> list[dict[str, Any]]:
         """As get_input_details, of each output."""
         shortcut = self._shortcut
         if shortcut is not None:
-            return [*map(tensor_details, shortcut.outputs)]
+            return [*map(details.tensor_details, shortcut.outputs)]
         main = self._subgraphs[0]
-        return [tensor_details(main.tensors[i]) for i in main.outputs]
+        return [details.tensor_details(main.tensors[i]) for i in main.outputs]
 
     def get_tensor_details(self, subgraph_index: int = 0) -> list[dict[str, Any]]:
         """As get_input_details, of every tensor that has details. Raises ValueError for an index that is none."""
         found = []
         for t in self._subgraph(subgraph_index).tensors:
             try:
-                found.append(tensor_details(t))
+                found.append(details.tensor_details(t))
             except ValueError:
                 continue
         return found
@@ -411,7 +402,7 @@ class Interpreter:
         return len(self._subgraphs)
 
     def _get_ops_details(self) -> list[dict[str, Any]]:
-        return [node_details(node) for node in self._subgraphs[0].nodes]
+        return [details.node_details(node) for node in self._subgraphs[0].nodes]
 
     # ---- signatures -----------------------------------------------------------------------------------------------
 
@@ -422,7 +413,7 @@ class Interpreter:
             for key, d in self._signatures.items()
         }
 
-    def get_signature_runner(self, signature_key: str | None = None) -> SignatureRunner:
+    def get_signature_runner(self, signature_key: str | None = None) -> signatures.SignatureRunner:
         """What runs a signature: called with its inputs by name, it gives its outputs by name.
 
         signature_key: may be left out where there is one. Raises ValueError.
@@ -433,7 +424,7 @@ class Interpreter:
                 what += "None is only allowed when the model has 1 SignatureDef"
                 raise InvalidArgumentError(what=what, wanted=", ".join(self._signatures) or None)
             signature_key = next(iter(self._signatures))
-        return SignatureRunner(self, signature_key)
+        return signatures.SignatureRunner(self, signature_key)
 
     # ---- delegates ------------------------------------------------------------------------------------------------
 
@@ -467,11 +458,9 @@ class Interpreter:
         self._compiled = False
         self._withdraw()
         if self._around is not None:
-            from .runtime.delegation import remove_all_delegates
-
             if any(s.delegation is not None and s.delegation.applied for s in self._subgraphs):
                 self._ownership.check_idle("changed")
-            remove_all_delegates(self._subgraphs)
+            delegation.remove_all_delegates(self._subgraphs)
 
     def _withdraw(self) -> None:
         """Give back the nodes that the compiled engine has; the next allocation applies it again."""
@@ -485,17 +474,15 @@ class Interpreter:
         """Apply the compiled engine; or have the model planned first, where it is not known and a thread may."""
         if self._background and self._given is None and self._around is None and frozen.may_find():
             identity = frozen.key_of_model(self._source, self._content)
-            if identity is not None and not was_planned(identity, shapes_of(self._subgraphs)):
-                plan = functools.partial(_plan_ahead, self._source, self._content, identity)
-                self._engine = Ahead(self._subgraphs, plan)
+            if identity is not None and not ahead.was_planned(identity, ahead.shapes_of(self._subgraphs)):
+                plan = functools.partial(_plan_apart, self._source, self._content, identity)
+                self._engine = ahead.Ahead(self._subgraphs, plan)
                 return
         self._engine = self._new_engine()
 
-    def _new_engine(self, late: bool = False) -> Engine:
-        from .compiled.engine import Engine  # a program that compiles nothing need not load it
-
-        return Engine(self._subgraphs, lambda delegate: self._delegate(delegate, strict=False), self._source,
-                      self._content, self._background, late)  # fmt: skip
+    def _new_engine(self, late: bool = False) -> engine.Engine:
+        return engine.Engine(self._subgraphs, lambda delegate: self._delegate(delegate, strict=False), self._source,
+                             self._content, self._background, late)  # fmt: skip
 
     @property
     def _background(self) -> bool:
@@ -505,14 +492,14 @@ class Interpreter:
     def _switch(self) -> None:
         """Let the compiled engine take its nodes, if it is ready for that and no view of a tensor is held."""
         assert self._engine is not None
-        if isinstance(self._engine, Ahead) and not self._engine.done:
+        if isinstance(self._engine, ahead.Ahead) and not self._engine.done:
             return
         try:
             for i in range(len(self._subgraphs)):
                 check_lent(self._lent, i)
         except OpError:
             return
-        if not isinstance(self._engine, Ahead):
+        if not isinstance(self._engine, ahead.Ahead):
             self._waiting = self._engine.switch()
         elif self._engine.lost:
             self._waiting = False
@@ -521,14 +508,13 @@ class Interpreter:
             self._waiting = self._engine.take_prepared()
 
     def _delegate(self, delegate: Any, strict: bool) -> None:
-        from .runtime.delegation import Surroundings, apply_delegate  # a program without delegates need not load it
-
         self._ownership.check_idle("changed")
         if self._around is None:
             me = weakref.ref(self)  # it is to be freed without waiting for the collector of cycles
-            self._around = Surroundings(lambda name: _alive(me)._metadata(name),
-                                        lambda subgraph: _alive(me)._check_resolved(subgraph), {})  # fmt: skip
-        apply_delegate(self._subgraphs, delegate, self._around, strict)
+            self._around = delegation.Surroundings(
+                lambda name: _alive(me)._metadata(name), lambda subgraph: _alive(me)._check_resolved(subgraph), {}
+            )
+        delegation.apply_delegate(self._subgraphs, delegate, self._around, strict)
 
     def _metadata(self, name: str) -> bytes | None:
         for entry in self._model.metadata:
@@ -577,9 +563,9 @@ class Interpreter:
         for subgraph in self._subgraphs:
             for node in subgraph.execution_plan:
                 if node.registration is None:
-                    uses.setdefault((node.name, node.version), []).append(place(node.number, subgraph.index))
-        missing = [Missing(name, version, True, nodes) for (name, version), nodes in uses.items()]
-        raise unresolved(missing, self._resolver)
+                    uses.setdefault((node.name, node.version), []).append(resolution.place(node.number, subgraph.index))
+        missing = [resolution.Missing(name, version, True, nodes) for (name, version), nodes in uses.items()]
+        raise resolution.unresolved(missing, self._resolver)
 
     def _subgraph(self, index: int) -> Subgraph:
         if not 0 <= index < len(self._subgraphs):
@@ -606,8 +592,8 @@ class Interpreter:
         t = self._tensor(index, subgraph_index)
         if self._shortcut is not None:
             return elements(t)
-        delegation = self._subgraphs[subgraph_index].delegation
-        return elements(t, None if delegation is None or t.array is not None else delegation.inside(t))
+        delegated = self._subgraphs[subgraph_index].delegation
+        return elements(t, None if delegated is None or t.array is not None else delegated.inside(t))
 
     def _set(self, index: int, value: Any, subgraph_index: int) -> None:
         put(self._tensor(index, subgraph_index), value)
@@ -643,7 +629,7 @@ class _Planner(Interpreter):
         return None
 
 
-def _plan_ahead(path: Any, content: Any, identity: str, shapes: Shapes) -> None:
+def _plan_ahead(path: Any, content: Any, identity: str, shapes: ahead.Shapes) -> None:
     """Plan a model for inputs of these shapes, by subgraph, and keep the plans."""
     planner = _Planner(path, content, num_threads=1)
     for subgraph, wanted in enumerate(shapes):
@@ -651,4 +637,16 @@ def _plan_ahead(path: Any, content: Any, identity: str, shapes: Shapes) -> None:
             if planner._subgraphs[subgraph].tensors[i].shape != shape:
                 planner._resize(i, shape, False, subgraph)
     planner._allocate(0)
-    note_planned(identity, shapes)
+    ahead.note_planned(identity, shapes)
+
+
+def _plan_apart(path: Any, content: Any, identity: str, shapes: ahead.Shapes) -> None:
+    """As `_plan_ahead`, in a child process if there can be one: planning and LLVM take 150 MB, and Python's lock from
+    the runs meanwhile."""
+    told = [None if path is None else os.path.abspath(os.fsdecode(path)), identity, shapes]
+    if not children.call_apart(f"{__name__}:_plan_in_child", told, content, background=False):
+        _plan_ahead(path, content, identity, shapes)
+
+
+def _plan_in_child(path: str | None, identity: str, shapes: ahead.Shapes, content: bytes | None = None) -> None:
+    _plan_ahead(path, content, identity, [[*map(tuple, inputs)] for inputs in shapes])

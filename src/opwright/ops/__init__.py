@@ -8,24 +8,31 @@ What users call `ow.ops`: get, list, spec, compatibility, lint, register_kernel,
 DefaultGradient, SingleGradient.
 """
 
-import importlib
-from typing import Any
+from typing import TYPE_CHECKING
 
-from .kernels import KernelKey, register_kernel, register_library
-from .registry import get
-from .registry import list_names as list
+from ..core.importing import lazily
 
-_LATER = {
-    "spec": "specification", "compatibility": "changes", "Change": "changes", "lint": "linting",
-    "explain": "selection", "DefaultGradient": "gradient_makers", "SingleGradient": "gradient_makers",
-}  # fmt: skip
+if TYPE_CHECKING:
+    from .changes import Change, compatibility
+    from .gradient_makers import DefaultGradient, SingleGradient
+    from .kernels import KernelKey, register_kernel, register_library
+    from .linting import lint
+    from .registry import get
+    from .registry import list_names as list
+    from .selection import explain
+    from .specification import spec
 
+_HOMES = {
+    ".changes": "Change, compatibility",
+    ".gradient_makers": "DefaultGradient, SingleGradient",
+    ".kernels": "KernelKey, register_kernel, register_library",
+    ".linting": "lint",
+    ".registry": "get, list_names as list",
+    ".selection": "explain",
+    ".specification": "spec",
+}
 
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
+__getattr__, __dir__ = lazily(__name__, _HOMES)
 
 __all__ = [
     "Change", "DefaultGradient", "KernelKey", "SingleGradient", "compatibility", "explain", "get", "lint", "list",

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from ..core.origins import load
+
 if TYPE_CHECKING:
     from .call import Call
     from .definition import Operator
@@ -59,8 +61,21 @@ class _State(threading.local):
 state = _State()
 
 Eager = Callable[["Operator", Sequence[Any], "Call", "str | None"], Any]
-_eager: Eager
-_eager_tensor: Callable[[Any, Any, str | None], Any]
+
+
+def _first_eager(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> Any:
+    """The first call outside of a trace: the eager interpreter installs itself as it is imported."""
+    load("opwright.eager.execute")
+    return _eager(op, inputs, bound, name)
+
+
+def _first_eager_tensor(value: Any, dtype: Any, name: str | None) -> Any:
+    load("opwright.eager.execute")
+    return _eager_tensor(value, dtype, name)
+
+
+_eager: Eager = _first_eager
+_eager_tensor: Callable[[Any, Any, str | None], Any] = _first_eager_tensor
 
 
 def install_eager(execute: Eager, to_tensor: Callable[[Any, Any, str | None], Any]) -> None:
@@ -98,7 +113,12 @@ def quietly(function: Callable[..., Any], *args: Any) -> Any:
     return function(*args)  # we are inside such a call already: a kernel that runs operators
 
 
-_new_instance: Callable[..., Any]
+def _first_instance(*parts: Any) -> Any:
+    load("opwright.runtime.instance")
+    return _new_instance(*parts)
+
+
+_new_instance: Callable[..., Any] = _first_instance
 
 
 def install_instances(make: Callable[..., Any]) -> None:

@@ -7,15 +7,20 @@ NumPy widens bfloat16 and float16 beside Python numbers and other types. Whoever
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..core import dtypes
 
 if TYPE_CHECKING:
     from .definition import Operator
 
-_FLOATS = frozenset(d.np for d in dtypes.floating)
+@functools.cache
+def _floats() -> frozenset[np.dtype[Any]]:
+    return frozenset(d.np for d in dtypes.floating)
 
 
 def narrowed(op: Operator, reference: Callable[..., Any]) -> Callable[..., Any]:
@@ -46,4 +51,4 @@ def _as_float_of(source: Any, result: Any) -> Any:
     found, wanted = getattr(result, "dtype", None), getattr(source, "dtype", None)
     if found is None or wanted is None or found == wanted:
         return result
-    return result.astype(wanted) if _FLOATS.issuperset((found, wanted)) else result
+    return result.astype(wanted) if _floats().issuperset((found, wanted)) else result

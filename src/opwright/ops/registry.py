@@ -9,10 +9,10 @@ notebook cell may be run again. What nobody defined here an installed package ma
 from __future__ import annotations
 
 import functools
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import AlreadyExistsError, NotFoundError, SignatureError
+from ..core.importing import import_homes, import_module
 from ..core.origins import is_abandoned, load, note_origin
 from . import installed
 
@@ -33,7 +33,12 @@ FAMILIES = (
 def load_all() -> None:
     """Import every family: whoever wants the whole catalogue must not depend on what was used before."""
     for family in FAMILIES:
-        importlib.import_module(f".{family}", __package__)
+        _load_family(family)
+
+
+@functools.cache
+def _load_family(family: str) -> None:
+    import_homes(import_module(f".{family}", __package__))
 
 
 def add(op: Operator) -> None:
@@ -80,8 +85,12 @@ def get(name: str) -> Any:
         load(found.__module__)
         found = _catalogue.get(name) or _functions.get(name)
     if found is None:
-        load_all()
-        found = _catalogue.get(name) or _functions.get(name) or _operator_from_package(name)
+        for family in FAMILIES:  # those that most programs load come first
+            _load_family(family)
+            if found := _catalogue.get(name) or _functions.get(name):
+                break
+        else:
+            found = _operator_from_package(name)
     if found is None:
         import difflib
 

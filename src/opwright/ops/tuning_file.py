@@ -58,7 +58,7 @@ def _processor() -> str:
 
 def path() -> Path | None:
     """Where the choices of this machine are kept; None where nothing is."""
-    return None if flags.cache_dir is None else flags.cache_dir / _name()
+    return None if flags.cache_dir is None else Path(flags.cache_dir) / _name()
 
 
 @functools.cache

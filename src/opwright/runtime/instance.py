@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from ..core.errors import SignatureError
 from ..core.frames import users_line
 from ..graph.ir import Node, same_attr
-from ..ops import registry
+from ..ops import dispatch, registry
 from ..ops.definition import Operator
 from .names import EMPTY, TEMP, unique
 from .running import explain, run
@@ -200,3 +200,6 @@ def _checked(op: Operator, side: str, declared: Sequence[Any], given: Any) -> di
                                      found=", ".join(f"{s}: {', '.join(n)}" for s, n in found.items()),
                                      wanted=f"a name for each, or {EMPTY!r} where it is not wanted")  # fmt: skip
     return found
+
+
+dispatch.install_instances(OpInstance)

@@ -11,6 +11,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from rich.table import Table
 from rich.text import Text
@@ -89,6 +90,7 @@ def _cache() -> Iterator[Finding]:
     if folder is None:
         yield "cache folder", "none: this user has no home directory, and OPWRIGHT_CACHE_DIR is not set", False
         return
+    folder = Path(folder)
     nearest = next(p for p in (folder, *folder.absolute().parents) if p.exists())
     fault = fault_of_folder(nearest, above=nearest != folder)
     if fault is not None:

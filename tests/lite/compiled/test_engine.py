@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 import threading
 import warnings
 import weakref
@@ -354,6 +357,33 @@ def test_a_model_is_planned_for_the_shapes_it_has_now_while_the_reference_kernel
             other.resize_tensor_input(0, (7, 5))
             other.allocate_tensors()
             assert plan_of(other) == ["Opwright"]
+
+
+APART = """
+import sys
+from opwright import lite
+sys.executable = sys.argv[2] or sys.executable
+interpreter = lite.Interpreter(sys.argv[1])
+interpreter.allocate_tensors()
+interpreter.invoke()
+first = interpreter.get_tensor(interpreter.get_output_details()[0]["index"]).tolist()
+interpreter._engine.wait()
+interpreter.invoke()
+assert interpreter._engine.runs_nodes()
+assert interpreter.get_tensor(interpreter.get_output_details()[0]["index"]).tolist() == first
+print("opwright.compiler.loops.planning" in sys.modules)
+"""
+
+
+def test_a_model_is_planned_in_a_child_process_and_here_where_there_can_be_none(tmp_path):
+    path = tmp_path / "model.tflite"
+    environ = os.environ | {"OPWRIGHT_COMPILED": "1", "OPWRIGHT_BACKGROUND": "1"}
+    for program, here in (("", "False"), ("/no/program", "True")):
+        path.write_bytes(chain(["RELU"], (3, 4 + len(program))))
+        done = subprocess.run([sys.executable, "-c", APART, str(path), program], env=environ, capture_output=True,
+                              text=True)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.split() == [here]
 
 
 class Idle(lite.Delegate):

@@ -9,7 +9,7 @@ import numpy as np
 
 from opwright import lite
 from opwright.lite.format import Model, objects, pack_strings, schema
-from opwright.lite.runtime import tensor as tensors
+from opwright.lite.runtime import constants as tensors
 
 WORDS = [b"word %d" % i for i in range(20_000)]
 PACKED = np.arange(1 << 18, dtype=np.int64).astype(np.uint8)

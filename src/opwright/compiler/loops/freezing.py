@@ -17,6 +17,7 @@ from ...core import flags
 from ..cache import objects
 from ..native import executor as native
 from ..native.executor import ALIGNMENT, aligned
+from ..native.host import keep_description
 from ..native.image import runs_images
 from ..native.store import digests_by_address, loaded, packed
 from .forms import Buffer
@@ -53,6 +54,7 @@ def keep(key: str, plans: Sequence[Plan], note: Any, tensors: Mapping[int, np.nd
                            "constants": body.size, "lengths": [n.size for n in writer.numbers]}).encode()  # fmt: skip
         text += b" " * (-len(meta + text + code) % 8)
         head = HEAD.pack(len(meta), len(text), len(code), numbers.size) + meta + text + code + numbers.tobytes()
+        keep_description()
         objects(flags.cache_dir).keep_mapped(digest_of(key), head, body.data)
 
 

@@ -12,25 +12,32 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import itertools
 import json
 import os
 import struct
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...core import flags
+from ...core.digests import digest
 from ...core.errors import DataLossError
+from ...core.importing import later
 from ..cache import Mapped, objects
 from ..native import executor as native
 from ..native.executor import StepFailed, aligned
+from ..native.host import is_described
 from ..native.image import runs_images
 from ..native.store import list_sources, load_packed, program_digest
+
+if TYPE_CHECKING:
+    import hashlib
+else:
+    hashlib = later("hashlib", "")  # it loads OpenSSL, for models that are given as bytes
 
 _MOST_CONTENT = 64 << 20  # of a model in memory, which is known by its bytes: 0.5 ms a MiB, packing takes longer
 _SHOWN_WHEN_PLANNED = frozenset({"kernel", "llvm", "asm", "graph", "plan"})
@@ -162,19 +169,19 @@ _held: weakref.WeakValueDictionary[tuple[str, bytes], Frozen] = weakref.WeakValu
 
 def find(key: str) -> Frozen | None:
     """What was kept under a key, by this version of Opwright for this processor; None where there is nothing whole."""
-    if not may_find():
+    if not may_find() or not is_described():
         return None
-    digest = digest_of(key)
-    found = objects(flags.cache_dir).find_mapped(digest)
+    name = digest_of(key)
+    found = objects(flags.cache_dir).find_mapped(name)
     if found is None:
         return None
-    held = _held.get((digest, found.state))
+    held = _held.get((name, found.state))
     if held is not None:
         return held
-    if objects(flags.cache_dir).verify(digest, found):
+    if objects(flags.cache_dir).verify(name, found):
         with contextlib.suppress(DataLossError):
-            return _held.setdefault((digest, found.state), _read(found))
-    objects(flags.cache_dir).drop(digest)
+            return _held.setdefault((name, found.state), _read(found))
+    objects(flags.cache_dir).drop(name)
     return None
 
 
@@ -218,7 +225,8 @@ def _rules() -> str:
     """A digest of what plans hang on beside the compiler: names, sizes and times of the rules' sources, and of the
     tables by which kernels are chosen."""
     found: list[str] = []
+    root = os.path.dirname(sys.modules[__name__.partition(".")[0]].__file__ or "")
     for room in ("compiled", "ops", "customs"):
-        list_sources(str(Path(__file__).parents[2] / "lite" / room), found)
-    list_sources(str(Path(__file__).parents[1] / "tuning" / "tables"), found, (".json",))
-    return hashlib.sha256("\0".join(found).encode()).hexdigest()
+        list_sources(os.path.join(root, "lite", room), found)
+    list_sources(os.path.join(root, "compiler", "tuning", "tables"), found, (".json",))
+    return digest("\0".join(found).encode())

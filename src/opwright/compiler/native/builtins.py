@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...core import flags
@@ -17,7 +16,7 @@ from ...core.once import once
 from ..background import compiling
 from . import objects
 from .image import runs_images
-from .store import NotCached, find_or_make, only_cached
+from .store import NotCached, find_or_make, only_cached, read_text
 
 ONE, NO_ARGUMENTS, SEVERAL = 0x8, 0x4, 0x80
 """How C functions take arguments: METH_O, METH_NOARGS, METH_FASTCALL."""
@@ -66,7 +65,7 @@ _WORDS = {"ARRAY_DATA": objects.DATA, "ARRAY_RANK": objects.RANK, "ARRAY_SIZES":
 
 
 def _text() -> str:
-    text = Path(__file__).with_name("builtins.ll").read_text(encoding="utf-8")
+    text = read_text("builtins.ll")
     for word, value in _WORDS.items():
         text = text.replace(word, str(value))
     return text

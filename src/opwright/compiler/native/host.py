@@ -11,20 +11,20 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
+import glob
 import importlib.util
 import os
 import platform
 import sys
-from pathlib import Path
 from typing import NamedTuple
 
 from ...core import flags
+from ...core.digests import digest
 from ..background import LLVM
 from ..cache import objects
 from .image import library
 
-_CPUINFO, _CACHES = Path("/proc/cpuinfo"), Path("/sys/devices/system/cpu/cpu0/cache")
+_CPUINFO, _CACHES = "/proc/cpuinfo", "/sys/devices/system/cpu/cpu0/cache"
 _MOST_BYTES = 1 << 14  # of the first processor: a few thousand
 # The lines that say what it is; the others change from one moment or core to the next.
 _LINES = ("vendor_id", "cpu family", "model", "stepping", "flags",  # x86
@@ -61,18 +61,47 @@ def _may_use_tiles() -> bool:
     return bool(library().syscall(*(ctypes.c_long(n) for n in (_ARCH_PRCTL, _REQUEST, _TILE_DATA))) == 0)
 
 
+_at_hand: HostWords | None = None
+"""What LLVM says, once this process has it."""
+
+
+def is_described() -> bool:
+    """Whether LLVM need not be asked. Where it is to be, the cache has no code for this processor: who can do without
+    code spares the time that importing LLVM takes."""
+    if _at_hand is not None:
+        return True
+    name = _name()
+    return name is None or _kept(name) is not None  # None: it is asked in every process
+
+
+def keep_description() -> None:
+    """Keep what LLVM says where the cache lacks it: beside code for this processor, which nobody finds without."""
+    name = _name()
+    if name is not None and _at_hand is not None and _kept(name) is None:
+        objects(flags.cache_dir).keep(name, "\0".join(map(str, _at_hand)).encode())
+
+
 def _known() -> HostWords:
     """What LLVM says; from the cache where it holds that."""
-    signs = _signs()
-    if signs is None:
-        return _asked()
-    digest = hashlib.sha256(f"host 2\0{signs}".encode()).hexdigest()
-    kept = objects(flags.cache_dir).find(digest)
-    words = None if kept is None else _read(kept)
+    global _at_hand
+    name = _name()
+    words = None if name is None else _kept(name)
     if words is None:
         words = _asked()
-        objects(flags.cache_dir).keep(digest, "\0".join(map(str, words)).encode())
+    _at_hand = words
+    keep_description()
     return words
+
+
+def _name() -> str | None:
+    """What LLVM's words are kept as; None where the system does not say what the processor is."""
+    signs = _signs()
+    return None if signs is None else digest(f"host 2\0{signs}".encode())
+
+
+def _kept(name: str) -> HostWords | None:
+    kept = objects(flags.cache_dir).find(name)
+    return None if kept is None else _read(kept)
 
 
 def _read(kept: bytes) -> HostWords | None:
@@ -86,14 +115,19 @@ def _read(kept: bytes) -> HostWords | None:
 def cache_bytes(level: int = 2) -> int:
     """Bytes of the second-level cache, a processor's own, or the third-level one, which several share; 1 and 32 MiB
     where the system does not say."""
-    for folder in sorted(_CACHES.glob("index*")):
+    for folder in sorted(glob.glob(os.path.join(_CACHES, "index*"))):
         try:
-            found, kind, size = ((folder / name).read_text().strip() for name in ("level", "type", "size"))
+            found, kind, size = (_words(os.path.join(folder, name)) for name in ("level", "type", "size"))
             if found == str(level) and kind != "Instruction":
                 return int(size.removesuffix("K")) * 1024
         except (OSError, ValueError):
             continue
     return {2: 1 << 20, 3: 1 << 25}[level]
+
+
+def _words(path: str) -> str:
+    with open(path, encoding="ascii") as file:
+        return file.read().strip()
 
 
 def _asked() -> HostWords:
@@ -117,7 +151,7 @@ def _listed_for_arm() -> list[str]:
 def _first_processor() -> str:
     """What the system says of the first processor; nothing where it does not."""
     try:
-        with _CPUINFO.open("rb") as file:
+        with open(_CPUINFO, "rb") as file:
             return file.read(_MOST_BYTES).partition(b"\n\n")[0].decode(errors="replace")
     except OSError:
         return ""

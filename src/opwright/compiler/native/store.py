@@ -11,22 +11,21 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ... import core, scalar
-from ...core import flags, forks
+from ...core import digests, flags, forks
 from ...core.errors import DataLossError, UnavailableError
 from ...core.once import once
 from ..background import Job, generating
 from ..cache import objects
 from ..target import Target, host
+from .host import is_described, keep_description
 from .image import Image, load_images, merged, runs_images
 
 FORMAT = 2  # of what the cache holds: raised where the same kernel would become other code
@@ -60,7 +59,7 @@ class _Thread(threading.local):
 
 _here = _Thread()
 _loaded: dict[str, int] = {}  # addresses by digest
-_folders: dict[str, Path | None] = {}  # the cache that each is kept in: another may be set meanwhile
+_folders: dict[str, str | None] = {}  # the cache that each is kept in: another may be set meanwhile
 _lock = forks.lock()  # of `_making`
 _making: dict[str, Any] = {}  # a kernel is made by one thread, others by others meanwhile
 
@@ -73,6 +72,8 @@ def find_or_make(name: str, constants: str, target: Target | None, make: Callabl
     module and the name of its function, called where no cache holds the code
     raises NotCached inside `only_cached()` for what would have to be compiled
     """
+    if _here.only_cached and not is_described():
+        raise NotCached(op=name, what="this kernel is not compiled yet")
     return _find(_digest(target or host(), name, constants), name, make)
 
 
@@ -133,6 +134,7 @@ def _make_image(digest: str, make: Callable[[], tuple[str, str]]) -> int:
     text, entry = make()
     image = link(object_code(text, host()))
     image = image._replace(entries={entry: image.entries[entry]})
+    keep_description()
     objects(flags.cache_dir).keep(digest, image.to_bytes())
     return _only(load_images([image])[0])
 
@@ -300,7 +302,7 @@ def digests_by_address() -> dict[int, str]:
 
 def _digest(target: Target, *parts: str) -> str:
     words = (str(FORMAT), target.triple, target.cpu, target.features, str(target.vector_bytes), sources(), *parts)
-    return hashlib.sha256("\0".join(words).encode()).hexdigest()
+    return digests.digest("\0".join(words).encode())
 
 
 def program_digest(*parts: str) -> str:
@@ -312,11 +314,17 @@ def program_digest(*parts: str) -> str:
 def sources() -> str:
     """A digest of the sources that kernels are made by: names, sizes and times of their files."""
     found: list[str] = []
-    for folder in (Path(__file__).parents[1], Path(scalar.__file__).parent, Path(core.__file__).parent):
-        list_sources(str(folder), found)
+    for package in (__package__.rpartition(".")[0], scalar.__name__, core.__name__):
+        list_sources(os.path.dirname(sys.modules[package].__file__ or ""), found)
     if not found:  # Opwright lies in an archive: each process makes its own code
         found = [os.urandom(32).hex()]
-    return hashlib.sha256("\0".join(found).encode()).hexdigest()
+    return digests.digest("\0".join(found).encode())
+
+
+def read_text(name: str) -> str:
+    """A text of LLVM's that lies beside this module."""
+    with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as file:
+        return file.read()
 
 
 def list_sources(folder: str, found: list[str], endings: tuple[str, ...] = (".py", ".ll")) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-from pathlib import Path
 from typing import NamedTuple
 
 from ...core import forks
@@ -20,7 +19,7 @@ from ..target import Target, host
 from . import threads
 from .image import address_of, memory, runs_images
 from .interrupts import state_address
-from .store import find_or_make
+from .store import find_or_make, read_text
 
 # How often a worker looks for work before it sleeps: 24 ns each with the pause of an EPYC 9005, 400 us and 100 us in
 # all. Between two steps of a plan it should stay awake; between two plans that run one after the other likewise. Giving
@@ -37,7 +36,7 @@ _STACK = 1 << 21
 _LINE = threads.RECORD
 _LOCK, _WORK, _DONE, _POOL_BYTES = 4 * _LINE, 5 * _LINE, 6 * _LINE, 7 * _LINE  # as executor.ll lays it out
 _REST = 5 * 8
-_DECLARED = re.compile(r"^declare .*@(\w+)\(", re.MULTILINE)
+_DECLARED = r"(?m)^declare .*@(\w+)\("
 _RELAX = {"x86_64": "llvm.x86.sse2.pause()", "aarch64": "llvm.aarch64.isb(i32 15)", "arm64": "llvm.aarch64.isb(i32 15)"}
 _NUMBERS = {"SHORT_PLAN": SHORT_PLAN, "SPIN_FOR_OTHERS": SPIN_FOR_OTHERS, "CREDIT": CREDIT, "SLICE": SLICE}
 
@@ -58,9 +57,8 @@ class Functions(NamedTuple):
 
 def executor_text(target: Target) -> str:
     """executor.ll for a target."""
-    folder = Path(__file__).parent
     names = "executor.ll", threads.text_for(target.triple)
-    text = "\n".join(folder.joinpath(name).read_text("utf-8") for name in names)
+    text = "\n".join(map(read_text, names))
     text = text.replace("RELAX", _RELAX[target.triple.partition("-")[0]])
     for name, value in _NUMBERS.items():
         text = text.replace(name, str(value))
@@ -73,7 +71,7 @@ def functions() -> Functions:
     if not runs_images():
         from ..engine import provide  # LLVM
 
-        provide({name: address_of(name) for name in _DECLARED.findall(executor_text(host()))})
+        provide({name: address_of(name) for name in re.findall(_DECLARED, executor_text(host()))})
     code = find_or_make("executor", "", None, lambda: (executor_text(host()), "executor"))
     table = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int64)(code.address)
     return Functions(*map(table, range(len(Functions._fields))))

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 from ...core import flags
 from ..cache import objects
 from ..native.store import program_digest
 from .rows import Row, from_json, to_json
 
-_here: dict[tuple[Path | None, str], Row] = {}  # what this process measured, by cache, which may be none, and digest
+_here: dict[tuple[str | None, str], Row] = {}  # what this process measured, by cache, which may be none, and digest
 
 
 def find(choice: str, sizes: Sequence[int]) -> Row | None:

@@ -16,6 +16,7 @@ from typing import Any
 from ...compiler.background import Job, compiling
 from ...compiler.cache import objects
 from ...compiler.loops import frozen
+from ...compiler.native.host import is_described, keep_description
 from ...core import flags
 from ..runtime.subgraph import Subgraph
 
@@ -98,11 +99,12 @@ def shapes_of(subgraphs: Sequence[Subgraph]) -> Shapes:
 
 def was_planned(identity: str, shapes: Shapes) -> bool:
     """Whether an interpreter has planned a model for these shapes, here or in an earlier process."""
-    return objects(flags.cache_dir).find(_digest(identity, shapes)) is not None
+    return is_described() and objects(flags.cache_dir).find(_digest(identity, shapes)) is not None
 
 
 def note_planned(identity: str, shapes: Shapes) -> None:
     """Note that a model was planned, whatever came of it."""
+    keep_description()
     objects(flags.cache_dir).keep(_digest(identity, shapes), b"planned")
 
 

@@ -11,7 +11,6 @@ What it tells of inputs and outputs stands in a note in the cache, beside the fr
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import mmap
 import weakref
@@ -24,9 +23,9 @@ from ...compiler.cache import objects
 from ...compiler.loops import frozen
 from ...compiler.native.executor import StepError, StepFailed
 from ...core import dtypes, flags
+from ...core.digests import digest
 from ...core.errors import OpError
-from ..format import schema
-from ..ops.philox import begun
+from ...core.importing import later
 from ..runtime.direct import Reach
 from ..runtime.errors import also
 from ..runtime.holding import check_bytes
@@ -35,11 +34,20 @@ from . import modes
 from .uses import Use
 
 if TYPE_CHECKING:
+    from ..ops import philox
     from ..runtime.resources import Resources
+else:
+    philox = later("..ops.philox", __package__)  # most models have no random numbers
 
 
 FORMAT = 3  # of notes
 _mappings: weakref.WeakValueDictionary[str, mmap.mmap] = weakref.WeakValueDictionary()  # of files, by their keys
+
+
+class ElementType(NamedTuple):
+    """What a tensor asks of its schema.TensorType, the making of which costs a start 2 ms."""
+
+    name: str
 
 
 class Quantization(NamedTuple):
@@ -105,7 +113,7 @@ class Shortcut:
             raw = np.frombuffer(self.mapping, np.uint8, row["bytes"], row["place"])
             array.reshape(-1).view(np.uint8)[:] = raw
             found[row["container"], row["name"]] = array
-        self._sequences = {use: begun(*use.seeds) for use in self._uses if use.seeds is not None}
+        self._sequences = {use: philox.begun(*use.seeds) for use in self._uses if use.seeds is not None}
         values = {use: found.get((use.container, use.shared_name)) for use in self._uses} | self._sequences
         if not all(use.fits(value) for use, value in values.items()):
             return False
@@ -169,7 +177,7 @@ def _zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
 
 
 def _tensor(row: dict[str, Any]) -> Tensor:
-    t = Tensor(row["index"], row["name"], schema.TensorType[row["type"]], tuple(row["shape"]), ARENA)
+    t = Tensor(row["index"], row["name"], ElementType(row["type"]), tuple(row["shape"]), ARENA)
     t.signature = None if row["signature"] is None else tuple(row["signature"])
     if row["quantization"] is not None:
         scale, zero, axis = row["quantization"]
@@ -179,7 +187,7 @@ def _tensor(row: dict[str, Any]) -> Tensor:
 
 def digest_of(key: str) -> str:
     """What the note for a file is kept as. key: the file's."""
-    return hashlib.sha256(f"shortcut {FORMAT} {key}".encode()).hexdigest()
+    return digest(f"shortcut {FORMAT} {key}".encode())
 
 
 def find(path: Any) -> Shortcut | None:

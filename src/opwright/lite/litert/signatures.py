@@ -14,8 +14,9 @@ import numpy as np
 from ...core.errors import InvalidArgumentError
 from ..format import Model
 from ..ops import types
+from ..runtime.constants import of_file
 from ..runtime.details import tensor_details
-from ..runtime.tensor import Tensor, of_file
+from ..runtime.tensor import Tensor
 from .library import HANDLE, SIZE, check, library
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..format.strings import pack_strings, unpack_strings
-from ..runtime.tensor import PACKED, Tensor, unpacked
+from ..runtime.constants import PACKED, unpacked
+from ..runtime.tensor import Tensor
 
 
 def is_converted(t: Tensor) -> bool:

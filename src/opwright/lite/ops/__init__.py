@@ -8,7 +8,19 @@ A family is imported when one of its operators is first asked for, so a model co
 
 from __future__ import annotations
 
-from .definition import LiteOperator, lite_operator
-from .families import FAMILIES, family_of, get, list_names, operators
+from typing import TYPE_CHECKING
+
+from ...core.importing import lazily
+
+if TYPE_CHECKING:
+    from .definition import LiteOperator, lite_operator
+    from .families import FAMILIES, family_of, get, list_names, operators
+
+_HOMES = {
+    ".definition": "LiteOperator, lite_operator",
+    ".families": "FAMILIES, family_of, get, list_names, operators",
+}
+
+__getattr__, __dir__ = lazily(__name__, _HOMES)
 
 __all__ = ["FAMILIES", "LiteOperator", "family_of", "get", "list_names", "lite_operator", "operators"]

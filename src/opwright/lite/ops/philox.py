@@ -9,7 +9,7 @@ four words with a key of two. The key is the first seed, the upper half of the c
 
 from __future__ import annotations
 
-import secrets
+import os
 
 import numpy as np
 
@@ -21,7 +21,7 @@ _WEYL = (0x9E3779B9, 0xBB67AE85)
 def begun(seed: int, seed2: int) -> np.ndarray:
     """The state of a sequence before its first block. Both seeds 0: of a sequence nobody knows beforehand."""
     if seed == 0 and seed2 == 0:
-        seed, seed2 = secrets.randbits(64), secrets.randbits(64)
+        seed, seed2 = (int.from_bytes(os.urandom(8), "little") for _ in range(2))
     return np.array([seed & _WIDE, 0, seed2 & _WIDE], np.uint64)
 
 

@@ -5,11 +5,10 @@ Lives here: the table, both ways.  Not here: unpacking of types below a byte (ru
 
 from __future__ import annotations
 
-import ml_dtypes
 import numpy as np
 
 from ...core import dtypes
-from ...core.dtypes import DType
+from ...core.dtypes import DType, Extended
 from ...core.errors import InvalidArgumentError, UnimplementedError
 
 BY_NAME: dict[str, DType] = {
@@ -19,7 +18,7 @@ BY_NAME: dict[str, DType] = {
     "UINT64": dtypes.uint64, "RESOURCE": dtypes.resource, "UINT32": dtypes.uint32, "UINT16": dtypes.uint16,
     "INT4": dtypes.int4, "BFLOAT16": dtypes.bfloat16,
     # Of files alone: no operator of the catalogue knows them.
-    "INT2": DType("int2", "i2", ml_dtypes.int2, "i"), "UINT4": DType("uint4", "u4", ml_dtypes.uint4, "u"),
+    "INT2": DType("int2", "i2", Extended("int2"), "i"), "UINT4": DType("uint4", "u4", Extended("uint4"), "u"),
 }  # fmt: skip
 
 ANY = (*dtypes.ALL, BY_NAME["INT2"], BY_NAME["UINT4"])

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...core import flags
 from ...core.errors import InvalidArgumentError, ResourceExhaustedError
-from ..format.constants import countable
+from ...core.importing import later
 from .tensor import CONSTANT, Tensor
+
+if TYPE_CHECKING:
+    from ..format import constants
+else:
+    constants = later("..format.constants", __package__)  # a model planned before runs without
 
 
 class Holding:
@@ -109,7 +114,7 @@ def check_bytes(size: int, what: str) -> None:
 
 def bytes_for(t: Tensor, sizes: tuple[int, ...]) -> int:
     """Bytes that a tensor of these sizes takes. Raises InvalidArgumentError where no array has such sizes."""
-    if not countable(sizes):
+    if not constants.countable(sizes):
         raise InvalidArgumentError(what=f"no array can have the shape given to tensor {t.name!r}",
                                    found=f"{len(sizes)} dimensions: {str(list(sizes))[:120]}",
                                    wanted="at most 64 dimensions, and a number of bytes below 2**63")  # fmt: skip

@@ -1,16 +1,24 @@
 """Opening a model for an interpreter: from a path, from bytes or from a Model; official words when it is not there.
 
-Lives here: `open_model`.  Not here: reading the bytes (format/), finding kernels (resolution.py).
+Lives here: `open_model`; `open_subgraphs`, ready for their tensors to be allocated.
+Not here: reading the bytes (format/), finding kernels (resolution.py).
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core import flags
-from ...core.errors import InvalidArgumentError, NotFoundError, ResourceExhaustedError
+from ...core.errors import InvalidArgumentError, NotFoundError, OpError, ResourceExhaustedError
 from ..format import Model
+from ..format.external import refuse_external
+from .ownership import Ownership
+from .resolution import resolve
+from .subgraph import Subgraph
+
+if TYPE_CHECKING:
+    from ..resolver import OpResolver
 
 EMPTY = "The model allocation is null/empty"
 
@@ -49,3 +57,24 @@ def _check_size(size: int, what: str) -> None:
     if size > limit:
         raise ResourceExhaustedError(what=f"{what} has {size} bytes", wanted=f"at most {limit}",
                                      do="set the flag max_model_bytes higher")  # fmt: skip
+
+
+def open_subgraphs(path: Any, content: Any, resolver: OpResolver, threads: int, ownership: Ownership
+                   ) -> tuple[Model, list[Subgraph]]:  # fmt: skip
+    """Read and verify a model, and make its subgraphs with the kernels that the resolver has. Raises OpErrors."""
+    model = open_model(path, content)
+    model.verify(flow=False)
+    refuse_external(model)
+    codes = resolve(model, resolver)
+    subgraphs: list[Subgraph] = []
+    try:
+        for i in range(len(model.subgraphs)):
+            subgraphs.append(Subgraph(model, i, codes, threads, subgraphs, ownership))
+        if any(c.has_early() for c in codes):
+            for subgraph in subgraphs:
+                subgraph.init_early()
+    except OpError:
+        for subgraph in subgraphs:
+            subgraph.close()
+        raise
+    return model, subgraphs

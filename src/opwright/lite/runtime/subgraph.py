@@ -32,6 +32,7 @@ from ..format.verify import called_subgraphs
 from ..ops.families import defined
 from . import memory
 from .called import Called
+from .constants import link_blocks, of_file
 from .direct import NOTHING, Direct, Reach
 from .errors import also, failed, of_node, told
 from .holding import Holding
@@ -42,7 +43,7 @@ from .repeating import MOST_READ
 from .resolution import Resolved
 from .resources import Resources
 from .settling import is_settled
-from .tensor import ARENA, CONSTANT, DYNAMIC, OUTSIDE, OWN, SETTLED, Tensor, link_blocks, of_file
+from .tensor import ARENA, CONSTANT, DYNAMIC, OUTSIDE, OWN, SETTLED, Tensor
 from .watching import run_observed, run_watched
 
 NOT_READY = "Invoke called on model that is not ready."

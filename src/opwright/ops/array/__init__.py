@@ -5,58 +5,83 @@ Lives here: the family's public names.  Not here: arithmetic (math/), matrices (
 
 from __future__ import annotations
 
-from .casting import bitcast, cast, saturate_cast
-from .checking import (
-    broadcast_dynamic_shape,
-    broadcast_static_shape,
-    ensure_shape,
-    guarantee_const,
-    identity_n,
-    shape_n,
-)
-from .constants import Const, eye, fill, linspace, one_hot, ones, ones_like, range, zeros, zeros_like
-from .indexing import gather, gather_nd, unravel_index
-from .joining import concat, parallel_stack, repeat, stack, tile
-from .moving import reverse, reverse_sequence, roll, transpose
-from .padding import pad
-from .partitioning import dynamic_partition, dynamic_stitch
-from .rows import MergeRows as MergeRows
-from .rows import RowsAt as RowsAt
-from .scattering import (
-    scatter_nd,
-    tensor_scatter_nd_add,
-    tensor_scatter_nd_max,
-    tensor_scatter_nd_min,
-    tensor_scatter_nd_sub,
-    tensor_scatter_nd_update,
-)
-from .selecting import (
-    boolean_mask,
-    meshgrid,
-    searchsorted,
-    sequence_mask,
-    unique,
-    unique_with_counts,
-    where,
-)
-from .shaping import (
-    broadcast_to,
-    expand_dims,
-    identity,
-    identity_without_record,
-    rank,
-    reshape,
-    shape_op,
-    size,
-    squeeze,
-    stop_gradient,
-    sum_to_shape_of,
-)
-from .shaping import shape_op as shape
-from .slicing import getitem, strided_slice
-from .slicing import slice_op as slice
-from .spaces import batch_to_space, depth_to_space, space_to_batch, space_to_batch_nd, space_to_depth
-from .splitting import split, unstack
+from typing import TYPE_CHECKING
+
+from ...core.importing import lazily
+
+if TYPE_CHECKING:
+    from .casting import bitcast, cast, saturate_cast
+    from .checking import (
+        broadcast_dynamic_shape,
+        broadcast_static_shape,
+        ensure_shape,
+        guarantee_const,
+        identity_n,
+        shape_n,
+    )
+    from .constants import Const, eye, fill, linspace, one_hot, ones, ones_like, range, zeros, zeros_like
+    from .indexing import gather, gather_nd, unravel_index
+    from .joining import concat, parallel_stack, repeat, stack, tile
+    from .moving import reverse, reverse_sequence, roll, transpose
+    from .padding import pad
+    from .partitioning import dynamic_partition, dynamic_stitch
+    from .rows import MergeRows as MergeRows
+    from .rows import RowsAt as RowsAt
+    from .scattering import (
+        scatter_nd,
+        tensor_scatter_nd_add,
+        tensor_scatter_nd_max,
+        tensor_scatter_nd_min,
+        tensor_scatter_nd_sub,
+        tensor_scatter_nd_update,
+    )
+    from .selecting import boolean_mask, meshgrid, searchsorted, sequence_mask, unique, unique_with_counts, where
+    from .shaping import (
+        broadcast_to,
+        expand_dims,
+        identity,
+        identity_without_record,
+        rank,
+        reshape,
+        shape_op,
+        size,
+        squeeze,
+        stop_gradient,
+        sum_to_shape_of,
+    )
+    from .shaping import (
+        shape_op as shape,
+    )
+    from .slicing import getitem, strided_slice
+    from .slicing import slice_op as slice
+    from .spaces import batch_to_space, depth_to_space, space_to_batch, space_to_batch_nd, space_to_depth
+    from .splitting import split, unstack
+
+_HOMES = {
+    ".casting": "bitcast, cast, saturate_cast",
+    ".checking": "broadcast_dynamic_shape, broadcast_static_shape, ensure_shape, guarantee_const, identity_n, shape_n",
+    ".constants": "Const, eye, fill, linspace, one_hot, ones, ones_like, range, zeros, zeros_like",
+    ".indexing": "gather, gather_nd, unravel_index",
+    ".joining": "concat, parallel_stack, repeat, stack, tile",
+    ".moving": "reverse, reverse_sequence, roll, transpose",
+    ".padding": "pad",
+    ".partitioning": "dynamic_partition, dynamic_stitch",
+    ".rows": "MergeRows, RowsAt",
+    ".scattering": (
+        "scatter_nd, tensor_scatter_nd_add, tensor_scatter_nd_max, tensor_scatter_nd_min, tensor_scatter_nd_sub, "
+        "tensor_scatter_nd_update"
+    ),
+    ".selecting": "boolean_mask, meshgrid, searchsorted, sequence_mask, unique, unique_with_counts, where",
+    ".shaping": (
+        "broadcast_to, expand_dims, identity, identity_without_record, rank, reshape, shape_op, shape_op as shape, "
+        "size, squeeze, stop_gradient, sum_to_shape_of"
+    ),
+    ".slicing": "getitem, slice_op as slice, strided_slice",
+    ".spaces": "batch_to_space, depth_to_space, space_to_batch, space_to_batch_nd, space_to_depth",
+    ".splitting": "split, unstack",
+}
+
+__getattr__, __dir__ = lazily(__name__, _HOMES)
 
 newaxis = None
 

@@ -16,7 +16,7 @@ from ....compiler.loops.expressions import apply, arg, const
 from ....compiler.loops.forms import Bitcast, Buffer, Map
 from ....core.dtypes import int8, uint8
 from ...ops import types
-from ...runtime.tensor import PACKED
+from ...runtime.constants import PACKED
 from ..nodes import At, Operand, Refused
 
 BITS = {types.dtype_of(name): bits for name, bits in PACKED.items()}

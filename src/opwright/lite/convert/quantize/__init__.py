@@ -11,16 +11,18 @@ Not here: integer kernels (lite/ops/quantized), version rules (format/versions.p
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+from ....core.importing import lazily
+
+if TYPE_CHECKING:
+    from .driver import quantize
+    from .modes import Mode, mode_of
+    from .sparsity import sparsify
+
+# Late, as the driver brings the interpreter with it, which most conversions do without.
+_HOMES = {".driver": "quantize", ".modes": "Mode, mode_of", ".sparsity": "sparsify"}
+
+__getattr__, __dir__ = lazily(__name__, _HOMES)
 
 __all__ = ["Mode", "mode_of", "quantize", "sparsify"]
-
-_HOMES = {"Mode": "modes", "mode_of": "modes", "quantize": "driver", "sparsify": "sparsity"}
-
-
-def __getattr__(name: str) -> Any:  # the driver brings the interpreter with it, which most conversions do without
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,122 @@
+"""Tensors of a file: what a verified model says of each, and the elements of constants.
+
+Lives here: `of_file`, `link_blocks`, reading constants, types that are packed in bytes.
+Not here: the tensor itself (tensor.py), whether a buffer holds what its tensor says (format/constants.py).
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import DType, string
+from ...core.errors import UnimplementedError
+from ..format import unpack_strings
+from ..format.constants import BITS
+from .sparse import dense_of
+from .tensor import ARENA, CONSTANT, OWN, Blocks, Tensor
+
+
+def of_file(index: int, source: Any, buffer: Any) -> Tensor:
+    """The tensor for an `objects.Tensor` of a verified model and its buffer."""
+    data = buffer.data if source.buffer != 0 else None
+    constant = data is not None and not source.is_variable
+    made = Tensor(index, source.name or "", source.type, tuple(np.asarray(source.shape).tolist()), ARENA)
+    made.signature = tuple(np.asarray(source.shape_signature).tolist()) or None
+    made.quantization, made.sparsity = source.quantization, source.sparsity
+    made.is_variable = bool(source.is_variable)
+    made.has_rank = bool(source.has_rank)  # without it no sizes may mean a scalar or an unknown rank
+    if constant:
+        made.kind = CONSTANT
+        if made._dtype is not None:
+            made.bind(read_constant(made, data))
+    elif made.is_variable or (made._dtype is not None and made.is_object):
+        made.kind = OWN
+    return made
+
+
+def link_blocks(tensors: Sequence[Tensor]) -> None:
+    """Let tensors of a verified subgraph that are quantised by block know the tensors of their scales."""
+    for t in tensors:
+        details: Any = getattr(t.quantization, "details", None)
+        if getattr(details, "table_name", "") == "BlockwiseQuantization":
+            t.blocks = Blocks(tensors[details.scales], int(details.block_size))
+
+
+PACKED = {name: bits for name, bits in BITS.items() if bits < 8}
+"""Bits an element of the types that are packed in bytes, the first element in the lowest bits."""
+
+
+def unpacked(data: Any, bits: int, dtype: DType, count: int) -> np.ndarray:
+    """The first `count` elements of packed bytes, in a byte each."""
+    packed = np.frombuffer(data, np.uint8)
+    parts = packed[:, None] >> np.arange(0, 8, bits, dtype=np.uint8) & ((1 << bits) - 1)
+    values = parts.reshape(-1)[:count].astype(np.int8)
+    if not dtype.is_unsigned:
+        values[values >= 1 << (bits - 1)] -= 1 << bits
+    return values.astype(dtype.np)
+
+
+_unpacked: dict[tuple[int, int, str], tuple[weakref.ref[np.ndarray], Any]] = {}
+"""By address, size and kind of packed bytes: what they were unpacked to, and the bytes, which so stay in place."""
+
+
+def _kept(data: Any, kind: str, unpack: Callable[[], np.ndarray]) -> np.ndarray:
+    """What `unpack` makes of a buffer, once for all tensors of all interpreters that use it: a file may share one among
+    signatures, or be made to ask for any number of copies. Bytes that may change are unpacked each time."""
+    raw = np.frombuffer(data, np.uint8)
+    if raw.flags.writeable:
+        return unpack()
+    key = (raw.__array_interface__["data"][0], raw.nbytes, kind)
+    known = _unpacked.get(key)
+    found = known[0]() if known is not None else None
+    if found is None:
+        found = unpack()
+        found = found if found.base is None else found.copy()  # views on it are to keep this very array
+        found.flags.writeable = False
+        _unpacked[key] = (weakref.ref(found, lambda dead: _forget(key, dead)), raw)
+    return found
+
+
+def _forget(key: tuple[int, int, str], dead: Any) -> None:
+    if key in _unpacked and _unpacked[key][0] is dead:
+        del _unpacked[key]
+
+
+def read_constant(tensor: Tensor, data: Any) -> np.ndarray:
+    """The elements of a constant: a view on the file's bytes, but for strings, packed types and sparse tensors.
+
+    These are unpacked, and get their zeros.
+    """
+    shape, dtype = tensor.shape, tensor.dtype.np
+    if tensor.sparsity is not None and dtype.kind != "O":
+        if tensor.type.name in PACKED:
+            bits = PACKED[tensor.type.name]
+            stored = unpacked(data, bits, tensor.dtype, len(data) * 8 // bits)
+        else:
+            raw = np.frombuffer(data, np.uint8)
+            stored = raw[: len(raw) // dtype.itemsize * dtype.itemsize].copy().view(dtype)
+        array = dense_of(tensor.sparsity, stored, shape, tensor.dtype)
+        array.flags.writeable = False
+        return array
+    if tensor.dtype is string:
+        array = _kept(data, "strings", lambda: unpack_strings(data)).reshape(shape)
+    elif dtype.kind == "O":
+        raise UnimplementedError(what=f"constant {tensor.name!r} has type {tensor.type.name}")
+    elif tensor.type.name in PACKED:
+        bits = PACKED[tensor.type.name]
+        whole = _kept(data, tensor.type.name, lambda: unpacked(data, bits, tensor.dtype, len(data) * 8 // bits))
+        array = whole[: math.prod(shape)].reshape(shape)
+    else:
+        count = math.prod(shape)
+        array = np.frombuffer(data, np.uint8, count * dtype.itemsize).view(dtype).reshape(shape)
+        if not array.flags.aligned:
+            array = array.copy()
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
