@@ -29,7 +29,8 @@ def test_attributes_and_table_name_the_same_flags():
     for name, hint in hints.items():
         assert isinstance(flags.get(name), hint if hint in plain else typing.get_origin(hint) or hint)
         if hint in plain:
-            assert flags.FLAGS[name].type in ((plain[hint],) if isinstance(plain[hint], flags.FlagType) else plain[hint])
+            types = plain[hint]
+            assert flags.FLAGS[name].type in ((types,) if isinstance(types, flags.FlagType) else types)
 
 
 def test_defaults():
