@@ -9,13 +9,13 @@ object cache, under a digest of what the system says of it, and of the llvmlite 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
-import glob
-import importlib.util
 import os
 import platform
 import sys
+from importlib.machinery import PathFinder
 from typing import NamedTuple
 
 from ...core import flags
@@ -115,9 +115,12 @@ def _read(kept: bytes) -> HostWords | None:
 def cache_bytes(level: int = 2) -> int:
     """Bytes of the second-level cache, a processor's own, or the third-level one, which several share; 1 and 32 MiB
     where the system does not say."""
-    for folder in sorted(glob.glob(os.path.join(_CACHES, "index*"))):
+    folders: list[str] = []
+    with contextlib.suppress(OSError):
+        folders = sorted(name for name in os.listdir(_CACHES) if name.startswith("index"))
+    for folder in folders:
         try:
-            found, kind, size = (_words(os.path.join(folder, name)) for name in ("level", "type", "size"))
+            found, kind, size = (_words(os.path.join(_CACHES, folder, name)) for name in ("level", "type", "size"))
             if found == str(level) and kind != "Instruction":
                 return int(size.removesuffix("K")) * 1024
         except (OSError, ValueError):
@@ -167,7 +170,7 @@ def _signs() -> str | None:
 
 def compiler_stamp() -> str:
     """Which llvmlite there is, without importing it: the size and time of the files that say its version."""
-    spec = importlib.util.find_spec("llvmlite")
+    spec = PathFinder.find_spec("llvmlite")
     if spec is None or spec.origin is None:
         return ""
     stats = []
