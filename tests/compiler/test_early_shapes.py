@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import opwright as ow
-from opwright.compiler import Plan
+from opwright.compiler.plan import Plan
 from opwright.ops.dispatch import quietly
 
 SIZE = 128

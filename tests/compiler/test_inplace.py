@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opwright as ow
-from opwright.compiler import Plan
 from opwright.compiler.inplace import LEAST_BYTES, own, own_like
+from opwright.compiler.plan import Plan
 from opwright.ops import registry
 
 BIG = ow.TensorSpec([64, 512])  # 128 KiB
