@@ -63,7 +63,10 @@ def emit(family: Family, target: Target, constants: dict[str, Any], polls: bool 
         if argument.type == POINTER:
             argument.attributes.add("noalias")
     _stage(family, body, target, constants, polls)
-    _outside(module, entry, body, list(kinds.values()))
+    outer = _outside(module, entry, body, list(kinds.values()))
+    if target.is_x86 and target.vector_bytes > STACK:
+        outer.attributes.add("nounwind")  # llvmlite prints `alignstack` only beside another attribute
+        outer.attributes.alignstack = target.vector_bytes
     return module
 
 
@@ -95,8 +98,13 @@ def _converted(function: Callable[..., Any]) -> Callable[..., Any]:
     return converted
 
 
-def _outside(module: ir.Module, entry: str, body: ir.Function, kinds: Sequence[ir.Type]) -> None:
-    """The function that others call: it reads the words."""
+STACK = 16
+"""Bytes that the stack is a multiple of at a call. LLVM keeps vectors there that registers have no room for: without
+`alignstack` half of the longer ones would cross cache lines, unless the kernel has a `stack` of its own."""
+
+
+def _outside(module: ir.Module, entry: str, body: ir.Function, kinds: Sequence[ir.Type]) -> ir.Function:
+    """Return the function that others call: it reads the words."""
     outer = ir.Function(module, ir.FunctionType(I64, [POINTER, I64, I64, POINTER]), entry)
     for argument, name in zip(outer.args, ("words", "begin", "end", "scratch")):
         argument.name = name
@@ -104,3 +112,4 @@ def _outside(module: ir.Module, entry: str, body: ir.Function, kinds: Sequence[i
     words = [b.load(b.gep(outer.args[0], [ir.Constant(I64, i)], source_etype=I64), typ=kind, align=8)
              for i, kind in enumerate(kinds)]  # fmt: skip
     b.ret(b.call(body, [*words, *outer.args[1:]]))
+    return outer

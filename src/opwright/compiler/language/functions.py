@@ -285,7 +285,8 @@ def opaque_pointer(p: Pointer) -> Pointer:
 def after(p: Pointer, v: Value) -> Pointer:
     """The same pointer, which LLVM takes to depend on a vector: what is loaded from it is not loaded before that is
     known, when registers hold something else."""
-    empty = ir.InlineAsm(ir.FunctionType(POINTER, [POINTER, v.x.type]), "", "=r,0,w", side_effect=False)
+    register = "x" if current().target.is_x86 else "w"
+    empty = ir.InlineAsm(ir.FunctionType(POINTER, [POINTER, v.x.type]), "", f"=r,0,{register}", side_effect=False)
     return Pointer(current().builder.call(empty, [p.x, v.x]), p.dtype, p.align)
 
 
