@@ -99,7 +99,7 @@ def test_halves_are_rounded_away_from_zero():
 
 EPILOGUE = Epilogue(EXPR, (("channel", float32), ("channel", float32)), ())
 SHAPE = {"rows": 4, "vectors": 2, "short": True, "narrow": 1, "epilogue": EPILOGUE, "more": 2, "rounded": True,
-         "wide": False, "tiled": None, "widened": None, "bounded": 0, "grouped": None}
+         "wide": False, "tiled": None, "widened": None, "flipped": False, "bounded": 0, "grouped": None}
 
 
 @targets((gemm_int8, {**SHAPE, "parts": 1, "blocked": False}), (gemm_int8, {**SHAPE, "parts": 1, "blocked": True}),

@@ -221,10 +221,12 @@ def test_reads_nothing_beyond_the_end():
 SKELETON = parametrised(requantised())
 EPILOGUE = Epilogue(SKELETON[0], (("channel", int32), ("channel", float32)), tuple(d for _, d in SKELETON[1]))
 SHAPE = {"rows": 4, "vectors": 2, "short": True, "narrow": 1, "epilogue": EPILOGUE, "more": 3, "rounded": False,
-         "wide": False, "tiled": None, "widened": None, "bounded": 0, "grouped": None}
+         "wide": False, "tiled": None, "widened": None, "flipped": False, "bounded": 0, "grouped": None}
 
 
 @targets((gemm_int8, {**SHAPE, "parts": 1, "blocked": False}), (convolution_int8, {**SHAPE, "by_line": False}),
+         (gemm_int8, {**SHAPE, "parts": 1, "blocked": False, "flipped": True}),
+         (convolution_int8, {**SHAPE, "by_line": True, "flipped": True}),
          (patches, {"rounded": True}),
          (pack_int8, {"dtype": uint8, "vectors": 2, "narrow": 1, "biased": True, "parts": 2,
                       "ordered": True, "grouped": 0, "joined": False}))  # fmt: skip

@@ -35,6 +35,8 @@ QUICKER = 4
 """Times that operations on bytes are quicker than those on floats."""
 READING, FINISHING = 8, 3
 """Operations on floats that take as long as to read a weight for one row alone, and as an operation of the epilogue."""
+FEW_ROWS = 2
+"""Rows of a tile that are not copied for it."""
 NEAR = 1 << 14
 """Elements of the lines that a line of the output needs, up to which they are copied together: 32 KB as int16."""
 STEP, LINE, COPY = 4, 60, 5
@@ -247,21 +249,23 @@ def _make_gemm(group: Group, build: Builder, panels: Panels, x: Any, pitch: int)
     quads = panels.lines * panels.quads
     work, panel_bytes = 8 * cut.height * panels.steps * tile.width, tile.width * panels.steps * 4
     felt = is_order_felt(cut.tiles, panels.number, panel_bytes)
-    widened = felt and group.widened(panels) is not None  # then an item widens its rows once for all of its panels
-    by_default = int(widened or has_all_panels(cut.tiles, panels.number, panel_bytes))
+    near = felt and (panels.tile.flipped or group.widened(panels) is not None)  # an item copies its rows for all panels
+    by_default = int(near or has_all_panels(cut.tiles, panels.number, panel_bytes))
     ways = (0, 1) if felt else (by_default,)
     all_panels = build.choose(BLOCKS_INT8, ways, by_default, rows, 4 * panels.steps, group.features) > 0
     block = blocks(cut.tiles, panels.number, cut.height * quads * 4, panel_bytes, work, all_panels)
     block = for_two(block, cut.tiles, panels.number)
     packed = group.packed(build, panels)
+    flipped = tile.flipped and cut.height > FEW_ROWS and not group.wide
     words = [x, packed, build.pointer(form.output, group.feature), quads, pitch, form.output.pitch, group.features,
              cut.tiles, cut.tall, block.tiles, block.panels, source.flip, 0, 0, source.scales, source.zeros,
              max(1, math.prod(form.output.shape[1:3])), 0, tile.depth, *group.more]  # fmt: skip
     code = gemm_int8.code(more=len(group.more), rows=cut.height, vectors=tile.vectors, short=cut.tall != cut.tiles,
                           narrow=panels.narrow, parts=panels.parts, rounded=source.rounded, wide=group.wide,
                           blocked=False, tiled=group.tiled(panels), widened=group.widened(panels),
-                          bounded=tile.bounded, grouped=group.grouped(panels), epilogue=group.epilogue)  # fmt: skip
-    scratch = room(host(), 4 * quads * cut.height) if group.widened(panels) else 0
+                          flipped=flipped, bounded=tile.bounded, grouped=group.grouped(panels),
+                          epilogue=group.epilogue)  # fmt: skip
+    scratch = room(host(), 4 * quads * cut.height) if group.widened(panels) or flipped else 0
     operations = work * cut.tiles * panels.number // QUICKER + _finishing(group)
     if cut.height == 1:
         operations = READING * cut.tiles * panels.number * panels.steps * 4 * tile.width
@@ -279,7 +283,9 @@ def _make_convolution(group: Group, build: Builder, panels: Panels, shape: Geome
     block = for_two(_blocks(tiles, panels.number, work), tiles, panels.number)
     line, tall = ((pixels - 1) * window.strides[1] + (segments - 1) * window.dilations[1] + run
                   for pixels in (shape.out_width, cut.height))  # fmt: skip
-    by_line = bool(group.widened(panels)) and window.size[0] * line * channels <= NEAR and block.tiles >= cut.tiles
+    flipped = tile.flipped and not group.wide
+    near = flipped or group.widened(panels) is not None
+    by_line = near and window.size[0] * line * channels <= NEAR and block.tiles >= cut.tiles
     packed = group.packed(build, panels)
     words = [source.x, packed, build.pointer(form.output, group.feature), _room(group), shape.height, shape.width,
              source.pitch, channels, source.zero, source.flip, window.size[0], segments, run, *window.strides,
@@ -289,7 +295,7 @@ def _make_convolution(group: Group, build: Builder, panels: Panels, shape: Geome
     code = convolution_int8.code(more=len(group.more), rows=cut.height, vectors=tile.vectors,
                                  short=cut.tall != cut.tiles, narrow=panels.narrow, rounded=source.rounded,
                                  wide=group.wide, tiled=group.tiled(panels), widened=group.widened(panels),
-                                 by_line=by_line, bounded=tile.bounded, grouped=group.grouped(panels),
+                                 flipped=flipped, by_line=by_line, bounded=tile.bounded, grouped=group.grouped(panels),
                                  epilogue=group.epilogue)  # fmt: skip
     elements = window.size[0] * (line if by_line else tall) * channels + 4  # and what the last step reads behind them
     scratch = room(host(), elements) if group.widened(panels) else elements + host().vector_bytes

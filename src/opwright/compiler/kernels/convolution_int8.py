@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr
 from .epilogue import Epilogue
-from .gemm_int8 import LIGHT, Rounded, Sink, Source, panels
+from .gemm_int8 import Source, panels
 from .gemm_neon import Grouped
 from .gemm_tiles import prepare, short_first
+from .tile_writing import Rounded, Sink, is_light
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 class Image(NamedTuple):
     """The geometry of a convolution, numbers of a kernel. size: bytes that may be read; fill: the zero point, of the
-    dtype that copies have."""
+    dtype that copies have. flips: bits to change in each vector that is copied, if any."""
 
     x: Pointer
     size: Any
@@ -35,17 +36,22 @@ class Image(NamedTuple):
     pitch: Any
     channels: Any
     fill: Value
+    flips: Value | None = None
 
 
-def copy(target: Pointer, source: Pointer, n: Any, room: Any, lanes: int) -> None:
+def copy(target: Pointer, source: Pointer, n: Any, room: Any, lanes: int, flips: Value | None = None) -> None:
     """n elements, as the target's dtype; what follows them in the target may be overwritten too. room: elements that
-    may be read from the source."""
+    may be read from the source. flips: see `Image`."""
     if n + (lanes - 1) <= room:
         for i in range(0, n, lanes):
-            target.store(source.load(i, lanes).to(target.dtype), i)
+            target.store(_flipped(source.load(i, lanes).to(target.dtype), flips), i)
     else:
         for i in range(n):
-            target[i] = source[i].to(target.dtype)
+            target[i] = _flipped(source[i].to(target.dtype), flips if flips is None else flips[0])
+
+
+def _flipped(x: Value, flips: Value | None) -> Value:
+    return x if flips is None else x ^ flips
 
 
 def fill(target: Pointer, n: Any, x: Value) -> None:
@@ -64,11 +70,11 @@ def copy_line(image: Image, target: Pointer, n: Value, y: Value, left: Value, pi
     fill(target, before * c, image.fill)
     if image.pitch == c:
         start = at + before * c
-        copy(target + before * c, image.x + start, (after - before) * c, image.size - start, lanes)
+        copy(target + before * c, image.x + start, (after - before) * c, image.size - start, lanes, image.flips)
     else:
         for i in range(before, after):
             start = at + i * image.pitch
-            copy(target + i * c, image.x + start, c, image.size - start, lanes)
+            copy(target + i * c, image.x + start, c, image.size - start, lanes, image.flips)
     fill(target + after * c, (pixels - after) * c, image.fill)
 
 
@@ -138,7 +144,7 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
                      out_width: i64, out_pitch: i64, features: i64, line_tiles: i64, tall: i64, tiles: i64,
                      tile_block: i64, panel_block: i64, scales: ptr[f32], zeros: ptr[i32], depth: i64, *more: i64,
                      rows: int, vectors: int, short: bool, narrow: int, rounded: bool, wide: bool, tiled: Any,
-                     widened: Any, by_line: bool, bounded: int, grouped: Grouped | None,
+                     widened: Any, flipped: bool, by_line: bool, bounded: int, grouped: Grouped | None,
                      epilogue: Epilogue):  # fmt: skip
     """out[n, oy, ox, f] = epilogue(sum x[n, oy stride + ky dilation - top, ..., c] filter[f, ky, kx, c]).
 
@@ -147,18 +153,20 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
     Items: blocks of tile_block tiles by panel_block panels, panels first. Scratch: `lines` lines of the pixels that are
     copied at a time, and a vector. rounded: images have scales and zero points of their own. wide, tiled, depth,
     bounded, grouped: see `Source`; channels and pitches are of bytes. widened: the dtype of pixels that are copied as
-    int16, inside too; by_line: at the first tile of a line of the output, all that the line needs.
+    int16, inside too; flipped: whether they are copied as unsigned bytes, likewise; by_line: at the
+    first tile of a line of the output, all that the line needs.
     """
     lanes = work.lanes(i32)
     number = (features + (vectors * lanes - 1)) // (vectors * lanes)
     across = (number + (panel_block - 1)) // panel_block
     target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
     masked = work.target.vector_bytes == 64
-    finish, light = epilogue.bind(more), epilogue.weight <= LIGHT
+    finish, light = epilogue.bind(more), is_light(epilogue, work.target)
     held = i8 if widened is None else i16
     filled = work.lanes(held)
     pixels = x if widened is None else x.cast(widened)
-    image = Image(pixels, size, height, width, x_pitch, channels, zero.to(held).splat(filled))
+    flips = kl.bitcast(flip.splat(lanes), i8) if flipped else None
+    image = Image(pixels, size, height, width, x_pitch, channels, _flipped(zero.to(held).splat(filled), flips), flips)
     there = Rounded(scales, zeros, out_height * out_width) if rounded else None
     patch = work.scratch(held)
     breadth = (out_width - 1) * stride_x + (segments - 1) * dilation_x + run_pixels
@@ -187,22 +195,22 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
             begin = ((n * height + y0) * width + x0) * x_pitch
             end = begin + ((lines - 1) * dilation_y * width + span - run_pixels) * x_pitch + quads * 4
             p, pixel, line = x + begin, x_pitch, dilation_y * width * x_pitch
-            copied = kl.value(1) == 1 if widened is not None else ~(inside & (end <= size))
+            copied = kl.value(1) == 1 if widened is not None or flipped else ~(inside & (end <= size))
             if by_line:
                 p, pixel, line = patch.cast(i8) + ox * stride_x * channels * held.size, channels * held.size, \
                     breadth * channels * held.size
                 if (t == start) | (j == 0):
-                    here = image._replace(fill=zeros[n].to(held).splat(filled)) if rounded else image
+                    here = image._replace(fill=_flipped(zeros[n].to(held).splat(filled), flips)) if rounded else image
                     for ky in range(lines):
                         copy_line(here, patch + ky * breadth * channels, n, y0 + ky * dilation_y, -left, breadth)
             elif copied:
                 p, pixel, line = patch.cast(i8), channels * held.size, span * channels * held.size
-                here = image._replace(fill=zeros[n].to(held).splat(filled)) if rounded else image
+                here = image._replace(fill=_flipped(zeros[n].to(held).splat(filled), flips)) if rounded else image
                 for ky in range(lines):
                     copy_line(here, patch + ky * span * channels, n, y0 + ky * dilation_y, x0, span)
             source = Source(p, stride_x * pixel, quads, flip, lines, line, segments, dilation_x * pixel, wide,
-                            tiled=tiled, depth=depth, widened=widened is not None, bounded=bounded,
-                            grouped=grouped)
+                            tiled=tiled, depth=depth, widened=widened is not None, flipped=flipped,
+                            bounded=bounded, grouped=grouped)
             sink = Sink(target, out_pitch, at * out_width + ox, 0, features, finish, masked, there, None, written,
                         light)  # fmt: skip
             if short and tiled is None:

@@ -60,7 +60,7 @@ class Epilogue:
     """An expression of a sum (arg 0) and operands (arg 1 ...), its scalars made parameters.
 
     kinds: of each operand what it has, and its dtype. params: dtypes of the scalars. finite: whether floats among both
-    are constants and finite. Words: for each operand its
+    are constants and finite; small: and below 1, their signs aside. Words: for each operand its
     address, for those with an element each also the pitch of its rows, then the scalars.
     """
 
@@ -68,6 +68,7 @@ class Epilogue:
     kinds: tuple[tuple[str, DType], ...]
     params: tuple[DType, ...]
     finite: bool = False
+    small: bool = False
 
     @property
     def weight(self) -> int:
@@ -98,7 +99,7 @@ class Epilogue:
                     args.append(_joined([p.load(column, lanes, mask)] * rows))
                 else:
                     args.append(p if kind == TABLE else p[0])
-            found = evaluate(self.expr, args, params, finite=self.finite)
+            found = evaluate(self.expr, args, params, finite=self.finite, small=self.small)
             return found.splat(lanes * rows) if lanes and not found.count else found
 
         return finish
@@ -140,14 +141,15 @@ def epilogue_of(expr: Expr, operands: Sequence[Buffer], output: Buffer, build: B
             words.append(operand.pitch)
     words += [word(value, dtype) for value, dtype in skeleton[1]]
     return Epilogue(skeleton[0], tuple(found), tuple(dtype for _, dtype in skeleton[1]),
-                    _finite(operands, skeleton[1])), words  # fmt: skip
+                    *_known(operands, skeleton[1])), words  # fmt: skip
 
 
-def _finite(operands: Sequence[Buffer], scalars: Sequence[tuple[Any, DType]]) -> bool:
-    """Whether floats that an epilogue reads beside the sum are constants and finite."""
+def _known(operands: Sequence[Buffer], scalars: Sequence[tuple[Any, DType]]) -> tuple[bool, bool]:
+    """Whether floats that an epilogue reads beside the sum are constants and finite, and whether they are below 1."""
     floats = [b.constant for b in operands if b.dtype.is_floating]
-    return all(c is not None and bool(np.isfinite(c).all()) for c in floats) and all(
-        math.isfinite(value) for value, dtype in scalars if dtype.is_floating)  # fmt: skip
+    floats += [np.asarray(value) for value, dtype in scalars if dtype.is_floating]
+    largest = [math.inf if c is None else float(np.abs(c).max(initial=0)) for c in floats]
+    return all(math.isfinite(x) for x in largest), all(x < 1 for x in largest)
 
 
 def _kind(operand: Buffer, output: Buffer) -> str:

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from ..language import Pointer, Value
 
 def evaluate(expr: Expr, args: Sequence[Value | Pointer], params: Sequence[Value] = (), *,
-             finite: bool = False) -> Value:  # fmt: skip
+             finite: bool = False, small: bool = False) -> Value:  # fmt: skip
     """What the expression is of these operands. args[i], params[i]: what stands for arg i and param i. finite: whether
-    all floats among them are, but for arg 0.
+    all floats among them are, but for arg 0; small: whether these are below 1, too, their signs aside.
 
     Operands are vectors of one length, or numbers; a `lookup`'s table is a Pointer. The result is a vector where one of
     the operands that matter is. raises Unmade for an operation that the table does not have
@@ -38,7 +38,7 @@ def evaluate(expr: Expr, args: Sequence[Value | Pointer], params: Sequence[Value
         found = known.get(e)
         if found is None:
             if finite and e.op == "quantize" and _is_number(e.args[0]):
-                found = known[e] = _quantize(e.dtype, *map(walk, e.args), number=True)
+                found = known[e] = _quantize(e.dtype, *map(walk, e.args), number=True, small=small)
             else:
                 found = known[e] = _one(e, walk, args, params)
         return found
@@ -159,14 +159,14 @@ def _convert(dtype: DType, x: Value) -> Value:
 
 
 def _quantize(dtype: DType, x: Value, zero_point: Value, low: Any = None, high: Any = None, *,
-              number: bool = False) -> Value:  # fmt: skip
+              number: bool = False, small: bool = False) -> Value:  # fmt: skip
     """round(x) + zero_point, the nearest even of two, within [low, high] of int32, by default the dtype's range.
 
     It is held within the range before it is rounded, so that a float is never too large for int32; NaN becomes low.
-    number: whether x is known to be none.
+    number: whether x is known to be none; small: whether int32 is known to hold it.
     """
     if dtype.size == 1 and x.count:
-        found = kl.round_bytes(x, zero_point, dtype, number)
+        found = kl.round_bytes(x, zero_point, dtype, number, small)
         return found if low is None else kl.clamp(found, low.to(dtype), high.to(dtype))
     zero = zero_point.to(dtypes.float32)
     least = (float(dtype.min) if low is None else low.to(dtypes.float32)) - zero

@@ -16,7 +16,8 @@ from .gemm_widened import add_products
 
 if TYPE_CHECKING:
     from ..language import Pointer
-    from .gemm_int8 import Sink, Source
+    from .gemm_int8 import Source
+    from .tile_writing import Sink
 
 
 def contract_blocks(rows: int, vectors: int, lanes: int, source: Source, sink: Sink) -> Pointer:

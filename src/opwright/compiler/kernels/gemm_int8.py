@@ -1,15 +1,14 @@
 """Matrix products of int8: the micro-kernel, rows at one pitch.
 
-Lives here: `contract`, `tile`, `panels`, the family `gemm_int8`.
-Not here: packed filters and how signs are kept (panels_int8.py), convolutions with windows (convolution_int8.py), the
-makers (contractions_int8.py).
+Lives here: `contract`, `tile`, `panels`, `flip_rows`, the family `gemm_int8`.
+Not here: what becomes of sums (tile_writing.py), packed filters and how signs are kept (panels_int8.py), convolutions
+with windows (convolution_int8.py), the makers (contractions_int8.py).
 
 A tile of the output is rows x vectors registers of int32; each step takes four bytes of each row and of each channel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import language as kl
@@ -20,7 +19,8 @@ from .gemm_bounded import add_bounded
 from .gemm_int16 import contract_wide
 from .gemm_neon import Grouped, contract_grouped
 from .gemm_tiles import contract_tiles, prepare, short_first
-from .gemm_widened import contract_widened, widen_rows
+from .gemm_widened import LINE, contract_widened, widen_rows
+from .tile_writing import Rounded, Sink, is_light, kept_sums, together, write_registers, write_tile
 
 if TYPE_CHECKING:
     from ..language import Pointer, Registers, Value
@@ -32,8 +32,8 @@ AHEAD = 16 << 10
 """Bytes of a filter that are asked for before they are needed: it may have to come from memory."""
 
 
-LIGHT = 16
-"""Weight of an epilogue whose code may be there for each row of a tile."""
+POINTERS = 8
+"""Rows that have registers of their own for where they begin."""
 
 
 class Source(NamedTuple):
@@ -42,8 +42,8 @@ class Source(NamedTuple):
     quads: k of a segment. flip: bits of each four bytes to change: FLIP makes signed ones unsigned. wide: two bytes
     are one number, see gemm_int16.py. blocked: a line is a block with scales of its own, see gemm_blocks.py.
     tiled: the dtype of rows that tiles multiply, `depth` quads at a time, see gemm_tiles.py. widened: elements are
-    int16, see gemm_widened.py. bounded: steps whose sums int16 holds, see gemm_bounded.py. grouped: how rows are
-    multiplied on 64-bit ARM, see gemm_neon.py.
+    int16, see gemm_widened.py. flipped: they are unsigned copies, see `flip_rows`. bounded: steps whose sums int16
+    holds, see gemm_bounded.py. grouped: how rows are multiplied on 64-bit ARM, see gemm_neon.py.
     """
 
     p: Pointer
@@ -59,6 +59,7 @@ class Source(NamedTuple):
     tiled: Any = None
     depth: Any = 0
     widened: bool = False
+    flipped: bool = False
     bounded: int = 0
     grouped: Grouped | None = None
 
@@ -71,88 +72,74 @@ def contract(rows: int, vectors: int, lanes: int, source: Source, q: Pointer) ->
         for r in range(rows):
             sums[r, v] = start
     q = q + vectors * lanes
-    pitch, flip = source.pitch, kl.opaque(source.flip.splat(lanes))
+    pitch, flip = source.pitch, None if source.flipped else kl.opaque(source.flip.splat(lanes))
     for line in range(source.lines):
         for segment in range(source.segments):
             p = source.p + (line * source.line + segment * source.segment)
             if source.bounded:
+                assert flip is not None  # rows are as they are where filters are bounded
                 q = add_bounded(sums, p, pitch, source.quads, q, flip, source.bounded)
             else:
                 q = _add_steps(sums, p, pitch, source.quads, q, flip)
     return sums
 
 
-def _add_steps(sums: Registers, p: Pointer, pitch: Value, quads: Any, q: Pointer, flip: Value) -> Pointer:
+def _add_steps(sums: Registers, p: Pointer, pitch: Value, quads: Any, q: Pointer, flip: Value | None) -> Pointer:
     """Add the products of so many steps to the sums of a tile. Gives what follows the steps."""
     (rows, vectors), lanes = sums.shape, sums.count
+    row = [(p + r * pitch).cast(i32) for r in range(rows)]
+    if flip is None and rows <= POINTERS:
+        row = [kl.opaque_pointer(one) for one in row]
     for k in range(quads):
         w = [kl.bitcast(q.load(v * lanes, lanes), i8) for v in range(vectors)]
-        for v in range(vectors):
-            q.prefetch(AHEAD // 4 + v * lanes)
+        for at in range(0, vectors * lanes, LINE // 4):
+            q.prefetch(AHEAD // 4 + at)
         for r in range(rows):
-            x = kl.bitcast((p + r * pitch).cast(i32)[k].splat(lanes) ^ flip, u8)
+            x = row[r][k].splat(lanes)
             for v in range(vectors):
-                sums[r, v] = kl.dot4(sums[r, v], x, w[v])
+                sums[r, v] = kl.dot4(sums[r, v], kl.bitcast(x if flip is None else x ^ flip, u8), w[v])
         q = q + vectors * lanes
     return q
 
 
-class Rounded(NamedTuple):
-    """Rows that were floats: row r of the output is of scales[r // each] and zeros[r // each]."""
-
-    scales: Pointer
-    zeros: Pointer
-    each: Any
-
-
-class Sink(NamedTuple):
-    """Where a tile is written: out[row * pitch + column], `rest` channels from `column` on.
-
-    rounded: what makes floats of the sums, if the input was rounded; panel: of the filter. count: how many rows are
-    written, if not all. light: whether the epilogue is few instructions.
-    """
-
-    out: Pointer
-    pitch: Value
-    row: Any
-    column: Any
-    rest: Any
-    finish: Callable[..., Value]
-    masked: bool
-    rounded: Any = None
-    panel: Any = None
-    count: Any = None
-    light: bool = False
-
-    def value(self, sums: Value, r: Any, c: Any) -> Value:
-        """What the epilogue is given for sums of row r and of the panel's channels from c on.
-
-        A panel starts with -128 times the sums of the weights where there is no bias, and no zero point but the rows'.
-        """
-        if self.rounded is None:
-            return sums
-        at = (self.row + r) // self.rounded.each
-        if sums.dtype is f32:
-            return sums * self.rounded.scales[at]
-        weights = self.panel.load(c, sums.count) >> 7
-        return (sums + weights * self.rounded.zeros[at]).to(f32) * self.rounded.scales[at]
+def flip_rows(x: Pointer, pitch: Any, target: Pointer, rows: Any, count: Any, flip: Value, lanes: int) -> None:
+    """Write `rows` rows of `count` bytes, a multiple of four, with the bits of `flip` changed, one after the other."""
+    flips = kl.opaque(flip.splat(lanes // 4))
+    for _ in range(rows):
+        if count >= lanes:
+            for i in range(0, count, lanes):
+                at = kl.minimum(i, count - lanes)
+                target.store(x.load(at, lanes) ^ kl.bitcast(flips, i8), at)
+        else:
+            for i in range(0, count, 4):
+                target.cast(i32)[i // 4] = x.cast(i32)[i // 4] ^ flip
+        x, target = x + pitch, target + count
 
 
 def tile(rows: int, vectors: int, lanes: int, source: Source, sink: Sink) -> None:
     """A tile of the output: its sums go through memory, and a loop over rows finishes them, which is little code.
 
-    So many rows are finished at a time that their results are one vector. Light epilogues on 64-bit ARM are computed in
-    registers.
+    So many rows are finished at a time that their results are one vector. Light epilogues are computed in registers.
     """
     width = vectors * lanes
     if source.grouped is not None:
         found = contract_grouped(rows, vectors, lanes, source, source.grouped, sink.panel, sink.rounded is None)
         if sink.light:
-            _write_registers(sink, found, width)
+            write_registers(sink, found, width, 1)
         else:
-            _write_tile(sink, _kept(found, width), rows, width, lanes)
+            write_tile(sink, kept_sums(found, width), rows, width, lanes)
+    elif sink.light and rows > 1 and _is_of_vectors(source, sink):
+        sums = contract(rows, vectors, lanes, source, sink.panel)
+        found = [kl.joined([sums[r, v] for v in range(vectors)]) for r in range(rows)]
+        write_registers(sink, found, width, together(sink, width, lanes))
     else:
-        _write_tile(sink, _contracted(rows, vectors, lanes, source, sink), rows, width, lanes)
+        write_tile(sink, _contracted(rows, vectors, lanes, source, sink), rows, width, lanes)
+
+
+def _is_of_vectors(source: Source, sink: Sink) -> bool:
+    """Whether `contract` computes a tile, of bytes that were not floats."""
+    others = source.wide, source.blocked, source.tiled is not None, source.widened, source.bounded, sink.rounded
+    return not any(others)
 
 
 def _contracted(rows: int, vectors: int, lanes: int, source: Source, sink: Sink) -> Pointer:
@@ -172,56 +159,6 @@ def _contracted(rows: int, vectors: int, lanes: int, source: Source, sink: Sink)
             for v in range(vectors):
                 kept.store(sums[r, v], (r * vectors + v) * lanes)
     return kept
-
-
-def _kept(found: list[Value], width: int) -> Pointer:
-    """The sums of each row in memory."""
-    kept = kl.stack(i32, len(found) * width)
-    for r in range(len(found)):
-        kept.store(found[r], r * width)
-    return kept
-
-
-def _write_registers(sink: Sink, found: list[Value], width: int) -> None:
-    """Finish and write the sums of each row."""
-    if sink.rest >= width:
-        for r in range(len(found)):
-            _write(sink, found[r], r, 0, width)
-    else:
-        _write_some(sink, _kept(found, width), len(found), width)
-
-
-def _write_tile(sink: Sink, kept: Pointer, rows: int, width: int, lanes: int) -> None:
-    if sink.masked or sink.rest >= width:
-        _write_rows(sink, kept, rows, width, lanes)
-    else:
-        _write_some(sink, kept, rows, width)
-
-
-def _write_some(sink: Sink, kept: Pointer, rows: int, width: int) -> None:
-    """The channels that there are, one by one."""
-    for r in kl.loop(rows):
-        for c in range(sink.rest):
-            _write(sink, kept[r * width + c], r, c, 0)
-
-
-def _write_rows(sink: Sink, kept: Pointer, rows: int, width: int, lanes: int) -> None:
-    """All rows of a tile, with as many of their channels as there are."""
-    alone = sink.rounded is not None or kept.dtype is not i32
-    group = 1 if alone else max(1, 4 * lanes // (width * sink.out.dtype.size))
-    mask = kl.first(sink.rest, width) if sink.masked else None
-    count = rows if sink.count is None else sink.count
-    for r in kl.loop(0, count // group * group, group):
-        _write(sink, kept.load(r * width, group * width), r, 0, width, mask, group)
-    for r in range(count // group * group, count):
-        _write(sink, kept.load(r * width, width), r, 0, width, mask)
-
-
-def _write(sink: Sink, sums: Value, r: Any, c: Any, lanes: int, mask: Value | None = None, rows: int = 1) -> None:
-    found = sink.finish(sink.value(sums, r, c), sink.row + r, sink.column + c, lanes, mask, rows)
-    for i in range(rows):
-        one = found if rows == 1 else kl.part(found, i * lanes, lanes)
-        (sink.out + (sink.row + r + i) * sink.pitch + sink.column).store(one, c, mask)
 
 
 def panels(source: Source, packed: Pointer, steps: Value, sink: Sink, features: Value, first: Value, last: Value,
@@ -255,7 +192,8 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
               features: i64, tiles: i64, tall: i64, tile_block: i64, panel_block: i64, flip: i32, x_batch: i64,
               packed_batch: i64, scales: ptr[f32], zeros: ptr[i32], each: i64, blocks: i64, depth: i64, *more: i64,
               rows: int, vectors: int, short: bool, narrow: int, parts: int, rounded: bool, wide: bool, blocked: bool,
-              tiled: Any, widened: Any, bounded: int, grouped: Grouped | None, epilogue: Epilogue):  # fmt: skip
+              tiled: Any, widened: Any, flipped: bool, bounded: int, grouped: Grouped | None,
+              epilogue: Epilogue):  # fmt: skip
     """out[b m + i, f] = epilogue(sum_k x[b][i, k] filter[b][f, k]): x at x_pitch, a packed filter, out at out_pitch.
 
     tiles: of a batch's m rows, `tall` of them of `rows` rows and the others (if short) of one less. Items:
@@ -270,7 +208,7 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
     down = (tiles + (tile_block - 1)) // tile_block
     target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
     masked = work.target.vector_bytes == 64
-    finish, light = epilogue.bind(more), epilogue.weight <= LIGHT
+    finish, light = epilogue.bind(more), is_light(epilogue, work.target)
     there = Rounded(scales, zeros, each) if rounded else None
     lines, steps = blocks if blocked else 1 if parts == 1 else kl.value(parts), parts * quads
     if blocked:
@@ -294,6 +232,11 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
                 elements = 4 * quads * blocks if blocked else 4 * quads
                 widen_rows(source.p.cast(widened), x_pitch, near, number_of_rows, elements, 2 * lanes)
                 source = source._replace(p=near.cast(i8), pitch=2 * elements, line=2 * source.line, widened=True)
+            if flipped:
+                near = work.scratch(i8)
+                number_of_rows = kl.select(t < tall, kl.value(rows), rows - 1) if short else rows
+                flip_rows(source.p, x_pitch, near, number_of_rows, 4 * quads, flip, work.target.vector_bytes)
+                source = source._replace(p=near, pitch=4 * quads, flipped=True)
             sink = Sink(target, out_pitch, above + row, 0, features, finish, masked, there, None, count, light)
             if short and tiled is None:
                 if t < tall:

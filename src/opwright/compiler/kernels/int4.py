@@ -86,7 +86,7 @@ def make_blocks(form: Contract, build: Builder) -> None:
     widened = panels.tile.widened
     code = gemm_int8.code(more=len(more), rows=cut.height, vectors=panels.tile.vectors, short=cut.tall != cut.tiles,
                           narrow=panels.narrow, parts=1, rounded=True, wide=False, blocked=True,
-                          tiled=None, widened=int8 if widened else None,
+                          tiled=None, widened=int8 if widened else None, flipped=False,
                           bounded=panels.tile.bounded, grouped=None, epilogue=epilogue)  # fmt: skip
     scratch = room(host(), channels * cut.height) if widened else 0
     build.step(code, words, block.items, scratch, chunk_of(work * cut.tiles * panels.number, block.items))

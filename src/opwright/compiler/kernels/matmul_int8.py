@@ -77,7 +77,7 @@ def make_matmul(form: MatMul, build: Builder) -> None:
     code = gemm_int8.code(more=len(more), rows=cut.height, vectors=panels.tile.vectors, short=cut.tall != cut.tiles,
                           narrow=panels.narrow, parts=panels.parts, rounded=rounded, wide=False,
                           blocked=False, tiled=dtype if tile.depth else None,
-                          widened=dtype if tile.widened else None, bounded=0,
+                          widened=dtype if tile.widened else None, flipped=False, bounded=0,
                           grouped=Grouped(tile.grouped, dtype, False) if tile.grouped else None,
                           epilogue=epilogue)  # fmt: skip
     scratch = room(host(), 4 * panels.quads * cut.height) if tile.widened else 0

@@ -45,8 +45,9 @@ class Tile(NamedTuple):
     """The most rows of a tile, and its vectors in a row; lanes: channels in a vector.
 
     depth: steps at a time, where the processor's tiles compute (gemm_tiles.py), else 0. widened: whether rows of bytes
-    are widened (gemm_widened.py). bounded: steps whose sums int16 holds (gemm_bounded.py), or 0. grouped: steps of a
-    panel that stand together on 64-bit ARM (gemm_neon.py), or 0.
+    are widened (gemm_widened.py). flipped: whether rows are copied as unsigned bytes (gemm_int8.py).
+    bounded: steps whose sums int16 holds (gemm_bounded.py), or 0. grouped: steps of a panel that stand together on
+    64-bit ARM (gemm_neon.py), or 0.
     """
 
     rows: int
@@ -54,6 +55,7 @@ class Tile(NamedTuple):
     lanes: int
     depth: int = 0
     widened: bool = False
+    flipped: bool = False
     bounded: int = 0
     grouped: int = 0
 
@@ -74,14 +76,18 @@ class Tile(NamedTuple):
 def tile_of(target: Target, features: int, bounded: int = 0) -> Tile:
     """The tile for so many output channels: all registers but what the filter, one row's bytes and their signs take.
 
-    bounded: see `Tile`. Of rows that are widened, products take one before they are added. Where few registers are left
-    besides, LLVM keeps sums in memory; and sums of integers have no latency to hide, so that a row less costs little.
+    bounded: see `Tile`. Where registers are few and channels more than a panel, rows are copied with their signs
+    flipped: that spares the product the instruction and the register for signs. Of rows that are widened, products take
+    one before they are added. Where few registers are left besides, LLVM keeps sums in memory; and sums of integers
+    have no latency to hide, so that a row less costs little.
     """
     lanes = target.vector_bytes // 4
     vectors = 1 if features <= lanes else 2
     widened = widens(target) and not bounded
-    others = 8 if widened or bounded else 6 if target.registers < 32 else 4
-    return Tile((target.registers - others) // vectors, vectors, lanes, widened=widened, bounded=bounded)
+    flipped = bool(target.vnni_lanes) and target.registers < 32 and features > vectors * lanes
+    others = 8 if widened or bounded else 4 if flipped or target.registers == 32 else 6
+    rows = (target.registers - others) // vectors
+    return Tile(rows, vectors, lanes, widened=widened, flipped=flipped, bounded=bounded)
 
 
 def grouped_tile(target: Target, features: int) -> Tile | None:

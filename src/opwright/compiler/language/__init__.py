@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         gather,
         insert,
         iota,
+        likely,
         maximum,
         minimum,
         null,
@@ -103,8 +104,9 @@ _LATER = {
     "emitting": "Work",
     "functions": (
         "abs after all any bitcast bits ceil clamp concat constant_vector convert first floor fma full full_like "
-        "gather insert iota maximum minimum null on_lanes opaque opaque_pointer part pointer reduce_add reduce_max "
-        "reduce_min registers round_even select shuffle splat sqrt stack to_int trunc truncated_quotient type_of zeros "
+        "gather insert iota likely maximum minimum null on_lanes opaque opaque_pointer part pointer reduce_add "
+        "reduce_max reduce_min registers round_even select shuffle splat sqrt stack to_int trunc "
+        "truncated_quotient type_of zeros "
     ),
     "neon": "add_pairs byte_products dot4_signed joined matrix_dot pair_sums",
     "places": "Pointer Registers",
@@ -177,6 +179,7 @@ __all__ = [
     "insert",
     "iota",
     "joined",
+    "likely",
     "lookup",
     "loop",
     "matrix_dot",

@@ -91,29 +91,34 @@ def _multiply_add() -> dict[int, str]:
     return known
 
 
-def round_bytes(x: Value, zero: Value, dtype: DType, number: bool = False) -> Value:
+def round_bytes(x: Value, zero: Value, dtype: DType, number: bool = False, small: bool = False) -> Value:
     """round(x) + zero as int8 or uint8, the nearest even of two; outside it is the nearest end, for NaN the lower.
 
     x: float32; zero: int32, a zero point, or a vector of one for each; number: whether x is known to be no
-    NaN.
+    NaN; small: whether int32 is known to hold it.
     """
     if not zero.count:
         if current().target.has("avx512bw") and x.count in (32, 64):
-            return _pack_bytes(x, zero, dtype)
+            return _pack_bytes(x, zero, dtype, small)
         if current().target.is_aarch64 and x.count and x.count % 4 == 0:
             return neon.round_bytes(x, zero, dtype, number)
         narrows_at_once = current().target.has("avx512f")
         if _multiply_add() and x.count in (4, 8, 16, 32) and not narrows_at_once:
-            return _pack_halves(x, zero, dtype)
+            return _pack_halves(x, zero, dtype, small)
     shift = zero.to(dtypes.float32)
     held = clamp(x, float(dtype.min) - shift, float(dtype.max) - shift)  # no float is too large for int32 now
     return (to_int(held) + zero).to(dtype)
 
 
-def _pack_bytes(x: Value, zero: Value, dtype: DType) -> Value:
+def _held(x: Value, small: bool) -> Value:
+    """x without what is above int32's range: as int32 it would be the least number, as what is below it is."""
+    return x if small else minimum(2147483520.0, x)
+
+
+def _pack_bytes(x: Value, zero: Value, dtype: DType, small: bool) -> Value:
     """With AVX-512: two vectors into one by saturation, twice. A float below int32's range becomes its least, and so
     does NaN; those above are held. Packing mixes the vectors' quarters, which a permutation mends."""
-    quarters = [to_int(minimum(2147483520.0, part(x, i, 16))) for i in range(0, x.count, 16)]
+    quarters = [to_int(_held(part(x, i, 16), small)) for i in range(0, x.count, 16)]
     words = typed(dtypes.int16, 32)
     halves = [intrinsic("x86.avx512.packssdw.512", words, quarters[i].x, quarters[i + 1].x)
               for i in range(0, len(quarters), 2)]  # fmt: skip
@@ -126,16 +131,15 @@ def _pack_bytes(x: Value, zero: Value, dtype: DType) -> Value:
     return bitcast(shuffle(fours, None, order), dtype)
 
 
-def _pack_halves(x: Value, zero: Value, dtype: DType) -> Value:
+def _pack_halves(x: Value, zero: Value, dtype: DType, small: bool) -> Value:
     """As `_pack_bytes`, with vectors of 32 bytes (whose halves packing mixes) for 16 lanes or more, else of 16."""
     wide = current().target.has("avx2") and x.count >= 16
     lanes = 8 if wide else 4
     if x.count > 4 * lanes:
         half = x.count // 2
-        return concat(*(_pack_halves(part(x, k, half), zero, dtype) for k in (0, half)))
+        return concat(*(_pack_halves(part(x, k, half), zero, dtype, small) for k in (0, half)))
     most = current().target.vector_bytes // 4
-    whole = [to_int(minimum(2147483520.0, part(x, i, most))) for i in range(0, x.count, most)] if x.count > most else [
-        to_int(minimum(2147483520.0, x))]  # fmt: skip
+    whole = [to_int(_held(part(x, i, most) if x.count > most else x, small)) for i in range(0, x.count, most)]
     quarters = [part(v, i, lanes) for v in whole for i in range(0, v.count, lanes)]
     family, bits = ("avx2", "") if wide else ("sse2", ".128")
     words, shift = typed(dtypes.int16, 2 * lanes), zero.to(dtypes.int16).splat(2 * lanes)

@@ -282,6 +282,13 @@ def opaque_pointer(p: Pointer) -> Pointer:
     return Pointer(current().builder.call(empty, [p.x]), p.dtype, p.align)
 
 
+def likely(condition: Value) -> Value:
+    """The same condition, which LLVM takes to hold nearly always: what follows where it does not gets no registers that
+    the rest wants."""
+    kind = condition.x.type
+    return Value(intrinsic("expect.i1", kind, condition.x, ir.Constant(kind, 1)), condition.dtype)
+
+
 def after(p: Pointer, v: Value) -> Pointer:
     """The same pointer, which LLVM takes to depend on a vector: what is loaded from it is not loaded before that is
     known, when registers hold something else."""
