@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from exact_integers import clamped, nearest, nearest_away, rescaled, spread, wrapped
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,29 +28,6 @@ from opwright.scalar.multipliers import multiplier, multipliers, short_multiplie
 EVERY_INT16 = np.arange(-(1 << 15), 1 << 15)
 NUMBERS = 64
 """Of a drawn array."""
-
-
-def nearest(x: Fraction) -> int:
-    """Halves up."""
-    return math.floor(x + Fraction(1, 2))
-
-
-def nearest_away(x: Fraction) -> int:
-    """Halves away from zero."""
-    return nearest(x) if x >= 0 else -nearest(-x)
-
-
-def wrapped(x: int, width: int) -> int:
-    return (x + (1 << (width - 1))) % (1 << width) - (1 << (width - 1))
-
-
-def clamped(x: int, width: int) -> int:
-    return min(max(x, -(1 << (width - 1))), (1 << (width - 1)) - 1)
-
-
-def rescaled(x: int, m: int, e: int) -> int:
-    """As the documentation of `rescale` has it, in rationals."""
-    return nearest_away(Fraction(nearest(Fraction(wrapped(x << max(e, 0), 32) * m, 1 << 31)), 1 << max(-e, 0)))
 
 
 def rescaled_halves_up(x: int, m: int, e: int) -> int:
@@ -152,19 +130,13 @@ def drawn(low: int, high: int) -> Any:
     )
 
 
-def spread(seed: int, low: int, high: int) -> np.ndarray:
-    """Integers of all sizes, with the limits and what lies beside them."""
-    rng = np.random.default_rng(seed)
-    some = rng.integers(low, high, NUMBERS - 6, np.int64, endpoint=True) >> rng.integers(0, 31, NUMBERS - 6)
-    middle = max(low, 0)
-    return np.array([low, low + 1, high - 1, high, middle, middle + 1, *np.clip(some, low, high)], np.int64)
-
-
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), e=drawn(-31, 20))
 def test_roundings_are_exact(seed: int, e: np.ndarray) -> None:
     for width in (32, 16):
-        a, b = spread(seed, -(1 << (width - 1)), (1 << (width - 1)) - 1), spread(seed + 1, 1, (1 << (width - 1)) - 1)
+        a, b = (
+            spread(seed + i, low, (1 << (width - 1)) - 1, NUMBERS) for i, low in enumerate((-(1 << (width - 1)), 1))
+        )
         of_width = {name: row for name, row in EXACT.items() if row[0] == width}
         numbers: Any = FixedPointInt32(numpy_namespace) if width == 32 else FixedPoint(numpy_namespace, 16)
         compiled = np.zeros((len(of_width), NUMBERS), np.int64)
