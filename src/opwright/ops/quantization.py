@@ -14,13 +14,13 @@ above those of max.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core.dtypes import float32, float64
 from ..core.errors import InvalidArgumentError
+from ..scalar.quantization import nudged
 from . import array, math
 from .attributes import Attr
 from .attributes import between as bounded
@@ -35,27 +35,22 @@ class Bits(NamedTuple):
     num_bits: int
     narrow: bool
 
-
-def _nudged(
-    low: Any, high: Any, bits: Bits, clip: Callable[..., Any], floor: Callable[..., Any]
-) -> tuple[Any, Any, Any]:
-    """Scale, and the bounds moved so that 0 is an integer's."""
-    least, most = float(bits.narrow), float(2**bits.num_bits - 1)
-    scale = (high - low) / (most - least)
-    zero = floor(clip(least - low / scale, least, most) + 0.5)
-    return scale, (least - zero) * scale, (most - zero) * scale
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the greatest."""
+        return float(self.narrow), float(2**self.num_bits - 1)
 
 
 def _rounded(x: np.ndarray, low: Any, high: Any, bits: Bits) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
-        scale, least, most = _nudged(low, high, bits, np.clip, np.floor)
+        scale, least, most = nudged(low, high, *bits.ends)
         y = np.floor((np.clip(x, least, most) - least) * (1.0 / scale) + 0.5) * scale + least
     return np.where((low == 0) & (high == 0), 0.0, y).astype(x.dtype)
 
 
 def _parts(x: Any, low: Any, high: Any, bits: Bits, dy: Any) -> tuple[Any, Any, Any]:
     """The gradient that goes to x, to min and to max, each at the elements that have it."""
-    _, least, most = _nudged(low, high, bits, math.clip_by_value, math.floor)
+    _, least, most = nudged(low, high, *bits.ends, math.clip_by_value, math.floor)
     none = array.zeros_like(dy)
     empty = math.logical_and(math.equal(low, 0.0), math.equal(high, 0.0))
     below = math.logical_and(x < least, math.logical_not(empty))
@@ -93,7 +88,7 @@ class FakeQuantWithMinMaxArgs:
     def gradient(op, dy) -> Any:
         kind = op.inputs.dtype.np.type
         bits = Bits(op.num_bits, op.narrow_range)
-        _, least, most = _nudged(kind(op.min), kind(op.max), bits, np.clip, np.floor)
+        _, least, most = nudged(kind(op.min), kind(op.max), *bits.ends)
         inside = math.logical_and(op.inputs >= least, op.inputs <= most)
         return array.where(inside, dy, array.zeros_like(dy))
 

@@ -1,25 +1,25 @@
 """Floats rounded to int8 a row at a time, for contractions with integer filters.
 
 Lives here: the family `round_rows`, `rounded_rows`, `rounded_floats`.
-Not here: the contractions themselves (contractions_int8.py).
+Not here: scales and zero points (opwright/scalar/quantization.py), the contractions themselves (contractions_int8.py).
 
-A row x (of a fully connected layer a row, of a convolution an image) becomes integers q with a scale and a zero point:
-
-    symmetric   r = max |x|, scale = r / 127, q = round(x * (127 / r)), zero = 0
-    asymmetric  lo = min(x, 0), hi = max(x, 0), step = (hi - lo) / 255 in float64, scale = float32(step)
-                zero = round(-128 - lo / step), or round(127 - hi / step) where 128 + |lo / step| is not the smaller sum
-                q = round(x * (1 / scale) + zero)
-
-within [-127, 127] and [-128, 127]; halves are rounded away from zero. A row of zeros has scale 1 and zero point 0.
-Source: LiteRT, kernels/internal/reference/portable_tensor_utils.cc.
+A row x (of a fully connected layer a row, of a convolution an image) becomes integers q with a scale and a zero point,
+q = round(x / scale + zero), halves away from zero; opwright/scalar/quantization.py has both.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...scalar.quantization import (
+    ASYMMETRIC,
+    SYMMETRIC,
+    asymmetric_steps,
+    finite_round_away,
+    symmetric_steps,
+)
 from .. import language as kl
-from ..language import f32, f64, i8, i32, i64, ptr
+from ..language import f32, i8, i32, i64, ptr
 from ..loops.forms import Buffer
 from .grains import grain
 
@@ -49,40 +49,29 @@ def _ends(x: Pointer, n: Value, lanes: int) -> tuple[Value, Value]:
     return least, most
 
 
-def _round_away(x: Value) -> Value:
-    """The nearest whole number, of two the one away from zero."""
-    whole = kl.trunc(x)
-    return whole + kl.trunc((x - whole) * 2.0)
+def _rounded(x: Value, factor: Value, zero: Value, symmetric: bool) -> Value:
+    """Whole numbers, as floats."""
+    low, high = map(float, SYMMETRIC if symmetric else ASYMMETRIC)
+    return kl.clamp(finite_round_away(kl, x * factor + zero), low, high)
 
 
-def _integers(x: Value, factor: Value, zero: Value, least: float) -> Value:
-    return kl.to_int(kl.clamp(_round_away(x * factor + zero), least, 127.0)).to(i8)
+def _integers(x: Value, factor: Value, zero: Value, symmetric: bool) -> Value:
+    return kl.to_int(_rounded(x, factor, zero, symmetric)).to(i8)
 
 
 def _steps(low: Value, high: Value, symmetric: bool) -> tuple[Value, Value, Value]:
     """Scale, its inverse and zero point of a row between low and high."""
-    scale, factor, zero = kl.full(f32, 0, 1.0), kl.zeros(f32), kl.zeros(f32)
-    if low < high:
-        if symmetric:
-            reach = kl.maximum(high, -low)
-            scale, factor = reach / 127.0, 127.0 / reach
-        else:
-            below, above = low.to(f64), high.to(f64)
-            step = (above - below) / 255.0
-            from_low, from_high = -128.0 - below / step, 127.0 - above / step
-            exact = kl.select(128.0 - below / step < 127.0 + above / step, from_low, from_high)
-            scale, zero = step.to(f32), _round_away(kl.clamp(exact, -128.0, 127.0)).to(f32)
-            factor = 1.0 / scale
-    return scale, factor, zero
+    if symmetric:
+        return *symmetric_steps(kl, low, high), kl.zeros(f32)
+    return asymmetric_steps(kl, low, high)
 
 
 def rounded_floats(x: Pointer, out: Pointer, n: Value, lanes: int, symmetric: bool) -> Value:
     """Write q - zero point of a row of n floats, whole vectors, as floats; return the scale."""
     low, high = _ends(x, n, lanes)
     scale, factor, zero = _steps(low, high, symmetric)
-    least = -127.0 if symmetric else -128.0
     for i in range(0, n, lanes):
-        out.store(kl.clamp(_round_away(x.load(i, lanes) * factor + zero), least, 127.0) - zero, i)
+        out.store(_rounded(x.load(i, lanes), factor, zero, symmetric) - zero, i)
     return scale
 
 
@@ -96,11 +85,10 @@ def round_rows(work, x: ptr[f32], out: ptr[i8], scales: ptr[f32], zeros: ptr[i32
         low, high = _ends(source, columns, lanes)
         scale, factor, zero = _steps(low, high, symmetric)
         scales[row], zeros[row] = scale, zero.to(i32)
-        least = -127.0 if symmetric else -128.0
         for i in range(0, columns - (lanes - 1), lanes):
-            target.store(_integers(source.load(i, lanes), factor, zero, least), i)
+            target.store(_integers(source.load(i, lanes), factor, zero, symmetric), i)
         for i in range(columns // lanes * lanes, columns):
-            target[i] = _integers(source[i], factor, zero, least)
+            target[i] = _integers(source[i], factor, zero, symmetric)
 
 
 def rounded_rows(build: Builder, x: Buffer, rows: int, columns: int, pitch: int, symmetric: bool, align: int = 4

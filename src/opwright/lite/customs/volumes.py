@@ -15,6 +15,7 @@ from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
 from ...ops.definition import Input, Output
 from ...ops.windows import Window, out_size, window
+from ..ops.quantized.fixed_point import rounded_quotient
 from ..ops.quantized.operand import Operand, check_same, check_scaled, check_symmetric, check_types
 from ..ops.shapes import bounded, refuse, spec
 from ..ops.sliding import along, counts
@@ -65,7 +66,7 @@ def _average(op: Any, x: Operand, y: Operand) -> Any:
 
     def run(q: Any) -> Any:
         total, n = _combined(op, q.astype(np.int32), np.add, 0), _seen(op, q, np.int32)
-        return np.sign(total) * ((np.abs(total) + (n >> 1)) // n)
+        return rounded_quotient(total, n)
 
     return run
 

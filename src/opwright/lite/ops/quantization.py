@@ -13,6 +13,7 @@ from ...core.dtypes import float16, float32
 from ...core.errors import UnimplementedError
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
+from ...scalar.quantization import nudged
 from . import types
 from .definition import EnumAttr, lite_operator
 from .parts import in_elements
@@ -86,10 +87,7 @@ class FakeQuant:
 
     def compute(op: Any, x: Any) -> Any:
         f = np.float32
-        least, most = f(1 if op.narrow_range else 0), f((1 << op.num_bits) - 1)
-        scale = (f(op.max) - f(op.min)) / (most - least)
-        zero = np.clip(np.floor(least - f(op.min) / scale + f(0.5)), least, most)
-        low, high = (least - zero) * scale, (most - zero) * scale
+        scale, low, high = nudged(f(op.min), f(op.max), f(op.narrow_range), f((1 << op.num_bits) - 1))
         inverse = f(1) / scale
         steps = (np.fmin(np.fmax(x, low), high) - low) * inverse  # NaN becomes the least
         return np.floor(steps + f(0.5)) * scale + low

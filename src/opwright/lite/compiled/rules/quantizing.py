@@ -15,6 +15,7 @@ from ....compiler.loops.expressions import Expr, apply, arg, const, convert, qua
 from ....compiler.loops.forms import Buffer, Checked, Map, View
 from ....compiler.loops.fusing_constants import computed
 from ....core.dtypes import float16, float32, int32
+from ....scalar.quantization import nudged
 from ...customs.verifying import LEAST
 from ..nodes import NARROW, At, Operand, Refused, steps_per
 from .below_a_byte import BITS, as_bytes, check_whole_bytes, to_bytes
@@ -146,10 +147,7 @@ def fake_quant(at: At) -> None:
     if x.dtype is not float32 or not 2 <= bits <= 16 or not low < high:
         raise Refused("options out of range")
     f = np.float32
-    least, most = f(1 if at.option("narrow_range") else 0), f((1 << bits) - 1)
-    step = (high - low) / (most - least)
-    zero = np.clip(np.floor(least - low / step + f(0.5)), least, most)
-    low, high = (least - zero) * step, (most - zero) * step
+    step, low, high = nudged(low, high, f(bool(at.option("narrow_range"))), f((1 << bits) - 1))
     first = scalar(float(low), float32)
     held = apply("minimum", apply("maximum", arg(0, float32), first), scalar(float(high), float32))
     steps = apply("mul", apply("sub", held, first), scalar(float(f(1) / step), float32))

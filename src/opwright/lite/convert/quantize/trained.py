@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ....scalar.quantization import nudged
 from ...format import Model
 from .plan import Graph, Range, activations
 from .rules import RULES, SAME
@@ -52,7 +53,7 @@ def _subgraph(graph: Graph) -> Learned:
         else:
             instead[y] = x
         gone.add(i)
-        found[y if y in outer else x] = _nudged(float(options.min), float(options.max))
+        found[y if y in outer else x] = _with_zero(float(options.min), float(options.max))
     for i, operator in enumerate(graph.operators):
         operator.inputs = np.array([instead.get(t, t) for t in graph.inputs[i]], np.int32)
         operator.outputs = np.array([instead.get(t, t) for t in graph.outputs[i]], np.int32)
@@ -61,13 +62,12 @@ def _subgraph(graph: Graph) -> Learned:
     return Learned(found, numbers)
 
 
-def _nudged(low: float, high: float) -> Range:
+def _with_zero(low: float, high: float) -> Range:
     """The range moved so that 0 is one of its numbers; in float64, as the official converter does."""
-    scale = (high - low) / STEPS
-    if not scale > 0:
+    if not (high - low) / STEPS > 0:
         return low, high
-    zero = float(np.floor(np.clip(-low / scale, 0, STEPS) + 0.5))
-    return -zero * scale, (STEPS - zero) * scale
+    _, least, most = nudged(low, high, 0.0, float(STEPS))
+    return float(least), float(most)
 
 
 def carried(graph: Graph) -> None:

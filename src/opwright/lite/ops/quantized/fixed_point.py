@@ -28,6 +28,11 @@ def round_away(x: Any) -> Any:
     return np.trunc(x + np.copysign(_BELOW_HALF[x.dtype], x))
 
 
+def rounded_quotient(a: Any, n: Any) -> Any:
+    """a / n of integers, n > 0, to the nearest, halves away from zero."""
+    return np.sign(a) * ((np.abs(a) + (n >> 1)) // n)
+
+
 def exact_float(most: int) -> Any:
     """The narrowest float in which integers up to |most|, and so sums that stay below it, are exact."""
     return np.float32 if most <= 1 << 24 else np.float64

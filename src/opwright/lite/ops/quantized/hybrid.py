@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ....scalar import numpy_namespace
+from ....scalar.quantization import ASYMMETRIC, SYMMETRIC, asymmetric_steps, symmetric_steps
 from ..fusing import fuse
 from ..matmul import products, without_columns
 from ..parts import Part, seen
@@ -64,25 +66,22 @@ def _seen(vector: Any, where: tuple[slice, ...]) -> Any:
     return seen(vector, where, vector.ndim - len(where))
 
 
+def _ends(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
+    """The least and the greatest over `axes`, and of 0, float32."""
+    ends = x.min(axes, keepdims=True, initial=_f(0)), x.max(axes, keepdims=True, initial=_f(0))
+    return ends[0].astype(_f, copy=False), ends[1].astype(_f, copy=False)
+
+
 def symmetric(x: Any, axes: tuple[int, ...]) -> Steps:
     """Rows over `axes` as integers of -127..127 with zero point 0; a row of zeros has scale 1."""
-    reach = np.maximum(x.max(axes, keepdims=True, initial=_f(0)), -x.min(axes, keepdims=True, initial=_f(0)))
-    nothing = reach == 0
-    factor = np.where(nothing, _f(0), _f(127) / np.where(nothing, _f(1), reach))
-    return Steps(factor, np.zeros_like(factor), (-127, 127), np.where(nothing, _f(1), reach / _f(127)))
+    scale, factor = symmetric_steps(numpy_namespace, *_ends(x, axes))
+    return Steps(factor, np.zeros_like(factor), SYMMETRIC, scale)
 
 
 def asymmetric(x: Any, axes: tuple[int, ...]) -> Steps:
     """Rows over `axes` as integers of -128..127 less a zero point; a row of zeros has scale 1."""
-    low = x.min(axes, keepdims=True, initial=_f(0)).astype(np.float64)
-    high = x.max(axes, keepdims=True, initial=_f(0)).astype(np.float64)
-    nothing = low == high
-    step = np.where(nothing, 1.0, (high - low) / 255)
-    from_low, from_high = -128 - low / step, 127 - high / step
-    exact = np.where(128 + np.abs(low / step) < 127 + np.abs(high / step), from_low, from_high)
-    offset = np.where(nothing, 0.0, round_away(np.clip(exact, -128, 127)))
-    scale = step.astype(_f)
-    return Steps(_f(1) / scale, offset.astype(_f), (-128, 127), scale)
+    scale, factor, offset = asymmetric_steps(numpy_namespace, *_ends(x, axes))
+    return Steps(factor, offset, ASYMMETRIC, scale)
 
 
 REACH = 255

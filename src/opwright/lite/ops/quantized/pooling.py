@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..sliding import along, counts, pooled
+from .fixed_point import rounded_quotient
 from .operand import Operand, check_scaled, check_types, fused_bounds
 
 TYPES = ("INT8 INT8", "UINT8 UINT8", "INT16 INT16")
@@ -25,8 +26,7 @@ def average(op: Any, x: Operand, y: Operand) -> Any:
     def mean(q: Any, rows: Any, columns: Any) -> Any:
         total = along(along(q.astype(np.int32), rows, 1, np.add, 0), columns, 2, np.add, 0)
         n = np.multiply.outer(counts(rows, np.int32), counts(columns, np.int32))[..., None]
-        rounded = np.abs(total) + (n >> 1)
-        return np.clip(np.sign(total) * (rounded // n), low, high)
+        return np.clip(rounded_quotient(total, n), low, high)
 
     return lambda q: pooled(op, q, mean)
 
