@@ -67,7 +67,7 @@ OF_INTEGERS: dict[str, tuple[Function, Function]] = {
         lambda m, a, c: m.bitcast(m.convert(a, m.f64), m.i64) >> 1,
         lambda a, c: struct.unpack("<q", struct.pack("<d", a))[0] >> 1,
     ),
-    "bits": (lambda m, a, c: a >> (m.bits(a) - 1), lambda a, c: -1 if a < 0 else 0),
+    "type_of": (lambda m, a, c: a >> (8 * m.type_of(a).size - 1), lambda a, c: -1 if a < 0 else 0),
     "operators": (
         lambda m, a, c: ~(a ^ c) + (a | 12) - (a & c) + (a >> 3) + (c << 2) - a * 5,
         lambda a, c: ~(a ^ c) + (a | 12) - (a & c) + (a >> 3) + (c << 2) - a * 5,

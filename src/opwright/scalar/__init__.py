@@ -1,6 +1,6 @@
 """Functions of one element, each written once, whoever computes it.
 
-Lives here: nothing but modules: numpy_namespace.py (what formulas are written over, on NumPy arrays), fixed_point.py,
-and those named after what is computed in fixed point.
+Lives here: nothing but modules: numpy_namespace.py (what formulas are written over, on NumPy arrays), table.py (rows of
+functions and what is known of them), fixed_point.py and those named after what is computed in fixed point.
 Not here: operators (ops/, lite/ops/), machine code (compiler/).
 """

@@ -47,7 +47,7 @@ class FixedPoint:
 
     def wrapped(self, x: Any) -> Any:
         """As arithmetic of this width would have it."""
-        spare = self.namespace.bits(x) - self.width
+        spare = 8 * self.namespace.type_of(x).size - self.width
         return (x << spare) >> spare
 
     def high_product(self, a: Any, b: Any) -> Any:
@@ -58,7 +58,7 @@ class FixedPoint:
     def shifted_right(self, x: Any, n: Any) -> Any:
         """RDBP: x / 2^n to the nearest, halves away from zero. n: a Python number, or int64."""
         m = self.namespace
-        sign = x >> (m.bits(x) - 1)
+        sign = x >> (8 * m.type_of(x).size - 1)
         if isinstance(n, int):
             return x if n == 0 else (x + (1 << (n - 1)) + sign) >> n
         return (x + ((m.value(1) << n) >> 1) + (sign & -m.convert(n > 0, m.i64))) >> n

@@ -147,11 +147,6 @@ def to_int(x: Any) -> Any:
     return np.rint(x).astype(np.int32)
 
 
-def bits(x: Any) -> int:
-    """Of an element's dtype."""
-    return 8 * int(x.dtype.itemsize)
-
-
 def bitcast(x: Any, dtype: DType) -> Any:
     """The same bits as another dtype of the same size."""
     return x.view(dtype.np)
@@ -166,7 +161,6 @@ __all__ = [
     "abs",
     "bf16",
     "bitcast",
-    "bits",
     "bool1",
     "ceil",
     "clamp",

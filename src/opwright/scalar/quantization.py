@@ -1,7 +1,6 @@
 """Ranges of reals as scales and zero points.
 
-Lives here: `symmetric_steps`, `asymmetric_steps` (of what is rounded while it runs), `nudged` (of training);
-`finite_round_away`.
+Lives here: `symmetric_steps`, `asymmetric_steps` (of what is rounded while it runs), `nudged` (of training).
 Not here: going over rows (lite/ops/quantized/hybrid.py, compiler/kernels/hybrid.py), integers of other scales
 (fixed_point_int32.py).
 
@@ -23,15 +22,11 @@ from typing import Any
 
 import numpy as np
 
+from .arithmetic import finite_round_away
+
 SYMMETRIC = -127, 127
 """The integers that stand for a range around 0; 0 stands for itself."""
 ASYMMETRIC = -128, 127
-
-
-def finite_round_away(m: Any, x: Any) -> Any:
-    """The nearest whole number of a finite float, of two the one away from zero."""
-    whole = m.trunc(x)
-    return whole + m.trunc((x - whole) * 2.0)
 
 
 def symmetric_steps(m: Any, low: Any, high: Any) -> tuple[Any, Any]:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         all,
         any,
         bitcast,
-        bits,
         ceil,
         clamp,
         concat,
@@ -103,7 +102,7 @@ _LATER = {
     "dots": "dot4 lookup pair_dot round_bytes",
     "emitting": "Work",
     "functions": (
-        "abs after all any bitcast bits ceil clamp concat constant_vector convert first floor fma full full_like "
+        "abs after all any bitcast ceil clamp concat constant_vector convert first floor fma full full_like "
         "gather insert iota likely maximum minimum null on_lanes opaque opaque_pointer part pointer reduce_add "
         "reduce_max reduce_min registers round_even select shuffle splat sqrt stack to_int trunc "
         "truncated_quotient type_of zeros "
@@ -150,7 +149,6 @@ __all__ = [
     "any",
     "bf16",
     "bitcast",
-    "bits",
     "bool1",
     "byte_products",
     "call",

@@ -226,11 +226,6 @@ def convert(x: Value, dtype: DType) -> Value:
     return x.to(dtype)
 
 
-def bits(x: Value) -> int:
-    """Of a lane's dtype."""
-    return 8 * x.dtype.size
-
-
 def bitcast(x: Value, dtype: DType) -> Value:
     """The same bits as another dtype; a vector's number of lanes follows."""
     bits = x.dtype.size * (x.count or 1)

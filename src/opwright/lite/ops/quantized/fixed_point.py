@@ -1,6 +1,6 @@
 """Fixed-point arithmetic on NumPy arrays: the formulas of `scalar`, and the forms in place that large tensors take.
 
-Lives here: `INT16`, `INT32`, `finishing` and its like, roundings of floats.
+Lives here: `INT16`, `INT32`, `finishing` and its like.
 Not here: the formulas (opwright/scalar), lookup tables (tables.py), the kernels themselves.
 """
 
@@ -19,14 +19,6 @@ from ..parts import BLOCK
 
 INT16, INT32 = FixedPoint(numpy_namespace, 16), FixedPointInt32(numpy_namespace)
 """On int64 that hold int16, int32."""
-
-_BELOW_HALF = {np.dtype(t): np.nextafter(t(0.5), t(0)) for t in (np.float32, np.float64)}
-
-
-def round_away(x: Any) -> Any:
-    """Floats to the nearest integer, halves away from zero."""
-    return np.trunc(x + np.copysign(_BELOW_HALF[x.dtype], x))
-
 
 def rounded_quotient(a: Any, n: Any) -> Any:
     """a / n of integers, n > 0, to the nearest, halves away from zero."""

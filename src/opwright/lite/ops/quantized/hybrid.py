@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....scalar import numpy_namespace
+from ....scalar.arrays import round_away
 from ....scalar.quantization import ASYMMETRIC, SYMMETRIC, asymmetric_steps, symmetric_steps
 from ..fusing import fuse
 from ..matmul import products, without_columns
 from ..parts import Part, seen
-from .fixed_point import exact_float, round_away
+from .fixed_point import exact_float
 from .operand import Operand, check_axis, check_symmetric, check_types
 from .sums import Image, Weights, convolved, convolved_by_channel, multiplied, transposed
 

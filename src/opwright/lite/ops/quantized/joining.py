@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ....core.errors import InvalidArgumentError
+from ....scalar.arrays import round_away
 from ..joining import joined, surrounded
 from ..spatial import blocks_to_batch
-from .fixed_point import round_away
 from .operand import Operand, check_same, check_scaled, check_symmetric, check_types
 
 BYTES = ("INT8", "UINT8", "INT16")

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from ....scalar.arrays import round_away
 from ....scalar.multipliers import multiplier, multipliers, short_multiplier
 from ..matmul import products, without_columns
 from ..parts import Part
-from .fixed_point import INT32, exact_float, finishing, finishing_wide, round_away
+from .fixed_point import INT32, exact_float, finishing, finishing_wide
 from .operand import Operand, check_axis, check_scaled, check_symmetric, check_types, fused_bounds
 from .sums import Weights, multiplied
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ....scalar.arrays import round_away
 from ....scalar.multipliers import multiplier
 from ...ops.quantized.operand import Operand
 from ..parts import elements
-from .fixed_point import INT32, round_away
+from .fixed_point import INT32
 from .operand import check_scaled, check_types
 
 REALS = ("FLOAT32", "FLOAT16")

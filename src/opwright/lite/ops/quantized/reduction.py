@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from ....scalar.arrays import round_away
 from ....scalar.multipliers import multiplier, short_multiplier
 from ..reduction import axes_of
-from .fixed_point import INT32, round_away
+from .fixed_point import INT32
 from .operand import Operand, check_same, check_scaled, check_symmetric, check_types, quantize_real
 
 _f = np.float32

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ....scalar.arrays import round_away
 from ....scalar.fixed_point import ENTRIES
-from .fixed_point import INT16, round_away
+from .fixed_point import INT16
 from .operand import Operand
 
 Function = Callable[[Any], Any]
