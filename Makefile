@@ -6,6 +6,8 @@
 #   make lint       ruff, mypy, layers check    make bench      figures against their targets
 #   make fuzz       200,000 mutants of .tflite files, and as many by both engines (CASES=...): nightly
 #   make operator-table  the table operator x type against the official kernels, into docs/ (MODELS=30 a row)
+#   make record     what this tree computes: bits, loop graphs, code, files, into OUT (build/baseline); KINDS=bits,loops
+#   make compare    the same again, and every difference from the record (docs/baseline.md)
 #   make snapshot   the operator catalogue of this version for tests/compat; refuses what would break users
 #   make clean      remove what was built and cached; .venv stays
 #
@@ -17,6 +19,9 @@ PYTHON ?=
 WORKERS ?= 2
 CASES ?= 200000
 MODELS ?= 30
+KINDS ?= bits,loops
+OUT ?= build/baseline
+ONLY ?=
 RUNTIME := $(VENV)/.installed-runtime
 DEV := $(VENV)/.installed-dev
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -28,7 +33,8 @@ KERNEL_TESTS := $(addprefix tests/,compiler tracing/test_jit_compile.py \
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-avx2 lint layers bench bench-strategies fuzz operator-table snapshot clean
+.PHONY: help demo test test-all test-avx2 lint layers bench bench-strategies fuzz operator-table record compare \
+  snapshot clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -65,6 +71,12 @@ fuzz: $(DEV)
 
 operator-table: $(DEV)
 	@$(ONE_THREAD) PYTHONPATH=tests/lite:tests/lite/ops $(BIN)/python tests/lite/ops/drawn_table.py $(MODELS) --write
+
+record: $(DEV)
+	@PYTHONPATH=tests $(BIN)/python -m baseline record --kinds $(KINDS) --out $(OUT)
+
+compare: $(DEV)
+	@PYTHONPATH=tests $(BIN)/python -m baseline compare --kinds $(KINDS) --out $(OUT) $(if $(ONLY),--only '$(ONLY)')
 
 snapshot: $(DEV)
 	@UNRELEASED=$(UNRELEASED) $(BIN)/python tests/compat/make_snapshot.py

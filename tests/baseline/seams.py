@@ -1,0 +1,196 @@
+"""Where a record reaches into the package: plans as they are made, kernels as they are asked for, LLVM's work, seeds.
+
+Lives here: `planning_for`, `begin_random_numbers`, `remember_code`.  Not here: what is recorded of them (loops.py).
+
+A redesign that moves one of these functions changes this module, and nothing else here. A tree in which one of them is
+not where it is looked for cannot be recorded, which is an error and no empty record.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import importlib.metadata
+import inspect
+import os
+import pkgutil
+import secrets
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import foreign_plans
+import numpy as np
+
+import opwright as ow
+import opwright.compiler.kernels
+from opwright.compiler import engine, target
+from opwright.compiler.kernels import Unmade
+from opwright.compiler.language.family import Family, FamilyCode
+from opwright.compiler.loops import planning
+from opwright.compiler.loops.graph import LoopGraph
+from opwright.compiler.loops.plans import Plan
+from opwright.compiler.target import NAMED, Target, processor
+from opwright.ops.random import state
+
+OTHERS = ("x86-64-v3", "neoverse-n1")
+"""Targets beside this processor: x86 without AVX-512, ARM with dot products."""
+
+
+class Planned(NamedTuple):
+    """A loop graph and what became of it: a plan, or the exception that nobody makes it."""
+
+    graph: LoopGraph
+    plan: Plan | Unmade
+
+
+def targets() -> list[str]:
+    """Names of the targets that plans are made for."""
+    return ["host", *OTHERS]
+
+
+def target_named(name: str) -> Target:
+    """A target by one of these names."""
+    if name == "neoverse-n1":
+        return Target.of("aarch64-unknown-linux-gnu", name)
+    return processor() if name == "host" else NAMED[name]
+
+
+MOST_REFUSALS = 3
+
+# ---- plans -----------------------------------------------------------------------------------------------------------
+
+_now: str | None = None
+_refused: Counter[Any] | None = None
+_planned: list[Planned] = []
+asked: dict[tuple[Family, str], dict[str, Any]] = {}
+"""The kernels that plans have asked for since the target was chosen: constants by family and their text."""
+
+
+@contextlib.contextmanager
+def planning_for(name: str) -> Iterator[list[Planned]]:
+    """Within, plans are for a target, and none is run: what has been planned is in the list. What this changes stays
+    changed: a process plans for nothing else."""
+    global _now
+    if _now != name:
+        _use(name)
+        _now = name
+    _planned.clear()
+    yield _planned
+
+
+def _use(name: str) -> None:
+    chosen = target_named(name)
+    if _now is None:
+        for module in pkgutil.iter_modules(opwright.compiler.kernels.__path__):
+            importlib.import_module(f"{opwright.compiler.kernels.__name__}.{module.name}")
+        _replace(planning.plan_of, _noted_plan_of(planning.plan_of))
+        Family.code = _named_code  # type: ignore[method-assign]
+    _replace(target.host, lambda: chosen)
+    foreign_plans._forget()
+    asked.clear()
+
+
+def _replace(function: Callable[..., Any], other: Callable[..., Any]) -> None:
+    """Put another function in place of one, in every module that has it."""
+    places = [(module, name) for key, module in list(sys.modules.items()) if key.startswith("opwright")
+              for name, held in list(vars(module).items()) if held is function]  # fmt: skip
+    for module, name in places:
+        setattr(module, name, other)
+
+
+def _noted_plan_of(plan_of: Callable[..., Plan]) -> Callable[..., Plan]:
+    def noted(graph: LoopGraph, *args: Any, **more: Any) -> Plan:
+        try:
+            plan = plan_of(graph, *args, **more)
+        except Unmade as why:
+            _planned.append(Planned(graph, why))
+            raise
+        _planned.append(Planned(graph, plan))
+        if _refused is not None:
+            _refuse(plan)
+        return plan
+
+    return noted
+
+
+def _refuse(plan: Plan) -> None:
+    """Raise Unmade for all forms, so that the engine leaves their nodes to the interpreter and goes on with others.
+
+    Where that leaves the same nodes to be planned over and over, since a form does not say which it came from, raise
+    RuntimeError, by which the engine gives up.
+    """
+    nodes = tuple(form.origin for form in plan.forms)
+    _refused[nodes] += 1
+    if _refused[nodes] > MOST_REFUSALS:
+        raise RuntimeError("planned, and not to be run")
+    refusal = Unmade("planned, and not to be run")
+    refusal.forms = dict.fromkeys(plan.forms, str(refusal))
+    raise refusal
+
+
+@contextlib.contextmanager
+def refusing() -> Iterator[None]:
+    """Within, whoever has a graph planned is told that nobody makes it, and so does not run it."""
+    global _refused
+    _refused = Counter()
+    try:
+        yield
+    finally:
+        _refused = None
+
+
+def _named_code(family: Family, **constants: Any) -> FamilyCode:
+    """A kernel that has a name and no machine code."""
+    words = ", ".join(f"{k}={v!r}" for k, v in sorted(constants.items()))
+    asked[family, words] = constants
+    return FamilyCode(1, f"{family.name}[{words}]", tuple(family.kinds(constants).values()))
+
+
+# ---- random numbers --------------------------------------------------------------------------------------------------
+
+SEED = 20
+
+
+def begin_random_numbers() -> None:
+    """Begin every sequence of random numbers again, those too whose seeds come from the system otherwise."""
+    ow.random.set_seed(SEED)
+    state._entropy = np.random.Generator(np.random.Philox(SEED))
+    secrets.randbits = lambda bits: SEED % (1 << bits)  # of sequences in files
+
+
+# ---- LLVM ------------------------------------------------------------------------------------------------------------
+
+
+def remember_code(folder: Path) -> None:
+    """From here on, take the object code of modules that the folder has from there, and keep that of others in it.
+
+    A kernel's place in Opwright's own cache depends on every source of the compiler: after any change of one, all of it
+    is compiled again. What LLVM makes depends on the text alone, the target, and the two modules that say how it is
+    asked.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    how = (importlib.metadata.version("llvmlite"), inspect.getsource(engine), inspect.getsource(target))
+
+    def remembering(make: Callable[[str, Target], bytes], place: str) -> Callable[[str, Target], bytes]:
+        def made(text: str, chosen: Target) -> bytes:
+            words = (place, chosen.triple, chosen.cpu, chosen.features, text, *how)
+            path = folder / hashlib.sha256("\0".join(words).encode()).hexdigest()
+            try:
+                return path.read_bytes()
+            except FileNotFoundError:
+                code = make(text, chosen)
+            unfinished = path.with_suffix(f".{os.getpid()}")
+            unfinished.write_bytes(code)
+            os.replace(unfinished, path)
+            return code
+
+        return made
+
+    of_target = Target.object_code
+    ahead = remembering(lambda text, chosen: of_target(chosen, text), "target")
+    engine.object_code = remembering(engine.object_code, "engine")
+    Target.object_code = lambda self, text: ahead(text, self)  # type: ignore[method-assign]

@@ -1,0 +1,104 @@
+"""Processes that compute: each takes one unit of work after the other, and may die of it.
+
+Lives here: `Workers`.  Not here: what such a process does (worker.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from .machine import environment
+from .outcomes import Entry, failed
+
+MOST_S = 300
+"""Seconds that a unit may take."""
+
+
+class ProcessEnded(RuntimeError):
+    """A process that computes ended, by itself or since its time was up."""
+
+
+class Workers:
+    """So many processes for one kind of one tree. module: that computes the kind; folder: where they may keep what
+    later runs can use."""
+
+    def __init__(self, module: str, tree: Path, folder: Path, count: int) -> None:
+        self.module, self.tree, self.folder, self.count = module, tree, folder, count
+        self._here = threading.local()
+        self._started: list[subprocess.Popen[bytes]] = []
+        self._caches = contextlib.ExitStack()
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._started:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(OSError):
+                        pipe.close()
+        self._caches.close()
+
+    def units(self) -> list[str]:
+        """The names of all units. Raises ProcessEnded with what the process wrote."""
+        return list(self._asked("units", None))
+
+    def run(self, units: Sequence[str]) -> Iterator[list[Entry]]:
+        """The entries of each unit, in the order of the units."""
+        with ThreadPoolExecutor(self.count) as pool:
+            yield from pool.map(self._entries, units)
+
+    def _entries(self, unit: str) -> list[Entry]:
+        """The entries of a unit. Where its process dies, one that says so instead of those that are still to come."""
+        found: list[Entry] = []
+        try:
+            found.extend(self._asked("run", unit))  # those before the end of a process, too
+        except ProcessEnded as error:
+            found.append(failed(f"{unit}/process", error))
+        return found
+
+    def _asked(self, what: str, unit: str | None) -> Iterator[Any]:
+        """What this thread's process answers, one object after the other."""
+        process: subprocess.Popen[bytes] = getattr(self._here, "process", None) or self._start()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        limit = threading.Timer(MOST_S, process.kill)
+        limit.start()
+        try:
+            pickle.dump((what, unit), process.stdin)
+            process.stdin.flush()
+            while True:
+                more, answer = pickle.load(process.stdout)
+                if not more:
+                    break
+                yield answer
+        except (EOFError, OSError, pickle.UnpicklingError):
+            self._here.process = None
+            status = process.wait()
+            raise ProcessEnded(f"the process ended with status {status}" if limit.is_alive() else
+                               f"the process took more than {MOST_S} s") from None  # fmt: skip
+        finally:
+            limit.cancel()
+        if answer is not None:
+            raise ProcessEnded(answer)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        cache = self._caches.enter_context(tempfile.TemporaryDirectory(prefix="opwright-baseline-"))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "baseline.worker", self.module, str(self.tree), str(self.folder)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(Path(cache)),
+        )  # fmt: skip
+        self._started.append(process)
+        self._here.process = process
+        return process
