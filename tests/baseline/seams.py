@@ -9,13 +9,13 @@ not where it is looked for cannot be recorded, which is an error and no empty re
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import importlib
 import importlib.metadata
 import inspect
 import os
 import pkgutil
-import secrets
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -34,6 +34,7 @@ from opwright.compiler.loops import planning
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.plans import Plan
 from opwright.compiler.target import NAMED, Target, processor
+from opwright.lite.ops.philox import begun
 from opwright.ops.random import state
 
 OTHERS = ("x86-64-v3", "neoverse-n1")
@@ -159,7 +160,13 @@ def begin_random_numbers() -> None:
     """Begin every sequence of random numbers again, those too whose seeds come from the system otherwise."""
     ow.random.set_seed(SEED)
     state._entropy = np.random.Generator(np.random.Philox(SEED))
-    secrets.randbits = lambda bits: SEED % (1 << bits)  # of sequences in files
+    _seed_files()
+
+
+@functools.cache
+def _seed_files() -> None:
+    """Let sequences of files without seeds begin alike, too."""
+    _replace(begun, lambda seed, seed2: begun(seed, seed2) if seed or seed2 else begun(SEED, SEED))
 
 
 # ---- LLVM ------------------------------------------------------------------------------------------------------------
