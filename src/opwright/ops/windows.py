@@ -174,36 +174,48 @@ def padding_of(padding: Any) -> tuple[str, tuple[int, ...]]:
     return "EXPLICIT", tuple(flat)
 
 
+def check_positive(op: Any, name: str, rank: int) -> tuple[int, ...]:
+    """An attribute that has a positive number for each dimension. Raises InvalidArgumentError."""
+    found: tuple[int, ...] = getattr(op, name)
+    if len(found) != rank:
+        raise InvalidArgumentError(
+            what=f"{name} has {len(found)} entries", found=list(found), wanted=f"{rank}, one a dimension"
+        )
+    if min(found) < 1:
+        raise InvalidArgumentError(what=f"{name} must be positive", found=list(found), wanted="integers of at least 1")
+    return found
+
+
+def check_explicit(op: Any, rank: int) -> tuple[int, ...]:
+    """Explicit paddings, two for each dimension where there are any. Raises InvalidArgumentError."""
+    explicit: tuple[int, ...] = getattr(op, "explicit_paddings", ())
+    if op.padding != "EXPLICIT" and explicit:
+        raise InvalidArgumentError(
+            what="explicit_paddings is given", found=list(explicit), wanted=f"none with padding {op.padding}"
+        )
+    if op.padding == "EXPLICIT" and len(explicit) != 2 * rank:
+        raise InvalidArgumentError(
+            what=f"explicit_paddings has {len(explicit)} entries",
+            found=list(explicit),
+            wanted=f"{2 * rank}, before and after each dimension",
+        )
+    return explicit
+
+
 def check_sliding(op: Any, n: int) -> None:
     """Check the attributes that say how windows slide over n spatial dimensions. Raises InvalidArgumentError."""
     rank, channel = n + 2, channel_axis(op.data_format)
     for name in ("strides", "dilations"):
-        found = getattr(op, name)
-        if len(found) != rank:
-            raise InvalidArgumentError(
-                what=f"{name} has {len(found)} entries", found=list(found), wanted=f"{rank}, one a dimension"
-            )
-        if min(found) < 1:
-            raise InvalidArgumentError(
-                what=f"{name} must be positive", found=list(found), wanted="integers of at least 1"
-            )
+        found = check_positive(op, name, rank)
         if found[0] != 1 or found[channel] != 1:
             raise InvalidArgumentError(
                 what=f"{name} in the batch and depth dimensions are not supported",
                 found=list(found),
                 wanted=f"1 at N and C of {op.data_format}",
             )
-    explicit = op.explicit_paddings
-    if op.padding != "EXPLICIT":
-        if explicit:
-            raise InvalidArgumentError(
-                what="explicit_paddings is given", found=list(explicit), wanted=f"none with padding {op.padding}"
-            )
-    elif len(explicit) != 2 * rank:
-        raise InvalidArgumentError(what=f"explicit_paddings has {len(explicit)} entries", found=list(explicit),
-                                   wanted=f"{2 * rank}, before and after each dimension")  # fmt: skip
-    elif min(explicit) < 0:
+    explicit = check_explicit(op, rank)
+    if explicit and min(explicit) < 0:
         raise InvalidArgumentError(what="explicit paddings must be nonnegative", found=list(explicit))
-    elif any(explicit[:2]) or any(explicit[2 * channel : 2 * channel + 2]):
+    if any(explicit[:2]) or any(explicit[2 * channel : 2 * channel + 2]):
         raise InvalidArgumentError(what="explicit padding in the batch or depth dimension is not supported",
                                    found=list(explicit), wanted=f"0 at N and C of {op.data_format}")  # fmt: skip

@@ -20,6 +20,7 @@ from ..language import f32, i64, ptr, u8
 from ..loops.expressions import parametrised
 from ..loops.forms import Attention, Buffer
 from ..loops.plans import word
+from ..target import host
 from . import Unmade, maker
 from .epilogue import ELEMENT, Epilogue
 from .expression import check, fast
@@ -150,8 +151,6 @@ def _softmax(row: Any, number: Any, n: Any, pitch: Any, lanes: int, finish: Any)
 @maker(Attention)
 def make_attention(form: Attention, build: Builder) -> None:
     """Rows enough to share panels of keys."""
-    from ..target import host
-
     q, k, v, y = form.q, form.k, form.v, form.output
     if any(b.parent is not None or b.dtype is not float32 for b in (q, k, v, y)) or not y.size:
         raise Unmade("attention of a slice, or of other types than float32")

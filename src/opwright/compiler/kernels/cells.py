@@ -1,7 +1,7 @@
 """What kernels of recurrence share: activations, sums of vectors of cells, rows in scratch memory, normalisation.
 
-Lives here: `Cells`, `activated`, `sigmoid`, `clipped`, `copied`, `written`, `normalized`,
-`packed`, `stays_narrow`.
+Lives here: `Cells`, `activated`, `sigmoid`, `clipped`, `copied`, `written`, `normalized`, `packed`, `stays_narrow`; how
+many rows and numbers kernels take (`whole`, `rows_together`) and in which order (`order_of`).
 Not here: the kernels (recurrent.py, recurrent_int8.py, gated.py, simple_recurrence.py).
 """
 
@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from .. import language as kl
 from ..language import f32, i8
+from . import Unmade
 from .expression import fast
 
 if TYPE_CHECKING:
     from ..target import Target
 
 CHAINS = 2  # sums a vector of gates, so that products need not wait for each other
+ROWS = 4, 2, 1
+"""How many rows of a batch go together: the first of these that divides it."""
 BOUNDS = {"RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}
 
 
@@ -32,6 +35,29 @@ def activated(name: str, x: Any) -> Any:
 
 def sigmoid(x: Any) -> Any:
     return fast("sigmoid", x)
+
+
+def check_activation(name: str, what: str) -> None:
+    """Raises Unmade for an activation that `activated` does not know."""
+    if name not in BOUNDS and name not in ("TANH", "NONE"):
+        raise Unmade(f"{what} with {name}")
+
+
+def whole(n: Any, lanes: int) -> Any:
+    """At least n numbers: whole vectors and chains."""
+    long = max(lanes, CHAINS)
+    return (n + (long - 1)) // long * long
+
+
+def rows_together(batch: int) -> int:
+    """How many rows of a batch an item does."""
+    return next(n for n in ROWS if batch % n == 0)
+
+
+def order_of(steps: int, batch: int, time_major: bool, backward: bool) -> tuple[int, int, int]:
+    """The row of the first step that is taken, and how many rows lie between two of the batch and two steps."""
+    batch_pitch, step_pitch = (1, batch) if time_major else (steps, 1)
+    return ((steps - 1) * step_pitch, batch_pitch, -step_pitch) if backward else (0, batch_pitch, step_pitch)
 
 
 def stays_narrow(target: Target) -> bool:

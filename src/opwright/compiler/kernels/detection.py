@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .. import language as kl
 from ..language import f32, f64, i32, i64, ptr, u8
 from ..loops.box_forms import Detection
+from ..target import host
 from . import Unmade, maker
 from .suppression import FIELDS, Box, Boxes, area_of, candidate, greedy
 
@@ -229,8 +230,6 @@ def _by_class(decoded: Decoded, scores: Any, heap: Any, chosen: Boxes, lists: An
 @maker(Detection)
 def make_detection(form: Detection, build: Builder) -> None:
     """One step."""
-    from ..target import host
-
     codes, scores, anchors = form.codes, form.scores, form.anchors
     n, depth = anchors.shape[0], codes.shape[-1]
     every = scores.shape[0 if form.by_class else 1]

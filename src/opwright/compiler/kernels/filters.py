@@ -11,6 +11,7 @@ from ...core.dtypes import DType, float32, int16, int32
 from .. import language as kl
 from ..language import i64, ptr, u8
 from ..loops.recurrent_forms import Svdf
+from ..target import host
 from . import Unmade, maker
 from .epilogue import epilogue_of
 from .grains import grain
@@ -50,8 +51,6 @@ def filters_over_time(work, features: ptr[u8], state: ptr[u8], time: ptr[u8], y:
 @maker(Svdf)
 def make_svdf(form: Svdf, build: Builder) -> None:
     """Of float32 and of int16. Vectors are no longer than a filter's past."""
-    from ..target import host
-
     features, state, time, y = form.features, form.state, form.time, form.output
     dtype = features.dtype
     if dtype not in SUMS or state.dtype is not dtype or time.dtype is not dtype or len(y.shape) != 2 or not y.size:

@@ -33,6 +33,7 @@ from ..language import f32, i64, ptr
 from ..loops.expressions import arg
 from ..loops.forms import Buffer, MatMul, SameMemory
 from ..loops.spectral_forms import Fourier
+from ..target import host
 from . import Unmade, make, maker
 from .grains import grain
 
@@ -230,8 +231,6 @@ def _halves(z: Planes, out: Pointer, factors: Pointer, m: int, lanes: int) -> No
 @maker(Fourier)
 def make_fourier(form: Fourier, build: Builder) -> None:
     """By stages, or by a matrix."""
-    from ..target import host
-
     x, y, size = form.input, form.output, form.size
     if any(b.parent is not None or b.dtype is not float32 for b in (x, y)):
         raise Unmade(f"a transform of {x!r} to {y!r}")

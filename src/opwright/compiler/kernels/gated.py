@@ -12,8 +12,9 @@ from .. import language as kl
 from ..language import f32, i64, ptr
 from ..loops.forms import Buffer, IndexMap, Move
 from ..loops.recurrent_forms import Gru
+from ..target import host
 from . import Unmade, maker
-from .cells import BOUNDS, CHAINS, Cells, activated, copied, sigmoid, written
+from .cells import Cells, activated, check_activation, copied, rows_together, sigmoid, whole, written
 from .moves import make_move
 
 if TYPE_CHECKING:
@@ -28,8 +29,7 @@ def gru(work, x: ptr[f32], gates: ptr[f32], candidate: ptr[f32], h: ptr[f32], y:
     Scratch: rows of h, of u and of r h, each a whole number of vectors and of chains long.
     """
     lanes = work.lanes(f32)
-    long = max(lanes, CHAINS)
-    wide = (cells + (long - 1)) // long * long
+    wide = whole(cells, lanes)
     now, update, reset = (work.scratch(f32) + part * rows * wide for part in range(3))
     for item in work.items():
         for row in range(rows):
@@ -72,20 +72,15 @@ def gru(work, x: ptr[f32], gates: ptr[f32], candidate: ptr[f32], h: ptr[f32], y:
 @maker(Gru)
 def make_gru(form: Gru, build: Builder) -> None:
     """The weights are packed in each run: they may be computed."""
-    from ..target import host
-
     x, y, weight = form.x, form.output, form.weight
     if any(b.parent is not None or b.dtype is not float32 for b in (x, y, weight, *form.h)) or len(y.shape) != 3:
         raise Unmade(f"recurrent units of {x!r}")
     batch, steps, cells = y.shape
     if x.shape != (batch, steps, 3 * cells) or weight.size != 3 * cells * cells or not y.size:
         raise Unmade(f"recurrent units of {x!r}")
-    if form.activation not in BOUNDS and form.activation not in ("TANH", "NONE"):
-        raise Unmade(f"recurrent units with {form.activation}")
+    check_activation(form.activation, "recurrent units")
     lanes = host().vector_bytes // 4
-    long = max(lanes, CHAINS)
-    wide = -(-cells // long) * long
-    rows = next(n for n in (4, 2, 1) if batch % n == 0)
+    wide, rows = whole(cells, lanes), rows_together(batch)
     gates = _packed(weight, 0, 2, cells, wide, lanes, build)
     candidate = _packed(weight, 2 * cells * cells, 1, cells, wide, lanes, build)
     last = steps - 1 if form.backward else 0

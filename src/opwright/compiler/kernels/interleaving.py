@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import language as kl
 from ..language import i64, ptr, u8
+from ..target import host
 from .boxes import UNITS, Axis, place, table_of
 from .grains import grain
 
@@ -63,8 +64,6 @@ def _pairs(vectors: list[Any]) -> tuple[Any, Any]:
 
 def interleave(axes: list[Axis], size: int, source: Any, target: Any, build: Builder) -> bool:
     """Add the step of a box whose innermost axes are a few planes, or pixels of a few channels; False: it is none."""
-    from ..target import host
-
     if len(axes) < 2 or size not in UNITS:
         return False
     outer, (before, last) = axes[:-2], axes[-2:]

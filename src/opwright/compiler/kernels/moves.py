@@ -18,6 +18,7 @@ import numpy as np
 from .. import language as kl
 from ..language import i64, ptr, u8
 from ..loops.forms import Buffer, IndexMap, Move
+from ..target import host
 from . import Unmade, maker
 from .boxes import UNITS, Axis, joined, place, table_of
 from .grains import grain
@@ -257,15 +258,11 @@ def run_width(run: int) -> int:
 
 
 def _width(run: int, size: int) -> int:
-    from ..target import host
-
     return max(size, min(host().vector_bytes, 1 << (run.bit_length() - 1)))
 
 
 def _tile(extent: int, size: int) -> int:
     """Elements along the side of a tile that is transposed in registers; 0: too narrow for that."""
-    from ..target import host
-
     tile = min(16, max(16, host().vector_bytes) // size, 1 << (extent.bit_length() - 1))
     return tile if tile >= min(4, 16 // size) else 0
 

@@ -19,8 +19,24 @@ from .. import language as kl
 from ..language import f32, i64, ptr, u8
 from ..loops.forms import Buffer
 from ..loops.recurrent_forms import Lstm, LstmInt8
+from ..target import host
 from . import Unmade, maker
-from .cells import BOUNDS, CHAINS, Cells, activated, clipped, copied, normalized, packed, sigmoid, stays_narrow, written
+from .cells import (
+    CHAINS,
+    Cells,
+    activated,
+    check_activation,
+    clipped,
+    copied,
+    normalized,
+    order_of,
+    packed,
+    rows_together,
+    sigmoid,
+    stays_narrow,
+    whole,
+    written,
+)
 from .hybrid import rounded_floats
 
 if TYPE_CHECKING:
@@ -42,9 +58,7 @@ def lstm(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gates_o:
     each gate what is to be normalised.
     """
     lanes = work.lanes(f32)
-    long = max(lanes, CHAINS)
-    wide = (cells + (long - 1)) // long * long
-    depth = (outputs + (long - 1)) // long * long
+    wide, depth = whole(cells, lanes), whole(outputs, lanes)
     room = kl.maximum(wide, depth)
     now, state, new, rounded, kept = (work.scratch(f32) + part * rows * room for part in range(5))
     sources = ((gates_i,) if gates == 4 else ()) + (gates_f, gates_g, gates_o)
@@ -168,14 +182,10 @@ def _seen(z: Any, state: Any, peep: Any, cells: Any, wide: Any, lanes: int) -> N
 def make_lstm(form: Lstm, build: Builder) -> None:
     """Weights are constants of float32."""
     y, gates = form.output, len(form.gates)
-    if form.activation not in BOUNDS and form.activation not in ("TANH", "NONE"):
-        raise Unmade(f"an LSTM with {form.activation} to {y!r}")
+    check_activation(form.activation, f"an LSTM to {y!r}")
     steps, batch, cells, outputs, rows, room, given, turned = layer_of(form, int8 if form.rounding else float32, build)
     missing = [0] * (4 - gates)
-    pitches = [1, batch] if form.time_major else [steps, 1]
-    last = (steps - 1) * pitches[1] if form.backward else 0  # the row of the first step that is taken
-    if form.backward:
-        pitches[1] = -pitches[1]
+    last, *pitches = order_of(steps, batch, form.time_major, form.backward)
     code = lstm.code(rows=rows, gates=gates, peepholes=bool(form.peepholes), projected=len(form.projection),
                      activation=form.activation, normed=bool(form.norms), rounding=form.rounding,
                      diagonal=len(form.recurrent[0].shape) == 1)  # fmt: skip
@@ -206,8 +216,6 @@ class Layer(NamedTuple):
 
 def layer_of(form: Lstm | LstmInt8, dtype: DType, build: Builder) -> Layer:
     """The layer, with its weights, of this dtype, packed. Raises Unmade for weights that are computed, and slices."""
-    from ..target import host
-
     weights, y = form.recurrent, form.output
     known, dense = (*weights, *form.projection[:1]), (*form.gates, form.h, form.c, y)
     kinds = [(w, float32 if len(w.shape) == 1 else dtype) for w in known]
@@ -218,9 +226,8 @@ def layer_of(form: Lstm | LstmInt8, dtype: DType, build: Builder) -> Layer:
     cells, outputs = weights[0].shape if len(weights[0].shape) == 2 else weights[0].shape * 2
     steps, batch = y.shape[:2] if form.time_major else y.shape[1::-1]
     lanes = host().vector_bytes // 4
-    long = max(lanes, CHAINS)
-    wide, depth = (-(-n // long) * long for n in (cells, outputs))
-    rows = next(n for n in (4, 2, 1) if batch % n == 0)
+    wide, depth = whole(cells, lanes), whole(outputs, lanes)
+    rows = rows_together(batch)
     if len(weights) * rows * CHAINS > 3 * host().registers // 4:
         rows = 1
     if len(weights[0].shape) == 1:
@@ -235,8 +242,6 @@ def packed_cells(
     matrices: tuple[Buffer, ...], n: int, k: int, n_wide: int, k_wide: int, lanes: int, build: Builder
 ) -> Any:
     """Matrices [n, k] of one dtype, or float32, as [vectors of n, k, matrices, lanes], with zeros behind their ends."""
-    from ..target import host
-
     dtype = matrices[0].dtype.np if stays_narrow(host()) else np.float32
 
     def fill(out: np.ndarray) -> None:

@@ -21,7 +21,7 @@ from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr, u8
 from ..loops.recurrent_forms import LstmInt8
 from . import Unmade, maker
-from .cells import CHAINS, Cells, packed
+from .cells import Cells, order_of, packed, whole
 from .fixed_point import INT16, INT32
 from .gates_int8 import Layer
 from .recurrent import layer_of
@@ -47,9 +47,7 @@ def lstm_int8(work, gates_i: ptr[i32], gates_f: ptr[i32], gates_g: ptr[i32], gat
     number of vectors and of chains.
     """
     lanes = work.lanes(f32)
-    long = max(lanes, CHAINS)
-    wide = (cells + (long - 1)) // long * long
-    depth = (outputs + (long - 1)) // long * long
+    wide, depth = whole(cells, lanes), whole(outputs, lanes)
     room = kl.maximum(wide, depth)
     now, state, new, kept = (work.scratch(f32) + part * rows * room for part in range(4))
     sources = ((gates_i,) if gates == 4 else ()) + (gates_f, gates_g, gates_o)
@@ -150,7 +148,7 @@ def make_lstm(form: LstmInt8, build: Builder) -> None:
     bias: Any = 0
     if len(form.projection) > 1:
         bias = build.constant(np.asarray(form.projection[1].constant, np.int32))
-    pitches = [1, batch] if form.time_major else [steps, 1]
+    _, *pitches = order_of(steps, batch, form.time_major, False)
     missing = [0] * (4 - gates)
     code = lstm_int8.code(rows=rows, gates=gates, projected=len(form.projection), power=form.power,
                           peepholes=bool(form.peepholes), normed=bool(form.norms))  # fmt: skip

@@ -18,6 +18,7 @@ from .. import language as kl
 from ..language import i8, i16, i32, i64, ptr, u8, u16
 from ..loops.expressions import arg
 from ..loops.forms import Reduce
+from ..target import host
 from . import Unmade, maker
 from .epilogue import Epilogue, epilogue_of
 from .grains import grain
@@ -267,8 +268,6 @@ def make_reduce(form: Reduce, build: Builder) -> None:
 
 
 def _turn(what: Any, places: Any, sizes: tuple[int, int, int, int], more: list[Any], build: Builder) -> None:
-    from ..target import host
-
     (source, constants), (place, target), (outer, n, inner, size) = what, places, sizes
     blocks = -(-n // size)
     words, count = [place, target, n, size, blocks], {"more": len(more)}

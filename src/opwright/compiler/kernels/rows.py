@@ -24,6 +24,7 @@ from ...core.dtypes import DType
 from .. import language as kl
 from ..language import f32, i64, ptr, u8
 from ..loops.forms import RowPass
+from ..target import host
 from . import Unmade, maker
 from .epilogue import Epilogue, epilogue_of
 from .expression import fast
@@ -205,8 +206,6 @@ def _one_row(row: Row, a: Any, b: Any, kind: str, numbers: Any, scales: Any, rea
 @maker(RowPass)
 def make_row_pass(form: RowPass, build: Builder) -> None:
     """Rows of any dtype that `before` makes float32."""
-    from ..target import host
-
     x, y = form.input, form.output
     if form.kind not in KINDS or form.before.dtype is not f32:
         raise Unmade(f"rows: {form.kind} of {form.before.dtype.name}")

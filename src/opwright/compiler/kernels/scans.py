@@ -12,6 +12,7 @@ from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i64, ptr, u8
 from ..loops.forms import Scan
+from ..target import host
 from . import Unmade, maker
 from .grains import grain
 
@@ -40,8 +41,6 @@ def running_sums(work, x: ptr[u8], y: ptr[u8], n: i64, inner: i64, panels: i64,
 @maker(Scan)
 def make_scan(form: Scan, build: Builder) -> None:
     """Numbers of 32 and 64 bits."""
-    from ..target import host
-
     x, y = form.input, form.output
     if x.parent is not None or y.parent is not None or x.dtype.size < 4 or x.dtype is not y.dtype or not x.shape:
         raise Unmade(f"running sums of {x!r}")

@@ -14,6 +14,7 @@ from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i32, i64, ptr, u8
 from ..loops.forms import ArgReduce
+from ..target import host
 from . import Unmade, maker
 from .grains import grain
 from .reductions import joined, neutral, together
@@ -83,8 +84,6 @@ def search_columns(work, x: ptr[u8], y: ptr[u8], n: i64, inner: i64, panels: i64
 @maker(ArgReduce)
 def make_search(form: ArgReduce, build: Builder) -> None:
     """Rows where the axis is the last with more than one element, else columns."""
-    from ..target import host
-
     x, y = form.input, form.output
     if x.parent is not None or y.parent is not None or not x.size or x.shape[form.axis] > LIMIT:
         raise Unmade(f"a search in {x!r}")

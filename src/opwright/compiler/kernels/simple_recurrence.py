@@ -14,8 +14,9 @@ from ...core.dtypes import float32, int8
 from .. import language as kl
 from ..language import f32, i64, ptr, u8
 from ..loops.recurrent_forms import Rnn
+from ..target import host
 from . import Unmade, maker
-from .cells import BOUNDS, CHAINS, Cells, activated, copied, packed, written
+from .cells import Cells, activated, check_activation, copied, order_of, packed, rows_together, whole, written
 from .hybrid import rounded_floats
 from .recurrent import packed_cells
 
@@ -33,8 +34,7 @@ def simple_recurrence(work, x: ptr[f32], weights: ptr[u8], h: ptr[f32], y: ptr[f
     Scratch: rows of h, of the next h and of what is rounded, each a whole number of vectors and of chains long.
     """
     lanes = work.lanes(f32)
-    long = max(lanes, CHAINS)
-    wide = (units + (long - 1)) // long * long
+    wide = whole(units, lanes)
     now, new, rounded = (work.scratch(f32) + part * rows * wide for part in range(3))
     for item in work.items():
         for row in range(rows):
@@ -65,27 +65,19 @@ def simple_recurrence(work, x: ptr[f32], weights: ptr[u8], h: ptr[f32], y: ptr[f
 @maker(Rnn)
 def make_rnn(form: Rnn, build: Builder) -> None:
     """Weights are constants."""
-    from ..target import host
-
     x, y, weights = form.x, form.output, form.recurrent
     if any(b.parent is not None or b.dtype is not float32 for b in (x, y, form.h)) or len(y.shape) != 3 or not y.size:
         raise Unmade(f"simple recurrence of {x!r} to {y!r}")
     if weights.constant is None or weights.dtype is not (int8 if form.rounding else float32):
         raise Unmade(f"simple recurrence by {weights!r}")
-    if form.activation not in BOUNDS and form.activation not in ("TANH", "NONE"):
-        raise Unmade(f"simple recurrence with {form.activation}")
+    check_activation(form.activation, "simple recurrence")
     steps, batch = y.shape[:2] if form.time_major else y.shape[1::-1]
     units, lanes = y.shape[2], host().vector_bytes // 4
     if weights.shape != (units, units) or x.size != y.size or form.h.size != batch * units:
         raise Unmade(f"simple recurrence of {x!r} by {weights!r} to {y!r}")
-    long = max(lanes, CHAINS)
-    wide = -(-units // long) * long
-    rows = next(n for n in (4, 2, 1) if batch % n == 0)
+    wide, rows = whole(units, lanes), rows_together(batch)
     given = packed_cells((weights,), units, units, wide, wide, lanes, build)
-    pitches = [1, batch] if form.time_major else [steps, 1]
-    last = (steps - 1) * pitches[1] if form.backward else 0  # the row of the first step that is taken
-    if form.backward:
-        pitches[1] = -pitches[1]
+    last, *pitches = order_of(steps, batch, form.time_major, form.backward)
     code = simple_recurrence.code(rows=rows, activation=form.activation, rounding=form.rounding)
     words = [build.pointer(x, last * units), given, build.pointer(form.h), build.pointer(y, last * units), steps,
              *pitches, units, float(np.float32(form.scale))]  # fmt: skip

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from .. import language as kl
 from ..language import f32, i32, i64, ptr, u8
 from ..loops.box_forms import Suppression
+from ..target import host
 from . import Unmade, maker
 from .heaps import heaped, sink
 from .ordering import PLACES, key_of_float
@@ -211,8 +212,6 @@ def _rise(heap: Any, last: Any) -> None:
 @maker(Suppression)
 def make_suppression(form: Suppression, build: Builder) -> None:
     """One step."""
-    from ..target import host
-
     n, soft = form.boxes.shape[0], bool(form.sigma)
     (places, first), *scores, (number, last) = form.results
     operands = (form.boxes, form.scores, form.threshold, form.least, *form.sigma)

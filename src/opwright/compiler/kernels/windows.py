@@ -13,6 +13,7 @@ from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i64, ptr, u8
 from ..loops.forms import ReduceWindow
+from ..target import host
 from . import Unmade, maker
 from .grains import grain
 
@@ -64,8 +65,6 @@ def _loaded(row: Any, c: Any, stride: Any, lanes: int, mask: Any, apart: bool) -
 def make_reduce_window(form: ReduceWindow, build: Builder) -> None:
     """Numbers of any type that is computed in itself. Vectors are no longer than what they go along, as elements that
     are apart are gathered one by one."""
-    from ..target import host
-
     x, y, axis = form.input, form.output, form.axis
     dtype = x.dtype
     if dtype.is_bool or dtype.is_complex or dtype.size > 8 or (dtype.is_floating and dtype.size < 4):

@@ -23,7 +23,20 @@ from ..array.shaping import shape_op
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
 from ..inference import shape_from
-from ..windows import FORMATS, PADDINGS, Window, out_size, pad, pairs, taps, unpadded, wide, window
+from ..windows import (
+    FORMATS,
+    PADDINGS,
+    Window,
+    check_explicit,
+    check_positive,
+    out_size,
+    pad,
+    pairs,
+    taps,
+    unpadded,
+    wide,
+    window,
+)
 from .convolution import known_dims
 
 MAXED = (*floating, int32, int64, uint8, int16, int8, uint16)
@@ -32,30 +45,12 @@ MAXED = (*floating, int32, int64, uint8, int16, int8, uint16)
 def _check(op: Any, rank: int) -> None:
     """Check ksize, strides and paddings. Raises InvalidArgumentError."""
     for name in ("ksize", "strides"):
-        found = getattr(op, name)
-        if len(found) != rank:
-            raise InvalidArgumentError(
-                what=f"{name} has {len(found)} entries", found=list(found), wanted=f"{rank}, one a dimension"
-            )
-        if min(found) < 1:
-            raise InvalidArgumentError(
-                what=f"{name} must be positive", found=list(found), wanted="integers of at least 1"
-            )
+        found = check_positive(op, name, rank)
         if found[0] != 1:
             raise InvalidArgumentError(
                 what="Pooling is not supported on the batch dimension", found=f"{name} {list(found)}"
             )
-    explicit = getattr(op, "explicit_paddings", ())
-    if op.padding != "EXPLICIT":
-        if explicit:
-            raise InvalidArgumentError(
-                what="explicit_paddings is given", found=list(explicit), wanted=f"none with padding {op.padding}"
-            )
-        return
-    if len(explicit) != 2 * rank:
-        raise InvalidArgumentError(
-            what=f"explicit_paddings has {len(explicit)} entries", found=list(explicit), wanted=f"{2 * rank}"
-        )
+    explicit = check_explicit(op, rank)
     for k, (before, after) in zip(op.ksize, pairs(explicit, rank)):
         if min(before, after) < 0 or max(before, after) >= k > 1 or (k == 1 and before + after):
             raise InvalidArgumentError(what=f"padding ({before}, {after}) needs to be smaller than the window size {k}",

@@ -14,8 +14,8 @@ import numpy as np
 from ....compiler.loops.expressions import Expr, apply, arg, const, convert, scalar
 from ....compiler.loops.forms import Bitcast, Buffer, IndexMap, Map, Move
 from ....compiler.loops.spectral_forms import Fourier
+from ....core.dtypes import DType, complex64, complex128, float32, float64
 from ....core.dtypes import bool as bool_
-from ....core.dtypes import complex64, complex128, float32, float64
 from ..nodes import At, Operand, Refused
 from .elementwise import broadcast, truth
 from .moving import row_major
@@ -134,18 +134,29 @@ def product(at: At, x: Operand, y: Operand, z: Operand) -> None:
     join(at, z, *made)
 
 
+def _image(at: At, dtype: DType) -> tuple[Operand, int, int]:
+    """What is transformed, and by which lengths. Raises Refused where it is no image of this dtype."""
+    x, lengths = at.operand(0), [int(n) for n in at.constant(1).reshape(-1)]
+    if x.dtype is not dtype or len(x.shape) < 2 or len(lengths) != 2 or min(lengths) < 1 or not x.size:
+        raise Refused(f"a transform of {x} by {lengths}")
+    return x, lengths[0], lengths[1]
+
+
+def _result(at: At, shape: tuple[int, ...], dtype: DType) -> Operand:
+    """The transform. Raises Refused for an output of another dtype."""
+    y = at.output(shape)
+    if y.dtype is not dtype:
+        raise Refused(f"a transform to {y.dtype.name}")
+    return y
+
+
 @rule("RFFT2D", "Rfft2d")
 def rfft2d(at: At) -> None:
     """Rows, then columns as rows of the transposed image."""
-    x, lengths = at.operand(0), [int(n) for n in at.constant(1).reshape(-1)]
-    if x.dtype is not float32 or len(x.shape) < 2 or len(lengths) != 2 or min(lengths) < 1 or not x.size:
-        raise Refused(f"a transform of {x} by {lengths}")
-    high, wide = lengths
+    x, high, wide = _image(at, float32)
     half = wide // 2 + 1
-    y = at.output((*x.shape[:-2], high, half))
-    if y.dtype is not complex64:
-        raise Refused(f"a spectrum of type {y.dtype.name}")
-    image = _cut(at, x.buffer, lengths)
+    y = _result(at, (*x.shape[:-2], high, half), complex64)
+    image = _cut(at, x.buffer, high, wide)
     outer, lines = math.prod(image.shape[:-2]), image.shape[-2]
     rows = at.new(float32, (outer, lines, half, 2), ".rows")
     at.form(Fourier, rows, at.viewed(image, (outer, *image.shape[-2:])), wide)
@@ -164,13 +175,8 @@ def rfft2d(at: At) -> None:
 @rule("IRFFT2D", "Irfft2d")
 def irfft2d(at: At) -> None:
     """By forward transforms of conjugates: of columns, then of rows that are completed by what is symmetric."""
-    x, lengths = at.operand(0), [int(n) for n in at.constant(1).reshape(-1)]
-    if x.dtype is not complex64 or len(x.shape) < 2 or len(lengths) != 2 or min(lengths) < 1 or not x.size:
-        raise Refused(f"an inverse transform of {x} by {lengths}")
-    high, wide = lengths
-    y = at.output((*x.shape[:-2], high, wide))
-    if y.dtype is not float32:
-        raise Refused(f"an image of type {y.dtype.name}")
+    x, high, wide = _image(at, complex64)
+    y = _result(at, (*x.shape[:-2], high, wide), float32)
     outer, (m, n) = math.prod(x.shape[:-2]), x.shape[-2:]
     lines, half = min(m, high), wide // 2 + 1
     given, known = at.viewed(pairs(at, x), (outer, m, n, 2)), min(n, half)
@@ -203,9 +209,9 @@ def _signs(y: Operand, signs: np.ndarray) -> Buffer:
     return Buffer(f"{y.buffer.name}.signs{signs.ndim}", float32, signs.shape, signs)
 
 
-def _cut(at: At, b: Buffer, lengths: list[int]) -> Buffer:
+def _cut(at: At, b: Buffer, high: int, wide: int) -> Buffer:
     """The first lines and columns of images, as many as the transform reads."""
-    shape = (*b.shape[:-2], min(b.shape[-2], lengths[0]), min(b.shape[-1], lengths[1]))
+    shape = (*b.shape[:-2], min(b.shape[-2], high), min(b.shape[-1], wide))
     if shape == b.shape:
         return b
     made = at.new(float32, shape, ".cut")
