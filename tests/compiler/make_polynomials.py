@@ -85,6 +85,7 @@ FITS: dict[str, tuple[Callable[[Any], Any], Any, Any, int, str]] = {
     "ERFC": (_scaled_erfc, _t_of(1), _t_of(10.6), 12,
              "erfc(a) exp(a^2) (1 + 2 a) of t = (a - 2) / (a + 2), 1 <= a <= 10.6"),
     "SINGLE_EXP2": (_tail(lambda r: mp.power(2, r), 1), -mp.mpf(0.5), mp.mpf(0.5), 6, "as EXP2, for float32 alone"),
+    "SHORT_EXP2": (_tail(lambda r: mp.power(2, r), 1), -mp.mpf(0.5), mp.mpf(0.5), 5, "as EXP2, for sums of 2^r and 1"),
     "SINGLE_FRACTION": (lambda r: mp.power(2, r), 0, mp.mpf(1), 6, "2^r, 0 <= r < 1, for float32 alone"),
     "SINGLE_ERF": (_of_square(mp.erf), 0, mp.mpf(1), 6, "as ERF, for float32 alone"),
     "SINGLE_ERFC": (_over_t, 1 / (1 + SLOPE * 10), mp.mpf(1), 9,

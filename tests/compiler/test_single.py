@@ -21,6 +21,7 @@ FUNCTIONS = fast_functions()
 # name: (in float64, at inf, at -inf)
 TABLE: dict[str, tuple[Callable[[np.ndarray], Any], float, float]] = {
     "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), 1.0, 0.0),
+    "silu": (lambda x: x / (1 + np.exp(-x)), math.inf, math.nan),
     "tanh": (np.tanh, 1.0, -1.0),
     "elu": (lambda x: np.where(x < 0, np.expm1(x), x), math.inf, -1.0),
     "erf": (_erf, 1.0, -1.0),
@@ -87,7 +88,7 @@ def vectors(work, x: ptr[f32], y: ptr[f32], n: i64, *, name: str, count: int):
 
 
 @pytest.mark.parametrize("count", [8, 16, 64])
-@pytest.mark.parametrize("name", ["sigmoid", "gelu_tanh"])
+@pytest.mark.parametrize("name", ["sigmoid", "silu", "gelu_tanh"])
 def test_in_kernels_with_instructions_of_their_own(name: str, count: int) -> None:
     oracle, high, low = TABLE[name]
     x = numbers()

@@ -245,6 +245,7 @@ ACTIVATIONS = (
     Row("sigmoid", 1, "f", activations.sigmoid, arrays.sigmoid, "exponential.sigmoid", fast="single.sigmoid",
         fast_error=(7e-7, 6e-6), relaxed="approximate.sigmoid", relaxed_ulps=4.0, calls=("exp",), cost=14,
         operators=("Sigmoid",), builtin="LOGISTIC"),
+    Row("silu", 1, "f", activations.silu, fast="single.silu", fast_error=(7e-7, 6e-6), calls=("sigmoid",), cost=14),
     Row("softplus", 1, "f", activations.softplus, arrays.softplus, "exponential.softplus", calls=("exp", "log1p"),
         cost=30, operators=("Softplus",)),
     Row("softsign", 1, "f", activations.softsign, arrays.softsign, cost=4, operators=("Softsign",)),

@@ -68,6 +68,7 @@ FLOATS: dict[str, tuple[Callable[..., Any], tuple[float, float] | None]] = {
     "cosh": (np.cosh, (-9, 9)), "tanh": (np.tanh, None), "asinh": (np.arcsinh, None), "acosh": (np.arccosh, (1, 9)),
     "atanh": (np.arctanh, (-0.9, 0.9)), "erf": (_vectorized(math.erf), None), "erfc": (_vectorized(math.erfc), None),
     "sigmoid": (_sigmoid, None), "softplus": (lambda x: np.logaddexp(0, x), None),
+    "silu": (lambda x: x * _sigmoid(x), None),
     "gelu": (_vectorized(lambda x: x * math.erfc(-x / math.sqrt(2)) / 2), None),
     "gelu_tanh": (lambda x: x * _sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)), None),
     "elu": (lambda x: np.where(x < 0, np.expm1(x), x), None),

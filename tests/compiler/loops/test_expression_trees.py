@@ -12,7 +12,8 @@ from opwright.compiler.loops.forms import Buffer, Map
 from opwright.compiler.loops.fusing_maps import LARGEST
 from opwright.compiler.loops.fusion import fused
 from opwright.compiler.loops.graph import LoopGraph
-from opwright.core.dtypes import float32, int32
+from opwright.compiler.loops.simplify import simplified
+from opwright.core.dtypes import float16, float32, int32
 
 
 def test_equal_where_the_text_is_equal() -> None:
@@ -22,6 +23,15 @@ def test_equal_where_the_text_is_equal() -> None:
     assert len(set(different)) == len(different)
     assert const(float("nan"), float32) == const(float("nan"), float32)
     assert pickle.loads(pickle.dumps(apply("neg", x))) == apply("neg", x)
+
+
+def test_x_sigmoid_x_is_silu_where_it_is_the_same_x_of_float32() -> None:
+    x, y = (apply("add", arg(0, float32), arg(i, float32)) for i in (1, 2))
+    gate = apply("sigmoid", apply("add", arg(0, float32), arg(1, float32)))
+    assert simplified(apply("mul", x, gate)) == simplified(apply("mul", gate, x)) == apply("silu", x)
+    half = arg(0, float16)
+    for other in (apply("mul", y, gate), apply("mul", half, apply("sigmoid", half)), apply("add", x, gate)):
+        assert simplified(other) == other
 
 
 def test_what_is_shared_stays_shared() -> None:

@@ -1,4 +1,4 @@
-"""Expressions made simpler without changing what they give.
+"""Expressions made simpler without changing what they give, but for roundings of `silu`.
 
 Lives here: `simplified`, the table of its rules.  Not here: what expressions are (expressions.py), fusion.
 """
@@ -39,9 +39,20 @@ def _bounded(q: Expr, less: float) -> Expr | None:
                  scalar(float(high - less), float32))  # fmt: skip
 
 
+def _silu(e: Expr) -> Expr | None:
+    """x sigmoid(x), for which float32 has a function of its own: one division, and no product."""
+    if e.dtype is not float32:
+        return None
+    for x, factor in (e.args, e.args[::-1]):
+        if factor.op == "sigmoid" and factor.args[0] == x:
+            return apply("silu", x)
+    return None
+
+
 RULES: dict[str, tuple[Callable[[Expr], Expr | None], ...]] = {
     "convert": (_numbers_in_float,),
     "sub": (_centred,),
+    "mul": (_silu,),
 }
 """By operation, what is tried on it, before its operands are looked at."""
 

@@ -1,6 +1,6 @@
 """Activations in float32 alone: for the ends of products and convolutions, where float64 would cost as much as those.
 
-Lives here: exp; sigmoid, tanh, elu, erf, gelu: within 1e-6 |y| + 2e-36 of the exact value y for |x| <= 6, else
+Lives here: exp; sigmoid, silu, tanh, elu, erf, gelu: within 1e-6 |y| + 2e-36 of the exact value y for |x| <= 6, else
 6e-6 |y| + 2e-36 (gelu 8e-6 where a processor has no fused multiply-add); gelu_tanh, ten times as far (what its
 exponent is off by is that many times as much).
 Not here: functions that are right to the last place or nearly (the other modules), those of `fast_math`, which are
@@ -20,8 +20,9 @@ from ..arithmetic import polynomial
 from . import approximate, polynomials
 
 _LOG2E, _LOG2E_REST = 1.4426950408889634, 1.925963033500011e-08  # the second is what the first loses as float32
-_MAGIC = 1.5 * 2.0**23  # added to a number below 2^22, it leaves the nearest whole number in the last bits
+_MAGIC = 1.5 * 2.0**23 + 127  # added to a number below 2^22, it leaves the nearest whole number as an exponent's bits
 _LEAST, _MOST = -87.3, 88.3  # exp of these, and what lies between, is normal
+_FLAT, _OVER = 87.3, 88.8  # 1 + exp of the negative of one is 1, exp of the other is inf
 _FAR = 14.0  # where gelu is no normal number
 
 
@@ -32,9 +33,9 @@ def _within(m: Any, x: Any, low: float, high: float) -> Any:
 
 
 def _split(m: Any, x: Any) -> tuple[Any, Any]:
-    """The bits of n moved to the exponent's place, and r, with x / ln 2 = n + r. float32's log2(e) is 1.4e-8 off."""
+    """2^n and r, with x / ln 2 = n + r. float32's log2(e) is 1.4e-8 off."""
     z = m.fma(x, _LOG2E, _MAGIC)
-    return m.bitcast(z, int32) << 23, m.fma(x, _LOG2E, _MAGIC - z)
+    return m.bitcast(m.bitcast(z, int32) << 23, float32), m.fma(x, _LOG2E, _MAGIC - z)
 
 
 def _exp(m: Any, x: Any, more: Any = None) -> Any:
@@ -42,16 +43,15 @@ def _exp(m: Any, x: Any, more: Any = None) -> Any:
 
     The factor 2^n is made of bits. Adding n to the bits of 2^r would save the product, and make numbers of some NaN.
     """
-    exponent, r = _split(m, x)
+    scale, r = _split(m, x)
     if more is not None:
         r = m.fma(more, _LOG2E, r)
-    return m.fma(polynomial(m, r, polynomials.SINGLE_EXP2), r, 1.0) * m.bitcast(exponent + 0x3F800000, float32)
+    return m.fma(polynomial(m, r, polynomials.SINGLE_EXP2), r, 1.0) * scale
 
 
 def _expm1(m: Any, x: Any) -> Any:
     """exp(x) - 1 of x within _LEAST and _MOST: 2^n (2^r - 1) + (2^n - 1)."""
-    exponent, r = _split(m, x)
-    scale = m.bitcast(exponent + 0x3F800000, float32)
+    scale, r = _split(m, x)
     return m.fma(polynomial(m, r, polynomials.SINGLE_EXP2) * r, scale, scale - 1.0)
 
 
@@ -80,6 +80,21 @@ def exp(m: Any, x: Any) -> Any:
 def sigmoid(m: Any, x: Any) -> Any:
     """1 / (1 + exp(-x))."""
     return 1.0 / (_exp_of_any(m, -x) + 1.0)
+
+
+def silu(m: Any, x: Any) -> Any:
+    """x / (1 + exp(-x)); NaN of -inf.
+
+    Without AVX-512's instructions t = -x / ln 2 is rounded before it is split: other ports than those of the
+    polynomial add. Where it is 128 the factor 2^n is inf.
+    """
+    if m.has_exponents(x):
+        return x / (_exp_of_any(m, -x) + 1.0)
+    t = _within(m, x, -_OVER, _FLAT) * -_LOG2E
+    z = t + _MAGIC
+    r = t + (_MAGIC - z)
+    scale = m.bitcast(m.bitcast(z, int32) << 23, float32)
+    return x / m.fma(m.fma(polynomial(m, r, polynomials.SHORT_EXP2), r, 1.0), scale, 1.0)
 
 
 def tanh(m: Any, x: Any) -> Any:
