@@ -22,9 +22,9 @@ import os
 import re
 import time
 import warnings
-from typing import NamedTuple
 
 from ..core.files import LOCKLESS_SECONDS, remove_leftovers
+from ..core.named_tuples import NamedTuple
 from ..core.private_files import MAC_BYTES, PrivateFolder, cache_folder
 
 SUFFIX, SEEN, WRITTEN = ".kernel", ".seen", "written"

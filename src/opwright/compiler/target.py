@@ -9,10 +9,11 @@ LLVM is imported when it has something to do: a target can be named and describe
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..core import flags
 from ..core.errors import FailedPreconditionError, NotFoundError
+from ..core.named_tuples import NamedTuple
 from ..core.once import once
 from .background import LLVM
 from .native.host import host_words

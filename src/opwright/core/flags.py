@@ -18,10 +18,11 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from . import forks
 from .errors import InvalidArgumentError
+from .named_tuples import NamedTuple
 
 # The values, for readers and the type checker; set by `load`.  Names and types repeat FLAGS, a test compares them.
 show: frozenset[str]

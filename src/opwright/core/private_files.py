@@ -28,10 +28,10 @@ import os
 import stat
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from . import digests
 from .files import replacing, temporary
+from .named_tuples import NamedTuple
 
 MAC_BYTES = digests.BYTES
 SECRET = "secret"

@@ -12,7 +12,7 @@ import os
 import weakref
 from collections.abc import Callable, Sequence
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ..compiler.loops import frozen
 from ..core import flags
 from ..core.errors import InvalidArgumentError, OpError
 from ..core.importing import later
+from ..core.named_tuples import NamedTuple
 from .compiled.shortcut import Shortcut
 from .compiled.shortcut import find as find_shortcut
 from .runtime.direct import NOTHING

@@ -19,7 +19,7 @@ import struct
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from ...core import flags
 from ...core.digests import digest
 from ...core.errors import DataLossError
 from ...core.importing import later
+from ...core.named_tuples import NamedTuple
 from ..cache import Mapped, objects
 from ..native import executor as native
 from ..native.executor import StepFailed, aligned

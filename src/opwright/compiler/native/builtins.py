@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...core import flags
 from ...core.errors import OpError
+from ...core.named_tuples import NamedTuple
 from ...core.once import once
 from ..background import compiling
 from . import objects

@@ -13,12 +13,13 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...core import forks
 from ...core.errors import InvalidArgumentError, ResourceExhaustedError
+from ...core.named_tuples import NamedTuple
 from ...core.once import once
 from .builtins import NO_ARGUMENTS, Method, bound
 from .interrupts import raise_pending, state_address

@@ -16,10 +16,10 @@ import os
 import platform
 import sys
 from importlib.machinery import PathFinder
-from typing import NamedTuple
 
 from ...core import flags
 from ...core.digests import digest
+from ...core.named_tuples import NamedTuple
 from ..background import LLVM
 from ..cache import objects
 from .image import library
@@ -78,7 +78,7 @@ def keep_description() -> None:
     """Keep what LLVM says where the cache lacks it: beside code for this processor, which nobody finds without."""
     name = _name()
     if name is not None and _at_hand is not None and _kept(name) is None:
-        objects(flags.cache_dir).keep(name, "\0".join(map(str, _at_hand)).encode())
+        _keep(name, _at_hand)
 
 
 def _known() -> HostWords:
@@ -88,8 +88,9 @@ def _known() -> HostWords:
     words = None if name is None else _kept(name)
     if words is None:
         words = _asked()
+        if name is not None:
+            _keep(name, words)
     _at_hand = words
-    keep_description()
     return words
 
 
@@ -97,6 +98,10 @@ def _name() -> str | None:
     """What LLVM's words are kept as; None where the system does not say what the processor is."""
     signs = _signs()
     return None if signs is None else digest(f"host 2\0{signs}".encode())
+
+
+def _keep(name: str, words: HostWords) -> None:
+    objects(flags.cache_dir).keep(name, "\0".join(map(str, words)).encode())
 
 
 def _kept(name: str) -> HostWords | None:

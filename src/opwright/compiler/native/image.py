@@ -20,9 +20,10 @@ import platform
 import struct
 import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...core.errors import DataLossError, NotFoundError, ResourceExhaustedError
+from ...core.named_tuples import NamedTuple
 from ...core.once import once
 
 PAGE = 4096  # of the page-relative instructions of AArch64, whatever the system's is

@@ -16,11 +16,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ... import core, scalar
 from ...core import digests, flags, forks
 from ...core.errors import DataLossError, UnavailableError
+from ...core.named_tuples import NamedTuple
 from ...core.once import once
 from ..background import Job, generating
 from ..cache import objects

@@ -11,9 +11,9 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-from typing import NamedTuple
 
 from ...core import forks
+from ...core.named_tuples import NamedTuple
 from ...core.once import once
 from ..target import Target, host
 from . import threads

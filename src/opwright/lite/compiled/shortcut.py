@@ -15,7 +15,7 @@ import json
 import mmap
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from ...core import dtypes, flags
 from ...core.digests import digest
 from ...core.errors import OpError
 from ...core.importing import later
+from ...core.named_tuples import NamedTuple
 from ..runtime.direct import Reach
 from ..runtime.errors import also
 from ..runtime.holding import check_bytes

@@ -6,11 +6,12 @@ Lives here: `Use`.  Not here: variables while a plan runs (variables.py, shortcu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core import dtypes
+from ...core.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from ..runtime.resources import Resources, ResourceVariable

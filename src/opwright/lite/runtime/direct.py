@@ -7,9 +7,10 @@ Not here: who may use them, and until when (ownership.py), the native call (comp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...compiler.native.builtins import bound, builtins
+from ...core.named_tuples import NamedTuple
 from ..ops import types
 from .tensor import ARENA, DYNAMIC, OWN, Tensor
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core import flags
 from ...core.errors import InvalidArgumentError, ResourceExhaustedError
 from ...core.importing import later
+from ...core.named_tuples import NamedTuple
 from .tensor import CONSTANT, Tensor
 
 if TYPE_CHECKING:

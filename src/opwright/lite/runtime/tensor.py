@@ -7,12 +7,13 @@ Not here: planning memory (memory.py), tensors of a file and their constants (co
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core.dtypes import DType, int8, string
 from ...core.importing import later
+from ...core.named_tuples import NamedTuple
 from ..ops import types
 
 if TYPE_CHECKING:
