@@ -19,7 +19,7 @@ from .epilogue import Epilogue
 from .gemm_int8 import Source, panels
 from .gemm_neon import Grouped
 from .gemm_tiles import prepare, short_first
-from .tile_writing import Rounded, Sink, is_light
+from .tile_writing import Rounded, Sink, ending_of
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
@@ -159,9 +159,9 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
     lanes = work.lanes(i32)
     number = (features + (vectors * lanes - 1)) // (vectors * lanes)
     across = (number + (panel_block - 1)) // panel_block
-    target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
+    ending = ending_of(epilogue, more, work.target)
+    target = out.cast(ending.dtype, ending.dtype.size)
     masked = work.target.vector_bytes == 64
-    finish, light = epilogue.bind(more), is_light(epilogue, work.target)
     held = i8 if widened is None else i16
     filled = work.lanes(held)
     pixels = x if widened is None else x.cast(widened)
@@ -211,8 +211,8 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
             source = Source(p, stride_x * pixel, quads, flip, lines, line, segments, dilation_x * pixel, wide,
                             tiled=tiled, depth=depth, widened=widened is not None, flipped=flipped,
                             bounded=bounded, grouped=grouped)
-            sink = Sink(target, out_pitch, at * out_width + ox, 0, features, finish, masked, there, None, written,
-                        light)  # fmt: skip
+            sink = Sink(target, out_pitch, at * out_width + ox, 0, features, ending.finish, masked, there, None, written,
+                        ending.light)  # fmt: skip
             if short and tiled is None:
                 if j < tall:
                     panels(source, packed, steps, sink, features, first, last, rows, vectors, lanes, narrow)
@@ -220,5 +220,9 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
                     panels(source, packed, steps, sink, features, first, last, rows - 1, vectors, lanes, narrow)
             else:
                 panels(source, packed, steps, sink, features, first, last, rows, vectors, lanes, narrow)
+            if ending.table is not None:
+                here, end = first * (vectors * lanes), kl.minimum(features, last * (vectors * lanes))
+                ending.look_up(target + ((at * out_width + ox) * out_pitch + here), out_pitch,
+                               count if written is None else written, end - here, work.target.vector_bytes)  # fmt: skip
     if tiled is not None:
         kl.tile_release()

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,6 +74,16 @@ class Epilogue:
     def weight(self) -> int:
         """Instructions a vector, about."""
         return weight(self.expr)
+
+    def before_table(self) -> tuple[Epilogue, int] | None:
+        """Of an epilogue that looks its result up in a table of bytes: what gives the index, and the table's word."""
+        if self.expr.op != "lookup" or self.expr.args[1].op != "arg" or self.expr.args[0].dtype.size != 1:
+            return None
+        place = self.expr.args[1].value - 1
+        if self.kinds[place][0] != TABLE or self.kinds[place][1].size != 1:
+            return None
+        word = sum(2 if kind == ELEMENT else 1 for kind, _ in self.kinds[:place])
+        return replace(self, expr=self.expr.args[0]), word
 
     def bind(self, more: Sequence[Value]) -> Callable[..., Value]:
         """The function of a kernel that computes it, given its words.

@@ -20,7 +20,7 @@ from .gemm_int16 import contract_wide
 from .gemm_neon import Grouped, contract_grouped
 from .gemm_tiles import contract_tiles, prepare, short_first
 from .gemm_widened import LINE, contract_widened, widen_rows
-from .tile_writing import Rounded, Sink, is_light, kept_sums, together, write_registers, write_tile
+from .tile_writing import Rounded, Sink, ending_of, kept_sums, together, write_registers, write_tile
 
 if TYPE_CHECKING:
     from ..language import Pointer, Registers, Value
@@ -206,9 +206,9 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
     number = (features + (vectors * lanes - 1)) // (vectors * lanes)
     across = (number + (panel_block - 1)) // panel_block
     down = (tiles + (tile_block - 1)) // tile_block
-    target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
+    ending = ending_of(epilogue, more, work.target)
+    target = out.cast(ending.dtype, ending.dtype.size)
     masked = work.target.vector_bytes == 64
-    finish, light = epilogue.bind(more), is_light(epilogue, work.target)
     there = Rounded(scales, zeros, each) if rounded else None
     lines, steps = blocks if blocked else 1 if parts == 1 else kl.value(parts), parts * quads
     if blocked:
@@ -237,7 +237,8 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
                 number_of_rows = kl.select(t < tall, kl.value(rows), rows - 1) if short else rows
                 flip_rows(source.p, x_pitch, near, number_of_rows, 4 * quads, flip, work.target.vector_bytes)
                 source = source._replace(p=near, pitch=4 * quads, flipped=True)
-            sink = Sink(target, out_pitch, above + row, 0, features, finish, masked, there, None, count, light)
+            sink = Sink(target, out_pitch, above + row, 0, features, ending.finish, masked, there, None, count,
+                        ending.light)  # fmt: skip
             if short and tiled is None:
                 if t < tall:
                     panels(source, q, steps, sink, features, first, last, rows, vectors, lanes, narrow)
@@ -245,5 +246,10 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
                     panels(source, q, steps, sink, features, first, last, rows - 1, vectors, lanes, narrow)
             else:
                 panels(source, q, steps, sink, features, first, last, rows, vectors, lanes, narrow)
+            if ending.table is not None:
+                written = count if count is not None else kl.select(t < tall, kl.value(rows), rows - 1) if short else rows
+                here, end = first * (vectors * lanes), kl.minimum(features, last * (vectors * lanes))
+                ending.look_up(target + ((above + row) * out_pitch + here), out_pitch, written, end - here,
+                               work.target.vector_bytes)  # fmt: skip
     if tiled is not None:
         kl.tile_release()

@@ -1,23 +1,66 @@
 """Tiles of int8 products: what becomes of their sums.
 
-Lives here: `Sink`, `Rounded`, `is_light`, `write_tile` from memory and `write_registers`.
+Lives here: `Sink`, `Rounded`, `is_light`, `Ending`, `write_tile` from memory and `write_registers`.
 Not here: how sums are computed (gemm_int8.py), the epilogue's expression (epilogue.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import language as kl
-from ..language import f32, i32
+from ..language import f32, i32, i64, u8
 from .epilogue import TABLE, Epilogue
 
 if TYPE_CHECKING:
+    from ...core.dtypes import DType
     from ..language import Pointer, Target, Value
 
 LIGHT = 16
 """Weight of an epilogue whose code may be there for each row of a tile."""
+
+
+class Ending(NamedTuple):
+    """An epilogue in a kernel. finish: of sums; light: whether that is little code; dtype: what it gives. table: where
+    all that a tile has written is looked up afterwards, if it is.
+
+    By shuffles (AVX2) a look-up is some sixty instructions, each waiting for the one before. After a whole tile there
+    are others to run meanwhile, and no vector is a part of one.
+    """
+
+    finish: Callable[..., Value]
+    light: bool
+    dtype: DType
+    table: Pointer | None
+
+    def look_up(self, out: Pointer, pitch: Any, rows: Any, count: Any, lanes: int) -> None:
+        """Replace `rows` rows of `count` bytes by what the table has for them."""
+        if self.table is None:
+            return
+        if count == pitch:
+            _look_up(self.table, out.cast(self.table.dtype), rows * count, lanes)
+        else:
+            for r in range(rows):
+                _look_up(self.table, out.cast(self.table.dtype) + r * pitch, count, lanes)
+
+
+def _look_up(table: Pointer, place: Pointer, count: Any, lanes: int) -> None:
+    whole = count - count % lanes
+    for i in range(0, whole, lanes):
+        place.store(kl.lookup(table, kl.bitcast(place.load(i, lanes), u8)), i)
+    for i in range(whole, count):
+        place[i] = table[kl.bitcast(place[i], u8).to(i64)]
+
+
+def ending_of(epilogue: Epilogue, more: Sequence[Value], target: Target) -> Ending:
+    """The epilogue as a kernel for the target has it."""
+    apart = epilogue.before_table() if target.is_x86 and target.has("avx2") and not target.has("avx512vbmi") else None
+    if apart is None:
+        return Ending(epilogue.bind(more), is_light(epilogue, target), epilogue.expr.dtype, None)
+    first, word = apart
+    table = kl.pointer(more[word], epilogue.expr.dtype)
+    return Ending(first.bind(more), first.weight <= LIGHT, first.expr.dtype, table)
 
 
 def is_light(epilogue: Epilogue, target: Target) -> bool:
