@@ -127,6 +127,7 @@ def test_requantised():
 def test_looked_up_beside_an_operand(name):
     """Several columns and rows are finished at a time, the last of a line by themselves."""
     table = drawn(np.int8, 256)
+    last = lookup(quantize(apply("mul", convert(SUM, float32), arg(1, float32)), 3, int8), arg(2, int8))
     value = lookup(quantize(apply("mul", convert(SUM, float32), arg(1, float32)), 3, int8), arg(3, int8))
     value = apply("add", convert(value, int32), convert(arg(2, int8), int32))
     value = quantize(convert(value, float32), 0, int8)
@@ -140,8 +141,10 @@ def test_looked_up_beside_an_operand(name):
         form, given = made(x, filter, window, 1, -4, expr=value, operands=(scale, rest, table))
         index = np.clip(np.rint(sums * scale) + 3, -128, 127).astype(np.int8).view(np.uint8)  # float32, as the kernel
         want = np.clip(table[index].astype(int) + rest, -128, 127)
+        alone, given_alone = made(x, filter, window, 1, -4, expr=last, operands=(scale, table))
         with ow.flags(target=name):
             np.testing.assert_array_equal(run(form, given), want, err_msg=f"{width} {window}")
+            np.testing.assert_array_equal(run(alone, given_alone), table[index], err_msg=f"alone {width} {window}")
 
 
 @pytest.mark.parametrize("multiplier", [1, 2])

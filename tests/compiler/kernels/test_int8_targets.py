@@ -166,6 +166,14 @@ def test_depthwise(name):
             ends = np.where(depthwise.drawn(np.int8, 3, 3, 17) > 0, 0, 255).astype(np.uint8)
             depthwise.check(depthwise.drawn(np.uint8, 1, 4, 6, 17), ends, depthwise.SAME3, 1, 255 - zero, zero)
         depthwise.test_requantised()
+    depthwise.test_looked_up_beside_an_operand(name)
+
+
+@on_targets
+def test_results_that_are_looked_up(name):
+    with ow.flags(target=name):
+        for kind, features in (("rows", 45), ("rows", 64), ("image", 45)):
+            vectors.check_epilogue("table", vectors.KINDS[kind], features)
 
 
 @pytest.mark.parametrize(("target", "window", "out_height", "rows", "team", "seen"), [

@@ -211,8 +211,8 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
             source = Source(p, stride_x * pixel, quads, flip, lines, line, segments, dilation_x * pixel, wide,
                             tiled=tiled, depth=depth, widened=widened is not None, flipped=flipped,
                             bounded=bounded, grouped=grouped)
-            sink = Sink(target, out_pitch, at * out_width + ox, 0, features, ending.finish, masked, there, None, written,
-                        ending.light)  # fmt: skip
+            row = at * out_width + ox
+            sink = Sink(target, out_pitch, row, 0, features, ending.finish, masked, there, None, written, ending.light)
             if short and tiled is None:
                 if j < tall:
                     panels(source, packed, steps, sink, features, first, last, rows, vectors, lanes, narrow)
@@ -222,7 +222,7 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
                 panels(source, packed, steps, sink, features, first, last, rows, vectors, lanes, narrow)
             if ending.table is not None:
                 here, end = first * (vectors * lanes), kl.minimum(features, last * (vectors * lanes))
-                ending.look_up(target + ((at * out_width + ox) * out_pitch + here), out_pitch,
-                               count if written is None else written, end - here, work.target.vector_bytes)  # fmt: skip
+                ending.look_up(target + (row * out_pitch + here), out_pitch, count if written is None else written,
+                               end - here, work.target.vector_bytes)  # fmt: skip
     if tiled is not None:
         kl.tile_release()

@@ -35,7 +35,7 @@ from ..target import Target, host
 from ..tuning.choices import DEPTHWISE_TEAMS
 from . import Unmade, maker
 from .depthwise_any_int8 import depthwise_any_int8
-from .depthwise_ends import Ends, columns_of, finish_columns
+from .depthwise_ends import Ends, columns_of, finish_columns, look_up_columns
 from .depthwise_f32 import LARGEST, line_of, ring_of, slot_of, vector_lanes, within
 from .depthwise_tiles import (
     FOURS,
@@ -54,6 +54,7 @@ from .depthwise_tiles import (
 from .epilogue import epilogue_of, without_bias
 from .grains import grain
 from .hybrid import rounded_rows
+from .tile_writing import ending_of
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder
@@ -74,7 +75,9 @@ def depthwise_int8(work, x: ptr[u8], filter: ptr[i8], starts: ptr[i32], y: ptr[u
 
     rounded: x are floats that were rounded; zeros, scales: of each image. starts: then the sums of the filter.
     """
-    finish = epilogue.bind(more)
+    ending = ending_of(epilogue, more, work.target) if together else None
+    table = None if ending is None else ending.table
+    finish = epilogue.bind(more) if ending is None else ending.finish
     lanes, strides, of_bytes = tile.lanes, tile.strides, tile.deep == FOURS
     image = x.cast(held_as(work.target)) if of_bytes else x.cast(i8 if signed else u8)
     weights = filter if of_bytes else filter.cast(i16)
@@ -107,10 +110,10 @@ def depthwise_int8(work, x: ptr[u8], filter: ptr[i8], starts: ptr[i32], y: ptr[u
                 for phase in range(across):
                     count = (out_width - phase + (across - 1)) // across
                     _along(tile, lines, taps, start, scale, zero, finish, out, at + phase, c, count, phase - left,
-                           across, width, out_width, out_pitch, flipped, unrolled, together)  # fmt: skip
+                           across, width, out_width, out_pitch, flipped, unrolled, together, work, table)  # fmt: skip
             else:
                 _along(tile, lines, taps, start, scale, zero, finish, out, at, c, out_width, -left, 1, width,
-                       out_width, out_pitch, flipped, unrolled, together)  # fmt: skip
+                       out_width, out_pitch, flipped, unrolled, together, work, table)  # fmt: skip
 
 
 def held_as(target: Target) -> DType:
@@ -127,8 +130,9 @@ def flip_of(target: Target, signed: bool) -> int:
 
 def _along(tile: Tile, lines: Any, taps: Any, start: Any, scale: Any, zero: Any, finish: Any, y: Any, at: Any, c: Any,
            count: Any, base: Any, across: Any, width: Any, out_width: Any, out_pitch: Any,
-           flipped: int, unrolled: bool, together: int) -> None:  # fmt: skip
-    """`count` columns of outputs, `across` apart, as for floats."""
+           flipped: int, unrolled: bool, together: int, work: Any, table: Any) -> None:  # fmt: skip
+    """`count` columns of outputs, `across` apart, as for floats. table: where results are looked up afterwards, if they
+    are."""
     (kh, kw), (sh, sw), rows, team, _, lanes, deep = tile
     dot = {FOURS: kl.dot4_signed if lines[0][0].dtype is dtypes.int8 else kl.dot4, PAIRS: kl.pair_dot, ONES: _dot}[deep]
     held = lines[0][0].dtype if deep == FOURS else i16
@@ -136,7 +140,8 @@ def _along(tile: Tile, lines: Any, taps: Any, start: Any, scale: Any, zero: Any,
               for row in range(0, rows, team) for g in range(tile.groups)]  # fmt: skip
     depth = -(-kw // sw)
     kept = kl.stack(i32 if scale is None else f32, max(together, 1) * rows * lanes)
-    ends = Ends(y, kept, finish, at, c, rows, lanes, across, out_width, out_pitch)
+    indices = None if table is None else work.scratch(u8)
+    ends = Ends(y, kept, finish, at, c, rows, lanes, across, out_width, out_pitch, indices, table)
     sums = kl.registers(i32, lanes, rows, depth)
     for r in range(rows):
         for d in range(depth):
@@ -188,6 +193,8 @@ def _along(tile: Tile, lines: Any, taps: Any, start: Any, scale: Any, zero: Any,
     if together > 1:
         for place in range(count % together):
             finish_columns(ends, count // together * together + place, place, 1)
+    if table is not None:
+        look_up_columns(ends, count, together)
 
 
 def _dot(acc: Any, a: Any, c: Any) -> Any:
@@ -281,15 +288,16 @@ def _quick(form: Depthwise, lanes: int, build: Builder) -> None:
     known = None if bias is None else bias.constant
     starts = build.packed((channels,), np.int32, lambda o: starts_of(o, taps, form.filter_zero, known, zero),
                           key=(form.filter, _key(bias), "depthwise starts", zero, form.filter_zero))  # fmt: skip
+    together = columns_of(host(), tile, out, out_width, epilogue)
     code = depthwise_int8.code(tile=tile, signed=signed, dilated=across > 1, rounded=bool(form.rounding),
-                               together=columns_of(host(), tile, out, out_width, epilogue), more=len(more),
-                               epilogue=epilogue)  # fmt: skip
+                               together=together, more=len(more), epilogue=epilogue)  # fmt: skip
     band = rows * max(1, RUN // (out_width * rows))
     bands = -(-out_height // band)
     words = [image, packed, starts, build.pointer(out), height, width, pitch, out_height, out_width, out.pitch,
              channels, top, left, down, across, bands, band, *ring_of(form), zero, zeros, scales]  # fmt: skip
     items = n * blocks * bands
-    build.step(code, [*words, *more], items, chunk=grain(12 * out_width * band * lanes, items))
+    scratch = (out_width + together) * rows * lanes  # for what is looked up after a row of columns
+    build.step(code, [*words, *more], items, scratch, grain(12 * out_width * band * lanes, items))
 
 
 def _rounded(form: Depthwise, build: Builder) -> tuple[Any, int, Any, Any]:

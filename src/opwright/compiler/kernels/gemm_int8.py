@@ -247,7 +247,9 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
             else:
                 panels(source, q, steps, sink, features, first, last, rows, vectors, lanes, narrow)
             if ending.table is not None:
-                written = count if count is not None else kl.select(t < tall, kl.value(rows), rows - 1) if short else rows
+                written = rows if count is None else count
+                if short and tiled is None:
+                    written = kl.select(t < tall, kl.value(rows), rows - 1)
                 here, end = first * (vectors * lanes), kl.minimum(features, last * (vectors * lanes))
                 ending.look_up(target + ((above + row) * out_pitch + here), out_pitch, written, end - here,
                                work.target.vector_bytes)  # fmt: skip
