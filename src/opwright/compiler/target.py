@@ -125,7 +125,15 @@ def optimised(text: str, machine: Any) -> Any:
     options.loop_unrolling = False  # and what is unrolled: more of it spills tiles of registers
     options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(parsed, builder)
+    kept = [f for f in parsed.functions if not f.is_declaration and b"alwaysinline" not in set(f.attributes)]
+    if len(kept) > 1 or not parsed.triple.startswith("x86_64"):  # AArch64 kernels need its VectorCombine
+        builder.getModulePassManager().run(parsed, builder)
+    else:  # the rest of that pipeline takes as long again, for kernels that are no quicker
+        inlining = llvm.create_new_module_pass_manager()
+        inlining.add_always_inliner_pass()
+        inlining.add_global_dead_code_eliminate_pass()
+        inlining.run(parsed, builder)
+        builder.getFunctionPassManager().run(kept[0], builder)
     return parsed
 
 

@@ -58,6 +58,7 @@ def emit(family: Family, target: Target, constants: dict[str, Any], polls: bool 
     body = ir.Function(module, ir.FunctionType(I64, [*kinds.values(), I64, I64, POINTER]), f"{entry}.body")
     body.linkage = "internal"
     body.attributes.add("alwaysinline")
+    body.attributes.add("nounwind")
     for argument, name in zip(body.args, (*kinds, "begin", "end", "scratch")):
         argument.name = name
         if argument.type == POINTER:
@@ -108,6 +109,7 @@ def _outside(module: ir.Module, entry: str, body: ir.Function, kinds: Sequence[i
     outer = ir.Function(module, ir.FunctionType(I64, [POINTER, I64, I64, POINTER]), entry)
     for argument, name in zip(outer.args, ("words", "begin", "end", "scratch")):
         argument.name = name
+    outer.attributes.add("nounwind")
     b = ir.IRBuilder(outer.append_basic_block("entry"))
     words = [b.load(b.gep(outer.args[0], [ir.Constant(I64, i)], source_etype=I64), typ=kind, align=8)
              for i, kind in enumerate(kinds)]  # fmt: skip

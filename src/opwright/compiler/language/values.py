@@ -44,6 +44,7 @@ class TooLarge(InvalidArgumentError):
 
 
 DIVISIONS = ("sdiv", "srem", "udiv", "urem")
+REMAINDERS = ("srem", "urem")
 
 
 class Staging(KernelTrace):
@@ -178,6 +179,8 @@ class Value(KernelScalar):
             raise TypeError(f"this operator is not defined for {a.dtype.name}")
         if name in DIVISIONS and current().divides_anything:
             return _divided(name, a, c)
+        if name in REMAINDERS and current().target.is_x86 and not (a.count or isinstance(c.x, ir.Constant)):
+            return a - a // c * c  # shares the division with a // c
         return Value(getattr(current().builder, name)(a.x, c.x), a.dtype)
 
     def __add__(self, o: Any) -> Any:
