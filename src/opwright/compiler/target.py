@@ -125,7 +125,8 @@ def optimised(text: str, machine: Any) -> Any:
     options.loop_unrolling = False  # and what is unrolled: more of it spills tiles of registers
     options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
-    kept = [f for f in parsed.functions if not f.is_declaration and b"alwaysinline" not in set(f.attributes)]
+    defined = [f for f in parsed.functions if not f.is_declaration]
+    kept = [f for f in defined if not any(b"alwaysinline" in words for words in f.attributes)]
     if len(kept) > 1 or not parsed.triple.startswith("x86_64"):  # AArch64 kernels need its VectorCombine
         builder.getModulePassManager().run(parsed, builder)
     else:  # the rest of that pipeline takes as long again, for kernels that are no quicker

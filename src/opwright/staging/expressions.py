@@ -100,6 +100,8 @@ class Expressions(ast.NodeTransformer):
         if isinstance(function, ast.Name):
             if function.id == "super" and not node.args and not node.keywords and self._first is not None:
                 node.args = [load("__class__"), load(self._first)]
+                for argument in node.args:
+                    place(argument, function)
                 return node
             if function.id in _FRAME_READERS:
                 self._arguments(node)

@@ -33,11 +33,17 @@ def at(new: Any, where: Any) -> Any:
     head = getattr(where, "test", None) or getattr(where, "iter", None) or where
     same = where.lineno == head.end_lineno
     end = head.end_col_offset if same and head.end_col_offset > where.col_offset else where.col_offset + 1
-    node: Any
-    for node in nodes(new):
-        if "lineno" in node._attributes and getattr(node, "lineno", None) is None:
-            node.lineno = node.end_lineno = where.lineno  # of several lines, a call would be placed on the last one
-            node.col_offset, node.end_col_offset = where.col_offset, end
+    pending = [new]
+    while pending:
+        node = pending.pop()
+        if "lineno" in node._attributes:
+            if getattr(node, "lineno", None) is not None:
+                if node is not new:
+                    continue  # placed already, with what is in it
+            else:
+                node.lineno = node.end_lineno = where.lineno  # of several, a call would be placed on the last one
+                node.col_offset, node.end_col_offset = where.col_offset, end
+        pending += children(node)
     return new
 
 

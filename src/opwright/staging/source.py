@@ -19,6 +19,10 @@ _MARKS = (ast.expr_context, ast.operator, ast.boolop, ast.unaryop, ast.cmpop)  #
 _NODES = frozenset(c for c in vars(ast).values() if isinstance(c, type) and issubclass(c, ast.AST)
                    and not issubclass(c, _MARKS))  # fmt: skip
 
+_LEAVES = frozenset({"id", "attr", "arg", "ctx", "op", "ops", "kind", "type_comment", "module", "level", "lineno"})
+_BRANCHES = {c: tuple(f for f in c._fields if f not in _LEAVES and c is not ast.Constant) for c in _NODES}
+"""The fields of each class of nodes that nodes may stand in."""
+
 
 class Unsupported(Exception):
     """Why a function cannot be converted."""
@@ -131,11 +135,13 @@ def _spans(body: Any, code: types.CodeType) -> bool:
 def children(node: Any) -> list[Any]:
     """The nodes right below one, without those that only say how, such as ast.Load and ast.Add: two in five."""
     found: list[Any] = []
-    for value in node.__dict__.values():
-        if value.__class__ in _NODES:
-            found.append(value)
-        elif value.__class__ is list:
+    parts = node.__dict__
+    for field in _BRANCHES[node.__class__]:
+        value = parts.get(field)
+        if value.__class__ is list:
             found += [item for item in value if item.__class__ in _NODES]
+        elif value.__class__ in _NODES:
+            found.append(value)
     return found
 
 
