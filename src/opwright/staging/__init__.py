@@ -11,6 +11,7 @@ they register a `Stage` for their values.
 """
 
 from .api import converted, converting, do_not_convert, here, requested, set_loop_options, to_code, to_graph
+from .conversion import keep_in
 from .rules import convert_module, reset_modules, skip_module
 from .stages import Stage, State, Undefined, register_stage, stage_of
 from .tracebacks import users_frames
@@ -24,6 +25,7 @@ __all__ = [
     "converting",
     "do_not_convert",
     "here",
+    "keep_in",
     "register_stage",
     "requested",
     "reset_modules",

@@ -18,7 +18,7 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ..core import syntax
 from ..core.frames import OURS
@@ -42,13 +42,29 @@ class Converted(NamedTuple):
     version: int = 0
 
 
+class Store(Protocol):
+    """Keeps the converted code of this package's kernels between processes, by their own code."""
+
+    def find(self, code: types.CodeType) -> types.CodeType | None:
+        """Return what the code of a function was converted to, if it is kept."""
+
+    def keep(self, code: types.CodeType, converted: types.CodeType) -> None:
+        """Keep what the code of a function was converted to."""
+
+
 AS_IS = Converted(None)
+_store: list[Store] = []  # the one of `keep_in`
 _kept: dict[int, tuple[Any, Converted]] = {}  # by id of the user's code, which a weak reference watches
 
 
 def _keep(code: types.CodeType, entry: Converted) -> None:
     key, forget = id(code), _kept.pop  # the table may be gone before the last code is
     _kept[key] = (weakref.ref(code, lambda _: forget(key, None)), entry)
+
+
+def keep_in(store: Store) -> None:
+    """Find conversions of this package's kernels in a store, and keep them there."""
+    _store[:] = [store]
 
 
 def _namespace() -> types.SimpleNamespace:
@@ -105,30 +121,34 @@ def _compile(function: types.FunctionType) -> Converted:
         raise Unsupported(f"its rewritten form does not compile: {error}") from error
     (outer,) = (c for c in compiled.co_consts if isinstance(c, types.CodeType))
     (new,) = (c for c in outer.co_consts if isinstance(c, types.CodeType))
-    return Converted(renamed(new, code.co_name, code.co_qualname, new.co_qualname), None, rules.version)
+    return Converted(_left_alone(renamed(new, code.co_name, code.co_qualname, new.co_qualname)), None, rules.version)
 
 
-def renamed(code: types.CodeType, name: str, qualname: str, prefix: str, rewritten: bool = True) -> types.CodeType:
-    """Code under its user's name, and the functions made inside it under the name of the one they were part of.
-
-    rewritten: False in the methods of a class that the code defines: they are as the user wrote them, and are converted
-    when they are called.
-    """
-    rewritten = rewritten and bool(code.co_flags & inspect.CO_OPTIMIZED)  # a function's, no class's
+def renamed(code: types.CodeType, name: str, qualname: str, prefix: str) -> types.CodeType:
+    """Code under its user's name, and the functions made inside it under the name of the one they were part of."""
     consts = []
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
             made = const.co_name.endswith(rewriting.SUFFIX)
             if made:
-                const = renamed(const, name, qualname, const.co_qualname, rewritten)
+                const = renamed(const, name, qualname, const.co_qualname)
             else:
                 inner = qualname + const.co_qualname.removeprefix(prefix)
-                const = renamed(const, const.co_name, inner, const.co_qualname, rewritten)
+                const = renamed(const, const.co_name, inner, const.co_qualname)
         consts.append(const)
-    new = code.replace(co_consts=tuple(consts), co_name=name, co_qualname=qualname)
-    if rewritten:
-        _keep(new, AS_IS)
-    return new
+    return code.replace(co_consts=tuple(consts), co_name=name, co_qualname=qualname)
+
+
+def _left_alone(code: types.CodeType) -> types.CodeType:
+    """Converted code, noted with the functions inside it as converted; not the methods of a class that it defines,
+    which are as the user wrote them and are converted when they are called."""
+    pending = [code]
+    while pending:
+        found = pending.pop()
+        if found.co_flags & inspect.CO_OPTIMIZED:  # a function's, no class's
+            _keep(found, AS_IS)
+            pending += [const for const in found.co_consts if isinstance(const, types.CodeType)]
+    return code
 
 
 def _entry(function: types.FunctionType, forced: bool = False) -> Converted:
@@ -154,8 +174,14 @@ def _decide(function: types.FunctionType, forced: bool) -> Converted:
         return Converted(None, "", rules.version)  # left alone by the table
     if function.__code__.co_flags & 0x2A0:  # generators and coroutines
         return Converted(None, "it is a generator or a coroutine" if forced else "", rules.version)
+    store = _store[0] if staged and _store and verbosity[0] < 3 else None
+    kept = None if store is None else store.find(function.__code__)
+    if kept is not None:
+        return Converted(_left_alone(kept), None, rules.version)
     try:
         made = _compile(function)
+        if store is not None and made.code is not None:
+            store.keep(function.__code__, made.code)
         if verbosity[0] >= 3:
             text = ast.unparse(ast.fix_missing_locations(rewritten(function)))
             print(f"{function!r} converted:\n{text}", file=sys.stdout if verbosity[1] else sys.stderr)

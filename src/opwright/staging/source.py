@@ -84,6 +84,9 @@ def find(code: types.CodeType, module_globals: dict[str, Any]) -> Found:
 
     raises Unsupported where there is no source, or where it is not that of the code
     """
+    alone = _alone(code, module_globals)
+    if alone is not None:
+        return alone
     candidates = _index(code.co_filename, module_globals).at.get(code.co_firstlineno, ())
     if code.co_name == "<lambda>":
         fitting = [c for c in candidates if isinstance(c.node, ast.Lambda) and _same_arguments(c.node, code)]
@@ -103,6 +106,26 @@ def find(code: types.CodeType, module_globals: dict[str, Any]) -> Found:
         raise Unsupported(f"line {code.co_firstlineno} of {code.co_filename} is not where it was defined: has the file "
                           "changed since it was imported?")  # fmt: skip
     return fitting[0]
+
+
+def _alone(code: types.CodeType, module_globals: dict[str, Any]) -> Found | None:
+    """A module's function, parsed without the rest of its file; None for others, and where that fails."""
+    if code.co_filename in _indexes or code.co_qualname != code.co_name or code.co_name == "<lambda>":
+        return None
+    lines = linecache.getlines(code.co_filename, module_globals)
+    first, last = code.co_firstlineno, _last_line(code)
+    try:
+        (node,) = syntax.parse("\n" * (first - 1) + "".join(lines[first - 1 : last])).body
+    except (SyntaxError, ValueError):
+        return None
+    fits = isinstance(node, ast.FunctionDef) and node.name == code.co_name and _same_arguments(node, code)
+    return Found(node, None) if fits else None
+
+
+def _last_line(code: types.CodeType) -> int:
+    """The last line that an instruction of a function, or of a function inside it, stands on."""
+    last = max((end for _, end, _, _ in code.co_positions() if end is not None), default=0)
+    return max([last, *(_last_line(const) for const in code.co_consts if isinstance(const, types.CodeType))])
 
 
 def parameters(arguments: ast.arguments) -> list[str]:

@@ -17,6 +17,7 @@ from ...core.dtypes import DType
 from ...ops import dispatch
 from ..target import Target
 from .control import LoopRange
+from .conversions import CONVERSIONS
 from .kinds import I64, KIND, POINTER
 from .parameters import PointerKind
 from .places import Pointer
@@ -24,6 +25,8 @@ from .values import Staging, Value
 
 if TYPE_CHECKING:
     from .family import Family
+
+staging.keep_in(CONVERSIONS)
 
 
 class Work:
@@ -90,6 +93,7 @@ def _stage(family: Family, body: ir.Function, target: Target, constants: dict[st
         builder.ret(status.x if isinstance(status, Value) else ir.Constant(I64, status or 0))
     finally:
         state.trace, state.tapes = saved
+        CONVERSIONS.write()
 
 
 @functools.cache

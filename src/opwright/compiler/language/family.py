@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...core import flags
+from ...core.collecting import paused
 from ...core.dtypes import DType
 from ..target import Target, host
 from .parameters import PointerKind, number_word
@@ -82,12 +83,18 @@ class Family:
             self._too_large[target, tuple(constants.items())] = error
             raise
 
+    def _text(self, target: Target, constants: dict[str, Any]) -> str:
+        """The module of a kernel that this process is to run, in LLVM's text form."""
+        from ..native.image import runs_images
+
+        with paused():
+            return str(self._emit(target, constants, runs_images()))
+
     def code(self, **constants: Any) -> FamilyCode:
         """Machine code of one kernel for this processor: made once a process, and kept between processes.
 
         raises what store.find_or_make raises
         """
-        from ..native.image import runs_images
         from ..native.store import find_module, find_or_make
 
         target = host()
@@ -100,9 +107,9 @@ class Family:
             module = self.function.__module__
             if module.startswith("opwright."):
                 made = find_or_make(f"{module}.{self.name}", repr(sorted(constants.items())), target,
-                                    lambda: (str(self._emit(target, constants, runs_images())), entry))  # fmt: skip
+                                    lambda: (self._text(target, constants), entry))  # fmt: skip
             else:  # of what else a user's kernel hangs on nobody knows but its IR
-                made = find_module(entry, str(self._emit(target, constants, runs_images())), entry)
+                made = find_module(entry, self._text(target, constants), entry)
             found = FamilyCode(made.address, made.name, tuple(self.kinds(constants).values()))
             if found.address:  # else it is compiled beside: asked for again
                 self._codes[key] = found
