@@ -9,14 +9,12 @@ function is known by a digest of its own code, so that what is found is of the t
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib.util
 import marshal
 import sys
 import types
-from pathlib import Path
 
-from ...core import flags
+from ...core import digests, flags
 from ..cache import objects
 from ..native.store import sources
 
@@ -29,8 +27,8 @@ class Conversions:
     """Converted code of functions of this package. Used by any thread; the last to write a file's object wins."""
 
     def __init__(self) -> None:
-        self._files: dict[tuple[Path | None, str], Codes] = {}
-        self._changed: set[tuple[Path | None, str]] = set()
+        self._files: dict[tuple[str | None, str], Codes] = {}
+        self._changed: set[tuple[str | None, str]] = set()
 
     def find(self, code: types.CodeType) -> types.CodeType | None:
         """Return what the code of a function was converted to, if it is kept."""
@@ -49,7 +47,7 @@ class Conversions:
             folder, filename = key
             objects(folder).keep(_name(filename), marshal.dumps(self._files[key].copy()))
 
-    def _of(self, code: types.CodeType) -> tuple[tuple[Path | None, str], Codes]:
+    def _of(self, code: types.CodeType) -> tuple[tuple[str | None, str], Codes]:
         key = flags.cache_dir, code.co_filename
         codes = self._files.get(key)
         if codes is None:
@@ -57,7 +55,7 @@ class Conversions:
         return key, codes
 
 
-def _read(folder: Path | None, filename: str) -> Codes:
+def _read(folder: str | None, filename: str) -> Codes:
     data = objects(folder).find(_name(filename))
     if data is not None:
         with contextlib.suppress(EOFError, ValueError, TypeError):  # authentic, but of another format
@@ -67,13 +65,13 @@ def _read(folder: Path | None, filename: str) -> Codes:
 
 
 def _digest_of(code: types.CodeType) -> str:
-    return hashlib.sha256(marshal.dumps(code, _PLAIN)).hexdigest()
+    return digests.digest(marshal.dumps(code, _PLAIN))
 
 
 def _name(filename: str) -> str:
     """The digest that a source file's object is kept under."""
     python = sys.implementation.cache_tag or sys.version, importlib.util.MAGIC_NUMBER.hex()
-    return hashlib.sha256("\0".join((_FORMAT, *python, sources(), filename)).encode()).hexdigest()
+    return digests.digest("\0".join((_FORMAT, *python, sources(), filename)).encode())
 
 
 CONVERSIONS = Conversions()
