@@ -81,6 +81,7 @@ def _stage(family: Family, body: ir.Function, target: Target, constants: dict[st
     saved = state.trace, state.tapes
     staged = Staging(builder, family.name, target)
     staged.functions_poll = polls
+    staged.shares_divisions = target.is_x86  # where nothing later does it (target.py)
     state.trace, state.tapes = staged, ()
     try:
         *given, begin, end, scratch = body.args

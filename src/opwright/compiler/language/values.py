@@ -59,6 +59,8 @@ class Staging(KernelTrace):
     """Whether ranges have any limits and steps; those of Opwright's own kernels end far from their integer's."""
     functions_poll = False
     """Whether the loops of functions on scalars that are inlined ask now and then whether they are to go on."""
+    shares_divisions = False
+    """Whether a remainder is computed of the quotient, which next to it costs no second division."""
     guards: Any = None
     """The checks of a kernel whose accesses are checked (guards.py)."""
 
@@ -179,8 +181,8 @@ class Value(KernelScalar):
             raise TypeError(f"this operator is not defined for {a.dtype.name}")
         if name in DIVISIONS and current().divides_anything:
             return _divided(name, a, c)
-        if name in REMAINDERS and current().target.is_x86 and not (a.count or isinstance(c.x, ir.Constant)):
-            return a - a // c * c  # shares the division with a // c
+        if name in REMAINDERS and current().shares_divisions and not (a.count or isinstance(c.x, ir.Constant)):
+            return a - a // c * c
         return Value(getattr(current().builder, name)(a.x, c.x), a.dtype)
 
     def __add__(self, o: Any) -> Any:
