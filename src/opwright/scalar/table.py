@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.dtypes import DType
 from . import activations, arithmetic, arrays, numpy_namespace
 
 FORMULA = "formula"
@@ -83,6 +84,10 @@ class ScalarFunction(NamedTuple):
         if self.fast == FORMULA or self.takes_float64:
             return False
         return bool(self.fast or self.exact) or any(FUNCTIONS[name].only_float32 for name in self.calls)
+
+    def takes(self, dtype: DType) -> bool:
+        """Whether operands may have this dtype; which floats its vector code has is another question."""
+        return ("f" if dtype.is_floating else "b" if dtype.is_bool else "i" if dtype.is_integer else "?") in self.dtypes
 
     def numerics(self, accuracy: str) -> Callable[..., Any] | None:
         """Its code of floats in numerics/, `(m, *operands)`; None where that is the formula.

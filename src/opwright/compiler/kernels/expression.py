@@ -102,9 +102,8 @@ def _check_function(name: str, dtype: DType) -> None:
     row = FUNCTIONS.get(name)
     if row is None:
         raise Unmade(f"no operation {name} in kernels")
-    kind = "f" if dtype.is_floating else "b" if dtype.is_bool else "i"
     wide = dtype.is_floating and row.only_float32 and dtype is not dtypes.float32 and dtype not in NARROW
-    if kind not in row.dtypes or wide:
+    if not row.takes(dtype) or wide:
         raise Unmade(f"{name} of {dtype.name}")
 
 

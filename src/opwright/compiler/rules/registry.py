@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...scalar.table import OF_OPERATOR
 from .nodes import At
 
 Rule = Callable[[At], None]
 
+IN_NUMPY = ("TruncateDiv", "TruncateMod")
+"""Functions of the table whose quotients of floats, beyond 2^22, NumPy and kernels round differently."""
+
 MODULES: dict[str, str] = {
     name: module
     for module, names in {
-        "elementwise": """Abs Acos Acosh Add AddN Asin Asinh Atan Atan2 Atanh BiasAdd BitwiseAnd BitwiseOr BitwiseXor
-            Cast Ceil ClipByValue Cos Cosh DivNoNan Elu Equal Erf Erfc Exp Expm1 Floor FloorDiv FloorMod Gelu Greater
-            GreaterEqual Invert IsFinite IsInf IsNan LeakyRelu Less LessEqual Log Log1p LogicalAnd LogicalNot LogicalOr
-            Maximum Minimum Mul Neg NotEqual Pow RealDiv Reciprocal Relu Relu6 Rint Round Rsqrt Select Selu
-            Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Square SquaredDifference Sub Tan Tanh Xdivy""",
+        "elementwise": f"AddN BiasAdd Cast {' '.join(name for name in OF_OPERATOR if name not in IN_NUMPY)}",
         "contractions": "Conv2D DepthwiseConv2dNative MatMul",
         "contraction_gradients": "Conv2DBackpropFilter Conv2DBackpropInput",
         "pools": "AvgPool AvgPoolGrad MaxPool MaxPoolGrad ResizeBilinear ResizeNearestNeighbor",

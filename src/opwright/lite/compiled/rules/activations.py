@@ -13,12 +13,13 @@ import numpy as np
 from ....compiler.loops.expressions import Expr, apply, arg, const, convert, scalar
 from ....core.constants import GELU_CUBIC, GELU_SLOPE
 from ....core.dtypes import float16, float32, int8, int16, uint8
+from ....scalar.table import OF_BUILTIN
 from ..nodes import At, Refused, clamped, in_steps, real_number, steps, steps_per
 from .elementwise import alike, broadcast, mapped, plain, quantized, truth, unary
 from .registry import rule
 
 CLAMPS = ("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1")
-FUNCTIONS = {"LOGISTIC": "sigmoid", "TANH": "tanh", "HARD_SWISH": "hard_swish", "ELU": "elu"}
+FUNCTIONS = ("LOGISTIC", "HARD_SWISH", "ELU")
 
 
 @rule(*CLAMPS)
@@ -28,7 +29,7 @@ def clamp(at: At) -> None:
 
 @rule(*FUNCTIONS)
 def function(at: At) -> None:
-    unary(at, lambda x: apply(FUNCTIONS[at.node.name], x))
+    unary(at, lambda x: apply(OF_BUILTIN[at.node.name].name, x))
 
 
 @rule("GELU")

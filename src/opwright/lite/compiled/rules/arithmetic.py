@@ -17,15 +17,13 @@ import math
 from ....compiler.loops.expressions import Expr, apply, arg, convert, scalar
 from ....compiler.loops.forms import Checked
 from ....core.dtypes import complex64, float32, float64, int8, int16, uint8
+from ....scalar.table import ANALYSIS, ARITHMETIC, DIVISION, OF_BUILTIN
 from ..nodes import NARROW, At, Operand, Refused, clamped, in_steps, real, real_number, steps, steps_per
 from .elementwise import alike, broadcast, every, mapped, plain, quantized
 from .registry import rule
 from .spectral import product
 
-OPERATIONS = {"ADD": "add", "SUB": "sub", "MUL": "mul", "DIV": "div", "FLOOR_MOD": "floor_mod", "MAXIMUM": "maximum",
-              "MINIMUM": "minimum", "SQUARED_DIFFERENCE": "sub", "ATAN2": "atan2", "FLOOR_DIV": "floor_div",
-              "POW": "pow"}  # fmt: skip
-"""By operator, the operation on plain numbers."""
+OPERATIONS = tuple(row.builtin for row in (*ARITHMETIC, *DIVISION, *ANALYSIS) if row.builtin and row.arity == 2)
 
 
 @rule(*OPERATIONS)
@@ -53,7 +51,7 @@ def binary(at: At) -> None:
     elif name == "POW" and not dtype.is_floating and not (b.size == 1 and b.shape != a.shape):
         found = apply("pow_or_least", x, z)
     else:
-        found = convert(apply(OPERATIONS[name], x, z), dtype)
+        found = convert(apply(OF_BUILTIN[name].name, x, z), dtype)
     mapped(at, y, _fused(found, activation), a, b)
 
 

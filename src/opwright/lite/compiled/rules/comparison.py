@@ -15,22 +15,23 @@ from ....compiler.loops.expressions import Expr, apply, arg, lookup
 from ....compiler.loops.forms import Bitcast, Buffer, Map
 from ....core.dtypes import bool as bool_
 from ....core.dtypes import complex64, int8, int16, int64, uint8
+from ....scalar import table
 from ....scalar.multipliers import multiplier
+from ....scalar.table import OF_BUILTIN, TESTS
 from ...ops.quantized.fixed_point import INT32
 from ..nodes import At, Operand, Refused
 from .elementwise import alike, broadcast, every, mapped, plain, quantized, truth
 from .registry import rule
 
-COMPARISONS = {"EQUAL": "equal", "NOT_EQUAL": "not_equal", "LESS": "less", "LESS_EQUAL": "less_equal",
-               "GREATER": "greater", "GREATER_EQUAL": "greater_equal"}  # fmt: skip
-LOGIC = {"LOGICAL_AND": "logical_and", "LOGICAL_OR": "logical_or"}
-BITS = {"BITWISE_XOR": "bitwise_xor", "RIGHT_SHIFT": "shift_right"}
+COMPARISONS = tuple(row.builtin for row in TESTS if row.builtin)
+LOGIC = tuple(row.builtin for row in table.BITS if row.builtin and row.arity == 2 and row.takes(bool_))
+BITS = tuple(row.builtin for row in table.BITS if row.builtin and row.arity == 2 and not row.takes(bool_))
 
 
 @rule(*COMPARISONS)
 def comparison(at: At) -> None:
     a, b = at.operand(0), at.operand(1)
-    y, op = at.output(broadcast(a, b)), COMPARISONS[at.node.name]
+    y, op = at.output(broadcast(a, b)), OF_BUILTIN[at.node.name].name
     alike(a, b)
     if not quantized(at):
         plain(at, a, b)
@@ -59,7 +60,7 @@ def _fixed_point(at: At, o: Operand) -> Buffer:
 def logic(at: At) -> None:
     a, b = at.operand(0), at.operand(1)
     plain(at, a, b)
-    mapped(at, at.output(broadcast(a, b)), apply(LOGIC[at.node.name], *every((a, b))), a, b)
+    mapped(at, at.output(broadcast(a, b)), apply(OF_BUILTIN[at.node.name].name, *every((a, b))), a, b)
 
 
 @rule(*BITS)
@@ -67,7 +68,7 @@ def bits(at: At) -> None:
     a, b = at.operand(0), at.operand(1)
     alike(a, b)
     plain(at, a, b)
-    mapped(at, at.output(broadcast(a, b)), apply(BITS[at.node.name], *every((a, b))), a, b)
+    mapped(at, at.output(broadcast(a, b)), apply(OF_BUILTIN[at.node.name].name, *every((a, b))), a, b)
 
 
 # ---- choice --------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from ....compiler.loops.forms import Buffer, Checked, Map
 from ....core.dtypes import DType, bfloat16, float16, float32, int8, int16, uint8
 from ....core.dtypes import bool as bool_
 from ....core.errors import OpError
+from ....scalar.table import ACTIVATIONS, OF_BUILTIN
 from ...ops.definition import LiteOperator
 from ...quantized_registration import is_quantized, kernel_of, rule_of, run_quantized
 from ...registration import OperatorRegistration
@@ -29,12 +30,8 @@ from ...written import group
 from ..nodes import At, Operand, Refused
 from .registry import rule
 
-UNARY = {
-    "ABS": "abs", "NEG": "neg", "EXP": "exp", "LOG": "log", "SQRT": "sqrt", "RSQRT": "rsqrt", "SQUARE": "square",
-    "SIN": "sin", "COS": "cos", "FLOOR": "floor", "CEIL": "ceil", "ROUND": "round_even", "SIGN": "sign",
-    "LOGICAL_NOT": "logical_not",
-}  # fmt: skip
-"""By operator, the operation."""
+UNARY = tuple(builtin for builtin, row in OF_BUILTIN.items() if row.arity == 1 and row not in ACTIVATIONS)
+"""Those of the table that are no activations."""
 
 POSITIVE = ("SQRT", "RSQRT")
 """Whose integer rules refuse integers below the zero point."""
@@ -147,7 +144,7 @@ def unary(at: At, expr_of: Any) -> None:
 
 @rule(*UNARY)
 def function(at: At) -> None:
-    unary(at, lambda x: apply(UNARY[at.node.name], x))
+    unary(at, lambda x: apply(OF_BUILTIN[at.node.name].name, x))
 
 
 @rule("ZEROS_LIKE")

@@ -23,10 +23,10 @@ MODULES: dict[str, str] = {
         "audio": "AudioSpectrogram Mfcc",
         "comparison": "EQUAL NOT_EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL LOGICAL_AND LOGICAL_OR BITWISE_XOR "
                       "RIGHT_SHIFT SELECT SELECT_V2",
-        "elementwise": "ABS NEG EXP LOG SQRT RSQRT SQUARE SIN COS FLOOR CEIL ROUND SIGN LOGICAL_NOT ZEROS_LIKE",
+        "elementwise": "ABS NEG EXP LOG SQRT RSQRT SQUARE SIN COS TANH FLOOR CEIL ROUND SIGN LOGICAL_NOT ZEROS_LIKE",
         "casting": "CAST",
         "quantizing": "QUANTIZE DEQUANTIZE FAKE_QUANT DENSIFY NumericVerify",
-        "activations": "RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1 LOGISTIC TANH HARD_SWISH ELU GELU LEAKY_RELU PRELU",
+        "activations": "RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1 LOGISTIC HARD_SWISH ELU GELU LEAKY_RELU PRELU",
         "images": "RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR",
         "place_pools": "MaxPoolingWithArgmax2D MaxPoolWithArgmax MaxUnpooling2D",
         "pooling": "AVERAGE_POOL_2D MAX_POOL_2D L2_POOL_2D",

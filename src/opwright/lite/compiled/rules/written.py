@@ -20,9 +20,9 @@ import numpy as np
 
 from ....compiler.inlined_kernels import InlinedKernel, call, functions_of, own_kernel
 from ....compiler.kernel import COMPILED, Kernel
-from ....compiler.loops.expressions import apply, arg, lookup
+from ....compiler.loops.expressions import arg, lookup
 from ....compiler.loops.forms import Buffer, Map
-from ....compiler.rules.elementwise import FLOATS, SAME
+from ....compiler.rules.elementwise import SAME, applied
 from ....core.dtypes import float32
 from ....core.errors import OpError
 from ....core.specs import TensorSpec
@@ -48,15 +48,15 @@ def written(at: At) -> None:
     operator: Any = at.node.registration.operator  # type: ignore[union-attr]
     kernel = own_kernel(operator)
     others = any(key.place == "cpu" for key in operator.kernels)  # somebody's own, which is to run
-    operation = SAME.get(operator.name) if operator.catalogue and not others else None
-    if kernel is None and operation is None:
+    is_function = operator.catalogue and not others and operator.name in SAME
+    if kernel is None and not is_function:
         raise Refused("it computes in Python")
     operands = [at.operand(i) for i, t in enumerate(at.node.tensors_in) if t is not None]
     outputs = [at.output(place=i) for i in range(len(at.node.tensors_out))]
     as_reals = is_quantized(operator, at.node) and operator.quantized_rule != "integers"
     _infer(at.node, operator, operands, outputs, as_reals)
-    if operation is not None:
-        _of_catalogue(at, operation, operands, outputs, as_reals)
+    if is_function:
+        _of_catalogue(at, operator.name, operands, outputs, as_reals)
     elif isinstance(kernel, Kernel):
         _on_scalars(at, operator, kernel, operands, outputs, as_reals)
     elif as_reals:
@@ -110,16 +110,17 @@ def _on_scalars(at: At, operator: Any, kernel: Kernel, operands: list[Operand], 
         _tabulated(at, operator, operands, y)
 
 
-def _of_catalogue(at: At, operation: str, operands: list[Operand], outputs: list[Operand], as_reals: bool) -> None:
-    """The map of an operation, of dtypes in which it is what the operator computes."""
+def _of_catalogue(at: At, name: str, operands: list[Operand], outputs: list[Operand], as_reals: bool) -> None:
+    """The map of a function of the table, of dtypes in which it is what the operator computes."""
     (y,) = outputs
     if as_reals or any(o.dtype.np not in COMPILED for o in (*operands, y)):
-        raise Refused(f"its operation is not for {', '.join(o.dtype.name for o in operands)}")
-    if at.node.registration.operator.name in FLOATS and not y.dtype.is_floating:  # type: ignore[union-attr]
-        raise Refused(f"it is another operation of {y.dtype.name}")
+        raise Refused(f"its function is not for {', '.join(o.dtype.name for o in operands)}")
     if broadcast(*operands) != y.shape:
         raise Refused("the result has another shape than its operands together")
-    value = apply(operation, *(arg(i, o.dtype) for i, o in enumerate(operands)), dtype=y.dtype)
+    attributes = at.node.user_data
+    value = applied(name, lambda key: getattr(attributes, key), *(arg(i, o.dtype) for i, o in enumerate(operands)))
+    if value is None:
+        raise Refused(f"it is another function of {y.dtype.name}")
     mapped(at, y, value, *operands)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ....core.shapes import TensorShape
 from ....graph import Node, Value
+from ....scalar.table import OF_OPERATOR
 from ..lowering import Lowered, Lowering, NoMatch, Rule, table
 
 # Official kernels, now or in older run times, broadcast up to this rank only; operands of one shape may have any.
@@ -81,22 +82,15 @@ def _round(node: Node, low: Lowering) -> Lowered:
     return x if x.dtype.is_integer else low.emit("ROUND", x)
 
 
+OTHERS = ("Round", "LeakyRelu", "Gelu", "RightShift", "BitwiseXor")
+"""Functions of one name in the catalogue and in the dialect that have rules of their own, or in bits.py."""
+
 ELEMENTWISE = table(
-    # arithmetic
-    *(same(op, lite) for op, lite in (
-        ("Abs", "ABS"), ("Neg", "NEG"), ("Exp", "EXP"), ("Log", "LOG"), ("Sqrt", "SQRT"), ("Rsqrt", "RSQRT"),
-        ("Square", "SQUARE"), ("Sin", "SIN"), ("Cos", "COS"), ("Tanh", "TANH"), ("Sigmoid", "LOGISTIC"),
-        ("Floor", "FLOOR"), ("Ceil", "CEIL"), ("Rint", "ROUND"), ("Sign", "SIGN"),
-        ("Add", "ADD"), ("Sub", "SUB"), ("Mul", "MUL"), ("RealDiv", "DIV"),
-        ("FloorDiv", "FLOOR_DIV"), ("FloorMod", "FLOOR_MOD"), ("Pow", "POW"), ("Atan2", "ATAN2"),
-        ("Maximum", "MAXIMUM"), ("Minimum", "MINIMUM"), ("SquaredDifference", "SQUARED_DIFFERENCE"),
-        # comparison and logic
-        ("Equal", "EQUAL"), ("NotEqual", "NOT_EQUAL"), ("Less", "LESS"), ("LessEqual", "LESS_EQUAL"),
-        ("Greater", "GREATER"), ("GreaterEqual", "GREATER_EQUAL"), ("LogicalAnd", "LOGICAL_AND"),
-        ("LogicalOr", "LOGICAL_OR"), ("LogicalNot", "LOGICAL_NOT"), ("Select", "SELECT_V2"),
-        # activations
-        ("Relu", "RELU"), ("Relu6", "RELU6"), ("Elu", "ELU"),
-    )),
+    *(same(op, row.builtin) for op, row in OF_OPERATOR.items() if row.builtin and op not in OTHERS),
+    # the dialect's give another operand where one is NaN
+    same("Maximum", "MAXIMUM"),
+    same("Minimum", "MINIMUM"),
+    same("Select", "SELECT_V2"),
     Rule("leaky_relu", "LeakyRelu", _leaky_relu),
     Rule("gelu", "Gelu", _gelu),
     Rule("truncate_div", "TruncateDiv", _truncate_div, "integers divide toward zero"),
