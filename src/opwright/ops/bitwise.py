@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..core.dtypes import integer
+from ..scalar.table import FUNCTIONS
 from .definition import Input, Output, operator
 
 
@@ -27,7 +26,7 @@ class BitwiseAnd:
     elementwise = True
     inplace = {"z": "x"}
     gradient = None
-    compute = np.bitwise_and
+    compute = FUNCTIONS["bitwise_and"].numpy
 
 
 bitwise_and = BitwiseAnd.as_function("bitwise_and")
@@ -46,7 +45,7 @@ class BitwiseOr:
     elementwise = True
     inplace = {"z": "x"}
     gradient = None
-    compute = np.bitwise_or
+    compute = FUNCTIONS["bitwise_or"].numpy
 
 
 bitwise_or = BitwiseOr.as_function("bitwise_or")
@@ -65,7 +64,7 @@ class BitwiseXor:
     elementwise = True
     inplace = {"z": "x"}
     gradient = None
-    compute = np.bitwise_xor
+    compute = FUNCTIONS["bitwise_xor"].numpy
 
 
 bitwise_xor = BitwiseXor.as_function("bitwise_xor")
@@ -83,15 +82,10 @@ class Invert:
     elementwise = True
     inplace = {"y": "x"}
     gradient = None
-    compute = np.invert
+    compute = FUNCTIONS["bitwise_not"].numpy
 
 
 invert = Invert.as_function("invert")
-
-
-def _bits(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The distances of shifts as TensorFlow takes them: brought into [0, width - 1]."""
-    return np.clip(y, y.dtype.type(0), y.dtype.type(8 * x.dtype.itemsize - 1))
 
 
 @operator
@@ -109,7 +103,7 @@ class LeftShift:
     gradient = None
 
     def compute(op, x, y, *, out=None) -> Any:
-        return np.left_shift(x, _bits(x, y), out)
+        return FUNCTIONS["shift_left"].numpy(x, y, out)
 
 
 left_shift = LeftShift.as_function("left_shift")
@@ -132,7 +126,7 @@ class RightShift:
     gradient = None
 
     def compute(op, x, y, *, out=None) -> Any:
-        return np.right_shift(x, _bits(x, y), out)
+        return FUNCTIONS["shift_right"].numpy(x, y, out)
 
 
 right_shift = RightShift.as_function("right_shift")

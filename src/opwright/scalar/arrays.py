@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..core.constants import GELU_CUBIC, GELU_SLOPE, SELU_ALPHA, SELU_SCALE
-from . import arithmetic, numpy_namespace
+from . import arithmetic, error_arrays, numpy_namespace
 
 
 @functools.cache
@@ -29,15 +29,19 @@ def _numbers(dtype: np.dtype) -> tuple[Any, Any]:
 
 def divide(x: Any, y: Any) -> Any:
     """x / y: of floats by IEEE 754, of integers rounded toward zero, and 0 where y is 0."""
-    if x.dtype.kind not in "iu":
-        return np.true_divide(x, y)
-    return arithmetic.quotient(numpy_namespace, x, y)
+    return _quotient(x, y) if x.dtype.kind in "iu" else np.true_divide(x, y)
+
+
+def _quotient(x: Any, y: Any) -> Any:
+    """x / y of integers, rounded toward zero; NumPy has 0 where y is 0."""
+    down = np.floor_divide(x, y)
+    return down + ((down < 0) & (down * y != x)).astype(x.dtype)
 
 
 def truncate_div(x: Any, y: Any) -> Any:
     """x / y rounded toward zero, of floats by the exact remainder; of integers 0 where y is 0."""
     if x.dtype.kind in "iu":
-        return arithmetic.quotient(numpy_namespace, x, y)
+        return _quotient(x, y)
     found = np.true_divide(x, y)
     # Rounded first, 2.99 would become 3: what the exact remainder leaves is a multiple of y, but for rounding.
     whole = np.rint(np.true_divide(x - np.fmod(x, y), y))
@@ -198,24 +202,20 @@ def selu(x: Any) -> Any:
 
 # ---- error functions ------------------------------------------------------------------------------------------------
 
-_erf = np.frompyfunc(math.erf, 1, 1)
-_erfc = np.frompyfunc(math.erfc, 1, 1)
-
-
 def erf(x: Any) -> Any:
     """The error function, rounded once from float64."""
-    return np.asarray(_erf(x)).astype(x.dtype)
+    return error_arrays.erf(x.astype(np.float64, copy=False)).astype(x.dtype, copy=False)
 
 
 def erfc(x: Any) -> Any:
     """Its complement, rounded once from float64."""
-    return np.asarray(_erfc(x)).astype(x.dtype)
+    return error_arrays.erfc(x.astype(np.float64, copy=False)).astype(x.dtype, copy=False)
 
 
 def gelu(x: Any) -> Any:
     """x erfc(-x / sqrt 2) / 2, rounded once from float64."""
     wide = x.astype(np.float64, copy=False)
-    return (0.5 * wide * erfc(wide * -math.sqrt(0.5))).astype(x.dtype, copy=False)
+    return (0.5 * wide * error_arrays.erfc(wide * -math.sqrt(0.5))).astype(x.dtype, copy=False)
 
 
 def gelu_tanh(x: Any) -> Any:

@@ -35,7 +35,8 @@ class ScalarFunction(NamedTuple):
 
     dtypes: kinds of its operands: f floats, i integers, b bools. is_test: whether a bool results.
     formula: `(m, *operands)` over an array namespace; None where `exact` is all there is.
-    numpy: on arrays of any dtype that it takes; by default the formula.
+    numpy: on arrays of any dtype that it takes; by default the formula. ufunc: NumPy's, which is it on floats, where
+    `numpy` is more.
     exact: "module.function" of numerics/, on float32, within `exact_ulps` units in the last place over all its range.
     fast: the same, within `fast_error[0]` of the exact value in relative terms where |x| <= 6 and `fast_error[1]`
     elsewhere; FORMULA for the formula; by default `exact`.
@@ -51,7 +52,8 @@ class ScalarFunction(NamedTuple):
     arity: int
     dtypes: str
     formula: Callable[..., Any] | None = None
-    numpy: Callable[..., Any] | None = None
+    numpy: Any = None
+    ufunc: np.ufunc | None = None
     exact: str = ""
     exact_ulps: float = 1.0
     fast: str = ""
@@ -135,7 +137,8 @@ ARITHMETIC = (
     Row("add", 2, "fi", lambda m, x, y: x + y, np.add, operators=("Add",), builtin="ADD"),
     Row("sub", 2, "fi", lambda m, x, y: x - y, np.subtract, operators=("Sub",), builtin="SUB"),
     Row("mul", 2, "fi", lambda m, x, y: x * y, np.multiply, operators=("Mul",), builtin="MUL"),
-    Row("div", 2, "fi", arithmetic.divide, arrays.divide, cost=2, operators=("RealDiv",), builtin="DIV"),
+    Row("div", 2, "fi", arithmetic.divide, arrays.divide, np.true_divide, cost=2, operators=("RealDiv",),
+        builtin="DIV"),
     Row("fma", 3, "fi", lambda m, x, y, z: m.fma(x, y, z), arrays.fma),
     Row("neg", 1, "fi", lambda m, x: -x, np.negative, operators=("Neg",), builtin="NEG"),
     Row("abs", 1, "fi", lambda m, x: m.abs(x), np.absolute, operators=("Abs",), builtin="ABS"),
@@ -175,7 +178,8 @@ ROUNDING = (
     Row("floor", 1, "f", lambda m, x: m.floor(x), np.floor, operators=("Floor",), builtin="FLOOR"),
     Row("ceil", 1, "f", lambda m, x: m.ceil(x), np.ceil, operators=("Ceil",), builtin="CEIL"),
     Row("trunc", 1, "f", lambda m, x: m.trunc(x), np.trunc),
-    Row("round_even", 1, "fi", arithmetic.round_even, arrays.round_even, operators=("Round", "Rint"), builtin="ROUND"),
+    Row("round_even", 1, "fi", arithmetic.round_even, arrays.round_even, np.rint, operators=("Round", "Rint"),
+        builtin="ROUND"),
     Row("round_away", 1, "f", arithmetic.round_away),
 )  # fmt: skip
 
@@ -213,32 +217,32 @@ BITS = (
 
 ANALYSIS = (
     Row("sqrt", 1, "f", lambda m, x: m.sqrt(x), np.sqrt, cost=2, operators=("Sqrt",), builtin="SQRT"),
-    Row("rsqrt", 1, "f", lambda m, x: 1.0 / m.sqrt(x), arrays.rsqrt, "exponential.rsqrt", fast=FORMULA,
+    Row("rsqrt", 1, "f", lambda m, x: 1.0 / m.sqrt(x), arrays.rsqrt, exact="exponential.rsqrt", fast=FORMULA,
         operators=("Rsqrt",), builtin="RSQRT"),
-    Row("exp", 1, "f", None, np.exp, "exponential.exp", fast="single.exp", fast_error=(3e-7, 3e-7),
+    Row("exp", 1, "f", None, np.exp, exact="exponential.exp", fast="single.exp", fast_error=(3e-7, 3e-7),
         relaxed="approximate.exp", relaxed_ulps=2.0, libm="exp", cost=12, operators=("Exp",), builtin="EXP"),
-    Row("expm1", 1, "f", None, np.expm1, "exponential.expm1", libm="expm1", cost=14, operators=("Expm1",)),
-    Row("log", 1, "f", None, np.log, "exponential.log", fast="approximate.log", fast_error=(3e-7, 3e-7),
+    Row("expm1", 1, "f", None, np.expm1, exact="exponential.expm1", libm="expm1", cost=14, operators=("Expm1",)),
+    Row("log", 1, "f", None, np.log, exact="exponential.log", fast="approximate.log", fast_error=(3e-7, 3e-7),
         relaxed="approximate.log", relaxed_ulps=2.0, libm="log", cost=14, operators=("Log",), builtin="LOG"),
-    Row("log1p", 1, "f", None, np.log1p, "exponential.log1p", libm="log1p", cost=16, operators=("Log1p",)),
-    Row("sin", 1, "f", None, np.sin, "trigonometric.sin", libm="sin", cost=99, operators=("Sin",), builtin="SIN"),
-    Row("cos", 1, "f", None, np.cos, "trigonometric.cos", libm="cos", cost=99, operators=("Cos",), builtin="COS"),
-    Row("tan", 1, "f", None, np.tan, "trigonometric.tan", libm="tan", cost=99, operators=("Tan",)),
-    Row("asin", 1, "f", None, np.arcsin, "trigonometric.asin", libm="asin", cost=30, operators=("Asin",)),
-    Row("acos", 1, "f", None, np.arccos, "trigonometric.acos", libm="acos", cost=30, operators=("Acos",)),
-    Row("atan", 1, "f", None, np.arctan, "trigonometric.atan", libm="atan", cost=30, operators=("Atan",)),
-    Row("atan2", 2, "f", None, np.arctan2, "trigonometric.atan2", libm="atan2", cost=50, operators=("Atan2",),
+    Row("log1p", 1, "f", None, np.log1p, exact="exponential.log1p", libm="log1p", cost=16, operators=("Log1p",)),
+    Row("sin", 1, "f", None, np.sin, exact="trigonometric.sin", libm="sin", cost=99, operators=("Sin",), builtin="SIN"),
+    Row("cos", 1, "f", None, np.cos, exact="trigonometric.cos", libm="cos", cost=99, operators=("Cos",), builtin="COS"),
+    Row("tan", 1, "f", None, np.tan, exact="trigonometric.tan", libm="tan", cost=99, operators=("Tan",)),
+    Row("asin", 1, "f", None, np.arcsin, exact="trigonometric.asin", libm="asin", cost=30, operators=("Asin",)),
+    Row("acos", 1, "f", None, np.arccos, exact="trigonometric.acos", libm="acos", cost=30, operators=("Acos",)),
+    Row("atan", 1, "f", None, np.arctan, exact="trigonometric.atan", libm="atan", cost=30, operators=("Atan",)),
+    Row("atan2", 2, "f", None, np.arctan2, exact="trigonometric.atan2", libm="atan2", cost=50, operators=("Atan2",),
         builtin="ATAN2"),
-    Row("sinh", 1, "f", None, np.sinh, "hyperbolic.sinh", libm="sinh", cost=30, operators=("Sinh",)),
-    Row("cosh", 1, "f", None, np.cosh, "hyperbolic.cosh", libm="cosh", cost=30, operators=("Cosh",)),
-    Row("tanh", 1, "f", None, np.tanh, "hyperbolic.tanh", fast="single.tanh", fast_error=(3e-7, 3e-7),
+    Row("sinh", 1, "f", None, np.sinh, exact="hyperbolic.sinh", libm="sinh", cost=30, operators=("Sinh",)),
+    Row("cosh", 1, "f", None, np.cosh, exact="hyperbolic.cosh", libm="cosh", cost=30, operators=("Cosh",)),
+    Row("tanh", 1, "f", None, np.tanh, exact="hyperbolic.tanh", fast="single.tanh", fast_error=(3e-7, 3e-7),
         relaxed="approximate.tanh", relaxed_ulps=2.0, libm="tanh", cost=14, operators=("Tanh",), builtin="TANH"),
-    Row("asinh", 1, "f", None, np.arcsinh, "hyperbolic.asinh", libm="asinh", cost=40, operators=("Asinh",)),
-    Row("acosh", 1, "f", None, np.arccosh, "hyperbolic.acosh", libm="acosh", cost=40, operators=("Acosh",)),
-    Row("atanh", 1, "f", None, np.arctanh, "hyperbolic.atanh", libm="atanh", cost=40, operators=("Atanh",)),
-    Row("erf", 1, "f", None, arrays.erf, "error_functions.erf", fast="single.erf", fast_error=(3e-7, 3e-7),
+    Row("asinh", 1, "f", None, np.arcsinh, exact="hyperbolic.asinh", libm="asinh", cost=40, operators=("Asinh",)),
+    Row("acosh", 1, "f", None, np.arccosh, exact="hyperbolic.acosh", libm="acosh", cost=40, operators=("Acosh",)),
+    Row("atanh", 1, "f", None, np.arctanh, exact="hyperbolic.atanh", libm="atanh", cost=40, operators=("Atanh",)),
+    Row("erf", 1, "f", None, arrays.erf, exact="error_functions.erf", fast="single.erf", fast_error=(3e-7, 3e-7),
         libm="erf", cost=20, operators=("Erf",)),
-    Row("erfc", 1, "f", None, arrays.erfc, "error_functions.erfc", libm="erfc", cost=40, operators=("Erfc",)),
+    Row("erfc", 1, "f", None, arrays.erfc, exact="error_functions.erfc", libm="erfc", cost=40, operators=("Erfc",)),
 )  # fmt: skip
 
 ACTIVATIONS = (
@@ -247,17 +251,17 @@ ACTIVATIONS = (
     Row("leaky_relu", 2, "fi", activations.leaky_relu, arrays.leaky_relu, operators=("LeakyRelu",),
         attributes=("alpha",), builtin="LEAKY_RELU"),
     Row("hard_swish", 1, "f", activations.hard_swish, cost=4, builtin="HARD_SWISH"),
-    Row("sigmoid", 1, "f", activations.sigmoid, arrays.sigmoid, "exponential.sigmoid", fast="single.sigmoid",
+    Row("sigmoid", 1, "f", activations.sigmoid, arrays.sigmoid, exact="exponential.sigmoid", fast="single.sigmoid",
         fast_error=(7e-7, 6e-6), relaxed="approximate.sigmoid", relaxed_ulps=4.0, calls=("exp",), cost=14,
         operators=("Sigmoid",), builtin="LOGISTIC"),
     Row("silu", 1, "f", activations.silu, fast="single.silu", fast_error=(7e-7, 6e-6), calls=("sigmoid",), cost=14),
-    Row("softplus", 1, "f", activations.softplus, arrays.softplus, "exponential.softplus", calls=("exp", "log1p"),
+    Row("softplus", 1, "f", activations.softplus, arrays.softplus, exact="exponential.softplus", calls=("exp", "log1p"),
         cost=30, operators=("Softplus",)),
     Row("softsign", 1, "f", activations.softsign, arrays.softsign, cost=4, operators=("Softsign",)),
     Row("elu", 1, "f", activations.elu, arrays.elu, fast="single.elu", fast_error=(3e-7, 3e-7), calls=("expm1",),
         cost=15, operators=("Elu",), builtin="ELU"),
     Row("selu", 1, "f", activations.selu, arrays.selu, calls=("expm1",), cost=18, operators=("Selu",)),
-    Row("gelu", 1, "f", activations.gelu, arrays.gelu, "error_functions.gelu", fast="single.gelu",
+    Row("gelu", 1, "f", activations.gelu, arrays.gelu, exact="error_functions.gelu", fast="single.gelu",
         fast_error=(1e-6, 2e-6), calls=("erfc",), cost=24, operators=("Gelu",), builtin="GELU",
         variant=("approximate", "gelu_tanh")),
     Row("gelu_tanh", 1, "f", activations.gelu_tanh, arrays.gelu_tanh, fast="single.gelu_tanh",

@@ -15,7 +15,7 @@ from ...core.constants import GELU_CUBIC, GELU_SLOPE
 from ...core.dtypes import bfloat16, float16, float32
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
-from ...ops.math.special_arrays import erfc, gelu_erfc, gelu_tanh
+from ...scalar.table import FUNCTIONS
 from .definition import lite_operator
 from .elementwise import in_float32, unary
 from .shapes import broadcast, refuse, text
@@ -117,11 +117,11 @@ class Gelu:
 
     def compute(op: Any, x: Any) -> Any:
         if x.dtype == np.float32:
-            return (gelu_tanh if op.approximate else gelu_erfc)(x)
+            return FUNCTIONS["gelu_tanh" if op.approximate else "gelu"].numpy(x)
         of = x.dtype.type  # every step of float16 is rounded
         if op.approximate:
             return of(0.5) * x * (of(1) + np.tanh(of(GELU_SLOPE) * (x + of(GELU_CUBIC) * (x * x * x))))
-        return of(0.5) * x * erfc((x * of(-math.sqrt(0.5))).astype(np.float64)).astype(x.dtype)
+        return of(0.5) * x * FUNCTIONS["erfc"].numpy(x * of(-math.sqrt(0.5)))
 
 
 def _has_rank(op: Any) -> TensorSpec:

@@ -18,6 +18,7 @@ from ...core.dtypes import floating_or_complex, numeric, real, signed
 from ...core.errors import InvalidArgumentError, SignatureError
 from ...core.shapes import broadcast
 from ...core.specs import TensorSpec
+from ...scalar.table import FUNCTIONS
 from .. import dispatch
 from ..definition import Input, Output, operator
 from ..kernels import KernelKey
@@ -36,7 +37,7 @@ class Add:
     z = Output(like="x")
     elementwise = True
     inplace = {"z": ("x", "y")}
-    compute = np.add
+    compute = FUNCTIONS["add"].numpy
 
     def gradient(op, dz) -> Any:
         return dz, dz
@@ -57,7 +58,7 @@ class Sub:
     z = Output(like="x")
     elementwise = True
     inplace = {"z": ("x", "y")}
-    compute = np.subtract
+    compute = FUNCTIONS["sub"].numpy
 
     def gradient(op, dz) -> Any:
         return dz, -dz
@@ -78,7 +79,7 @@ class Mul:
     z = Output(like="x")
     elementwise = True
     inplace = {"z": ("x", "y")}
-    compute = np.multiply
+    compute = FUNCTIONS["mul"].numpy
 
     def gradient(op, dz) -> Any:
         return dz * _conj(op.y), dz * _conj(op.x)
@@ -108,7 +109,7 @@ class RealDiv:
     z = Output(like="x")
     elementwise = True
     inplace = {"z": ("x", "y")}
-    compute = np.true_divide
+    compute = FUNCTIONS["div"].ufunc
 
     def gradient(op, dz) -> Any:
         y = _conj(op.y)
@@ -187,7 +188,7 @@ class FloorDiv:
 
     def compute(op, x, y) -> Any:
         _no_zero(y)
-        return np.floor_divide(x, y)
+        return FUNCTIONS["floor_div"].numpy(x, y)
 
 
 floordiv = FloorDiv.as_function("floordiv")
@@ -209,7 +210,7 @@ class FloorMod:
 
     def compute(op, x, y) -> Any:
         _no_zero(y)
-        return np.mod(x, y)
+        return FUNCTIONS["floor_mod"].numpy(x, y)
 
     def gradient(op, dz) -> Any:
         return dz, -dz * FloorDiv(op.x, op.y)
@@ -236,7 +237,7 @@ class Pow:
         if y.dtype.kind == "i" and np.any(y < 0):
             raise InvalidArgumentError(what="Integers to negative integer powers are not allowed",
                                        do="ow.cast the base to a float")
-        return np.power(x, y)
+        return FUNCTIONS["pow"].numpy(x, y)
 
     def gradient(op, dz) -> Any:
         from ..array import ones_like, where, zeros_like
@@ -264,7 +265,7 @@ class Maximum:
     z = Output(like="x")
     elementwise = True
     inplace = {"z": ("x", "y")}
-    compute = np.maximum
+    compute = FUNCTIONS["ieee_maximum"].numpy
 
     def gradient(op, dz) -> Any:
         from ..array import where, zeros_like
@@ -288,7 +289,7 @@ class Minimum:
     z = Output(like="x")
     elementwise = True
     inplace = {"z": ("x", "y")}
-    compute = np.minimum
+    compute = FUNCTIONS["ieee_minimum"].numpy
 
     def gradient(op, dz) -> Any:
         from ..array import where, zeros_like
@@ -314,8 +315,7 @@ class SquaredDifference:
     inplace = {"z": "x"}
 
     def compute(op, x, y, *, out=None) -> Any:
-        difference = np.subtract(x, y, out)
-        return np.multiply(difference, np.conj(difference), out)
+        return FUNCTIONS["squared_difference"].numpy(x, y, out)
 
     def gradient(op, dz) -> Any:
         difference = op.x - op.y
@@ -341,7 +341,7 @@ class Neg:
     y = Output(like="x", kind="as x")
     elementwise = True
     inplace = {"y": "x"}
-    compute = np.negative
+    compute = FUNCTIONS["neg"].numpy
 
     def on_rows(op, x) -> Any:
         return -x

@@ -10,11 +10,10 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from ...core.dtypes import real
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import broadcast
+from ...scalar.table import FUNCTIONS
 from .. import array, dispatch
 from ..definition import Input, Output, operator
 from ..indexed_slices import IndexedSlices
@@ -49,7 +48,7 @@ class ClipByValue:
         return spec
 
     def compute(op, t, clip_value_min, clip_value_max, *, out=None) -> Any:
-        output = np.maximum(np.minimum(t, clip_value_max, out=out), clip_value_min, out=out)
+        output = FUNCTIONS["clip"].numpy(t, clip_value_min, clip_value_max, out)
         if output.shape != t.shape:
             raise ValueError("a bound cannot be broadcast to t")
         return output

@@ -16,6 +16,7 @@ from ...core import dtypes
 from ...core.dtypes import numeric, real
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
+from ...scalar.table import FUNCTIONS
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 
@@ -44,7 +45,7 @@ class Equal:
     gradient = None
 
     def compute(op, x, y) -> Any:
-        return _compared(np.equal, x, y)
+        return _compared(FUNCTIONS["equal"].numpy, x, y)
 
 
 equal = Equal.as_function("equal")
@@ -64,7 +65,7 @@ class NotEqual:
     gradient = None
 
     def compute(op, x, y) -> Any:
-        return _compared(np.not_equal, x, y)
+        return _compared(FUNCTIONS["not_equal"].numpy, x, y)
 
 
 not_equal = NotEqual.as_function("not_equal")
@@ -82,7 +83,7 @@ class Less:
     z = Output(dtype=dtypes.bool)
     elementwise = True
     gradient = None
-    compute = np.less
+    compute = FUNCTIONS["less"].numpy
 
 
 less = Less.as_function("less")
@@ -100,7 +101,7 @@ class LessEqual:
     z = Output(dtype=dtypes.bool)
     elementwise = True
     gradient = None
-    compute = np.less_equal
+    compute = FUNCTIONS["less_equal"].numpy
 
 
 less_equal = LessEqual.as_function("less_equal")
@@ -118,7 +119,7 @@ class Greater:
     z = Output(dtype=dtypes.bool)
     elementwise = True
     gradient = None
-    compute = np.greater
+    compute = FUNCTIONS["greater"].numpy
 
 
 greater = Greater.as_function("greater")
@@ -136,7 +137,7 @@ class GreaterEqual:
     z = Output(dtype=dtypes.bool)
     elementwise = True
     gradient = None
-    compute = np.greater_equal
+    compute = FUNCTIONS["greater_equal"].numpy
 
 
 greater_equal = GreaterEqual.as_function("greater_equal")
@@ -185,7 +186,7 @@ class LogicalAnd:
     elementwise = True
     inplace = {"z": "x"}
     gradient = None
-    compute = np.logical_and
+    compute = FUNCTIONS["logical_and"].numpy
 
 
 logical_and = LogicalAnd.as_function("logical_and")
@@ -204,7 +205,7 @@ class LogicalOr:
     elementwise = True
     inplace = {"z": "x"}
     gradient = None
-    compute = np.logical_or
+    compute = FUNCTIONS["logical_or"].numpy
 
 
 logical_or = LogicalOr.as_function("logical_or")
@@ -222,7 +223,7 @@ class LogicalNot:
     elementwise = True
     inplace = {"y": "x"}
     gradient = None
-    compute = np.logical_not
+    compute = FUNCTIONS["logical_not"].numpy
 
 
 logical_not = LogicalNot.as_function("logical_not")

@@ -18,6 +18,7 @@ from ...core import dtypes
 from ...core.dtypes import complexes, signed
 from ...core.shapes import broadcast
 from ...core.specs import TensorSpec
+from ...scalar.table import FUNCTIONS
 from .. import array, beside, dispatch
 from ..definition import Input, Output, operator
 
@@ -187,7 +188,7 @@ class Abs:
     y = Output(like="x")
     elementwise = True
     inplace = {"y": "x"}
-    compute = np.absolute
+    compute = FUNCTIONS["abs"].numpy
 
     def gradient(op, dy) -> Any:
         return dy * Sign(op.x)
@@ -227,7 +228,7 @@ class Sign:
     y = Output(like="x")
     elementwise = True
     inplace = {"y": "x"}
-    compute = np.sign
+    compute = FUNCTIONS["sign"].numpy
 
     def gradient(op, dy) -> Any:
         if not op.x.dtype.is_complex:

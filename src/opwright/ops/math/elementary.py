@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ...core.dtypes import floating_or_complex, numeric
+from ...scalar.table import FUNCTIONS
 from .. import array, dispatch
 from ..definition import Input, Output, operator
 from .complexes import conj
@@ -30,7 +29,7 @@ class Exp:
     y = Output(like="x")
     elementwise = True
     inplace = {"y": "x"}
-    compute = np.exp
+    compute = FUNCTIONS["exp"].numpy
 
     def gradient(op, dy) -> Any:
         return dy * conj(op.y)
@@ -50,7 +49,7 @@ class Expm1:
     y = Output(like="x")
     elementwise = True
     inplace = {"y": "x"}
-    compute = np.expm1
+    compute = FUNCTIONS["expm1"].numpy
 
     def gradient(op, dy) -> Any:
         return dy * (conj(op.y) + 1)
@@ -70,7 +69,7 @@ class Log:
     y = Output(like="x")
     elementwise = True
     inplace = {"y": "x"}
-    compute = np.log
+    compute = FUNCTIONS["log"].numpy
 
     def gradient(op, dy) -> Any:
         return dy / conj(op.x)
@@ -90,7 +89,7 @@ class Log1p:
     y = Output(like="x")
     elementwise = True
     inplace = {"y": "x"}
-    compute = np.log1p
+    compute = FUNCTIONS["log1p"].numpy
 
     def gradient(op, dy) -> Any:
         return dy / (conj(op.x) + 1)
@@ -110,7 +109,7 @@ class Sqrt:
     y = Output(like="x")
     elementwise = True
     inplace = {"y": "x"}
-    compute = np.sqrt
+    compute = FUNCTIONS["sqrt"].numpy
 
     def gradient(op, dy) -> Any:
         return dy * 0.5 / conj(op.y)
@@ -132,7 +131,7 @@ class Rsqrt:
     inplace = {"y": "x"}
 
     def compute(op, x, *, out=None) -> Any:
-        return np.true_divide(x.dtype.type(1), np.sqrt(x, out), out)
+        return FUNCTIONS["rsqrt"].numpy(x, out)
 
     def gradient(op, dy) -> Any:
         y = conj(op.y)
@@ -153,7 +152,7 @@ class Square:
     y = Output(like="x")
     elementwise = True
     inplace = {"y": "x"}
-    compute = np.square
+    compute = FUNCTIONS["square"].numpy
 
     def gradient(op, dy) -> Any:
         return dy * (conj(op.x) * 2)
@@ -175,7 +174,7 @@ class Reciprocal:
     inplace = {"y": "x"}
 
     def compute(op, x, *, out=None) -> Any:
-        return np.true_divide(x.dtype.type(1), x, out)
+        return FUNCTIONS["reciprocal"].numpy(x, out)
 
     def gradient(op, dy) -> Any:
         y = conj(op.y)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import floating_or_complex
+from ...scalar.table import FUNCTIONS
 from .. import array, dispatch
 from ..definition import Input, Output, operator
 from .arithmetic import floating_pair
@@ -29,8 +30,7 @@ class DivNoNan:
     elementwise = True
 
     def compute(op, x, y) -> Any:
-        zero = y == 0
-        return np.where(zero, x.dtype.type(0), np.divide(x, np.where(zero, y.dtype.type(1), y)))
+        return FUNCTIONS["divide_no_nan"].numpy(x, y)
 
     def gradient(op, dz) -> Any:
         y = conj(op.y)
@@ -135,7 +135,7 @@ class Xdivy:
     elementwise = True
 
     def compute(op, x, y) -> Any:
-        return np.where(x == 0, x.dtype.type(0), np.true_divide(x, y))
+        return FUNCTIONS["zero_or_quotient"].numpy(x, y)
 
     def gradient(op, dz) -> Any:
         x, y = conj(op.x), conj(op.y)

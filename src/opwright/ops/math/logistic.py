@@ -6,22 +6,14 @@ Not here: tanh (trigonometry.py), relu and others (ops/nn/activation.py).
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
-import numpy as np
-
 from ...core.dtypes import floating, floating_or_complex
+from ...scalar.table import FUNCTIONS
 from ..definition import Input, Output, operator
 from .arithmetic import negative
 from .complexes import abs as abs_
 from .complexes import conj
-
-
-@functools.cache
-def _numbers(dtype: np.dtype) -> tuple[Any, Any]:
-    """0 and 1 as arrays, which ufuncs take faster than scalars."""
-    return np.zeros((), dtype), np.ones((), dtype)
 
 
 @operator
@@ -37,17 +29,7 @@ class Sigmoid:
     inplace = {"y": "x"}
 
     def compute(op, x, *, out=None) -> Any:
-        if x.dtype.kind == "c":
-            one = x.dtype.type(1)
-            return np.true_divide(one, one + np.exp(-x), out)
-        zero, one = _numbers(x.dtype)
-        small = np.exp(-np.absolute(x))  # never overflows
-        above = np.exp(np.minimum(x, zero, out=out), out)  # small where x < 0, else 1
-        if small.ndim == 0:
-            return above / (small + one)
-        small += one
-        above /= small
-        return above
+        return FUNCTIONS["sigmoid"].numpy(x, out)
 
     def gradient(op, dy) -> Any:
         y = conj(op.y)
@@ -69,8 +51,7 @@ class Softplus:
     elementwise = True
 
     def compute(op, features) -> Any:
-        x = features
-        return np.maximum(x, x.dtype.type(0)) + np.log1p(np.exp(-np.absolute(x)))
+        return FUNCTIONS["softplus"].numpy(features)
 
     def gradient(op, dactivations) -> Any:
         return dactivations * Sigmoid(op.features)
@@ -96,7 +77,7 @@ class Softsign:
     elementwise = True
 
     def compute(op, features) -> Any:
-        return features / (features.dtype.type(1) + np.absolute(features))
+        return FUNCTIONS["softsign"].numpy(features)
 
     def gradient(op, dactivations) -> Any:
         scale = 1 + abs_(op.features)

@@ -13,6 +13,7 @@ import numpy as np
 from ...core import dtypes
 from ...core.dtypes import floating, real
 from ...core.errors import InvalidArgumentError
+from ...scalar.table import FUNCTIONS
 from .. import array
 from ..definition import Input, Output, operator
 
@@ -29,7 +30,7 @@ class Floor:
     elementwise = True
     inplace = {"y": "x"}
     gradient = None
-    compute = np.floor
+    compute = FUNCTIONS["floor"].numpy
 
 
 floor = Floor.as_function("floor")
@@ -47,7 +48,7 @@ class Ceil:
     elementwise = True
     inplace = {"y": "x"}
     gradient = None
-    compute = np.ceil
+    compute = FUNCTIONS["ceil"].numpy
 
 
 ceil = Ceil.as_function("ceil")
@@ -67,7 +68,7 @@ class Round:
     gradient = None
 
     def compute(op, x, *, out=None) -> Any:
-        return x if x.dtype.kind in "iu" else np.rint(x, out)
+        return FUNCTIONS["round_even"].numpy(x, out)
 
 
 round = Round.as_function("round")
@@ -85,7 +86,7 @@ class Rint:
     elementwise = True
     inplace = {"y": "x"}
     gradient = None
-    compute = np.rint
+    compute = FUNCTIONS["round_even"].ufunc
 
 
 rint = Rint.as_function("rint")
@@ -113,14 +114,7 @@ class TruncateDiv:
 
     def compute(op, x, y) -> Any:
         _no_zero(y)
-        if x.dtype.kind in "iu":
-            down = np.floor_divide(x, y)
-            return down + ((down < 0) & (down * y != x)).astype(x.dtype)
-        quotient = np.true_divide(x, y)
-        # Rounded first, 2.99 would become 3: what the exact remainder leaves is a multiple of y, but for rounding.
-        whole = np.rint(np.true_divide(x - np.fmod(x, y), y))
-        exact = np.isfinite(quotient) & np.isfinite(y)
-        return np.where(exact, np.copysign(whole, quotient), np.trunc(quotient)).astype(x.dtype, copy=False)
+        return FUNCTIONS["truncate_div"].numpy(x, y)
 
 
 truncatediv = TruncateDiv.as_function("truncatediv")
@@ -142,7 +136,7 @@ class TruncateMod:
 
     def compute(op, x, y) -> Any:
         _no_zero(y)
-        return np.fmod(x, y)
+        return FUNCTIONS["truncate_mod"].numpy(x, y)
 
     def gradient(op, dz) -> Any:
         return dz, -dz * TruncateDiv(op.x, op.y)
@@ -183,7 +177,7 @@ class IsNan:
     y = Output(dtype=dtypes.bool)
     elementwise = True
     gradient = None
-    compute = np.isnan
+    compute = FUNCTIONS["is_nan"].numpy
 
 
 is_nan = IsNan.as_function("is_nan")
@@ -200,7 +194,7 @@ class IsInf:
     y = Output(dtype=dtypes.bool)
     elementwise = True
     gradient = None
-    compute = np.isinf
+    compute = FUNCTIONS["is_inf"].numpy
 
 
 is_inf = IsInf.as_function("is_inf")
@@ -217,7 +211,7 @@ class IsFinite:
     y = Output(dtype=dtypes.bool)
     elementwise = True
     gradient = None
-    compute = np.isfinite
+    compute = FUNCTIONS["is_finite"].numpy
 
 
 is_finite = IsFinite.as_function("is_finite")

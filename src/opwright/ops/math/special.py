@@ -16,6 +16,7 @@ import numpy as np
 
 from ...core import dtypes
 from ...core.dtypes import floating
+from ...scalar.table import FUNCTIONS
 from .. import array, beside, dispatch
 from ..definition import Input, Output, operator
 from . import special_arrays
@@ -31,7 +32,7 @@ def in_float64(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.n
 
 def erf_array(x: np.ndarray) -> np.ndarray:
     """The error function of an array of any floating dtype."""
-    return in_float64(special_arrays.erf, x)
+    return in_float64(FUNCTIONS["erf"].numpy, x)
 
 
 @operator
@@ -46,7 +47,7 @@ class Erf:
     elementwise = True
 
     def compute(op, x) -> Any:
-        return in_float64(special_arrays.erf, x)
+        return in_float64(FUNCTIONS["erf"].numpy, x)
 
     def gradient(op, dy) -> Any:
         return dy * exp(-op.x * op.x) * (2 / math.sqrt(math.pi))
@@ -67,7 +68,7 @@ class Erfc:
     elementwise = True
 
     def compute(op, x) -> Any:
-        return in_float64(special_arrays.erfc, x)
+        return in_float64(FUNCTIONS["erfc"].numpy, x)
 
     def gradient(op, dy) -> Any:
         return dy * exp(-op.x * op.x) * (-2 / math.sqrt(math.pi))

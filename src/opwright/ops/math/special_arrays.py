@@ -1,100 +1,22 @@
-"""Special functions on NumPy arrays in float64: error function, normal quantile, log gamma and its derivatives.
+"""Special functions on NumPy arrays in float64: normal quantile, log gamma and its derivatives.
 
 Lives here: the numerics, vectorised, with their sources.
-Not here: the operators (special.py), incomplete gamma and beta functions (incomplete_arrays.py).
+Not here: the operators (special.py), the error function (scalar/error_arrays.py), incomplete gamma and beta functions
+(incomplete_arrays.py).
 
-Each function takes a float64 array and gives one of the same shape; those of the last section take float32, too.
+Each function takes a float64 array and gives one of the same shape.
 Rational approximations are minimax fits from the papers cited; their coefficients run from the highest power down.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...core.constants import GELU_CUBIC, GELU_SLOPE
-from .. import beside
+from ...scalar.error_arrays import piecewise, polynomial
 
 Array = np.ndarray
-
-
-def polynomial(x: Array, coefficients: Sequence[float]) -> Array:
-    """The polynomial by Horner's rule, highest power first."""
-    total = np.full_like(x, coefficients[0])
-    for c in coefficients[1:]:
-        total = total * x + c
-    return total
-
-
-def piecewise(x: Array, pieces: Sequence[tuple[Array, Callable[[Array], Array]]]) -> Array:
-    """Each element by the first piece whose condition it meets; NaN where it meets none."""
-    out = beside.full(x, x.shape, np.nan, np.float64)
-    left = beside.full(x, x.shape, True, np.bool_)
-    for condition, function in pieces:
-        chosen = left & condition
-        if chosen.any():
-            out[chosen] = function(x[chosen])
-        left &= ~chosen
-    return out
-
-
-# ---- error function: W. J. Cody, Rational Chebyshev approximations for the error function, Math. Comp. 23 (1969) ----
-
-_ERF_TOP = (1.85777706184603153e-1, 3.16112374387056560e0, 1.13864154151050156e2, 3.77485237685302021e2,
-            3.20937758913846947e3)  # fmt: skip
-_ERF_BOTTOM = (1.0, 2.36012909523441209e1, 2.44024637934444173e2, 1.28261652607737228e3, 2.84423683343917062e3)
-_ERFC_TOP = (2.15311535474403846e-8, 5.64188496988670089e-1, 8.88314979438837594e0, 6.61191906371416295e1,
-             2.98635138197400131e2, 8.81952221241769090e2, 1.71204761263407058e3, 2.05107837782607147e3,
-             1.23033935479799725e3)  # fmt: skip
-_ERFC_BOTTOM = (1.0, 1.57449261107098347e1, 1.17693950891312499e2, 5.37181101862009858e2, 1.62138957456669019e3,
-                3.29079923573345963e3, 4.36261909014324716e3, 3.43936767414372164e3, 1.23033935480374942e3)  # fmt: skip
-_TAIL_TOP = (1.63153871373020978e-2, 3.05326634961232344e-1, 3.60344899949804439e-1, 1.25781726111229246e-1,
-             1.60837851487422766e-2, 6.58749161529837803e-4)  # fmt: skip
-_TAIL_BOTTOM = (1.0, 2.56852019228982242e0, 1.87295284992346725e0, 5.27905102951428412e-1, 6.05183413124413191e-2,
-                2.33520497626869185e-3)  # fmt: skip
-
-
-def _erf_small(x: Array) -> Array:
-    """erf for |x| <= 0.46875."""
-    square = x * x
-    return x * polynomial(square, _ERF_TOP) / polynomial(square, _ERF_BOTTOM)
-
-
-def _exp_minus_square(x: Array) -> Array:
-    """exp(-x^2) without the rounding of x^2: x is split into a part with few bits and the rest."""
-    high = np.trunc(x * 16) / 16
-    return np.exp(-high * high) * np.exp(-(x - high) * (x + high))
-
-
-def _erfc_large(x: Array) -> Array:
-    """erfc for x > 0.46875."""
-    inverse = 1 / (x * x)
-    tail = inverse * polynomial(inverse, _TAIL_TOP) / polynomial(inverse, _TAIL_BOTTOM)
-    tail = (1 / math.sqrt(math.pi) - tail) / x
-    near = np.minimum(x, 4.0)
-    scaled = np.where(x <= 4.0, polynomial(near, _ERFC_TOP) / polynomial(near, _ERFC_BOTTOM), tail)
-    bounded = np.minimum(x, 30.0)  # erfc(27) is below every float64
-    return _exp_minus_square(bounded) * scaled
-
-
-def erf(x: Array) -> Array:
-    """2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x."""
-    size = np.abs(x)
-    return piecewise(x, [
-        (size <= 0.46875, _erf_small),
-        (size > 0.46875, lambda x: np.copysign(1.0 - _erfc_large(np.minimum(np.abs(x), 6.5)), x)),
-    ])  # fmt: skip
-
-
-def erfc(x: Array) -> Array:
-    """1 - erf(x), to full relative accuracy."""
-    return piecewise(x, [
-        (np.abs(x) <= 0.46875, lambda x: 1.0 - _erf_small(x)),
-        (x > 0, _erfc_large),
-        (x < 0, lambda x: 2.0 - _erfc_large(-x)),
-    ])  # fmt: skip
 
 
 # ---- normal quantile: M. J. Wichura, Algorithm AS 241, Applied Statistics 37 (1988), PPND16 -------------------------
@@ -323,19 +245,3 @@ def polygamma(n: Array, x: Array) -> Array:
     sign = np.where(order % 2 == 0, -1.0, 1.0)
     derivative = sign * factorial * zeta(order + 1, x)
     return piecewise(n, [(n == 0, lambda _: digamma(x[n == 0])), (n == order, lambda _: derivative[n == order])])
-
-
-# ---- the Gaussian error linear unit, of arrays of float32 too --------------------------------------------------------
-
-
-def gelu_erfc(x: Array) -> Array:
-    """x erfc(-x / sqrt 2) / 2 of an array of float32 or float64, rounded once from float64."""
-    wide = x.astype(np.float64, copy=False)
-    return (0.5 * wide * erfc(wide * -math.sqrt(0.5))).astype(x.dtype, copy=False)
-
-
-def gelu_tanh(x: Array) -> Array:
-    """x / (1 + exp(-2 t)), t = sqrt(2 / pi) (x + 0.044715 x^3), of an array of float32 or float64."""
-    wide = x.astype(np.float64, copy=False)
-    exponent = wide * (wide * wide * (-2 * GELU_SLOPE * GELU_CUBIC) - 2 * GELU_SLOPE)
-    return (wide / (1 + np.exp(exponent))).astype(x.dtype, copy=False)

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ...core.dtypes import floating, floating_or_complex
+from ...scalar.table import FUNCTIONS
 from ..definition import Input, Output, operator
 from .complexes import conj
 from .elementary import sqrt
@@ -29,7 +28,7 @@ class Sin:
     y = Output(like="x")
     elementwise = True
     inplace = {"y": "x"}
-    compute = np.sin
+    compute = FUNCTIONS["sin"].numpy
 
     def gradient(op, dy) -> Any:
         return dy * cos(conj(op.x))
@@ -49,7 +48,7 @@ class Cos:
     y = Output(like="x")
     elementwise = True
     inplace = {"y": "x"}
-    compute = np.cos
+    compute = FUNCTIONS["cos"].numpy
 
     def gradient(op, dy) -> Any:
         return -dy * sin(conj(op.x))
@@ -69,7 +68,7 @@ class Tan:
     y = Output(like="x")
     elementwise = True
     inplace = {"y": "x"}
-    compute = np.tan
+    compute = FUNCTIONS["tan"].numpy
 
     def gradient(op, dy) -> Any:
         y = conj(op.y)
@@ -90,7 +89,7 @@ class Asin:
     y = Output(like="x")
     elementwise = True
     inplace = {"y": "x"}
-    compute = np.arcsin
+    compute = FUNCTIONS["asin"].numpy
 
     def gradient(op, dy) -> Any:
         x = conj(op.x)
@@ -111,7 +110,7 @@ class Acos:
     y = Output(like="x")
     elementwise = True
     inplace = {"y": "x"}
-    compute = np.arccos
+    compute = FUNCTIONS["acos"].numpy
 
     def gradient(op, dy) -> Any:
         x = conj(op.x)
@@ -132,7 +131,7 @@ class Atan:
     y = Output(like="x")
     elementwise = True
     inplace = {"y": "x"}
-    compute = np.arctan
+    compute = FUNCTIONS["atan"].numpy
 
     def gradient(op, dy) -> Any:
         x = conj(op.x)
@@ -153,7 +152,7 @@ class Sinh:
     y = Output(like="x")
     elementwise = True
     inplace = {"y": "x"}
-    compute = np.sinh
+    compute = FUNCTIONS["sinh"].numpy
 
     def gradient(op, dy) -> Any:
         return dy * cosh(conj(op.x))
@@ -173,7 +172,7 @@ class Cosh:
     y = Output(like="x")
     elementwise = True
     inplace = {"y": "x"}
-    compute = np.cosh
+    compute = FUNCTIONS["cosh"].numpy
 
     def gradient(op, dy) -> Any:
         return dy * sinh(conj(op.x))
@@ -193,7 +192,7 @@ class Tanh:
     y = Output(like="x")
     elementwise = True
     inplace = {"y": "x"}
-    compute = np.tanh
+    compute = FUNCTIONS["tanh"].numpy
 
     def gradient(op, dy) -> Any:
         y = conj(op.y)
@@ -214,7 +213,7 @@ class Asinh:
     y = Output(like="x")
     elementwise = True
     inplace = {"y": "x"}
-    compute = np.arcsinh
+    compute = FUNCTIONS["asinh"].numpy
 
     def gradient(op, dy) -> Any:
         return dy / cosh(conj(op.y))
@@ -234,7 +233,7 @@ class Acosh:
     y = Output(like="x")
     elementwise = True
     inplace = {"y": "x"}
-    compute = np.arccosh
+    compute = FUNCTIONS["acosh"].numpy
 
     def gradient(op, dy) -> Any:
         return dy / sinh(conj(op.y))
@@ -254,7 +253,7 @@ class Atanh:
     y = Output(like="x")
     elementwise = True
     inplace = {"y": "x"}
-    compute = np.arctanh
+    compute = FUNCTIONS["atanh"].numpy
 
     def gradient(op, dy) -> Any:
         x = conj(op.x)
@@ -275,7 +274,7 @@ class Atan2:
     x = Input(floating, like="y")
     z = Output(like="y")
     elementwise = True
-    compute = np.arctan2
+    compute = FUNCTIONS["atan2"].numpy
 
     def gradient(op, dz) -> Any:
         scale = dz / (op.x * op.x + op.y * op.y)
