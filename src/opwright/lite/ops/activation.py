@@ -18,6 +18,7 @@ from ...ops.definition import Input, Output
 from ...scalar.table import FUNCTIONS
 from .definition import lite_operator
 from .elementwise import in_float32, unary
+from .same import SAME
 from .shapes import broadcast, refuse, text
 
 _f = np.float32
@@ -25,6 +26,9 @@ _f = np.float32
 
 def _clip(low: float, high: float) -> Any:
     return lambda x: np.clip(x, x.dtype.type(low), x.dtype.type(high))
+
+
+# These three are the official kernels' arithmetic, which differs in the last bits from the table's.
 
 
 @in_float32
@@ -52,13 +56,13 @@ def hard_swish(x: Any) -> Any:
 _REALS = (float32, float16)
 #    name           compute                                            formula                        dtypes
 ACTIVATIONS = (
-    ("RELU",         lambda x: np.maximum(x, x.dtype.type(0)),      r"\max(x, 0)",            _REALS, None, (1, 3)),
-    ("RELU6",     _clip(0, 6),     r"\min(\max(x, 0), 6)",     _REALS, None, (1, 3)),
+    ("RELU",         SAME,      r"\max(x, 0)",            _REALS, None, (1, 3)),
+    ("RELU6",     SAME,     r"\min(\max(x, 0), 6)",     _REALS, None, (1, 3)),
     ("RELU_N1_TO_1", _clip(-1, 1),     r"\min(\max(x, -1), 1)",     _REALS, None, (1, 1)),
     ("RELU_0_TO_1",  _clip(0, 1),     r"\min(\max(x, 0), 1)",     (float32,), None, (1, 1)),
     ("ELU",          elu,     r"x \ge 0: x,\ \text{else}\ e^x - 1",     _REALS, None, (1, 1)),
     ("HARD_SWISH",   hard_swish,     r"x \min(\max(x + 3, 0), 6) / 6",     _REALS, "HardSwishOptions", (1, 1)),
-    ("TANH",     np.tanh,     r"\tanh x",     (float32, float16, bfloat16), None, (1, 3)),
+    ("TANH",     SAME,     r"\tanh x",     (float32, float16, bfloat16), None, (1, 3)),
     ("LOGISTIC",     logistic,     "1 / (1 + e^{-x})",    (float32, float16, bfloat16), None, (1, 3)),
 )  # fmt: skip
 
@@ -76,7 +80,7 @@ class LeakyRelu:
     elementwise = True
 
     def compute(op: Any, x: Any) -> Any:
-        return np.where(x > 0, x, x * x.dtype.type(op.alpha))
+        return FUNCTIONS["leaky_relu"].of_arrays(x, op.alpha)
 
 
 @lite_operator("PRELU")

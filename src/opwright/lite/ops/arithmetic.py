@@ -5,7 +5,7 @@ Lives here: the table of binary operators and their computations.  Not here: com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,11 @@ from ...core.dtypes import (
 )
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
+from ...scalar.table import FUNCTIONS
 from .definition import LiteOperator, lite_operator
 from .fusing import fuse
 from .parts import Part, elements
+from .same import SAME, computation
 from .shapes import broadcast, fixed, refuse, text
 
 
@@ -62,9 +64,10 @@ def binary(name: str, compute: Any, formula: str, dtypes: tuple[DType, ...], opt
            versions: tuple[int, int] = (1, 1), out: DType | None = None, **settings: Any) -> LiteOperator:  # fmt: skip
     """Define an operator of two broadcast tensors.
 
-    compute: a NumPy ufunc or a function of two arrays. out: the output's dtype where it is not the inputs'.
+    compute: a NumPy ufunc, a function of two arrays, or SAME. out: the output's dtype where it is not the inputs'.
     settings: more of the class body, such as quantized="arithmetic.add".
     """
+    compute = computation(name, compute)
 
     def infer(op: Any) -> TensorSpec:
         _check_second(name, op.y)
@@ -89,8 +92,10 @@ def binary(name: str, compute: Any, formula: str, dtypes: tuple[DType, ...], opt
 
 
 def fused(name: str, compute: Any, formula: str, dtypes: tuple[DType, ...], options: str, versions: tuple[int, int],
-          ufunc: np.ufunc | None, **settings: Any) -> LiteOperator:  # fmt: skip
-    """As `binary`, for an operator with a fused activation. ufunc: does the same where no activation is fused."""
+          **settings: Any) -> LiteOperator:  # fmt: skip
+    """As `binary`, for an operator with a fused activation."""
+    compute = computation(name, compute)
+    ufunc = compute if isinstance(compute, np.ufunc) else None  # does the same where no activation is fused
 
     def infer(op: Any) -> TensorSpec:
         _check_second(name, op.y)
@@ -134,14 +139,14 @@ def floor_divide(x: Any, y: Any) -> Any:
     """The quotient rounded down; of floats, that of float64, so that a quotient just below an integer stays below."""
     check_nonzero(y)
     if x.dtype.kind != "f":
-        return np.floor_divide(x, y)
+        return FUNCTIONS["floor_div"].of_arrays(x, y)
     return np.floor(np.divide(x, y, dtype=np.float64)).astype(x.dtype)
 
 
 def floor_mod(x: Any, y: Any) -> Any:
     if x.dtype.kind != "f":
         check_nonzero(y)
-    return np.mod(x, y)
+    return FUNCTIONS["floor_mod"].of_arrays(x, y)
 
 
 def power(x: Any, y: Any) -> Any:
@@ -157,37 +162,22 @@ def power(x: Any, y: Any) -> Any:
     return np.where(np.abs(wide) <= limits.max, wide, limits.min).astype(x.dtype)
 
 
-def maximum(x: Any, y: Any) -> Any:
-    """The greater of each two; y where one of them is NaN."""
-    return np.where(x > y, x, y)
-
-
-def minimum(x: Any, y: Any) -> Any:
-    """The less of each two; y where one of them is NaN."""
-    return np.where(x < y, x, y)
-
-
 def _integers_by(ufunc: np.ufunc) -> Any:
     """The setting `writes` of an operator whose integers a ufunc alone computes."""
     return lambda op, dtype: ufunc if dtype.is_integer else None
 
 
-def squared_difference(x: Any, y: Any) -> Any:
-    d = np.subtract(x, y)
-    return np.multiply(d, d)
-
-
 _NUMBERS = (float32, int32, int64)
 _ORDERED = (float32, float16, bfloat16, int32, int64, int16, int8, uint8)
 _FLOAT_AND_RAW = (float32, float16, int32, int64, int16)
-Rows = tuple[tuple[str, Callable[..., Any], str, tuple[DType, ...], str, tuple[int, int], Any], ...]
+Rows = tuple[tuple[str, Any, str, tuple[DType, ...], str, tuple[int, int]], ...]
 
-#    name   compute      formula   dtypes    options       versions  ufunc where nothing is fused
+#    name   compute      formula   dtypes    options       versions
 FUSED: Rows = (
-    ("ADD", np.add,      "x + y",  _FLOAT_AND_RAW,                     "AddOptions", (1, 6), np.add),
-    ("SUB", np.subtract, "x - y",  (*_NUMBERS, float16),               "SubOptions", (1, 5), np.subtract),
-    ("MUL", np.multiply, "x y",    (*_FLOAT_AND_RAW, uint32, complex64), "MulOptions", (1, 8), np.multiply),
-    ("DIV", divide,      "x / y",  (float32, float16, int32),          "DivOptions", (1, 2), None),
+    ("ADD", SAME,        "x + y",  _FLOAT_AND_RAW,                     "AddOptions", (1, 6)),
+    ("SUB", SAME,        "x - y",  (*_NUMBERS, float16),               "SubOptions", (1, 5)),
+    ("MUL", SAME,        "x y",    (*_FLOAT_AND_RAW, uint32, complex64), "MulOptions", (1, 8)),
+    ("DIV", divide,      "x / y",  (float32, float16, int32),          "DivOptions", (1, 2)),
 )  # fmt: skip
 
 #    name                 compute          formula                 dtypes                        options, versions
@@ -197,13 +187,13 @@ BINARY = (
     ("FLOOR_MOD",          floor_mod,       r"x - y \lfloor x / y \rfloor", (*_NUMBERS, int16, int8),
      "FloorModOptions", (1, 2)),
     ("POW",                power,           "x^y",                  (float32, int32),             "PowOptions", (1, 1)),
-    ("MAXIMUM",            maximum,      r"\max(x, y)", _ORDERED,
+    ("MAXIMUM",            SAME,         r"\max(x, y)", _ORDERED,
      "MaximumMinimumOptions", (1, 4)),
-    ("MINIMUM",            minimum,      r"\min(x, y)", _ORDERED,
+    ("MINIMUM",            SAME,         r"\min(x, y)", _ORDERED,
      "MaximumMinimumOptions", (1, 4)),
-    ("SQUARED_DIFFERENCE", squared_difference, "(x - y)^2", (float32, float16, int32), "SquaredDifferenceOptions",
+    ("SQUARED_DIFFERENCE", SAME, "(x - y)^2", (float32, float16, int32), "SquaredDifferenceOptions",
      (1, 2)),
-    ("ATAN2",              np.arctan2,      r"\operatorname{atan2}(x, y)", (float32, float16, bfloat16, float64),
+    ("ATAN2",              SAME,      r"\operatorname{atan2}(x, y)", (float32, float16, bfloat16, float64),
      "ATan2Options", (1, 1)),
 )  # fmt: skip
 

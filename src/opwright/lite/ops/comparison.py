@@ -18,6 +18,7 @@ from ...ops.definition import Input, Output
 from .arithmetic import binary
 from .definition import lite_operator
 from .parts import Part, elements
+from .same import SAME
 from .shapes import broadcast, refuse, spec, text
 
 _ORDERED = (float32, float16, int32, int64, int16, int8, uint8)
@@ -25,14 +26,14 @@ _EQUATED = (*_ORDERED, bool_, string)
 
 #    name             ufunc              formula    dtypes     options                versions
 COMPARISONS: tuple[Any, ...] = (
-    ("EQUAL",         np.equal,          "x = y",   _EQUATED,  "EqualOptions",        (1, 5)),
-    ("NOT_EQUAL",     np.not_equal,      r"x \ne y", _EQUATED, "NotEqualOptions",     (1, 4)),
-    ("LESS",          np.less,           "x < y",   (*_ORDERED, bfloat16),  "LessOptions",         (1, 3)),
-    ("LESS_EQUAL",    np.less_equal,     r"x \le y", _ORDERED, "LessEqualOptions",    (1, 2)),
-    ("GREATER",       np.greater,        "x > y",   (*_ORDERED, bfloat16),  "GreaterOptions",      (1, 2)),
-    ("GREATER_EQUAL", np.greater_equal,  r"x \ge y", _ORDERED, "GreaterEqualOptions", (1, 3)),
-    ("LOGICAL_AND",   np.logical_and,    r"x \wedge y", (bool_,), "LogicalAndOptions", (1, 1)),
-    ("LOGICAL_OR",    np.logical_or,     r"x \vee y", (bool_,), "LogicalOrOptions",   (1, 1)),
+    ("EQUAL",         SAME,              "x = y",   _EQUATED,  "EqualOptions",        (1, 5)),
+    ("NOT_EQUAL",     SAME,              r"x \ne y", _EQUATED, "NotEqualOptions",     (1, 4)),
+    ("LESS",          SAME,              "x < y",   (*_ORDERED, bfloat16),  "LessOptions",         (1, 3)),
+    ("LESS_EQUAL",    SAME,              r"x \le y", _ORDERED, "LessEqualOptions",    (1, 2)),
+    ("GREATER",       SAME,              "x > y",   (*_ORDERED, bfloat16),  "GreaterOptions",      (1, 2)),
+    ("GREATER_EQUAL", SAME,              r"x \ge y", _ORDERED, "GreaterEqualOptions", (1, 3)),
+    ("LOGICAL_AND",   SAME,              r"x \wedge y", (bool_,), "LogicalAndOptions", (1, 1)),
+    ("LOGICAL_OR",    SAME,              r"x \vee y", (bool_,), "LogicalOrOptions",   (1, 1)),
 )  # fmt: skip
 
 for row in COMPARISONS:

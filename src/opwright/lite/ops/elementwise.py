@@ -13,9 +13,11 @@ from ...core.dtypes import DType, bfloat16, float16, float32, float64, int8, int
 from ...core.dtypes import bool as bool_
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
+from ...scalar.table import FUNCTIONS
 from . import types
 from .definition import LiteOperator, lite_operator
 from .parts import in_elements
+from .same import SAME, computation
 from .shapes import refuse
 
 
@@ -23,8 +25,11 @@ def unary(name: str, compute: Any, formula: str, taken: tuple[DType, ...] = (flo
           versions: tuple[int, int] = (1, 1), **settings: Any) -> LiteOperator:  # fmt: skip
     """Define an element-wise operator.
 
-    compute: a NumPy ufunc or a function of one array. settings: more of the class body, such as quantized="tables.exp".
+    compute: a NumPy ufunc or a function of one array, or SAME. settings: more of the class body, such as
+    quantized="tables.exp".
     """
+
+    compute = computation(name, compute)
 
     def computed(op: Any, x: Any) -> Any:
         return compute(x)
@@ -54,32 +59,27 @@ def in_float32(compute: Any) -> Any:
     return computed
 
 
-@in_float32
-def rsqrt(x: Any) -> Any:
-    """1 / sqrt(x)"""
-    return np.divide(x.dtype.type(1), np.sqrt(x))
-
-
+rsqrt = in_float32(FUNCTIONS["rsqrt"].of_arrays)
 _REALS = (float32, float16)
 
 #    name          compute         formula                     dtypes                 options           versions
 UNARY = (
-    ("ABS",         np.absolute,    "|x|",                      (*_REALS, int32, int16), "AbsOptions",  (1, 5)),
-    ("NEG",         np.negative,    "-x",                       (float32, float16, bfloat16, int8, int16, int32, int64),
+    ("ABS",         SAME,           "|x|",                      (*_REALS, int32, int16), "AbsOptions",  (1, 5)),
+    ("NEG",         SAME,           "-x",                       (float32, float16, bfloat16, int8, int16, int32, int64),
      "NegOptions", (1, 1)),
-    ("EXP",         np.exp,         "e^x",                      _REALS,                "ExpOptions",    (1, 2)),
-    ("LOG",         np.log,         r"\ln x",                   _REALS,                None,            (1, 2)),
-    ("SQRT",        np.sqrt,        r"\sqrt{x}",                _REALS,                None,            (1, 2)),
-    ("RSQRT",       rsqrt,          r"1 / \sqrt{x}",            _REALS,                None,            (1, 3)),
-    ("SQUARE",      np.square,      "x^2",                      _REALS,                "SquareOptions", (1, 1)),
-    ("SIN",         np.sin,         r"\sin x",                  _REALS,                None,            (1, 2)),
-    ("COS",         np.cos,         r"\cos x",                  _REALS,                "CosOptions",    (1, 2)),
-    ("FLOOR",       np.floor,       r"\lfloor x \rfloor",       (float32, float16, bfloat16), None,     (1, 1)),
-    ("CEIL",        np.ceil,        r"\lceil x \rceil",         _REALS,                None,            (1, 1)),
-    ("ROUND",       np.rint,        "x to the nearest integer, halves to even",
+    ("EXP",         SAME,           "e^x",                      _REALS,                "ExpOptions",    (1, 2)),
+    ("LOG",         SAME,           r"\ln x",                   _REALS,                None,            (1, 2)),
+    ("SQRT",        SAME,           r"\sqrt{x}",                _REALS,                None,            (1, 2)),
+    ("RSQRT",       rsqrt,         r"1 / \sqrt{x}",            _REALS,                None,            (1, 3)),
+    ("SQUARE",      SAME,           "x^2",                      _REALS,                "SquareOptions", (1, 1)),
+    ("SIN",         SAME,           r"\sin x",                  _REALS,                None,            (1, 2)),
+    ("COS",         SAME,           r"\cos x",                  _REALS,                "CosOptions",    (1, 2)),
+    ("FLOOR",       SAME,           r"\lfloor x \rfloor",       (float32, float16, bfloat16), None,     (1, 1)),
+    ("CEIL",        SAME,           r"\lceil x \rceil",         _REALS,                None,            (1, 1)),
+    ("ROUND",       SAME,           "x to the nearest integer, halves to even",
      (float32, float16, bfloat16), None, (1, 1)),
-    ("SIGN",        np.sign,        r"\operatorname{sgn} x",    (float32, float64, int32), "SignOptions", (1, 2)),
-    ("LOGICAL_NOT", np.logical_not, r"\neg x",                  (bool_,),              "LogicalNotOptions", (1, 1)),
+    ("SIGN",        SAME,           r"\operatorname{sgn} x",    (float32, float64, int32), "SignOptions", (1, 2)),
+    ("LOGICAL_NOT", SAME,           r"\neg x",                  (bool_,),              "LogicalNotOptions", (1, 1)),
     ("ZEROS_LIKE",  np.zeros_like,  "0",                        (float32, int32, int64), "ZerosLikeOptions", (1, 1)),
 )  # fmt: skip
 
