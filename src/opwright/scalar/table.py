@@ -27,7 +27,7 @@ SECOND = "the second operand where one is NaN"
 FALSE = "false where an operand is NaN"
 TRUE = "true where an operand is NaN"
 TESTED = "what is asked is whether an operand is NaN, infinite or finite"
-CHOSEN = "NaN where the operand that is chosen is NaN"
+CHOSEN = "NaN where what is chosen is NaN"
 
 
 class ScalarFunction(NamedTuple):
@@ -248,7 +248,7 @@ ANALYSIS = (
 ACTIVATIONS = (
     Row("relu", 1, "fi", activations.relu, arrays.relu, operators=("Relu",), builtin="RELU"),
     Row("relu6", 1, "fi", activations.relu6, arrays.relu6, operators=("Relu6",), builtin="RELU6"),
-    Row("leaky_relu", 2, "fi", activations.leaky_relu, arrays.leaky_relu, operators=("LeakyRelu",),
+    Row("leaky_relu", 2, "fi", activations.leaky_relu, arrays.leaky_relu, nan=CHOSEN, operators=("LeakyRelu",),
         attributes=("alpha",), builtin="LEAKY_RELU"),
     Row("hard_swish", 1, "f", activations.hard_swish, cost=4, builtin="HARD_SWISH"),
     Row("sigmoid", 1, "f", activations.sigmoid, arrays.sigmoid, exact="exponential.sigmoid", fast="single.sigmoid",
