@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 from ...core import dtypes
 from .. import language as kl
 from ..language import f32, i64, ptr
-from ..loops.forms import Depthwise, Ring
+from ..loops.forms import Depthwise, Ring, Window
 from ..target import host
 from ..tuning.choices import DEPTHWISE_ROWS
 from . import Unmade, maker
 from .depthwise_tiles import Slide, lane_bytes, slide_of
 from .epilogue import epilogue_of, without_bias
+from .gemm_widened import LINE
 from .grains import grain
 
 if TYPE_CHECKING:
@@ -197,20 +198,34 @@ def vector_lanes(channels: int, size: int = 4) -> int:
     return min(host().vector_bytes // size, 1 << (channels.bit_length() - 1))
 
 
-def rows_together(out_height: int) -> int:
+def _lanes(channels: int, window: Window) -> int:
+    """Channels of an item: those of a vector; where columns are strided on x86, those of a cache line.
+
+    Few outputs see a pixel there, so that loads are most of the work. To fetch each line again for its other half takes
+    1.3 to 1.5 times as long as this.
+    """
+    target = host()
+    size = lane_bytes(target)
+    if window.strides[1] > 1 and target.is_x86:
+        size = size * min(target.vector_bytes, LINE) // LINE
+    return vector_lanes(channels, size)
+
+
+def rows_together(out_height: int, several: bool = False) -> int:
     """Rows of outputs that are computed at a time by default: one where the last would be done twice, and that
-    counts."""
-    return 1 if out_height == 1 or (out_height % 2 and out_height < 2 * BAND) else 2
+    counts. several: whether registers are taken by items of several vectors."""
+    return 1 if several or out_height == 1 or (out_height % 2 and out_height < 2 * BAND) else 2
 
 
-def _rows(slide: Slide, n: int, channels: int, build: Builder) -> int:
+def _rows(slide: Slide, n: int, channels: int, lanes: int, build: Builder) -> int:
     """Rows of outputs that are computed at a time: together they read each line between them."""
     out_height, out_width, window = slide[2:]
     if window.dilations[0] > 1 or window.strides[0] > window.size[0]:
         return 1
     ways = [rows for rows in (1, 2, 4) if rows <= out_height]
-    return build.choose(DEPTHWISE_ROWS, ways, rows_together(out_height), n, out_height, out_width, channels,
-                        *window.size, window.strides[0])  # fmt: skip
+    default = rows_together(out_height, lanes > vector_lanes(channels, lane_bytes(host())))
+    return build.choose(DEPTHWISE_ROWS, ways, default, n, out_height, out_width, channels, *window.size,
+                        window.strides[0])  # fmt: skip
 
 
 @maker(Depthwise)
@@ -240,9 +255,9 @@ def make_depthwise_f32(form: Depthwise, build: Builder) -> None:
         return
     bias, expr, operands = without_bias(form.expr, form.operands)
     epilogue, more = epilogue_of(expr, operands, out, build)
-    lanes = vector_lanes(wide, lane_bytes(host()))
+    lanes = _lanes(wide, window)
     blocks = -(-wide // lanes)
-    rows = _rows(slide, n, wide, build)
+    rows = _rows(slide, n, wide, lanes, build)
     code = depthwise_f32.code(size=(kh, kw), strides=(sh, sw), rows=rows, lanes=lanes, has_bias=bias is not None,
                               dilated=across > 1, more=len(more), epilogue=epilogue)  # fmt: skip
     band = BAND if n * blocks * -(-out_height // BAND) >= BAND else rows
