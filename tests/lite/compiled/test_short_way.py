@@ -331,6 +331,40 @@ def test_custom_operators_go_it_where_the_shipped_ones_serve_them(tmp_path: Path
         np.testing.assert_allclose(run(found, x), expected, rtol=1e-5)
 
 
+NEEDED = """
+import sys
+import numpy as np
+from opwright.lite import Interpreter
+interpreter = Interpreter(sys.argv[1], num_threads=1)
+interpreter.allocate_tensors()
+interpreter.set_tensor(interpreter.get_input_details()[0]["index"], np.float32([[0.5]]))
+interpreter.invoke()
+assert interpreter.get_tensor(interpreter.get_output_details()[0]["index"]).tolist() == [[1.0]]
+assert interpreter._shortcut is not None
+print(*sys.modules)
+"""
+NOT_NEEDED = {
+    "llvmlite", "ml_dtypes", "dataclasses", "hashlib", "pathlib", "opwright.eager", "opwright.graph", "opwright.ops",
+    "opwright.staging", "opwright.tracing", "opwright.compiler.language", "opwright.lite.format.model",
+    "opwright.lite.ops.definition", "opwright.lite.resolver", "opwright.lite.runtime.subgraph",
+}  # fmt: skip
+
+
+def test_a_process_imports_what_it_needs(tmp_path: Path, cache: Path) -> None:
+    @ow.function(input_signature=[ow.TensorSpec((1, 1), ow.float32, name="x")])
+    def double(x: Any) -> Any:
+        return x + x
+
+    path = written(tmp_path / "m.tflite", double)
+    ready(path)
+    environ = os.environ | {"OPWRIGHT_CACHE_DIR": str(cache), "OPWRIGHT_COMPILED": "1"}
+    done = subprocess.run([sys.executable, "-c", NEEDED, path], env=environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = set(done.stdout.split())
+    assert not found & NOT_NEEDED
+    assert len([name for name in found if name.startswith("opwright")]) < 60
+
+
 # ---- several interpreters of one file --------------------------------------------------------------------------------
 
 SHARED = """
