@@ -18,7 +18,8 @@ from typing import Any
 from ..core import flags
 from ..core.errors import OpError
 from ..graph import Graph, Node
-from ..ops.rule_errors import computed_by, failure_cause, rule_failure
+from ..ops.kernels import computed_by
+from ..ops.rule_errors import failure_cause, rule_failure
 from .writer import Writer
 
 # Python keeps the file name of all that was ever compiled: plans that are gone leave theirs to others.

@@ -23,8 +23,9 @@ from ..ops.arguments import tensors
 from ..ops.autodiff import OpRecord, flattened
 from ..ops.call import Call
 from ..ops.definition import Operator
+from ..ops.kernels import computed_by
 from ..ops.outline import WithheldError, withheld
-from ..ops.rule_errors import computed_by, contract_violation, failure_cause, mismatch, rule_failure
+from ..ops.rule_errors import contract_violation, failure_cause, mismatch, rule_failure
 from ..ops.tensor import overriding
 from .tensor import EagerTensor, make, number
 

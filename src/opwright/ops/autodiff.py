@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..core.dtypes import DType
-from . import dispatch
+from . import array, dispatch, registry
 from .call import Call
 from .indexed_slices import IndexedSlices
 from .outline import Outline, WithheldError, linked, outline_in_trace
@@ -137,8 +137,6 @@ class OpRecord:
                 f"{op.name}: the operator has no gradient, and one was asked for through it. "
                 f"Define gradient(op, dy) in it, or put ow.stop_gradient around its result. (opwright explain OW501)"
             )
-        from . import array
-
         dense = []
         for dy, out in zip(dys, self.outputs):
             if dy is None:
@@ -261,9 +259,7 @@ def accumulate(a: Any, b: Any) -> Any:
     if type(b) is IndexedSlices:
         return b.added_to(a)
     if a.dtype.name == "variant":
-        from .lists import ListAdd
-
-        return ListAdd(a, b)
+        return registry.get("ListAdd")(a, b)
     return a + b
 
 

@@ -49,7 +49,7 @@ class Call:
 
         skip_empty: pass over members of a list that are not initialised.
         """
-        from .selection import dtype_of
+        from .operands import dtype_of
 
         return dtype_of(self, *slots, skip_empty=skip_empty)
 

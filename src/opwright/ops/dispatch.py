@@ -113,6 +113,25 @@ def quietly(function: Callable[..., Any], *args: Any) -> Any:
     return function(*args)  # we are inside such a call already: a kernel that runs operators
 
 
+def _first_call_with_lods(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> Any:
+    load("opwright.ops.lod_calls")
+    return _call_with_lods(op, inputs, bound, name)
+
+
+_call_with_lods: Eager = _first_call_with_lods
+
+
+def install_lod_calls(call: Eager) -> None:
+    """Called once, by lod_calls.py: how to call an operator some of whose inputs are LoDTensors."""
+    global _call_with_lods
+    _call_with_lods = call
+
+
+def call_with_lods(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> Any:
+    """Run or record a call some of whose inputs are LoDTensors."""
+    return _call_with_lods(op, inputs, bound, name)
+
+
 def _first_instance(*parts: Any) -> Any:
     load("opwright.runtime.instance")
     return _new_instance(*parts)

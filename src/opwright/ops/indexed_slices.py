@@ -17,6 +17,7 @@ from ..core.errors import InvalidArgumentError
 from ..core.shapes import TensorShape, as_shape
 from ..core.specs import TensorSpec
 from ..core.type_spec import CompositeTensor, TypeSpec
+from . import array, registry
 
 
 class IndexedSlicesSpec(TypeSpec):
@@ -134,9 +135,7 @@ class IndexedSlices(CompositeTensor):
         raises InvalidArgumentError where indices and values differ in number; where dense_shape is known, for an index
         that is no row of it and for values that are not as wide as its rows
         """
-        from .array.rows import MergeRows
-
-        rows, where = MergeRows(self.values, self.indices, self.dense_shape)
+        rows, where = array.MergeRows(self.values, self.indices, self.dense_shape)
         return IndexedSlices(rows, where, self.dense_shape)
 
     def lookup(self, ids: Any) -> Any:
@@ -144,20 +143,16 @@ class IndexedSlices(CompositeTensor):
 
         raises InvalidArgumentError for an index that is not there, even if the dense tensor has such a row
         """
-        from . import array, dispatch
-        from .array.rows import RowsAt
-
+        from . import dispatch
         merged = self.merged()
         ids = array.cast(dispatch.to_tensor(ids), merged.indices.dtype)
-        return RowsAt(merged.values, merged.indices, ids)
+        return array.RowsAt(merged.values, merged.indices, ids)
 
     def to_dense(self) -> Any:
         """The dense tensor: zeros where no row is given.
 
         raises ValueError if the dense shape is not known
         """
-        from . import array
-
         if self.dense_shape is None:
             raise ValueError("IndexedSlices without dense_shape cannot be made dense; give dense_shape")
         return array.scatter_nd(array.expand_dims(self.indices, -1), self.values, self.dense_shape)
@@ -199,7 +194,7 @@ class IndexedSlices(CompositeTensor):
 
         raises InvalidArgumentError for rows that the tensor has not, or of another width
         """
-        from . import array, dispatch
+        from . import dispatch
 
         dense = dispatch.to_tensor(dense, self.dtype)
         known = self.shape
@@ -228,8 +223,6 @@ def concatenated(parts: Sequence[IndexedSlices]) -> IndexedSlices:
 
     raises InvalidArgumentError where their heights or widths are known to differ, or their dtypes do
     """
-    from . import array
-
     first = parts[0]
     for i, other in enumerate(parts[1:], 1):
         if first.dtype is not other.dtype:
@@ -256,7 +249,5 @@ def summed(parts: Sequence[Any]) -> Any:
     slices = [p for p in parts if isinstance(p, IndexedSlices)]
     if len(slices) == len(parts):
         return concatenated(slices).merged()
-    from .math.arithmetic import AddN
-
-    total = AddN([p for p in parts if not isinstance(p, IndexedSlices)])
+    total = registry.get("AddN")([p for p in parts if not isinstance(p, IndexedSlices)])
     return concatenated(slices).added_to(total) if slices else total

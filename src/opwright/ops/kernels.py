@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 from ..core import flags, forks
 from ..core.dtypes import DType, as_dtype
 from ..core.errors import AlreadyExistsError, InvalidArgumentError, SignatureError
-from ..core.origins import is_abandoned, note_origin
+from ..core.origins import is_abandoned, load, note_origin
 from ..core.places import CPUPlace, Place, place_of
 from . import registry
 from .guarding import guarded
+from .rule_errors import kernel_name
 
 if TYPE_CHECKING:
     from .definition import Operator
@@ -234,6 +235,18 @@ def key_of(op: Operator, call: Any, dtype: DType | None) -> KernelKey:
     return KernelKey("cpu", dtype, layout if layout in LAYOUTS else "any")
 
 
+def computed_by(op: Operator, call: Any, dtype: Any = None) -> str:
+    """Return the name of what computes an eager call of this first dtype: `compute`, or a registered kernel.
+
+    The `kernel` of the definition is not blamed where there is a `compute`, which serves the dtypes that it does not.
+    """
+    own = "compute" if op.compute_rule is not None or op.kernel_rule is None else "kernel"
+    if not op.cpu_kernels:
+        return own
+    found = serving(op, key_of(op, call, dtype))
+    return own if not found or found[0][1] is op.kernel_rule else kernel_name(op, *found[0])
+
+
 def bind(op: Operator, call: Any, dtype: DType | None) -> Callable[..., Any]:
     """One function of the arrays: the chosen kernels in order, the reference last."""
     if op.key_rule is not None:
@@ -274,11 +287,21 @@ def _in_order(op: Operator, call: Any, known: Iterable[Kernel]) -> Callable[...,
     return run
 
 
+_key_by_rule: Callable[[Operator, Any, Iterable[Any]], KernelKey] | None = None
+
+
+def install_key_rules(key_by_rule: Callable[[Operator, Any, Iterable[Any]], KernelKey]) -> None:
+    """Called once, by selection.py: the key that a definition's `expected_kernel_key` asks for, of these arrays."""
+    global _key_by_rule
+    _key_by_rule = key_by_rule
+
+
 def _by_rule(op: Operator, call: Any, *arrays: Any) -> Any:
     """Compute by the kernel that the definition's `expected_kernel_key` asks for, of these very arrays."""
-    from . import operands, selection
-
-    key = selection.expected_kernel_key(op, call, operands.operands_of(op, arrays), CPUPlace())
+    if _key_by_rule is None:
+        load("opwright.ops.selection")
+    assert _key_by_rule is not None
+    key = _key_by_rule(op, call, arrays)
     if key.place != "cpu":  # eagerly and in plans everything is the CPU's
         key = KernelKey("cpu", key.dtype, key.layout, key.library)
     return _in_order(op, call, [kernel for _, kernel in serving(op, key)])(*arrays)

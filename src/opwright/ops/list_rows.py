@@ -13,6 +13,7 @@ from ..core import dtypes
 from ..core.dtypes import DType, variant
 from ..core.shapes import UNKNOWN, TensorShape
 from ..core.specs import TensorSpec
+from . import array
 from .attributes import Attr, at_least
 from .autodiff import is_trainable
 from .definition import Input, Output, operator
@@ -208,13 +209,11 @@ class ListScatter:
 
 def _last_of_each(rows: Any, indices: Any, length: Any) -> Any:
     """The rows; zeros for those whose index comes again later: they were overwritten."""
-    from .array import concat, fill, range, rank, reshape, shape, where, zeros_like
-
-    numbers = range(shape(indices)[0])
+    numbers = array.range(array.shape(indices)[0])
     lasts = ListScatter(ListReserve(length, element_dtype=SIZE), indices, numbers)
     stays = ListGather(lasts, indices, element_dtype=SIZE, element_shape=()) == numbers
-    stays = reshape(stays, concat([shape(stays), fill([rank(rows) - 1], 1)], 0))
-    return where(stays, rows, zeros_like(rows))
+    stays = array.reshape(stays, array.concat([array.shape(stays), array.fill([array.rank(rows) - 1], 1)], 0))
+    return array.where(stays, rows, array.zeros_like(rows))
 
 
 @operator

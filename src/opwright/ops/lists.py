@@ -18,6 +18,7 @@ from ..core import dtypes
 from ..core.dtypes import DType, variant
 from ..core.shapes import SCALAR, UNKNOWN, TensorShape
 from ..core.specs import TensorSpec
+from . import array
 from .attributes import Attr
 from .autodiff import is_trainable
 from .definition import Input, Output, operator
@@ -30,11 +31,9 @@ SIZE = dtypes.int32
 
 def sizes_of(tensor: Any, leading: int = 0) -> Any:
     """The `shape` to give for elements like `tensor` (less its leading dimensions): None where the spec says all."""
-    from .array import shape_op
-
     if tensor.shape.rank is not None and tensor.shape[leading:].is_fully_defined():
         return None
-    return shape_op(tensor)[leading:]
+    return array.shape_op(tensor)[leading:]
 
 
 def shape_said(op: Any, shape: Any) -> TensorShape:

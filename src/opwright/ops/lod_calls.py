@@ -199,3 +199,6 @@ def _shared(op: Any, output: Any, carrier: LoDTensor, result: Any, name: str | N
             do='say in the operator lod = "vanishes", or take the rows alone: x.values',
         )
     return LoDTensor.of(result, carrier.levels)
+
+
+dispatch.install_lod_calls(call)

@@ -301,9 +301,7 @@ class LoDTensor(Overriding, CompositeTensor):
 
     def record(self, op: Any, inputs: Any, bound: Any, name: str | None) -> Any:
         """What the call of an operator gives."""
-        from . import lod_calls
-
-        return lod_calls.call(op, inputs, bound, name)
+        return dispatch.call_with_lods(op, inputs, bound, name)
 
     def __repr__(self) -> str:
         if self._values is None:

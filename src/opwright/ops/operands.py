@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core import dtypes
 from ..core.dtypes import DType
-from ..core.errors import DefinitionError, InvalidArgumentError, SignatureError
+from ..core.errors import DefinitionError, InvalidArgumentError, NotFoundError, SignatureError
 from ..core.places import CPUPlace, Place
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
@@ -176,3 +176,52 @@ def transforms_of(op: Any, call: Any, operand: Operand, expected: KernelKey, tar
     if operand.place != target and not operand.dtype.is_handle:
         found.append(Transform(operand.slot, operand.name, "place", operand.place, target))
     return found
+
+
+# ---- dtypes of operands ---------------------------------------------------------------------------------------------
+
+
+def missing(op: Any, declared: Any) -> SignatureError:
+    """Return the error for a required input without a tensor."""
+    return SignatureError(op=op.name, what=f"input {declared.name!r} is missing", found="no variable",
+                          wanted=f"a tensor; the call is {op.signature()}")  # fmt: skip
+
+
+def check_dtypes_agree(op: Any, leader: Operand, one: Operand) -> None:
+    """Raises InvalidArgumentError for operands of two dtypes, which must have one."""
+    if leader.dtype is one.dtype:
+        return
+    slots = leader.slot if leader.slot == one.slot else f"{leader.slot}, {one.slot}"
+    shown = [f"{o.slot}{f' {o.name!r}' if o.name != o.slot else ''} {o.dtype.name}" for o in (leader, one)]
+    raise InvalidArgumentError(
+        op=op.name,
+        what=f"tensors of different dtypes in {slots}, which must have one",
+        found=", ".join(shown),
+        wanted="one dtype",
+        do="ow.cast one of them",
+    )
+
+
+def dtype_of(call: Any, *slots: str, skip_empty: bool = False) -> DType:
+    """What `op.dtype_of("x")` gives in a key rule: the dtype of the tensors in the first of these inputs that has any.
+
+    skip_empty: pass over members of a list that are not initialised; the kernel then gets the list without them.
+    raises as `expected_kernel_key` does
+    """
+    op = call.operator
+    for slot in slots:
+        if slot not in op.input_names:
+            raise contract_violation(op, "expected_kernel_key", f"asks for the dtype of {slot!r}, which is no input",
+                                     wanted=f"one of {', '.join(op.input_names)}")  # fmt: skip
+        declared = op.inputs[op.input_names.index(slot)]
+        value = getattr(call, slot)
+        found = [one for one in members(value) if one.is_initialized or one.absent or not skip_empty]
+        if value is None and not declared.optional:
+            raise missing(op, declared)
+        for one in found:
+            if not declared.mixed:
+                check_dtypes_agree(op, found[0], one)
+        if found:
+            return found[0].dtype
+    raise NotFoundError(op=op.name, what=f"no tensor in {', '.join(slots)}", found="nothing that is initialized",
+                        wanted="at least one, for its dtype")  # fmt: skip

@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import InvalidArgumentError, SignatureError
-from . import array, dispatch, math
+from . import array, dispatch, linalg, math
 from .tensor import TensorLike
 
 
 def _matmul(x: Any, y: Any) -> Any:
-    from . import linalg
-
     return linalg.matmul(x, y)
 
 

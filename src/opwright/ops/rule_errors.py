@@ -106,20 +106,6 @@ def mismatch(results: Sequence[Any], promised: Sequence[Any]) -> dict[str, Any] 
     return None
 
 
-def computed_by(op: Operator, call: Any, dtype: Any = None) -> str:
-    """Return the name of what computes an eager call of this first dtype: `compute`, or a registered kernel.
-
-    The `kernel` of the definition is not blamed where there is a `compute`, which serves the dtypes that it does not.
-    """
-    own = "compute" if op.compute_rule is not None or op.kernel_rule is None else "kernel"
-    if not op.cpu_kernels:
-        return own
-    from . import kernels
-
-    serving = kernels.serving(op, kernels.key_of(op, call, dtype))
-    return own if not serving or serving[0][1] is op.kernel_rule else kernel_name(op, *serving[0])
-
-
 def kernel_name(op: Operator, key: Any, kernel: Any) -> str:
     """Return the name of a kernel in errors: its key, and what takes over where it may decline a call."""
     if kernel is op.kernel_rule:

@@ -32,20 +32,26 @@ they are asked to, which is no fallback. No dtype is ever exchanged for another.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core import dtypes, flags
 from ..core.dtypes import DType
-from ..core.errors import InvalidArgumentError, NotFoundError, SignatureError
+from ..core.errors import NotFoundError, SignatureError
+from ..core.importing import later
 from ..core.places import CPUPlace, Place
 from . import strategies, tuning
-from .kernels import LAYOUTS, KernelKey, must_reproduce, serving
-from .operands import Operand, Transform, members, on_devices, operands_of, transforms_of
+from .kernels import LAYOUTS, KernelKey, install_key_rules, must_reproduce, serving
+from .operands import Operand, Transform, check_dtypes_agree, members, missing, on_devices, operands_of, transforms_of
 from .rule_errors import call_rule, contract_violation
+
+if TYPE_CHECKING:
+    from . import cuda_kernels
+else:
+    cuda_kernels = later(".cuda_kernels", __package__)
 
 # ---- the key asked for ----------------------------------------------------------------------------------------------
 
@@ -71,7 +77,7 @@ def default_key(op: Any, call: Any, operands: Sequence[Any], place: Place) -> Ke
     first: DType | None = None
     for declared, value in zip(op.inputs, operands):
         if value is None and not declared.optional and declared.lod_of is None:
-            raise _missing(op, declared)
+            raise missing(op, declared)
         if declared.name in op.shape_only:
             continue
         for one in members(value):
@@ -80,7 +86,7 @@ def default_key(op: Any, call: Any, operands: Sequence[Any], place: Place) -> Ke
             dtype = one.dtype
             first = first if first is not None and on_devices(dtype) else dtype  # text anywhere: the host's
             if not declared.mixed:
-                _agree(op, leaders.setdefault(declared.like or declared.name, one), one)
+                check_dtypes_agree(op, leaders.setdefault(declared.like or declared.name, one), one)
     found = first or _dtype_of_attributes(op, call)
     if found is None:
         raise NotFoundError(
@@ -91,25 +97,6 @@ def default_key(op: Any, call: Any, operands: Sequence[Any], place: Place) -> Ke
             do="give the operator an expected_kernel_key",
         )
     return KernelKey(place, found, _layout(op, call, operands))
-
-
-def _missing(op: Any, declared: Any) -> SignatureError:
-    return SignatureError(op=op.name, what=f"input {declared.name!r} is missing", found="no variable",
-                          wanted=f"a tensor; the call is {op.signature()}")  # fmt: skip
-
-
-def _agree(op: Any, leader: Operand, one: Operand) -> None:
-    if leader.dtype is one.dtype:
-        return
-    slots = leader.slot if leader.slot == one.slot else f"{leader.slot}, {one.slot}"
-    shown = [f"{o.slot}{f' {o.name!r}' if o.name != o.slot else ''} {o.dtype.name}" for o in (leader, one)]
-    raise InvalidArgumentError(
-        op=op.name,
-        what=f"tensors of different dtypes in {slots}, which must have one",
-        found=", ".join(shown),
-        wanted="one dtype",
-        do="ow.cast one of them",
-    )
 
 
 def _dtype_of_attributes(op: Any, call: Any) -> DType | None:
@@ -134,29 +121,6 @@ def _layout(op: Any, call: Any, operands: Sequence[Any]) -> str:
     return "any"
 
 
-def dtype_of(call: Any, *slots: str, skip_empty: bool = False) -> DType:
-    """What `op.dtype_of("x")` gives in a key rule: the dtype of the tensors in the first of these inputs that has any.
-
-    skip_empty: pass over members of a list that are not initialised; the kernel then gets the list without them.
-    raises as `expected_kernel_key` does
-    """
-    op = call.operator
-    for slot in slots:
-        if slot not in op.input_names:
-            raise contract_violation(op, "expected_kernel_key", f"asks for the dtype of {slot!r}, which is no input",
-                                     wanted=f"one of {', '.join(op.input_names)}")  # fmt: skip
-        declared = op.inputs[op.input_names.index(slot)]
-        value = getattr(call, slot)
-        found = [one for one in members(value) if one.is_initialized or one.absent or not skip_empty]
-        if value is None and not declared.optional:
-            raise _missing(op, declared)
-        for one in found:
-            if not declared.mixed:
-                _agree(op, found[0], one)
-        if found:
-            return found[0].dtype
-    raise NotFoundError(op=op.name, what=f"no tensor in {', '.join(slots)}", found="nothing that is initialized",
-                        wanted="at least one, for its dtype")  # fmt: skip
 
 
 # ---- what serves a key ----------------------------------------------------------------------------------------------
@@ -197,9 +161,7 @@ def candidates(op: Any, call: Any, key: KernelKey, place: Place) -> list[Candida
             raise not_found(op, key)
         return forced
     if place.kind == "gpu":
-        from .cuda_kernels import enter_for_gpus
-
-        enter_for_gpus()
+        cuda_kernels.enter_for_gpus()
     found = [Candidate(k, fn, place, "kernel", _why(key, k)) for k, fn in serving(op, key)]
     if place.kind == "cpu":
         found += _reference(op, call, key, place, "reference", "the reference serves every key on the CPU")
@@ -223,9 +185,7 @@ def _irreproducible(op: Any, place: Place) -> str | None:
     """Return why the reference must not run there where results are to be reproducible; None where it may."""
     if place.kind == "cpu" or not must_reproduce():
         return None
-    from .cuda_kernels import ATOMIC
-
-    if op.name not in ATOMIC:
+    if op.name not in cuda_kernels.ATOMIC:
         return None
     return "its sums by index are atomic on GPUs, which deterministic and cuda_deterministic exclude"
 
@@ -367,3 +327,10 @@ def _by_slot(op: Any, inputs: Any) -> list[Any]:
     if len(given) > len(op.inputs):
         raise SignatureError(op=op.name, what="too many inputs", found=len(given), wanted=f"at most {len(op.inputs)}")
     return given + [None] * (len(op.inputs) - len(given))
+
+
+def _key_of_arrays(op: Any, call: Any, arrays: Iterable[Any]) -> KernelKey:
+    return expected_kernel_key(op, call, operands_of(op, arrays), CPUPlace())
+
+
+install_key_rules(_key_of_arrays)

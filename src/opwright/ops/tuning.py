@@ -21,8 +21,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +29,7 @@ import numpy as np
 from ..core import dtypes, flags, forks
 from ..core.errors import OpError
 from . import dispatch, kernels
+from .measured import Measured
 
 BUDGET_S = 0.02  # for all ways together, over the one call that each needs
 _MARGIN = 0.95  # another way must take less than this part of the default's time
@@ -46,18 +46,6 @@ class Way(NamedTuple):
     name: str
     run: Callable[..., Any]
     tolerance: float | None = None
-
-
-class Measured(NamedTuple):
-    """What was found: the way chosen, seconds by way, and why others fell out."""
-
-    chosen: str
-    seconds: dict[str, float]
-    out: Mapping[str, str] = MappingProxyType({})
-
-    def __str__(self) -> str:
-        times = [f"{name} {s * 1e6:.3g} us" for name, s in sorted(self.seconds.items(), key=lambda pair: pair[1])]
-        return ", ".join(times + [f"{name} out: {why}" for name, why in self.out.items()])
 
 
 _known: dict[str, Measured] = {}

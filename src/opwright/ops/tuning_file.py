@@ -24,7 +24,7 @@ import numpy as np
 
 from ..core import flags, forks
 from ..core.private_files import cache_folder
-from .tuning import Measured
+from .measured import Measured
 
 FORMAT = 1
 MOST_ENTRIES = 2048  # the oldest go

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ...core.importing import lazily
 
 if TYPE_CHECKING:
+    from . import run_time_axes as run_time_axes
     from .casting import bitcast, cast, saturate_cast
     from .checking import (
         broadcast_dynamic_shape,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from .splitting import split, unstack
 
 _HOMES = {
+    ".": "run_time_axes",
     ".casting": "bitcast, cast, saturate_cast",
     ".checking": "broadcast_dynamic_shape, broadcast_static_shape, ensure_shape, guarantee_const, identity_n, shape_n",
     ".constants": "Const, eye, fill, linspace, one_hot, ones, ones_like, range, zeros, zeros_like",

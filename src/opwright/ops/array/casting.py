@@ -13,7 +13,7 @@ from ...core import dtypes
 from ...core.dtypes import DType, as_dtype
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import beside, dispatch
+from .. import beside, dispatch, math
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..indexed_slices import IndexedSlices
@@ -63,8 +63,6 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
 
 def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Any:
     """`value` clipped to what `dtype` holds, then cast; for complex dtypes real and imaginary parts alike."""
-    from ..math import clip_by_value
-
     wanted, tensor = as_dtype(dtype), dispatch.to_tensor(value)
     if tensor.dtype.is_complex and wanted.is_complex:
         return _saturated_parts(tensor, wanted, name)
@@ -76,7 +74,7 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Any:
         most = np.array(min(high, found_high), tensor.dtype.np)
         if exact is _float and _int(most) > _int(within.limits[1]):  # rounding up the limit would overflow
             most = np.nextafter(most, most.dtype.type(0))
-        tensor = clip_by_value(tensor, least, most)
+        tensor = math.clip_by_value(tensor, least, most)
     return cast(tensor, wanted, name)
 
 
@@ -90,10 +88,8 @@ def _int(number: Any) -> int:
 
 
 def _saturated_parts(x: Any, wanted: DType, name: str | None) -> Any:
-    from ..math import complex, imag, real
-
     part = wanted.real_dtype
-    return complex(saturate_cast(real(x), part), saturate_cast(imag(x), part), name=name)
+    return math.complex(saturate_cast(math.real(x), part), saturate_cast(math.imag(x), part), name=name)
 
 
 @operator

@@ -14,7 +14,7 @@ from ...core import dtypes
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape, as_shape, broadcast
-from .. import beside, dispatch
+from .. import array, beside, dispatch
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import shape_from
@@ -88,9 +88,7 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Any:
     x, y = (dims_tensor(list(s)) if isinstance(s, (list, tuple, TensorShape)) else dispatch.to_tensor(s)
             for s in (shape_x, shape_y))  # fmt: skip
     if x.dtype is not y.dtype:
-        from .casting import cast
-
-        x, y = cast(x, dtypes.int64), cast(y, dtypes.int64)
+        x, y = array.cast(x, dtypes.int64), array.cast(y, dtypes.int64)
     return BroadcastArgs(x, y)
 
 

@@ -17,11 +17,14 @@ from ...core.dtypes import DType, as_dtype, index, of_numpy, real
 from ...core.errors import InvalidArgumentError, SignatureError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
-from .. import beside, dispatch, lod_rules
+from .. import array, beside, debugging, dispatch, lod_rules, registry
+from .. import math as math_ops
+from ..arguments import natural_dtype
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import axis_in, is_static, shape_from, static_int
 from ..strategies import Strategies, Strategy
+from .shaping import dims_tensor
 
 
 @operator
@@ -66,9 +69,7 @@ class Fill:
         return beside.full(value, tuple(dims.tolist()), value, value.dtype)
 
     def gradient(op, doutput) -> Any:
-        from ..math import reduce_sum
-
-        return None, reduce_sum(doutput)
+        return None, math_ops.reduce_sum(doutput)
 
 
 fill = Fill.as_function("fill")
@@ -123,16 +124,12 @@ def _like(value: Any, number: Any, dtype: Any, name: str | None) -> Any:
     tensor = value if hasattr(value, "spec") or hasattr(value, "read_array") else dispatch.to_tensor(value)
     dtype = tensor.dtype if dtype is None else as_dtype(dtype)
     if dtype is dtypes.variant and number == 0:
-        from ..lists import ListZerosLike
-
-        return ListZerosLike(tensor, name=name)
+        return registry.get("ListZerosLike")(tensor, name=name)
     if dtype is dtypes.string:
         number = b""
     if tensor.shape.is_fully_defined():
         return _filled(tensor.shape, number, dtype, name)
-    from .shaping import shape_op
-
-    return _filled(shape_op(tensor), number, dtype, name)
+    return _filled(array.shape_op(tensor), number, dtype, name)
 
 
 def zeros_like(input: Any, dtype: Any = None, name: str | None = None) -> Any:
@@ -207,8 +204,6 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
         wanted = as_dtype(dtype)
         arguments = [_cast_to(v, wanted) for v in (start, limit, delta)]
     else:
-        from ..arguments import natural_dtype
-
         found = [natural_dtype(v) for v in (start, limit, delta)]
         order = [dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64]
         wanted = max((d for d in found if d in order), key=order.index, default=found[0])
@@ -217,10 +212,8 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
 
 
 def _cast_to(value: Any, dtype: DType) -> Any:
-    from .casting import cast
-
     if hasattr(value, "spec") or isinstance(value, (np.ndarray, np.generic)):
-        return cast(value, dtype)
+        return array.cast(value, dtype)
     return dispatch.to_tensor(value, dtype)
 
 
@@ -250,10 +243,8 @@ class LinSpace:
         return (low * (1.0 - weight) + high * weight).astype(start.dtype)
 
     def gradient(op, doutput) -> Any:
-        from ..math import reduce_sum
-
         weight = np.linspace(0.0, 1.0, op.num).astype(op.start.dtype.np)
-        return reduce_sum(doutput * (1.0 - weight)), reduce_sum(doutput * weight)
+        return math_ops.reduce_sum(doutput * (1.0 - weight)), math_ops.reduce_sum(doutput * weight)
 
 
 def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Any:
@@ -262,7 +253,6 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     Integers are made floating first, as by `divide`.
     """
     from ..math.arithmetic import floating_pair
-    from .shaping import expand_dims, reshape
 
     start, stop = floating_pair(start, stop)
     if not is_static(num):
@@ -270,11 +260,11 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     num = static_int(num, "num")
     if start.shape.rank == stop.shape.rank == 0:
         return LinSpace(start, stop, num=num, name=name)
-    start, stop = expand_dims(start, axis), expand_dims(stop, axis)
+    start, stop = array.expand_dims(start, axis), array.expand_dims(stop, axis)
     part = np.linspace(0.0, 1.0, num).astype(start.dtype.np)
     if axis != -1:
         at = axis_in(axis, _known_rank(start))
-        part = reshape(part, [num if i == at else 1 for i, _ in enumerate(start.shape)])
+        part = array.reshape(part, [num if i == at else 1 for i, _ in enumerate(start.shape)])
     return start * (1.0 - part) + stop * part
 
 
@@ -286,24 +276,18 @@ def _known_rank(x: Any) -> int:
 
 def _spaced(start: Any, stop: Any, num: Any, axis: int, name: str | None) -> Any:
     """`linspace` of as many numbers as a tensor says."""
-    from ..debugging import Assert
-    from ..math import maximum
-    from .casting import cast
-    from .selecting import where
-    from .shaping import expand_dims, identity, reshape
-
-    num = reshape(cast(num, dtypes.int32), [])
-    Assert(num > 0, ["linspace: Requires num > 0, got", num])
+    num = array.reshape(array.cast(num, dtypes.int32), [])
+    debugging.Assert(num > 0, ["linspace: Requires num > 0, got", num])
     last = num - 1
     numbers = range(num)
     if start.shape.rank != 0 or stop.shape.rank != 0:
-        start, stop = expand_dims(start, axis), expand_dims(stop, axis)
+        start, stop = array.expand_dims(start, axis), array.expand_dims(stop, axis)
         if axis != -1:
             at = axis_in(axis, _known_rank(start))
-            numbers = reshape(numbers, [-1 if i == at else 1 for i, _ in enumerate(start.shape)])
-    step = (stop - start) / cast(maximum(last, 1), start.dtype)
-    spread = start + cast(numbers, start.dtype) * step
-    return identity(where((numbers == last) & (last > 0), stop, spread), name=name)
+            numbers = array.reshape(numbers, [-1 if i == at else 1 for i, _ in enumerate(start.shape)])
+    step = (stop - start) / array.cast(math_ops.maximum(last, 1), start.dtype)
+    spread = start + array.cast(numbers, start.dtype) * step
+    return array.identity(array.where((numbers == last) & (last > 0), stop, spread), name=name)
 
 
 @operator
@@ -408,14 +392,11 @@ def eye(num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: 
 
 def _identity_matrix(rows: Any, columns: Any, batch_shape: Any, dtype: DType, name: str | None) -> Any:
     """`eye` of sizes that are tensors."""
-    from .casting import cast
-    from .joining import concat
-    from .shaping import broadcast_to, dims_tensor, expand_dims, shape_op
-
-    rows, columns = (cast(n, dtypes.int32) for n in (rows, columns))
-    matrix = cast(expand_dims(range(rows), 1) == range(columns), dtype, name=name)
+    rows, columns = (array.cast(n, dtypes.int32) for n in (rows, columns))
+    matrix = array.cast(array.expand_dims(range(rows), 1) == range(columns), dtype, name=name)
     if batch_shape is None:
         return matrix
     if isinstance(batch_shape, (list, tuple)):
         batch_shape = dims_tensor(list(batch_shape))
-    return broadcast_to(matrix, concat([cast(batch_shape, dtypes.int32), shape_op(matrix)], 0), name=name)
+    shape = array.concat([array.cast(batch_shape, dtypes.int32), array.shape_op(matrix)], 0)
+    return array.broadcast_to(matrix, shape, name=name)

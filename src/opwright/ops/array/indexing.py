@@ -14,7 +14,8 @@ from ...core import dtypes
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape
-from .. import beside, dispatch, lod_rules, registry
+from .. import array, beside, dispatch, lod_rules, registry
+from .. import math as math_ops
 from ..attributes import Attr, at_least
 from ..definition import Input, Output, operator
 from ..indexed_slices import IndexedSlices
@@ -129,10 +130,8 @@ def sparse_rows(shape: Any, known: TensorShape, indices: Any, dy: Any) -> Indexe
 
 def wide_index(indices: Any) -> Any:
     """Indices of int16 as int32; others as they are."""
-    from .casting import cast
-
     narrow = getattr(indices, "dtype", None) in (dtypes.int16, np.dtype("int16"))
-    return cast(indices, dtypes.int32) if narrow else indices
+    return array.cast(indices, dtypes.int32) if narrow else indices
 
 
 def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = None, batch_dims: Any = 0,
@@ -145,9 +144,7 @@ def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = 
             axis = batch_dims + len(dispatch.to_tensor(indices).shape)
     indices = wide_index(indices)
     if not is_static(axis):
-        from . import run_time_axes
-
-        return run_time_axes.gather(lambda x, i, b: Gather(x, i, axis=b, batch_dims=b), params, indices, axis,
+        return array.run_time_axes.gather(lambda x, i, b: Gather(x, i, axis=b, batch_dims=b), params, indices, axis,
                                     batch_dims, name)  # fmt: skip
     return Gather(params, indices, axis=static_int(axis, "axis"), batch_dims=batch_dims, name=name)
 
@@ -230,12 +227,10 @@ class GatherNd:
         return params[(*grid, *(indices[..., k] for k in range(depth)))]
 
     def gradient(op, doutput) -> Any:
-        from .scattering import scatter_nd
-
         if not op.batch_dims and op.indices.shape.rank == 2 and op.indices.shape[-1] == 1:
             return sparse_rows(shape_op(op.params), op.params.shape, reshape(op.indices, [-1]), doutput), None
         if not op.batch_dims:
-            return scatter_nd(op.indices, doutput, shape_op(op.params, op.indices.dtype)), None
+            return array.scatter_nd(op.indices, doutput, shape_op(op.params, op.indices.dtype)), None
         return _scatter_batches(op.params, op.indices, doutput, op.batch_dims), None
 
 
@@ -261,8 +256,6 @@ def check_vectors(indices: np.ndarray, sizes: tuple[int, ...], what: str) -> Non
 
 def _scatter_batches(params: Any, indices: Any, dy: Any, batch_dims: int) -> Any:
     """The gradient of GatherNd with batches: all batch dimensions made one, whose number joins each index vector."""
-    from .scattering import scatter_nd
-
     dtype = indices.dtype
     shape, index_shape = shape_op(params, dtype), shape_op(indices, dtype)
     lead, tail = getitem(shape, slice(0, batch_dims)), getitem(shape, slice(batch_dims, None))
@@ -279,13 +272,11 @@ def _scatter_batches(params: Any, indices: Any, dy: Any, batch_dims: int) -> Any
     if indices.shape[-1] is None:
         rest = getitem(shape, slice(batch_dims + getitem(depth, 0), None))
     updates = reshape(dy, concat([getitem(flat_shape, slice(0, 2)), rest], 0))
-    return reshape(scatter_nd(concat([number, flat], 2), updates, concat([batches, tail], 0)), shape)
+    return reshape(array.scatter_nd(concat([number, flat], 2), updates, concat([batches, tail], 0)), shape)
 
 
 def _product(sizes: Any) -> Any:
-    from ..math import reduce_prod
-
-    return reshape(reduce_prod(sizes), [1])
+    return reshape(math_ops.reduce_prod(sizes), [1])
 
 
 @operator

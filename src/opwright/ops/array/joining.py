@@ -15,7 +15,7 @@ from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from .. import dispatch, lod_rules
+from .. import array, dispatch, lod_rules, math
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import axis_in, elements_of, is_static, shape_from, static_int
@@ -99,12 +99,9 @@ class Concat:
         if len(op.values) == 1:
             return [doutput]
         sizes = [v.shape[op.axis] if v.shape.rank is not None else None for v in op.values]
-        from .slicing import getitem
-        from .splitting import split
-
         if None in sizes:
-            sizes = [getitem(shape_op(v), op.axis) if n is None else n for v, n in zip(op.values, sizes)]
-        return split(doutput, dims_tensor(sizes), op.axis, num=len(sizes))
+            sizes = [array.getitem(shape_op(v), op.axis) if n is None else n for v, n in zip(op.values, sizes)]
+        return array.split(doutput, dims_tensor(sizes), op.axis, num=len(sizes))
 
 
 def _are_columns(op: Any, values: Any) -> bool:
@@ -135,9 +132,7 @@ def concat(values: Any, axis: Any, name: str | None = "concat") -> Any:
     if not isinstance(values, (list, tuple)):
         values = [values]
     if not is_static(axis):
-        from . import run_time_axes
-
-        return run_time_axes.concat(values, axis, name)
+        return array.run_time_axes.concat(values, axis, name)
     return Concat(values, axis=static_int(axis, "axis"), name=name)
 
 
@@ -174,17 +169,13 @@ class Pack:
         return np.stack(values, op.axis)
 
     def gradient(op, doutput) -> Any:
-        from .splitting import unstack
-
-        return unstack(doutput, len(op.values), op.axis)
+        return array.unstack(doutput, len(op.values), op.axis)
 
 
 def stack(values: Any, axis: Any = 0, name: str | None = "stack") -> Any:
     """See Pack. values: a list, or one tensor, of which the slices along its first dimension are stacked."""
     if isinstance(values, TensorLike):
-        from .splitting import unstack
-
-        values = unstack(values)
+        values = array.unstack(values)
     elif hasattr(values, "stacked"):  # a list that grows in a graph
         return values.stacked(static_int(axis, "axis"))
     return Pack(values, axis=static_int(axis, "axis"), name=name)
@@ -294,31 +285,21 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
 
 def _gather_repeated(data: Any, repeats: Any, axis: int, name: str | None) -> Any:
     """`repeat` with a number for each slice."""
-    from .indexing import gather
-    from .selecting import sequence_mask, where
-    from .slicing import getitem
-
-    return gather(data, getitem(where(sequence_mask(repeats)), (slice(None), 0)), axis=axis, name=name)
+    places = array.getitem(array.where(array.sequence_mask(repeats)), (slice(None), 0))
+    return array.gather(data, places, axis=axis, name=name)
 
 
 def _repeat_rows(data: Any, repeats: Any, axis: int, name: str | None) -> Any:
     """`repeat` of a tensor or by a tensor of unknown rank. A scalar counts as a vector of one."""
-    from ..math import maximum
-    from .constants import fill
-    from .shaping import broadcast_to, rank
-    from .slicing import getitem
-
     if data.shape.rank is None:
         shape = shape_op(data)
-        data = reshape(data, concat([shape, fill([maximum(1 - rank(data), 0)], 1)], 0))
-    n = getitem(shape_op(data), axis)
-    return _gather_repeated(data, broadcast_to(repeats, [n]), axis, name)
+        data = reshape(data, concat([shape, array.fill([math.maximum(1 - array.rank(data), 0)], 1)], 0))
+    n = array.getitem(shape_op(data), axis)
+    return _gather_repeated(data, array.broadcast_to(repeats, [n]), axis, name)
 
 
 def _repeat_all(data: Any, times: Any, axis: int, name: str | None) -> Any:
-    from .slicing import getitem
-
-    sizes = [getitem(shape_op(data), i) if d is None else d for i, d in enumerate(data.shape)]
+    sizes = [array.getitem(shape_op(data), i) if d is None else d for i, d in enumerate(data.shape)]
     sizes[axis] = sizes[axis] * (cast(times, dtypes.int32) if times.constant is None else int(times.constant))
     multiples = [1] * (data.shape.rank + 1)
     multiples[axis + 1] = times

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
-from .. import beside, dispatch, lod_rules
+from .. import array, beside, dispatch, lod_rules, math
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import axes_in, axis_in, elements_of, is_static, static_axes, static_int
@@ -95,12 +95,9 @@ class Permute:
         return np.transpose(a, _permutation(tuple(perm.tolist()), a.ndim))
 
     def gradient(op, doutput) -> Any:
-        from ..math import invert_permutation
-        from .shaping import rank
-
-        n = rank(op.a)
+        n = array.rank(op.a)
         perm = cast(op.perm, n.dtype)
-        return Permute(doutput, invert_permutation(perm + cast(perm < 0, n.dtype) * n)), None
+        return Permute(doutput, math.invert_permutation(perm + cast(perm < 0, n.dtype) * n)), None
 
 
 def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str = "transpose") -> Any:
@@ -110,9 +107,7 @@ def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str = "tr
     else:
         moved = Permute(a, dims_tensor(list(perm)) if isinstance(perm, (list, tuple)) else perm, name=name)
     if conjugate and moved.dtype.is_complex:
-        from ..math import conj
-
-        return conj(moved)
+        return math.conj(moved)
     return moved
 
 
@@ -146,9 +141,7 @@ class Reverse:
 def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
     """See Reverse."""
     if not is_static(axis):
-        from . import run_time_axes
-
-        return run_time_axes.reverse(lambda x, n: Reverse(x, axis=tuple(range(n))), tensor, axis, name)
+        return array.run_time_axes.reverse(lambda x, n: Reverse(x, axis=tuple(range(n))), tensor, axis, name)
     return Reverse(tensor, axis=static_axes(axis) or (), name=name)
 
 
@@ -196,10 +189,6 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Any:
 
 def _rolled(x: Any, shift: Any, axis: Any, name: str | None) -> Any:
     """Roll along axes known when the graph runs, one after another, as an axis may occur several times."""
-    from . import run_time_axes
-    from .shaping import identity
-    from .slicing import getitem
-
     axes = reshape(dims_tensor(list(axis)) if isinstance(axis, (list, tuple)) else axis, [-1])
     counts = {axes.shape[0], shift.shape[0]} - {None}
     if len(counts) != 1:
@@ -208,9 +197,9 @@ def _rolled(x: Any, shift: Any, axis: Any, name: str | None) -> Any:
                                        found={"shift": shift.shape[0], "axis": axes.shape[0]})  # fmt: skip
         raise TypeError(f"axis: the number of axes must be known while tracing; found {axis!r}")
     for i in range(counts.pop()):
-        part = getitem(shift, slice(i, i + 1))
-        x = run_time_axes.along(lambda x, part=part: Roll(x, part, axis=(0,)), x, getitem(axes, i))
-    return identity(x, name=name)
+        part = array.getitem(shift, slice(i, i + 1))
+        x = array.run_time_axes.along(lambda x, part=part: Roll(x, part, axis=(0,)), x, array.getitem(axes, i))
+    return array.identity(x, name=name)
 
 
 @operator

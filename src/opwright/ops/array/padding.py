@@ -13,7 +13,7 @@ from ...core import dtypes
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
-from .. import beside, dispatch, lod_rules
+from .. import beside, dispatch, lod_rules, math
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
 from .shaping import shape_op
@@ -88,9 +88,7 @@ class Pad:
         dx = Slice(doutput, getitem(op.paddings, (slice(None), 0)), shape_op(op.input, op.paddings.dtype))
         if op.constant_values is None:
             return dx, None, None
-        from ..math import reduce_sum
-
-        return dx, None, reduce_sum(doutput) - reduce_sum(dx)
+        return dx, None, math.reduce_sum(doutput) - math.reduce_sum(dx)
 
 
 def _mirrored(n: int, before: int, after: int, mode: str) -> np.ndarray:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ...core import dtypes
-from .. import dispatch
+from .. import array, dispatch, math
 from .casting import cast
 from .constants import range as range_
 from .joining import Concat
@@ -40,9 +40,7 @@ class Front(NamedTuple):
 
 def inverse(perm: Any) -> Any:
     """The permutation that undoes another."""
-    from ..math.sorting import invert_permutation
-
-    return invert_permutation(perm)
+    return math.invert_permutation(perm)
 
 
 def as_axis(axis: Any, limit: Any) -> Any:
@@ -69,9 +67,7 @@ def joined(*parts: Any) -> Any:
 
 def between(start: Any, stop: Any) -> Any:
     """The int32 numbers from `start` up to `stop`; none where `stop` is below."""
-    from ..math import maximum
-
-    return range_(start, maximum(start, stop))
+    return range_(start, math.maximum(start, stop))
 
 
 def to_front(x: Any, axis: Any) -> Front:
@@ -84,30 +80,24 @@ def to_front(x: Any, axis: Any) -> Front:
 
 def axes_to_front(x: Any, axes: Any) -> Front:
     """Move several axes to the front, in their order."""
-    from ..math import equal, reduce_any
-    from .selecting import boolean_mask
-
     n = rank(x)
     chosen, every = as_axes(axes, n), range_(n)
-    others = boolean_mask(every, ~reduce_any(equal(expand_dims(every, 1), chosen), axis=1))
+    others = array.boolean_mask(every, ~math.reduce_any(math.equal(expand_dims(every, 1), chosen), axis=1))
     perm = joined(chosen, others)
     return Front(Permute(x, perm, name="axes_first"), perm, chosen.shape[0])
 
 
 def reduced(op: Any, x: Any, axes: Any, keepdims: bool, name: str | None = None) -> Any:
     """A reduction over axes. op: the operator, with attributes `axis` and `keepdims`."""
-    from ..math import reduce_prod
-    from .constants import ones_like
-
     x = dispatch.to_tensor(x)
     front = axes_to_front(x, axes)
     shape = shape_op(front.tensor)
     count = front.moved if front.moved is not None else size(axes)
     gone, kept = getitem(shape, slice(None, count)), getitem(shape, slice(count, None))
-    y = op(reshape(front.tensor, joined(reduce_prod(gone), kept)), axis=(0,), keepdims=False)
+    y = op(reshape(front.tensor, joined(math.reduce_prod(gone), kept)), axis=(0,), keepdims=False)
     if not keepdims:
         return reshape(y, kept, name=name)
-    return front.back(reshape(y, joined(ones_like(gone), kept)), name)
+    return front.back(reshape(y, joined(array.ones_like(gone), kept)), name)
 
 
 def along(call: Callable[[Any], Any], x: Any, axis: Any, name: str | None = None) -> Any:
@@ -169,15 +159,13 @@ def without_several(call: Callable[[Any, int], Any], x: Any, axes: Any, keepdims
 
     raises TypeError where the number of axes is unknown
     """
-    from .constants import ones
-
     front = axes_to_front(dispatch.to_tensor(x), axes)
     if front.moved is None:
         raise TypeError(f"axis: the number of axes must be known while tracing; found {axes!r}")
     y = call(front.tensor, front.moved)
     if not keepdims:
         return y
-    return front.back(reshape(y, joined(ones([front.moved], dtypes.int32), shape_op(y))))
+    return front.back(reshape(y, joined(array.ones([front.moved], dtypes.int32), shape_op(y))))
 
 
 def gather(call: Callable[[Any, Any, int], Any], params: Any, indices: Any, axis: Any, batch_dims: int,

@@ -15,7 +15,7 @@ from ...core import dtypes
 from ...core.dtypes import DType, as_dtype, index, numeric, real
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import beside, dispatch
+from .. import array, beside, dispatch, math
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
 from ..inference import axis_in, is_static, static_int
@@ -247,10 +247,8 @@ def _rows_of(x: Any) -> Any:
     last = x.shape[-1] if x.shape.rank is not None else None
     if last:
         return reshape(x, [-1, last])
-    from ..math import reduce_prod
-
     shape = shape_op(x)
-    count = reduce_prod(getitem(shape, slice(0, -1)))
+    count = math.reduce_prod(getitem(shape, slice(0, -1)))
     return reshape(x, concat([reshape(count, [1]), getitem(shape, slice(-1, None))], 0))
 
 
@@ -259,11 +257,9 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool, na
 
     raises ValueError for a maxlen that is not a scalar
     """
-    from ..math import less, maximum, reduce_max
-
     lengths = dispatch.to_tensor(lengths)
     if maxlen is None:
-        maxlen = maximum(reduce_max(lengths), 0)
+        maxlen = math.maximum(math.reduce_max(lengths), 0)
     else:
         maxlen = dispatch.to_tensor(maxlen)
         if maxlen.shape.rank not in (None, 0):
@@ -271,7 +267,7 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool, na
                 f"Argument `maxlen` must be scalar for sequence_mask, received `maxlen` with shape {maxlen.shape}"
             )
     row = range_(cast(0, maxlen.dtype), maxlen, cast(1, maxlen.dtype))
-    result = less(cast(row, lengths.dtype), expand_dims(lengths, -1), name=name)
+    result = math.less(cast(row, lengths.dtype), expand_dims(lengths, -1), name=name)
     return result if as_dtype(dtype) is dtypes.bool else cast(result, dtype)
 
 
@@ -281,8 +277,6 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str | None = "b
     Shape tensor.shape[:axis] + [n] + tensor.shape[axis+rank(mask):]. Built of Where and Gather.
     raises ValueError if the mask is a scalar, of unknown rank, or does not fit
     """
-    from ..math import reduce_prod
-
     tensor, mask = dispatch.to_tensor(tensor), dispatch.to_tensor(mask, dtypes.bool)
     rank = mask.shape.rank
     if rank is None:
@@ -293,9 +287,7 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str | None = "b
     if rank == 0:
         raise ValueError("mask cannot be scalar.")
     if not is_static(axis):
-        from . import run_time_axes
-
-        return run_time_axes.remade(lambda x: boolean_mask(x, mask), tensor, axis, before=rank, name=name)
+        return array.run_time_axes.remade(lambda x: boolean_mask(x, mask), tensor, axis, before=rank, name=name)
     axis = 0 if axis is None else static_int(axis, "axis")
     if tensor.shape.rank is not None:
         axis = axis_in(axis, tensor.shape.rank)
@@ -303,7 +295,7 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str | None = "b
             raise ValueError(f"Shapes {tensor.shape[axis : axis + rank]} and {mask.shape} are incompatible")
     if rank > 1:
         shape = shape_op(tensor)
-        count = reshape(reduce_prod(getitem(shape, slice(axis, axis + rank))), [1])
+        count = reshape(math.reduce_prod(getitem(shape, slice(axis, axis + rank))), [1])
         tensor = reshape(
             tensor, concat([getitem(shape, slice(0, axis)), count, getitem(shape, slice(axis + rank, None))], 0)
         )

@@ -16,7 +16,7 @@ from ...core.dtypes import DType, as_dtype, index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape, broadcast
 from ...core.specs import TensorSpec
-from .. import dispatch, lod_rules
+from .. import array, dispatch, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import axis_in, elements_of, is_static, shape_from, static_axes, static_int
@@ -232,11 +232,8 @@ def dims_tensor(dims: Any) -> Any:
     if any(hasattr(d, "spec") for d in dims):
         known = [getattr(d, "constant", d) for d in dims]
         if any(k is None for k in known):
-            from .casting import cast
-            from .joining import stack
-
             wide = any(getattr(d, "dtype", None) is dtypes.int64 for d in dims)
-            return stack([cast(d, dtypes.int64 if wide else dtypes.int32) for d in dims])
+            return array.stack([array.cast(d, dtypes.int64 if wide else dtypes.int32) for d in dims])
         dims = [int(k) for k in known]
     if not dims:
         return dispatch.to_tensor(np.zeros(0, np.int32), dtypes.int32)
@@ -274,9 +271,7 @@ class ExpandDims:
 def expand_dims(input: Any, axis: Any, name: str | None = None) -> Any:
     """See ExpandDims."""
     if not is_static(axis):
-        from . import run_time_axes
-
-        return run_time_axes.expanded(input, axis, name)
+        return array.run_time_axes.expanded(input, axis, name)
     return ExpandDims(input, axis=static_int(axis, "axis"), name=name)
 
 

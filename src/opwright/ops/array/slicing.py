@@ -17,7 +17,7 @@ from ...core import dtypes
 from ...core.dtypes import DType, index
 from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...core.shapes import UNKNOWN, TensorShape
-from .. import beside, dispatch, lod_rules
+from .. import array, beside, dispatch, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import elements_of, shape_from
@@ -331,9 +331,7 @@ def getitem(tensor: Any, key: Any) -> Any:
     """
     tensor = dispatch.to_tensor(tensor)
     if isinstance(key, bool) or getattr(key, "dtype", None) in (dtypes.bool, np.bool_):
-        from .selecting import boolean_mask
-
-        return boolean_mask(tensor, key)
+        return array.boolean_mask(tensor, key)
     begin, end, strides, masks = _bounds(key)
     return StridedSlice(tensor, begin, end, strides, **masks)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
-from .. import dispatch, lod_rules
+from .. import array, dispatch, lod_rules
 from ..attributes import Attr, at_least
 from ..definition import Input, Output, operator
 from ..inference import axis_in, elements_of, is_static, static_int
@@ -175,9 +175,7 @@ def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = 
     """
     value = dispatch.to_tensor(value)
     if not is_static(axis):
-        from . import run_time_axes
-
-        return run_time_axes.split(lambda x: split(x, num_or_size_splits, 0, num), value, axis)
+        return array.run_time_axes.split(lambda x: split(x, num_or_size_splits, 0, num), value, axis)
     axis = static_int(axis, "axis")
     if isinstance(num_or_size_splits, (int, np.integer)):
         return Split(value, num_split=int(num_or_size_splits), axis=axis, name=name)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...core import dtypes
 from ...core.errors import InvalidArgumentError
-from .. import dispatch
+from .. import array, dispatch, math
 from ..attributes import Attr
 from ..definition import Input, operator
 from ..strings.summarizing import first_elements
@@ -89,9 +89,7 @@ def _start(message: str | None) -> str:
 
 
 def _all(condition: Any) -> Any:
-    from ..math import reduce_all
-
-    return reduce_all(condition)
+    return math.reduce_all(condition)
 
 
 def _require(holds: Any, x: Any, y: Any, static: Callable[[Any, Any], Any], words: Sequence[Any],
@@ -109,8 +107,6 @@ def _require(holds: Any, x: Any, y: Any, static: Callable[[Any, Any], Any], word
 
 def _compare(sign: str, operation: str, static: Callable[[Any, Any], Any], default_name: str,
              x: Any, y: Any, message: str | None, summarize: int | None, name: str | None) -> None:  # fmt: skip
-    from .. import math
-
     x, y = dispatch.to_tensor(x), dispatch.to_tensor(y)
     if x is y and sign in ("==", "<=", ">="):  # a NaN equals nothing, yet TensorFlow takes a tensor to equal itself
         return
@@ -128,8 +124,8 @@ def _compare(sign: str, operation: str, static: Callable[[Any, Any], Any], defau
             text += [f"Indices of first {len(where)} different values:\n{where}",
                      f"Corresponding x values:\n{a[wrong][:len(where)]}",
                      f"Corresponding y values:\n{b[wrong][:len(where)]}"]  # fmt: skip
-        for letter, array in (("x", a), ("y", b)):
-            first = array.reshape(-1)[: limit if limit >= 0 else None]
+        for letter, side in (("x", a), ("y", b)):
+            first = side.reshape(-1)[: limit if limit >= 0 else None]
             text.append(f"First {len(first)} elements of {letter}:\n{first}")
         return "\n".join(text)
 
@@ -183,8 +179,6 @@ def assert_greater_equal(x: Any, y: Any, message: str | None = None, summarize: 
 
 def _sign(sign: str, operation: str, static: Callable[[Any, Any], Any], default_name: str,
           x: Any, message: str | None, summarize: int | None, name: str | None) -> None:  # fmt: skip
-    from .. import array, math
-
     x = dispatch.to_tensor(x)
     zero = array.zeros((), x.dtype)
     test = getattr(math, operation)
@@ -225,8 +219,6 @@ def assert_near(x: Any, y: Any, rtol: Any = None, atol: Any = None, message: str
     rtol, atol: by default ten times the distance from 1.0 to the next number of the dtype.
     raises InvalidArgumentError: eagerly at once, inside `function` when the program runs
     """
-    from .. import math
-
     x = dispatch.to_tensor(x)
     y = dispatch.to_tensor(y, x.dtype)
     real = x.dtype.real_dtype if x.dtype.is_complex else x.dtype

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import DType, as_dtype
-from .. import dispatch
+from .. import array, dispatch, math
 from ..indexed_slices import IndexedSlices
 from ..tensor import Tensor, TensorLike
 from .assertions import Assert
@@ -40,8 +40,6 @@ def _static_rank(rank: Any) -> int | None:
 def _check_rank(x: Any, ranks: Sequence[Any], words: str, holds: Any, combine: str, message: str | None,
                 name: str) -> None:  # fmt: skip
     """holds(rank of x, rank given), for any (or all) of the ranks; works on numbers and on tensors."""
-    from .. import array, math
-
     x = dispatch.to_tensor(x)
     known = [_static_rank(r) for r in ranks]
     found = x.shape.rank
@@ -82,8 +80,6 @@ def assert_rank_in(x: Any, ranks: Any, message: str | None = None, name: str | N
 
 
 def _equal(a: Any, b: Any) -> Any:
-    from .. import math
-
     return a == b if isinstance(a, int) and isinstance(b, int) else math.equal(a, b)
 
 
@@ -179,8 +175,6 @@ def assert_shapes(shapes: Any, data: Any = None, summarize: int | None = None, m
 
     raises ValueError where known shapes are wrong, InvalidArgumentError when run where they are not known before
     """
-    from .. import array
-
     pairs = shapes.items() if isinstance(shapes, Mapping) else shapes
     known: dict[Any, tuple[Any, str]] = {}
     start, name = _start(message), name or "assert_shapes"
@@ -232,8 +226,6 @@ def _described(x: Any) -> str:
 
 def _size(x: Any, axis: int) -> Any:
     """The size of one axis: a number where it is known, else a tensor. A scalar counts as a vector of one."""
-    from .. import array
-
     shape = x.shape
     if shape.rank == 0:
         return 1

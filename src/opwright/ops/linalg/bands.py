@@ -18,6 +18,7 @@ from ..definition import Input, Output, operator
 from ..math.arithmetic import _conj
 from ..math.reduction import Sum
 from .diagonals import diag_part
+from .matrices import matrix_transpose
 from .solving import SOLVABLE
 
 
@@ -187,8 +188,6 @@ def tridiagonal_solve(diagonals: Any, rhs: Any, diagonals_format: str = "compact
     if vector:
         rhs = array.expand_dims(rhs, -1)
     elif transpose_rhs:
-        from .matrices import matrix_transpose
-
         rhs = matrix_transpose(rhs)
     found = TridiagonalSolve(diagonals, rhs, partial_pivoting=partial_pivoting, perturb_singular=perturb_singular,
                              name=name)  # fmt: skip

@@ -20,7 +20,7 @@ from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from .. import array, beside, dispatch, lod_rules
+from .. import array, beside, debugging, dispatch, lod_rules, math
 from ..attributes import Attr, length, one_of
 from ..definition import Input, Output, operator
 from ..inference import is_static, static_axes, static_int
@@ -76,13 +76,11 @@ def _at_least_matrix(spec: TensorSpec) -> None:
 
 def _both_sides(k: Any) -> tuple[Any, Any]:
     """Rows above a diagonal whose number is a tensor, and columns to the left of it."""
-    from ..math import maximum
-
     if isinstance(k, (list, tuple)) and len(k) != 1:
         raise TypeError(f"k: the bounds of a band must be known while tracing; found {k!r}")
     number = array.cast(k[0] if isinstance(k, (list, tuple)) else k, dtypes.int32)
     number = number if number.shape.rank == 0 else array.reshape(number, [])
-    return maximum(-number, 0), maximum(number, 0)
+    return math.maximum(-number, 0), math.maximum(number, 0)
 
 
 def _on_last_two(x: Any, pairs: Any) -> Any:
@@ -107,12 +105,10 @@ def _placed(diagonal: Any, k: Any, rows: Any, columns: Any, padding: Any, name: 
 
 def _from(x: Any, k: Any) -> Any:
     """Matrices without what is above and to the left of a diagonal whose number is a tensor."""
-    from ..debugging import Assert
-
     above, left = _both_sides(k)
     shape = array.shape_op(x)
     inside = ((above == 0) | (above < shape[-2])) & ((left == 0) | (left < shape[-1]))
-    Assert(inside, ["lower_diag_index is out of bound:", k])
+    debugging.Assert(inside, ["lower_diag_index is out of bound:", k])
     return x[..., above:, left:]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...core import dtypes
-from .. import array, beside, dispatch, lod_rules
+from .. import array, beside, dispatch, lod_rules, math
 from ..definition import Input, Output, operator
 from ..math.elementary import log
 from ..math.reduction import Max, Sum
@@ -81,10 +81,8 @@ def logdet(matrix: Any, name: str | None = None) -> Any:
 
     See Cholesky, whose errors it raises.
     """
-    from ..math.complexes import real
-
     diagonal = diag_part(Cholesky(matrix))
-    return 2 * Sum(log(real(diagonal) if diagonal.dtype.is_complex else diagonal), axis=(-1,), name=name)
+    return 2 * Sum(log(math.real(diagonal) if diagonal.dtype.is_complex else diagonal), axis=(-1,), name=name)
 
 
 def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Any:

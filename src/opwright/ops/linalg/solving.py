@@ -14,7 +14,7 @@ import numpy as np
 from ...core import dtypes
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape, broadcast
-from .. import array, lod_rules
+from .. import array, lod_rules, math
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..math.arithmetic import _conj
@@ -142,9 +142,7 @@ class LogMatrixDeterminant:
     def gradient(op, dsign, dlog) -> Any:
         # d log det = tr(input^-1 d input): its real part moves the logarithm, its imaginary part turns the sign
         if op.input.dtype.is_complex:
-            from ..math.complexes import complex, imag, real
-
-            dlog = complex(real(dlog), -imag(_conj(dsign) * op.sign))
+            dlog = math.complex(math.real(dlog), -math.imag(_conj(dsign) * op.sign))
         return as_column(dlog) * MatrixInverse(op.input, adjoint=True)
 
 

@@ -19,7 +19,7 @@ from ...core.errors import InvalidArgumentError, SignatureError
 from ...core.shapes import broadcast
 from ...core.specs import TensorSpec
 from ...scalar.table import FUNCTIONS
-from .. import dispatch
+from .. import array, dispatch, math
 from ..definition import Input, Output, operator
 from ..kernels import KernelKey
 from ..tensor_list import TensorList
@@ -92,9 +92,7 @@ def _conj(x: Any) -> Any:
     """The complex conjugate; real tensors as they are."""
     if not x.dtype.is_complex:
         return x
-    from .complexes import conj
-
-    return conj(x)
+    return math.conj(x)
 
 
 @operator
@@ -134,10 +132,8 @@ def floating_pair(x: Any, y: Any) -> tuple[Any, Any]:
     """
     x, y = _pair(x, y)
     if x.dtype.is_integer:
-        from ..array import cast
-
         wide = dtypes.float32 if x.dtype.size <= 2 else dtypes.float64
-        x, y = cast(x, wide), cast(y, wide)
+        x, y = array.cast(x, wide), array.cast(y, wide)
     return x, y
 
 
@@ -157,9 +153,7 @@ def _pair(x: Any, y: Any) -> tuple[Any, Any]:
     else:
         x, y = dispatch.to_tensor(x), dispatch.to_tensor(y)
         if {x.dtype, y.dtype} == {dtypes.int32, dtypes.float32}:
-            from ..array import cast
-
-            x, y = cast(x, dtypes.float32), cast(y, dtypes.float32)
+            x, y = array.cast(x, dtypes.float32), array.cast(y, dtypes.float32)
     if x.dtype is not y.dtype:
         raise SignatureError(op="divide", what="`x` and `y` must have the same dtype", do="ow.cast one of them",
                              found={"x": x.dtype.name, "y": y.dtype.name})  # fmt: skip
@@ -240,13 +234,10 @@ class Pow:
         return FUNCTIONS["pow"].numpy(x, y)
 
     def gradient(op, dz) -> Any:
-        from ..array import ones_like, where, zeros_like
-        from .elementary import log
-
         x, y = _conj(op.x), _conj(op.y)
         # log x only where it is finite: at x = 0 the power's own limit, 0, is the derivative by y
         safe = x > 0 if not x.dtype.is_complex else x != 0
-        log_x = where(safe, log(where(safe, x, ones_like(x))), zeros_like(x))
+        log_x = array.where(safe, math.log(array.where(safe, x, array.ones_like(x))), array.zeros_like(x))
         return dz * y * Pow(x, y - 1), dz * _conj(op.z) * log_x
 
 
@@ -268,10 +259,8 @@ class Maximum:
     compute = FUNCTIONS["ieee_maximum"].numpy
 
     def gradient(op, dz) -> Any:
-        from ..array import where, zeros_like
-
         first = op.x >= op.y
-        return where(first, dz, zeros_like(dz)), where(first, zeros_like(dz), dz)
+        return array.where(first, dz, array.zeros_like(dz)), array.where(first, array.zeros_like(dz), dz)
 
 
 maximum = Maximum.as_function("maximum")
@@ -292,10 +281,8 @@ class Minimum:
     compute = FUNCTIONS["ieee_minimum"].numpy
 
     def gradient(op, dz) -> Any:
-        from ..array import where, zeros_like
-
         first = op.x <= op.y
-        return where(first, dz, zeros_like(dz)), where(first, zeros_like(dz), dz)
+        return array.where(first, dz, array.zeros_like(dz)), array.where(first, array.zeros_like(dz), dz)
 
 
 minimum = Minimum.as_function("minimum")
@@ -320,9 +307,7 @@ class SquaredDifference:
     def gradient(op, dz) -> Any:
         difference = op.x - op.y
         if dz.dtype.is_complex:  # z is real, whatever its dtype
-            from .complexes import complex, real
-
-            dz = complex(real(dz), real(dz) * 0)
+            dz = math.complex(math.real(dz), math.real(dz) * 0)
         dx = dz * (2 * difference)
         return dx, -dx
 

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.dtypes import floating
+from .. import array, math
 from ..definition import Input, Output, operator
 from . import bessel_arrays
-from .special import in_float64
+from .special_arrays import in_float64
 
 
 def _bessel(name: str, function: str, order: int, words: str, formula: str, derivative: Callable[[Any, Any], Any]
@@ -42,16 +43,12 @@ def _bessel(name: str, function: str, order: int, words: str, formula: str, deri
 
 def _over(y: Any, x: Any, at_zero: float) -> Any:
     """y / x, with its limit at 0."""
-    from ..array import ones_like, where
-
-    safe = where(x == 0, ones_like(x), x)
-    return where(x == 0, ones_like(x) * at_zero, y / safe)
+    safe = array.where(x == 0, array.ones_like(x), x)
+    return array.where(x == 0, array.ones_like(x) * at_zero, y / safe)
 
 
 def _sign(x: Any) -> Any:
-    from .complexes import sign
-
-    return sign(x)
+    return math.sign(x)
 
 
 _I = "Modified Bessel function of the first kind"

@@ -14,7 +14,7 @@ from ...core import dtypes
 from ...core.dtypes import as_dtype, index, numeric
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import array, beside, dispatch
+from .. import array, beside, dispatch, math
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from .reduction import Sum, reduced
@@ -79,9 +79,6 @@ def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: An
     there are no weights.
     raises ValueError for weights with binary_output
     """
-    from .arithmetic import maximum, minimum
-    from .reduction import reduce_max
-
     if weights is not None and binary_output:
         raise ValueError("Arguments `binary_output` and `weights` are mutually exclusive. Please specify only one.")
     arr = dispatch.to_tensor(arr)
@@ -94,11 +91,11 @@ def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: An
         weights = array.reshape(weights, [-1])
         arr = array.reshape(arr, [-1])
     zero = array.zeros([1], arr.dtype)
-    size = reduce_max(array.concat([array.reshape(arr, [-1]) + 1, zero], 0))
+    size = math.reduce_max(array.concat([array.reshape(arr, [-1]) + 1, zero], 0))
     if minlength is not None:
-        size = maximum(size, array.cast(minlength, arr.dtype))
+        size = math.maximum(size, array.cast(minlength, arr.dtype))
     if maxlength is not None:
-        size = minimum(size, array.cast(maxlength, arr.dtype))
+        size = math.minimum(size, array.cast(maxlength, arr.dtype))
     return DenseBincount(arr, size, weights, binary_output=binary_output, name=name)
 
 
@@ -215,14 +212,12 @@ def confusion_matrix(labels: Any, predictions: Any, num_classes: Any = None, wei
 
     labels, predictions: [n], a last dimension of 1 more is dropped. num_classes: by default the largest plus one.
     """
-    from .reduction import reduce_max
-
     dtype = as_dtype(dtype)
     labels, predictions = (array.cast(dispatch.to_tensor(v), dtypes.int64) for v in (labels, predictions))
     labels, predictions = (array.squeeze(v, [-1]) if v.shape.rank == 2 else v for v in (labels, predictions))
     if num_classes is None:
         both = array.concat([labels, predictions], 0)
-        num_classes = reduce_max(both) + 1
+        num_classes = math.reduce_max(both) + 1
     if weights is None:
         weights = array.cast(array.ones_like(labels), dtype)
     else:

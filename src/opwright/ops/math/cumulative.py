@@ -14,7 +14,7 @@ from ...core import dtypes
 from ...core.dtypes import floating, floating_or_complex, numeric
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import array, beside, dispatch
+from .. import array, beside, dispatch, math
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import is_static, static_int
@@ -76,9 +76,7 @@ def _along(op: Any, x: Any, axis: Any, exclusive: bool, reverse: bool, name: str
     """Call a scan along an axis that may be a tensor."""
     if is_static(axis):
         return op(x, axis=static_int(axis, "axis"), exclusive=exclusive, reverse=reverse, name=name)
-    from ..array import run_time_axes
-
-    return run_time_axes.along(lambda y: op(y, axis=0, exclusive=exclusive, reverse=reverse), x, axis, name)
+    return array.run_time_axes.along(lambda y: op(y, axis=0, exclusive=exclusive, reverse=reverse), x, axis, name)
 
 
 def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
@@ -215,19 +213,18 @@ class CumulativeLogsumexp:
 
     def gradient(op, dy) -> Any:
         # dx_k = sum_{i >= k} dy_i exp(x_k - y_i), the sums for positive and negative dy_i by this operator itself
-        from .elementary import exp, log
-
         ones, nothing = array.ones_like(dy), array.zeros_like(dy) - np.inf
         dx = array.zeros_like(dy)
         for sign in (1.0, -1.0):
             part = sign * dy
             there = (part > 0) & (op.y > -np.inf)
-            weight = array.where(there, log(array.where(there, part, ones)) - array.where(there, op.y, ones), nothing)
+            logs = math.log(array.where(there, part, ones))
+            weight = array.where(there, logs - array.where(there, op.y, ones), nothing)
             back = CumulativeLogsumexp(weight, axis=op.axis, exclusive=op.exclusive, reverse=not op.reverse)
             some = (back > -np.inf) & (op.x > -np.inf)
             zero = array.zeros_like(dy)
             exponent = array.where(some, array.where(some, back, zero) + array.where(some, op.x, zero), nothing)
-            dx = dx + sign * exp(exponent)
+            dx = dx + sign * math.exp(exponent)
         return dx
 
 

@@ -12,7 +12,8 @@ from ..definition import Input, Output, operator
 from . import incomplete_arrays
 from .elementary import exp
 from .guarded import xlog1py, xlogy
-from .special import in_float64, lgamma
+from .special import lgamma
+from .special_arrays import in_float64
 
 _WIDE = (dtypes.float32, dtypes.float64)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import array, dispatch
+from .. import array, dispatch, math
 from .arithmetic import _conj as conj_of_complex
 from .reduction import Max, Mean, Sum, reduced
 
@@ -17,13 +17,10 @@ def reduce_logsumexp(input_tensor: Any, axis: Any = None, keepdims: bool = False
 
     See Sum. input_tensor: floating.
     """
-    from .elementary import exp, log
-    from .rounding import is_finite
-
     x = dispatch.to_tensor(input_tensor)
     peak = array.stop_gradient(reduced(Max, x, axis, keepdims=True))
-    peak = array.where(is_finite(peak), peak, array.zeros_like(peak))
-    total = log(reduced(Sum, exp(x - peak), axis, keepdims))
+    peak = array.where(math.is_finite(peak), peak, array.zeros_like(peak))
+    total = math.log(reduced(Sum, math.exp(x - peak), axis, keepdims))
     if not keepdims:
         peak = array.reshape(peak, array.shape_op(total))
     return array.identity(total + peak, name=name)
@@ -34,30 +31,22 @@ def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False,
 
     raises TypeError for integers
     """
-    from .complexes import real as real_part
-
     x = dispatch.to_tensor(input_tensor)
     if not (x.dtype.is_floating or x.dtype.is_complex):
         raise TypeError(f"Input must be either real or complex. Received integer type {x.dtype}.")
     distance = x - reduced(Mean, x, axis, keepdims=True)
-    squared = real_part(distance * conj_of_complex(distance)) if x.dtype.is_complex else distance * distance
+    squared = math.real(distance * conj_of_complex(distance)) if x.dtype.is_complex else distance * distance
     return reduced(Mean, squared, axis, keepdims, name)
 
 
 def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
     """Square root of reduce_variance, which see."""
-    from .elementary import sqrt
-
-    return sqrt(reduce_variance(input_tensor, axis, keepdims), name=name)
+    return math.sqrt(reduce_variance(input_tensor, axis, keepdims), name=name)
 
 
 def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Any:
     """x divided by its length along axes: x / sqrt(max(sum(|x|^2), epsilon)). See Sum."""
-    from .arithmetic import maximum
-    from .complexes import real as real_part
-    from .elementary import rsqrt
-
     x = dispatch.to_tensor(x)
-    squared = real_part(x * conj_of_complex(x)) if x.dtype.is_complex else x * x
-    inverse = rsqrt(maximum(reduced(Sum, squared, axis, keepdims=True), epsilon))
+    squared = math.real(x * conj_of_complex(x)) if x.dtype.is_complex else x * x
+    inverse = math.rsqrt(math.maximum(reduced(Sum, squared, axis, keepdims=True), epsilon))
     return array.identity(x * array.cast(inverse, x.dtype), name=name)

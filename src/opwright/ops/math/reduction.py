@@ -15,7 +15,7 @@ from ...core import dtypes
 from ...core.dtypes import numeric, real
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import array, dispatch, lod_rules, registry
+from .. import array, dispatch, lod_rules, math, registry
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import axes_in, is_static, static_axes
@@ -311,10 +311,8 @@ class EuclideanNorm:
         return np.sqrt(np.sum(x * x, axis=op.axis, keepdims=op.keepdims)).astype(input_tensor.dtype)
 
     def gradient(op, doutput) -> Any:
-        from .complexes import real as real_part
-
         if op.input_tensor.dtype.is_complex:
-            doutput = array.cast(real_part(doutput), doutput.dtype)
+            doutput = array.cast(math.real(doutput), doutput.dtype)
         return op.input_tensor * _expanded(op, doutput / op.output)
 
 
@@ -325,9 +323,7 @@ def reduced(op: Any, input_tensor: Any, axis: Any = None, keepdims: bool = False
     """Call a reduction over axes that may be a tensor whose value is known only when the graph runs."""
     if is_static(axis):
         return op(input_tensor, axis=static_axes(axis), keepdims=bool(keepdims), name=name)
-    from ..array import run_time_axes
-
-    return run_time_axes.reduced(op, input_tensor, axis, bool(keepdims), name)
+    return array.run_time_axes.reduced(op, input_tensor, axis, bool(keepdims), name)
 
 
 def _function(op: Any, name: str) -> Any:

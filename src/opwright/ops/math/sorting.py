@@ -351,9 +351,7 @@ def is_strictly_increasing(x: Any, name: str | None = None) -> Any:
 
 
 def _each_step(compare: Any, x: Any, name: str | None) -> Any:
-    from ..array import reshape
-
-    flat = reshape(x, [-1])
+    flat = array.reshape(x, [-1])
     return reduce_all(compare(flat[1:], flat[:-1]), name=name)
 
 

@@ -9,7 +9,6 @@ float16, bfloat16 and float32 are computed in float64 and rounded once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,22 +16,17 @@ import numpy as np
 from ...core import dtypes
 from ...core.dtypes import floating
 from ...scalar.table import FUNCTIONS
-from .. import array, beside, dispatch
+from .. import array, dispatch
+from .. import math as math_ops
 from ..definition import Input, Output, operator
 from . import special_arrays
 from .elementary import exp
 from .reduction import reduce_sum
 
 
-def in_float64(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
-    """A function on float64 arrays, applied to arrays of any floating dtype and rounded to that of the first."""
-    exact = [np.asarray(a, np.float64) if beside.on_host(a) else a.astype(np.float64) for a in arrays]
-    return function(*exact).astype(arrays[0].dtype, copy=False)
-
-
 def erf_array(x: np.ndarray) -> np.ndarray:
     """The error function of an array of any floating dtype."""
-    return in_float64(FUNCTIONS["erf"].numpy, x)
+    return special_arrays.in_float64(FUNCTIONS["erf"].numpy, x)
 
 
 @operator
@@ -47,7 +41,7 @@ class Erf:
     elementwise = True
 
     def compute(op, x) -> Any:
-        return in_float64(FUNCTIONS["erf"].numpy, x)
+        return special_arrays.in_float64(FUNCTIONS["erf"].numpy, x)
 
     def gradient(op, dy) -> Any:
         return dy * exp(-op.x * op.x) * (2 / math.sqrt(math.pi))
@@ -68,7 +62,7 @@ class Erfc:
     elementwise = True
 
     def compute(op, x) -> Any:
-        return in_float64(FUNCTIONS["erfc"].numpy, x)
+        return special_arrays.in_float64(FUNCTIONS["erfc"].numpy, x)
 
     def gradient(op, dy) -> Any:
         return dy * exp(-op.x * op.x) * (-2 / math.sqrt(math.pi))
@@ -89,7 +83,7 @@ class Erfinv:
     elementwise = True
 
     def compute(op, x) -> Any:
-        return in_float64(special_arrays.erfinv, x)
+        return special_arrays.in_float64(special_arrays.erfinv, x)
 
     def gradient(op, dy) -> Any:
         return dy * exp(op.y * op.y) * (math.sqrt(math.pi) / 2)
@@ -110,7 +104,7 @@ class Ndtri:
     elementwise = True
 
     def compute(op, x) -> Any:
-        return in_float64(special_arrays.ndtri, x)
+        return special_arrays.in_float64(special_arrays.ndtri, x)
 
     def gradient(op, dy) -> Any:
         return dy * exp(op.y * op.y * 0.5) * math.sqrt(2 * math.pi)
@@ -140,7 +134,7 @@ class Lgamma:
     elementwise = True
 
     def compute(op, x) -> Any:
-        return in_float64(special_arrays.lgamma, x)
+        return special_arrays.in_float64(special_arrays.lgamma, x)
 
     def gradient(op, dy) -> Any:
         return dy * Digamma(op.x)
@@ -161,7 +155,7 @@ class Digamma:
     elementwise = True
 
     def compute(op, x) -> Any:
-        return in_float64(special_arrays.digamma, x)
+        return special_arrays.in_float64(special_arrays.digamma, x)
 
     def gradient(op, dy) -> Any:
         return dy * Polygamma(array.ones_like(op.x), op.x)
@@ -185,7 +179,7 @@ class Zeta:
     elementwise = True
 
     def compute(op, x, q) -> Any:
-        return in_float64(special_arrays.zeta, x, q)
+        return special_arrays.in_float64(special_arrays.zeta, x, q)
 
     def gradient(op, dz) -> Any:
         return None, -dz * op.x * Zeta(op.x + 1, op.q)
@@ -207,7 +201,7 @@ class Polygamma:
     elementwise = True
 
     def compute(op, a, x) -> Any:
-        return in_float64(special_arrays.polygamma, a, x)
+        return special_arrays.in_float64(special_arrays.polygamma, a, x)
 
     def gradient(op, dz) -> Any:
         return None, dz * Polygamma(op.a + 1, op.x)
@@ -232,7 +226,5 @@ def __getattr__(name: str) -> Any:
 
         return getattr(bessel, name)
     if name in ("dawsn", "expint", "fresnel_cos", "fresnel_sin", "spence"):
-        from . import integrals
-
-        return getattr(integrals, name)
+        return getattr(math_ops.integrals, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -19,6 +19,12 @@ from ...scalar.error_arrays import piecewise, polynomial
 Array = np.ndarray
 
 
+def in_float64(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
+    """A function on float64 arrays, applied to arrays of any floating dtype and rounded to that of the first."""
+    exact = [np.asarray(a, np.float64) if beside.on_host(a) else a.astype(np.float64) for a in arrays]
+    return function(*exact).astype(arrays[0].dtype, copy=False)
+
+
 # ---- normal quantile: M. J. Wichura, Algorithm AS 241, Applied Statistics 37 (1988), PPND16 -------------------------
 
 _CENTRE_TOP = (2.5090809287301226727e3, 3.3430575583588128105e4, 6.7265770927008700853e4, 4.5921953931549871457e4,

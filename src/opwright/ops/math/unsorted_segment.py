@@ -15,7 +15,7 @@ from ...core.dtypes import index, numeric, of_numpy, real
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from .. import array, dispatch, registry
+from .. import array, dispatch, math, registry
 from ..definition import Input, Output, operator
 from .segment import as_column, product_gradient
 from .segment_sums import UNSORTED_SEGMENT_SUM, reduce_rows
@@ -199,7 +199,5 @@ def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: 
 
 def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
     """Sum of the rows of each segment over the square root of their number. See UnsortedSegmentSum."""
-    from .elementary import sqrt
-
     total, counts = _sums_and_counts(data, segment_ids, num_segments)
-    return array.identity(total / array.cast(sqrt(counts), total.dtype), name=name)
+    return array.identity(total / array.cast(math.sqrt(counts), total.dtype), name=name)

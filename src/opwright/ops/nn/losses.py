@@ -14,7 +14,7 @@ import numpy as np
 from ...core.dtypes import floating
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import dispatch
+from .. import array, dispatch
 from ..array import cast, where, zeros_like
 from ..definition import Input, Output, operator
 from ..math import exp, log, log1p, negative, reduce_sum
@@ -105,10 +105,8 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
 
 def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, global_batch_size: Any = None) -> Any:
     """The sum of per-example losses, weighted, divided by the batch size (by default their number)."""
-    from ..array import size
-
     losses = dispatch.to_tensor(per_example_loss)
     if sample_weight is not None:
         losses = losses * cast(sample_weight, losses.dtype)
-    count = size(losses) if global_batch_size is None else global_batch_size
+    count = array.size(losses) if global_batch_size is None else global_batch_size
     return reduce_sum(losses) / cast(count, losses.dtype)

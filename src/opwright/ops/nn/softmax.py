@@ -15,7 +15,7 @@ import numpy as np
 from ...core.dtypes import floating, index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape, broadcast
-from .. import dispatch, lod_rules
+from .. import array, dispatch, lod_rules
 from ..array import cast, expand_dims, one_hot
 from ..array.shaping import shape_op, sum_to_shape_of
 from ..attributes import Attr
@@ -160,11 +160,9 @@ class SoftmaxCrossEntropyWithLogits:
 
 def _broadcast_like(x: Any, other: Any) -> Any:
     """`x` broadcast against `other`; itself where the shapes are known to be equal."""
-    from ..array import broadcast_dynamic_shape, broadcast_to
-
     if x.shape.is_fully_defined() and x.shape == other.shape:
         return x
-    return broadcast_to(x, broadcast_dynamic_shape(shape_op(x), shape_op(other)))
+    return array.broadcast_to(x, array.broadcast_dynamic_shape(shape_op(x), shape_op(other)))
 
 
 @operator

@@ -14,7 +14,7 @@ from typing import Any
 from ...core import dtypes
 from ...core.dtypes import DType, as_dtype
 from ...core.shapes import TensorShape
-from .. import dispatch
+from .. import array, dispatch
 from ..array import cast
 from ..array.shaping import dims_tensor
 from ..math import maximum
@@ -190,18 +190,14 @@ def stateless_categorical(
 def stateless_gamma(shape: Any, seed: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.float32,
                     name: str | None = None) -> Any:  # fmt: skip
     """Gamma numbers, a function of `seed`. `shape` is the result's; alpha and beta broadcast to it."""
-    from ..array import broadcast_to
-
     alpha, beta = _gamma_parameters(alpha, beta, as_dtype(dtype))
-    alpha = broadcast_to(alpha, sizes(shape))
+    alpha = array.broadcast_to(alpha, sizes(shape))
     return _gamma_scaled(stateless.StatelessRandomGamma(dims_tensor([]), seed, alpha, name=name), beta)
 
 
 def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = dtypes.int32, name: str | None = None) -> Any:
     """Poisson counts, a function of `seed`. `shape` is the result's; lam broadcasts to it."""
-    from ..array import broadcast_to
-
-    lam = broadcast_to(dispatch.to_tensor(lam), sizes(shape))
+    lam = array.broadcast_to(dispatch.to_tensor(lam), sizes(shape))
     return stateless.StatelessRandomPoisson(dims_tensor([]), seed, lam, dtype=as_dtype(dtype), name=name)
 
 
@@ -226,8 +222,6 @@ def split(seed: Any, num: int = 2, alg: Any = "auto_select") -> Any:
 
 def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Any:
     """A new seed from a seed and an integer."""
-    from ..array import stack
-
     seed = dispatch.to_tensor(seed)
     first = stateless.StatelessRandomUniformFullInt(sizes([1]), seed, dtype=seed.dtype)[0]
-    return stack([first, cast(data, seed.dtype)])
+    return array.stack([first, cast(data, seed.dtype)])

@@ -15,7 +15,7 @@ from ...core.dtypes import floating
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
-from .. import beside
+from .. import beside, linalg
 from ..attributes import Attr, greater_than
 from ..definition import Input, Output, operator
 from .segments import lengths_of, wide
@@ -203,13 +203,11 @@ class SequenceConv:
         return (wide(windows) @ wide(filter)).astype(x.dtype, copy=False)
 
     def gradient(op, dy) -> Any:
-        from ..linalg import matmul
-
         padding = op.padding_data if op.padding_trainable else None
         windows = SequenceContext(op.x, padding, op.offsets, **_setting(op))
-        dwindows = matmul(dy, op.filter, transpose_b=True)
+        dwindows = linalg.matmul(dy, op.filter, transpose_b=True)
         dx, dpadding = SequenceContextGrad(dwindows, op.offsets, **_setting(op))
-        dfilter = matmul(windows, dy, transpose_a=True)
+        dfilter = linalg.matmul(windows, dy, transpose_a=True)
         return dx, dfilter, dpadding if op.padding_trainable else None, None
 
 

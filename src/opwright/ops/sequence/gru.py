@@ -15,7 +15,7 @@ from ...core.dtypes import floating
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
-from .. import beside
+from .. import beside, math
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
 from .batches import ACTIVATIONS, SLOPES, TimeBatches
@@ -107,9 +107,7 @@ class DynamicGru:
             activation=op.activation, gate_activation=op.gate_activation, is_reverse=op.is_reverse,
             origin_mode=op.origin_mode,
         )  # fmt: skip
-        from ..math import reduce_sum
-
-        dbias = None if op.bias is None else reduce_sum(dx, axis=0, keepdims=True)
+        dbias = None if op.bias is None else math.reduce_sum(dx, axis=0, keepdims=True)
         return dx, dweight, dbias, None if op.h0 is None else dh0, None
 
 

@@ -18,7 +18,7 @@ from ...core import dtypes
 from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from .. import dispatch
+from .. import array, dispatch
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
 from .editing import each
@@ -205,10 +205,8 @@ def unicode_split(input: Any, input_encoding: str, errors: str = "replace", repl
 def unicode_split_with_offsets(input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533,
                                name: str | None = None) -> Any:  # fmt: skip
     """The characters of a string, and the byte at which each begins, int64. See `unicode_decode`."""
-    from ..array import expand_dims
-
     points, places = _decode("unicode_split", input, input_encoding, errors, replacement_char, False, name=name)
-    return unicode_encode(expand_dims(points, -1), input_encoding, errors, replacement_char), places
+    return unicode_encode(array.expand_dims(points, -1), input_encoding, errors, replacement_char), places
 
 
 @functools.cache
