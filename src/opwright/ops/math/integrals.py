@@ -15,7 +15,7 @@ from .. import array
 from ..definition import Input, Output, operator
 from . import integral_arrays
 from .elementary import exp, log
-from .special import in_float64
+from .special_arrays import in_float64
 from .trigonometry import cos, sin
 
 
