@@ -11,10 +11,12 @@ Rational approximations are minimax fits from the papers cited; their coefficien
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from ...scalar.error_arrays import piecewise, polynomial
+from .. import beside
 
 Array = np.ndarray
 
