@@ -39,6 +39,8 @@ def evaluate(expr: Expr, args: Sequence[Value | Pointer], params: Sequence[Value
         if found is None:
             if finite and e.op == "quantize" and _is_number(e.args[0]):
                 found = known[e] = _quantize(e.dtype, *map(walk, e.args), number=True, small=small)
+            elif finite and e.op in EXTREMES and e.dtype is dtypes.float32 and _is_read(e.args[1]):
+                found = known[e] = getattr(kl, e.op)(*map(walk, e.args), number=True)
             else:
                 found = known[e] = _one(e, walk, args, params)
         return found
@@ -49,8 +51,15 @@ def evaluate(expr: Expr, args: Sequence[Value | Pointer], params: Sequence[Value
 def _is_number(e: Expr) -> bool:
     """Whether it is a product of an integer and a float that is read, which is no NaN where those are finite."""
     return e.op == "mul" and all(
-        (a.op == "arg" and a.value > 0) or a.op in ("param", "scalar", "const")
-        or (a.op == "convert" and not a.args[0].dtype.is_floating) for a in e.args)  # fmt: skip
+        _is_read(a) or (a.op == "convert" and not a.args[0].dtype.is_floating) for a in e.args)  # fmt: skip
+
+
+def _is_read(e: Expr) -> bool:
+    """Whether it is read as it is, but for arg 0."""
+    return (e.op == "arg" and e.value > 0) or e.op in ("param", "scalar", "const")
+
+
+EXTREMES = frozenset(("minimum", "maximum"))
 
 
 def _one(e: Expr, walk: Callable[[Expr], Any], args: Sequence[Any], params: Sequence[Value]) -> Any:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import language as kl
-from ..language import f32, i64, ptr
+from ..language import f32, i8, i64, ptr
 from ..target import Target
 from ..tuning.choices import BLOCKS_F32
 from .epilogue import Epilogue
@@ -136,15 +136,16 @@ def contract(rows: int, vectors: int, lanes: int, source: Source, q: Pointer) ->
         done = kl.value(0)
         if source.by_lane:
             done = source.run // lanes * lanes
-            near = [kl.opaque_pointer(p + r * pitch) for r in range(rows)]
-            for k in range(0, done, lanes):
-                x = [near[r].load(k, lanes) for r in range(rows)]
-                for i in range(lanes):
-                    w = [q.load((i * vectors + v) * lanes, lanes) for v in range(vectors)]
-                    for r in range(rows):
-                        number = kl.shuffle(x[r], None, [i] * lanes)
-                        for v in range(vectors):
-                            sums[r, v] = kl.fma(number, w[v], sums[r, v])
+            near = [kl.opaque_pointer(p + r * pitch).cast(i8) for r in range(rows)]
+            at, end = kl.value(0), done // (2 * lanes) * (8 * lanes)
+            while at < end:  # twice, so that counting and branching are half as much
+                _add_by_lane(sums, near, at, q)
+                at = kl.opaque(at + 4 * lanes)
+                _add_by_lane(sums, near, at, q + lanes * vectors * lanes)
+                at = kl.opaque(at + 4 * lanes)
+                q = q + 2 * lanes * vectors * lanes
+            if end < 4 * done:
+                _add_by_lane(sums, near, end, q)
                 q = q + lanes * vectors * lanes
         for k in range(done, source.run):
             w = [q.load(v * lanes, lanes) for v in range(vectors)]
@@ -157,6 +158,18 @@ def contract(rows: int, vectors: int, lanes: int, source: Source, q: Pointer) ->
             q = q + vectors * lanes
         p = p + source.stride
     return sums
+
+
+def _add_by_lane(sums: Registers, near: list[Pointer], at: Any, q: Pointer) -> None:
+    """Add the products of as many steps as a vector has lanes. near: the rows; at: the steps' first byte there."""
+    (rows, vectors), lanes = sums.shape, sums.count
+    x = [kl.bitcast(near[r].load(at, 4 * lanes), f32) for r in range(rows)]
+    for i in range(lanes):
+        w = [q.load((i * vectors + v) * lanes, lanes) for v in range(vectors)]
+        for r in range(rows):
+            number = kl.shuffle(x[r], None, [i] * lanes)
+            for v in range(vectors):
+                sums[r, v] = kl.fma(number, w[v], sums[r, v])
 
 
 def contract_pairs(rows: int, halves: int, lanes: int, source: Source, first: int, q: Pointer) -> Registers:

@@ -17,7 +17,7 @@ from ...scalar.table import ScalarFunction
 from .. import lane_functions
 from .. import language as namespace
 from ..lanes import Lanes
-from .kinds import I1, I32, KIND, POINTER, number, suffix, typed
+from .kinds import I1, I32, KIND, POINTER, is_number, number, suffix, typed
 from .places import Pointer, Registers, allocate
 from .values import Value, current, intrinsic
 
@@ -131,20 +131,28 @@ def select(mask: Any, a: Any, c: Any) -> Value:
     return Value(current().builder.select(chosen, a.x, c.x), a.dtype)
 
 
-def minimum(a: Any, c: Any) -> Value:
-    """The smaller; of floats c where one is NaN."""
-    a, c = _values(a, c)
-    if a.dtype.is_floating:
-        return select(a < c, a, c)
-    return _same("umin" if a.dtype.is_unsigned else "smin", a, c)
+def minimum(a: Any, c: Any, *, number: bool = False) -> Value:
+    """The smaller; of floats c where one is NaN. number: whether c is known to be no NaN."""
+    return _extreme("min", a, c, number)
 
 
-def maximum(a: Any, c: Any) -> Value:
-    """The larger; of floats c where one is NaN."""
+def maximum(a: Any, c: Any, *, number: bool = False) -> Value:
+    """The larger; of floats c where one is NaN. number: whether c is known to be no NaN."""
+    return _extreme("max", a, c, number)
+
+
+def _extreme(name: str, a: Any, c: Any, is_known: bool) -> Value:
+    """min or max; is_known: whether c is no NaN. FMIN and FMAX of 64-bit ARM keep a NaN, FMINNM and FMAXNM pass over
+    it: they serve where one operand is known to be a number, and take -0.0 for less than 0.0."""
     a, c = _values(a, c)
-    if a.dtype.is_floating:
-        return select(a > c, a, c)
-    return _same("umax" if a.dtype.is_unsigned else "smax", a, c)
+    if not a.dtype.is_floating:
+        return _same(f"{'u' if a.dtype.is_unsigned else 's'}{name}", a, c)
+    if current().target.is_aarch64 and a.dtype in (dtypes.float32, dtypes.float64):
+        if is_known or is_number(c.x):
+            return _same(f"{name}num", a, c)
+        if is_number(a.x):
+            return _same(f"{name}imum", a, c)
+    return select(a < c if name == "min" else a > c, a, c)
 
 
 def clamp(x: Value, low: Any, high: Any) -> Value:
@@ -255,13 +263,13 @@ def part(a: Value, start: int, count: int) -> Value:
 
 
 def opaque(v: Value) -> Value:
-    """The same vector, of which LLVM knows nothing more: an instruction keeps it as an operand as it is.
+    """The same vector or number, of which LLVM knows nothing more: an instruction keeps it as an operand as it is.
 
-    Only where it fills a register of x86 or AArch64; otherwise LLVM sees through.
+    A vector only where it fills a register of x86 or AArch64; otherwise LLVM sees through.
     """
     target, kind = current().target, v.x.type
-    register = "x" if target.is_x86 else "w" if target.is_aarch64 else None
-    if register is None or v.count * v.dtype.size not in (16, target.vector_bytes):
+    register = "r" if not v.count else "x" if target.is_x86 else "w" if target.is_aarch64 else None
+    if register is None or (v.count and v.count * v.dtype.size not in (16, target.vector_bytes)):
         return v
     empty = ir.InlineAsm(ir.FunctionType(kind, [kind]), "", f"={register},0", side_effect=False)
     return Value(current().builder.call(empty, [v.x]), v.dtype)

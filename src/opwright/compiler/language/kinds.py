@@ -52,3 +52,11 @@ def number(dtype: DType, value: Any, count: int = 0) -> ir.Constant:
     exact: Any = float(dtype.as_numpy_dtype(value)) if dtype.is_floating else int(value)
     one = ir.Constant(KIND[dtype], exact)
     return ir.Constant(ir.VectorType(KIND[dtype], count), [one] * count) if count else one
+
+
+def is_number(x: ir.Value) -> bool:
+    """Whether it is a constant without a NaN: a number, or a vector of them."""
+    held = x.constant if isinstance(x, ir.Constant) else None
+    if isinstance(held, (list, tuple)):
+        return all(map(is_number, held))
+    return isinstance(held, (int, float)) and held == held

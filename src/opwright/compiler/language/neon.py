@@ -1,7 +1,7 @@
 """Instructions of 64-bit ARM on vectors of 16 bytes: products of bytes, rounding, narrowing.
 
-Lives here: `dot4_signed`, `matrix_dot`, `byte_products`, `add_pairs`, `pair_sums`, `nearest`, `round_bytes`, `lookup`,
-`joined`.
+Lives here: `dot4_signed`, `matrix_dot`, `byte_products`, `add_pairs`, `pair_sums`, `nearest`, `round_bytes`, `widened_bytes`,
+`lookup`, `joined`.
 Not here: dot products that every target has (dots.py), which instructions a target has (../target.py).
 
 Source: Arm Architecture Reference Manual for A-profile, C7.2.
@@ -73,6 +73,14 @@ def round_bytes(x: Value, zero: Value, dtype: DType, number: bool) -> Value:
     name = "sqxtun.v8i8" if dtype.is_unsigned else "sqxtn.v8i8"
     found = joined([_neon(name, dtype, 8, m) for m in moved])
     return found if found.count == x.count else part(found, 0, x.count)
+
+
+def widened_bytes(x: Value, dtype: DType) -> Value:
+    """Bytes as integers or floats of at least four bytes: x of a multiple of eight lanes. SSHLL, SSHLL2 and SCVTF of
+    each eight, where LLVM takes sixteen lanes apart by shuffles and shifts."""
+    short, wide = (dtypes.uint16, dtypes.uint32) if x.dtype.is_unsigned else (dtypes.int16, dtypes.int32)
+    words = [part(x, i, 8).to(short) for i in range(0, x.count, 8)]
+    return joined([part(w, i, 4).to(wide).to(dtype) for w in words for i in (0, 4)])
 
 
 def lookup(table: Pointer, indices: Value) -> Value:
