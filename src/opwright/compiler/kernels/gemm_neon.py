@@ -174,13 +174,10 @@ class _Matrices(_Kernel):
         return held
 
     def add(self, near: list[Pointer], q: Pointer, at: Any, steps: int) -> None:
-        x = [kl.bitcast(self.row(p, at, steps), i32) for p in near]
-        x += x[-1:] * (self.rows % 2)
-        if steps == 1:
-            x = [kl.shuffle(one, None, [0, 0]) for one in x]
+        near = near + near[-1:] * (self.rows % 2)
+        pairs = [self.pairs(near[r], near[r + 1], at, steps) for r in range(0, len(near), 2)]
         for j in range(0, steps, 2):
-            both = [kl.bitcast(kl.shuffle(x[r], x[r + 1], [i + h * x[r].count for h in (0, 1) for i in (j, j + 1)]), i8)
-                    for r in range(0, len(x), 2)]  # fmt: skip
+            both = [found[j // 2] for found in pairs]
             for v in range(2 * self.vectors):
                 if steps == 1:  # four bytes of a channel, and none
                     four = q.load(v // 2 * self.lanes, self.lanes)
@@ -189,6 +186,14 @@ class _Matrices(_Kernel):
                     w = kl.bitcast(q.load((j * self.vectors + v) * self.lanes, self.lanes), i8)
                 for r in range(len(both)):
                     self.held[r, v] = kl.matrix_dot(self.held[r, v], both[r], w)
+
+    def pairs(self, p: Pointer, q: Pointer, at: Any, steps: int) -> list[Value]:
+        """The bytes of two rows, two steps at a time; of one step they are there twice."""
+        if steps == 4:
+            halves = kl.load_halves(p + at, q + at)
+            return [half ^ FLIPPED if self.how.dtype is u8 else half for half in halves]
+        a, c = (kl.bitcast(self.row(one, at, steps), i32) for one in (p, q))
+        return [kl.bitcast(kl.shuffle(a, c, [0, 1, 2, 3] if steps == 2 else [0, 0, 1, 1]), i8)]
 
     def sum(self, r: int, v: int) -> Value:
         half = [r % 2 * 2 + i + h * 4 for h in (0, 1) for i in (0, 1)]

@@ -73,7 +73,7 @@ if TYPE_CHECKING:
         zeros,
     )
     from .memory import copy
-    from .neon import add_pairs, byte_products, dot4_signed, joined, matrix_dot, pair_sums
+    from .neon import add_pairs, byte_products, dot4_signed, joined, load_halves, matrix_dot, pair_sums
     from .places import Pointer, Registers
     from .tiles import tile_config, tile_dot, tile_load, tile_release, tile_store, tile_zero
     from .values import Value, value
@@ -107,7 +107,7 @@ _LATER = {
         "reduce_max reduce_min registers round_even select shuffle splat sqrt stack to_int trunc "
         "truncated_quotient type_of zeros "
     ),
-    "neon": "add_pairs byte_products dot4_signed joined matrix_dot pair_sums",
+    "neon": "add_pairs byte_products dot4_signed joined load_halves matrix_dot pair_sums",
     "places": "Pointer Registers",
     "tiles": "tile_config tile_dot tile_load tile_release tile_store tile_zero",
     "values": "Value value",

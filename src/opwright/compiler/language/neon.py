@@ -1,7 +1,7 @@
 """Instructions of 64-bit ARM on vectors of 16 bytes: products of bytes, rounding, narrowing.
 
-Lives here: `dot4_signed`, `matrix_dot`, `byte_products`, `add_pairs`, `pair_sums`, `nearest`, `round_bytes`, `widened_bytes`,
-`lookup`, `joined`.
+Lives here: `dot4_signed`, `matrix_dot`, `byte_products`, `add_pairs`, `pair_sums`, `nearest`, `round_bytes`, `load_halves`,
+`widened_bytes`, `lookup`, `joined`.
 Not here: dot products that every target has (dots.py), which instructions a target has (../target.py).
 
 Source: Arm Architecture Reference Manual for A-profile, C7.2.
@@ -9,12 +9,14 @@ Source: Arm Architecture Reference Manual for A-profile, C7.2.
 
 from __future__ import annotations
 
+from llvmlite import ir
+
 from ...core import dtypes
 from ...core.dtypes import DType
 from .functions import bitcast, concat, maximum, part, shuffle
-from .kinds import KIND, typed
+from .kinds import I64, KIND, typed
 from .places import Pointer
-from .values import Value, intrinsic
+from .values import Value, current, intrinsic
 
 _LEAST = -2147483648.0
 
@@ -73,6 +75,18 @@ def round_bytes(x: Value, zero: Value, dtype: DType, number: bool) -> Value:
     name = "sqxtun.v8i8" if dtype.is_unsigned else "sqxtn.v8i8"
     found = joined([_neon(name, dtype, 8, m) for m in moved])
     return found if found.count == x.count else part(found, 0, x.count)
+
+
+def load_halves(p: Pointer, q: Pointer) -> tuple[Value, Value]:
+    """The eight bytes at p and those at q, and the eight that follow both: int8[16] each. LD2 to a lane, twice."""
+    half, lanes = typed(dtypes.int64, 2), [ir.Constant(I64, lane) for lane in (0, 1)]
+    pair, b = ir.LiteralStructType([half, half]), current().builder
+    held = [ir.Constant(half, ir.Undefined)] * 2
+    for lane, place in zip(lanes, (p, q)):
+        found = intrinsic("aarch64.neon.ld2lane.v2i64.p0", pair, *held, lane, place.x)
+        held = [b.extract_value(found, i) for i in range(2)]
+    low, high = (bitcast(Value(x, dtypes.int64), dtypes.int8) for x in held)
+    return low, high
 
 
 def widened_bytes(x: Value, dtype: DType) -> Value:
