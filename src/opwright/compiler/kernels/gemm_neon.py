@@ -94,20 +94,19 @@ def contract_grouped(rows: int, vectors: int, lanes: int, source: Source, how: G
 
     started: whether sums start with the panel's first row.
     """
-    starts = [q.load(v * lanes, lanes) if started else kl.zeros(i32, lanes) for v in range(vectors)]
     kernels: dict[int, type[_Kernel]] = {1: _Dots, 2: _Matrices, 4: _Products}
-    one = kernels[how.steps](rows, vectors, lanes, how, starts)
+    one = kernels[how.steps](rows, vectors, lanes, how, q if started else None)
     q = q + vectors * lanes
     for line in range(source.lines):
         for segment in range(source.segments):
             p = source.p + (line * source.line + segment * source.segment)
             near = [kl.opaque_pointer(p + r * source.pitch) for r in range(rows)]
-            fours = source.quads // 4
-            for k in range(fours):
-                one.add(near, q, k * 16, 4)
+            end = source.quads // 4 * 16
+            for at in range(0, end, 16):
+                one.add(near, q, at, 4)
                 q = q + 4 * vectors * lanes
             if source.quads & 2:
-                one.add(near, q, fours * 16, 2)
+                one.add(near, q, end, 2)
                 q = q + 2 * vectors * lanes
             if source.quads & 1:
                 one.add(near, q, source.quads * 4 - 4, 1)
@@ -118,9 +117,13 @@ def contract_grouped(rows: int, vectors: int, lanes: int, source: Source, how: G
 class _Kernel(abc.ABC):
     """A tile's sums while they are added up."""
 
-    def __init__(self, rows: int, vectors: int, lanes: int, how: Grouped, starts: list[Value]) -> None:
+    def __init__(self, rows: int, vectors: int, lanes: int, how: Grouped, starts: Pointer | None) -> None:
         self.rows, self.vectors, self.lanes, self.how, self.starts = rows, vectors, lanes, how, starts
         self.held: Registers = self.begin()
+
+    def start(self, v: int) -> Value:
+        """What the sums of a vector of channels start with."""
+        return kl.zeros(i32, self.lanes) if self.starts is None else self.starts.load(v * self.lanes, self.lanes)
 
     def row(self, p: Pointer, at: Any, steps: int) -> Value:
         """The bytes of so many steps of a row, as int8."""
@@ -145,9 +148,10 @@ class _Dots(_Kernel):
 
     def begin(self) -> Registers:
         held = kl.registers(i32, self.lanes, self.rows, self.vectors)
-        for r in range(self.rows):
-            for v in range(self.vectors):
-                held[r, v] = self.starts[v]
+        for v in range(self.vectors):
+            start = self.start(v)
+            for r in range(self.rows):
+                held[r, v] = start
         return held
 
     def add(self, near: list[Pointer], q: Pointer, at: Any, steps: int) -> None:
@@ -168,9 +172,10 @@ class _Matrices(_Kernel):
 
     def begin(self) -> Registers:
         held = kl.registers(i32, self.lanes, (self.rows + 1) // 2, 2 * self.vectors)
-        for r in range((self.rows + 1) // 2):
-            for v in range(2 * self.vectors):
-                held[r, v] = kl.shuffle(self.starts[v // 2], None, [v % 2 * 2, v % 2 * 2 + 1] * 2)
+        for v in range(2 * self.vectors):
+            start = kl.shuffle(self.start(v // 2), None, [v % 2 * 2, v % 2 * 2 + 1] * 2)
+            for r in range((self.rows + 1) // 2):
+                held[r, v] = start
         return held
 
     def add(self, near: list[Pointer], q: Pointer, at: Any, steps: int) -> None:
@@ -201,13 +206,16 @@ class _Matrices(_Kernel):
 
 
 class _Products(_Kernel):
-    """A register for a row and a channel."""
+    """A register for a row and a channel, whose first lane starts with what the channel's sums do."""
 
     def begin(self) -> Registers:
         held = kl.registers(i32, self.lanes, self.rows, self.vectors * self.lanes)
-        for r in range(self.rows):
-            for c in range(self.vectors * self.lanes):
-                held[r, c] = kl.zeros(i32, self.lanes)
+        for c in range(self.vectors * self.lanes):
+            start = kl.zeros(i32, self.lanes)
+            if self.starts is not None:
+                start = kl.insert(start, 0, self.starts[c])
+            for r in range(self.rows):
+                held[r, c] = start
         return held
 
     def add(self, near: list[Pointer], q: Pointer, at: Any, steps: int) -> None:
@@ -237,7 +245,7 @@ class _Products(_Kernel):
 
     def sum(self, r: int, v: int) -> Value:
         a, b, c, d = (self.held[r, v * 4 + i] for i in range(4))
-        return kl.pair_sums(kl.pair_sums(a, b), kl.pair_sums(c, d)) + self.starts[v]
+        return kl.pair_sums(kl.pair_sums(a, b), kl.pair_sums(c, d))
 
 
 def _spread(four: Value, half: int) -> Value:
