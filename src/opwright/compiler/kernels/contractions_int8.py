@@ -120,7 +120,8 @@ class Group(NamedTuple):
     def grouped(self, panels: Panels) -> Grouped | None:
         """How rows are multiplied on 64-bit ARM."""
         steps = panels.tile.grouped
-        return Grouped(steps, self.dtype, steps == 4 and is_paired(self.form.filter, self.parts)) if steps else None
+        paired = steps == 4 and is_paired(self.form.filter, self.parts)
+        return Grouped(steps, self.dtype, paired, panels.tile.padded) if steps else None
 
     def tile(self, rows: int, quads: int, run: int) -> Tile:
         """The tile for so many rows at one pitch, with so many steps of the micro-kernel in one piece.
@@ -206,6 +207,8 @@ def _make_group(group: Group, build: Builder) -> None:
         build.step(patches.code(rounded=source.rounded), words, rows, chunk=chunk_of(16 * rows * pitch, rows))
         _make_gemm(group, build, panels, place, pitch)
         return
+    if tile.grouped:
+        panels = panels._replace(tile=tile._replace(padded=True))
     _make_convolution(group, build, panels, shape, segments, run)
 
 

@@ -17,7 +17,7 @@ from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr
 from .epilogue import Epilogue
 from .gemm_int8 import Source, panels
-from .gemm_neon import Grouped
+from .gemm_neon import Grouped, whole_steps
 from .gemm_tiles import prepare, short_first
 from .tile_writing import Rounded, Sink, ending_of
 
@@ -171,6 +171,8 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
     patch = work.scratch(held)
     breadth = (out_width - 1) * stride_x + (segments - 1) * dilation_x + run_pixels
     quads = (run_pixels * channels + 3) // 4
+    if grouped is not None and grouped.padded:
+        quads = whole_steps(grouped.steps, quads)
     steps = lines * segments * quads
     if tiled is not None:
         prepare(rows, depth)

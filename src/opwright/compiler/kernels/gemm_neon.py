@@ -1,6 +1,6 @@
 """The micro-kernel of int8 on 64-bit ARM, by the instructions that a processor has.
 
-Lives here: `Grouped`, `steps_for`, `shape_for`, `is_paired`, `contract_grouped`, `order_groups` for panels.
+Lives here: `Grouped`, `steps_for`, `whole_steps`, `shape_for`, `is_paired`, `contract_grouped`, `order_groups` for panels.
 Not here: what reads the sums (gemm_int8.py), packed filters (panels_int8.py), the instructions (../language/neon.py).
 
 Bytes of either sign are multiplied as they are, so that a panel's starts make up for zero points alone; those without a
@@ -41,11 +41,12 @@ TILES = {1: (20, 4), 2: (16, 4), 4: (16, 2)}
 
 class Grouped(NamedTuple):
     """How a tile's rows are multiplied. steps: of a panel that stand together, a channel's bytes next to each other;
-    dtype: of the rows; paired: whether int16 holds two products."""
+    dtype: of the rows; paired: whether int16 holds two products; padded: whether runs have `whole_steps`."""
 
     steps: int
     dtype: DType
     paired: bool
+    padded: bool = False
 
 
 def steps_for(target: Target) -> int:
@@ -61,6 +62,12 @@ def shape_for(steps: int, features: int) -> tuple[int, int]:
     vectors = min(most, -(-features // LANES))
     each = vectors * LANES if steps == 4 else vectors  # registers that a row's sums take
     return (sums // each // 2 * 2 if steps == 2 else sums // each), vectors
+
+
+def whole_steps(steps: int, quads: Any) -> Any:
+    """Steps of a run of so many where what lies behind it may be read: with those that meet zeros it takes fewer
+    instructions, by smmla an even number, by smull four for three."""
+    return quads + (quads & 1) if steps == 2 else quads + (quads & 3) // 3 if steps == 4 else quads
 
 
 def is_paired(filters: Buffer, parts: int) -> bool:

@@ -33,7 +33,7 @@ from ..language.family import FamilyCode
 from ..loops.forms import Buffer
 from ..native import executor
 from ..target import Target
-from .gemm_neon import LANES, order_groups, shape_for, steps_for
+from .gemm_neon import LANES, order_groups, shape_for, steps_for, whole_steps
 from .gemm_widened import order_steps, widens
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Tile(NamedTuple):
     depth: steps at a time, where the processor's tiles compute (gemm_tiles.py), else 0. widened: whether rows of bytes
     are widened (gemm_widened.py). flipped: whether rows are copied as unsigned bytes (gemm_int8.py).
     bounded: steps whose sums int16 holds (gemm_bounded.py), or 0. grouped: steps of a panel that stand together on
-    64-bit ARM (gemm_neon.py), or 0.
+    64-bit ARM (gemm_neon.py), or 0; padded: whether runs have `whole_steps` of them.
     """
 
     rows: int
@@ -58,6 +58,7 @@ class Tile(NamedTuple):
     flipped: bool = False
     bounded: int = 0
     grouped: int = 0
+    padded: bool = False
 
     @property
     def width(self) -> int:
@@ -117,7 +118,8 @@ class Panels(NamedTuple):
     @property
     def quads(self) -> int:
         """Steps of the micro-kernel for a line."""
-        return -(-self.run // 4)
+        quads = -(-self.run // 4)
+        return whole_steps(self.tile.grouped, quads) if self.tile.padded else quads
 
     @property
     def steps(self) -> int:
@@ -150,18 +152,19 @@ class Panels(NamedTuple):
 def pack_int8(work, source: ptr[u8], bias: ptr[i32], packed: ptr[i32], features: i64, lines: i64, run: i64, pitch: i64,
               step: i64, zero: i64, offset: i32, source_batch: i64, packed_batch: i64,
               *, dtype: Any, vectors: int, narrow: int, biased: bool, parts: int, ordered: bool, grouped: int,
-              joined: bool):  # fmt: skip
+              joined: bool, padded: bool):  # fmt: skip
     """Panels of filters of 8 bits, or of int4 in a byte each: channels are `pitch` apart, bytes of their runs `step`.
 
     zero: of the weights. offset: what a row's bytes are too large by when the micro-kernel reads them. Items: batches,
     source_batch and packed_batch apart, by panels. Without a bias sums start with 0. ordered: steps are, as
     gemm_widened.py takes them; grouped: as gemm_neon.py does, by so many steps;
-    joined: see `Panels`.
+    joined: see `Panels`; padded: see `Tile`.
     """
     lanes = work.lanes(i32)
     width = vectors * lanes
     number = (features + (width - 1)) // width
-    quads = (run + 3) // 4
+    own = (run + 3) // 4
+    quads = whole_steps(grouped, own) if padded else own
     steps = parts * lines * quads
     pieces, length = (parts, lines * quads) if joined else (parts * lines, quads)
     for item in work.items():
@@ -190,6 +193,9 @@ def pack_int8(work, source: ptr[u8], bias: ptr[i32], packed: ptr[i32], features:
                     for k in range(0, run, 4):
                         _pack_bytes(p + k * step, into + k // 4 * wide, count, wide, pitch, step, zero,
                                     kl.minimum(run - k, 4), part, dtype is int4)  # fmt: skip
+                if padded:
+                    for k in range(own * wide, quads * wide):
+                        into[k] = 0
                 into = into + quads * wide
         for v in range(0, wide, lanes):
             total = kl.zeros(i32, lanes)
@@ -270,7 +276,7 @@ def pack_code(panels: Panels, dtype: DType, biased: bool = False) -> FamilyCode:
     """The kernel that packs filters of this dtype."""
     return pack_int8.code(dtype=dtype, vectors=panels.tile.vectors, narrow=panels.narrow, biased=biased,
                           parts=panels.parts, ordered=panels.tile.widened, grouped=panels.tile.grouped,
-                          joined=panels.joined)  # fmt: skip
+                          joined=panels.joined, padded=panels.tile.padded)  # fmt: skip
 
 
 def filling(panels: Panels, filters: np.ndarray, dtype: DType, zero: int, offset: int, bias: np.ndarray | None
