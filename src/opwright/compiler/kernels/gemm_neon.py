@@ -1,6 +1,7 @@
 """The micro-kernel of int8 on 64-bit ARM, by the instructions that a processor has.
 
-Lives here: `Grouped`, `steps_for`, `whole_steps`, `shape_for`, `is_paired`, `contract_grouped`, `order_groups` for panels.
+Lives here: `Grouped`, `steps_for`, `whole_steps`, `shape_for`, `is_paired`, `contract_grouped`,
+`order_groups` for panels.
 Not here: what reads the sums (gemm_int8.py), packed filters (panels_int8.py), the instructions (../language/neon.py).
 
 Bytes of either sign are multiplied as they are, so that a panel's starts make up for zero points alone; those without a

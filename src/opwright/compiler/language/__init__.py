@@ -179,6 +179,7 @@ __all__ = [
     "joined",
     "likely",
     "lookup",
+    "load_halves",
     "loop",
     "matrix_dot",
     "maximum",

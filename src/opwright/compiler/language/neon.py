@@ -1,7 +1,7 @@
 """Instructions of 64-bit ARM on vectors of 16 bytes: products of bytes, rounding, narrowing.
 
-Lives here: `dot4_signed`, `matrix_dot`, `byte_products`, `add_pairs`, `pair_sums`, `nearest`, `round_bytes`, `load_halves`,
-`widened_bytes`, `lookup`, `joined`.
+Lives here: `dot4_signed`, `matrix_dot`, `byte_products`, `add_pairs`, `pair_sums`, `nearest`, `round_bytes`,
+`load_halves`, `widened_bytes`, `lookup`, `joined`.
 Not here: dot products that every target has (dots.py), which instructions a target has (../target.py).
 
 Source: Arm Architecture Reference Manual for A-profile, C7.2.

@@ -323,7 +323,7 @@ class Value(KernelScalar):
             return narrowed(wide, dtype) if dtype in SHORT_FLOATS else wide.to(dtype)
         b, old = current().builder, self.dtype
         kind = typed(dtype, self.count)
-        if KIND[old].width == 8 and dtype.size >= 4 and self.count >= 8 and current().target.is_aarch64:
+        if old in (dtypes.int8, dtypes.uint8) and dtype.size >= 4 and self.count >= 8 and current().target.is_aarch64:
             from .neon import widened_bytes
 
             return widened_bytes(self, dtype)
