@@ -109,10 +109,8 @@ def test_compiles_for_every_target(family, constants, names):
     compiles_for(names, family, **constants)
 
 
-@pytest.mark.parametrize("dtype", [int8, int4], ids=lambda d: d.name)
-@pytest.mark.parametrize(("rows", "features", "channels", "blocks"),
-                         [(1, 33, 128, 4), (37, 45, 96, 3), (29, 16, 20, 5)])  # fmt: skip
-def test_scales_by_block(rows, features, channels, blocks, dtype):
+def by_blocks(rows, features, channels, blocks, dtype):
+    """A contraction whose weights have scales by block, what it is given, and what it writes."""
     rng = np.random.default_rng(4)
     x = (rng.standard_normal((rows, 1, 1, channels)) + 0.2).astype(np.float32)
     w = integers(rng, dtype, (features, 1, 1, channels))
@@ -123,6 +121,13 @@ def test_scales_by_block(rows, features, channels, blocks, dtype):
                     scales=Buffer("scales", float32, scales.shape, scales))  # fmt: skip
     values, steps = rounded(x, False)
     real = w.astype(float).reshape(features, blocks, -1) * scales[..., None]
-    wanted = values.reshape(rows, -1) @ real.reshape(features, -1).T * steps[:, None]
-    found = run(form, {source: x}).reshape(rows, features)
+    return form, {source: x}, values.reshape(rows, -1) @ real.reshape(features, -1).T * steps[:, None]
+
+
+@pytest.mark.parametrize("dtype", [int8, int4], ids=lambda d: d.name)
+@pytest.mark.parametrize(("rows", "features", "channels", "blocks"),
+                         [(1, 33, 128, 4), (37, 45, 96, 3), (29, 16, 20, 5)])  # fmt: skip
+def test_scales_by_block(rows, features, channels, blocks, dtype):
+    form, given, wanted = by_blocks(rows, features, channels, blocks, dtype)
+    found = run(form, given).reshape(rows, features)
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6 * np.abs(wanted).max())

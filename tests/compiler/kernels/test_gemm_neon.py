@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from foreign_plans import run_forms_on
 from form_kit import buffer
+from test_gemm_hybrid import by_blocks
 from test_gemm_int8 import PLAIN, SUM, made, requantised, rounded
 from test_int8_targets import rows
 
 from opwright.compiler import target as targets
 from opwright.compiler.kernels.epilogue import epilogue_of
-from opwright.compiler.kernels.gemm_neon import is_paired, steps_for
+from opwright.compiler.kernels.gemm_neon import is_paired, steps_for, whole_steps
 from opwright.compiler.kernels.panels_int8 import Panels, grouped_tile
 from opwright.compiler.loops.forms import Buffer, Contract
 from opwright.core.dtypes import float32, int8, int32
@@ -54,6 +55,21 @@ def test_requantised(name, features, tmp_path):
     off = np.abs(run_forms_on(name, tmp_path, [form], given) - wanted)
     assert off.max() <= 1
     assert (off != 0).sum() <= 1 + off.size // 1000  # a number at the edge between two may be rounded otherwise
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("shape", [(1, 33, 128, 4), (9, 21, 72, 3)], ids=str)
+def test_scales_by_block(name, shape, tmp_path):
+    form, given, wanted = by_blocks(*shape, int8)
+    found = run_forms_on(name, tmp_path, [form], given).reshape(wanted.shape)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6 * np.abs(wanted).max())
+
+
+def test_whole_steps():
+    """Steps that a run takes with those that meet zeros: by smmla an even number, by smull four for three."""
+    for steps, wanted in ((1, [1, 2, 3, 4, 5, 6, 7, 8]), (2, [2, 2, 4, 4, 6, 6, 8, 8]), (4, [1, 2, 4, 4, 5, 6, 8, 8])):
+        assert [whole_steps(steps, quads) for quads in range(1, 9)] == wanted
 
 
 def test_whether_requantisation_meets_infinities():

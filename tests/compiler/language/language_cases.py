@@ -89,8 +89,11 @@ def unsigned(work, x: ptr[u8], y: ptr[i8], n: i64, a: ptr[i32], b: ptr[i32], c: 
 
 
 @kl.family
-def dots(work, a: ptr[u8], b: ptr[i8], p: ptr[i16], q: ptr[i16], y: ptr[i32], z: ptr[i32]):
+def dots(work, a: ptr[u8], b: ptr[i8], p: ptr[i16], q: ptr[i16], y: ptr[i32], z: ptr[i32], known: ptr[i32]):
     n = work.lanes(i32)
+    for place, c in ((0, 1), (1, 127), (2, 255)):
+        known.store(kl.dot4(y.load(0, n), kl.full(u8, 4 * n, c), b.load(0, 4 * n)), place * n)
+    known.store(kl.dot4(y.load(0, n), a.load(0, 4 * n), kl.full(i8, 4 * n, -128)), 3 * n)
     y.store(kl.dot4(y.load(0, n), a.load(0, 4 * n), b.load(0, 4 * n)))
     z.store(kl.pair_dot(z.load(0, n), p.load(0, 2 * n), q.load(0, 2 * n)))
 
@@ -207,7 +210,9 @@ def cases(lanes: int) -> dict[str, Any]:
         "unsigned": (unsigned, {}, [u, s, 40, np.zeros(40, np.int32), np.zeros(40, np.int32), np.zeros(40, np.uint8),
                                     np.zeros(40, np.uint16)], 1, {
             3: wu - ws, 4: np.where(wu > 100, wu // 7, ws >> 1), 5: (wu >> 2) ^ 5, 6: wu * 255 % 1000}),
-        "dots": (dots, {}, [du, ds, dp, dq, start, start[::-1].copy()], 1, {
+        "dots": (dots, {}, [du, ds, dp, dq, start, start[::-1].copy(), np.zeros(4 * lanes, np.int32)], 1, {
+            6: np.concatenate([start + c * ds.reshape(-1, 4).sum(1, dtype=int) for c in (1, 127, 255)]
+                              + [start - 128 * du.reshape(-1, 4).sum(1, dtype=int)]),
             4: start + (du.astype(np.int64) * ds).reshape(-1, 4).sum(1),
             5: start[::-1] + (dp.astype(np.int64) * dq).reshape(-1, 2).sum(1)}),
         **{f"tables {count}": (tables, {"count": count}, tabled,

@@ -24,6 +24,7 @@ def contract_blocks(rows: int, vectors: int, lanes: int, source: Source, sink: S
     """The micro-kernel: the scaled sums of a tile in memory, float32[rows, vectors * lanes]."""
     width, q, there = vectors * lanes, sink.panel, sink.rounded
     flip = kl.opaque(source.flip.splat(lanes))
+    dot = kl.dot4_signed if source.signed else kl.dot4
     kept = kl.stack(f32, rows * width)
     for i in kl.loop(0, rows * width, lanes):
         kept.store(kl.zeros(f32, lanes), i)
@@ -32,7 +33,7 @@ def contract_blocks(rows: int, vectors: int, lanes: int, source: Source, sink: S
         sums = kl.registers(i32, lanes, rows, vectors)
         head = q
         for v in range(vectors):
-            start = kl.zeros(i32, lanes) if source.widened else head.load(v * lanes, lanes)
+            start = kl.zeros(i32, lanes) if source.widened or source.signed else head.load(v * lanes, lanes)
             for r in range(rows):
                 sums[r, v] = start
         q = q + 2 * width
@@ -44,9 +45,10 @@ def contract_blocks(rows: int, vectors: int, lanes: int, source: Source, sink: S
             for k in range(source.quads):
                 w = [kl.bitcast(q.load(v * lanes, lanes), i8) for v in range(vectors)]
                 for r in range(rows):
-                    x = kl.bitcast((p + r * source.pitch).cast(i32)[k].splat(lanes) ^ flip, u8)
+                    x = (p + r * source.pitch).cast(i32)[k].splat(lanes)
+                    x = kl.bitcast(x, i8) if source.signed else kl.bitcast(x ^ flip, u8)
                     for v in range(vectors):
-                        sums[r, v] = kl.dot4(sums[r, v], x, w[v])
+                        sums[r, v] = dot(sums[r, v], x, w[v])
                 q = q + width
         for r in range(rows):
             zero = there.zeros[sink.row + r]

@@ -17,7 +17,7 @@ from .epilogue import Epilogue
 from .gemm_blocks import contract_blocks
 from .gemm_bounded import add_bounded
 from .gemm_int16 import contract_wide
-from .gemm_neon import Grouped, contract_grouped
+from .gemm_neon import Grouped, contract_grouped, steps_for
 from .gemm_tiles import contract_tiles, prepare, short_first
 from .gemm_widened import LINE, contract_widened, widen_rows
 from .tile_writing import Rounded, Sink, ending_of, kept_sums, together, write_registers, write_tile
@@ -43,7 +43,8 @@ class Source(NamedTuple):
     are one number, see gemm_int16.py. blocked: a line is a block with scales of its own, see gemm_blocks.py.
     tiled: the dtype of rows that tiles multiply, `depth` quads at a time, see gemm_tiles.py. widened: elements are
     int16, see gemm_widened.py. flipped: they are unsigned copies, see `flip_rows`. bounded: steps whose sums int16
-    holds, see gemm_bounded.py. grouped: how rows are multiplied on 64-bit ARM, see gemm_neon.py.
+    holds, see gemm_bounded.py. grouped: how rows are multiplied on 64-bit ARM, see gemm_neon.py. signed: whether bytes
+    of blocks are multiplied as they are, without the 128 that makes them unsigned.
     """
 
     p: Pointer
@@ -62,6 +63,7 @@ class Source(NamedTuple):
     flipped: bool = False
     bounded: int = 0
     grouped: Grouped | None = None
+    signed: bool = False
 
 
 def contract(rows: int, vectors: int, lanes: int, source: Source, q: Pointer) -> Registers:
@@ -225,7 +227,7 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
             row, count = _rows_of(t, tiles, tall, rows, short, tiled)
             source = Source(x + (batch * x_batch + row * x_pitch), x_pitch, quads, flip, lines,
                             4 * quads if blocked else 0, wide=wide, blocked=blocked, tiled=tiled, depth=depth,
-                            bounded=bounded, grouped=grouped)
+                            bounded=bounded, grouped=grouped, signed=steps_for(work.target) in (1, 2))
             if widened is not None:
                 near = work.scratch(i16)
                 number_of_rows = kl.select(t < tall, kl.value(rows), rows - 1) if short else rows

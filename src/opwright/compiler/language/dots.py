@@ -12,8 +12,21 @@ from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import UnimplementedError
 from . import neon
-from .functions import after, bitcast, clamp, concat, minimum, opaque, part, shuffle, to_int, zeros
-from .kinds import I32, KIND, typed
+from .functions import (
+    after,
+    bitcast,
+    clamp,
+    concat,
+    constant_vector,
+    full,
+    minimum,
+    opaque,
+    part,
+    shuffle,
+    to_int,
+    zeros,
+)
+from .kinds import I32, constants, typed
 from .places import Pointer
 from .values import Value, current, intrinsic
 
@@ -34,16 +47,24 @@ def dot4(acc: Value, a: Value, c: Value) -> Value:
         return parts[0]
     if n == 4 and target.has("i8mm") and target.is_aarch64:
         return Value(intrinsic("aarch64.neon.usdot.v4i32.v16i8", acc.x.type, acc.x, a.x, c.x), dtypes.int32)
-    if n == 4 and target.has("dotprod") and target.is_aarch64:  # a - 128 is signed; 128 sum c makes up for it
-        name = "aarch64.neon.sdot.v4i32.v16i8"
-        signed = a ^ 128
-        found = intrinsic(name, acc.x.type, acc.x, signed.x, c.x)
-        ones = ir.Constant(c.x.type, [ir.Constant(KIND[dtypes.int8], 1)] * 16)
-        sums = intrinsic(name, acc.x.type, ir.Constant(acc.x.type, None), ones, c.x)
-        return Value(found, dtypes.int32) + (Value(sums, dtypes.int32) << 7)
+    if n == 4 and target.has("dotprod") and target.is_aarch64:
+        return _dot4_by_signed(acc, a, c)
     pairs = 2 * n
     sums = pair_dot(zeros(dtypes.int32, pairs), a.to(dtypes.int16), c.to(dtypes.int16))
     return acc + (shuffle(sums, None, range(0, pairs, 2)) + shuffle(sums, None, range(1, pairs, 2)))
+
+
+def _dot4_by_signed(acc: Value, a: Value, c: Value) -> Value:
+    """With SDOT, whose operands both have signs: a - 128 has one, and 128 sum c makes up for it; where a is known to be
+    less than 128, nothing is to be made up for, and where c is known, it is a number."""
+    unsigned = constants(a.x)
+    if unsigned is not None and max(unsigned) < 128:
+        return neon.dot4_signed(acc, bitcast(a, dtypes.int8), c)
+    found = neon.dot4_signed(acc, bitcast(a ^ 128, dtypes.int8), c)
+    known = constants(c.x)
+    if known is not None:
+        return found + constant_vector(dtypes.int32, [128 * sum(known[i : i + 4]) for i in range(0, 16, 4)])
+    return found + (neon.dot4_signed(zeros(dtypes.int32, 4), full(dtypes.int8, 16, 1), c) << 7)
 
 
 def pair_dot(acc: Value, a: Value, c: Value) -> Value:

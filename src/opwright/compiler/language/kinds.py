@@ -1,6 +1,7 @@
 """What LLVM calls the language's dtypes.
 
-Lives here: `KIND`, `typed`, `suffix`, numbers as constants.  Not here: values (values.py).
+Lives here: `KIND`, `typed`, `suffix`; `number`, `constants`, `is_number` of numbers as constants.
+Not here: values (values.py).
 """
 
 from __future__ import annotations
@@ -54,9 +55,14 @@ def number(dtype: DType, value: Any, count: int = 0) -> ir.Constant:
     return ir.Constant(ir.VectorType(KIND[dtype], count), [one] * count) if count else one
 
 
-def is_number(x: ir.Value) -> bool:
-    """Whether it is a constant without a NaN: a number, or a vector of them."""
+def constants(x: ir.Value) -> list[Any] | None:
+    """The numbers that a constant's lanes are, as `number` makes them; None where they are not known."""
     held = x.constant if isinstance(x, ir.Constant) else None
-    if isinstance(held, (list, tuple)):
-        return all(map(is_number, held))
-    return isinstance(held, (int, float)) and held == held
+    lanes = [lane.constant for lane in held] if isinstance(held, list) else [held]
+    return lanes if all(isinstance(lane, (int, float)) for lane in lanes) else None
+
+
+def is_number(x: ir.Value) -> bool:
+    """Whether it is a constant without a NaN."""
+    lanes = constants(x)
+    return lanes is not None and all(lane == lane for lane in lanes)
