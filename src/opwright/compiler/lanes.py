@@ -1,6 +1,6 @@
 """Lanes: what a kernel computes on, a number or a fixed vector of them, with Python's operators.
 
-Lives here: `Lanes`, and the dtypes they have.
+Lives here: `Lanes`, and the dtypes they have; `constants`, `is_number`.
 Not here: functions of lanes (lane_functions.py), mathematical ones (scalar/), where lanes come from and go to
 (elementwise.py).
 
@@ -194,3 +194,16 @@ def _declared(module: ir.Module, name: str, kind: ir.Type, result: ir.Type, coun
     suffix = f"v{kind.count}{_SUFFIX[kind.element]}" if vector else _SUFFIX[kind]
     full = f"llvm.{name}.{suffix}"
     return module.globals.get(full) or ir.Function(module, ir.FunctionType(result, [kind] * count), full)
+
+
+def constants(x: ir.Value) -> list[Any] | None:
+    """The numbers that a constant's lanes are, a number's too; None where they are not known."""
+    held = x.constant if isinstance(x, ir.Constant) else None
+    lanes = [lane.constant for lane in held] if isinstance(held, list) else [held]
+    return lanes if all(isinstance(lane, (int, float)) for lane in lanes) else None
+
+
+def is_number(x: ir.Value) -> bool:
+    """Whether it is a constant without a NaN."""
+    lanes = constants(x)
+    return lanes is not None and all(lane == lane for lane in lanes)

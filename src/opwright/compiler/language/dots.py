@@ -11,6 +11,7 @@ from llvmlite import ir
 from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import UnimplementedError
+from ..lanes import constants
 from . import neon
 from .functions import (
     after,
@@ -26,7 +27,7 @@ from .functions import (
     to_int,
     zeros,
 )
-from .kinds import I32, constants, typed
+from .kinds import I32, typed
 from .places import Pointer
 from .values import Value, current, intrinsic
 

@@ -17,7 +17,7 @@ from ...scalar.table import ScalarFunction
 from .. import lane_functions
 from .. import language as namespace
 from ..lanes import Lanes
-from .kinds import I1, I32, KIND, POINTER, is_number, number, suffix, typed
+from .kinds import I1, I32, KIND, POINTER, number, suffix, typed
 from .places import Pointer, Registers, allocate
 from .values import Value, current, intrinsic
 
@@ -133,26 +133,20 @@ def select(mask: Any, a: Any, c: Any) -> Value:
 
 def minimum(a: Any, c: Any, *, number: bool = False) -> Value:
     """The smaller; of floats c where one is NaN. number: whether c is known to be no NaN."""
-    return _extreme("min", a, c, number)
+    a, c = _values(a, c)
+    if a.dtype.is_floating:
+        found = lane_functions.extreme("min", a.lanes, c.lanes, number)
+        return select(a < c, a, c) if found is None else Value(found.x, a.dtype)
+    return _same("umin" if a.dtype.is_unsigned else "smin", a, c)
 
 
 def maximum(a: Any, c: Any, *, number: bool = False) -> Value:
     """The larger; of floats c where one is NaN. number: whether c is known to be no NaN."""
-    return _extreme("max", a, c, number)
-
-
-def _extreme(name: str, a: Any, c: Any, is_known: bool) -> Value:
-    """min or max; is_known: whether c is no NaN. FMIN and FMAX of 64-bit ARM keep a NaN, FMINNM and FMAXNM pass over
-    it: they serve where one operand is known to be a number, and take -0.0 for less than 0.0."""
     a, c = _values(a, c)
-    if not a.dtype.is_floating:
-        return _same(f"{'u' if a.dtype.is_unsigned else 's'}{name}", a, c)
-    if current().target.is_aarch64 and a.dtype in (dtypes.float32, dtypes.float64):
-        if is_known or is_number(c.x):
-            return _same(f"{name}num", a, c)
-        if is_number(a.x):
-            return _same(f"{name}imum", a, c)
-    return select(a < c if name == "min" else a > c, a, c)
+    if a.dtype.is_floating:
+        found = lane_functions.extreme("max", a.lanes, c.lanes, number)
+        return select(a > c, a, c) if found is None else Value(found.x, a.dtype)
+    return _same("umax" if a.dtype.is_unsigned else "smax", a, c)
 
 
 def clamp(x: Value, low: Any, high: Any) -> Value:

@@ -1,7 +1,6 @@
 """What LLVM calls the language's dtypes.
 
-Lives here: `KIND`, `typed`, `suffix`; `number`, `constants`, `is_number` of numbers as constants.
-Not here: values (values.py).
+Lives here: `KIND`, `typed`, `suffix`, numbers as constants.  Not here: values (values.py).
 """
 
 from __future__ import annotations
@@ -53,16 +52,3 @@ def number(dtype: DType, value: Any, count: int = 0) -> ir.Constant:
     exact: Any = float(dtype.as_numpy_dtype(value)) if dtype.is_floating else int(value)
     one = ir.Constant(KIND[dtype], exact)
     return ir.Constant(ir.VectorType(KIND[dtype], count), [one] * count) if count else one
-
-
-def constants(x: ir.Value) -> list[Any] | None:
-    """The numbers that a constant's lanes are, as `number` makes them; None where they are not known."""
-    held = x.constant if isinstance(x, ir.Constant) else None
-    lanes = [lane.constant for lane in held] if isinstance(held, list) else [held]
-    return lanes if all(isinstance(lane, (int, float)) for lane in lanes) else None
-
-
-def is_number(x: ir.Value) -> bool:
-    """Whether it is a constant without a NaN."""
-    lanes = constants(x)
-    return lanes is not None and all(lane == lane for lane in lanes)

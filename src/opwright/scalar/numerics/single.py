@@ -28,8 +28,8 @@ _FAR = 14.0  # where gelu is no normal number
 
 def _within(m: Any, x: Any, low: float, high: float) -> Any:
     """low <= x <= high; NaN stays. One instruction each."""
-    x = m.select(m.full_like(x, high) < x, m.full_like(x, high), x)
-    return m.select(m.full_like(x, low) > x, m.full_like(x, low), x)
+    x = m.minimum(m.full_like(x, high), x)
+    return m.maximum(m.full_like(x, low), x)
 
 
 def _split(m: Any, x: Any) -> tuple[Any, Any]:
