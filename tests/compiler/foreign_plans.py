@@ -7,7 +7,6 @@ Weights are packed here, by kernels staged as the target's and compiled for this
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import pkgutil
 import subprocess
@@ -62,7 +61,7 @@ def _run(name: str, folder: Path, forms: Sequence[Form], given: Mapping[Buffer, 
         if hasattr(module, "host"):
             patch.setattr(module, "host", lambda: target)
     chosen: dict[int, tuple[Family, dict[str, Any]]] = {}
-    here = dataclasses.replace(native, features="", vector_bytes=target.vector_bytes)
+    here = native._replace(features="", vector_bytes=target.vector_bytes)
 
     def choose(family: Family, **constants: Any) -> FamilyCode:
         address = len(chosen) + 1
