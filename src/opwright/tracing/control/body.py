@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core import nest
+from ...core.origins import load
 from ...core.specs import TensorSpec
 from ...core.type_spec import CompositeTensor
 from ...eager.variable import Variable
@@ -24,7 +25,17 @@ state = dispatch.state
 
 
 CONTROL_RECORDS: dict[str, type[OpRecord]] = {}
-"""By operator that holds graphs, the record of a call of it: branches.py and loop_gradient.py enter theirs."""
+"""By operator that holds graphs, the record of a call of it, entered by the module that `_RECORDED_IN` names."""
+_RECORDED_IN = {"If": "branches", "Case": "branches", "While": "loop_gradient"}
+
+
+def control_record(name: str) -> type[OpRecord] | None:
+    """Return the record of calls of an operator that holds graphs, None for other operators."""
+    home = _RECORDED_IN.get(name)
+    if home is None:
+        return None
+    load(f"{__package__}.{home}")  # an interrupt may have ended its first import
+    return CONTROL_RECORDS[name]
 
 
 class Body:
@@ -73,7 +84,7 @@ def rerecord(trace: FuncTrace, graph: Graph, at: dict[Value, Any]) -> None:
         structure = [
             None if o is None else tuple([at[v] for v in o]) if isinstance(o, tuple) else at[o] for o in node.inputs
         ]
-        kind = CONTROL_RECORDS.get(node.op.name)
+        kind = control_record(node.op.name)
         specs = [v.spec for v in node.outputs]
         if kind is not None:
             flat = [x for part in structure for x in (part if type(part) is tuple else (part,))]

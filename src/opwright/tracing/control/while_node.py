@@ -15,7 +15,7 @@ from ...eager.variable import Variable
 from ...ops.control import While
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
-from .body import CONTROL_RECORDS, Body, captured_by, flat_tensors, handed_in, record_body
+from .body import Body, captured_by, control_record, flat_tensors, handed_in, record_body
 
 
 def emit_while(trace: FuncTrace, specs: Sequence[TensorSpec], cond: Callable[..., Any], body: Callable[..., Any],
@@ -55,7 +55,8 @@ def emit_while(trace: FuncTrace, specs: Sequence[TensorSpec], cond: Callable[...
     attrs = {"cond": condition.graph(), "body": turn.graph()}
     plain = [TensorSpec(s.shape, s.dtype) for s in specs]
     loop: Any = While
-    return trace.record_control(CONTROL_RECORDS[loop.name], loop, [variables, captured], attrs, plain, name)
+    record: Any = control_record(loop.name)
+    return trace.record_control(record, loop, [variables, captured], attrs, plain, name)
 
 
 def _check_variable(spec: TensorSpec, output: SymbolicTensor) -> None:
