@@ -125,16 +125,17 @@ def optimised(text: str, machine: Any) -> Any:
     options.loop_unrolling = False  # and what is unrolled: more of it spills tiles of registers
     options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
-    defined = [f for f in parsed.functions if not f.is_declaration]
-    kept = [f for f in defined if not any(b"alwaysinline" in words for words in f.attributes)]
-    if len(kept) > 1 or not parsed.triple.startswith("x86_64"):  # AArch64 kernels need its VectorCombine
+    if not parsed.triple.startswith("x86_64"):  # kernels of AArch64 need its VectorCombine
         builder.getModulePassManager().run(parsed, builder)
-    else:  # the rest of that pipeline takes as long again, for kernels that are no quicker
+    else:  # the rest of that pipeline takes as long again, for code that is no quicker
         inlining = llvm.create_new_module_pass_manager()
         inlining.add_always_inliner_pass()
         inlining.add_global_dead_code_eliminate_pass()
         inlining.run(parsed, builder)
-        builder.getFunctionPassManager().run(kept[0], builder)
+        passes = builder.getFunctionPassManager()
+        for function in parsed.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
     return parsed
 
 
