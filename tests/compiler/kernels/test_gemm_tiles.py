@@ -1,7 +1,6 @@
 """Contractions of int8 on tiles: the bits that vectors give, sums as in int64, tails of everything, nothing outside."""
 
 import contextlib
-import dataclasses
 
 import numpy as np
 import pytest
@@ -175,7 +174,7 @@ def test_threads(threads):
 def test_when(rows, features, quads, products, wanted):
     found = gemm_tiles.tiles_for(AMX, rows, features, quads, products)
     assert wanted == (found and (found.rows, found.vectors, found.lanes, found.depth))
-    narrow = dataclasses.replace(AMX, vector_bytes=32)  # a processor that hides its wide vectors
+    narrow = AMX._replace(vector_bytes=32)  # a processor that hides its wide vectors
     for target in (NAMED["x86-64-v4-vnni"], narrow):
         assert gemm_tiles.tiles_for(target, rows, features, quads, products) is None
 
