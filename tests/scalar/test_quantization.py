@@ -12,9 +12,9 @@ from opwright.compiler import language as kl
 from opwright.compiler.language import f32, ptr
 from opwright.compiler.language.family import call
 from opwright.scalar import numpy_namespace
-from opwright.scalar.arithmetic import finite_round_away, round_away
-from opwright.scalar.arrays import round_away as quick_round_away
+from opwright.scalar.arithmetic import round_away
 from opwright.scalar.quantization import asymmetric_steps, nudged, symmetric_steps
+from opwright.scalar.rounding import array_round_away, finite_round_away
 
 _f = np.float32
 
@@ -61,9 +61,9 @@ def test_halves_go_away_from_zero() -> None:
     wanted = [float(nearest_away(Fraction(v))) for v in x]
     np.testing.assert_array_equal(finite_round_away(numpy_namespace, x), wanted)
     np.testing.assert_array_equal(round_away(numpy_namespace, x), wanted)
-    np.testing.assert_array_equal(quick_round_away(x), wanted)
+    np.testing.assert_array_equal(array_round_away(x), wanted)
     narrow = np.array([0.5, -1.5, np.nextafter(_f(0.5), _f(0)), 2.0**23 + 1, 2.0**22 + 0.5], _f)
-    np.testing.assert_array_equal(quick_round_away(narrow), [float(nearest_away(Fraction(float(v)))) for v in narrow])
+    np.testing.assert_array_equal(array_round_away(narrow), [float(nearest_away(Fraction(float(v)))) for v in narrow])
 
 
 def test_a_nudged_range_has_zero_among_its_numbers() -> None:

@@ -142,12 +142,6 @@ def round_away(m: Any, x: Any) -> Any:
     return whole + m.select(m.abs(x - whole) >= 0.5, sign(m, x), 0.0)
 
 
-def finite_round_away(m: Any, x: Any) -> Any:
-    """Return `round_away` of a finite float, with fewer instructions."""
-    whole = m.trunc(x)
-    return whole + m.trunc((x - whole) * 2.0)
-
-
 def squared_difference(m: Any, x: Any, y: Any) -> Any:
     """Return (x - y)^2."""
     difference = x - y

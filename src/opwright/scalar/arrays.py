@@ -82,14 +82,6 @@ def round_even(x: Any, out: Any = None) -> Any:
     return x if x.dtype.kind in "iu" else np.rint(x, out)
 
 
-_BELOW_HALF = {np.dtype(t): np.nextafter(t(0.5), t(0)) for t in (np.float32, np.float64)}
-
-
-def round_away(x: Any) -> Any:
-    """The nearest whole number of float32 or float64, of two the one away from zero."""
-    return np.trunc(x + np.copysign(_BELOW_HALF[x.dtype], x))
-
-
 def shift_left(x: Any, y: Any, out: Any = None) -> Any:
     """x 2^y without the bits beyond the dtype, y held within [0, bits - 1]."""
     return np.left_shift(x, _distance(x, y), out)

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from .arithmetic import finite_round_away
+from .rounding import finite_round_away
 
 SYMMETRIC = -127, 127
 """The integers that stand for a range around 0; 0 stands for itself."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...scalar.arithmetic import finite_round_away
 from ...scalar.quantization import ASYMMETRIC, SYMMETRIC, asymmetric_steps, symmetric_steps
+from ...scalar.rounding import finite_round_away
 from .. import language as kl
 from ..language import f32, i8, i32, i64, ptr
 from ..loops.forms import Buffer

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ....core.errors import InvalidArgumentError
-from ....scalar.arrays import round_away
+from ....scalar.rounding import array_round_away as round_away
 from ..joining import joined, surrounded
 from ..spatial import blocks_to_batch
 from .operand import Operand, check_same, check_scaled, check_symmetric, check_types

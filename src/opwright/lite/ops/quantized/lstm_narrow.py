@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from ....scalar import numpy_namespace
-from ....scalar.arrays import round_away
 from ....scalar.integer_lstm import IntegerCells
 from ....scalar.multipliers import multiplier
+from ....scalar.rounding import array_round_away as round_away
 from .fixed_point import INT16, INT32
 from .lstm import GATES, Product, clip_of
 from .operand import Operand, check_scaled, present

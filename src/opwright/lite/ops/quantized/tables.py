@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ....scalar.arrays import round_away
 from ....scalar.fixed_point import ENTRIES
+from ....scalar.rounding import array_round_away as round_away
 from .fixed_point import INT16
 from .operand import Operand
 
