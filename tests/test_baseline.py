@@ -121,9 +121,37 @@ def test_each_kind_of_difference_is_told_apart(tmp_path):
     assert not found.clean
     assert "unused   bits f/z/*: nothing that this reviewed line is for differs" in list(report([found], reviewed))
     short = list(summary([found], 1))
-    assert short[0] == "bits: 1 equal, 2 differ, 1 reviewed, 1 missing, 1 new"
+    assert short[0] == "bits: 1 equal, 0 moved, 2 differ, 1 reviewed, 1 missing, 1 new"
     assert "  ... f/g (1)" in short
     assert "  missing: f/h (1)" in short
+
+
+def test_a_result_under_a_new_key_of_its_unit_has_moved(tmp_path):
+    before = recorded(tmp_path / "a", of("f/g/1", 1), of("f/h/1", 2))
+    after = recorded(tmp_path / "b", of("f/g/2", 1), of("f/i/1", 2))
+    found = compared(BITS, before, after, Reviewed())
+    assert (found.moved, found.missing) == (1, ["f/h/1"])
+
+
+def test_figures_may_become_better_or_worse_by_the_tolerance():
+    def figure(value, unit="s"):
+        return json.dumps({"figure": value, "unit": unit, "error": None}).encode()
+
+    same = KINDS["bench"].same
+    assert same(figure(1.0), figure(1.019))
+    assert same(figure(1.0), figure(0.5))
+    assert not same(figure(1.0), figure(1.021))
+    assert same(figure(1.0, "x"), figure(0.981, "x"))
+    assert not same(figure(1.0, "x"), figure(0.979, "x"))
+    assert not same(figure(1.0), figure(None))
+    assert KINDS["bench"].difference(figure(2.0), figure(3.0)) == "was 2.0 s, now 3.0 s: 1.500 times"
+
+
+def test_files_and_texts_that_differ_are_told():
+    assert KINDS["files"].difference(b"abcd", b"abXY") == "2 of 4 bytes differ, the first at 2: was 0x63, now 0x58"
+    assert KINDS["files"].difference(b"abcd", b"abc") == "was 4 bytes, now 3"
+    lines = KINDS["loops"].difference(b"a\nb\nc", b"a\nx\nc").splitlines()
+    assert lines[-4:] == [" a", "-b", "+x", " c"]
 
 
 def test_new_keys_are_no_difference():
@@ -216,7 +244,8 @@ def test_a_tree_that_does_not_load_is_an_error(tmp_path):
 
 FEW = {"bits": ["functions/negative", "fixed/RELU", "drawn/ADD-INT8-REF", "catalogue/RandomUniform",
                 "converter/abs-float32"],
-       "loops": ["host/fixed/RELU", "neoverse-n1/drawn/ADD-INT8-REF", "x86-64-v3/catalogue/Tanh"]}  # fmt: skip
+       "loops": ["host/fixed/RELU", "neoverse-n1/drawn/ADD-INT8-REF", "x86-64-v3/catalogue/Tanh"],
+       "files": ["convert/test_convert_sorts"]}  # fmt: skip
 
 
 @pytest.mark.slow

@@ -65,10 +65,12 @@ class Reviewed:
 
 @dataclass
 class Comparison:
-    """Of one kind: keys that are equal, differ (with the words), differ for a reviewed reason, are missing, are new."""
+    """Of one kind: keys that are equal, have moved (the result is that of a new key of the unit), differ (with the
+    words), differ for a reviewed reason, are missing, are new."""
 
     kind: Kind
     equal: int = 0
+    moved: int = 0
     differing: dict[str, str] = field(default_factory=dict)
     reviewed: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
@@ -81,8 +83,8 @@ class Comparison:
 
     def headline(self) -> str:
         """The counts."""
-        return (f"{self.kind.name}: {self.equal} equal, {len(self.differing)} differ, {len(self.reviewed)} reviewed, "
-                f"{len(self.missing)} missing, {len(self.new)} new")  # fmt: skip
+        return (f"{self.kind.name}: {self.equal} equal, {self.moved} moved, {len(self.differing)} differ, "
+                f"{len(self.reviewed)} reviewed, {len(self.missing)} missing, {len(self.new)} new")  # fmt: skip
 
 
 def compared(kind: Kind, before: Record, after: Record, reviewed: Reviewed,
@@ -91,10 +93,13 @@ def compared(kind: Kind, before: Record, after: Record, reviewed: Reviewed,
     old, new = ({key: e for key, e in record.read(kind.name).items() if chosen(kind.unit(key))}
                 for record in (before, after))  # fmt: skip
     found = Comparison(kind, new=sorted(set(new) - set(old)))
+    moved = {(kind.unit(key), new[key].digest, new[key].of) for key in found.new}
     for key, a in old.items():
         b = new.get(key)
-        if b is not None and (a.digest, a.of) == (b.digest, b.of):
+        if b is not None and _same(kind, a, b, before, after):
             found.equal += 1
+        elif b is None and (kind.unit(key), a.digest, a.of) in moved:
+            found.moved += 1
         elif (reason := reviewed.reason(kind.name, key)) is not None:
             found.reviewed[key] = reason
         elif b is None:
@@ -102,6 +107,13 @@ def compared(kind: Kind, before: Record, after: Record, reviewed: Reviewed,
         else:
             found.differing[key] = _told(kind, a, b, before, after)
     return found
+
+
+def _same(kind: Kind, a: Entry, b: Entry, before: Record, after: Record) -> bool:
+    if a.of != b.of or a.digest == b.digest:
+        return (a.digest, a.of) == (b.digest, b.of)
+    data = before.data(kind.name, a.digest), after.data(kind.name, b.digest)
+    return data[0] is not None and data[1] is not None and kind.same(*data)
 
 
 def _told(kind: Kind, a: Entry, b: Entry, before: Record, after: Record) -> str:

@@ -30,12 +30,16 @@ from opwright.lite import Interpreter
 from opwright.lite.compiled.delegate import CompiledDelegate
 
 from .outcomes import Entry, entry, failed
-from .seams import Planned, planning_for, refusing, targets
+from .seams import ELSEWHERE, Planned, planning_for, refusing, targets
 from .sources import catalogue, converter, drawn, fixed, networks
 from .values import without_places
 
 MODELS = {"networks": networks, "fixed": fixed, "drawn": drawn, "converter": converter}
 """Sources of files; the catalogue's rows are compiled as functions."""
+
+JOINED = ("converter",)
+"""Sources of files with control flow, whose steps are joined by machine code that runs as they are planned: of those no
+plans are made for processors other than this kind."""
 
 _DIGEST = re.compile(r"\b[0-9a-f]{16,}\b")
 
@@ -47,16 +51,16 @@ def prepare(tree: Path, folder: Path) -> None:
 
 def units() -> list[str]:
     """For each target, the keys of the sources."""
-    found = [f"{name}/{key}" for name, source in MODELS.items() for key in source.keys()]  # noqa: SIM118  a function
-    found += [f"catalogue/{key}" for key in catalogue.keys()]  # noqa: SIM118
-    return [f"{target}/{unit}" for target in targets() for unit in found]
+    sources = {**MODELS, "catalogue": catalogue}
+    return [f"{target}/{name}/{key}" for target in targets() for name, source in sources.items()
+            if target not in ELSEWHERE or name not in JOINED for key in source.keys()]  # fmt: skip  # noqa: SIM118
 
 
 def run(unit: str) -> Iterator[Entry]:
     """The entries of a key's models or rows, for a target."""
     target, source, key = unit.split("/", 2)
     with planning_for(target) as planned:
-        for number, plan in enumerate(_programs(source, key)):
+        for number, plan in enumerate(programs(source, key)):
             planned.clear()
             try:
                 plan()
@@ -66,7 +70,7 @@ def run(unit: str) -> Iterator[Entry]:
             yield entry(f"{unit}/{number}", "\n\n".join(dict.fromkeys(map(text_of, planned))).encode())
 
 
-def _programs(source: str, key: str) -> Iterator[Callable[[], Any]]:
+def programs(source: str, key: str) -> Iterator[Callable[[], Any]]:
     """What has each program of a key planned."""
     if source == "catalogue":
         for row in test_operators.TABLES[key]:
@@ -113,7 +117,12 @@ def text_of(planned: Planned) -> str:
     finally:
         for b, name in zip(named, before):
             object.__setattr__(b, "name", name)
-    return _DIGEST.sub("..", without_places("\n".join(lines)))
+    return without_digests("\n".join(lines))
+
+
+def without_digests(text: str) -> str:
+    """A text without digests of code, which are another with every change of it, and addresses."""
+    return _DIGEST.sub("..", without_places(text))
 
 
 def _elements(array: np.ndarray) -> str:

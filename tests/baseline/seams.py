@@ -28,6 +28,7 @@ import numpy as np
 import opwright as ow
 import opwright.compiler.kernels
 from opwright.compiler import engine, target
+from opwright.compiler.background import LLVM
 from opwright.compiler.kernels import Unmade
 from opwright.compiler.language.family import Family, FamilyCode
 from opwright.compiler.loops import planning
@@ -39,6 +40,8 @@ from opwright.ops.random import state
 
 OTHERS = ("x86-64-v3", "neoverse-n1")
 """Targets beside this processor: x86 without AVX-512, ARM with dot products."""
+ELSEWHERE = ("neoverse-n1",)
+"""Those whose code cannot run here."""
 
 
 class Planned(NamedTuple):
@@ -171,33 +174,52 @@ def _seed_files() -> None:
 
 # ---- LLVM ------------------------------------------------------------------------------------------------------------
 
+_memory: Path
+_object_code, _object_code_for = engine.object_code, Target.object_code
+
 
 def remember_code(folder: Path) -> None:
-    """From here on, take the object code of modules that the folder has from there, and keep that of others in it.
+    """From here on, take what LLVM makes of a module from the folder where that has it, and keep it there.
 
     A kernel's place in Opwright's own cache depends on every source of the compiler: after any change of one, all of it
     is compiled again. What LLVM makes depends on the text alone, the target, and the two modules that say how it is
     asked.
     """
+    global _memory
     folder.mkdir(parents=True, exist_ok=True)
-    how = (importlib.metadata.version("llvmlite"), inspect.getsource(engine), inspect.getsource(target))
+    _memory = folder
+    engine.object_code = lambda text, chosen: _remembered("engine", text, chosen, _object_code)
+    Target.object_code = lambda self, text: _remembered(  # type: ignore[method-assign]
+        "target", text, self, lambda text, chosen: _object_code_for(chosen, text))  # fmt: skip
 
-    def remembering(make: Callable[[str, Target], bytes], place: str) -> Callable[[str, Target], bytes]:
-        def made(text: str, chosen: Target) -> bytes:
-            words = (place, chosen.triple, chosen.cpu, chosen.features, text, *how)
-            path = folder / hashlib.sha256("\0".join(words).encode()).hexdigest()
-            try:
-                return path.read_bytes()
-            except FileNotFoundError:
-                code = make(text, chosen)
-            unfinished = path.with_suffix(f".{os.getpid()}")
-            unfinished.write_bytes(code)
-            os.replace(unfinished, path)
-            return code
 
-        return made
+def assembly_of(text: str, chosen: Target) -> str:
+    """The assembly of a module for a target."""
+    return _remembered("assembly", text, chosen, _assembly).decode()
 
-    of_target = Target.object_code
-    ahead = remembering(lambda text, chosen: of_target(chosen, text), "target")
-    engine.object_code = remembering(engine.object_code, "engine")
-    Target.object_code = lambda self, text: ahead(text, self)  # type: ignore[method-assign]
+
+def _assembly(text: str, chosen: Target) -> bytes:
+    with LLVM:
+        machine = chosen.machine()
+        machine.set_asm_verbosity(False)
+        made: str = machine.emit_assembly(target.optimised(text, machine))
+    return made.encode()
+
+
+def _remembered(what: str, text: str, chosen: Target, make: Callable[[str, Target], bytes]) -> bytes:
+    words = (what, chosen.triple, chosen.cpu, chosen.features, text, *_how())
+    path = _memory / hashlib.sha256("\0".join(words).encode()).hexdigest()
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        code = make(text, chosen)
+    unfinished = path.with_suffix(f".{os.getpid()}")
+    unfinished.write_bytes(code)
+    os.replace(unfinished, path)
+    return code
+
+
+@functools.cache
+def _how() -> tuple[str, ...]:
+    """What LLVM's work depends on beside the text and the target."""
+    return importlib.metadata.version("llvmlite"), inspect.getsource(engine), inspect.getsource(target)

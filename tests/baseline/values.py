@@ -1,6 +1,7 @@
 """Results as bytes, and the difference of two in words.
 
-Lives here: `packed`, `failure`, `difference`, `text_difference`.  Not here: running what has a result (outcomes.py).
+Lives here: `packed`, `failure`, `difference`, `text_difference`, `bytes_difference`.
+Not here: running what has a result (running.py).
 
 A result is a JSON header, a line feed, and the elements of each array: {"arrays": [[dtype, shape, bytes], ...]}, or
 {"error": text} alone.
@@ -94,6 +95,15 @@ def text_difference(before: bytes, after: bytes) -> str:
     """How two texts differ, as a unified diff."""
     lines = (x.decode("utf-8", "replace").splitlines() for x in (before, after))
     return "\n".join(difflib.unified_diff(*lines, "was", "now", lineterm="", n=1))
+
+
+def bytes_difference(before: bytes, after: bytes) -> str:
+    """How two files differ: their sizes, how many bytes, the first of them."""
+    if len(before) != len(after):
+        return f"was {len(before)} bytes, now {len(after)}"
+    places = [i for i, (a, b) in enumerate(zip(before, after)) if a != b]
+    was, now = before[places[0]], after[places[0]]
+    return f"{len(places)} of {len(before)} bytes differ, the first at {places[0]}: was {was:#04x}, now {now:#04x}"
 
 
 def _elementwise(a: Array, b: Array) -> str:
