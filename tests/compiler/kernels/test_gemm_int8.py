@@ -10,6 +10,7 @@ from form_kit import buffer, compiles_for, run, split, targets
 from opwright.compiler.kernels.convolution_int8 import convolution_int8, patches
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.gemm_int8 import gemm_int8
+from opwright.compiler.kernels.narrow_images import over_rows
 from opwright.compiler.kernels.panels_int8 import pack_int8
 from opwright.compiler.kernels.tiling import Blocks, for_two
 from opwright.compiler.loops.expressions import apply, arg, convert, lookup, parametrised, quantize, scalar
@@ -232,6 +233,19 @@ SHAPE = {"rows": 4, "vectors": 2, "short": True, "narrow": 1, "epilogue": EPILOG
                       "ordered": True, "grouped": 0, "joined": False, "padded": False}))  # fmt: skip
 def test_compiles_for_every_target(family, constants, names):
     compiles_for(names, family, **constants)
+
+
+def test_narrow_images():
+    """Rows of few columns are pixels of a line: windows beyond both sides, of weights with a zero point, strided."""
+    for x, features, window, kinds, zeros in (
+        ((1, 19, 3, 1), 8, Window((4, 3), padding=(1, 2, 1, 1)), (int8, int8), (-7, 0)),
+        ((2, 17, 1, 8), 16, Window((4, 1), padding=(1, 2, 0, 0)), (int8, int8), (5, 0)),
+        ((1, 23, 4, 3), 5, Window((3, 2), (2, 2), padding=(1, 1, 0, 0)), (uint8, uint8), (9, 131)),
+        ((2, 21, 3, 2), 4, Window((3, 5), (1, 1), (2, 1), (2, 2, 2, 2)), (int8, int8), (0, 0)),
+    ):
+        form, given, wanted = made(x, features, window, 1, kinds, zeros, True)
+        assert over_rows(form) is not None
+        np.testing.assert_array_equal(run(form, given), wanted, err_msg=str((x, window)))
 
 
 @pytest.mark.parametrize(("block", "tiles", "panels", "items"), [

@@ -24,6 +24,7 @@ from .gemm_neon import Grouped, is_paired
 from .gemm_tiles import tiles_for
 from .gemm_widened import room
 from .hybrid import rounded_rows
+from .narrow_images import over_rows
 from .panels_int8 import Panels, Tile, grouped_tile, packed_filter, parts_of, tile_of
 from .tiling import CACHE, ITEM, Blocks, balanced, blocks, for_two, has_all_panels, is_order_felt
 
@@ -148,6 +149,7 @@ def make_contract(form: Contract, build: Builder) -> None:
         raise Unmade("floats rounded for weights with a zero point")
     if form.scales is not None:
         raise Unmade("scales by block")
+    form = over_rows(form) or form
     features = form.filter.shape[0] // form.groups
     bias, expr, operands = without_bias(form.expr, form.operands)
     if bias is not None and (bias.dtype is not int32 or wide):
