@@ -40,7 +40,7 @@ def panels_on(name: str, folder: Path, filters: np.ndarray, bias: np.ndarray, ru
 @pytest.mark.parametrize("name", TARGETS)
 @pytest.mark.parametrize(("features", "epilogue"), [(1, RELU), (6, RELU), (11, SILU), (16, RELU)], ids=str)
 def test_gemm(name, features, epilogue, tmp_path):
-    rows, depth = 23, 13
+    rows, depth = 23, 29
     x, w, bias = numbers(rows, depth), numbers(features, depth), numbers(features)
     panels, packed = panels_on(name, tmp_path, w, bias, depth)
     cut = balanced(rows, panels.rows)

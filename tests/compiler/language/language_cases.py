@@ -140,6 +140,16 @@ def functions(work, x: ptr[f32], y: ptr[f32], n: i64, *, count: int):
 
 
 @kl.family
+def extremes(work, x: ptr[f32], y: ptr[f32], bound: f32, *, count: int):
+    """A NaN stays where it stands second, and is passed over where a number does."""
+    v, step = x.load(0, count), max(count, 1)
+    found = (kl.maximum(1.5, v), kl.maximum(v, 1.5), kl.minimum(-0.5, v), kl.minimum(v, -0.5), kl.maximum(v, bound),
+             kl.minimum(bound, v), kl.minimum(v, bound, number=True), kl.clamp(v, -2.0, 2.0))  # fmt: skip
+    for i in range(len(found)):
+        y.store(found[i], i * step)
+
+
+@kl.family
 def scratch_and_stack(work, x: ptr[i64], y: ptr[i64], n: i64):
     held, kept = work.scratch(i64), kl.stack(i64, 4)
     for i in range(n):
@@ -178,6 +188,10 @@ def cases(lanes: int) -> dict[str, Any]:
     u = RNG.integers(0, 256, 40).astype(np.uint8)
     s = RNG.integers(-128, 128, 40).astype(np.int8)
     wu, ws = u.astype(np.int64), s.astype(np.int64)
+    around = np.array([np.nan, 2.5, -2.5, np.inf], np.float32)
+    beside = [np.maximum(1.5, around), np.fmax(around, 1.5), np.minimum(-0.5, around), np.fmin(around, -0.5),
+              np.fmax(around, -1), np.minimum(-1, around), np.fmin(around, -1),
+              np.fmin(np.fmax(around, -2), 2)]  # fmt: skip
     du = RNG.integers(0, 256, 4 * lanes).astype(np.uint8)
     ds = RNG.integers(-128, 128, 4 * lanes).astype(np.int8)
     du[:4], ds[:4] = 255, -128
@@ -223,6 +237,9 @@ def cases(lanes: int) -> dict[str, Any]:
             3: v.view(np.uint32), 4: [int(np.arange(8) @ [3, 1, 4, 1, 5, 9, 2, 6]), 0, 1, 7]}),
         "functions": (functions, {"count": 4}, [z, np.zeros(10 * len(z), np.float32), len(z)], 1, {
             1: by_function.reshape(-1)}),
+        **{f"extremes {count}": (extremes, {"count": count}, [around, np.zeros(8 * max(count, 1), np.float32), -1.0],
+                                 1, {1: np.concatenate([one[: max(count, 1)] for one in beside])})
+           for count in (0, 4)},
         "scratch_and_stack": (scratch_and_stack, {}, [np.arange(9), np.zeros(9, np.int64), 9], 1, {
             1: [8 - i + 10 * (i % 4) for i in range(9)]}),
         "early": (early, {}, [np.full(12, -1), 12], 12, {0: early_sums}),
