@@ -28,7 +28,7 @@ from ...staging.stages import (
 )
 from ..polling import TURNS, spend
 from .bounded import BoundedPointer
-from .functions import maximum, minimum, select
+from .functions import EXPECT, maximum, minimum, select
 from .kinds import I64, POINTER, number, typed
 from .places import Pointer, allocate
 from .values import Value, current, value
@@ -121,6 +121,10 @@ def _test(x: Any) -> ir.Value:
     return number(dtypes.bool, bool(x))
 
 
+LIKELY = 2000
+"""How many times as often as not a condition that is `likely` holds; LLVM's own number."""
+
+
 class LanguageStage(Stage):
     """Control flow of the language's values."""
 
@@ -131,7 +135,10 @@ class LanguageStage(Stage):
         ends: list[tuple[ir.Block, list[Any]]] = []
         blocks = [b.append_basic_block("if.then"), b.append_basic_block("if.else")]
         joined = b.append_basic_block("if.end")
-        b.cbranch(_test(test), *blocks)
+        condition = _test(test)
+        branching = b.cbranch(condition, *blocks)
+        if getattr(getattr(condition, "callee", None), "name", "") == EXPECT:  # no pass that is run makes weights of it
+            branching.set_weights([LIKELY, 1])
         for block, branch in zip(blocks, (body, orelse)):
             b.position_at_end(block)
             put(before)

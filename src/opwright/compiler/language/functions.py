@@ -279,11 +279,15 @@ def opaque_pointer(p: Pointer) -> Pointer:
     return Pointer(current().builder.call(empty, [p.x]), p.dtype, p.align)
 
 
+EXPECT = "llvm.expect.i1"
+"""The call that marks a condition as likely; control.py reads it."""
+
+
 def likely(condition: Value) -> Value:
     """The same condition, which LLVM takes to hold nearly always: what follows where it does not gets no registers that
     the rest wants."""
     kind = condition.x.type
-    return Value(intrinsic("expect.i1", kind, condition.x, ir.Constant(kind, 1)), condition.dtype)
+    return Value(intrinsic(EXPECT.removeprefix("llvm."), kind, condition.x, ir.Constant(kind, 1)), condition.dtype)
 
 
 def after(p: Pointer, v: Value) -> Pointer:
