@@ -1,7 +1,8 @@
 """LSTMs on integers: int8 activations with int16 cells, and the older uint8 LSTM of kernel_type BASIC.
 
 Lives here: these two rules.
-Not here: float activations (ops/lstm.py), gates of int8 (lstm_narrow.py), what sums of gates become (opwright/scalar).
+Not here: float activations (ops/lstm.py), gates of int8 (lstm_narrow.py), products of rows (lstm_products.py), what
+sums of gates become (opwright/scalar).
 
 Of int8: gates are int16 with 12 bits behind the point (with layer normalisation: of the scales of the node's
 intermediate tensors), what comes out of them has 15, cells have a power of two for their scale.
@@ -18,10 +19,11 @@ import numpy as np
 from ....scalar import numpy_namespace
 from ....scalar.integer_lstm import GATE, IntegerCells, LayerNormalization
 from ....scalar.multipliers import multiplier
-from .fixed_point import INT16, INT32, exact_float
-from .operand import Operand, check_scaled, check_symmetric, check_types, present
+from .fixed_point import INT16, INT32
+from .lstm_narrow import narrow_lstm
+from .lstm_products import GATES, Product, clip_of
+from .operand import Operand, check_scaled, check_types, present
 
-GATES = ("input", "forget", "cell", "output")
 NORMALIZATION = LayerNormalization(numpy_namespace)
 
 
@@ -32,37 +34,6 @@ def _power_of_two(o: Operand, least: int, most: int) -> int:
         raise o.wrong("does not have a power of two for its scale, and zero point 0", float(o.scale),
                       f"2^{least} to 2^{most}")  # fmt: skip
     return round(exact)
-
-
-class Product:
-    """Rows of int8 times weights, brought to another scale: x W^T m 2^e, with a bias of int32 before that."""
-
-    def __init__(self, name: str, weights: Operand, x: Operand, out_scale: float, bias: str = "") -> None:
-        check_types(_Named(name), ("INT8",), weights)
-        check_scaled(weights, x)
-        check_symmetric(weights)
-        self.name, self.bias, self.zero_point = name, bias, x.zero_point
-        self.m, self.e = multiplier(float(weights.scale * x.scale / np.float32(out_scale)))  # as float32 has it
-
-    def ready(self, arrays: Mapping[str, Any]) -> tuple[Any, Any]:
-        """The matrix, and the bias with what the zero point adds."""
-        w = arrays[self.name]
-        exact = exact_float(w.shape[1] * 128 * 128)
-        offset = -self.zero_point * w.sum(1, dtype=np.int64)
-        if self.bias and arrays[self.bias] is not None:
-            offset += arrays[self.bias]
-        return w.astype(exact).T, offset
-
-    def times(self, x: Any, ready: tuple[Any, Any]) -> Any:
-        sums = np.matmul(x.astype(ready[0].dtype), ready[0]).astype(np.int64)
-        return INT32.rescale(sums + ready[1], self.m, self.e)
-
-
-class _Named:
-    """What errors about types call the operator."""
-
-    def __init__(self, name: str) -> None:
-        self.name, self.operator = name, self
 
 
 def least_variance(scale: Any) -> int:
@@ -135,8 +106,6 @@ def integer_lstm(op: Any, operands: Mapping[str, Operand | None], y: Operand, no
     _check_vectors(operands)
     intermediates = [Operand(t.tensor) for t in node.intermediates if t is not None]
     if len(intermediates) == 12 and not hasattr(op, "time_major"):
-        from .lstm_narrow import narrow_lstm
-
         return narrow_lstm(op, operands, y, intermediates)
     if len(intermediates) != 5:
         raise y.wrong("comes of a node without the intermediate tensors that say its scales", len(intermediates),
@@ -210,11 +179,6 @@ class _IntegerLstm:
         np.copyto(h_kept, h_now, casting="unsafe")
         np.copyto(c_kept, c_now, casting="unsafe")
         return ((out if self.time_major else out.swapaxes(0, 1)).reshape(self.shape),)
-
-
-def clip_of(most: float, o: Operand, high: int) -> int:
-    """An option of a clip as an integer of o's scale, which is float32's arithmetic."""
-    return int(np.minimum(np.float32(most) / o.scale, high))
 
 
 def basic_lstm(op: Any, operands: Mapping[str, Operand | None], outs: Any) -> Any:

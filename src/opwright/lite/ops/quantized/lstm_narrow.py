@@ -19,7 +19,7 @@ from ....scalar.integer_lstm import IntegerCells
 from ....scalar.multipliers import multiplier
 from ....scalar.rounding import array_round_away as round_away
 from .fixed_point import INT16, INT32
-from .lstm import GATES, Product, clip_of
+from .lstm_products import GATES, Product, clip_of
 from .operand import Operand, check_scaled, present
 
 _f = np.float32
