@@ -109,6 +109,15 @@ def shift_left(m: Any, x: Any, by: Any) -> Any:
     return x << _distance(m, x, by)
 
 
+def shift_left_or_zero(m: Any, x: Any, by: Any) -> Any:
+    """Return x 2^by without the bits beyond the dtype; 0 where `by` is negative, or as many bits or more.
+
+    source: the StableHLO specification, shift_left
+    """
+    inside = (by >= 0) & (by < m.type_of(x).size * 8)
+    return m.select(inside, x << m.select(inside, by, 0), 0)
+
+
 def shift_right(m: Any, x: Any, by: Any) -> Any:
     """Return x 2^-by rounded down, `by` held within [0, bits - 1]."""
     return x >> _distance(m, x, by)

@@ -211,6 +211,7 @@ BITS = (
     Row("bitwise_xor", 2, "i", lambda m, x, y: x ^ y, np.bitwise_xor, operators=("BitwiseXor",), builtin="BITWISE_XOR"),
     Row("bitwise_not", 1, "i", lambda m, x: ~x, np.invert, operators=("Invert",)),
     Row("shift_left", 2, "i", arithmetic.shift_left, arrays.shift_left, operators=("LeftShift",)),
+    Row("shift_left_or_zero", 2, "i", arithmetic.shift_left_or_zero, cost=4),
     Row("shift_right", 2, "i", arithmetic.shift_right, arrays.shift_right, operators=("RightShift",),
         builtin="RIGHT_SHIFT"),
 )  # fmt: skip

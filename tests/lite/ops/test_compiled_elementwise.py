@@ -10,12 +10,16 @@ import itertools
 import os
 from collections import Counter
 
+import numpy as np
 import pytest
 from drawn import Draw, Row, T, answers, feeds, gap_of, model_of
 from drawn_table import ROWS
-from one_operator import official_interpreter
+from one_operator import case, official_interpreter, output_types
+from one_operator import feeds as feeds_of
+from one_operator import model_of as model_of_case
 
 from each_row import each_row
+from opwright.core import flags
 from opwright.lite import Interpreter
 from opwright.lite.compiled.delegate import CompiledDelegate
 from opwright.lite.compiled.rules import MODULES
@@ -81,3 +85,17 @@ def test_gives_what_the_official_kernels_give(row: Row, kind: str) -> None:
     else:
         assert all(reason in found for found in reasons if found), reasons
         assert not reasons[""], "it has a kernel now: the table is out of date"
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
+def test_a_shift_beyond_the_type_leaves_nothing(dtype: type, compiled: bool) -> None:
+    """StableHLO's specification of shift_left, in Python's integers."""
+    bits = np.dtype(dtype).itemsize * 8
+    x, by = np.meshgrid([1, -1, 77, -(1 << bits - 1)], [0, 1, bits - 1, bits, bits + 1, -1, -bits, 100])
+    row = case(x.astype(dtype), by.astype(dtype), oracle=False)
+    model = model_of_case("STABLEHLO_SHIFT_LEFT", row, output_types("STABLEHLO_SHIFT_LEFT", row))
+    with flags.override(compiled=compiled, background=False):
+        (found,) = answers(Interpreter(model_content=model.to_bytes()), feeds_of(row), 1)
+    wanted = [(a << b) % (1 << bits) if 0 <= b < bits else 0 for a, b in zip(x.ravel().tolist(), by.ravel().tolist())]
+    assert (found.ravel().astype(np.int64) % (1 << bits)).tolist() == wanted

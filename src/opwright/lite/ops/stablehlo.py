@@ -18,6 +18,7 @@ from ...core.dtypes import int8, int16, int32, int64
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
+from ...scalar.table import FUNCTIONS
 from . import types
 from .definition import LiteOperator, lite_operator
 from .shapes import check_one, refuse, spec, text
@@ -53,12 +54,7 @@ def binary(name: str, compute: Any, formula: str, taken: Any, options: str | Non
     return lite_operator(name, options=options)(type(name, (), body))
 
 
-def shift_left(x: Any, y: Any) -> Any:
-    """x 2^y, with the bits beyond the type lost; nothing is left for y of as many bits or more, nor for negative y."""
-    bits = x.dtype.itemsize * 8
-    wide = np.left_shift(x.astype(np.int64), np.where(y < 0, bits, np.minimum(y, bits)).astype(np.int64))
-    return wide.astype(x.dtype)
-
+shift_left = FUNCTIONS["shift_left_or_zero"].of_arrays
 
 BINARY = (
     ("STABLEHLO_ADD", np.add, "x + y", NUMBERS, None),
@@ -66,7 +62,7 @@ BINARY = (
     ("STABLEHLO_MAXIMUM", np.maximum, r"\max(x, y)", NUMBERS, None),
     ("STABLEHLO_MINIMUM", np.minimum, r"\min(x, y)", NUMBERS, None),
     ("STABLEHLO_AND", np.bitwise_and, r"x \wedge y, \text{bit by bit}", INTEGERS, None),
-    ("STABLEHLO_SHIFT_LEFT", shift_left, "x 2^y", BITS, "StablehloShiftLeftOptions"),
+    ("STABLEHLO_SHIFT_LEFT", shift_left, "x 2^y, or 0", BITS, "StablehloShiftLeftOptions"),
 )
 
 for row in BINARY:

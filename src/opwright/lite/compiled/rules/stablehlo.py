@@ -15,7 +15,7 @@ from .registry import rule
 OPERATIONS = {
     "STABLEHLO_ADD": ("add", "logical_or"), "STABLEHLO_MULTIPLY": ("mul", "logical_and"),
     "STABLEHLO_MAXIMUM": ("maximum", "logical_or"), "STABLEHLO_MINIMUM": ("minimum", "logical_and"),
-    "STABLEHLO_AND": ("bitwise_and", "logical_and"), "STABLEHLO_SHIFT_LEFT": ("shift_left", ""),
+    "STABLEHLO_AND": ("bitwise_and", "logical_and"), "STABLEHLO_SHIFT_LEFT": ("shift_left_or_zero", ""),
 }  # fmt: skip
 """By operator, the operation on numbers, and on truth values."""
 
