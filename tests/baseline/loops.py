@@ -30,16 +30,12 @@ from opwright.lite import Interpreter
 from opwright.lite.compiled.delegate import CompiledDelegate
 
 from .outcomes import Entry, entry, failed
-from .seams import ELSEWHERE, Planned, planning_for, refusing, targets
+from .seams import Planned, planning_for, refusing, targets
 from .sources import catalogue, converter, drawn, fixed, networks
 from .values import without_places
 
 MODELS = {"networks": networks, "fixed": fixed, "drawn": drawn, "converter": converter}
 """Sources of files; the catalogue's rows are compiled as functions."""
-
-JOINED = ("converter",)
-"""Sources of files with control flow, whose steps are joined by machine code that runs as they are planned: of those no
-plans are made for processors other than this kind."""
 
 _DIGEST = re.compile(r"\b[0-9a-f]{16,}\b")
 
@@ -52,8 +48,8 @@ def prepare(tree: Path, folder: Path) -> None:
 def units() -> list[str]:
     """For each target, the keys of the sources."""
     sources = {**MODELS, "catalogue": catalogue}
-    return [f"{target}/{name}/{key}" for target in targets() for name, source in sources.items()
-            if target not in ELSEWHERE or name not in JOINED for key in source.keys()]  # fmt: skip  # noqa: SIM118
+    found = [f"{name}/{key}" for name, source in sources.items() for key in source.keys()]  # noqa: SIM118  a function
+    return [f"{target}/{unit}" for target in targets() for unit in found]
 
 
 def run(unit: str) -> Iterator[Entry]:

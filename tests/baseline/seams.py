@@ -27,6 +27,7 @@ import numpy as np
 
 import opwright as ow
 import opwright.compiler.kernels
+import opwright.compiler.native
 from opwright.compiler import engine, target
 from opwright.compiler.background import LLVM
 from opwright.compiler.kernels import Unmade
@@ -40,8 +41,6 @@ from opwright.ops.random import state
 
 OTHERS = ("x86-64-v3", "neoverse-n1")
 """Targets beside this processor: x86 without AVX-512, ARM with dot products."""
-ELSEWHERE = ("neoverse-n1",)
-"""Those whose code cannot run here."""
 
 
 class Planned(NamedTuple):
@@ -89,19 +88,21 @@ def planning_for(name: str) -> Iterator[list[Planned]]:
 def _use(name: str) -> None:
     chosen = target_named(name)
     if _now is None:
-        for module in pkgutil.iter_modules(opwright.compiler.kernels.__path__):
-            importlib.import_module(f"{opwright.compiler.kernels.__name__}.{module.name}")
+        for package in (opwright.compiler.kernels, opwright.compiler.native):
+            for module in pkgutil.iter_modules(package.__path__):
+                importlib.import_module(f"{package.__name__}.{module.name}")
         _replace(planning.plan_of, _noted_plan_of(planning.plan_of))
         Family.code = _named_code  # type: ignore[method-assign]
-    _replace(target.host, lambda: chosen)
+    _replace(target.host, lambda: chosen, but=opwright.compiler.native.__name__)  # whose code this process runs
     foreign_plans._forget()
     asked.clear()
 
 
-def _replace(function: Callable[..., Any], other: Callable[..., Any]) -> None:
-    """Put another function in place of one, in every module that has it."""
-    places = [(module, name) for key, module in list(sys.modules.items()) if key.startswith("opwright")
-              for name, held in list(vars(module).items()) if held is function]  # fmt: skip
+def _replace(function: Callable[..., Any], other: Callable[..., Any], but: str = " ") -> None:
+    """Put another function in place of one, in every module that has it, but those of a package."""
+    modules = [module for key, module in list(sys.modules.items())
+               if key.startswith("opwright") and not key.startswith(but)]  # fmt: skip
+    places = [(module, name) for module in modules for name, held in list(vars(module).items()) if held is function]
     for module, name in places:
         setattr(module, name, other)
 
