@@ -90,9 +90,11 @@ def _duels() -> tuple[Row, ...]:
         Row("cold_answer", "mobilenet_v2 f32, nothing in the cache, to the first result", None,
             module="benchmarks.duels"),
         Row("cold_ready", "the same until all of it is compiled and kept", 2.0, module="benchmarks.duels"),
-        Row("cold_processor", "what the processor has worked by then", 1.0, module="benchmarks.duels"),
+        Row("cold_processor", "what the processor has worked by then, the process that compiles included", 1.0,
+            module="benchmarks.duels"),
         Row("cold_memory", "peak of memory by then, above what the import took", 60e6, unit="B",
             module="benchmarks.duels"),
+        Row("cold_children", "peak of memory of the process that compiles", None, unit="B", module="benchmarks.duels"),
     ]
     return tuple(rows)
 
