@@ -155,6 +155,7 @@ INTEGERS: dict[str, Callable[..., int]] = {  # of Python's integers, before they
     "ieee_minimum": min, "ieee_maximum": max,
     "bitwise_and": lambda x, y: x & y, "bitwise_or": lambda x, y: x | y, "bitwise_xor": lambda x, y: x ^ y,
     "shift_left": lambda x, y: x << y, "shift_right": lambda x, y: x >> y,
+    "shift_left_or_zero": lambda x, y: x << y if 0 <= y < 64 else 0,
 }  # fmt: skip
 KINDS = (d.int8, d.uint8, d.int16, d.uint16, d.int32, d.uint32, d.int64, d.uint64)
 
@@ -168,7 +169,8 @@ def test_of_integers(name: str, dtype: d.DType) -> None:
     bits = dtype.size * 8
     operands = _any(_arity(INTEGERS[name], name), dtype.np)
     if name.startswith("shift"):
-        operands[1] = RNG.integers(0, bits, N).astype(dtype.np)
+        beyond = 9 if name.endswith("_or_zero") else 0
+        operands[1] = RNG.integers(-beyond, bits + beyond, N).astype(dtype.np)
     found, numpy = both(apply(name, *(arg(i, dtype) for i in range(len(operands)))), operands)
     exact = [INTEGERS[name](*map(int, xs)) for xs in zip(*operands)]
     wanted = np.array([v % 2**bits for v in exact], np.uint64).astype(f"u{dtype.size}").view(dtype.np)
