@@ -69,7 +69,7 @@ def _planned(name: str) -> list[Kernel]:
                     with contextlib.suppress(Exception):  # the record of loops has it
                         plan()
     return [Kernel(family.function.__module__, family.name, constants, words)
-            for (family, words), constants in asked.items()]  # fmt: skip
+            for (family, words), constants in asked.items()]
 
 
 def run(unit: str) -> Iterator[Entry]:

@@ -32,7 +32,7 @@ def prepare(tree: Path, folder: Path) -> None:
 def units() -> list[str]:
     """The files of tests, by folder and name."""
     return [f"{Path(folder).name}/{path.stem}" for folder in FOLDERS
-            for path in sorted((_tree / folder).glob("test_*.py"))]  # fmt: skip
+            for path in sorted((_tree / folder).glob("test_*.py"))]
 
 
 def run(unit: str) -> Iterator[Entry]:
@@ -41,11 +41,11 @@ def run(unit: str) -> Iterator[Entry]:
     with tempfile.TemporaryDirectory() as folder:
         notes = Path(folder) / "notes"
         variables = {**os.environ, "BASELINE_NOTES": str(notes), "OPWRIGHT_COMPILED": "0",
-                     "PYTHONPATH": os.pathsep.join([str(_tree / "src"), os.environ["PYTHONPATH"]])}  # fmt: skip
+                     "PYTHONPATH": os.pathsep.join([str(_tree / "src"), os.environ["PYTHONPATH"]])}
         done = subprocess.run(
             [sys.executable, "-m", "pytest", path, "-q", "-p", "baseline.noting", "-p", "no:cacheprovider"],
             cwd=_tree, env=variables, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        )
         if not notes.exists():
             words = f"{done.stdout[-2000:]}{done.stderr[-2000:]}"
             raise RuntimeError(f"pytest {path} ended with status {done.returncode}:\n{words}")

@@ -45,4 +45,4 @@ KINDS = {
         Kind("bench", "baseline.figures", 1, figures.difference,
              f"figures of the last `make bench`, worse by {figures.TOLERANCE:.0%} at most", figures.same),
     )
-}  # fmt: skip
+}

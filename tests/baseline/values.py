@@ -43,7 +43,7 @@ def packed(arrays: Sequence[Array]) -> bytes:
 def _elements(a: Array) -> bytes:
     if a.dtype == object:
         return json.dumps([x.decode("latin-1") if isinstance(x, bytes) else without_places(repr(x))
-                           for x in a.reshape(-1).tolist()]).encode()  # fmt: skip
+                           for x in a.reshape(-1).tolist()]).encode()
     return np.ascontiguousarray(a).tobytes()
 
 

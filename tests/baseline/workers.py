@@ -60,7 +60,7 @@ class Workers:
             yield from pool.map(self._entries, units)
 
     def _entries(self, unit: str) -> list[Entry]:
-        """The entries of a unit. Where its process dies, one that says so instead of those that are still to come."""
+        """Return the entries of a unit. If its process dies, one entry reports that in place of the missing ones."""
         found: list[Entry] = []
         try:
             found.extend(self._asked("run", unit))  # those before the end of a process, too
@@ -88,7 +88,7 @@ class Workers:
             self._here.process = None
             status = process.wait()
             raise ProcessEnded(f"the process ended with status {status}" if limit.is_alive() else
-                               f"the process took more than {seconds} s") from None  # fmt: skip
+                               f"the process took more than {seconds} s") from None
         finally:
             limit.cancel()
         if answer is not None:
@@ -99,7 +99,7 @@ class Workers:
         process = subprocess.Popen(
             [sys.executable, "-m", "baseline.worker", self.module, str(self.tree), str(self.folder)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(Path(cache)),
-        )  # fmt: skip
+        )
         self._started.append(process)
         self._here.process = process
         return process

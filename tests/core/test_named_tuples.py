@@ -48,7 +48,7 @@ def test_they_do_what_those_of_typing_do() -> None:
             copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made)), len(made),
             type(pickle.loads(pickle.dumps(made))) is cls, cls.__doc__, matched, [*made],
             cls(1, "b", 3)[1:], hasattr(made, "__dict__"),
-        ]  # fmt: skip
+        ]
 
     assert all_of(Ours) == all_of(Typings)
 

@@ -49,7 +49,7 @@ OWN = {
     "POW": "integers wrap, or become the least", "ELU": "the sign of zero", "HARD_SWISH": "it divides by 6",
     "LOGISTIC": "e^x below -9", "GELU": "float16 by steps", "FLOOR_MOD": "divisors are looked at",
     "LEAKY_RELU": "alpha is an option", "RSQRT": "short floats are computed in float32",
-}  # fmt: skip
+}
 """Builtin operators that have a computation of their own, with what it has that the row has not."""
 
 
@@ -88,7 +88,7 @@ ORACLES: dict[str, Callable[..., Any]] = {  # in float64
     "hard_swish": lambda x: x * np.clip(x + 3, 0, 6) / 6, "relu": lambda x: np.maximum(x, 0),
     "relu6": lambda x: np.clip(x, 0, 6), "rsqrt": lambda x: 1 / np.sqrt(x), "reciprocal": lambda x: 1 / x,
     "round_away": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x),
-}  # fmt: skip
+}
 
 
 def test_numpy_is_near_float64_in_relative_terms() -> None:

@@ -43,7 +43,7 @@ def _masked(name: str, x: Lanes, operand: ir.Value, rounding: int) -> Lanes:
         half = x.count // 2
         low, high = (_masked(name, Lanes(b, _lanes(b, x.x, None, start, half)),
                              _lanes(b, operand, None, start, half) if operand.type == x.x.type else operand, rounding)
-                     for start in (0, half))  # fmt: skip
+                     for start in (0, half))
         return Lanes(b, _lanes(b, low.x, high.x, 0, x.count))
     kind, bits = x.x.type, ir.IntType(16)
     full = f"llvm.x86.avx512.mask.{name}.ps.512"

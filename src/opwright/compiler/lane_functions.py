@@ -166,4 +166,4 @@ __all__ = [
     "abs", "bitcast", "ceil", "clamp", "convert", "copysign", "each_lane", "float_remainder", "floor", "fma",
     "fraction", "full_like", "has_exponents", "maximum", "minimum", "round_even", "round_exponent", "scale", "select",
     "sqrt", "table_element", "trunc", "truncated_quotient", "type_of", "where_any",
-]  # fmt: skip
+]

@@ -23,7 +23,7 @@ F32, F64, I1, I32, I64 = ir.FloatType(), ir.DoubleType(), ir.IntType(1), ir.IntT
 
 KINDS: dict[DType, ir.Type] = {
     dtypes.float32: F32, dtypes.float64: F64, dtypes.int32: I32, dtypes.int64: I64, dtypes.bool: I1,
-}  # fmt: skip
+}
 """The dtypes that kernels on scalars have, and the type of a lane."""
 
 

@@ -145,7 +145,7 @@ class Writer:
         return [name for name, count in shared.items() if count > 0]
 
     def _drop(self, values: Iterable[Value], names: dict[Value, str], shared: dict[str, int],
-              reads: Lifetimes[Value], i: int) -> set[str]:  # fmt: skip
+              reads: Lifetimes[Value], i: int) -> set[str]:
         """Of the names of values that node i reads or makes those that nobody reads after it."""
         dead = set()
         for value in set(values):

@@ -34,7 +34,7 @@ class DType:
     """
 
     __slots__ = ("_extended", "as_numpy_dtype", "has_gradient", "is_bool", "is_complex", "is_floating", "is_handle",
-                 "is_integer", "is_quantized", "is_unsigned", "name", "np", "short", "size")  # fmt: skip
+                 "is_integer", "is_quantized", "is_unsigned", "name", "np", "short", "size")
 
     def __init__(self, name: str, short: str, numpy_type: Any, kind: str) -> None:
         self.name, self.short = name, short

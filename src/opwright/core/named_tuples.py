@@ -46,7 +46,7 @@ else:
             unknown = [name for name in named if name not in cls._fields]
             if len(items) > len(cls._fields) or twice or missing or unknown:
                 raise TypeError(f"{cls.__name__}({', '.join(cls._fields)}): {len(items)} items by place; "
-                                f"missing {missing}, given twice {sorted(twice)}, unknown {unknown}")  # fmt: skip
+                                f"missing {missing}, given twice {sorted(twice)}, unknown {unknown}")
             return tuple([all_items[field] for field in cls._fields])
 
         @classmethod

@@ -150,7 +150,7 @@ class Node:
         return Node(self.op if op is None else op, self.inputs if inputs is None else inputs,
                     self.attrs if attrs is None else attrs,
                     [v.spec for v in self.outputs] if specs is None else specs, self.name, self.at,
-                    [v.name for v in self.outputs])  # fmt: skip
+                    [v.name for v in self.outputs])
 
     def with_operands(self, inputs: Sequence[Operand], attrs: Mapping[str, Any] | None = None) -> Node:
         """Return the node as it reads other values, or has other attributes, with the very same outputs.
@@ -378,7 +378,7 @@ class GraphBuilder:
         count = len(old.outputs)
         added = [self.unique(f"{old.name}.{i}") for i in range(count, count + len(more))]
         node = Node(old.op, inputs, attrs, [*(v.spec for v in old.outputs), *more], old.name, old.at,
-                    [*(v.name for v in old.outputs), *added])  # fmt: skip
+                    [*(v.name for v in old.outputs), *added])
         for value in old.outputs:
             _set_value_node(value, node)
         _set_outputs(node, (*old.outputs, *node.outputs[count:]))

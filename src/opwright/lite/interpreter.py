@@ -122,7 +122,7 @@ class Interpreter:
             raise TypeError(f"op_resolver is a lite.OpResolver, found {type(op_resolver).__name__}")
         nothing = isinstance(custom_ops, tuple | list | set | dict) and not custom_ops
         self._given = None if op_resolver is None and nothing else resolver.with_customs(
-            resolver.default_resolver() if op_resolver is None else op_resolver, custom_ops)  # fmt: skip
+            resolver.default_resolver() if op_resolver is None else op_resolver, custom_ops)
         self._preserve_all = bool(experimental_preserve_all_tensors)
         self._threads = num_threads or flags.get("num_threads") or _cores()
         self._lent: Lent = {}
@@ -483,7 +483,7 @@ class Interpreter:
 
     def _new_engine(self, late: bool = False) -> engine.Engine:
         return engine.Engine(self._subgraphs, lambda delegate: self._delegate(delegate, strict=False), self._source,
-                             self._content, self._background, late)  # fmt: skip
+                             self._content, self._background, late)
 
     @property
     def _background(self) -> bool:

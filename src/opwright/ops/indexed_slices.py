@@ -17,7 +17,7 @@ from ..core.errors import InvalidArgumentError
 from ..core.shapes import TensorShape, as_shape
 from ..core.specs import TensorSpec
 from ..core.type_spec import CompositeTensor, TypeSpec
-from . import array, registry
+from . import array, dispatch, registry
 
 
 class IndexedSlicesSpec(TypeSpec):
@@ -143,7 +143,6 @@ class IndexedSlices(CompositeTensor):
 
         raises InvalidArgumentError for an index that is not there, even if the dense tensor has such a row
         """
-        from . import dispatch
         merged = self.merged()
         ids = array.cast(dispatch.to_tensor(ids), merged.indices.dtype)
         return array.RowsAt(merged.values, merged.indices, ids)
@@ -194,8 +193,6 @@ class IndexedSlices(CompositeTensor):
 
         raises InvalidArgumentError for rows that the tensor has not, or of another width
         """
-        from . import dispatch
-
         dense = dispatch.to_tensor(dense, self.dtype)
         known = self.shape
         if not known.is_compatible_with(dense.shape):

@@ -184,7 +184,7 @@ def transforms_of(op: Any, call: Any, operand: Operand, expected: KernelKey, tar
 def missing(op: Any, declared: Any) -> SignatureError:
     """Return the error for a required input without a tensor."""
     return SignatureError(op=op.name, what=f"input {declared.name!r} is missing", found="no variable",
-                          wanted=f"a tensor; the call is {op.signature()}")  # fmt: skip
+                          wanted=f"a tensor; the call is {op.signature()}")
 
 
 def check_dtypes_agree(op: Any, leader: Operand, one: Operand) -> None:
@@ -212,7 +212,7 @@ def dtype_of(call: Any, *slots: str, skip_empty: bool = False) -> DType:
     for slot in slots:
         if slot not in op.input_names:
             raise contract_violation(op, "expected_kernel_key", f"asks for the dtype of {slot!r}, which is no input",
-                                     wanted=f"one of {', '.join(op.input_names)}")  # fmt: skip
+                                     wanted=f"one of {', '.join(op.input_names)}")
         declared = op.inputs[op.input_names.index(slot)]
         value = getattr(call, slot)
         found = [one for one in members(value) if one.is_initialized or one.absent or not skip_empty]
@@ -224,4 +224,4 @@ def dtype_of(call: Any, *slots: str, skip_empty: bool = False) -> DType:
         if found:
             return found[0].dtype
     raise NotFoundError(op=op.name, what=f"no tensor in {', '.join(slots)}", found="nothing that is initialized",
-                        wanted="at least one, for its dtype")  # fmt: skip
+                        wanted="at least one, for its dtype")

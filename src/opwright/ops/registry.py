@@ -85,7 +85,7 @@ def get(name: str) -> Any:
         load(found.__module__)
         found = _catalogue.get(name) or _functions.get(name)
     if found is None:
-        for family in FAMILIES:  # those that most programs load come first
+        for family in FAMILIES:  # most programs load the first ones
             _load_family(family)
             if found := _catalogue.get(name) or _functions.get(name):
                 break

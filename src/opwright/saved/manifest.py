@@ -191,6 +191,6 @@ def _whole(node: Node, graph: Graph, versions: dict[str, int]) -> Node:
     if not fine:
         raise DataLossError(what=f"node {node.name!r} ({op.name}) does not give what is written",
                             found=", ".join(v.spec.short() for v in node.outputs),
-                            wanted=", ".join(s.short() for s in found))  # fmt: skip
+                            wanted=", ".join(s.short() for s in found))
     assert whole is not None
     return whole

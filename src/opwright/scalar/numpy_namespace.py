@@ -87,7 +87,7 @@ def clamp(x: Any, low: Any, high: Any) -> Any:
 
 
 def _of_floats(*values: Any) -> bool:
-    """Whether values are floats: those that have a dtype say so for the others."""
+    """Return whether the values are floats, by those with a dtype: Python numbers follow them."""
     return any(x.dtype.kind not in "iub" for x in values if hasattr(x, "dtype"))
 
 

@@ -158,7 +158,7 @@ ARITHMETIC = (
     Row("zero_or_quotient", 2, "f", arithmetic.zero_or_quotient, arrays.zero_or_quotient, cost=3,
         operators=("Xdivy",), nan="NaN where an operand is NaN, but 0 / NaN is 0"),
     Row("select", 3, "fib", lambda m, c, x, y: m.select(c, x, y), np.where, operators=("Select",), nan=CHOSEN),
-)  # fmt: skip
+)
 
 DIVISION = (
     Row("floor_div", 2, "fi", arithmetic.floor_quotient, np.floor_divide, exact="division.floor_quotient", cost=12,
@@ -172,7 +172,7 @@ DIVISION = (
     Row("pow", 2, "fi", arithmetic.integer_power, arrays.power, exact="exponential.pow", libm="pow", cost=40,
         operators=("Pow",), builtin="POW", nan="NaN where an operand is NaN, but x^0 and 1^y are 1"),
     Row("pow_or_least", 2, "i", arithmetic.power_or_least, cost=90),
-)  # fmt: skip
+)
 
 ROUNDING = (
     Row("floor", 1, "f", lambda m, x: m.floor(x), np.floor, operators=("Floor",), builtin="FLOOR"),
@@ -181,7 +181,7 @@ ROUNDING = (
     Row("round_even", 1, "fi", arithmetic.round_even, arrays.round_even, np.rint, operators=("Round", "Rint"),
         builtin="ROUND"),
     Row("round_away", 1, "f", arithmetic.round_away),
-)  # fmt: skip
+)
 
 TESTS = (
     Row("equal", 2, "fib", lambda m, x, y: x == y, np.equal, is_test=True, nan=FALSE, operators=("Equal",),
@@ -200,7 +200,7 @@ TESTS = (
         operators=("IsInf",)),
     Row("is_finite", 1, "f", lambda m, x: m.abs(x) < float("inf"), np.isfinite, is_test=True, cost=2, nan=TESTED,
         operators=("IsFinite",)),
-)  # fmt: skip
+)
 
 BITS = (
     Row("logical_and", 2, "b", lambda m, x, y: x & y, np.logical_and, operators=("LogicalAnd",), builtin="LOGICAL_AND"),
@@ -214,7 +214,7 @@ BITS = (
     Row("shift_left_or_zero", 2, "i", arithmetic.shift_left_or_zero, cost=4),
     Row("shift_right", 2, "i", arithmetic.shift_right, arrays.shift_right, operators=("RightShift",),
         builtin="RIGHT_SHIFT"),
-)  # fmt: skip
+)
 
 ANALYSIS = (
     Row("sqrt", 1, "f", lambda m, x: m.sqrt(x), np.sqrt, cost=2, operators=("Sqrt",), builtin="SQRT"),
@@ -244,7 +244,7 @@ ANALYSIS = (
     Row("erf", 1, "f", None, arrays.erf, exact="error_functions.erf", fast="single.erf", fast_error=(3e-7, 3e-7),
         libm="erf", cost=20, operators=("Erf",)),
     Row("erfc", 1, "f", None, arrays.erfc, exact="error_functions.erfc", libm="erfc", cost=40, operators=("Erfc",)),
-)  # fmt: skip
+)
 
 ACTIVATIONS = (
     Row("relu", 1, "fi", activations.relu, arrays.relu, operators=("Relu",), builtin="RELU"),
@@ -267,7 +267,7 @@ ACTIVATIONS = (
         variant=("approximate", "gelu_tanh")),
     Row("gelu_tanh", 1, "f", activations.gelu_tanh, arrays.gelu_tanh, fast="single.gelu_tanh",
         fast_error=(1e-5, 6e-5), calls=("sigmoid",), cost=18),
-)  # fmt: skip
+)
 
 ROWS = (*ARITHMETIC, *DIVISION, *ROUNDING, *TESTS, *BITS, *ANALYSIS, *ACTIVATIONS)
 

@@ -44,7 +44,7 @@ def entries(key: str, name: str) -> Iterator[Entry]:
 
 
 def _run(run: Callable[..., np.ndarray], function: Any, arrays: tuple[np.ndarray, ...], target: str
-         ) -> Callable[[], list[np.ndarray]]:  # fmt: skip
+         ) -> Callable[[], list[np.ndarray]]:
     def result() -> list[np.ndarray]:
         with ow.flags(target=target):
             return [run(function, *arrays)]

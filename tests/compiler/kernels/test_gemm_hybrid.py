@@ -126,7 +126,7 @@ def by_blocks(rows, features, channels, blocks, dtype):
 
 @pytest.mark.parametrize("dtype", [int8, int4], ids=lambda d: d.name)
 @pytest.mark.parametrize(("rows", "features", "channels", "blocks"),
-                         [(1, 33, 128, 4), (37, 45, 96, 3), (29, 16, 20, 5)])  # fmt: skip
+                         [(1, 33, 128, 4), (37, 45, 96, 3), (29, 16, 20, 5)])
 def test_scales_by_block(rows, features, channels, blocks, dtype):
     form, given, wanted = by_blocks(rows, features, channels, blocks, dtype)
     found = run(form, given).reshape(rows, features)

@@ -67,7 +67,7 @@ def test_epilogue():
 
 EPILOGUE = Epilogue(convert(BIASED, int32), (("channel", int64),), ())
 SHAPE = {"rows": 4, "vectors": 2, "short": True, "narrow": 1, "epilogue": EPILOGUE, "more": 1, "rounded": False,
-         "wide": True, "tiled": None, "widened": None, "flipped": False, "bounded": 0, "grouped": None}  # fmt: skip
+         "wide": True, "tiled": None, "widened": None, "flipped": False, "bounded": 0, "grouped": None}
 
 
 @targets((gemm_int8, {**SHAPE, "parts": 1, "blocked": False}), (convolution_int8, {**SHAPE, "by_line": False}))

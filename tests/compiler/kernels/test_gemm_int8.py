@@ -230,7 +230,7 @@ SHAPE = {"rows": 4, "vectors": 2, "short": True, "narrow": 1, "epilogue": EPILOG
          (convolution_int8, {**SHAPE, "by_line": True, "flipped": True}),
          (patches, {"rounded": True}),
          (pack_int8, {"dtype": uint8, "vectors": 2, "narrow": 1, "biased": True, "parts": 2,
-                      "ordered": True, "grouped": 0, "joined": False, "padded": False}))  # fmt: skip
+                      "ordered": True, "grouped": 0, "joined": False, "padded": False}))
 def test_compiles_for_every_target(family, constants, names):
     compiles_for(names, family, **constants)
 

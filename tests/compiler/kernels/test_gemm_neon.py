@@ -67,7 +67,7 @@ def test_scales_by_block(name, shape, tmp_path):
 
 
 def test_whole_steps():
-    """Steps that a run takes with those that meet zeros: by smmla an even number, by smull four for three."""
+    """Padding steps included, smmla runs an even number of steps, smull four instead of three."""
     for steps, wanted in ((1, [1, 2, 3, 4, 5, 6, 7, 8]), (2, [2, 2, 4, 4, 6, 6, 8, 8]), (4, [1, 2, 4, 4, 5, 6, 8, 8])):
         assert [whole_steps(steps, quads) for quads in range(1, 9)] == wanted
 

@@ -108,7 +108,7 @@ def test_floats_that_int32_does_not_hold_are_saturated(name):
             source, filters = buffer(x), Buffer("w", int8, weights.shape, weights)
             form = Contract(Buffer("y", int8, (1, 1, 7, 24)), source, filters,
                             (Buffer("b", int32, (24,), bias), Buffer("s", float32, (24,), scales)),
-                            requantised(), PLAIN, 1, 0)  # fmt: skip
+                            requantised(), PLAIN, 1, 0)
             with np.errstate(over="ignore"):
                 wanted = np.broadcast_to(rounded(bias.astype(np.float32) * scales, 3), (1, 1, 7, 24))
             np.testing.assert_array_equal(run(form, {source: x}), wanted, err_msg=str(scale))

@@ -144,7 +144,7 @@ def extremes(work, x: ptr[f32], y: ptr[f32], bound: f32, *, count: int):
     """A NaN stays where it stands second, and is passed over where a number does."""
     v, step = x.load(0, count), max(count, 1)
     found = (kl.maximum(1.5, v), kl.maximum(v, 1.5), kl.minimum(-0.5, v), kl.minimum(v, -0.5), kl.maximum(v, bound),
-             kl.minimum(bound, v), kl.minimum(v, bound, number=True), kl.clamp(v, -2.0, 2.0))  # fmt: skip
+             kl.minimum(bound, v), kl.minimum(v, bound, number=True), kl.clamp(v, -2.0, 2.0))
     for i in range(len(found)):
         y.store(found[i], i * step)
 
@@ -191,7 +191,7 @@ def cases(lanes: int) -> dict[str, Any]:
     around = np.array([np.nan, 2.5, -2.5, np.inf], np.float32)
     beside = [np.maximum(1.5, around), np.fmax(around, 1.5), np.minimum(-0.5, around), np.fmin(around, -0.5),
               np.fmax(around, -1), np.minimum(-1, around), np.fmin(around, -1),
-              np.fmin(np.fmax(around, -2), 2)]  # fmt: skip
+              np.fmin(np.fmax(around, -2), 2)]
     du = RNG.integers(0, 256, 4 * lanes).astype(np.uint8)
     ds = RNG.integers(-128, 128, 4 * lanes).astype(np.int8)
     du[:4], ds[:4] = 255, -128

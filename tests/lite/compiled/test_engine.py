@@ -384,7 +384,7 @@ def test_a_model_is_planned_in_a_child_process_and_here_where_there_can_be_none(
     for program, here in (("", "0"), ("/no/program", "1")):
         path.write_bytes(chain(["RELU"], (3, 4 + len(program))))
         done = subprocess.run([sys.executable, "-c", APART, str(path), program], env=environ, capture_output=True,
-                              text=True)  # fmt: skip
+                              text=True)
         assert done.returncode == 0, done.stderr
         assert done.stdout.split() == [here]
 

@@ -347,7 +347,7 @@ NOT_NEEDED = {
     "llvmlite", "ml_dtypes", "dataclasses", "hashlib", "pathlib", "opwright.eager", "opwright.graph", "opwright.ops",
     "opwright.staging", "opwright.tracing", "opwright.compiler.language", "opwright.lite.format.model",
     "opwright.lite.ops.definition", "opwright.lite.resolver", "opwright.lite.runtime.subgraph",
-}  # fmt: skip
+}
 
 
 def test_a_process_imports_what_it_needs(tmp_path: Path, cache: Path) -> None:

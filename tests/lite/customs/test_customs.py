@@ -47,7 +47,7 @@ def test_names_that_are_none():
 def test_an_interpreter_imports_no_family_it_does_not_need():
     code = ("import sys; from opwright import lite; lite.BuiltinOpResolver().find_custom('Atan'); "
             "found = [m for m in sys.modules if m.startswith('opwright.lite.customs.')]; "
-            "assert {m.rpartition('.')[2] for m in found} == {'definition', 'families'}, found")  # fmt: skip
+            "assert {m.rpartition('.')[2] for m in found} == {'definition', 'families'}, found")
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

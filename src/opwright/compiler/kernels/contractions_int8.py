@@ -269,7 +269,7 @@ def _make_gemm(group: Group, build: Builder, panels: Panels, x: Any, pitch: int)
                           narrow=panels.narrow, parts=panels.parts, rounded=source.rounded, wide=group.wide,
                           blocked=False, tiled=group.tiled(panels), widened=group.widened(panels),
                           flipped=flipped, bounded=tile.bounded, grouped=group.grouped(panels),
-                          epilogue=group.epilogue)  # fmt: skip
+                          epilogue=group.epilogue)
     scratch = room(host(), 4 * quads * cut.height) if group.widened(panels) or flipped else 0
     operations = work * cut.tiles * panels.number // QUICKER + _finishing(group)
     if cut.height == 1:

@@ -225,6 +225,6 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
             if ending.table is not None:
                 here, end = first * (vectors * lanes), kl.minimum(features, last * (vectors * lanes))
                 ending.look_up(target + (row * out_pitch + here), out_pitch, count if written is None else written,
-                               end - here, work.target.vector_bytes)  # fmt: skip
+                               end - here, work.target.vector_bytes)
     if tiled is not None:
         kl.tile_release()

@@ -225,7 +225,7 @@ def _rows(slide: Slide, n: int, channels: int, lanes: int, build: Builder) -> in
     ways = [rows for rows in (1, 2, 4) if rows <= out_height]
     default = rows_together(out_height, lanes > vector_lanes(channels, lane_bytes(host())))
     return build.choose(DEPTHWISE_ROWS, ways, default, n, out_height, out_width, channels, *window.size,
-                        window.strides[0])  # fmt: skip
+                        window.strides[0])
 
 
 @maker(Depthwise)

@@ -110,10 +110,10 @@ def depthwise_int8(work, x: ptr[u8], filter: ptr[i8], starts: ptr[i32], y: ptr[u
                 for phase in range(across):
                     count = (out_width - phase + (across - 1)) // across
                     _along(tile, lines, taps, start, scale, zero, finish, out, at + phase, c, count, phase - left,
-                           across, width, out_width, out_pitch, flipped, unrolled, together, work, table)  # fmt: skip
+                           across, width, out_width, out_pitch, flipped, unrolled, together, work, table)
             else:
                 _along(tile, lines, taps, start, scale, zero, finish, out, at, c, out_width, -left, 1, width,
-                       out_width, out_pitch, flipped, unrolled, together, work, table)  # fmt: skip
+                       out_width, out_pitch, flipped, unrolled, together, work, table)
 
 
 def held_as(target: Target) -> DType:
@@ -130,7 +130,7 @@ def flip_of(target: Target, signed: bool) -> int:
 
 def _along(tile: Tile, lines: Any, taps: Any, start: Any, scale: Any, zero: Any, finish: Any, y: Any, at: Any, c: Any,
            count: Any, base: Any, across: Any, width: Any, out_width: Any, out_pitch: Any,
-           flipped: int, unrolled: bool, together: int, work: Any, table: Any) -> None:  # fmt: skip
+           flipped: int, unrolled: bool, together: int, work: Any, table: Any) -> None:
     """`count` columns of outputs, `across` apart, as for floats. table: where results are looked up afterwards, if they
     are."""
     (kh, kw), (sh, sw), rows, team, _, lanes, deep = tile
@@ -290,7 +290,7 @@ def _quick(form: Depthwise, lanes: int, build: Builder) -> None:
                           key=(form.filter, _key(bias), "depthwise starts", zero, form.filter_zero))  # fmt: skip
     together = columns_of(host(), tile, out, out_width, epilogue)
     code = depthwise_int8.code(tile=tile, signed=signed, dilated=across > 1, rounded=bool(form.rounding),
-                               together=together, more=len(more), epilogue=epilogue)  # fmt: skip
+                               together=together, more=len(more), epilogue=epilogue)
     band = rows * max(1, RUN // (out_width * rows))
     bands = -(-out_height // band)
     words = [image, packed, starts, build.pointer(out), height, width, pitch, out_height, out_width, out.pitch,

@@ -151,7 +151,7 @@ def epilogue_of(expr: Expr, operands: Sequence[Buffer], output: Buffer, build: B
             words.append(operand.pitch)
     words += [word(value, dtype) for value, dtype in skeleton[1]]
     return Epilogue(skeleton[0], tuple(found), tuple(dtype for _, dtype in skeleton[1]),
-                    *_known(operands, skeleton[1])), words  # fmt: skip
+                    *_known(operands, skeleton[1])), words
 
 
 def _known(operands: Sequence[Buffer], scalars: Sequence[tuple[Any, DType]]) -> tuple[bool, bool]:

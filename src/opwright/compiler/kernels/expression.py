@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..language import Pointer, Value
 
 def evaluate(expr: Expr, args: Sequence[Value | Pointer], params: Sequence[Value] = (), *,
-             finite: bool = False, small: bool = False) -> Value:  # fmt: skip
+             finite: bool = False, small: bool = False) -> Value:
     """What the expression is of these operands. args[i], params[i]: what stands for arg i and param i. finite: whether
     all floats among them are, but for arg 0; small: whether these are below 1, too, their signs aside.
 
@@ -51,7 +51,7 @@ def evaluate(expr: Expr, args: Sequence[Value | Pointer], params: Sequence[Value
 def _is_number(e: Expr) -> bool:
     """Whether it is a product of an integer and a float that is read, which is no NaN where those are finite."""
     return e.op == "mul" and all(
-        _is_read(a) or (a.op == "convert" and not a.args[0].dtype.is_floating) for a in e.args)  # fmt: skip
+        _is_read(a) or (a.op == "convert" and not a.args[0].dtype.is_floating) for a in e.args)
 
 
 def _is_read(e: Expr) -> bool:
@@ -167,7 +167,7 @@ def _convert(dtype: DType, x: Value) -> Value:
 
 
 def _quantize(dtype: DType, x: Value, zero_point: Value, low: Any = None, high: Any = None, *,
-              number: bool = False, small: bool = False) -> Value:  # fmt: skip
+              number: bool = False, small: bool = False) -> Value:
     """round(x) + zero_point, the nearest even of two, within [low, high] of int32, by default the dtype's range.
 
     It is held within the range before it is rounded, so that a float is never too large for int32; NaN becomes low.
@@ -203,4 +203,4 @@ STRUCTURAL: dict[str, Callable[..., Any]] = {
 """By name, the operations that are no functions of the table."""
 
 CONVERSION_COST = {"quantize": 5, "lookup": 4}
-"""Instructions of those that have more than one or two."""
+"""Instructions of the operations that take more than one or two."""

@@ -195,7 +195,7 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
               packed_batch: i64, scales: ptr[f32], zeros: ptr[i32], each: i64, blocks: i64, depth: i64, *more: i64,
               rows: int, vectors: int, short: bool, narrow: int, parts: int, rounded: bool, wide: bool, blocked: bool,
               tiled: Any, widened: Any, flipped: bool, bounded: int, grouped: Grouped | None,
-              epilogue: Epilogue):  # fmt: skip
+              epilogue: Epilogue):
     """out[b m + i, f] = epilogue(sum_k x[b][i, k] filter[b][f, k]): x at x_pitch, a packed filter, out at out_pitch.
 
     tiles: of a batch's m rows, `tall` of them of `rows` rows and the others (if short) of one less. Items:
@@ -240,7 +240,7 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
                 flip_rows(source.p, x_pitch, near, number_of_rows, 4 * quads, flip, work.target.vector_bytes)
                 source = source._replace(p=near, pitch=4 * quads, flipped=True)
             sink = Sink(target, out_pitch, above + row, 0, features, ending.finish, masked, there, None, count,
-                        ending.light)  # fmt: skip
+                        ending.light)
             if short and tiled is None:
                 if t < tall:
                     panels(source, q, steps, sink, features, first, last, rows, vectors, lanes, narrow)
@@ -254,6 +254,6 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
                     written = kl.select(t < tall, kl.value(rows), rows - 1)
                 here, end = first * (vectors * lanes), kl.minimum(features, last * (vectors * lanes))
                 ending.look_up(target + ((above + row) * out_pitch + here), out_pitch, written, end - here,
-                               work.target.vector_bytes)  # fmt: skip
+                               work.target.vector_bytes)
     if tiled is not None:
         kl.tile_release()

@@ -66,8 +66,10 @@ def shape_for(steps: int, features: int) -> tuple[int, int]:
 
 
 def whole_steps(steps: int, quads: Any) -> Any:
-    """Steps of a run of so many where what lies behind it may be read: with those that meet zeros it takes fewer
-    instructions, by smmla an even number, by smull four for three."""
+    """Return the number of steps for a run of `quads` where the elements behind it may be read.
+
+    Steps over padding multiply zeros. They save instructions: smmla runs an even number, smull four instead of three.
+    """
     return quads + (quads & 1) if steps == 2 else quads + (quads & 3) // 3 if steps == 4 else quads
 
 

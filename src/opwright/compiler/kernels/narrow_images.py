@@ -27,7 +27,7 @@ def over_rows(form: Contract) -> Contract | None:
     (n, height, width, channels), (_, out_height, out_width, features) = form.input.shape, form.output.shape
     filters, window = form.filter.constant, form.window
     if filters is None or form.groups > 1 or form.rounding or form.input.pitch != channels \
-            or form.output.pitch != features:  # fmt: skip
+            or form.output.pitch != features:
         return None
     if not (width <= NARROW and out_width * features <= FEW and window.size[0] > 1 and width < out_height):
         return None
@@ -47,7 +47,7 @@ def over_rows(form: Contract) -> Contract | None:
         form, window=turned, operands=operands,
         input=SameMemory(form.input.name, form.input.dtype, (n, 1, height, width * channels), of=form.input),
         output=SameMemory(form.output.name, form.output.dtype, (n, 1, out_height, shape[0]), of=form.output),
-        filter=Buffer(form.filter.name, form.filter.dtype, shape, rows.reshape(shape)))  # fmt: skip
+        filter=Buffer(form.filter.name, form.filter.dtype, shape, rows.reshape(shape)))
 
 
 def _repeated(form: Contract, times: int) -> tuple[Buffer, ...] | None:

@@ -152,7 +152,7 @@ class Panels(NamedTuple):
 def pack_int8(work, source: ptr[u8], bias: ptr[i32], packed: ptr[i32], features: i64, lines: i64, run: i64, pitch: i64,
               step: i64, zero: i64, offset: i32, source_batch: i64, packed_batch: i64,
               *, dtype: Any, vectors: int, narrow: int, biased: bool, parts: int, ordered: bool, grouped: int,
-              joined: bool, padded: bool):  # fmt: skip
+              joined: bool, padded: bool):
     """Panels of filters of 8 bits, or of int4 in a byte each: channels are `pitch` apart, bytes of their runs `step`.
 
     zero: of the weights. offset: what a row's bytes are too large by when the micro-kernel reads them. Items: batches,
@@ -276,7 +276,7 @@ def pack_code(panels: Panels, dtype: DType, biased: bool = False) -> FamilyCode:
     """The kernel that packs filters of this dtype."""
     return pack_int8.code(dtype=dtype, vectors=panels.tile.vectors, narrow=panels.narrow, biased=biased,
                           parts=panels.parts, ordered=panels.tile.widened, grouped=panels.tile.grouped,
-                          joined=panels.joined, padded=panels.tile.padded)  # fmt: skip
+                          joined=panels.joined, padded=panels.tile.padded)
 
 
 def filling(panels: Panels, filters: np.ndarray, dtype: DType, zero: int, offset: int, bias: np.ndarray | None

@@ -13,10 +13,10 @@ that finds its kernels in the cache needs no more than their names.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from ...core import dtypes as _dtypes
+from ...core.importing import lazily
 from ...scalar.table import FUNCTIONS
 from ..target import Target
 from .family import Family, FamilyCode, call, family
@@ -94,39 +94,36 @@ u64: Any = _dtypes.uint64
 bool1: Any = _dtypes.bool
 
 
-_LATER = {
-    "memory": "copy",
-    "arrays": "Array",
-    "calling": "ArrayKernel parallel unroll",
-    "control": "LoopRange loop",
-    "dots": "dot4 lookup pair_dot round_bytes",
-    "emitting": "Work",
-    "functions": (
-        "abs after all any bitcast ceil clamp concat constant_vector convert first floor fma full full_like "
-        "gather insert iota likely maximum minimum null on_lanes opaque opaque_pointer part pointer reduce_add "
-        "reduce_max reduce_min registers round_even select shuffle splat sqrt stack to_int trunc "
-        "truncated_quotient type_of zeros "
+_HOMES = {
+    ".memory": "copy",
+    ".arrays": "Array",
+    ".calling": "ArrayKernel, parallel, unroll",
+    ".control": "LoopRange, loop",
+    ".dots": "dot4, lookup, pair_dot, round_bytes",
+    ".emitting": "Work",
+    ".functions": (
+        "abs, after, all, any, bitcast, ceil, clamp, concat, constant_vector, convert, first, floor, fma, full, "
+        "full_like, gather, insert, iota, likely, maximum, minimum, null, on_lanes, opaque, opaque_pointer, "
+        "part, pointer, reduce_add, reduce_max, reduce_min, registers, round_even, select, shuffle, splat, sqrt, "
+        "stack, to_int, trunc, truncated_quotient, type_of, zeros"
     ),
-    "neon": "add_pairs byte_products dot4_signed joined load_halves matrix_dot pair_sums",
-    "places": "Pointer Registers",
-    "tiles": "tile_config tile_dot tile_load tile_release tile_store tile_zero",
-    "values": "Value value",
+    ".neon": "add_pairs, byte_products, dot4_signed, joined, load_halves, matrix_dot, pair_sums",
+    ".places": "Pointer, Registers",
+    ".tiles": "tile_config, tile_dot, tile_load, tile_release, tile_store, tile_zero",
+    ".values": "Value, value",
 }
-"""The modules that are imported later, and their names."""
-_MODULES = {name: module for module, names in _LATER.items() for name in names.split()}
+_NAMES = {name for names in _HOMES.values() for name in names.split(", ")}
+_of_modules, __dir__ = lazily(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    module = _MODULES.get(name)
-    if module is not None:
-        found = getattr(importlib.import_module(f".{module}", __name__), name)
-    else:
-        row = FUNCTIONS.get(name)
-        if row is None:
-            raise AttributeError(f"the kernel language has no {name!r}")
-        from .functions import function_of  # which needs llvmlite
+    """Return a name of the modules, or the function of a row of the table of scalar functions."""
+    row = FUNCTIONS.get(name)
+    if row is None or name in _NAMES:
+        return _of_modules(name)
+    from .functions import function_of  # which needs llvmlite
 
-        found = function_of(row)
+    found = function_of(row)
     globals()[name] = found
     return found
 

@@ -107,7 +107,7 @@ class Family:
             module = self.function.__module__
             if module.startswith("opwright."):
                 made = find_or_make(f"{module}.{self.name}", repr(sorted(constants.items())), target,
-                                    lambda: (self._text(target, constants), entry))  # fmt: skip
+                                    lambda: (self._text(target, constants), entry))
             else:  # of what else a user's kernel hangs on nobody knows but its IR
                 made = find_module(entry, self._text(target, constants), entry)
             found = FamilyCode(made.address, made.name, tuple(self.kinds(constants).values()))

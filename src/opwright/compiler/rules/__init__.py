@@ -14,10 +14,9 @@ A rule raises Refused(why) for a node that it has no forms for: that runs as it 
 
 from __future__ import annotations
 
-from ...core.origins import load
 from ..loops.forms import Form
 from .nodes import At, Buffers, Refused
-from .registry import MODULES, RULES, rule
+from .registry import MODULES, TABLE, rule
 
 __all__ = ["MODULES", "At", "Buffers", "Refused", "forms_of", "rule"]
 
@@ -25,14 +24,13 @@ __all__ = ["MODULES", "At", "Buffers", "Refused", "forms_of", "rule"]
 def forms_of(at: At) -> list[Form]:
     """The forms of a node. Raises Refused where there are none."""
     op = at.node.op
-    name = op.name
     if not op.catalogue:
         from .written import written
 
         written(at)
         return at.forms
-    if name not in MODULES:
-        raise Refused(f"no rule for {name}")
-    load(f"{__name__}.{MODULES[name]}")
-    RULES[name](at)
+    found = TABLE.find(op.name)
+    if found is None:
+        raise Refused(f"no rule for {op.name}")
+    found(at)
     return at.forms

@@ -1,17 +1,13 @@
 """The registry of rules from catalogue operators to the loop graph.
 
-Lives here: the table `MODULES`, the decorator `rule`, the rules of the modules imported so far.
+Lives here: the table `MODULES`, the decorator `rule`.
 Not here: the rules (one module a family of operators), asking one (`forms_of` of the package).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ...scalar.table import OF_OPERATOR
-from .nodes import At
-
-Rule = Callable[[At], None]
+from ..loops.rule_table import RuleTable
 
 IN_NUMPY = ("TruncateDiv", "TruncateMod")
 """Functions of the table whose quotients of floats, beyond 2^22, NumPy and kernels round differently."""
@@ -36,15 +32,5 @@ MODULES: dict[str, str] = {
 }
 """By operator, the module of this package that has its rule; loaded on demand. Users' operators: written.py."""
 
-RULES: dict[str, Rule] = {}
-"""Of the modules imported so far."""
-
-
-def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Decorator: this function is the rule of these operators."""
-
-    def register(function: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names, function))
-        return function
-
-    return register
+TABLE = RuleTable(__package__, MODULES)
+rule = TABLE.rule

@@ -100,7 +100,7 @@ class _Mover:
                        for o in node.inputs)  # fmt: skip
         name = self.state.unique(f"{self.loop.name}/{node.name}")
         copy = Node(node.op, inputs, node.attrs, [v.spec for v in node.outputs], name, node.at,
-                    output_names(name, len(node.outputs), self.state.unique))  # fmt: skip
+                    output_names(name, len(node.outputs), self.state.unique))
         self.outer.update(zip(node.outputs, self.state.emit(copy).outputs))
 
     def read_inside(self) -> list[Value]:

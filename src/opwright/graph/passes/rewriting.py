@@ -92,7 +92,7 @@ class Rewrite:
                            for o in old.inputs)  # fmt: skip
             name = self.unique(f"{prefix}/{old.name}")
             node = Node(old.op, inputs, old.attrs, [v.spec for v in old.outputs], name, old.at,
-                        output_names(name, len(old.outputs), self.unique))  # fmt: skip
+                        output_names(name, len(old.outputs), self.unique))
             inner.update(zip(old.outputs, self.visit(node)))
         return [inner[v] for v in graph.outputs]
 

@@ -90,7 +90,7 @@ def _while(node: Node) -> Sunk:
     first = [variables[i] for i in goes]
     graphs = {name: _sunk_after(g, len(goes), outside) for name, g in (("cond", cond), ("body", body))}
     fresh = Node(node.op, (tuple(first), kept), {**node.attrs, **graphs}, [node.outputs[i].spec for i in goes],
-                 node.name, node.at, [node.name, *(node.outputs[i].name for i in goes[1:])][: len(goes)])  # fmt: skip
+                 node.name, node.at, [node.name, *(node.outputs[i].name for i in goes[1:])][: len(goes)])
     return fresh, goes, {i: variables[i] for i in stays}
 
 

@@ -57,7 +57,7 @@ def module_of(name: str) -> str:
         raise NotFoundError(
             what="no custom operator of this name is shipped", found=repr(name),
             do="lite.customs.list_names() gives them all; others are given as custom_ops=",
-        ) from None  # fmt: skip
+        ) from None
 
 
 def _all(name: str) -> list[CustomOperator]:
@@ -76,7 +76,7 @@ def get(name: str, version: int | None = None) -> CustomOperator:
     found = next((op for op in operators if op.versions[0] <= version <= op.versions[1]), None)
     if found is None:
         raise NotFoundError(op=name, what="no such version of this custom operator is shipped", found=version,
-                            wanted=", ".join(f"{a}..{b}" for a, b in versions_of(name)))  # fmt: skip
+                            wanted=", ".join(f"{a}..{b}" for a, b in versions_of(name)))
     return found
 
 

@@ -92,7 +92,7 @@ def binary(name: str, compute: Any, formula: str, dtypes: tuple[DType, ...], opt
 
 
 def fused(name: str, compute: Any, formula: str, dtypes: tuple[DType, ...], options: str, versions: tuple[int, int],
-          **settings: Any) -> LiteOperator:  # fmt: skip
+          **settings: Any) -> LiteOperator:
     """As `binary`, for an operator with a fused activation."""
     compute = computation(name, compute)
     ufunc = compute if isinstance(compute, np.ufunc) else None  # does the same where no activation is fused

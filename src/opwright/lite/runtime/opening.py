@@ -60,7 +60,7 @@ def _check_size(size: int, what: str) -> None:
 
 
 def open_subgraphs(path: Any, content: Any, resolver: OpResolver, threads: int, ownership: Ownership
-                   ) -> tuple[Model, list[Subgraph]]:  # fmt: skip
+                   ) -> tuple[Model, list[Subgraph]]:
     """Read and verify a model, and make its subgraphs with the kernels that the resolver has. Raises OpErrors."""
     model = open_model(path, content)
     model.verify(flow=False)

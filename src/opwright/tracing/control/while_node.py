@@ -20,7 +20,7 @@ from .body import Body, captured_by, control_record, flat_tensors, handed_in, re
 
 def emit_while(trace: FuncTrace, specs: Sequence[TensorSpec], cond: Callable[..., Any], body: Callable[..., Any],
                initials: Callable[[], Sequence[Any]], name: str, born: Sequence[SymbolicTensor] = ()
-               ) -> list[SymbolicTensor]:  # fmt: skip
+               ) -> list[SymbolicTensor]:
     """A `While` node over flat variables.
 
     cond, body: functions of flat placeholders, recorded once, giving a scalar bool and the flat new variables.

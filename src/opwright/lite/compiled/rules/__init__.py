@@ -16,9 +16,8 @@ A rule raises Refused(why) for a node that it has no forms for: that stays with 
 from __future__ import annotations
 
 from ....compiler.loops.forms import Form
-from ....core.origins import load
 from ..nodes import At, Refused
-from .registry import BY_SUBGRAPH, COUNTED, MODULES, ON_RESOURCES, RULES, STATEFUL, rule
+from .registry import BY_SUBGRAPH, COUNTED, MODULES, ON_RESOURCES, STATEFUL, TABLE, rule
 
 __all__ = ["BY_SUBGRAPH", "COUNTED", "MODULES", "ON_RESOURCES", "STATEFUL", "forms_of", "rule"]
 
@@ -32,10 +31,7 @@ def forms_of(at: At) -> list[Form]:
         if is_written(at.node):
             written(at)
             return at.forms
-    module = MODULES.get(name)
-    if module is not None:
-        load(f"{__name__}.{module}")
-    found = RULES.get(name)
+    found = TABLE.find(name)
     if found is None:
         raise Refused(f"no rule for {name}")
     found(at)

@@ -1,17 +1,12 @@
 """The registry of rules from builtin operators to the loop graph.
 
-Lives here: the table `MODULES`, the decorator `rule`, the rules of the modules imported so far, which operators have
-rules of a special kind.
+Lives here: the table `MODULES`, the decorator `rule`, which operators have rules of a special kind.
 Not here: the rules (one module a family of operators), asking one (`forms_of` of the package).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ..nodes import At
-
-Rule = Callable[[At], None]
+from ....compiler.loops.rule_table import RuleTable
 
 MODULES: dict[str, str] = {
     name: module
@@ -65,7 +60,7 @@ MODULES: dict[str, str] = {
 """By operator, builtin or shipped custom, the module with its rule; loaded on demand. Users' operators: written.py."""
 
 STATEFUL = frozenset({"LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM", "RNN", "SVDF",
-                      "UNIDIRECTIONAL_SEQUENCE_RNN", "BIDIRECTIONAL_SEQUENCE_RNN"})  # fmt: skip
+                      "UNIDIRECTIONAL_SEQUENCE_RNN", "BIDIRECTIONAL_SEQUENCE_RNN"})
 """Builtins whose rules read and write variables: those among a node's inputs."""
 
 ON_RESOURCES = frozenset({"READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE", "VAR_HANDLE"})
@@ -78,15 +73,5 @@ COUNTED = frozenset({"WHERE", "UNIQUE", "RANGE"})
 """Builtins whose first output has as many rows as they find. Each is a plan of its own, which is right for any number
 of them."""
 
-RULES: dict[str, Rule] = {}
-"""Of the modules imported so far."""
-
-
-def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Decorator: this function is the rule of these operators."""
-
-    def register(function: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names, function))
-        return function
-
-    return register
+TABLE = RuleTable(__package__, MODULES)
+rule = TABLE.rule

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from ....compiler.loops.expressions import arg, convert
 from ....compiler.loops.forms import Buffer, Map
+from ....compiler.loops.rule_table import Rule
 from ....core.dtypes import float16, float32
 from ..nodes import At, Operand
-from .registry import Rule
 
 
 class Widened(At):

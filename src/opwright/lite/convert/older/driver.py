@@ -25,9 +25,11 @@ OLDER = join(ARITHMETIC, PRODUCTS, INDEXING, IMAGES, RANKS, CARRYING)  # by type
 
 
 def say_older(graph: Graph, runtime: str) -> Graph:
-    """The graph, and those that its nodes hold, with every operator that `runtime` lacks in an older form, where there
-    is a rule for it; the others stay, to be reported.
+    """Replace the operators that `runtime` lacks by older forms, in the graph and its subgraphs.
+
+    Operators without a rule stay, to be reported.
     """
+
     def rules(node: Node) -> Sequence[Rule]:
         found = OLDER.get(node.op.name)
         return [_declining(rule) for rule in found] if found and too_new(node, runtime) else ()
