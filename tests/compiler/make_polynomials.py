@@ -118,7 +118,7 @@ def text() -> str:
         found, error = fitted(name)
         rows = [", ".join(repr(c) for c in found[i : i + 4]) for i in range(0, len(found), 4)]
         joined = ",\n    ".join(rows)
-        lines += [f"{name} = (\n    {joined},\n)  # fmt: skip", f'"""{what}; within {error:.1e}."""', ""]
+        lines += [f"{name} = (\n    {joined},\n)", f'"""{what}; within {error:.1e}."""', ""]
     words = [f"0x{word:08X}" for word in two_over_pi()]
     lines += [f"TWO_OVER_PI = (\n    {', '.join(words[:8])},\n    {', '.join(words[8:])},\n)",
               '"""The bits of 2 / pi behind the point, 32 a word."""', ""]  # fmt: skip
