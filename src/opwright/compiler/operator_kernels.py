@@ -2,7 +2,7 @@
 
 Lives here: `OperatorKernel` (whose parameter is what, running it on arrays), `ArrayCode` (one choice of its constants
 and layouts, for plans).
-Not here: such kernels by themselves (language/calling.py), their steps in plans (kernels/written.py).
+Not here: such kernels by themselves (language/calling.py), their steps in plans (kernels/user_kernels.py).
 
     @ow.kernel
     def kernel(x: kl.Array(kl.f32, "n", "m"), y: kl.Array(kl.f32, "n"), epsilon: kl.f32, *, axis, lanes=16): ...

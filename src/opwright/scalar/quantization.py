@@ -1,8 +1,8 @@
 """Ranges of reals as scales and zero points.
 
 Lives here: `symmetric_steps`, `asymmetric_steps` (of what is rounded while it runs), `nudged` (of training).
-Not here: going over rows (lite/ops/quantized/hybrid.py, compiler/kernels/hybrid.py), integers of other scales
-(fixed_point_int32.py).
+Not here: going over rows (lite/ops/quantized/hybrid.py, compiler/kernels/dynamic_quantization.py), integers of other
+scales (fixed_point_int32.py).
 
 A row of reals between lo <= 0 and hi >= 0 becomes integers q:
 

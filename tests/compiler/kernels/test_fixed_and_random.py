@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, targets
 
-from opwright.compiler.kernels.fixed_products import fixed_product
-from opwright.compiler.kernels.guards import copy_checked
-from opwright.compiler.kernels.random_laws import classes, normal_pairs
-from opwright.compiler.kernels.random_words import advance, random_words
+from opwright.compiler.kernels.fixed_point import fixed_product
+from opwright.compiler.kernels.random_numbers import advance, classes, normal_pairs, random_words
+from opwright.compiler.kernels.value_checks import copy_checked
 from opwright.compiler.loops.forms import Buffer, Checked
 from opwright.compiler.loops.plans import StepFailed
 from opwright.compiler.loops.random_forms import Advanced, Classes, RandomWords

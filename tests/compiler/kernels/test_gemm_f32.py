@@ -9,8 +9,8 @@ from opwright.compiler.kernels.convolution_f32 import convolution
 from opwright.compiler.kernels.epilogue import Epilogue, without_bias
 from opwright.compiler.kernels.gemm_f32 import gemm
 from opwright.compiler.kernels.gemv_f32 import gemv
-from opwright.compiler.kernels.panels_f32 import pack
 from opwright.compiler.kernels.tiling import balanced, blocks
+from opwright.compiler.kernels.weight_packing_f32 import pack
 from opwright.compiler.kernels.winograd import transform_filter, winograd, wins
 from opwright.compiler.loops.expressions import apply, arg, const, scalar
 from opwright.compiler.loops.forms import Buffer, Contract, Window

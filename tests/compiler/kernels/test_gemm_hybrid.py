@@ -6,9 +6,9 @@ from form_kit import buffer, compiles_for, run, split, targets
 from test_gemm_int8 import PLAIN, SAME, integers, out_shape, sums
 
 from opwright.compiler.kernels.convolution_int8 import convolution_int8
+from opwright.compiler.kernels.dynamic_quantization import round_rows
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.gemm_int8 import gemm_int8
-from opwright.compiler.kernels.hybrid import round_rows
 from opwright.compiler.loops.expressions import apply, arg
 from opwright.compiler.loops.forms import Buffer, Contract, Window
 from opwright.core.dtypes import float32, int4, int8

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
-from opwright.compiler.kernels.convolution_int8 import convolution_int8, patches
+from opwright.compiler.kernels.convolution_int8 import convolution_int8, over_rows, patches
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.gemm_int8 import gemm_int8
-from opwright.compiler.kernels.narrow_images import over_rows
-from opwright.compiler.kernels.panels_int8 import pack_int8
 from opwright.compiler.kernels.tiling import Blocks, for_two
+from opwright.compiler.kernels.weight_packing_int8 import pack_int8
 from opwright.compiler.loops.expressions import apply, arg, convert, lookup, parametrised, quantize, scalar
 from opwright.compiler.loops.forms import Buffer, Contract, Window
 from opwright.core.dtypes import float32, int8, int32, uint8

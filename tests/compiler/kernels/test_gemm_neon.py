@@ -13,7 +13,7 @@ from test_int8_targets import rows
 from opwright.compiler import target as targets
 from opwright.compiler.kernels.epilogue import epilogue_of
 from opwright.compiler.kernels.gemm_neon import is_paired, steps_for, whole_steps
-from opwright.compiler.kernels.panels_int8 import Panels, grouped_tile
+from opwright.compiler.kernels.weight_packing_int8 import Panels, grouped_tile
 from opwright.compiler.loops.forms import Buffer, Contract
 from opwright.core.dtypes import float32, int8, int32
 

@@ -11,8 +11,8 @@ from opwright.compiler.kernels.convolution_f32 import convolution
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.gemm_f32 import Panels, gemm, panels_of
 from opwright.compiler.kernels.gemv_f32 import ACROSS, gemv, gevm
-from opwright.compiler.kernels.panels_f32 import pack
 from opwright.compiler.kernels.tiling import balanced
+from opwright.compiler.kernels.weight_packing_f32 import pack
 from opwright.compiler.kernels.winograd import scratch_of, size_of, transform_filter, winograd
 from opwright.compiler.loops.expressions import apply, arg
 from opwright.core.dtypes import float32

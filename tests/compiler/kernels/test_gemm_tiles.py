@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from test_gemm_hybrid import EXPR
 from test_gemm_int8 import CASES, EPILOGUES, PLAIN, SAME, SHAPE, SUM, integers, made, requantised
 
-from opwright.compiler.kernels import contractions_int8, gemm_tiles, matmul_int8
+from opwright.compiler.kernels import contractions_int8, gemm_tiles, matmul_integer
 from opwright.compiler.kernels.convolution_int8 import convolution_int8
 from opwright.compiler.kernels.gemm_int8 import gemm_int8
 from opwright.compiler.loops.forms import Buffer, Contract, MatMul, Window
@@ -38,7 +38,7 @@ def tiles(use):
     with pytest.MonkeyPatch.context() as patch:
         for name in ("FEW_ROWS", "FEW_STEPS", "SHALLOW", "LITTLE"):
             patch.setattr(gemm_tiles, name, 1 if use else 1 << 60)
-        for module in (contractions_int8, matmul_int8):
+        for module in (contractions_int8, matmul_integer):
             patch.setattr(module, "tiles_for", recorded)
         yield chosen
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
-from opwright.compiler.kernels.gated import gru
+from opwright.compiler.kernels.rnn import gru
 from opwright.compiler.loops.forms import Buffer
 from opwright.compiler.loops.recurrent_forms import Gru
 from opwright.core.dtypes import float32

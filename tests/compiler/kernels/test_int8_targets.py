@@ -15,9 +15,8 @@ from test_gemm_int8 import PLAIN, SAME, SUM, made, out_shape, requantised, round
 import opwright as ow
 from opwright.compiler import target as processors
 from opwright.compiler.kernels import contractions_int8, depthwise_tiles
-from opwright.compiler.kernels.gemm_bounded import steps_of
-from opwright.compiler.kernels.gemm_widened import widens
-from opwright.compiler.kernels.panels_int8 import Panels, tile_of
+from opwright.compiler.kernels.gemm_widened import steps_of, widens
+from opwright.compiler.kernels.weight_packing_int8 import Panels, tile_of
 from opwright.compiler.loops.forms import Buffer, Contract, Window
 from opwright.compiler.target import NAMED
 from opwright.core.dtypes import float32, int4, int8, int32, uint8

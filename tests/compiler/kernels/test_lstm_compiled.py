@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, targets
 
-from opwright.compiler.kernels.recurrent import lstm
-from opwright.compiler.kernels.recurrent_int8 import lstm_int8
+from opwright.compiler.kernels.lstm import lstm
+from opwright.compiler.kernels.lstm_int8 import lstm_int8
 from opwright.compiler.loops.forms import Buffer
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.planning import plan_of

@@ -5,7 +5,7 @@ import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
 from each_row import each_row
-from opwright.compiler.kernels.ordering import order_rows
+from opwright.compiler.kernels.sorting import order_rows
 from opwright.compiler.loops.forms import Buffer, Ordered
 from opwright.core.dtypes import float32, int8, int16, int32, int64, uint32
 

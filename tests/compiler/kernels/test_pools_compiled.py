@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from windows import correlated, output_size, patches
 
 from opwright.compiler.kernels import Unmade
-from opwright.compiler.kernels.pools import pool
+from opwright.compiler.kernels.pooling import pool
 from opwright.compiler.loops.expressions import apply, arg, convert, parametrised, quantize
 from opwright.compiler.loops.forms import Buffer, Pool, Window
 from opwright.core.dtypes import as_dtype, float32, int8, int32

@@ -5,9 +5,9 @@ import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels import Unmade
+from opwright.compiler.kernels.argreduce import search_columns, search_rows
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.reductions import reduce_columns, reduce_rows
-from opwright.compiler.kernels.searches import search_columns, search_rows
 from opwright.compiler.loops.expressions import apply, arg, convert, quantize, scalar
 from opwright.compiler.loops.forms import ArgReduce, Buffer, Reduce
 from opwright.core import dtypes

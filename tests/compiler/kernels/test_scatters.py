@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, targets
 
-from opwright.compiler.kernels.scatters import scatter
+from opwright.compiler.kernels.scatter import scatter
 from opwright.compiler.loops.forms import Buffer, ScatterNd
 from opwright.compiler.loops.plans import StepFailed
 from opwright.core import dtypes

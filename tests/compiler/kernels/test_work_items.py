@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from opwright.compiler.kernels.grains import ALONE, grain
 from opwright.compiler.kernels.maps import BLOCK, _evenly
-from opwright.compiler.kernels.tiling import Blocks, for_two
+from opwright.compiler.kernels.tiling import ALONE, Blocks, for_two, grain
 from opwright.compiler.loops.expressions import apply, arg
 from opwright.compiler.loops.forms import Buffer, Contract, Map, Window
 from opwright.compiler.loops.graph import LoopGraph

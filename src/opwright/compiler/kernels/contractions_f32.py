@@ -21,9 +21,8 @@ from .convolution_f32 import convolution
 from .epilogue import ELEMENT, Epilogue, epilogue_of, without_bias
 from .gemm_f32 import Panels, Product, gemm_step, panels_of
 from .gemv_f32 import gemv
-from .grains import grain
-from .panels_f32 import packed_filter
-from .tiling import ITEM, ITEMS, Blocks, balanced, chunk_of, for_two
+from .tiling import ITEM, ITEMS, Blocks, balanced, chunk_of, for_two, grain
+from .weight_packing_f32 import packed_filter
 from .winograd import scratch_of, size_of, sizes_of_patches, transform_filter, winograd, wins
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Makers of contractions of 8 bits: which kernel, tile and work items a convolution or fully connected layer gets.
 
 Lives here: the maker of `Contract`.  Not here: the kernels (gemm_int8.py, convolution_int8.py), packed filters
-(panels_int8.py), float inputs beside integer filters (hybrid.py).
+(weight_packing_int8.py), float inputs beside integer filters (dynamic_quantization.py).
 """
 
 from __future__ import annotations
@@ -15,18 +15,16 @@ from ..target import host
 from ..tuning.choices import BLOCKS_INT8, COPIES
 from . import Unmade, maker
 from .contractions_f32 import chunk_of, share
-from .convolution_int8 import convolution_int8, patches
+from .convolution_int8 import convolution_int8, over_rows, patches
+from .dynamic_quantization import rounded_rows
 from .epilogue import Epilogue, epilogue_of, without_bias
-from .gemm_bounded import steps_of
 from .gemm_int8 import FLIP, gemm_int8
 from .gemm_int16 import packed_pairs
 from .gemm_neon import Grouped, is_paired
 from .gemm_tiles import tiles_for
-from .gemm_widened import room
-from .hybrid import rounded_rows
-from .narrow_images import over_rows
-from .panels_int8 import Panels, Tile, grouped_tile, packed_filter, parts_of, tile_of
+from .gemm_widened import room, steps_of
 from .tiling import CACHE, ITEM, Blocks, balanced, blocks, for_two, has_all_panels, is_order_felt
+from .weight_packing_int8 import Panels, Tile, grouped_tile, packed_filter, parts_of, tile_of
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder

@@ -1,21 +1,35 @@
 """Convolutions of int8 with windows: the micro-kernel over an image, without an im2col copy of it.
 
-Lives here: the families `convolution_int8` and `patches`, the window's geometry.
-Not here: the micro-kernel (gemm_int8.py), how filters are packed (panels_int8.py), the maker (contractions_int8.py).
+Lives here: the families `convolution_int8` and `patches`, the window's geometry; `over_rows`, for images of few
+columns.
+Not here: the micro-kernel (gemm_int8.py), packed filters (weight_packing_int8.py), the maker (contractions_int8.py).
 
-A tile's rows are pixels of a line of the output next to each other. Where their windows lie inside the image the
-micro-kernel reads the image itself; otherwise the lines of the image below them are copied into scratch first, the zero
-point for what is outside, once a tile for all channels of the output. Small images with short lines are better copied
-window by window (`patches`), for a matrix product afterwards.
+A tile's rows are pixels next to each other in a line of the output. Where their windows lie inside the image the
+micro-kernel reads the image itself; otherwise the image's lines are copied into scratch memory, with the zero point for
+padding, once a tile for all output channels. Small images with short lines are copied window by window (`patches`) for
+a matrix product.
+
+An image of few columns becomes one line whose pixels are whole rows of it:
+
+    x [N, H, W, C], filter [F, KH, KW, C]  ->  x [N, 1, H, W C], filter [OW F, 1, KH, W C]
+
+The memory is the same. A tile then holds many pixels of the line, where one of the image would hold at most W, and
+padding on the left and right costs no copies because its weights are absent. Weights of columns outside a window are
+their zero point.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr
+from ..loops.forms import Buffer, Contract, SameMemory, Window
 from .epilogue import Epilogue
+from .expression import tables
 from .gemm_int8 import Source, panels
 from .gemm_neon import Grouped, whole_steps
 from .gemm_tiles import prepare, short_first
@@ -23,7 +37,6 @@ from .tile_writing import Rounded, Sink, ending_of
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
-
 
 class Image(NamedTuple):
     """The geometry of a convolution, numbers of a kernel. size: bytes that may be read; fill: the zero point, of the
@@ -228,3 +241,50 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
                                end - here, work.target.vector_bytes)
     if tiled is not None:
         kl.tile_release()
+
+
+NARROW, FEW = 4, 64
+"""Columns of the image, and channels of a row of the output, up to which rows are taken as pixels."""
+
+
+def over_rows(form: Contract) -> Contract | None:
+    """The same convolution over rows as pixels; None where images are wide or not dense, or something is not known."""
+    (n, height, width, channels), (_, out_height, out_width, features) = form.input.shape, form.output.shape
+    filters, window = form.filter.constant, form.window
+    if filters is None or form.groups > 1 or form.rounding or form.input.pitch != channels \
+            or form.output.pitch != features:
+        return None
+    if not (width <= NARROW and out_width * features <= FEW and window.size[0] > 1 and width < out_height):
+        return None
+    operands = _repeated(form, out_width)
+    if operands is None:
+        return None
+    (down, across), (step, apart), (top, bottom, left, _) = window.strides, window.dilations, window.padding
+    rows = np.full((out_width, features, 1, window.size[0], width, channels), form.filter_zero, filters.dtype)
+    for x in range(out_width):
+        for kx in range(window.size[1]):
+            column = x * across + kx * apart - left
+            if 0 <= column < width:
+                rows[x, :, 0, :, column] = filters[:, :, kx]
+    shape = (out_width * features, 1, window.size[0], width * channels)
+    turned = Window((1, window.size[0]), (1, down), (1, step), (0, 0, top, bottom))
+    return replace(
+        form, window=turned, operands=operands,
+        input=SameMemory(form.input.name, form.input.dtype, (n, 1, height, width * channels), of=form.input),
+        output=SameMemory(form.output.name, form.output.dtype, (n, 1, out_height, shape[0]), of=form.output),
+        filter=Buffer(form.filter.name, form.filter.dtype, shape, rows.reshape(shape)))
+
+
+def _repeated(form: Contract, times: int) -> tuple[Buffer, ...] | None:
+    """The operands for each column of the output; None where one is neither a table nor a constant for each channel."""
+    found, lookups = [], tables(form.expr)
+    for i, operand in enumerate(form.operands, 1):
+        known = operand.constant
+        if i in lookups or operand.size == 1:
+            found.append(operand)
+        elif known is not None and operand.size == form.output.shape[-1]:
+            repeated = np.tile(known.reshape(-1), times)
+            found.append(Buffer(operand.name, operand.dtype, repeated.shape, repeated))
+        else:
+            return None
+    return tuple(found)

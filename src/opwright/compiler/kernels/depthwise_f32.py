@@ -25,7 +25,7 @@ from . import Unmade, maker
 from .depthwise_tiles import Slide, lane_bytes, slide_of
 from .epilogue import epilogue_of, without_bias
 from .gemm_widened import LINE
-from .grains import grain
+from .tiling import grain
 
 if TYPE_CHECKING:
     from ..language import Value

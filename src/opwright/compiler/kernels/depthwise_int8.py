@@ -16,7 +16,8 @@ their zero point may need nine bits: they are the sum of two parts of eight.
 Targets without such an instruction take columns of two rows, or of one, widened to int16: then x' is x, and weights are
 one part. 64-bit ARM's instruction takes bytes with a sign: x' is x there, or x - 128 where x has none.
 
-Floats beside a filter of integers are rounded first (hybrid.py), each image with a zero point and a scale of its own.
+Floats beside a filter of integers are rounded first (dynamic_quantization.py), each image with a zero point and a scale
+of its own.
 """
 
 from __future__ import annotations
@@ -35,15 +36,18 @@ from ..target import Target, host
 from ..tuning.choices import DEPTHWISE_TEAMS
 from . import Unmade, maker
 from .depthwise_any_int8 import depthwise_any_int8
-from .depthwise_ends import Ends, columns_of, finish_columns, look_up_columns
 from .depthwise_f32 import LARGEST, line_of, ring_of, slot_of, vector_lanes, within
 from .depthwise_tiles import (
     FOURS,
     ONES,
     PAIRS,
+    Ends,
     Tile,
+    columns_of,
     deep_on,
+    finish_columns,
     lane_bytes,
+    look_up_columns,
     pack,
     parts_of,
     slide_of,
@@ -51,10 +55,10 @@ from .depthwise_tiles import (
     tile_of,
     tiles_of,
 )
+from .dynamic_quantization import rounded_rows
 from .epilogue import epilogue_of, without_bias
-from .grains import grain
-from .hybrid import rounded_rows
 from .tile_writing import ending_of
+from .tiling import grain
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder

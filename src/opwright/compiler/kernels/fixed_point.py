@@ -1,13 +1,63 @@
-"""Fixed-point arithmetic in kernels: the formulas of `scalar` on the kernel language's values.
+"""Fixed-point arithmetic in kernels: the formulas of `scalar` on the kernel language's values, and products of columns.
 
-Lives here: `INT16`, `INT32`.  Not here: the formulas (opwright/scalar), the same on arrays (lite/ops/quantized).
+Lives here: `INT16`, `INT32`; the maker of FixedProduct, its family.
+Not here: the formulas (opwright/scalar), the same on arrays (lite/ops/quantized), floating-point products
+(reductions.py).
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...core.dtypes import DType
 from ...scalar.fixed_point import FixedPoint
-from ...scalar.fixed_point_int32 import FixedPointInt32
+from ...scalar.fixed_point_int32 import MOST_LEFT, FixedPointInt32
+from ...scalar.multipliers import short_multiplier
 from .. import language as kl
+from ..language import i8, i16, i64, ptr, u8
+from ..loops.fixed_forms import FixedProduct
+from ..target import host
+from . import Unmade, maker
+from .tiling import grain
+
+if TYPE_CHECKING:
+    from ..loops.planning import Builder
 
 INT16 = FixedPoint(kl, 16)
 """On int32 that hold int16."""
 INT32 = FixedPointInt32(kl)
 """On int64 that hold int32."""
+
+
+@kl.family
+def fixed_product(work, x: ptr[u8], y: ptr[u8], n: i64, m: i64, zero: i64, short: i64, e: i64,
+                  output_zero: i64, *, source: DType):  # fmt: skip
+    """An item is a vector of columns."""
+    x, y = x.cast(source, source.size), y.cast(source, source.size)
+    lanes = work.target.vector_bytes // 8
+    low, high = (int(limit) for limit in source.limits)
+    for item in work.items():
+        first = item * lanes
+        mask = kl.first(kl.minimum(m - first, lanes), lanes)
+        total = x.load(first, lanes, mask).to(i64) - zero
+        for k in range(1, n):
+            total = total * ((x + k * m).load(first, lanes, mask).to(i64) - zero)
+            total = INT32.wrapped(INT32.rescale_wide(total, short, e))
+        found = kl.clamp(INT32.rescale_wide(total, short, e) + output_zero, low, high)
+        y.store(found.to(source), first, mask)
+
+
+@maker(FixedProduct)
+def make_fixed_product(form: FixedProduct, build: Builder) -> None:
+    """The multiplier has 16 bits, so that a product of int32 stays within 64."""
+    x, y = form.input, form.output
+    m, e = form.factor
+    if x.dtype not in (i8, i16) or y.dtype is not x.dtype or any(b.parent is not None for b in (x, y)):
+        raise Unmade(f"a product of {x!r} to {y!r}")
+    if len(x.shape) != 2 or x.shape[1] != y.size or not 1 <= 15 - e <= MOST_LEFT:
+        raise Unmade(f"a product of {x!r}, rescaled by {m} 2^{e - 31}")
+    lanes = host().vector_bytes // 8
+    items = -(-y.size // lanes)
+    words = [build.pointer(x), build.pointer(y), *x.shape, form.zero, int(short_multiplier(m)), e,
+             form.output_zero]
+    build.step(fixed_product.code(source=x.dtype), words, items, chunk=grain(x.shape[0] * lanes * 8, items))

@@ -35,7 +35,7 @@ from ..loops.forms import Buffer, MatMul, SameMemory
 from ..loops.spectral_forms import Fourier
 from ..target import host
 from . import Unmade, make, maker
-from .grains import grain
+from .tiling import grain
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value

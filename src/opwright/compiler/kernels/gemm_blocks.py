@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from .. import language as kl
 from ..language import f32, i8, i32, u8
-from .gemm_bounded import add_bounded
-from .gemm_widened import add_products
+from .gemm_widened import add_bounded, add_products
 
 if TYPE_CHECKING:
     from ..language import Pointer

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..language import Pointer
     from ..loops.planning import Builder
     from .gemm_int8 import Source
-    from .panels_int8 import Panels
+    from .weight_packing_int8 import Panels
 
 PAIRS = 255
 """Steps of two products before int32 might be too small."""

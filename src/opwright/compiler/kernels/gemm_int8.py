@@ -1,8 +1,8 @@
 """Matrix products of int8: the micro-kernel, rows at one pitch.
 
 Lives here: `contract`, `tile`, `panels`, `flip_rows`, the family `gemm_int8`.
-Not here: what becomes of sums (tile_writing.py), packed filters and how signs are kept (panels_int8.py), convolutions
-with windows (convolution_int8.py), the makers (contractions_int8.py).
+Not here: what becomes of sums (tile_writing.py), packed filters and how signs are kept (weight_packing_int8.py),
+convolutions with windows (convolution_int8.py), the makers (contractions_int8.py).
 
 A tile of the output is rows x vectors registers of int32; each step takes four bytes of each row and of each channel.
 """
@@ -15,11 +15,10 @@ from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr, u8
 from .epilogue import Epilogue
 from .gemm_blocks import contract_blocks
-from .gemm_bounded import add_bounded
 from .gemm_int16 import contract_wide
 from .gemm_neon import Grouped, contract_grouped, steps_for
 from .gemm_tiles import contract_tiles, prepare, short_first
-from .gemm_widened import LINE, contract_widened, widen_rows
+from .gemm_widened import LINE, add_bounded, contract_widened, widen_rows
 from .tile_writing import Rounded, Sink, ending_of, kept_sums, together, write_registers, write_tile
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ class Source(NamedTuple):
     are one number, see gemm_int16.py. blocked: a line is a block with scales of its own, see gemm_blocks.py.
     tiled: the dtype of rows that tiles multiply, `depth` quads at a time, see gemm_tiles.py. widened: elements are
     int16, see gemm_widened.py. flipped: they are unsigned copies, see `flip_rows`. bounded: steps whose sums int16
-    holds, see gemm_bounded.py. grouped: how rows are multiplied on 64-bit ARM, see gemm_neon.py. signed: whether bytes
+    holds, see gemm_widened.py. grouped: how rows are multiplied on 64-bit ARM, see gemm_neon.py. signed: whether bytes
     of blocks are multiplied as they are, without the 128 that makes them unsigned.
     """
 

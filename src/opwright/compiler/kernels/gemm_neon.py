@@ -2,7 +2,8 @@
 
 Lives here: `Grouped`, `steps_for`, `whole_steps`, `shape_for`, `is_paired`, `contract_grouped`,
 `order_groups` for panels.
-Not here: what reads the sums (gemm_int8.py), packed filters (panels_int8.py), the instructions (../language/neon.py).
+Not here: what reads the sums (gemm_int8.py), packed filters (weight_packing_int8.py), the instructions
+(../language/neon.py).
 
 Bytes of either sign are multiplied as they are, so that a panel's starts make up for zero points alone; those without a
 sign are read as x - 128. Rows are loaded sixteen bytes at a time, four steps of a panel:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import language as kl
 from ..language import i8, i32
-from .panels_int8 import Tile
+from .weight_packing_int8 import Tile
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value

@@ -1,7 +1,7 @@
 """Fully connected layers whose weights, int4 or int8, have a scale for each block of a channel.
 
 Lives here: packed filters with their scales, the maker.
-Not here: the micro-kernel (gemm_blocks.py), how floats are rounded (hybrid.py), one scale a channel
+Not here: the micro-kernel (gemm_blocks.py), how floats are rounded (dynamic_quantization.py), one scale a channel
 (contractions_int8.py).
 
 A panel has for each block what its sums start with, its scales, and the channels' bytes, four k at a time, ordered
@@ -21,13 +21,12 @@ from ..loops.forms import Contract
 from ..target import host
 from . import Unmade, maker
 from .contractions_f32 import chunk_of, share
+from .dynamic_quantization import rounded_rows
 from .epilogue import epilogue_of
-from .gemm_bounded import steps_of
 from .gemm_int8 import FLIP, gemm_int8
-from .gemm_widened import room
-from .hybrid import rounded_rows
-from .panels_int8 import Panels, tile_of
+from .gemm_widened import room, steps_of
 from .tiling import balanced, blocks
+from .weight_packing_int8 import Panels, tile_of
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder

@@ -12,7 +12,7 @@ from .. import language as kl
 from ..language import i64, ptr, u8
 from ..target import host
 from .boxes import UNITS, Axis, place, table_of
-from .grains import grain
+from .tiling import grain
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder

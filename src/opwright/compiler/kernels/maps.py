@@ -28,7 +28,7 @@ from ..loops.plans import word
 from . import Unmade, maker
 from .epilogue import number, weight
 from .expression import check, evaluate, tables
-from .grains import ALONE, grain
+from .tiling import SERIAL_BYTES, grain
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
@@ -310,7 +310,7 @@ def _evenly(n: int, most: int, nbytes: int, unit: int = 1) -> int:
     """How many of n an item does, at most `most`, so that two threads have the same to do. nbytes: that one of them
     reads and writes; unit: what they are a multiple of."""
     items = -(-n // most)
-    if items % 2 == 0 or items > MANY or n * nbytes <= ALONE:
+    if items % 2 == 0 or items > MANY or n * nbytes <= SERIAL_BYTES:
         return most
     each = -(-n // (items + 1))
     return -(-each // unit) * unit

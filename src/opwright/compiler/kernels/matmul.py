@@ -1,7 +1,7 @@
 """Matrix products of two operands that need no constant: batches, broadcasting, either stored the other way round.
 
 Lives here: the maker of `MatMul` for float32, the family `transpose`.
-Not here: the micro-kernel (gemm_f32.py), panels (panels_f32.py).
+Not here: the micro-kernel (gemm_f32.py), panels (weight_packing_f32.py).
 
 The second operand is packed in panels, at once where it is a constant and else by a step; a first operand that is
 stored the other way round is turned by a step.
@@ -26,8 +26,8 @@ from .contractions_f32 import share
 from .epilogue import Epilogue, epilogue_of
 from .gemm_f32 import Panels, Product, gemm_step, panels_of
 from .gemv_f32 import ACROSS, gemv, gevm
-from .panels_f32 import pack, pack_code
 from .tiling import chunk_of
+from .weight_packing_f32 import pack, pack_code
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder

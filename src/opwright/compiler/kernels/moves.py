@@ -1,7 +1,7 @@
 """Data movement: boxes of an output, each an affine map of an input; bytes, whatever they mean.
 
 Lives here: the maker of Move, the families that copy runs, transpose blocks and copy single elements.
-Not here: rows by index (gathers.py), which operators are moves (the dialects' rules).
+Not here: rows by index (gather.py), which operators are moves (the dialects' rules).
 
 A box is reduced to as few axes as describe it (axes of one are dropped, neighbours joined where both sides allow it).
 What the innermost axis is on the input's side decides: the same run of bytes, one element again and again, a run
@@ -21,8 +21,8 @@ from ..loops.forms import Buffer, IndexMap, Move
 from ..target import host
 from . import Unmade, maker
 from .boxes import UNITS, Axis, joined, place, table_of
-from .grains import grain
 from .interleaving import interleave
+from .tiling import grain
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder

@@ -1,6 +1,6 @@
 """Reductions over axes: sums, products, extremes, any and all, of rows and of columns.
 
-Lives here: the maker of Reduce, its two families.  Not here: the place of an extreme (searches.py), softmax (rows.py).
+Lives here: the maker of Reduce, its two families.  Not here: the place of an extreme (argreduce.py), softmax (rows.py).
 
 Axes side by side that are all reduced, or all kept, are one; the last group of reduced axes goes first, so that each
 turn is [outer, n, inner] to [outer, inner]: rows where inner is 1, else columns. Long ones are cut into blocks of a
@@ -21,7 +21,7 @@ from ..loops.forms import Reduce
 from ..target import host
 from . import Unmade, maker
 from .epilogue import Epilogue, epilogue_of
-from .grains import grain
+from .tiling import grain
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder

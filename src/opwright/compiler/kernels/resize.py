@@ -27,7 +27,7 @@ from . import Unmade, maker
 from .depthwise_f32 import vector_lanes
 from .epilogue import number
 from .expression import check, evaluate
-from .grains import grain
+from .tiling import grain
 
 if TYPE_CHECKING:
     from ..language import Value

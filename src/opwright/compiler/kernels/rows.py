@@ -28,7 +28,7 @@ from ..target import host
 from . import Unmade, maker
 from .epilogue import Epilogue, epilogue_of
 from .expression import fast
-from .grains import grain
+from .tiling import grain
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder

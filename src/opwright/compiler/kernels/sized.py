@@ -2,7 +2,7 @@
 numbers up to a limit, shapes broadcast together.
 
 Lives here: the makers of Expected, Counted, Places, Distinct, Numbers and BroadcastSizes, their families.
-Not here: guards of indices (gathers.py), the order of elements (ordering.py).
+Not here: guards of indices (gather.py), the order of elements (sorting.py).
 
 Each is one item: what comes later hangs on how much there was before.
 """

@@ -1,7 +1,7 @@
 """Slices at start vectors that are computed, along any dimensions of a tensor.
 
 Lives here: the makers of GatherSlices and ScatterSlices, their families.
-Not here: whole rows by index (gathers.py, scatters.py).
+Not here: whole rows by index (gather.py, scatter.py).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ..loops.forms import Buffer, IndexMap, Move, SameMemory
 from ..loops.slice_forms import GatherSlices, ScatterSlices
 from . import Unmade, maker
 from .boxes import Axis, joined, place, table_of
-from .grains import grain
 from .moves import copy_run, make_move, run_width
-from .scatters import updated
+from .scatter import updated
+from .tiling import grain
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder

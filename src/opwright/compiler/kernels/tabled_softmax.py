@@ -15,7 +15,7 @@ from .. import language as kl
 from ..language import i16, i32, i64, ptr
 from ..loops.forms import TabledSoftmax
 from . import Unmade, maker
-from .grains import grain
+from .tiling import grain
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder

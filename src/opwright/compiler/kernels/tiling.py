@@ -1,6 +1,7 @@
-"""Tiles: how rows and columns of a product are cut into pieces for registers, caches and threads.
+"""Tiles of matrix products: how rows and columns are divided for registers, caches and threads.
 
-Lives here: `balanced`, `Blocks`, `blocks`, `for_two`.  Not here: what computes a tile (gemm_f32.py, gemm_int8.py).
+Lives here: `balanced`, `Blocks`, `blocks`, `for_two`; `grain`, the number of work items a thread claims at a time.
+Not here: the micro-kernels (gemm_f32.py, gemm_int8.py), the threads (../native/executor.py).
 """
 
 from __future__ import annotations
@@ -100,10 +101,24 @@ def _even(each: int, number: int) -> int:
 
 ITEM = 1 << 21
 """Operations that an item may have where it stands for several tiles."""
-ALONE = 1 << 19
-"""Operations of a step that one thread does before a second knows of it: 2 us, where to share costs 0.3 to 0.6."""
+SERIAL_OPERATIONS = 1 << 19
+"""Operations that one thread does in 2 us. Sharing a step costs 0.3 to 0.6 us, so steps of less work are not shared."""
 
 
 def chunk_of(operations: int, items: int) -> int | None:
     """Items a thread takes at a time: all where they are little work."""
-    return items if operations <= ALONE else None
+    return items if operations <= SERIAL_OPERATIONS else None
+
+
+SERIAL_BYTES = 32 * 1024
+"""Bytes below which a step of memory traffic stays on one thread."""
+CHUNK_BYTES = 32 * 1024
+"""Bytes that a thread claims at a time."""
+
+
+def grain(nbytes: int, items: int) -> int:
+    """Return the number of work items that a thread claims at a time.
+
+    nbytes: that an item reads or writes. items: of the step; all are one chunk where they are little work.
+    """
+    return items if nbytes * items <= SERIAL_BYTES else max(1, CHUNK_BYTES // max(nbytes, 1))

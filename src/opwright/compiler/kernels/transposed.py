@@ -28,7 +28,7 @@ from ..tuning.choices import TAPS
 from . import Unmade, make, maker
 from .depthwise_f32 import vector_lanes
 from .epilogue import epilogue_of
-from .grains import grain
+from .tiling import grain
 
 if TYPE_CHECKING:
     from ..language import Value

@@ -1,6 +1,6 @@
 """Forms of caches of keys and values.
 
-Lives here: `PutEntries`.  Not here: other updates (forms.py, slice_forms.py), its kernel (../kernels/entries.py).
+Lives here: `PutEntries`.  Not here: other updates (forms.py, slice_forms.py), its kernel (../kernels/scatter.py).
 """
 
 from __future__ import annotations

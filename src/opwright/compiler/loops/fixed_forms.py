@@ -1,6 +1,6 @@
 """Forms of fixed-point arithmetic that is rescaled step by step, which no expression of one element says.
 
-Lives here: `FixedProduct`.  Not here: other forms (forms.py), kernels (../kernels/fixed_products.py).
+Lives here: `FixedProduct`.  Not here: other forms (forms.py), kernels (../kernels/fixed_point.py).
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ class Contract(Form):
     A fully connected layer is a window of (1, 1) over [rows, 1, 1, C].
 
     rounding: of a float32 input beside a filter of int8 or int4 that stands for itself. Each input[n] is rounded to
-    int8 first, with a scale of its own and, if asymmetric, a zero point (kernels/hybrid.py has the formulas):
+    int8 first with its own scale and, if asymmetric, zero point (formulas: kernels/dynamic_quantization.py):
         s = scale[n] sum (q - zero[n]) * filter, q = round(input / scale[n]) + zero[n]
     scales: constant float32 [F, blocks], only of fully connected layers whose input is rounded: each stands before the
     sum over its block of C / blocks channels.

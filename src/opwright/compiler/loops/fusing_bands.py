@@ -1,6 +1,7 @@
 """Rule of fusion for depthwise convolutions: with the convolutions before and after, a band of lines at a time.
 
-Lives here: this rule, where it pays.  Not here: its place among the others (fusion.py), steps (../kernels/banded.py).
+Lives here: this rule, where it pays.  Not here: its place among the others (fusion.py), steps
+(../kernels/row_band_fusion.py).
 
 A depthwise convolution does a few operations with each number that it reads: it is as quick as what it reads from. What
 a convolution before it wrote whole is far away where it is larger than a processor's own cache; a few lines of it are

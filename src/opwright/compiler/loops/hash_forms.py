@@ -1,6 +1,6 @@
 """Forms of hashes.
 
-Lives here: `Projection`.  Not here: other forms (forms.py), its kernel (../kernels/hashing.py).
+Lives here: `Projection`.  Not here: other forms (forms.py), its kernel (../kernels/lsh_projection.py).
 """
 
 from __future__ import annotations

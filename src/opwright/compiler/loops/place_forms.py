@@ -1,6 +1,6 @@
 """Forms of pools that find where the greatest element is, and of their inverse; float32.
 
-Lives here: `MaxPlaces`, `PutInWindows`.  Not here: other pools (forms.py), their kernels (../kernels/place_pools.py).
+Lives here: `MaxPlaces`, `PutInWindows`.  Not here: other pools (forms.py), their kernels (../kernels/pooling.py).
 """
 
 from __future__ import annotations

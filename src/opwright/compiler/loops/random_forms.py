@@ -1,7 +1,7 @@
 """Forms of random numbers: the words of counter-based generators, and what is made of words.
 
 Lives here: `RandomWords`, `Advanced`, `NormalPairs`, `Classes`.
-Not here: other forms (forms.py), kernels (../kernels/random_words.py, random_laws.py), where states are kept
+Not here: other forms (forms.py), kernels (../kernels/random_numbers.py), where states are kept
 (lite/runtime/resources.py).
 """
 

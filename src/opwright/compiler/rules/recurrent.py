@@ -1,6 +1,6 @@
 """Recurrence over packed sequences: DynamicGru.
 
-Lives here: its rule.  Not here: the kernel of its steps (../kernels/gated.py).
+Lives here: its rule.  Not here: the kernel of its steps (../kernels/rnn.py).
 """
 
 from __future__ import annotations

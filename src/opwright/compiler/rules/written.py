@@ -2,7 +2,7 @@
 step of its own.
 
 Lives here: their rule.
-Not here: kernels on scalars as operations of expressions (../inlined_kernels.py), steps (../kernels/written.py).
+Not here: kernels on scalars as operations of expressions (../inlined_kernels.py), steps (../kernels/user_kernels.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def written(at: At) -> None:
     if kernel is None:
         raise Refused("it computes in Python")
     if not isinstance(kernel, Kernel):
-        from ..kernels.written import add_written
+        from ..kernels.user_kernels import add_written
 
         add_written(at, kernel, op.bind(dict(node.attrs)), [at.operand(i) for i in range(len(node.inputs))],
                     [at.output(i) for i in range(len(node.outputs))])  # fmt: skip

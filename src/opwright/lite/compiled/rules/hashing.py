@@ -1,6 +1,6 @@
 """Locality-sensitive hashing: LSH_PROJECTION.
 
-Lives here: its rule.  Not here: the operator (lite/ops/lookup.py), its kernel (compiler/kernels/hashing.py).
+Lives here: its rule.  Not here: the operator (lite/ops/lookup.py), its kernel (compiler/kernels/lsh_projection.py).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ floats or integers.
 
 Lives here: their rules; weights, states and sums that simple recurrence has, too.
 Not here: integers alone (recurrent_int8.py), simple recurrence (recurrence.py), the kernel of their steps
-(compiler/kernels/recurrent.py).
+(compiler/kernels/lstm.py).
 """
 
 from __future__ import annotations

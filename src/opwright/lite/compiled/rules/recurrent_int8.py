@@ -2,7 +2,7 @@
 
 Lives here: their rule.
 Not here: those of floats, who asks (recurrent.py), the rule on integers that this follows (ops/quantized/lstm.py), the
-kernel of the steps (compiler/kernels/recurrent_int8.py).
+kernel of the steps (compiler/kernels/lstm_int8.py).
 """
 
 from __future__ import annotations

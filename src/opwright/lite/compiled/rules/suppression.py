@@ -1,6 +1,6 @@
 """Boxes that overlap better ones left out: NON_MAX_SUPPRESSION_V4 and _V5, TFLite_Detection_PostProcess.
 
-Lives here: these rules.  Not here: the kernels (compiler/kernels/suppression.py, detection.py).
+Lives here: these rules.  Not here: the kernels (compiler/kernels/nms.py, detection.py).
 """
 
 from __future__ import annotations

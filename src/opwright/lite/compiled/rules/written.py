@@ -4,7 +4,7 @@ converter have Atan: a map of it.
 
 Lives here: their rule; by what plans that have such nodes are kept.
 Not here: kernels on scalars as operations of expressions (compiler/inlined_kernels.py), steps
-(compiler/kernels/written.py), which nodes are asked about (../delegate.py).
+(compiler/kernels/user_kernels.py), which nodes are asked about (../delegate.py).
 
 Quantised operands are converted to reals in the expression, and results to steps, as for builtin operators: of one
 tensor of bytes that becomes a table (fusion). Where the class has a method `quantized`, a node of one tensor is a table
@@ -62,7 +62,7 @@ def written(at: At) -> None:
     elif as_reals:
         raise Refused("its kernel on arrays computes on reals")
     else:
-        from ....compiler.kernels.written import add_written
+        from ....compiler.kernels.user_kernels import add_written
 
         add_written(at, kernel, at.node.user_data, [o.buffer for o in operands], [o.buffer for o in outputs])
 

@@ -1,6 +1,6 @@
 """Boxes of detected objects, from what a detector says of its anchors.
 
-Lives here: the maker of Detection, its families.  Not here: overlaps and the greedy choice (suppression.py).
+Lives here: the maker of Detection, its families.  Not here: overlaps and the greedy choice (nms.py).
 
 A box is worked out when it is first asked for: in float64, as the reference does. Where an anchor's height or width is
 below 0 the kernel fails, and the reference says what is wrong.
@@ -16,7 +16,7 @@ from ..language import f32, f64, i32, i64, ptr, u8
 from ..loops.box_forms import Detection
 from ..target import host
 from . import Unmade, maker
-from .suppression import FIELDS, Box, Boxes, area_of, candidate, greedy
+from .nms import FIELDS, Box, Boxes, area_of, candidate, greedy
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder

@@ -1,27 +1,56 @@
-"""The places of the first k of a row in falling or rising order.
+"""Sorting: the first k elements of a row in order, binary search in sorted rows, heaps.
 
-Lives here: the maker of Ordered, its family, what floats are compared by.
-Not here: the first one alone (searches.py), heaps (heaps.py).
+Lives here: `sink`, `heaped`; the makers of Ordered and KeyPlaces, their families.
+Not here: the position of one extreme (argreduce.py), the boxes that NMS keeps (nms.py), rows at known positions
+(gather.py).
 
-A heap holds the first k so far, the last of them at the top; what is not before that is passed over in vectors. An
-entry is one int64, the key of an element above its place turned round, so that equal elements keep their order; of
-elements of 64 bits it is the place.
+A heap holds the first k elements so far with the last of them at its top; vectors skip all that come after that one.
+An entry is one int64: the key of an element above its inverted position, so that equal elements keep their order.
+Elements of 64 bits have their position alone as the entry. An entry sinks in log2 k iterations.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i32, i64, ptr, u8
-from ..loops.forms import Ordered
+from ..loops.forms import KeyPlaces, Ordered
 from . import Unmade, maker
-from .grains import grain
-from .heaps import heaped, sink
+from .tiling import grain
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder
+
+Before = Callable[[Any, Any], Any]
+
+
+def sink(heap: Any, hole: Any, size: Any, taken: Any, before: Before) -> None:
+    """Put `taken` into the hole of the heap [0, size), or below it. before(a, b): whether a is nearer to the top."""
+    hole = kl.value(hole)
+    child = 2 * hole + 1
+    while child < size:
+        right = kl.minimum(child + 1, size - 1)
+        a, b = heap[child], heap[right]
+        other = before(b, a)
+        child, best = kl.select(other, right, child), kl.select(other, b, a)
+        sinks = before(best, taken)
+        if sinks:
+            heap[hole] = best
+            hole = child
+        child = kl.select(sinks, 2 * child + 1, size)
+    heap[hole] = taken
+
+
+def heaped(heap: Any, size: Any, before: Before) -> None:
+    """Bring the entries [0, size) into the order of a heap."""
+    half = size // 2
+    for k in range(half):
+        at = half - 1 - k
+        sink(heap, at, size, heap[at], before)
+
 
 PLACES = (1 << 32) - 1  # a place's bits in an entry
 INFINITE, LEAST = 0x7F800000, -(1 << 31)  # keys of infinity, and of what is below all numbers
@@ -114,3 +143,49 @@ def make_order(form: Ordered, build: Builder) -> None:
     code = order_rows.code(source=x.dtype, places=y.dtype, rising=form.rising, nan=form.nan)
     work = grain(n * x.dtype.size + 64 * k, rows)  # an entry that sinks costs about as much as 64 bytes
     build.step(code, [build.pointer(x), build.pointer(y), n, k], rows, scratch=8 * k, chunk=work)
+
+
+STEP_BYTES = 16  # of memory moved that take about as long as a step of a search
+
+
+@kl.family
+def check_order(work, keys: ptr[i32], n: i64):
+    """0 where n keys do not fall, else 1."""
+    falls, lanes = kl.value(0), work.target.vector_bytes // 4
+    i = kl.value(1)
+    while i < n:
+        mask = kl.first(kl.minimum(n - i, lanes), lanes)
+        fallen = (keys.load(i, lanes, mask) < keys.load(i - 1, lanes, mask)) & mask
+        falls = kl.select(kl.any(fallen), 1, falls)
+        i = i + lanes
+    return falls
+
+
+@kl.family
+def search_keys(work, keys: ptr[i32], wanted: ptr[i32], y: ptr[i32], n: i64):
+    """Bisection: before `low` all keys are less, from `high` on none is."""
+    for item in work.items():
+        key, low, high = wanted[item], kl.value(0), kl.value(n)
+        while low < high:
+            middle = (low + high) // 2
+            less = keys[middle] < key
+            low, high = kl.select(less, middle + 1, low), kl.select(less, high, middle)
+        found = kl.value(-1)
+        if low < n:
+            found = kl.select(keys[low] == key, low, -1)
+        y[item] = found.to(i32)
+
+
+@maker(KeyPlaces)
+def make_key_places(form: KeyPlaces, build: Builder) -> None:
+    """Of int32."""
+    keys, wanted, y = form.keys, form.wanted, form.output
+    if any(b.dtype is not i32 or b.parent is not None or len(b.shape) != 1 for b in (keys, wanted, y)):
+        raise Unmade(f"places of {wanted!r} among {keys!r}")
+    if wanted.size != y.size or not keys.size < 1 << 31:
+        raise Unmade(f"places {y!r} of {wanted!r} among {keys!r}")
+    if not form.in_order:
+        build.step(check_order.code(), [build.pointer(keys), keys.size], 1, chunk=1)
+    words = [build.pointer(keys), build.pointer(wanted), build.pointer(y), keys.size]
+    work = STEP_BYTES * keys.size.bit_length()
+    build.step(search_keys.code(), words, wanted.size, chunk=grain(work, wanted.size))

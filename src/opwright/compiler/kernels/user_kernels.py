@@ -28,7 +28,6 @@ from . import Unmade, maker
 if TYPE_CHECKING:
     from ..loops.planning import Builder
 
-
 @dataclass(frozen=True, eq=False)
 class Written(Form):
     """What a user's kernel writes. operands: its inputs; results: its outputs' dtypes and shapes, and the byte in

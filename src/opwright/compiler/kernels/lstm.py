@@ -1,11 +1,12 @@
-"""Recurrence: the steps of an LSTM in one kernel.
+"""LSTM: all time steps in one kernel.
 
-Lives here: the maker of Lstm, its family; how the weights of LSTMs are packed.
-Not here: what gates get from the input, one product over all steps; what other recurrences share (cells.py).
+Lives here: the maker of Lstm, its family; packed LSTM weights.
+Not here: the products of the inputs, computed over all steps at once; what recurrent kernels share
+(recurrent_cells.py).
 
-An item is some rows of the batch, which go through all steps: their state stays in the first cache, weights are read
-once a step. Weights are packed by vectors of cells, for each of them the gates side by side, so that one turn of
-products gives all that new cells need.
+A work item is a few rows of the batch, carried through all steps: their state stays in the first-level cache, and
+weights are read once a step. Weights are packed by vectors of cells, the gates of a vector adjacent, so that one pass
+over them computes all that the new cells need.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from ..loops.forms import Buffer
 from ..loops.recurrent_forms import Lstm, LstmInt8
 from ..target import host
 from . import Unmade, maker
-from .cells import (
+from .dynamic_quantization import rounded_floats
+from .recurrent_cells import (
     CHAINS,
     Cells,
     activated,
@@ -37,7 +39,6 @@ from .cells import (
     whole,
     written,
 )
-from .hybrid import rounded_floats
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder

@@ -1,8 +1,8 @@
-"""What kernels of recurrence share: activations, sums of vectors of cells, rows in scratch memory, normalisation.
+"""Building blocks of recurrent kernels: activations, sums of vectors of cells, rows in scratch memory, normalisation.
 
 Lives here: `Cells`, `activated`, `sigmoid`, `clipped`, `copied`, `written`, `normalized`, `packed`, `stays_narrow`; how
 many rows and numbers kernels take (`whole`, `rows_together`) and in which order (`order_of`).
-Not here: the kernels (recurrent.py, recurrent_int8.py, gated.py, simple_recurrence.py).
+Not here: the kernels (lstm.py, lstm_int8.py, rnn.py, rnn.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Boxes without those that share too much with better ones.
 
-Lives here: the maker of Suppression, its family; the greedy choice, which detection.py makes, too (`Boxes`, `greedy`).
-Not here: what boxes detectors mean (detection.py), heaps (heaps.py).
+Lives here: the maker of Suppression, its family; the greedy choice, which ssd_postprocess.py makes, too (`Boxes`,
+`greedy`).
+Not here: what boxes detectors mean (ssd_postprocess.py), heaps (sorting.py).
 
 Candidates wait in a heap by their score; of equal scores the first box goes first. Who comes to the top is compared
 with all that are chosen, whose corners lie in arrays of their own, a vector at a time.
@@ -18,8 +19,7 @@ from ..language import f32, i32, i64, ptr, u8
 from ..loops.box_forms import Suppression
 from ..target import host
 from . import Unmade, maker
-from .heaps import heaped, sink
-from .ordering import PLACES, key_of_float
+from .sorting import PLACES, heaped, key_of_float, sink
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder

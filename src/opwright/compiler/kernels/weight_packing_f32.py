@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ..language import Pointer, Value
     from ..loops.planning import Builder
 
-
 @kl.family
 def pack(work, source: ptr[kl.u8], bias: ptr[f32], packed: ptr[f32], features: i64, segments: i64, run: i64, pitch: i64,
          source_batch: i64, packed_batch: i64, *, dtype: Any, halves: int, biased: bool, along: bool):  # fmt: skip

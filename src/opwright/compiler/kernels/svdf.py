@@ -14,7 +14,7 @@ from ..loops.recurrent_forms import Svdf
 from ..target import host
 from . import Unmade, maker
 from .epilogue import epilogue_of
-from .grains import grain
+from .tiling import grain
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder

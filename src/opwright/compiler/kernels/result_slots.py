@@ -1,6 +1,6 @@
 """One result out of the memory that several share.
 
-Lives here: the maker of Part, its family.  Not here: forms that have several results (written.py, suppression.py).
+Lives here: the maker of Part, its family.  Not here: forms that have several results (user_kernels.py, nms.py).
 """
 
 from __future__ import annotations

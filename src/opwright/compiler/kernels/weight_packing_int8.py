@@ -40,13 +40,12 @@ if TYPE_CHECKING:
     from ..language import Pointer, Value
     from ..loops.planning import Builder
 
-
 class Tile(NamedTuple):
     """The most rows of a tile, and its vectors in a row; lanes: channels in a vector.
 
     depth: steps at a time, where the processor's tiles compute (gemm_tiles.py), else 0. widened: whether rows of bytes
     are widened (gemm_widened.py). flipped: whether rows are copied as unsigned bytes (gemm_int8.py).
-    bounded: steps whose sums int16 holds (gemm_bounded.py), or 0. grouped: steps of a panel that stand together on
+    bounded: steps whose sums int16 holds (gemm_widened.py), or 0. grouped: steps of a panel that stand together on
     64-bit ARM (gemm_neon.py), or 0; padded: whether runs have `whole_steps` of them.
     """
 

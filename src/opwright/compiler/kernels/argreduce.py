@@ -1,8 +1,8 @@
-"""The places of extremes along an axis.
+"""Positions of extremes along an axis.
 
 Lives here: the maker of ArgReduce and its two families.  Not here: the extremes themselves (reductions.py).
 
-First the extreme, NaN left out, then the first place that holds it: of NaN alone, 0.
+The first pass computes the extreme without NaN, the second finds its first position; a row of NaN alone yields 0.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from ..language import i32, i64, ptr, u8
 from ..loops.forms import ArgReduce
 from ..target import host
 from . import Unmade, maker
-from .grains import grain
 from .reductions import joined, neutral, together
+from .tiling import grain
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder

@@ -16,12 +16,11 @@ from ...scalar.rounding import finite_round_away
 from .. import language as kl
 from ..language import f32, i8, i32, i64, ptr
 from ..loops.forms import Buffer
-from .grains import grain
+from .tiling import grain
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
     from ..loops.planning import Builder
-
 
 class RoundedRows(NamedTuple):
     """Addresses of rounded rows, `pitch` bytes apart, of their scales and of their zero points."""

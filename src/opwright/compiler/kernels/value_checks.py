@@ -1,6 +1,6 @@
 """Elements that an operator refuses as it runs: divisors of 0, numbers below a limit or too far from 0.
 
-Lives here: the maker of Checked, its family.  Not here: places outside of tables (gathers.py).
+Lives here: the maker of Checked, its family.  Not here: places outside of tables (gather.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .. import language as kl
 from ..language import i64, ptr, u8
 from ..loops.forms import Checked
 from . import Unmade, maker
-from .grains import grain
+from .tiling import grain
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder

@@ -14,11 +14,10 @@ from ..language import i64, ptr, u8
 from ..loops.forms import Scan
 from ..target import host
 from . import Unmade, maker
-from .grains import grain
+from .tiling import grain
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder
-
 
 @kl.family
 def running_sums(work, x: ptr[u8], y: ptr[u8], n: i64, inner: i64, panels: i64,

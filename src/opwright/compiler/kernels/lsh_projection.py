@@ -14,7 +14,7 @@ from .. import language as kl
 from ..language import f32, f64, i32, i64, ptr, u8, u32, u64
 from ..loops.hash_forms import Projection
 from . import Unmade, maker
-from .grains import grain
+from .tiling import grain
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder

@@ -1,0 +1,244 @@
+"""Pooling: extremes and sums of windows, of images and along one axis; max pooling with argmax and its inverse.
+
+Lives here: the makers of Pool, MaxPlaces, PutInWindows and ReduceWindow, their families.
+Not here: reductions over whole axes (reductions.py), updates at coordinates (scatter.py).
+
+Vectors run along the channels, several in registers; loops over a window visit pixels inside the image only, so padding
+is never read. Sums of bytes are int32; extremes of bytes stay bytes, 64 to a vector.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import DType, float32
+from .. import language as kl
+from ..language import f32, i32, i64, ptr, u8
+from ..loops.expressions import parametrised
+from ..loops.forms import Move, Pool, ReduceWindow
+from ..loops.place_forms import MaxPlaces, PutInWindows
+from ..loops.plans import word
+from ..target import host
+from . import Unmade, maker
+from .depthwise_f32 import vector_lanes
+from .epilogue import epilogue_of, number
+from .expression import check, evaluate
+from .moves import make_move
+from .reductions import neutral
+from .tiling import grain
+
+if TYPE_CHECKING:
+    from ..loops.planning import Builder
+
+VECTORS = 4  # accumulators in registers
+DTYPES = (dtypes.float32, dtypes.int8, dtypes.uint8, dtypes.int16)
+
+
+@kl.family
+def pool(work, x: ptr[u8], y: ptr[u8], height: i64, width: i64, in_pitch: i64, out_height: i64, out_width: i64,
+         out_pitch: i64, channels: i64, top: i64, left: i64, high: i64, wide: i64, step_down: i64, step_across: i64,
+         down: i64, across: i64, *more: i64, kind: str, dtype: Any, lanes: int, vectors: int, expr: Any,
+         params: tuple):  # fmt: skip
+    """An item: `vectors` vectors of channels, of a row of outputs. down, across: dilations."""
+    numbers = [number(v, d) for v, d in zip(more, params)]
+    image, out = x.cast(dtype), y.cast(expr.dtype)
+    held = i32 if kind == "sum" and not dtype.is_floating else dtype
+    span = lanes * vectors
+    blocks = (channels + (span - 1)) // span
+    for item in work.items():
+        c = kl.minimum((item % blocks) * span, channels - span)
+        row = item // blocks
+        first_row = (row % out_height) * step_down - top
+        rows = _inside(first_row, high, down, height)
+        line = image + (((row // out_height) * height + first_row) * width * in_pitch + c)
+        for ox in range(out_width):
+            first_column = ox * step_across - left
+            columns = _inside(first_column, wide, across, width)
+            total = kl.registers(held, lanes, vectors)
+            for v in range(vectors):
+                total[v] = kl.full(held, lanes, 0 if kind == "sum" else neutral("max", dtype))
+            for i in range(*rows):
+                for j in range(*columns):
+                    pixel = line + (i * down * width + first_column + j * across) * in_pitch
+                    for v in range(vectors):
+                        element = pixel.load(v * lanes, lanes)
+                        if kind == "sum":
+                            total[v] = total[v] + element.to(held)
+                        else:
+                            total[v] = kl.maximum(element, total[v])
+            count = (kl.maximum(rows[1] - rows[0], 0) * kl.maximum(columns[1] - columns[0], 0)).to(f32)
+            for v in range(vectors):
+                found = evaluate(expr, [total[v], count], numbers).splat(lanes)
+                out.store(found, (row * out_width + ox) * out_pitch + c + v * lanes)
+
+
+def _inside(first: Any, size: Any, step: Any, extent: Any) -> tuple[Any, Any]:
+    """Which taps i of a window, at first + i step, are within an extent: from, to."""
+    start = (kl.maximum(-first, 0) + (step - 1)) // step
+    return start, kl.minimum(size, (extent - first + (step - 1)) // step)
+
+
+@maker(Pool)
+def make_pool(form: Pool, build: Builder) -> None:
+    """Of floats, bytes and int16."""
+    x, out, window = form.input, form.output, form.window
+    if x.dtype not in DTYPES:
+        raise Unmade(f"a pool of {x.dtype.name}")
+    check(form.expr)
+    n, out_height, out_width, channels = out.shape
+    lanes = vector_lanes(channels, x.dtype.size if form.kind == "max" else 4)
+    vectors = max(v for v in (1, 2, VECTORS) if v * lanes <= channels or v == 1)
+    expr, scalars = parametrised(form.expr)
+    code = pool.code(kind=form.kind, dtype=x.dtype, lanes=lanes, vectors=vectors, expr=expr,
+                     params=tuple(d for _, d in scalars), more=len(scalars))  # fmt: skip
+    top, _, left, _ = window.padding
+    words = [build.pointer(x), build.pointer(out), x.shape[1], x.shape[2], x.pitch, out_height, out_width, out.pitch,
+             channels, top, left, *window.size, *window.strides, *window.dilations,
+             *(word(value, d) for value, d in scalars)]  # fmt: skip
+    items = n * out_height * -(-channels // (lanes * vectors))
+    work = out_width * lanes * vectors * x.dtype.size * (window.size[0] * window.size[1] + 4)
+    build.step(code, words, items, chunk=grain(work, items))
+
+
+LEAST = float(np.finfo(np.float32).min)
+
+
+@kl.family
+def max_places(work, x: ptr[f32], y: ptr[f32], places: ptr[f32], height: i64, width: i64, channels: i64, high: i64,
+               wide: i64, kernel_h: i64, kernel_w: i64, step_h: i64, step_w: i64, top: i64, left: i64, added: f32,
+               *more: i64, epilogue: Any):  # fmt: skip
+    """An item is a line of windows."""
+    lanes, finish = work.lanes(f32), epilogue.bind(more)
+    for item in work.items():
+        image = x + item // high * height * width * channels
+        first = item % high * step_h - top
+        for column in range(wide):
+            start, out = column * step_w - left, (item * wide + column) * channels
+            for c in range(0, channels, lanes):
+                mask = kl.first(kl.minimum(channels - c, lanes), lanes)
+                best, place = kl.full(f32, lanes, LEAST), kl.zeros(f32, lanes)
+                for i in range(kl.maximum(0, -first), kl.minimum(kernel_h, height - first)):
+                    for j in range(kl.maximum(0, -start), kl.minimum(kernel_w, width - start)):
+                        v = (image + ((first + i) * width + start + j) * channels).load(c, lanes, mask)
+                        better = v > best
+                        best = kl.select(better, v, best)
+                        place = kl.select(better, kl.splat((i * kernel_w + j).to(f32), lanes), place)
+                y.store(finish(best, item * wide + column, c, lanes, mask), out + c, mask)
+                places.store(place + added, out + c, mask)
+
+
+@maker(MaxPlaces)
+def make_max_places(form: MaxPlaces, build: Builder) -> None:
+    """Channels in vectors."""
+    x, window = form.input, form.window
+    (y, first), (places, second) = form.results
+    if any(b.dtype is not float32 for b in (x, y, places)) or x.parent is not None or len(x.shape) != 4 or not x.size:
+        raise Unmade(f"windows of {x!r}")
+    n, high, wide, channels = y.shape
+    epilogue, more = epilogue_of(form.expr, (), y, build)
+    out = build.pointer(form.output)
+    words = [build.pointer(x), out.moved(first), out.moved(second), *x.shape[1:], high, wide, *window.size,
+             *window.strides, window.padding[0], window.padding[2], form.more, *more]  # fmt: skip
+    build.step(max_places.code(more=len(more), epilogue=epilogue), words, n * high,
+               chunk=grain(4 * wide * channels * math.prod(window.size), n * high))  # fmt: skip
+
+
+@kl.family
+def put_in_windows(work, x: ptr[f32], places: ptr[f32], y: ptr[f32], high: i64, wide: i64, channels: i64, height: i64,
+                   width: i64, kernel_w: i64, step_h: i64, step_w: i64, top: i64, left: i64):  # fmt: skip
+    """An item is an image, whose elements go in their order."""
+    for item in work.items():
+        image = y + item * height * width * channels
+        for p in range(high):
+            for q in range(wide):
+                at = ((item * high + p) * wide + q) * channels
+                for c in range(channels):
+                    place = places[at + c]
+                    tap = kl.to_int(kl.clamp(kl.select(place > -1.0, place, -1.0), -1.0, 1e9)).to(i64)
+                    i, j = p * step_h - top + tap // kernel_w, q * step_w - left + tap % kernel_w
+                    if (place > -1.0) & (i >= 0) & (i < height) & (j >= 0) & (j < width):
+                        image[(i * width + j) * channels + c] = x[at + c]
+
+
+@maker(PutInWindows)
+def make_put(form: PutInWindows, build: Builder) -> None:
+    """Zeros first."""
+    x, places, y, window = form.input, form.places, form.output, form.window
+    if any(b.dtype is not float32 or b.parent is not None or len(b.shape) != 4 for b in (x, places, y)):
+        raise Unmade(f"elements {x!r} at {places!r}")
+    if x.shape != places.shape or (x.shape[0], x.shape[3]) != (y.shape[0], y.shape[3]):
+        raise Unmade(f"elements {x!r} at {places!r} to {y!r}")
+    make_move(Move(y, (), (), 0.0), build)
+    words = [build.pointer(x), build.pointer(places), build.pointer(y), *x.shape[1:], *y.shape[1:3], window.size[1],
+             *window.strides, window.padding[0], window.padding[2]]  # fmt: skip
+    build.step(put_in_windows.code(), words, x.shape[0], chunk=1)
+
+
+def combine(kind: str, a: Any, b: Any) -> Any:
+    """Combine two elements by a reduction; a NaN propagates into extremes (reductions.py has the step without NaN)."""
+    if kind == "sum":
+        return a + b
+    if kind == "prod":
+        return a * b
+    chosen = a > b if kind == "max" else a < b
+    return kl.select(chosen | (a != a) if a.dtype.is_floating else chosen, a, b)
+
+
+@kl.family
+def reduce_windows(work, x: ptr[u8], y: ptr[u8], start: ptr[u8], n: i64, m: i64, inner: i64, size: i64, stride: i64,
+                   dilation: i64, *, source: DType, kind: str, starts: bool, along: bool, apart: bool,
+                   lanes: int):  # fmt: skip
+    """Arrays [outer, n, inner] to [outer, m, inner]. An item is a row of inner elements of the output; or, along, all
+    windows of an array [n], whose elements are then in vectors; apart: these are no neighbours."""
+    x, y, start = (p.cast(source, source.size) for p in (x, y, start))
+    first = kl.splat(start[0], lanes) if starts else None
+    for item in work.items():
+        count = m if along else inner
+        source_row = x + (item * n if along else (item // m * n + item % m * stride) * inner)
+        target = y + item * count
+        step = dilation if along else dilation * inner
+        for c in range(0, count, lanes):
+            mask = kl.first(kl.minimum(count - c, lanes), lanes)
+            total = _loaded(source_row, c, stride, lanes, mask, apart)
+            if starts:
+                total = combine(kind, first, total)
+            for k in range(1, size):
+                total = combine(kind, total, _loaded(source_row + k * step, c, stride, lanes, mask, apart))
+            target.store(total, c, mask)
+
+
+def _loaded(row: Any, c: Any, stride: Any, lanes: int, mask: Any, apart: bool) -> Any:
+    """A vector of neighbours, or of elements `stride` apart."""
+    if not apart:
+        return row.load(c, lanes, mask)
+    return kl.gather(row, (kl.iota(i64, lanes) + c) * stride, mask)
+
+
+@maker(ReduceWindow)
+def make_reduce_window(form: ReduceWindow, build: Builder) -> None:
+    """Numbers of any type that is computed in itself. Vectors are no longer than what they go along, as elements that
+    are apart are gathered one by one."""
+    x, y, axis = form.input, form.output, form.axis
+    dtype = x.dtype
+    if dtype.is_bool or dtype.is_complex or dtype.size > 8 or (dtype.is_floating and dtype.size < 4):
+        raise Unmade(f"windows of {x!r}")
+    if dtype is not y.dtype or any(b.parent is not None for b in (x, y)) or len(x.shape) != len(y.shape):
+        raise Unmade(f"windows of {x!r} to {y!r}")
+    reach = (y.shape[axis] - 1) * form.stride + (form.size - 1) * form.dilation
+    if x.shape[:axis] != y.shape[:axis] or x.shape[axis + 1 :] != y.shape[axis + 1 :] or reach >= x.shape[axis]:
+        raise Unmade(f"windows of {x!r} to {y!r}")
+    if min(form.size, form.stride, form.dilation) < 1:
+        raise Unmade(f"windows of {form.size}, {form.stride} apart")
+    outer, n, inner = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
+    m, along = y.shape[axis], inner == 1
+    start: Any = build.pointer(form.start[0]) if form.start else 0
+    words = [build.pointer(x), build.pointer(y), start, n, m, inner, form.size, form.stride, form.dilation]
+    items = outer if along else outer * m
+    lanes = min(host().vector_bytes // dtype.size, 1 << max((m if along else inner) - 1, 1).bit_length())
+    code = reduce_windows.code(source=dtype, kind=form.kind, starts=bool(form.start), along=along,
+                               apart=along and form.stride > 1, lanes=lanes)  # fmt: skip
+    build.step(code, words, items, chunk=grain(form.size * (m if along else inner) * dtype.size, items))

@@ -1,0 +1,210 @@
+"""Counter-based random numbers: Philox 4x32-10 and ThreeFry 2x32-20, normal numbers and classes drawn from them.
+
+Lives here: kernels of `RandomWords`, `Advanced`, `NormalPairs` and `Classes`.  Not here: how seeds become keys
+(the lowering rules), the reference (lite/ops/philox.py and lite/ops/threefry.py).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from ...core.dtypes import DType, float32, float64, int32, int64, uint32, uint64
+from .. import language as kl
+from ..language import f32, f64, i64, ptr, u8, u32, u64
+from ..loops.random_forms import Advanced, Classes, NormalPairs, RandomWords
+from ..target import host
+from . import Unmade, maker
+from .expression import fast
+from .tiling import grain
+
+if TYPE_CHECKING:
+    from ..loops.planning import Builder
+
+MASK = 0xFFFFFFFF
+MULTIPLIERS, WEYL = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85)
+PARITY, ROTATIONS = 0x1BD11BDA, ((13, 15, 26, 6), (17, 29, 16, 24))
+WORDS = {"philox": 4, "threefry": 2}
+"""By algorithm, the words of a block."""
+
+
+@kl.family
+def random_words(work, state: ptr[u64], y: ptr[u32], n: i64, *, algorithm: str, upper: int, carries: bool):  # fmt: skip
+    """n words. An item is a vector of blocks. upper: where in the state the upper half of their number is."""
+    lanes = work.target.vector_bytes // 8
+    words = WORDS[algorithm]
+    for item in work.items():
+        low = kl.iota(i64, lanes).to(u64) + (state[1] + (item * lanes).to(u64))
+        if algorithm == "philox":
+            high = kl.splat(state[upper], lanes)
+            if carries:
+                high = kl.select(low < state[1], high + 1, high)
+            block = _philox(state[0], low, high)
+        else:
+            block = _threefry(state[0], low)
+        first = item * lanes * words
+        rows = _together([part.to(u32) for part in block])
+        order = [part * lanes + lane for lane in range(lanes) for part in range(words)]
+        y.store(kl.shuffle(rows, None, order), first, kl.first(kl.minimum(n - first, lanes * words), lanes * words))
+
+
+def _together(parts: list[Any]) -> Any:
+    """The lanes of two or four vectors, one after the other."""
+    while len(parts) > 1:
+        parts = [kl.concat(*parts[i : i + 2]) for i in range(0, len(parts), 2)]
+    return parts[0]
+
+
+def _philox(key: Any, low: Any, high: Any) -> tuple[Any, ...]:
+    """Ten rounds on counters whose halves these are; each word in the lower half of its lane."""
+    c0, c1, c2, c3 = low & MASK, low >> 32, high & MASK, high >> 32
+    k0, k1 = key & MASK, key >> 32
+    m0, m1 = (kl.full(u64, low.count, m) for m in MULTIPLIERS)
+    for _ in range(10):
+        p0, p1 = m0 * c0, m1 * c2
+        c0, c1, c2, c3 = (p1 >> 32) ^ c1 ^ k0, p1 & MASK, (p0 >> 32) ^ c3 ^ k1, p0 & MASK
+        k0, k1 = (k0 + WEYL[0]) & MASK, (k1 + WEYL[1]) & MASK
+    return c0, c1, c2, c3
+
+
+def _threefry(key: Any, counter: Any) -> tuple[Any, ...]:
+    """Twenty rounds; after every fourth the next part of the key is added."""
+    keys = [(key & MASK).to(u32), (key >> 32).to(u32)]
+    keys.append(keys[0] ^ keys[1] ^ PARITY)
+    a, b = (counter & MASK).to(u32) + keys[0], (counter >> 32).to(u32) + keys[1]
+    for part in range(1, 6):
+        for turn in ROTATIONS[(part - 1) % 2]:
+            a = a + b
+            b = ((b << turn) | (b >> (32 - turn))) ^ a
+        a = a + keys[part % 3]
+        b = b + keys[(part + 1) % 3] + part
+    return a, b
+
+
+@maker(RandomWords)
+def make_words(form: RandomWords, build: Builder) -> None:
+    """Emit the step that fills the output with words, a whole number of counter blocks for each item."""
+    state, y = form.state, form.output
+    if state.dtype is not uint64 or y.dtype is not uint32 or any(b.parent is not None for b in (state, y)):
+        raise Unmade(f"random words {y!r} of {state!r}")
+    per_item = host().vector_bytes // 8 * WORDS[form.algorithm]
+    items = -(-y.size // per_item)
+    code = random_words.code(algorithm=form.algorithm, upper=2 if state.size == 3 else 0, carries=form.carries)
+    build.step(code, [build.pointer(state), build.pointer(y), y.size], items, chunk=grain(16 * per_item, items))
+
+
+@kl.family
+def advance(work, state: ptr[u64], y: ptr[u64], blocks: i64, *, size: int, carries: bool):
+    """The number of the next block, `blocks` further on; in place, too."""
+    parts = [state[i] for i in range(size)]
+    low = parts[1] + blocks.to(u64)
+    if carries:
+        parts[2] = kl.select(low < parts[1], parts[2] + 1, parts[2])
+    parts[1] = low
+    for i in range(size):
+        y[i] = parts[i]
+
+
+@maker(Advanced)
+def make_advance(form: Advanced, build: Builder) -> None:
+    """In place where nobody reads the state later."""
+    state, y = form.state, form.output
+    if {state.dtype, y.dtype} != {uint64} or state.size != y.size or state.size not in (2, 3):
+        raise Unmade(f"the state {state!r} as {y!r}")
+    if any(b.parent is not None for b in (state, y)) or not 0 <= form.blocks < 1 << 63:
+        raise Unmade(f"the state {state!r}, {form.blocks} blocks further on")
+    build.share(state)
+    code = advance.code(size=state.size, carries=form.carries)
+    build.step(code, [build.pointer(state), build.pointer(y), form.blocks], 1, chunk=1)
+
+
+LEAST = 1e-7  # what a uniform number counts as at least, before its logarithm is taken
+
+
+@kl.family
+def normal_pairs(work, x: ptr[f32], y: ptr[f32], n: i64):
+    """n numbers of as many, and of one more where n is odd. An item is a vector of pairs."""
+    lanes = work.lanes(f32)
+    for item in work.items():
+        first = item * 2 * lanes
+        given = x.load(first, 2 * lanes, kl.first(kl.minimum(n + n % 2 - first, 2 * lanes), 2 * lanes))
+        u, v = (kl.shuffle(given, None, range(k, 2 * lanes, 2)) for k in range(2))
+        radius = kl.sqrt(-2.0 * fast("log", kl.maximum(u, LEAST)))
+        angle = v * (2 * math.pi)
+        both = kl.concat(fast("sin", angle) * radius, fast("cos", angle) * radius)
+        order = [k * lanes + i for i in range(lanes) for k in range(2)]
+        y.store(kl.shuffle(both, None, order), first, kl.first(kl.minimum(n - first, 2 * lanes), 2 * lanes))
+
+
+@maker(NormalPairs)
+def make_normal_pairs(form: NormalPairs, build: Builder) -> None:
+    x, y = form.uniform, form.output
+    if {x.dtype, y.dtype} != {float32} or x.size != y.size + y.size % 2 or any(b.parent is not None for b in (x, y)):
+        raise Unmade(f"normal numbers {y!r} of {x!r}")
+    per_item = host().vector_bytes // 2
+    items = -(-y.size // per_item)
+    words = [build.pointer(x), build.pointer(y), y.size]
+    build.step(normal_pairs.code(), words, items, chunk=grain(64 * per_item, items))
+
+
+# ---- classes --------------------------------------------------------------------------------------------------------
+
+LN2 = 0.693147180369123816490, 1.90821492927058770002e-10
+"""ln 2 in two parts, of which the first times an integer below 2^21 is exact (Cody and Waite 1980)."""
+TERMS = 14
+"""Of the series of exp on [-ln 2 / 2, ln 2 / 2]: what is left out is below 2^-57."""
+
+
+def exp_of_double(x: Any) -> Any:
+    """e^x of float64 that are not above 0; 0 below -708."""
+    k = kl.round_even(x * (1.0 / math.log(2)))
+    r = x - k * LN2[0] - k * LN2[1]
+    total = kl.full(f64, 0, 1.0 / math.factorial(TERMS - 1))
+    for i in reversed(range(TERMS - 1)):
+        total = kl.fma(total, r, kl.full(f64, 0, 1.0 / math.factorial(i)))
+    scale = kl.bitcast((kl.maximum(k, -1022.0).to(i64) + 1023) << 52, f64)
+    return kl.select(x < -708.0, 0.0, total * scale)
+
+
+@kl.family
+def classes(work, logits: ptr[u8], numbers: ptr[f64], y: ptr[u8], n: i64, count: i64,
+            *, source: DType, result: DType, capped: bool):  # fmt: skip
+    """An item is a row of `count` logits and n numbers. Scratch: the sums of weights up to each class."""
+    logits, y = logits.cast(source, source.size), y.cast(result, result.size)
+    sums = work.scratch(f64)
+    for item in work.items():
+        row = logits + item * count
+        most, some = kl.full(f64, 0, -math.inf), kl.value(0)
+        for i in range(count):
+            v = row[i].to(f64)
+            finite = kl.abs(v) < math.inf
+            most = kl.select(finite & (v > most), v, most)
+            some = kl.select(finite, 1, some)
+        most = kl.select(some == 1, most, 0.0)
+        total = kl.full(f64, 0, 0.0)
+        for i in range(count):
+            v = row[i].to(f64)
+            total = total + kl.select(kl.abs(v) < math.inf, exp_of_double(v - most), 0.0)
+            sums[i] = total
+        for j in range(n):
+            wanted = numbers[item * n + j] * total
+            low, high = kl.value(0), count + 0
+            while low < high:
+                middle = (low + high) // 2
+                below = sums[middle] <= wanted
+                low, high = kl.select(below, middle + 1, low), kl.select(below, high, middle)
+            y[item * n + j] = (kl.minimum(low, count - 1) if capped else low).to(result)
+
+
+@maker(Classes)
+def make_classes(form: Classes, build: Builder) -> None:
+    logits, numbers, y = form.logits, form.numbers, form.output
+    if logits.dtype not in (float32, float64) or numbers.dtype is not float64 or y.dtype not in (int32, int64):
+        raise Unmade(f"classes {y!r} by {logits!r}")
+    if len(logits.shape) != 2 or numbers.size != y.size or any(b.parent is not None for b in (logits, numbers, y)):
+        raise Unmade(f"classes {y!r} by {logits!r}")
+    rows, count = logits.shape
+    n = y.size // rows
+    code = classes.code(source=logits.dtype, result=y.dtype, capped=form.capped)
+    words = [build.pointer(logits), build.pointer(numbers), build.pointer(y), n, count]
+    build.step(code, words, rows, scratch=8 * count, chunk=grain(64 * (n + count), rows))

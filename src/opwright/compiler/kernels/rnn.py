@@ -1,0 +1,242 @@
+"""Recurrent cells in one kernel over all time steps: simple RNN and GRU; one step of the basic LSTM cell.
+
+Lives here: the makers of Rnn, Gru and BasicLstm, their families.
+Not here: the products of the inputs, computed over all steps at once by a contraction; what recurrent kernels share
+(recurrent_cells.py); LSTM layers (lstm.py, lstm_int8.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.dtypes import float32, int8, int16, int32, uint8
+from ...scalar.integer_lstm import IntegerCells
+from .. import language as kl
+from ..language import f32, i16, i32, i64, ptr, u8
+from ..loops.forms import Buffer, IndexMap, Move
+from ..loops.recurrent_forms import BasicLstm, Gru, Rnn
+from ..target import host
+from . import Unmade, maker
+from .dynamic_quantization import rounded_floats
+from .fixed_point import INT16, INT32
+from .lstm import packed_cells
+from .moves import make_move
+from .recurrent_cells import (
+    Cells,
+    activated,
+    check_activation,
+    copied,
+    order_of,
+    packed,
+    rows_together,
+    sigmoid,
+    whole,
+    written,
+)
+from .tiling import grain
+
+if TYPE_CHECKING:
+    from ..loops.planning import Builder
+
+@kl.family
+def simple_recurrence(work, x: ptr[f32], weights: ptr[u8], h: ptr[f32], y: ptr[f32], steps: i64, batch_pitch: i64,
+                      step_pitch: i64, units: i64, scale: f32, *, rows: int, activation: str,
+                      rounding: str):  # fmt: skip
+    """An item is `rows` rows of the batch. batch_pitch, step_pitch: in rows of x and of y, from one to the next. scale:
+    what one of the weights stands for, where rows are rounded.
+
+    Scratch: rows of h, of the next h and of what is rounded, each a whole number of vectors and of chains long.
+    """
+    lanes = work.lanes(f32)
+    wide = whole(units, lanes)
+    now, new, rounded = (work.scratch(f32) + part * rows * wide for part in range(3))
+    for item in work.items():
+        for row in range(rows):
+            copied(now + row * wide, h + (item * rows + row) * units, units, wide, lanes)
+        for step in range(steps):
+            unit = [rounded_floats(now + row * wide, rounded + row * wide, wide, lanes, rounding == "symmetric") * scale
+                    for row in range(rows if rounding else 0)]  # fmt: skip
+            w = packed(work.target, weights, bool(rounding))
+            for at in range(0, wide, lanes):
+                mask = kl.first(kl.minimum(units - at, lanes), lanes)
+                sums = Cells(rows, 1, lanes)
+                for row in range(rows):
+                    sums.start(row, 0, kl.zeros(f32, lanes))
+                w = sums.add(rounded if rounding else now, wide, w, wide)
+                for row in range(rows):
+                    given = x + ((item * rows + row) * batch_pitch + step * step_pitch) * units
+                    outside, total = given.load(at, lanes, mask), sums.total(row, 0)
+                    z = kl.fma(total, kl.splat(unit[row], lanes), outside) if rounding else total + outside
+                    (new + row * wide).store(kl.select(mask, activated(activation, z), 0.0), at)
+            now, new = new, now
+            for row in range(rows):
+                target = y + ((item * rows + row) * batch_pitch + step * step_pitch) * units
+                written(target, now + row * wide, units, lanes)
+        for row in range(rows):
+            written(h + (item * rows + row) * units, now + row * wide, units, lanes)
+
+
+@maker(Rnn)
+def make_rnn(form: Rnn, build: Builder) -> None:
+    """Weights are constants."""
+    x, y, weights = form.x, form.output, form.recurrent
+    if any(b.parent is not None or b.dtype is not float32 for b in (x, y, form.h)) or len(y.shape) != 3 or not y.size:
+        raise Unmade(f"simple recurrence of {x!r} to {y!r}")
+    if weights.constant is None or weights.dtype is not (int8 if form.rounding else float32):
+        raise Unmade(f"simple recurrence by {weights!r}")
+    check_activation(form.activation, "simple recurrence")
+    steps, batch = y.shape[:2] if form.time_major else y.shape[1::-1]
+    units, lanes = y.shape[2], host().vector_bytes // 4
+    if weights.shape != (units, units) or x.size != y.size or form.h.size != batch * units:
+        raise Unmade(f"simple recurrence of {x!r} by {weights!r} to {y!r}")
+    wide, rows = whole(units, lanes), rows_together(batch)
+    given = packed_cells((weights,), units, units, wide, wide, lanes, build)
+    last, *pitches = order_of(steps, batch, form.time_major, form.backward)
+    code = simple_recurrence.code(rows=rows, activation=form.activation, rounding=form.rounding)
+    words = [build.pointer(x, last * units), given, build.pointer(form.h), build.pointer(y, last * units), steps,
+             *pitches, units, float(np.float32(form.scale))]  # fmt: skip
+    build.step(code, words, batch // rows, scratch=3 * rows * wide * 4, chunk=1)
+
+
+@kl.family
+def gru(work, x: ptr[f32], gates: ptr[f32], candidate: ptr[f32], h: ptr[f32], y: ptr[f32], steps: i64, step: i64,
+        cells: i64, *, rows: int, start: bool, activation: str, keeps: bool):  # fmt: skip
+    """An item is `rows` sequences. x and y are at the first step that is taken, `step` rows from one to the next.
+
+    Scratch: rows of h, of u and of r h, each a whole number of vectors and of chains long.
+    """
+    lanes = work.lanes(f32)
+    wide = whole(cells, lanes)
+    now, update, reset = (work.scratch(f32) + part * rows * wide for part in range(3))
+    for item in work.items():
+        for row in range(rows):
+            if start:
+                copied(now + row * wide, h + (item * rows + row) * cells, cells, wide, lanes)
+            else:
+                for i in range(0, wide, lanes):
+                    (now + row * wide).store(kl.zeros(f32, lanes), i)
+        for t in range(steps):
+            given = [x + ((item * rows + row) * steps + t * step) * (3 * cells) for row in range(rows)]
+            w = gates
+            for at in range(0, wide, lanes):
+                mask = kl.first(kl.minimum(cells - at, lanes), lanes)
+                sums = Cells(rows, 2, lanes)
+                for row in range(rows):
+                    for gate in range(2):
+                        sums.start(row, gate, (given[row] + gate * cells).load(at, lanes, mask))
+                w = sums.add(now, wide, w, wide)
+                for row in range(rows):
+                    (update + row * wide).store(sigmoid(sums.total(row, 0)), at)
+                    before = (now + row * wide).load(at, lanes)
+                    # behind the last cell stay zeros: an infinity times the zeros of the weights there is NaN
+                    (reset + row * wide).store(kl.select(mask, sigmoid(sums.total(row, 1)) * before, 0.0), at)
+            w = candidate
+            for at in range(0, wide, lanes):
+                mask = kl.first(kl.minimum(cells - at, lanes), lanes)
+                sums = Cells(rows, 1, lanes)
+                for row in range(rows):
+                    sums.start(row, 0, (given[row] + 2 * cells).load(at, lanes, mask))
+                w = sums.add(reset, wide, w, wide)
+                for row in range(rows):
+                    c = activated(activation, sums.total(row, 0))
+                    before, u = (now + row * wide).load(at, lanes), (update + row * wide).load(at, lanes)
+                    first, second = (c, before) if keeps else (before, c)
+                    (now + row * wide).store(kl.select(mask, kl.fma(u, second - first, first), 0.0), at)
+            for row in range(rows):
+                written(y + ((item * rows + row) * steps + t * step) * cells, now + row * wide, cells, lanes)
+
+
+@maker(Gru)
+def make_gru(form: Gru, build: Builder) -> None:
+    """The weights are packed in each run: they may be computed."""
+    x, y, weight = form.x, form.output, form.weight
+    if any(b.parent is not None or b.dtype is not float32 for b in (x, y, weight, *form.h)) or len(y.shape) != 3:
+        raise Unmade(f"recurrent units of {x!r}")
+    batch, steps, cells = y.shape
+    if x.shape != (batch, steps, 3 * cells) or weight.size != 3 * cells * cells or not y.size:
+        raise Unmade(f"recurrent units of {x!r}")
+    check_activation(form.activation, "recurrent units")
+    lanes = host().vector_bytes // 4
+    wide, rows = whole(cells, lanes), rows_together(batch)
+    gates = _packed(weight, 0, 2, cells, wide, lanes, build)
+    candidate = _packed(weight, 2 * cells * cells, 1, cells, wide, lanes, build)
+    last = steps - 1 if form.backward else 0
+    code = gru.code(rows=rows, start=bool(form.h), activation=form.activation, keeps=form.keeps)
+    h: Any = build.pointer(form.h[0]) if form.h else 0
+    words = [build.pointer(x, last * 3 * cells), gates, candidate, h, build.pointer(y, last * cells), steps,
+             -1 if form.backward else 1, cells]  # fmt: skip
+    build.step(code, words, batch // rows, scratch=3 * rows * wide * 4, chunk=1)
+
+
+def _packed(weight: Buffer, start: int, count: int, n: int, wide: int, lanes: int, build: Builder) -> Any:
+    """Matrices [n, n] side by side, from an element of the weight on, as [vectors of columns, rows, matrices, lanes],
+    with zeros behind their ends."""
+    flat = Buffer("packed", float32, (wide // lanes, wide, count, lanes))
+    boxes = []
+    for matrix in range(count):
+        for first, panels, width in ((0, n // lanes, lanes), (n // lanes, 1, n % lanes)):
+            if panels and width:
+                offset = start + matrix * n + first * lanes
+                boxes.append(IndexMap((first, 0, matrix, 0), (panels, n, 1, width), offset, (lanes, count * n, 0, 1)))
+    make_move(Move(flat, (weight,) * len(boxes), tuple(boxes), 0.0), build)
+    return build.pointer(flat)
+
+
+@kl.family
+def basic_cells(work, gates: ptr[f32], h: ptr[f32], c: ptr[f32], y: ptr[f32], state: ptr[f32], cells: i64):
+    """An item is a row of the batch."""
+    lanes = work.lanes(f32)
+    for item in work.items():
+        row, first = gates + item * 4 * cells, item * cells
+        for at in range(0, cells, lanes):
+            mask = kl.first(kl.minimum(cells - at, lanes), lanes)
+            let_in, made, forget, let_out = ((row + g * cells).load(at, lanes, mask) for g in range(4))
+            before = (c + first).load(at, lanes, mask)
+            after = sigmoid(let_in) * activated("TANH", made) + sigmoid(forget) * before
+            out = sigmoid(let_out) * activated("TANH", after)
+            for values, targets in ((after, (c, state)), (out, (h, y))):
+                for target in targets:
+                    (target + first).store(values, at, mask)
+
+
+@kl.family
+def basic_cells_int(work, gates: ptr[i32], h: ptr[u8], c: ptr[i16], y: ptr[u8], state: ptr[i16], sums: ptr[i16],
+                    cells: i64, m: i64, e: i64, *, power: int):  # fmt: skip
+    """An item is a row of the batch. sums: the gates as int16."""
+    lanes = work.lanes(f32)
+    arithmetic = IntegerCells(kl, power)
+    for item in work.items():
+        row, first = item * 4 * cells, item * cells
+        for at in range(0, cells, lanes):
+            mask = kl.first(kl.minimum(cells - at, lanes), lanes)
+            found = []
+            for g in range(4):
+                place = row + g * cells
+                gate = INT32.rescale_halves_up((gates + place).load(at, lanes, mask).to(i64), m, e)
+                found.append(INT16.saturated(gate).to(i32))
+                (sums + place).store(found[g].to(i16), at, mask)
+            after, out = arithmetic.basic(found, (c + first).load(at, lanes, mask).to(i32))
+            for values, targets in ((after.to(i16), (c, state)), (out.to(u8), (h, y))):
+                for target in targets:
+                    (target + first).store(values, at, mask)
+
+
+@maker(BasicLstm)
+def make_basic(form: BasicLstm, build: Builder) -> None:
+    gates, h, c = form.gates, form.h, form.c
+    batch = gates.shape[0]
+    cells = gates.size // batch // 4
+    results = [build.pointer(form.output, start) for _, start in form.results]
+    kinds = [gates.dtype, h.dtype, c.dtype, *(b.dtype for b, _ in form.results)]
+    if any(b.parent is not None for b in (gates, h, c, form.output)) or h.size != batch * cells or c.size != h.size:
+        raise Unmade(f"a step of an LSTM of {gates!r}")
+    words = [*map(build.pointer, (gates, h, c)), *results, cells]
+    if kinds == [float32] * 5:
+        code: Any = basic_cells.code()
+    elif kinds == [int32, uint8, int16, uint8, int16, int16]:
+        code, words = basic_cells_int.code(power=form.power), [*words, *form.factor]
+    else:
+        raise Unmade(f"a step of an LSTM of {gates!r} with {h!r}, {c!r}")
+    build.step(code, words, batch, chunk=grain(256 * cells, batch))

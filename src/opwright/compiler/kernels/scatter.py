@@ -1,0 +1,186 @@
+"""Scatter: updates combined at coordinates, cache entries replaced at positions, segment reductions.
+
+Lives here: the makers of ScatterNd, PutEntries and Segments, their families; `updated`.
+Not here: gathers (gather.py), slices at computed starts (slices.py).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.dtypes import DType, int32
+from .. import language as kl
+from ..language import i32, i64, ptr, u8
+from ..loops.cache_forms import PutEntries
+from ..loops.forms import IndexMap, Move, SameMemory, ScatterNd, Segments
+from . import Unmade, maker
+from .gather import INDICES, copy_unless_shared
+from .moves import BLOCK, copy_run, make_move, run_width
+from .pooling import combine
+from .reductions import joined
+from .tiling import grain
+
+if TYPE_CHECKING:
+    from ..loops.planning import Builder
+
+@kl.family
+def scatter(work, updates: ptr[u8], indices: ptr[u8], y: ptr[u8], table: ptr[i64], count: i64, run: i64,
+            *, source: DType, places: DType, depth: int, kind: str):  # fmt: skip
+    """`count` updates of `run` elements, in order, in one item: several may go to one place. table: for each
+    coordinate its limit, and the elements from one to the next."""
+    held = u8 if source.is_bool else source
+    updates, y, indices = updates.cast(held, held.size), y.cast(held, held.size), indices.cast(places, places.size)
+    lanes = work.target.vector_bytes // held.size
+    failed = kl.value(0)
+    for p in range(count):
+        offset, fits = kl.value(0), kl.value(0) == 0
+        for k in range(depth):
+            at = indices[p * depth + k].to(i64)
+            fits = fits & (at >= 0) & (at < table[2 * k])
+            offset = offset + at * table[2 * k + 1]
+        failed = kl.select(fits, failed, 1)
+        a, b = updates + p * run, y + kl.select(fits, offset, 0)
+        i = kl.value(0)
+        while i + lanes <= run:
+            b.store(updated(kind, source, b.load(i, lanes), a.load(i, lanes)), i)
+            i = i + lanes
+        while i < run:
+            b[i] = updated(kind, source, b[i], a[i])
+            i = i + 1
+    return failed
+
+
+def updated(kind: str, source: DType, a: Any, b: Any) -> Any:
+    """What is there after an update b."""
+    if kind == "set":
+        return b
+    if source.is_bool:
+        return a & b if kind in ("prod", "min") else a | b
+    return combine(kind, a, b)
+
+
+@maker(ScatterNd)
+def make_scatter(form: ScatterNd, build: Builder) -> None:
+    """What there is before comes first."""
+    updates, indices, y = form.updates, form.indices, form.output
+    dtype = updates.dtype
+    if indices.dtype not in INDICES or dtype is not y.dtype or any(b.parent is not None for b in (updates, indices, y)):
+        raise Unmade(f"{updates!r} at {indices!r}")
+    if dtype.size > 8 or (dtype.is_floating and dtype.size < 4) or not y.size or not updates.size:
+        raise Unmade(f"{updates!r} at {indices!r}")
+    depth = indices.shape[-1]
+    if not 0 < depth <= len(y.shape) or updates.shape != (*indices.shape[:-1], *y.shape[depth:]):
+        raise Unmade(f"{updates!r} at {indices!r}")
+    if form.base:
+        (base,) = form.base
+        if base.dtype is not dtype or base.shape != y.shape or base.parent is not None:
+            raise Unmade(f"updates of {base!r}")
+        whole = IndexMap((0,), (y.size,), 0, (1,))
+        flat = [SameMemory(b.name, dtype, (y.size,), b.constant, of=b) for b in (y, base)]
+        make_move(Move(flat[0], (flat[1],), (whole,)), build)
+    else:
+        make_move(Move(y, (), (), form.fill), build)
+    steps = [math.prod(y.shape[k + 1 :]) for k in range(depth)]
+    table = build.constant(np.array([*zip(y.shape[:depth], steps)], np.int64))
+    run = math.prod(y.shape[depth:])
+    code = scatter.code(source=dtype, places=indices.dtype, depth=depth, kind=form.kind)
+    words: list[Any] = [
+        build.pointer(updates),
+        build.pointer(indices),
+        build.pointer(y),
+        table,
+        updates.size // run,
+        run,
+    ]
+    build.step(code, words, 1, chunk=1)
+
+
+@kl.family
+def put_entries(work, update: ptr[u8], positions: ptr[i32], y: ptr[u8], n: i64, entries: i64, run: i64, *, width: int):
+    """n entries of `run` bytes, in one item."""
+    failed, before, ended = kl.value(0), kl.full(i32, 0, -(1 << 31)), kl.value(0)
+    for i in range(n):
+        at = positions[i]
+        ended = kl.select(at < before, 1, ended)
+        before = at
+        inside = (at >= 0) & (at.to(i64) < entries)
+        failed = kl.select(inside | (ended == 1), failed, 1)
+        if inside & (ended == 0):
+            copy_run(y + at.to(i64) * run, update + i * run, run, width)
+    return failed
+
+
+@maker(PutEntries)
+def make_entries(form: PutEntries, build: Builder) -> None:
+    """In place where nobody needs the input later."""
+    x, update, positions, y = form.input, form.update, form.positions, form.output
+    if any(b.parent is not None for b in (x, update, positions, y)) or positions.dtype is not int32:
+        raise Unmade(f"entries of {x!r} at {positions!r}")
+    if {update.dtype, y.dtype} != {x.dtype} or y.shape != x.shape or update.shape != (positions.size, *x.shape[1:]):
+        raise Unmade(f"entries {update!r} of {x!r}")
+    build.share(x)
+    nbytes = x.size * x.dtype.size
+    blocks = -(-nbytes // BLOCK)
+    build.step(copy_unless_shared.code(), [build.pointer(x), build.pointer(y), nbytes, BLOCK], blocks,
+               chunk=grain(BLOCK, blocks))  # fmt: skip
+    run = math.prod(x.shape[1:]) * x.dtype.size
+    words = [build.pointer(update), build.pointer(positions), build.pointer(y), positions.size, x.shape[0], run]
+    build.step(put_entries.code(width=run_width(run)), words, 1, chunk=1)
+
+
+COLUMNS = 256
+"""Elements of a row that one item joins, through all rows in their order: so sums do not depend on who did what."""
+
+
+@kl.family
+def join_segments(work, x: ptr[u8], ids: ptr[i32], y: ptr[u8], rows: i64, run: i64, segments: i64,
+                  *, source: DType, kind: str, start: Any):  # fmt: skip
+    """Rows of `run` elements to segments of as many. A negative id is left out; one behind the last fails."""
+    x, y = x.cast(source, source.size), y.cast(source, source.size)
+    lanes = work.target.vector_bytes // source.size
+    failed = kl.value(0)
+    for item in work.items():
+        first = item * COLUMNS
+        count = kl.minimum(run - first, COLUMNS)
+        for s in range(segments):
+            i = kl.value(0)
+            while i < count:
+                mask = kl.first(kl.minimum(count - i, lanes), lanes)
+                y.store(kl.full(source, lanes, start), s * run + first + i, mask=mask)
+                i = i + lanes
+        for r in range(rows):
+            segment = ids[r].to(i64)
+            failed = kl.select(segment < segments, failed, 1)
+            if (segment >= 0) & (segment < segments):
+                a, b = x + (r * run + first), y + (segment * run + first)
+                i = kl.value(0)
+                while i < count:
+                    mask = kl.first(kl.minimum(count - i, lanes), lanes)
+                    b.store(joined(kind, a.load(i, lanes, mask), b.load(i, lanes, mask)), i, mask=mask)
+                    i = i + lanes
+    return failed
+
+
+STARTS = {"sum": 0, "prod": 1}
+
+
+@maker(Segments)
+def make_segments(form: Segments, build: Builder) -> None:
+    """Of float32 and int32: an extreme begins with the farthest finite number, and passes over NaN."""
+    x, ids, y = form.input, form.ids, form.output
+    if x.dtype.name not in ("float32", "int32") or ids.dtype is not i32 or x.dtype is not y.dtype:
+        raise Unmade(f"segments {ids!r} of {x!r}")
+    rank = len(ids.shape)
+    if x.shape[:rank] != ids.shape or y.shape[1:] != x.shape[rank:] or any(b.parent is not None for b in (x, ids, y)):
+        raise Unmade(f"segments {ids!r} of {x!r} to {y!r}")
+    low, high = x.dtype.limits
+    start = STARTS.get(form.kind, low if form.kind == "max" else high)
+    start = float(start) if x.dtype.is_floating else int(start)
+    run = math.prod(y.shape[1:])
+    words = [build.pointer(x), build.pointer(ids), build.pointer(y), ids.size, run, y.shape[0]]
+    items = -(-run // COLUMNS)
+    code = join_segments.code(source=x.dtype, kind=form.kind, start=start)
+    build.step(code, words, items, chunk=grain((ids.size + y.shape[0]) * COLUMNS * 4, items))
