@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from opwright.compiler.kernels.maps import BLOCK, _evenly
-from opwright.compiler.kernels.tiling import ALONE, Blocks, for_two, grain
+from opwright.compiler.kernels.tiling import SERIAL_BYTES, Blocks, for_two, grain
 from opwright.compiler.loops.expressions import apply, arg
 from opwright.compiler.loops.forms import Buffer, Contract, Map, Window
 from opwright.compiler.loops.graph import LoopGraph
@@ -49,7 +49,7 @@ def test_maps():
     x, y = Buffer("x", float32, (64,)), Buffer("y", float32, (64,))
     (step,) = steps(Map(y, (x,), apply("tanh", arg(0, float32))), x)
     assert (step.items, step.chunk) == (1, 1)
-    assert BLOCK >= ALONE
+    assert BLOCK >= SERIAL_BYTES
 
 
 @pytest.mark.parametrize(("dtype", "shared"), [(float32, (576, 144)), (int8, (1280, 1000))])
@@ -75,5 +75,5 @@ def test_tiles_of_floats_are_even_in_number():
 
 
 def test_grains():
-    assert grain(ALONE // 8, 8) == 8
-    assert grain(ALONE, 2) == 1
+    assert grain(SERIAL_BYTES // 8, 8) == 8
+    assert grain(SERIAL_BYTES, 2) == 1
