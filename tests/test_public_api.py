@@ -13,10 +13,11 @@ from types import ModuleType
 import pytest
 
 import opwright as ow
+from opwright.compiler import language
 from opwright.lite import format as lite_format
 from opwright.lite import ops as lite_ops
 from opwright.lite.convert import quantize
-from opwright.ops import array
+from opwright.ops import array, debugging
 
 ROOT = Path(__file__).parents[1]
 API = (ROOT / "docs" / "api.md").read_text("utf-8")
@@ -163,8 +164,11 @@ import os, sys
 import ml_dtypes
 import opwright as ow
 WAYS = ("from opwright import {0}", "assert {0!r} in dir(ow); ow.{0}; assert ow.{0} is vars(ow)[{0!r}]")
-for i, (module, names) in enumerate(ow._HOMES.items()):  # each module's first name in a process that has loaded nothing
-    names = [name.rpartition(" ")[2] for name in names.split(", ")]
+from opwright.core.importing import _homes
+modules = {}
+for name, (module, _) in _homes("opwright").items():
+    modules.setdefault(module, []).append(name)
+for i, (module, names) in enumerate(modules.items()):  # each module's first name in a process that has loaded nothing
     child = os.fork()
     if not child:
         try:
@@ -177,13 +181,15 @@ for i, (module, names) in enumerate(ow._HOMES.items()):  # each module's first n
             os._exit(1)
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0, names
-print(len(ow._HOMES))
+print(len(modules))
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_names_come_by_every_way_of_asking():
-    assert in_a_new_process(LATE) == str(len(ow._HOMES))
+    tree = ast.parse(Path(ow.__file__ + "i").read_text("utf-8"))
+    modules = {(n.level, n.module) for n in tree.body if isinstance(n, ast.ImportFrom)}
+    assert in_a_new_process(LATE) == str(len(modules))
 
 
 def test_late_modules_can_be_imported_by_their_path():
@@ -202,38 +208,63 @@ def test_version_is_that_of_the_package():
     assert tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"] == ow.__version__
 
 
-def imported_for_type_checkers(module):
-    """What the block under TYPE_CHECKING imports: (module, name, public name)."""
-    tree = ast.parse(Path(module.__file__).read_text("utf-8"))
-    (block,) = [n for n in tree.body if isinstance(n, ast.If) and ast.unparse(n.test).endswith("TYPE_CHECKING")]
-    imports = [n for n in block.body if isinstance(n, ast.ImportFrom) and n.level]
-    return {("." * n.level + (n.module or ""), a.name, a.asname or a.name) for n in imports for a in n.names}
+LAZY = [ow, ow.lite, lite_format, lite_ops, quantize, ow.nn, ow.ops, ow.math, array, debugging, language]
+UNLISTED = {
+    "opwright": {"__version__"},
+    "opwright.lite": {"customs", "litert"},
+    "opwright.ops.math": {"integrals", "special"},
+    "opwright.ops.array": {"MergeRows", "RowsAt", "run_time_axes"},
+}
 
 
-LAZY = [ow, ow.lite, lite_format, lite_ops, quantize, ow.nn, ow.ops, ow.math, array]
-
-
-@pytest.mark.parametrize("module", LAZY, ids=lambda m: m.__name__)
-def test_type_checkers_see_what_is_imported_late(module):
-    """Each name is imported for them from where it is loaded."""
-    rows = [(home, *name.split(" as ")) for home, names in module._HOMES.items() for name in names.split(", ")]
-    assert sorted((home, name, *(public or [name])) for home, name, *public in rows) == sorted(
-        imported_for_type_checkers(module)
-    )
+def names_in_the_stub(module):
+    """The names that a package's stub exports, as a type checker reads it."""
+    tree = ast.parse(Path(module.__file__ + "i").read_text("utf-8"))
+    aliases = [a for n in tree.body if isinstance(n, ast.ImportFrom) and n.level for a in n.names]
+    assigned = [n.targets[0].id for n in tree.body if isinstance(n, ast.Assign)]
+    return [a.asname for a in aliases if a.asname] + assigned
 
 
 @pytest.mark.parametrize("module", LAZY, ids=lambda m: m.__name__)
 def test_every_late_name_is_there(module):
-    names = [name.rpartition(" ")[2] for names in module._HOMES.values() for name in names.split(", ")]
+    names = names_in_the_stub(module)
     assert len(set(names)) == len(names)
     for name in names:
         assert hasattr(module, name), name
     assert not set(module.__all__) - set(dir(module))
+    assert set(names) - set(module.__all__) == UNLISTED.get(module.__name__, set())
+    assert len(set(module.__all__)) == len(module.__all__)
 
 
-def test_public_names_are_those_with_a_home():
-    homes = {name.rpartition(" ")[2] for names in ow._HOMES.values() for name in names.split(", ")}
-    assert homes - {"__version__"} == set(ow.__all__)
+USER_FILE = """
+import opwright as ow
+
+x: ow.Tensor = ow.constant([1.0])
+reveal_type(ow.add)
+ow.math.sqrt, ow.nn.relu, ow.nn.Module, ow.lite.Interpreter, ow.ops.get, ow.debugging
+from opwright import language as kl
+
+kl.f32, kl.exp, kl.maximum
+ow.nonsense
+ow.math.nonsense
+ow.nn.nonsense
+ow.lite.nonsense
+ow.ops.nonsense
+"""
+
+
+@pytest.mark.slow
+def test_a_type_checker_knows_the_public_names(tmp_path):
+    """On a user's file mypy accepts the names that there are and rejects others."""
+    file = tmp_path / "user.py"
+    file.write_text(USER_FILE, "utf-8")
+    command = [sys.executable, "-m", "mypy", "--config-file=", "--follow-imports=silent", f"--cache-dir={tmp_path}"]
+    environment = {**os.environ, "MYPYPATH": str(Path(ow.__file__).parents[1])}
+    run = subprocess.run([*command, file], capture_output=True, text=True, timeout=280, cwd=tmp_path, env=environment)
+    errors = [line for line in run.stdout.splitlines() if ": error:" in line]
+    wanted = [i for i, line in enumerate(USER_FILE.splitlines(), 1) if "nonsense" in line]
+    assert [int(line.split(":")[1]) for line in errors] == wanted, run.stdout + run.stderr
+    assert all('has no attribute "nonsense"' in line for line in errors), run.stdout
 
 
 def test_operators_run_whatever_was_imported_first():

@@ -17,7 +17,7 @@ import opwright as ow
 from opwright.core import errors
 from opwright.graph import Graph, parse, same, text
 from opwright.ops import registry
-from opwright.runtime.backward import append_backward, gradients
+from opwright.runtime.backward import append_backward, graph_gradients
 
 # ---- names and sums (8.1, 8.6) ---------------------------------------------------------------------------------------
 
@@ -174,7 +174,7 @@ def test_what_the_loss_does_not_depend_on_has_no_gradient() -> None:
     result = append_backward(graph, graph.outputs[0])
     assert [p.name for p, _ in result.pairs] == ["x"]
     assert result.graph.find("aside")
-    assert gradients(graph, graph.outputs[0], ["y", "x"]).gradients[0] is None
+    assert graph_gradients(graph, graph.outputs[0], ["y", "x"]).gradients[0] is None
 
 
 def test_effects_and_integers_do_not_stand_in_the_way() -> None:
@@ -225,9 +225,9 @@ ERRORS: dict[str, tuple[Callable[[Graph], Any], type[Exception], str]] = {
     "no such parameter": (lambda g: append_backward(g, "l", ["q"]), errors.NotFoundError, "parameter"),
     "an integer parameter": (lambda g: append_backward(g, "l", ["i"]), errors.InvalidArgumentError, "no gradient"),
     "no such no-grad": (lambda g: append_backward(g, "l", no_grad_set=["q"]), errors.NotFoundError, "no_grad_set"),
-    "an integer target": (lambda g: gradients(g, "n", "x"), errors.InvalidArgumentError, "target"),
-    "gradient of another type": (lambda g: gradients(g, "l", "x", ["y"]), errors.InvalidArgumentError, "differ in"),
-    "too many gradients": (lambda g: gradients(g, "l", "x", ["l", "l"]), errors.InvalidArgumentError, "one gradient"),
+    "an integer target": (lambda g: graph_gradients(g, "n", "x"), errors.InvalidArgumentError, "target"),
+    "another type": (lambda g: graph_gradients(g, "l", "x", ["y"]), errors.InvalidArgumentError, "differ in"),
+    "too many": (lambda g: graph_gradients(g, "l", "x", ["l", "l"]), errors.InvalidArgumentError, "one gradient"),
     "unknown node": (lambda g: append_backward(g, "l").input_gradients("q"), KeyError, "no node 'q'"),
     "another graph's value": (lambda g: append_backward(g, "l").gradient_of[graph_of(ow.tanh, spec("x")).inputs[0]],
                               KeyError, "another graph"),
@@ -265,7 +265,7 @@ def test_a_sum_that_a_rule_hands_on_keeps_its_name() -> None:
     names = [v.name for v in first.graph.values()]
     assert {"d@GRAD", "d@GRAD@RENAME@block0@0", "d@GRAD@RENAME@block0@1", "x@GRAD@RENAME@block0@0"} <= set(names)
     assert first.gradient_of["d"].name == "d@GRAD"
-    second = gradients(first.graph, first.gradient_of["x"], ["x"])
+    second = graph_gradients(first.graph, first.gradient_of["x"], ["x"])
     names = [v.name for v in second.graph.values()]
     assert len(names) == len(set(names))
     np.testing.assert_allclose(run(second.graph, np.array([1.0, 2.0, 4.0]))[-1], np.zeros(3), atol=1e-12)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import opwright as ow
 from opwright.graph import parse, same, text
 from opwright.ops import registry
-from opwright.runtime.backward import append_backward, gradients
+from opwright.runtime.backward import append_backward, graph_gradients
 
 # ---- numbers (8.7) ---------------------------------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ def test_second_order(f: Any) -> None:
     graph = graph_of(f, spec("x", 3), spec("w", 3))
     first = append_backward(graph, graph.outputs[0])
     target = first.gradient_of["x"]
-    second = gradients(first.graph, target, ["x", "w"])
+    second = graph_gradients(first.graph, target, ["x", "w"])
     arrays = [np.array([0.7, -0.4, 1.1]), np.array([0.3, 0.9, -0.5])]
     out = list(first.graph.outputs).index(target)
     values = dict(zip((v.name for v in second.graph.outputs), run(second.graph, *arrays)))
@@ -123,13 +123,13 @@ def test_second_order(f: Any) -> None:
 def test_second_order_names() -> None:
     graph = graph_of(lambda x: ow.reduce_sum(ow.pow(x, 3.0, name="y")), spec("x", 3))
     first = append_backward(graph, graph.outputs[0])
-    second = gradients(first.graph, "x@GRAD", ["x"])
+    second = graph_gradients(first.graph, "x@GRAD", ["x"])
     assert second.gradient_of["x@GRAD"].name == "x@GRAD@GRAD"
     assert second.value_of["x@GRAD@GRAD"] == "x@GRAD"
     assert second.gradient_of["x"].name == "x@GRAD_1", "x@GRAD is the first gradient's name"
     x = RNG.uniform(0.5, 2.0, 3)
     np.testing.assert_allclose(run(second.graph, x)[-1], 6 * x)
-    third = gradients(second.graph, second.gradient_of["x"], ["x"])
+    third = graph_gradients(second.graph, second.gradient_of["x"], ["x"])
     np.testing.assert_allclose(run(third.graph, x)[-1], [6.0, 6.0, 6.0])
 
 
@@ -147,7 +147,7 @@ def test_two_losses() -> None:
     np.testing.assert_allclose(values[2], np.cos(x))
     np.testing.assert_allclose(values[3], 3 * x * x)
     assert [v.name for v in both.graph.outputs[2:]] == ["x@GRAD", "x@GRAD_1"]
-    summed = gradients(graph, list(graph.outputs), "x")
+    summed = graph_gradients(graph, list(graph.outputs), "x")
     np.testing.assert_allclose(run(summed.graph, x)[-1], np.cos(x) + 3 * x * x)
 
 
@@ -157,7 +157,7 @@ def test_gradients_start_from_what_is_given_and_targets_may_lie_on_each_others_w
         return ow.multiply(y, 3.0, name="z"), ow.identity(seed, name="s")
 
     graph = graph_of(f, spec("x", 3), spec("seed", 3))
-    result = gradients(graph, ["z", "y"], ["x", "y"], target_gradients=["seed", None])
+    result = graph_gradients(graph, ["z", "y"], ["x", "y"], target_gradients=["seed", None])
     x, seed = RNG.standard_normal((2, 3))
     values = dict(zip((v.name for v in result.graph.outputs), run(result.graph, x, seed)))
     np.testing.assert_allclose(values["y@GRAD"], 3 * seed + 1)
@@ -294,5 +294,5 @@ def test_gradients_of_the_users_own_are_kept() -> None:
     result = append_backward(graph, graph.outputs[0])
     x = RNG.standard_normal(3)
     np.testing.assert_allclose(run(result.graph, x)[-1], 300 * x)
-    second = gradients(result.graph, result.gradient_of["x"], "x")
+    second = graph_gradients(result.graph, result.gradient_of["x"], "x")
     np.testing.assert_allclose(run(second.graph, x)[-1], [300.0] * 3)

@@ -1,7 +1,7 @@
 """Modules and public names that are imported when they are first used.
 
-Lives here: `import_module`; `lazily`, which makes `__getattr__` and `__dir__` of a package from a table of its names,
-and `import_homes`, which imports all of them; `later`, a module that most processes never need.
+Lives here: `import_module`; `lazily`, which derives `__getattr__`, `__dir__` and `__all__` of a package from its stub,
+and `import_homes`, which imports all of its names; `later`, a module that most processes never need.
 Not here: tables that modules fill while they are imported (origins.py).
 
 A process that runs a model, or one operator, needs few of the package's modules. So packages with many public names
@@ -12,7 +12,7 @@ later uses find it at the cost of any attribute.
 import gc
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -34,42 +34,58 @@ def import_module(name: str, package: str | None = None) -> ModuleType:
             gc.enable()
 
 
-def lazily(package: str, table: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` for a package whose names are imported at the first use.
+def lazily(package: str, unlisted: tuple[str, ...] = ()
+           ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and `__all__` of a package whose names are imported at the first use.
 
-    table: for each module the names that come from it, written as in `from module import a, b as c`; a name that the
-    module does not define is its submodule
+    The package's `__init__.pyi` lists the names, for type checkers too, one on a line: `from .module import a as a`, or
+    `b = a` after `from .module import a`. A name that the module does not define is its submodule. The stub's other
+    lines, which only type checkers read, declare the names that `__init__.py` defines.
+
+    unlisted: names that `__all__` leaves out
     """
-    homes: dict[str, tuple[str, str]] = {}
-    for module, names in table.items():
-        for name in names.split(", "):
-            attribute, _, public = name.partition(" as ")
-            homes[public or attribute] = module, attribute
+    homes = _homes(package)
 
     def __getattr__(name: str) -> Any:
         home = homes.get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, attribute = home
-        found = absent = object()
-        if module != ".":
-            found = getattr(import_module(module, package), attribute, absent)  # perhaps a package of this kind, too
-        if found is absent:
-            found = import_module(f"{module.rstrip('.')}.{attribute}", package)
-        vars(sys.modules[package])[name] = found
-        return found
+        value = absent = object()
+        if module.strip("."):
+            value = getattr(import_module(module, package), attribute, absent)  # perhaps a package of this kind, too
+        if value is absent:
+            value = import_module(f"{module.rstrip('.')}.{attribute}", package)
+        vars(sys.modules[package])[name] = value
+        return value
 
     def __dir__() -> list[str]:
         return sorted({*homes, *vars(sys.modules[package])})
 
-    return __getattr__, __dir__
+    return __getattr__, __dir__, sorted(homes.keys() - set(unlisted))
+
+
+def _homes(package: str) -> dict[str, tuple[str, str]]:
+    """Return the module and the attribute that each public name of a package's stub is imported from."""
+    spec = sys.modules[package].__spec__
+    stub = spec.loader.get_data(spec.origin + "i").decode()  # type: ignore[union-attr, operator]
+    homes: dict[str, tuple[str, str]] = {}
+    unexported: dict[str, tuple[str, str]] = {}
+    for line in stub.splitlines():
+        match line.split():
+            case ["from", module, "import", name, "as", _]:
+                homes[name] = module, name
+            case ["from", module, "import", name]:
+                unexported[name] = module, name
+            case [alias, "=", name]:
+                homes[alias] = homes[name] if name in homes else unexported[name]
+    return homes
 
 
 def import_homes(package: ModuleType) -> None:
-    """Import all that the names of a package come from, where `lazily` looks them up."""
-    for names in vars(package).get("_HOMES", {}).values():
-        for name in names.split(", "):
-            getattr(package, name.rpartition(" ")[2])
+    """Import the modules of all names of a package that `lazily` looks up."""
+    for name in dir(package):
+        getattr(package, name)
 
 
 class _Later:

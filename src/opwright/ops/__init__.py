@@ -8,33 +8,6 @@ What users call `ow.ops`: get, list, spec, compatibility, lint, register_kernel,
 DefaultGradient, SingleGradient.
 """
 
-from typing import TYPE_CHECKING
-
 from ..core.importing import lazily
 
-if TYPE_CHECKING:
-    from .changes import Change, compatibility
-    from .gradient_makers import DefaultGradient, SingleGradient
-    from .kernels import KernelKey, register_kernel, register_library
-    from .linting import lint
-    from .registry import get
-    from .registry import list_names as list
-    from .selection import explain
-    from .specification import spec
-
-_HOMES = {
-    ".changes": "Change, compatibility",
-    ".gradient_makers": "DefaultGradient, SingleGradient",
-    ".kernels": "KernelKey, register_kernel, register_library",
-    ".linting": "lint",
-    ".registry": "get, list_names as list",
-    ".selection": "explain",
-    ".specification": "spec",
-}
-
-__getattr__, __dir__ = lazily(__name__, _HOMES)
-
-__all__ = [
-    "Change", "DefaultGradient", "KernelKey", "SingleGradient", "compatibility", "explain", "get", "lint", "list",
-    "register_kernel", "register_library", "spec",
-]  # fmt: skip
+__getattr__, __dir__, __all__ = lazily(__name__)

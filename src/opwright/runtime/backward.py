@@ -1,4 +1,4 @@
-"""Gradients added to a graph: `append_backward` for a loss, `gradients` for any targets.
+"""Gradients added to a graph: `append_backward` for a loss, `graph_gradients` for any targets.
 
 Lives here: the two functions and their checks.
 Not here: the walk back over the nodes (backward_walk.py), results (gradient_map.py), gradient rules (each operator's
@@ -22,7 +22,7 @@ from .backward_walk import NoGradientError, Walk
 from .gradient_map import Backward
 from .graphs import checked_graph
 
-__all__ = ["Backward", "NoGradientError", "append_backward", "gradients"]
+__all__ = ["Backward", "NoGradientError", "append_backward", "graph_gradients"]
 
 
 def append_backward(
@@ -49,14 +49,14 @@ def append_backward(
         raise InvalidArgumentError(
             op="append_backward", node=value.name,
             what=f"the loss must be one floating number{unknown}", found=value.spec.short(), wanted="f32[] or f32[1]",
-            do="reduce it to a scalar with ow.reduce_mean or ow.reduce_sum; or use `gradients`, for any shape",
+            do="reduce it to a scalar with ow.reduce_mean or ow.reduce_sum; or use `graph_gradients`, for any shape",
         )  # fmt: skip
     chosen = None if parameters is None else [_find(graph, p, "parameter") for p in parameters]
     walk = Walk(graph, _given(graph, no_grad_set))
     return walk.run([value], [None], graph.inputs if chosen is None else chosen, explicit=chosen is not None)
 
 
-def gradients(
+def graph_gradients(
     graph: Graph, targets: Any, inputs: Any, target_gradients: Any = None, no_grad_set: Iterable[Any] = ()
 ) -> Backward:
     """The graph with the gradients of the sum of all `targets` by each of `inputs` after it.

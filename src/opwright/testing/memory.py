@@ -14,7 +14,7 @@ from ..compiler import inplace
 from ..compiler.plan import Plan
 from ..graph import Graph, Value
 from ..ops import math as math_ops
-from ..runtime.backward import NoGradientError, gradients
+from ..runtime.backward import NoGradientError, graph_gradients
 from ..tracing.function import function
 from .slopes import Function
 from .trial import NotTried, array, flows
@@ -37,7 +37,7 @@ def graphs(run: Function, values: Sequence[Any]) -> Iterator[Graph]:
         if not targets:
             return
         try:
-            made = gradients(graph, targets, [x for x in graph.inputs if flows(x)])
+            made = graph_gradients(graph, targets, [x for x in graph.inputs if flows(x)])
         except NoGradientError:
             return
         graph = made.graph

@@ -9,20 +9,7 @@ Zeros among weights: sparsity.py.
 Not here: integer kernels (lite/ops/quantized), version rules (format/versions.py).
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from ....core.importing import lazily
 
-if TYPE_CHECKING:
-    from .driver import quantize
-    from .modes import Mode, mode_of
-    from .sparsity import sparsify
-
-# Late, as the driver brings the interpreter with it, which most conversions do without.
-_HOMES = {".driver": "quantize", ".modes": "Mode, mode_of", ".sparsity": "sparsify"}
-
-__getattr__, __dir__ = lazily(__name__, _HOMES)
-
-__all__ = ["Mode", "mode_of", "quantize", "sparsify"]
+# The driver imports the interpreter, which most conversions do without.
+__getattr__, __dir__, __all__ = lazily(__name__)

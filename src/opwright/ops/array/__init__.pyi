@@ -1,0 +1,76 @@
+from . import run_time_axes as run_time_axes
+from .casting import bitcast as bitcast
+from .casting import cast as cast
+from .casting import saturate_cast as saturate_cast
+from .checking import broadcast_dynamic_shape as broadcast_dynamic_shape
+from .checking import broadcast_static_shape as broadcast_static_shape
+from .checking import ensure_shape as ensure_shape
+from .checking import guarantee_const as guarantee_const
+from .checking import identity_n as identity_n
+from .checking import shape_n as shape_n
+from .constants import Const as Const
+from .constants import eye as eye
+from .constants import fill as fill
+from .constants import linspace as linspace
+from .constants import one_hot as one_hot
+from .constants import ones as ones
+from .constants import ones_like as ones_like
+from .constants import range as range
+from .constants import zeros as zeros
+from .constants import zeros_like as zeros_like
+from .indexing import gather as gather
+from .indexing import gather_nd as gather_nd
+from .indexing import unravel_index as unravel_index
+from .joining import concat as concat
+from .joining import parallel_stack as parallel_stack
+from .joining import repeat as repeat
+from .joining import stack as stack
+from .joining import tile as tile
+from .moving import reverse as reverse
+from .moving import reverse_sequence as reverse_sequence
+from .moving import roll as roll
+from .moving import transpose as transpose
+from .padding import pad as pad
+from .partitioning import dynamic_partition as dynamic_partition
+from .partitioning import dynamic_stitch as dynamic_stitch
+from .rows import MergeRows as MergeRows
+from .rows import RowsAt as RowsAt
+from .scattering import scatter_nd as scatter_nd
+from .scattering import tensor_scatter_nd_add as tensor_scatter_nd_add
+from .scattering import tensor_scatter_nd_max as tensor_scatter_nd_max
+from .scattering import tensor_scatter_nd_min as tensor_scatter_nd_min
+from .scattering import tensor_scatter_nd_sub as tensor_scatter_nd_sub
+from .scattering import tensor_scatter_nd_update as tensor_scatter_nd_update
+from .selecting import boolean_mask as boolean_mask
+from .selecting import meshgrid as meshgrid
+from .selecting import searchsorted as searchsorted
+from .selecting import sequence_mask as sequence_mask
+from .selecting import unique as unique
+from .selecting import unique_with_counts as unique_with_counts
+from .selecting import where as where
+from .shaping import broadcast_to as broadcast_to
+from .shaping import expand_dims as expand_dims
+from .shaping import identity as identity
+from .shaping import identity_without_record as identity_without_record
+from .shaping import rank as rank
+from .shaping import reshape as reshape
+from .shaping import shape_op as shape_op
+from .shaping import size as size
+from .shaping import squeeze as squeeze
+from .shaping import stop_gradient as stop_gradient
+from .shaping import sum_to_shape_of as sum_to_shape_of
+from .slicing import getitem as getitem
+from .slicing import slice_op
+from .slicing import strided_slice as strided_slice
+from .spaces import batch_to_space as batch_to_space
+from .spaces import depth_to_space as depth_to_space
+from .spaces import space_to_batch as space_to_batch
+from .spaces import space_to_batch_nd as space_to_batch_nd
+from .spaces import space_to_depth as space_to_depth
+from .splitting import split as split
+from .splitting import unstack as unstack
+
+newaxis: None
+
+shape = shape_op
+slice = slice_op
