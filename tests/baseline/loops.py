@@ -21,7 +21,7 @@ import numpy as np
 import test_operators
 import test_rules_on_rows
 
-from opwright.compiler import stretches
+from opwright.compiler import partitioner
 from opwright.compiler.kernels import Unmade
 from opwright.compiler.loops.forms import Banded, Buffer, Form
 from opwright.compiler.loops.graph import LoopGraph
@@ -72,17 +72,17 @@ def programs(source: str, key: str) -> Iterator[Callable[[], Any]]:
         for row in test_operators.TABLES[key]:
             if checks._traces(row):
                 for single in (False, True):
-                    yield lambda row=row, single=single: _stretches(row, single)
+                    yield lambda row=row, single=single: _regions(row, single)
     else:
         for model in MODELS[source].models(key):
             yield lambda model=model: _engine(model().content)
 
 
-def _stretches(row: Any, single: bool) -> None:
-    """Have a row's native stretches planned, in its own dtypes or in float32."""
+def _regions(row: Any, single: bool) -> None:
+    """Have a row's regions planned, in its own dtypes or in float32."""
     found = test_rules_on_rows.recorded(row, single)
     if found is not None:
-        stretches.compiled(found[0], lambda stretch: lambda *arrays: ())
+        partitioner.compile_regions(found[0], lambda region: lambda *arrays: ())
 
 
 def _engine(content: bytes) -> None:

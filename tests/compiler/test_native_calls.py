@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import opwright as ow
-from opwright.compiler import calls, results, stretches
+from opwright.compiler import calls, partitioner, results
 from opwright.compiler.kernels.connecting import connected
 from opwright.compiler.plan import Plan
 from opwright.compiler.specialising import specialised
@@ -15,12 +15,12 @@ from opwright.compiler.target import NAMED
 from opwright.core.errors import InternalError
 
 
-def stretch_of(function, *arrays):
-    """The one stretch of a function's graph."""
+def region_of(function, *arrays):
+    """The one region of a function's graph."""
     specs = [ow.TensorSpec(a.shape, a.dtype) for a in arrays]
     graph = ow.function(function, autograph=False).get_concrete_function(*specs).optimized_graph
-    (stretch,) = stretches.compiled(graph, lambda s: None).stretches
-    return stretch
+    (region,) = partitioner.compile_regions(graph, lambda r: None).regions
+    return region
 
 
 def f32(*shape):
@@ -46,7 +46,7 @@ def test_addresses_are_read_or_asked_for(direct, monkeypatch):
     if not direct:
         monkeypatch.setattr(calls, "items_offset", lambda: None)
     x, y = f32(5, 33), f32(33)
-    call = calls.function_of(stretch_of(function, x, y))
+    call = calls.function_of(region_of(function, x, y))
     for scale in (1, 2, 3):
         a, b = x * np.float32(scale), y * np.float32(scale)
         for found, exact in zip(call(a, b), wanted(a, b), strict=True):
@@ -59,7 +59,7 @@ def test_the_layout_is_the_one_expected_here():
 
 def test_arrays_are_not_kept():
     x, y = f32(5, 33), f32(33)
-    call = calls.function_of(stretch_of(function, x, y))
+    call = calls.function_of(region_of(function, x, y))
     call(x, y)
     alive = weakref.ref(x)
     del x
@@ -72,7 +72,7 @@ def test_another_shape_is_never_run(direct, monkeypatch):
     if not direct:
         monkeypatch.setattr(calls, "items_offset", lambda: None)
     x, y = f32(5, 33), f32(33)
-    call = calls.function_of(stretch_of(function, x, y))
+    call = calls.function_of(region_of(function, x, y))
     for other in (f32(5, 32), f32(6, 33), f32(33), f32(5, 33, 1)):
         with pytest.raises(InternalError, match="another shape"):
             call(other, y)
@@ -81,7 +81,7 @@ def test_another_shape_is_never_run(direct, monkeypatch):
 
 def test_other_dtypes_and_objects_are_made_fitting():
     x, y = f32(5, 33), f32(33)
-    call = calls.function_of(stretch_of(function, x, y))
+    call = calls.function_of(region_of(function, x, y))
     for a in (x.astype(np.float64), x.tolist(), x[::-1][::-1], np.ma.masked_array(x), x.astype(">f4")):
         np.testing.assert_allclose(call(a, y)[0], wanted(x, y)[0], 1e-5, 1e-5)
 

@@ -45,8 +45,8 @@ def agrees(function, *args, rtol=1e-5):
 def test_three_operators_are_one_native_call():
     x, w, b = array(4, 4), array(4, 4), array(4, 4)
     made = compiled(agrees(lambda x, w, b: ow.tanh(ow.matmul(x, w) + b), x, w, b), x, w, b)
-    assert len(made.stretches) == 1
-    assert not made.left
+    assert len(made.regions) == 1
+    assert not made.uncompiled
 
 
 def test_each_set_of_shapes_is_compiled():
@@ -67,16 +67,16 @@ def test_shapes_that_are_computed_are_known():
     x = array(4, 3, 2)
     np.testing.assert_allclose(f(x), flat(x), 1e-5)
     ((_, made),) = f.get_concrete_function().program.plan._made.values()
-    assert len(made.stretches) == 1
-    assert not made.left
+    assert len(made.regions) == 1
+    assert not made.uncompiled
 
 
 def test_what_has_no_kernel_stays_between_native_calls():
     x = array(4, 4)
     f = agrees(lambda x: ow.linalg.inv(ow.exp(x) + ow.eye(4)) * 2.0 + x, x, rtol=1e-4)
     made = compiled(f, x)
-    assert [left.op for left in made.left] == ["MatrixInverse"]
-    assert len(made.stretches) == 2
+    assert [left.op for left in made.uncompiled] == ["MatrixInverse"]
+    assert len(made.regions) == 2
     report = f.experimental_get_compiler_ir(x)()
     assert "MatrixInverse" in report
     assert "no rule" in report
@@ -146,7 +146,7 @@ def test_bodies_of_loops_have_native_calls():
     x, n = array(32, 32), ow.constant(5)
     f = agrees(power, x, n)
     made = compiled(f, x, n)
-    assert any("Tanh" in [n.op.name for n in s.nodes] for s in made.stretches)
+    assert any("Tanh" in [n.op.name for n in s.nodes] for s in made.regions)
 
 
 def test_arrays_as_they_come():
@@ -229,7 +229,7 @@ def test_where_nothing_can_be_compiled_there_is_one_warning(monkeypatch):
     def refuse(*_):
         raise RuntimeError("no target")
 
-    monkeypatch.setattr(native_plan, "compiled", refuse)
+    monkeypatch.setattr(native_plan, "compile_regions", refuse)
     f = native(lambda x: ow.tanh(x) + 1.0)
     with pytest.warns(RuntimeWarning, match="no target"):
         np.testing.assert_allclose(f(ow.zeros([3])), np.ones(3))

@@ -1,7 +1,7 @@
-"""Native calls from Python: a stretch as a function of NumPy arrays.
+"""Native calls from Python: a compiled region as a function of NumPy arrays.
 
 Lives here: `function_of`.
-Not here: stretches (stretches.py), memory for large results (results.py), the kernel that takes addresses out of arrays
+Not here: regions (regions.py), memory for large results (results.py), the kernel that takes addresses out of arrays
 (kernels/connecting.py), plans bound to memory (loops/plans.py), the native call itself (native/executor.py).
 
 A call is one native call: its first step, `connected`, finds the arrays in the tuple that Python hands over, looks
@@ -24,32 +24,29 @@ from .loops.plans import Running
 from .native import executor as native
 from .native.objects import items_offset
 from .plan import Plan
+from .regions import CompiledRegion
 from .results import LARGE, large
-from .stretches import Stretch, work
 
 SHARED = 1 << 17  # elements; what computes fewer runs on the calling thread
 
 
-# ---- the function of a stretch --------------------------------------------------------------------------------------
-
-
 class _Callee:
-    """A stretch that may be called by several threads: each takes one of the plans bound to memory, or makes one."""
+    """A region that several threads may call: each takes one of the plans bound to memory, or binds one."""
 
-    def __init__(self, stretch: Stretch) -> None:
-        self.stretch = stretch
-        graph = stretch.plan.graph
+    def __init__(self, region: CompiledRegion) -> None:
+        self.region = region
+        graph = region.plan.graph
         self.buffers: tuple[Buffer, ...] = (*graph.inputs, *graph.outputs)
         self.dtypes = [b.dtype.np for b in self.buffers]
         self.native = items_offset() is not None
-        self.threads = max(1, flags.num_threads or _cores()) if work(stretch) >= SHARED else 1
+        self.threads = max(1, flags.num_threads or _cores()) if region.work >= SHARED else 1
         self.free: list[tuple[Any, Any, Any]] = []
         self.plain: Plan | None = None
-        stretch.plan.pack()
+        region.plan.pack()
 
     def another(self) -> tuple[Any, Any, Any]:
         """The word that takes the address of a call's items, the executor, and what they belong to."""
-        plan = self.stretch.plan
+        plan = self.region.plan
         if not self.native:
             running = Running(plan, self.threads)
             return None, running.executor, running
@@ -68,12 +65,12 @@ class _Callee:
 
     def otherwise(self, taken: tuple[Any, Any, Any], arrays: tuple[Any, ...]) -> None:
         """Run where `connected` did not: each input made what the plan takes. Raises what a kernel has to say."""
-        inputs = len(self.stretch.plan.graph.inputs)
+        inputs = len(self.region.plan.graph.inputs)
         fitting = [np.ascontiguousarray(np.asarray(a), d).reshape(b.shape) if np.shape(a) == b.shape else None
                    for a, b, d in zip(arrays[:inputs], self.buffers, self.dtypes)]  # fmt: skip
         for a, b, found in zip(arrays, self.buffers, fitting):
             if found is None:
-                raise InternalError(op=self.stretch.nodes[0].op.name, node=self.stretch.nodes[0].name,
+                raise InternalError(op=self.region.nodes[0].op.name, node=self.region.nodes[0].name,
                                     what="a native call is given another shape than it was compiled for",
                                     found=list(np.shape(a)), wanted=repr(b))  # fmt: skip
         given = (*fitting, *arrays[inputs:])
@@ -92,7 +89,7 @@ class _Callee:
     def _plainly(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """What the nodes give one by one."""
         if self.plain is None:
-            self.plain = Plan(self.stretch.graph)
+            self.plain = Plan(self.region.graph)
         return self.plain.explained(*inputs)
 
 
@@ -109,14 +106,14 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def function_of(stretch: Stretch) -> Callable[..., Any]:
-    """The stretch as a function of its inputs, which gives its output, or a tuple of them.
+def function_of(region: CompiledRegion) -> Callable[..., Any]:
+    """Return the region as a function of its inputs, which returns its output, or a tuple of them.
 
     Written out for the number of its inputs and outputs: on 3 operators of 4x4 a loop over them would cost as much as
     the kernels.
     """
-    callee = _Callee(stretch)
-    graph = stretch.plan.graph
+    callee = _Callee(region)
+    graph = region.plan.graph
     scope: dict[str, Any] = {
         "pop": callee.free.pop, "push": callee.free.append, "another": callee.another, "otherwise": callee.otherwise,
         "offset": items_offset() or 0, "ndarray": np.ndarray, "asarray": np.asarray,

@@ -2,7 +2,7 @@
 
 Lives here: choosing by shapes, falling back to a plain Plan, compiling what is called often, the report on what is
 native.
-Not here: what becomes native (stretches.py), plans of Python lines (plan.py).
+Not here: what becomes native (partitioner.py), plans of Python lines (plan.py).
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from ..graph import Graph
 from .background import compiling
 from .calls import function_of
 from .kernels import Unmade
+from .partitioner import compile_regions
 from .plan import Plan
+from .regions import CompiledGraph
 from .specialising import Shape, specialised
-from .stretches import Compiled, compiled
 
 MOST = 64
 """Sets of shapes that are kept compiled; then the one that was made first goes."""
@@ -38,7 +39,7 @@ class NativePlan:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._lock = forks.lock()
-        self._made: dict[tuple[Shape | None, ...], tuple[Plan, Compiled]] = {}
+        self._made: dict[tuple[Shape | None, ...], tuple[Plan, CompiledGraph]] = {}
         self._plain: Plan | None = None
         self.run: Callable[..., tuple[Any, ...]] = self._first
         self._fixed = all(v.dtype.is_handle or v.shape.is_fully_defined() for v in graph.inputs)
@@ -76,9 +77,9 @@ class NativePlan:
         assert self._plain is not None
         return self._plain
 
-    def _make(self, key: tuple[Shape | None, ...]) -> tuple[Plan, Compiled] | None:
+    def _make(self, key: tuple[Shape | None, ...]) -> tuple[Plan, CompiledGraph] | None:
         try:
-            made = compiled(specialised(self.graph, key), function_of)
+            made = compile_regions(specialised(self.graph, key), function_of)
             plan = Plan(made.graph)
         except (OpError, Unmade, OSError, RuntimeError) as error:
             warnings.warn(f"{self.graph.name} is not compiled and runs on NumPy: {error}", RuntimeWarning, stacklevel=2)
@@ -107,7 +108,7 @@ class NativePlan:
                 return plan.explain(error, inputs)
         return error
 
-    def compiled_for(self, shapes: Sequence[Shape | None]) -> Compiled | None:
+    def compiled_for(self, shapes: Sequence[Shape | None]) -> CompiledGraph | None:
         """What the graph is for inputs of these shapes; None where it is not compiled."""
         key = tuple(shapes)
         with self._lock:
@@ -164,15 +165,16 @@ def _fixed_shape(value: Any) -> Shape | None:
     return None if value.dtype.is_handle else tuple(value.shape.dims)
 
 
-def report(made: Compiled) -> str:
-    """What is native and what is not, in words."""
-    native = sum(len(s.nodes) for s in made.stretches)
-    lines = [f"{made.graph.name}: {native} nodes in {len(made.stretches)} native calls, {len(made.left)} as they are"]
-    for i, s in enumerate(made.stretches):
+def report(made: CompiledGraph) -> str:
+    """Say which nodes are compiled and which are not."""
+    native = sum(len(s.nodes) for s in made.regions)
+    stay = len(made.uncompiled)
+    lines = [f"{made.graph.name}: {native} nodes in {len(made.regions)} native calls, {stay} as they are"]
+    for i, s in enumerate(made.regions):
         names = ", ".join(n.name for n in s.nodes)
         lines.append(f"  native call {i}: {len(s.plan.steps)} steps for {names}")
-    state = [left for left in made.left if left.op in STATE]
-    lines += [f"  {left.op} {left.node}: {left.why}" for left in made.left if left.op not in STATE]
+    state = [left for left in made.uncompiled if left.op in STATE]
+    lines += [f"  {left.op} {left.node}: {left.why}" for left in made.uncompiled if left.op not in STATE]
     if state:
         lines.append(f"  {len(state)} reads and writes of variables")
     return "\n".join(lines)

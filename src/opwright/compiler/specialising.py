@@ -1,6 +1,6 @@
 """Graphs for one set of input shapes: every size that follows from them is worked out.
 
-Lives here: `specialised`.  Not here: what is compiled of such a graph (stretches.py), passes (graph/passes/).
+Lives here: `specialised`.  Not here: what is compiled of such a graph (partitioner.py), passes (graph/passes/).
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def shown(concrete: ConcreteFunction, tensors: Sequence[Any]) -> Callable[..., s
             return f"{concrete.name} is not compiled"
         if stage == "report":
             return report(made)
-        return "\n".join(str(s.plan.graph if stage == "loops" else s.plan) for s in made.stretches)
+        return "\n".join(str(s.plan.graph if stage == "loops" else s.plan) for s in made.regions)
 
     return stage
 

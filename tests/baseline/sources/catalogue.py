@@ -17,7 +17,7 @@ import test_rules_on_rows
 from comparing import HALVES, flat_arrays, is_floating
 from harness import Case
 
-from opwright.compiler import stretches
+from opwright.compiler import partitioner
 from opwright.compiler.plan import Plan
 from opwright.ops import dispatch
 
@@ -115,5 +115,5 @@ def _from_file(name: str, row: Case, of: str) -> Iterator[Entry]:
 
 
 def prepare() -> None:
-    """Let stretches of one small node be compiled, too."""
-    stretches._Cutting._pays = lambda self, nodes: len(nodes) > 0  # type: ignore[method-assign]
+    """Let regions of one small node be compiled, too."""
+    partitioner.Partitioner._pays = lambda self, nodes: len(nodes) > 0  # type: ignore[method-assign]

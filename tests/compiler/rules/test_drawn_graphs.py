@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import opwright as ow
-from opwright.compiler import stretches
+from opwright.compiler import partitioner
 from opwright.compiler.calls import function_of
 from opwright.compiler.plan import Plan
 from opwright.ops.dispatch import quietly
@@ -103,7 +103,7 @@ def drawn(seed):
 def check(seed):
     function, a, b = drawn(seed)
     graph = ow.function(function, autograph=False).get_concrete_function(a, b).optimized_graph
-    made = stretches.compiled(graph, function_of)
+    made = partitioner.compile_regions(graph, function_of)
     arrays = a.numpy(), b.numpy()
     captured = [c._array for c in graph.origin.captured] if graph.origin is not None else []
     wanted = quietly(Plan(graph).run, *arrays, *captured)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import opwright as ow
-from opwright.compiler import stretches
+from opwright.compiler import partitioner
 from opwright.compiler.rules import MODULES
 from opwright.ops.sequence.gru import DynamicGru
 
@@ -23,12 +23,12 @@ def ran_natively(function, *args):
         scale = np.abs(y.numpy()).max() if y.numpy().size else 0.0
         np.testing.assert_allclose(found.numpy(), y.numpy(), 1e-5, 1e-5 * scale)
     ((_, made),) = f.get_concrete_function(*args).program.plan._made.values()
-    return {n.op.name for s in made.stretches for n in s.nodes}
+    return {n.op.name for s in made.regions for n in s.nodes}
 
 
 @pytest.fixture(autouse=True)
 def whatever_the_size(monkeypatch):
-    monkeypatch.setattr(stretches._Cutting, "_pays", lambda self, nodes: len(nodes) > 0)
+    monkeypatch.setattr(partitioner.Partitioner, "_pays", lambda self, nodes: len(nodes) > 0)
 
 
 def gradients(function, *sources):

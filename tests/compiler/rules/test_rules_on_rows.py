@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opwright.compiler import stretches
+from opwright.compiler import partitioner
 from opwright.compiler.calls import function_of
 from opwright.compiler.plan import Plan
 from opwright.compiler.rules import MODULES
@@ -59,8 +59,8 @@ def recorded(row, single):
 
 def native(graph):
     """The names of the operators that ran natively, and the plan."""
-    made = stretches.compiled(graph, function_of)
-    return {n.op.name for s in made.stretches for n in s.nodes}, Plan(made.graph)
+    made = partitioner.compile_regions(graph, function_of)
+    return {n.op.name for s in made.regions for n in s.nodes}, Plan(made.graph)
 
 
 def same(found, wanted, what):
@@ -93,7 +93,7 @@ def tried(name, row, single):
 
 @pytest.fixture(autouse=True)
 def whatever_the_size(monkeypatch):
-    monkeypatch.setattr(stretches._Cutting, "_pays", lambda self, nodes: len(nodes) > 0)
+    monkeypatch.setattr(partitioner.Partitioner, "_pays", lambda self, nodes: len(nodes) > 0)
 
 
 def rows_of(name):

@@ -38,7 +38,7 @@ def test_a_kernel_is_one_map_with_its_neighbours(shape):
     np.testing.assert_allclose(f(ow.constant(x)), wanted, 1e-5, 1e-6)
     if shape:
         made = made_of(f, ow.constant(x))
-        assert [len(s.plan.steps) for s in made.stretches] == [1]
+        assert [len(s.plan.steps) for s in made.regions] == [1]
         assert not made.left
 
 
@@ -53,8 +53,8 @@ def test_it_follows_a_matrix_product():
     x, w = f32(9, 20), f32(20, 33)
     f = native(lambda x, w: LeakyLimit(ow.matmul(x, w)))
     np.testing.assert_allclose(f(ow.constant(x), ow.constant(w)), meant(LeakyLimit, x @ w), 1e-4, 1e-4)
-    (stretch,) = made_of(f, ow.constant(x), ow.constant(w)).stretches
-    assert [type(form).__name__ for form in stretch.plan.forms] == ["MatMul"]
+    (region,) = made_of(f, ow.constant(x), ow.constant(w)).regions
+    assert [type(form).__name__ for form in region.plan.forms] == ["MatMul"]
 
 
 def test_a_loop_sees_elements_alone():
@@ -163,7 +163,7 @@ def test_a_kernel_on_arrays_is_a_step(threads):
         np.testing.assert_allclose(b, wanted, 1e-5, 1e-5)
     made = made_of(f, ow.constant(x))
     assert not made.left
-    assert len(made.stretches) == 1
+    assert len(made.regions) == 1
 
 
 def test_one_result_of_several_may_be_all_that_is_read():

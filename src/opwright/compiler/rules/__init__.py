@@ -9,7 +9,7 @@ files' operators (lite/compiled/rules/).
         x = at.operand(0)
         at.moved_whole(at.output(), x, places(x).transpose(at.attr("perm")))
 
-A rule raises Refused(why) for a node that it has no forms for: that runs as it is, between native stretches.
+A rule raises Refused(why) for a node that it has no forms for: that runs as it is, between native calls.
 """
 
 from __future__ import annotations

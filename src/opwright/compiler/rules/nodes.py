@@ -1,7 +1,7 @@
 """Catalogue nodes as rules see them: operands as buffers, attributes, and the forms that are added.
 
 Lives here: `At`, `Buffers`.  Not here: the rules (one module a family), which nodes are asked about
-(../stretches.py).
+(../partitioner.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a delegate sees of a subgraph while it prepares, and what it can ask for.
 
 Lives here: `DelegateContext`, `NodeView`, `RegistrationView`, claims turned into partitions.
-Not here: replacing nodes (delegation.py), which nodes become one (partitions.py).
+Not here: replacing nodes (delegation.py), which nodes become one (compiler/partitions.py).
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...compiler.partitions import Dependencies, NodeAccess, dependencies_of, partition, schedule
 from ...core.dtypes import DType
 from ...core.errors import FailedPreconditionError, InvalidArgumentError
 from ..delegate import Delegate, DelegateFlags, DelegateParams
 from ..format import schema
 from .node import Node
-from .partitions import Flow, Steps, arrange, flow_of, partition
 from .settling import is_settled
 from .tensor import SETTLED, Tensor, TensorView
 
@@ -230,11 +230,12 @@ def view_of(node: Node) -> tuple[NodeView, RegistrationView]:
     return seen, RegistrationView(code, own, node.version, node.registration is not None)
 
 
-def flow_in(reads: Iterable[Sequence[int]], plan: Sequence[Node]) -> Flow:
-    """Which nodes of a plan wait for which. reads: the tensors that each waits for. Nodes with effects besides their
-    outputs keep their order."""
-    return flow_of(Steps(read, [t.index for t in node.tensors_out], has_effects(node))
-                   for read, node in zip(reads, plan))  # fmt: skip
+def dependencies_in(reads: Iterable[Sequence[int]], plan: Sequence[Node]) -> Dependencies:
+    """Return the dependencies of the nodes of a plan. reads: the tensors that each depends on. Nodes with effects
+    besides their outputs keep their order."""
+    return dependencies_of(
+        NodeAccess(read, [t.index for t in node.tensors_out], has_effects(node)) for read, node in zip(reads, plan)
+    )
 
 
 def reads_in(plan: Sequence[Node], claimed: set[int], delegate: Delegate) -> list[list[int]]:
@@ -276,7 +277,7 @@ def partitions_of(subgraph: Subgraph, delegate: Delegate, claimed: set[int]) -> 
     """The partitions of claimed places of the plan, in the order of their first nodes."""
     plan = subgraph.execution_plan
     reads = reads_in(plan, claimed, delegate)
-    found = partition(flow_in(reads, plan), claimed, not delegate.gathers)
+    found = partition(dependencies_in(reads, plan), claimed, not delegate.gathers)
     readers: dict[int, set[int]] = {}
     for place, read in enumerate(reads):
         for i in read:
@@ -302,7 +303,7 @@ def arranged(plan: Sequence[Node], params: Sequence[DelegateParams], made: Seque
     places = {node.number: place for place, node in enumerate(plan)}
     groups = [[places[i] for i in p.nodes_to_replace] for p in params]
     try:
-        order = arrange(flow_in(reads_in(plan, set().union(*groups), params[0].delegate), plan), groups)
+        order = schedule(dependencies_in(reads_in(plan, set().union(*groups), params[0].delegate), plan), groups)
     except ValueError:
         raise InvalidArgumentError(what="the partitions depend on each other in a circle",
                                    found=[p.nodes_to_replace for p in params],

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opwright.lite.runtime import partitions
-from opwright.lite.runtime.partitions import Steps, arrange, flow_of, partition
+from opwright.compiler import partitions
+from opwright.compiler.partitions import NodeAccess, dependencies_of, partition, schedule
 
 
 @st.composite
@@ -22,7 +22,7 @@ def graphs(draw, most=12):
         again = draw(st.booleans()) and draw(st.booleans()) and draw(st.booleans())
         writes = [draw(st.integers(0, made - 1))] if again else list(range(made, made + draw(st.integers(1, 2))))
         made = max(made, *(w + 1 for w in writes))
-        nodes.append(Steps(reads, writes, draw(st.integers(0, 6)) == 0))
+        nodes.append(NodeAccess(reads, writes, draw(st.integers(0, 6)) == 0))
     return nodes, draw(st.sets(st.integers(0, count - 1)))
 
 
@@ -72,7 +72,7 @@ def is_connected(group, links):
 @settings(max_examples=150)
 def test_partitions_are_partitions(drawn):
     nodes, claimed = drawn
-    groups = partition(flow_of(nodes), claimed)
+    groups = partition(dependencies_of(nodes), claimed)
     assert sorted(n for g in groups for n in g) == sorted(claimed)
     assert all(g == sorted(g) for g in groups)
     assert [g[0] for g in groups] == sorted(g[0] for g in groups)
@@ -82,7 +82,7 @@ def test_partitions_are_partitions(drawn):
 @settings(max_examples=150)
 def test_partitions_are_connected_acyclic_and_maximal(drawn):
     nodes, claimed = drawn
-    groups = partition(flow_of(nodes), claimed)
+    groups = partition(dependencies_of(nodes), claimed)
     order, links = list(conflicts(nodes)), set(links_of(nodes))
     assert all(is_connected(g, links) for g in groups)
     assert is_acyclic(order, groups, len(nodes))
@@ -90,20 +90,31 @@ def test_partitions_are_connected_acyclic_and_maximal(drawn):
         if any((i, j) in links or (j, i) in links for i in a for j in b):
             rest = [g for g in groups if g is not a and g is not b]
             assert not is_acyclic(order, [*rest, a + b], len(nodes)), (a, b)
-    gathered = partition(flow_of(nodes), claimed, connected=False)
-    assert is_acyclic(order, gathered, len(nodes))
-    assert len(gathered) <= len(groups)
-    if claimed == set(range(len(nodes))):
-        assert len(gathered) == 1
+
+
+@given(graphs())
+@settings(max_examples=150)
+def test_partitions_that_need_not_be_connected_are_as_few_as_can_be(drawn):
+    nodes, claimed = drawn
+    groups = partition(dependencies_of(nodes), claimed, connected=False)
+    order = list(conflicts(nodes))
+    assert sorted(n for g in groups for n in g) == sorted(claimed)
+    assert is_acyclic(order, groups, len(nodes))
+    most = [0] * len(nodes)  # changes between claimed nodes and others on the path to a node that has most of them
+    for j in range(len(nodes)):
+        for i in (i for i, k in order if k == j):
+            most[j] = max(most[j], most[i] + (most[i] % 2 != (j in claimed)))
+        most[j] += most[j] % 2 != (j in claimed)
+    assert len(groups) == (max((most[j] for j in claimed), default=0) + 1) // 2
 
 
 @given(graphs(), st.data())
 @settings(max_examples=150)
 def test_the_new_plan_keeps_every_order_that_matters(drawn, data):
     nodes, claimed = drawn
-    flow = flow_of(nodes)
-    groups = [g for g in partition(flow, claimed) if data.draw(st.booleans())]  # a delegate may leave some out
-    plan = arrange(flow, groups)
+    dependencies = dependencies_of(nodes)
+    groups = [g for g in partition(dependencies, claimed) if data.draw(st.booleans())]  # a delegate may leave some out
+    plan = schedule(dependencies, groups)
     run = [n for group, first in plan for n in (groups[group] if group is not None else [first])]
     assert sorted(run) == list(range(len(nodes)))
     assert sum(group is not None for group, _ in plan) == len(groups)
@@ -113,7 +124,7 @@ def test_the_new_plan_keeps_every_order_that_matters(drawn, data):
 
 def chain(*sources):
     """Nodes that each make one tensor, numbered as the nodes, from others; x is -1."""
-    return flow_of([Steps([s + 1 for s in source], [n + 1]) for n, source in enumerate(sources)])
+    return dependencies_of([NodeAccess([s + 1 for s in source], [n + 1]) for n, source in enumerate(sources)])
 
 
 KNOWN = {
@@ -136,20 +147,20 @@ def test_known_graphs(what):
 
 def test_a_group_with_a_cycle_is_no_plan():
     with pytest.raises(ValueError, match="cycle"):
-        arrange(chain((-1,), (0,), (1,)), [[0, 2]])
+        schedule(chain((-1,), (0,), (1,)), [[0, 2]])
 
 
 def test_out_of_budget_partitions_are_still_right(monkeypatch):
-    flow = chain((-1,), (0,), (-1,), (1, 2))
-    assert partition(flow, {0, 2, 3}) == [[0], [2, 3]]
+    dependencies = chain((-1,), (0,), (-1,), (1, 2))
+    assert partition(dependencies, {0, 2, 3}) == [[0], [2, 3]]
     monkeypatch.setattr(partitions, "BUDGET", 0)
-    assert partition(flow, {0, 2, 3}) == [[0], [2], [3]]
-    assert [first for _, first in arrange(flow, [[0], [2], [3]])] == [0, 1, 2, 3]
+    assert partition(dependencies, {0, 2, 3}) == [[0], [2], [3]]
+    assert [first for _, first in schedule(dependencies, [[0], [2], [3]])] == [0, 1, 2, 3]
 
 
 def test_large_graphs_take_no_time():
     n = 5000
-    flow = flow_of([Steps([max(0, i - 7), i], [i + 1]) for i in range(n)])
-    groups = partition(flow, {i for i in range(n) if i % 5})
+    dependencies = dependencies_of([NodeAccess([max(0, i - 7), i], [i + 1]) for i in range(n)])
+    groups = partition(dependencies, {i for i in range(n) if i % 5})
     assert sum(map(len, groups)) == n - n // 5
-    assert len(arrange(flow, groups)) == len(groups) + n // 5
+    assert len(schedule(dependencies, groups)) == len(groups) + n // 5

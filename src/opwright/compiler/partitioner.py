@@ -1,0 +1,152 @@
+"""Partition a graph into compiled regions and the nodes between them, and plan the regions.
+
+Lives here: `compile_regions`, `Partitioner`: nodes to loop operations, regions, their plans, why a node stays.
+Not here: the partitions themselves (partitions.py), forms of nodes (rules/), fusion and plans (loops/), the rewritten
+graph (regions.py).
+
+A node is compiled if a rule has forms for it and a kernel computes them. The state of a variable is a value that each
+read and write of the variable writes; every other effect writes the state of all variables.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ..core import flags
+from ..graph import Graph, Node
+from .inlined_kernels import own_kernel
+from .kernels import Unmade
+from .loops.forms import Buffer, Form
+from .loops.fusion import fused
+from .loops.graph import LoopGraph, parents
+from .loops.planning import plan_of
+from .partitions import Dependencies, NodeAccess, dependencies_of, partition, schedule
+from .regions import CompiledGraph, CompiledRegion, Operands, UncompiledNode, rewritten
+from .rules import At, Buffers, Refused, forms_of
+
+LEAST_NODES, LEAST_ELEMENTS = 2, 4096
+"""A region of one node pays from so many elements on: a native call costs as much as one of NumPy's."""
+_WORLD = "state that no variable names"
+
+
+def compile_regions(graph: Graph, call_of: Callable[[CompiledRegion], Callable[..., Any]]) -> CompiledGraph:
+    """Return the graph with its regions as calls. call_of: makes the function of a region."""
+    partitioner = Partitioner(graph)
+    order = partitioner.planned()
+    regions = [entry for entry in order if isinstance(entry, CompiledRegion)]
+    uncompiled = partitioner.uncompiled()
+
+    def within(inner: Graph) -> Graph:
+        compiled = compile_regions(inner, call_of)
+        regions.extend(compiled.regions)
+        uncompiled.extend(compiled.uncompiled)
+        return compiled.graph
+
+    return CompiledGraph(rewritten(graph, partitioner.operands, order, call_of, within), regions, uncompiled)
+
+
+class Partitioner:
+    """A graph while it is partitioned. forms: of the nodes that may be compiled; why: of the others; alone: nodes that
+    are in no region as they do not pay."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.operands, self.buffers = graph, Operands(graph), Buffers()
+        self.nodes = [node for node in self.operands.nodes if node.op.name != "Const"]
+        self.forms: dict[Node, list[Form]] = {}
+        self.why: dict[Node, str] = {}
+        self.alone: set[Node] = set()
+        read = {v for n in self.nodes for v in n.operands} | set(self.operands.outputs)
+        for node in self.nodes:
+            try:
+                forms = self._forms(node)
+                computed = {id(b) for f in forms for b in (f.output, *parents(f.output))}
+                if any(v in read and id(self.buffers.of(v)) not in computed for v in node.outputs):
+                    raise Refused("a result that others read is not made")
+                self.forms[node] = forms
+            except Refused as why:
+                self.why[node] = str(why)
+
+    def _forms(self, node: Node) -> list[Form]:
+        if node.effect is not None:
+            raise Refused(f"it has effects ({node.effect})")
+        if any(True for _ in node.subgraphs):
+            raise Refused("control flow")
+        if getattr(node.op, "cpu_kernels", False) and own_kernel(node.op) is None:
+            raise Refused("it has a kernel of its own")
+        return forms_of(At(node, self.buffers))
+
+    def uncompiled(self) -> list[UncompiledNode]:
+        """The nodes that stay as they are, in program order."""
+        why = self.why | dict.fromkeys(self.alone, "alone it costs less as it is")
+        return [UncompiledNode(n.name, n.op.name, why[n]) for n in self.nodes if n in why]
+
+    def planned(self) -> list[CompiledRegion | Node]:
+        """Regions with their plans, and the nodes that stay, in the order in which they run."""
+        while True:
+            try:
+                return self._planned()
+            except Unmade as why:
+                self._leave(why)
+
+    def _planned(self) -> list[CompiledRegion | Node]:
+        dependencies = self._dependencies()
+        compiled = {place for place, node in enumerate(self.nodes) if node in self.forms}
+        groups = partition(dependencies, compiled, connected=False)
+        paying = [group for group in groups if self._pays([self.nodes[place] for place in group])]
+        regions = [self._region([self.nodes[place] for place in group]) for group in paying]
+        self.alone = {self.nodes[place] for place in compiled.difference(*paying)}
+        order = schedule(dependencies, paying)
+        return [self.nodes[place] if group is None else regions[group] for group, place in order]
+
+    def _leave(self, why: Unmade) -> None:
+        """Leave the nodes of forms that no kernel computes to be run as they are."""
+        names = {name: reason for form, reason in why.forms.items() for name in form.origin}
+        nodes = [n for n in self.forms if n.name in names]
+        if not nodes:
+            raise why
+        for node in nodes:
+            del self.forms[node]
+            self.why[node] = f"no kernel: {names[node.name]}"
+
+    def _dependencies(self) -> Dependencies:
+        handles = [v for v in self.graph.inputs if v.dtype.is_handle]
+        accesses = []
+        for node in self.nodes:
+            operands, states = list(node.operands), [v for v in node.operands if v.dtype.is_handle]
+            if node.effect is None:
+                accesses.append(NodeAccess(operands, node.outputs))
+            elif node.effect in ("read", "write") and states and set(states) <= set(handles) \
+                    and not any(True for _ in node.subgraphs):  # fmt: skip
+                accesses.append(NodeAccess([*operands, _WORLD], [*node.outputs, *states]))
+            else:
+                accesses.append(NodeAccess([*operands, *handles, _WORLD], [*node.outputs, *handles, _WORLD]))
+        return dependencies_of(accesses)
+
+    def _pays(self, nodes: Sequence[Node]) -> bool:
+        if len(nodes) >= LEAST_NODES:
+            return any(v.shape.rank for n in nodes for v in (*n.outputs, *n.operands))
+        return any((v.shape.num_elements() or 0) >= LEAST_ELEMENTS for n in nodes for v in (*n.outputs, *n.operands))
+
+    def _region(self, nodes: Sequence[Node]) -> CompiledRegion:
+        region = self.operands.region(self.graph.name, nodes, None, 0)
+        inputs, outputs = (tuple(map(self.buffers.of, values)) for values in (region.inputs, region.outputs))
+        forms = [form for n in nodes for form in self.forms[n]]
+        loops, apart = fused(LoopGraph(self.graph.name, inputs, outputs, tuple(_needed(forms, outputs))))
+        plan = plan_of(loops, apart=apart)
+        if "plan" in flags.show:
+            print(plan, file=sys.stderr)
+        return region._replace(plan=plan, work=sum(math.prod(form.output.shape) for form in plan.forms))
+
+
+def _needed(forms: Sequence[Form], outputs: Iterable[Buffer]) -> list[Form]:
+    """The forms that the outputs need, in order."""
+    needed = {id(b) for b in outputs}
+    kept = []
+    for form in reversed(forms):
+        if id(form.output) in needed:
+            kept.append(form)
+            needed.update(id(b) for b in form.inputs)
+    return kept[::-1]

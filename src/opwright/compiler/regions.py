@@ -1,0 +1,164 @@
+"""Compiled regions: the parts of a graph that are native calls, and the graph in which each of them is one node.
+
+Lives here: `CompiledRegion`, `UncompiledNode`, `CompiledGraph`; `Schedule` and `rewritten`, the graph of one.
+Not here: which nodes are compiled (partitioner.py), how a region is called (calls.py), plans (loops/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ..graph import Graph, Node, Value
+from ..graph.ir import Operand
+
+ALIASES = ("Identity", "StopGradient")
+
+
+class UncompiledNode(NamedTuple):
+    """A node that runs as it is: its name and operator, and why."""
+
+    node: str
+    op: str
+    why: str
+
+
+class CompiledRegion(NamedTuple):
+    """Nodes that run as one native call. constants: those that they read; work: about how many elements it computes."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    constants: tuple[Node, ...]
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    plan: Any
+    work: int
+
+    @property
+    def graph(self) -> Graph:
+        """The same as a graph, for where a kernel's guard fails."""
+        return Graph(self.name, self.inputs, [*self.constants, *self.nodes], self.outputs)
+
+
+class CompiledGraph(NamedTuple):
+    """graph: in which each region is a node of a `NativeOperator`; regions, with those of loops' bodies and branches;
+    uncompiled: the nodes that stay."""
+
+    graph: Graph
+    regions: list[CompiledRegion]
+    uncompiled: list[UncompiledNode]
+
+
+class NativeOperator:
+    """The operator of a region's node: what plans ask of an operator. function: the native call."""
+
+    name = "Native"
+    catalogue = True
+    effect = None
+    compute_rule = None
+    cpu_kernels = narrows = elementwise = control = False
+    inplace: dict[str, str] = {}
+    shape_only = ()
+
+    def __init__(self, function: Callable[..., Any], outputs: int) -> None:
+        self.function = function
+        self.outputs = tuple(range(outputs))
+        self.single = outputs == 1
+
+    def bind(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        return attrs
+
+    def kernel(self, bound: Any, dtype: Any = None) -> Callable[..., Any]:
+        return self.function
+
+    def pack_all(self, flat: Sequence[Any]) -> Sequence[Any]:
+        return flat
+
+    def flat_outputs(self, result: Any) -> tuple[Any, ...]:
+        return (result,) if self.single else tuple(result)
+
+
+class Operands:
+    """A graph's nodes without aliases, each as it reads what aliases stand for. nodes: in program order, constants
+    among them; constants: those."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._source: dict[Value, Value] = {}
+        self.nodes: list[Node] = []
+        for node in graph.nodes:
+            if node.op.name in ALIASES:
+                self._source[node.outputs[0]] = self.of(next(node.operands))
+            else:
+                self.nodes.append(self._resolved(node))
+        self.constants = [node for node in self.nodes if node.op.name == "Const"]
+        self.outputs = [self.of(v) for v in graph.outputs]
+
+    def of(self, value: Value) -> Value:
+        """The value that an alias stands for, or the value itself."""
+        return self._source.get(value, value)
+
+    def _resolved(self, node: Node) -> Node:
+        if not any(v in self._source for v in node.operands):
+            return node
+        return node.with_operands([self._operand(o) for o in node.inputs])
+
+    def _operand(self, operand: Operand) -> Operand:
+        if isinstance(operand, tuple):
+            return tuple(map(self.of, operand))
+        return None if operand is None else self.of(operand)
+
+    def region(self, name: str, nodes: Sequence[Node], plan: Any, work: int) -> CompiledRegion:
+        """The region of some nodes, which a plan runs."""
+        inside = set(nodes)
+        inner = {v for n in nodes for v in n.outputs}
+        read = dict.fromkeys(v for n in nodes for v in n.operands if v not in inner)
+        readers = {v for n in self.nodes if n not in inside for v in n.operands} | set(self.outputs)
+        constants = tuple(n for n in self.constants if n.outputs[0] in read)
+        inputs = tuple(v for v in read if v.constant is None)
+        outputs = tuple(v for n in nodes for v in n.outputs if v in readers)
+        return CompiledRegion(name, tuple(nodes), constants, inputs, outputs, plan, work)
+
+
+Schedule = Sequence[CompiledRegion | Node]
+"""What runs in order: regions, and nodes that stay; constants are not among them."""
+
+
+def rewritten(graph: Graph, operands: Operands, schedule: Schedule, call_of: Callable[[CompiledRegion], Any],
+              within: Callable[[Graph], Graph]) -> Graph:
+    """Return the graph with a node for each region. call_of: makes the function of a region; within: what becomes of
+    the graphs of control flow."""
+    replaced: dict[Value, Value] = {}
+    nodes: list[Node] = []
+
+    def here(value: Value) -> Value:
+        value = operands.of(value)
+        return replaced.get(value, value)
+
+    def inner(attr: Any) -> Any:
+        if isinstance(attr, Graph):
+            return within(attr)
+        return tuple(map(inner, attr)) if isinstance(attr, tuple) else attr
+
+    def add(node: Node) -> None:
+        inputs = [None if o is None else tuple(map(here, o)) if isinstance(o, tuple) else here(o) for o in node.inputs]
+        attrs = {k: inner(v) for k, v in node.attrs.items()} if node.op.control else node.attrs
+        copy = node.replaced(inputs=inputs, attrs=attrs)
+        replaced.update(zip(node.outputs, copy.outputs))
+        nodes.append(copy)
+
+    for node in operands.constants:
+        add(node)
+    count = 0
+    for entry in schedule:
+        if isinstance(entry, Node):
+            add(entry)
+        elif entry.outputs:
+            operator = NativeOperator(call_of(entry), len(entry.outputs))
+            specs = [v.spec for v in entry.outputs]
+            call = Node(operator, [here(v) for v in entry.inputs], {}, specs, f"native_{count}", entry.nodes[0].at)
+            replaced.update(zip(entry.outputs, call.outputs))
+            nodes.append(call)
+            count += 1
+    used = {v for n in nodes for v in n.operands} | {here(v) for v in graph.outputs}
+    nodes = [n for n in nodes if n.op.name != "Const" or n.outputs[0] in used]
+    return Graph(graph.name, graph.inputs, nodes, [here(v) for v in graph.outputs], graph.origin)
