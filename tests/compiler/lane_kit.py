@@ -1,4 +1,4 @@
-"""Running a function on lanes over arrays of float32, with vectors of any width."""
+"""Running a function of values over arrays of float32, with vectors of any width."""
 
 from __future__ import annotations
 
@@ -10,31 +10,34 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from opwright.compiler import lane_functions
-from opwright.compiler.lanes import F32, I64, Lanes
+from opwright.compiler import language as kl
+from opwright.compiler.language import Value, f32
+from opwright.compiler.language.kinds import F32, I64
+from opwright.compiler.language.operators import KernelTrace
 from opwright.compiler.native.store import find_module
+from opwright.compiler.target import named
 from opwright.scalar.table import FORMULA, FUNCTIONS, ScalarFunction
 
 
-def exact_functions() -> dict[str, Callable[..., Lanes]]:
-    """The exact code of float32 that rows of the table have, by name, as functions of lanes."""
+def exact_functions() -> dict[str, Callable[..., Value]]:
+    """The exact code of float32 that rows of the table have, by name, as functions of values."""
     rows = [row for row in FUNCTIONS.values() if row.exact and not row.takes_float64]
-    return {row.name: functools.partial(_code(row, "exact"), lane_functions) for row in rows}
+    return {row.name: functools.partial(kl.apply, _code(row, "exact")) for row in rows}
 
 
-def fast_functions() -> dict[str, Callable[..., Lanes]]:
+def fast_functions() -> dict[str, Callable[..., Value]]:
     """The fast code that rows have beside, by name."""
     rows = [row for row in FUNCTIONS.values() if row.fast not in ("", FORMULA)]
-    return {row.name: functools.partial(_code(row, "fast"), lane_functions) for row in rows}
+    return {row.name: functools.partial(kl.apply, _code(row, "fast")) for row in rows}
 
 
-def _code(row: ScalarFunction, accuracy: str) -> Callable[..., Lanes]:
+def _code(row: ScalarFunction, accuracy: str) -> Callable[..., Value]:
     code = row.numerics(accuracy)
     assert code is not None
     return code
 
 
-def compiled(function: Callable[..., Lanes], inputs: int, width: int) -> Callable[..., np.ndarray]:
+def compiled(function: Callable[..., Value], inputs: int, width: int) -> Callable[..., np.ndarray]:
     """`f(*arrays)`; width: of the vectors, 0 for one element at a time. The arrays' length is a multiple of it."""
     name = "lanes"
     module, pointer = ir.Module(name), ir.PointerType()
@@ -46,8 +49,9 @@ def compiled(function: Callable[..., Lanes], inputs: int, width: int) -> Callabl
     i = b.phi(I64)
     i.add_incoming(ir.Constant(I64, 0), entry)
     kind = ir.VectorType(F32, width) if width else F32
-    xs = [Lanes(b, b.load(b.gep(p, [i], source_etype=F32), typ=kind, align=4)) for p in loop.args[1:-1]]
-    b.store(function(*xs).x, b.gep(loop.args[0], [i], source_etype=F32), align=4)
+    xs = [b.load(b.gep(p, [i], source_etype=F32), typ=kind, align=4) for p in loop.args[1:-1]]
+    y = KernelTrace(b, name, named("generic")).run(lambda: function(*(Value(x, f32) for x in xs)))
+    b.store(y.x, b.gep(loop.args[0], [i], source_etype=F32), align=4)
     following = b.add(i, ir.Constant(I64, width or 1))
     i.add_incoming(following, b.block)
     b.cbranch(b.icmp_signed("<", following, loop.args[-1]), turn, done)

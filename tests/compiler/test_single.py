@@ -11,7 +11,7 @@ import pytest
 from lane_kit import compiled, fast_functions
 
 from opwright.compiler import language as kl
-from opwright.compiler.language import Value, f32, i64, ptr
+from opwright.compiler.language import f32, i64, ptr
 from opwright.scalar import table
 
 _erfc = np.vectorize(math.erfc, otypes=[float])
@@ -84,7 +84,7 @@ def test_every_nan_stays_nan(name: str) -> None:
 def vectors(work, x: ptr[f32], y: ptr[f32], n: i64, *, name: str, count: int):
     for _ in work.items():
         for i in range(0, n, count):
-            y.store(Value(FUNCTIONS[name](x.load(i, count).lanes).x, f32), i)
+            y.store(FUNCTIONS[name](x.load(i, count)), i)
 
 
 @pytest.mark.parametrize("count", [8, 16, 64])

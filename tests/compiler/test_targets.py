@@ -13,7 +13,9 @@ from llvmlite import ir
 import opwright as ow
 from opwright.compiler import target as targets
 from opwright.compiler.elementwise import emit
-from opwright.compiler.lanes import F32, Lanes
+from opwright.compiler.language import Value, f32
+from opwright.compiler.language.kinds import F32
+from opwright.compiler.language.operators import KernelTrace
 from opwright.core.errors import FailedPreconditionError, NotFoundError
 from opwright.scalar import table
 
@@ -30,8 +32,10 @@ def module_of_all(width: int) -> ir.Module:
         count = table.FUNCTIONS[name].arity
         made = ir.Function(module, ir.FunctionType(ir.VoidType(), [pointer] * (count + 1)), f"f.{name}")
         b = ir.IRBuilder(made.append_basic_block("entry"))
-        xs = [Lanes(b, b.load(p, typ=kind, align=4)) for p in made.args[1:]]
-        b.store(function(*xs).x, made.args[0], align=4)
+        xs = [b.load(p, typ=kind, align=4) for p in made.args[1:]]
+        trace = KernelTrace(b, name, targets.named("generic"))
+        y = trace.run(lambda f=function, xs=xs: f(*(Value(x, f32) for x in xs)))
+        b.store(y.x, made.args[0], align=4)
         b.ret_void()
     return module
 

@@ -242,11 +242,12 @@ def look_at(function: InlinedKernel) -> Facts:
 
 def inlined(function: InlinedKernel, xs: Sequence[Value]) -> Value:
     """What a function gives of values of the kernel that is being staged: vectors are as long as the longest."""
-    from .language.values import Value, current
+    from .language.trace import current
+    from .language.values import Value
 
-    count = max(x.count for x in xs)
-    scalars = [KernelScalar(x.splat(count).lanes, x.dtype) for x in xs]
-    trace = KernelTrace(current().builder, function.name, count, function.fast)
+    count, b = max(x.count for x in xs), current().builder
+    scalars = [KernelScalar(Lanes(b, x.splat(count).x), x.dtype) for x in xs]
+    trace = KernelTrace(b, function.name, count, function.fast)
     trace.polls = current().functions_poll
     found = _staged(trace, function.function, scalars, function.attrs)
     return Value(found.lanes.x, found.dtype)

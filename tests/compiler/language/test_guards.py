@@ -15,7 +15,7 @@ import pytest
 
 import opwright as ow
 from opwright import language as kl
-from opwright.compiler.language import values
+from opwright.compiler.language import trace
 
 INDICES = {"i8": kl.i8, "u8": kl.u8, "i16": kl.i16, "u16": kl.u16, "i32": kl.i32, "u32": kl.u32, "i64": kl.i64,
            "u64": kl.u64}  # fmt: skip
@@ -306,7 +306,7 @@ def test_floats_beyond_float32_are_infinite_as_in_numpy() -> None:
 
 
 def test_what_is_unrolled_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(values, "MOST_VALUES", 2000)
+    monkeypatch.setattr(trace, "MOST_VALUES", 2000)
 
     @ow.kernel
     def copies(x: kl.Array(kl.f32, 1)):

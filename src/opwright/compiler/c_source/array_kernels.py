@@ -19,10 +19,8 @@ from llvmlite import ir
 from ... import staging
 from ...core import dtypes
 from ...core.dtypes import DType
-from ...core.errors import SignatureError
-from ...ops import dispatch
 from ..language.arrays import Array, ArrayValue
-from ..language.calling import ArrayKernel, ArrayStaging, _Counted
+from ..language.calling import ArrayKernel, ArrayTrace
 from ..language.guards import Guards
 from ..language.kinds import I64, KIND, POINTER
 from ..language.places import Pointer
@@ -91,32 +89,22 @@ def _staged(kernel: ArrayKernel, module: ir.Module, name: str, constants: Mappin
     for argument, (said, _) in zip(function.args, (*kinds, *more)):
         argument.name = said
     b = ir.IRBuilder(function.append_basic_block("entry"))
-    state = dispatch.state
-    saved = state.trace, state.tapes
-    staged = ArrayStaging(b, kernel.name, named("generic"), None, None, None if counting else guards)
+    staged = ArrayTrace(b, kernel.name, named("generic"), None, None, None if counting else guards)
     staged.lines = True
-    staged.divides_anything = False  # helpers.py has divisions that C may always do
-    state.trace, state.tapes = staged, ()
-    if not counting:
-        staged.begin, staged.end = (Value(a, dtypes.int64) for a in function.args[-2:])
-    try:
+    staged.division = None  # helpers.py has divisions that C may always do
+
+    def call() -> Any:
+        if not counting:
+            staged.begin, staged.end = (Value(a, dtypes.int64) for a in function.args[-2:])
         arguments = _arguments(kernel, function, guards, written)
-        try:
-            with staging.converting(True):
-                result = staging.to_graph(kernel.function)(*arguments, **constants)
-        except _Counted as counted:
-            b.ret(counted.count.x)
-            kernel._abandon(function)
-            return function
-        if result is not None:
-            raise SignatureError(op=kernel.name, what="a kernel on arrays returns nothing", found=repr(result),
-                                 do="write into an array")  # fmt: skip
-        if counting:
-            return None
-        b.ret(ir.Constant(I64, 0))
+        return staging.to_graph(kernel.function)(*arguments, **constants)
+
+    if not kernel.stage(staged, call):
         return function
-    finally:
-        state.trace, state.tapes = saved
+    if counting:
+        return None
+    b.ret(ir.Constant(I64, 0))
+    return function
 
 
 def _arguments(kernel: ArrayKernel, function: ir.Function, guards: Guards, written: set[str]) -> list[Any]:

@@ -150,7 +150,7 @@ def _function(row: ScalarFunction, *xs: Value) -> Value:
     code = row.numerics("fast") if dtype.is_floating else None
     if code is None:
         return row.code(kl, *xs)
-    return kl.on_lanes(code, *xs)
+    return kl.apply(code, *xs)
 
 
 # ---- other dtypes --------------------------------------------------------------------------------------------------
@@ -160,9 +160,7 @@ def _convert(dtype: DType, x: Value) -> Value:
     """Integers by their sign, cut off; floats to integers toward zero, those outside to the nearest end."""
     if x.dtype.is_floating and not dtype.is_floating:
         x = x.to(dtypes.float32) if x.dtype in NARROW else x
-        from ..language.integers import to_integer
-
-        return x != 0 if dtype.is_bool else to_integer(x, dtype)
+        return x != 0 if dtype.is_bool else kl.to_integer(x, dtype)
     return x.to(dtype)
 
 

@@ -47,10 +47,8 @@ def __getattr__(name: str) -> Any:
     row = FUNCTIONS.get(name)
     if row is None or name in _lazy_names:
         return _of_modules(name)
-    from .functions import function_of  # which needs llvmlite
+    from .operators import function_of  # which needs llvmlite
 
     found = function_of(row)
     globals()[name] = found
     return found
-
-

@@ -17,11 +17,12 @@ from ...core import dtypes
 from ...core.dtypes import DType, as_dtype
 from ...core.errors import InvalidArgumentError
 from .dots import lookup
-from .functions import all as every
-from .functions import first, gather
 from .guards import Guards, as_index, first_fits, within
 from .places import Pointer
-from .values import Value, current, value
+from .trace import current
+from .values import Value, value
+from .vectors import all as every
+from .vectors import first, gather
 
 REST = "..."
 """The name of the size of all axes before those that an annotation names."""

@@ -12,11 +12,12 @@ from llvmlite import ir
 from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import InvalidArgumentError
-from .functions import all as every
-from .functions import iota, select
 from .guards import Guards, as_index, first_fits, within
 from .places import Pointer
-from .values import Value, current, value
+from .trace import current
+from .values import Value, select, value
+from .vectors import all as every
+from .vectors import iota
 
 
 class BoundedPointer(Pointer):
@@ -93,7 +94,7 @@ class BoundedPointer(Pointer):
         """The address as an int64."""
         return (self._plain() + self.start).address()
 
-    def select(self, mask: Any, other: Any) -> BoundedPointer:
+    def chosen(self, mask: Any, other: Any) -> BoundedPointer:
         """This pointer where the mask holds, else another one into the same memory. Raises TypeError for others."""
         if not self.same_memory(other):
             raise TypeError("select of pointers takes two into the same memory")

@@ -25,17 +25,18 @@ from ... import staging
 from ...core import dtypes, flags
 from ...core.dtypes import DType
 from ...core.errors import InvalidArgumentError, SignatureError
-from ...ops import dispatch
 from ..target import Target, host
 from .arrays import Array, ArrayValue
 from .bounded import BoundedPointer
 from .control import LoopRange, carried
-from .functions import minimum
+from .functions import divided
 from .guards import Guards
 from .kinds import I64, KIND, POINTER
+from .operators import KernelTrace
 from .parameters import number_word
 from .places import Pointer
-from .values import Staging, Value, current, value
+from .trace import current
+from .values import Value, minimum, value
 
 if TYPE_CHECKING:
     from ..operator_kernels import OperatorKernel
@@ -50,10 +51,11 @@ class _Counted(Exception):
         self.count = count
 
 
-class ArrayStaging(Staging):
-    """The staging of a kernel on arrays. counting: for the number of items of its parallel loop alone."""
+class ArrayTrace(KernelTrace):
+    """The staging of a kernel on arrays. begin, end: the items of its parallel loop; None to count them alone."""
 
-    divides_anything = counts_anything = True
+    division: Any = staticmethod(divided)
+    counts_anything = True
 
     def __init__(self, builder: ir.IRBuilder, name: str, target: Target, begin: Value | None,
                  end: Value | None, guards: Guards | None = None) -> None:  # fmt: skip
@@ -73,7 +75,7 @@ def parallel(n: Any) -> Any:
     What stands outside of it is done by every thread: let it write no array.
     """
     staged = current()
-    if not isinstance(staged, ArrayStaging):
+    if not isinstance(staged, ArrayTrace):
         raise TypeError("parallel is for kernels on arrays; a family's items are work.items()")
     if staged.has_parallel:
         raise SignatureError(op=staged.name, what="a kernel has one parallel loop", found="two of them")
@@ -152,39 +154,44 @@ class ArrayKernel:
             argument.name = called
         b = ir.IRBuilder(function.append_basic_block("entry"))
         words, begin, end, _ = function.args
-        state = dispatch.state
-        saved = state.trace, state.tapes
         guards = None if counting else facts.guards  # what only counts items touches no array
-        staged = ArrayStaging(b, self.name, target, None, None, guards)
+        staged = ArrayTrace(b, self.name, target, None, None, guards)
         staged.polls = polls
-        state.trace, state.tapes = staged, ()
-        if not counting:
-            staged.begin, staged.end = Value(begin, dtypes.int64), Value(end, dtypes.int64)
-        try:
+
+        def call() -> Any:
+            if not counting:
+                staged.begin, staged.end = Value(begin, dtypes.int64), Value(end, dtypes.int64)
             given = [b.load(b.gep(words, [ir.Constant(I64, i)], source_etype=I64), typ=kind, align=8)
                      for i, kind in enumerate(kinds)]  # fmt: skip
             arguments = self._arguments(given, dense, guards or Guards(False), facts.written)
-            try:
-                with staging.converting(True):
-                    result = staging.to_graph(self.function)(*arguments, **constants)
-            except _Counted as counted:
-                b.ret(counted.count.x)
-                facts.parallel = True
-                self._abandon(function)
-                return
+            return staging.to_graph(self.function)(*arguments, **constants)
+
+        if self.stage(staged, call):
+            b.ret(ir.Constant(I64, 1 if counting else 0))
+        else:
+            facts.parallel = True
+
+    def stage(self, staged: ArrayTrace, call: Callable[[], Any]) -> bool:
+        """Stage the kernel by a call of its Python. Return whether that has come to its end.
+
+        It has not where only the items of a parallel loop are counted: then the function returns their number.
+        """
+
+        def checked() -> None:
+            result = call()
             if result is not None:
                 raise SignatureError(op=self.name, what="a kernel on arrays returns nothing", found=repr(result),
                                      do="write into an array")  # fmt: skip
-            b.ret(ir.Constant(I64, 1 if counting else 0))
-        finally:
-            state.trace, state.tapes = saved
 
-    @staticmethod
-    def _abandon(function: ir.Function) -> None:
-        """Blocks that the interrupted staging left open get an end."""
-        for block in function.blocks:
-            if not block.is_terminated:
-                ir.IRBuilder(block).unreachable()
+        try:
+            staged.run(checked)
+        except _Counted as counted:
+            staged.builder.ret(counted.count.x)
+            for block in staged.builder.function.blocks:  # those that the staging has left open
+                if not block.is_terminated:
+                    ir.IRBuilder(block).unreachable()
+            return False
+        return True
 
     def _arguments(self, given: list[ir.Value], dense: tuple[bool, ...], guards: Guards,
                    written: set[str]) -> list[Any]:  # fmt: skip

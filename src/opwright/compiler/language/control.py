@@ -28,10 +28,11 @@ from ...staging.stages import (
 )
 from ..polling import TURNS, spend
 from .bounded import BoundedPointer
-from .functions import EXPECT, maximum, minimum, select
 from .kinds import I64, POINTER, number, typed
 from .places import Pointer, allocate
-from .values import Value, current, value
+from .trace import current
+from .values import Value, maximum, minimum, select, value
+from .vectors import EXPECT
 
 ZERO_STEP = "range() arg 3 must not be zero"
 

@@ -11,25 +11,13 @@ from llvmlite import ir
 from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import UnimplementedError
-from ..lanes import constants
 from . import neon
-from .functions import (
-    after,
-    bitcast,
-    clamp,
-    concat,
-    constant_vector,
-    full,
-    minimum,
-    opaque,
-    part,
-    shuffle,
-    to_int,
-    zeros,
-)
-from .kinds import I32, typed
+from .functions import full, to_int, zeros
+from .kinds import I32, constants, typed
 from .places import Pointer
-from .values import Value, current, intrinsic
+from .trace import current, intrinsic
+from .values import Value, bitcast, clamp, concat, minimum, part, shuffle
+from .vectors import after, constant_vector, opaque
 
 
 def dot4(acc: Value, a: Value, c: Value) -> Value:

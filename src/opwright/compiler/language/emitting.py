@@ -14,14 +14,14 @@ from llvmlite import ir
 from ... import staging
 from ...core import dtypes
 from ...core.dtypes import DType
-from ...ops import dispatch
 from ..target import Target
 from .control import LoopRange
 from .conversions import CONVERSIONS
 from .kinds import I64, KIND, POINTER
+from .operators import KernelTrace
 from .parameters import PointerKind
 from .places import Pointer
-from .values import Staging, Value
+from .values import Value
 
 if TYPE_CHECKING:
     from .family import Family
@@ -76,25 +76,23 @@ def emit(family: Family, target: Target, constants: dict[str, Any], polls: bool 
 
 def _stage(family: Family, body: ir.Function, target: Target, constants: dict[str, Any], polls: bool) -> None:
     """Run the kernel's Python on values that stand for the function's arguments."""
-    builder = ir.IRBuilder(body.append_basic_block("entry"))
-    state = dispatch.state
-    saved = state.trace, state.tapes
-    staged = Staging(builder, family.name, target)
+    staged = KernelTrace(ir.IRBuilder(body.append_basic_block("entry")), family.name, target)
     staged.functions_poll = polls
     staged.shares_divisions = target.is_x86  # where nothing later does it (target.py)
-    state.trace, state.tapes = staged, ()
-    try:
+
+    def call() -> Any:
         *given, begin, end, scratch = body.args
         words = [Pointer(x, k.dtype) if isinstance(k, PointerKind) else Value(x, k)
                  for x, k in zip(given, family.kinds(constants).values())]  # fmt: skip
         named = {n: v for n, v in constants.items() if family.more is None or n != family.more[0]}
         work = Work(Value(begin, dtypes.int64), Value(end, dtypes.int64), scratch, target)
-        with staging.converting(True):
-            status = _converted(family.function)(work, *words, **named)
-        builder.ret(status.x if isinstance(status, Value) else ir.Constant(I64, status or 0))
+        return _converted(family.function)(work, *words, **named)
+
+    try:
+        status = staged.run(call)
     finally:
-        state.trace, state.tapes = saved
         CONVERSIONS.write()
+    staged.builder.ret(status.x if isinstance(status, Value) else ir.Constant(I64, status or 0))
 
 
 @functools.cache

@@ -75,7 +75,7 @@ class Family:
 
     def _emit(self, target: Target, constants: dict[str, Any], polls: bool) -> ir.Module:
         from .emitting import emit
-        from .values import TooLarge
+        from .trace import TooLarge
 
         try:
             return emit(self, target, constants, polls)

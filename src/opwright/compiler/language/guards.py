@@ -16,7 +16,8 @@ from ...core import dtypes
 from ...core.errors import InvalidArgumentError, OpError, OutOfRangeError
 from ...core.frames import users_line
 from .kinds import I64
-from .values import Value, current, value
+from .trace import current
+from .values import Value, value
 
 
 class Guards:

@@ -1,6 +1,7 @@
 """What LLVM calls the language's dtypes.
 
-Lives here: `KIND`, `typed`, `suffix`, numbers as constants.  Not here: values (values.py).
+Lives here: `KIND`, `typed`, `suffix`, `number` (a constant), and back: `constants`, `is_number`.
+Not here: values (values.py).
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ KIND: dict[DType, ir.Type] = {
     dtypes.int8: I8, dtypes.uint8: I8, dtypes.int16: ir.IntType(16), dtypes.uint16: ir.IntType(16),
     dtypes.int32: I32, dtypes.uint32: I32, dtypes.int64: I64, dtypes.uint64: I64, dtypes.bool: I1,
 }  # fmt: skip
-"""The type of one lane. The short floats are held as their bits (narrow.py)."""
+"""The type of one lane. The short floats are held as their bits."""
+
+ELEMENT_DTYPES = (dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64, dtypes.bool)
+"""The dtypes that operators of the catalogue take and return in kernels (operators.py)."""
 
 SHORT_FLOATS = (dtypes.float16, dtypes.bfloat16)
 
@@ -52,3 +56,16 @@ def number(dtype: DType, value: Any, count: int = 0) -> ir.Constant:
     exact: Any = float(dtype.as_numpy_dtype(value)) if dtype.is_floating else int(value)
     one = ir.Constant(KIND[dtype], exact)
     return ir.Constant(ir.VectorType(KIND[dtype], count), [one] * count) if count else one
+
+
+def constants(x: ir.Value) -> list[Any] | None:
+    """Return the numbers that a constant's lanes are, a number's too; None where they are not known."""
+    held = x.constant if isinstance(x, ir.Constant) else None
+    lanes = [lane.constant for lane in held] if isinstance(held, list) else [held]
+    return lanes if all(isinstance(lane, int | float) for lane in lanes) else None
+
+
+def is_number(x: ir.Value) -> bool:
+    """Whether it is a constant without a NaN."""
+    lanes = constants(x)
+    return lanes is not None and all(lane == lane for lane in lanes)

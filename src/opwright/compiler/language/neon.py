@@ -1,7 +1,7 @@
 """Instructions of 64-bit ARM on vectors of 16 bytes: products of bytes, rounding, narrowing.
 
 Lives here: `dot4_signed`, `matrix_dot`, `byte_products`, `add_pairs`, `pair_sums`, `nearest`, `round_bytes`,
-`load_halves`, `widened_bytes`, `lookup`, `joined`.
+`load_halves`, `lookup`.
 Not here: dot products that every target has (dots.py), which instructions a target has (../target.py).
 
 Source: Arm Architecture Reference Manual for A-profile, C7.2.
@@ -13,10 +13,10 @@ from llvmlite import ir
 
 from ...core import dtypes
 from ...core.dtypes import DType
-from .functions import bitcast, concat, maximum, part, shuffle
 from .kinds import I64, KIND, typed
 from .places import Pointer
-from .values import Value, current, intrinsic
+from .trace import current, intrinsic
+from .values import Value, bitcast, concat, joined, maximum, part, shuffle
 
 _LEAST = -2147483648.0
 
@@ -89,14 +89,6 @@ def load_halves(p: Pointer, q: Pointer) -> tuple[Value, Value]:
     return low, high
 
 
-def widened_bytes(x: Value, dtype: DType) -> Value:
-    """Bytes as integers or floats of at least four bytes: x of a multiple of eight lanes. SSHLL, SSHLL2 and SCVTF of
-    each eight, where LLVM takes sixteen lanes apart by shuffles and shifts."""
-    short, wide = (dtypes.uint16, dtypes.uint32) if x.dtype.is_unsigned else (dtypes.int16, dtypes.int32)
-    words = [part(x, i, 8).to(short) for i in range(0, x.count, 8)]
-    return joined([part(w, i, 4).to(wide).to(dtype) for w in words for i in (0, 4)])
-
-
 def lookup(table: Pointer, indices: Value) -> Value:
     """Look up uint8 indices in a table of 256 bytes: TBL for the first 64 entries, TBX for each further 64, which keeps
     the lanes whose index is out of range."""
@@ -114,12 +106,3 @@ def lookup(table: Pointer, indices: Value) -> Value:
 def _widened(x: Value) -> Value:
     """Those lanes, and others up to 16 bytes."""
     return shuffle(x, None, [i if i < x.count else -1 for i in range(16 // x.dtype.size)])
-
-
-def joined(vectors: list[Value]) -> Value:
-    """Vectors one after the other."""
-    count = sum(v.count for v in vectors)
-    while len(vectors) > 1:
-        vectors = vectors + vectors[-1:] * (len(vectors) % 2)
-        vectors = [concat(vectors[i], vectors[i + 1]) for i in range(0, len(vectors), 2)]
-    return vectors[0] if vectors[0].count == count else part(vectors[0], 0, count)

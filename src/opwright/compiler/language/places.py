@@ -1,6 +1,6 @@
 """Where a kernel's values are read and written: pointers, memory on the stack, tiles of registers.
 
-Lives here: `Pointer`, `Registers`, `allocate`.  Not here: values (values.py), arrays with bounds (arrays.py).
+Lives here: `Pointer`, `Registers`, `allocate`, `copy`.  Not here: values (values.py), arrays with bounds (arrays.py).
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from llvmlite import ir
 
 from ...core import dtypes
 from ...core.dtypes import DType
-from .kinds import I32, I64, KIND, number, suffix, typed
-from .values import Value, current, intrinsic, value
+from .kinds import I1, I32, I64, KIND, number, suffix, typed
+from .trace import current, intrinsic
+from .values import Value, value
 
 
 class Pointer:
@@ -107,6 +108,10 @@ class Pointer:
         """The address as an int64."""
         return Value(current().builder.ptrtoint(self.x, I64), dtypes.int64)
 
+    def chosen(self, mask: Value, other: Any) -> Pointer:
+        """Return this pointer where the mask holds, else another one."""
+        return Pointer(current().builder.select(mask.x, self.x, other.x), self.dtype, min(self.align, other.align))
+
     def __repr__(self) -> str:
         return f"<ptr[{self.dtype.short}] of kernel {current().name!r}>"
 
@@ -147,3 +152,8 @@ class Registers:
         if v.dtype is not self.dtype:
             raise TypeError(f"a tile of {self.dtype.name} takes no {v.dtype.name}: x.to(dtype) converts")
         current().builder.store(v.splat(self.count).x, self._place(at))
+
+
+def copy(into: Pointer, source: Pointer, nbytes: Any) -> None:
+    """Copy so many bytes between places that do not overlap: C's memcpy, or what LLVM makes of it."""
+    intrinsic("memcpy.p0.p0.i64", ir.VoidType(), into.x, source.x, value(nbytes).x, ir.Constant(I1, 0))

@@ -28,10 +28,11 @@ from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import UnimplementedError
 from .bounded import BoundedPointer
-from .functions import constant_vector, stack
 from .kinds import I8
 from .places import Pointer
-from .values import Value, current, intrinsic, value
+from .trace import current, intrinsic
+from .values import Value, value
+from .vectors import constant_vector, stack
 
 TILES, ROWS, ROW_BYTES = 8, 16, 64
 """How many there are, and the most rows and bytes of a row that one has."""

@@ -1,152 +1,91 @@
-"""Values of the kernel language while a kernel is staged: numbers, vectors and masks.
+"""Values of the kernel language: numbers, vectors and masks, with Python's operators.
 
-Lives here: `Value`, `Staging` and `current` (the kernel being staged), `intrinsic`.
-Not here: where values are read and written (places.py), functions of values (functions.py, dots.py), control flow
-(control.py), what is staged (emitting.py).
+Lives here: `Value`; choices, extremes, bits and lanes, which its conversions are written with.
+Not here: the kernel being staged (trace.py), where values are read and written (places.py), other functions of values
+(functions.py, dots.py), functions of the scalar table (operators.py), control flow (control.py).
 
-Integers wrap; `//` and `%` of integers round toward zero, as processors do. A number beside a vector stands for as many
-of it; a Python number takes the dtype of what stands beside it. Other dtypes do not mix: `x.to(dtype)` converts.
+The same code serves one element and a vector of them, and rounds alike in both: a result does not depend on the place
+of its element. Integers wrap; `//` and `%` of integers round toward zero, as processors do. Comparisons of floats are
+false where one is NaN, but `!=`, which is true. A number next to a vector stands for as many of it; a Python number
+takes the dtype of the other operand. Other dtypes do not mix: `x.to(dtype)` converts.
 """
 
 from __future__ import annotations
 
-import os
-import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
 
-from ...core import dtypes, flags
+from ...core import dtypes
 from ...core.dtypes import DType
-from ...core.errors import InvalidArgumentError
-from ...core.frames import OURS
-from ...ops import dispatch
-from ...scalar import arithmetic
-from .. import language as namespace
-from ..lanes import Lanes
-from ..scalars import KernelScalar, KernelTrace
-from .kinds import I32, KIND, SHORT_FLOATS, number, typed
-
-_KERNELS = os.path.join(OURS, "compiler", "kernels") + os.sep
-
-
-def _is_between(file: str) -> bool:
-    """Whether a frame is of what stages kernels, not of a kernel."""
-    return file.startswith(OURS) and not file.startswith(_KERNELS)
-
-
-MOST_VALUES = 100_000
-"""Values that a kernel may compute while it is staged, with copies of unrolled loops: LLVM needs minutes for more."""
-
-
-class TooLarge(InvalidArgumentError):
-    """A kernel unrolls more than may be compiled. Its forms are run another way."""
-
+from ...core.specs import TensorSpec
+from ...ops.tensor import Tensor
+from .kinds import F32, I32, KIND, SHORT_FLOATS, is_number, number, suffix, typed
+from .trace import current, intrinsic
 
 DIVISIONS = ("sdiv", "srem", "udiv", "urem")
 REMAINDERS = ("srem", "urem")
 
-
-class Staging(KernelTrace):
-    """The staging of one kernel: the builder, and the target it is for.
-
-    divides_anything: whether integers are divided by elements of arrays, whatever these are; Opwright's own kernels
-    divide by sizes and constants.
-    """
-
-    divides_anything = False
-    counts_anything = False
-    """Whether ranges have any limits and steps; those of Opwright's own kernels end far from their integer's."""
-    functions_poll = False
-    """Whether the loops of functions on scalars that are inlined ask now and then whether they are to go on."""
-    shares_divisions = False
-    """Whether a remainder is computed of the quotient, which next to it costs no second division."""
-    guards: Any = None
-    """The checks of a kernel whose accesses are checked (guards.py)."""
-
-    def __init__(self, builder: ir.IRBuilder, name: str, target: Any) -> None:
-        super().__init__(builder, name, 0)
-        self.target = target
-        self.lines = "kernel" in flags.show  # whether the IR names the lines of Python
-        self.values = 0  # computed so far
-        self.tiles: dict[int, tuple[Any, Any]] = {}  # sizes of the tiles that the kernel configured
-        self._line: tuple[str, int] | None = None
-
-    def owned(self, memory: Any, size: int) -> Any:
-        """The pointer to memory of the kernel's own; a kernel with guards knows its size in elements."""
-        return memory
-
-    def mark(self) -> None:
-        """Write the line of the kernel's Python into the IR, where it is another than before."""
-        frame: Any = sys._getframe(2)
-        while frame is not None and _is_between(frame.f_code.co_filename):
-            frame = frame.f_back
-        if frame is not None and (line := (frame.f_code.co_filename, frame.f_lineno)) != self._line:
-            self._line = line
-            self.builder.comment(f"{os.path.basename(line[0])}:{line[1]}")
-
-    def record(self, op: Any, inputs: Any, bound: Any, name: str | None) -> Any:
-        """A catalogue operator on values: vectors are as long as the longest operand."""
-        count = max((v.count for v in inputs if isinstance(v, Value)), default=0)
-        self.count = count
-        given = [v.splat(count) if isinstance(v, Value) else v for v in inputs]
-        found = super().record(op, given, bound, name)
-        return Value(found.lanes.x, found.dtype)
-
-    def to_tensor(self, value: Any, dtype: Any = None, name: str | None = None) -> Any:
-        """A Python number as a value."""
-        if isinstance(value, KernelScalar):
-            return value
-        found = super().to_tensor(value, dtype, name)
-        return Value(found.lanes.x, found.dtype)
+Operator = Callable[["Value", Any], "Value"]
 
 
-def current() -> Staging:
-    """The kernel being staged. Raises RuntimeError outside of one."""
-    trace = dispatch.state.trace
-    if not isinstance(trace, Staging):
-        raise RuntimeError("the kernel language's values exist only inside a kernel")
-    return trace
+def _operator(floating: str | None, signed: str | None, unsigned: str | None = None) -> tuple[Operator, Operator]:
+    """Return the methods of a Python operator, plain and reflected, by LLVM's instruction for each kind of dtype."""
+
+    def plain(self: Value, o: Any) -> Value:
+        return self._arithmetic(o, floating, signed, unsigned)
+
+    def reflected(self: Value, o: Any) -> Value:
+        return self._arithmetic(o, floating, signed, unsigned, swap=True)
+
+    return plain, reflected
 
 
-def intrinsic(name: str, result: ir.Type, *operands: ir.Value) -> ir.Value:
-    """A call of llvm.NAME, given whole, with its suffix."""
-    b = current().builder
-    full = f"llvm.{name}"
-    kinds = [x.type for x in operands]
-    function = b.module.globals.get(full) or ir.Function(b.module, ir.FunctionType(result, kinds), full)
-    return b.call(function, operands)
+def _comparison(sign: str) -> Operator:
+    return lambda self, o: self._compare(sign, o)
 
 
-class Value(KernelScalar):
-    """A number, or a vector of them. count: of lanes; 0 for a number. dtype: of one. A mask is a vector of bool."""
+class Value(Tensor):
+    """A number, or a vector of them. x: LLVM's value; dtype: of one number. A mask is a vector of bool."""
 
-    __slots__ = ()
+    __slots__ = ("_dtype", "x")
 
     def __init__(self, x: ir.Value, dtype: DType) -> None:
-        staged = current()
-        super().__init__(Lanes(staged.builder, x), dtype)
-        staged.values += 1
-        if staged.values > MOST_VALUES:
-            raise TooLarge(op=staged.name, what="the kernel unrolls too much", found=f"more than {MOST_VALUES} values",
-                           do="kl.loop(n) is a loop where range(n) is copies of its body")  # fmt: skip
-        if staged.lines:
-            staged.mark()
+        self.x, self._dtype = x, dtype
+        current().count_value()
 
     @property
-    def x(self) -> ir.Value:
-        """LLVM's value."""
-        return self.lanes.x
+    def dtype(self) -> DType:
+        """Element type."""
+        return self._dtype
+
+    @property
+    def shape(self) -> Any:
+        """Always (): operators of the catalogue take a value for one element."""
+        return self.spec.shape
+
+    @property
+    def spec(self) -> TensorSpec:
+        """A scalar of this dtype."""
+        return TensorSpec((), self._dtype)
 
     @property
     def count(self) -> int:
         """Number of lanes; 0 for a number that is no vector."""
-        return self.lanes.count
+        return self.x.type.count if isinstance(self.x.type, ir.VectorType) else 0
+
+    def __bool__(self) -> bool:
+        raise TypeError("a kernel's scalar has no truth value in Python that is not converted (a lambda without its "
+                        "source, a library's function): use ow.where(condition, a, b)")  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"<{self.dtype.short}{f' x {self.count}' if self.count else ''} of kernel {current().name!r}>"
 
     # ---- operands -----------------------------------------------------------------------------------------------
 
     def splat(self, count: int) -> Value:
-        """So many lanes of this number; itself where it has them."""
+        """Return a vector of this number; a vector of as many lanes as it is."""
         if self.count == count:
             return self
         if self.count:
@@ -179,8 +118,8 @@ class Value(KernelScalar):
             raise TypeError(f"kernels store {a.dtype.name} and compute in float32: x.to(f32)")
         if name is None or (a.dtype.is_bool and name not in ("and_", "or_", "xor")):
             raise TypeError(f"this operator is not defined for {a.dtype.name}")
-        if name in DIVISIONS and current().divides_anything:
-            return _divided(name, a, c)
+        if name in DIVISIONS and current().division is not None:
+            return current().division(name, a, c)
         if name in REMAINDERS and current().shares_divisions and not (a.count or isinstance(c.x, ir.Constant)):
             return a - a // c * c
         return Value(getattr(current().builder, name)(a.x, c.x), a.dtype)
@@ -190,56 +129,18 @@ class Value(KernelScalar):
             return o + self
         return self._arithmetic(o, "fadd", "add")
 
-    def __radd__(self, o: Any) -> Value:
-        return self._arithmetic(o, "fadd", "add", swap=True)
-
-    def __sub__(self, o: Any) -> Value:
-        return self._arithmetic(o, "fsub", "sub")
-
-    def __rsub__(self, o: Any) -> Value:
-        return self._arithmetic(o, "fsub", "sub", swap=True)
-
-    def __mul__(self, o: Any) -> Value:
-        return self._arithmetic(o, "fmul", "mul")
-
-    def __rmul__(self, o: Any) -> Value:
-        return self._arithmetic(o, "fmul", "mul", swap=True)
-
-    def __truediv__(self, o: Any) -> Value:
-        return self._arithmetic(o, "fdiv", None)
-
-    def __rtruediv__(self, o: Any) -> Value:
-        return self._arithmetic(o, "fdiv", None, swap=True)
-
-    def __floordiv__(self, o: Any) -> Value:
-        return self._arithmetic(o, None, "sdiv", "udiv")
-
-    def __rfloordiv__(self, o: Any) -> Value:
-        return self._arithmetic(o, None, "sdiv", "udiv", swap=True)
-
-    def __mod__(self, o: Any) -> Value:
-        return self._arithmetic(o, "frem", "srem", "urem")
-
-    def __rmod__(self, o: Any) -> Value:
-        return self._arithmetic(o, "frem", "srem", "urem", swap=True)
-
-    def __and__(self, o: Any) -> Value:
-        return self._arithmetic(o, None, "and_")
-
-    def __or__(self, o: Any) -> Value:
-        return self._arithmetic(o, None, "or_")
-
-    def __xor__(self, o: Any) -> Value:
-        return self._arithmetic(o, None, "xor")
-
+    _, __radd__ = _operator("fadd", "add")
+    __sub__, __rsub__ = _operator("fsub", "sub")
+    __mul__, __rmul__ = _operator("fmul", "mul")
+    __truediv__, __rtruediv__ = _operator("fdiv", None)
+    __floordiv__, __rfloordiv__ = _operator(None, "sdiv", "udiv")
+    __mod__, __rmod__ = _operator("frem", "srem", "urem")
+    __and__, _ = _operator(None, "and_")
+    __or__, _ = _operator(None, "or_")
+    __xor__, _ = _operator(None, "xor")
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
-
-    def __lshift__(self, o: Any) -> Value:
-        return self._arithmetic(o, None, "shl")
-
-    def __rshift__(self, o: Any) -> Value:
-        """With the sign for signed integers."""
-        return self._arithmetic(o, None, "ashr", "lshr")
+    __lshift__, _ = _operator(None, "shl")
+    __rshift__, _ = _operator(None, "ashr", "lshr")  # of signed integers with the sign
 
     def __neg__(self) -> Value:
         b = current().builder
@@ -252,9 +153,9 @@ class Value(KernelScalar):
         return Value(current().builder.not_(self.x), self.dtype)
 
     def __abs__(self) -> Value:
-        from .functions import abs as absolute
-
-        return absolute(self)
+        if self.dtype.is_floating:
+            return same_type("fabs", self)
+        return self if self.dtype.is_unsigned else select(self < 0, -self, self)
 
     # ---- comparisons --------------------------------------------------------------------------------------------
 
@@ -270,30 +171,14 @@ class Value(KernelScalar):
             found = (b.icmp_unsigned if unsigned else b.icmp_signed)(sign, a.x, c.x)
         return Value(found, dtypes.bool)
 
-    def __lt__(self, o: Any) -> Value:
-        return self._compare("<", o)
-
-    def __le__(self, o: Any) -> Value:
-        return self._compare("<=", o)
-
-    def __gt__(self, o: Any) -> Value:
-        return self._compare(">", o)
-
-    def __ge__(self, o: Any) -> Value:
-        return self._compare(">=", o)
-
-    def __eq__(self, o: Any) -> Value:  # type: ignore[override]
-        return self._compare("==", o)
-
-    def __ne__(self, o: Any) -> Value:  # type: ignore[override]
-        return self._compare("!=", o)
-
-    __hash__ = None  # type: ignore[assignment]
+    __lt__, __le__, __gt__, __ge__ = _comparison("<"), _comparison("<="), _comparison(">"), _comparison(">=")
+    __eq__, __ne__ = _comparison("=="), _comparison("!=")  # type: ignore[assignment]
+    __hash__ = None
 
     # ---- lanes and conversions ----------------------------------------------------------------------------------
 
     def __getitem__(self, lane: Any) -> Value:
-        """One lane."""
+        """Return one lane."""
         guards = current().guards
         if isinstance(lane, Value):
             if lane.count or lane.dtype.is_floating:
@@ -311,22 +196,18 @@ class Value(KernelScalar):
         return (self[i] for i in range(self.count))
 
     def to(self, dtype: DType) -> Value:
-        """Converted: integers extended by their sign or cut off, floats rounded; floats to integers toward zero."""
+        """Convert: integers are extended by their sign or cut off, floats rounded; floats to integers toward zero."""
         if dtype is self.dtype:
             return self
         if dtype.is_bool:
             return self != 0
         if self.dtype in SHORT_FLOATS or dtype in SHORT_FLOATS:
-            from .narrow import narrowed, widened
-
-            wide = widened(self) if self.dtype in SHORT_FLOATS else self.to(dtypes.float32)
-            return narrowed(wide, dtype) if dtype in SHORT_FLOATS else wide.to(dtype)
+            wide = _widened_float(self) if self.dtype in SHORT_FLOATS else self.to(dtypes.float32)
+            return _narrowed_float(wide, dtype) if dtype in SHORT_FLOATS else wide.to(dtype)
         b, old = current().builder, self.dtype
         kind = typed(dtype, self.count)
         if old in (dtypes.int8, dtypes.uint8) and dtype.size >= 4 and self.count >= 8 and current().target.is_aarch64:
-            from .neon import widened_bytes
-
-            return widened_bytes(self, dtype)
+            return _widened_bytes(self, dtype)
         if old.is_floating and dtype.is_floating:
             name = "fpext" if dtype.size > old.size else "fptrunc"
         elif old.is_floating:
@@ -342,28 +223,184 @@ class Value(KernelScalar):
         return Value(getattr(b, name)(self.x, kind), dtype)
 
     def saturate(self, dtype: DType) -> Value:
-        """Integers as a narrower integer dtype; what lies outside becomes its nearest end."""
-        from .functions import clamp
-
+        """Convert integers to a narrower dtype; numbers beyond it become its nearest end."""
         low, high = max(dtype.min, self.dtype.min), min(dtype.max, self.dtype.max)
         return clamp(self, low, high).to(dtype)
 
-    def __repr__(self) -> str:
-        return f"<{self.dtype.short}{f' x {self.count}' if self.count else ''} of kernel {current().name!r}>"
-
 
 def value(x: Any, dtype: DType = dtypes.int64) -> Value:
-    """A Python number as a value of this dtype; a value as it is."""
+    """Return a Python number as a value of this dtype; a value as it is."""
     return x if isinstance(x, Value) else Value(number(dtype, x), dtype)
 
 
-def _divided(name: str, a: Value, c: Value) -> Value:
-    """A quotient of integers, or what is left; 0 by 0, which processors trap on."""
-    if not isinstance(c.x, ir.Constant):
-        divide = arithmetic.remainder if name.endswith("rem") else arithmetic.quotient
-        found: Value = divide(namespace, a, c)
-        return found
-    lanes = c.x.constant if isinstance(c.x.constant, list) else [c.x]
-    if any(one.constant == 0 for one in lanes):
-        raise ZeroDivisionError(f"{a.dtype.name} is divided by 0")
-    return Value(getattr(current().builder, name)(a.x, c.x), a.dtype)
+def alike(*xs: Any) -> tuple[Value, ...]:
+    """Return operands of one dtype and length; Python numbers take those of the others."""
+    first = next((x for x in xs if isinstance(x, Value)), None)
+    if first is None:
+        raise TypeError("one operand at least is a kernel's value")
+    found = [x if isinstance(x, Value) else Value(number(first.dtype, x), first.dtype) for x in xs]
+    wrong = next((x for x in found if x.dtype is not first.dtype), None)
+    if wrong is not None:
+        raise TypeError(f"{first.dtype.name} and {wrong.dtype.name} do not mix in a kernel: x.to(dtype) converts")
+    count = max(x.count for x in found)
+    return tuple(x.splat(count) for x in found)
+
+
+def same_type(name: str, x: Value, *others: Value) -> Value:
+    """Call llvm.NAME of operands of one type, which is the result's."""
+    return Value(intrinsic(f"{name}.{suffix(x.x.type)}", x.x.type, x.x, *(o.x for o in others)), x.dtype)
+
+
+# ---- choices, bits and lanes -----------------------------------------------------------------------------------------
+
+
+def select(mask: Any, a: Any, c: Any) -> Value:
+    """Return a where the mask holds, else c."""
+    if not isinstance(a, Value) and hasattr(a, "chosen"):  # a pointer
+        return a.chosen(mask, c)
+    a, c = alike(a, c)
+    count = max(mask.count, a.count)
+    a, c = a.splat(count), c.splat(count)
+    chosen = mask.x if mask.count else mask.splat(count).x if count else mask.x
+    return Value(current().builder.select(chosen, a.x, c.x), a.dtype)
+
+
+def minimum(a: Any, c: Any, *, number: bool = False) -> Value:
+    """Return the smaller; of floats c where one is NaN. number: whether c is known to be no NaN."""
+    a, c = alike(a, c)
+    if a.dtype.is_floating:
+        found = _extreme("min", a, c, number)
+        return select(a < c, a, c) if found is None else found
+    return same_type("umin" if a.dtype.is_unsigned else "smin", a, c)
+
+
+def maximum(a: Any, c: Any, *, number: bool = False) -> Value:
+    """Return the larger; of floats c where one is NaN. number: whether c is known to be no NaN."""
+    a, c = alike(a, c)
+    if a.dtype.is_floating:
+        found = _extreme("max", a, c, number)
+        return select(a > c, a, c) if found is None else found
+    return same_type("umax" if a.dtype.is_unsigned else "smax", a, c)
+
+
+def _extreme(name: str, a: Value, c: Value, number: bool) -> Value | None:
+    """Return min or max of floats by one instruction of 64-bit ARM, None where it has none.
+
+    FMIN and FMAX keep a NaN, FMINNM and FMAXNM pass over it, so that they serve where one operand is known to be a
+    number. -0.0 is less than 0.0.
+    """
+    if not current().target.is_aarch64:
+        return None
+    if number or is_number(c.x):
+        return same_type(f"{name}num", a, c)
+    return same_type(f"{name}imum", a, c) if is_number(a.x) else None
+
+
+def clamp(x: Value, low: Any, high: Any) -> Value:
+    """Return x within [low, high]; of floats low where x is NaN."""
+    return minimum(maximum(x, low), high)
+
+
+def bitcast(x: Value, dtype: DType) -> Value:
+    """Return the same bits as another dtype; a vector's number of lanes follows."""
+    bits = x.dtype.size * (x.count or 1)
+    if bits % dtype.size:
+        raise TypeError(f"{bits} bytes are no whole number of {dtype.name}")
+    count = bits // dtype.size
+    kind = typed(dtype, count if x.count or count > 1 else 0)
+    return Value(current().builder.bitcast(x.x, kind), dtype)
+
+
+def shuffle(a: Value, c: Value | None, indices: Sequence[int]) -> Value:
+    """Select lanes of a and, counted on, of c by constant indices; -1 for any."""
+    other = ir.Constant(a.x.type, ir.Undefined) if c is None else c.x
+    lanes = [ir.Constant(I32, max(i, 0)) for i in indices]
+    mask = ir.Constant(ir.VectorType(I32, len(lanes)), lanes)
+    return Value(current().builder.shuffle_vector(a.x, other, mask), a.dtype)
+
+
+def concat(a: Value, c: Value) -> Value:
+    """Return the lanes of both, one after the other."""
+    return shuffle(a, c, range(a.count + c.count))
+
+
+def part(a: Value, start: int, count: int) -> Value:
+    """Return count lanes from start on."""
+    return shuffle(a, None, range(start, start + count))
+
+
+def joined(vectors: list[Value]) -> Value:
+    """Concatenate vectors."""
+    count = sum(v.count for v in vectors)
+    while len(vectors) > 1:
+        vectors = vectors + vectors[-1:] * (len(vectors) % 2)
+        vectors = [concat(vectors[i], vectors[i + 1]) for i in range(0, len(vectors), 2)]
+    return vectors[0] if vectors[0].count == count else part(vectors[0], 0, count)
+
+
+# ---- short floats: stored as 16 bits, computed in float32 ------------------------------------------------------------
+
+_HALF = ir.HalfType()
+
+
+def _lanes(kind: ir.Type, x: Value) -> ir.Type:
+    return ir.VectorType(kind, x.count) if x.count else kind
+
+
+def _has_half() -> bool:
+    target = current().target
+    return target.is_aarch64 or target.has("f16c")
+
+
+def _widened_float(x: Value) -> Value:
+    """Convert float16 or bfloat16 to float32, exactly.
+
+    By integer arithmetic where a target has no instruction, so that no target needs a library.
+    """
+    b = current().builder
+    if x.dtype is dtypes.float16 and _has_half():
+        half = b.bitcast(x.x, _lanes(_HALF, x))
+        return Value(b.fpext(half, _lanes(F32, x)), dtypes.float32)
+    wide = Value(x.x, dtypes.uint16).to(dtypes.int32)
+    if x.dtype is dtypes.bfloat16:
+        return bitcast(wide << 16, dtypes.float32)
+    exponents = 2.0**112  # between the biases of the two dtypes; exact for denormal numbers
+    magnitude = bitcast((wide & 0x7FFF) << 13, dtypes.float32) * exponents
+    special = bitcast(magnitude, dtypes.int32) | 0x7F800000  # infinities and NaN
+    found = select((wide & 0x7FFF) >= 0x7C00, special, bitcast(magnitude, dtypes.int32))
+    return bitcast(found | ((wide & 0x8000) << 16), dtypes.float32)
+
+
+def _narrowed_float(x: Value, dtype: DType) -> Value:
+    """Round float32 to the nearest float16 or bfloat16, of two the even one; NaN stays NaN."""
+    b = current().builder
+    short = _lanes(ir.IntType(16), x)
+    if dtype is dtypes.float16 and _has_half():
+        return Value(b.bitcast(b.fptrunc(x.x, _lanes(_HALF, x)), short), dtype)
+    bits = bitcast(x, dtypes.int32)
+    magnitude = bits & 0x7FFFFFFF
+    is_nan = magnitude > 0x7F800000
+    if dtype is dtypes.bfloat16:
+        odd = Value(bits.x, dtypes.uint32) >> 16 & 1
+        rounded = (Value(bits.x, dtypes.uint32) + odd + 0x7FFF) >> 16
+        quiet = (Value(bits.x, dtypes.uint32) >> 16) | 0x40
+        return Value(b.trunc(select(is_nan, quiet, rounded).x, short), dtype)
+    normal = (magnitude + 0xFFF + (magnitude >> 13 & 1) - (112 << 23)) >> 13
+    half = bitcast(magnitude, dtypes.float32) + 0.5  # whose last place is the smallest float16
+    small = bitcast(half, dtypes.int32) - 0x3F000000
+    found = select(magnitude < 0x38800000, small, normal)
+    found = select(magnitude >= 0x47800000, 0x7C00, found)
+    found = select(is_nan, 0x7E00 | (magnitude >> 13 & 0x1FF), found)
+    return Value(b.trunc((found | (bits >> 16 & 0x8000)).x, short), dtype)
+
+
+def _widened_bytes(x: Value, dtype: DType) -> Value:
+    """Convert a multiple of eight bytes to integers or floats of at least four bytes on 64-bit ARM.
+
+    By SSHLL, SSHLL2 and SCVTF of each eight, where LLVM takes sixteen lanes apart by shuffles and shifts.
+    """
+    short, wide = (dtypes.uint16, dtypes.uint32) if x.dtype.is_unsigned else (dtypes.int16, dtypes.int32)
+    words = [part(x, i, 8).to(short) for i in range(0, x.count, 8)]
+    return joined([part(w, i, 4).to(wide).to(dtype) for w in words for i in (0, 4)])
+
+
