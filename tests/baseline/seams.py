@@ -31,7 +31,7 @@ import opwright.compiler.native
 from opwright.compiler import engine, target
 from opwright.compiler.background import LLVM
 from opwright.compiler.kernels import Unmade
-from opwright.compiler.language.family import Family, FamilyCode
+from opwright.compiler.language.families import Family, FamilyCode
 from opwright.compiler.loops import planning
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.plans import Plan

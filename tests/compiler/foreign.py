@@ -20,7 +20,7 @@ import pytest
 
 from opwright.compiler import target as targets
 from opwright.compiler.language import Family
-from opwright.compiler.language.family import word
+from opwright.compiler.language.families import word
 
 RUNNERS = {  # target: what zig calls it, and what runs it
     "aarch64": ("aarch64-linux-musl", ["qemu-aarch64"]),

@@ -21,7 +21,7 @@ from foreign import build, need
 
 from opwright.compiler import kernels
 from opwright.compiler import target as targets
-from opwright.compiler.language.family import Family, FamilyCode
+from opwright.compiler.language.families import Family, FamilyCode
 from opwright.compiler.loops.forms import Buffer, Form
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.planning import plan_of

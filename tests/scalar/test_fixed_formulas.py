@@ -12,7 +12,7 @@ from exact_integers import clamped, nearest, nearest_away, rescaled, spread, wra
 
 from opwright.compiler import language as kl
 from opwright.compiler.language import i64, ptr
-from opwright.compiler.language.family import call
+from opwright.compiler.language.families import call
 from opwright.compiler.target import host
 from opwright.scalar import numpy_namespace
 from opwright.scalar.integer_lstm import IntegerCells, LayerNormalization

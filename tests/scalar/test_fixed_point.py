@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from opwright.compiler import language as kl
 from opwright.compiler.language import i32, i64, ptr
-from opwright.compiler.language.family import call
+from opwright.compiler.language.families import call
 from opwright.compiler.target import host
 from opwright.core.errors import InvalidArgumentError
 from opwright.lite.ops.quantized.fixed_point import finishing, finishing_wide

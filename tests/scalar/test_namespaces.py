@@ -12,7 +12,7 @@ import numpy as np
 
 from opwright.compiler import language as kl
 from opwright.compiler.language import f64, i64, ptr
-from opwright.compiler.language.family import call
+from opwright.compiler.language.families import call
 from opwright.compiler.target import host
 from opwright.core.dtypes import DType, float32, float64, int16, int32, int64
 from opwright.scalar import numpy_namespace as on_arrays

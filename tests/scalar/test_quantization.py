@@ -10,7 +10,7 @@ from exact_integers import nearest_away
 
 from opwright.compiler import language as kl
 from opwright.compiler.language import f32, ptr
-from opwright.compiler.language.family import call
+from opwright.compiler.language.families import call
 from opwright.scalar import numpy_namespace
 from opwright.scalar.arithmetic import round_away
 from opwright.scalar.quantization import asymmetric_steps, nudged, symmetric_steps

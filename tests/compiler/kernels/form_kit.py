@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opwright.compiler.language.family import Family
+from opwright.compiler.language.families import Family
 from opwright.compiler.loops.forms import Buffer, Form
 from opwright.compiler.loops.graph import LoopGraph, parents
 from opwright.compiler.loops.planning import plan_of

@@ -11,7 +11,7 @@ from form_kit import buffer, compiles_for, run, split, targets
 from opwright.compiler import language as kl
 from opwright.compiler.kernels.maps import COLUMN, EACH, ONE, TABLE, Pattern, hoisted, joined, map_elements
 from opwright.compiler.language import i64, ptr, u8
-from opwright.compiler.language.family import Family, FamilyCode
+from opwright.compiler.language.families import Family, FamilyCode
 from opwright.compiler.loops.expressions import Expr, apply, arg, const, convert, lookup, parametrised, quantize, scalar
 from opwright.compiler.loops.forms import Buffer, Map
 from opwright.compiler.loops.graph import LoopGraph

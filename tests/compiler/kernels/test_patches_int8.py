@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from opwright.compiler.kernels.convolution_int8 import patches
-from opwright.compiler.language.family import call
+from opwright.compiler.language.families import call
 from opwright.compiler.target import host
 from opwright.core import flags
 

@@ -8,7 +8,7 @@ import pkgutil
 import pytest
 
 from opwright.compiler import kernels
-from opwright.compiler.language.family import Family
+from opwright.compiler.language.families import Family
 from opwright.compiler.native import store
 
 

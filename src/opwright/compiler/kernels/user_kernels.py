@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.errors import InvalidArgumentError
-from ..language.family import FamilyCode
+from ..language.families import FamilyCode
 from ..language.parameters import number_word
 from ..loops.adding import Adding, Refused
 from ..loops.forms import Buffer, Form

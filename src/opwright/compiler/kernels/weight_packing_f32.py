@@ -13,7 +13,7 @@ import numpy as np
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import f32, i64, ptr
-from ..language.family import FamilyCode
+from ..language.families import FamilyCode
 from ..loops.forms import Buffer
 from ..native import executor
 from .gemm_f32 import Panels

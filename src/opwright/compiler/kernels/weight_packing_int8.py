@@ -29,7 +29,7 @@ import numpy as np
 from ...core.dtypes import DType, int4, uint8
 from .. import language as kl
 from ..language import i8, i32, i64, ptr, u8
-from ..language.family import FamilyCode
+from ..language.families import FamilyCode
 from ..loops.forms import Buffer
 from ..native import executor
 from ..target import Target

@@ -12,10 +12,10 @@ from .dots import lookup as lookup
 from .dots import pair_dot as pair_dot
 from .dots import round_bytes as round_bytes
 from .emitting import Work as Work
-from .family import Family as Family
-from .family import FamilyCode as FamilyCode
-from .family import call as call
-from .family import family as family
+from .families import Family as Family
+from .families import FamilyCode as FamilyCode
+from .families import call as call
+from .families import family as family
 from .functions import abs as abs
 from .functions import any as any
 from .functions import ceil as ceil

@@ -1,6 +1,6 @@
 """Kernels on arrays that Python calls: `@ow.kernel` on a function whose parameters are annotated.
 
-Lives here: `ArrayKernel`, `parallel`, `unroll`.  Not here: arrays while staged (arrays.py), families (family.py).
+Lives here: `ArrayKernel`, `parallel`, `unroll`.  Not here: arrays while staged (arrays.py), families (families.py).
 
     @ow.kernel
     def scale(x: kl.Array(kl.f32, "n"), y: kl.Array(kl.f32, "n"), factor: kl.f32):

@@ -1,6 +1,6 @@
 """Staging one kernel of a family into LLVM's module.
 
-Lives here: `emit`, `Work` (what a kernel is asked to do).  Not here: families (family.py), values (values.py).
+Lives here: `emit`, `Work` (what a kernel is asked to do).  Not here: families (families.py), values (values.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .places import Pointer
 from .values import Value
 
 if TYPE_CHECKING:
-    from .family import Family
+    from .families import Family
 
 staging.keep_in(CONVERSIONS)
 
