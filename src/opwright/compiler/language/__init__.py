@@ -18,7 +18,6 @@ from typing import Any
 from ...core import dtypes as _dtypes
 from ...core.importing import lazily
 from ...scalar.table import FUNCTIONS
-from .family import family as family  # at once: importing its module later would put the module in its place
 from .parameters import ptr as _ptr
 
 ptr: Any = _ptr  # a type checker takes annotations for types
