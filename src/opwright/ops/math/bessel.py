@@ -1,44 +1,199 @@
 """Bessel functions of order 0 and 1: I and K, plain and scaled, J and Y.
 
-Lives here: the operators and their derivatives.  Not here: numerics (bessel_arrays.py).
-
-float16, bfloat16 and float32 are computed in float64 and rounded once.
+Lives here: the table of their operators, and the numerics on float64 arrays; float16, bfloat16 and float32 are computed
+in float64 and rounded once.
+Sources: DLMF 10.8 and 10.31 (series), 10.17 and 10.40 (large arguments), 10.32.9 (the integral for K), 10.12.4 (the sum
+that makes Miller's backward recurrence absolute), 10.23.15 (Neumann's series for Y).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import numpy as np
+
 from ...core.dtypes import floating
-from .. import array, math
-from ..definition import Input, Output, operator
-from . import bessel_arrays
-from .special_arrays import in_float64
+from .. import array, beside
+from ..definition import Operator
+from .complexes import sign
+from .ufunc import in_float64, ufunc
+
+_EULER = 0.57721566490153286061
+_LARGE = 25.0  # from here on asymptotic expansions reach 1e-16: their smallest term is about exp(-2 x)
 
 
-def _bessel(name: str, function: str, order: int, words: str, formula: str, derivative: Callable[[Any, Any], Any]
-            ) -> Any:  # fmt: skip
-    """One operator. derivative: of x and the function's value there, in operators."""
-    compute_array = getattr(bessel_arrays, function)
+def _piecewise(x: np.ndarray, below: float, small: Callable[[np.ndarray], np.ndarray],
+               large: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:  # fmt: skip
+    """`small` where x < below, else `large`; NaN stays."""
+    flat = x.reshape(-1)
+    result = beside.full(x, flat.shape, np.nan, np.float64)
+    with np.errstate(all="ignore"):
+        for here, function in ((flat < below, small), (flat >= below, large)):
+            if here.any():
+                result[here] = function(flat[here])
+    return result.reshape(x.shape)
 
-    class Bessel:
-        x = Input(floating)
-        y = Output(like="x")
-        elementwise = True
-        no_need_buffer = ("y",) if order == 0 and "scaled" not in function else ()  # the next order says it all
 
-        def compute(op, x) -> Any:
-            return in_float64(lambda v: compute_array(order, v), x)
+def _hankel(order: int, x: np.ndarray, terms: int = 26) -> list[np.ndarray]:
+    """a_k(order) / x^k of the expansions for large arguments."""
+    found = [np.ones_like(x)]
+    for k in range(1, terms):
+        found.append(found[-1] * (4 * order * order - (2 * k - 1) ** 2) / (8 * k * x))
+    return found
 
-        def gradient(op, dy) -> Any:
-            return dy * derivative(op.x, op.y)
 
-    Bessel.__doc__ = f"""{words} of order {order}.
+# ---- I and K --------------------------------------------------------------------------------------------------------
 
-    .. math:: {formula}
-    """
-    return operator(name=name)(Bessel)
+
+def _i_series(order: int, x: np.ndarray) -> np.ndarray:
+    quarter, term = x * x / 4, np.where(order, x / 2, 1.0)
+    total = term.copy()
+    for k in range(1, 75):
+        term = term * quarter / (k * (k + order))
+        total += term
+    return total
+
+
+def i_scaled_array(order: int, x: np.ndarray) -> np.ndarray:
+    """exp(-|x|) I_order(x)."""
+    a = np.abs(x)
+
+    def large(v: np.ndarray) -> np.ndarray:
+        terms = _hankel(order, v)
+        total = sum(t * (-1) ** k for k, t in reversed(list(enumerate(terms))))
+        return np.where(np.isinf(v), 0.0, total / np.sqrt(2 * np.pi * v))
+
+    found = _piecewise(a, _LARGE, lambda v: np.exp(-v) * _i_series(order, v), large)
+    return np.where(x < 0, -found, found) if order else found
+
+
+def i_plain_array(order: int, x: np.ndarray) -> np.ndarray:
+    """I_order(x)."""
+    a = np.abs(x)
+    with np.errstate(all="ignore"):
+        half = np.exp(a / 2)  # in two steps, as exp(|x|) overflows before the product does
+        large = np.where(np.isinf(a), a, i_scaled_array(order, a) * half * half)
+    found = _piecewise(a, _LARGE, lambda v: _i_series(order, v), lambda v: v)
+    found = np.where(a >= _LARGE, large, found)
+    return np.where(x < 0, -found, found) if order else found
+
+
+def _k_series(order: int, x: np.ndarray) -> np.ndarray:
+    quarter, log = x * x / 4, np.log(x / 2)
+    total, term, harmonic = np.zeros_like(x), np.ones_like(x), 0.0
+    for k in range(30):
+        if k:
+            term = term * quarter / (k * (k + order))
+            harmonic += 1 / k
+        both = 2 * harmonic + 1 / (k + 1) - 2 * _EULER if order else harmonic - _EULER
+        total += term * both
+    if order:
+        return 1 / x + log * _i_series(1, x) - x / 4 * total
+    return total - log * _i_series(0, x)
+
+
+def k_scaled_array(order: int, x: np.ndarray) -> np.ndarray:
+    """exp(x) K_order(x); infinite at 0, NaN below."""
+
+    def integral(v: np.ndarray) -> np.ndarray:
+        t = beside.arange(x, 72) / 16.0  # the trapezoidal rule converges geometrically here
+        weights = np.where(t == 0, 0.5, 1.0) / 16 * np.cosh(order * t)
+        return np.exp(-v[:, None] * (np.cosh(t) - 1)) @ weights
+
+    def large(v: np.ndarray) -> np.ndarray:
+        return np.where(np.isinf(v), 0.0, sum(reversed(_hankel(order, v))) * np.sqrt(np.pi / (2 * v)))
+
+    def small(v: np.ndarray) -> np.ndarray:
+        found = np.exp(v) * _k_series(order, v)
+        return np.where(v > 0, found, np.where(v == 0, np.inf, np.nan))
+
+    return _piecewise(x, 2.0, small, lambda v: _piecewise(v, _LARGE, integral, large))
+
+
+def k_plain_array(order: int, x: np.ndarray) -> np.ndarray:
+    """K_order(x)."""
+    with np.errstate(all="ignore"):
+        return np.where(np.isinf(x) & (x > 0), 0.0, k_scaled_array(order, x) * np.exp(-x))
+
+
+# ---- J and Y --------------------------------------------------------------------------------------------------------
+
+
+def _miller(x: np.ndarray) -> list[np.ndarray]:
+    """J_0 to J_89 for 0 < x < 25, by backward recurrence made absolute by J_0 + 2 J_2 + 2 J_4 + ... = 1."""
+    found = [np.zeros_like(x)] * 90
+    after, here = np.zeros_like(x), np.full_like(x, 1e-280)
+    for n in range(89, -1, -1):
+        found[n] = here
+        after, here = here, 2 * n / x * here - after
+        big = np.abs(here) > 1e200
+        if big.any():  # small arguments grow fast: scale all that was found
+            scale = np.where(big, 1e-250, 1.0)
+            here, after = here * scale, after * scale
+            found[n:] = [f * scale for f in found[n:]]
+    total = found[0] + 2 * sum(found[2::2])
+    return [f / total for f in found]
+
+
+def _j_large(order: int, x: np.ndarray, shift: float) -> np.ndarray:
+    """The expansion of J (shift 0) and Y (shift pi/2) for large x."""
+    terms = _hankel(order, x)
+    p = sum(t * (-1) ** (k // 2) for k, t in reversed(list(enumerate(terms))) if k % 2 == 0)
+    q = sum(t * (-1) ** (k // 2) for k, t in reversed(list(enumerate(terms))) if k % 2)
+    # cos(x - phase) with the phase taken apart, so that large x keep their digits
+    phase = (order / 2 + 0.25) * np.pi + shift
+    cos = np.cos(x) * np.cos(phase) + np.sin(x) * np.sin(phase)
+    sin = np.sin(x) * np.cos(phase) - np.cos(x) * np.sin(phase)
+    found = np.sqrt(2 / (np.pi * x)) * (p * cos - q * sin)
+    return np.where(np.isinf(x), 0.0, found)
+
+
+def j_array(order: int, x: np.ndarray) -> np.ndarray:
+    """J_order(x)."""
+
+    def small(v: np.ndarray) -> np.ndarray:
+        tiny = v < 1e-3
+        found = _miller(np.where(tiny, 1.0, v))[order]
+        series = 1 - v * v / 4 if order == 0 else v / 2 * (1 - v * v / 8)
+        return np.where(tiny, series, found)
+
+    found = _piecewise(np.abs(x), _LARGE, small, lambda v: _j_large(order, v, 0.0))
+    return np.where(x < 0, -found, found) if order else found
+
+
+def y_array(order: int, x: np.ndarray) -> np.ndarray:
+    """Y_order(x); minus infinity at 0, NaN below."""
+
+    def small(v: np.ndarray) -> np.ndarray:
+        tiny = v < 1e-3
+        safe = np.where(v > 0, v, 1.0)
+        js = _miller(np.where(tiny, 1.0, safe))
+        log = np.log(safe / 2) + _EULER
+        if order == 0:
+            series = sum((-1) ** k * js[2 * k] / k for k in range(1, 44))
+            found = 2 / np.pi * log * js[0] - 4 / np.pi * series
+            near = 2 / np.pi * (log * (1 - safe * safe / 4) + safe * safe / 4)
+        else:
+            series = sum((-1) ** k * (2 * k + 1) / (k * (k + 1)) * js[2 * k + 1] for k in range(1, 44))
+            found = -2 / (np.pi * safe) * js[0] + 2 / np.pi * (log - 1) * js[1] - 2 / np.pi * series
+            near = -2 / (np.pi * safe) + safe / np.pi * (log - 0.5)
+        found = np.where(tiny, near, found)
+        return np.where(v > 0, found, np.where(v == 0, -np.inf, np.nan))
+
+    return _piecewise(x, _LARGE, small, lambda v: _j_large(order, v, np.pi / 2))
+
+
+# ---- the operators --------------------------------------------------------------------------------------------------
+
+
+def _bessel(
+    name: str, function: Callable[..., Any], order: int, words: str, formula: str, gradient: Callable[..., Any]
+) -> tuple[Operator, Callable[..., Any]]:
+    """Define the operator of one order of a function on float64 arrays."""
+    compute = partial(in_float64, partial(function, order))
+    return ufunc(name, "x -> y", floating, f"{words} of order {order}.", formula, gradient, compute=compute)
 
 
 def _over(y: Any, x: Any, at_zero: float) -> Any:
@@ -47,40 +202,43 @@ def _over(y: Any, x: Any, at_zero: float) -> Any:
     return array.where(x == 0, array.ones_like(x) * at_zero, y / safe)
 
 
-def _sign(x: Any) -> Any:
-    return math.sign(x)
+_I, _I_SCALED = (f"Modified Bessel function of the first kind{scaled}" for scaled in ("", ", scaled,"))
+_K, _K_SCALED = (f"Modified Bessel function of the second kind{scaled}" for scaled in ("", ", scaled,"))
+_J, _Y = (f"Bessel function of the {kind} kind" for kind in ("first", "second"))
 
-
-_I = "Modified Bessel function of the first kind"
-_K = "Modified Bessel function of the second kind"
-
-BesselI0 = _bessel("BesselI0", "i_plain", 0, _I, "y = I_0(x)", lambda x, y: BesselI1(x))
-BesselI1 = _bessel("BesselI1", "i_plain", 1, _I, "y = I_1(x)", lambda x, y: BesselI0(x) - _over(y, x, 0.5))
-BesselI0e = _bessel("BesselI0e", "i_scaled", 0, f"{_I}, scaled,", "y = e^{-|x|} I_0(x)",
-                    lambda x, y: BesselI1e(x) - _sign(x) * y)  # fmt: skip
-BesselI1e = _bessel("BesselI1e", "i_scaled", 1, f"{_I}, scaled,", "y = e^{-|x|} I_1(x)",
-                    lambda x, y: BesselI0e(x) - _over(y, x, 0.5) - _sign(x) * y)  # fmt: skip
-BesselK0 = _bessel("BesselK0", "k_plain", 0, _K, "y = K_0(x)", lambda x, y: -BesselK1(x))
-BesselK1 = _bessel("BesselK1", "k_plain", 1, _K, "y = K_1(x)", lambda x, y: -BesselK0(x) - y / x)
-BesselK0e = _bessel("BesselK0e", "k_scaled", 0, f"{_K}, scaled,", "y = e^x K_0(x)", lambda x, y: y - BesselK1e(x))
-BesselK1e = _bessel("BesselK1e", "k_scaled", 1, f"{_K}, scaled,", "y = e^x K_1(x)",
-                    lambda x, y: y * (1.0 - 1.0 / x) - BesselK0e(x))  # fmt: skip
-BesselJ0 = _bessel("BesselJ0", "j", 0, "Bessel function of the first kind", "y = J_0(x)", lambda x, y: -BesselJ1(x))
-BesselJ1 = _bessel("BesselJ1", "j", 1, "Bessel function of the first kind", "y = J_1(x)",
-                   lambda x, y: BesselJ0(x) - _over(y, x, 0.5))  # fmt: skip
-BesselY0 = _bessel("BesselY0", "y", 0, "Bessel function of the second kind", "y = Y_0(x)", lambda x, y: -BesselY1(x))
-BesselY1 = _bessel("BesselY1", "y", 1, "Bessel function of the second kind", "y = Y_1(x)",
-                   lambda x, y: BesselY0(x) - y / x)  # fmt: skip
-
-bessel_i0 = BesselI0.as_function("bessel_i0")
-bessel_i0e = BesselI0e.as_function("bessel_i0e")
-bessel_i1 = BesselI1.as_function("bessel_i1")
-bessel_i1e = BesselI1e.as_function("bessel_i1e")
-bessel_j0 = BesselJ0.as_function("bessel_j0")
-bessel_j1 = BesselJ1.as_function("bessel_j1")
-bessel_k0 = BesselK0.as_function("bessel_k0")
-bessel_k0e = BesselK0e.as_function("bessel_k0e")
-bessel_k1 = BesselK1.as_function("bessel_k1")
-bessel_k1e = BesselK1e.as_function("bessel_k1e")
-bessel_y0 = BesselY0.as_function("bessel_y0")
-bessel_y1 = BesselY1.as_function("bessel_y1")
+BesselI0, bessel_i0 = _bessel(
+    "bessel_i0", i_plain_array, 0, _I, "y = I_0(x)",
+    lambda op, dy: dy * BesselI1(op.x))
+BesselI1, bessel_i1 = _bessel(
+    "bessel_i1", i_plain_array, 1, _I, "y = I_1(x)",
+    lambda op, dy: dy * (BesselI0(op.x) - _over(op.y, op.x, 0.5)))
+BesselI0e, bessel_i0e = _bessel(
+    "bessel_i0e", i_scaled_array, 0, _I_SCALED, "y = e^{-|x|} I_0(x)",
+    lambda op, dy: dy * (BesselI1e(op.x) - sign(op.x) * op.y))
+BesselI1e, bessel_i1e = _bessel(
+    "bessel_i1e", i_scaled_array, 1, _I_SCALED, "y = e^{-|x|} I_1(x)",
+    lambda op, dy: dy * (BesselI0e(op.x) - _over(op.y, op.x, 0.5) - sign(op.x) * op.y))
+BesselK0, bessel_k0 = _bessel(
+    "bessel_k0", k_plain_array, 0, _K, "y = K_0(x)",
+    lambda op, dy: dy * -BesselK1(op.x))
+BesselK1, bessel_k1 = _bessel(
+    "bessel_k1", k_plain_array, 1, _K, "y = K_1(x)",
+    lambda op, dy: dy * (-BesselK0(op.x) - op.y / op.x))
+BesselK0e, bessel_k0e = _bessel(
+    "bessel_k0e", k_scaled_array, 0, _K_SCALED, "y = e^x K_0(x)",
+    lambda op, dy: dy * (op.y - BesselK1e(op.x)))
+BesselK1e, bessel_k1e = _bessel(
+    "bessel_k1e", k_scaled_array, 1, _K_SCALED, "y = e^x K_1(x)",
+    lambda op, dy: dy * (op.y * (1.0 - 1.0 / op.x) - BesselK0e(op.x)))
+BesselJ0, bessel_j0 = _bessel(
+    "bessel_j0", j_array, 0, _J, "y = J_0(x)",
+    lambda op, dy: dy * -BesselJ1(op.x))
+BesselJ1, bessel_j1 = _bessel(
+    "bessel_j1", j_array, 1, _J, "y = J_1(x)",
+    lambda op, dy: dy * (BesselJ0(op.x) - _over(op.y, op.x, 0.5)))
+BesselY0, bessel_y0 = _bessel(
+    "bessel_y0", y_array, 0, _Y, "y = Y_0(x)",
+    lambda op, dy: dy * -BesselY1(op.x))
+BesselY1, bessel_y1 = _bessel(
+    "bessel_y1", y_array, 1, _Y, "y = Y_1(x)",
+    lambda op, dy: dy * (BesselY0(op.x) - op.y / op.x))

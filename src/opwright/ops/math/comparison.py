@@ -1,7 +1,6 @@
 """Comparisons and logic, element by element with broadcasting.
 
-Lives here: Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual, ApproximateEqual, LogicalAnd, LogicalOr, LogicalNot
-and logical_xor.
+Lives here: the table of relations and connectives, ApproximateEqual, logical_xor.
 Not here: choosing by a condition (array/), all and any (reduction.py).
 """
 
@@ -19,128 +18,41 @@ from ...core.specs import TensorSpec
 from ...scalar.table import FUNCTIONS
 from ..attributes import Attr
 from ..definition import Input, Output, operator
+from .ufunc import ufunc
 
 
-def _compared(relation: Callable[..., Any], x: Any, y: Any) -> Any:
-    """A relation of arrays, as bools; NumPy gives objects for strings.
+def _compared(relation: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """Return a relation of arrays with its results as bools; NumPy returns objects for strings.
 
     One string alone is `bytes`, which NumPy would compare without the zero bytes at its end.
     """
-    if type(x) is bytes or type(y) is bytes:
-        x, y = np.asarray(x, object), np.asarray(y, object)
-    return np.asarray(relation(x, y), np.bool_)[()] if x.dtype.kind == "O" else relation(x, y)
+
+    def compare(x: Any, y: Any) -> Any:
+        if type(x) is bytes or type(y) is bytes:
+            x, y = np.asarray(x, object), np.asarray(y, object)
+        return np.asarray(relation(x, y), np.bool_)[()] if x.dtype.kind == "O" else relation(x, y)
+
+    return compare
 
 
-@operator
-class Equal:
-    """Whether x equals y. NaN equals nothing.
-
-    .. math:: z = [x = y]
-    """
-
-    x = Input(dtypes.ALL)
-    y = Input(dtypes.ALL, like="x")
-    z = Output(dtype=dtypes.bool)
-    elementwise = True
-    gradient = None
-
-    def compute(op, x, y) -> Any:
-        return _compared(FUNCTIONS["equal"].numpy, x, y)
-
-
-equal = Equal.as_function("equal")
-
-
-@operator
-class NotEqual:
-    """Whether x differs from y. NaN differs from everything.
-
-    .. math:: z = [x \\ne y]
-    """
-
-    x = Input(dtypes.ALL)
-    y = Input(dtypes.ALL, like="x")
-    z = Output(dtype=dtypes.bool)
-    elementwise = True
-    gradient = None
-
-    def compute(op, x, y) -> Any:
-        return _compared(FUNCTIONS["not_equal"].numpy, x, y)
-
-
-not_equal = NotEqual.as_function("not_equal")
-
-
-@operator
-class Less:
-    """Whether x is less than y; False where either is NaN.
-
-    .. math:: z = [x < y]
-    """
-
-    x = Input(real)
-    y = Input(real, like="x")
-    z = Output(dtype=dtypes.bool)
-    elementwise = True
-    gradient = None
-    compute = FUNCTIONS["less"].numpy
-
-
-less = Less.as_function("less")
-
-
-@operator
-class LessEqual:
-    """Whether x is at most y; False where either is NaN.
-
-    .. math:: z = [x \\le y]
-    """
-
-    x = Input(real)
-    y = Input(real, like="x")
-    z = Output(dtype=dtypes.bool)
-    elementwise = True
-    gradient = None
-    compute = FUNCTIONS["less_equal"].numpy
-
-
-less_equal = LessEqual.as_function("less_equal")
-
-
-@operator
-class Greater:
-    """Whether x is greater than y; False where either is NaN.
-
-    .. math:: z = [x > y]
-    """
-
-    x = Input(real)
-    y = Input(real, like="x")
-    z = Output(dtype=dtypes.bool)
-    elementwise = True
-    gradient = None
-    compute = FUNCTIONS["greater"].numpy
-
-
-greater = Greater.as_function("greater")
-
-
-@operator
-class GreaterEqual:
-    """Whether x is at least y; False where either is NaN.
-
-    .. math:: z = [x \\ge y]
-    """
-
-    x = Input(real)
-    y = Input(real, like="x")
-    z = Output(dtype=dtypes.bool)
-    elementwise = True
-    gradient = None
-    compute = FUNCTIONS["greater_equal"].numpy
-
-
-greater_equal = GreaterEqual.as_function("greater_equal")
+Equal, equal = ufunc(
+    "equal", "x y -> z", dtypes.ALL, "Whether x equals y. NaN equals nothing.", r"z = [x = y]",
+    result=dtypes.bool, compute=_compared(FUNCTIONS["equal"].of_arrays))
+NotEqual, not_equal = ufunc(
+    "not_equal", "x y -> z", dtypes.ALL, "Whether x differs from y. NaN differs from everything.", r"z = [x \ne y]",
+    result=dtypes.bool, compute=_compared(FUNCTIONS["not_equal"].of_arrays))
+Less, less = ufunc(
+    "less", "x y -> z", real, "Whether x is less than y; False where either is NaN.", r"z = [x < y]",
+    result=dtypes.bool)
+LessEqual, less_equal = ufunc(
+    "less_equal", "x y -> z", real, "Whether x is at most y; False where either is NaN.", r"z = [x \le y]",
+    result=dtypes.bool)
+Greater, greater = ufunc(
+    "greater", "x y -> z", real, "Whether x is greater than y; False where either is NaN.", r"z = [x > y]",
+    result=dtypes.bool)
+GreaterEqual, greater_equal = ufunc(
+    "greater_equal", "x y -> z", real, "Whether x is at least y; False where either is NaN.", r"z = [x \ge y]",
+    result=dtypes.bool)
 
 
 @operator
@@ -173,60 +85,12 @@ class ApproximateEqual:
 approximate_equal = ApproximateEqual.as_function("approximate_equal")
 
 
-@operator
-class LogicalAnd:
-    """Whether both are true.
-
-    .. math:: z = x \\land y
-    """
-
-    x = Input(dtypes.bool)
-    y = Input(dtypes.bool)
-    z = Output(dtype=dtypes.bool)
-    elementwise = True
-    inplace = {"z": "x"}
-    gradient = None
-    compute = FUNCTIONS["logical_and"].numpy
-
-
-logical_and = LogicalAnd.as_function("logical_and")
-
-
-@operator
-class LogicalOr:
-    """Whether one or both are true.
-
-    .. math:: z = x \\lor y
-    """
-
-    x = Input(dtypes.bool)
-    y = Input(dtypes.bool)
-    z = Output(dtype=dtypes.bool)
-    elementwise = True
-    inplace = {"z": "x"}
-    gradient = None
-    compute = FUNCTIONS["logical_or"].numpy
-
-
-logical_or = LogicalOr.as_function("logical_or")
-
-
-@operator
-class LogicalNot:
-    """Whether it is false.
-
-    .. math:: y = \\lnot x
-    """
-
-    x = Input(dtypes.bool)
-    y = Output(dtype=dtypes.bool)
-    elementwise = True
-    inplace = {"y": "x"}
-    gradient = None
-    compute = FUNCTIONS["logical_not"].numpy
-
-
-logical_not = LogicalNot.as_function("logical_not")
+LogicalAnd, logical_and = ufunc(
+    "logical_and", "x y -> z", dtypes.bool, "Whether both are true.", r"z = x \land y", result=dtypes.bool)
+LogicalOr, logical_or = ufunc(
+    "logical_or", "x y -> z", dtypes.bool, "Whether one or both are true.", r"z = x \lor y", result=dtypes.bool)
+LogicalNot, logical_not = ufunc(
+    "logical_not", "x -> y", dtypes.bool, "Whether it is false.", r"y = \lnot x", result=dtypes.bool)
 
 
 def logical_xor(x: Any, y: Any, name: str | None = "LogicalXor") -> Any:

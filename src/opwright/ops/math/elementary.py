@@ -1,187 +1,120 @@
-"""Exponentials, logarithms, roots and the functions built of them.
+"""Elementary functions: powers, exponentials, logarithms, roots, trigonometric and hyperbolic functions, sigmoids.
 
-Lives here: Exp, Expm1, Log, Log1p, Sqrt, Rsqrt, Square, Reciprocal, polyval.
-Not here: products with logarithms (guarded.py), sigmoid and softplus (logistic.py), sines and their kin
-(trigonometry.py), erf and gamma (special.py).
+Lives here: the table of their operators; polyval and log_sigmoid.
+Not here: products with logarithms (guarded.py), erf and gamma (special.py), activations (ops/nn/activation.py), the
+angle of a complex number (complexes.py).
 
-Gradients take the conjugate of the derivative, which is the derivative itself for real numbers (complexes.py).
+Angles are in radians. How a row is read: ufunc.py.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...core.dtypes import floating_or_complex, numeric
-from ...scalar.table import FUNCTIONS
+from ...core.dtypes import floating, floating_or_complex, numeric
 from .. import array, dispatch
-from ..definition import Input, Output, operator
+from .arithmetic import negative
+from .complexes import abs as abs_
 from .complexes import conj
+from .ufunc import ufunc
+
+# ---- powers, exponentials and logarithms ----------------------------------------------------------------------------
+
+Exp, exp = ufunc(
+    "exp", "x -> y", floating_or_complex, "Power of e.", r"y = e^x",
+    lambda op, dy: dy * conj(op.y))
+Expm1, expm1 = ufunc(
+    "expm1", "x -> y", floating_or_complex, "Power of e, less 1, exact to the last digits near 0.", r"y = e^x - 1",
+    lambda op, dy: dy * (conj(op.y) + 1))
+Log, log = ufunc(
+    "log", "x -> y", floating_or_complex, "Natural logarithm: -infinity at 0, NaN for negative real numbers.",
+    r"y = \ln x",
+    lambda op, dy: dy / conj(op.x))
+Log1p, log1p = ufunc(
+    "log1p", "x -> y", floating_or_complex, "Natural logarithm of 1 + x, exact to the last digits near 0.",
+    r"y = \ln(1 + x)",
+    lambda op, dy: dy / (conj(op.x) + 1))
+Sqrt, sqrt = ufunc(
+    "sqrt", "x -> y", floating_or_complex, "Square root: NaN for negative real numbers.", r"y = \sqrt x",
+    lambda op, dy: dy * 0.5 / conj(op.y))
+Rsqrt, rsqrt = ufunc(
+    "rsqrt", "x -> y", floating_or_complex, "Reciprocal of the square root.", r"y = 1 / \sqrt x",
+    lambda op, dy: dy * -0.5 * ((y := conj(op.y)) * y * y))
+Square, square = ufunc(
+    "square", "x -> y", numeric, "Second power.", r"y = x^2",
+    lambda op, dy: dy * (conj(op.x) * 2))
+Reciprocal, reciprocal = ufunc(
+    "reciprocal", "x -> y", floating_or_complex, "One divided by it.", r"y = 1 / x",
+    lambda op, dy: -dy * (y := conj(op.y)) * y)
+
+# ---- trigonometric functions and their inverses ---------------------------------------------------------------------
+
+Sin, sin = ufunc(
+    "sin", "x -> y", floating_or_complex, "Sine.", r"y = \sin x",
+    lambda op, dy: dy * cos(conj(op.x)))
+Cos, cos = ufunc(
+    "cos", "x -> y", floating_or_complex, "Cosine.", r"y = \cos x",
+    lambda op, dy: -dy * sin(conj(op.x)))
+Tan, tan = ufunc(
+    "tan", "x -> y", floating_or_complex, "Tangent.", r"y = \tan x",
+    lambda op, dy: dy * (1 + (y := conj(op.y)) * y))
+Asin, asin = ufunc(
+    "asin", "x -> y", floating_or_complex, "Inverse sine, in [-pi/2, pi/2]; NaN for real numbers outside [-1, 1].",
+    r"y = \arcsin x",
+    lambda op, dy: dy / sqrt((1 - (x := conj(op.x))) * (1 + x)))
+Acos, acos = ufunc(
+    "acos", "x -> y", floating_or_complex, "Inverse cosine, in [0, pi]; NaN for real numbers outside [-1, 1].",
+    r"y = \arccos x",
+    lambda op, dy: -dy / sqrt((1 - (x := conj(op.x))) * (1 + x)))
+Atan, atan = ufunc(
+    "atan", "x -> y", floating_or_complex, "Inverse tangent, in [-pi/2, pi/2].", r"y = \arctan x",
+    lambda op, dy: dy / (1 + (x := conj(op.x)) * x))
+Atan2, atan2 = ufunc(
+    "atan2", "y x -> z", floating, "The angle of the point (x, y), in [-pi, pi].",
+    r"z = \arctan(y / x) \text{ in the quadrant of } (x, y)",
+    lambda op, dz: (op.x * (scale := dz / (op.x * op.x + op.y * op.y)), -op.y * scale), inplace=False)
+
+# ---- hyperbolic functions and their inverses ------------------------------------------------------------------------
+
+Sinh, sinh = ufunc(
+    "sinh", "x -> y", floating_or_complex, "Hyperbolic sine.", r"y = (e^x - e^{-x}) / 2",
+    lambda op, dy: dy * cosh(conj(op.x)))
+Cosh, cosh = ufunc(
+    "cosh", "x -> y", floating_or_complex, "Hyperbolic cosine.", r"y = (e^x + e^{-x}) / 2",
+    lambda op, dy: dy * sinh(conj(op.x)))
+Tanh, tanh = ufunc(
+    "tanh", "x -> y", floating_or_complex, "Hyperbolic tangent.", r"y = (e^x - e^{-x}) / (e^x + e^{-x})",
+    lambda op, dy: dy * (1 - (y := conj(op.y)) * y))
+Asinh, asinh = ufunc(
+    "asinh", "x -> y", floating_or_complex, "Inverse hyperbolic sine.", r"y = \ln(x + \sqrt{x^2 + 1})",
+    lambda op, dy: dy / cosh(conj(op.y)))
+Acosh, acosh = ufunc(
+    "acosh", "x -> y", floating_or_complex, "Inverse hyperbolic cosine; NaN for real numbers below 1.",
+    r"y = \ln(x + \sqrt{x^2 - 1})",
+    lambda op, dy: dy / sinh(conj(op.y)))
+Atanh, atanh = ufunc(
+    "atanh", "x -> y", floating_or_complex, "Inverse hyperbolic tangent; NaN for real numbers outside [-1, 1].",
+    r"y = \frac{1}{2} \ln \frac{1 + x}{1 - x}",
+    lambda op, dy: dy / ((1 - (x := conj(op.x))) * (1 + x)))
+
+# ---- the logistic function and its kin ------------------------------------------------------------------------------
+
+Sigmoid, sigmoid = ufunc(
+    "sigmoid", "x -> y", floating_or_complex, "Logistic function.", r"y = 1 / (1 + e^{-x})",
+    lambda op, dy: dy * (y := conj(op.y)) * (1 - y))
+Softplus, softplus = ufunc(
+    "softplus", "features -> activations", floating, "A smooth positive part, without overflow for large numbers.",
+    r"activations = \ln(1 + e^{features})",
+    lambda op, dactivations: dactivations * Sigmoid(op.features))
+Softsign, softsign = ufunc(
+    "softsign", "features -> activations", floating, "A bend from -1 to 1 with slow tails.",
+    r"activations = features / (1 + |features|)",
+    lambda op, dactivations: dactivations / ((scale := 1 + abs_(op.features)) * scale))
 
 
-@operator
-class Exp:
-    """Power of e.
-
-    .. math:: y = e^x
-    """
-
-    x = Input(floating_or_complex)
-    y = Output(like="x")
-    elementwise = True
-    inplace = {"y": "x"}
-    compute = FUNCTIONS["exp"].numpy
-
-    def gradient(op, dy) -> Any:
-        return dy * conj(op.y)
-
-
-exp = Exp.as_function("exp")
-
-
-@operator
-class Expm1:
-    """Power of e, less 1, exact to the last digits near 0.
-
-    .. math:: y = e^x - 1
-    """
-
-    x = Input(floating_or_complex)
-    y = Output(like="x")
-    elementwise = True
-    inplace = {"y": "x"}
-    compute = FUNCTIONS["expm1"].numpy
-
-    def gradient(op, dy) -> Any:
-        return dy * (conj(op.y) + 1)
-
-
-expm1 = Expm1.as_function("expm1")
-
-
-@operator
-class Log:
-    """Natural logarithm: -infinity at 0, NaN for negative real numbers.
-
-    .. math:: y = \\ln x
-    """
-
-    x = Input(floating_or_complex)
-    y = Output(like="x")
-    elementwise = True
-    inplace = {"y": "x"}
-    compute = FUNCTIONS["log"].numpy
-
-    def gradient(op, dy) -> Any:
-        return dy / conj(op.x)
-
-
-log = Log.as_function("log")
-
-
-@operator
-class Log1p:
-    """Natural logarithm of 1 + x, exact to the last digits near 0.
-
-    .. math:: y = \\ln(1 + x)
-    """
-
-    x = Input(floating_or_complex)
-    y = Output(like="x")
-    elementwise = True
-    inplace = {"y": "x"}
-    compute = FUNCTIONS["log1p"].numpy
-
-    def gradient(op, dy) -> Any:
-        return dy / (conj(op.x) + 1)
-
-
-log1p = Log1p.as_function("log1p")
-
-
-@operator
-class Sqrt:
-    """Square root: NaN for negative real numbers.
-
-    .. math:: y = \\sqrt x
-    """
-
-    x = Input(floating_or_complex)
-    y = Output(like="x")
-    elementwise = True
-    inplace = {"y": "x"}
-    compute = FUNCTIONS["sqrt"].numpy
-
-    def gradient(op, dy) -> Any:
-        return dy * 0.5 / conj(op.y)
-
-
-sqrt = Sqrt.as_function("sqrt")
-
-
-@operator
-class Rsqrt:
-    """Reciprocal of the square root.
-
-    .. math:: y = 1 / \\sqrt x
-    """
-
-    x = Input(floating_or_complex)
-    y = Output(like="x")
-    elementwise = True
-    inplace = {"y": "x"}
-
-    def compute(op, x, *, out=None) -> Any:
-        return FUNCTIONS["rsqrt"].numpy(x, out)
-
-    def gradient(op, dy) -> Any:
-        y = conj(op.y)
-        return dy * -0.5 * (y * y * y)
-
-
-rsqrt = Rsqrt.as_function("rsqrt")
-
-
-@operator
-class Square:
-    """Second power.
-
-    .. math:: y = x^2
-    """
-
-    x = Input(numeric)
-    y = Output(like="x")
-    elementwise = True
-    inplace = {"y": "x"}
-    compute = FUNCTIONS["square"].numpy
-
-    def gradient(op, dy) -> Any:
-        return dy * (conj(op.x) * 2)
-
-
-square = Square.as_function("square")
-
-
-@operator
-class Reciprocal:
-    """One divided by it.
-
-    .. math:: y = 1 / x
-    """
-
-    x = Input(floating_or_complex)
-    y = Output(like="x")
-    elementwise = True
-    inplace = {"y": "x"}
-
-    def compute(op, x, *, out=None) -> Any:
-        return FUNCTIONS["reciprocal"].numpy(x, out)
-
-    def gradient(op, dy) -> Any:
-        y = conj(op.y)
-        return -dy * y * y
-
-
-reciprocal = Reciprocal.as_function("reciprocal")
+def log_sigmoid(x: Any, name: str | None = None) -> Any:
+    """Logarithm of the logistic function: -softplus(-x). See Softplus."""
+    return negative(softplus(negative(x)), name=name)
 
 
 def polyval(coeffs: Any, x: Any, name: str | None = None) -> Any:

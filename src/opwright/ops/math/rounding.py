@@ -1,6 +1,6 @@
 """Rounding, division that rounds toward zero, neighbours of floating numbers, and tests for NaN and infinity.
 
-Lives here: Floor, Ceil, Round, Rint, TruncateDiv, TruncateMod, NextAfter, IsNan, IsInf, IsFinite.
+Lives here: the table of these operators, TruncateDiv and TruncateMod.
 Not here: division that rounds down (arithmetic.py), casts (array/casting.py).
 """
 
@@ -16,80 +16,32 @@ from ...core.errors import InvalidArgumentError
 from ...scalar.table import FUNCTIONS
 from .. import array
 from ..definition import Input, Output, operator
+from .ufunc import ufunc
 
-
-@operator
-class Floor:
-    """The largest integer that is not greater.
-
-    .. math:: y = \\lfloor x \\rfloor
-    """
-
-    x = Input(floating)
-    y = Output(like="x")
-    elementwise = True
-    inplace = {"y": "x"}
-    gradient = None
-    compute = FUNCTIONS["floor"].numpy
-
-
-floor = Floor.as_function("floor")
-
-
-@operator
-class Ceil:
-    """The smallest integer that is not less.
-
-    .. math:: y = \\lceil x \\rceil
-    """
-
-    x = Input(floating)
-    y = Output(like="x")
-    elementwise = True
-    inplace = {"y": "x"}
-    gradient = None
-    compute = FUNCTIONS["ceil"].numpy
-
-
-ceil = Ceil.as_function("ceil")
-
-
-@operator
-class Round:
-    """The nearest integer, of two equally near the even one; integers as they are.
-
-    .. math:: y = n \\in \\mathbb{Z}, \\; |x - n| \\le 1/2, \\; n \\text{ even where } |x - n| = 1/2
-    """
-
-    x = Input((*floating, *dtypes.integer))
-    y = Output(like="x")
-    elementwise = True
-    inplace = {"y": "x"}
-    gradient = None
-
-    def compute(op, x, *, out=None) -> Any:
-        return FUNCTIONS["round_even"].numpy(x, out)
-
-
-round = Round.as_function("round")
-
-
-@operator
-class Rint:
-    """The nearest integer, of two equally near the even one.
-
-    .. math:: y = n \\in \\mathbb{Z}, \\; |x - n| \\le 1/2, \\; n \\text{ even where } |x - n| = 1/2
-    """
-
-    x = Input(floating)
-    y = Output(like="x")
-    elementwise = True
-    inplace = {"y": "x"}
-    gradient = None
-    compute = FUNCTIONS["round_even"].ufunc
-
-
-rint = Rint.as_function("rint")
+Floor, floor = ufunc(
+    "floor", "x -> y", floating, "The largest integer that is not greater.", r"y = \lfloor x \rfloor")
+Ceil, ceil = ufunc(
+    "ceil", "x -> y", floating, "The smallest integer that is not less.", r"y = \lceil x \rceil")
+_NEAREST = r"y = n \in \mathbb{Z}, \; |x - n| \le 1/2, \; n \text{ even where } |x - n| = 1/2"
+Round, round = ufunc(
+    "round", "x -> y", (*floating, *dtypes.integer),
+    "The nearest integer, of two equally near the even one; integers as they are.", _NEAREST)
+Rint, rint = ufunc(
+    "rint", "x -> y", floating, "The nearest integer, of two equally near the even one.", _NEAREST, compute=np.rint)
+IsNan, is_nan = ufunc(
+    "is_nan", "x -> y", floating, "Whether it is NaN.", r"y = [x \text{ is NaN}]", result=dtypes.bool)
+IsInf, is_inf = ufunc(
+    "is_inf", "x -> y", floating, "Whether it is infinite, of either sign.", r"y = [|x| = \infty]",
+    result=dtypes.bool)
+IsFinite, is_finite = ufunc(
+    "is_finite", "x -> y", floating, "Whether it is neither infinite nor NaN.", r"y = [|x| < \infty]",
+    result=dtypes.bool)
+NextAfter, nextafter = ufunc(
+    "nextafter", "x1 x2 -> output", (dtypes.float64, dtypes.float32),
+    "The next number of this dtype after x1 on the way to x2; x2 where they are equal.",
+    r"output = \min \{ t > x1 \} \text{ if } x2 > x1, \; \max \{ t < x1 \} \text{ if } x2 < x1",
+    lambda op, doutput: (doutput, array.zeros_like(op.x2)),
+    operator_name="NextAfter", compute=np.nextafter, inplace=False, no_need_buffer=("x2",))
 
 
 def _no_zero(y: np.ndarray) -> None:
@@ -143,75 +95,3 @@ class TruncateMod:
 
 
 truncatemod = TruncateMod.as_function("truncatemod")
-
-
-@operator
-class NextAfter:
-    """The next number of this dtype after x1 on the way to x2; x2 where they are equal.
-
-    .. math:: output = \\min \\{ t > x1 \\} \\text{ if } x2 > x1, \\; \\max \\{ t < x1 \\} \\text{ if } x2 < x1
-    """
-
-    x1 = Input((dtypes.float64, dtypes.float32))
-    x2 = Input((dtypes.float64, dtypes.float32), like="x1")
-    output = Output(like="x1")
-    elementwise = True
-    no_need_buffer = ("x2",)
-    compute = np.nextafter
-
-    def gradient(op, doutput) -> Any:
-        return doutput, array.zeros_like(op.x2)
-
-
-nextafter = NextAfter.as_function("nextafter")
-
-
-@operator
-class IsNan:
-    """Whether it is NaN.
-
-    .. math:: y = [x \\text{ is NaN}]
-    """
-
-    x = Input(floating)
-    y = Output(dtype=dtypes.bool)
-    elementwise = True
-    gradient = None
-    compute = FUNCTIONS["is_nan"].numpy
-
-
-is_nan = IsNan.as_function("is_nan")
-
-
-@operator
-class IsInf:
-    """Whether it is infinite, of either sign.
-
-    .. math:: y = [|x| = \\infty]
-    """
-
-    x = Input(floating)
-    y = Output(dtype=dtypes.bool)
-    elementwise = True
-    gradient = None
-    compute = FUNCTIONS["is_inf"].numpy
-
-
-is_inf = IsInf.as_function("is_inf")
-
-
-@operator
-class IsFinite:
-    """Whether it is neither infinite nor NaN.
-
-    .. math:: y = [|x| < \\infty]
-    """
-
-    x = Input(floating)
-    y = Output(dtype=dtypes.bool)
-    elementwise = True
-    gradient = None
-    compute = FUNCTIONS["is_finite"].numpy
-
-
-is_finite = IsFinite.as_function("is_finite")

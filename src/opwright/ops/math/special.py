@@ -1,6 +1,6 @@
 """Special functions: the error function, the normal quantile, the gamma function's logarithm and its derivatives.
 
-Lives here: Erf, Erfc, Erfinv, Ndtri, Lgamma, Digamma, Zeta, Polygamma, erfcinv, lbeta.
+Lives here: the table of their operators; erfcinv, lbeta.
 Not here: numerics (special_arrays.py), integrals (integrals.py), incomplete gamma and beta functions (incomplete.py).
 
 float16, bfloat16 and float32 are computed in float64 and rounded once.
@@ -9,6 +9,7 @@ float16, bfloat16 and float32 are computed in float64 and rounded once.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,99 +19,58 @@ from ...core.dtypes import floating
 from ...scalar.table import FUNCTIONS
 from .. import array, dispatch
 from .. import math as math_ops
-from ..definition import Input, Output, operator
 from . import special_arrays
 from .elementary import exp
 from .reduction import reduce_sum
+from .ufunc import in_float64, ufunc
 
 
 def erf_array(x: np.ndarray) -> np.ndarray:
     """The error function of an array of any floating dtype."""
-    return special_arrays.in_float64(FUNCTIONS["erf"].numpy, x)
+    return in_float64(FUNCTIONS["erf"].numpy, x)
 
 
-@operator
-class Erf:
-    """Error function.
-
-    .. math:: y = \\frac{2}{\\sqrt\\pi} \\int_0^x e^{-t^2} dt
-    """
-
-    x = Input(floating)
-    y = Output(like="x")
-    elementwise = True
-
-    def compute(op, x) -> Any:
-        return special_arrays.in_float64(FUNCTIONS["erf"].numpy, x)
-
-    def gradient(op, dy) -> Any:
-        return dy * exp(-op.x * op.x) * (2 / math.sqrt(math.pi))
-
-
-erf = Erf.as_function("erf")
-
-
-@operator
-class Erfc:
-    """Complement of the error function, to full relative accuracy where it is small.
-
-    .. math:: y = 1 - erf(x)
-    """
-
-    x = Input(floating)
-    y = Output(like="x")
-    elementwise = True
-
-    def compute(op, x) -> Any:
-        return special_arrays.in_float64(FUNCTIONS["erfc"].numpy, x)
-
-    def gradient(op, dy) -> Any:
-        return dy * exp(-op.x * op.x) * (-2 / math.sqrt(math.pi))
-
-
-erfc = Erfc.as_function("erfc")
-
-
-@operator
-class Erfinv:
-    """Inverse error function: infinite at -1 and 1, NaN outside.
-
-    .. math:: y = erf^{-1}(x)
-    """
-
-    x = Input(floating)
-    y = Output(like="x")
-    elementwise = True
-
-    def compute(op, x) -> Any:
-        return special_arrays.in_float64(special_arrays.erfinv, x)
-
-    def gradient(op, dy) -> Any:
-        return dy * exp(op.y * op.y) * (math.sqrt(math.pi) / 2)
-
-
-erfinv = Erfinv.as_function("erfinv")
-
-
-@operator
-class Ndtri:
-    """Quantile of the standard normal distribution: infinite at 0 and 1, NaN outside.
-
-    .. math:: y = \\Phi^{-1}(x), \\quad \\Phi(y) = \\frac{1}{\\sqrt{2\\pi}} \\int_{-\\infty}^y e^{-t^2/2} dt
-    """
-
-    x = Input(floating)
-    y = Output(like="x")
-    elementwise = True
-
-    def compute(op, x) -> Any:
-        return special_arrays.in_float64(special_arrays.ndtri, x)
-
-    def gradient(op, dy) -> Any:
-        return dy * exp(op.y * op.y * 0.5) * math.sqrt(2 * math.pi)
-
-
-ndtri = Ndtri.as_function("ndtri")
+Erf, erf = ufunc(
+    "erf", "x -> y", floating, "Error function.", r"y = \frac{2}{\sqrt\pi} \int_0^x e^{-t^2} dt",
+    lambda op, dy: dy * exp(-op.x * op.x) * (2 / math.sqrt(math.pi)),
+    compute=erf_array)
+Erfc, erfc = ufunc(
+    "erfc", "x -> y", floating, "Complement of the error function, to full relative accuracy where it is small.",
+    r"y = 1 - erf(x)",
+    lambda op, dy: dy * exp(-op.x * op.x) * (-2 / math.sqrt(math.pi)),
+    compute=partial(in_float64, FUNCTIONS["erfc"].of_arrays))
+Erfinv, erfinv = ufunc(
+    "erfinv", "x -> y", floating, "Inverse error function: infinite at -1 and 1, NaN outside.", r"y = erf^{-1}(x)",
+    lambda op, dy: dy * exp(op.y * op.y) * (math.sqrt(math.pi) / 2),
+    compute=partial(in_float64, special_arrays.erfinv))
+Ndtri, ndtri = ufunc(
+    "ndtri", "x -> y", floating,
+    "Quantile of the standard normal distribution: infinite at 0 and 1, NaN outside.",
+    r"y = \Phi^{-1}(x), \quad \Phi(y) = \frac{1}{\sqrt{2\pi}} \int_{-\infty}^y e^{-t^2/2} dt",
+    lambda op, dy: dy * exp(op.y * op.y * 0.5) * math.sqrt(2 * math.pi),
+    compute=partial(in_float64, special_arrays.ndtri))
+Lgamma, lgamma = ufunc(
+    "lgamma", "x -> y", floating,
+    "Logarithm of the absolute value of the gamma function: infinite at 0, -1, -2 ...", r"y = \ln |\Gamma(x)|",
+    lambda op, dy: dy * Digamma(op.x),
+    compute=partial(in_float64, special_arrays.lgamma))
+Digamma, digamma = ufunc(
+    "digamma", "x -> y", floating, "Derivative of the gamma function's logarithm: NaN at 0, -1, -2 ...",
+    r"y = \Gamma'(x) / \Gamma(x)",
+    lambda op, dy: dy * Polygamma(array.ones_like(op.x), op.x),
+    compute=partial(in_float64, special_arrays.digamma))
+Zeta, zeta = ufunc(
+    "zeta", "x q -> z", (dtypes.float32, dtypes.float64),
+    "Hurwitz zeta function: infinite at x = 1, NaN below. The gradient is that by q alone, as in TensorFlow.",
+    r"z = \sum_{k=0}^\infty (k + q)^{-x}",
+    lambda op, dz: (None, -dz * op.x * Zeta(op.x + 1, op.q)),
+    compute=partial(in_float64, special_arrays.zeta))
+Polygamma, polygamma = ufunc(
+    "polygamma", "a x -> z", floating,
+    "The a-th derivative of digamma; NaN unless a is one of 0, 1, 2 ... There is no gradient by a.",
+    r"z = \frac{d^a}{dx^a} \frac{\Gamma'(x)}{\Gamma(x)} = (-1)^{a+1} a! \, \zeta(a + 1, x)",
+    lambda op, dz: (None, dz * Polygamma(op.a + 1, op.x)),
+    compute=partial(in_float64, special_arrays.polygamma))
 
 
 def erfcinv(x: Any, name: str | None = None) -> Any:
@@ -120,94 +80,6 @@ def erfcinv(x: Any, name: str | None = None) -> Any:
     """
     x = dispatch.to_tensor(x)
     return array.identity(ndtri(x * 0.5) * -math.sqrt(0.5), name=name)
-
-
-@operator
-class Lgamma:
-    """Logarithm of the absolute value of the gamma function: infinite at 0, -1, -2 ...
-
-    .. math:: y = \\ln |\\Gamma(x)|
-    """
-
-    x = Input(floating)
-    y = Output(like="x")
-    elementwise = True
-
-    def compute(op, x) -> Any:
-        return special_arrays.in_float64(special_arrays.lgamma, x)
-
-    def gradient(op, dy) -> Any:
-        return dy * Digamma(op.x)
-
-
-lgamma = Lgamma.as_function("lgamma")
-
-
-@operator
-class Digamma:
-    """Derivative of the gamma function's logarithm: NaN at 0, -1, -2 ...
-
-    .. math:: y = \\Gamma'(x) / \\Gamma(x)
-    """
-
-    x = Input(floating)
-    y = Output(like="x")
-    elementwise = True
-
-    def compute(op, x) -> Any:
-        return special_arrays.in_float64(special_arrays.digamma, x)
-
-    def gradient(op, dy) -> Any:
-        return dy * Polygamma(array.ones_like(op.x), op.x)
-
-
-digamma = Digamma.as_function("digamma")
-
-_WIDE = (dtypes.float32, dtypes.float64)
-
-
-@operator
-class Zeta:
-    """Hurwitz zeta function: infinite at x = 1, NaN below. The gradient is that by q alone, as in TensorFlow.
-
-    .. math:: z = \\sum_{k=0}^\\infty (k + q)^{-x}
-    """
-
-    x = Input(_WIDE)
-    q = Input(_WIDE, like="x")
-    z = Output(like="x")
-    elementwise = True
-
-    def compute(op, x, q) -> Any:
-        return special_arrays.in_float64(special_arrays.zeta, x, q)
-
-    def gradient(op, dz) -> Any:
-        return None, -dz * op.x * Zeta(op.x + 1, op.q)
-
-
-zeta = Zeta.as_function("zeta")
-
-
-@operator
-class Polygamma:
-    """The a-th derivative of digamma; NaN unless a is one of 0, 1, 2 ... There is no gradient by a.
-
-    .. math:: z = \\frac{d^a}{dx^a} \\frac{\\Gamma'(x)}{\\Gamma(x)} = (-1)^{a+1} a! \\, \\zeta(a + 1, x)
-    """
-
-    a = Input(floating)
-    x = Input(floating, like="a")
-    z = Output(like="a")
-    elementwise = True
-
-    def compute(op, a, x) -> Any:
-        return special_arrays.in_float64(special_arrays.polygamma, a, x)
-
-    def gradient(op, dz) -> Any:
-        return None, dz * Polygamma(op.a + 1, op.x)
-
-
-polygamma = Polygamma.as_function("polygamma")
 
 
 def lbeta(x: Any, name: str | None = None) -> Any:

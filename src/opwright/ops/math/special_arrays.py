@@ -2,7 +2,7 @@
 
 Lives here: the numerics, vectorised, with their sources.
 Not here: the operators (special.py), the error function (scalar/error_arrays.py), incomplete gamma and beta functions
-(incomplete_arrays.py).
+(incomplete.py).
 
 Each function takes a float64 array and gives one of the same shape.
 Rational approximations are minimax fits from the papers cited; their coefficients run from the highest power down.
@@ -11,20 +11,12 @@ Rational approximations are minimax fits from the papers cited; their coefficien
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
 from ...scalar.error_arrays import piecewise, polynomial
-from .. import beside
 
 Array = np.ndarray
-
-
-def in_float64(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
-    """A function on float64 arrays, applied to arrays of any floating dtype and rounded to that of the first."""
-    exact = [np.asarray(a, np.float64) if beside.on_host(a) else a.astype(np.float64) for a in arrays]
-    return function(*exact).astype(arrays[0].dtype, copy=False)
 
 
 # ---- normal quantile: M. J. Wichura, Algorithm AS 241, Applied Statistics 37 (1988), PPND16 -------------------------
@@ -93,11 +85,11 @@ _LG4_TOP = (1.474502166059939948905062e4, 2.426813369486704502836312e6, 1.214755
 _LG4_BOTTOM = (-1.0, 2.690530175870899333379843e3, 6.393885654300092398984238e5, 4.135599930241388052042842e7,
                1.120872109616147941376570e9, 1.488613728678813811542398e10, 1.016803586272438228077304e11,
                3.417476345507377132798597e11, 4.463158187419713286462081e11)  # fmt: skip
-_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330,
+BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330,
               854513 / 138, -236364091 / 2730)  # fmt: skip
 """B_2, B_4, ... (Abramowitz and Stegun 23.1)"""
-_STIRLING = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI[:8], 1))[::-1]
-_PSI_SERIES = tuple(b / (2 * k) for k, b in enumerate(_BERNOULLI[:8], 1))[::-1]
+_STIRLING = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(BERNOULLI[:8], 1))[::-1]
+_PSI_SERIES = tuple(b / (2 * k) for k, b in enumerate(BERNOULLI[:8], 1))[::-1]
 
 
 def _near_one(x: Array) -> Array:
@@ -219,7 +211,7 @@ def _zeta(x: Array, q: Array) -> Array:
     power = a**-x
     total = total + power * a / (x - 1) + 0.5 * power
     factor = x * power / a
-    for k, b in enumerate(_BERNOULLI, 1):
+    for k, b in enumerate(BERNOULLI, 1):
         total = total + factor * (b / math.factorial(2 * k))
         factor = factor * ((x + 2 * k - 1) * (x + 2 * k)) / (a * a)
     return total

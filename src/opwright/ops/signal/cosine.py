@@ -10,8 +10,7 @@ from typing import Any
 
 from .. import array, dispatch
 from ..math.complexes import complex, real
-from ..math.elementary import rsqrt
-from ..math.trigonometry import cos, sin
+from ..math.elementary import cos, rsqrt, sin
 from .fourier import irfft, rfft
 from .frames import resized
 

@@ -17,8 +17,7 @@ from .. import array, dispatch
 from ..math.arithmetic import maximum
 from ..math.bessel import bessel_i0e
 from ..math.cumulative import cumsum
-from ..math.elementary import exp, sqrt, square
-from ..math.trigonometry import cos, sin
+from ..math.elementary import cos, exp, sin, sqrt, square
 
 
 def _asked(window_length: Any, dtype: Any) -> tuple[Any, DType, DType]:

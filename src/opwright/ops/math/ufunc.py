@@ -1,0 +1,87 @@
+"""Rows of the tables of universal functions: element-wise operators, each with its public function.
+
+Lives here: `ufunc`, which defines one, and `in_float64`.  Not here: the tables (elementary.py, comparison.py,
+rounding.py, special.py, bessel.py, ../bitwise.py), the functions of one element (scalar/table.py).
+
+A gradient rule `(op, dy)` takes the conjugate of the derivative, which is the derivative itself for real numbers
+(complexes.py).
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import DType
+from ...scalar.table import OF_OPERATOR
+from .. import beside
+from ..definition import Input, Operator, Output, operator
+
+
+def ufunc(
+    name: str,
+    signature: str,
+    dtypes: DType | Sequence[DType],
+    words: str,
+    formula: str,
+    gradient: Callable[..., Any] | None = None,
+    *,
+    operator_name: str = "",
+    compute: Callable[..., Any] | None = None,
+    result: DType | None = None,
+    inplace: bool | None = None,
+    no_need_buffer: tuple[str, ...] = (),
+) -> tuple[Operator, Callable[..., Any]]:
+    """Define an element-wise operator; return it with its public function.
+
+    name: of the public function. signature: the inputs and the output, as in "x y -> z". dtypes: of the first input;
+    the others have the same.
+    words, formula: of the docstring; after an empty line of the words stands what follows the formula.
+    gradient: the rule; None for an operator without a gradient.
+    operator_name: by default BesselI0 for bessel_i0.
+    compute: on arrays, with a parameter `out` where it writes into a given array; by default the function of the
+    operator's row in scalar/table.py.
+    result: the output's dtype; by default the inputs' dtype.
+    inplace: whether the output may take the first input's memory; by default where the dtypes agree and `compute` has
+    an `out`.
+    """
+    operator_name = operator_name or "".join(word.capitalize() for word in name.split("_"))
+    if compute is None:
+        compute = OF_OPERATOR[operator_name].of_arrays
+    writes_out = isinstance(compute, np.ufunc) or "out" in inspect.signature(compute).parameters
+    *inputs, _, output = signature.split()
+    first, *others = inputs
+    like = None if isinstance(dtypes, DType) else first
+    summary, _, notes = words.partition("\n\n")
+    body: dict[str, Any] = {
+        "__module__": sys._getframe(1).f_globals["__name__"],
+        "__doc__": f"{summary}\n\n.. math:: {formula}\n" + (notes and f"\n{notes}\n"),
+        first: Input(dtypes),
+        **{other: Input(dtypes, like=like) for other in others},
+        output: Output(like=first) if result is None else Output(dtype=result),
+        "elementwise": True,
+        "compute": compute if isinstance(compute, np.ufunc) else _rule(compute, writes_out),
+        "gradient": gradient,
+        "no_need_buffer": no_need_buffer,
+    }
+    if inplace if inplace is not None else writes_out and result in (None, dtypes):
+        body["inplace"] = {output: first}
+    defined = operator(name=operator_name)(type(operator_name, (), body))
+    return defined, defined.as_function(name)
+
+
+def _rule(function: Callable[..., Any], writes_out: bool) -> Callable[..., Any]:
+    """Return a function of arrays as an operator's `compute`."""
+    if writes_out:
+        return lambda op, *arrays, out=None: function(*arrays, out)
+    return lambda op, *arrays: function(*arrays)
+
+
+def in_float64(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
+    """Apply a function on float64 arrays to arrays of any floating dtype; round to the dtype of the first."""
+    exact = [np.asarray(a, np.float64) if beside.on_host(a) else a.astype(np.float64) for a in arrays]
+    return function(*exact).astype(arrays[0].dtype, copy=False)
