@@ -236,6 +236,11 @@ def test_every_late_name_is_there(module):
     assert len(set(module.__all__)) == len(module.__all__)
 
 
+def test_a_function_hides_its_module_of_the_same_name():
+    first = "import opwright.compiler.language.family; from opwright.compiler import language as kl"
+    assert in_a_new_process(f"{first}; print(callable(kl.family))") == "True"
+
+
 USER_FILE = """
 import opwright as ow
 
