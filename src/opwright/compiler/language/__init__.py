@@ -18,7 +18,6 @@ from typing import Any
 from ...core import dtypes as _dtypes
 from ...core.importing import lazily
 from ...scalar.table import FUNCTIONS
-from .family import family as family  # eager: the name of its module would hide it
 from .parameters import ptr as _ptr
 
 ptr: Any = _ptr  # a type checker takes annotations for types
