@@ -192,8 +192,11 @@ def _bessel(
     name: str, function: Callable[..., Any], order: int, words: str, formula: str, gradient: Callable[..., Any]
 ) -> tuple[Operator, Callable[..., Any]]:
     """Define the operator of one order of a function on float64 arrays."""
-    compute = partial(in_float64, partial(function, order))
-    return ufunc(name, "x -> y", floating, f"{words} of order {order}.", formula, gradient, compute=compute)
+    only_next_order = order == 0 and not name.endswith("e")  # is the derivative, which needs no y
+    return ufunc(
+        name, "x -> y", floating, f"{words} of order {order}.", formula, gradient,
+        compute=partial(in_float64, partial(function, order)), no_need_buffer=("y",) if only_next_order else (),
+    )
 
 
 def _over(y: Any, x: Any, at_zero: float) -> Any:
