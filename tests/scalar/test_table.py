@@ -12,8 +12,8 @@ import pytest
 
 import opwright as ow
 from opwright.compiler.elementwise import compile_elementwise
-from opwright.compiler.lowering import LOWER
-from opwright.compiler.rules.registry import IN_NUMPY, MODULES
+from opwright.compiler.lane_lowering import LOWER
+from opwright.compiler.lowering.registry import CATALOGUE, IN_NUMPY, TABLE
 from opwright.core.dtypes import bfloat16, float16, float32, float64, int32
 from opwright.lite import ops as builtins
 from opwright.lite.ops.same import computation
@@ -66,7 +66,7 @@ def test_builtin_operators_compute_by_their_rows_or_say_why_not() -> None:
 
 def test_kernels_on_scalars_and_rules_know_the_rows_operators() -> None:
     assert set(LOWER) - set(OF_OPERATOR) == {"Cast", "Identity", "StopGradient", "Const"}
-    ruled = {name for name, module in MODULES.items() if module == "elementwise"}
+    ruled = {name for name, module in TABLE.modules[CATALOGUE].items() if module.endswith(".elementwise")}
     assert ruled - {"AddN", "BiasAdd", "Cast"} == set(OF_OPERATOR) - set(IN_NUMPY)
 
 

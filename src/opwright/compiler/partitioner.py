@@ -23,9 +23,11 @@ from .loops.forms import Buffer, Form
 from .loops.fusion import fused
 from .loops.graph import LoopGraph, parents
 from .loops.planning import plan_of
+from .lowering.catalogue import CatalogueNode, operand_of
+from .lowering.context import Buffers, LoweringContext, NoLowering
+from .lowering.registry import lower
 from .partitions import Dependencies, NodeAccess, dependencies_of, partition, schedule
 from .regions import CompiledGraph, CompiledRegion, Operands, UncompiledNode, rewritten
-from .rules import At, Buffers, Refused, forms_of
 
 LEAST_NODES, LEAST_ELEMENTS = 2, 4096
 """A region of one node pays from so many elements on: a native call costs as much as one of NumPy's."""
@@ -53,7 +55,7 @@ class Partitioner:
     are in no region as they do not pay."""
 
     def __init__(self, graph: Graph) -> None:
-        self.graph, self.operands, self.buffers = graph, Operands(graph), Buffers()
+        self.graph, self.operands, self.buffers = graph, Operands(graph), Buffers(operand_of)
         self.nodes = [node for node in self.operands.nodes if node.op.name != "Const"]
         self.forms: dict[Node, list[Form]] = {}
         self.why: dict[Node, str] = {}
@@ -63,20 +65,20 @@ class Partitioner:
             try:
                 forms = self._forms(node)
                 computed = {id(b) for f in forms for b in (f.output, *parents(f.output))}
-                if any(v in read and id(self.buffers.of(v)) not in computed for v in node.outputs):
-                    raise Refused("a result that others read is not made")
+                if any(v in read and id(self.buffers.of(v).buffer) not in computed for v in node.outputs):
+                    raise NoLowering("a result that others read is not made")
                 self.forms[node] = forms
-            except Refused as why:
+            except NoLowering as why:
                 self.why[node] = str(why)
 
     def _forms(self, node: Node) -> list[Form]:
         if node.effect is not None:
-            raise Refused(f"it has effects ({node.effect})")
+            raise NoLowering(f"it has effects ({node.effect})")
         if any(True for _ in node.subgraphs):
-            raise Refused("control flow")
+            raise NoLowering("control flow")
         if getattr(node.op, "cpu_kernels", False) and own_kernel(node.op) is None:
-            raise Refused("it has a kernel of its own")
-        return forms_of(At(node, self.buffers))
+            raise NoLowering("it has a kernel of its own")
+        return lower(LoweringContext(CatalogueNode(node), self.buffers))
 
     def uncompiled(self) -> list[UncompiledNode]:
         """The nodes that stay as they are, in program order."""
@@ -132,7 +134,9 @@ class Partitioner:
 
     def _region(self, nodes: Sequence[Node]) -> CompiledRegion:
         region = self.operands.region(self.graph.name, nodes, None, 0)
-        inputs, outputs = (tuple(map(self.buffers.of, values)) for values in (region.inputs, region.outputs))
+        inputs, outputs = (
+            tuple([self.buffers.of(v).buffer for v in values]) for values in (region.inputs, region.outputs)
+        )
         forms = [form for n in nodes for form in self.forms[n]]
         loops, apart = fused(LoopGraph(self.graph.name, inputs, outputs, tuple(_needed(forms, outputs))))
         plan = plan_of(loops, apart=apart)

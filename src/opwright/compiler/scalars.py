@@ -19,8 +19,8 @@ from ..core.specs import TensorSpec
 from ..ops import overloads  # noqa: F401  gives every tensor Python's operators
 from ..ops.arguments import natural_dtype, tensors
 from ..ops.tensor import Tensor
+from .lane_lowering import FAST, LOWER
 from .lanes import KINDS, Lanes, constant
-from .lowering import FAST, LOWER
 
 
 class KernelScalar(Tensor):

@@ -1,6 +1,6 @@
 """Fixed-point numbers of any width: products, rounding shifts, exp, logistic, tanh and tables, over a namespace.
 
-Lives here: `FixedPoint`.  Not here: what needs 32 bits (fixed_point_int32.py), making tables (lite/ops/quantized).
+Lives here: `FixedPoint`, `interpolation_table`.  Not here: what needs 32 bits (fixed_point_int32.py).
 
 A number of `width` bits with k integer bits is raw / 2^(width - 1 - k): a sign, k bits, then the fraction; the
 literature writes Qk.(width - 1 - k) for it. The formulas are those of gemmlowp's fixedpoint.h, to the bit.
@@ -8,7 +8,12 @@ literature writes Qk.(width - 1 - k) for it. The formulas are those of gemmlowp'
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
+
+from .rounding import array_round_away
 
 # Of 32 bits without integer bits, unless said otherwise; numbers of fewer bits have them rounded.
 _ONE_THIRD = 715827883
@@ -120,3 +125,23 @@ class FixedPoint:
         i, offset = (v >> _GAP) + (ENTRIES >> 1), v & ((1 << _GAP) - 1)
         before, after = m.gather(table, i), m.gather(table, i + 1)
         return before + ((self.wrapped(after - before) * offset + (1 << (_GAP - 1))) >> _GAP)
+
+
+def interpolation_table(
+    f: Callable[[Any], Any], first: float, last: float, out_first: float, out_last: float, dtype: Any
+) -> np.ndarray:
+    """Return ENTRIES numbers of 16 bits for f over [first, last], for outputs that stand for [out_first, out_last].
+
+    Each entry is moved by half of the error of linear interpolation in the middle of its interval.
+    """
+    a, b = dtype(first), dtype(last)
+    step = (b - a) / dtype(ENTRIES - 1)
+    half = step / dtype(2)
+    factor = dtype(65536) / (dtype(out_last) - dtype(out_first))
+    points = a + np.arange(ENTRIES - 1, dtype=dtype) * step
+    here = array_round_away(f(points) * factor)
+    there = f(a + np.arange(1, ENTRIES, dtype=dtype) * step) * factor
+    middle = array_round_away(f(points + half) * factor)
+    bias = array_round_away((array_round_away((there + here) / dtype(2)) - middle) / dtype(2))
+    entries = np.append(here - bias, array_round_away(f(np.atleast_1d(b)) * factor))
+    return np.clip(entries, -32768, 32767).astype(np.int64)

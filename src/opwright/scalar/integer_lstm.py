@@ -12,6 +12,7 @@ from typing import Any
 
 from .fixed_point import FixedPoint
 from .fixed_point_int32 import FixedPointInt32
+from .multipliers import multiplier
 
 GATE = 3
 """Integer bits of what goes into gates."""
@@ -77,3 +78,14 @@ class LayerNormalization(FixedPointInt32):
         wide = self.rescale(x * 1024 - mean, *by) * coefficient + bias
         rounded = m.truncated_quotient(m.select(wide > 0, wide + 512, wide - 512), 1024)
         return m.clamp(self.rescale(rounded, *scale), -(1 << 15), (1 << 15) - 1)
+
+
+def least_variance(scale: Any) -> int:
+    """Return the value that replaces variances below 1 in layer normalization. scale: of the coefficients."""
+    return min(max(1, int(10000 * float(scale))), 2**31 - 1)
+
+
+def normalization_factor(scale: Any) -> tuple[int, int]:
+    """Return the multiplier that takes normalised sums times coefficients to gates. scale: of the coefficients."""
+    m, e = multiplier(float(scale))
+    return m, e + 12

@@ -1,6 +1,6 @@
 """Softmax of int16 by tables of exp and of 1 / (1 + x), over a namespace.
 
-Lives here: `SoftmaxOfInt16`: what each element and each row's sum become.
+Lives here: `SoftmaxOfInt16`: what each element and each row's sum become; `tables_of`.
 Not here: going over rows (lite/ops/quantized/softmax.py, compiler/kernels/tabled_softmax.py).
 
 Differences to a row's greatest are brought to steps of 10 / 65535 and looked up; the sum's reciprocal comes from the
@@ -11,8 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .fixed_point import FixedPoint
+import numpy as np
+
+from .fixed_point import FixedPoint, interpolation_table
 from .fixed_point_int32 import FixedPointInt32
+from .multipliers import multiplier
 
 
 class SoftmaxOfInt16:
@@ -37,3 +40,11 @@ class SoftmaxOfInt16:
         """An element of the result: an exponential over the sum of them."""
         half = (self.namespace.value(1) << k) >> 1
         return self.namespace.clamp((exponential * reciprocal + half) >> k, 0, self.int16.greatest)
+
+
+def tables_of(scale: Any, beta: float) -> tuple[tuple[int, int], np.ndarray, np.ndarray]:
+    """Return the multiplier that takes differences to steps of 10 / 65535, the tables of exp and of 1 / (1 + x)."""
+    factor = multiplier(float(np.float32(np.float32(scale) * np.float32(beta))) / (10.0 / 65535.0))
+    exp_table = interpolation_table(np.exp, -10.0, 0.0, -1.0, 1.0, np.float64)
+    inverse_table = interpolation_table(lambda v: 1.0 / (1.0 + v), 0.0, 1.0, -1.0, 1.0, np.float64)
+    return factor, exp_table, inverse_table

@@ -10,7 +10,7 @@ from form_kit import buffer, compiles_for, run, split, targets
 from opwright.compiler.kernels.tabled_softmax import tabled_softmax
 from opwright.compiler.loops.forms import Buffer, TabledSoftmax
 from opwright.core.dtypes import int16, int64
-from opwright.lite.ops.quantized.softmax import tables_of
+from opwright.scalar.tabled_softmax import tables_of
 
 RNG = np.random.default_rng(8)
 SCALE = 3e-4

@@ -14,8 +14,8 @@ import pytest
 
 from opwright.compiler import partitioner
 from opwright.compiler.calls import function_of
+from opwright.compiler.lowering.registry import CATALOGUE, TABLE
 from opwright.compiler.plan import Plan
-from opwright.compiler.rules import MODULES
 from opwright.compiler.specialising import specialised
 from opwright.ops.dispatch import quietly
 
@@ -24,6 +24,7 @@ import checks
 import test_operators
 
 RTOL = {2: 4e-3, 4: 1e-5, 8: 1e-12}
+RULED = TABLE.modules[CATALOGUE]
 NEVER = {"EnsureShape"}  # of known shapes a graph has none left
 UNSEEN = {"AvgPoolGrad", "BatchToSpaceND", "Conv2DBackpropInput", "DynamicGru", "FusedBatchNorm",
           "StridedSliceGrad"}  # by hand  # fmt: skip
@@ -104,7 +105,7 @@ def rows_of(name):
     return [*rows, *others]
 
 
-@pytest.mark.parametrize("name", sorted(set(MODULES) - NEVER - UNSEEN))
+@pytest.mark.parametrize("name", sorted(set(RULED) - NEVER - UNSEEN))
 def test_an_operator_on_its_rows(name):
     """Two rows of each operator run natively."""
     seen = 0
@@ -125,7 +126,7 @@ def test_all_rows():
                 continue
             for single in (False, True):
                 found = recorded(row, single)
-                if found is None or not any(n.op.name in MODULES for n in found[0].nodes):
+                if found is None or not any(n.op.name in RULED for n in found[0].nodes):
                     continue
                 names, plan = native(found[0])
                 try:

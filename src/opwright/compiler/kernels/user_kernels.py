@@ -4,7 +4,7 @@ Lives here: the form `Written`, its maker, `add_written`, which adds it for a no
 Not here: which parameter is what (../operator_kernels.py), operators with kernels on scalars, which are maps
 (../rules/written.py).
 
-A kernel that has several outputs writes them into one buffer, a part of its memory each (`Adding.with_results`).
+A kernel with several outputs writes them into one buffer, each at an offset (`LoweringContext.with_results`).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import numpy as np
 from ...core.errors import InvalidArgumentError
 from ..language.families import FamilyCode
 from ..language.parameters import number_word
-from ..loops.adding import Adding, Refused
 from ..loops.forms import Buffer, Form
 from ..loops.plans import Address, word
+from ..lowering.context import LoweringContext, NoLowering
 from ..native import executor as native
 from ..operator_kernels import ATTR, INPUT, ArrayCode, OperatorKernel
 from . import Unmade, maker
@@ -40,34 +40,35 @@ class Written(Form):
     numbers: dict[str, Any]
 
 
-def add_written(at: Adding, kernel: OperatorKernel, call: Any, inputs: Sequence[Buffer], outputs: Sequence[Buffer]
-                ) -> None:  # fmt: skip
-    """Add the forms of a node. call: its attributes. Raises Refused where the kernel is not for these arrays."""
+def add_written(
+    ctx: LoweringContext, kernel: OperatorKernel, call: Any, inputs: Sequence[Buffer], outputs: Sequence[Buffer]
+) -> None:
+    """Add the forms of a node. call: its attributes. Raises NoLowering where the kernel is not for these arrays."""
     why = kernel.misfit(inputs, outputs)
     if why is not None:
-        raise Refused(why)
+        raise NoLowering(why)
     code = code_for(kernel, call)
     if code.counted and not code.fixed:
-        raise Refused("how many items its parallel loop has is known only as it runs")
+        raise NoLowering("how many items its parallel loop has is known only as it runs")
     numbers = {name: getattr(call, place) for name, (role, place) in kernel.roles.items() if role == ATTR}
     try:
         for name, number in numbers.items():
             number_word(number, kernel.kernel.parameters[name], kernel.operator.name, name)
     except InvalidArgumentError as error:  # which the kernel's own call raises
-        raise Refused(str(error)) from None
+        raise NoLowering(str(error)) from None
     def make(whole: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
-        at.form(Written, whole, tuple(inputs), code, kernel, results, numbers)
+        ctx.form(Written, whole, tuple(inputs), code, kernel, results, numbers)
 
-    at.with_results(make, *outputs)
+    ctx.with_results(make, *outputs)
 
 
 def code_for(kernel: OperatorKernel, call: Any) -> ArrayCode:
-    """The kernel for these attributes and dense arrays. Raises Refused where it cannot be staged."""
+    """The kernel for these attributes and dense arrays. Raises NoLowering where it cannot be staged."""
     arrays = sum(role != ATTR for role, _ in kernel.roles.values())
     try:
         return kernel.code(call, (True,) * arrays)
     except Exception as error:  # the user's Python may raise anything; running it says what is wrong
-        raise Refused(f"its kernel cannot be staged: {error}".splitlines()[0]) from None
+        raise NoLowering(f"its kernel cannot be staged: {error}".splitlines()[0]) from None
 
 
 @maker(Written)

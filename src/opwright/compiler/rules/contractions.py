@@ -16,86 +16,87 @@ import numpy as np
 from ...core.dtypes import float32
 from ..loops.expressions import arg
 from ..loops.forms import Buffer, Contract, Depthwise, MatMul, Window
-from .nodes import At, Refused, places
-from .registry import rule
+from ..lowering.context import LoweringContext, NoLowering
+from ..lowering.moves import layout, move, writing
+from ..lowering.registry import rule
 
 
 @rule("MatMul")
-def matmul(at: At) -> None:
-    a, b = at.operand(0), at.operand(1)
-    y = at.output()
+def matmul(ctx: LoweringContext) -> None:
+    a, b = ctx.operand(0).buffer, ctx.operand(1).buffer
+    y = ctx.output().buffer
     if a.dtype is not float32 or b.dtype is not float32 or y.dtype is not float32:
-        raise Refused(f"a product of {a} and {b} to {y.dtype.name}")
+        raise NoLowering(f"a product of {a} and {b} to {y.dtype.name}")
     if len(a.shape) < 2 or len(b.shape) < 2 or not y.size or not a.size:
-        raise Refused(f"a product of {a} and {b}")
-    turned_a = bool(at.attr("transpose_a") or at.attr("adjoint_a"))
-    turned_b = bool(at.attr("transpose_b") or at.attr("adjoint_b"))
+        raise NoLowering(f"a product of {a} and {b}")
+    turned_a = bool(ctx.attr("transpose_a") or ctx.attr("adjoint_a"))
+    turned_b = bool(ctx.attr("transpose_b") or ctx.attr("adjoint_b"))
     total = arg(0, float32)
     if len(b.shape) == 2 and not turned_a and (turned_b or b.constant is not None):
-        filter = b if turned_b else turned(at, b, (1, 0))
+        filter = b if turned_b else turned(ctx, b, (1, 0))
         features, channels = filter.shape
         rows = a.size // channels
-        source, filter = at.viewed(a, (rows, 1, 1, channels)), at.viewed(filter, (features, 1, 1, channels))
-        at.written(y, (rows, 1, 1, features),
-                   lambda out: at.form(Contract, out, source, filter, (), total, Window((1, 1))))  # fmt: skip
+        source, filter = ctx.viewed(a, (rows, 1, 1, channels)), ctx.viewed(filter, (features, 1, 1, channels))
+        writing(ctx, y, (rows, 1, 1, features),
+                   lambda out: ctx.form(Contract, out, source, filter, (), total, Window((1, 1))))  # fmt: skip
         return
-    at.form(MatMul, y, a, b, (), total, turned_a, turned_b)
+    ctx.form(MatMul, y, a, b, (), total, turned_a, turned_b)
 
 
-def turned(at: At, x: Buffer, order: Sequence[int]) -> Buffer:
+def turned(ctx: LoweringContext, x: Buffer, order: Sequence[int]) -> Buffer:
     """The buffer with its axes in another order."""
     if x.constant is not None:
         array = np.ascontiguousarray(x.constant.transpose(order))
         return Buffer(f"{x.name}.turned", x.dtype, array.shape, array)
-    made = at.new(x.dtype, [x.shape[i] for i in order])
-    at.moved(made, (x, places(x).transpose(order), (0,) * len(order)))
+    made = ctx.new(x.dtype, [x.shape[i] for i in order])
+    move(ctx, made, (x, layout(x).transpose(order), (0,) * len(order)))
     return made
 
 
 @rule("Conv2D")
-def conv_2d(at: At) -> None:
-    x, w = floats(at, 0, 1)
-    y = at.output()
+def conv_2d(ctx: LoweringContext) -> None:
+    x, w = floats(ctx, 0, 1)
+    y = ctx.output().buffer
     kh, kw, channels, features = w.shape
     if not channels or x.shape[3] % channels:
-        raise Refused(f"a convolution of {x} and {w}")
-    window, sizes = window_of(at, x.shape, (kh, kw))
-    at.output(shape=(x.shape[0], *sizes, features))
+        raise NoLowering(f"a convolution of {x} and {w}")
+    window, sizes = window_of(ctx, x.shape, (kh, kw))
+    ctx.output((x.shape[0], *sizes, features))
     if w.constant is None and window == Window((1, 1)) and channels == x.shape[3]:
         rows = x.size // channels  # a product: nothing has to be turned
-        a, b = at.viewed(x, (rows, channels)), at.viewed(w, (channels, features))
-        at.written(y, (rows, features), lambda out: at.form(MatMul, out, a, b, (), arg(0, float32)))
+        a, b = ctx.viewed(x, (rows, channels)), ctx.viewed(w, (channels, features))
+        writing(ctx, y, (rows, features), lambda out: ctx.form(MatMul, out, a, b, (), arg(0, float32)))
         return
-    at.form(Contract, y, x, turned(at, w, (3, 0, 1, 2)), (), arg(0, float32), window, x.shape[3] // channels)
+    ctx.form(Contract, y, x, turned(ctx, w, (3, 0, 1, 2)), (), arg(0, float32), window, x.shape[3] // channels)
 
 
 @rule("DepthwiseConv2dNative")
-def depthwise(at: At) -> None:
-    x, w = floats(at, 0, 1)
+def depthwise(ctx: LoweringContext) -> None:
+    x, w = floats(ctx, 0, 1)
     kh, kw, channels, multiplier = w.shape
-    window, sizes = window_of(at, x.shape, (kh, kw))
-    y = at.output(shape=(x.shape[0], *sizes, channels * multiplier))
-    filter = at.viewed(w, (kh, kw, channels * multiplier))
-    at.form(Depthwise, y, x, filter, (), arg(0, float32), window, multiplier)
+    window, sizes = window_of(ctx, x.shape, (kh, kw))
+    y = ctx.output((x.shape[0], *sizes, channels * multiplier)).buffer
+    filter = ctx.viewed(w, (kh, kw, channels * multiplier))
+    ctx.form(Depthwise, y, x, filter, (), arg(0, float32), window, multiplier)
 
 
-def floats(at: At, *which: int) -> tuple[Buffer, Buffer]:
-    a, b = (at.operand(i) for i in which)
+def floats(ctx: LoweringContext, *which: int) -> tuple[Buffer, Buffer]:
+    a, b = (ctx.operand(i).buffer for i in which)
     if a.dtype is not float32 or b.dtype is not float32 or len(a.shape) != 4 or len(b.shape) != 4 \
             or not a.size or not b.size:  # fmt: skip
-        raise Refused(f"a convolution of {a} and {b}")
+        raise NoLowering(f"a convolution of {a} and {b}")
     return a, b
 
 
-def window_of(at: At, image: Sequence[int], size: tuple[int, int]) -> tuple[Window, tuple[int, int]]:
+def window_of(ctx: LoweringContext, image: Sequence[int], size: tuple[int, int]) -> tuple[Window, tuple[int, int]]:
     """The window that a node's attributes mean over images of this shape, and how often it fits along each axis.
 
-    raises Refused for channels first, and windows that never fit
+    raises NoLowering for channels first, and windows that never fit
     """
-    attrs = at.node.attrs
+    attrs = ctx.node.node.attrs
     strides, dilations = attrs["strides"], attrs.get("dilations", (1, 1, 1, 1))
     if attrs["data_format"] != "NHWC" or {strides[0], strides[3], dilations[0], dilations[3]} != {1}:
-        raise Refused(f"{attrs['data_format']}, strides {list(strides)}, dilations {list(dilations)}")
+        raise NoLowering(f"{attrs['data_format']}, strides {list(strides)}, dilations {list(dilations)}")
     explicit = attrs.get("explicit_paddings") or (0,) * 8
     counts: list[int] = []
     margins: list[int] = []
@@ -109,7 +110,7 @@ def window_of(at: At, image: Sequence[int], size: tuple[int, int]) -> tuple[Wind
             before, behind = int(explicit[2 * i]), int(explicit[2 * i + 1])
             count = (n + before + behind - span) // s + 1
         if count < 1:
-            raise Refused(f"a window of {size} in an image of {list(image)}")
+            raise NoLowering(f"a window of {size} in an image of {list(image)}")
         counts.append(count)
         margins += [before, behind]
     window = Window(size, (int(strides[1]), int(strides[2])), (int(dilations[1]), int(dilations[2])),

@@ -11,11 +11,13 @@ from typing import Any
 from ...core.dtypes import DType, float64
 from ...core.dtypes import bool as bool_
 from ...scalar.table import OF_OPERATOR, chosen
-from ..loops.expressions import Expr, apply, const, convert
+from ..loops.expressions import Expr, apply, arg, const, convert, scalar
 from ..loops.forms import Buffer, Checked, Map
-from .nodes import At, Operands, Refused
-from .registry import IN_NUMPY, rule
+from ..lowering.context import LoweringContext, NoLowering
+from ..lowering.registry import IN_NUMPY, rule
 
+UNIFORM = 1 << 16
+"""Elements up to which a constant is checked for being one number."""
 GUARDED = ("FloorDiv", "FloorMod")
 """Whose integer divisors are looked at first."""
 BOUNDING = ("Maximum", "Minimum", "ClipByValue")
@@ -33,21 +35,21 @@ def applied(name: str, attribute: Callable[[str], Any], *xs: Expr) -> Expr | Non
 
 
 @rule(*SAME)
-def same(at: At) -> None:
+def same(ctx: LoweringContext) -> None:
     def expr(*xs: Expr) -> Expr:
-        found = applied(at.node.op.name, at.attr, *xs)
+        found = applied(ctx.operator, ctx.attr, *xs)
         if found is None:
-            raise Refused(f"{at.node.op.name} of {xs[-1].dtype.name}")
+            raise NoLowering(f"{ctx.operator} of {xs[-1].dtype.name}")
         return found
 
-    mapped(at, at.output(), at.operands, expr)
+    mapped(ctx, ctx.output().buffer, [o.buffer for o in ctx.operands], expr)
 
 
-def mapped(at: At, y: Buffer, operands: list[Buffer], expr: Callable[..., Expr]) -> None:
+def mapped(ctx: LoweringContext, y: Buffer, operands: list[Buffer], expr: Callable[..., Expr]) -> None:
     """Add the map of these operands. expr: of theirs, in order."""
     given = Operands()
     made = expr(*map(given.of, operands))
-    at.form(Map, y, tuple(given.buffers), made)
+    ctx.form(Map, y, tuple(given.buffers), made)
 
 
 # ---- bounds ---------------------------------------------------------------------------------------------------------
@@ -76,29 +78,29 @@ BOUNDS: dict[str, Callable[..., Expr]] = {
 
 
 @rule(*BOUNDS)
-def bounds(at: At) -> None:
-    mapped(at, at.output(), at.operands, BOUNDS[at.node.op.name])
+def bounds(ctx: LoweringContext) -> None:
+    mapped(ctx, ctx.output().buffer, [o.buffer for o in ctx.operands], BOUNDS[ctx.operator])
 
 
 @rule(*GUARDED)
-def whole_division(at: At) -> None:
+def whole_division(ctx: LoweringContext) -> None:
     """By integers that are guarded: the operator has an error for 0."""
-    x, y = at.operands
+    x, y = [o.buffer for o in ctx.operands]
     if x.dtype is float64:
-        raise Refused("a remainder of float64")
+        raise NoLowering("a remainder of float64")
     if not x.dtype.is_floating and y.constant is not None and not y.constant.all():
-        raise Refused("a divisor of 0, which is an error")
+        raise NoLowering("a divisor of 0, which is an error")
     if not x.dtype.is_floating and y.constant is None:
-        divisors = at.new(y.dtype, y.shape)
-        at.form(Checked, divisors, y)
+        divisors = ctx.new(y.dtype, y.shape)
+        ctx.form(Checked, divisors, y)
         y = divisors
-    mapped(at, at.output(), [x, y], lambda a, b: apply(OF_OPERATOR[at.node.op.name].name, a, b))
+    mapped(ctx, ctx.output().buffer, [x, y], lambda a, b: apply(OF_OPERATOR[ctx.operator].name, a, b))
 
 
 @rule("Cast")
-def cast(at: At) -> None:
-    y = at.output()
-    mapped(at, y, at.operands, lambda x: _converted(x, y.dtype))
+def cast(ctx: LoweringContext) -> None:
+    y = ctx.output().buffer
+    mapped(ctx, y, [o.buffer for o in ctx.operands], lambda x: _converted(x, y.dtype))
 
 
 def _converted(x: Expr, dtype: DType) -> Expr:
@@ -108,21 +110,55 @@ def _converted(x: Expr, dtype: DType) -> Expr:
 
 
 @rule("AddN")
-def add_n(at: At) -> None:
+def add_n(ctx: LoweringContext) -> None:
     def total(*xs: Expr) -> Expr:
         found = xs[0]
         for x in xs[1:]:
             found = apply("add", found, x)
         return found
 
-    operands = at.several(0)
+    operands = [o.buffer for o in ctx.operands]
     if len(operands) > 32:
-        raise Refused("too many operands for one kernel")
-    mapped(at, at.output(), operands, total)
+        raise NoLowering("too many operands for one kernel")
+    mapped(ctx, ctx.output().buffer, operands, total)
 
 
 @rule("BiasAdd")
-def bias_add(at: At) -> None:
-    x, bias = at.operands
-    behind: Any = 0 if at.attr("data_format").endswith("C") else len(x.shape) - 2
-    mapped(at, at.output(), [x, at.viewed(bias, (*bias.shape, *[1] * behind))], lambda a, b: apply("add", a, b))
+def bias_add(ctx: LoweringContext) -> None:
+    x, bias = [o.buffer for o in ctx.operands]
+    behind: Any = 0 if ctx.attr("data_format").endswith("C") else len(x.shape) - 2
+    spread = ctx.viewed(bias, (*bias.shape, *[1] * behind))
+    mapped(ctx, ctx.output().buffer, [x, spread], lambda a, b: apply("add", a, b))
+
+
+# ---- values as expressions ------------------------------------------------------------------------------------------
+
+
+def uniform(buffer: Buffer) -> Any:
+    """The number that every element of a constant is; None where there are several, or it is no constant."""
+    constant = buffer.constant
+    if constant is None or not 1 <= constant.size <= UNIFORM:
+        return None
+    flat = constant.reshape(-1)
+    first = flat[0]
+    if constant.size > 1 and not (flat == first).all():
+        return None
+    return first.item()
+
+
+class Operands:
+    """The operands of a form as its rule writes the expression: numbers become scalars, buffers args, each once."""
+
+    def __init__(self, first: int = 0) -> None:
+        self.buffers: list[Buffer] = []
+        self._first = first
+
+    def of(self, buffer: Buffer) -> Expr:
+        """A buffer as part of the expression."""
+        number = uniform(buffer)
+        if number is not None:
+            wide = buffer.dtype.size >= 4
+            return (scalar if wide else const)(number, buffer.dtype)
+        if buffer not in self.buffers:
+            self.buffers.append(buffer)
+        return arg(self._first + self.buffers.index(buffer), buffer.dtype)

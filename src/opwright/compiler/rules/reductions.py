@@ -12,49 +12,52 @@ from ...core.dtypes import DType, int32
 from ...core.dtypes import bool as bool_
 from ..loops.expressions import Expr, apply, arg, const
 from ..loops.forms import ArgReduce, Buffer, Reduce, Scan, View
+from ..lowering.context import LoweringContext, NoLowering
+from ..lowering.moves import layout, move_view, writing
+from ..lowering.registry import rule
 from .elementwise import mapped
-from .nodes import At, Refused, places
-from .registry import rule
 
 KINDS = {"Sum": "sum", "Mean": "sum", "Max": "max", "Min": "min", "Prod": "prod", "Any": "any", "All": "all"}
 
 
 @rule(*KINDS)
-def reduction(at: At) -> None:
-    name, x = at.node.op.name, at.operand(0)
-    axes = _axes(at.attr("axis"), len(x.shape))
+def reduction(ctx: LoweringContext) -> None:
+    name, x = ctx.operator, ctx.operand(0).buffer
+    axes = _axes(ctx.attr("axis"), len(x.shape))
     count = math.prod(x.shape[i] for i in axes)
     dtype = x.dtype
     whole = dtype is bool_ if name in ("Any", "All") else dtype.is_floating or (dtype is int32 and name != "Mean")
     if not whole or not count:
-        raise Refused(f"{name} of {count} {dtype.name}")
-    y, element, after = at.output(), arg(0, dtype), arg(0, dtype)
+        raise NoLowering(f"{name} of {count} {dtype.name}")
+    y, element, after = ctx.output().buffer, arg(0, dtype), arg(0, dtype)
     if count == 1:
-        at.form(View, y, x)
+        ctx.form(View, y, x)
         return
     if name == "Mean":
         after = apply("mul", after, const(1.0 / count, dtype))
     if name not in ("Max", "Min") or not dtype.is_floating:
-        reduced(at, y, x, axes, KINDS[name], element, after)
+        reduced(ctx, y, x, axes, KINDS[name], element, after)
         return
-    extreme, wrong = at.new(dtype, y.shape), Buffer(f"{at.node.name}.nan", bool_, y.shape)
-    reduced(at, extreme, x, axes, KINDS[name], element, after)
-    reduced(at, wrong, x, axes, "any", apply("not_equal", element, element, dtype=bool_), arg(0, bool_))
+    extreme, wrong = ctx.new(dtype, y.shape), Buffer(f"{ctx.node.prefix}.nan", bool_, y.shape)
+    reduced(ctx, extreme, x, axes, KINDS[name], element, after)
+    reduced(ctx, wrong, x, axes, "any", apply("not_equal", element, element, dtype=bool_), arg(0, bool_))
     nan = const(math.nan, dtype)
-    mapped(at, y, [extreme, wrong], lambda e, w: apply("select", w, nan, e, dtype=dtype))
+    mapped(ctx, y, [extreme, wrong], lambda e, w: apply("select", w, nan, e, dtype=dtype))
 
 
-def reduced(at: At, y: Buffer, x: Buffer, axes: Sequence[int], kind: str, before: Expr, after: Expr) -> None:
+def reduced(
+    ctx: LoweringContext, y: Buffer, x: Buffer, axes: Sequence[int], kind: str, before: Expr, after: Expr
+) -> None:
     """Add a reduction that writes y, whose shape is x's without the axes, with 1 there, or a mixture."""
     axes = tuple(axes)
     if not axes:
-        raise Refused("a reduction along no axis")
+        raise NoLowering("a reduction along no axis")
     if y.size != math.prod(n for i, n in enumerate(x.shape) if i not in axes):
-        raise Refused(f"{x} reduced to {y}")
+        raise NoLowering(f"{x} reduced to {y}")
     kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
     left = tuple(n for i, n in enumerate(x.shape) if i not in axes)
     shape = y.shape if y.shape in (kept, left) else left
-    at.written(y, shape, lambda out: at.form(Reduce, out, x, axes, kind, before, after))
+    writing(ctx, y, shape, lambda out: ctx.form(Reduce, out, x, axes, kind, before, after))
 
 
 def _axes(axis: object, rank: int) -> tuple[int, ...]:
@@ -65,55 +68,55 @@ def _axes(axis: object, rank: int) -> tuple[int, ...]:
 
 
 @rule("SumToLike")
-def sum_to_like(at: At) -> None:
+def sum_to_like(ctx: LoweringContext) -> None:
     """The axes along which `like` was broadcast to x."""
-    x, y = at.operand(0), at.output()
+    x, y = ctx.operand(0).buffer, ctx.output().buffer
     ahead = len(x.shape) - len(y.shape)
     axes = [i for i, n in enumerate(x.shape) if i < ahead or (y.shape[i - ahead] == 1 and n != 1)]
     _floating(x.dtype)
     if not axes:
-        at.moved_whole(y, x, places(x))
+        move_view(ctx, y, x, layout(x))
         return
-    reduced(at, y, x, axes, "sum", arg(0, x.dtype), arg(0, x.dtype))
+    reduced(ctx, y, x, axes, "sum", arg(0, x.dtype), arg(0, x.dtype))
 
 
 def _floating(dtype: DType) -> None:
     if not dtype.is_floating:
-        raise Refused(f"a sum of {dtype.name}")
+        raise NoLowering(f"a sum of {dtype.name}")
 
 
 @rule("BiasAddGrad")
-def bias_add_grad(at: At) -> None:
-    x = at.operand(0)
+def bias_add_grad(ctx: LoweringContext) -> None:
+    x = ctx.operand(0).buffer
     _floating(x.dtype)
-    channel = len(x.shape) - 1 if at.attr("data_format").endswith("C") else 1
+    channel = len(x.shape) - 1 if ctx.attr("data_format").endswith("C") else 1
     axes = [i for i in range(len(x.shape)) if i != channel]
-    reduced(at, at.output(), x, axes, "sum", arg(0, x.dtype), arg(0, x.dtype))
+    reduced(ctx, ctx.output().buffer, x, axes, "sum", arg(0, x.dtype), arg(0, x.dtype))
 
 
 @rule("L2Loss")
-def l2_loss(at: At) -> None:
-    x = at.operand(0)
+def l2_loss(ctx: LoweringContext) -> None:
+    x = ctx.operand(0).buffer
     _floating(x.dtype)
     half = apply("mul", arg(0, x.dtype), const(0.5, x.dtype))
-    reduced(at, at.output(), x, range(len(x.shape)), "sum", apply("square", arg(0, x.dtype)), half)
+    reduced(ctx, ctx.output().buffer, x, range(len(x.shape)), "sum", apply("square", arg(0, x.dtype)), half)
 
 
 @rule("ArgMax", "ArgMin")
-def arg_extremum(at: At) -> None:
-    x = at.operand(0)
-    axis = int(at.attr("axis")) % max(len(x.shape), 1)
+def arg_extremum(ctx: LoweringContext) -> None:
+    x = ctx.operand(0).buffer
+    axis = int(ctx.attr("axis")) % max(len(x.shape), 1)
     if not x.shape or not x.shape[axis]:
-        raise Refused(f"the place of an extremum of {x}")
-    y = at.output(shape=x.shape[:axis] + x.shape[axis + 1 :])
-    at.form(ArgReduce, y, x, axis, "max" if at.node.op.name == "ArgMax" else "min")
+        raise NoLowering(f"the place of an extremum of {x}")
+    y = ctx.output(x.shape[:axis] + x.shape[axis + 1 :]).buffer
+    ctx.form(ArgReduce, y, x, axis, "max" if ctx.operator == "ArgMax" else "min")
 
 
 @rule("Cumsum")
-def cumsum(at: At) -> None:
-    x = at.operand(0)
-    axis = int(at.attr("axis"))
+def cumsum(ctx: LoweringContext) -> None:
+    x = ctx.operand(0).buffer
+    axis = int(ctx.attr("axis"))
     if not x.shape or not x.size or x.dtype is bool_:
-        raise Refused(f"running sums of {x}")
-    exclusive, reverse = bool(at.attr("exclusive")), bool(at.attr("reverse"))
-    at.form(Scan, at.output(shape=x.shape), x, axis % len(x.shape), exclusive, reverse)
+        raise NoLowering(f"running sums of {x}")
+    exclusive, reverse = bool(ctx.attr("exclusive")), bool(ctx.attr("reverse"))
+    ctx.form(Scan, ctx.output(x.shape).buffer, x, axis % len(x.shape), exclusive, reverse)

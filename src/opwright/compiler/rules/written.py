@@ -11,34 +11,36 @@ import numpy as np
 
 from ..inlined_kernels import call, own_kernel
 from ..kernel import Kernel
+from ..lowering.context import LoweringContext, NoLowering
+from ..lowering.registry import CATALOGUE, rule
 from .elementwise import mapped
-from .nodes import At, Refused
 
 
-def written(at: At) -> None:
-    """The map of a node whose operator has a kernel. Raises Refused for what its kernel does not take."""
-    op, node = at.node.op, at.node
+@rule(CATALOGUE)
+def written(ctx: LoweringContext) -> None:
+    """The map of a node whose operator has a kernel. Raises NoLowering for what its kernel does not take."""
+    op, node = ctx.node.node.op, ctx.node.node
     kernel = own_kernel(op)
     if kernel is None:
-        raise Refused("it computes in Python")
+        raise NoLowering("it computes in Python")
     if not isinstance(kernel, Kernel):
         from ..kernels.user_kernels import add_written
 
-        add_written(at, kernel, op.bind(dict(node.attrs)), [at.operand(i) for i in range(len(node.inputs))],
-                    [at.output(i) for i in range(len(node.outputs))])  # fmt: skip
+        add_written(ctx, kernel, op.bind(dict(node.attrs)), [o.buffer for o in ctx.operands],
+                    [ctx.output(place=i).buffer for i in range(len(node.outputs))])  # fmt: skip
         return
-    given = [at.optional(i) for i in range(len(node.inputs))]
+    given = [None if o is None else o.buffer for o in map(ctx.optional, range(len(node.inputs)))]
     operands = [b for b in given if b is not None]
     if len(given) != len(kernel.inputs) or not operands or len(node.outputs) != 1:
-        raise Refused(f"its kernel takes {', '.join(kernel.inputs) or 'nothing'} and gives one result")
+        raise NoLowering(f"its kernel takes {', '.join(kernel.inputs) or 'nothing'} and gives one result")
     try:
         function = kernel.scalar_function(op.bind(dict(node.attrs)), [None if b is None else b.dtype for b in given])
     except Exception as error:  # the user's Python may raise anything; the call itself says what is wrong
-        raise Refused(f"its kernel cannot be staged: {error}".splitlines()[0]) from None
+        raise NoLowering(f"its kernel cannot be staged: {error}".splitlines()[0]) from None
     if function is None:
-        raise Refused(f"its kernel is not for {', '.join('none' if b is None else b.dtype.name for b in given)}")
+        raise NoLowering(f"its kernel is not for {', '.join('none' if b is None else b.dtype.name for b in given)}")
     shape = np.broadcast_shapes(*(b.shape for b in operands))
-    y = at.output(shape=shape)
+    y = ctx.output(shape).buffer
     if y.dtype is not function.dtype:
-        raise Refused(f"its kernel gives {function.dtype.name}, the operator {y.dtype.name}")
-    mapped(at, y, operands, lambda *xs: call(function, *xs))
+        raise NoLowering(f"its kernel gives {function.dtype.name}, the operator {y.dtype.name}")
+    mapped(ctx, y, operands, lambda *xs: call(function, *xs))

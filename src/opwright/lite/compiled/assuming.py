@@ -12,13 +12,13 @@ import numpy as np
 
 from ...compiler.loops.forms import Buffer, Form
 from ...compiler.loops.sized_forms import Counted, Expected
+from ...compiler.lowering.context import Buffers
 from ...core.dtypes import uint8
 from ..delegate import DelegateParams
 from ..runtime.node import Node
 from ..runtime.repeating import MOST_READ
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import DYNAMIC
-from .nodes import Buffers
 from .rules import ON_RESOURCES, STATEFUL
 
 Seen = Mapping[int, np.ndarray]

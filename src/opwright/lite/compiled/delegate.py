@@ -30,6 +30,8 @@ from ...compiler.loops.fusion import fused
 from ...compiler.loops.graph import LoopGraph
 from ...compiler.loops.planning import plan_of
 from ...compiler.loops.plans import Plan
+from ...compiler.lowering.context import Buffers, LoweringContext, NoLowering
+from ...compiler.lowering.registry import lower
 from ...compiler.native.image import runs_images
 from ...compiler.native.store import NotCached, compiling_beside, only_cached, pack
 from ...compiler.tuning.loading import tune
@@ -46,8 +48,8 @@ from .assuming import Seen, assumed_outside, has_run, open_nodes, seen_by
 from .graphs import Cold, Taken, compile_all, graph_of, numbers, packed_as, uses_of
 from .keeping import Made, constants_of, note_of, replace_as_kept
 from .kernel import PlanRegistration
-from .nodes import At, Buffers, Refused
-from .rules import COUNTED, forms_of
+from .nodes import InterpreterNode, operand_of
+from .rules import COUNTED
 from .rules.written import Codes, codes_of
 from .serving import check, only_initialises, read_early, rewritten, served_elsewhere
 from .specialised import Specialised, SpecialisedRegistration
@@ -108,7 +110,7 @@ class CompiledDelegate(Delegate):
         if self._thaw(context):
             return
         updates = _row_updates(subgraph)
-        whole, buffers = self._prepared(subgraph, updates), Buffers()
+        whole, buffers = self._prepared(subgraph, updates), Buffers(operand_of)
         taken = self._taken(subgraph.execution_plan, buffers, None, updates) if whole else {}
         whole = whole and len(taken) == len(subgraph.execution_plan)
         if not (whole and self._guarded(context, taken, buffers, True)):
@@ -132,7 +134,7 @@ class CompiledDelegate(Delegate):
 
         try:
             return not subgraph.prepare_all(nodes, prepare)
-        except (Refused, OpError):  # the allocation says so
+        except (NoLowering, OpError):  # the allocation says so
             return False
 
     def take(self, context: DelegateContext) -> None:
@@ -145,14 +147,14 @@ class CompiledDelegate(Delegate):
                 return
         seen = self.seen.get(subgraph.index)
         if seen is None:
-            buffers = Buffers()
+            buffers = Buffers(operand_of)
             taken = self._taken(subgraph.execution_plan, buffers, lambda t: t.kind != DYNAMIC, ())
             self._guarded(context, taken, buffers, False)
             return
         nodes = [node for node in open_nodes(subgraph) if has_run(node)]
         others = [node for node in nodes if node.name not in COUNTED]
         for group in (*([node] for node in nodes if node.name in COUNTED), others):
-            buffers = Buffers(seen)
+            buffers = Buffers(operand_of, seen)
             self._guarded(context, self._taken(group, buffers, lambda t: True, ()), buffers, False)
         if not self.cold:
             del self.seen[subgraph.index]
@@ -178,7 +180,7 @@ class CompiledDelegate(Delegate):
     def _again(self, params: DelegateParams, node: Node, seen: Seen) -> Specialised | Job | None:
         """A plan for a partition and the sizes that its nodes have just had; the job where kernels are to be compiled
         first, None where there is none."""
-        subgraph, buffers = node.subgraph, Buffers(seen)
+        subgraph, buffers = node.subgraph, Buffers(operand_of, seen)
         taken = self._taken(node.replaced, buffers, lambda t: True, ())
         if len(taken) != len(node.replaced):
             return None
@@ -273,7 +275,7 @@ class CompiledDelegate(Delegate):
         try:
             for number in {i for part in parts for i in part["nodes"]}:
                 check(subgraph.nodes[number])
-        except Refused:
+        except NoLowering:
             return False  # other kernels serve it this time
         replace_as_kept(context, self, found, key)
         if subgraph.index == 0 and found.note["order"] == [[0]]:
@@ -306,17 +308,17 @@ class CompiledDelegate(Delegate):
                 for one in nodes:
                     check(one)
                     if again and any(id(t) in again for t in (*one.tensors_in, *one.tensors_out)):
-                        raise Refused("a tensor of it is written more than once")
+                        raise NoLowering("a tensor of it is written more than once")
                     if any(id(t) in early for t in (*one.tensors_in, *one.tensors_out)):
-                        raise Refused("a tensor of it is read before it is written")
+                        raise NoLowering("a tensor of it is read before it is written")
                 for t in update.reads if update else node.tensors_in:
                     if t is not None and t.constant is None and not (known(t) if known else id(t) in safe):
-                        raise Refused(f"the shape of {t!r} is not known before it runs")
+                        raise NoLowering(f"the shape of {t!r} is not known before it runs")
                 if known is not None and not all(map(known, node.tensors_out)):
-                    raise Refused("its results' shapes are not known before it runs")
-                at = At(node, buffers)
-                forms = update.forms(at) if update else forms_of(at)
-            except Refused as why:
+                    raise NoLowering("its results' shapes are not known before it runs")
+                ctx = LoweringContext(InterpreterNode(node), buffers)
+                forms = update.forms(ctx) if update else lower(ctx)
+            except NoLowering as why:
                 self.refused |= {(subgraph.index, one.number): str(why) for one in nodes}
                 continue
             except Exception as error:  # what a rule did not think of: the interpreter's kernel says what is wrong

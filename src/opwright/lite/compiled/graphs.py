@@ -14,6 +14,7 @@ from ...compiler.loops.forms import Buffer, Form
 from ...compiler.loops.graph import LoopGraph
 from ...compiler.loops.planning import plan_of
 from ...compiler.loops.plans import Plan
+from ...compiler.lowering.context import Buffers
 from ...compiler.native.builtins import make_builtins
 from ...compiler.native.store import compiling_beside, pack
 from ..delegate import DelegateParams
@@ -21,7 +22,6 @@ from ..runtime.node import Node
 from ..runtime.resources import RandomSequence
 from ..runtime.subgraph import Subgraph
 from .assuming import guarded
-from .nodes import Buffers
 from .uses import Use
 from .variables import carried_out
 
@@ -61,7 +61,7 @@ def uses_of(plan: Plan, buffers: Buffers) -> list[Use]:
     inputs = {id(b) for b in plan.graph.inputs}
     return [Use(int(b.name.removeprefix("t")), v.container, v.shared_name, b.dtype.name, shape, b.size,
                 v.seeds if isinstance(v, RandomSequence) else None)
-            for v, (b, shape) in buffers.variables.items() if id(b) in inputs]  # fmt: skip
+            for v, (b, shape) in buffers.state.items() if id(b) in inputs]  # fmt: skip
 
 
 def numbers(form: Form) -> list[int]:

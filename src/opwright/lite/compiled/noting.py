@@ -17,7 +17,7 @@ from ...core import dtypes, flags
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import ARENA, Tensor
 from .letting_go import mapping_of
-from .rules.written import is_written
+from .nodes import is_user_operator
 from .serving import served_elsewhere
 from .shortcut import address_of, digest_of
 from .uses import Use
@@ -46,7 +46,7 @@ def described(subgraph: Subgraph) -> Described | None:
     custom operator is not one of those that are shipped: which code serves it is not the file's to say.
     """
     customs = (node for s in subgraph.family for node in s.nodes if type(node.options) is bytes)
-    if any(is_written(node) or served_elsewhere(node) for node in customs):
+    if any(is_user_operator(node) or served_elsewhere(node) for node in customs):
         return None
     once = [int(getattr(node.options, "init_subgraph_index", 0)) for node in subgraph.nodes if node.name == "CALL_ONCE"]
     initial: dict[tuple[str, str], np.ndarray] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...compiler.lowering.context import NoLowering
 from ...core.errors import OpError
 from ..customs.definition import defined as defined_customs
 from ..format.calls import called_subgraphs
@@ -17,9 +18,8 @@ from ..registration import OperatorRegistration, registration_of
 from ..runtime.node import Node
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import CONSTANT
-from .nodes import Refused
+from .nodes import is_user_operator
 from .rules import BY_SUBGRAPH, ON_RESOURCES, STATEFUL
-from .rules.written import is_written
 
 
 def served_elsewhere(node: Node) -> bool:
@@ -27,7 +27,7 @@ def served_elsewhere(node: Node) -> bool:
     registration = node.registration
     if type(node.options) is bytes:
         known: Sequence[Any] = defined_customs.get(node.name, ())
-        return not is_written(node) and not any(getattr(registration, "operator", None) is one for one in known)
+        return not is_user_operator(node) and not any(getattr(registration, "operator", None) is one for one in known)
     operator = defined.get(node.name)
     if isinstance(registration, OperatorRegistration):
         return registration.operator is not operator
@@ -35,20 +35,20 @@ def served_elsewhere(node: Node) -> bool:
 
 
 def check(node: Node) -> None:
-    """Raises Refused for what no rule is asked about."""
+    """Raises NoLowering for what no rule is asked about."""
     if node.delegate is not None or served_elsewhere(node):
-        raise Refused("another operator serves it")
+        raise NoLowering("another operator serves it")
     if node.name in ON_RESOURCES:
         return
     if not isinstance(node.registration, OperatorRegistration) and node.name not in BY_SUBGRAPH:
-        raise Refused("it has a kernel of its own")
+        raise NoLowering("it has a kernel of its own")
     for t in (*node.tensors_in, *node.tensors_out):
         if t is not None and ((t.is_variable and node.name not in STATEFUL) or t.is_object):
-            raise Refused(f"{t!r} is state")
+            raise NoLowering(f"{t!r} is state")
     try:
         node.subgraph.init(node)
     except OpError as error:  # the allocation says so
-        raise Refused(error.message) from None
+        raise NoLowering(error.message) from None
 
 
 def rewritten(subgraph: Subgraph) -> set[int]:

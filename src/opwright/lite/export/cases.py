@@ -21,8 +21,8 @@ from ...compiler.c_source.functions import KEYWORDS
 from ...compiler.c_source.numbers import AttributeNeeded
 from ...compiler.c_source.scalar_kernels import SYMBOLIC, ScalarSource, scalar_source
 from ...compiler.kernel import Kernel
+from ...compiler.lane_lowering import LOWER
 from ...compiler.lanes import KINDS
-from ...compiler.lowering import LOWER
 from ...core import dtypes as core_dtypes
 from ...core.dtypes import DType
 from ...core.errors import InvalidArgumentError, OpError, SignatureError, UnimplementedError

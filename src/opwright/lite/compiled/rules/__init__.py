@@ -1,38 +1,38 @@
-"""Rules: what forms of the loop graph a builtin operator becomes.
+"""Rules that need the interpreter or the shipped custom operators, added to the table of lowering rules.
 
-Lives here: `forms_of`.
-Not here: the rules (one module a family of operators), the table of them (registry.py), what they are given
-(../nodes.py).
-
-    @rule("MAX_POOL_2D")
-    def max_pool(at):
-        x, y = at.operand(0), at.output()
-        ...
-        at.form(Pool, y.buffer, x.buffer, "max", at.activated(arg(0, x.dtype)), window)
-
-A rule raises Refused(why) for a node that it has no forms for: that stays with the interpreter.
+Lives here: which operators these are, and which builtins have rules of a special kind.
+Not here: all other rules, the table (compiler/lowering/).
 """
 
 from __future__ import annotations
 
-from ....compiler.loops.forms import Form
-from ..nodes import At, Refused
-from .registry import BY_SUBGRAPH, COUNTED, MODULES, ON_RESOURCES, STATEFUL, TABLE, rule
+from ....compiler.lowering.registry import CUSTOM, LITE, TABLE, USER
 
-__all__ = ["BY_SUBGRAPH", "COUNTED", "MODULES", "ON_RESOURCES", "STATEFUL", "forms_of", "rule"]
+STATEFUL = frozenset({"LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM", "RNN", "SVDF",
+                      "UNIDIRECTIONAL_SEQUENCE_RNN", "BIDIRECTIONAL_SEQUENCE_RNN"})
+"""Builtins whose rules read and write variables: those among a node's inputs."""
 
+ON_RESOURCES = frozenset({"READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE", "VAR_HANDLE"})
+"""Builtins on variables by name, which are known when tensors are allocated. VAR_HANDLE has no rule: it is settled."""
 
-def forms_of(at: At) -> list[Form]:
-    """The forms of a node. Raises Refused where there are none."""
-    name = at.node.name
-    if type(at.node.options) is bytes:
-        from .written import is_written, written
+BY_SUBGRAPH = frozenset({"STABLEHLO_REDUCE_WINDOW", "STABLEHLO_SCATTER"})
+"""Builtins with rules that join numbers as a subgraph says, which has one operator."""
 
-        if is_written(at.node):
-            written(at)
-            return at.forms
-    found = TABLE.find(name)
-    if found is None:
-        raise Refused(f"no rule for {name}")
-    found(at)
-    return at.forms
+COUNTED = frozenset({"WHERE", "UNIQUE", "RANGE"})
+"""Builtins whose first output has as many rows as they find. Each is a plan of its own, which is right for any number
+of them."""
+
+TABLE.add_modules(__name__, LITE, {
+    "random": "RANDOM_UNIFORM RANDOM_STANDARD_NORMAL MULTINOMIAL STABLEHLO_RNG_BIT_GENERATOR",
+    "reducing": "REDUCE_WINDOW STABLEHLO_REDUCE_WINDOW",
+    "slices": "STABLEHLO_SCATTER STABLEHLO_GATHER",
+    "variables": "READ_VARIABLE ASSIGN_VARIABLE CALL_ONCE",
+})
+TABLE.add_modules(__name__, CUSTOM, {
+    "audio": "AudioSpectrogram Mfcc",
+    "place_pools": "MaxPoolingWithArgmax2D MaxPoolWithArgmax MaxUnpooling2D",
+    "random": "RandomUniform RandomUniformInt RandomStandardNormal Multinomial",
+    "shipped": "Table Sign Atan2 Roll MeanVarianceNormalization MaxPool3D AvgPool3D AveragePool3D "
+               "Convolution2DTransposeBias NumericVerify aeq.hadamard_rotation odml.scaled_dot_product_attention",
+})
+TABLE.add_modules(__name__, USER, {"written": LITE})

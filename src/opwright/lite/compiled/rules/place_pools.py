@@ -13,52 +13,53 @@ import numpy as np
 from ....compiler.loops.expressions import Expr, apply, arg, const, convert
 from ....compiler.loops.forms import Buffer, Map, Window
 from ....compiler.loops.place_forms import MaxPlaces, PutInWindows
+from ....compiler.lowering.context import LoweringContext, NoLowering
+from ....compiler.lowering.contractions import window_of
+from ....compiler.lowering.elementwise import truth
+from ....compiler.lowering.quantized import clamped
+from ....compiler.lowering.registry import rule
 from ....core.dtypes import float32, int32, int64
 from ...customs.pooling import LOWEST, PLACE_OFFSET, image_size, margins, padding_of
-from ..nodes import At, Refused, clamped
-from .contractions import window_of
-from .elementwise import registered, truth
-from .registry import rule
 
 
 @rule("MaxPoolingWithArgmax2D")
-def pool_with_places(at: At) -> None:
-    x = at.operand(0)
-    call: Any = registered(at)._call(at.node)
+def pool_with_places(ctx: LoweringContext) -> None:
+    x = ctx.operand(0)
+    call: Any = ctx.node.call
     if x.dtype is not float32 or len(x.shape) != 4 or not x.size:
-        raise Refused(f"windows of {x}")
+        raise NoLowering(f"windows of {x}")
     window, sizes = window_of(padding_of(call), x.shape[1:3], (call.filter_height, call.filter_width),
                               (call.stride_h, call.stride_w))  # fmt: skip
     shape = (x.shape[0], *sizes, x.shape[3])
-    outputs = [at.output(shape, k) for k in range(2)]
+    outputs = [ctx.output(shape, k) for k in range(2)]
     if any(o.dtype is not float32 for o in outputs):
-        raise Refused("results of other types")
+        raise NoLowering("results of other types")
     expr = clamped(arg(0, float32), call.fused_activation_function)
 
     def make(whole: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
-        at.form(MaxPlaces, whole, x.buffer, results, expr, window, PLACE_OFFSET)
+        ctx.form(MaxPlaces, whole, x.buffer, results, expr, window, PLACE_OFFSET)
 
-    at.with_results(make, *(o.buffer for o in outputs))
+    ctx.with_results(make, *(o.buffer for o in outputs))
 
 
 @rule("MaxPoolWithArgmax")
-def pool_with_indices(at: At) -> None:
+def pool_with_indices(ctx: LoweringContext) -> None:
     """Places within the image: (row * width + column) * channels + channel, of the tap that is greatest."""
-    x = at.operand(0)
-    call: Any = registered(at)._call(at.node)
+    x = ctx.operand(0)
+    call: Any = ctx.node.call
     if x.dtype is not float32 or len(x.shape) != 4 or not x.size or len(call.ksize) != 4 or len(call.strides) != 4:
-        raise Refused(f"windows of {x}")
+        raise NoLowering(f"windows of {x}")
     (_, high, wide, _), (n, h, w, c) = call.ksize, x.shape
     window, sizes = window_of(call.padding, (h, w), (high, wide), tuple(call.strides[1:3]))
-    y, index = at.output((n, *sizes, c)), at.output((n, *sizes, c), 1)
+    y, index = ctx.output((n, *sizes, c)), ctx.output((n, *sizes, c), 1)
     if y.dtype is not float32 or index.dtype not in (int32, int64) or not y.size:
-        raise Refused(f"places {index}")
-    taps = at.new(float32, y.shape, ".taps")
+        raise NoLowering(f"places {index}")
+    taps = ctx.new(float32, y.shape, ".taps")
 
     def make(whole: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
-        at.form(MaxPlaces, whole, x.buffer, results, arg(0, float32), window, 0.0)
+        ctx.form(MaxPlaces, whole, x.buffer, results, arg(0, float32), window, 0.0)
 
-    at.with_results(make, y.buffer, taps)
+    ctx.with_results(make, y.buffer, taps)
     top, left = window.padding[0], window.padding[2]
     corners = ((np.arange(sizes[0]) * window.strides[0] - top)[:, None] * w
                + np.arange(sizes[1]) * window.strides[1] - left).astype(np.int32)  # fmt: skip
@@ -73,17 +74,17 @@ def pool_with_indices(at: At) -> None:
     found = truth("greater", arg(1, float32), const(float(LOWEST), float32))
     wider = convert(Expr("select", int32, (found, place, const(0, int32))), int64)
     value = apply("add", apply("mul", wider, const(c, int64)), arg(3, int64))
-    at.form(Map, index.buffer, (taps, y.buffer, *known), convert(value, index.dtype))
+    ctx.form(Map, index.buffer, (taps, y.buffer, *known), convert(value, index.dtype))
 
 
 @rule("MaxUnpooling2D")
-def unpool(at: At) -> None:
-    x, places = at.operand(0), at.operand(1)
-    call: Any = registered(at)._call(at.node)
+def unpool(ctx: LoweringContext) -> None:
+    x, places = ctx.operand(0), ctx.operand(1)
+    call: Any = ctx.node.call
     if any(o.dtype is not float32 for o in (x, places)) or len(x.shape) != 4 or places.shape != x.shape or not x.size:
-        raise Refused(f"elements {x} at {places}")
+        raise NoLowering(f"elements {x} at {places}")
     sizes = image_size(call, x.shape, True)
-    y = at.output((x.shape[0], *sizes, x.shape[3]))
+    y = ctx.output((x.shape[0], *sizes, x.shape[3]))
     kernel, strides = (call.filter_height, call.filter_width), (call.stride_h, call.stride_w)
     top, left = margins(x.shape[1:3], sizes, kernel, strides)
-    at.form(PutInWindows, y.buffer, x.buffer, places.buffer, Window(kernel, strides, (1, 1), (top, 0, left, 0)))
+    ctx.form(PutInWindows, y.buffer, x.buffer, places.buffer, Window(kernel, strides, (1, 1), (top, 0, left, 0)))

@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ....compiler.loops.forms import Form, UpdateSlice
+from ....compiler.lowering.context import LoweringContext, NoLowering
+from ....compiler.lowering.quantized import same_numbers
 from ...runtime.node import Node
 from ...runtime.subgraph import Subgraph
 from ...runtime.tensor import Tensor
-from ..nodes import At, Refused
-from .moving import same_numbers
 
 
 class RowUpdate(NamedTuple):
@@ -43,19 +43,19 @@ class RowUpdate(NamedTuple):
         """What the three nodes read of others."""
         return self.x, self.row, self.place
 
-    def forms(self, at: At) -> list[Form]:
-        """What they become; at: the node that makes the result. Raises Refused."""
-        x, row, place = map(at.of, self.reads)
+    def forms(self, ctx: LoweringContext) -> list[Form]:
+        """What they become; at: the node that makes the result. Raises NoLowering."""
+        x, row, place = map(ctx.buffers.of, self.reads)
         made = self.whole.tensors_out[0]
         if made.shape != x.shape:  # files say [1, ...] of lists whose length was not known when they were converted
             made.set_shape(x.shape)
-        y = at.output(x.shape)
+        y = ctx.output(x.shape)
         same_numbers(x, y)
         same_numbers(row, y)
         if row.shape != (1, *x.shape[1:]) or place.shape != (len(x.shape),):
-            raise Refused(f"{row} as a row of {x} at {place}")
-        at.form(UpdateSlice, y.buffer, x.buffer, row.buffer, place.buffer, True)
-        return at.forms
+            raise NoLowering(f"{row} as a row of {x} at {place}")
+        ctx.form(UpdateSlice, y.buffer, x.buffer, row.buffer, place.buffer, True)
+        return ctx.forms
 
 
 def row_updates(subgraph: Subgraph) -> list[RowUpdate]:

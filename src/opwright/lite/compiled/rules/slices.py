@@ -8,34 +8,35 @@ from __future__ import annotations
 
 from ....compiler.loops.forms import Buffer, IndexMap, Move
 from ....compiler.loops.slice_forms import GatherSlices, ScatterSlices, SliceLayout
+from ....compiler.lowering.context import LoweringContext, NoLowering, Operand
+from ....compiler.lowering.moving import row_major
+from ....compiler.lowering.quantized import same_numbers
+from ....compiler.lowering.registry import rule
 from ....core.dtypes import bool as bool_
 from ....core.dtypes import int32, int64
-from ..nodes import At, Operand, Refused
-from .moving import row_major, same_numbers
 from .reducing import OF_TRUTH, joining, numbers_of
-from .registry import rule
 
 
-def _vectors(at: At, indices: Operand, along: int) -> Buffer:
+def _vectors(ctx: LoweringContext, indices: Operand, along: int) -> Buffer:
     """Start vectors [batch..., components]. along: the dimension of the components."""
     if indices.dtype not in (int32, int64) or not 0 <= along <= len(indices.shape):
-        raise Refused(f"start vectors {indices} along dimension {along}")
+        raise NoLowering(f"start vectors {indices} along dimension {along}")
     shape, rank = indices.shape, len(indices.shape)
     if along == rank:
-        return at.viewed(indices.buffer, (*shape, 1))
+        return ctx.viewed(indices.buffer, (*shape, 1))
     if along == rank - 1:
         return indices.buffer
     order = [*range(along), *range(along + 1, rank), along]
     steps = row_major(shape)
-    made = at.new(indices.dtype, [shape[d] for d in order], ".vectors")
+    made = ctx.new(indices.dtype, [shape[d] for d in order], ".vectors")
     box = IndexMap((0,) * rank, made.shape, 0, tuple(steps[d] for d in order))
-    at.form(Move, made, (indices.buffer,), (box,))
+    ctx.form(Move, made, (indices.buffer,), (box,))
     return made
 
 
 def _layout(x: Operand, vectors: Buffer, slices: tuple[int, ...], mapped: list[int], offsets: list[int],
             dropped: list[int]) -> SliceLayout:  # fmt: skip
-    """Raises Refused where start vectors, slices and the tensor do not fit each other."""
+    """Raises NoLowering where start vectors, slices and the tensor do not fit each other."""
     rank = len(x.shape)
     kept = [d for d in range(rank) if d not in dropped]
     batch = tuple(n for d, n in enumerate(slices) if d not in offsets)
@@ -43,41 +44,41 @@ def _layout(x: Operand, vectors: Buffer, slices: tuple[int, ...], mapped: list[i
             or sorted({*mapped, *dropped, *range(rank)}) != list(range(rank)) \
             or sorted({*offsets, *range(len(slices))}) != list(range(len(slices))) \
             or len({*mapped}) != len(mapped) or list(offsets) != sorted({*offsets}):  # fmt: skip
-        raise Refused(f"slices {list(slices)} of {x} at {vectors}")
+        raise NoLowering(f"slices {list(slices)} of {x} at {vectors}")
     return SliceLayout(tuple(mapped), tuple(offsets), tuple(kept))
 
 
 @rule("STABLEHLO_GATHER")
-def gather(at: At) -> None:
-    x, indices = at.operand(0), at.operand(1)
-    sizes, collapsed, mapped, offsets = (numbers_of(at, name) for name in (
+def gather(ctx: LoweringContext) -> None:
+    x, indices = ctx.operand(0), ctx.operand(1)
+    sizes, collapsed, mapped, offsets = (numbers_of(ctx, name) for name in (
         "slice_sizes", "collapsed_slice_dims", "start_index_map", "offset_dims"))  # fmt: skip
-    vectors = _vectors(at, indices, int(at.option("index_vector_dim")))
+    vectors = _vectors(ctx, indices, int(ctx.attr("index_vector_dim")))
     kept = [n for d, n in enumerate(sizes) if d not in collapsed]
     rank = len(kept) + len(vectors.shape) - 1
     parts, batch = iter(kept), iter(vectors.shape[:-1])
     if len(offsets) != len(kept) or len(sizes) != len(x.shape) or any(not 0 <= d < rank for d in offsets):
-        raise Refused(f"slices {sizes} of {x} along {offsets}")
-    y = at.output([next(parts) if d in offsets else next(batch) for d in range(rank)])
+        raise NoLowering(f"slices {sizes} of {x} along {offsets}")
+    y = ctx.output([next(parts) if d in offsets else next(batch) for d in range(rank)])
     if any(not 0 <= n <= m for n, m in zip(sizes, x.shape)) or any(sizes[d] != 1 for d in collapsed):
-        raise Refused(f"slices {sizes} of {x}")
+        raise NoLowering(f"slices {sizes} of {x}")
     same_numbers(x, y)
     layout = _layout(x, vectors, y.shape, mapped, offsets, collapsed)
-    at.form(GatherSlices, y.buffer, x.buffer, vectors, layout, tuple(sizes))
+    ctx.form(GatherSlices, y.buffer, x.buffer, vectors, layout, tuple(sizes))
 
 
 @rule("STABLEHLO_SCATTER")
-def scatter(at: At) -> None:
-    x, indices, updates = (at.operand(i) for i in range(3))
-    window, inserted, mapped = (numbers_of(at, name) for name in (
+def scatter(ctx: LoweringContext) -> None:
+    x, indices, updates = (ctx.operand(i) for i in range(3))
+    window, inserted, mapped = (numbers_of(ctx, name) for name in (
         "update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims"))  # fmt: skip
-    y = at.output(x.shape)
+    y = ctx.output(x.shape)
     if len({x.dtype, updates.dtype, y.dtype}) > 1:
-        raise Refused(f"updates {updates} of {x}")
-    vectors = _vectors(at, indices, int(at.option("index_vector_dim")))
+        raise NoLowering(f"updates {updates} of {x}")
+    vectors = _vectors(ctx, indices, int(ctx.attr("index_vector_dim")))
     layout = _layout(x, vectors, updates.shape, mapped, window, inserted)
-    kind = joining(at, "update_computation_subgraph_index", may_be_second=True)
+    kind = joining(ctx, "update_computation_subgraph_index", may_be_second=True)
     if kind in ("all", "any") and x.dtype is not bool_:
-        raise Refused(f"{kind} of {x.dtype.name}")
-    at.form(ScatterSlices, y.buffer, x.buffer, updates.buffer, vectors, layout,
+        raise NoLowering(f"{kind} of {x.dtype.name}")
+    ctx.form(ScatterSlices, y.buffer, x.buffer, updates.buffer, vectors, layout,
             OF_TRUTH[kind] if kind in ("all", "any") else kind or "set")  # fmt: skip

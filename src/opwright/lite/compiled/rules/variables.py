@@ -7,33 +7,34 @@ Not here: what reads and assignments of one plan become together (../variables.p
 from __future__ import annotations
 
 from ....compiler.loops.forms import Buffer
+from ....compiler.lowering.below_a_byte import check_whole_bytes
+from ....compiler.lowering.context import LoweringContext, NoLowering
+from ....compiler.lowering.registry import rule
 from ...runtime.delegate_context import has_effects
-from ..nodes import At, Refused
+from ..nodes import variable_of
 from ..variables import Assignment, Reading
-from .below_a_byte import check_whole_bytes
-from .registry import rule
 
 
 @rule("READ_VARIABLE")
-def read(at: At) -> None:
-    y = at.output()
+def read(ctx: LoweringContext) -> None:
+    y = ctx.output()
     check_whole_bytes(y)
-    at.form(Reading, y.buffer, at.variable(0, y.buffer))
+    ctx.form(Reading, y.buffer, variable_of(ctx, 0, y.buffer))
 
 
 @rule("ASSIGN_VARIABLE")
-def assign(at: At) -> None:
-    x = at.operand(1)
+def assign(ctx: LoweringContext) -> None:
+    x = ctx.operand(1)
     check_whole_bytes(x)
-    variable = at.variable(0, x.buffer, assigned=True)
-    at.form(Assignment, Buffer(f"{variable.name}.after", x.dtype, x.shape), x.buffer, variable)
+    variable = variable_of(ctx, 0, x.buffer, assigned=True)
+    ctx.form(Assignment, Buffer(f"{variable.name}.after", x.dtype, x.shape), x.buffer, variable)
 
 
 @rule("CALL_ONCE")
-def call_once(at: At) -> None:
+def call_once(ctx: LoweringContext) -> None:
     """No form: who runs the plan sees to it first. So nothing that has an effect may come before it."""
-    for node in at.node.subgraph.execution_plan:
-        if node is at.node:
+    for node in ctx.node.node.subgraph.execution_plan:
+        if node is ctx.node.node:
             return
         if node.name != "CALL_ONCE" and has_effects(node):
-            raise Refused(f"node {node.number} has effects before it")
+            raise NoLowering(f"node {node.number} has effects before it")

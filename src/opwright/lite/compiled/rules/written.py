@@ -22,58 +22,54 @@ from ....compiler.inlined_kernels import InlinedKernel, call, functions_of, own_
 from ....compiler.kernel import COMPILED, Kernel
 from ....compiler.loops.expressions import arg, lookup
 from ....compiler.loops.forms import Buffer, Map
+from ....compiler.lowering.context import Buffers, LoweringContext, NoLowering, Operand
+from ....compiler.lowering.elementwise import broadcast, mapped
+from ....compiler.lowering.quantized import NARROW, real, stored
+from ....compiler.lowering.registry import LITE, lower, rule
 from ....compiler.rules.elementwise import SAME, applied
 from ....core.dtypes import float32
 from ....core.errors import OpError
 from ....core.specs import TensorSpec
 from ....ops.call import Call
-from ...ops.definition import LiteOperator
 from ...quantized_registration import as_real, is_quantized, kernel_of, real_dtype, rule_of, run_quantized
-from ...registration import Known, OperatorRegistration
+from ...registration import Known
 from ...runtime.node import Node
 from ...written import group
-from ..nodes import NARROW, At, Buffers, Operand, Refused, real, stored
-from .elementwise import broadcast, mapped
+from ..nodes import InterpreterNode, is_user_operator, operand_of
 
 
-def is_written(node: Node) -> bool:
-    """Whether a user's operator serves the node, a custom one."""
-    registration = node.registration
-    return type(node.options) is bytes and isinstance(registration, OperatorRegistration) \
-        and not isinstance(registration.operator, LiteOperator)  # fmt: skip
-
-
-def written(at: At) -> None:
-    """The form of a node. Raises Refused for what its kernel, or its operator, does not take."""
-    operator: Any = at.node.registration.operator  # type: ignore[union-attr]
+@rule(LITE)
+def written(ctx: LoweringContext) -> None:
+    """The form of a node. Raises NoLowering for what its kernel, or its operator, does not take."""
+    operator: Any = ctx.node.node.registration.operator
     kernel = own_kernel(operator)
     others = any(key.place == "cpu" for key in operator.kernels)  # somebody's own, which is to run
     is_function = operator.catalogue and not others and operator.name in SAME
     if kernel is None and not is_function:
-        raise Refused("it computes in Python")
-    operands = [at.operand(i) for i, t in enumerate(at.node.tensors_in) if t is not None]
-    outputs = [at.output(place=i) for i in range(len(at.node.tensors_out))]
-    as_reals = is_quantized(operator, at.node) and operator.quantized_rule != "integers"
-    _infer(at.node, operator, operands, outputs, as_reals)
+        raise NoLowering("it computes in Python")
+    operands = [ctx.operand(i) for i, t in enumerate(ctx.node.node.tensors_in) if t is not None]
+    outputs = [ctx.output(place=i) for i in range(len(ctx.node.node.tensors_out))]
+    as_reals = is_quantized(operator, ctx.node.node) and operator.quantized_rule != "integers"
+    _infer(ctx.node.node, operator, operands, outputs, as_reals)
     if is_function:
-        _of_catalogue(at, operator.name, operands, outputs, as_reals)
+        _of_catalogue(ctx, operator.name, operands, outputs, as_reals)
     elif isinstance(kernel, Kernel):
-        _on_scalars(at, operator, kernel, operands, outputs, as_reals)
+        _on_scalars(ctx, operator, kernel, operands, outputs, as_reals)
     elif as_reals:
-        raise Refused("its kernel on arrays computes on reals")
+        raise NoLowering("its kernel on arrays computes on reals")
     else:
         from ....compiler.kernels.user_kernels import add_written
 
-        add_written(at, kernel, at.node.user_data, [o.buffer for o in operands], [o.buffer for o in outputs])
+        add_written(ctx, kernel, ctx.node.node.user_data, [o.buffer for o in operands], [o.buffer for o in outputs])
 
 
 def _infer(node: Node, operator: Any, operands: list[Operand], outputs: list[Operand], as_reals: bool) -> None:
-    """Raises Refused where the operator's own rules refuse the node, or give outputs other shapes than the file."""
+    """Raises NoLowering where the operator's own rules refuse the node, or give outputs other shapes than the file."""
     def known(o: Operand) -> Any:
-        return TensorSpec(o.shape, o.dtype) if o.buffer.constant is None else Known(o.tensor)
+        return TensorSpec(o.shape, o.dtype) if o.buffer.constant is None else Known(o.value)
 
     def of(t: Any) -> Any:
-        return known(next(o for o in operands if o.tensor is t))
+        return known(next(o for o in operands if o.value is t))
 
     try:
         given = [None if t is None else of(t) for t in node.tensors_in]
@@ -82,65 +78,67 @@ def _infer(node: Node, operator: Any, operands: list[Operand], outputs: list[Ope
             given = as_real(operator, node, of)
         specs = operator.infer(node.user_data, group(operator, given, node))
     except (OpError, TypeError, ValueError, AttributeError) as error:  # preparing or running it says what is wrong
-        raise Refused(str(error).splitlines()[0]) from None
+        raise NoLowering(str(error).splitlines()[0]) from None
     dtype_of = real_dtype if as_reals else lambda t: t.dtype
     found = [(tuple(s.shape.dims), s.dtype) if isinstance(s, TensorSpec) and s.shape.dims is not None else None
              for s in specs]  # fmt: skip
-    if found != [(o.shape, dtype_of(o.tensor)) for o in outputs]:
-        raise Refused("its results' shapes do not follow from those of its inputs")
+    if found != [(o.shape, dtype_of(o.value)) for o in outputs]:
+        raise NoLowering("its results' shapes do not follow from those of its inputs")
 
 
-def _on_scalars(at: At, operator: Any, kernel: Kernel, operands: list[Operand], outputs: list[Operand],
+def _on_scalars(ctx: LoweringContext, operator: Any, kernel: Kernel, operands: list[Operand], outputs: list[Operand],
                 as_reals: bool) -> None:  # fmt: skip
     """The map."""
-    tensors = group(operator, at.node.tensors_in, at.node)
+    tensors = group(operator, ctx.node.node.tensors_in, ctx.node.node)
     if len(tensors) != len(kernel.inputs) or not operands or len(outputs) != 1:
-        raise Refused(f"its kernel takes {', '.join(kernel.inputs) or 'nothing'} and gives one result")
+        raise NoLowering(f"its kernel takes {', '.join(kernel.inputs) or 'nothing'} and gives one result")
     (y,) = outputs
     if broadcast(*operands) != y.shape:
-        raise Refused("the result has another shape than its operands together")
+        raise NoLowering("the result has another shape than its operands together")
     if not as_reals:
-        function = _function(at.node, kernel, [None if t is None else t.dtype for t in tensors])
-        mapped(at, y, call(function, *(arg(i, o.dtype) for i, o in enumerate(operands))), *operands)
+        function = _function(ctx.node.node, kernel, [None if t is None else t.dtype for t in tensors])
+        mapped(ctx, y, call(function, *(arg(i, o.dtype) for i, o in enumerate(operands))), *operands)
     elif operator.quantized_rule == "reals":
-        function = _function(at.node, kernel, [None if t is None else float32 for t in tensors])
+        function = _function(ctx.node.node, kernel, [None if t is None else float32 for t in tensors])
         value = call(function, *(real(o, i) for i, o in enumerate(operands)))
-        mapped(at, y, stored(value, y) if y.is_quantized else value, *operands)
+        mapped(ctx, y, stored(value, y) if y.is_quantized else value, *operands)
     else:
-        _tabulated(at, operator, operands, y)
+        _tabulated(ctx, operator, operands, y)
 
 
-def _of_catalogue(at: At, name: str, operands: list[Operand], outputs: list[Operand], as_reals: bool) -> None:
+def _of_catalogue(
+    ctx: LoweringContext, name: str, operands: list[Operand], outputs: list[Operand], as_reals: bool
+) -> None:
     """The map of a function of the table, of dtypes in which it is what the operator computes."""
     (y,) = outputs
     if as_reals or any(o.dtype.np not in COMPILED for o in (*operands, y)):
-        raise Refused(f"its function is not for {', '.join(o.dtype.name for o in operands)}")
+        raise NoLowering(f"its function is not for {', '.join(o.dtype.name for o in operands)}")
     if broadcast(*operands) != y.shape:
-        raise Refused("the result has another shape than its operands together")
-    attributes = at.node.user_data
+        raise NoLowering("the result has another shape than its operands together")
+    attributes = ctx.node.node.user_data
     value = applied(name, lambda key: getattr(attributes, key), *(arg(i, o.dtype) for i, o in enumerate(operands)))
     if value is None:
-        raise Refused(f"it is another function of {y.dtype.name}")
-    mapped(at, y, value, *operands)
+        raise NoLowering(f"it is another function of {y.dtype.name}")
+    mapped(ctx, y, value, *operands)
 
 
 def _function(node: Node, kernel: Kernel, dtypes: list[Any]) -> InlinedKernel:
     if not isinstance(node.user_data, Call):
-        raise Refused("its options are not read")
+        raise NoLowering("its options are not read")
     try:
         found = kernel.scalar_function(node.user_data, dtypes)
     except Exception as error:  # the user's Python may raise anything; running it says what is wrong
-        raise Refused(f"its kernel cannot be staged: {error}".splitlines()[0]) from None
+        raise NoLowering(f"its kernel cannot be staged: {error}".splitlines()[0]) from None
     if found is None:
-        raise Refused(f"its kernel is not for {', '.join('none' if d is None else d.name for d in dtypes)}")
+        raise NoLowering(f"its kernel is not for {', '.join('none' if d is None else d.name for d in dtypes)}")
     return found
 
 
-def _tabulated(at: At, operator: Any, operands: list[Operand], y: Operand) -> None:
+def _tabulated(ctx: LoweringContext, operator: Any, operands: list[Operand], y: Operand) -> None:
     """The table of what the class's own rule gives for each integer."""
     if len(operands) != 1 or operands[0].dtype not in NARROW or y.shape != operands[0].shape:
-        raise Refused("its class says what it does with quantised tensors")
-    x, node = operands[0], at.node
+        raise NoLowering("its class says what it does with quantised tensors")
+    x, node = operands[0], ctx.node.node
     try:
         kernel = kernel_of(operator, rule_of(operator, node), node.user_data, node, group)
         every = np.arange(1 << (8 * x.dtype.size), dtype=f"u{x.dtype.size}").view(x.dtype.np)
@@ -148,10 +146,10 @@ def _tabulated(at: At, operator: Any, operands: list[Operand], y: Operand) -> No
         with np.errstate(all="ignore"):
             run_quantized(kernel, [every], [found], node.name)
     except OpError as error:
-        raise Refused(error.message) from None
+        raise NoLowering(error.message) from None
     found.flags.writeable = False
     table = Buffer(f"{y.buffer.name}.table", y.dtype, found.shape, found)
-    at.form(Map, y.buffer, (x.buffer, table), lookup(arg(0, x.dtype), arg(1, y.dtype)))
+    ctx.form(Map, y.buffer, (x.buffer, table), lookup(arg(0, x.dtype), arg(1, y.dtype)))
 
 
 # ---- plans that are kept -------------------------------------------------------------------------------------------
@@ -169,7 +167,7 @@ def codes_of(subgraph: Any) -> Codes | None:
     """Of the nodes in the execution plan. None where a node's init fails, so that no plan is to be kept."""
     found, unseen = [], set()
     for node in subgraph.execution_plan:
-        if is_written(node):
+        if is_user_operator(node):
             try:
                 subgraph.init(node)
             except OpError:  # the allocation reports it
@@ -183,12 +181,12 @@ def codes_of(subgraph: Any) -> Codes | None:
 
 def _code_of(node: Node) -> str | None:
     """None where the rule refuses the node now."""
-    at = At(node, Buffers())
+    ctx = LoweringContext(InterpreterNode(node), Buffers(operand_of))
     try:
-        written(at)
-    except Refused:
+        lower(ctx)
+    except NoLowering:
         return None
-    form: Any = at.forms[0]
+    form: Any = ctx.forms[0]
     if not isinstance(form, Map):
         return f"{node.number} {form.code.key}"
     keys = [function.key for function in functions_of(form.expr)]

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from ....core.constants import GELU_CUBIC, GELU_SLOPE
+from ....scalar.fixed_point import interpolation_table
 from ....scalar.multipliers import multiplier, short_multiplier
 from .fixed_point import INT16, INT32
 from .operand import Operand, check_output, check_scaled, check_symmetric, check_types, quantize_real
 from .sigmoid import logistic_wide, tanh_wide
-from .tables import byte_table, interpolated, interpolation_table, look_up, tabulated
+from .tables import byte_table, interpolated, look_up, tabulated
 
 BYTES = ("INT8 INT8", "UINT8 UINT8")
 ALL = (*BYTES, "INT16 INT16")

@@ -17,7 +17,13 @@ from typing import Any
 import numpy as np
 
 from ....scalar import numpy_namespace
-from ....scalar.integer_lstm import GATE, IntegerCells, LayerNormalization
+from ....scalar.integer_lstm import (
+    GATE,
+    IntegerCells,
+    LayerNormalization,
+    least_variance,
+    normalization_factor,
+)
 from ....scalar.multipliers import multiplier
 from .fixed_point import INT16, INT32
 from .lstm_narrow import narrow_lstm
@@ -34,17 +40,6 @@ def _power_of_two(o: Operand, least: int, most: int) -> int:
         raise o.wrong("does not have a power of two for its scale, and zero point 0", float(o.scale),
                       f"2^{least} to 2^{most}")  # fmt: skip
     return round(exact)
-
-
-def least_variance(scale: Any) -> int:
-    """What a variance below 1 counts as, where sums are normalised. scale: of the coefficients."""
-    return min(max(1, int(10000 * float(scale))), 2**31 - 1)
-
-
-def normalization_factor(scale: Any) -> tuple[int, int]:
-    """The multiplier that takes normalised sums times coefficients to gates. scale: of the coefficients."""
-    m, e = multiplier(float(scale))
-    return m, e + 12
 
 
 class _Gate:

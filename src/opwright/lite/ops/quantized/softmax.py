@@ -15,10 +15,9 @@ import numpy as np
 
 from ....scalar import numpy_namespace
 from ....scalar.multipliers import multiplier
-from ....scalar.tabled_softmax import SoftmaxOfInt16
+from ....scalar.tabled_softmax import SoftmaxOfInt16, tables_of
 from .fixed_point import INT32
 from .operand import Operand, check_output, check_scaled, check_types
-from .tables import interpolation_table
 
 OUTPUTS = {"INT8": (1 / 256, -128), "INT16": (1 / 32768, 0)}
 """What the official kernels insist on; others they compute in 1/256 (uint8) and 1/65536 (int16 of 8 bits) anyway."""
@@ -74,14 +73,6 @@ def log_softmax(op: Any, x: Operand, y: Operand) -> Any:
         return np.clip(logs, y.low, y.high).reshape(q.shape)
 
     return run
-
-
-def tables_of(scale: Any, beta: float) -> tuple[tuple[int, int], np.ndarray, np.ndarray]:
-    """Of int16: the multiplier that takes differences to steps of 10 / 65535, the tables of exp and of 1 / (1 + x)."""
-    factor = multiplier(float(np.float32(np.float32(scale) * np.float32(beta))) / (10.0 / 65535.0))
-    exp_table = interpolation_table(np.exp, -10.0, 0.0, -1.0, 1.0, np.float64)
-    inverse_table = interpolation_table(lambda v: 1.0 / (1.0 + v), 0.0, 1.0, -1.0, 1.0, np.float64)
-    return factor, exp_table, inverse_table
 
 
 def _by_tables(op: Any, x: Operand) -> Any:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from ....scalar.fixed_point import ENTRIES
 from ....scalar.rounding import array_round_away as round_away
 from .fixed_point import INT16
 from .operand import Operand
@@ -42,25 +41,6 @@ def tabulated(f: Function, x: Operand) -> Function:
 
 
 BYTES = {"INT8": np.int8, "UINT8": np.uint8}
-
-
-def interpolation_table(f: Function, first: float, last: float, out_first: float, out_last: float, dtype: Any
-                        ) -> np.ndarray:  # fmt: skip
-    """ENTRIES of int16 for f over [first, last], for outputs that stand for [out_first, out_last].
-
-    Each entry is moved by half of what linear interpolation is wrong in the middle of its interval.
-    """
-    a, b = dtype(first), dtype(last)
-    step = (b - a) / dtype(ENTRIES - 1)
-    half = step / dtype(2)
-    factor = dtype(65536) / (dtype(out_last) - dtype(out_first))
-    at = a + np.arange(ENTRIES - 1, dtype=dtype) * step
-    here = round_away(f(at) * factor)
-    there = f(a + np.arange(1, ENTRIES, dtype=dtype) * step) * factor
-    middle = round_away(f(at + half) * factor)
-    bias = round_away((round_away((there + here) / dtype(2)) - middle) / dtype(2))
-    entries = np.append(here - bias, round_away(f(np.atleast_1d(b)) * factor))
-    return np.clip(entries, -32768, 32767).astype(np.int64)
 
 
 def interpolated(table: np.ndarray, v: Any) -> Any:

@@ -1,0 +1,14 @@
+"""Lower operators to the loop graph: one table of rules for the catalogue's operators and for those of files.
+
+Lives here: the rules, a module for each family; the context that a rule receives (context.py), the table (registry.py).
+Not here: fusion, planning (../loops/), which nodes are lowered (../stretches.py, lite/compiled/), rules that need the
+interpreter's state (lite/compiled/rules/).
+
+    @rule("SpaceToDepth", "SPACE_TO_DEPTH")
+    def space_to_depth(ctx):
+        x, y = ctx.operand(0), ctx.output()
+        ...
+        ctx.form(Move, y.buffer, (x.buffer,), (box,))
+
+A rule raises NoLowering(why) for a node that it has no loops for: that node runs uncompiled.
+"""

@@ -1,0 +1,349 @@
+"""What a lowering rule receives: the operands, results and attributes of one node, and the loops that it adds.
+
+Lives here: `LoweringContext`, `Operand`, `Buffers`, `NodeView`, `NoLowering`.
+Not here: quantised values as expressions (quantized.py), the dialects' views of their nodes (catalogue.py,
+lite/compiled/nodes.py).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from ...core.dtypes import DType, int64, uint8
+from ..loops.forms import Bitcast, Buffer, Form, Part, View
+
+F = TypeVar("F", bound=Form)
+
+LINE = 64
+"""Bytes to which the results of a form that has several are aligned."""
+MOST_SCALE = float(1 << 40)
+"""Largest scale that is lowered, and the inverse of the smallest: products and quotients of three fit float32."""
+
+
+class NoLowering(Exception):
+    """A node has no lowering; the message says why in a few words. The node runs uncompiled."""
+
+
+class Operand:
+    """A value as an operand of a rule.
+
+    value: the dialect's. buffer: in the loop graph. quantization: `scale`, `zero_point`, `quantized_dimension`, or None
+    for elements that are plain numbers. blocks: scales by block. key: finds elements seen in an earlier run.
+    """
+
+    __slots__ = ("_compute", "_constant", "blocks", "buffer", "key", "name", "quantization", "value")
+
+    def __init__(self, value: Any, name: str, buffer: Buffer, quantization: Any = None, blocks: Any = None,
+                 key: Any = None) -> None:  # fmt: skip
+        self.value, self.name, self.buffer, self.key = value, name, buffer, key
+        self.quantization, self.blocks = quantization, blocks
+        self._constant: np.ndarray | None = buffer.constant
+        self._compute: Callable[[], np.ndarray] | None = None
+
+    def with_buffer(self, buffer: Buffer) -> Operand:
+        """Return the operand with its elements in another buffer."""
+        return Operand(self.value, self.name, buffer, self.quantization, self.blocks, self.key)
+
+    @property
+    def constant(self) -> np.ndarray | None:
+        """Elements, if known at compile time; computes them."""
+        if self._constant is None and self._compute is not None:
+            self._constant = self._compute()
+        return self._constant
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the elements are known at compile time; does not compute them."""
+        return self._constant is not None or self._compute is not None
+
+    def follows(self, compute: Callable[[], np.ndarray]) -> None:
+        """Declare that the elements follow from constants: compute() returns them. A form writes the buffer, too."""
+        self._compute = compute
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes."""
+        return self.buffer.shape
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        return self.buffer.dtype
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.buffer.size
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether it has a scale, or one for each channel; scales by block do not count."""
+        return self.blocks is None and self.quantization is not None
+
+    @property
+    def scale(self) -> float:
+        """The one scale. Raises NoLowering for none, for several, and for one whose quotients may overflow."""
+        scales = self.scales
+        if scales.size != 1:
+            raise NoLowering(f"{self.name!r} has {scales.size} scales")
+        if not scales[0] >= 1 / MOST_SCALE:
+            raise NoLowering(f"{self.name!r} has the scale {scales[0]:g}")
+        return float(scales[0])
+
+    @property
+    def scales(self) -> np.ndarray:
+        """All scales, float32.
+
+        raises NoLowering if there are none, if products may overflow, and for a zero point outside of the type, which
+        operators refuse. Channels of weights that are all 0 may have arbitrarily small scales.
+        """
+        if not self.is_quantized:
+            raise NoLowering(f"{self.name!r} has no scale")
+        low, high = self.dtype.limits
+        points = self.zero_points
+        if points.size and (points.min() < low or points.max() > high):
+            raise NoLowering(f"{self.name!r} has the zero points {points[:8].tolist()}")
+        scales = np.asarray(self.quantization.scale, np.float32)
+        if not np.all(scales <= MOST_SCALE):
+            raise NoLowering(f"{self.name!r} has the scale {scales.max():g}")
+        return scales
+
+    @property
+    def zero(self) -> int:
+        """The zero point. Raises NoLowering for several that differ."""
+        points = self.zero_points
+        if not points.size:
+            return 0
+        if (points != points[0]).any():
+            raise NoLowering(f"{self.name!r} has several zero points")
+        return int(points[0])
+
+    @property
+    def zero_points(self) -> np.ndarray:
+        """All zero points, int64; none if the quantization leaves them out."""
+        points = None if self.quantization is None else self.quantization.zero_point
+        return np.asarray(() if points is None else points, np.int64)
+
+    def __repr__(self) -> str:
+        return repr(self.buffer)
+
+
+class NodeView(Protocol):
+    """One node of a dialect as the lowering context reads it.
+
+    dialect, operator: its name in the table of rules. origin: the name that its forms carry. prefix: of names of
+    buffers between its forms. node: the dialect's own. inputs: values, None for one left out, a tuple for a repeated
+    input. intermediates: values that have scales alone. quantized: whether integers stand for real numbers. call: the
+    attributes as the operator's definition reads them.
+    """
+
+    dialect: str
+    operator: str
+    origin: str
+    prefix: str
+
+    @property
+    def inputs(self) -> Sequence[Any]: ...
+
+    @property
+    def outputs(self) -> Sequence[Any]: ...
+
+    @property
+    def intermediates(self) -> Sequence[Any]: ...
+
+    @property
+    def quantized(self) -> bool: ...
+
+    @property
+    def call(self) -> Any: ...
+
+    @property
+    def node(self) -> Any: ...
+
+    def attr(self, name: str) -> Any:
+        """An attribute; of an enum the member's name. Options that a file leaves out are 0."""
+
+    def takes(self, place: int, dtype: DType) -> bool:
+        """Whether the operator declares that it takes this type there. Raises NoLowering for another kernel's node."""
+
+    def evaluate(self, operands: Sequence[Operand], arrays: Sequence[Any]) -> list[Any]:
+        """Compute the reference on arrays. Raises NoLowering for what the operator's own rules refuse."""
+
+    def integer_kernel(self) -> Callable[[Sequence[Any], Sequence[Any]], None]:
+        """Return the operator's kernel on raw integers, (inputs, outputs) -> None. Raises NoLowering."""
+
+
+class Buffers:
+    """The operands of a graph's values, created on demand.
+
+    operand_of: of a value; raises NoLowering for one that no form has. seen: by key, elements of an earlier run whose
+    sizes are assumed; None if sizes are known. A rule that asks for such elements receives them, and the key is
+    `assumed` from then on. counts: by key, the cell for a number of rows that is known only after the node has run.
+    state: by resource, the memory that stays from run to run, and the shape that is assigned to it, if any.
+    """
+
+    def __init__(self, operand_of: Callable[[Any], Operand], seen: Mapping[Any, np.ndarray] | None = None) -> None:
+        self._operand_of = operand_of
+        self._operands: dict[Any, Operand] = {}
+        self.seen = seen
+        self.assumed: set[Any] = set()
+        self.counts: dict[Any, Buffer] = {}
+        self.state: dict[Any, tuple[Buffer, tuple[int, ...] | None]] = {}
+
+    def of(self, value: Any) -> Operand:
+        """Return the operand of a value. Raises NoLowering for types and sizes that no form has."""
+        operand = self._operands.get(value)
+        if operand is None:
+            operand = self._operands[value] = self._operand_of(value)
+        return operand
+
+    def assume(self, operand: Operand) -> None:
+        """Let an operand have the elements that were seen in an earlier run, if any."""
+        if self.seen is not None and operand.key in self.seen:
+            self.assumed.add(operand.key)
+            operand.follows(functools.partial(self.seen.__getitem__, operand.key))
+
+    def counted(self, value: Any, rows_of: Callable[[int], int]) -> tuple[Operand, Buffer]:
+        """As `LoweringContext.counted`."""
+        if self.seen is None or value in self._operands:
+            raise NoLowering("how many rows it has is not known before it runs")
+        whole = self._operand_of(value)
+        if not whole.shape:
+            raise NoLowering("how many rows it has is not known before it runs")
+        buffer = Buffer(whole.buffer.name, whole.dtype, (rows_of(whole.size), *whole.shape[1:]))
+        operand = self._operands[value] = whole.with_buffer(buffer)
+        count = self.counts[operand.key] = Buffer(f"{buffer.name}.count", int64, (2,))
+        return operand, count
+
+
+class LoweringContext:
+    """One node, and the forms that its rule adds."""
+
+    __slots__ = ("buffers", "forms", "node", "operator", "origin")
+
+    def __init__(self, node: NodeView, buffers: Buffers) -> None:
+        self.node, self.buffers = node, buffers
+        self.operator, self.origin = node.operator, (node.origin,)
+        self.forms: list[Form] = []
+
+    # ---- what it has ------------------------------------------------------------------------------------------------
+
+    def operand(self, place: int) -> Operand:
+        """Return an input. Raises NoLowering if it is left out, or is repeated."""
+        operand = self.optional(place)
+        if operand is None:
+            raise NoLowering(f"input {place} is left out")
+        return operand
+
+    def optional(self, place: int) -> Operand | None:
+        """Return an input, or None if it is left out."""
+        inputs = self.node.inputs
+        value = inputs[place] if place < len(inputs) else None
+        if isinstance(value, tuple):
+            raise NoLowering(f"input {place} is repeated")
+        return None if value is None else self.buffers.of(value)
+
+    @property
+    def operands(self) -> list[Operand]:
+        """All inputs, the values of repeated ones in order. Raises NoLowering if one is left out."""
+        operands: list[Operand] = []
+        for place, value in enumerate(self.node.inputs):
+            if isinstance(value, tuple):
+                operands.extend(map(self.buffers.of, value))
+            else:
+                operands.append(self.operand(place))
+        return operands
+
+    def constant(self, place: int) -> np.ndarray:
+        """Return the elements of an input. Raises NoLowering if they are neither known nor assumed."""
+        operand = self.operand(place)
+        if not operand.is_constant:
+            self.buffers.assume(operand)
+        elements = operand.constant
+        if elements is None:
+            raise NoLowering(f"input {place} is no constant")
+        return elements
+
+    def output(self, shape: Sequence[int] | None = None, place: int = 0) -> Operand:
+        """Return an output. shape: as it follows from the inputs; raises NoLowering if the graph declares another."""
+        operand = self.buffers.of(self.node.outputs[place])
+        if shape is not None and operand.shape != tuple(shape):
+            raise NoLowering(f"the output has the shape {list(operand.shape)}, {list(shape)} follows from the inputs")
+        return operand
+
+    def counted(self, rows_of: Callable[[int], int]) -> tuple[Operand, Buffer]:
+        """Return the first output with memory for rows_of(size in an earlier run) rows, and the cell for their number
+        after a run. Raises NoLowering if sizes are those that the file declares."""
+        return self.buffers.counted(self.node.outputs[0], rows_of)
+
+    def attr(self, name: str) -> Any:
+        """Return an attribute; of an enum the member's name. Options that a file leaves out are 0."""
+        return self.node.attr(name)
+
+    # ---- what it becomes --------------------------------------------------------------------------------------------
+
+    def new(self, dtype: DType, shape: Sequence[int], name: str = "") -> Buffer:
+        """Return a buffer for what lies between two forms of this node."""
+        return Buffer(f"{self.node.prefix}{name or f'.{len(self.forms)}'}", dtype, tuple(shape))
+
+    def form(self, make: Callable[..., F], output: Buffer, *parts: Any, **named: Any) -> F:
+        """Add a form that writes `output`."""
+        form = make(output, *parts, origin=self.origin, **named)
+        self.forms.append(form)
+        return form
+
+    def with_results(self, make: Callable[[Buffer, tuple[tuple[Buffer, int], ...]], Any], *outputs: Buffer) -> None:
+        """Add a form with several results.
+
+        make(whole, results) adds it: it writes one buffer of bytes that holds each result at an offset; a copy takes
+        each of them out.
+        """
+        if len(outputs) == 1:
+            make(outputs[0], ((outputs[0], 0),))
+            return
+        offsets, size = [], 0
+        for b in outputs:
+            offsets.append(size)
+            size += -(-b.size * b.dtype.size // LINE) * LINE
+        whole = Buffer(f"{outputs[0].name}.all", uint8, (size,))
+        make(whole, tuple(zip(outputs, offsets)))
+        for b, offset in zip(outputs, offsets):
+            self.form(Part, b, whole, offset)
+
+    def viewed(self, buffer: Buffer, shape: Sequence[int]) -> Buffer:
+        """Return the elements of a buffer under another shape."""
+        shape = tuple(shape)
+        if buffer.shape == shape:
+            return buffer
+        if buffer.constant is not None:
+            return Buffer(buffer.name, buffer.dtype, shape, buffer.constant.reshape(shape))
+        view = Buffer(f"{buffer.name}.{'x'.join(map(str, shape))}", buffer.dtype, shape)
+        self.form(View, view, buffer)
+        return view
+
+    def bits(self, buffer: Buffer, dtype: DType, shape: Sequence[int]) -> Buffer:
+        """Return the bytes of a buffer as elements of another dtype."""
+        if buffer.dtype is dtype:
+            return self.viewed(buffer, shape)
+        if buffer.constant is not None:
+            elements = np.ascontiguousarray(buffer.constant).reshape(-1).view(dtype.np).reshape(shape)
+            return Buffer(f"{buffer.name}.{dtype.short}", dtype, tuple(shape), elements)
+        view = Buffer(f"{buffer.name}.{dtype.short}", dtype, tuple(shape))
+        self.form(Bitcast, view, buffer)
+        return view
+
+    def under(self, output: Operand | Buffer, shape: Sequence[int]) -> tuple[Buffer, Callable[[], None]]:
+        """Return a buffer of another shape for a form to write, and what to call after it: the output views it."""
+        target = output.buffer if isinstance(output, Operand) else output
+        if target.shape == tuple(shape):
+            return target, lambda: None
+        buffer = self.new(target.dtype, shape)
+
+        def close() -> None:
+            self.form(View, target, buffer)
+
+        return buffer, close

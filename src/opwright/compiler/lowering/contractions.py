@@ -1,0 +1,277 @@
+"""Convolutions and products with a filter: CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED,
+Convolution2DTransposeBias.
+
+Lives here: their rules, windows with their padding.  Not here: products of two activations (rows.py), kernels.
+
+Integers: the sum is int32, the bias is added, and one float32 multiplier a channel takes it to steps of the output:
+
+    y = quantize(float(sum + bias) * (scale_x * scale_w[f] / scale_y), zero_y)
+
+Floats beside integer weights are rounded to int8 while it runs, a row or an image at a time, asymmetric by an option or
+where a convolution's channels have scales of their own:
+
+    y = activation(sum * scale_w[f] + bias)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import DType, float32, int4, int8, int16, int32, int64, uint8
+from ...scalar.multipliers import multipliers, short_multiplier
+from ..loops.expressions import Expr, apply, arg, convert
+from ..loops.forms import Buffer, Contract, Depthwise, MatMul, TransposedContract, Window
+from .below_a_byte import as_bytes
+from .context import LoweringContext, NoLowering, Operand
+from .quantized import clamped, in_steps, steps_per
+from .registry import rule
+from .short_floats import in_float32
+
+INTEGERS = frozenset(((int8, int8, int8), (uint8, uint8, uint8), (int8, int4, int8), (int16, int8, int16),
+                      (int16, int4, int16), (int16, int16, int16), (uint8, uint8, int16)))  # fmt: skip
+"""Types of input, weights and output that kernels have."""
+_DENSE = (float32, int8, uint8)
+"""Types of images of one channel, and of weights, whose depthwise convolutions are convolutions."""
+MOST_SUM = {int32: 2.0**31, int64: 2.0**63}
+"""By type of sums, what none may reach."""
+
+
+@rule("CONV_2D")
+def conv_2d(ctx: LoweringContext) -> None:
+    x, w = ctx.operand(0), ctx.operand(1)
+    if len(x.shape) != 4 or len(w.shape) != 4 or w.shape[3] == 0 or x.shape[3] % w.shape[3]:
+        raise NoLowering(f"a convolution of {x} and {w}")
+    features, groups = w.shape[0], x.shape[3] // w.shape[3]
+    window, sizes = _window(ctx, x.shape, (w.shape[1], w.shape[2]))
+    y = ctx.output((x.shape[0], *sizes, features))
+    if _is_hybrid(x, w):
+        rounding = "asymmetric" if np.any(w.scales != w.scales[0]) else "symmetric"
+        operands, expr = _hybrid_epilogue(ctx, w, y, features)
+        ctx.form(Contract, y.buffer, x.buffer, _signed(ctx, w), operands, expr, window, groups, rounding=rounding)
+        return
+    operands, expr = _epilogue(ctx, x, w, y, features)
+    ctx.form(Contract, y.buffer, x.buffer, w.buffer, operands, expr, window, groups, *_zeros(x, w))
+
+
+@rule("DEPTHWISE_CONV_2D")
+def depthwise_conv_2d(ctx: LoweringContext) -> None:
+    x, w = ctx.operand(0), ctx.operand(1)
+    if len(x.shape) != 4 or len(w.shape) != 4 or w.shape[0] != 1 or x.shape[3] == 0 or w.shape[3] % x.shape[3]:
+        raise NoLowering(f"a depthwise convolution of {x} and {w}")
+    channels = w.shape[3]
+    window, sizes = _window(ctx, x.shape, (w.shape[1], w.shape[2]))
+    y = ctx.output((x.shape[0], *sizes, channels))
+    filter = ctx.viewed(w.buffer, w.shape[1:])
+    if w.dtype is not uint8 and _is_hybrid(x, w):
+        operands, expr = _hybrid_epilogue(ctx, w, y, channels)
+        ctx.form(Depthwise, y.buffer, x.buffer, filter, operands, expr, window, channels // x.shape[3],
+                rounding="asymmetric")  # fmt: skip
+        return
+    operands, expr = _epilogue(ctx, x, w, y, channels, axis=3)
+    if x.shape[3] == 1 < channels and w.constant is not None and x.dtype in _DENSE and w.dtype in _DENSE:
+        taps = np.ascontiguousarray(w.constant.transpose(3, 1, 2, 0))  # of one channel: any other convolution
+        dense = Buffer(f"{w.buffer.name}.dense", w.dtype, taps.shape, taps)
+        ctx.form(Contract, y.buffer, x.buffer, dense, operands, expr, window, 1, *_zeros(x, w))
+        return
+    ctx.form(Depthwise, y.buffer, x.buffer, filter, operands, expr, window, channels // x.shape[3], *_zeros(x, w))
+
+
+@rule("TRANSPOSE_CONV")
+def transpose_conv(ctx: LoweringContext) -> None:
+    w, x, sizes = ctx.operand(1), ctx.operand(2), tuple(map(int, ctx.constant(0)))
+    if len(x.shape) != 4 or len(w.shape) != 4 or x.shape[3] != w.shape[3] or len(sizes) != 4:
+        raise NoLowering(f"a transposed convolution of {x} and {w} to {list(sizes)}")
+    window, counts = _window(ctx, sizes, (w.shape[1], w.shape[2]))
+    if (sizes[0], *counts, sizes[3]) != (*x.shape[:3], w.shape[0]):
+        raise NoLowering(f"a transposed convolution of {x} to {list(sizes)}")
+    y = ctx.output(sizes)
+    if w.dtype is not uint8 and _is_hybrid(x, w):
+        operands, expr = _hybrid_epilogue(ctx, w, y, w.shape[0], bias=3)
+        ctx.form(TransposedContract, y.buffer, x.buffer, w.buffer, operands, expr, window, rounding="asymmetric")
+        return
+    operands, expr = _epilogue(ctx, x, w, y, w.shape[0], bias=3)
+    ctx.form(TransposedContract, y.buffer, x.buffer, w.buffer, operands, expr, window, *_zeros(x, w))
+
+
+@rule("FULLY_CONNECTED")
+@in_float32
+def fully_connected(ctx: LoweringContext) -> None:
+    x, w = ctx.operand(0), ctx.operand(1)
+    if w.dtype is not int4:  # which kernels read as such
+        w = as_bytes(ctx, w)
+    if len(w.shape) != 2 or not w.shape[1] or x.size % w.shape[1] or ctx.attr("weights_format") not in (0, "DEFAULT"):
+        raise NoLowering(f"a product of {x} and {w}")
+    features, channels = w.shape
+    rows = x.size // channels
+    keep = bool(ctx.attr("keep_num_dims")) and x.shape[-1] == channels
+    y = ctx.output((*x.shape[:-1], features) if keep else (rows, features))
+    source = ctx.viewed(x.buffer, (rows, 1, 1, channels))
+    hybrid = w.blocks is None and _is_hybrid(x, w)
+    filter = ctx.viewed(_signed(ctx, w) if hybrid else w.buffer, (features, 1, 1, channels))
+    if w.blocks is not None:
+        scales = _block_scales(x, w, y)
+        operands, expr = with_bias(ctx.optional(2), float32, features)
+        expr = clamped(expr, ctx.attr("fused_activation_function"))
+        more: dict[str, Any] = {"rounding": "asymmetric", "scales": scales}
+    elif hybrid:
+        operands, expr = _hybrid_epilogue(ctx, w, y, features)
+        more = {"rounding": "asymmetric" if ctx.attr("asymmetric_quantize_inputs") else "symmetric"}
+    else:
+        operands, expr = _epilogue(ctx, x, w, y, features)
+        more = dict(zip(("input_zero", "filter_zero"), _zeros(x, w)))
+    if x.dtype is int16 and (w.dtype is int16 or w.buffer.constant is None):  # no filter that panels could be made of
+        target, close = ctx.under(y, (rows, features))
+        matrix = ctx.viewed(x.buffer, (rows, channels))
+        ctx.form(MatMul, target, matrix, w.buffer, operands, expr, transpose_b=True)
+        close()
+        return
+    target, close = ctx.under(y, (rows, 1, 1, features))
+    ctx.form(Contract, target, source, filter, operands, expr, Window((1, 1)), **more)
+    close()
+
+
+def _block_scales(x: Operand, w: Operand, y: Operand) -> Buffer:
+    """Return the scales of weights by block, float32 [features, blocks]. Raises NoLowering for other types."""
+    blocks, (features, channels) = w.blocks, w.shape
+    found = None if blocks is None else blocks.scales.constant
+    if blocks is None or found is None or (x.dtype, w.dtype, y.dtype) != (float32, int4, float32):
+        raise NoLowering(f"{x.dtype.name} by {w.dtype.name} with scales by block")
+    if blocks.size < 1 or channels % blocks.size or found.size != features * (channels // blocks.size):
+        raise NoLowering(f"{found.size} scales by block of {blocks.size} for {w}")
+    scales = found.reshape(features, -1).astype(np.float32)  # float16 in files
+    return Buffer(f"{w.buffer.name}.scales", float32, scales.shape, scales)
+
+
+def _window(ctx: LoweringContext, shape: tuple[int, ...], size: tuple[int, int]) -> tuple[Window, tuple[int, int]]:
+    """The window that the options mean over images of this shape, and the output's height and width."""
+    strides = ctx.attr("stride_h"), ctx.attr("stride_w")
+    dilations = ctx.attr("dilation_h_factor") or 1, ctx.attr("dilation_w_factor") or 1
+    return window_of(ctx.attr("padding") or "SAME", shape[1:3], size, strides, dilations)
+
+
+def window_of(
+    padding: str, image: tuple[int, ...], size: tuple[int, int], strides: tuple[int, int],
+    dilations: tuple[int, int] = (1, 1),
+) -> tuple[Window, tuple[int, int]]:  # fmt: skip
+    """A window with the padding that SAME or VALID means, and how often it fits. Raises NoLowering where it never does.
+
+    SAME: ceil(image / stride) positions; half of what is missing before, the rest behind.
+    """
+    if min(*strides, *dilations, *size) < 1:
+        raise NoLowering(f"a window of {size} with strides {strides}, dilations {dilations}")
+    counts, before, after = [], [], []
+    for n, k, s, d in zip(image, size, strides, dilations):
+        span = (k - 1) * d + 1
+        count = -(-n // s) if padding == "SAME" else -(-(n - span + 1) // s)
+        if count < 0:
+            raise NoLowering(f"a window of {size} in an image of {image}")
+        missing = max((count - 1) * s + span - n, 0) if padding == "SAME" else 0
+        counts.append(count)
+        before.append(missing // 2)
+        after.append(missing - missing // 2)
+    return Window(size, strides, dilations, (before[0], after[0], before[1], after[1])), (counts[0], counts[1])
+
+
+def _zeros(x: Operand, w: Operand) -> tuple[int, int]:
+    return (0, 0) if x.dtype is float32 else (x.zero, w.zero)
+
+
+def _epilogue(ctx: LoweringContext, x: Operand, w: Operand, y: Operand, features: int, bias: int = 2, axis: int = 0
+              ) -> tuple[tuple[Buffer, ...], Expr]:  # fmt: skip
+    """What follows the sum: bias, scales and activation, as operands and their expression.
+
+    bias: which input it is; axis: of the weights, along which the features lie
+    """
+    added, activation = ctx.optional(bias), ctx.attr("fused_activation_function")
+    kind = x.dtype, w.dtype, y.dtype
+    if kind == (float32, float32, float32):
+        operands, total = with_bias(added, float32, features)
+        return operands, clamped(total, activation)
+    if kind not in INTEGERS or not (x.is_quantized and y.is_quantized):
+        raise NoLowering(f"{x.dtype.name} by {w.dtype.name} to {y.dtype.name}")
+    weighted = np.any(np.asarray(w.quantization.zero_point))
+    if (x.dtype is int16 and (x.zero or weighted)) or (w.dtype is int4 and weighted):
+        raise NoLowering(f"{x.dtype.name} by {w.dtype.name} with a zero point")
+    factors = _factors(x, w, y, features)
+    if x.dtype is int16 and (added is None or added.dtype is int64):
+        factors = _short(factors)
+    operands, total = with_bias(added, int64 if x.dtype is int16 else int32, features)
+    check_sums(x, w, added, axis)
+    scales = Buffer(f"{y.buffer.name}.scales", float32, (features,), factors.astype(np.float32))
+    value = apply("mul", convert(total, float32), arg(len(operands) + 1, float32))
+    return (*operands, scales), in_steps(value, y, activation)
+
+
+def _is_hybrid(x: Operand, w: Operand) -> bool:
+    """Whether the floats are rounded to integers while it runs. Raises NoLowering for weights with a zero point."""
+    if x.dtype is not float32 or w.dtype not in (int8, uint8, int4) or not w.is_quantized:
+        return False
+    if np.any(w.quantization.zero_point):
+        raise NoLowering(f"{x.dtype.name} by {w.dtype.name} with a zero point")
+    return True
+
+
+def _signed(ctx: LoweringContext, w: Operand) -> Buffer:
+    """Weights beside floats; the bytes of the first files, which call them uint8, are int8."""
+    return ctx.bits(w.buffer, int8, w.shape) if w.dtype is uint8 else w.buffer
+
+
+def _hybrid_epilogue(ctx: LoweringContext, w: Operand, y: Operand, features: int, bias: int = 2
+                     ) -> tuple[tuple[Buffer, ...], Expr]:  # fmt: skip
+    """What follows the sum of floats that were rounded: the weights' scales, bias and activation. bias: which input."""
+    added, scales = ctx.optional(bias), w.scales
+    if y.dtype is not float32 or scales.size not in (1, features):
+        raise NoLowering(f"{y.dtype.name} of {scales.size} scales for {features} features")
+    factors = np.ascontiguousarray(np.broadcast_to(scales, (features,)))
+    value = apply("mul", arg(0, float32), arg(1, float32))
+    operands: tuple[Buffer, ...] = (Buffer(f"{y.buffer.name}.scales", float32, (features,), factors),)
+    if added is not None:
+        if added.dtype is not float32 or added.shape != (features,):
+            raise NoLowering(f"a bias {added}")
+        operands, value = (*operands, added.buffer), apply("add", value, arg(2, float32))
+    return operands, clamped(value, ctx.attr("fused_activation_function"))
+
+
+def with_bias(bias: Operand | None, dtype: DType, features: int) -> tuple[tuple[Buffer, ...], Expr]:
+    total = arg(0, dtype)
+    if bias is None:
+        return (), total
+    if bias.dtype not in (dtype, int32) or bias.shape != (features,) or (dtype is float32) != (bias.dtype is float32):
+        raise NoLowering(f"a bias {bias}")
+    return (bias.buffer,), apply("add", total, convert(arg(1, bias.dtype), dtype))
+
+
+def check_sums(x: Operand, w: Operand, bias: Operand | None, axis: int) -> None:
+    """Refuse a constant bias with which sums may leave their type: officially undefined, and each kernel has others.
+
+    A large bias alone is no reason: channels whose weights are all 0 have the least scales, and so the largest biases.
+    The bound of a feature's sums: |b| + sum |w - z_w| max |x - z_x|
+    """
+    if bias is None or bias.constant is None:
+        return
+    size, most = np.abs(bias.constant.astype(np.float64)), MOST_SUM[int64 if x.dtype is int16 else int32]
+    if size.max(initial=0) <= most / 2:
+        return
+    if w.constant is None or w.constant.shape != w.shape:
+        raise NoLowering(f"a bias {bias} with which sums may overflow")
+    others = tuple(i for i in range(len(w.shape)) if i != axis)
+    taps = np.abs(w.constant.astype(np.float64) - w.zero).sum(others)
+    reach = max(abs(int(limit) - x.zero) for limit in x.dtype.limits)
+    if np.any(size + taps * reach >= most):
+        raise NoLowering(f"a bias {bias} with which sums may overflow")
+
+
+def _factors(x: Operand, w: Operand, y: Operand, features: int) -> np.ndarray:
+    """float64[features]: from the sum to steps of the output."""
+    scales: Any = steps_per(w.scales.astype(np.float64) * x.scale, y)
+    if scales.size not in (1, features):
+        raise NoLowering(f"{scales.size} scales for {features} features")
+    return np.broadcast_to(scales, (features,))
+
+
+def _short(factors: np.ndarray) -> np.ndarray:
+    """Factors as sums of int64 are given them: their fractions rounded to 15 bits, by way of 31."""
+    m, e = multipliers(factors)
+    return np.broadcast_to(np.ldexp(short_multiplier(m).astype(np.float64), e - 15), factors.shape)

@@ -1,0 +1,143 @@
+"""Element by element: what the rules of maps share, and the operators of one tensor.
+
+Lives here: the rules of ABS to ZEROS_LIKE, LOGICAL_NOT; `plain`, `quantized`, `mapped`, `tabulated`.
+Not here: CAST (casting.py), operators of several tensors (arithmetic.py, comparison.py), activations (activations.py),
+between reals and integers (quantizing.py).
+
+A function of one quantised tensor is a table: what the operator's own integer rule gives for each of its 256 or 65536
+integers. So it is exact, and a look-up.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import DType, bfloat16, float16, float32, int8, int16, uint8
+from ...core.dtypes import bool as bool_
+from ...scalar.table import ACTIVATIONS, OF_BUILTIN
+from ..kernels.expression import DTYPES
+from ..loops.expressions import Expr, apply, arg, const, convert, lookup
+from ..loops.forms import Buffer, Checked, Map
+from .context import LoweringContext, NoLowering, Operand
+from .registry import rule
+
+UNARY = tuple(builtin for builtin, row in OF_BUILTIN.items() if row.arity == 1 and row not in ACTIVATIONS)
+"""Those of the table that are no activations."""
+
+POSITIVE = ("SQRT", "RSQRT")
+"""Whose integer rules refuse integers below the zero point."""
+
+
+def plain(ctx: LoweringContext, *operands: Operand) -> DType:
+    """Return the type of operands that are read as they are. Raises NoLowering if the operator does not declare it."""
+    for place, o in enumerate(operands):
+        if not ctx.node.takes(place, o.dtype) or o.dtype not in DTYPES:
+            raise NoLowering(f"elements of type {o.dtype.name}")
+    return operands[-1].dtype
+
+
+def alike(*operands: Operand) -> None:
+    """Raises NoLowering for operands of several types."""
+    if len({o.dtype for o in operands}) > 1:
+        raise NoLowering("types " + ", ".join(o.dtype.name for o in operands))
+
+
+def broadcast(*operands: Operand) -> tuple[int, ...]:
+    """The shape of all together. Raises NoLowering where they do not fit."""
+    try:
+        return np.broadcast_shapes(*(o.shape for o in operands))
+    except ValueError:
+        raise NoLowering(f"{', '.join(map(repr, operands))} do not broadcast") from None
+
+
+def mapped(ctx: LoweringContext, y: Operand, expr: Expr, *operands: Operand) -> None:
+    """The map that writes y. Raises NoLowering where the file gives y another type."""
+    if y.dtype is not expr.dtype:
+        raise NoLowering(f"the output is {y.dtype.name}, {expr.dtype.name} follows from the inputs")
+    ctx.form(Map, y.buffer, tuple(o.buffer for o in operands), expr)
+
+
+# ---- tables --------------------------------------------------------------------------------------------------------
+
+_tables: OrderedDict[Any, np.ndarray] = OrderedDict()
+_KEPT = 512  # tables of bytes that models have in common, or one model after the other
+
+
+def _parameters(o: Operand) -> tuple[Any, ...]:
+    return o.dtype, o.scales.tobytes() if o.is_quantized else b"", o.zero if o.is_quantized else 0
+
+
+def tabulated(ctx: LoweringContext, x: Operand, y: Operand) -> None:
+    """A function of one quantised tensor. Raises NoLowering for what its integer rule refuses; what that refuses as it
+    runs is a guard."""
+    if x.dtype not in (int8, uint8, int16) or y.dtype not in DTYPES:
+        raise NoLowering(f"elements of type {x.dtype.name}")
+    source, least = x.buffer, int(x.dtype.min)
+    if ctx.operator in POSITIVE and x.zero != least:
+        source, least = ctx.new(x.dtype, x.shape, ".checked"), x.zero
+        ctx.form(Checked, source, x.buffer, "below", least)
+    key = (ctx.operator, repr(ctx.node.call.attrs), _parameters(x), _parameters(y))
+    found = _tables.get(key)
+    if found is None:
+        kernel = ctx.node.integer_kernel()
+        every = np.arange(1 << (8 * x.dtype.size), dtype=f"u{x.dtype.size}").view(x.dtype.np)
+        found = np.empty(every.shape, y.dtype.np)
+        with np.errstate(all="ignore"):
+            kernel([np.maximum(every, every.dtype.type(least))], [found])
+        found.flags.writeable = False
+        if found.size == 256:
+            _tables[key] = found
+        if len(_tables) > _KEPT:
+            _tables.popitem(last=False)
+    table = Buffer(f"{y.buffer.name}.table", y.dtype, found.shape, found)
+    ctx.form(Map, y.buffer, (source, table), lookup(arg(0, x.dtype), arg(1, y.dtype)))
+
+
+# ---- operators of one tensor ---------------------------------------------------------------------------------------
+
+
+def unary(ctx: LoweringContext, expr_of: Any) -> None:
+    """y = expr_of(x), of quantised tensors by the operator's integer rule."""
+    x = ctx.operand(0)
+    y = ctx.output(x.shape)
+    if ctx.node.quantized:
+        tabulated(ctx, x, y)
+        return
+    dtype = plain(ctx, x)
+    mapped(ctx, y, expr_of(arg(0, dtype)), x)
+
+
+@rule(*UNARY)
+def function(ctx: LoweringContext) -> None:
+    unary(ctx, lambda x: apply(OF_BUILTIN[ctx.operator].name, x))
+
+
+@rule("ZEROS_LIKE")
+def zeros_like(ctx: LoweringContext) -> None:
+    x = ctx.operand(0)
+    y = ctx.output(x.shape)
+    mapped(ctx, y, const(0, plain(ctx, x)))
+
+
+def as_type(x: Expr, dtype: DType) -> Expr:
+    """x as another type; NaN as an integer is the greatest."""
+    found = convert(x, dtype)
+    if not x.dtype.is_floating or dtype.is_floating or dtype.is_bool:
+        return found
+    wide = convert(x, float32) if x.dtype in (float16, bfloat16) else x
+    known = Expr("equal", bool_, (wide, wide))
+    return Expr("select", dtype, (known, found, const(int(dtype.max), dtype)))
+
+
+def truth(op: str, *args: Expr) -> Expr:
+    """A comparison."""
+    return Expr(op, bool_, args)
+
+
+def every(operands: Sequence[Operand]) -> list[Expr]:
+    """The operands as arguments in their order."""
+    return [arg(i, o.dtype) for i, o in enumerate(operands)]

@@ -1,0 +1,73 @@
+"""Products of matrices that are both given when the model runs: BATCH_MATMUL.
+
+Lives here: its rule.  Not here: FULLY_CONNECTED (contractions.py), attention (fusion).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.dtypes import float32, int8, int16, int32, int64
+from ..loops.expressions import Expr, apply, arg, convert, scalar
+from ..loops.forms import Buffer, MatMul
+from .context import LoweringContext, NoLowering, Operand
+from .quantized import in_steps, steps_per
+from .registry import rule
+from .short_floats import in_float32
+
+INTEGERS = ((int8, int8, int8), (int16, int16, int16), (int16, int8, int16))
+"""Types of operands and result that have scales."""
+
+
+@rule("BATCH_MATMUL")
+@in_float32
+def batch_matmul(ctx: LoweringContext) -> None:
+    a, b = ctx.operand(0), ctx.operand(1)
+    turned = bool(ctx.attr("adj_x")), bool(ctx.attr("adj_y"))
+    if len(a.shape) < 2 or len(b.shape) < 2:
+        raise NoLowering(f"a product of {a} and {b}")
+    (m, k), (k2, n) = (o.shape[-2:][::-1] if t else o.shape[-2:] for o, t in zip((a, b), turned))
+    try:
+        lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError:
+        raise NoLowering(f"a product of {a} and {b}") from None
+    if k != k2 or not k:
+        raise NoLowering(f"a product of {a} and {b}, turned {turned}")
+    y = ctx.output((*lead, m, n))
+    if (a.dtype, b.dtype, y.dtype) == (float32, int8, float32):
+        rounding = "asymmetric" if ctx.attr("asymmetric_quantize_inputs") else "symmetric"
+        operands, expr = _hybrid_epilogue(b, n, turned[1])
+        ctx.form(MatMul, y.buffer, a.buffer, b.buffer, operands, expr, *turned, rounding=rounding)
+        return
+    expr = _epilogue(a, b, y)
+    zeros = (0, 0) if a.dtype is float32 or y.dtype is int32 else (a.zero, b.zero)
+    ctx.form(MatMul, y.buffer, a.buffer, b.buffer, (), expr, *turned, *zeros)
+
+
+def _epilogue(a: Operand, b: Operand, y: Operand) -> Expr:
+    kind = a.dtype, b.dtype, y.dtype
+    if kind == (float32, float32, float32):
+        return arg(0, float32)
+    if kind == (int8, int8, int32):
+        return arg(0, int32)
+    if kind not in INTEGERS or not (a.is_quantized and b.is_quantized and y.is_quantized):
+        raise NoLowering(f"{a.dtype.name} by {b.dtype.name} to {y.dtype.name}")
+    if a.dtype is int16 and (a.zero or b.zero):
+        raise NoLowering(f"{a.dtype.name} by {b.dtype.name} with a zero point")
+    factor = steps_per(a.scale * b.scale, y)
+    if a.dtype is int16:
+        return in_steps(apply("mul", convert(arg(0, int64), float32), scalar(factor, float32)), y)
+    return in_steps(apply("mul", convert(arg(0, int32), float32), scalar(factor, float32)), y)
+
+
+def _hybrid_epilogue(b: Operand, columns: int, turned: bool) -> tuple[tuple[Buffer, ...], Expr]:
+    """The scales of integer weights, one or one a column, on sums of floats that are rounded while it runs."""
+    quantization, scales = b.quantization, b.scales
+    axis = len(b.shape) - (2 if turned else 1)
+    if np.any(np.asarray(quantization.zero_point)) or scales.size not in (1, columns):
+        raise NoLowering(f"weights with a zero point, or {scales.size} scales for {columns} columns")
+    if scales.size > 1 and quantization.quantized_dimension != axis:
+        raise NoLowering(f"scales along axis {quantization.quantized_dimension}")
+    factors = np.ascontiguousarray(np.broadcast_to(scales, (columns,)))
+    scale = Buffer(f"{b.buffer.name}.scales", float32, (columns,), factors)
+    return (scale,), apply("mul", arg(0, float32), arg(1, float32))

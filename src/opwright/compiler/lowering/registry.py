@@ -1,0 +1,124 @@
+"""The table of rules that lower operators to the loop graph.
+
+Lives here: `RuleTable`, `TABLE`, the decorator `rule`, `lower`.
+Not here: the rules, a module for each family; rules of other packages, which add their modules to the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ...core.origins import load
+from ...scalar.table import OF_OPERATOR
+from ..loops.forms import Form
+from .context import LoweringContext, NoLowering
+
+IN_NUMPY = ("TruncateDiv", "TruncateMod")
+"""Functions of the scalar table whose quotients of floats, beyond 2^22, NumPy and kernels round differently."""
+CATALOGUE, LITE, CUSTOM, USER = "catalogue", "lite", "custom", "user"
+"""Dialects: the catalogue's operators, the builtins of files, shipped custom operators. Users' operators that have a
+kernel are of the last, named by the dialect of the graph that they stand in."""
+
+Rule = Callable[[LoweringContext], None]
+
+
+class RuleTable:
+    """Rules by dialect and operator, each in a module that is imported when the rule is first looked up.
+
+    modules: by dialect and operator, the module with its rule.
+    """
+
+    def __init__(self) -> None:
+        self.modules: dict[str, dict[str, str]] = {}
+        self._rules: dict[tuple[str, str], Rule] = {}
+
+    def add_modules(self, package: str, dialect: str, operators: Mapping[str, str]) -> None:
+        """Declare the rules of a package. operators: by module, names separated by spaces."""
+        modules = self.modules.setdefault(dialect, {})
+        for module, names in operators.items():
+            modules.update(dict.fromkeys(names.split(), f"{package}.{module}"))
+
+    def rule(self, *names: str) -> Callable[[Rule], Rule]:
+        """Register the decorated function as its module's rule of these operators, of any dialect."""
+
+        def register(function: Rule) -> Rule:
+            self._rules.update(((function.__module__, name), function) for name in names)
+            return function
+
+        return register
+
+    def find(self, dialect: str, name: str) -> Rule | None:
+        """Return the rule of an operator, or None if it has none; imports its module."""
+        module = self.modules.get(dialect, {}).get(name)
+        if module is None:
+            return None
+        load(module)
+        return self._rules.get((module, name))
+
+
+TABLE = RuleTable()
+TABLE.add_modules(__package__, LITE, {
+    "contractions": "CONV_2D DEPTHWISE_CONV_2D TRANSPOSE_CONV FULLY_CONNECTED",
+    "arithmetic": "ADD SUB MUL DIV FLOOR_DIV FLOOR_MOD POW MAXIMUM MINIMUM SQUARED_DIFFERENCE ATAN2 ADD_N",
+    "stablehlo": "STABLEHLO_ADD STABLEHLO_MULTIPLY STABLEHLO_MAXIMUM STABLEHLO_MINIMUM STABLEHLO_AND "
+                 "STABLEHLO_SHIFT_LEFT",
+    "comparison": "EQUAL NOT_EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL LOGICAL_AND LOGICAL_OR BITWISE_XOR "
+                  "RIGHT_SHIFT SELECT SELECT_V2",
+    "elementwise": "ABS NEG EXP LOG SQRT RSQRT SQUARE SIN COS TANH FLOOR CEIL ROUND SIGN LOGICAL_NOT ZEROS_LIKE",
+    "casting": "CAST",
+    "quantizing": "QUANTIZE DEQUANTIZE FAKE_QUANT DENSIFY",
+    "activations": "RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1 LOGISTIC HARD_SWISH ELU GELU LEAKY_RELU PRELU",
+    "images": "RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR",
+    "pooling": "AVERAGE_POOL_2D MAX_POOL_2D L2_POOL_2D",
+    "moving": "PAD RESHAPE SQUEEZE EXPAND_DIMS CONCATENATION PACK",
+    "views": "TRANSPOSE SLICE STRIDED_SLICE BROADCAST_TO REVERSE_V2 SPLIT SPLIT_V UNPACK",
+    "blocks": "TILE SPACE_TO_DEPTH DEPTH_TO_SPACE SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND MIRROR_PAD",
+    "filling": "FILL RANGE ONE_HOT DILATE PADV2 STABLEHLO_PAD MATRIX_DIAG MATRIX_SET_DIAG BITCAST BUCKETIZE",
+    "sizes": "SHAPE RANK BROADCAST_ARGS WHERE UNIQUE",
+    "lookups": "GATHER GATHER_ND SCATTER_ND EMBEDDING_LOOKUP DYNAMIC_UPDATE_SLICE SPARSE_TO_DENSE "
+               "EMBEDDING_LOOKUP_SPARSE HASHTABLE_LOOKUP",
+    "hashing": "LSH_PROJECTION",
+    "ordering": "TOPK_V2",
+    "products": "BATCH_MATMUL",
+    "reductions": "SUM MEAN REDUCE_MAX REDUCE_MIN REDUCE_PROD REDUCE_ANY REDUCE_ALL ARG_MAX ARG_MIN CUMSUM",
+    "spectral": "RFFT2D IRFFT2D REAL IMAG COMPLEX_ABS",
+    "volumes": "CONV_3D CONV_3D_TRANSPOSE",
+    "segments": "SEGMENT_SUM UNSORTED_SEGMENT_SUM UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN "
+                "REVERSE_SEQUENCE",
+    "recurrent": "LSTM UNIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_LSTM",
+    "recurrence": "RNN UNIDIRECTIONAL_SEQUENCE_RNN BIDIRECTIONAL_SEQUENCE_RNN SVDF UNIDIRECTIONAL_SEQUENCE_GRU",
+    "suppression": "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5",
+    "rows": "SOFTMAX LOG_SOFTMAX L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION",
+})
+TABLE.add_modules(__package__, CUSTOM, {
+    "caches": "odml.update_external_kv_cache",
+    "landmarks": "DenseImageWarp Resampler TransformLandmarks TransformTensorBilinear TransformTensor "
+                 "Landmarks2TransformMatrix",
+    "spectral": "Rfft2d Irfft2d Complex",
+    "suppression": "TFLite_Detection_PostProcess",
+})
+TABLE.add_modules(f"{__package__.rpartition('.')[0]}.rules", CATALOGUE, {
+    "elementwise": f"AddN BiasAdd Cast {' '.join(name for name in OF_OPERATOR if name not in IN_NUMPY)}",
+    "contractions": "Conv2D DepthwiseConv2dNative MatMul",
+    "contraction_gradients": "Conv2DBackpropFilter Conv2DBackpropInput",
+    "pools": "AvgPool AvgPoolGrad MaxPool MaxPoolGrad ResizeBilinear ResizeNearestNeighbor",
+    "reductions": "All Any ArgMax ArgMin BiasAddGrad Cumsum L2Loss Max Mean Min Prod Sum SumToLike",
+    "rows": "FusedBatchNorm LRN LayerNorm LogSoftmax Softmax SoftmaxCrossEntropyWithLogits "
+            "SparseSoftmaxCrossEntropyWithLogits",
+    "ordering": "Sort TopK",
+    "recurrent": "DynamicGru",
+    "shaping": "EnsureShape ExpandDims Reshape Squeeze",
+    "movement": "BatchToSpaceND BroadcastTo Concat DepthToSpace Gather GatherNd OneHot Pack Pad Reverse Slice "
+                "SpaceToBatchND SpaceToDepth Split SplitV StridedSlice StridedSliceGrad Tile Transpose Unpack",
+})
+TABLE.add_modules(f"{__package__.rpartition('.')[0]}.rules", USER, {"written": CATALOGUE})
+rule = TABLE.rule
+
+
+def lower(ctx: LoweringContext) -> list[Form]:
+    """Return the loops of a node. Raises NoLowering if there are none."""
+    function = TABLE.find(ctx.node.dialect, ctx.operator)
+    if function is None:
+        raise NoLowering(f"no rule for {ctx.operator}")
+    function(ctx)
+    return ctx.forms

@@ -1,0 +1,116 @@
+"""Convolutions over volumes: CONV_3D, CONV_3D_TRANSPOSE.
+
+Lives here: their rules.  Not here: images (contractions.py).
+
+A slice of the result sees a few slices of the volume. Those are laid side by side, as channels of one image, and what
+is left is a convolution of images with a filter of as many channels:
+
+    x' [n, od, h, w, kd c] = x[n, od s + i d - front, h, w, c] for i < kd, 0 outside
+
+The transposed convolution does the same for each phase, the slices of a remainder by the stride, which see the same
+taps; the phases are then put between each other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.dtypes import float32
+from ..loops.forms import Buffer, Contract, IndexMap, Move, TransposedContract
+from .context import LoweringContext, NoLowering, Operand
+from .contractions import _window, window_of, with_bias
+from .quantized import clamped
+from .registry import rule
+
+
+def _depth(ctx: LoweringContext, size: int, kernel: int) -> tuple[int, int, int, int]:
+    """Stride, dilation, slices before the first, and how many the result has."""
+    steps = ctx.attr("stride_d"), ctx.attr("dilation_d_factor") or 1
+    window, (count, _) = window_of(ctx.attr("padding") or "SAME", (size, 1), (kernel, 1), (steps[0], 1), (steps[1], 1))
+    return (*steps, window.padding[0], count)
+
+
+def _seen(ctx: LoweringContext, x: Operand, count: int, taps: list[tuple[int, int]], name: str) -> Buffer:
+    """[n * count, h, w, taps * c]: of slice q, for each tap (step, first) the slice q step + first; zeros outside."""
+    n, d, h, w, c = x.shape
+    if count == d and taps == [(1, 0)]:
+        return ctx.viewed(x.buffer, (n * d, h, w, c))
+    made = ctx.new(float32, (n, count, h * w, len(taps), c), name)
+    maps, full = [], True
+    for k, (step, first) in enumerate(taps):
+        low = max(0, -(first // step))
+        high = min(count, -(-(d - first) // step))
+        full &= (low, high) == (0, count)
+        if low < high:
+            slice_ = h * w * c
+            maps.append(IndexMap((0, low, 0, k, 0), (n, high - low, h * w, 1, c), (first + low * step) * slice_,
+                                 (d * slice_, step * slice_, c, 0, 1)))  # fmt: skip
+    ctx.form(Move, made, (x.buffer,) * len(maps), tuple(maps), None if full else 0.0)
+    return ctx.viewed(made, (n * count, h, w, len(taps) * c))
+
+
+def _filter(w: Operand, order: tuple[int, ...], taps: list[int]) -> Buffer:
+    """[features, kh, kw, taps * c] of a constant filter. order: where these axes, and that of depth before c, are."""
+    if w.constant is None:
+        raise NoLowering("the filter is no constant")
+    chosen = np.ascontiguousarray(w.constant.astype(np.float32, copy=False)[taps].transpose(order))
+    shape = (*chosen.shape[:3], chosen.shape[3] * chosen.shape[4])
+    return Buffer(f"{w.buffer.name}.taps{'_'.join(map(str, taps))}", float32, shape, chosen.reshape(shape))
+
+
+def _check(x: Operand, w: Operand, y: Operand) -> None:
+    if any(o.dtype is not float32 or len(o.shape) != 5 or not o.size for o in (x, w, y)):
+        raise NoLowering(f"a convolution of {x} and {w} to {y}")
+
+
+@rule("CONV_3D")
+def conv_3d(ctx: LoweringContext) -> None:
+    x, w, y = ctx.operand(0), ctx.operand(1), ctx.output()
+    _check(x, w, y)
+    (n, d, height, width, c), (kd, kh, kw, depth, features) = x.shape, w.shape
+    if c != depth:
+        raise NoLowering(f"a convolution of {x} and {w}")
+    window, sizes = _window(ctx, (n, height, width, c), (kh, kw))
+    stride, dilation, front, count = _depth(ctx, d, kd)
+    ctx.output((n, count, *sizes, features))
+    operands, expr = with_bias(ctx.optional(2), float32, features)
+    expr = clamped(expr, ctx.attr("fused_activation_function"))
+    image = _seen(ctx, x, count, [(stride, i * dilation - front) for i in range(kd)], ".slices")
+    target, close = ctx.under(y, (n * count, *sizes, features))
+    ctx.form(Contract, target, image, _filter(w, (4, 1, 2, 0, 3), list(range(kd))), operands, expr, window)
+    close()
+
+
+@rule("CONV_3D_TRANSPOSE")
+def conv_3d_transpose(ctx: LoweringContext) -> None:
+    sizes, w, x = tuple(map(int, ctx.constant(0))), ctx.operand(1), ctx.operand(2)
+    y = ctx.output(sizes)
+    _check(x, w, y)
+    (n, out, height, width, features), (kd, kh, kw, depth, c) = sizes, w.shape
+    window, counts = _window(ctx, (n, height, width, features), (kh, kw))
+    stride, dilation, front, count = _depth(ctx, out, kd)
+    if (n, count, *counts, c) != x.shape or depth != features:
+        raise NoLowering(f"a transposed convolution of {x} by {w} to {list(sizes)}")
+    operands, expr = with_bias(ctx.optional(3), float32, features)
+    expr = clamped(expr, ctx.attr("fused_activation_function"))
+    size = height * width * features
+    even = out % stride == 0
+    target, close = ctx.under(y, (n, out // stride, stride, size) if even else (n, out, size))
+    parts, boxes = [], []
+    for phase in range(min(stride, out)):
+        number = -(-(out - phase) // stride)
+        offsets = [(i, phase + front - i * dilation) for i in range(kd)]
+        taps = [(i, offset // stride) for i, offset in offsets if offset % stride == 0] or [(0, count)]  # or zeros
+        image = _seen(ctx, x, number, [(1, first) for _, first in taps], f".slices{phase}")
+        filter = _filter(w, (3, 1, 2, 0, 4), [i for i, _ in taps])
+        made = ctx.new(float32, (n * number, *sizes[2:]), f".phase{phase}")
+        ctx.form(TransposedContract, made, image, filter, operands, expr, window)
+        if even:
+            parts.append(made)
+            boxes.append(IndexMap((0, 0, phase, 0), (n, number, 1, size), 0, (number * size, size, 0, 1)))
+            continue
+        for k in range(number):
+            parts.append(made)
+            boxes.append(IndexMap((0, phase + k * stride, 0), (n, 1, size), k * size, (number * size, 0, 1)))
+    ctx.form(Move, target, tuple(parts), tuple(boxes))
+    close()
