@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from ...core.dtypes import float16, float32
 from ..loops.expressions import arg, convert
 from ..loops.forms import Buffer, Map
-from ..loops.rule_table import Rule
 from .context import LoweringContext, Operand
+from .registry import Rule
 
 
 class Widened(LoweringContext):
