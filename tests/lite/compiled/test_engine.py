@@ -351,7 +351,7 @@ def test_a_model_is_planned_for_the_shapes_it_has_now_while_the_reference_kernel
         again.allocate_tensors()
         assert isinstance(again._engine, Ahead)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(delegate, "forms_of", None)  # asking any rule would raise
+            patch.setattr(delegate, "lower", None)  # asking any rule would raise
             again.resize_tensor_input(0, (7, 5))
             other = made(content)
             other.resize_tensor_input(0, (7, 5))

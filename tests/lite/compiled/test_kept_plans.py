@@ -75,7 +75,7 @@ def no_rules(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     def refuse(at: Any) -> None:
         raise AssertionError(f"a rule is asked for {at.node}")
 
-    return lambda: monkeypatch.setattr(delegate, "forms_of", refuse)
+    return lambda: monkeypatch.setattr(delegate, "lower", refuse)
 
 
 def test_around_a_node_in_python(no_rules: Callable[[], None]) -> None:

@@ -94,7 +94,7 @@ TABLE.add_modules(__package__, CUSTOM, {
     "caches": "odml.update_external_kv_cache",
     "landmarks": "DenseImageWarp Resampler TransformLandmarks TransformTensorBilinear TransformTensor "
                  "Landmarks2TransformMatrix",
-    "spectral": "Rfft2d Irfft2d Complex",
+    "spectral": "RFFT2D IRFFT2D Rfft2d Irfft2d Complex",
     "suppression": "TFLite_Detection_PostProcess",
 })
 TABLE.add_modules(f"{__package__.rpartition('.')[0]}.rules", CATALOGUE, {
