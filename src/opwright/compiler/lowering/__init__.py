@@ -1,7 +1,7 @@
 """Lower operators to the loop graph: one table of rules for the catalogue's operators and for those of files.
 
 Lives here: the rules, a module for each family; the context that a rule receives (context.py), the table (registry.py).
-Not here: fusion, planning (../loops/), which nodes are lowered (../stretches.py, lite/compiled/), rules that need the
+Not here: fusion, planning (../loops/), which nodes are lowered (../partitioner.py, lite/compiled/), rules that need the
 interpreter's state (lite/compiled/rules/).
 
     @rule("SpaceToDepth", "SPACE_TO_DEPTH")

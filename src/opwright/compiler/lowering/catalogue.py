@@ -1,7 +1,7 @@
 """Nodes of catalogue graphs as the lowering context reads them.
 
 Lives here: `CatalogueNode`, `operand_of`.  Not here: nodes of files (lite/compiled/nodes.py), which nodes are lowered
-(../stretches.py).
+(../partitioner.py).
 """
 
 from __future__ import annotations

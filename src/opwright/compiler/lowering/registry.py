@@ -86,7 +86,7 @@ TABLE.add_modules(__package__, LITE, {
     "segments": "SEGMENT_SUM UNSORTED_SEGMENT_SUM UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN "
                 "REVERSE_SEQUENCE",
     "recurrent": "LSTM UNIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_LSTM",
-    "recurrence": "RNN UNIDIRECTIONAL_SEQUENCE_RNN BIDIRECTIONAL_SEQUENCE_RNN SVDF UNIDIRECTIONAL_SEQUENCE_GRU",
+    "recurrence": "RNN UNIDIRECTIONAL_SEQUENCE_RNN BIDIRECTIONAL_SEQUENCE_RNN SVDF",
     "suppression": "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5",
     "rows": "SOFTMAX LOG_SOFTMAX L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION",
 })
@@ -94,6 +94,7 @@ TABLE.add_modules(__package__, CUSTOM, {
     "caches": "odml.update_external_kv_cache",
     "landmarks": "DenseImageWarp Resampler TransformLandmarks TransformTensorBilinear TransformTensor "
                  "Landmarks2TransformMatrix",
+    "recurrence": "UNIDIRECTIONAL_SEQUENCE_GRU",
     "spectral": "RFFT2D IRFFT2D Rfft2d Irfft2d Complex",
     "suppression": "TFLite_Detection_PostProcess",
 })
