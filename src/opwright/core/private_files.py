@@ -1,7 +1,7 @@
 """Files that this process writes for later processes of the same user, and that nobody else can have changed.
 
 Lives here: `PrivateFolder`, `fault_of_folder`: which folders are trusted; authenticated files; the user's secret.
-Not here: writing files whole (files.py), what is in them (compiler/cache.py, lite/native/keeping.py, ...).
+Not here: writing files whole (files.py), what is in them (compiler/cache.py, lite/native/build_cache.py, ...).
 
 Caches hold machine code, so whoever can write to one can run code in every process that reads it. The rule:
 

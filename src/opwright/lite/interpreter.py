@@ -26,9 +26,9 @@ from .compiled.shortcut import Shortcut
 from .compiled.shortcut import find as find_shortcut
 from .runtime.direct import NOTHING
 from .runtime.errors import also, as_base
-from .runtime.lending import Lent, check_lent, lend
 from .runtime.ownership import SOMEBODY, Ownership, brief, exclusive
 from .runtime.tensor import ARENA, OWN, Tensor
+from .runtime.tensor_views import Lent, check_lent, lend
 from .runtime.values import elements, new_shape, put, taken
 
 if TYPE_CHECKING:
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     from . import resolver
     from .compiled import ahead, engine
     from .format import model as formats
-    from .runtime import delegation, details, opening, profiling, resolution, signatures
+    from .runtime import delegation, introspection, model_loading, profiling, resolution
     from .runtime.subgraph import Subgraph
 else:  # what a model that was planned before runs without: 60 ms of a process's start
     resolver, formats = later(".resolver", __package__), later(".format.model", __package__)
     ahead, engine = later(".compiled.ahead", __package__), later(".compiled.engine", __package__)
     children = later("..core.children", __package__)
-    delegation, details = later(".runtime.delegation", __package__), later(".runtime.details", __package__)
-    opening, profiling = later(".runtime.opening", __package__), later(".runtime.profiling", __package__)
-    resolution, signatures = later(".runtime.resolution", __package__), later(".runtime.signatures", __package__)
+    delegation, introspection = later(".runtime.delegation", __package__), later(".runtime.introspection", __package__)
+    model_loading, profiling = later(".runtime.model_loading", __package__), later(".runtime.profiling", __package__)
+    resolution = later(".runtime.resolution", __package__)
 
 
 @functools.cache
@@ -148,7 +148,9 @@ class Interpreter:
     def _open(self, path: Any, content: Any) -> None:
         """Read the model. Raises OpErrors that are ValueErrors."""
         try:
-            model, subgraphs = opening.open_subgraphs(path, content, self._resolver, self._threads, self._ownership)
+            model, subgraphs = model_loading.open_subgraphs(
+                path, content, self._resolver, self._threads, self._ownership
+            )
         except OpError as error:
             raise as_base(error, ValueError) from error.__cause__
         self._file = _File(model, subgraphs, {d.signature_key: d for d in model.signature_defs})
@@ -376,24 +378,24 @@ class Interpreter:
         sparsity_parameters."""
         shortcut = self._shortcut
         if shortcut is not None:
-            return [*map(details.tensor_details, shortcut.inputs)]
+            return [*map(introspection.tensor_details, shortcut.inputs)]
         main = self._subgraphs[0]
-        return [details.tensor_details(main.tensors[i]) for i in main.inputs]
+        return [introspection.tensor_details(main.tensors[i]) for i in main.inputs]
 
     def get_output_details(self) -> list[dict[str, Any]]:
         """As get_input_details, of each output."""
         shortcut = self._shortcut
         if shortcut is not None:
-            return [*map(details.tensor_details, shortcut.outputs)]
+            return [*map(introspection.tensor_details, shortcut.outputs)]
         main = self._subgraphs[0]
-        return [details.tensor_details(main.tensors[i]) for i in main.outputs]
+        return [introspection.tensor_details(main.tensors[i]) for i in main.outputs]
 
     def get_tensor_details(self, subgraph_index: int = 0) -> list[dict[str, Any]]:
         """As get_input_details, of every tensor that has details. Raises ValueError for an index that is none."""
         found = []
         for t in self._subgraph(subgraph_index).tensors:
             try:
-                found.append(details.tensor_details(t))
+                found.append(introspection.tensor_details(t))
             except ValueError:
                 continue
         return found
@@ -403,7 +405,7 @@ class Interpreter:
         return len(self._subgraphs)
 
     def _get_ops_details(self) -> list[dict[str, Any]]:
-        return [details.node_details(node) for node in self._subgraphs[0].nodes]
+        return [introspection.node_details(node) for node in self._subgraphs[0].nodes]
 
     # ---- signatures -----------------------------------------------------------------------------------------------
 
@@ -414,7 +416,7 @@ class Interpreter:
             for key, d in self._signatures.items()
         }
 
-    def get_signature_runner(self, signature_key: str | None = None) -> signatures.SignatureRunner:
+    def get_signature_runner(self, signature_key: str | None = None) -> introspection.SignatureRunner:
         """What runs a signature: called with its inputs by name, it gives its outputs by name.
 
         signature_key: may be left out where there is one. Raises ValueError.
@@ -425,7 +427,7 @@ class Interpreter:
                 what += "None is only allowed when the model has 1 SignatureDef"
                 raise InvalidArgumentError(what=what, wanted=", ".join(self._signatures) or None)
             signature_key = next(iter(self._signatures))
-        return signatures.SignatureRunner(self, signature_key)
+        return introspection.SignatureRunner(self, signature_key)
 
     # ---- delegates ------------------------------------------------------------------------------------------------
 

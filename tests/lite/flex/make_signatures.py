@@ -10,7 +10,7 @@ import sys
 
 
 def names():
-    from opwright.lite.flex.forms import FORMS
+    from opwright.lite.flex.declarations import FORMS
     from opwright.ops import registry
 
     found = set()

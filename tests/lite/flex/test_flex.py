@@ -15,8 +15,7 @@ import opwright as ow
 from opwright.core.errors import DataLossError, InvalidArgumentError
 from opwright.lite.convert import ConverterError
 from opwright.lite.flex import carry, nodedef
-from opwright.lite.flex.forms import FORMS, form_for
-from opwright.lite.flex.signatures import signature
+from opwright.lite.flex.declarations import FORMS, form_for, signature
 from opwright.lite.format import Model, objects, versions
 from opwright.lite.format.flex import decode, encode_strings
 from opwright.ops import registry

@@ -11,14 +11,14 @@ from litert_kit import drawn, needs_wheel
 
 from opwright import lite
 from opwright.core.errors import OpError, UnavailableError
-from opwright.lite.native import compilers
+from opwright.lite.native import building
 
 EXAMPLES = Path(__file__).parents[1] / "native" / "examples"
 
 
 def compiles():
     try:
-        compilers.find("c")
+        building.find_compiler("c")
     except UnavailableError:
         return False
     return True

@@ -1,4 +1,4 @@
-"""What tests of the C interface share: the facts about it, compilers, symbols of object files."""
+"""What tests of the C interface share: the facts about it, building, symbols of object files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 from opwright.core.errors import UnavailableError
-from opwright.lite.native import building, compilers
+from opwright.lite.native import building
 
 ABI = json.loads((pathlib.Path(__file__).parent / "tflite_c_abi.json").read_text())
 """Names, signatures, layouts and values of the interface, from its headers and the machine code of their users."""
@@ -19,7 +19,7 @@ ABI = json.loads((pathlib.Path(__file__).parent / "tflite_c_abi.json").read_text
 
 def has_compiler(language: str = "c") -> bool:
     try:
-        compilers.find(language)
+        building.find_compiler(language)
     except UnavailableError:
         return False
     return True
@@ -56,7 +56,7 @@ def run_compiler(folder: pathlib.Path, text: str, language: str, standard: str, 
     """Compile a text with every warning an error; the object's path. The compiler's words become the failure."""
     source = folder / ("check.c" if language == "c" else "check.cc")
     source.write_text(text)
-    compiler = compilers.find(language)
+    compiler = building.find_compiler(language)
     out = folder / "check.o"
     command = [*compiler.command, *compiler.extra, f"-std={standard}", "-Wall", "-Wextra", "-pedantic", "-Werror",
                *more, f"-I{building.include_dir()}", "-c", str(source), "-o", str(out)]  # fmt: skip
@@ -71,7 +71,7 @@ SANITIZED = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover
 
 def program_of(source: pathlib.Path, folder: pathlib.Path, *flags: str) -> pathlib.Path:
     """A program in C with the provider in it, whose names libraries that it loads find."""
-    c = compilers.find("c")
+    c = building.find_compiler("c")
     program = folder / source.stem
     subprocess.run([*c.command, *c.extra, "-std=c11", *flags, "-I", building.include_dir(), "-I",
                     str(building.PROVIDER), "-rdynamic", str(source), *map(str, sorted(building.PROVIDER.glob("*.c"))),

@@ -16,7 +16,7 @@ from lite_kit import Build
 
 from opwright import lite
 from opwright.core.errors import UnavailableError
-from opwright.lite.native import compilers
+from opwright.lite.native import building
 from opwright.lite.native.building import build_library
 
 HERE = pathlib.Path(__file__).parent
@@ -26,7 +26,7 @@ INIT, PREPARE, INVOKE, FREE = 1, 2, 3, 4
 def need_compiler(language: str = "c") -> None:
     """Skips the test where there is no compiler."""
     try:
-        compilers.find(language)
+        building.find_compiler(language)
     except UnavailableError as error:
         pytest.skip(f"no {language} compiler: {error}")
 

@@ -1,4 +1,4 @@
-"""Building operators: compilers, what a compiler says, libraries that are kept, and those that are not whole."""
+"""Building operators: building, what a compiler says, libraries that are kept, and those that are not whole."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from native_kit import run, single
 
 from opwright import errors, lite
 from opwright.core import flags
-from opwright.lite.native import building, compilers, keeping
+from opwright.lite.native import build_cache, building
 
 EXAMPLES = pathlib.Path(__file__).parent / "examples"
 SCALE = """
@@ -78,7 +78,7 @@ class TestOneCall:
 
     def test_it_is_compiled_once(self, folder, cache, monkeypatch):
         scale(folder)
-        monkeypatch.setattr(compilers.Compiler, "run", lambda *_: pytest.fail("it was compiled again"))
+        monkeypatch.setattr(building.Compiler, "run", lambda *_: pytest.fail("it was compiled again"))
         assert answer(scale(folder)) == [3.5, 6.5, 9.5]
 
     @pytest.mark.parametrize(("change", "expected"), [
@@ -130,7 +130,7 @@ class TestWhatIsKept:
 
     def test_the_folder_has_a_limit(self, folder, cache, monkeypatch):
         first = building.build_library([EXAMPLES / "affine_opaque.c"])
-        monkeypatch.setattr(keeping, "MOST_BYTES", 100)
+        monkeypatch.setattr(build_cache, "MOST_BYTES", 100)
         second = building.build_library([EXAMPLES / "sin_struct.c"])
         assert sorted(p.name for p in cache.iterdir()) == sorted(
             [second.name, note_of(second).name])  # fmt: skip
@@ -207,21 +207,21 @@ class TestErrors:
     def test_no_compiler(self, monkeypatch, tmp_path):
         monkeypatch.setenv("PATH", str(tmp_path))
         monkeypatch.delenv("CC", raising=False)
-        monkeypatch.setattr(compilers.importlib.util, "find_spec", lambda name: None)
+        monkeypatch.setattr(building.importlib.util, "find_spec", lambda name: None)
         with pytest.raises(errors.UnavailableError, match=r"pip install 'opwright\[c\]'"):
             building.build_library([EXAMPLES / "refuses.c"])
-        compilers._find.cache_clear()
+        building._find.cache_clear()
 
     def test_no_compiler_for_the_run_time(self, monkeypatch, tmp_path):
         """A finished library needs one too, on a machine's first time."""
         monkeypatch.setenv("PATH", str(tmp_path))
         monkeypatch.delenv("CC", raising=False)
-        monkeypatch.setattr(compilers.importlib.util, "find_spec", lambda name: None)
+        monkeypatch.setattr(building.importlib.util, "find_spec", lambda name: None)
         words = "the run time that operators in C call"
         with flags.override(cache_dir=tmp_path / "new"), pytest.raises(errors.UnavailableError, match=words) as error:
             building.provider.__wrapped__()
         assert "opwright[c]" in str(error.value)
-        compilers._find.cache_clear()
+        building._find.cache_clear()
 
     def test_cc_names_what_is_not_there(self, monkeypatch):
         monkeypatch.setenv("CC", "no-such-cc -pipe")
@@ -237,7 +237,7 @@ class TestErrors:
 @needs_compiler
 def test_cc_is_asked_first(monkeypatch, cache, tmp_path):
     wrapper = tmp_path / "my-cc"
-    real = compilers.find("c").command
+    real = building.find_compiler("c").command
     log = tmp_path / "log"
     wrapper.write_text(f'#!/bin/sh\necho called >> {log}\nexec {" ".join(real)} "$@"\n')
     wrapper.chmod(0o755)
@@ -256,8 +256,8 @@ import os
 os.environ["PATH"] = "/nowhere"
 os.environ.pop("CC", None), os.environ.pop("CXX", None)
 from opwright import lite
-from opwright.lite.native import compilers
-assert compilers.find("c").zig and compilers.find("c++").zig
+from opwright.lite.native import building
+assert building.find_compiler("c").zig and building.find_compiler("c++").zig
 for source, name in (("atan_opaque.c", "ATAN"), ("atan_opaque.cc", "ATAN"), ("normalize_struct.cc", "NORMALIZE")):
     print(sorted(lite.build_custom_ops([{str(EXAMPLES)!r} + "/" + source])))
 """

@@ -23,7 +23,7 @@ from native_kit import HERE, need_compiler, run, single
 import opwright as ow
 from opwright import lite
 from opwright.core.errors import OpError
-from opwright.lite.native import compilers
+from opwright.lite.native import building
 from opwright.lite.native.building import build_library
 from opwright.lite.native.elf import read_library
 from opwright.lite.native.names import find_entry, looks_like_entry, operator_name, qualified
@@ -298,7 +298,7 @@ def compile_(tmp_path, text, *arguments, name="libops.so"):
     source = tmp_path / "ops.c"
     source.write_text(text)
     out = tmp_path / name
-    compiler = compilers.find("c")
+    compiler = building.find_compiler("c")
     subprocess.run([*compiler.command, *compiler.extra, "-shared", "-fPIC", f"-I{lite.include_dir()}", str(source),
                     "-o", str(out), *arguments], check=True, capture_output=True)  # fmt: skip
     return out

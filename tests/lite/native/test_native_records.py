@@ -14,7 +14,7 @@ from native_kit import need_compiler
 from opwright.lite.format import schema
 from opwright.lite.native import building, records
 from opwright.lite.native.building import build_library
-from opwright.lite.native.functions import provider
+from opwright.lite.native.callbacks import provider
 
 pytestmark = pytest.mark.ours
 

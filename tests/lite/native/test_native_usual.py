@@ -23,7 +23,7 @@ from native_kit import HERE, run, single
 
 import opwright as ow
 from opwright import lite
-from opwright.lite.native import building, compilers
+from opwright.lite.native import building
 from opwright.lite.native.building import build_library
 
 pytestmark = needs_compiler
@@ -272,7 +272,7 @@ static_assert(std::is_same<decltype(GetRoot(nullptr, 0).AsMap().Keys()), TypedVe
 @functools.cache
 def has_official_reader():
     """Whether FlatBuffers' own header is where the compiler looks by itself: Debian's libflatbuffers-dev, CPATH."""
-    command = [*compilers.find("c++").command, "-std=c++11", "-x", "c++", "-fsyntax-only", "-"]
+    command = [*building.find_compiler("c++").command, "-std=c++11", "-x", "c++", "-fsyntax-only", "-"]
     text = f"#include <{OFFICIAL_READER}>\n"
     return subprocess.run(command, input=text, text=True, capture_output=True, check=False).returncode == 0
 
@@ -384,7 +384,7 @@ int main(int, char** arguments) {
 
 @pytest.mark.slow
 def test_damaged_options_are_not_read_outside(tmp_path):
-    compiler = compilers.find("c++")
+    compiler = building.find_compiler("c++")
     (tmp_path / "damaged.cc").write_text(DAMAGED)
     (tmp_path / "options").write_bytes(bytes(official_flexbuffers.Dumps(VALUES)))
     done = subprocess.run([*compiler.command, *SANITIZED, f"-I{building.include_dir()}", f"-I{HERE}",

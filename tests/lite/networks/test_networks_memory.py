@@ -13,7 +13,7 @@ from ai_edge_litert.interpreter import OpResolverType
 from networks_all import NETWORKS
 from networks_running import content_of, official, own
 
-from opwright.lite.runtime.holding import subgraph_memory
+from opwright.lite.runtime.memory import subgraph_memory
 
 ALIGNMENT = 64
 FAST = ("mobilenet_v2", "mobilenet_v3", "densenet", "inception", "unet", "transformer")

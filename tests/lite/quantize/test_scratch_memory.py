@@ -15,7 +15,7 @@ from quantize_running import convert
 
 import opwright as ow
 from opwright.lite.ops.parts import SCRATCH
-from opwright.lite.runtime.holding import subgraph_memory
+from opwright.lite.runtime.memory import subgraph_memory
 
 BOUND = 3 * SCRATCH
 OWN_OBJECTS = 200_000  # bytes of an interpreter of one operator: nodes, tensors, views

@@ -76,7 +76,7 @@ def best_of(row: Any, classes: Any, lanes: int) -> Any:
 
 def first_classes(row: Any, order: Any, classes: Any, k: Any) -> None:
     """The first k classes of a row by falling score into order, equal scores as C++'s partial_sort leaves them: see
-    lite/customs/ordering.py, which takes the same steps."""
+    lite/customs/arrays.py, which takes the same steps."""
     for i in range(classes):
         order[i] = kl.value(i).to(i32)
     for back in range(k // 2):

@@ -21,7 +21,7 @@ from ...core.errors import FailedPreconditionError
 from ..registration import Registration
 from ..runtime.direct import Direct
 from ..runtime.errors import of_node
-from ..runtime.holding import check_bytes
+from ..runtime.memory import check_bytes
 from ..runtime.node import Context, Node
 from ..runtime.tensor import ARENA, DYNAMIC, Tensor
 from .letting_go import let_go

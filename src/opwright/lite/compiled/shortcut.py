@@ -29,7 +29,7 @@ from ...core.importing import later
 from ...core.named_tuples import NamedTuple
 from ..runtime.direct import Reach
 from ..runtime.errors import also
-from ..runtime.holding import check_bytes
+from ..runtime.memory import check_bytes
 from ..runtime.tensor import ARENA, Tensor
 from . import modes
 from .uses import Use

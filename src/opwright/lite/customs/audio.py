@@ -1,6 +1,6 @@
 """Sound as pictures: AudioSpectrogram, Mfcc.
 
-Lives here: the two operators.  Not here: Fourier transforms of images (spectral.py), the catalogue's (ops/signal/).
+Lives here: the two operators.  Not here: Fourier transforms of images (math.py), the catalogue's (ops/signal/).
 """
 
 from __future__ import annotations

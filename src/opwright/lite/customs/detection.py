@@ -1,6 +1,6 @@
 """Boxes of detected objects from what a detector says of its anchors: TFLite_Detection_PostProcess.
 
-Lives here: the operator.  Not here: sorting (ordering.py), NON_MAX_SUPPRESSION_V4 and _V5 (lite/ops/suppression.py).
+Lives here: the operator.  Not here: sorting (arrays.py), NON_MAX_SUPPRESSION_V4 and _V5 (lite/ops/suppression.py).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from ...ops.attributes import Attr
 from ...ops.definition import Input, Output
 from ..ops.quantized.operand import Operand
 from ..ops.shapes import bounded, refuse, same, text
+from .arrays import falling
 from .definition import custom_operator
-from .ordering import falling
 
 _F = (float32,)
 

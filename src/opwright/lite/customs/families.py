@@ -20,24 +20,19 @@ defined: dict[str, list[CustomOperator]] = {}  # by the modules imported so far;
 
 # module -> the operators it defines, under all names that files give them
 FAMILIES: dict[str, str] = {
-    "attention": "odml.scaled_dot_product_attention",
+    "arrays": "BroadcastGradientArgs Roll",
+    "attention": "odml.scaled_dot_product_attention odml.update_external_kv_cache odml.update_kv_cache",
     "audio": "AudioSpectrogram Mfcc",
-    "caches": "odml.update_external_kv_cache odml.update_kv_cache",
-    "convolution": "Convolution2DTransposeBias",
     "detection": "TFLite_Detection_PostProcess",
-    "elementwise": "Atan2 Sign Table",
     "landmarks": "Landmarks2TransformMatrix TransformLandmarks",
-    "moving": "BroadcastGradientArgs Roll",
-    "normalization": "MeanVarianceNormalization",
+    "layers": "MeanVarianceNormalization UNIDIRECTIONAL_SEQUENCE_GRU",
+    "math": "Atan2 Complex IRFFT2D Irfft2d RFFT2D Rfft2d Sign Table",
     "pooling": "MaxPoolWithArgmax MaxPoolingWithArgmax2D MaxUnpooling2D",
+    "quantization": "NumericVerify aeq.hadamard_rotation",
     "random": "Multinomial RandomStandardNormal RandomUniform RandomUniformInt",
-    "recurrent": "UNIDIRECTIONAL_SEQUENCE_GRU",
-    "rotation": "aeq.hadamard_rotation",
-    "spectral": "Complex IRFFT2D Irfft2d RFFT2D Rfft2d",
+    "spatial": "AveragePool3D AvgPool3D Convolution2DTransposeBias MaxPool3D",
     "tables": "HashTableV2 LookupTableFindV2 LookupTableImportV2 LookupTableSizeV2",
     "text": "tftext:Ngrams tftext:WhitespaceTokenizer",
-    "verifying": "NumericVerify",
-    "volumes": "AveragePool3D AvgPool3D MaxPool3D",
     "warping": "DenseImageWarp Resampler TransformTensor TransformTensorBilinear",
 }
 

@@ -1,8 +1,8 @@
 """Pools that say where the greatest was, and their inverse: MaxPoolingWithArgmax2D and MaxUnpooling2D as MediaPipe's
 models have them, MaxPoolWithArgmax as TensorFlow's converter writes it.
 
-Lives here: these operators, checks of options that volumes.py and convolution.py share.
-Not here: pools over volumes (volumes.py), the builtin pools (lite/ops/convolution.py).
+Lives here: these operators, checks of options that spatial.py and spatial.py share.
+Not here: pools over volumes (spatial.py), the builtin pools (lite/ops/convolution.py).
 
 MediaPipe's two are a pair: an index is the place within the window, y * kernel width + x, kept as a float32. Files for
 TensorFlow's MaxUnpooling2D have int32 places within the whole image. Which of the two it is, the indices' type says.

@@ -3,12 +3,12 @@
     exporting.py    `export_c`: what an operator's files hold, and writing them
     cases.py        which functions there are: by dtypes, and by attributes that are known before
     arrays.py       kernels on arrays: which array is which tensor, shapes
-    sizes.py        sizes of results that the shape rule computes; size_source.py is their C
+    sizes.py        sizes of results that the shape rule computes; fragments.py is their C
     options.py      C that reads a node's options into the attributes
-    loops.py        C loops over the elements
+    fragments.py        C loops over the elements
     source.py       the source file and the header
     apis.py         the generations of the C API, by what the source asks of the run time
-    readme.py       how to build and register it
+    exporting.py       how to build and register it
     flexbuffers.c, elements.c    C that stands in every exported file that needs it
 
 Lives here: all that is about tensors and run times.

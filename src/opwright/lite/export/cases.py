@@ -1,7 +1,7 @@
 """What an exported operator computes with: one C function for each choice of dtypes and of attributes known before.
 
 Lives here: `Export` and its parts, `export_of`; what cannot be exported, and why.
-Not here: C (loops.py, options.py, source.py; the kernel's own is compiler/c_source's).
+Not here: C (fragments.py, options.py, source.py; the kernel's own is compiler/c_source's).
 
 Attributes are constants of a kernel. In C those of any value, floats and ints, are read from each node and passed to
 the function; those of few values (bool, `one_of`, or what `attrs=` lists) give a function each.

@@ -1,7 +1,7 @@
 """The source file and the header of an exported operator.
 
 Lives here: the parts in order; prepare and invoke.
-Not here: what the parts are (options.py, loops.py, apis.py, compiler/c_source).
+Not here: what the parts are (options.py, fragments.py, apis.py, compiler/c_source).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from . import arrays, options
 from .apis import Api
 from .arrays import ArrayExport
 from .cases import Export
-from .loops import ELEMENTS, LITE_TYPES, loop
+from .fragments import ELEMENTS, LITE_TYPES, loop
 
 _HERE = Path(__file__).parent
 

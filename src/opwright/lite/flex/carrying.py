@@ -21,8 +21,7 @@ from ...graph.ir import flat
 from ...ops import registry
 from ..format.flex import encode_strings
 from . import nodedef
-from .forms import Const, Form, forms_of
-from .signatures import Signature, signature
+from .declarations import Const, Form, Signature, forms_of, signature
 
 # Attributes of nodes that only we read: the mark, the names of those that are None, the lengths of repeated inputs.
 OURS, NONES, COUNTS = "_opwright", "_none", "_counts"

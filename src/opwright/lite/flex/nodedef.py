@@ -1,7 +1,7 @@
 """NodeDef: how a Flex operator carries a framework's operator in its options, in protocol-buffer bytes.
 
 Lives here: `NodeDef`, `encode`, `decode` of it and of attribute values.
-Not here: what attributes mean (signatures.py), operators (forms.py).
+Not here: what attributes mean (declarations.py), operators (declarations.py).
 
 The options are a FlexBuffer vector of the operator's name and the NodeDef's bytes. Fields by number, in TensorFlow's
 protocol (node_def.proto, attr_value.proto, tensor_shape.proto, types.proto):

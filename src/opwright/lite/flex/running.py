@@ -1,6 +1,6 @@
 """Flex operators in the interpreter: the framework's own kernels behind a custom operator's name.
 
-Lives here: `flex_registration`.  Not here: NodeDefs (nodedef.py), TensorFlow's forms of operators (forms.py).
+Lives here: `flex_registration`.  Not here: NodeDefs (nodedef.py), TensorFlow's forms of operators (declarations.py).
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from ..format.flex import decode
 from ..registration import OperatorRegistration
 from . import nodedef
 from .carrying import COUNTS, NONES, OURS
-from .forms import Const, Form, form_for
-from .signatures import signature
+from .declarations import Const, Form, form_for, signature
 
 PREFIX = "Flex"
 MOST_INPUTS = 1 << 20

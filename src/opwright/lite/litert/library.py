@@ -2,7 +2,7 @@
 
 Lives here: `library`, `Layout`, `TensorType`, `Kernel`, `check`, `element_type`, the environment.
 Not here: what is called when (loaded.py, model.py, buffers.py), the callbacks (callbacks.ll, nodes.py), what it writes
-to stderr (captured.py).
+to stderr (loaded.py).
 
 The wheel's Python modules are not imported: its library stands beside them and needs nothing of them. What is declared
 here is what versions from MINIMUM on export; earlier ones create models without an environment, which cannot be seen

@@ -1,22 +1,112 @@
-"""What the official run time holds for one model, and what it said where something failed.
+"""The official run time's objects for one model, and the messages that it writes where something fails.
 
-Lives here: `Loaded`.  Not here: which nodes it is given (carrying.py), shapes and runs (model.py).
+Lives here: `Loaded`; `Captured`, stderr captured while a model is prepared.
+Not here: which nodes are replaced (carrying.py), shapes and runs (model.py).
+
+The run time writes to file descriptor 2, which other threads of the process share. Output is therefore captured only
+where the run time reports (when a model is created, and at the first run after shapes have changed), and lines that are
+not the run time's are passed on. A second thread captures nothing: its output joins that of the first.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import errno
 import os
+import re
+import sys
+import tempfile
 from collections.abc import Sequence
+from types import TracebackType
 from typing import Any
 
 from ...compiler.native.image import library as c_library
+from ...core import forks
 from ...core.errors import InvalidArgumentError, OpError
 from ..format import Model
 from ..runtime.errors import also
-from .captured import Captured
 from .library import CPU, HANDLE, check, environment, in_words, library
 from .nodes import GivenNode, kernel
+
+_ITS_LINE = re.compile(rb"(INFO|WARNING|ERROR|VERBOSE|DEBUG|FATAL):? ")
+_CONTINUED = "└".encode()
+_lock = forks.lock()
+
+
+class Captured(contextlib.AbstractContextManager["Captured"]):
+    """Within: what the run time writes to stderr goes to `text`, known afterwards; what others write goes on later.
+
+    whole: all of it is taken for the run time's, whose messages may have several lines
+    """
+
+    def __init__(self, whole: bool = False) -> None:
+        self.text, self._whole = "", whole
+        self._redirected = False
+        self._stderr: int | None = None  # the descriptor it was, None where it is closed
+
+    def __enter__(self) -> Captured:
+        self._catches = _lock.acquire(blocking=False)
+        if not self._catches:
+            return self
+        try:
+            if sys.stderr is not None:
+                with contextlib.suppress(OSError, ValueError):
+                    sys.stderr.flush()
+            self._file = tempfile.TemporaryFile()
+            with contextlib.suppress(OSError):  # no descriptor to spare: nothing is caught
+                self._stderr = _duplicate(2)
+                os.dup2(self._file.fileno(), 2)
+                self._redirected = True
+        except BaseException:
+            _lock.release()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+                 ) -> None:  # fmt: skip
+        if not self._catches:
+            return
+        try:
+            if self._redirected:
+                if sys.stderr is not None:
+                    with contextlib.suppress(OSError, ValueError):
+                        sys.stderr.flush()
+                if self._stderr is None:
+                    os.close(2)
+                else:
+                    os.dup2(self._stderr, 2)
+                    os.close(self._stderr)
+                self._file.seek(0)
+                written = self._file.read()
+                its, others = (written, b"") if self._whole else _parted(written)
+                self.text = its.decode(errors="replace").rstrip()
+                if others:
+                    with contextlib.suppress(OSError):
+                        os.write(2, others)
+            self._file.close()
+        finally:
+            _lock.release()
+
+
+def _duplicate(descriptor: int) -> int | None:
+    """Another descriptor of the same, None where it is closed. Raises OSError where there is none to spare."""
+    try:
+        return os.dup(descriptor)
+    except OSError as error:
+        if error.errno != errno.EBADF:
+            raise
+        return None
+
+
+def _parted(written: bytes) -> tuple[bytes, bytes]:
+    """The run time's lines, and the others."""
+    its: list[bytes] = []
+    others: list[bytes] = []
+    for line in written.splitlines(keepends=True):
+        (its if _ITS_LINE.match(line) or line.startswith(_CONTINUED) else others).append(line)
+    return b"".join(its), b"".join(others)
+
 
 OP = "lite.litert.CompiledModel"
 _TO_STDERR, _KEPT = 1, 2  # its modes of telling errors

@@ -20,12 +20,11 @@ from ...core.errors import InvalidArgumentError
 from ..format import Model
 from ..format.external import refuse_external
 from ..resolver import CustomOps
-from ..runtime.opening import open_model
+from ..runtime.model_loading import open_model
 from .buffers import TensorBuffer
-from .captured import Captured
 from .carrying import carry
 from .library import INT, Layout, check, library
-from .loaded import OP, Loaded, names_of
+from .loaded import OP, Captured, Loaded, names_of
 from .nodes import GivenNode, kernel
 from .running import Alone, Bound, check_buffers, check_names, checked, in_order, is_named
 from .signatures import Place, Signature, signatures_of

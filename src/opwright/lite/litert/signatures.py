@@ -15,7 +15,7 @@ from ...core.errors import InvalidArgumentError
 from ..format import Model
 from ..ops import types
 from ..runtime.constants import of_file
-from ..runtime.details import tensor_details
+from ..runtime.introspection import tensor_details
 from ..runtime.tensor import Tensor
 from .library import HANDLE, SIZE, check, library
 

@@ -1,15 +1,23 @@
-"""Building shared libraries of operators, and the run time that they find their names in.
+"""Building shared libraries of operators and of the provider, by the C or C++ compiler of this machine.
 
-Lives here: `build_library`, `provider`, `include_dir`.  Not here: compilers (compilers.py), where libraries are kept
-(keeping.py), loading one's operators (loading.py), both in one call (custom_ops.py).
+Lives here: `Compiler`, `find_compiler`; `build_library`, `provider`, `include_dir`.
+Not here: libraries kept between processes (build_cache.py), loading operators (loading.py), both in one call
+(custom_ops.py).
+
+`CC` and `CXX` take precedence, then compilers on the PATH, then the compiler of the extra `c` (`pip install
+opwright[c]`).
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
+import importlib.util
 import os
 import shlex
+import shutil
+import subprocess
 import sys
 import tempfile
 import warnings
@@ -21,8 +29,88 @@ from typing import NamedTuple
 from ...core import forks
 from ...core.errors import InvalidArgumentError, NotFoundError, UnavailableError
 from ...core.once import once
-from . import compilers, keeping
+from . import build_cache
 from .headers import include_folder
+
+MOST_LINES = 60  # of what a compiler says, in an error
+_SECONDS = 600
+_VARIABLES = {"c": "CC", "c++": "CXX"}
+_NAMES = {"c": ("cc", "gcc", "clang"), "c++": ("c++", "g++", "clang++")}
+
+
+class Compiler(NamedTuple):
+    """How a compiler is called. identity: words that differ where another program would run; zig: whether it is zig's,
+    which compiles for this very processor and checks for undefined behaviour where it is not told otherwise."""
+
+    command: tuple[str, ...]
+    identity: str
+    zig: bool
+
+    @property
+    def extra(self) -> tuple[str, ...]:
+        """Arguments that make it behave as other compilers do."""
+        return ("-mcpu=baseline", "-fno-sanitize=undefined") if self.zig else ()
+
+    def run(self, arguments: Sequence[str], what: str) -> str:
+        """Run it; what it says when all is well: warnings, or nothing.
+
+        what: is being made, for errors. raises InvalidArgumentError with the compiler's own lines
+        """
+        command = [*self.command, *arguments]
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=_SECONDS, stdin=subprocess.DEVNULL, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise UnavailableError(op=what, what=f"the compiler did not run: {error}", found=shlex.join(self.command),
+                                   do="set CC and CXX to compilers that work") from error  # fmt: skip
+        said = (done.stderr + done.stdout).decode(errors="replace").strip()
+        if done.returncode == 0:
+            return said
+        lines = said.splitlines() or [f"exit status {done.returncode} and not a word"]
+        if len(lines) > MOST_LINES:
+            lines[MOST_LINES:] = [f"... and {len(lines) - MOST_LINES} lines more"]
+        raise InvalidArgumentError(op=what, what="it does not compile", found="\n".join(["", *lines]),
+                                   do=f"mend it; it was run as: {shlex.join(command)}")  # fmt: skip
+
+
+def find_compiler(language: str) -> Compiler:
+    """The compiler for "c" or "c++". Raises UnavailableError where there is none."""
+    variable = _VARIABLES[language]
+    return _find(language, os.environ.get(variable, ""), os.environ.get("PATH", ""))
+
+
+@functools.cache
+def _find(language: str, chosen: str, path: str) -> Compiler:
+    if chosen.strip():
+        words = shlex.split(chosen)
+        program = shutil.which(words[0], path=path)
+        if program is None:
+            raise UnavailableError(op=_VARIABLES[language], what="the compiler that it names is not there",
+                                   found=chosen, do=f"unset {_VARIABLES[language]}, or name another")  # fmt: skip
+        zig = Path(program).stem in ("zig", "python-zig") or "ziglang" in words
+        return Compiler((program, *words[1:]), _identity(program, words[1:]), zig)
+    for name in _NAMES[language]:
+        program = shutil.which(name, path=path)
+        if program is not None:
+            return Compiler((program,), _identity(program, ()), False)
+    spec = importlib.util.find_spec("ziglang")
+    if spec is not None and spec.origin is not None:
+        words = ["-m", "ziglang", "cc" if language == "c" else "c++"]
+        zig_program = Path(spec.origin).parent / ("zig.exe" if os.name == "nt" else "zig")
+        return Compiler((sys.executable, *words), _identity(os.fspath(zig_program), words), True)
+    raise UnavailableError(what=f"there is no {language.upper()} compiler to build operators with",
+                           found=f"no {' or '.join(_NAMES[language])} on the PATH, no ziglang",
+                           do="pip install 'opwright[c]' (it brings one), or install gcc or clang")  # fmt: skip
+
+
+def _identity(program: str, words: Sequence[str]) -> str:
+    """A program's place, size and age: quicker to tell than its version is to ask for."""
+    real = os.path.realpath(program)
+    try:
+        stat = os.stat(real)
+    except OSError:
+        return f"{real} {shlex.join(words)}"
+    return f"{real} {stat.st_size} {stat.st_mtime_ns} {shlex.join(words)}"
+
 
 HERE = Path(__file__).parent
 PROVIDER = HERE / "provider"
@@ -88,12 +176,12 @@ def _built(paths: Sequence[Path], arguments: Sequence[str], link: Sequence[str],
     name: a part of its file's, by which errors can be read
     """
     languages = [LANGUAGES[path.suffix] for path in paths]
-    found = {language: compilers.find(language) for language in sorted(set(languages))}
+    found = {language: find_compiler(language) for language in sorted(set(languages))}
     key = hashlib.sha256(repr((FORMAT, sys.platform, [c.identity for c in found.values()], list(arguments), list(link),
                                [(os.fspath(p), hashlib.sha256(p.read_bytes()).hexdigest()) for p in paths])).encode()
                          ).hexdigest()  # fmt: skip
     with _lock:
-        library = keeping.find(key)
+        library = build_cache.find(key)
         if library is not None:
             return library
         with tempfile.TemporaryDirectory(prefix="opwright-build-") as folder:
@@ -108,14 +196,14 @@ def _built(paths: Sequence[Path], arguments: Sequence[str], link: Sequence[str],
             said.append(linker.run([*linker.extra, *_LINK, *objects, "-o", made, *link], paths[0].name))
             if any(said):
                 warnings.warn("\n".join(filter(None, said)), RuntimeWarning, stacklevel=4)
-            return keeping.keep(key, f"lib{name}{SUFFIX}", Path(made).read_bytes(), sorted(headers))
+            return build_cache.keep(key, f"lib{name}{SUFFIX}", Path(made).read_bytes(), sorted(headers))
 
 
 class _Part(NamedTuple):
     """One source on its way to an object. stem: what its object and the note of its headers are called."""
 
     path: Path
-    compiler: compilers.Compiler
+    compiler: Compiler
     language: str
     stem: str
     arguments: Sequence[str]

@@ -1,10 +1,13 @@
-"""What operators in C ask of the run time: another shape for a tensor, more tensors, the model's metadata.
+"""Calls between Python and the provider: its functions as Python calls them, and the functions that it calls back.
 
-Lives here: `mirror_of`, the functions that the provider calls back, the end of the process.
-Not here: what C asks of tensors alone, which the provider answers from the records.
+Lives here: `provider` and the types of its functions; `mirror_of`; callbacks that resize tensors, add tensors and read
+the model's metadata; the end of the process.
+Not here: requests about tensors alone, which the provider answers from the records; the provider's source (provider/)
+and how it is built (building.py).
 
-An exception cannot pass through C: it is kept, C gets kTfLiteError, and it is raised when the method returns, whatever
-status that has. An operator that goes on after a refused resize would write where it must not.
+Each call releases the interpreter lock, and a callback acquires it. An exception cannot pass through C: it is stored, C
+receives kTfLiteError, and the exception is raised when the method returns, whatever its status. An operator that
+continued after a refused resize would write out of bounds.
 """
 
 from __future__ import annotations
@@ -15,14 +18,61 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ...core.errors import FailedPreconditionError, InvalidArgumentError
+from ...core.errors import FailedPreconditionError, InternalError, InvalidArgumentError
+from ...core.once import once
 from ..runtime.tensor import CONSTANT, DYNAMIC
-from . import records
-from .mirror import EVERY, MOST_DIMENSIONS, OLD_HEADERS, READABLE, Mirror
-from .taking import pull
+from . import building, records
+from .c_context import EVERY, MOST_DIMENSIONS, OLD_HEADERS, READABLE, Mirror
+from .c_state import pull
 
 if TYPE_CHECKING:
     from ..runtime.subgraph import Subgraph
+
+_POINTER = C.c_void_p
+_PROVIDER_FUNCTIONS = {
+    # name                      result     arguments
+    "ow_context_init":          (None,     (_POINTER, _POINTER)),
+    "ow_context_end":           (None,     (_POINTER,)),
+    "ow_init":                  (_POINTER, (_POINTER, _POINTER, _POINTER, C.c_size_t)),
+    "ow_free":                  (None,     (_POINTER, _POINTER, _POINTER)),
+    "ow_prepare":               (C.c_int,  (_POINTER, _POINTER, _POINTER)),
+    "ow_invoke":                (C.c_int,  (_POINTER, _POINTER, _POINTER)),
+    "ow_run":                   (C.c_int,  (_POINTER,)),
+    "ow_run_all":               (C.c_int,  (_POINTER,)),
+    "ow_has_invoke":            (C.c_int,  (_POINTER,)),
+    "ow_is_operator":           (C.c_int,  (_POINTER,)),
+    "ow_operator_registration": (None,     (_POINTER, _POINTER)),
+    "ow_call_by_value":         (C.c_int,  (_POINTER, _POINTER, _POINTER)),
+    "ow_added_begin":           (None,     ()),
+    "ow_added":                 (C.c_int,  (_POINTER,)),
+    "ow_added_end":             (None,     ()),
+    "ow_size_of":               (C.c_size_t, (C.c_int,)),
+    "ow_blocks":                (C.c_int64, ()),
+    "TfLiteIntArrayCreate":     (_POINTER, (C.c_int,)),
+    "TfLiteIntArrayFree":       (None,     (_POINTER,)),
+    "TfLiteFloatArrayCreate":   (_POINTER, (C.c_int,)),
+    "TfLiteFloatArrayFree":     (None,     (_POINTER,)),
+    "TfLiteTensorDataFree":     (None,     (_POINTER,)),
+}  # fmt: skip
+_RECORDS = (records.CHost, records.CContext, records.CTensor, records.CNode, records.CRegistration)
+
+
+@once
+def provider() -> Any:
+    """The provider, loaded so that libraries of operators find its names.
+
+    raises UnavailableError where it must be built and there is no compiler
+    """
+    library = building.provider()
+    for name, (result, arguments) in _PROVIDER_FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    for i, record in enumerate(_RECORDS):
+        if library.ow_size_of(i) != C.sizeof(record):
+            raise InternalError(what=f"{record.__name__} is laid out in another way than in C",
+                                found=C.sizeof(record), wanted=library.ow_size_of(i))  # fmt: skip
+    return library
+
 
 _mirrors: weakref.WeakValueDictionary[int, Mirror] = weakref.WeakValueDictionary()  # by the context's address
 

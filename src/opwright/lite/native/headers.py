@@ -14,7 +14,7 @@ from ...core import flags
 from ...core.errors import UnavailableError
 from ...core.files import replacing_folder
 from ...core.private_files import cache_folder
-from . import keeping
+from . import build_cache
 
 INCLUDE = Path(__file__).parent / "include"
 """The headers that are not generated."""
@@ -105,7 +105,7 @@ def include_folder() -> Path:
     files.update({path.relative_to(INCLUDE).as_posix(): path.read_text("utf-8") for path in INCLUDE.rglob("*.h")})
     digest = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:16]
     failure: OSError | None = None
-    for place in (cache_folder(flags.cache_dir, "headers"), keeping.own_folder()):
+    for place in (cache_folder(flags.cache_dir, "headers"), build_cache.own_folder()):
         try:
             root = place.real(make=True)
             if root is not None:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from ...core.errors import InvalidArgumentError, NotFoundError
 from ..registration import Registration
-from .functions import provider
+from .callbacks import provider
 from .library import Library, open_library
 from .names import entries, find_entry, may_register, operator_name, qualified, shown
 from .records import CERTAIN, METHODS, CAdded, COperator, CRegistration

@@ -1,6 +1,6 @@
 """A node as C sees it: its record, the tensors that it touches, its run.
 
-Lives here: `NativeNode`, `Words`.  Not here: when its methods run (registration.py), the tensors (mirror.py).
+Lives here: `NativeNode`, `Words`.  Not here: when its methods run (registration.py), the tensors (c_context.py).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ...core.errors import InvalidArgumentError
 from ..runtime.node import Node
 from ..runtime.tensor import DYNAMIC, OWN, Tensor, TensorView
 from . import records
-from .mirror import Mirror
+from .c_context import Mirror
 from .records import CCall, CNode, CPlace
 
 

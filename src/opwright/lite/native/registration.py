@@ -1,7 +1,7 @@
 """Registrations of operators in C: init, prepare, invoke and free go to the library's functions.
 
 Lives here: `NativeRegistration`.  Not here: finding registrations in a library (loading.py), a node's record in C
-(nodes.py), tensors (mirror.py), what C calls back (callbacks.py).
+(nodes.py), tensors (c_context.py), what C calls back (callbacks.py).
 
 A run of a node whose tensors all lie where they were planned is one foreign call, without Python on the way and
 without the interpreter lock. Tensors that C may put elsewhere, and those whose form in C is another, are handed over
@@ -22,13 +22,11 @@ from ..runtime.direct import Direct
 from ..runtime.node import Context, Node
 from ..runtime.tensor import DYNAMIC, Tensor
 from . import records
-from .callbacks import mirror_of
-from .elements import is_converted
-from .functions import provider
-from .mirror import EVERY, READABLE
+from .c_context import EVERY, READABLE
+from .c_state import check_shape, is_converted, pull, take
+from .callbacks import mirror_of, provider
 from .nodes import NativeNode, Words
 from .records import CCall, CCalls, CContext, CRegistration, CTensor
-from .taking import check_shape, pull, take
 
 
 class JoinedRun:

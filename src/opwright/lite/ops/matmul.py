@@ -43,7 +43,7 @@ class FullyConnected:
     hybrid = "hybrid.fully_connected"
 
     def registration(operator: Any) -> Any:
-        from ..runtime.shuffled import Shuffled
+        from ..runtime.stored_weights import Shuffled
 
         return Shuffled(operator)
 

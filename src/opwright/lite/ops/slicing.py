@@ -312,6 +312,6 @@ class DynamicUpdateSlice:
         return y
 
     def registration(operator: Any) -> Any:
-        from ..runtime.updating import Update
+        from ..runtime.node_fast_paths import Update
 
         return Update(operator)

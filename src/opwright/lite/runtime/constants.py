@@ -17,7 +17,7 @@ from ...core.dtypes import DType, string
 from ...core.errors import UnimplementedError
 from ..format import unpack_strings
 from ..format.constants import BITS
-from .sparse import dense_of
+from .stored_weights import dense_of
 from .tensor import ARENA, CONSTANT, OWN, Blocks, Tensor
 
 

@@ -1,20 +1,28 @@
-"""The arena of a subgraph: which tensors it holds, how long each lives, and binding them to their place.
+"""Memory of activations: the arena of a subgraph, and the limit on what one interpreter's subgraphs hold together.
 
-Lives here: which tensors may share memory, binding.
-Not here: lifetimes and the packing of buffers (compiler/memory.py), tensors with memory of their own.
+Lives here: which tensors may share memory, binding them to the arena; `Holding` (of one subgraph), `check_bytes`,
+`bytes_for`, `subgraph_memory` with its `Footprint`.
+Not here: lifetimes and the packing of buffers (compiler/memory.py), tensors with memory of their own, values of
+resources (resources.py, which calls `check_bytes`, too).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...compiler.memory import Allocation, Lifetimes, plan_arena
 from ...core import flags
-from .holding import check_bytes
+from ...core.errors import InvalidArgumentError, ResourceExhaustedError
+from ...core.named_tuples import NamedTuple
 from .node import Node
-from .tensor import ARENA, Tensor
+from .tensor import ARENA, CONSTANT, Tensor
+
+if TYPE_CHECKING:
+    from ..format import constants
 
 ALIGNMENT = 64
 
@@ -76,3 +84,101 @@ def _share(nodes: list[Node], lives: Lifetimes[int]) -> None:
                     and sum(x is t for x in everything) == 1 == sum(x is out for x in everything)):  # fmt: skip
                 lives.share(id(t), id(out))
                 break
+
+
+class Holding:
+    """What one subgraph holds: its arena, and tensors with memory of their own.
+
+    family: of all subgraphs of the interpreter; this one is added.
+    """
+
+    __slots__ = ("_own", "arena", "family")
+
+    def __init__(self, family: list[Holding]) -> None:
+        self.family = family
+        self.arena = 0
+        self._own: dict[int, int] = {}  # by identity of the tensor
+        family.append(self)
+
+    @property
+    def own(self) -> int:
+        """Bytes of the tensors with memory of their own: variables, persistent and dynamic ones."""
+        return sum(self._own.values())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all of it."""
+        return self.arena + self.own
+
+    def check(self, t: Tensor, sizes: tuple[int, ...], running: bool) -> None:
+        """Raises ResourceExhaustedError where a tensor of these sizes, beside what there is, passes the limit.
+
+        running: whether the arena stays; else the next allocation makes another.
+        """
+        others = sum(held.nbytes for held in self.family) - self._own.get(id(t), 0) - (0 if running else self.arena)
+        check_bytes(bytes_for(t, sizes) + others, f"tensor {t.name!r} {t.dtype.name}{list(sizes)}")
+
+    def allocate(self, t: Tensor, running: bool) -> None:
+        """Memory of its own for a tensor. Raises as `check`."""
+        self.check(t, t.shape, running)
+        t.allocate()
+        self._own[id(t)] = t.nbytes
+
+    def set_arena(self, nbytes: int) -> None:
+        """An arena of so many bytes in place of the last. Raises ResourceExhaustedError where all pass the limit."""
+        self.arena = nbytes
+        elsewhere = sum(held.nbytes for held in self.family if held is not self)
+        check_bytes(nbytes + elsewhere, "the arenas of all subgraphs")
+
+    def forget(self, tensors: Iterable[Tensor]) -> None:
+        """These have no memory of their own any more."""
+        for t in tensors:
+            self._own.pop(id(t), None)
+
+    def clear(self) -> None:
+        """Nothing is held any more."""
+        self.arena = 0
+        self._own.clear()
+
+
+class Footprint(NamedTuple):
+    """Bytes that a subgraph takes. arena: of planned tensors; own: of tensors with memory of their own (variables,
+    persistent and dynamic ones); mapped: of constants that are views on the file; copied: of constants that are not
+    (packed, sparse and unaligned ones, strings), each array once."""
+
+    arena: int
+    own: int
+    mapped: int
+    copied: int
+
+
+def subgraph_memory(subgraph: Any) -> Footprint:
+    """What a `Subgraph` takes now: arena and own are 0 before its tensors are allocated."""
+    mapped, copied = 0, {}
+    for t in subgraph.tensors:
+        if t.kind == CONSTANT and t.array is not None:
+            root = t.array
+            while isinstance(root.base, np.ndarray):
+                root = root.base
+            if root.flags.owndata:
+                copied[id(root)] = root.nbytes
+            else:  # the file's bytes are no array's own
+                mapped += t.array.nbytes
+    return Footprint(subgraph.holding.arena, subgraph.holding.own, mapped, sum(copied.values()))
+
+
+def check_bytes(size: int, what: str) -> None:
+    """Raises ResourceExhaustedError where memory for activations would pass the flag max_activation_bytes."""
+    limit = flags.get("max_activation_bytes")
+    if size > limit:
+        raise ResourceExhaustedError(what=f"{what} would take {size} bytes", found=size, wanted=f"at most {limit}",
+                                     do="set the flag max_activation_bytes higher if the model is right")  # fmt: skip
+
+
+def bytes_for(t: Tensor, sizes: tuple[int, ...]) -> int:
+    """Bytes that a tensor of these sizes takes. Raises InvalidArgumentError where no array has such sizes."""
+    if not constants.countable(sizes):
+        raise InvalidArgumentError(what=f"no array can have the shape given to tensor {t.name!r}",
+                                   found=f"{len(sizes)} dimensions: {str(list(sizes))[:120]}",
+                                   wanted="at most 64 dimensions, and a number of bytes below 2**63")  # fmt: skip
+    return math.prod(sizes) * max(t.dtype.np.itemsize, 1)

@@ -1,8 +1,8 @@
 """A running subgraph: the life cycle of its nodes and the loop that runs them.
 
 Lives here: `Subgraph`: init, prepare, planning, invoke, free; nodes whose shapes are known only while the model runs.
-Not here: memory (memory.py, holding.py), what kernels do (registration.py), subgraphs that nodes run (called.py),
-delegates (delegation.py), timing (profiling.py).
+Not here: memory (memory.py), what kernels do (registration.py), subgraphs that nodes run
+(callee_subgraph.py), delegates (delegation.py), timing (profiling.py).
 
     allocate   init each node that has not been, once; prepare each node in order; plan and bind memory; bind kernels
     invoke     call the bound kernels in order
@@ -31,20 +31,19 @@ from ...ops.dispatch import quiet_context, quietly
 from ..format.verify import called_subgraphs
 from ..ops.families import defined
 from . import memory
-from .called import Called
+from .callee_subgraph import Called
 from .constants import link_blocks, of_file
 from .direct import NOTHING, Direct, Reach
 from .errors import also, failed, of_node, told
-from .holding import Holding
-from .joining import joined
+from .memory import Holding
 from .node import Context, Node, check_status, check_temporaries
+from .node_fast_paths import MOST_READ, joined
 from .ownership import Ownership
-from .repeating import MOST_READ
+from .profiling import run_observed, run_watched
 from .resolution import Resolved
 from .resources import Resources
 from .settling import is_settled
 from .tensor import ARENA, CONSTANT, DYNAMIC, OUTSIDE, OWN, SETTLED, Tensor
-from .watching import run_observed, run_watched
 
 NOT_READY = "Invoke called on model that is not ready."
 
@@ -72,7 +71,7 @@ class Subgraph(Called):
         self.nodes = [self._node(number, op, codes[op.opcode_index]) for number, op in enumerate(source.operators)]
         self.execution_plan = self.nodes  # what runs, in order: with delegates, other nodes than the file's
         self.delegation: Any = None  # its delegates (delegation.py), once there are any
-        self.native: Any = None  # how operators in C see it (native/mirror.py), once there are any
+        self.native: Any = None  # how operators in C see it (native/c_context.py), once there are any
         self.closed = False
         self.context = Context(self, num_threads)
         self.ready = self.running = False
@@ -80,7 +79,7 @@ class Subgraph(Called):
         self._dynamic: set[int] = set()  # indices of tensors that a prepare made dynamic
         self._touched: dict[int, Node] = {}  # by identity of a tensor, the last node prepared that reads or writes it
         self.steps: list[Callable[[], Any]] = []  # one for each node
-        self.joined: list[Callable[[], Any]] = []  # the same work by fewer calls (joining.py)
+        self.joined: list[Callable[[], Any]] = []  # the same work by fewer calls (node_fast_paths.py)
         self._direct: Direct | None = None  # the native call that `direct` gave last
         self._reach: Reach | None = None  # made when it is first asked for
         self._quiet: contextvars.Context | None = None

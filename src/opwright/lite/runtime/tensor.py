@@ -165,7 +165,7 @@ class TensorView:
     __slots__ = ("lent", "tensor", "writable")
 
     def __init__(self, tensor: Tensor, writable: bool) -> None:
-        self.lent: Any = None  # what is watched of the elements that methods are given (giving.py); None: nothing is
+        self.lent: Any = None  # watches views that methods receive (tensor_views.py); None: no watch
         self.tensor, self.writable = tensor, writable and tensor.kind != CONSTANT
 
     @property

@@ -1,9 +1,13 @@
-"""Elements that a node's Python method is given: it may not keep them after the run, as their memory is others' then.
+"""Views of tensors' elements: those that a program holds, and those that a node's Python method receives for one call.
 
-Lives here: `Watch`, of one node.  Not here: views that a program holds of the interpreter's tensors (lending.py).
+Lives here: `lend`, `check_lent`; `Watch`, of one node.  Not here: copies (values.py).
 
-An array is given over a memoryview, which is the base of every slice of it (as in lending.py), so that a weak reference
-tells whether something of it is still there. What a cycle of references holds is collected before that is called kept.
+While a program holds a view the elements must not move. A view's base is a memoryview, and NumPy makes an array over it
+the base of every slice: the array lives as long as the last slice, and a weak reference observes that. The official
+interpreter counts references to the same end, and also refuses runs, which move nothing here.
+
+A method must not keep its views after the run, because other tensors reuse their memory. Reference cycles are collected
+before a view counts as kept.
 """
 
 from __future__ import annotations
@@ -16,8 +20,37 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import FailedPreconditionError
+from .errors import also
 from .node import Node
 from .tensor import CONSTANT, Tensor
+
+Lent = dict[int, tuple[np.ndarray, "weakref.ref[np.ndarray]"]]  # by tensor: its elements, and what was lent of them
+
+HELD = ("There is at least 1 reference to internal data in the interpreter in the form of a numpy array or slice. Be "
+        "sure to only hold the function returned from tensor() if you are using raw data access.")  # fmt: skip
+
+
+def lend(lent: Lent, t: Tensor, array: np.ndarray) -> np.ndarray:
+    """The elements of a tensor, as an array whose life is watched. Constants and strings never move and are as is."""
+    if t.kind == CONSTANT or array.dtype.kind == "O":
+        return array
+    known = lent.get(t.index)
+    if known is not None and known[0] is array and (held := known[1]()) is not None:
+        return held.view(array.dtype).reshape(array.shape)
+    watched = np.asarray(array.reshape(-1).view(np.uint8).data)
+    lent[t.index] = array, weakref.ref(watched)
+    return watched.view(array.dtype).reshape(array.shape)
+
+
+def check_lent(lent: Lent, subgraph_index: int) -> None:
+    """Raises the error for views that are still held, where the elements of the main subgraph are about to move."""
+    if lent and subgraph_index == 0:
+        held = [index for index, (_, view) in lent.items() if view() is not None]
+        if held:
+            raise also(FailedPreconditionError, RuntimeError)(
+                what=HELD, found=f"views of tensors {', '.join(map(str, held))}", wanted="none while elements move"
+            )
+        lent.clear()
 
 
 class Watch:

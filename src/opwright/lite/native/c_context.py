@@ -1,7 +1,7 @@
 """A running subgraph as C sees it: one TfLiteContext with its tensors, kept in step with the run time's.
 
 Lives here: `Mirror`: describing tensors to C.
-Not here: layouts (records.py), taking over what C changed (taking.py), nodes and when methods are called
+Not here: layouts (records.py), taking over what C changed (c_state.py), nodes and when methods are called
 (registration.py), what C calls (callbacks.py).
 
 Tensors that C adds keep their index and live as long as the subgraph: operators remember indices. Memory belongs to
@@ -19,7 +19,7 @@ import numpy as np
 from ...core.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
 from ..runtime.tensor import ARENA, CONSTANT, DYNAMIC, OUTSIDE, OWN, Tensor
 from . import records
-from .elements import is_converted, room, to_c
+from .c_state import is_converted, room, to_c
 from .records import Arrays, CContext, CHost, CTensor
 
 if TYPE_CHECKING:

@@ -1,22 +1,55 @@
-"""How TensorFlow declares the catalogue's operators where it does so otherwise: other names, axes as inputs.
+"""TensorFlow's declarations of operators: as data (signatures.json), and as they differ from the catalogue's.
 
-Lives here: `Form`, the table of those that differ, `forms_of` (by our name), `form_for` (by theirs).
-Not here: TensorFlow's declarations (signatures.py), nodes (carrying.py), running them (running.py).
+Lives here: `Signature`, `signature`; `Form`, the table of differences (other names, axes as inputs), `forms_of` (by our
+name), `form_for` (by TensorFlow's).
+Not here: nodes (carrying.py), running them (running.py).
 
-Most operators bear TensorFlow's name, take its inputs and have its attributes; they need no row.
+Most operators have TensorFlow's name, inputs and attributes, and need no row.
 """
 
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable
-from typing import NamedTuple
+from importlib import resources
+from typing import Any, NamedTuple
 
 from ...core.dtypes import DType, int32
 from ...core.once import once
 from ...graph import Node
 from ...ops import registry
-from .signatures import signature
+
+
+class Attribute(NamedTuple):
+    """kind: "type", "int", "list(int)" ... has_default: whether it may be left out. default: then its value."""
+
+    kind: str
+    has_default: bool
+    default: Any
+
+
+class Signature(NamedTuple):
+    """inputs, outputs: for each argument its type attribute, or its type; "N*T" for N of one type, "*T" for a list of
+    types. attrs: by name."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attrs: dict[str, Attribute]
+
+
+@functools.cache
+def _facts() -> dict[str, Any]:
+    return json.loads(resources.files(__package__).joinpath("signatures.json").read_text("utf-8"))
+
+
+@functools.cache
+def signature(op: str) -> Signature | None:
+    """The declaration of an operator; None for one that no Flex operator here carries."""
+    row = _facts().get(op)
+    if row is None:
+        return None
+    return Signature(tuple(row["in"]), tuple(row["out"]), {k: Attribute(*v) for k, v in row["attrs"].items()})
 
 
 class Const(NamedTuple):

@@ -1,6 +1,11 @@
-"""Elements put elsewhere, and the axes that a broadcast's gradient sums: Roll, BroadcastGradientArgs.
+"""Data movement and partial sorting: Roll, BroadcastGradientArgs, and the first k in the official kernels' order.
 
-Lives here: the two operators, as TensorFlow's converter writes them.  Not here: the catalogue's (ops/array/moving.py).
+Lives here: the two operators, as TensorFlow's converter writes them; `falling`.
+Not here: the catalogue's Roll (ops/array), which elements are sorted (detection.py).
+
+Official kernels select the first k by C++'s `partial_sort`, which is not stable: the order of equal values, such as the
+scores of quantised models, follows from its heap. `falling` performs the same steps: it builds a heap of the first k
+with the least at the top, replaces the top by each greater element of the rest, and takes the heap apart.
 """
 
 from __future__ import annotations
@@ -77,3 +82,45 @@ class BroadcastGradientArgs:
             raise refuse("the shapes do not broadcast", found={"a": a.tolist(), "b": b.tolist()},
                          wanted="sizes that are equal or 1, aligned at the last dimension")  # fmt: skip
         return tuple(np.flatnonzero(s == 1).astype(a.dtype) for s in (one, other))
+
+
+def falling(values: np.ndarray, k: int) -> list[int]:
+    """Indices of the k greatest, the greatest first. values: float32 [n]; 1 <= k <= n."""
+    if k == 1:
+        return [int(np.argmax(values))]
+    if len(np.unique(values)) == len(values):
+        return [int(i) for i in np.argsort(-values, kind="stable")[:k]]
+    listed = values.tolist()
+    return _partial_sort(listed, list(range(len(listed))), k)
+
+
+def _partial_sort(values: list[float], indices: list[int], k: int) -> list[int]:
+    for parent in range(k // 2 - 1, -1, -1):
+        _sift(values, indices, parent, k, indices[parent])
+    for i in range(k, len(indices)):
+        if values[indices[i]] > values[indices[0]]:
+            taken, indices[i] = indices[i], indices[0]
+            _sift(values, indices, 0, k, taken)
+    for last in range(k - 1, 0, -1):
+        taken, indices[last] = indices[last], indices[0]
+        _sift(values, indices, 0, last, taken)
+    return indices[:k]
+
+
+def _sift(values: list[float], heap: list[Any], hole: int, size: int, taken: int) -> None:
+    """Put `taken` where the heap [0, size) has a hole: the hole goes down to a leaf, then `taken` rises from there."""
+    top, child = hole, hole
+    while child < (size - 1) // 2:
+        child = 2 * child + 2
+        if values[heap[child]] > values[heap[child - 1]]:
+            child -= 1
+        heap[hole] = heap[child]
+        hole = child
+    if size % 2 == 0 and child == (size - 2) // 2:
+        child = 2 * child + 1
+        heap[hole] = heap[child]
+        hole = child
+    while hole > top and values[heap[(hole - 1) // 2]] > values[taken]:
+        heap[hole] = heap[(hole - 1) // 2]
+        hole = (hole - 1) // 2
+    heap[hole] = taken
