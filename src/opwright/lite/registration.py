@@ -26,7 +26,7 @@ from .ops.definition import LiteOperator
 from .ops.parts import BLOCK, store_parts
 from .quantized_registration import as_real, divided, is_quantized, kernel_of, real_dtype, rule_of, run_quantized
 from .runtime.node import Context, Node, check_shaped, check_status, check_written
-from .runtime.node_fast_paths import Noting, Repeat
+from .runtime.repeating import Noting, Repeat
 from .runtime.settling import is_settled, nothing, settle
 from .runtime.tensor import CONSTANT, DYNAMIC, OWN, Tensor
 from .runtime.tensor_views import watched_call, watched_methods

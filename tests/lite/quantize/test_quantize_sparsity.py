@@ -14,7 +14,7 @@ from quantize_running import OFFICIAL, convert, converter_of, function_of, liter
 import opwright as ow
 from opwright.lite.convert.quantize.layouts import layout_of
 from opwright.lite.format import Model, versions
-from opwright.lite.runtime.stored_weights import dense_of
+from opwright.lite.runtime.constants import dense_of
 
 SPARSITY = ow.lite.Optimize.EXPERIMENTAL_SPARSITY
 KINDS = ("float", "float16", "dynamic", "int8", "int16x8")

@@ -16,7 +16,7 @@ from ...compiler.lowering.context import Buffers
 from ...core.dtypes import uint8
 from ..delegate import DelegateParams
 from ..runtime.node import Node
-from ..runtime.node_fast_paths import MOST_READ
+from ..runtime.repeating import MOST_READ
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import DYNAMIC
 from .rules import ON_RESOURCES, STATEFUL

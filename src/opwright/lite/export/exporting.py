@@ -55,7 +55,6 @@ def exported(operator: Any, *, api: str = "opaque", attrs: Mapping[str, Any] | N
     from .apis import api_named
     from .arrays import array_export_of
     from .cases import export_of
-    from .readme import readme
     from .source import header, source
 
     if isinstance(operator, str):

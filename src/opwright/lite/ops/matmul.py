@@ -43,7 +43,7 @@ class FullyConnected:
     hybrid = "hybrid.fully_connected"
 
     def registration(operator: Any) -> Any:
-        from ..runtime.stored_weights import Shuffled
+        from ..runtime.builtin_registrations import Shuffled
 
         return Shuffled(operator)
 

@@ -312,6 +312,6 @@ class DynamicUpdateSlice:
         return y
 
     def registration(operator: Any) -> Any:
-        from ..runtime.node_fast_paths import Update
+        from ..runtime.builtin_registrations import Update
 
         return Update(operator)

@@ -189,7 +189,7 @@ def _once(context: Any, node: Any) -> None:
 
 def handle_registration(find: Callable[[Any, Any], Any]) -> Any:
     """The registration of an operator without inputs that gives a handle: find(resources, options) -> the resource."""
-    from ..runtime.handles import HandleRegistration
+    from ..runtime.builtin_registrations import HandleRegistration
 
     return HandleRegistration(find)
 

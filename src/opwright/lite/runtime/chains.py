@@ -1,7 +1,7 @@
 """Steps that follow one another as one native call: plans, and branches and loops whose subgraphs are native, too.
 
 Lives here: `NativeStep`, what such a step has; `Chain`; `rows_of`, copies by machine code.
-Not here: which steps become chains (node_fast_paths.py), branches and loops (native_control.py), the machine code
+Not here: which steps become chains (joining.py), branches and loops (native_control.py), the machine code
 (compiler/native/executor.ll).
 
 A kernel's guard, or a subgraph that is not connected, stops the native call at some step. From there on Python goes on:

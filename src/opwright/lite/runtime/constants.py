@@ -1,7 +1,11 @@
-"""Tensors of a file: what a verified model says of each, and the elements of constants.
+"""Constants of a file: tensors as a verified model declares them, their elements, and sparse constants made dense.
 
-Lives here: `of_file`, `link_blocks`, reading constants, types that are packed in bytes.
-Not here: the tensor itself (tensor.py), whether a buffer holds what its tensor says (format/constants.py).
+Lives here: `of_file`, `link_blocks`; `dense_of`.
+Not here: whether buffers and index arrays are valid, checked by the verifier (format/constants.py).
+
+A file stores the elements of a sparse tensor in the order of the levels in `traversal_order`: the tensor's dimensions
+(counted in blocks where blocked), then the dimensions of the blocks. A dense level visits all its indices, a compressed
+one (CSR) those that it lists for each position of the level above.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from ...core.dtypes import DType, string
 from ...core.errors import UnimplementedError
 from ..format import unpack_strings
 from ..format.constants import BITS
-from .stored_weights import dense_of
+from ..ops.shapes import bounded
 from .tensor import ARENA, CONSTANT, OWN, Blocks, Tensor
 
 
@@ -120,3 +124,33 @@ def read_constant(tensor: Tensor, data: Any) -> np.ndarray:
         array = array.view()
         array.flags.writeable = False
     return array
+
+
+def dense_of(sparsity: Any, stored: np.ndarray, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
+    """The tensor of `shape` whose stored elements are these, 0 elsewhere.
+
+    raises ResourceExhaustedError above the flag max_activation_bytes
+    """
+    bounded(shape, dtype, "a sparse constant with its zeros")
+    dense = np.zeros(shape, dtype.np)
+    if not dense.size:
+        return dense
+    order, blocks = np.asarray(sparsity.traversal_order).tolist(), np.asarray(sparsity.block_map).tolist()
+    rank = len(shape)
+    places: dict[int, np.ndarray] = {}  # by level of the tensor and its blocks, where each position is along it
+    positions = 1
+    for level, metadata in zip(order, sparsity.dim_metadata):
+        if metadata.format == 0:
+            above = np.repeat(np.arange(positions), metadata.dense_size)
+            here = np.tile(np.arange(metadata.dense_size), positions)
+        else:
+            counts: Any = np.diff(np.asarray(metadata.array_segments.values).astype(np.int64))
+            above = np.repeat(np.arange(positions), counts)
+            here = np.asarray(metadata.array_indices.values if len(above) else ()).astype(np.int64)
+        places = {known: place[above] for known, place in places.items()} | {level: here}
+        positions = len(here)
+    sizes = {blocks[level - rank]: m.dense_size for level, m in zip(order, sparsity.dim_metadata) if level >= rank}
+    for number, d in enumerate(blocks):
+        places[d] = places[d] * sizes[d] + places[rank + number]
+    dense[tuple(places[d] for d in range(rank))] = stored[:positions] if rank else stored[0]
+    return dense

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...core.errors import FailedPreconditionError, InvalidArgumentError
 from ..ops.philox import begun
-from .holding import check_bytes
+from .memory import check_bytes
 from .ownership import Ownership
 
 _OBJECT = 64  # bytes that an element of a table or of strings takes besides its own, about

@@ -1,7 +1,7 @@
 """Sparse weights: constants of many zeros are stored without them, as `Optimize.EXPERIMENTAL_SPARSITY` asks.
 
 Lives here: `sparsify`, which tensors, for which kernels.
-Not here: layouts (layouts.py), reading them (lite/runtime/stored_weights.py).
+Not here: layouts (layouts.py), reading them (lite/runtime/constants.py).
 
 FULLY_CONNECTED computes on blocks (4 of float32, 16 of int8) as they are; elsewhere a DENSIFY puts the zeros back when
 the model is loaded, so that the file is smaller and no more. What would not be smaller stays as it is.

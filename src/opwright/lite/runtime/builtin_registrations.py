@@ -1,0 +1,115 @@
+"""Registrations of builtin operators whose nodes need more than `prepare` and `invoke` of their definitions.
+
+Lives here: `HandleRegistration`, of nodes without inputs whose output holds a resource, such as VAR_HANDLE; `Update`,
+DYNAMIC_UPDATE_SLICE in place, where only the update is written; `Shuffled`, FULLY_CONNECTED with weights stored in
+blocks, whose nodes have a second output, a workspace.
+Not here: the operators' definitions (lite/ops/), resources (resources.py), when memory is shared (memory.py, and
+loop.py for loop-carried tensors), the arithmetic of shuffled weights (ops/quantized/shuffled.py).
+
+A handle never changes: its tensor is computed when tensors are allocated, and the node runs no more. Only a handle that
+the subgraph returns is written at each run.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import resource
+from ...core.errors import InvalidArgumentError
+from ...core.specs import TensorSpec
+from ..ops.quantized.operand import Operand
+from ..ops.quantized.shuffled import fully_connected
+from ..registration import OperatorRegistration, Registration
+from .node import Context, Node
+from .settling import is_settled, nothing
+from .tensor import DYNAMIC, SETTLED
+
+
+class HandleRegistration(Registration):
+    """find(resources, options) -> the resource that the node's output holds."""
+
+    __slots__ = ("_find",)
+
+    def __init__(self, find: Callable[[Any, Any], Any]) -> None:
+        super().__init__(None, None, self._prepare, self._invoke)
+        self._find = find
+
+    def _prepare(self, context: Context, node: Node) -> None:
+        found = len(node.tensors_in), len(node.tensors_out)
+        if found != (0, 1):
+            raise InvalidArgumentError(what="the node has the wrong number of inputs or outputs", found=found,
+                                       wanted=(0, 1))  # fmt: skip
+        t, subgraph = node.tensors_out[0], node.subgraph
+        if t.dtype is not resource:
+            raise InvalidArgumentError(what=f"output {t.name!r} has the wrong type", found=t.dtype.name,
+                                       wanted="resource")  # fmt: skip
+        node.user_data = self._find(subgraph.resources, node.options)
+        if not subgraph.running and t.index not in subgraph.outputs and subgraph.writers[t.index] == 1:
+            t.set_kind(SETTLED)
+            subgraph.allocate_own(t)
+            self._invoke(context, node)
+
+    def bind(self, context: Context, node: Node) -> Callable[[], Any]:
+        return nothing if is_settled(node) else super().bind(context, node)
+
+    def _invoke(self, context: Context, node: Node) -> None:
+        node.tensors_out[0].array.fill(node.user_data)  # type: ignore[union-attr]
+
+
+class Update(OperatorRegistration):
+    """Runs on raw elements, so on quantised tensors of one scale too, as the definition says."""
+
+    __slots__ = ()
+
+    def bind(self, context: Context, node: Node) -> Callable[[], Any]:
+        if node.kernel is not None or any(t.kind == DYNAMIC for t in node.tensors_out):
+            return super().bind(context, node)
+        x, update, starts = (t.readonly for t in node.tensors_in if t is not None)
+        out: Any = node.tensors_out[0].array
+        assert x is not None
+        assert update is not None
+        same = x.__array_interface__["data"][0] == out.__array_interface__["data"][0]
+        most = tuple(d - u for d, u in zip(x.shape, update.shape))
+        return functools.partial(_run, None if same else x, update, starts, out, most, update.shape)
+
+
+def _run(x: Any, update: np.ndarray, starts: Any, out: np.ndarray, most: tuple[int, ...], sizes: Any) -> None:
+    if x is not None:
+        np.copyto(out, x)
+    at = tuple([slice(s := min(max(i, 0), m), s + u) for i, m, u in zip(starts.tolist(), most, sizes)])
+    out[at] = update
+
+
+class Shuffled(OperatorRegistration):
+    """As the definition says, and for the format SHUFFLED4x16INT8 with the workspace, which keeps the file's shape."""
+
+    __slots__ = ()
+
+    def infer(self, call: Any, node: Node, operands: Sequence[Any]) -> list[TensorSpec]:
+        if call.weights_format == "DEFAULT":
+            return super().infer(call, node, operands)
+        _check_outputs(node)
+        (y,) = self.operator.infer(call, self.group(node, operands))
+        workspace = node.tensors_out[1]
+        return [y, TensorSpec(workspace.shape, workspace.dtype)]
+
+    def quantized_kernel(self, call: Any, node: Node) -> Any:
+        if call.weights_format == "DEFAULT":
+            return super().quantized_kernel(call, node)
+        _check_outputs(node)
+        operands: list[Any] = [None if t is None else Operand(t) for t in (*node.tensors_in, *node.tensors_out)]
+        try:
+            return fully_connected(call, *operands)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(op=node.name, what=error.message) from None
+
+
+def _check_outputs(node: Node) -> None:
+    if len(node.tensors_in) != 3 or len(node.tensors_out) != 2:
+        raise InvalidArgumentError(op=node.name, what="shuffled weights go with three inputs and two outputs",
+                                   found=f"{len(node.tensors_in)} inputs, {len(node.tensors_out)} outputs",
+                                   wanted="x, weights and bias; y and a workspace")  # fmt: skip
