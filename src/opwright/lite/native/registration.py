@@ -23,8 +23,9 @@ from ..runtime.node import Context, Node
 from ..runtime.tensor import DYNAMIC, Tensor
 from . import records
 from .c_context import EVERY, READABLE
-from .c_state import check_shape, is_converted, pull, take
+from .c_state import check_shape, pull, take
 from .callbacks import mirror_of, provider
+from .elements import is_converted
 from .nodes import NativeNode, Words
 from .records import CCall, CCalls, CContext, CRegistration, CTensor
 

@@ -1,9 +1,8 @@
-"""Observation of nodes as they run: the switch `check_inputs`, observers, and profiles of time and memory.
+"""Timing the nodes of a model, and what memory they take.
 
-Lives here: `run_watched`, `run_observed`; `Profile`, `profile`.
-Not here: the rules of `check_inputs` and their error texts (ops/guarding.py), printed tables (tools/profiles.py).
+Lives here: `Profile`, `profile`.  Not here: the tables that people read (tools/profiles.py), what runs the nodes.
 
-Observers of all subgraphs time the nodes, including subgraphs that other nodes run. Memory is traced in one more run,
+Nodes are timed by observers of all subgraphs, those that other nodes run included; memory is traced in one more run,
 since tracing slows everything down.
 """
 
@@ -11,46 +10,16 @@ from __future__ import annotations
 
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from ...core.errors import PermissionDeniedError
-from ...ops.guarding import fingerprint
 from ..delegate import DelegateFlags
-from .memory import Footprint, subgraph_memory
+from .holding import Footprint, subgraph_memory
 from .node import Node
 from .subgraph import Subgraph
-from .tensor import Tensor
-
-
-def _watched(node: Node) -> list[Tensor]:
-    """The inputs that the node may not write: not variables, nor those whose place its output was given."""
-    outs = [t.array for t in node.tensors_out if t.array is not None]
-    return [t for t in node.tensors_in if t is not None and t.array is not None and not t.is_variable
-            and not any(np.may_share_memory(t.array, out) for out in outs)]  # fmt: skip
-
-
-def run_watched(node: Node, step: Callable[[], Any]) -> None:
-    """Run one node. Raises PermissionDeniedError naming operator and tensor where it wrote an input."""
-    before = [(t, fingerprint(t.array)) for t in _watched(node)]
-    step()
-    for t, was in before:
-        if fingerprint(t.array) != was:
-            raise PermissionDeniedError(op=node.name, what=f"invoke writes its input {t.name!r}",
-                                        found="other elements after the call than before",
-                                        wanted="inputs as they were: other nodes read them too",
-                                        do="write to node.outputs or node.temporaries")  # fmt: skip
-
-
-def run_observed(node: Node, step: Callable[[], Any], observer: Callable[[Node, bool], None]) -> None:
-    """Run one node, telling an observer before, `observer(node, False)`, and after, `observer(node, True)`."""
-    observer(node, False)
-    step()
-    observer(node, True)
-
 
 Row = dict[str, Any]
 Key = tuple[int, int]  # of a node: its subgraph and its number

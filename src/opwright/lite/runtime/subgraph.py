@@ -38,8 +38,8 @@ from .errors import also, failed, of_node, told
 from .joining import joined
 from .memory import Holding
 from .node import Context, Node, check_status, check_temporaries
+from .observers import run_observed, run_watched
 from .ownership import Ownership
-from .profiling import run_observed, run_watched
 from .repeating import MOST_READ
 from .resolution import Resolved
 from .resources import Resources

@@ -1,0 +1,52 @@
+"""Elements whose form in C is another than here: strings, and types of less than a byte.
+
+Lives here: `is_converted`, both directions.  Not here: the bytes of a string tensor (format/strings.py).
+
+Here a string tensor is an array of bytes objects, and an int4 takes a byte. In C a string tensor is one buffer with
+offsets, and two int4 share a byte, the first in the lower half.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..format.strings import pack_strings, unpack_strings
+from ..runtime.constants import PACKED, unpacked
+from ..runtime.tensor import Tensor
+
+
+def is_converted(t: Tensor) -> bool:
+    """Whether the elements are copied to and from another form."""
+    name = getattr(t.type, "name", "")
+    return name == "STRING" or name in PACKED
+
+
+def to_c(t: Tensor) -> np.ndarray:
+    """A new buffer of bytes with the elements in C's form."""
+    array = t.array
+    assert array is not None
+    if array.dtype.kind == "O":
+        return np.frombuffer(bytearray(pack_strings(array.reshape(-1).tolist())), np.uint8)
+    bits = PACKED[t.type.name]
+    values = array.reshape(-1).astype(np.int8).view(np.uint8) & ((1 << bits) - 1)
+    each = 8 // bits
+    whole = np.zeros(-(-values.size // each) * each, np.uint8)
+    whole[: values.size] = values
+    shifted = whole.reshape(-1, each) << np.arange(0, 8, bits, dtype=np.uint8)
+    return np.bitwise_or.reduce(shifted, axis=1)
+
+
+def from_c(t: Tensor, content: np.ndarray) -> np.ndarray:
+    """The elements that a buffer of C's form holds. Raises DataLossError or InvalidArgumentError for one that is none,
+    or holds another number of strings than the tensor has."""
+    if t.is_object:
+        return unpack_strings(content, t.shape)
+    return unpacked(content, PACKED[t.type.name], t.dtype, int(np.prod(t.shape))).reshape(t.shape)
+
+
+def room(t: Tensor) -> int:
+    """Bytes in C's form of a tensor whose elements are of one size."""
+    name = getattr(t.type, "name", "")
+    if name in PACKED:
+        return -(-int(np.prod(t.shape, dtype=np.int64)) * PACKED[name] // 8)
+    return t.nbytes

@@ -1,0 +1,42 @@
+"""Looking at nodes as they run: the switch `check_inputs`, and observers.
+
+Lives here: `run_watched`, `run_observed`.  Not here: the rules, and the words for what broke them (ops/guarding.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import PermissionDeniedError
+from ...ops.guarding import fingerprint
+from .node import Node
+from .tensor import Tensor
+
+
+def _watched(node: Node) -> list[Tensor]:
+    """The inputs that the node may not write: not variables, nor those whose place its output was given."""
+    outs = [t.array for t in node.tensors_out if t.array is not None]
+    return [t for t in node.tensors_in if t is not None and t.array is not None and not t.is_variable
+            and not any(np.may_share_memory(t.array, out) for out in outs)]  # fmt: skip
+
+
+def run_watched(node: Node, step: Callable[[], Any]) -> None:
+    """Run one node. Raises PermissionDeniedError naming operator and tensor where it wrote an input."""
+    before = [(t, fingerprint(t.array)) for t in _watched(node)]
+    step()
+    for t, was in before:
+        if fingerprint(t.array) != was:
+            raise PermissionDeniedError(op=node.name, what=f"invoke writes its input {t.name!r}",
+                                        found="other elements after the call than before",
+                                        wanted="inputs as they were: other nodes read them too",
+                                        do="write to node.outputs or node.temporaries")  # fmt: skip
+
+
+def run_observed(node: Node, step: Callable[[], Any], observer: Callable[[Node, bool], None]) -> None:
+    """Run one node, telling an observer before, `observer(node, False)`, and after, `observer(node, True)`."""
+    observer(node, False)
+    step()
+    observer(node, True)
