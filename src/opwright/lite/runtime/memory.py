@@ -17,12 +17,15 @@ import numpy as np
 from ...compiler.memory import Allocation, Lifetimes, plan_arena
 from ...core import flags
 from ...core.errors import InvalidArgumentError, ResourceExhaustedError
+from ...core.importing import later
 from ...core.named_tuples import NamedTuple
 from .node import Node
 from .tensor import ARENA, CONSTANT, Tensor
 
 if TYPE_CHECKING:
     from ..format import constants
+else:
+    constants = later("..format.constants", __package__)  # models with a cached plan run without this module
 
 ALIGNMENT = 64
 

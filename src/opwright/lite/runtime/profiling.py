@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..delegate import DelegateFlags
-from .holding import Footprint, subgraph_memory
+from .memory import Footprint, subgraph_memory
 from .node import Node
 from .subgraph import Subgraph
 
