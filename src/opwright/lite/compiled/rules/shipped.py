@@ -33,9 +33,9 @@ from ....compiler.lowering.quantized import NARROW, same_numbers
 from ....compiler.lowering.registry import rule
 from ....core.dtypes import DType, float16, float32, float64, int8, int16, int32
 from ....ops.windows import window
-from ...customs.convolution import result_size
-from ...customs.elementwise import looked_up
-from ...customs.verifying import LEAST
+from ...customs.math import looked_up
+from ...customs.quantization import LEAST
+from ...customs.spatial import result_size
 
 ELEMENTWISE = {"Sign": ("sign", (float32, float64, int32)), "Atan2": ("atan2", (float32,))}
 """By operator, the operation on operands of one shape, and of which types."""
