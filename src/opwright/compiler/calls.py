@@ -2,7 +2,7 @@
 
 Lives here: `function_of`.
 Not here: regions (regions.py), memory for large results (results.py), the kernel that takes addresses out of arrays
-(kernels/connecting.py), plans bound to memory (loops/plans.py), the native call itself (native/executor.py).
+(kernels/connecting.py), plans bound to memory (bound_plan.py), the native call itself (native/executor.py).
 
 A call is one native call: its first step, `connected`, finds the arrays in the tuple that Python hands over, looks
 whether each is what the plan was made for, and writes its address where the steps read it. NumPy's own ways to an
@@ -18,9 +18,9 @@ import numpy as np
 
 from ..core import flags
 from ..core.errors import InternalError
+from .bound_plan import BoundPlan
 from .kernels.connecting import connected
 from .loops.forms import Buffer
-from .loops.plans import Running
 from .native import executor as native
 from .native.objects import items_offset
 from .plan import Plan
@@ -48,18 +48,18 @@ class _Callee:
         """The word that takes the address of a call's items, the executor, and what they belong to."""
         plan = self.region.plan
         if not self.native:
-            running = Running(plan, self.threads)
+            running = plan.bind(self.threads)
             return None, running.executor, running
         count = len(self.buffers)
         step = native.Step(connected.code().address, [0, 0, count, id(np.ndarray)], 1, 1)
-        running = Running(plan, self.threads, [step])
+        running = plan.bind(self.threads, None, [step])
         table: list[int] = []
         for b, dtype in zip(self.buffers, self.dtypes):
             places = running.places(b)
             table += [id(dtype), len(b.shape), len(places), 0, *b.shape]
             table += [number for place in places for number in place]
         kept = np.array(table, np.int64)
-        words = running.executor.words[0]
+        words = running.ahead[0]
         words[1] = kept.ctypes.data
         return memoryview(words.data), running.executor, _Holding(running, kept)
 
@@ -96,7 +96,7 @@ class _Callee:
 class _Holding:
     """A bound plan and the table that its first step reads."""
 
-    def __init__(self, running: Running, table: np.ndarray) -> None:
+    def __init__(self, running: BoundPlan, table: np.ndarray) -> None:
         self.running, self.table = running, table
 
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..compiler import tuning
-from ..compiler.loops import frozen
+from ..compiler import plan_cache, tuning
 from ..core import flags
 from ..core.errors import InvalidArgumentError, OpError
 from ..core.importing import later
@@ -475,8 +474,8 @@ class Interpreter:
 
     def _start_engine(self) -> None:
         """Apply the compiled engine; or have the model planned first, where it is not known and a thread may."""
-        if self._background and self._given is None and self._around is None and frozen.may_find():
-            identity = frozen.key_of_model(self._source, self._content)
+        if self._background and self._given is None and self._around is None and plan_cache.may_find():
+            identity = plan_cache.key_of_model(self._source, self._content)
             if identity is not None and not ahead.was_planned(identity, ahead.shapes_of(self._subgraphs)):
                 plan = functools.partial(_plan_apart, self._source, self._content, identity)
                 self._engine = ahead.Ahead(self._subgraphs, plan)

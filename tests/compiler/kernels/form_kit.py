@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opwright.compiler.bound_plan import BoundPlan
 from opwright.compiler.language.families import Family
 from opwright.compiler.loops.forms import Buffer, Form
 from opwright.compiler.loops.graph import LoopGraph, parents
 from opwright.compiler.loops.planning import plan_of
-from opwright.compiler.loops.plans import Plan, Running
+from opwright.compiler.loops.plans import Plan
+from opwright.compiler.native.executor import ROW
 from opwright.compiler.target import NAMED
 from opwright.core import dtypes
 
@@ -30,14 +32,14 @@ def buffer(x: np.ndarray, name: str = "x") -> Buffer:
     return Buffer(name, dtypes.as_dtype(x.dtype), x.shape)
 
 
-def _bound(forms: Sequence[Form], given: Mapping[Buffer, np.ndarray]) -> tuple[Plan, Running, np.ndarray]:
+def _bound(forms: Sequence[Form], given: Mapping[Buffer, np.ndarray]) -> tuple[Plan, BoundPlan, np.ndarray]:
     last = forms[-1].output
     whole = ([last, *parents(last)])[-1]
     plan = plan_of(LoopGraph("test", tuple(given), (whole,), tuple(forms)))
     plan.pack()
     out = np.empty(whole.shape, whole.dtype.np)
     out.view(np.uint8).fill(0x5A) if out.size and out.ndim else None
-    running = Running(plan)
+    running = plan.bind()
     running.connect({whole: out.ctypes.data, **{b: x.ctypes.data for b, x in given.items()}})
     return plan, running, out
 
@@ -55,11 +57,11 @@ def split(form: Form, given: Mapping[Buffer, np.ndarray], parts: int) -> np.ndar
     scratch = np.zeros(max((s.scratch for s in plan.steps), default=0) + 64, np.uint8)
     room = -(-scratch.ctypes.data // 64) * 64
     for number, s in enumerate(plan.steps):
-        words = running._executor.words[number]
+        words = int(running.executor.block[ROW * number + 1])
         for part in reversed(range(parts)):
             low, high = s.items * part // parts, s.items * (part + 1) // parts
             if low < high:
-                assert _KERNEL(s.code.address)(words.ctypes.data, low, high, room) == 0
+                assert _KERNEL(s.code.address)(words, low, high, room) == 0
     return out
 
 

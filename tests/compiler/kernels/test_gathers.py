@@ -7,7 +7,7 @@ from form_kit import buffer, compiles_for, run, split, targets
 from opwright.compiler.kernels import Unmade
 from opwright.compiler.kernels.gather import copy_unless_shared, gather_places, gather_runs, slice_box, update_box
 from opwright.compiler.loops.forms import Buffer, Gather, GatherNd, SliceAt, UpdateSlice
-from opwright.compiler.loops.plans import StepFailed
+from opwright.compiler.native.executor import StepFailed
 from opwright.core.dtypes import int16, int32, int64
 
 RNG = np.random.default_rng(5)

@@ -17,7 +17,6 @@ from opwright.compiler.kernels.gemm_int8 import gemm_int8
 from opwright.compiler.loops.forms import Buffer, Contract, MatMul, Window
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.planning import plan_of
-from opwright.compiler.loops.plans import Running
 from opwright.compiler.target import NAMED, host
 from opwright.core.dtypes import float32, int8, int32, uint8
 from opwright.core.errors import UnimplementedError
@@ -154,7 +153,7 @@ def test_threads(threads):
     with tiles(True):
         plan = plan_of(LoopGraph("test", tuple(arrays), (form.output,), (form,)))
         plan.pack()
-        running, out = Running(plan, threads), np.empty(form.output.shape, np.int32)
+        running, out = plan.bind(threads), np.empty(form.output.shape, np.int32)
         running.connect({form.output: out.ctypes.data, **{b: x.ctypes.data for b, x in arrays.items()}})
         for _ in range(20):
             out[:] = -1

@@ -30,7 +30,6 @@ from opwright.compiler.loops.forms import (
 )
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.planning import plan_of
-from opwright.compiler.loops.plans import Running
 from opwright.core import dtypes
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="pages are protected by mprotect")
@@ -66,7 +65,7 @@ def check(form, given, wanted, at_end, tolerance=0.0, gaps=None):
         arrays[b][...] = x
     plan = plan_of(LoopGraph("test", tuple(given), (form.output,), (form,)))
     plan.pack()
-    running = Running(plan)
+    running = plan.bind()
     running.connect({b: x.__array_interface__["data"][0] for b, x in arrays.items()})
     running.run()
     if gaps is not None:

@@ -9,7 +9,6 @@ from opwright.compiler.kernels.lstm_int8 import lstm_int8
 from opwright.compiler.loops.forms import Buffer
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.planning import plan_of
-from opwright.compiler.loops.plans import Running
 from opwright.compiler.loops.recurrent_forms import Lstm
 from opwright.core.dtypes import float32
 
@@ -67,7 +66,7 @@ def run(gates, recurrent, h, c, peepholes, projection, activation, time_major, c
     plan.pack()
     out = np.empty(y.shape, np.float32)
     state = h.copy(), c.copy()
-    running = Running(plan)
+    running = plan.bind()
     arrays = dict(zip((*given, *states, y), (*gates, *state, out)))
     running.connect({b: a.ctypes.data for b, a in arrays.items()})
     running.run()

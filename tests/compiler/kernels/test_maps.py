@@ -16,7 +16,6 @@ from opwright.compiler.loops.expressions import Expr, apply, arg, const, convert
 from opwright.compiler.loops.forms import Buffer, Map
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.planning import plan_of
-from opwright.compiler.loops.plans import Running
 from opwright.compiler.native.store import find_or_make
 from opwright.compiler.target import NAMED, host
 from opwright.core import dtypes as d
@@ -151,7 +150,7 @@ def test_the_output_may_be_an_operand() -> None:
     plan = plan_of(LoopGraph("chain", (a, b), (out,), forms))
     plan.pack()
     assert plan.arena <= -(-n * 4 // 64) * 64, "u lies where t was"
-    found, running = np.empty(n, np.float32), Running(plan)
+    found, running = np.empty(n, np.float32), plan.bind()
     running.connect({a: x.ctypes.data, b: y.ctypes.data, out: found.ctypes.data})
     running.run()
     wanted = -((x.astype(np.float64) * y + 0.5) * y + 0.5)

@@ -6,7 +6,7 @@ from form_kit import buffer, compiles_for, run, targets
 
 from opwright.compiler.kernels.scatter import scatter
 from opwright.compiler.loops.forms import Buffer, ScatterNd
-from opwright.compiler.loops.plans import StepFailed
+from opwright.compiler.native.executor import StepFailed
 from opwright.core import dtypes
 
 RNG = np.random.default_rng(14)

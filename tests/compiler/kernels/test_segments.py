@@ -7,7 +7,7 @@ from form_kit import buffer, compiles_for, run, split, targets
 from opwright.compiler.kernels.gather import reverse_starts
 from opwright.compiler.kernels.scatter import join_segments
 from opwright.compiler.loops.forms import Buffer, ReverseStart, Segments
-from opwright.compiler.loops.plans import StepFailed
+from opwright.compiler.native.executor import StepFailed
 from opwright.core.dtypes import float32, int32, int64
 
 RNG = np.random.default_rng(9)

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opwright.compiler import plan_serialization
 from opwright.compiler.kernels.expression import evaluate
-from opwright.compiler.loops import freezing
 from opwright.compiler.loops.arrays import evaluate_arrays
 from opwright.compiler.loops.expressions import Expr, apply, arg, convert, lookup, scalar
 from opwright.compiler.loops.forms import (
@@ -127,9 +127,9 @@ def test_tables_of_wide_numbers_become_one_of_bytes() -> None:
 
 def test_kept_constants_that_start_at_one_place_have_their_own_lengths() -> None:
     whole = np.arange(100, dtype=np.float32)
-    writer = freezing._Writer({})
-    first = writer._address(Address(Buffer("part", F, (10,), whole[:10])), {})
-    second = writer._address(Address(Buffer("whole", F, (100,), whole)), {})
+    writer = plan_serialization._Writer({})
+    first = writer._locate(Address(Buffer("part", F, (10,), whole[:10])), {})
+    second = writer._locate(Address(Buffer("whole", F, (100,), whole)), {})
     body = writer.body()
     for (kind, at), array in ((first, whole[:10]), (second, whole)):
         assert kind == "constants"

@@ -8,7 +8,6 @@ from opwright.compiler.loops.forms import Attention, Buffer, Map, MatMul, RowPas
 from opwright.compiler.loops.fusion import fused
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.planning import plan_of
-from opwright.compiler.loops.plans import Running
 from opwright.core.dtypes import float32
 
 RNG = np.random.default_rng(13)
@@ -38,7 +37,7 @@ def graph(mask=None, rows=20, also=False, turned=True):
 def result(g):
     plan = plan_of(*fused(g))
     plan.pack()
-    running = Running(plan)
+    running = plan.bind()
     rng = np.random.default_rng(1)
     arrays = {b: rng.normal(size=b.shape).astype(np.float32) for b in g.inputs}
     outs = {b: np.zeros(b.shape, np.float32) for b in g.outputs}

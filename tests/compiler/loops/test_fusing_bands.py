@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from meaning import meaning
 from new_process import forget_code
 
+from opwright.compiler import plan_cache, plan_serialization
 from opwright.compiler.kernels import Unmade, gemm_tiles
-from opwright.compiler.loops import freezing, frozen, fusing_bands
+from opwright.compiler.loops import fusing_bands
 from opwright.compiler.loops.expressions import apply, arg, convert, quantize, scalar
 from opwright.compiler.loops.forms import Banded, Buffer, Contract, Depthwise, Map, Rows, Window, ring_lines
 from opwright.compiler.loops.fusion import fused
 from opwright.compiler.loops.graph import LoopGraph, verify
 from opwright.compiler.loops.planning import plan_of
-from opwright.compiler.loops.plans import Running
 from opwright.compiler.native.image import runs_images
 from opwright.compiler.target import host
 from opwright.core import flags
@@ -98,7 +98,7 @@ def drawn(x):
 
 def run(plan, arrays, threads=1):
     plan.pack()
-    running = Running(plan, threads)
+    running = plan.bind(threads)
     (out,) = plan.graph.outputs
     y = np.full(out.shape, 77, out.dtype.np)
     running.connect({out: y.ctypes.data, **{b: a.ctypes.data for b, a in zip(plan.graph.inputs, arrays)}})
@@ -331,7 +331,7 @@ def test_profiles_tell_the_parts_apart():
     plan = plan_of(LoopGraph("g", (forms[0].input,), (forms[-1].output,), (banded(forms, 4),)))
     plan.pack()
     for threads in (1, 2):
-        running = Running(plan, threads)
+        running = plan.bind(threads)
         arrays = [drawn(forms[0].input), np.zeros(forms[-1].output.shape, np.float32)]
         running.connect({b: a.ctypes.data for b, a in zip((forms[0].input, forms[-1].output), arrays)})
         times = running.profile()
@@ -339,7 +339,7 @@ def test_profiles_tell_the_parts_apart():
 
 
 @pytest.mark.skipif(not runs_images(), reason="LLVM's own loader is used on this system")
-def test_frozen_plans_keep_strands(tmp_path, monkeypatch):
+def test_cached_plans_keep_strands(tmp_path, monkeypatch):
     forms = block(image(1, 19, WIDTH, 16), 32, 16, residual=True)
     out = Buffer("t9", float32, forms[-1].output.shape)
     forms[-1] = dataclasses.replace(forms[-1], output=out)
@@ -348,11 +348,11 @@ def test_frozen_plans_keep_strands(tmp_path, monkeypatch):
         plan = plan_of(LoopGraph("g", (forms[0].input,), (out,), (banded(forms, 2),)))
         array = drawn(forms[0].input)
         wanted = run(plan, [array])
-        freezing.keep("bands", [plan], None, {})
-        kept = frozen.find("bands")
+        plan_serialization.save("bands", [plan], None, {})
+        kept = plan_cache.find("bands")
         assert kept is not None
         for threads in (1, 2):
-            running = kept.plans[0].start(threads, lambda index: 0)
+            running = kept.plans[0].bind(threads, lambda index: 0)
             y = np.zeros(out.shape, np.float32)
             running.connect({0: array.ctypes.data, 9: y.ctypes.data})
             running.run()

@@ -13,7 +13,8 @@ from opwright.compiler.loops.forms import Buffer, Form, IndexMap, Map, Move, Vie
 from opwright.compiler.loops.fusion import fused
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.planning import plan_of
-from opwright.compiler.loops.plans import Running, StepFailed, word
+from opwright.compiler.loops.plans import word
+from opwright.compiler.native.executor import StepFailed
 from opwright.core.dtypes import float32, float64, int64
 from opwright.core.errors import InternalError
 
@@ -38,7 +39,7 @@ def chain(length, size=1000):
 
 def run(graph, plan, inputs, threads=1):
     plan.pack()
-    running = Running(plan, threads)
+    running = plan.bind(threads)
     outs = [np.zeros(b.shape, b.dtype.np) for b in graph.outputs]
     running.connect({b: a.ctypes.data for b, a in zip((*graph.inputs, *graph.outputs), (*inputs, *outs))})
     running.run()
@@ -189,9 +190,9 @@ def test_times_by_step():
     graph = chain(4)
     plan = plan_of(graph)
     plan.pack()
-    running = Running(plan)
+    running = plan.bind()
     x, y = np.zeros(1000, np.float32), np.zeros(1000, np.float32)
     running.connect({graph.inputs[0]: x.ctypes.data, graph.outputs[0]: y.ctypes.data})
     times = running.profile()
-    assert [s for s, _ in times] == plan.steps
+    assert [(s.form, s.name) for s, _ in times] == [(s.form, s.code.name) for s in plan.steps]
     assert all(seconds >= 0 for _, seconds in times)

@@ -11,7 +11,8 @@ from opwright.compiler.loops.expressions import apply, arg
 from opwright.compiler.loops.forms import Buffer, Form, Gather, IndexMap, Map, Move, SameMemory, Store, View
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.planning import plan_of
-from opwright.compiler.loops.plans import Plan, Running, StepFailed
+from opwright.compiler.loops.plans import Plan
+from opwright.compiler.native.executor import StepFailed
 from opwright.core.dtypes import float32, int32
 
 X, V, W = Buffer("x", float32, (4,)), Buffer("v", float32, (4,)), Buffer("w", float32, (4,))
@@ -33,7 +34,7 @@ def kept(plan: LoopGraph, arrays: dict[Buffer, np.ndarray]) -> Plan:
     """Run a graph on arrays, which hold what it leaves there."""
     made = plan_of(plan)
     made.pack()
-    running = Running(made)
+    running = made.bind()
     running.connect({b: a.__array_interface__["data"][0] for b, a in arrays.items()})
     running.run()
     return made

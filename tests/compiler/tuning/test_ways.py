@@ -8,7 +8,6 @@ from meaning import meaning
 from opwright.compiler import target as processors
 from opwright.compiler.loops.fusion import fused
 from opwright.compiler.loops.planning import plan_of
-from opwright.compiler.loops.plans import Running
 from opwright.compiler.native import store
 from opwright.compiler.tuning.choices import CHOICES, answering
 from opwright.compiler.tuning.racing import questions_of
@@ -32,7 +31,7 @@ def planned(graph, question, way):
 def run(plan, x):
     (given,), (out,) = plan.graph.inputs, plan.graph.outputs
     y = np.full(out.shape, 77, out.dtype.np)
-    running = Running(plan)
+    running = plan.bind()
     running.connect({given: x.ctypes.data, out: y.ctypes.data})
     running.run()
     return y

@@ -16,7 +16,7 @@ from opwright.compiler.cache import objects
 from opwright.compiler.native import store
 from opwright.core import flags
 from opwright.lite.compiled import delegate
-from opwright.lite.compiled.kernel import FrozenRegistration
+from opwright.lite.compiled.kernel import CachedPlanRegistration
 
 X = np.random.default_rng(2).standard_normal((2, 6)).astype(np.float32)
 
@@ -63,7 +63,7 @@ def opened(content: bytes, **more: Any) -> lite.Interpreter:
 
 def is_kept(interpreter: Any, subgraph: int = 0) -> bool:
     plan = interpreter._subgraphs[subgraph].execution_plan
-    kinds = {isinstance(n.registration, FrozenRegistration) for n in plan if n.delegate is not None}
+    kinds = {isinstance(n.registration, CachedPlanRegistration) for n in plan if n.delegate is not None}
     assert len(kinds) == 1, plan
     return kinds.pop()
 

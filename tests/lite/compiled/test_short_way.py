@@ -18,8 +18,8 @@ from lite_kit import Build
 
 import opwright as ow
 from opwright import lite
+from opwright.compiler import plan_cache
 from opwright.compiler.cache import objects
-from opwright.compiler.loops import frozen
 from opwright.lite.compiled import shortcut
 
 RNG = np.random.default_rng(3)
@@ -285,7 +285,7 @@ def test_other_sizes_leave_no_trace(tmp_path: Path) -> None:
 def test_a_note_for_a_plan_that_is_gone_is_replaced(tmp_path: Path, cache: Path) -> None:
     """As after a change of what plans are kept under: else nobody would go the short way again."""
     path = written(tmp_path / "model.tflite")
-    key = shortcut.digest_of(str(frozen.key_of_file(path)))
+    key = shortcut.digest_of(str(plan_cache.key_of_file(path)))
     ready(path)
     store = objects(cache)
     note = json.loads(bytes(store.find(key)))

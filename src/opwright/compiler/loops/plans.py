@@ -1,23 +1,25 @@
-"""Plans: steps as data, the arena they work in and their constants; and plans bound to memory, which run.
+"""Plans: steps as data, the arena they work in and their constants.
 
-Lives here: `Plan` with its text form, `Step`, `Address`, `Constant`, `Running`.
-Not here: how a plan is made (planning.py), the machine code that runs the steps (../native/executor.py).
+Lives here: `Plan` with its text form, `Step`, `Address`, `Constant`; `relocatable`, the integers of a plan.
+Not here: how a plan is made (planning.py), plans bound to memory (../bound_plan.py), the machine code that runs the
+steps (../native/executor.py).
 """
 
 from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ...core import dtypes
 from ...core.errors import InternalError
+from ..bound_plan import BoundPlan, PlanImage, StepOrigin
 from ..language.parameters import number_word
 from ..native import executor as native
-from ..native.executor import ALIGNMENT, StepFailed, aligned
+from ..native.executor import ALIGNMENT, aligned
 from .forms import Buffer, Form
 from .graph import LoopGraph
 
@@ -137,6 +139,39 @@ class Plan:
     def __init__(self, graph: LoopGraph, forms: tuple[Form, ...], layout: Layout) -> None:
         self.graph, self.forms = graph, forms
         self.steps, self.arena, self.unshared, self.constants, self.places = layout
+        self._image: PlanImage | None = None
+
+    @property
+    def outside(self) -> tuple[Buffer, ...]:
+        """The keys of what is to be connected: inputs, then outputs."""
+        return (*self.graph.inputs, *self.graph.outputs)
+
+    def bind(self, threads: int = 1, address: Any = None, ahead: Sequence[native.Step] = ()) -> BoundPlan:
+        """As PlanImage.bind, for a plan whose constants are packed; the keys of its outside are buffers."""
+        if self._image is None:
+            block, places = relocatable(self, lambda code: code.address, self._locate)
+            in_arena = places.pop(ARENA)
+            self._image = PlanImage(block, self.origins, self.arena, self.scratch, in_arena, places)
+        return BoundPlan(self._image, threads, address, ahead, self)
+
+    @property
+    def origins(self) -> list[StepOrigin]:
+        """What each step came from."""
+        return [StepOrigin(s.form, s.code.name) for s in self.steps]
+
+    @property
+    def scratch(self) -> int:
+        """Bytes that each thread works in."""
+        return max((s.scratch for s in self.steps), default=0)
+
+    def _locate(self, address: Address) -> tuple[Buffer | None, int]:
+        of = address.of
+        array = of.array if isinstance(of, Constant) else of.constant
+        if array is not None:
+            return None, int(array.__array_interface__["data"][0]) + address.offset
+        if isinstance(of, Constant):
+            raise InternalError(what=f"the plan of {self.graph.name} has constants that are not packed")
+        return of, address.offset
 
     def pack(self, every: int = 0, pause: Callable[[], Any] | None = None) -> None:
         """Write the constants into one block of memory; those that are packed already stay where they are.
@@ -161,10 +196,9 @@ class Plan:
 
     def __str__(self) -> str:
         packed = sum(c.nbytes for c in self.constants)
-        scratch = max((s.scratch for s in self.steps), default=0)
         lines = [f"plan of {self.graph.name}: {len(self.steps)} steps, arena {_bytes(self.arena)} "
                  f"({_bytes(self.unshared)} unshared), constants {_bytes(packed)}, "
-                 f"scratch {_bytes(scratch)} a thread"]  # fmt: skip
+                 f"scratch {_bytes(self.scratch)} a thread"]  # fmt: skip
         last = 0  # of the steps of strands
         for i, s in enumerate(self.steps):
             origin = " + ".join(s.form.origin) if s.form is not None else ""
@@ -173,6 +207,38 @@ class Plan:
             last = i + 1 + s.covers if s.covers else last
             lines.append(f"  {i:3d} {inside}{s.code.name}({words}) x {s.items}" + (f"  # {origin}" if origin else ""))
         return "\n".join(lines)
+
+
+ARENA = "arena"
+
+
+def relocatable(plan: Plan, code: Callable[[Code], int], locate: Callable[[Address], tuple[Hashable, int]]
+                ) -> tuple[np.ndarray, dict[Any, np.ndarray]]:  # fmt: skip
+    """Return the steps and words of a plan as the executor takes them, and which words are addresses in what.
+
+    code: the integer that stands for a kernel; locate: the key of what an address lies in, None where it is absolute,
+    and the offset there. Words in the arena have the key ARENA.
+    """
+    rows = np.zeros((len(plan.steps), native.ROW), np.int64)
+    words: list[int] = []
+    places: dict[Any, list[int]] = {ARENA: []}
+    first = rows.size
+    for row, s in zip(rows, plan.steps):
+        row[:6] = 0 if s.covers else code(s.code), first + len(words), s.items, s.chunk or 0, s.covers, s.strand
+        kinds = s.code.parameters
+        for place, w in enumerate(s.words):
+            key: Hashable = None
+            if isinstance(w, InArena):
+                key, value = ARENA, w.offset
+            elif isinstance(w, Address):
+                key, value = locate(w)
+            else:
+                value = word(w, kinds[place] if place < len(kinds) else None)
+            if key is not None:
+                places.setdefault(key, []).append(first + len(words))
+            words.append(value)
+    block = np.concatenate([rows.reshape(-1), np.array(words, np.int64)])
+    return block, {key: np.array(at, np.int64) for key, at in places.items()}
 
 
 def _word(value: Any) -> str:
@@ -185,77 +251,3 @@ def _word(value: Any) -> str:
 
 def _bytes(n: int) -> str:
     return f"{n} B" if n < 10240 else f"{n / 1024:.0f} KiB" if n < 10 << 20 else f"{n / (1 << 20):.1f} MiB"
-
-
-class Running:
-    """A plan bound to an arena of its own and to threads. Memory from outside is connected before it runs.
-
-    ahead: steps that run before the plan's: what connects memory by itself.
-    """
-
-    def __init__(self, plan: Plan, threads: int = 1, ahead: Sequence[native.Step] = ()) -> None:
-        self.plan, self._ahead = plan, len(ahead)
-        self._arena = aligned(plan.arena)
-        base = self._arena.__array_interface__["data"][0]
-        self._at: dict[int, int] = {}  # by identity of a buffer from outside, its address now
-        self._patches: dict[int, list[tuple[int, int, int]]] = {}  # its words: step, place, offset
-        steps = []
-        for number, s in enumerate(plan.steps):
-            words, kinds = [], s.code.parameters
-            for place, w in enumerate(s.words):
-                if isinstance(w, InArena):
-                    words.append(base + w.offset)
-                elif isinstance(w, Address):
-                    words.append(self._address(w, number, place))
-                else:
-                    words.append(word(w, kinds[place] if place < len(kinds) else None))
-            steps.append(native.Step(s.code.address, words, s.items, s.chunk or 0, s.scratch, s.covers, s.strand))
-        self._executor = native.Executor([*ahead, *steps], threads, (self._arena, plan))
-
-    def _address(self, w: Address, number: int, place: int) -> int:
-        of = w.of
-        array = of.array if isinstance(of, Constant) else of.constant
-        if array is not None:
-            return int(array.__array_interface__["data"][0]) + w.offset
-        if isinstance(of, Constant):
-            raise InternalError(what=f"the plan of {self.plan.graph.name} has constants that are not packed")
-        self._patches.setdefault(id(of), []).append((number, place, w.offset))
-        return 0
-
-    def connect(self, addresses: Mapping[Buffer, int]) -> None:
-        """Where inputs and outputs of the graph are."""
-        for buffer, address in addresses.items():
-            if self._at.get(id(buffer)) != address:
-                self._at[id(buffer)] = address
-                for number, place, offset in self._patches.get(id(buffer), ()):
-                    self._executor.words[self._ahead + number][place] = address + offset
-
-    def places(self, buffer: Buffer) -> list[tuple[int, int]]:
-        """Where a buffer from outside is named: the addresses of words, each with the bytes to add to the buffer's."""
-        words = self._executor.words
-        return [(words[self._ahead + number].ctypes.data + 8 * place, offset)
-                for number, place, offset in self._patches.get(id(buffer), ())]  # fmt: skip
-
-    @property
-    def executor(self) -> native.Executor:
-        """What runs the steps: those ahead, then the plan's."""
-        return self._executor
-
-    def run(self) -> None:
-        """Run all steps. Raises OpError naming the operator whose step failed."""
-        try:
-            self._executor.run()
-        except native.StepError as error:
-            raise self._failed(error) from None
-
-    def profile(self) -> list[tuple[Step, float]]:
-        """Run all steps, and say how many seconds each took. Raises as run."""
-        try:
-            nanoseconds = self._executor.run_profiled()
-        except native.StepError as error:
-            raise self._failed(error) from None
-        return [(s, float(ns) * 1e-9) for s, ns in zip(self.plan.steps, nanoseconds[self._ahead :])]
-
-    def _failed(self, error: native.StepError) -> StepFailed:
-        s = self.plan.steps[error.step - self._ahead]
-        return StepFailed.of(s.form, s.code.name, error.status)

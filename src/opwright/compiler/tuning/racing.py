@@ -18,11 +18,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..bound_plan import BoundPlan
 from ..loops.forms import Buffer, Form
 from ..loops.fusion import fused
 from ..loops.graph import LoopGraph, parents
 from ..loops.planning import plan_of
-from ..loops.plans import Plan, Running
+from ..loops.plans import Plan
 from ..native.executor import aligned
 from ..native.host import cache_bytes
 from ..native.store import compiling_beside, without_code
@@ -90,8 +91,8 @@ def _plan(graph: LoopGraph, question: Question, way: int) -> Plan:
     return plan
 
 
-def _running(plan: Plan, arrays: dict[Buffer, np.ndarray]) -> Running:
-    running = Running(plan)
+def _running(plan: Plan, arrays: dict[Buffer, np.ndarray]) -> BoundPlan:
+    running = plan.bind()
     running.connect({b: a.__array_interface__["data"][0] for b, a in arrays.items()})
     return running
 

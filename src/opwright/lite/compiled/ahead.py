@@ -13,9 +13,9 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...compiler import plan_cache
 from ...compiler.background import Job, compiling
 from ...compiler.cache import objects
-from ...compiler.loops import frozen
 from ...compiler.native.host import is_described, keep_description
 from ...core import flags
 from ..runtime.subgraph import Subgraph
@@ -109,4 +109,4 @@ def note_planned(identity: str, shapes: Shapes) -> None:
 
 
 def _digest(identity: str, shapes: Shapes) -> str:
-    return frozen.digest_of(f"planned {identity} {shapes}")
+    return plan_cache.digest_of(f"planned {identity} {shapes}")

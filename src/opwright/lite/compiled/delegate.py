@@ -21,10 +21,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...compiler import tuning
+from ...compiler import plan_cache, tuning
 from ...compiler.background import Job, compiling
 from ...compiler.kernels import Unmade
-from ...compiler.loops import frozen
 from ...compiler.loops.forms import Form
 from ...compiler.loops.fusion import fused
 from ...compiler.loops.graph import LoopGraph
@@ -235,7 +234,7 @@ class CompiledDelegate(Delegate):
 
     # ---- plans of earlier processes ---------------------------------------------------------------------------------
 
-    def _frozen_key(self, subgraph: Subgraph) -> str | None:
+    def _plan_key(self, subgraph: Subgraph) -> str | None:
         """What plans of a subgraph are kept under; None where none are to be."""
         codes = self._codes.get(subgraph.index)
         if self._identity is None or codes is None:
@@ -249,7 +248,7 @@ class CompiledDelegate(Delegate):
               ) -> None:  # fmt: skip
         """Have a subgraph's plans kept. Nodes of other delegates, and users' code that is in a plan and was not seen
         when the key was made, forbid it."""
-        key, taken = self._frozen_key(subgraph), {i for p in params for i in p.nodes_to_replace}
+        key, taken = self._plan_key(subgraph), {i for p in params for i in p.nodes_to_replace}
         if key is None or self._codes[subgraph.index].unseen & taken \
                 or any(node.delegate not in (None, self) for node in subgraph.execution_plan):  # fmt: skip
             return
@@ -266,8 +265,8 @@ class CompiledDelegate(Delegate):
             self._codes.pop(subgraph.index, None)
         else:
             self._codes[subgraph.index] = codes
-        base = self._frozen_key(subgraph)
-        kept = ((key, frozen.find(key)) for key in (() if base is None else modes.keys_of(base)))
+        base = self._plan_key(subgraph)
+        kept = ((key, plan_cache.find(key)) for key in (() if base is None else modes.keys_of(base)))
         key, found = next((pair for pair in kept if pair[1] is not None), ("", None))
         if found is None or [n.number for n in subgraph.execution_plan] != found.note["nodes"]:
             return False

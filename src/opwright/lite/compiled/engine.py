@@ -18,8 +18,9 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...compiler import plan_cache
 from ...compiler.background import Job, compiling
-from ...compiler.loops import freezing, frozen
+from ...compiler.plan_serialization import save
 from ...core import flags
 from ..runtime.subgraph import Subgraph
 from . import noting
@@ -37,7 +38,7 @@ class Engine:
     def __init__(self, subgraphs: Sequence[Subgraph], apply: Callable[[CompiledDelegate], None], path: Any,
                  content: Any, background: bool, late: bool = False) -> None:  # fmt: skip
         self._subgraphs, self._path, self._background = subgraphs, path, background
-        identity = frozen.key_of_model(path, content)
+        identity = plan_cache.key_of_model(path, content)
         self._key = identity or f"{[len(s.nodes) for s in subgraphs]} {[len(s.tensors) for s in subgraphs]}"
         self.delegate = CompiledDelegate(self._key, identity, background)
         self.delegate.late = late
@@ -131,7 +132,7 @@ class Engine:
 def _keep(made: Made, path: Any, described: noting.Described | None) -> None:
     """Keep a subgraph's plans for later processes, and where one is all of the model in a file, the short way to it."""
     with contextlib.suppress(OSError, MemoryError):
-        freezing.keep(*made[:-1])
+        save(*made[:-1])
         if described is not None:
             noting.keep(path, made.key, described)
 

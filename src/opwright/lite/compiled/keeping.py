@@ -2,7 +2,7 @@
 rules.
 
 Lives here: `Made`, `note_of`, `constants_of`; `replace_as_kept`, which takes nodes as a note says.
-Not here: the files (compiler/loops/freezing.py), when (engine.py), under which key (delegate.py).
+Not here: the files (compiler/plan_serialization.py), when (engine.py), under which key (delegate.py).
 
 A subgraph has a plan for each of its partitions; nodes that nobody compiles stay in its execution plan. A settled node
 stays only for their sake: plans hold what it computed. Notes have the shapes that settled nodes read, as a later
@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...compiler.loops.frozen import Frozen
 from ...compiler.loops.plans import Plan
+from ...compiler.plan_cache import CachedPlans
 from ..delegate import Delegate, DelegateParams
 from ..runtime.node import Node
 from ..runtime.settling import is_settled
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import ARENA, CONSTANT, SETTLED
-from .kernel import FrozenRegistration
+from .kernel import CachedPlanRegistration
 from .uses import Use
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Made(NamedTuple):
-    """The plans of a subgraph, to be kept: what `freezing.keep` takes. whole: whether one runs all nodes."""
+    """The plans of a subgraph, to be kept: what `plan_serialization.save` takes. whole: whether one runs all nodes."""
 
     key: str
     plans: list[Plan]
@@ -85,7 +85,7 @@ def constants_of(subgraph: Subgraph) -> dict[int, np.ndarray]:
     return {t.index: t.array for t in subgraph.tensors if t.kind == CONSTANT and t.array is not None}
 
 
-def replace_as_kept(context: DelegateContext, delegate: Delegate, kept: Frozen, key: str) -> None:
+def replace_as_kept(context: DelegateContext, delegate: Delegate, kept: CachedPlans, key: str) -> None:
     """Take the nodes of each partition of a note by the plans that were kept with it under the key."""
     note = kept.note
     tensors = context.subgraph.tensors
@@ -98,6 +98,6 @@ def replace_as_kept(context: DelegateContext, delegate: Delegate, kept: Frozen, 
         shapes = {int(i): tuple(shape) for i, shape in part["shapes"].items()}
         uses = [Use.of_note(row) for row in part["variables"]]
         params.append(DelegateParams(delegate, tuple(part["nodes"]), tuple(part["inputs"]), tuple(part["outputs"])))
-        kernels.append(FrozenRegistration(plan, shapes, uses, kept, key))
+        kernels.append(CachedPlanRegistration(plan, shapes, uses, kept, key))
     kernels.reverse()
     context.replace_in_order(kernels.pop, params, note["order"])

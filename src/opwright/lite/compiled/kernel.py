@@ -1,8 +1,8 @@
 """Plans as the kernels of a delegate's nodes.
 
-Lives here: `PlanRegistration`, `FrozenRegistration`, `PlanStep`: binding a plan to the interpreter's tensors, running
-it, times by operator.
-Not here: making plans (delegate.py), running their steps (compiler/loops/plans.py, frozen.py).
+Lives here: `PlanRegistration`, `CachedPlanRegistration`, `PlanStep`: binding a plan to the interpreter's tensors,
+running it, times by operator.
+Not here: making plans (delegate.py), binding them to memory (compiler/bound_plan.py).
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...compiler.loops import frozen
+from ...compiler import plan_cache
+from ...compiler.bound_plan import PlanImage
 from ...compiler.loops.forms import Buffer
-from ...compiler.loops.frozen import Frozen, FrozenPlan
-from ...compiler.loops.plans import Plan, Running, StepFailed
-from ...compiler.native.executor import Executor, StepError
+from ...compiler.loops.plans import Plan
+from ...compiler.native.executor import Executor, StepError, StepFailed
 from ...compiler.native.interrupts import raise_pending
+from ...compiler.plan_cache import CachedPlans
 from ...core.errors import FailedPreconditionError
 from ..registration import Registration
 from ..runtime.direct import Direct
@@ -34,12 +35,12 @@ class PlanRegistration(Registration):
 
     __slots__ = ("_pairs", "_running", "_uses", "_variables", "plan")
 
-    def __init__(self, plan: Plan | FrozenPlan, uses: Sequence[Use] = ()) -> None:
+    def __init__(self, plan: Plan | PlanImage, uses: Sequence[Use] = ()) -> None:
         super().__init__(None, self._free, self._prepare, self._invoke)
         self.plan: Any = plan
         self._uses = uses
         self._variables: Any = None
-        self._running: Any = None
+        self._running: Any = None  # a BoundPlan, once prepared
         self._pairs: list[tuple[Any, Tensor, tuple[int, ...]]] = []  # what the plan knows a tensor by, and its shape
 
     def _prepare(self, context: Context, node: Node) -> None:
@@ -65,7 +66,7 @@ class PlanRegistration(Registration):
 
     def _start(self, context: Context, node: Node) -> Any:
         let_go(self.plan, node)
-        return Running(self.plan, context.recommended_num_threads)
+        return self.plan.bind(context.recommended_num_threads)
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
         self._connect()
@@ -86,7 +87,7 @@ class PlanRegistration(Registration):
         """For whoever runs the plan without Python, once it is prepared: its executor, and for each tensor from outside
         where its address belongs: addresses of words, each with the bytes to add. None where the plan is no such."""
         running = self._running
-        if not isinstance(running, Running) or self._variables:
+        if running is None or self._variables:
             return None
         return running.executor, [(t, running.places(key)) for key, t, _ in self._pairs]
 
@@ -167,7 +168,7 @@ class PlanStep:
             one_by_one(self._node)
 
 
-class FrozenRegistration(PlanRegistration):
+class CachedPlanRegistration(PlanRegistration):
     """Runs a plan that was kept. shapes: of the tensors outside it, by index; kept: what it is part of, which
     interpreters of one model share; key: what it is kept as.
 
@@ -177,11 +178,11 @@ class FrozenRegistration(PlanRegistration):
 
     __slots__ = ("_kept", "_kept_as", "_shapes")
 
-    def __init__(self, plan: FrozenPlan, shapes: Mapping[int, tuple[int, ...]], uses: Sequence[Use], kept: Frozen,
+    def __init__(self, plan: PlanImage, shapes: Mapping[int, tuple[int, ...]], uses: Sequence[Use], kept: CachedPlans,
                  key: str) -> None:  # fmt: skip
         super().__init__(plan, uses)
         self._shapes, self._kept_as = shapes, key
-        self._kept: Frozen | None = kept
+        self._kept: CachedPlans | None = kept
 
     def _free(self, context: Context, _: Any) -> None:
         super()._free(context, _)
@@ -193,7 +194,7 @@ class FrozenRegistration(PlanRegistration):
     def _connections(self, context: Context, node: Node) -> list[tuple[Any, Tensor, tuple[int, ...]]]:
         for t in node.tensors_in:
             if t is not None and t.index in self._shapes and t.shape != self._shapes[t.index]:
-                frozen.forget(self._kept_as)
+                plan_cache.forget(self._kept_as)
                 raise FailedPreconditionError(
                     what=f"the kept plan is for another shape of {t.name!r}, which a node outside of it makes",
                     found=list(t.shape), wanted=list(self._shapes[t.index]),
@@ -205,7 +206,7 @@ class FrozenRegistration(PlanRegistration):
 
     def _start(self, context: Context, node: Node) -> Any:
         tensors = node.subgraph.tensors
-        return self.plan.start(context.recommended_num_threads, lambda index: address(tensors[index]))
+        return self.plan.bind(context.recommended_num_threads, lambda index: address(tensors[index]))
 
 
 def one_by_one(node: Node, look: Callable[[], Any] | None = None) -> None:

@@ -1,7 +1,7 @@
 """Notes for the short way: what a later process tells of a model's inputs and outputs without reading the file.
 
 Lives here: `described`, what a note says of a subgraph; `keep`, which writes one.
-Not here: what notes are read for (shortcut.py), the plans that they name (compiler/loops/freezing.py).
+Not here: what notes are read for (shortcut.py), the plans that they name (compiler/plan_serialization.py).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...compiler import plan_cache
 from ...compiler.cache import objects
-from ...compiler.loops import frozen
 from ...core import dtypes, flags
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import ARENA, Tensor
@@ -86,12 +86,12 @@ def _assigned(subgraph: Subgraph) -> dict[tuple[str, str], np.ndarray] | None:
 def keep(path: Any, plan_key: str, described: Described) -> None:
     """Leave the note for a model in a file, whose only subgraph one frozen plan runs whole. A note for another plan is
     replaced."""
-    key = frozen.key_of_file(path)
+    key = plan_cache.key_of_file(path)
     digest = "" if key is None else digest_of(key)
     before = None if key is None else objects(flags.cache_dir).find(digest)
     if key is None or (before is not None and json.loads(before)["plan"] == plan_key):
         return
-    found = frozen.find(plan_key)
+    found = plan_cache.find(plan_key)
     if found is None or len(found.plans) != 1:
         return
     handles = {Use.of_note(row).handle for row in found.note["parts"][0]["variables"]}

@@ -1,11 +1,11 @@
-"""The short way to a model that was planned before: its frozen plan, without reading the file.
+"""The short way to a model that was planned before: its cached plan, without reading the file.
 
 Lives here: `Shortcut`: its inputs and outputs, running; `find`, one for a file.
-Not here: the note that is read (noting.py), frozen plans (compiler/loops/frozen.py), the interpreter that takes this
+Not here: the note that is read (noting.py), the plan cache (compiler/plan_cache.py), the interpreter that takes this
 way until it is asked for more.
 
 An interpreter that runs a whole model as one plan needs of the file no more than the weights that steps read in place.
-What it tells of inputs and outputs stands in a note in the cache, beside the frozen plan, under the file's identity.
+What it tells of inputs and outputs stands in a note in the cache, beside the cached plan, under the file's identity.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...compiler import plan_cache
 from ...compiler.cache import objects
-from ...compiler.loops import frozen
 from ...compiler.native.executor import StepError, StepFailed
 from ...core import dtypes, flags
 from ...core.digests import digest
@@ -61,13 +61,13 @@ class Quantization(NamedTuple):
 
 
 class Shortcut:
-    """One model by its frozen plan. inputs, outputs: its tensors, in the file's order; mapping: the file, which all
+    """One model by its cached plan. inputs, outputs: its tensors, in the file's order; mapping: the file, which all
     interpreters of it share, as they do the plan.
 
     Who calls it owns the interpreter (runtime/ownership.py): nothing here asks whether it runs.
     """
 
-    def __init__(self, mapping: mmap.mmap, note: dict[str, Any], kept: frozen.Frozen) -> None:
+    def __init__(self, mapping: mmap.mmap, note: dict[str, Any], kept: plan_cache.CachedPlans) -> None:
         self.mapping, self._note, self._kept, self._plan = mapping, note, kept, kept.plans[0]
         self._uses = uses = [Use.of_note(row) for row in kept.note["parts"][0]["variables"]]
         self._variables: dict[tuple[str, str], np.ndarray] | None = None if uses or note["once"] else {}
@@ -97,7 +97,7 @@ class Shortcut:
             raise also(type(error), RuntimeError)(f"{error.message}\nAllocateTensors() failed.") from error
         base = address_of(np.frombuffer(self.mapping, np.uint8))
         places = self._note["places"]
-        running = self._plan.start(threads, lambda index: base + places[str(index)])
+        running = self._plan.bind(threads, lambda index: base + places[str(index)])
         for t in self.tensors.values():
             t.bind(_zeros(t.shape, t.dtype.np))
         running.connect({i: address_of(t.array) for i, t in self.tensors.items() if i in self._plan.outside})
@@ -193,14 +193,14 @@ def digest_of(key: str) -> str:
 
 def find(path: Any) -> Shortcut | None:
     """The short way to the model in a file; None where it was not planned before, or not as a whole."""
-    key = frozen.key_of_file(path)
+    key = plan_cache.key_of_file(path)
     if key is None:
         return None
     content = objects(flags.cache_dir).find(digest_of(key))
     if content is None:
         return None
     note = json.loads(content)
-    found = frozen.find(note["plan"]) if modes.serves(note["plan"]) else None
+    found = plan_cache.find(note["plan"]) if modes.serves(note["plan"]) else None
     if found is None:
         return None
     mapping = _mappings.get(key)
@@ -210,7 +210,7 @@ def find(path: Any) -> Shortcut | None:
                 mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError):
             return None
-        if frozen.key_of_file(path) != key:
+        if plan_cache.key_of_file(path) != key:
             return None
         mapping = _mappings.setdefault(key, mapping)
     return Shortcut(mapping, note, found)

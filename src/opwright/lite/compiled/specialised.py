@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...compiler.background import Job
-from ...compiler.loops.plans import Plan, Running, StepFailed
-from ...compiler.native.executor import Executor, Step
+from ...compiler.loops.plans import Plan
+from ...compiler.native.executor import Executor, Step, StepFailed
 from ...compiler.native.interrupts import raise_pending
 from ...compiler.native.workers import functions
 from ...core.errors import InternalError, ResourceExhaustedError
@@ -85,7 +85,7 @@ class Specialisation:
             if id(b) not in known:
                 raise InternalError(op=graph.name, what=f"nothing is connected to {b!r}, in a plan for a run's sizes")
         let_go(made.plan, node)
-        self._running = Running(made.plan, context.recommended_num_threads)
+        self._running = made.plan.bind(context.recommended_num_threads)
         self._running.connect(connected)
         self._used: list[tuple[Tensor, Any]] = []
 

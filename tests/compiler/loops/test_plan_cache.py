@@ -1,4 +1,4 @@
-"""Frozen plans give what the plans that were kept give, in later processes, without planning; damage is found."""
+"""Cached plans give what the plans that were kept give, in later processes, without planning; damage is found."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 from new_process import forget_code
 
-from opwright.compiler import cache
-from opwright.compiler.loops import freezing, frozen
+from opwright.compiler import cache, plan_cache, plan_serialization
+from opwright.compiler.bound_plan import PlanImage
 from opwright.compiler.loops.expressions import Expr, apply, arg
 from opwright.compiler.loops.forms import Buffer, Contract, Gather, Map, Window
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.planning import plan_of
-from opwright.compiler.loops.plans import Plan, Running, StepFailed
+from opwright.compiler.loops.plans import Plan
+from opwright.compiler.native.executor import StepFailed
 from opwright.compiler.native.image import runs_images
 from opwright.core import flags
 from opwright.core.dtypes import float32, int32
@@ -69,18 +70,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def keep(key: str = "key", **more: Any) -> Plan:
     plan = model()
-    freezing.keep(key, [plan], {"nodes": [0, 1]}, {1: WEIGHTS, 2: BIAS, 3: MORE, 4: np.zeros(0, np.float32)}, **more)
+    tensors = {1: WEIGHTS, 2: BIAS, 3: MORE, 4: np.zeros(0, np.float32)}
+    plan_serialization.save(key, [plan], {"nodes": [0, 1]}, tensors, **more)
     return plan
 
 
-def found(key: str = "key") -> frozen.FrozenPlan:
-    result = frozen.find(key)
+def found(key: str = "key") -> PlanImage:
+    result = plan_cache.find(key)
     assert result is not None
     return result.plans[0]
 
 
-def run(plan: frozen.FrozenPlan, x: np.ndarray, threads: int = 1) -> np.ndarray:
-    running = plan.start(threads, {3: MORE.ctypes.data}.__getitem__)
+def run(plan: PlanImage, x: np.ndarray, threads: int = 1) -> np.ndarray:
+    running = plan.bind(threads, {3: MORE.ctypes.data}.__getitem__)
     out = np.zeros((1, 5, 7, 24), np.float32)
     running.connect({0: x.ctypes.data, 4: out.ctypes.data})
     running.run()
@@ -88,22 +90,22 @@ def run(plan: frozen.FrozenPlan, x: np.ndarray, threads: int = 1) -> np.ndarray:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_frozen_plan_gives_what_the_plan_gives(folder: Path, threads: int) -> None:
+def test_a_cached_plan_gives_what_the_plan_gives(folder: Path, threads: int) -> None:
     plan = keep()
     x = rng.normal(size=(1, 5, 7, 16)).astype(np.float32)
     out = np.zeros((1, 5, 7, 24), np.float32)
-    running = Running(plan, threads)
+    running = plan.bind(threads)
     running.connect(dict(zip((*plan.graph.inputs, *plan.graph.outputs), (x.ctypes.data, out.ctypes.data))))
     running.run()
     np.testing.assert_allclose(out, meaning(x), rtol=1e-5, atol=1e-5)
     same = found()
-    assert (same.outside, same.inside, same.arena) == ([0, 4], [3], plan.arena)
+    assert (list(same.outside), list(same.inside), same.arena) == ([0, 4], [3], plan.arena)
     np.testing.assert_array_equal(run(same, x, threads), out)
 
 
 def test_inputs_may_move(folder: Path) -> None:
     keep()
-    running = found().start(1, {3: MORE.ctypes.data}.__getitem__)
+    running = found().bind(1, {3: MORE.ctypes.data}.__getitem__)
     for seed in range(3):
         x = np.random.default_rng(seed).normal(size=(1, 5, 7, 16)).astype(np.float32)
         out = np.zeros((1, 5, 7, 24), np.float32)
@@ -122,13 +124,13 @@ def test_two_run_beside_each_other(folder: Path) -> None:
 
 
 def test_notes_come_back(folder: Path) -> None:
-    keep(meta=b"\0pickled\xff")
-    result = frozen.find("key")
+    keep()
+    result = plan_cache.find("key")
     assert result is not None
-    assert (result.note, result.meta) == ({"nodes": [0, 1]}, b"\0pickled\xff")
+    assert result.note == {"nodes": [0, 1]}
     steps = result.plans[0].steps
     assert [s.form.origin if s.form else None for s in steps] == [("CONV_2D 0",), ("MUL 1", "ADD 2")]
-    running = result.plans[0].start(1, {3: MORE.ctypes.data}.__getitem__)
+    running = result.plans[0].bind(1, {3: MORE.ctypes.data}.__getitem__)
     x, out = np.zeros((1, 5, 7, 16), np.float32), np.zeros((1, 5, 7, 24), np.float32)
     running.connect({0: x.ctypes.data, 4: out.ctypes.data})
     times = running.profile()
@@ -138,28 +140,28 @@ def test_notes_come_back(folder: Path) -> None:
 
 def test_keys_are_apart(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keep()
-    assert frozen.find("another") is None
-    monkeypatch.setattr(frozen, "_rules", lambda: "another version")
-    assert frozen.find("key") is None
+    assert plan_cache.find("another") is None
+    monkeypatch.setattr(plan_cache, "_rules", lambda: "another version")
+    assert plan_cache.find("key") is None
 
 
 def test_a_plan_without_steps_is_kept(folder: Path) -> None:
     x = Buffer("t0", float32, (3,))
     plan = plan_of(LoopGraph("nothing", (x,), (), ()))
     plan.pack()
-    freezing.keep("nothing", [plan, plan], None, {})
-    result = frozen.find("nothing")
+    plan_serialization.save("nothing", [plan, plan], None, {})
+    result = plan_cache.find("nothing")
     assert result is not None
     for same in result.plans:
-        same.start(1, int).run()
+        same.bind(1, int).run()
 
 
 def test_a_guard_names_its_operator(folder: Path) -> None:
     table, at, y = Buffer("t0", float32, (4, 2)), Buffer("t1", int32, (3,)), Buffer("t2", float32, (3, 2))
     plan = plan_of(LoopGraph("look", (table, at), (y,), (Gather(y, table, at, 0, origin=("GATHER 7",)),)))
     plan.pack()
-    freezing.keep("look", [plan], None, {})
-    running = found("look").start(1, int)
+    plan_serialization.save("look", [plan], None, {})
+    running = found("look").bind(1, int)
     arrays = np.zeros((4, 2), np.float32), np.int32([0, 9, 1]), np.zeros((3, 2), np.float32)
     running.connect({i: a.ctypes.data for i, a in enumerate(arrays)})
     with pytest.raises(StepFailed, match="GATHER 7"):
@@ -169,16 +171,16 @@ def test_a_guard_names_its_operator(folder: Path) -> None:
 
 
 def test_too_many_constants_are_not_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(freezing, "MOST_CONSTANTS", 1000)
+    monkeypatch.setattr(plan_serialization, "MOST_CONSTANTS", 1000)
     keep()
-    assert frozen.find("key") is None
+    assert plan_cache.find("key") is None
 
 
 # ---- damage ----------------------------------------------------------------------------------------------------------
 
 
 def file_of(folder: Path, key: str = "key") -> Path:
-    return folder / "kernels" / f"{frozen.digest_of(key)}{cache.SUFFIX}"
+    return folder / "kernels" / f"{plan_cache.digest_of(key)}{cache.SUFFIX}"
 
 
 def test_every_byte_counts(folder: Path) -> None:
@@ -192,7 +194,7 @@ def test_every_byte_counts(folder: Path) -> None:
     body = -(-head // cache.PAGE) * cache.PAGE
     for at in (*range(96), *rng.integers(96, head, 100), *rng.integers(body, len(whole), 100), len(whole) - 1):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
-        assert frozen.find("key") is None, at
+        assert plan_cache.find("key") is None, at
         assert not path.exists()
     path.write_bytes(whole)
     np.testing.assert_array_equal(run(found(), x), wanted)
@@ -217,7 +219,7 @@ def test_a_file_of_another_length_is_found(folder: Path, seen: bool) -> None:
             found()
             assert mark.exists(), name
         path.write_bytes(change(whole))
-        assert frozen.find("key") is None, name
+        assert plan_cache.find("key") is None, name
 
 
 def test_all_is_looked_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,19 +261,20 @@ def test_what_is_used_stays(tmp_path: Path) -> None:
 def test_files_and_bytes_have_keys(tmp_path: Path) -> None:
     path = tmp_path / "model"
     path.write_bytes(b"one")
-    first = frozen.key_of_file(path)
-    assert first == frozen.key_of_file(str(path)) is not None
+    first = plan_cache.key_of_file(path)
+    assert first == plan_cache.key_of_file(str(path)) is not None
     path.write_bytes(b"two")
-    assert frozen.key_of_file(path) != first
-    assert frozen.key_of_file(tmp_path / "nothing") is None
-    assert frozen.key_of_bytes(b"one") == frozen.key_of_bytes(bytearray(b"one")) != frozen.key_of_bytes(b"two")
-    assert frozen.key_of_bytes(bytes((64 << 20) + 1)) is None
+    assert plan_cache.key_of_file(path) != first
+    assert plan_cache.key_of_file(tmp_path / "nothing") is None
+    key = plan_cache.key_of_bytes(b"one")
+    assert key == plan_cache.key_of_bytes(bytearray(b"one")) != plan_cache.key_of_bytes(b"two")
+    assert plan_cache.key_of_bytes(bytes((64 << 20) + 1)) is None
 
 
 LATER = """
 import sys
-from opwright.compiler.loops import frozen
-result = frozen.find("key")
+from opwright.compiler import plan_cache, plan_serialization
+result = plan_cache.find("key")
 print(len(result.plans), "llvmlite" in sys.modules, "opwright.compiler.loops.planning" in sys.modules)
 """
 

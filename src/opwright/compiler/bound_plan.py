@@ -1,0 +1,134 @@
+"""Plans in memory: a plan's steps and words as integers, and the same bound to an arena, constants and threads.
+
+Lives here: `PlanImage`, `BoundPlan`, `StepOrigin`.
+Not here: what the steps are (loops/plans.py), images in files (plan_cache.py), the native call (native/executor.py).
+
+The words of an image that are addresses hold offsets. Binding adds where the arena and the constants are; connecting
+adds where inputs and outputs are, by the keys that whoever made the image knows them by.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.named_tuples import NamedTuple
+from .native import executor as native
+from .native.executor import StepFailed, aligned
+
+NONE = np.zeros(0, np.int64)
+
+
+class Origin(NamedTuple):
+    """What a step came from: names of operators."""
+
+    origin: tuple[str, ...]
+
+
+class StepOrigin(NamedTuple):
+    """A step, for people. form: what it came from, if anything; name: of its kernel."""
+
+    form: Any
+    name: str
+
+
+class PlanImage(NamedTuple):
+    """A plan as arrays. arena, scratch: bytes it works in, and those of each thread; steps: for people.
+
+    block: steps and words as the executor takes them, with offsets for addresses; in_arena, in_constants: which of its
+    words are addresses in the arena and in `constants`; outside: those that are addresses in memory to connect, by its
+    key; inside: those in constant tensors that are read where they are, by number.
+    """
+
+    block: np.ndarray
+    steps: Sequence[StepOrigin]
+    arena: int
+    scratch: int
+    in_arena: np.ndarray
+    outside: Mapping[Hashable, np.ndarray]
+    constants: Any = None
+    in_constants: np.ndarray = NONE
+    inside: Mapping[int, np.ndarray] = {}
+
+    def bind(self, threads: int = 1, address: Callable[[int], int] | None = None,
+             ahead: Sequence[native.Step] = ()) -> BoundPlan:  # fmt: skip
+        """Return the plan bound to memory, ready to run once its outside is connected.
+
+        address: where the elements of a constant tensor are, by its number; ahead: steps that run first
+        raises ResourceExhaustedError
+        """
+        return BoundPlan(self, threads, address, ahead)
+
+
+class BoundPlan:
+    """A plan bound to an arena of its own and to threads. executor: runs the steps ahead, then the plan's; ahead: the
+    words of the steps ahead."""
+
+    def __init__(self, image: PlanImage, threads: int, address: Callable[[int], int] | None,
+                 ahead: Sequence[native.Step] = (), keep: Any = None) -> None:  # fmt: skip
+        self.image, self._first = image, len(ahead)
+        self._shift = native.ROW * len(ahead)  # of the words of the image, behind the rows of steps ahead
+        arena = aligned(image.arena)
+        block, ends = (image.block, [image.block.size]) if not ahead else self._with(ahead)
+        steps, keep = len(image.steps) + len(ahead), (arena, image.constants, keep)
+        self.executor = native.Executor.of_block(block, steps, image.scratch, threads, keep)
+        block = self.executor.block
+        self.ahead = [block[start:end] for start, end in itertools.pairwise(ends)]
+        block[image.in_arena + self._shift] += arena.__array_interface__["data"][0]
+        if image.constants is not None:
+            block[image.in_constants + self._shift] += image.constants.__array_interface__["data"][0]
+        for number, places in image.inside.items():
+            assert address is not None
+            block[places + self._shift] += address(number)
+        self._at: dict[Hashable, int] = {}
+
+    def _with(self, ahead: Sequence[native.Step]) -> tuple[np.ndarray, list[int]]:
+        """Return the block with further steps at its beginning, whose words stand at its end, and where these begin."""
+        count, steps = self._shift, len(self.image.steps)
+        block = np.concatenate([np.zeros(count, np.int64), self.image.block, *(step.words for step in ahead)])
+        rows = block[: count + native.ROW * steps].reshape(-1, native.ROW)
+        rows[len(ahead) :, 1] += count
+        ends = [count + self.image.block.size]
+        for row, step in zip(rows, ahead):
+            row[:4] = step.address, ends[-1], step.items, step.chunk
+            ends.append(ends[-1] + len(step.words))
+        return block, ends
+
+    def connect(self, addresses: Mapping[Any, int]) -> None:
+        """Set where inputs and outputs are, by their keys."""
+        block = self.executor.block
+        for key, address in addresses.items():
+            before = self._at.get(key, 0)
+            if before != address:
+                self._at[key] = address
+                places = self.image.outside.get(key)
+                if places is not None:
+                    block[places + self._shift] += address - before
+
+    def places(self, key: Hashable) -> list[tuple[int, int]]:
+        """Where memory from outside is named: the addresses of words, each with the bytes to add to the memory's."""
+        places: Iterable[int] = self.image.outside.get(key, NONE).tolist()
+        start = self.executor.block.ctypes.data + 8 * self._shift
+        return [(start + 8 * place, int(self.image.block[place])) for place in places]
+
+    def run(self) -> None:
+        """Run all steps. Raises StepFailed naming the operator whose step failed."""
+        try:
+            self.executor.run()
+        except native.StepError as error:
+            raise self._failed(error) from None
+
+    def profile(self) -> list[tuple[StepOrigin, float]]:
+        """Run all steps, and return the seconds of each. Raises as run."""
+        try:
+            nanoseconds = self.executor.run_profiled()
+        except native.StepError as error:
+            raise self._failed(error) from None
+        return [(step, ns * 1e-9) for step, ns in zip(self.image.steps, nanoseconds[self._first :].tolist())]
+
+    def _failed(self, error: native.StepError) -> StepFailed:
+        step = self.image.steps[error.step - self._first]
+        return StepFailed.of(step.form, step.name, error.status)

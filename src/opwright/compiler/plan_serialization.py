@@ -1,0 +1,137 @@
+"""Write plans to the plan cache, for later processes.
+
+Lives here: `save`: images of plans whose words are relative to what a later process has, the constants they need.
+Not here: the form of the file, reading it (plan_cache.py), making plans (loops/planning.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import flags
+from .cache import objects
+from .loops.forms import Buffer
+from .loops.plans import ARENA, Address, Constant, Plan, relocatable
+from .native.executor import ALIGNMENT, aligned
+from .native.host import keep_description
+from .native.image import runs_images
+from .native.store import digests_by_address, loaded, packed
+from .plan_cache import HEAD, digest_of
+
+MOST_CONSTANTS = 1 << 28  # bytes
+_RUNNING = ("executor", "builtins")
+"""Machine code that every plan is run by: in one file with its kernels it takes half a millisecond less to load."""
+
+
+CONSTANTS = "constants"
+
+
+class _NotPortable(Exception):
+    """These plans cannot be kept."""
+
+
+def file_tensors(plan: Plan) -> dict[Buffer, int]:
+    """The numbers of a plan's inputs and outputs that are tensors of a file: their names are `t0`, `t1`, ..."""
+    return {b: int(b.name.removeprefix("t")) for b in plan.outside}
+
+
+def save(
+    key: str,
+    plans: Sequence[Plan],
+    note: Any,
+    tensors: Mapping[int, np.ndarray],
+    numbers: Callable[[Plan], dict[Buffer, int]] = file_tensors,
+    helpers: Mapping[str, int] | None = None,
+) -> None:
+    """Keep plans, whose constants are packed, for `plan_cache.find(key)`.
+
+    note: anything that JSON can write; tensors: the elements of constant tensors that a later process has too, by
+    number: plans read them where they are; numbers: of a plan's inputs and outputs, by which they are connected;
+    helpers: addresses of further kernels to keep, by name. Does nothing where there are too many constants, or a kernel
+    that is not in the cache.
+    """
+    if not runs_images():
+        return
+    with contextlib.suppress(_NotPortable):
+        writer = _Writer(tensors)
+        rows = [writer.plan(plan, numbers(plan)) for plan in plans]
+        kept_helpers = {name: writer.kernels[writer.kernel(address)] for name, address in (helpers or {}).items()}
+        code = packed(writer.kernels, loaded(*_RUNNING))
+        if code is None:
+            return
+        body = writer.body()
+        arrays = np.concatenate([np.zeros(0, np.int64), *writer.arrays])
+        text = json.dumps({"note": note, "plans": rows, "kernels": writer.kernels, "helpers": kept_helpers,
+                           "constants": body.size, "lengths": [n.size for n in writer.arrays]}).encode()  # fmt: skip
+        text += b" " * (-len(text + code) % 8)
+        head = HEAD.pack(len(text), len(code), arrays.size) + text + code + arrays.tobytes()
+        keep_description()
+        objects(flags.cache_dir).keep_mapped(digest_of(key), head, body.data)
+
+
+class _Writer:
+    """Plans on their way into a file. kernels: digests of what they call; arrays: their integers."""
+
+    def __init__(self, tensors: Mapping[int, np.ndarray]) -> None:
+        self._tensors = [(a.__array_interface__["data"][0], a.nbytes, i) for i, a in tensors.items() if a.nbytes]
+        self._tensors.sort()
+        self._starts = [start for start, _, _ in self._tensors]
+        self._blocks: dict[tuple[int, int], tuple[int, np.ndarray]] = {}  # by place and bytes: where in the body, what
+        self._size = 0
+        self._digests = digests_by_address()
+        self.kernels: list[str] = []
+        self.arrays: list[np.ndarray] = []
+
+    def plan(self, plan: Plan, numbers: Mapping[Buffer, int]) -> dict[str, Any]:
+        """What the text says of a plan; its integers are among `arrays` then."""
+        block, places = relocatable(plan, lambda code: self.kernel(code.address), lambda w: self._locate(w, numbers))
+        outside = sorted(set(numbers.values()))
+        inside = sorted(i for i in places if isinstance(i, int) and i not in outside)
+        none = np.zeros(0, np.int64)
+        self.arrays += [block, *(places.get(key, none) for key in (ARENA, CONSTANTS, *outside, *inside))]
+        steps = [[s.name, *(s.form.origin if s.form else ())] for s in plan.origins]
+        return {"arena": plan.arena, "scratch": plan.scratch, "outside": outside, "inside": inside, "steps": steps}
+
+    def kernel(self, address: int) -> int:
+        """The number of a kernel among `kernels`."""
+        digest = self._digests.get(address)
+        if digest is None:
+            raise _NotPortable
+        if digest not in self.kernels:
+            self.kernels.append(digest)
+        return self.kernels.index(digest)
+
+    def _locate(self, w: Address, numbers: Mapping[Buffer, int]) -> tuple[Any, int]:
+        """The number of the tensor that a word is the address of, or CONSTANTS, and the offset in it."""
+        of = w.of
+        if isinstance(of, Buffer) and of in numbers:
+            return numbers[of], w.offset
+        array = of.array if isinstance(of, Constant) else of.constant
+        if array is None or not array.flags.c_contiguous:
+            raise _NotPortable
+        start = array.__array_interface__["data"][0]
+        if not isinstance(of, Constant):
+            index = np.searchsorted(self._starts, start, "right") - 1
+            if index >= 0:
+                base, size, tensor = self._tensors[index]
+                if start + array.nbytes <= base + size:
+                    return tensor, start - base + w.offset
+        block = start, array.nbytes  # two constants that start at one place may have different lengths
+        if block not in self._blocks:
+            self._blocks[block] = self._size, array
+            self._size += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
+            if self._size > MOST_CONSTANTS:
+                raise _NotPortable
+        return CONSTANTS, self._blocks[block][0] + w.offset
+
+    def body(self) -> np.ndarray:
+        """All constants, one after the other."""
+        body = aligned(self._size)
+        for at, array in self._blocks.values():
+            body[at : at + array.nbytes] = array.reshape(-1).view(np.uint8)
+        return body
