@@ -165,6 +165,12 @@ ALL: tuple[DType, ...] = (
     bool, string, complex64, complex128,
 )  # fmt: skip
 
+FILE_ONLY: tuple[DType, ...] = (
+    DType("int2", "i2", Extended("int2"), "i"),
+    DType("uint4", "u4", Extended("uint4"), "u"),
+)
+"""Of tensors in files alone: no operator of the catalogue takes them, and `as_dtype` does not know them."""
+
 # Groups, for `Input(dtypes=...)`.
 floating = (bfloat16, float16, float32, float64)
 signed_integer = (int8, int16, int32, int64)
@@ -226,13 +232,20 @@ def of_numpy(dtype: np.dtype) -> DType:
     raise TypeError(f"NumPy dtype {dtype} has no tensor dtype; wanted one of {', '.join(sorted(_BY_NAME))}")
 
 
+def of_stored(dtype: np.dtype) -> DType:
+    """Return the DType of a constant of a graph, which may come from a file. Raises TypeError as `of_numpy`."""
+    if dtype.kind == "V" and (found := next((d for d in FILE_ONLY if d.np == dtype), None)) is not None:
+        return found
+    return of_numpy(dtype)
+
+
 def of_short(short: str) -> DType:
     """The DType of its name in graph text, such as f32. Raises KeyError."""
     return _BY_SHORT[short]
 
 
 _BY_NAME = {d.name: d for d in anything}
-_BY_SHORT = {d.short: d for d in anything}
+_BY_SHORT = {d.short: d for d in (*anything, *FILE_ONLY)}
 _OF_NUMPY = tuple(d for d in ALL if d not in (bfloat16, int4))
 _BY_NUMPY: dict[Any, DType] = {d.np: d for d in _OF_NUMPY}
 _EXTENDED_BY_NUMPY: dict[Any, DType] = {}  # filled when a dtype is met that NumPy has not of itself

@@ -76,6 +76,16 @@ class TensorSpec(TypeSpec):
         """No value is known of a type alone."""
         return None
 
+    @property
+    def quantization(self) -> Any:
+        """How elements stand for real numbers; None: they are the numbers themselves."""
+        return None
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What a dialect states of a tensor besides its type, as attributes of graph text: none here."""
+        return {}
+
     def with_shape(self, shape: Any) -> TensorSpec:
         """This dtype with another shape."""
         return TensorSpec(shape, self.dtype)

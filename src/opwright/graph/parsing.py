@@ -9,7 +9,9 @@ Lives here: `parse(text, operators)`, the form.  Not here: printing (printing.py
     }
 
 A node without outputs prints as `name: () = Op(...)`; an absent optional input as `_`; a repeated input as `[a, b]`.
-Attribute values: Python's literals, complex(1.0, 2.0), dtype(f32), shape(2,?), tensor(f32[2], [1.0, 2.0]),
+A dialect may add to types: `x: i8[2]{scale=0.5, zero_point=3}`; names of graphs that are no words are strings, and
+operators may be named by strings.
+Attribute values: Python's literals, complex(1.0, 2.0), dtype(f32), shape(2,?), type(i8[2]), tensor(f32[2], [1.0, 2.0]),
 sub-graphs in place. In files large arrays may be kept elsewhere: stored(f32[1000], 'name').
 """
 
@@ -34,6 +36,7 @@ DEEPEST = 64  # nesting of sub-graphs and lists that the parser follows; Python'
 
 
 Stored = Callable[[str], np.ndarray]
+Detailed = Callable[[TensorSpec, dict[str, Any]], TensorSpec]
 
 _TOKEN = re.compile(
     r"""(?P<comment>\#[^\n]*)|(?P<space>\s+)
@@ -46,8 +49,14 @@ _TOKEN = re.compile(
 
 
 class _Parser:
-    def __init__(self, source: str, operators: Callable[[str], Any], stored: Stored | None = None) -> None:
-        self.source, self.operators, self.stored_arrays = source, operators, stored
+    def __init__(
+        self,
+        source: str,
+        operators: Callable[[str], Any],
+        stored: Stored | None = None,
+        detailed: Detailed | None = None,
+    ) -> None:
+        self.source, self.operators, self.stored_arrays, self.detailed = source, operators, stored, detailed
         self.tokens: list[tuple[str, str, int]] = []
         at = 0
         while at < len(source):
@@ -96,7 +105,7 @@ class _Parser:
 
     def graph(self) -> Graph:
         self.next("graph")
-        name = self.next(kind="word")
+        name = self.quotable()
         self.next("(")
         scope: dict[str, Value] = {}
         inputs = self.comma_list(")", lambda: self.declare(Value(*self.typed()), scope))
@@ -135,9 +144,30 @@ class _Parser:
         while not self.accept("]"):
             parts.append(self.next())
         try:
-            return spec_of_short("".join(parts) + "]")
-        except ValueError as error:
+            spec = spec_of_short("".join(parts) + "]")
+            if not self.accept("{"):
+                return spec
+            details = dict(self.comma_list("}", self.named))
+            if self.detailed is None:
+                self.fail("a type alone", f"{spec.short()} with {', '.join(details)}", at)
+            return self.detailed(spec, details)
+        except (ValueError, TypeError) as error:
             self.fail("a type", str(error), at)
+
+    def named(self) -> tuple[str, Any]:
+        key = self.next(kind="word")
+        self.next("=")
+        return key, self.attr()
+
+    def quotable(self) -> str:
+        """Return the next word, or the text of the next string."""
+        if self.peek()[0] != "string":
+            return self.next(kind="word")
+        at = self.tokens[self.i][2]
+        name = self.literal()
+        if not isinstance(name, str):
+            self.fail("a name", repr(name), at)
+        return name
 
     def node(self, scope: dict[str, Value]) -> Node:
         outs: list[tuple[str, TensorSpec]] = []
@@ -151,7 +181,7 @@ class _Parser:
                 outs.append(self.typed())
         self.next("=")
         at = self.tokens[self.i][2]
-        op_name = self.next(kind="word")
+        op_name = self.next(kind="string" if self.peek()[0] == "string" else "word")
         try:
             op = self.operators(op_name)
         except KeyError:
@@ -164,9 +194,7 @@ class _Parser:
             if self.accept("["):
                 inputs.append(tuple(self.comma_list("]", lambda: self.use(scope))))
             elif self.tokens[min(self.i + 1, len(self.tokens) - 1)][1] == "=":
-                key = self.next(kind="word")
-                self.next("=")
-                attrs[key] = self.attr()
+                attrs.update([self.named()])
             elif self.accept("_"):
                 inputs.append(None)
             else:
@@ -238,6 +266,11 @@ class _Parser:
         except ValueError as error:
             self.fail("a shape such as shape(2,?)", str(error), at)
 
+    def type(self, at: int) -> TensorSpec:
+        spec = self.spec()
+        self.next(")")
+        return spec
+
     def complex(self, at: int) -> complex:
         parts = self.comma_list(")", self.attr)
         if len(parts) != 2 or not all(isinstance(p, float) for p in parts):
@@ -252,7 +285,7 @@ class _Parser:
         if self.stored_arrays is None or not isinstance(name, str):
             self.fail("a value in the text itself", f"stored({spec.short()}, {name!r})", at)
         array = self.stored_arrays(name)
-        found = TensorSpec(array.shape, dtypes.of_numpy(array.dtype)).short()
+        found = TensorSpec(array.shape, dtypes.of_stored(array.dtype)).short()
         if found != spec.short():
             self.fail(spec.short(), f"{found} under the name {name!r}", at)
         array.setflags(write=False)
@@ -291,6 +324,7 @@ _CALLS: dict[str, Callable[[_Parser, int], Any]] = {
     "shape": _Parser.shape,
     "stored": _Parser.stored,
     "complex": _Parser.complex,
+    "type": _Parser.type,
     "tensor": _Parser.tensor,
 }
 
@@ -309,19 +343,27 @@ def _fill_in(op: Any, inputs: list[Operand], attrs: dict[str, Any]) -> None:
             attrs[name] = attr.default
 
 
-def parse(source: str, operators: Callable[[str], Any], stored: Stored | None = None) -> Graph:
-    """The graph of its text. operators: gives the operator of a name, or raises KeyError. stored: gives arrays that
-    the text only names.
+def parse(
+    source: str, operators: Callable[[str], Any], stored: Stored | None = None, detailed: Detailed | None = None
+) -> Graph:
+    """Read a graph from its text.
 
+    operators: returns the operator of a name, or of a string with its quotes, or raises KeyError. stored: returns
+    arrays that the text only names. detailed: returns a type with what the text adds to it, or raises ValueError.
     raises InvalidArgumentError with the line, what was found and what was wanted
     """
-    return parse_all(source, operators, stored, 1)[0]
+    return parse_all(source, operators, stored, 1, detailed)[0]
 
 
-def parse_all(source: str, operators: Callable[[str], Any], stored: Stored | None = None, most: int | None = None
-              ) -> list[Graph]:  # fmt: skip
-    """The graphs of a text with several, one after the other; most: how many there may be. See `parse`."""
-    parser = _Parser(source, operators, stored)
+def parse_all(
+    source: str,
+    operators: Callable[[str], Any],
+    stored: Stored | None = None,
+    most: int | None = None,
+    detailed: Detailed | None = None,
+) -> list[Graph]:
+    """Read the graphs of a text with several, one after the other; most: how many there may be. See `parse`."""
+    parser = _Parser(source, operators, stored, detailed)
     graphs: list[Graph] = []
     while (found := parser.peek())[0] != "end" or (most and not graphs):
         if len(graphs) == most:

@@ -18,7 +18,7 @@ from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 
 if TYPE_CHECKING:
-    from .ir import Graph, Operand
+    from .ir import Graph, Operand, Value
 
 INLINE_ELEMENTS = 16  # longer constants print as base64, to keep lines readable
 
@@ -33,20 +33,36 @@ def text(graph: Graph, indent: str = "", store: Store | None = None) -> str:
     raises TypeError, with a store, for a node whose attributes have no text
     """
     inside = indent + "  "
-    args = ", ".join(repr(v) for v in graph.inputs)
-    lines = [f"graph {graph.name}({args}) {{"]
+
+    def typed(value: Value) -> str:
+        return f"{value.name}: {spec_text(value.spec, inside, store)}"
+
+    args = ", ".join(map(typed, graph.inputs))
+    lines = [f"graph {_word(graph.name)}({args}) {{"]
     for node in graph.nodes:
         parts = [_operand(o) for o in node.inputs]
         try:
             parts += [f"{k}={_attr(v, inside, store)}" for k, v in node.attrs.items()]
         except _NoText as error:
             raise TypeError(f"node {node.name!r} ({node.op.name}) holds {error}") from None
-        left = ", ".join(map(repr, node.outputs)) or f"{node.name}: ()"
+        left = ", ".join(map(typed, node.outputs)) or f"{node.name}: ()"
         at = f"  # {node.at if store is None else _file_only(node.at)}" if node.at else ""
-        lines.append(f"{inside}{left} = {node.op.name}({', '.join(parts)}){at}")
+        op = getattr(node.op, "text_name", node.op.name)
+        lines.append(f"{inside}{left} = {op}({', '.join(parts)}){at}")
     lines.append(f"{inside}return {', '.join(v.name for v in graph.outputs)}".rstrip())
     lines.append(indent + "}")
     return "\n".join(lines)
+
+
+def spec_text(spec: TensorSpec, indent: str = "", store: Store | None = None) -> str:
+    """Return a type as graph text has it: `f32[2,?]`, with what a dialect adds in braces."""
+    details = ", ".join(f"{name}={_attr(value, indent, store)}" for name, value in spec.details.items())
+    return f"{spec.short()}{{{details}}}" if details else spec.short()
+
+
+def _word(name: str) -> str:
+    """Return a name as it is where it is one word of the text, else as a string."""
+    return name if re.fullmatch(r"[A-Za-z_][\w./@\-]*", name) else repr(name)
 
 
 def _operand(operand: Operand) -> str:
@@ -70,8 +86,10 @@ def _attr(value: Any, indent: str, store: Store | None = None) -> str:
         return f"dtype({value.short})"
     if isinstance(value, TensorShape):
         return f"shape({TensorSpec(value).short()[3:].strip('[]')})"
+    if isinstance(value, TensorSpec):
+        return f"type({spec_text(value, indent, store)})"
     if isinstance(value, np.ndarray):
-        spec = TensorSpec(value.shape, dtypes.of_numpy(value.dtype))
+        spec = TensorSpec(value.shape, dtypes.of_stored(value.dtype))
         name = None if store is None else store(value)
         if name is not None:
             return f"stored({spec.short()}, {name!r})"

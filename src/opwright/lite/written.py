@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,7 +24,18 @@ from .format import schema
 from .format.carried import VERSION_KEY
 from .format.flex import decode_options
 from .ops.types import BY_NAME
-from .runtime.node import Node
+
+
+class Written(Protocol):
+    """A node of a file, as far as its operands ask: the operator's name and version, and its options."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def options(self) -> Any: ...
+
 
 NEWER = "get a newer definition of the operator, or convert the model again with the one that is here"
 
@@ -116,7 +127,7 @@ _STORED: dict[Any, Callable[[Any], Any]] = {bool: _truth, bytes: _bytes, DType: 
 _WANTED = {np.ndarray: "a map of dtype, shape and values", DType: "a name such as 'int8', or a TensorType's number"}
 
 
-def group(operator: Operator, flat: Sequence[Any], node: Node) -> list[Any]:
+def group(operator: Operator, flat: Sequence[Any], node: Written) -> list[Any]:
     """A node's inputs by declared input: None where left out, a tuple where repeated.
 
     raises SignatureError for too many or too few
@@ -147,7 +158,7 @@ def group(operator: Operator, flat: Sequence[Any], node: Node) -> list[Any]:
     return [*grouped, *(None for _ in operator.inputs[len(declared) :])]
 
 
-def _version_of(node: Node) -> int:
+def _version_of(node: Written) -> int:
     if isinstance(node.options, bytes):
         return written_version(node.name, decode_options(node.options), node.version)
     return node.version

@@ -13,10 +13,11 @@ import opwright as ow
 from opwright.core import flags
 from opwright.graph import Graph, Value
 from opwright.lite.convert import ConverterError, runtime
-from opwright.lite.convert.export import Signature, export
+from opwright.lite.convert.export import export
 from opwright.lite.convert.lowering import Lowering
 from opwright.lite.convert.older import OLDER, say_older
 from opwright.lite.format import Model, versions
+from opwright.lite.ops.module import LiteModule, Signature
 
 nn, m = ow.nn, ow.math
 ALONE = {"relu_0_to_1", "square_by_mul", "flat_fully_connected", "bucketize_by_counting", "update_by_select",
@@ -117,8 +118,8 @@ def rows_of_one(name, runtime, *inputs, **attrs):
 )  # fmt: skip
 def test_older_forms_of_one_operator(name, runtime, inputs, attrs):
     def model(graph):
-        signature = Signature("s", [v.name for v in graph.inputs], ["y"])
-        return export([graph], [signature], description="").to_bytes()
+        signature = Signature("s", {v.name: i for i, v in enumerate(graph.inputs)}, {"y": 0})
+        return export(LiteModule([graph], [signature])).to_bytes()
 
     given = [x for x in inputs if x is not None]
     arguments = [Value(f"x{i}", ow.TensorSpec(x.shape, x.dtype)) for i, x in enumerate(given)]
@@ -156,6 +157,6 @@ def test_what_no_run_time_is_known_to_have_is_named():
     low = Lowering(Graph("main", [x], (), ()))
     low.emit_many("CALL", (x,), body=Graph("inner", [inner], (), [inner]))
     graph = Graph("main", [x], low.nodes, low.nodes[-1].outputs)
-    model = export([graph], [Signature("s", ["x"], ["y"])], description="")
+    model = export(LiteModule([graph], [Signature("s", {"x": 0}, {"y": 0})]))
     with pytest.raises(ConverterError, match="CALL version 1 needs one newer than is known here"):
         runtime.check(model, [graph], "2.17")

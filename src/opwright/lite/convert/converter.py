@@ -19,10 +19,11 @@ from ...graph.verify import verify
 from ...tracing.concrete import ConcreteFunction
 from ..format import Model
 from ..ops.definition import LiteOperator
+from ..ops.external import ExternalOp
+from ..ops.module import LiteModule, all_graphs
 from . import options, runtime
 from .errors import Offender, report
-from .export import all_graphs, export
-from .foreign import Foreign
+from .export import export
 from .freeze import freeze
 from .fused import fuse
 from .handing import hand_over
@@ -175,12 +176,9 @@ class TFLiteConverter:
             raise report(offenders)
         graphs = initialized(graphs, frozen.variables)
         keys = self.signature_keys or keys_of(self.functions)
-        model = export(
-            graphs,
-            [signature_of(f, g, key) for f, g, key in zip(self.functions, graphs, keys)],
-            description="Opwright Converted." if self.exclude_conversion_metadata else MADE_BY,
-            custom_version_in=self.custom_version_in,
-        )
+        signatures = [signature_of(f, g, key, i) for i, (f, g, key) in enumerate(zip(self.functions, graphs, keys))]
+        description = "Opwright Converted." if self.exclude_conversion_metadata else MADE_BY
+        model = export(LiteModule(graphs, signatures, description), custom_version_in=self.custom_version_in)
         if mode.kind != modes.FLOAT:
             model = self._quantize(model, mode, graphs)
         if mode.sparse:
@@ -195,7 +193,7 @@ class TFLiteConverter:
         from .quantize import quantize  # most conversions do without
 
         nodes = [[node for node in graph.nodes if node.op.name != "Const"] for graph in all_graphs(graphs)]
-        others = (LiteOperator, Foreign)  # the interpreter has builtin and Flex operators, and nobody has fused ones
+        others = (LiteOperator, ExternalOp)  # the interpreter has builtin and Flex operators, and nobody has fused ones
         own = {n.op.name: n.op for inner in nodes for n in inner if not isinstance(n.op, others)}
         customs = [own, self.calibration_custom_ops]
         return quantize(model, mode, self.representative_dataset, custom_ops=customs, at=lambda s, i: nodes[s][i].at)

@@ -22,7 +22,7 @@ from ...graph import Graph, Node, Value
 from ...graph.ir import Operand
 from ...ops.versioning import least_version
 from ..format.carried import VERSION_KEY
-from .foreign import Foreign
+from ..ops.external import ExternalOp
 
 
 class CustomNode(NamedTuple):
@@ -36,8 +36,8 @@ class CustomNode(NamedTuple):
 def in_least_version(node: Node, is_read: Callable[[Value], bool]) -> CustomNode:
     """A node of an operator of one's own, stamped. is_read: whether anybody reads a value."""
     op: Any = node.op
-    if isinstance(op, Foreign):
-        return CustomNode(op.version, node.inputs, node.outputs)
+    if isinstance(op, ExternalOp):
+        return CustomNode(node.attrs["version"], node.inputs, node.outputs)
     packed = [p if isinstance(p, (list, tuple)) else (p,) for p in op.pack_all(node.outputs)]
     version = least_version(op, node.attrs, node.inputs, [any(map(is_read, values)) for values in packed])
     return CustomNode(

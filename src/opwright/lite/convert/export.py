@@ -1,19 +1,20 @@
-"""Export: graphs of the lite dialect become a `format.Model`.
+"""Export: a module of the lite dialect becomes a `format.Model`, the inverse of `lite.importer`.
 
 Lives here: subgraphs, tensors, buffers, operators, operator codes, signatures and metadata of the file.
 Not here: which operators stand for what (rules/), the bytes (format/writer.py), version rules (format/versions.py).
 
 Order in the file is that of the graph, and nothing in it depends on addresses or clocks: equal graphs give equal bytes.
-The graphs of signatures come first, then those that nodes hold, nearest first (`all_graphs`).
+The module's graphs come first, then those that nodes hold, nearest first (`LiteModule.all_graphs`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from ...core.dtypes import of_stored
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from ...graph import Graph, Node, Value
@@ -22,79 +23,54 @@ from ..format import Model, objects, pack_strings, schema, versions
 from ..format.flex import encode_options
 from ..ops import types
 from ..ops.definition import LiteOperator
+from ..ops.external import VARIABLE, ExternalOp
+from ..ops.module import LiteModule, Signature
+from ..ops.specs import Blocks, LiteTensorSpec, Sparsity
+from ..runtime.constants import PACKED, packed, stored_elements
 from .custom import CustomNode, custom_options, in_least_version
 from .errors import ConverterError, Offender, report
-from .foreign import Foreign
 
 FLEXBUFFERS = 0  # CustomOptionsFormat
 
 
-class Signature(NamedTuple):
-    """How a caller knows one subgraph: its key, and a name for each input and output, in order."""
-
-    key: str
-    inputs: Sequence[str]
-    outputs: Sequence[str]
-
-
-def export(
-    graphs: Sequence[Graph],
-    signatures: Sequence[Signature],
-    *,
-    description: str,
-    custom_version_in: str = "code",
-) -> Model:
-    """The file's contents: a subgraph and a signature for each graph, versions stamped.
+def export(module: LiteModule, *, custom_version_in: str = "code") -> Model:
+    """Return the file's contents: a subgraph for each graph, signatures and metadata, versions stamped.
 
     raises ConverterError for what the format has no place for: types of tensors, attributes of custom operators
     """
-    exporter = _Exporter(custom_version_in, everything := all_graphs(graphs))
-    subgraphs = [exporter.subgraph(graph) for graph in everything]
-    if exporter.offenders:
-        raise report(exporter.offenders)
-    definitions = [
-        objects.SignatureDef(
-            signature_key=signature.key, subgraph_index=i,
-            inputs=_tensor_maps(signature.inputs, subgraph.inputs),
-            outputs=_tensor_maps(signature.outputs, subgraph.outputs),
-        )
-        for i, (signature, subgraph) in enumerate(zip(signatures, subgraphs))
-    ]  # fmt: skip
-    model = Model(operator_codes=exporter.codes, subgraphs=subgraphs, buffers=exporter.buffers,
-                  description=description, signature_defs=definitions)  # fmt: skip
-    versions.stamp_model(model)
-    runtime = versions.metadata_of(versions.min_runtime_of_model(model))
-    model.metadata.append(objects.Metadata(name=versions.METADATA_NAME, buffer=exporter.buffer(runtime)))
-    return model
+    return Export(module, custom_version_in).model
 
 
-def all_graphs(graphs: Sequence[Graph]) -> list[Graph]:
-    """The graphs and those that their nodes hold, each once, in the order of the file's subgraphs."""
-    found = dict.fromkeys(graphs)
-    level = list(found)
-    while level:
-        level = [inner for graph in level for node in graph.nodes for inner in node.subgraphs]
-        level = [graph for graph in dict.fromkeys(level) if graph not in found]
-        found.update(dict.fromkeys(level))
-    return list(found)
+class Export:
+    """A module as tables. model: the file's contents. tensors: by value, the subgraph and the number of its tensor."""
 
-
-def _tensor_maps(names: Sequence[str], indices: Sequence[int]) -> list[Any]:
-    return [objects.TensorMap(name=name, tensor_index=int(i)) for name, i in zip(names, indices)]
-
-
-class _Exporter:
-    """What all subgraphs share: buffers and operator codes."""
-
-    def __init__(self, custom_version_in: str, graphs: Sequence[Graph]) -> None:
+    def __init__(self, module: LiteModule, custom_version_in: str = "code") -> None:
+        graphs = module.all_graphs
         self.custom_version_in = custom_version_in
         self.place = {graph: i for i, graph in enumerate(graphs)}
+        self.tensors: dict[Value, tuple[int, int]] = {}
         self.names: set[str] = set()
         self.buffers: list[Any] = [objects.Buffer()]  # by convention the first is empty
         self.codes: list[Any] = []
         self.offenders: list[Offender] = []
         self._buffer_of: dict[bytes, int] = {}
         self._code_of: dict[tuple[str, int], int] = {}
+        subgraphs = [self.subgraph(graph) for graph in graphs]
+        if self.offenders:
+            raise report(self.offenders)
+        self.model = Model(
+            operator_codes=self.codes,
+            subgraphs=subgraphs,
+            buffers=self.buffers,
+            description=module.description,
+            signature_defs=[_signature(s, subgraphs) for s in module.signatures],
+        )
+        self.model.attachment = module.attachment
+        versions.stamp_model(self.model)
+        for name, contents in module.metadata:
+            if name == versions.METADATA_NAME:
+                contents = versions.metadata_of(versions.min_runtime_of_model(self.model))
+            self.model.metadata.append(objects.Metadata(name=name, buffer=self.buffer(contents)))
 
     def buffer(self, contents: bytes) -> int:
         """The index of the buffer with these bytes."""
@@ -122,40 +98,73 @@ class _Exporter:
 
         def add(value: Value) -> None:
             index[value] = len(tensors)
-            tensors.append(self.tensor(value))
+            self.tensors[value] = self.place[graph], len(tensors)
+            self.add_tensor(value, tensors)
 
         for value in graph.inputs:
             add(value)
         read = _values_read(graph)
         for node in graph.nodes:
-            custom = None if _is_const(node) or isinstance(node.op, LiteOperator) else in_least_version(node, read)
+            custom = None if is_source(node) or isinstance(node.op, LiteOperator) else in_least_version(node, read)
             for value in node.outputs if custom is None else custom.outputs:
                 add(value)
             if custom is not None:
                 operators.append(self.custom(node, custom, index))
-            elif not _is_const(node):
-                operators.append(self.builtin(node, index))
+            elif not is_source(node):
+                operators.append(self.builtin(node, index, tensors))
         return objects.SubGraph(
-            tensors=tensors, operators=operators, name=unused(graph.name, self.names),
+            tensors=tensors,
+            operators=operators,
+            name=unused(graph.name, self.names) if graph.name else None,
             inputs=np.array([index[v] for v in graph.inputs], np.int32),
             outputs=np.array([index[v] for v in graph.outputs], np.int32),
-        )  # fmt: skip
+        )
 
-    def tensor(self, value: Value) -> Any:
-        dims = value.spec.shape.dims
+    def add_tensor(self, value: Value, tensors: list[Any]) -> None:
+        """Append the tensor of a value, and those of its scales where these are by block."""
+        spec = value.spec
+        dims = spec.shape.dims
         if value.node is not None and value.node.op.name in UNRANKED and None in (dims or ()):
             dims = None
-        tensor = objects.Tensor(name=value.name, type=_tensor_type(value), has_rank=dims is not None)
-        if dims is not None:
-            tensor.shape = np.array([1 if d is None else d for d in dims], np.int32)
-            if None in dims:
-                tensor.shape_signature = np.array([-1 if d is None else d for d in dims], np.int32)
-        constant = value.constant
-        if constant is not None:
-            tensor.buffer = self.buffer(contents_of(constant, value.spec))
-        return tensor
+        tensor = tensor_of(TensorSpec(dims, value.dtype), value)
+        name = spec.name if isinstance(spec, LiteTensorSpec) and spec.name is not None else value.name
+        tensor.name = name or None
+        tensors.append(tensor)
+        if value.constant is not None:
+            tensor.buffer = self.buffer(contents_of(value.constant, spec))
+        if not isinstance(spec, LiteTensorSpec):
+            return
+        describe(tensor, spec)
+        if spec.sparsity is not None and value.constant is not None:
+            stored = stored_elements(tensor.sparsity, value.constant)
+            tensor.buffer = self.buffer(contents_of(stored, spec))
+        blocks = None if spec.quantization is None else spec.quantization.blocks
+        if blocks is not None:
+            tensor.quantization.details = self._blocks(blocks, tensors)
 
-    def builtin(self, node: Node, index: Mapping[Value, int]) -> Any:
+    def _blocks(self, blocks: Blocks, tensors: list[Any]) -> Any:
+        """Append the tensors of scales by block; return the table that names them."""
+        places = []
+        for array, name in zip((blocks.scales, blocks.zero_points), blocks.names):
+            if array is None:
+                places.append(-1)
+                continue
+            spec = TensorSpec(array.shape, of_stored(array.dtype))
+            made = tensor_of(spec)
+            made.name, made.buffer = name or None, self.buffer(contents_of(array, spec))
+            places.append(len(tensors))
+            tensors.append(made)
+        scales, zero_points = places
+        if blocks.axes:
+            return objects.MultiAxisQuantization(
+                scales=scales,
+                zero_points=zero_points,
+                block_size=blocks.size,
+                quantized_dimensions=np.array(blocks.axes, np.int32),
+            )
+        return objects.BlockwiseQuantization(scales=scales, zero_points=zero_points, block_size=blocks.size)
+
+    def builtin(self, node: Node, index: Mapping[Value, int], tensors: list[Any]) -> Any:
         inputs = _indices(node.inputs, index)
         while inputs and inputs[-1] == -1 and node.op.name not in KEEP_ABSENT:
             inputs.pop()  # optional operands that are left out at the end are not written at all
@@ -164,8 +173,19 @@ class _Exporter:
             inputs=np.array(inputs, np.int32),
             outputs=np.array([index[v] for v in node.outputs], np.int32),
         )
-        _set_builtin_options(operator, node, self.place.__getitem__)
+        if intermediates := node.attrs.get("intermediates"):
+            operator.intermediates = np.array([self._intermediate(spec, tensors) for spec in intermediates], np.int32)
+        set_builtin_options(operator, node.op, node.attrs, self.place.__getitem__)
         return operator
+
+    @staticmethod
+    def _intermediate(spec: LiteTensorSpec | None, tensors: list[Any]) -> int:
+        if spec is None:
+            return -1
+        tensors.append(tensor_of(spec))
+        tensors[-1].name = spec.name
+        describe(tensors[-1], spec)
+        return len(tensors) - 1
 
     def custom(self, node: Node, custom: CustomNode, index: Mapping[Value, int]) -> Any:
         inside = self.custom_version_in == "options"
@@ -175,8 +195,9 @@ class _Exporter:
             outputs=np.array([index[v] for v in custom.outputs], np.int32),
             custom_options_format=FLEXBUFFERS,
         )
-        if isinstance(node.op, Foreign):
-            operator.custom_options = np.frombuffer(node.op.options, np.uint8)
+        if isinstance(node.op, ExternalOp):
+            options = node.attrs["options"]
+            operator.custom_options = None if options is None else np.frombuffer(options, np.uint8)
             return operator
         try:
             options = custom_options(node, custom.version, version_inside=inside)
@@ -186,8 +207,9 @@ class _Exporter:
         return operator
 
 
-def _is_const(node: Node) -> bool:
-    return node.op.name == "Const"
+def is_source(node: Node) -> bool:
+    """Whether a node stands for a tensor that no operator writes: a constant, or state."""
+    return node.op.name == "Const" or node.op is VARIABLE
 
 
 def _values_read(graph: Graph) -> Callable[[Value], bool]:
@@ -200,16 +222,83 @@ def _indices(operands: Sequence[Operand], index: Mapping[Value, int]) -> list[in
 
 
 UNRANKED = ("READ_VARIABLE",)  # the official kernel gives another shape than the file's only where the file has none
+TYPED_BY_TENSORS = ("CAST",)  # its options repeat the types of its tensors
 KEEP_ABSENT = ("FULLY_CONNECTED",)  # with two inputs it is version 6, with an absent third version 1
 
 
-def _tensor_type(value: Value) -> Any:
+def tensor_of(spec: TensorSpec, value: Value | None = None) -> Any:
+    """Return the table of a tensor of this type, without its name. value: that has it, for errors."""
+    dims = spec.shape.dims
+    tensor = objects.Tensor(type=_tensor_type(spec, value), has_rank=dims is not None)
+    if dims is not None:
+        tensor.shape = np.array([1 if d is None else d for d in dims], np.int32)
+        if None in dims:
+            tensor.shape_signature = np.array([-1 if d is None else d for d in dims], np.int32)
+    return tensor
+
+
+def describe(tensor: Any, spec: LiteTensorSpec) -> None:
+    """Fill in what the dialect states of a tensor; scales by block are tensors of their own."""
+    tensor.is_variable = spec.is_variable
+    if spec.sizes is not None:
+        tensor.shape = np.array(spec.sizes, np.int32)
+    if (q := spec.quantization) is not None:
+        custom = None if q.custom is None else objects.CustomQuantization(custom=np.frombuffer(q.custom, np.uint8))
+        tensor.quantization = objects.QuantizationParameters(
+            scale=q.scale,
+            zero_point=q.zero_point,
+            quantized_dimension=q.axis,
+            min=q.low,
+            max=q.high,
+            details=custom,
+        )
+    if spec.sparsity is not None:
+        tensor.sparsity = _sparsity_table(spec.sparsity)
+
+
+def _sparsity_table(sparsity: Sparsity) -> Any:
+    dense, compressed = (schema.enum("DimensionType")[name] for name in ("DENSE", "SPARSE_CSR"))
+    kinds = {1: objects.Uint8Vector, 2: objects.Uint16Vector, 4: objects.Int32Vector}
+    levels = []
+    for level in sparsity.levels:
+        if isinstance(level, int):
+            levels.append(objects.DimensionMetadata(format=dense, dense_size=level))
+            continue
+        segments, indices = (kinds[numbers.itemsize](values=numbers) for numbers in level)
+        levels.append(objects.DimensionMetadata(format=compressed, array_segments=segments, array_indices=indices))
+    return objects.SparsityParameters(
+        traversal_order=np.array(sparsity.traversal_order, np.int32),
+        block_map=np.array(sparsity.block_map, np.int32) if sparsity.block_map else None,
+        dim_metadata=levels,
+    )
+
+
+def _signature(signature: Signature, subgraphs: Sequence[Any]) -> Any:
+    subgraph = subgraphs[signature.graph]
+
+    def maps(positions: Mapping[str, int], tensors: Any) -> list[Any]:
+        return [objects.TensorMap(name=name, tensor_index=int(tensors[i])) for name, i in positions.items()]
+
+    return objects.SignatureDef(
+        signature_key=signature.key,
+        subgraph_index=signature.graph,
+        inputs=maps(signature.inputs, subgraph.inputs),
+        outputs=maps(signature.outputs, subgraph.outputs),
+    )
+
+
+def _tensor_type(spec: TensorSpec, value: Value | None) -> Any:
     try:
-        return schema.enum("TensorType")[types.name_of(value.dtype)]
+        return schema.enum("TensorType")[types.name_of(spec.dtype)]
     except InvalidArgumentError as error:
-        node = value.node
-        raise ConverterError(op=node.op.name if node else None, node=value.name, at=node.at if node else None,
-                             what=error.message, found=value.spec.short()) from None  # fmt: skip
+        node = None if value is None else value.node
+        raise ConverterError(
+            op=node.op.name if node else None,
+            node=value.name if value else None,
+            at=node.at if node else None,
+            what=error.message,
+            found=spec.short(),
+        ) from None
 
 
 def contents_of(array: np.ndarray, spec: TensorSpec) -> bytes:
@@ -217,22 +306,24 @@ def contents_of(array: np.ndarray, spec: TensorSpec) -> bytes:
     name = spec.dtype.name
     if name == "string":
         return pack_strings(list(array.reshape(-1)))
-    if name == "int4":
-        low = np.asarray(array, np.int8).reshape(-1).view(np.uint8) & 0xF
-        low = np.concatenate([low, np.zeros(len(low) % 2, np.uint8)])
-        return bytes(low[0::2] | low[1::2] << 4)
+    if (type_name := types.name_of(spec.dtype)) in PACKED:
+        return packed(array, PACKED[type_name])
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
     return array.tobytes()
 
 
-def _set_builtin_options(operator: Any, node: Node, subgraph_index: Callable[[Graph], int]) -> None:
-    """The options table; left out where the official converter leaves it out."""
-    if versions.facts(node.op.name).get("converter_writes_options") is False:
-        return
-    options = node.op.to_options(node.attrs, subgraph_index)
+def set_builtin_options(
+    operator: Any, op: LiteOperator, attrs: Mapping[str, Any], subgraph_index: Callable[[Graph], int]
+) -> None:
+    """Set the options table; left out where the official converter leaves it out and nothing is lost by it."""
+    options = op.to_options(attrs, subgraph_index)
     if options is None:
         return
+    if versions.facts(op.name).get("converter_writes_options") is False and not op.graphs:
+        values = [getattr(options, name) for name in op.option_names]  # where there is no table, they read as zeros
+        if op.name in TYPED_BY_TENSORS or not any(map(np.any, values)):
+            return
     if options.table_name in schema.union_tags("BuiltinOptions"):
         operator.builtin_options = options
     else:

@@ -21,7 +21,7 @@ from ...graph import Graph, Node, Value
 from ...graph.passes import Rewrite, Rule, rewrite
 from ..format import schema
 from ..format.flex import encode_options
-from .foreign import Foreign
+from ..ops.external import ExternalOp, external_attrs
 
 FUSABLE = "tfl_fusable_op"
 TYPES = {"FLOAT": "FLOAT32", "DOUBLE": "FLOAT64", "HALF": "FLOAT16"}  # protocol-buffer names other than the file's
@@ -43,8 +43,8 @@ def fuse(graph: Graph, allow_custom_ops: bool) -> Graph:
         given, taken = (operand if isinstance(operand, tuple) else () for operand in node.inputs)
         if not (wanted.always or allow_custom_ops):
             return given
-        op = Foreign(wanted.name, encode_options(wanted.options))
-        return Node(op, taken, {}, [v.spec for v in node.outputs], node.name, node.at)
+        attrs = external_attrs(encode_options(wanted.options))
+        return Node(ExternalOp(wanted.name), taken, attrs, [v.spec for v in node.outputs], node.name, node.at)
 
     if not any(True for _ in _marks(graph)):
         return graph

@@ -17,8 +17,8 @@ from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...graph import Graph, Node
 from ..flex import carry
 from ..ops.definition import LiteOperator
+from ..ops.external import ExternalOp, external_attrs
 from .errors import Offender
-from .foreign import Foreign
 from .lowering import EachOnce, Lowered, Lowering, NoMatch, Rule
 from .rules import RULES
 
@@ -49,7 +49,7 @@ def _walk(graph: Graph, inside: Callable[[Graph], Graph], allowed: Allowed, offe
         if node.op.name == "Const":
             low.keep_constant(node, old)
             continue
-        if isinstance(node.op, (LiteOperator, Foreign)):  # made so by an earlier stage
+        if isinstance(node.op, (LiteOperator, ExternalOp)):  # made so by an earlier stage
             low.keep(node, old)
             continue
         low.begin(node)
@@ -92,8 +92,8 @@ def _flex(node: Node, low: Lowering, reasons: list[str]) -> Node | None:
         reasons.append(f"flex: {' '.join(error.message.split())}")
         return None
     inputs = [low.constant(x) if isinstance(x, np.ndarray) else x for x in carried.inputs]
-    op = Foreign(carried.code, carried.options, node.effect)
-    return Node(op, inputs, {}, [v.spec for v in node.outputs], node.name, node.at)
+    attrs = external_attrs(carried.options, node.effect)
+    return Node(ExternalOp(carried.code), inputs, attrs, [v.spec for v in node.outputs], node.name, node.at)
 
 
 def _try(rule: Rule, node: Node, low: Lowering) -> Lowered:

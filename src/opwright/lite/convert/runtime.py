@@ -10,8 +10,8 @@ from typing import Any
 
 from ...graph import Graph
 from ..format import versions
+from ..ops.module import all_graphs
 from .errors import ConverterError
-from .export import all_graphs
 
 
 def check(model: Any, graphs: Sequence[Graph], runtime: str) -> None:

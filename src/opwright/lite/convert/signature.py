@@ -9,21 +9,25 @@ from typing import Any
 
 from ...core import nest
 from ...graph import Graph
-from .export import Signature
+from ..ops.module import Signature
 
 DEFAULT_KEY = "serving_default"
 
 
-def signature_of(concrete: Any, graph: Graph, key: str) -> Signature:
-    """Inputs go by the names of the function's parameters; results by their keys where it returns a dict, else
-    output_0, output_1 and so on."""
+def signature_of(concrete: Any, graph: Graph, key: str, number: int) -> Signature:
+    """Return the signature of a function whose graph has that number in the module.
+
+    Inputs go by the names of the function's parameters; results by their keys where it returns a dict, else output_0,
+    output_1 and so on.
+    """
     structure = concrete.structured_outputs
     names = [f"output_{i}" for i in range(len(graph.outputs))]
     if isinstance(structure, dict) and all(isinstance(k, str) for k in structure):
         keys = [str(path[0]) for path, leaf in nest.flatten_with_paths(structure) if leaf is not None]
         if len(keys) == len(names) == len(set(keys)):
             names = keys
-    return Signature(key, [value.name for value in graph.inputs], names)
+    inputs = {value.name: i for i, value in enumerate(graph.inputs)}
+    return Signature(key, inputs, {name: i for i, name in enumerate(names)}, number)
 
 
 def keys_of(functions: list[Any]) -> list[str]:

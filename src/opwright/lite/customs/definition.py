@@ -50,7 +50,7 @@ class CustomOperator(LiteOperator):
         self.typed_by = typed_by or counted_by  # for either the registration tells the outputs
         self.code = int(schema.BuiltinOperator.CUSTOM)
 
-    def from_options(self, options: Any, outputs: Sequence[DType] = ()) -> Call:
+    def from_options(self, options: Any, outputs: Sequence[DType] = (), graph: Any = None) -> Call:
         """The attributes in a node's option bytes (None or empty: every one has its default).
 
         raises InvalidArgumentError for an option that cannot be converted or is out of its range, DataLossError for

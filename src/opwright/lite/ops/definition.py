@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from ...core.dtypes import DType
 from ...core.errors import InternalError, InvalidArgumentError, NotFoundError
 from ...core.origins import is_abandoned, note_origin
@@ -126,26 +128,38 @@ class LiteOperator(Operator):
         self.retypes: bool = _taken(cls, "retypes") or False
         self.by_row: bool = _taken(cls, "by_row") or False
 
-    def from_options(self, options: Any, outputs: Sequence[DType] = ()) -> Call:
-        """The attributes in an options object (None: every option is 0, as the official run time has it).
+    def from_options(
+        self, options: Any, outputs: Sequence[DType] = (), graph: Callable[[int], Any] | None = None
+    ) -> Call:
+        """Return the attributes in an options object (None: every option is 0, as the official run time has it).
 
-        outputs: dtypes of the output tensors, for an operator that is `typed_by` them.
+        outputs: dtypes of the output tensors, for an operator that is `typed_by` them. graph: returns the Graph of a
+        subgraph by its index, for attributes that are graphs.
         raises InvalidArgumentError for options of another operator or a value that is not allowed
         """
         attrs: dict[str, Any] = {}
         self.check_options(options)
-        if self.graphs:
+        if self.graphs and graph is None:
             raise InternalError(op=self.name, what="its attributes are graphs, which options do not hold",
                                 do="define `registration`, which reads the options itself")  # fmt: skip
-        if self.options:
-            for name in self.option_names:
-                value: Any = getattr(options, name, 0)
-                definition = self.attr_defs[name]
-                if isinstance(definition.type, list):
-                    value = () if options is None or value is None else tuple(value.tolist())
-                elif definition.type is bool:
-                    value = bool(value)
-                attrs[name] = value
+        if self.graphs and options is None:
+            raise InvalidArgumentError(op=self.name, what="the options, which name its subgraphs, are missing",
+                                       wanted=self.options)  # fmt: skip
+        for name in self.option_names:
+            value: Any = getattr(options, name, 0)
+            attr = self.graphs.get(name) or RENAMED.get(name, name)
+            definition = self.attr_defs[attr]
+            kind = definition.type
+            if isinstance(kind, list):
+                value = () if options is None or value is None else tuple(np.asarray(value).tolist())
+            elif kind is bool:
+                value = bool(value)
+            elif kind is str and not isinstance(definition, EnumAttr):
+                value = value or ""
+            if name in self.graphs:
+                assert graph is not None
+                value = tuple(map(graph, value)) if isinstance(kind, list) else graph(int(value))
+            attrs[attr] = value
         if self.typed_by and len(outputs) > self.typed_output:
             attrs[self.typed_by] = types.name_of(outputs[self.typed_output])
         return self.bind(attrs)

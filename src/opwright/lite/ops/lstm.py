@@ -10,6 +10,8 @@ simple recurrence (rnn.py).
 p c is there with peepholes (o looks at c'), A a with an auxiliary input, P with a projection; without weights of the
 input gate i is 1 - f. With layer normalisation the sum, without b, is brought to mean 0 and variance 1, and multiplied
 by coefficients, before b is added.
+
+intermediates: of LSTMs on integers, the types of what lies between their steps, by which their scales are known.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import numpy as np
 
 from ...core.dtypes import float32
 from ...core.specs import TensorSpec
+from ...ops.attributes import Attr
 from ...ops.definition import Input, Output
 from .definition import lite_operator
 from .quantized.operand import Operand, present
@@ -316,6 +319,7 @@ class Lstm:
      output_layer_norm_coefficients) = optional(23)  # fmt: skip
     ys = Output(like="input", repeated=True)
     fused_activation_function = activation_attr()
+    intermediates = Attr([object], default=())
 
     def infer(op: Any) -> Any:
         if op.kernel_type == "BASIC":
@@ -358,6 +362,7 @@ class UnidirectionalSequenceLstm:
      output_layer_norm_coefficients) = optional(4)  # fmt: skip
     y = Output(like="input")
     fused_activation_function = activation_attr()
+    intermediates = Attr([object], default=())
 
     def infer(op: Any) -> TensorSpec:
         x = op.input.spec

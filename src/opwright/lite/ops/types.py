@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import dtypes
-from ...core.dtypes import DType, Extended
+from ...core.dtypes import DType
 from ...core.errors import InvalidArgumentError, UnimplementedError
 
 BY_NAME: dict[str, DType] = {
@@ -17,11 +17,10 @@ BY_NAME: dict[str, DType] = {
     "COMPLEX64": dtypes.complex64, "INT8": dtypes.int8, "FLOAT64": dtypes.float64, "COMPLEX128": dtypes.complex128,
     "UINT64": dtypes.uint64, "RESOURCE": dtypes.resource, "UINT32": dtypes.uint32, "UINT16": dtypes.uint16,
     "INT4": dtypes.int4, "BFLOAT16": dtypes.bfloat16,
-    # Of files alone: no operator of the catalogue knows them.
-    "INT2": DType("int2", "i2", Extended("int2"), "i"), "UINT4": DType("uint4", "u4", Extended("uint4"), "u"),
+    **{d.name.upper(): d for d in dtypes.FILE_ONLY},
 }  # fmt: skip
 
-ANY = (*dtypes.ALL, BY_NAME["INT2"], BY_NAME["UINT4"])
+ANY = (*dtypes.ALL, *dtypes.FILE_ONLY)
 """Every type with elements that operators may move: all but handles."""
 FIXED = tuple(d for d in ANY if d is not dtypes.string)
 """Those whose elements are of one size."""

@@ -65,6 +65,13 @@ def unpacked(data: Any, bits: int, dtype: DType, count: int) -> np.ndarray:
     return values.astype(dtype.np)
 
 
+def packed(array: np.ndarray, bits: int) -> bytes:
+    """Return elements of a type below a byte packed in bytes, the first in the lowest bits."""
+    low = array.reshape(-1).astype(np.int8).view(np.uint8) & (1 << bits) - 1
+    low = np.concatenate([low, np.zeros(-len(low) % (8 // bits), np.uint8)]).reshape(-1, 8 // bits)
+    return np.bitwise_or.reduce(low << np.arange(0, 8, bits, dtype=np.uint8), axis=1, dtype=np.uint8).tobytes()
+
+
 _unpacked: dict[tuple[int, int, str], tuple[weakref.ref[np.ndarray], Any]] = {}
 """By address, size and kind of packed bytes: what they were unpacked to, and the bytes, which so stay in place."""
 
@@ -133,10 +140,20 @@ def dense_of(sparsity: Any, stored: np.ndarray, shape: tuple[int, ...], dtype: D
     """
     bounded(shape, dtype, "a sparse constant with its zeros")
     dense = np.zeros(shape, dtype.np)
-    if not dense.size:
-        return dense
+    if dense.size:
+        places, positions = _places(sparsity, len(shape))
+        dense[places] = stored[:positions] if shape else stored[0]
+    return dense
+
+
+def stored_elements(sparsity: Any, dense: np.ndarray) -> np.ndarray:
+    """Return the elements that a file stores of a tensor, in its order: the inverse of `dense_of`."""
+    return dense[_places(sparsity, dense.ndim)[0]].reshape(-1) if dense.size else dense.reshape(-1)
+
+
+def _places(sparsity: Any, rank: int) -> tuple[tuple[np.ndarray, ...], int]:
+    """Return where along each dimension the stored elements are, and their number."""
     order, blocks = np.asarray(sparsity.traversal_order).tolist(), np.asarray(sparsity.block_map).tolist()
-    rank = len(shape)
     places: dict[int, np.ndarray] = {}  # by level of the tensor and its blocks, where each position is along it
     positions = 1
     for level, metadata in zip(order, sparsity.dim_metadata):
@@ -152,5 +169,4 @@ def dense_of(sparsity: Any, stored: np.ndarray, shape: tuple[int, ...], dtype: D
     sizes = {blocks[level - rank]: m.dense_size for level, m in zip(order, sparsity.dim_metadata) if level >= rank}
     for number, d in enumerate(blocks):
         places[d] = places[d] * sizes[d] + places[rank + number]
-    dense[tuple(places[d] for d in range(rank))] = stored[:positions] if rank else stored[0]
-    return dense
+    return tuple(places[d] for d in range(rank)), positions

@@ -26,7 +26,7 @@ from ....graph.passes import dead_code
 from ....graph.passes.rewriting import map_graphs
 from ....graph.splicing import Replacement, splice
 from ...format.flex import encode_options
-from ..foreign import Foreign
+from ...ops.external import ExternalOp, external_attrs
 from ..lowering import EachOnce, more_specific
 from .pattern import STAGES, Pattern, Stage
 
@@ -172,10 +172,10 @@ def _replacement(pattern: Pattern, template: Template, match: Match, anchor: Nod
     old = [match.values[v] for v in template.graph.outputs]
     nodes = {n for n in match.nodes.values() if n.op.name != "Const"}
     if pattern.operator is None:
-        op: Any = Foreign(pattern.name, encode_options(attrs))
+        op: Any = ExternalOp(pattern.name)
         inputs: Sequence[Any] = tuple(values.values())
         specs: list[Any] = [v.spec for v in old]
-        attributes: Mapping[str, Any] = {}
+        attributes: Mapping[str, Any] = external_attrs(encode_options(attrs))
         places = list(range(len(old)))
     else:
         operator = pattern.operator

@@ -1,0 +1,342 @@
+"""Import: a `format.Model` becomes graphs of the lite dialect, the inverse of `convert.export`.
+
+Lives here: `import_model`, `import_graph`, `operator_of`.
+Not here: reading and checking bytes (format/), types (ops/specs.py), shapes of other sizes (resizing.py).
+
+A tensor becomes a Value: an input of its graph, the output of the operator that writes it, of a Const node (a view of
+the file's buffer), or of a VARIABLE. Its type carries the rest of its table: scales, sparsity, the name in the file.
+Every node says in `at` which operator of the file it is. A subgraph that nodes run is imported once and is an
+attribute of each of them. Not kept, as nothing depends on it: tensors that no operator reads or writes, whether an
+operator's options are left out or zeros, absent operands at the end, versions above those needed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.errors import InvalidArgumentError, NotFoundError, UnimplementedError
+from ..core.specs import TensorSpec
+from ..graph import Graph, Node, Value
+from ..graph.ir import GraphBuilder, Operand
+from ..ops import registry
+from ..ops.definition import Operator
+from .format import Model, versions
+from .format.carried import custom_version
+from .format.external import refuse_external
+from .ops import get
+from .ops.definition import LiteOperator
+from .ops.external import VARIABLE, ExternalOp, external_attrs
+from .ops.module import LiteModule, Signature
+from .ops.specs import Blocks, LiteTensorSpec, Quantization, Sparsity
+from .runtime.constants import of_file
+from .runtime.tensor import CONSTANT
+from .written import bind_options, group
+
+Definitions = Callable[[str, int], "Operator | None"]
+"""Returns the definition of a custom operator of a name and version, None for one without."""
+
+
+def import_model(model: Model, definitions: Definitions | None = None) -> LiteModule:
+    """Read a whole model into graphs, one for each subgraph, in the file's order.
+
+    definitions: of custom operators; all others are external operators.
+    raises InvalidArgumentError for what `Model.verify` refuses, for options that are not the operator's and for other
+    numbers of operands; UnimplementedError for weights in other files and for operators that nothing computes
+    """
+    importer = _Importer(model, definitions)
+    graphs = [importer.graph(i) for i in range(len(model.subgraphs))]
+    metadata = [(entry.name or "", _contents(model.buffers[entry.buffer])) for entry in model.metadata]
+    signatures = [_signature(model, definition) for definition in model.signature_defs]
+    return LiteModule(graphs, signatures, model.description, metadata, model.attachment)
+
+
+def import_graph(model: Model, index: int = 0, definitions: Definitions | None = None) -> Graph:
+    """Read one subgraph, and those that its nodes run. Arguments and errors are those of `import_model`."""
+    return _Importer(model, definitions).graph(index)
+
+
+def operator_of(node: Node) -> tuple[int, int] | None:
+    """Return the subgraph and the number of the operator that an imported node came from; None for other nodes."""
+    found = _PLACE.fullmatch(node.at or "")
+    return None if found is None else (int(found["subgraph"] or 0), int(found["number"]))
+
+
+def place_of(subgraph: int, number: int) -> str:
+    """Return where an operator is in its file, as nodes say it in `at`."""
+    return f"node {number}" + (f" of subgraph {subgraph}" if subgraph else "")
+
+
+_PLACE = re.compile(r"node (?P<number>\d+)(?: of subgraph (?P<subgraph>\d+))?")
+
+
+def _contents(buffer: Any) -> bytes:
+    return b"" if buffer.data is None else bytes(buffer.data)
+
+
+def _ints(vector: Any) -> list[int]:
+    return np.asarray(vector).tolist()
+
+
+def _signature(model: Model, definition: Any) -> Signature:
+    index = int(definition.subgraph_index)
+    subgraph = model.subgraphs[index]
+
+    def positions(side: str) -> dict[str, int]:
+        tensors, found = _ints(getattr(subgraph, side)), {}
+        for entry in getattr(definition, side):
+            if int(entry.tensor_index) not in tensors:
+                raise InvalidArgumentError(
+                    what=f"signature {definition.signature_key!r} names a tensor that is none of its subgraph's {side}",
+                    found=f"{entry.name!r}: tensor {int(entry.tensor_index)}",
+                    wanted=f"one of {tensors}",
+                )
+            found[entry.name] = tensors.index(int(entry.tensor_index))
+        return found
+
+    return Signature(definition.signature_key, positions("inputs"), positions("outputs"), index)
+
+
+class _Call(NamedTuple):
+    """What reading an operator's operands and options needs to know of it."""
+
+    name: str
+    version: int
+    options: Any
+
+
+class _Importer:
+    """A verified model and its graphs so far."""
+
+    def __init__(self, model: Model, definitions: Definitions | None) -> None:
+        model.verify()
+        refuse_external(model)
+        self.model, self.definitions = model, definitions
+        self._graphs: dict[int, Graph] = {}
+
+    def graph(self, index: int) -> Graph:
+        """Return a subgraph's graph. Calls nest at most `calls.MAX_CALL_DEPTH` deep, as the verifier has seen."""
+        if index not in self._graphs:
+            self._graphs[index] = _Subgraph(self, index).imported()
+        return self._graphs[index]
+
+
+class _Subgraph:
+    """One subgraph on its way to a graph."""
+
+    def __init__(self, importer: _Importer, index: int) -> None:
+        self.importer, self.index = importer, index
+        self.source = importer.model.subgraphs[index]
+        buffers = importer.model.buffers
+        self.tensors = [of_file(i, t, buffers[t.buffer]) for i, t in enumerate(self.source.tensors)]
+        self.builder = GraphBuilder(self.source.name or "")
+        self.builder.name = self.source.name or ""  # as it is: text has it as a string if need be
+        self.values: dict[int, Value] = {}
+        written = {int(t) for op in self.source.operators for t in _ints(op.outputs)}
+        scales = {t for tensor in self.source.tensors for t in _tensors_of_scales(tensor)}
+        self.sources = [
+            t
+            for t in range(len(self.tensors))
+            if t not in written and (self.tensors[t].kind == CONSTANT or self.tensors[t].is_variable)
+        ]
+        self.scales = scales - {int(t) for op in self.source.operators for t in _ints(op.inputs)}
+
+    def imported(self) -> Graph:
+        """Return the graph.
+
+        Constants come before the first operator that reads them or writes a tensor of a greater number, so that
+        tensors are numbered again as they are when the graph is written.
+        """
+        inputs = _ints(self.source.inputs)
+        if len(set(inputs)) != len(inputs):
+            raise UnimplementedError(
+                what=f"subgraph {self.index} takes one tensor as several inputs", found=inputs, wanted="each input once"
+            )
+        for t in inputs:
+            name = self.builder.unique(self._name(t))
+            self.values[t] = Value(name, self.spec(t, name))
+            self.builder.inputs.append(self.values[t])
+        waiting = [t for t in self.sources if t not in self.values and t not in self.scales]
+        waiting.reverse()
+        for number, operator in enumerate(self.source.operators):
+            first = min(_ints(operator.outputs), default=-1)
+            while waiting and waiting[-1] < first:
+                self._born(waiting.pop())
+            for t in _ints(operator.inputs):
+                if t >= 0 and t not in self.values:
+                    self._born(t)
+            self._operator(number, operator)
+        for t in reversed(waiting):
+            self._born(t)
+        return self.builder.build([self.values[t] for t in _ints(self.source.outputs)])
+
+    def _name(self, t: int) -> str:
+        return self.tensors[t].name or f"tensor_{t}"
+
+    def _born(self, t: int) -> None:
+        """Add the node of a constant or a variable."""
+        if t in self.values:
+            return
+        tensor = self.tensors[t]
+        if tensor.kind == CONSTANT:
+            op, attrs = registry.get("Const"), {"value": tensor.array}
+        else:
+            op, attrs = VARIABLE, {}
+        self._add(op, (), attrs, [t], None)
+
+    def _add(
+        self, op: Any, inputs: Sequence[Operand], attrs: Mapping[str, Any], outputs: Sequence[int], at: str | None
+    ) -> None:
+        unique, name = self.builder.unique, self._name
+        names = [unique(name(t)) for t in outputs]
+        specs = [self.spec(t, n) for t, n in zip(outputs, names)]
+        node = Node(op, inputs, attrs, specs, names[0] if names else unique(op.name), at, names)
+        self.builder.nodes.append(node)
+        self.values.update(zip(outputs, node.outputs))
+
+    # ---- types ----------------------------------------------------------------------------------------------------
+
+    def spec(self, t: int, name: str | None = None) -> TensorSpec:
+        """Return the type of a tensor, whose value has this name (None: as it would be without others)."""
+        tensor = self.tensors[t]
+        sizes: tuple[int, ...] | None = None
+        dims: Sequence[int | None] | None = tensor.shape
+        if not tensor.has_rank and not tensor.shape and tensor.kind != CONSTANT:
+            dims = None  # a scalar, or of unknown rank
+        elif tensor.signature is not None and -1 in tensor.signature:
+            dims = [None if d < 0 else size for d, size in zip(tensor.signature, tensor.shape)]
+            sizes = tensor.shape if any(d is None and s != 1 for d, s in zip(dims, tensor.shape)) else None
+        found = LiteTensorSpec(
+            dims,
+            tensor.dtype,
+            tensor.name if tensor.name != name else None,
+            self._quantization(t),
+            tensor.is_variable,
+            _sparsity(tensor.sparsity),
+            sizes,
+        )
+        return found if found.details else TensorSpec(found.shape, found.dtype)
+
+    def _quantization(self, t: int) -> Quantization | None:
+        table = self.tensors[t].quantization
+        if table is None:
+            return None
+        found = Quantization(
+            table.scale,
+            table.zero_point,
+            int(table.quantized_dimension) if len(table.scale) else 0,
+            table.min,
+            table.max,
+            self._blocks(t, table.details),
+            _custom(table.details),
+        )
+        return found if found.details else None
+
+    def _blocks(self, t: int, details: Any) -> Blocks | None:
+        if details is None or details.table_name == "CustomQuantization":
+            return None
+        if details.table_name not in ("BlockwiseQuantization", "MultiAxisQuantization"):
+            raise UnimplementedError(
+                what=f"tensor {self._name(t)!r} is quantised in a way that is not known here",
+                found=repr(details),
+                wanted="scales by tensor, by channel or by block",
+            )
+        scales, zeros = (None if i < 0 else self.tensors[i] for i in (details.scales, details.zero_points))
+        for tensor in (scales, zeros):
+            if tensor is not None and tensor.kind != CONSTANT:
+                raise UnimplementedError(
+                    what=f"the scales of tensor {self._name(t)!r} are no constant",
+                    found=repr(tensor),
+                    wanted="scales in the file",
+                )
+        assert scales is not None  # the verifier has seen it
+        assert scales.array is not None
+        return Blocks(
+            scales.array,
+            None if zeros is None else zeros.array,
+            int(details.block_size),
+            tuple(_ints(getattr(details, "quantized_dimensions", ()))),
+            (scales.name, "" if zeros is None else zeros.name),
+        )
+
+    # ---- operators ------------------------------------------------------------------------------------------------
+
+    def _operator(self, number: int, operator: Any) -> None:
+        code = self.importer.model.operator_codes[operator.opcode_index]
+        flat = [None if t < 0 else self.values[t] for t in _ints(operator.inputs)]
+        outputs = _ints(operator.outputs)
+        at = place_of(self.index, number)
+        if (name := versions.op_name(code)) == "CUSTOM":
+            op, inputs, attrs = self._custom(code, operator, flat, outputs)
+        else:
+            op = _builtin(name, at)
+            options = operator.builtin_options if operator.builtin_options is not None else operator.builtin_options_2
+            dtypes = [self.tensors[t].dtype for t in outputs] if op.typed_by else ()
+            attrs = dict(op.from_options(options, dtypes, self.importer.graph).attrs)
+            if INTERMEDIATES in op.attr_defs:
+                between = _ints(operator.intermediates)
+                attrs[INTERMEDIATES] = tuple(None if t < 0 else self._intermediate(t) for t in between)
+            inputs = group(op, flat, _Call(name, int(code.version), options))
+        self._add(op, inputs, attrs, outputs, at)
+
+    def _custom(
+        self, code: Any, operator: Any, flat: Sequence[Value | None], outputs: Sequence[int]
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        name = code.custom_code or ""
+        options = None if operator.custom_options is None else bytes(operator.custom_options)
+        version = custom_version(int(code.version), options)
+        op = None if self.importer.definitions is None else self.importer.definitions(name, version)
+        if op is None:
+            return ExternalOp(name), flat, external_attrs(options, "write", int(code.version))
+        if isinstance(op, LiteOperator):
+            attrs = op.from_options(options, [self.tensors[t].dtype for t in outputs]).attrs
+        else:
+            attrs = bind_options(op, options or b"", int(code.version)).attrs
+        return op, group(op, flat, _Call(name, int(code.version), options or b"")), dict(attrs)
+
+    def _intermediate(self, t: int) -> TensorSpec:
+        spec = self.spec(t)
+        return spec if isinstance(spec, LiteTensorSpec) else LiteTensorSpec(spec.shape, spec.dtype)
+
+
+INTERMEDIATES = "intermediates"
+"""The attribute of operators that have tensors of scales between their steps: the types of these, None for absent."""
+
+
+def _builtin(name: str, at: str) -> LiteOperator:
+    try:
+        return get(name)
+    except NotFoundError:
+        raise UnimplementedError(
+            op=name,
+            node=at,
+            what="no run time computes this operator",
+            do="convert the model into operators that have a kernel",
+        ) from None
+
+
+def _tensors_of_scales(tensor: Any) -> list[int]:
+    details = None if tensor.quantization is None else tensor.quantization.details
+    names = ("scales", "zero_points")
+    return [int(getattr(details, name)) for name in names if getattr(details, name, -1) >= 0]
+
+
+def _custom(details: Any) -> bytes | None:
+    if details is None or details.table_name != "CustomQuantization":
+        return None
+    return b"" if details.custom is None else bytes(details.custom)
+
+
+def _sparsity(table: Any) -> Sparsity | None:
+    if table is None:
+        return None
+    levels: list[int | tuple[np.ndarray, np.ndarray]] = []
+    for m in table.dim_metadata:
+        if m.format == 0:
+            levels.append(int(m.dense_size))
+        else:
+            levels.append((np.asarray(m.array_segments.values), np.asarray(m.array_indices.values)))
+    return Sparsity(tuple(_ints(table.traversal_order)), tuple(_ints(table.block_map)), tuple(levels))
