@@ -1,0 +1,201 @@
+"""Shapes of an imported graph for inputs of given sizes, by the shape rules of its operators.
+
+Lives here: `with_shapes`.
+Not here: reading files (importer.py), the rules (ops/), shapes while a model runs (runtime/).
+
+What follows from shapes alone, SHAPE of a known shape and small arithmetic on it, becomes constants, as when the
+interpreter allocates tensors (runtime/settling.py); so a graph for inputs of any size has no open shape once they have
+one. Nodes keep their names and the operators they came from; types keep all that is no shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import InvalidArgumentError, OpError
+from ..core.shapes import TensorShape, as_shape
+from ..core.specs import TensorSpec
+from ..graph import Graph, Node, Value
+from ..graph.ir import Operand, flat
+from ..ops import registry
+from .ops.definition import LiteOperator
+from .ops.external import VARIABLE, ExternalOp
+from .ops.specs import with_changes
+from .quantized_registration import as_real, is_quantized
+from .runtime.settling import MOST
+
+STATED = ("READ_VARIABLE",)  # the official kernel gives another shape than the file's only where the file has none
+NO_ELEMENTS = np.zeros((), np.int8)
+
+
+def with_shapes(graph: Graph, shapes: Mapping[int, Any] | None = None) -> Graph:
+    """Return the graph with the shapes that its values have once inputs have theirs.
+
+    shapes: of inputs, by position; the others have the sizes that the file states. Graphs that nodes run have the
+    shapes of the nodes' operands; a loop's variable that changes its shape has an open one.
+    raises InvalidArgumentError for shapes of another rank or size than the input's, and what shape rules raise
+    """
+    given = shapes or {}
+    wanted = [as_shape(given[i]) if i in given else _static(v.spec) for i, v in enumerate(graph.inputs)]
+    for value, shape in zip(graph.inputs, wanted):
+        if not shape.is_compatible_with(value.shape):
+            raise InvalidArgumentError(
+                what=f"input {value.name!r} cannot have this shape",
+                found=TensorSpec(shape, value.dtype).short(),
+                wanted=value.spec.short(),
+            )
+    return _Shaper().graph(graph, wanted)
+
+
+def _static(spec: TensorSpec) -> TensorShape:
+    """Return the shape with the sizes that the file has where it is open."""
+    sizes = getattr(spec, "sizes", None)
+    if sizes is not None or spec.shape.dims is None:
+        return as_shape(sizes or ())
+    return as_shape([1 if d is None else d for d in spec.shape.dims])
+
+
+class _Operand:
+    """A value as shape rules see it; also what the quantised ones ask of a tensor."""
+
+    __slots__ = ("constant", "dtype", "is_quantized", "is_variable", "shape", "spec", "type")
+
+    def __init__(self, value: Value) -> None:
+        self.spec = TensorSpec(value.shape, value.dtype)
+        self.constant, self.dtype, self.shape = value.constant, value.dtype, value.shape
+        self.is_variable = getattr(value.spec, "is_variable", False)
+        self.type = SimpleNamespace(name=value.dtype.name.upper())
+        self.is_quantized = _has_scales(value.spec)
+
+
+def _has_scales(spec: TensorSpec) -> bool:
+    return spec.quantization is not None and spec.quantization.has_scales and spec.dtype.is_integer
+
+
+class _Shaper:
+    """Graphs so far, by what they were and the shapes of their inputs: each is made once."""
+
+    def __init__(self) -> None:
+        self._graphs: dict[tuple[Graph, tuple[Any, ...]], Graph] = {}
+
+    def graph(self, graph: Graph, shapes: Sequence[TensorShape]) -> Graph:
+        key = graph, tuple(s.dims for s in shapes)
+        if key not in self._graphs:
+            self._graphs[key] = self._shaped(graph, shapes)
+        return self._graphs[key]
+
+    def _shaped(self, graph: Graph, shapes: Sequence[TensorShape]) -> Graph:
+        inputs = [Value(v.name, _with_shape(v.spec, shape)) for v, shape in zip(graph.inputs, shapes)]
+        now: dict[Value, Value] = dict(zip(graph.inputs, inputs))
+        nodes: list[Node] = []
+        outer = set(graph.outputs)
+        for old in graph.nodes:
+            if old.op.name == "Const" or old.op is VARIABLE:
+                made = [old]
+            else:
+                node = self._node(old, [_mapped(o, now) for o in old.inputs])
+                settled = [] if outer.intersection(old.outputs) else _settled(node)
+                made = settled or [node]
+            nodes += made
+            now.update(zip(old.outputs, (v for node in made for v in node.outputs)))
+        return Graph(graph.name, inputs, nodes, [now[v] for v in graph.outputs])
+
+    def _node(self, old: Node, inputs: Sequence[Operand]) -> Node:
+        attrs = dict(old.attrs)
+        for name, held in old.attrs.items():
+            if isinstance(held, Graph):
+                attrs[name] = self._held(old, held, inputs)
+            elif isinstance(held, tuple) and held and isinstance(held[0], Graph):
+                attrs[name] = tuple(self._held(old, graph, inputs) for graph in held)
+        specs = _inferred(old, inputs, attrs)
+        return old.replaced(inputs=inputs, attrs=attrs, specs=specs)
+
+    def _held(self, node: Node, held: Graph, inputs: Sequence[Operand]) -> Graph:
+        """Return a graph that a node runs, on the node's last operands."""
+        operands = [v.shape for v in flat(inputs)][len(flat(inputs)) - len(held.inputs) :]
+        if node.op.name != "WHILE":
+            return self.graph(held, operands)
+        while True:  # each turn opens a dimension or ends
+            body = self.graph(node.attrs["body"], operands)
+            turned = [a.most_specific_common_supertype([v.shape]) for a, v in zip(operands, body.outputs)]
+            if [s.dims for s in turned] == [s.dims for s in operands]:
+                return body if held is node.attrs["body"] else self.graph(held, operands)
+            operands = turned
+
+
+def _mapped(operand: Operand, now: Mapping[Value, Value]) -> Operand:
+    if isinstance(operand, tuple):
+        return tuple(now[v] for v in operand)
+    return None if operand is None else now[operand]
+
+
+def _with_shape(spec: TensorSpec, shape: TensorShape) -> TensorSpec:
+    return with_changes(spec, shape=shape, sizes=None)
+
+
+def _inferred(node: Node, inputs: Sequence[Operand], attrs: Mapping[str, Any]) -> list[TensorSpec]:
+    """Return the types of a node's outputs: their shapes, and the dtype where it is the operator that says it."""
+    if node.op.name in STATED:
+        return [v.spec for v in node.outputs]
+    if isinstance(node.op, ExternalOp):
+        alike = all(a.shape.dims == _static(b.spec).dims for a, b in zip(flat(inputs), node.operands) if a is not None)
+        return [_with_shape(v.spec, _static(v.spec) if alike else TensorShape(None)) for v in node.outputs]
+    seen = [None if v is None else _Operand(v) for v in flat(inputs)]
+    view: Any = SimpleNamespace(tensors_in=seen, tensors_out=[_Operand(v) for v in node.outputs], name=node.name)
+    if is_quantized(node.op, view):
+        seen = as_real(node.op, view, lambda t: t)
+    grouped, at = [], 0
+    for operand in inputs:
+        count = len(operand) if isinstance(operand, tuple) else 1
+        grouped.append(tuple(seen[at : at + count]) if isinstance(operand, tuple) else seen[at])
+        at += count
+    specs = flat(tuple(s) if isinstance(s, list) else s for s in node.op.infer(node.op.bind(dict(attrs)), grouped))
+    if getattr(node.op, "retypes", False):
+        return [with_changes(v.spec, shape=s.shape, dtype=s.dtype, sizes=None) for v, s in zip(node.outputs, specs)]
+    return [_with_shape(v.spec, s.shape) for v, s in zip(node.outputs, specs)]
+
+
+def _settled(node: Node) -> list[Node]:
+    """Return constants that stand for a node whose small results follow from what is known; none for other nodes."""
+    op = node.op
+    if not isinstance(op, LiteOperator) or node.effect is not None or not node.inputs:
+        return []
+    specs = [v.spec for v in node.outputs]
+    if any(_has_scales(s) or s.dtype.np.kind == "O" or not s.shape.is_fully_defined() for s in specs):
+        return []
+    call = op.bind(dict(node.attrs))
+    size = sum((s.shape.num_elements() or 0) * s.dtype.np.itemsize for s in specs)
+    if op.control or hasattr(call, "resume") or size > MOST:
+        return []
+    arrays = []
+    for declared, operand in zip(op.inputs, node.inputs):
+        values, shape_only = flat([operand]), declared.name in op.shape_only
+        found = [_elements(v, shape_only) for v in values]
+        if any(
+            v is not None and (array is None or (_has_scales(v.spec) and not shape_only))
+            for array, v in zip(found, values)
+        ):
+            return []
+        arrays.append(found if isinstance(operand, tuple) else found[0])
+    try:
+        results = op.compute(call, arrays)
+    except (OpError, ArithmeticError, IndexError, TypeError, ValueError):
+        return []  # a run says what is wrong
+    made = []
+    for value, result in zip(node.outputs, results):
+        array = np.array(result)
+        if array.shape != tuple(value.shape.as_list()) or array.dtype != value.dtype.np:
+            return []
+        array.setflags(write=False)
+        made.append(Node(registry.get("Const"), (), {"value": array}, [value.spec], value.name, node.at))
+    return made
+
+
+def _elements(value: Value | None, shape_only: bool) -> np.ndarray | None:
+    if value is None or value.constant is not None or not shape_only or not value.shape.is_fully_defined():
+        return None if value is None else value.constant
+    return np.broadcast_to(NO_ELEMENTS, value.shape.dims or ())
