@@ -171,6 +171,13 @@ class _Subgraph:
             self._operator(number, operator)
         for t in reversed(waiting):
             self._born(t)
+        for t in _ints(self.source.outputs):
+            if t not in self.values:
+                raise InvalidArgumentError(
+                    what=f"subgraph {self.index} returns a tensor that nothing writes",
+                    found=f"tensor {t}, {self._name(t)!r}",
+                    wanted="an input, a constant, a variable or the output of an operator",
+                )
         return self.builder.build([self.values[t] for t in _ints(self.source.outputs)])
 
     def _name(self, t: int) -> str:

@@ -3,10 +3,10 @@
 Lives here: `outcome` and its limits: errors of our own kinds, seconds, bytes.
 Not here: the mutants (fuzz_mutants.py), running many (run_fuzz.py).
 
-A case reads, verifies, prints and writes the model, opens an interpreter, allocates, asks for details, runs once, and
-calls `opwright check`. A finding is any exception but an OpError (bad files are to be said to be bad), a case that
-takes longer than SECONDS, and one that needs more memory than twice the file and ROOM. An endless loop is a model's
-right: a WHILE that does not end is stopped and no finding.
+A case reads, verifies, prints and writes the model, imports it as graphs, which are printed, parsed and exported again,
+opens an interpreter, allocates, asks for details, runs once, and calls `opwright check`. A finding is any exception but
+an OpError (bad files are to be said to be bad), a case that takes longer than SECONDS, and one that needs more memory
+than twice the file and ROOM. An endless loop is a model's right: a WHILE that does not end is stopped and no finding.
 """
 
 from __future__ import annotations
@@ -27,7 +27,12 @@ import numpy as np
 
 from opwright import lite
 from opwright.core import errors, flags
+from opwright.graph.ir import same
+from opwright.graph.verify import verify
+from opwright.lite.convert.export import export
 from opwright.lite.format import Model, findings
+from opwright.lite.importer import import_model
+from opwright.lite.ops.external import parse_graph
 from opwright.tools.checking import check_model
 from opwright.tools.models import inspect_model
 from opwright.tools.report import BadFile
@@ -95,6 +100,7 @@ def _outcome(data: bytes, thorough: bool) -> str:
         said(error)
         assert found
         return f"verify: {found[0][0].name}"
+    _import_and_export(model)
     draw = zlib.crc32(data)
     if thorough or draw % 8 == 0:
         _tools(data, draw % 64 != 0)
@@ -104,6 +110,20 @@ def _outcome(data: bytes, thorough: bool) -> str:
         return f"open: {said(error)}"
     with interpreter:
         return _run(interpreter, has_loop(model))
+
+
+def _import_and_export(model: Model) -> None:
+    """Read a valid model into graphs and write them again; what is written is valid, too."""
+    try:
+        module = import_model(model)
+        for graph in module.graphs:
+            verify(graph)
+            assert same(parse_graph(str(graph)), graph)
+        exported = export(module)
+    except errors.OpError as error:
+        said(error)
+        return
+    Model.read(exported.to_bytes()).verify()
 
 
 def _tools(data: bytes, as_json: bool) -> None:

@@ -170,6 +170,11 @@ REFUSED = {
         "STABLEHLO_TANH",
     ),
     "input twice": (lambda: Build().op("ADD", "x x", "y").done("x x"), UnimplementedError, "several inputs"),
+    "result that nothing writes": (
+        lambda: Build().tensor("z").op("NEG", "x", "y").done("x", "y z"),
+        InvalidArgumentError,
+        "nothing writes",
+    ),
 }
 
 
