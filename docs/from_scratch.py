@@ -176,7 +176,7 @@ class GradientTape:
         return [grads.get(id(s)) for s in sources]
 
 
-# ---- 6. Fourth interpreter: machine code --------------------------- compiler/elementwise.py, compiler/engine.py
+# ---- 6. Fourth interpreter: machine code -------------------- compiler/language/elements.py, compiler/elementwise.py
 # The same calls become instructions, by a table. The graph is one loop over the elements of its inputs.
 
 

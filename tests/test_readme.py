@@ -124,7 +124,8 @@ HOMES = {
     "Operator": "ops.definition", "Tensor": "ops.tensor", "call": "ops.dispatch", "state": "ops.dispatch",
     "EagerTensor": "eager.tensor", "execute": "eager.execute", "Value": "graph.ir", "Node": "graph.ir",
     "Graph": "graph.ir", "FuncTrace": "tracing.trace", "OpRecord": "ops.autodiff", "GradientTape": "eager.tape",
-    "LOWER": "compiler.lane_lowering", "emit": "compiler.elementwise", "compile_elementwise": "compiler.elementwise",
+    "LOWER": "compiler.language.operators", "emit": "compiler.language.elements",
+    "compile_elementwise": "compiler.elementwise",
 }  # fmt: skip
 
 

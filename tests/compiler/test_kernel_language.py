@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import opwright as ow
-from opwright.compiler.elementwise import emit
 from opwright.compiler.kernel import Kernel
-from opwright.compiler.lane_lowering import LOWER
+from opwright.compiler.language.elements import emit
+from opwright.compiler.language.operators import LOWER
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 1e-30, 3e30, np.inf, -np.inf, np.nan]
 

@@ -12,8 +12,8 @@ from llvmlite import ir
 
 import opwright as ow
 from opwright.compiler import target as targets
-from opwright.compiler.elementwise import emit
 from opwright.compiler.language import Value, f32
+from opwright.compiler.language.elements import emit
 from opwright.compiler.language.kinds import F32
 from opwright.compiler.language.operators import KernelTrace
 from opwright.core.errors import FailedPreconditionError, NotFoundError

@@ -12,7 +12,7 @@ import pytest
 
 import opwright as ow
 from opwright.compiler.elementwise import compile_elementwise
-from opwright.compiler.lane_lowering import LOWER
+from opwright.compiler.language.operators import LOWER
 from opwright.compiler.lowering.registry import CATALOGUE, IN_NUMPY, TABLE
 from opwright.core.dtypes import bfloat16, float16, float32, float64, int32
 from opwright.lite import ops as builtins

@@ -1,153 +1,37 @@
-"""Element-wise kernels: a function on scalars, staged into an LLVM loop over arrays.
+"""Kernels on elements as machine code over whole arrays, and the entry by which Python calls one.
 
-Lives here: the loop, staging the function in it, `compile_elementwise`; staging it inline in other kernels.
-Not here: such functions as parts of expressions (inlined_kernels.py), scalars and calls while it is staged
-(scalars.py), control flow (staged.py), what an operator becomes (lowering.py), how Python enters (entering.py),
-compiling, keeping and loading code (native/), choosing kernels (ops/kernels.py).
+Lives here: `compile_elementwise`, `CompiledKernel`; the entry's instructions, and its function object.
+Not here: staging the kernel (language/elements.py), compiling, keeping and loading code (native/), where Python's
+objects have what (native/objects.py), choosing kernels (ops/kernels.py).
 
-The function runs on `KernelScalar`s, which stand for a vector of elements in the loop and for one element in what is
-left at its end; each operator it calls is looked up in LOWER by name. So `ow.minimum(x, 1.0)` means in a kernel what
-it means everywhere.
+    PyObject *NAME.call(PyObject *self, PyObject *const *arguments, Py_ssize_t n)      out, then the inputs: arrays
+
+The entry looks whether the arrays are what the loop takes: dense, of its dtypes, all of the first one's shape; else it
+does nothing and gives 0, else 1. `self` is the address of the dtype objects. Long loops run without the GIL. From
+Python a call takes 0.1 us; by ctypes and `array.ctypes.data` it took 4.
 """
 
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
 
-from .. import staging
-from ..core.dtypes import DType, of_numpy
-from ..core.errors import InternalError, InvalidArgumentError, OpError, SignatureError, compose
-from ..core.frames import raised_at
-from ..ops import dispatch
-from . import staged  # noqa: F401  registers what control flow on scalars means
-from .entering import add_entry, bound_entry
-from .lanes import I1, I64, KINDS, Lanes
+from ..core.dtypes import of_numpy
+from ..core.errors import InternalError
+from .language.elements import emit
+from .language.kinds import I32, I64, POINTER
+from .native.builtins import SEVERAL, Method, bound
 from .native.image import POLL, runs_images
 from .native.interrupts import raise_pending
-from .native.objects import items_offset
+from .native.objects import CONTIGUOUS, DATA, DTYPE, FLAGS, RANK, SIZES, items_offset
 from .native.store import find_module
 from .results import LARGE, large
-from .scalars import KernelScalar, KernelTrace, arranged
-from .target import Target, host
 
-if TYPE_CHECKING:
-    from .inlined_kernels import InlinedKernel
-    from .language import Value
-
-_BYTE, _POINTER = ir.IntType(8), ir.PointerType()
-
-
-def emit(function: Callable[..., Any], name: str, inputs: Sequence[np.dtype], attrs: dict[str, Any],
-         target: Target | None = None, fast: bool | None = None, polls: bool = False
-         ) -> tuple[ir.Module, DType]:  # fmt: skip
-    """The module of one kernel, `void name(out, inputs..., n)` over contiguous arrays, and the dtype it gives.
-
-    target: by default this processor; its vectors are what the loop works on. fast: by default as `fast_math` is.
-    polls: whether the function's own loops are ended by signals, by a function of this process.
-    raises UnimplementedError or SignatureError naming kernel and operator for what kernels cannot express
-    """
-    module = ir.Module(name)
-    found = [of_numpy(d) for d in inputs]
-    loop = ir.Function(module, ir.FunctionType(ir.VoidType(), [_POINTER] * (len(inputs) + 1) + [I64]), name)
-    names = [n for n in function.__code__.co_varnames if n not in attrs][: len(inputs)]
-    for argument, arg_name in zip(loop.args, ("out", *names, "n")):
-        argument.name = arg_name
-        if argument.type == _POINTER:
-            argument.attributes.add("noalias")
-    out, *pointers, n = loop.args
-    b = ir.IRBuilder(loop.append_basic_block("entry"))
-
-    def body(count: int, i: ir.Value) -> DType:
-        trace = KernelTrace(b, name, count, fast)
-        trace.polls = polls
-        inputs = zip(pointers, found, names)
-        scalars = [KernelScalar(_load(b, p, i, d, count, arg_name), d) for p, d, arg_name in inputs]
-        return _store(b, out, i, _staged(trace, function, scalars, attrs))
-
-    width = (target or host()).vector_bytes // 4
-    vectors = b.and_(n, ir.Constant(I64, -width), "n.vectors")
-    _loop(b, "i.loop", ir.Constant(I64, 0), vectors, width, lambda i: body(width, i))
-    dtype = _loop(b, "i.rest", vectors, n, 1, lambda i: body(0, i))
-    b.ret_void()
-    return module, dtype
-
-
-def _loop(b: ir.IRBuilder, name: str, start: ir.Value, end: ir.Value, step: int, body: Callable[[ir.Value], DType]
-          ) -> DType:  # fmt: skip
-    """`for i in range(start, end, step)`; gives what the body does."""
-    before = b.block
-    turn, done = b.append_basic_block(name), b.append_basic_block(f"{name}.done")
-    b.cbranch(b.icmp_signed("<", start, end), turn, done)
-    b.position_at_end(turn)
-    i = b.phi(I64, "i")
-    i.add_incoming(start, before)
-    found = body(i)
-    following = b.add(i, ir.Constant(I64, step), "i.next")
-    i.add_incoming(following, b.block)
-    b.cbranch(b.icmp_signed("<", following, end), turn, done)
-    b.position_at_end(done)
-    return found
-
-
-def _load(b: ir.IRBuilder, pointer: ir.Value, i: ir.Value, dtype: DType, count: int, name: str) -> Lanes:
-    stored = _BYTE if dtype.is_bool else KINDS[dtype]
-    at = b.gep(pointer, [i], source_etype=stored, name=f"{name}.i.ptr")
-    x = b.load(at, f"{name}.i", align=dtype.size, typ=ir.VectorType(stored, count) if count else stored)
-    return Lanes(b, x).to(I1) if dtype.is_bool else Lanes(b, x)
-
-
-def _store(b: ir.IRBuilder, pointer: ir.Value, i: ir.Value, y: KernelScalar) -> DType:
-    lanes = y.lanes.to(_BYTE) if y.dtype.is_bool else y.lanes
-    b.store(lanes.x, b.gep(pointer, [i], source_etype=lanes.kind, name="out.i.ptr"), align=y.dtype.size)
-    return y.dtype
-
-
-@functools.lru_cache(maxsize=256)
-def _converted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with its control flow staged; itself where its source is not to be had."""
-    try:
-        converted: Callable[..., Any] = staging.to_graph(function)
-        return converted
-    except ValueError:
-        return function
-
-
-def _staged(trace: KernelTrace, function: Callable[..., Any], scalars: Sequence[KernelScalar], attrs: dict[str, Any]
-            ) -> KernelScalar:  # fmt: skip
-    """What the function gives.
-
-    raises SignatureError for a dtype that kernels do not have, InvalidArgumentError for what the function raises beside
-    OpErrors and the errors of Python that say by themselves what is wrong with a function
-    """
-    state = dispatch.state
-    saved = state.trace, state.tapes
-    state.trace, state.tapes = trace, ()
-    try:
-        with staging.converting(True):
-            given, rest = arranged(function, scalars, attrs)
-            result = trace.to_tensor(_converted(function)(*given, **rest))
-    except OpError as error:
-        if error.op != trace.name:  # it is about an operator that the kernel calls
-            error.args = (compose(f"in its kernel, {error.message}", op=trace.name, at=raised_at(error)),)
-            error.op = trace.name
-        raise
-    except (TypeError, ValueError, NameError, MemoryError):
-        raise
-    except Exception as error:
-        what = f"its kernel cannot be staged: {type(error).__name__}: {error}"
-        raise InvalidArgumentError(op=trace.name, at=raised_at(error), what=what) from error
-    finally:
-        state.trace, state.tapes = saved
-    if result.dtype not in KINDS:
-        raise SignatureError(op=trace.name, what="the kernel gives a dtype that kernels do not have",
-                             found=result.dtype.name)  # fmt: skip
-    return result
+LONG = 1 << 15  # elements from which other threads of Python may run meanwhile
 
 
 class CompiledKernel:
@@ -183,8 +67,8 @@ def compile_elementwise(function: Callable[..., Any], name: str, inputs: Sequenc
     module, dtype = emit(function, full, inputs, attrs, fast=fast, polls=runs_images())
     dtypes = [np.dtype(d.np) for d in (dtype, *found)]
     if runs_images() and items_offset() is not None:
-        entry = add_entry(module, module.globals[full], len(dtypes))
-        run = bound_entry(find_module(full, str(module), entry).address, dtypes)
+        entry = _add_entry(module, module.globals[full], len(dtypes))
+        run = _bound_entry(find_module(full, str(module), entry).address, dtypes)
         return CompiledKernel(_ending(run) if POLL in module.globals else run, dtypes)
     return CompiledKernel(_by_address(find_module(full, str(module), full).address, dtypes), dtypes)
 
@@ -213,48 +97,89 @@ def _by_address(address: int, dtypes: Sequence[np.dtype]) -> Callable[..., bool]
     return run
 
 
-# ---- functions inline ------------------------------------------------------------------------------------------------
+# ---- the entry -------------------------------------------------------------------------------------------------------
 
 
-class Facts(NamedTuple):
-    """What a function on scalars is: the dtype it gives, its instructions as text and their number, and whether it has
-    loops."""
+def _add_entry(module: ir.Module, loop: ir.Function, arrays: int) -> str:
+    """Add the entry for a loop `void(addresses..., n)`; gives its name."""
+    name = f"{loop.name}.call"
+    entry = ir.Function(module, ir.FunctionType(POINTER, [POINTER, POINTER, I64]), name)
+    start, fits, whole, apart, done = (entry.append_basic_block(n) for n in ("entry", "fits", "whole", "apart", "done"))
+    refused = entry.append_basic_block("refused")
+    b = ir.IRBuilder(start)
+    table = b.call(_outside(module, "PyLong_AsVoidPtr", POINTER, [POINTER]), [entry.args[0]], "dtypes")
+    objects = [_load(b, entry.args[1], i, POINTER, f"array.{i}") for i in range(arrays)]
+    rank = b.trunc(_load(b, objects[0], RANK, I64, "rank.word"), I32, "rank")
+    sizes = _load(b, objects[0], SIZES, POINTER, "sizes")
+    for i, array in enumerate(objects):
+        dtype = b.icmp_signed("==", _load(b, array, DTYPE, I64, "dtype"), _load(b, table, i, I64, "wanted"))
+        flags = b.and_(_load(b, array, FLAGS, I64, "flags"), ir.Constant(I64, CONTIGUOUS))
+        dense = b.icmp_signed("==", flags, ir.Constant(I64, CONTIGUOUS))
+        alike = b.icmp_signed("==", b.trunc(_load(b, array, RANK, I64, "rank.word"), I32), rank)
+        going = entry.append_basic_block(f"looked.{i}")
+        b.cbranch(b.and_(b.and_(dtype, dense), alike), going, refused)
+        b.position_at_end(going)
+    n = _elements(b, rank, sizes, [_load(b, a, SIZES, POINTER, "sizes") for a in objects[1:]], refused)
+    b.branch(fits)
+    b.position_at_end(fits)
+    addresses = [_load(b, a, DATA, POINTER, "address") for a in objects]
+    b.cbranch(b.icmp_signed("<", n, ir.Constant(I64, LONG)), whole, apart)
+    b.position_at_end(whole)
+    b.call(loop, [*addresses, n])
+    b.branch(done)
+    b.position_at_end(apart)
+    thread = b.call(_outside(module, "PyEval_SaveThread", POINTER, []), [])
+    b.call(loop, [*addresses, n])
+    b.call(_outside(module, "PyEval_RestoreThread", ir.VoidType(), [POINTER]), [thread])
+    b.branch(done)
+    number = _outside(module, "PyLong_FromLongLong", POINTER, [I64])
+    for block, result in ((done, 1), (refused, 0)):
+        b.position_at_end(block)
+        b.ret(b.call(number, [ir.Constant(I64, result)]))
+    return name
 
-    dtype: DType
-    text: str
-    weight: int
-    endless: bool
+
+def _load(b: ir.IRBuilder, base: ir.Value, word: int, kind: ir.Type, name: str) -> ir.Value:
+    at = b.gep(base, [ir.Constant(I64, word)], source_etype=I64)
+    return b.load(at, name, align=8, typ=kind)
 
 
-def look_at(function: InlinedKernel) -> Facts:
-    """Stage a function once, on single elements, to see what it is."""
-    module = ir.Module(function.name)
-    kinds = [KINDS[d] for d in function.inputs]
-    alone = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), function.name)
-    b = ir.IRBuilder(alone.append_basic_block("entry"))
-    scalars = [KernelScalar(Lanes(b, x), d) for x, d in zip(alone.args, function.inputs)]
-    found = _staged(KernelTrace(b, function.name, 0, function.fast), function.function, scalars, function.attrs)
-    b.comment(f"gives {found.lanes.x.get_reference()} {found.dtype.short}")
-    b.ret_void()
-    weight = sum(len(block.instructions) for block in alone.blocks)
-    return Facts(found.dtype, str(module), weight, len(alone.blocks) > 1)
+def _outside(module: ir.Module, name: str, result: ir.Type, arguments: list[ir.Type]) -> ir.Function:
+    return module.globals.get(name) or ir.Function(module, ir.FunctionType(result, arguments), name)
 
 
-def inlined(function: InlinedKernel, xs: Sequence[Value]) -> Value:
-    """What a function gives of values of the kernel that is being staged: vectors are as long as the longest."""
-    from .language.trace import current
-    from .language.values import Value
+def _elements(b: ir.IRBuilder, rank: ir.Value, sizes: ir.Value, others: Sequence[ir.Value],
+              refused: ir.Block) -> ir.Value:  # fmt: skip
+    """The product of the sizes; to `refused` where others differ from them."""
+    before, function = b.block, b.function
+    head, turn, end = (function.append_basic_block(f"axis.{n}") for n in ("head", "turn", "done"))
+    b.branch(head)
+    b.position_at_end(head)
+    axis, n = b.phi(I32, "axis"), b.phi(I64, "n")
+    b.cbranch(b.icmp_signed("<", axis, rank), turn, end)
+    b.position_at_end(turn)
+    size = b.load(b.gep(sizes, [b.sext(axis, I64)], source_etype=I64), "size", align=8, typ=I64)
+    for other in others:
+        same = b.load(b.gep(other, [b.sext(axis, I64)], source_etype=I64), align=8, typ=I64)
+        going = function.append_basic_block("axis.alike")
+        b.cbranch(b.icmp_signed("==", same, size), going, refused)
+        b.position_at_end(going)
+    more, following = b.mul(n, size), b.add(axis, ir.Constant(I32, 1))
+    for phi, first, then in ((axis, ir.Constant(I32, 0), following), (n, ir.Constant(I64, 1), more)):
+        phi.add_incoming(first, before)
+        phi.add_incoming(then, b.block)
+    b.branch(head)
+    b.position_at_end(end)
+    return n
 
-    count, b = max(x.count for x in xs), current().builder
-    scalars = [KernelScalar(Lanes(b, x.splat(count).x), x.dtype) for x in xs]
-    trace = KernelTrace(b, function.name, count, function.fast)
-    trace.polls = current().functions_poll
-    found = _staged(trace, function.function, scalars, function.attrs)
-    return Value(found.lanes.x, found.dtype)
+
+_kept: list[Any] = []  # definitions and dtypes: a builtin function has no other place for what it points to
 
 
-def arrays_function(function: InlinedKernel) -> Callable[..., np.ndarray]:
-    """The function over arrays of one shape, as machine code."""
-    compiled = compile_elementwise(function.function, function.name, [np.dtype(d.np) for d in function.inputs],
-                                   function.attrs, function.fast)  # fmt: skip
-    return lambda *arrays: compiled.over(arrays[0].shape, arrays)
+def _bound_entry(address: int, dtypes: Sequence[np.dtype[Any]]) -> Callable[..., int]:
+    """The entry at an address as a function of Python's: run(out, *inputs), all `np.ndarray` -> 1, or 0 where they do
+    not fit. dtypes: of all, in order."""
+    table = (ctypes.c_int64 * len(dtypes))(*map(id, dtypes))
+    method = Method(b"run", address, SEVERAL, None)
+    _kept.append((method, table, tuple(dtypes)))
+    return bound(method, ctypes.addressof(table))

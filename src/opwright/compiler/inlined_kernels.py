@@ -1,12 +1,13 @@
 """A kernel on scalars as one operation of an expression, so that it is a map which fuses with its neighbours.
 
 Lives here: `InlinedKernel`, `call`; which kernel of an operator serves every call on the CPU (`own_kernel`).
-Not here: staging (elementwise.py, loaded when one is first staged), expressions (loops/expressions.py).
+Not here: staging (language/elements.py, loaded when one is first staged), expressions (loops/expressions.py).
 
 The kernel language of scalars is not translated into expressions: an `InlinedKernel` is one operation among theirs,
-staged inline wherever an expression is computed, by the same rules (lowering.py) as when the kernel runs by itself. So
-it gives the same bits in all ways. What it is known by (in plans, files of plans and machine code) is a digest of the
-instructions that it becomes: whatever its Python hangs on, helpers, globals, attributes: other code has another digest.
+staged inline wherever an expression is computed, by the same rules (language/operators.py) as when the kernel runs by
+itself, so its results are the same bits in all ways. Plans, files of plans and machine code know it by a digest of the
+instructions that it becomes: whatever its Python depends on, helpers, globals, attributes: other code has another
+digest.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class InlinedKernel:
 
     def __init__(self, function: Callable[..., Any], name: str, inputs: Sequence[DType], attrs: dict[str, Any],
                  fast: bool) -> None:  # fmt: skip
-        from .elementwise import look_at
+        from .language.elements import look_at
 
         self.function, self.name, self.inputs, self.attrs, self.fast = function, name, tuple(inputs), attrs, fast
         facts = look_at(self)
@@ -48,16 +49,18 @@ class InlinedKernel:
 
     def stage(self, *xs: Value) -> Value:
         """What it gives of these values, in the kernel that is being staged."""
-        from .elementwise import inlined
+        from .language.elements import inlined
 
         return inlined(self, xs)
 
     def of_arrays(self, *arrays: Any) -> np.ndarray:
         """What it gives of arrays, which broadcast, by machine code of its own. Floats may come wider than declared."""
         if self._arrays is None:
-            from .elementwise import arrays_function
+            from .elementwise import compile_elementwise
 
-            self._arrays = arrays_function(self)
+            kinds = [np.dtype(d.np) for d in self.inputs]
+            compiled = compile_elementwise(self.function, self.name, kinds, self.attrs, self.fast)
+            self._arrays = lambda *arrays: compiled.over(arrays[0].shape, arrays)
         given = [np.asarray(a).astype(d.np, copy=False) for a, d in zip(arrays, self.inputs)]
         return self._arrays(*np.broadcast_arrays(*given))
 

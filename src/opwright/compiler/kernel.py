@@ -1,7 +1,7 @@
 """`@ow.kernel`: a Python function on scalars that becomes machine code over whole arrays.
 
 Lives here: the decorator, and running a kernel on arrays (checks, kept by dtype and attributes).
-Not here: staging to LLVM (elementwise.py, imported at the first compile), keeping and loading code (native/).
+Not here: staging to LLVM (language/elements.py, imported at the first compile), keeping and loading code (native/).
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Kernel:
 
     def source(self, op: Any, *dtypes: Any) -> str:
         """The LLVM IR for inputs of these dtypes, before optimisation. Names are the Python function's."""
-        from .elementwise import emit
+        from .language.elements import emit
 
         return str(emit(self.function, op.operator.name, [np.dtype(d) for d in dtypes], self._attrs(op))[0])
 

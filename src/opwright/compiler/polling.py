@@ -1,7 +1,7 @@
 """Polls in the code of loops: now and then a kernel asks whether it is to go on.
 
 Lives here: `spend`, which counts work and polls.
-Not here: what a poll does (native/interrupts.py), the loops (language/control.py, staged.py).
+Not here: what a poll does (native/interrupts.py), the loops (language/branches.py, language/masks.py).
 
 A poll is a call. A loop that called at each turn would be slower, so a kernel has a budget, which loops take their
 turns off; where nothing is left of it the kernel polls.

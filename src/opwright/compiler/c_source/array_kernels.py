@@ -24,8 +24,8 @@ from ..language.calling import ArrayKernel, ArrayTrace
 from ..language.guards import Guards
 from ..language.kinds import I64, KIND, POINTER
 from ..language.places import Pointer
+from ..language.scalars import PORTABLE
 from ..language.values import Value
-from ..target import named
 from .expressions import c_type
 from .functions import CFunction, write_function
 from .scalar_kernels import callees, table_text, where_defined
@@ -75,6 +75,17 @@ def _stored(dtype: DType) -> DType:
     return dtypes.uint8 if dtype.is_bool else dtype
 
 
+class _CTrace(ArrayTrace):
+    """Staging for C, whose divisions (helpers.py) may have any divisor. Lines are noted."""
+
+    division = None
+    has_extremes = False
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.lines = True
+
+
 def _staged(kernel: ArrayKernel, module: ir.Module, name: str, constants: Mapping[str, Any], guards: Guards,
             written: set[str], counting: bool) -> ir.Function | None:  # fmt: skip
     """The function of one kernel, or that which counts its items; None where it has no parallel loop to count."""
@@ -89,9 +100,7 @@ def _staged(kernel: ArrayKernel, module: ir.Module, name: str, constants: Mappin
     for argument, (said, _) in zip(function.args, (*kinds, *more)):
         argument.name = said
     b = ir.IRBuilder(function.append_basic_block("entry"))
-    staged = ArrayTrace(b, kernel.name, named("generic"), None, None, None if counting else guards)
-    staged.lines = True
-    staged.division = None  # helpers.py has divisions that C may always do
+    staged = _CTrace(b, kernel.name, PORTABLE, None, None, None if counting else guards)
 
     def call() -> Any:
         if not counting:

@@ -47,7 +47,6 @@ OF_MATH_H = {  # intrinsics of floats that are functions of <math.h>, exact ones
     "fabs": "fabs", "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "rint": "rint", "trunc": "trunc",
     "copysign": "copysign",
 }  # fmt: skip
-EXTREMA = {"smin": ("<", False), "smax": (">", False), "umin": ("<", True), "umax": (">", True)}
 
 
 def function_name(name: str) -> str:
@@ -218,10 +217,6 @@ class Instructions:
             return _call(OF_MATH_H[stem] + ("f" if single else ""), operands)
         if stem in ("fmuladd", "fma"):
             return self._helper("ow_fmaf" if single else "ow_fma", *operands)
-        if stem in EXTREMA:
-            sign, unsigned = EXTREMA[stem]
-            a, b = (_as(o, x.type, unsigned) for o in operands)
-            return self._chosen(_binary(sign, COMPARE, a, b, tight=True), a, b)
         if name.startswith(("llvm.fptosi.sat.", "llvm.fptoui.sat.")):
             into = c_type(x.type, stem == "fptoui")
             source = short(c_type(x.args[0].type))

@@ -15,15 +15,12 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir
-
 from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import SignatureError
-from ...staging.stages import register_stage
-from ..lanes import F64, I64, KINDS, Lanes
-from ..scalars import KernelScalar, LaterNumber
-from ..staged import STAGE
+from ..language.kinds import ELEMENT_DTYPES
+from ..language.scalars import KernelScalar, LaterNumber
+from ..language.values import Value, value
 
 
 class AttributeNeeded(SignatureError):
@@ -35,20 +32,20 @@ class AttributeNeeded(SignatureError):
 
 
 class AttributeValue(LaterNumber):
-    """A Python number that is known later. lanes: float64 or int64. name: the attribute's.
+    """A Python number that is known later. number: float64 or int64. name: the attribute's.
 
     narrow: the names of those that become int32, which they have to fit; shared by all of a kernel.
     """
 
-    __slots__ = ("lanes", "name", "narrow")
+    __slots__ = ("name", "narrow", "number")
 
-    def __init__(self, lanes: Lanes, name: str, narrow: set[str]) -> None:
-        self.lanes, self.name, self.narrow = lanes, name, narrow
+    def __init__(self, number: Value, name: str, narrow: set[str]) -> None:
+        self.number, self.name, self.narrow = number, name, narrow
 
     @property
     def is_float(self) -> bool:
         """Whether it is a float; else an int."""
-        return self.lanes.is_float
+        return self.number.dtype.is_floating
 
     @property
     def stand_in(self) -> Any:
@@ -58,25 +55,26 @@ class AttributeValue(LaterNumber):
     def as_scalar(self, dtype: DType | None) -> KernelScalar:
         """A scalar of this dtype, by default that which a Python number has by itself."""
         dtype = dtype or (dtypes.float32 if self.is_float else dtypes.int32)
-        if dtype not in KINDS:
+        if dtype not in ELEMENT_DTYPES:
             raise TypeError(f"a kernel has no scalars of dtype {dtype.name}")
         if self.is_float and not dtype.is_floating:
             raise TypeError(f"cannot use {self.name} as {dtype.name}")
         if dtype is dtypes.int32:
             self.narrow.add(self.name)
-        return KernelScalar(self.lanes != 0 if dtype.is_bool else self.lanes.to(KINDS[dtype]), dtype)
+        return KernelScalar.of(self.number.to(dtype))
 
     # ---- Python's arithmetic of numbers -------------------------------------------------------------------------
 
-    def _beside(self, other: Any) -> tuple[Lanes, Lanes] | None:
-        """Both as numbers of one kind; None for what is no number."""
+    def _beside(self, other: Any) -> tuple[Value, Value] | None:
+        """Return both as numbers of one dtype; None for what is no number."""
+        a = self.number
         if isinstance(other, AttributeValue):
-            a, c = self.lanes, other.lanes
+            c = other.number
         elif isinstance(other, float) or (isinstance(other, int) and not isinstance(other, bool)):
-            a, c = self.lanes, self.lanes.full(other, F64 if isinstance(other, float) or self.is_float else I64)
+            c = value(other, dtypes.float64 if isinstance(other, float) else a.dtype)
         else:
             return None
-        return (a, c) if a.kind == c.kind else (a.to(F64), c.to(F64))
+        return (a, c) if a.dtype is c.dtype else (a.to(dtypes.float64), c.to(dtypes.float64))
 
     def _binary(self, function: Callable[[Any, Any], Any], other: Any, swap: bool = False) -> Any:
         pair = self._beside(other)
@@ -84,12 +82,12 @@ class AttributeValue(LaterNumber):
             return NotImplemented
         a, c = reversed(pair) if swap else pair
         if function is operator.truediv:
-            a, c = a.to(F64), c.to(F64)
+            a, c = a.to(dtypes.float64), c.to(dtypes.float64)
         return AttributeValue(function(a, c), self.name, self.narrow)
 
     def _compared(self, function: Callable[[Any, Any], Any], other: Any) -> Any:
         pair = self._beside(other)
-        return NotImplemented if pair is None else KernelScalar(function(*pair), dtypes.bool)
+        return NotImplemented if pair is None else KernelScalar.of(function(*pair))
 
     def __add__(self, other: Any) -> Any:
         return self._binary(operator.add, other)
@@ -116,7 +114,7 @@ class AttributeValue(LaterNumber):
         return self._binary(operator.truediv, other, swap=True)
 
     def __neg__(self) -> Any:
-        return AttributeValue(-self.lanes, self.name, self.narrow)
+        return AttributeValue(-self.number, self.name, self.narrow)
 
     def __pos__(self) -> Any:
         return self
@@ -151,11 +149,3 @@ class AttributeValue(LaterNumber):
 
     def __repr__(self) -> str:
         return f"<attribute {self.name}>"
-
-
-register_stage(AttributeValue, STAGE)
-
-
-def attribute_of(builder: ir.IRBuilder, argument: ir.Value, name: str, narrow: set[str]) -> AttributeValue:
-    """The value of an attribute that a function gets as an argument."""
-    return AttributeValue(Lanes(builder, argument), name, narrow)

@@ -10,34 +10,31 @@ the C library's, here and there.
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import inspect
 import linecache
 import os
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
 
-from ... import staging
-from ...core import flags
+from ...core import dtypes, flags
 from ...core.dtypes import DType
-from ...core.errors import SignatureError
-from ...core.frames import OURS
-from ...ops import dispatch
 from ...ops.arguments import tensors
 from ...scalar.table import OF_OPERATOR, ScalarFunction, chosen
-from .. import lane_functions, staged  # noqa: F401  staged registers what control flow on scalars means
-from ..lanes import F32, F64, I64, KINDS, Lanes
-from ..scalars import KernelScalar, KernelTrace, arranged
+from ..language.elements import call
+from ..language.kinds import F32, KIND
+from ..language.operators import evaluate
+from ..language.scalars import ElementTrace
+from ..language.values import Value
 from .expressions import c_type
 from .functions import CFunction, write_function
-from .numbers import AttributeValue, attribute_of
+from .numbers import AttributeValue
 
-SYMBOLIC = {float: F64, int: I64}
-"""What an attribute that is known later is passed as."""
+SYMBOLIC = {float: dtypes.float64, int: dtypes.int64}
+"""The dtype that an attribute which is known later is passed as."""
 
 
 @dataclass(frozen=True)
@@ -56,19 +53,18 @@ class ScalarSource:
     narrow: frozenset[str]
 
 
-class CTrace(KernelTrace):
+class CTrace(ElementTrace):
     """Staging for C: mathematical functions are called, attributes may be known later, lines are noted."""
 
     def __init__(self, builder: ir.IRBuilder, name: str, functions: dict[str, ir.Function]) -> None:
-        super().__init__(builder, name, 0)
-        self.functions = functions
-        self._line: tuple[str, int] | None = None
+        super().__init__(builder, name, 0, fast=False)
+        self.functions, self.lines = functions, True
 
     def record(self, op: Any, inputs: Sequence[Any], bound: Any, name: str | None) -> Any:
-        """One call. Attributes take the dtype that a Python number would take in their place."""
-        self._mark()
+        """Lower one call. Attributes take the dtype that a Python number would take in their place."""
+        self.mark()
         if not any(isinstance(x, AttributeValue) for x in inputs):
-            return self._lowered(op, inputs, bound, name)
+            return super().record(op, inputs, bound, name)
         later = {}
         given = list(inputs)
         for i, x in enumerate(inputs):
@@ -79,49 +75,35 @@ class CTrace(KernelTrace):
         def to_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Any:
             return later[id(value)].as_scalar(dtype) if id(value) in later else self.to_tensor(value, dtype, name)
 
-        return self._lowered(op, tensors(op, given, to_tensor, name), bound, name)
+        return super().record(op, tensors(op, given, to_tensor, name), bound, name)
 
-    def _lowered(self, op: Any, inputs: Sequence[Any], bound: Any, name: str | None) -> Any:
+    def lower(self, op: Any, bound: Any, operands: Sequence[Any]) -> Value:
+        """Return what an operator computes; a mathematical function of float32 by a call of its own."""
         row = OF_OPERATOR.get(op.name)
         row = chosen(row, lambda attribute: getattr(bound, attribute)) if row is not None else None
-        if row is None or self.fast or not row.exact or row.takes_float64:
-            return super().record(op, inputs, bound, name)
-        scalars = tensors(op, inputs, self.to_tensor, name)
-        if any(s.lanes.kind != F32 for s in scalars):
-            return super().record(op, inputs, bound, name)
-        op.check_dtypes([s.dtype for s in scalars])
-        called = self._mathematical(row)
-        return KernelScalar(Lanes(self.builder, self.builder.call(called, [s.lanes.x for s in scalars])),
-                            scalars[0].dtype)  # fmt: skip
+        if row is None or not row.exact or row.takes_float64 or any(x.dtype is not dtypes.float32 for x in operands):
+            return super().lower(op, bound, operands)
+        return Value(self.builder.call(self._mathematical(row), [x.x for x in operands]), dtypes.float32)
 
     def _mathematical(self, row: ScalarFunction) -> ir.Function:
-        """The function of float32 that the module has for a row of the table."""
+        """Return the function of float32 that the module has for a row of the table."""
         full = f"ow_{row.name}f"
         if full not in self.functions:
-            code = row.numerics("exact")
-            assert code is not None
-            module = self.builder.module
-            made = ir.Function(module, ir.FunctionType(F32, [F32] * row.arity), full)
+            made = ir.Function(self.builder.module, ir.FunctionType(F32, [F32] * row.arity), full)
             for argument, letter in zip(made.args, "xy" if row.name != "atan2" else "yx"):
                 argument.name = letter
-            b = ir.IRBuilder(made.append_basic_block("entry"))
-            b.ret(code(lane_functions, *(Lanes(b, a) for a in made.args)).x)
+            with self.inside(made) as b:
+                b.ret(evaluate(row, *(Value(a, dtypes.float32) for a in made.args)).x)
             self.functions[full] = made
         return self.functions[full]
 
     def to_tensor(self, value: Any, dtype: Any = None, name: str | None = None) -> Any:
-        """A number as a scalar; an attribute with its own dtype."""
+        """Return a number as a scalar; an attribute with its own dtype."""
         return value.as_scalar(dtype) if isinstance(value, AttributeValue) else super().to_tensor(value, dtype, name)
 
-    def _mark(self) -> None:
-        """Note the line of the kernel's Python, where it is another than before."""
-        frame: Any = sys._getframe(2)
-        while frame is not None and frame.f_code.co_filename.startswith(OURS):
-            frame = frame.f_back
-        if frame is not None and (line := (frame.f_code.co_filename, frame.f_lineno)) != self._line:
-            self._line = line
-            text = linecache.getline(*line).strip()
-            self.builder.comment(f"{os.path.basename(line[0])}:{line[1]}  {text}".rstrip())
+    def line_text(self, file: str, number: int) -> str:
+        """Return the comment that names a line, with its text."""
+        return f"{super().line_text(file, number)}  {linecache.getline(file, number).strip()}".rstrip()
 
 
 def scalar_source(function: Callable[..., Any], op: str, name: str, inputs: Sequence[DType],
@@ -136,7 +118,7 @@ def scalar_source(function: Callable[..., Any], op: str, name: str, inputs: Sequ
     module = ir.Module(name)
     names = list(parameters or list(inspect.signature(function).parameters)[: len(inputs)])
     later = {n: SYMBOLIC[v] for n, v in attrs.items() if v in (float, int) and isinstance(v, type)}
-    kinds = [*(KINDS[d] for d in inputs), *later.values()]
+    kinds = [KIND[d] for d in (*inputs, *later.values())]
     narrow: set[str] = set()
     dtype, made = _staged(module, function, op, name, kinds, [*names, *later], inputs, attrs, narrow)
     *helpers, entry = made
@@ -158,47 +140,21 @@ def _staged(module: ir.Module, function: Callable[..., Any], op: str, name: str,
     for kind in (ir.VoidType(), None):  # what it gives is known after a first staging
         scratch = module if kind is None else ir.Module(name)
         functions.clear()
-        gives = result.lanes.x.type if result is not None else kind
-        entry = ir.Function(scratch, ir.FunctionType(gives, kinds), name)
+        entry = ir.Function(scratch, ir.FunctionType(result.x.type if result is not None else kind, kinds), name)
         for argument, said in zip(entry.args, names):
             argument.name = said
         b = ir.IRBuilder(entry.append_basic_block("entry"))
         trace = CTrace(b, op, functions)
-        scalars = [KernelScalar(Lanes(b, a), d) for a, d in zip(entry.args, inputs)]
-        given = dict(attrs)
-        for argument, said in list(zip(entry.args, names))[len(inputs) :]:
-            given[said] = attribute_of(b, argument, said, narrow)
-        with _recording(trace):
-            positional, rest = arranged(function, scalars, given)
-            result = trace.to_tensor(_converted(function)(*positional, **rest))
-        if result.dtype not in KINDS:
-            raise SignatureError(op=op, what="the kernel gives a dtype that kernels do not have",
-                                 found=result.dtype.name)  # fmt: skip
-        b.ret(result.lanes.x)
+        given, later = dict(attrs), list(zip(entry.args, names))[len(inputs) :]
+        with flags.override(fast_math=False):
+            for argument, said in later:
+                number = trace.run(functools.partial(Value, argument, SYMBOLIC[attrs[said]]))
+                given[said] = AttributeValue(number, said, narrow)
+            result = call(trace, function, list(zip(entry.args, inputs)), given)
+        b.ret(result.x)
     assert result is not None
     assert entry is not None
     return result.dtype, [*functions.values(), entry]
-
-
-@contextlib.contextmanager
-def _recording(trace: CTrace) -> Iterator[None]:
-    state = dispatch.state
-    saved = state.trace, state.tapes
-    state.trace, state.tapes = trace, ()
-    try:
-        with staging.converting(True), flags.override(fast_math=False):
-            yield
-    finally:
-        state.trace, state.tapes = saved
-
-
-def _converted(function: Callable[..., Any]) -> Callable[..., Any]:
-    if not inspect.isfunction(function):  # an operator of the catalogue
-        return function
-    try:
-        return staging.to_graph(function)
-    except ValueError:  # its source is not to be had
-        return function
 
 
 def callees(function: ir.Function) -> list[ir.Function]:

@@ -26,6 +26,7 @@ from ...core import dtypes, flags
 from ...core.dtypes import DType
 from ...core.errors import InvalidArgumentError, SignatureError
 from ..target import Target, host
+from . import branches  # noqa: F401  registers what control flow on values means
 from .arrays import Array, ArrayValue
 from .bounded import BoundedPointer
 from .control import LoopRange, carried

@@ -15,6 +15,7 @@ from ... import staging
 from ...core import dtypes
 from ...core.dtypes import DType
 from ..target import Target
+from . import branches  # noqa: F401  registers what control flow on values means
 from .control import LoopRange
 from .conversions import CONVERSIONS
 from .kinds import I64, KIND, POINTER

@@ -1,7 +1,7 @@
 """Guards: checks in a kernel's code, and the error that a failed one becomes.
 
 Lives here: `Guards`, the comparisons that hold for every integer (`within`, `first_fits`), `as_index`.
-Not here: what is checked (arrays.py, memory.py, control.py), raising the error (calling.py).
+Not here: what is checked (arrays.py, bounded.py, control.py), raising the error (calling.py).
 
 A guard that fails ends the kernel with the guard's number. LLVM drops the guards that its range analysis proves.
 """

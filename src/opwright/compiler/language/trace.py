@@ -52,6 +52,8 @@ class Staging:
     """Whether the loops of functions on scalars that are inlined poll."""
     shares_divisions = False
     """Whether a remainder is computed of the quotient, which next to it costs no second division."""
+    has_extremes = True
+    """Whether integers have instructions for the smaller and the larger of two; else a comparison chooses."""
     guards: Any = None
     """The checks of a kernel whose accesses are checked (guards.py)."""
     budget: Any = None

@@ -267,28 +267,27 @@ def select(mask: Any, a: Any, c: Any) -> Value:
 
 def minimum(a: Any, c: Any, *, number: bool = False) -> Value:
     """Return the smaller; of floats c where one is NaN. number: whether c is known to be no NaN."""
-    a, c = alike(a, c)
-    if a.dtype.is_floating:
-        found = _extreme("min", a, c, number)
-        return select(a < c, a, c) if found is None else found
-    return same_type("umin" if a.dtype.is_unsigned else "smin", a, c)
+    x, y = alike(a, c)
+    found = _extreme("min", x, y, number)
+    return select(a < c, x, y) if found is None else found
 
 
 def maximum(a: Any, c: Any, *, number: bool = False) -> Value:
     """Return the larger; of floats c where one is NaN. number: whether c is known to be no NaN."""
-    a, c = alike(a, c)
-    if a.dtype.is_floating:
-        found = _extreme("max", a, c, number)
-        return select(a > c, a, c) if found is None else found
-    return same_type("umax" if a.dtype.is_unsigned else "smax", a, c)
+    x, y = alike(a, c)
+    found = _extreme("max", x, y, number)
+    return select(a > c, x, y) if found is None else found
 
 
 def _extreme(name: str, a: Value, c: Value, number: bool) -> Value | None:
-    """Return min or max of floats by one instruction of 64-bit ARM, None where it has none.
+    """Return min or max by one instruction; None where there is none.
 
-    FMIN and FMAX keep a NaN, FMINNM and FMAXNM pass over it, so that they serve where one operand is known to be a
-    number. -0.0 is less than 0.0.
+    Of floats 64-bit ARM has some: FMIN and FMAX keep a NaN, FMINNM and FMAXNM pass over it, so that they serve where
+    one operand is known to be a number. -0.0 is less than 0.0.
     """
+    if not a.dtype.is_floating:
+        sign = "u" if a.dtype.is_unsigned else "s"
+        return same_type(f"{sign}{name}", a, c) if current().has_extremes else None
     if not current().target.is_aarch64:
         return None
     if number or is_number(c.x):

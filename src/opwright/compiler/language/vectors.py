@@ -155,7 +155,7 @@ def opaque_pointer(p: Pointer) -> Pointer:
 
 
 EXPECT = "llvm.expect.i1"
-"""The call that marks a condition as likely; control.py reads it."""
+"""The call that marks a condition as likely; branches.py reads it."""
 
 
 def likely(condition: Value) -> Value:

@@ -1,7 +1,7 @@
 """Builtin functions of Python made of machine code: called at a third of what ctypes costs.
 
 Lives here: `Method`, `bound`; `builtins`, `make_builtins`: those of builtins.ll.
-Not here: other machine code that is called so (executor.ll, ../entering.py).
+Not here: other machine code that is called so (executor.ll, ../elementwise.py).
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from ...compiler.c_source.functions import KEYWORDS
 from ...compiler.c_source.numbers import AttributeNeeded
 from ...compiler.c_source.scalar_kernels import SYMBOLIC, ScalarSource, scalar_source
 from ...compiler.kernel import Kernel
-from ...compiler.lane_lowering import LOWER
-from ...compiler.lanes import KINDS
+from ...compiler.language.kinds import ELEMENT_DTYPES, KIND
+from ...compiler.language.operators import LOWER
 from ...core import dtypes as core_dtypes
 from ...core.dtypes import DType
 from ...core.errors import InvalidArgumentError, OpError, SignatureError, UnimplementedError
@@ -146,7 +146,7 @@ def export_of(op: Operator, attrs: Mapping[str, Any]) -> Export:
         raise UnimplementedError(op=op.name, what="its kernel has no form in C for any of its dtypes",
                                  found={dtype_words(k): v for k, v in export.refused.items()}
                                  or ", ".join(d.name for i in op.inputs for d in i.dtypes),
-                                 wanted=f"inputs among {', '.join(d.name for d in KINDS)}",
+                                 wanted=f"inputs among {', '.join(d.name for d in ELEMENT_DTYPES)}",
                                  do="write the kernel on these dtypes, element by element; where an attribute is in "
                                  "the way, attrs={...} with its values")  # fmt: skip
     return export
@@ -225,7 +225,7 @@ def _dtypes_of(op: Operator, optional: frozenset[str]) -> list[tuple[DType | Non
     """The choices of the inputs' dtypes that the operator declares, of those that kernels have; each of `optional`,
     the kernel's parameters that may be None, also left out."""
     leaders = [i.name for i in op.inputs if i.like is None]
-    allowed = {i.name: [d for d in KINDS if d in i.dtypes] for i in op.inputs}
+    allowed = {i.name: [d for d in ELEMENT_DTYPES if d in i.dtypes] for i in op.inputs}
     found: list[tuple[DType | None, ...]] = []
     for values in itertools.product(*(allowed[n] for n in leaders)):
         by_name = dict(zip(leaders, values))
@@ -332,5 +332,5 @@ def c_number(x: Any) -> str:
 def later_type(option: Option) -> str:
     """C's type of a number that nodes give."""
     assert option.later is not None
-    return c_type(SYMBOLIC[option.later])
+    return c_type(KIND[SYMBOLIC[option.later]])
 

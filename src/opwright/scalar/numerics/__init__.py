@@ -15,5 +15,5 @@ Those of the first five modules are within 0.53 units in the last place over all
 Lives here: nothing but these modules, which ../table.py names by row and loads when code is first made.
 
 Beyond the names of the array namespace they use `where_any`, `each_lane`, `table_element`, `float_remainder`,
-`has_exponents`, `fraction`, `round_exponent` and `scale` (compiler/lane_functions.py).
+`has_exponents`, `fraction`, `round_exponent` and `scale` (compiler/language/functions.py).
 """

@@ -1,0 +1,196 @@
+"""Kernels on elements: a Python function of scalars, in a loop over arrays and inside of other kernels.
+
+Lives here: the loop, the staging of the function in it, `emit`; functions inline.
+Not here: scalars (scalars.py), control flow (masks.py), running such kernels on arrays (../elementwise.py), their
+functions as parts of expressions (../inlined_kernels.py).
+
+The function runs on scalars, which stand for a vector of elements in the loop and for one element in what is left at
+its end. So `ow.minimum(x, 1.0)` means in a kernel what it means everywhere.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+
+from ... import staging
+from ...core import dtypes
+from ...core.dtypes import DType, of_numpy
+from ...core.errors import InvalidArgumentError, OpError, SignatureError, compose
+from ...core.frames import raised_at
+from ..target import Target, host
+from . import masks  # noqa: F401  registers what control flow on scalars means
+from .kinds import ELEMENT_DTYPES, I64, KIND, POINTER, typed
+from .scalars import ElementTrace, KernelScalar
+from .trace import current
+from .values import Value
+
+if TYPE_CHECKING:
+    from ..inlined_kernels import InlinedKernel
+
+
+def emit(function: Callable[..., Any], name: str, inputs: Sequence[np.dtype], attrs: dict[str, Any],
+         target: Target | None = None, fast: bool | None = None, polls: bool = False
+         ) -> tuple[ir.Module, DType]:  # fmt: skip
+    """Return the module of one kernel, `void name(out, inputs..., n)` over contiguous arrays, and its result's dtype.
+
+    target: by default this processor; its vectors are what the loop works on. fast: by default as `fast_math` is.
+    polls: whether the function's own loops are ended by signals, by a function of this process.
+    raises UnimplementedError or SignatureError naming kernel and operator for what kernels cannot express
+    """
+    module = ir.Module(name)
+    kinds = [of_numpy(d) for d in inputs]
+    loop = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER] * (len(inputs) + 1) + [I64]), name)
+    names = [n for n in function.__code__.co_varnames if n not in attrs][: len(inputs)]
+    for argument, arg_name in zip(loop.args, ("out", *names, "n")):
+        argument.name = arg_name
+        if argument.type == POINTER:
+            argument.attributes.add("noalias")
+    out, *pointers, n = loop.args
+    b = ir.IRBuilder(loop.append_basic_block("entry"))
+
+    def body(count: int, i: ir.Value) -> DType:
+        """Compute `count` elements from i on; 0 for one."""
+        trace = ElementTrace(b, name, count, fast)
+        trace.polls = polls
+        elements = [(_load(b, p, i, d, count, arg_name), d) for p, d, arg_name in zip(pointers, kinds, names)]
+        y = stage(trace, function, elements, attrs)
+        stored = b.zext(y.x, typed(dtypes.uint8, count)) if y.dtype.is_bool else y.x
+        b.store(stored, b.gep(out, [i], source_etype=_stored(y.dtype), name="out.i.ptr"), align=y.dtype.size)
+        return y.dtype
+
+    width = (target or host()).vector_bytes // 4
+    vectors = b.and_(n, ir.Constant(I64, -width), "n.vectors")
+    _loop(b, "i.loop", ir.Constant(I64, 0), vectors, width, lambda i: body(width, i))
+    dtype = _loop(b, "i.rest", vectors, n, 1, lambda i: body(0, i))
+    b.ret_void()
+    return module, dtype
+
+
+def _loop(b: ir.IRBuilder, name: str, start: ir.Value, end: ir.Value, step: int, body: Callable[[ir.Value], DType]
+          ) -> DType:  # fmt: skip
+    """Write `for i in range(start, end, step): body(i)` with blocks named for a reader; return the body's result."""
+    before = b.block
+    turn, done = b.append_basic_block(name), b.append_basic_block(f"{name}.done")
+    b.cbranch(b.icmp_signed("<", start, end), turn, done)
+    b.position_at_end(turn)
+    i = b.phi(I64, "i")
+    i.add_incoming(start, before)
+    result = body(i)
+    following = b.add(i, ir.Constant(I64, step), "i.next")
+    i.add_incoming(following, b.block)
+    b.cbranch(b.icmp_signed("<", following, end), turn, done)
+    b.position_at_end(done)
+    return result
+
+
+def _stored(dtype: DType) -> ir.Type:
+    return KIND[dtypes.uint8 if dtype.is_bool else dtype]
+
+
+def _load(b: ir.IRBuilder, pointer: ir.Value, i: ir.Value, dtype: DType, count: int, name: str) -> ir.Value:
+    kind = _stored(dtype)
+    at = b.gep(pointer, [i], source_etype=kind, name=f"{name}.i.ptr")
+    x = b.load(at, f"{name}.i", align=dtype.size, typ=ir.VectorType(kind, count) if count else kind)
+    return b.trunc(x, typed(dtype, count)) if dtype.is_bool else x
+
+
+@functools.lru_cache(maxsize=256)
+def _converted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function in graph form; itself where its source is not to be had, as of the catalogue's functions."""
+    if not inspect.isfunction(function):
+        return function
+    try:
+        converted: Callable[..., Any] = staging.to_graph(function)
+        return converted
+    except ValueError:
+        return function
+
+
+def arranged(function: Any, scalars: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Return the arguments of a call: inputs that are left out stand among the attributes, as None."""
+    code = getattr(function, "__code__", None)
+    names = code.co_varnames[: code.co_argcount] if code is not None else ()
+    if not any(n in attrs for n in names):
+        return list(scalars), dict(attrs)
+    rest = iter(scalars)
+    return [attrs[n] if n in attrs else next(rest) for n in names], {k: v for k, v in attrs.items() if k not in names}
+
+
+def call(trace: ElementTrace, function: Callable[..., Any], elements: Sequence[tuple[ir.Value, DType]],
+         attrs: Mapping[str, Any]) -> KernelScalar:  # fmt: skip
+    """Run a kernel's function on these elements, in the staging of the kernel; return its result.
+
+    raises SignatureError for a dtype that kernels do not have
+    """
+    def staged() -> Any:
+        scalars, rest = arranged(function, [KernelScalar(x, d) for x, d in elements], attrs)
+        return trace.to_tensor(_converted(function)(*scalars, **rest))
+
+    result: KernelScalar = trace.run(staged)
+    if result.dtype not in ELEMENT_DTYPES:
+        raise SignatureError(op=trace.name, what="the kernel gives a dtype that kernels do not have",
+                             found=result.dtype.name)  # fmt: skip
+    return result
+
+
+def stage(trace: ElementTrace, function: Callable[..., Any], elements: Sequence[tuple[ir.Value, DType]],
+          attrs: Mapping[str, Any]) -> KernelScalar:  # fmt: skip
+    """Run a kernel's function as `call` does, with errors that name the kernel.
+
+    raises InvalidArgumentError for what the function raises, but for OpErrors and the errors of Python that say by
+    themselves what is wrong with a function
+    """
+    try:
+        return call(trace, function, elements, attrs)
+    except OpError as error:
+        if error.op != trace.name:  # it is about an operator that the kernel calls
+            error.args = (compose(f"in its kernel, {error.message}", op=trace.name, at=raised_at(error)),)
+            error.op = trace.name
+        raise
+    except (TypeError, ValueError, NameError, MemoryError):
+        raise
+    except Exception as error:
+        what = f"its kernel cannot be staged: {type(error).__name__}: {error}"
+        raise InvalidArgumentError(op=trace.name, at=raised_at(error), what=what) from error
+
+
+# ---- functions inline ------------------------------------------------------------------------------------------------
+
+
+class Facts(NamedTuple):
+    """What a function on scalars is: its result's dtype, its instructions as text and their number, whether it has
+    loops."""
+
+    dtype: DType
+    text: str
+    weight: int
+    endless: bool
+
+
+def look_at(function: InlinedKernel) -> Facts:
+    """Stage a function once, on single elements, to see what it is."""
+    module = ir.Module(function.name)
+    kinds = [KIND[d] for d in function.inputs]
+    alone = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), function.name)
+    b = ir.IRBuilder(alone.append_basic_block("entry"))
+    trace = ElementTrace(b, function.name, 0, function.fast)
+    y = stage(trace, function.function, list(zip(alone.args, function.inputs)), function.attrs)
+    b.comment(f"gives {y.x.get_reference()} {y.dtype.short}")
+    b.ret_void()
+    weight = sum(len(block.instructions) for block in alone.blocks)
+    return Facts(y.dtype, str(module), weight, len(alone.blocks) > 1)
+
+
+def inlined(function: InlinedKernel, xs: Sequence[Value]) -> Value:
+    """Stage a function on values of the kernel that is being staged: vectors are as long as the longest."""
+    outer, count = current(), max(x.count for x in xs)
+    trace = ElementTrace(outer.builder, function.name, count, function.fast)
+    trace.polls = outer.functions_poll
+    y = stage(trace, function.function, [(x.splat(count).x, x.dtype) for x in xs], function.attrs)
+    return Value(y.x, y.dtype)

@@ -1,0 +1,244 @@
+"""Control flow on scalars that stand for several elements: both ways are computed, and masks choose.
+
+Lives here: the policy `MASKS`, for `KernelScalar`.
+Not here: ranges and conditions (control.py), the other policy (branches.py), scalars (scalars.py).
+
+Each element keeps what its own condition chose; a loop runs as long as one element goes on, and those that do not keep
+what they have. `return`, `break` and `continue` come as variables that the rewriting makes. Values are pure: one
+computed in vain does no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from ...core import dtypes
+from ...core.dtypes import DType
+from ...core.errors import SignatureError
+from ...staging.stages import Options, State, Thunk, Undefined, is_returned_value, register_stage
+from ..polling import spend
+from .control import ZERO_STEP, ControlFlow, LoopRange, Steps
+from .functions import any as some
+from .kinds import I64, number
+from .scalars import ElementTrace, KernelScalar, LaterNumber
+from .trace import current
+from .values import Value, select
+
+_NUMBERS = (int, float, LaterNumber)
+
+
+class ElementRange(LoopRange):
+    """`range` where a limit is a scalar of a kernel, an integer. step is a Python int, and not 0."""
+
+    def __init__(self, start: Any, stop: Any, step: Any = 1) -> None:
+        if not isinstance(step, int):
+            raise TypeError(f"the step of a kernel's range is a Python int, found {step!r}")
+        if step == 0:
+            raise ValueError(ZERO_STEP)
+        for limit in (start, stop):
+            if isinstance(limit, float) or (isinstance(limit, KernelScalar) and not limit.dtype.is_integer):
+                raise TypeError(f"a range counts integers, found {limit!r}")
+        self.start, self.stop, self.step = start, stop, step
+
+
+def _trace() -> ElementTrace:
+    trace = current()
+    assert isinstance(trace, ElementTrace)
+    return trace
+
+
+class Masks(ControlFlow):
+    """The policy of scalars: a condition is a mask."""
+
+    range_type = ElementRange
+
+    def condition(self, x: Any) -> Value:
+        value: Value = _trace().to_tensor(x).value
+        return value if value.dtype.is_bool else value != 0
+
+    def of_condition(self, x: Value) -> KernelScalar:
+        return KernelScalar.of(x)
+
+    def if_stmt(self, test: Any, body: Thunk, orelse: Thunk | None, state: State, options: Options) -> None:
+        mask = self.condition(test)
+        before = state.get()
+        body()
+        after = state.get()
+        state.set(before)
+        if orelse is not None:
+            orelse()
+        other = state.get()
+        state.set([_chosen(name, mask, a, b) for name, a, b in zip(state.names, after, other)])
+
+    def if_exp(self, test: Any, body: Thunk, orelse: Thunk) -> Any:
+        return _chosen("the conditional expression", self.condition(test), body(), orelse())
+
+    def while_stmt(self, test: Thunk, body: Thunk, state: State, options: Options) -> None:
+        _Loop(lambda: self.condition(test()), body, state).run()
+
+    def count(self, items: LoopRange, go_on: Thunk | None, body: Callable[[Any], Any], state: State) -> None:
+        start, stop = _scalars(items.start, items.stop)
+        if start.dtype is not stop.dtype:
+            kinds = f"{start.dtype.name} and {stop.dtype.name}"
+            raise SignatureError(
+                op=_trace().name, what="the limits of a range differ in dtype", found=kinds, do="ow.cast one of them"
+            )
+        steps = Steps(ElementRange(start.value, stop.value, items.step))
+        counter = _Counter(start)
+
+        def test() -> Value:
+            _trace().mark_line()
+            inside = steps.inside(counter.value.value)
+            return inside if go_on is None else inside & self.condition(go_on())
+
+        def turn() -> None:
+            item = counter.value
+            _trace().mark_line()
+            counter.value = KernelScalar.of(steps.after(item.value))
+            body(item)
+
+        _Loop(test, turn, state, counter).run()
+
+
+class _Counter:
+    """The variable of a `for`, which the loop carries."""
+
+    def __init__(self, value: KernelScalar) -> None:
+        self.value = value
+
+
+def _scalars(a: Any, b: Any) -> tuple[KernelScalar, KernelScalar]:
+    """Return two values as scalars; a Python number takes the dtype of the other one."""
+    trace = _trace()
+    if not isinstance(a, KernelScalar):
+        b = trace.to_tensor(b)
+        return trace.to_tensor(a, b.dtype if isinstance(a, _NUMBERS) and not isinstance(a, bool) else None), b
+    return a, trace.to_tensor(b, a.dtype if isinstance(b, _NUMBERS) and not isinstance(b, bool) else None)
+
+
+def _pair(name: str, a: Any, b: Any) -> tuple[KernelScalar, KernelScalar]:
+    """Return two values as scalars of one dtype. Raises SignatureError naming the variable."""
+    a, b = _scalars(a, b)
+    if a.dtype is not b.dtype:
+        raise SignatureError(op=_trace().name, what=f"{name} has another dtype after one branch or turn than another",
+                             found=f"{a.dtype.name} and {b.dtype.name}", do="ow.cast one of them")  # fmt: skip
+    return a, b
+
+
+def _chosen(name: str, mask: Value, a: Any, b: Any) -> Any:
+    """Return a where the mask holds, else b. A variable that one of them leaves unset is unset, but a returned one."""
+    if a is b:
+        return a
+    if isinstance(a, Undefined) or isinstance(b, Undefined):
+        if is_returned_value(name):  # where nothing was returned nobody looks at it
+            return b if isinstance(a, Undefined) else a
+        return Undefined(name)
+    if isinstance(a, LoopRange) or not isinstance(a, KernelScalar | int | float | LaterNumber):
+        raise SignatureError(op=_trace().name, what=f"{name} depends on a scalar's value and is no scalar",
+                             found=type(a).__name__)  # fmt: skip
+    one, other = _pair(name, a, b)
+    return KernelScalar.of(select(mask, one.value, other.value))
+
+
+class _Loop:
+    """One staged loop: its test and body, and the variables that a turn may change.
+
+    counter: of a `for`, carried with them.
+    """
+
+    def __init__(self, test: Callable[[], Value], body: Thunk, state: State, counter: _Counter | None = None) -> None:
+        self.test, self.body, self.state, self.counter = test, body, state, counter
+        self.trace = _trace()
+        self.names = [*state.names, *(["the range's counter"] if counter is not None else [])]
+
+    def get(self) -> list[Any]:
+        """Return the variables' values."""
+        return [*self.state.get(), *([self.counter.value] if self.counter is not None else ())]
+
+    def set(self, values: list[Any]) -> None:
+        """Give the variables these values."""
+        if self.counter is not None:
+            *values, self.counter.value = values
+        self.state.set(values)
+
+    def changed(self, start: list[Any]) -> dict[int, DType]:
+        """Return the dtypes of the variables that a turn changes, by place, of turns in blocks that are not reached.
+
+        A variable that starts as a Python number is a scalar in the turns: what it decides may change others, too.
+        """
+        known: dict[int, DType] = {}
+        while True:
+            more = {**known, **self._probe(start, known)}
+            numbers = [i for i in more.keys() - known.keys() if not isinstance(start[i], KernelScalar)]
+            known = more
+            if not numbers:
+                return known
+
+    def _first(self, x: Any, dtype: DType) -> KernelScalar:
+        """Return a variable's value before the first turn; 0 for one that is unset."""
+        scalar: KernelScalar = self.trace.to_tensor(0 if isinstance(x, Undefined) else x, dtype)
+        return scalar
+
+    def _probe(self, start: list[Any], known: dict[int, DType]) -> dict[int, DType]:
+        """Return the dtypes of what one turn changes. known: variables that are known to change."""
+        b, here = self.trace.builder, self.trace.builder.block
+        b.position_at_end(b.append_basic_block("while.probe"))
+        probed = [KernelScalar.of(v) if isinstance(v, KernelScalar) else v for v in start]
+        for i, dtype in known.items():
+            if not isinstance(start[i], KernelScalar):
+                probed[i] = self._first(start[i], dtype)
+        self.set(probed)  # an object of its own each: two variables may hold one value
+        self.test()
+        self.body()
+        after = self.get()
+        b.unreachable()
+        b.position_at_end(here)
+        self.set(start)
+        changed = {}
+        for i, (was, now) in enumerate(zip(probed, after)):
+            if was is now or (isinstance(now, Undefined) and isinstance(was, Undefined)):
+                continue
+            alike = isinstance(was, KernelScalar | int | float)
+            changed[i] = (_pair(self.names[i], was, now)[0] if alike else self.trace.to_tensor(now)).dtype
+        return changed
+
+    def run(self) -> None:
+        """Stage it: while the test holds in one element, the body, for those where it has held in all turns so far."""
+        trace, b, start = self.trace, self.trace.builder, self.get()
+        kinds = self.changed(start)
+        first = {i: self._first(start[i], dtype).splat(trace.count) for i, dtype in kinds.items()}
+        entry, everywhere = b.block, number(dtypes.bool, True, trace.count)
+        head, turn, done = (b.append_basic_block(f"while.{part}") for part in ("head", "turn", "done"))
+        b.branch(head)
+        b.position_at_end(head)
+        active = b.phi(everywhere.type, "active")
+        phis = {i: b.phi(v.x.type, self.names[i].strip("_").replace(" ", ".")) for i, v in first.items()}
+        held = {i: KernelScalar(phi, kinds[i]) for i, phi in phis.items()}
+        now = [held.get(i, v) for i, v in enumerate(start)]
+        self.set(now)
+        mask = Value(active, dtypes.bool) & self.test()
+        b.cbranch(some(mask).x, turn, done)
+        b.position_at_end(turn)
+        self.body()
+        after = self.get()
+        changed = {i: _chosen(self.names[i], mask, after[i], v) for i, v in held.items()}
+        if trace.polls:
+            spend(trace, ir.Constant(I64, 1))
+        end = b.block
+        b.branch(head)
+        active.add_incoming(everywhere, entry)
+        active.add_incoming(mask.x, end)
+        for i, phi in phis.items():
+            phi.add_incoming(first[i].x, entry)
+            phi.add_incoming(changed[i].x, end)
+        b.position_at_end(done)
+        unset = [i for i, v in enumerate(start) if isinstance(v, Undefined) and not is_returned_value(self.names[i])]
+        self.set([Undefined(self.names[i]) if i in unset else v for i, v in enumerate(now)])
+
+
+MASKS = Masks()
+for _kind in (KernelScalar, ElementRange, LaterNumber):
+    register_stage(_kind, MASKS)
