@@ -40,7 +40,7 @@ class PlanImage(NamedTuple):
 
     block: steps and words as the executor takes them, with offsets for addresses; in_arena, in_constants: which of its
     words are addresses in the arena and in `constants`; outside: those that are addresses in memory to connect, by its
-    key; inside: those in constant tensors that are read where they are, by number.
+    key; inside: those in constant tensors that are read where they are, by number; keep: what has to live as long.
     """
 
     block: np.ndarray
@@ -52,6 +52,15 @@ class PlanImage(NamedTuple):
     constants: Any = None
     in_constants: np.ndarray = NONE
     inside: Mapping[int, np.ndarray] = {}
+    keep: Any = None
+
+    def located(self, tensors: Mapping[int, np.ndarray]) -> PlanImage:
+        """Return the image for constant tensors that are where they are, and live as long as the image."""
+        read = {number: tensors[number] for number in self.inside}
+        block = self.block.copy()
+        for number, array in read.items():
+            block[self.inside[number]] += array.__array_interface__["data"][0]
+        return self._replace(block=block, inside={}, keep=read)
 
     def bind(self, threads: int = 1, address: Callable[[int], int] | None = None,
              ahead: Sequence[native.Step] = ()) -> BoundPlan:  # fmt: skip
@@ -73,7 +82,7 @@ class BoundPlan:
         self._shift = native.ROW * len(ahead)  # of the words of the image, behind the rows of steps ahead
         arena = aligned(image.arena)
         block, ends = (image.block, [image.block.size]) if not ahead else self._with(ahead)
-        steps, keep = len(image.steps) + len(ahead), (arena, image.constants, keep)
+        steps, keep = len(image.steps) + len(ahead), (arena, image.constants, image.keep, keep)
         self.executor = native.Executor.of_block(block, steps, image.scratch, threads, keep)
         block = self.executor.block
         self.ahead = [block[start:end] for start, end in itertools.pairwise(ends)]

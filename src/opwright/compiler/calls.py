@@ -11,21 +11,28 @@ address take 0.8 us each, this 5 ns. What is no array of the right kind is made 
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core import flags
 from ..core.errors import InternalError
+from ..core.importing import later
+from ..graph import Value
 from .bound_plan import BoundPlan
-from .kernels.connecting import connected
-from .loops.forms import Buffer
 from .native import executor as native
 from .native.objects import items_offset
 from .plan import Plan
 from .regions import CompiledRegion
 from .results import LARGE, large
+
+if TYPE_CHECKING:
+    from .kernels import connecting
+else:
+    connecting = later(".kernels.connecting", __package__)
 
 SHARED = 1 << 17  # elements; what computes fewer runs on the calling thread
 
@@ -33,16 +40,15 @@ SHARED = 1 << 17  # elements; what computes fewer runs on the calling thread
 class _Callee:
     """A region that several threads may call: each takes one of the plans bound to memory, or binds one."""
 
-    def __init__(self, region: CompiledRegion) -> None:
-        self.region = region
-        graph = region.plan.graph
-        self.buffers: tuple[Buffer, ...] = (*graph.inputs, *graph.outputs)
-        self.dtypes = [b.dtype.np for b in self.buffers]
+    def __init__(self, region: CompiledRegion, connector: int | None) -> None:
+        self.region, self._connector = region, connector
+        self.values = (*region.inputs, *region.outputs)
+        self.shapes = [shape_of(v) for v in self.values]
+        self.dtypes = [v.dtype.np for v in self.values]
         self.native = items_offset() is not None
         self.threads = max(1, flags.num_threads or _cores()) if region.work >= SHARED else 1
         self.free: list[tuple[Any, Any, Any]] = []
         self.plain: Plan | None = None
-        region.plan.pack()
 
     def another(self) -> tuple[Any, Any, Any]:
         """The word that takes the address of a call's items, the executor, and what they belong to."""
@@ -50,13 +56,13 @@ class _Callee:
         if not self.native:
             running = plan.bind(self.threads)
             return None, running.executor, running
-        count = len(self.buffers)
-        step = native.Step(connected.code().address, [0, 0, count, id(np.ndarray)], 1, 1)
+        code = connecting.connected.code().address if self._connector is None else self._connector
+        step = native.Step(code, [0, 0, len(self.values), id(np.ndarray)], 1, 1)
         running = plan.bind(self.threads, None, [step])
         table: list[int] = []
-        for b, dtype in zip(self.buffers, self.dtypes):
-            places = running.places(b)
-            table += [id(dtype), len(b.shape), len(places), 0, *b.shape]
+        for key, shape, dtype in zip(plan.outside, self.shapes, self.dtypes):
+            places = running.places(key)
+            table += [id(dtype), len(shape), len(places), 0, *shape]
             table += [number for place in places for number in place]
         kept = np.array(table, np.int64)
         words = running.ahead[0]
@@ -65,20 +71,20 @@ class _Callee:
 
     def otherwise(self, taken: tuple[Any, Any, Any], arrays: tuple[Any, ...]) -> None:
         """Run where `connected` did not: each input made what the plan takes. Raises what a kernel has to say."""
-        inputs = len(self.region.plan.graph.inputs)
-        fitting = [np.ascontiguousarray(np.asarray(a), d).reshape(b.shape) if np.shape(a) == b.shape else None
-                   for a, b, d in zip(arrays[:inputs], self.buffers, self.dtypes)]  # fmt: skip
-        for a, b, found in zip(arrays, self.buffers, fitting):
+        inputs = len(self.region.inputs)
+        fitting = [np.ascontiguousarray(np.asarray(a), d).reshape(shape) if np.shape(a) == shape else None
+                   for a, shape, d in zip(arrays[:inputs], self.shapes, self.dtypes)]  # fmt: skip
+        for a, v, found in zip(arrays, self.values, fitting):
             if found is None:
                 raise InternalError(op=self.region.nodes[0].op.name, node=self.region.nodes[0].name,
                                     what="a native call is given another shape than it was compiled for",
-                                    found=list(np.shape(a)), wanted=repr(b))  # fmt: skip
+                                    found=list(np.shape(a)), wanted=repr(v))  # fmt: skip
         given = (*fitting, *arrays[inputs:])
         running = taken[2].running if isinstance(taken[2], _Holding) else taken[2]
         if self.native:
             taken[0][0] = id(given) + (items_offset() or 0)
         else:
-            running.connect({b: a.ctypes.data for b, a in zip(self.buffers, given)})
+            running.connect({key: a.ctypes.data for key, a in zip(self.region.plan.outside, given)})
         try:
             running.executor.run()
         except native.StepError:  # the operators themselves have the right words for it, or a result after all
@@ -101,32 +107,36 @@ class _Holding:
 
 
 def _cores() -> int:
-    import os
-
     return os.cpu_count() or 1
 
 
-def function_of(region: CompiledRegion) -> Callable[..., Any]:
+def shape_of(value: Value) -> tuple[int, ...]:
+    """The shape of a value of a region, whose sizes are all known."""
+    dims: Any = value.shape.dims
+    return tuple(map(int, dims))
+
+
+def function_of(region: CompiledRegion, connector: int | None = None) -> Callable[..., Any]:
     """Return the region as a function of its inputs, which returns its output, or a tuple of them.
 
     Written out for the number of its inputs and outputs: on 3 operators of 4x4 a loop over them would cost as much as
-    the kernels.
+    the kernels. connector: the address of the code of `connected`, for a plan of the cache.
     """
-    callee = _Callee(region)
-    graph = region.plan.graph
+    callee = _Callee(region, connector)
     scope: dict[str, Any] = {
         "pop": callee.free.pop, "push": callee.free.append, "another": callee.another, "otherwise": callee.otherwise,
         "offset": items_offset() or 0, "ndarray": np.ndarray, "asarray": np.asarray,
     }  # fmt: skip
-    xs = [f"x{i}" for i in range(len(graph.inputs))]
-    ys = [f"y{i}" for i in range(len(graph.outputs))]
+    xs = [f"x{i}" for i in range(len(region.inputs))]
+    ys = [f"y{i}" for i in range(len(region.outputs))]
     lines = [f"def native({', '.join(xs)}):"]
-    for y, b in zip(ys, graph.outputs):
-        big = b.size * b.dtype.size >= LARGE
-        scope |= {f"{y}_shape": b.shape, f"{y}_dtype": b.dtype.np, f"{y}_empty": large if big else np.empty}
+    for y, v in zip(ys, region.outputs):
+        shape, dtype = shape_of(v), v.dtype.np
+        big = math.prod(shape) * dtype.itemsize >= LARGE
+        scope |= {f"{y}_shape": shape, f"{y}_dtype": dtype, f"{y}_empty": large if big else np.empty}
         lines.append(f"    {y} = {y}_empty({y}_shape, {y}_dtype)")
-    for x, b in zip(xs, graph.inputs):
-        if not b.shape:  # between loops' turns numbers are NumPy's scalars
+    for x, v in zip(xs, region.inputs):
+        if not v.shape.rank:  # between loops' turns numbers are NumPy's scalars
             lines.append(f"    {x} = {x} if type({x}) is ndarray else asarray({x})")
     lines += [
         f"    arrays = ({''.join(f'{n}, ' for n in (*xs, *ys))})",

@@ -87,6 +87,17 @@ def functions_of(expr: Expr) -> list[InlinedKernel]:
     return found
 
 
+def user_code(form: Any) -> str:
+    """Return digests of the users' code that a form runs: of a map its functions or its table."""
+    expr = getattr(form, "expr", None)
+    if expr is None:
+        return str(form.code.key)
+    keys = [function.key for function in functions_of(expr)]
+    if not keys:
+        keys = [hashlib.sha256(b.constant.tobytes()).hexdigest() for b in form.operands if b.constant is not None]
+    return " ".join(keys)
+
+
 def is_endless(expr: Expr) -> bool:
     """Whether an expression is to be computed of elements alone; see InlinedKernel."""
     return any(function.endless for function in functions_of(expr))

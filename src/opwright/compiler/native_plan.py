@@ -2,7 +2,7 @@
 
 Lives here: choosing by shapes, falling back to a plain Plan, compiling what is called often, the report on what is
 native.
-Not here: what becomes native (partitioner.py), plans of Python lines (plan.py).
+Not here: what becomes native (partitioner.py, cached_regions.py), plans of Python lines (plan.py).
 """
 
 from __future__ import annotations
@@ -10,20 +10,25 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core import flags, forks
 from ..core.errors import OpError
+from ..core.importing import later
 from ..graph import Graph
+from . import cached_regions
 from .background import compiling
 from .calls import function_of
-from .kernels import Unmade
-from .partitioner import compile_regions
 from .plan import Plan
 from .regions import CompiledGraph
 from .specialising import Shape, specialised
+
+if TYPE_CHECKING:
+    from . import partitioner
+else:
+    partitioner = later(".partitioner", __package__)  # rules and planning, for what the cache does not have
 
 MOST = 64
 """Sets of shapes that are kept compiled; then the one that was made first goes."""
@@ -79,9 +84,9 @@ class NativePlan:
 
     def _make(self, key: tuple[Shape | None, ...]) -> tuple[Plan, CompiledGraph] | None:
         try:
-            made = compile_regions(specialised(self.graph, key), function_of)
+            made = _compiled(specialised(self.graph, key))
             plan = Plan(made.graph)
-        except (OpError, Unmade, OSError, RuntimeError) as error:
+        except (OpError, OSError, RuntimeError) as error:
             warnings.warn(f"{self.graph.name} is not compiled and runs on NumPy: {error}", RuntimeWarning, stacklevel=2)
             self._plain = Plan(self.graph)
             self.run = self._plain.run
@@ -159,6 +164,20 @@ class HotPlan:
 
     def __str__(self) -> str:
         return str(self._native or self._plain)
+
+
+def _compiled(graph: Graph) -> CompiledGraph:
+    """Return a graph with its regions, of the cache where that has them."""
+    key = cached_regions.key_of(graph)
+    found = None if key is None else cached_regions.find(key, graph, function_of)
+    if found is not None:
+        return found
+    compiled = partitioner.compile_regions(graph, function_of)
+    for region in compiled.regions:
+        region.plan.pack()
+    if key is not None:
+        compiling.submit(lambda: cached_regions.save(key, compiled), urgent=True)
+    return compiled
 
 
 def _fixed_shape(value: Any) -> Shape | None:

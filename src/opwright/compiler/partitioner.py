@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..core import flags
+from ..core.errors import InternalError
 from ..graph import Graph, Node
-from .inlined_kernels import own_kernel
+from .inlined_kernels import own_kernel, user_code
 from .kernels import Unmade
 from .loops.forms import Buffer, Form
 from .loops.fusion import fused
@@ -27,7 +28,7 @@ from .lowering.catalogue import CatalogueNode, operand_of
 from .lowering.context import Buffers, LoweringContext, NoLowering
 from .lowering.registry import lower
 from .partitions import Dependencies, NodeAccess, dependencies_of, partition, schedule
-from .regions import CompiledGraph, CompiledRegion, Operands, UncompiledNode, rewritten
+from .regions import CompiledGraph, CompiledRegion, Operands, UncompiledNode, note_of, rewritten
 
 LEAST_NODES, LEAST_ELEMENTS = 2, 4096
 """A region of one node pays from so many elements on: a native call costs as much as one of NumPy's."""
@@ -40,14 +41,29 @@ def compile_regions(graph: Graph, call_of: Callable[[CompiledRegion], Callable[.
     order = partitioner.planned()
     regions = [entry for entry in order if isinstance(entry, CompiledRegion)]
     uncompiled = partitioner.uncompiled()
+    notes: list[Any] = []
+    note = note_of(partitioner.nodes, order, uncompiled, notes)
 
     def within(inner: Graph) -> Graph:
         compiled = compile_regions(inner, call_of)
+        notes.append(compiled.note)
         regions.extend(compiled.regions)
         uncompiled.extend(compiled.uncompiled)
         return compiled.graph
 
-    return CompiledGraph(rewritten(graph, partitioner.operands, order, call_of, within), regions, uncompiled)
+    return CompiledGraph(rewritten(graph, partitioner.operands, order, call_of, within), regions, uncompiled, note)
+
+
+def code_of(node: Node) -> str:
+    """Return what stands for the kernel of an operator that is not as the catalogue has it: a digest of its code."""
+    if node.op.catalogue or own_kernel(node.op) is None:
+        return "its own"
+    context = LoweringContext(CatalogueNode(node), Buffers(operand_of))
+    try:
+        lower(context)
+    except NoLowering as why:
+        return f"none: {why}"
+    return user_code(context.forms[0])
 
 
 class Partitioner:
@@ -108,7 +124,7 @@ class Partitioner:
         names = {name: reason for form, reason in why.forms.items() for name in form.origin}
         nodes = [n for n in self.forms if n.name in names]
         if not nodes:
-            raise why
+            raise InternalError(op=self.graph.name, what=f"no kernel for a form of no node: {why}") from why
         for node in nodes:
             del self.forms[node]
             self.why[node] = f"no kernel: {names[node.name]}"

@@ -1,6 +1,6 @@
 """The plan cache: plans of earlier processes, of files and of functions, so that a later one plans and packs nothing.
 
-Lives here: `find`, `CachedPlans`, keys of files.
+Lives here: `find`, `CachedPlans`, keys of files and of the ways that plans are made.
 Not here: writing them (plan_serialization.py), what they are plans of (files: lite/compiled/, functions:
 cached_regions.py), binding them to memory (bound_plan.py), the cache's files (cache.py).
 
@@ -26,6 +26,7 @@ from ..core import flags
 from ..core.digests import digest
 from ..core.errors import DataLossError
 from ..core.importing import later
+from . import tuning
 from .bound_plan import Origin, PlanImage, StepOrigin
 from .cache import Mapped, objects
 from .native import executor as native
@@ -64,6 +65,35 @@ def key_of_model(path: Any, content: Any) -> str | None:
     if path:
         return key_of_file(path)
     return None if content is None else key_of_bytes(content)
+
+
+# ---- the ways a plan may have been made, which its key says ----------------------------------------------------------
+
+_MEASURED, _DETERMINISTIC = " measured", " deterministic"  # under OPWRIGHT_TUNE=1, under `deterministic`, or neither
+# Once a model was measured every process takes that plan. Under `deterministic` none does, nor a plan that was made
+# when another model had been measured: both round differently than before the measurement.
+
+
+def keys_of(key: str) -> tuple[str, ...]:
+    """The keys of plans that serve this process by its switches, the best first."""
+    if flags.deterministic:
+        return (key + _DETERMINISTIC,)
+    return (key + _MEASURED,) if tuning.is_on() else (key + _MEASURED, key)
+
+
+def key_with_modes(key: str, measured: bool) -> str:
+    """The key of a plan that this process made. measured: whether all its choices were."""
+    return key + (_DETERMINISTIC if flags.deterministic else _MEASURED if measured else "")
+
+
+def serves(key: str) -> bool:
+    """Whether the plan of such a key serves this process."""
+    if flags.deterministic or tuning.is_on():
+        return key.endswith(_DETERMINISTIC if flags.deterministic else _MEASURED)
+    return not key.endswith(_DETERMINISTIC)
+
+
+# ---- what is kept ----------------------------------------------------------------------------------------------------
 
 
 class CachedPlans:

@@ -6,7 +6,7 @@ Not here: which nodes are compiled (partitioner.py), how a region is called (cal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..graph import Graph, Node, Value
@@ -42,11 +42,12 @@ class CompiledRegion(NamedTuple):
 
 class CompiledGraph(NamedTuple):
     """graph: in which each region is a node of a `NativeOperator`; regions, with those of loops' bodies and branches;
-    uncompiled: the nodes that stay."""
+    uncompiled: the nodes that stay; note: by which a later process restores all this, see cached_regions.py."""
 
     graph: Graph
     regions: list[CompiledRegion]
     uncompiled: list[UncompiledNode]
+    note: Any
 
 
 class NativeOperator:
@@ -121,6 +122,14 @@ class Operands:
 
 Schedule = Sequence[CompiledRegion | Node]
 """What runs in order: regions, and nodes that stay; constants are not among them."""
+
+
+def note_of(nodes: Iterable[Node], schedule: Schedule, uncompiled: Iterable[UncompiledNode], inner: list[Any]) -> Any:
+    """Return what a later process restores a graph's regions by, as JSON can write it. nodes: those of the graph but
+    aliases and constants; inner: the same of the graphs within."""
+    places = {node: place for place, node in enumerate(nodes)}
+    rows = [places[e] if isinstance(e, Node) else [e.work, *(places[n] for n in e.nodes)] for e in schedule]
+    return {"schedule": rows, "uncompiled": [list(node) for node in uncompiled], "inner": inner}
 
 
 def rewritten(graph: Graph, operands: Operands, schedule: Schedule, call_of: Callable[[CompiledRegion], Any],

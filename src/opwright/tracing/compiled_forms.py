@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..compiler.calls import function_of
 from ..compiler.native_plan import NativePlan, report
+from ..compiler.partitioner import compile_regions
+from ..compiler.specialising import specialised
 
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
@@ -30,12 +33,13 @@ def shown(concrete: ConcreteFunction, tensors: Sequence[Any]) -> Callable[..., s
     def stage(stage: str = "report") -> str:
         if stage not in STAGES:
             raise ValueError(f"{concrete.name} has no stage {stage!r}; there are {', '.join(STAGES)}")
-        made = plan.compiled_for(shapes)
-        if made is None:
+        compiled = plan.compiled_for(shapes)
+        if compiled is None:
             return f"{concrete.name} is not compiled"
         if stage == "report":
-            return report(made)
-        return "\n".join(str(s.plan.graph if stage == "loops" else s.plan) for s in made.regions)
+            return report(compiled)
+        planned = compile_regions(specialised(plan.graph, shapes), function_of)  # regions of the cache have no text
+        return "\n".join(str(r.plan.graph if stage == "loops" else r.plan) for r in planned.regions)
 
     return stage
 

@@ -147,8 +147,9 @@ class Plan:
         return (*self.graph.inputs, *self.graph.outputs)
 
     def bind(self, threads: int = 1, address: Any = None, ahead: Sequence[native.Step] = ()) -> BoundPlan:
-        """As PlanImage.bind, for a plan whose constants are packed; the keys of its outside are buffers."""
+        """As PlanImage.bind; the keys of its outside are buffers. Packs constants that are not packed yet."""
         if self._image is None:
+            self.pack()
             block, places = relocatable(self, lambda code: code.address, self._locate)
             in_arena = places.pop(ARENA)
             self._image = PlanImage(block, self.origins, self.arena, self.scratch, in_arena, places)
@@ -169,8 +170,7 @@ class Plan:
         array = of.array if isinstance(of, Constant) else of.constant
         if array is not None:
             return None, int(array.__array_interface__["data"][0]) + address.offset
-        if isinstance(of, Constant):
-            raise InternalError(what=f"the plan of {self.graph.name} has constants that are not packed")
+        assert isinstance(of, Buffer)
         return of, address.offset
 
     def pack(self, every: int = 0, pause: Callable[[], Any] | None = None) -> None:

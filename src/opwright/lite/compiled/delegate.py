@@ -42,7 +42,6 @@ from ..runtime.node import Node
 from ..runtime.settling import is_settled
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import DYNAMIC
-from . import modes
 from .assuming import Seen, assumed_outside, has_run, open_nodes, seen_by
 from .graphs import Cold, Taken, compile_all, graph_of, numbers, packed_as, uses_of
 from .keeping import Made, constants_of, note_of, replace_as_kept
@@ -254,7 +253,7 @@ class CompiledDelegate(Delegate):
             return
         note = note_of(subgraph, params, [uses_of(plan, buffers) for plan in plans])
         whole = whole and len(plans) == 1 and subgraph.index == 0
-        key = modes.key_of(key, self._measured.get(subgraph.index, False))
+        key = plan_cache.key_with_modes(key, self._measured.get(subgraph.index, False))
         self.made.append(Made(key, plans, note, constants_of(subgraph), whole))
 
     def _thaw(self, context: DelegateContext) -> bool:
@@ -266,7 +265,7 @@ class CompiledDelegate(Delegate):
         else:
             self._codes[subgraph.index] = codes
         base = self._plan_key(subgraph)
-        kept = ((key, plan_cache.find(key)) for key in (() if base is None else modes.keys_of(base)))
+        kept = ((key, plan_cache.find(key)) for key in (() if base is None else plan_cache.keys_of(base)))
         key, found = next((pair for pair in kept if pair[1] is not None), ("", None))
         if found is None or [n.number for n in subgraph.execution_plan] != found.note["nodes"]:
             return False

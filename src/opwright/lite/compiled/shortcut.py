@@ -31,7 +31,6 @@ from ..runtime.direct import Reach
 from ..runtime.errors import also
 from ..runtime.memory import check_bytes
 from ..runtime.tensor import ARENA, Tensor
-from . import modes
 from .uses import Use
 
 if TYPE_CHECKING:
@@ -200,7 +199,7 @@ def find(path: Any) -> Shortcut | None:
     if content is None:
         return None
     note = json.loads(content)
-    found = plan_cache.find(note["plan"]) if modes.serves(note["plan"]) else None
+    found = plan_cache.find(note["plan"]) if plan_cache.serves(note["plan"]) else None
     if found is None:
         return None
     mapping = _mappings.get(key)

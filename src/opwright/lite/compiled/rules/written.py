@@ -13,12 +13,11 @@ of what that gives.
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....compiler.inlined_kernels import InlinedKernel, call, functions_of, own_kernel
+from ....compiler.inlined_kernels import InlinedKernel, call, own_kernel, user_code
 from ....compiler.kernel import COMPILED, Kernel
 from ....compiler.loops.expressions import arg, lookup
 from ....compiler.loops.forms import Buffer, Map
@@ -186,10 +185,4 @@ def _code_of(node: Node) -> str | None:
         lower(ctx)
     except NoLowering:
         return None
-    form: Any = ctx.forms[0]
-    if not isinstance(form, Map):
-        return f"{node.number} {form.code.key}"
-    keys = [function.key for function in functions_of(form.expr)]
-    if not keys:  # a table
-        keys = [hashlib.sha256(b.constant.tobytes()).hexdigest() for b in form.operands if b.constant is not None]
-    return f"{node.number} {' '.join(keys)}"
+    return f"{node.number} {user_code(ctx.forms[0])}"
