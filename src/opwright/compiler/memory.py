@@ -9,14 +9,14 @@ from __future__ import annotations
 import bisect
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from ..core.named_tuples import NamedTuple
 
 Key = TypeVar("Key", bound=Hashable)
 
 
-@dataclass(frozen=True)
-class Allocation:
+class Allocation(NamedTuple):
     """A buffer's need: `size` bytes from step `first` to step `last`, both included."""
 
     size: int
