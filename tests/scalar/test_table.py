@@ -16,7 +16,7 @@ from opwright.compiler.language.operators import LOWER
 from opwright.compiler.lowering.registry import CATALOGUE, IN_NUMPY, TABLE
 from opwright.core.dtypes import bfloat16, float16, float32, float64, int32
 from opwright.lite import ops as builtins
-from opwright.lite.ops.same import computation
+from opwright.lite.ops.elementwise import computation
 from opwright.ops import registry
 from opwright.scalar import table
 from opwright.scalar.table import FUNCTIONS, OF_BUILTIN, OF_OPERATOR, ROWS, ScalarFunction
@@ -57,7 +57,7 @@ def test_builtin_operators_compute_by_their_rows_or_say_why_not() -> None:
     for name in OF_BUILTIN:
         rule = builtins.get(name).compute_rule
         within = [rule, *(cell.cell_contents for cell in getattr(rule, "__closure__", None) or ())]
-        wanted = computation(name, "the function of the table")
+        wanted = computation(name)
         row = OF_BUILTIN[name]
         direct = any(found in (wanted, row.numpy, row.ufunc) for found in within)
         partial = any(getattr(found, "func", None) is row.formula is not None for found in within)

@@ -1,6 +1,7 @@
 """Conditions on an operator of a file, of which the rules for its version are made.
 
-Lives here: `holds`, `words`, `options_set`; the predicates; the flags, which say what predicates cannot.
+Lives here: `holds`, `words`, `options_set`, `wants_types_beyond`; the predicates; the flags, which say what predicates
+cannot.
 Not here: the rules (versions.json) and what follows from them (versions.py).
 
 An input left out (-1) or past the end of the list has no type, fails every test of type, and has rank 0. An operator
@@ -9,7 +10,7 @@ without options table reads every option as 0, even where the schema has another
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +53,15 @@ def options_set(condition: dict[str, Any], defaults: Mapping[str, Any]) -> Itera
         default = defaults.get(name, 0)
         if ("equals" in condition and condition["equals"] != default) or condition.get("not_equals", ...) == default:
             yield name
+
+
+def wants_types_beyond(condition: dict[str, Any], types: Container[str]) -> bool:
+    """Return whether a condition holds only for operators with a tensor of a type that is not among `types`."""
+    if "all" in condition:
+        return any(wants_types_beyond(part, types) for part in condition["all"])
+    if "any" in condition:
+        return all(wants_types_beyond(part, types) for part in condition["any"])
+    return "type_in" in condition and not any(name in types for name in condition["type_in"])
 
 
 def _tensor(condition: dict[str, Any], operator: OperatorView) -> Any:

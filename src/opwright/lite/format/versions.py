@@ -16,13 +16,14 @@ from __future__ import annotations
 import functools
 import json
 import pkgutil
+from collections.abc import Container
 from typing import Any
 
 import numpy as np
 
 from opwright.core.errors import NotFoundError
 from opwright.lite.format import objects, schema
-from opwright.lite.format.conditions import OperatorView, holds, options_set, words
+from opwright.lite.format.conditions import OperatorView, holds, options_set, wants_types_beyond, words
 
 METADATA_NAME = "min_runtime_version"
 METADATA_BYTES = 16
@@ -88,6 +89,20 @@ def resolver_range(op_name: str) -> tuple[int, int] | None:
     """(min, max) version registered by the official builtin resolver, None for an operator it has no kernel for."""
     registered = facts(op_name).get("registered")
     return (registered[0], registered[1]) if registered else None
+
+
+def without_types_beyond(op_name: str, types: Container[str]) -> tuple[int, int]:
+    """Return the (least, greatest) version of an operator that can be used without tensors of other types.
+
+    types: names of tensor types. An operator that the official resolver lacks has its default version alone.
+    raises NotFoundError
+    """
+    row = facts(op_name)
+    least, greatest = row.get("registered") or (row["default"], row["default"])
+    beyond = {version for version, condition in row.get("rules", ()) if wants_types_beyond(condition, types)}
+    while greatest > least and greatest in beyond:
+        greatest -= 1
+    return least, greatest
 
 
 def min_runtime(op_name: str, version: int) -> str:

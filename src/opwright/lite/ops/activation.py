@@ -1,7 +1,7 @@
-"""Activations and normalisations over the last dimension.
+"""Activations with options or operands, and normalisations over the last dimension.
 
-Lives here: RELU to GELU, LOGISTIC, TANH, SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION, LOCAL_RESPONSE_NORMALIZATION.
-Not here: activations fused into other operators (fusing.py).
+Lives here: LEAKY_RELU, PRELU, GELU, SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION, LOCAL_RESPONSE_NORMALIZATION.
+Not here: activations of one element alone (elementwise.py), those fused into other operators (fusing.py).
 """
 
 from __future__ import annotations
@@ -12,65 +12,18 @@ from typing import Any
 import numpy as np
 
 from ...core.constants import GELU_CUBIC, GELU_SLOPE
-from ...core.dtypes import bfloat16, float16, float32
+from ...core.dtypes import float16, float32
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from ...scalar.table import FUNCTIONS
 from .definition import lite_operator
-from .elementwise import in_float32, unary
-from .same import SAME
 from .shapes import broadcast, refuse, text
 
 _f = np.float32
-
-
-def _clip(low: float, high: float) -> Any:
-    return lambda x: np.clip(x, x.dtype.type(low), x.dtype.type(high))
-
-
-# These three are the official kernels' arithmetic, which differs in the last bits from the table's.
-
-
-@in_float32
-def logistic(x: Any) -> Any:
-    """1 / (1 + e^-x), and e^x below -9, where the sum would lose what e^x has."""
-    one = x.dtype.type(1)
-    y = one / (one + np.exp(-x))
-    below = np.less(x, -9)
-    return np.where(below, np.exp(x), y) if below.any() else y
-
-
-@in_float32
-def elu(x: Any) -> Any:
-    """x, and e^x - 1 below 0."""
-    return np.where(x < 0, np.expm1(np.minimum(x, x.dtype.type(0))), x)
-
-
-@in_float32
-def hard_swish(x: Any) -> Any:
-    """x (min(max(x + 3, 0), 6) / 6): x times 6 would overflow where the result does not."""
-    three, six = x.dtype.type(3), x.dtype.type(6)
-    return x * (np.clip(x + three, x.dtype.type(0), six) / six)
-
-
 _REALS = (float32, float16)
-#    name           compute                                            formula                        dtypes
-ACTIVATIONS = (
-    ("RELU",         SAME,      r"\max(x, 0)",            _REALS, None, (1, 3)),
-    ("RELU6",     SAME,     r"\min(\max(x, 0), 6)",     _REALS, None, (1, 3)),
-    ("RELU_N1_TO_1", _clip(-1, 1),     r"\min(\max(x, -1), 1)",     _REALS, None, (1, 1)),
-    ("RELU_0_TO_1",  _clip(0, 1),     r"\min(\max(x, 0), 1)",     (float32,), None, (1, 1)),
-    ("ELU",          elu,     r"x \ge 0: x,\ \text{else}\ e^x - 1",     _REALS, None, (1, 1)),
-    ("HARD_SWISH",   hard_swish,     r"x \min(\max(x + 3, 0), 6) / 6",     _REALS, "HardSwishOptions", (1, 1)),
-    ("TANH",     SAME,     r"\tanh x",     (float32, float16, bfloat16), None, (1, 3)),
-    ("LOGISTIC",     logistic,     "1 / (1 + e^{-x})",    (float32, float16, bfloat16), None, (1, 3)),
-)  # fmt: skip
-
-for row in ACTIVATIONS:
-    unary(*row, quantized=f"activation.{row[0].lower()}")
 
 
-@lite_operator("LEAKY_RELU", options="LeakyReluOptions", versions=(1, 2))
+@lite_operator("LEAKY_RELU")
 class LeakyRelu:
     """.. math:: y = x > 0: x,\\ \\text{else}\\ \\alpha x"""
 
@@ -107,7 +60,7 @@ class PRelu:
         return np.where(x >= 0, x, x * alpha)
 
 
-@lite_operator("GELU", options="GeluOptions", versions=(1, 3))
+@lite_operator("GELU")
 class Gelu:
     """Gaussian error linear unit, exact or by tanh.
 
@@ -139,7 +92,7 @@ def _shifted(x: Any) -> Any:
     return x - x.max(-1, keepdims=True) if x.shape[-1] else x
 
 
-@lite_operator("SOFTMAX", options="SoftmaxOptions", versions=(1, 4))
+@lite_operator("SOFTMAX")
 class Softmax:
     """.. math:: y_i = e^{\\beta x_i} / \\sum_j e^{\\beta x_j}    over the last dimension"""
 
@@ -155,7 +108,7 @@ class Softmax:
         return (e.astype(x.dtype, copy=False) / total).astype(x.dtype, copy=False)
 
 
-@lite_operator("LOG_SOFTMAX", options="LogSoftmaxOptions", versions=(1, 2))
+@lite_operator("LOG_SOFTMAX")
 class LogSoftmax:
     """.. math:: y_i = x_i - \\ln \\sum_j e^{x_j}    over the last dimension
 
@@ -175,7 +128,7 @@ class LogSoftmax:
         return (shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))).reshape(x.shape)
 
 
-@lite_operator("L2_NORMALIZATION", options="L2NormOptions", versions=(1, 2))
+@lite_operator("L2_NORMALIZATION")
 class L2Normalization:
     """.. math:: y = x / \\max(\\sqrt{\\sum x^2}, 10^{-6})    over the last dimension"""
 
@@ -194,7 +147,7 @@ class L2Normalization:
         return x / np.maximum(norm, _f(1e-6))
 
 
-@lite_operator("LOCAL_RESPONSE_NORMALIZATION", options="LocalResponseNormalizationOptions")
+@lite_operator("LOCAL_RESPONSE_NORMALIZATION")
 class LocalResponseNormalization:
     """.. math:: y_i = x_i / (bias + \\alpha \\sum_{|j - i| \\le radius} x_j^2)^\\beta    over the channels"""
 

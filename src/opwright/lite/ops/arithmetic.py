@@ -1,17 +1,18 @@
-"""Arithmetic of two tensors, broadcast: ADD to ATAN2, and ADD_N of many.
+"""Arithmetic, comparison, logic and bits of two tensors, broadcast: ADD to RIGHT_SHIFT, EQUAL to LOGICAL_OR; ADD_N.
 
-Lives here: the table of binary operators and their computations.  Not here: comparison and logic (comparison.py).
+Lives here: the rows of two operands and the official arithmetic of those that are not functions of scalar/table.py.
+Not here: `define` (elementwise.py), choosing by truth (selection.py).
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ...core.dtypes import (
-    DType,
     bfloat16,
     complex64,
     float16,
@@ -21,17 +22,19 @@ from ...core.dtypes import (
     int16,
     int32,
     int64,
+    string,
     uint8,
+    uint16,
     uint32,
 )
+from ...core.dtypes import bool as bool_
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from ...scalar.table import FUNCTIONS
-from .definition import LiteOperator, lite_operator
-from .fusing import fuse
+from .definition import lite_operator
+from .elementwise import define
 from .parts import Part, elements
-from .same import SAME, computation
-from .shapes import broadcast, fixed, refuse, text
+from .shapes import refuse, text
 
 
 def check_nonzero(y: Any) -> None:
@@ -48,80 +51,6 @@ def _check_divisors(y: Any) -> None:
 def _check_exponents(y: Any) -> None:
     if y.dtype.kind != "f" and np.any(y < 0):
         raise refuse("POW does not support negative exponent for int32", wanted="exponents of at least 0")
-
-
-SECOND = {"DIV": _check_divisors, "FLOOR_DIV": check_nonzero, "FLOOR_MOD": _check_divisors, "POW": _check_exponents}
-"""By operator, the check of its second operand's elements: in prepare where they are in the file, else in a run."""
-
-
-def _check_second(name: str, y: Any) -> None:
-    known = fixed(y) if name in SECOND else None
-    if known is not None:
-        SECOND[name](known)
-
-
-def binary(name: str, compute: Any, formula: str, dtypes: tuple[DType, ...], options: str | None = None,
-           versions: tuple[int, int] = (1, 1), out: DType | None = None, **settings: Any) -> LiteOperator:  # fmt: skip
-    """Define an operator of two broadcast tensors.
-
-    compute: a NumPy ufunc, a function of two arrays, or SAME. out: the output's dtype where it is not the inputs'.
-    settings: more of the class body, such as quantized="arithmetic.add".
-    """
-    compute = computation(name, compute)
-
-    def infer(op: Any) -> TensorSpec:
-        _check_second(name, op.y)
-        return TensorSpec(broadcast(op.x, op.y), out or op.x.spec.dtype)
-
-    def computed(op: Any, x: Any, y: Any) -> Any:
-        return compute(x, y)
-
-    body = {
-        "__doc__": f"{name}, broadcast.\n\n.. math:: z = {formula}",
-        "__module__": __name__,
-        "x": Input(dtypes),
-        "y": Input(dtypes, like="x"),
-        "z": Output(like=None if out else "x", dtype=out),
-        "elementwise": True,
-        "inplace": {"z": ("x", "y")},
-        "infer": infer,
-        "compute": compute if isinstance(compute, np.ufunc) else computed,
-        **settings,
-    }
-    return lite_operator(name, options=options, versions=versions)(type(name, (), body))
-
-
-def fused(name: str, compute: Any, formula: str, dtypes: tuple[DType, ...], options: str, versions: tuple[int, int],
-          **settings: Any) -> LiteOperator:
-    """As `binary`, for an operator with a fused activation."""
-    compute = computation(name, compute)
-    ufunc = compute if isinstance(compute, np.ufunc) else None  # does the same where no activation is fused
-
-    def infer(op: Any) -> TensorSpec:
-        _check_second(name, op.y)
-        return TensorSpec(broadcast(op.x, op.y), op.x.spec.dtype)
-
-    def computed(op: Any, x: Any, y: Any) -> Any:
-        return fuse(op, compute(x, y))
-
-    def writes(op: Any, dtype: DType) -> np.ufunc | None:
-        return ufunc if op.fused_activation_function == "NONE" else None
-
-    body = {
-        "__doc__": f"{name}, broadcast, with a fused activation.\n\n.. math:: z = act({formula})",
-        "__module__": __name__,
-        "x": Input(dtypes),
-        "y": Input(dtypes, like="x"),
-        "z": Output(like="x"),
-        "elementwise": True,
-        "inplace": {"z": ("x", "y")},
-        "infer": infer,
-        "compute": computed,
-        **settings,
-    }
-    if ufunc is not None:
-        body["writes"] = writes
-    return lite_operator(name, options=options, versions=versions)(type(name, (), body))
 
 
 def divide(x: Any, y: Any) -> Any:
@@ -168,55 +97,41 @@ def _integers_by(ufunc: np.ufunc) -> Any:
 
 
 _NUMBERS = (float32, int32, int64)
-_ORDERED = (float32, float16, bfloat16, int32, int64, int16, int8, uint8)
-_FLOAT_AND_RAW = (float32, float16, int32, int64, int16)
-Rows = tuple[tuple[str, Any, str, tuple[DType, ...], str, tuple[int, int]], ...]
+_ORDERED = (float32, float16, int32, int64, int16, int8, uint8)
+_EQUATED = (*_ORDERED, bool_, string)
+_BITS = (int8, int16, int32, uint8, uint16, uint32)
 
-#    name   compute      formula   dtypes    options       versions
-FUSED: Rows = (
-    ("ADD", SAME,        "x + y",  _FLOAT_AND_RAW,                     "AddOptions", (1, 6)),
-    ("SUB", SAME,        "x - y",  (*_NUMBERS, float16),               "SubOptions", (1, 5)),
-    ("MUL", SAME,        "x y",    (*_FLOAT_AND_RAW, uint32, complex64), "MulOptions", (1, 8)),
-    ("DIV", divide,      "x / y",  (float32, float16, int32),          "DivOptions", (1, 2)),
-)  # fmt: skip
+binary = functools.partial(define, operands=2)
+test = functools.partial(binary, out=bool_)
 
-#    name                 compute          formula                 dtypes                        options, versions
-BINARY = (
-    ("FLOOR_DIV",          floor_divide,    r"\lfloor x / y \rfloor", (float32, int32, int16, int8),
-     "FloorDivOptions", (1, 3)),
-    ("FLOOR_MOD",          floor_mod,       r"x - y \lfloor x / y \rfloor", (*_NUMBERS, int16, int8),
-     "FloorModOptions", (1, 2)),
-    ("POW",                power,           "x^y",                  (float32, int32),             "PowOptions", (1, 1)),
-    ("MAXIMUM",            SAME,         r"\max(x, y)", _ORDERED,
-     "MaximumMinimumOptions", (1, 4)),
-    ("MINIMUM",            SAME,         r"\min(x, y)", _ORDERED,
-     "MaximumMinimumOptions", (1, 4)),
-    ("SQUARED_DIFFERENCE", SAME, "(x - y)^2", (float32, float16, int32), "SquaredDifferenceOptions",
-     (1, 2)),
-    ("ATAN2",              SAME,      r"\operatorname{atan2}(x, y)", (float32, float16, bfloat16, float64),
-     "ATan2Options", (1, 1)),
-)  # fmt: skip
-
-# On quantised tensors: a rule, or the raw integers.
-SETTINGS: dict[str, dict[str, Any]] = {
-    "ADD": {"quantized": "arithmetic.add"},
-    "SUB": {"quantized": "arithmetic.subtract"},
-    "MUL": {"quantized": "arithmetic.multiply"},
-    "DIV": {"quantized": "arithmetic.divide"},
-    "SQUARED_DIFFERENCE": {"quantized": "arithmetic.squared_difference"},
-    "FLOOR_DIV": {"moves": True},
-    "FLOOR_MOD": {"moves": True},
-    "MAXIMUM": {"moves": True, "writes": _integers_by(np.maximum)},
-    "MINIMUM": {"moves": True, "writes": _integers_by(np.minimum)},
-}
-
-for row in FUSED:
-    fused(*row, **SETTINGS.get(row[0], {}))
-for row_ in BINARY:
-    binary(*row_, **SETTINGS.get(row_[0], {}))
+binary("ADD", "x + y", (float32, float16, int32, int64, int16), quantized="arithmetic.add")
+binary("SUB", "x - y", (*_NUMBERS, float16), quantized="arithmetic.subtract")
+binary("MUL", "x y", (float32, float16, int32, int64, int16, uint32, complex64), quantized="arithmetic.multiply")
+binary("DIV", "x / y", (float32, float16, int32), divide, check=_check_divisors, quantized="arithmetic.divide")
+binary(
+    "FLOOR_DIV", r"\lfloor x / y \rfloor", (float32, int32, int16, int8), floor_divide, check=check_nonzero, moves=True
+)
+binary(
+    "FLOOR_MOD", r"x - y \lfloor x / y \rfloor", (*_NUMBERS, int16, int8), floor_mod, check=_check_divisors, moves=True
+)
+binary("POW", "x^y", (float32, int32), power, check=_check_exponents)
+binary("MAXIMUM", r"\max(x, y)", (*_ORDERED, bfloat16), moves=True, writes=_integers_by(np.maximum))
+binary("MINIMUM", r"\min(x, y)", (*_ORDERED, bfloat16), moves=True, writes=_integers_by(np.minimum))
+binary("SQUARED_DIFFERENCE", "(x - y)^2", (float32, float16, int32), quantized="arithmetic.squared_difference")
+binary("ATAN2", r"\operatorname{atan2}(x, y)", (float32, float16, bfloat16, float64))
+binary("BITWISE_XOR", r"x \oplus y", _BITS, moves=True)
+binary("RIGHT_SHIFT", r"\lfloor x / 2^{\min(\max(y, 0), bits - 1)} \rfloor", _BITS, moves=True)
+test("EQUAL", "x = y", _EQUATED, quantized="arithmetic.equal")
+test("NOT_EQUAL", r"x \ne y", _EQUATED, quantized="arithmetic.not_equal")
+test("LESS", "x < y", (*_ORDERED, bfloat16), quantized="arithmetic.less")
+test("LESS_EQUAL", r"x \le y", _ORDERED, quantized="arithmetic.less_equal")
+test("GREATER", "x > y", (*_ORDERED, bfloat16), quantized="arithmetic.greater")
+test("GREATER_EQUAL", r"x \ge y", _ORDERED, quantized="arithmetic.greater_equal")
+test("LOGICAL_AND", r"x \wedge y", (bool_,))
+test("LOGICAL_OR", r"x \vee y", (bool_,))
 
 
-@lite_operator("ADD_N", options="AddNOptions")
+@lite_operator("ADD_N")
 class AddN:
     """Sum of tensors of one shape.
 

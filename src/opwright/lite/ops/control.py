@@ -32,7 +32,7 @@ def _takes(graph: Graph, operands: Sequence[Any], role: str) -> None:
         raise InvalidArgumentError(what=f"the {role} does not take these inputs", found=found, wanted=wanted)
 
 
-@lite_operator("IF", options="IfOptions",
+@lite_operator("IF",
                graphs={"then_subgraph_index": "then_branch", "else_subgraph_index": "else_branch"})  # fmt: skip
 class If:
     """One of two subgraphs, chosen by a bool.
@@ -63,7 +63,7 @@ class If:
         return Branches(operator.name, ("then_subgraph_index", "else_subgraph_index"))
 
 
-@lite_operator("STABLEHLO_CASE", options="StablehloCaseOptions", graphs={"branch_subgraph_indices": "branches"})
+@lite_operator("STABLEHLO_CASE", graphs={"branch_subgraph_indices": "branches"})
 class Case:
     """One of several subgraphs, chosen by its number; a number that is none of theirs means the last.
 
@@ -92,7 +92,7 @@ class Case:
         return Branches(operator.name, ("branch_subgraph_indices",))
 
 
-@lite_operator("CALL", options="CallOptions", graphs={"subgraph": "body"})
+@lite_operator("CALL", graphs={"subgraph": "body"})
 class Call:
     """Another subgraph.
 
@@ -117,7 +117,7 @@ class Call:
         return Branches(operator.name, ("subgraph",))
 
 
-@lite_operator("STABLEHLO_COMPOSITE", options="StableHLOCompositeOptions",
+@lite_operator("STABLEHLO_COMPOSITE",
                graphs={"decomposition_subgraph_index": "decomposition"})  # fmt: skip
 class Composite:
     """An operator of this name, which a delegate may know; else the subgraph that says what it means.
@@ -146,7 +146,7 @@ class Composite:
         return Branches(operator.name, ("decomposition_subgraph_index",))
 
 
-@lite_operator("WHILE", options="WhileOptions",
+@lite_operator("WHILE",
                graphs={"cond_subgraph_index": "cond", "body_subgraph_index": "body"})  # fmt: skip
 class While:
     """A subgraph run again and again, on its own results, while a condition on them holds.

@@ -67,7 +67,7 @@ def _finish(op: Any, y: Any, bias: Any) -> Any:
     return fuse(op, y)
 
 
-@lite_operator("CONV_2D", options="Conv2DOptions", versions=(1, 8))
+@lite_operator("CONV_2D")
 class Conv2D:
     """A convolution; with fewer channels in the filter than in x, in groups.
 
@@ -106,7 +106,7 @@ class Conv2D:
         return whole(op.parts(x, filter, bias), _shape(x, windows, len(filter)), x.dtype)
 
 
-@lite_operator("DEPTHWISE_CONV_2D", options="DepthwiseConv2DOptions", versions=(1, 7))
+@lite_operator("DEPTHWISE_CONV_2D")
 class DepthwiseConv2D:
     """A convolution of each channel by itself, giving m channels each; depth_multiplier is not looked at.
 
@@ -145,7 +145,7 @@ class DepthwiseConv2D:
         return whole(op.parts(x, filter, bias), _shape(x, windows, filter.shape[3]), x.dtype)
 
 
-@lite_operator("TRANSPOSE_CONV", options="TransposeConvOptions", versions=(1, 5))
+@lite_operator("TRANSPOSE_CONV")
 class TransposeConv:
     """The adjoint of a convolution by its input: each pixel of x spreads over a window of y.
 
@@ -221,7 +221,7 @@ def _root_mean_square(x: Any, rows: Window, columns: Window) -> Any:
     return np.sqrt(_mean(np.square(x), rows, columns))
 
 
-@lite_operator("AVERAGE_POOL_2D", options="Pool2DOptions", versions=(1, 3))
+@lite_operator("AVERAGE_POOL_2D")
 class AveragePool2D:
     """The mean over each window; padding does not count. float16 is added up in float32.
 
@@ -238,7 +238,7 @@ class AveragePool2D:
         return pooled(op, x, lambda seen, *windows: fuse(op, _mean(seen.astype(np.float32, copy=False), *windows)))
 
 
-@lite_operator("MAX_POOL_2D", options="Pool2DOptions", versions=(1, 3))
+@lite_operator("MAX_POOL_2D")
 class MaxPool2D:
     """The greatest of each window, NaN aside.
 
@@ -255,7 +255,7 @@ class MaxPool2D:
         return pooled(op, x, lambda *seen: fuse(op, _greatest(*seen)))
 
 
-@lite_operator("L2_POOL_2D", options="Pool2DOptions")
+@lite_operator("L2_POOL_2D")
 class L2Pool2D:
     """The root of the mean of the squares in each window; padding does not count.
 

@@ -82,7 +82,8 @@ def _taken(cls: type, setting: str) -> Any:
 class LiteOperator(Operator):
     """A builtin operator of `.tflite` files.
 
-    options: name of its options table, or None. versions: (least, greatest) version of it that is implemented.
+    options: name of its options table, or None. versions: (least, greatest) version of it that is implemented: those of
+    versions.json whose types this package has.
     typed_by: the attribute that says the dtype of output `typed_output` and is read off that tensor, as files leave it
     out.
     graphs: by field of the options that holds the index of a subgraph (or a vector of them), the attribute that holds
@@ -99,21 +100,21 @@ class LiteOperator(Operator):
     retypes: True where an output gets the operator's type whatever the file says, as the official converter relies on.
     """
 
-    def __init__(
-        self, cls: type, name: str, options: str | None, versions: tuple[int, int], typed_by: str | None,
-        graphs: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:  # fmt: skip
+    def __init__(self, cls: type, name: str, typed_by: str | None, graphs: Mapping[str, str]) -> None:
+        row = facts(name)
+        options = row["options"]
         fields = schema.table(options).fields if options else ()
-        since = options_since(name)
+        since = versions.options_since(name)
         for field in fields:
             if RENAMED.get(field.name, field.name) not in vars(cls) and field.name not in graphs:
                 setattr(cls, field.name, _attr(field, since.get(field.name, 1)))
         self._take_settings(cls)
         self.graphs = graphs
-        super().__init__(cls, name, versions[1], catalogue=False)
-        self.options, self.versions, self.typed_by = options, versions, typed_by
+        self.options, self.typed_by = options, typed_by
+        self.versions = versions.without_types_beyond(name, types.BY_NAME)
+        super().__init__(cls, name, self.versions[1], catalogue=False)
         self.option_names = tuple(field.name for field in fields)
-        self.code = int(versions_code(name))
+        self.code = int(row["code"])
 
     def _take_settings(self, cls: type) -> None:
         """Take out of the class body what only this dialect has."""
@@ -201,28 +202,24 @@ class LiteOperator(Operator):
     __hash__ = Operator.__hash__
 
 
-def options_since(name: str) -> dict[str, int]:
-    """By option, the version of the operator that brought it, where that is not the first."""
-    versions_code(name)
-    return versions.options_since(name)
-
-
-def versions_code(name: str) -> int:
-    """The number of a builtin operator. Raises InternalError for a name the schema lacks."""
+def facts(name: str) -> dict[str, Any]:
+    """Return the row of a builtin operator in versions.json. Raises InternalError for a name the schema lacks."""
     try:
-        return int(versions.facts(name)["code"])
+        return versions.facts(name)
     except NotFoundError:
         raise InternalError(what=f"the schema has no builtin operator {name!r}") from None
 
 
 def lite_operator(
-    name: str, *, options: str | None = None, versions: tuple[int, int] = (1, 1), typed_by: str | None = None,
-    graphs: Mapping[str, str] = MappingProxyType({}),
-) -> Callable[[type], LiteOperator]:  # fmt: skip
-    """Class decorator: define the builtin operator of that name. Arguments as the attributes of LiteOperator."""
+    name: str, *, typed_by: str | None = None, graphs: Mapping[str, str] = MappingProxyType({})
+) -> Callable[[type], LiteOperator]:
+    """Class decorator: define the builtin operator of that name. Arguments as the attributes of LiteOperator.
+
+    The options table, its fields and the versions follow from the schema and versions.json.
+    """
 
     def define(cls: type) -> LiteOperator:
-        made = LiteOperator(cls, name, options, versions, typed_by, graphs)
+        made = LiteOperator(cls, name, typed_by, graphs)
         if name in defined and not is_abandoned(defined[name]):
             raise InternalError(what=f"the lite dialect has two operators {name}")
         defined[name] = made

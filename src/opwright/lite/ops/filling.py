@@ -20,7 +20,7 @@ from .shapes import axis_in, check_one, ints, refuse, spec, unknown
 from .types import ANY, INDEX, NUMBER
 
 
-@lite_operator("FILL", options="FillOptions", versions=(1, 4))
+@lite_operator("FILL")
 class Fill:
     """A tensor of shape `dims` filled with one value."""
 
@@ -42,7 +42,7 @@ class Fill:
         return np.full(tuple(int(d) for d in dims), value, value.dtype)
 
 
-@lite_operator("RANGE", options="RangeOptions", versions=(1, 2))
+@lite_operator("RANGE")
 class Range:
     """Numbers from start, up to but without limit, in steps of delta.
 
@@ -80,7 +80,7 @@ def _count(start: Any, limit: Any, delta: Any) -> int:
     return count
 
 
-@lite_operator("ONE_HOT", options="OneHotOptions")
+@lite_operator("ONE_HOT")
 class OneHot:
     """For each index a vector of `depth`, on_value at the index and off_value elsewhere, put along `axis`."""
 

@@ -67,7 +67,7 @@ def _of_four(x: Any, rows: Places, columns: Places) -> Any:
     return above * (_f(1) - rows[2]) + below * rows[2]
 
 
-@lite_operator("RESIZE_BILINEAR", options="ResizeBilinearOptions", versions=(1, 4))
+@lite_operator("RESIZE_BILINEAR")
 class ResizeBilinear:
     """An image stretched to a size, each pixel a weighted mean of the four around its position.
 
@@ -94,7 +94,7 @@ class ResizeBilinear:
         return whole(op.parts(x, size), (len(x), *map(int, size), x.shape[3]), x.dtype)
 
 
-@lite_operator("RESIZE_NEAREST_NEIGHBOR", options="ResizeNearestNeighborOptions", versions=(1, 4))
+@lite_operator("RESIZE_NEAREST_NEIGHBOR")
 class ResizeNearestNeighbor:
     """An image stretched to a size, each pixel the one its position falls on. Both flags may be set.
 

@@ -27,7 +27,7 @@ _PADDED = (*_COMMON, float16, bfloat16, bool_)
 _WIDTHS = (*INDEX, int8, int16, bool_)
 
 
-@lite_operator("CONCATENATION", options="ConcatenationOptions", versions=(1, 6))
+@lite_operator("CONCATENATION")
 class Concatenation:
     """Tensors one after the other along an axis; their other sizes agree."""
 
@@ -73,7 +73,7 @@ def joined(arrays: Sequence[np.ndarray], axis: int) -> Iterator[Part]:
         first = last
 
 
-@lite_operator("PACK", options="PackOptions", versions=(1, 4))
+@lite_operator("PACK")
 class Pack:
     """Tensors of one shape stacked along a new axis."""
 
@@ -105,7 +105,7 @@ class Pack:
         return np.stack(xs, op.axis)
 
 
-@lite_operator("UNPACK", options="UnpackOptions", versions=(1, 5))
+@lite_operator("UNPACK")
 class Unpack:
     """The slices along an axis, without it; num is their number."""
 
@@ -144,7 +144,7 @@ def _known_axis(operand: Any, rank: int | None) -> int | None:
     return axis_in(found[0], rank)
 
 
-@lite_operator("SPLIT", options="SplitOptions", versions=(1, 4))
+@lite_operator("SPLIT")
 class Split:
     """num_splits equal parts along an axis."""
 
@@ -171,7 +171,7 @@ class Split:
         return np.split(x, op.num_splits, int(axis.reshape(-1)[0]))
 
 
-@lite_operator("SPLIT_V", options="SplitVOptions", versions=(1, 2))
+@lite_operator("SPLIT_V")
 class SplitV:
     """Parts of the given sizes along an axis; one size may be -1, which follows from the others."""
 
@@ -207,7 +207,7 @@ def _part_sizes(sizes: list[int], whole: int) -> list[int]:
     return parts
 
 
-@lite_operator("TILE", options="TileOptions", versions=(1, 3))
+@lite_operator("TILE")
 class Tile:
     """The input repeated multiples[i] times along each dimension i."""
 
@@ -259,7 +259,7 @@ def surround(x: np.ndarray, pairs: Sequence[tuple[int, int]], value: Any = 0) ->
     return padded
 
 
-@lite_operator("PAD", options="PadOptions", versions=(1, 5))
+@lite_operator("PAD")
 class Pad:
     """Zeros around the input: paddings[i] = (before, after) dimension i."""
 
@@ -276,7 +276,7 @@ class Pad:
         return surround(x, _pairs(paddings))
 
 
-@lite_operator("PADV2", options="PadV2Options", versions=(1, 5))
+@lite_operator("PADV2")
 class PadV2:
     """One value around the input: paddings[i] = (before, after) dimension i."""
 
@@ -297,7 +297,7 @@ class PadV2:
         return surround(x, _pairs(paddings), value.reshape(-1)[0])
 
 
-@lite_operator("MIRROR_PAD", options="MirrorPadOptions", versions=(1, 3))
+@lite_operator("MIRROR_PAD")
 class MirrorPad:
     """The input continued by its mirror image. REFLECT: the edge is not repeated; SYMMETRIC: it is."""
 
@@ -323,7 +323,7 @@ class MirrorPad:
         return np.pad(x, _pairs(paddings), mode) if x.ndim else np.array(x)
 
 
-@lite_operator("REVERSE_V2", options="ReverseV2Options", versions=(1, 3))
+@lite_operator("REVERSE_V2")
 class Reverse:
     """The elements along the given axes in reverse order."""
 

@@ -34,7 +34,7 @@ def _check_ids(ids: Any, rows: int) -> None:
         raise refuse("index out of bounds", found=f"{int(ids.min())} to {int(ids.max())}", wanted=f"0 to {rows - 1}")
 
 
-@lite_operator("EMBEDDING_LOOKUP", versions=(1, 5))
+@lite_operator("EMBEDDING_LOOKUP")
 class EmbeddingLookup:
     """Rows of a table by number; of a quantised table as integers, or as the reals that they stand for.
 
@@ -60,7 +60,7 @@ class EmbeddingLookup:
         return value[lookup]
 
 
-@lite_operator("EMBEDDING_LOOKUP_SPARSE", options="EmbeddingLookupSparseOptions")
+@lite_operator("EMBEDDING_LOOKUP_SPARSE")
 class EmbeddingLookupSparse:
     """Weighted sums of rows of a table: for each place of a sparse tensor of ids without its last dimension.
 
@@ -153,7 +153,7 @@ class HashtableLookup:
         return empty, hit.astype(np.uint8)
 
 
-@lite_operator("LSH_PROJECTION", options="LSHProjectionOptions")
+@lite_operator("LSH_PROJECTION")
 class LshProjection:
     """Bits of a tensor's rows by locality-sensitive hashing: each the sign of a sum of random numbers.
 

@@ -298,7 +298,7 @@ def _check_one(op: Any, batch: Any) -> Any:
     return n_out
 
 
-@lite_operator("LSTM", options="LSTMOptions", versions=(1, 4))
+@lite_operator("LSTM")
 class Lstm:
     """One step of an LSTM, or with kernel_type BASIC of one with a matrix for all gates.
 
@@ -338,7 +338,7 @@ class Lstm:
         return RecurrentRegistration(operator, _full_or_basic, _states)
 
 
-@lite_operator("UNIDIRECTIONAL_SEQUENCE_LSTM", options="UnidirectionalSequenceLSTMOptions", versions=(1, 4))
+@lite_operator("UNIDIRECTIONAL_SEQUENCE_LSTM")
 class UnidirectionalSequenceLstm:
     """An LSTM over a sequence.
 

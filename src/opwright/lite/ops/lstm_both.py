@@ -49,7 +49,7 @@ def _both(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operan
     return run
 
 
-@lite_operator("BIDIRECTIONAL_SEQUENCE_LSTM", options="BidirectionalSequenceLSTMOptions", versions=(1, 3))
+@lite_operator("BIDIRECTIONAL_SEQUENCE_LSTM")
 class BidirectionalSequenceLstm:
     """Two LSTMs over a sequence, one from its start and one from its end.
 

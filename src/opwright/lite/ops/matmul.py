@@ -25,7 +25,7 @@ from .shapes import product, refuse, same, spec, text
 _FLOATS = (float32, float16)
 
 
-@lite_operator("FULLY_CONNECTED", options="FullyConnectedOptions", versions=(1, 14))
+@lite_operator("FULLY_CONNECTED")
 class FullyConnected:
     """A matrix product with the weights transposed, a bias and a fused activation.
 
@@ -120,7 +120,7 @@ def _does_not_fit(x: TensorShape, weights: TensorShape) -> Any:
                   wanted="a multiple of weights.shape[1] elements")  # fmt: skip
 
 
-@lite_operator("BATCH_MATMUL", options="BatchMatMulOptions", versions=(1, 4), typed_by="output_type")
+@lite_operator("BATCH_MATMUL", typed_by="output_type")
 class BatchMatMul:
     """Matrix products over the last two dimensions; the others are broadcast. adj_x, adj_y: swap the last two first.
 

@@ -19,7 +19,7 @@ from .shapes import refuse, same, spec, text
 _TAKEN = (float32, uint8, int8, int16, int32, int64)
 
 
-@lite_operator("MATRIX_DIAG", options="MatrixDiagOptions")
+@lite_operator("MATRIX_DIAG")
 class MatrixDiag:
     """Square matrices with the rows of x on their diagonals, and zeros beside.
 
@@ -45,7 +45,7 @@ class MatrixDiag:
         return y
 
 
-@lite_operator("MATRIX_SET_DIAG", options="MatrixSetDiagOptions")
+@lite_operator("MATRIX_SET_DIAG")
 class MatrixSetDiag:
     """Matrices with their diagonals replaced.
 

@@ -20,7 +20,7 @@ from .parts import in_elements
 from .shapes import refuse
 
 
-@lite_operator("QUANTIZE", options="QuantizeOptions", versions=(1, 6), typed_by="output_type")
+@lite_operator("QUANTIZE", typed_by="output_type")
 class Quantize:
     """Real numbers as integers by the output's scale and zero point; integers by those of both, rescaled; float32 and
     float16 into each other.
@@ -47,7 +47,7 @@ class Quantize:
     parts = in_elements
 
 
-@lite_operator("DEQUANTIZE", options="DequantizeOptions", versions=(1, 9))
+@lite_operator("DEQUANTIZE")
 class Dequantize:
     """Integers as the real numbers that they stand for; float16 as float32.
 
@@ -68,7 +68,7 @@ class Dequantize:
     parts = in_elements
 
 
-@lite_operator("FAKE_QUANT", options="FakeQuantOptions", versions=(1, 2))
+@lite_operator("FAKE_QUANT")
 class FakeQuant:
     """Real numbers moved to the nearest that num_bits can tell apart between min and max, which are moved to have a 0.
 

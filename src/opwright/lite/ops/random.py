@@ -92,7 +92,7 @@ def drawn(name: str, numbers: Any, law: str) -> LiteOperator:
         "compute": compute,
         "resume": resume,
     }  # fmt: skip
-    return lite_operator(name, options="RandomOptions")(type(name, (), body))
+    return lite_operator(name)(type(name, (), body))
 
 
 drawn("RANDOM_UNIFORM", uniform, "U[0, 1)")
@@ -116,7 +116,7 @@ def classes_of(logits: Any, numbers: Any) -> Any:
     return y
 
 
-@lite_operator("MULTINOMIAL", options="RandomOptions", typed_by="output_type")
+@lite_operator("MULTINOMIAL", typed_by="output_type")
 class Multinomial:
     """Random classes, each by the weights that its row of logits gives.
 

@@ -21,11 +21,11 @@ from ...ops.attributes import one_of
 from ..registration import OperatorRegistration, store
 from ..runtime.node import Context, Node
 from ..runtime.tensor import DYNAMIC
-from .activation import logistic
 from .definition import EnumAttr
 from .quantized.fixed_point import exact_float
 from .quantized.operand import Operand, check_symmetric
 from .shapes import refuse, same, text
+from .unary import logistic
 
 _f = np.float32
 

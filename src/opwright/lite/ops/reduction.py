@@ -44,9 +44,7 @@ def _reduced(op: Any) -> TensorSpec:
     return spec((d for i, d in enumerate(shape.dims) if i not in axes), dtype)
 
 
-def reduction(
-    name: str, reduce: Any, formula: str, dtypes: tuple[DType, ...], versions: tuple[int, int]
-) -> LiteOperator:
+def reduction(name: str, reduce: Any, formula: str, dtypes: tuple[DType, ...]) -> LiteOperator:
     """Define a reduction. reduce: function of an array, a tuple of axes and keepdims."""
 
     def computed(op: Any, x: Any, axes: Any) -> Any:
@@ -63,7 +61,7 @@ def reduction(
         "compute": computed,
         **SETTINGS.get(name, {}),
     }
-    return lite_operator(name, options="ReducerOptions", versions=versions)(type(name, (), body))
+    return lite_operator(name)(type(name, (), body))
 
 
 def _maximum(x: Any, axes: tuple[int, ...], keep: Any) -> Any:
@@ -102,16 +100,16 @@ _SUMMED = (*_NUMBERS, float16)
 _RAW = (*_NUMBERS, int8, uint8, int16, bool_)
 _ORDERED = (*_RAW, float16)
 
-#    name           function of array, axes, keepdims                                  formula           dtypes
+# name, function of array, axes and keepdims, formula, dtypes
 REDUCTIONS = (
-    ("SUM",   _sum,   r"\sum x",   (*_SUMMED, bool_), (1, 2)),
-    ("MEAN",   _mean,   r"\bar x",   (*_SUMMED, int8, uint8, int16), (1, 3)),
-    ("REDUCE_MAX",  _maximum,   r"\max x",   _ORDERED, (1, 3)),
-    ("REDUCE_MIN",  _minimum,   r"\min x",   _ORDERED, (1, 3)),
-    ("REDUCE_PROD", lambda x, a, k: x.prod(a, keepdims=k, dtype=x.dtype),   r"\prod x",   _RAW, (1, 2)),
-    ("REDUCE_ANY",  lambda x, a, k: x.any(a, keepdims=k),   r"\bigvee x",     (bool_,), (1, 1)),
-    ("REDUCE_ALL",  lambda x, a, k: x.all(a, keepdims=k),   r"\bigwedge x",   (bool_,), (1, 1)),
-)  # fmt: skip
+    ("SUM", _sum, r"\sum x", (*_SUMMED, bool_)),
+    ("MEAN", _mean, r"\bar x", (*_SUMMED, int8, uint8, int16)),
+    ("REDUCE_MAX", _maximum, r"\max x", _ORDERED),
+    ("REDUCE_MIN", _minimum, r"\min x", _ORDERED),
+    ("REDUCE_PROD", lambda x, a, k: x.prod(a, keepdims=k, dtype=x.dtype), r"\prod x", _RAW),
+    ("REDUCE_ANY", lambda x, a, k: x.any(a, keepdims=k), r"\bigvee x", (bool_,)),
+    ("REDUCE_ALL", lambda x, a, k: x.all(a, keepdims=k), r"\bigwedge x", (bool_,)),
+)
 
 # On quantised tensors: a rule, or the raw integers.
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -148,7 +146,7 @@ def _without(op: Any) -> TensorSpec:
     return spec((d for i, d in enumerate(shape.dims) if i != axis), dtype)
 
 
-def _search(name: str, options: str, find: Any, word: str, of_two: np.ufunc) -> LiteOperator:
+def _search(name: str, find: Any, word: str, of_two: np.ufunc) -> LiteOperator:
     """of_two: what is searched, as a ufunc that leaves out NaN."""
 
     def compute(op: Any, x: Any, axis: Any) -> Any:
@@ -169,17 +167,17 @@ def _search(name: str, options: str, find: Any, word: str, of_two: np.ufunc) -> 
         "compute": compute,
         "moves": True,
     }
-    return lite_operator(name, options=options, versions=(1, 3))(type(name, (), body))
+    return lite_operator(name)(type(name, (), body))
 
 
-ArgMax = _search("ARG_MAX", "ArgMaxOptions", np.argmax, "maximal", np.fmax)
-ArgMin = _search("ARG_MIN", "ArgMinOptions", np.argmin, "minimal", np.fmin)
+ArgMax = _search("ARG_MAX", np.argmax, "maximal", np.fmax)
+ArgMin = _search("ARG_MIN", np.argmin, "minimal", np.fmin)
 
 
 LIMIT_OF_INT16 = 2**15 - 1
 
 
-@lite_operator("TOPK_V2", options="TopKV2Options", versions=(1, 3), typed_by="indices_type")
+@lite_operator("TOPK_V2", typed_by="indices_type")
 class TopK:
     """The k greatest along the last dimension, greatest first, and their indices; of equals the first comes first.
 
@@ -217,7 +215,7 @@ class TopK:
         return np.take_along_axis(x, order, -1), order.astype(types.dtype_of(op.indices_type).np)
 
 
-@lite_operator("CUMSUM", options="CumsumOptions")
+@lite_operator("CUMSUM")
 class Cumsum:
     """Running sums along an axis. exclusive: without the element itself; reverse: from the end.
 

@@ -87,7 +87,7 @@ def _steps(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Opera
     return run
 
 
-@lite_operator("RNN", options="RNNOptions", versions=(1, 3))
+@lite_operator("RNN")
 class Rnn:
     """One step of a recurrent layer, whose output is its state.
 
@@ -110,7 +110,7 @@ class Rnn:
         return RecurrentRegistration(operator, _steps, ("hidden_state",))
 
 
-@lite_operator("UNIDIRECTIONAL_SEQUENCE_RNN", options="SequenceRNNOptions", versions=(1, 3))
+@lite_operator("UNIDIRECTIONAL_SEQUENCE_RNN")
 class UnidirectionalSequenceRnn:
     """A recurrent layer over a sequence.
 
@@ -157,7 +157,7 @@ def _both(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operan
     return run
 
 
-@lite_operator("BIDIRECTIONAL_SEQUENCE_RNN", options="BidirectionalSequenceRNNOptions", versions=(1, 3))
+@lite_operator("BIDIRECTIONAL_SEQUENCE_RNN")
 class BidirectionalSequenceRnn:
     """Two recurrent layers over a sequence, one from its start and one from its end.
 
@@ -226,7 +226,7 @@ def _filtered(state: Any, time: Any, rank: int, sums: Callable[..., Any]) -> Any
     return y.reshape(len(y), -1, rank).sum(2, dtype=np.float32)
 
 
-@lite_operator("SVDF", options="SVDFOptions", versions=(1, 4))
+@lite_operator("SVDF")
 class Svdf:
     """Filters over the features of the input, then over time; each unit is the sum of `rank` of them.
 

@@ -20,7 +20,7 @@ from .shapes import check_one, ints, refuse, same, spec, text
 _NUMBERS = (float32, int32)
 
 
-@lite_operator("SEGMENT_SUM", options="SegmentSumOptions")
+@lite_operator("SEGMENT_SUM")
 class SegmentSum:
     """Sums of the rows of each segment; a segment without rows is 0.
 
@@ -97,8 +97,7 @@ def unsorted(name: str, ufunc: np.ufunc, formula: str, initial: Any) -> LiteOper
         "infer": _unsorted,
         "compute": compute,
     }  # fmt: skip
-    options = "".join(part.capitalize() for part in name.split("_")) + "Options"
-    return lite_operator(name, options=options)(type(name, (), body))
+    return lite_operator(name)(type(name, (), body))
 
 
 def _limits(dtype: Any) -> Any:

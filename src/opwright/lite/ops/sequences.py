@@ -21,7 +21,7 @@ from .shapes import check_one, ints, refuse, same, spec, text
 from .types import INDEX
 
 
-@lite_operator("REVERSE_SEQUENCE", options="ReverseSequenceOptions")
+@lite_operator("REVERSE_SEQUENCE")
 class ReverseSequence:
     """Of each slice along batch_dim, the first seq_lengths[i] elements along seq_dim in reverse order.
 
@@ -65,7 +65,7 @@ def _check_lengths(lengths: list[int] | None, size: int | None) -> None:
         raise refuse("a length is out of range", found=lengths[:32], wanted=f"0 to {size}")
 
 
-@lite_operator("UNIQUE", options="UniqueOptions")
+@lite_operator("UNIQUE")
 class Unique:
     """The different elements in the order of their first occurrence, and for each element which of them it is.
 
@@ -100,7 +100,7 @@ def _different(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return first[order], place[inverse.reshape(-1)]
 
 
-@lite_operator("BUCKETIZE", options="BucketizeOptions")
+@lite_operator("BUCKETIZE")
 class Bucketize:
     """How many boundaries each element has reached.
 
@@ -127,7 +127,7 @@ class Bucketize:
 MOST_GRAMS = 1 << 20
 
 
-@lite_operator("SKIP_GRAM", options="SkipGramOptions")
+@lite_operator("SKIP_GRAM")
 class SkipGram:
     """All runs of ngram_size words of a text, between two of which up to max_skip_size words are left out.
 

@@ -21,7 +21,7 @@ from .shapes import axis_in, ints, product, refuse, same, spec, text, unknown
 from .types import ANY, INDEX
 
 
-@lite_operator("RESHAPE", options="ReshapeOptions")
+@lite_operator("RESHAPE")
 class Reshape:
     """The elements in row-major order, in another shape; one size may be -1, which follows from the others.
 
@@ -77,7 +77,7 @@ def _new_shape(op: Any) -> list[Any]:
     return [] if op.new_shape == (0,) else list(op.new_shape)
 
 
-@lite_operator("EXPAND_DIMS", options="ExpandDimsOptions")
+@lite_operator("EXPAND_DIMS")
 class ExpandDims:
     """The input with a dimension of size 1 put in at an axis."""
 
@@ -100,7 +100,7 @@ class ExpandDims:
         return np.expand_dims(x, int(axis.reshape(-1)[0]))
 
 
-@lite_operator("SQUEEZE", options="SqueezeOptions", versions=(1, 2))
+@lite_operator("SQUEEZE")
 class Squeeze:
     """The input without dimensions of size 1: those named by squeeze_dims, or all."""
 
@@ -126,7 +126,7 @@ class Squeeze:
         return np.squeeze(x, tuple({a % x.ndim for a in op.squeeze_dims}) or None)
 
 
-@lite_operator("SHAPE", options="ShapeOptions")
+@lite_operator("SHAPE")
 class Shape:
     """The sizes of the input, as out_type [rank]."""
 
@@ -144,7 +144,7 @@ class Shape:
         return np.array(x.shape, types.dtype_of(op.out_type).np)
 
 
-@lite_operator("RANK", options="RankOptions")
+@lite_operator("RANK")
 class Rank:
     """The number of dimensions of the input, int32."""
 
@@ -160,7 +160,7 @@ class Rank:
         return np.array(x.ndim, np.int32)
 
 
-@lite_operator("TRANSPOSE", options="TransposeOptions", versions=(1, 9))
+@lite_operator("TRANSPOSE")
 class Transpose:
     """The dimensions in another order.
 
@@ -186,7 +186,7 @@ class Transpose:
         return x.transpose([int(p) for p in perm.reshape(-1)])
 
 
-@lite_operator("BROADCAST_TO", options="BroadcastToOptions", versions=(2, 3))
+@lite_operator("BROADCAST_TO")
 class BroadcastTo:
     """The input stretched to a shape, int32 or int64 [rank]."""
 
@@ -241,7 +241,7 @@ def _broadcast_args(a: list[int], b: list[int]) -> list[int]:
     return [d or 0 for d in broadcast_two(TensorShape(a), TensorShape(b)).dims or ()]
 
 
-@lite_operator("BITCAST", options="BitcastOptions", typed_by="output_type")
+@lite_operator("BITCAST", typed_by="output_type")
 class Bitcast:
     """The same bytes as elements of another type.
 

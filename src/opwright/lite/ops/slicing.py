@@ -23,7 +23,7 @@ from .types import ANY, INDEX
 _GATHERED = (float32, float16, bfloat16, int32, int64, int4, int8, uint8, int16, bool_, string)
 
 
-@lite_operator("SLICE", options="SliceOptions", versions=(1, 8))
+@lite_operator("SLICE")
 class Slice:
     """size[i] elements from begin[i] along each dimension; a size of -1 takes the rest."""
 
@@ -56,7 +56,7 @@ class Slice:
         return x[tuple(slice(int(b), None if s == -1 else int(b) + int(s)) for b, s in zip(begin, size))]
 
 
-@lite_operator("STRIDED_SLICE", options="StridedSliceOptions", versions=(1, 8))
+@lite_operator("STRIDED_SLICE")
 class StridedSlice:
     """x[begin:end:strides, ...] as NumPy has it. Bit i of a mask is about entry i:
 
@@ -159,7 +159,7 @@ def _check_range(indices: Any, size: int | None, what: str) -> None:
                      wanted=f"0 to {size - 1}")  # fmt: skip
 
 
-@lite_operator("GATHER", options="GatherOptions", versions=(1, 7))
+@lite_operator("GATHER")
 class Gather:
     """Slices of x along an axis, by indices; the first batch_dims dimensions of both go together.
 
@@ -205,7 +205,7 @@ def _locate(indices: Any, shape: Sequence[int | None], what: str) -> tuple[Any, 
     return parts
 
 
-@lite_operator("GATHER_ND", options="GatherNdOptions", versions=(1, 5))
+@lite_operator("GATHER_ND")
 class GatherNd:
     """The slice of x at each index vector: y[i] = x[indices[i, 0], indices[i, 1], ...]."""
 
@@ -233,7 +233,7 @@ class GatherNd:
         return x[_locate(indices, x.shape, "gather_nd")]
 
 
-@lite_operator("SCATTER_ND", options="ScatterNdOptions")
+@lite_operator("SCATTER_ND")
 class ScatterNd:
     """Zeros of a shape, with each update added at its index vector."""
 
@@ -280,7 +280,7 @@ class ScatterNd:
 _UPDATED = tuple(d for d in ANY if d is not string)
 
 
-@lite_operator("DYNAMIC_UPDATE_SLICE", options="DynamicUpdateSliceOptions", versions=(1, 6))
+@lite_operator("DYNAMIC_UPDATE_SLICE")
 class DynamicUpdateSlice:
     """x with a part replaced; where the part would leave x, it is moved inside.
 

@@ -20,7 +20,7 @@ from .types import INDEX
 _VALUES = (float32, int32, int64, int8, uint8)
 
 
-@lite_operator("SPARSE_TO_DENSE", options="SparseToDenseOptions", versions=(1, 3))
+@lite_operator("SPARSE_TO_DENSE")
 class SparseToDense:
     """A tensor of one value, with others at some places; of a place named twice the last counts.
 
@@ -63,7 +63,7 @@ class SparseToDense:
         return y
 
 
-@lite_operator("DENSIFY", options="DensifyOptions")
+@lite_operator("DENSIFY")
 class Densify:
     """A sparse constant with its zeros. Sparse constants get them when the model is read, so nothing is left to do."""
 

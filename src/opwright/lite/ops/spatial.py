@@ -40,7 +40,7 @@ def _times(size: int | None, by: int) -> int | None:
     return None if size is None else size * by
 
 
-@lite_operator("SPACE_TO_DEPTH", options="SpaceToDepthOptions", versions=(1, 2))
+@lite_operator("SPACE_TO_DEPTH")
 class SpaceToDepth:
     """Blocks of b x b pixels become one pixel with b² times the channels. x: [n, h, w, c]"""
 
@@ -59,7 +59,7 @@ class SpaceToDepth:
         return x.reshape(n, h // b, b, w // b, b, c).transpose(0, 1, 3, 2, 4, 5).reshape(n, h // b, w // b, b * b * c)
 
 
-@lite_operator("DEPTH_TO_SPACE", options="DepthToSpaceOptions", versions=(1, 2))
+@lite_operator("DEPTH_TO_SPACE")
 class DepthToSpace:
     """The inverse of SPACE_TO_DEPTH. x: [n, h, w, c b²]"""
 
@@ -96,7 +96,7 @@ def _blocks(op: Any, pairs: Any, what: str) -> tuple[list[int] | None, list[int]
     return block, flat
 
 
-@lite_operator("SPACE_TO_BATCH_ND", options="SpaceToBatchNDOptions", versions=(1, 4))
+@lite_operator("SPACE_TO_BATCH_ND")
 class SpaceToBatch:
     """Blocks of space, after zero padding, moved to the batch.
 
@@ -139,7 +139,7 @@ def blocks_to_batch(x: Any, block_shape: Any, paddings: Any, value: Any) -> Any:
     return split.transpose(order).reshape(n * math.prod(block), *sizes, *rest)
 
 
-@lite_operator("BATCH_TO_SPACE_ND", options="BatchToSpaceNDOptions", versions=(1, 4))
+@lite_operator("BATCH_TO_SPACE_ND")
 class BatchToSpace:
     """The inverse of SPACE_TO_BATCH_ND: blocks of the batch moved to space, then cropped."""
 

@@ -49,7 +49,7 @@ for row in PARTS:
     part(*row)
 
 
-@lite_operator("RFFT2D", options="Rfft2dOptions")
+@lite_operator("RFFT2D")
 class RFFT2D:
     """The Fourier transform of real images, in two dimensions: the last half of what is symmetric is left out.
 

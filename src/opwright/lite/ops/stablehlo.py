@@ -35,7 +35,7 @@ def _one_shape(op: Any) -> TensorSpec:
     return TensorSpec(x.merge_with(y), op.x.spec.dtype)
 
 
-def binary(name: str, compute: Any, formula: str, taken: Any, options: str | None = None) -> LiteOperator:
+def binary(name: str, compute: Any, formula: str, taken: Any) -> LiteOperator:
     """Define an operator of two tensors of one shape."""
 
     def computed(op: Any, x: Any, y: Any) -> Any:
@@ -51,25 +51,25 @@ def binary(name: str, compute: Any, formula: str, taken: Any, options: str | Non
         "compute": compute if isinstance(compute, np.ufunc) else computed,
         "moves": True,
     }
-    return lite_operator(name, options=options)(type(name, (), body))
+    return lite_operator(name)(type(name, (), body))
 
 
 shift_left = FUNCTIONS["shift_left_or_zero"].of_arrays
 
 BINARY = (
-    ("STABLEHLO_ADD", np.add, "x + y", NUMBERS, None),
-    ("STABLEHLO_MULTIPLY", np.multiply, "x y", NUMBERS, None),
-    ("STABLEHLO_MAXIMUM", np.maximum, r"\max(x, y)", NUMBERS, None),
-    ("STABLEHLO_MINIMUM", np.minimum, r"\min(x, y)", NUMBERS, None),
-    ("STABLEHLO_AND", np.bitwise_and, r"x \wedge y, \text{bit by bit}", INTEGERS, None),
-    ("STABLEHLO_SHIFT_LEFT", shift_left, "x 2^y, or 0", BITS, "StablehloShiftLeftOptions"),
+    ("STABLEHLO_ADD", np.add, "x + y", NUMBERS),
+    ("STABLEHLO_MULTIPLY", np.multiply, "x y", NUMBERS),
+    ("STABLEHLO_MAXIMUM", np.maximum, r"\max(x, y)", NUMBERS),
+    ("STABLEHLO_MINIMUM", np.minimum, r"\min(x, y)", NUMBERS),
+    ("STABLEHLO_AND", np.bitwise_and, r"x \wedge y, \text{bit by bit}", INTEGERS),
+    ("STABLEHLO_SHIFT_LEFT", shift_left, "x 2^y, or 0", BITS),
 )
 
 for row in BINARY:
     binary(*row)
 
 
-@lite_operator("STABLEHLO_PAD", options="StablehloPadOptions")
+@lite_operator("STABLEHLO_PAD")
 class StablehloPad:
     """A value around the elements and between them; around them less than nothing cuts elements off.
 
@@ -117,7 +117,7 @@ class StablehloPad:
         return y
 
 
-@lite_operator("STABLEHLO_GATHER", options="StablehloGatherOptions")
+@lite_operator("STABLEHLO_GATHER")
 class StablehloGather:
     """Slices of a tensor at index vectors; where a slice would leave the tensor, it is moved inside.
 

@@ -45,7 +45,7 @@ ALGORITHMS: dict[str, tuple[tuple[int, ...], int, Callable[[list[int], int], np.
 }
 
 
-@lite_operator("STABLEHLO_RNG_BIT_GENERATOR", options="StablehloRngBitGeneratorOptions")
+@lite_operator("STABLEHLO_RNG_BIT_GENERATOR")
 class RngBitGenerator:
     """Random bits, and the state that comes after them.
 

@@ -126,7 +126,7 @@ def _scatter(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
     return operand, run
 
 
-@lite_operator("STABLEHLO_SCATTER", options="StablehloScatterOptions",
+@lite_operator("STABLEHLO_SCATTER",
                graphs={"update_computation_subgraph_index": "update_computation"})  # fmt: skip
 class StablehloScatter:
     """A tensor with updates brought in at index vectors; what would lie outside is left out.
@@ -182,7 +182,7 @@ def _windows(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
     return windows_over(wide, window, strides, dilations), run
 
 
-@lite_operator("STABLEHLO_REDUCE_WINDOW", options="StablehloReduceWindowOptions",
+@lite_operator("STABLEHLO_REDUCE_WINDOW",
                graphs={"body_subgraph_index": "body"})  # fmt: skip
 class StablehloReduceWindow:
     """Each window of a tensor, which is spread and padded with init_value first, brought to one element.

@@ -26,7 +26,7 @@ from .definition import EnumAttr, lite_operator
 from .shapes import refuse, text
 
 
-@lite_operator("VAR_HANDLE", options="VarHandleOptions")
+@lite_operator("VAR_HANDLE")
 class VarHandle:
     """The variable of this name in this container; handles of one name are one variable in all subgraphs.
 
@@ -48,7 +48,7 @@ class VarHandle:
         return handle_registration(find)
 
 
-@lite_operator("READ_VARIABLE", options="ReadVariableOptions", typed_by="dtype")
+@lite_operator("READ_VARIABLE", typed_by="dtype")
 class ReadVariable:
     """The value of a variable at this point of the run.
 
@@ -107,7 +107,7 @@ def _read(context: Any, node: Any) -> None:
     np.copyto(t.array, value)
 
 
-@lite_operator("ASSIGN_VARIABLE", options="AssignVariableOptions")
+@lite_operator("ASSIGN_VARIABLE")
 class AssignVariable:
     """Set a variable; shape and dtype may be others than before.
 
@@ -138,7 +138,7 @@ def _assign(context: Any, node: Any) -> None:
     handle_in(node).assign(node.tensors_in[1].readonly)
 
 
-@lite_operator("CALL_ONCE", options="CallOnceOptions", graphs={"init_subgraph_index": "init"})
+@lite_operator("CALL_ONCE", graphs={"init_subgraph_index": "init"})
 class CallOnce:
     """Run a subgraph without inputs and outputs, the first time only that a node with it runs in an interpreter.
 

@@ -86,7 +86,7 @@ def _filled(found: list[Any], most: int, dtype: Any) -> np.ndarray:
     return y
 
 
-@lite_operator("NON_MAX_SUPPRESSION_V4", options="NonMaxSuppressionV4Options")
+@lite_operator("NON_MAX_SUPPRESSION_V4")
 class NonMaxSuppressionV4:
     """Indices of boxes by falling score, without those that share iou_threshold or more with a better one.
 
@@ -112,7 +112,7 @@ class NonMaxSuppressionV4:
         return _filled(chosen, most, np.int32), np.array(len(chosen), np.int32)
 
 
-@lite_operator("NON_MAX_SUPPRESSION_V5", options="NonMaxSuppressionV5Options")
+@lite_operator("NON_MAX_SUPPRESSION_V5")
 class NonMaxSuppressionV5:
     """As NON_MAX_SUPPRESSION_V4, with scores that fall by what a box shares with better ones.
 

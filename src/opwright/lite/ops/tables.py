@@ -25,7 +25,7 @@ KINDS = (("INT64", "STRING"), ("STRING", "INT64"))
 ENTRY = (int64, string)
 
 
-@lite_operator("HASHTABLE", options="HashtableOptions")
+@lite_operator("HASHTABLE")
 class Hashtable:
     """The hash table of this number; one in all subgraphs.
 
@@ -61,7 +61,7 @@ def check_pairs(op: Any) -> None:
                      wanted="one shape")  # fmt: skip
 
 
-@lite_operator("HASHTABLE_IMPORT", options="HashtableImportOptions")
+@lite_operator("HASHTABLE_IMPORT")
 class HashtableImport:
     """Fill a table that is empty still; another import changes nothing. The first of equal keys counts.
 
@@ -85,7 +85,7 @@ class HashtableImport:
         return ()
 
 
-@lite_operator("HASHTABLE_FIND", options="HashtableFindOptions")
+@lite_operator("HASHTABLE_FIND")
 class HashtableFind:
     """The value of each key, or the default where a key is not there.
 
@@ -107,7 +107,7 @@ class HashtableFind:
         return _table(table, keys, default).find(keys, default)
 
 
-@lite_operator("HASHTABLE_SIZE", options="HashtableSizeOptions")
+@lite_operator("HASHTABLE_SIZE")
 class HashtableSize:
     """The number of keys in a table.
 

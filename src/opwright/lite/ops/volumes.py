@@ -43,7 +43,7 @@ def _check_bias(op: Any, depth: Any) -> None:
         raise refuse("the bias does not fit the filter", found=text(op.bias.spec.shape), wanted=f"[{depth}]")
 
 
-@lite_operator("CONV_3D", options="Conv3DOptions")
+@lite_operator("CONV_3D")
 class Conv3D:
     """A convolution of volumes.
 
@@ -81,7 +81,7 @@ def _finish(op: Any, y: Any, bias: Any) -> Any:
     return fuse(op, y)
 
 
-@lite_operator("CONV_3D_TRANSPOSE", options="Conv3DOptions")
+@lite_operator("CONV_3D_TRANSPOSE")
 class Conv3DTranspose:
     """The adjoint of a convolution of volumes by its input: each element of x spreads over a window of y.
 

@@ -66,7 +66,7 @@ def _lists(op: Any, *names: str) -> list[Any]:
     return [ints(getattr(op, name)) for name in names]
 
 
-@lite_operator("REDUCE_WINDOW", options="ReduceWindowOptions")
+@lite_operator("REDUCE_WINDOW")
 class ReduceWindow:
     """Each window of a tensor reduced to one element, beginning with init_value.
 
@@ -100,7 +100,7 @@ class ReduceWindow:
         return reduce_windows(x, REDUCERS[op.reduce_function], init_value.reshape(-1)[0], *lists)
 
 
-@lite_operator("DILATE", options="DilateOptions")
+@lite_operator("DILATE")
 class Dilate:
     """Elements moved apart: dilations[i] - 1 times the padding value between two of dimension i.
 

@@ -1,6 +1,6 @@
-"""Comparison, logic and choice: EQUAL to LOGICAL_OR, SELECT, SELECT_V2, WHERE.
+"""Selection by truth values: SELECT, SELECT_V2, WHERE.
 
-Lives here: the table of comparisons, and choosing by truth.  Not here: MAXIMUM and MINIMUM (arithmetic.py).
+Lives here: these operators.  Not here: comparison and logic (arithmetic.py).
 """
 
 from __future__ import annotations
@@ -10,37 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import ALL, bfloat16, float16, float32, int8, int16, int32, int64, string, uint8, uint32
+from ...core.dtypes import ALL, float32, int8, int32, int64, uint8, uint32
 from ...core.dtypes import bool as bool_
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
-from .arithmetic import binary
 from .definition import lite_operator
 from .parts import Part, elements
-from .same import SAME
 from .shapes import broadcast, refuse, spec, text
 
-_ORDERED = (float32, float16, int32, int64, int16, int8, uint8)
-_EQUATED = (*_ORDERED, bool_, string)
 
-#    name             ufunc              formula    dtypes     options                versions
-COMPARISONS: tuple[Any, ...] = (
-    ("EQUAL",         SAME,              "x = y",   _EQUATED,  "EqualOptions",        (1, 5)),
-    ("NOT_EQUAL",     SAME,              r"x \ne y", _EQUATED, "NotEqualOptions",     (1, 4)),
-    ("LESS",          SAME,              "x < y",   (*_ORDERED, bfloat16),  "LessOptions",         (1, 3)),
-    ("LESS_EQUAL",    SAME,              r"x \le y", _ORDERED, "LessEqualOptions",    (1, 2)),
-    ("GREATER",       SAME,              "x > y",   (*_ORDERED, bfloat16),  "GreaterOptions",      (1, 2)),
-    ("GREATER_EQUAL", SAME,              r"x \ge y", _ORDERED, "GreaterEqualOptions", (1, 3)),
-    ("LOGICAL_AND",   SAME,              r"x \wedge y", (bool_,), "LogicalAndOptions", (1, 1)),
-    ("LOGICAL_OR",    SAME,              r"x \vee y", (bool_,), "LogicalOrOptions",   (1, 1)),
-)  # fmt: skip
-
-for row in COMPARISONS:
-    binary(*row, out=bool_, quantized=None if "LOGICAL" in row[0] else f"arithmetic.{row[0].lower()}")
-
-
-@lite_operator("SELECT", options="SelectOptions", versions=(1, 4))
+@lite_operator("SELECT")
 class Select:
     """Each element of x where the condition holds, else of y, which has x's shape.
 
@@ -71,7 +51,7 @@ class Select:
         return np.where(condition, x, y)
 
 
-@lite_operator("SELECT_V2", options="SelectV2Options", versions=(1, 2))
+@lite_operator("SELECT_V2")
 class SelectV2:
     """Each element of x where the condition holds, else of y; all three broadcast.
 
@@ -94,7 +74,7 @@ class SelectV2:
         return np.where(condition, x, y)
 
 
-@lite_operator("WHERE", options="WhereOptions", versions=(1, 2))
+@lite_operator("WHERE")
 class Where:
     """The coordinates of elements that are not 0 (not False), in row-major order: int64 [count, rank].
 

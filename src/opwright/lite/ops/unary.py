@@ -1,0 +1,134 @@
+"""Functions of one tensor, element by element: ABS to ZEROS_LIKE, the activations without options, and CAST.
+
+Lives here: the rows of one operand and the official arithmetic of those that are not functions of scalar/table.py.
+Not here: `define` (elementwise.py), activations with options or over rows (activation.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import bfloat16, float16, float32, float64, int8, int16, int32, int64
+from ...core.dtypes import bool as bool_
+from ...core.specs import TensorSpec
+from ...ops.definition import Input, Output
+from ...scalar.table import FUNCTIONS
+from . import types
+from .definition import lite_operator
+from .elementwise import define
+from .parts import in_elements
+from .shapes import refuse
+
+
+def in_float32(compute: Any) -> Any:
+    """Return a function of float arrays that computes on 16-bit floats in float32 and rounds once."""
+
+    def computed(*arrays: Any) -> Any:
+        dtype = arrays[0].dtype
+        if dtype.itemsize > 2:
+            return compute(*arrays)
+        return compute(*(a.astype(np.float32) for a in arrays)).astype(dtype)
+
+    return computed
+
+
+def _clip(low: float, high: float) -> Any:
+    return lambda x: np.clip(x, x.dtype.type(low), x.dtype.type(high))
+
+
+# These three are the official kernels' arithmetic, which differs in the last bits from the table's.
+
+
+@in_float32
+def logistic(x: Any) -> Any:
+    """1 / (1 + e^-x), and e^x below -9, where the sum would lose what e^x has."""
+    one = x.dtype.type(1)
+    y = one / (one + np.exp(-x))
+    below = np.less(x, -9)
+    return np.where(below, np.exp(x), y) if below.any() else y
+
+
+@in_float32
+def elu(x: Any) -> Any:
+    """x, and e^x - 1 below 0."""
+    return np.where(x < 0, np.expm1(np.minimum(x, x.dtype.type(0))), x)
+
+
+@in_float32
+def hard_swish(x: Any) -> Any:
+    """x (min(max(x + 3, 0), 6) / 6): x times 6 would overflow where the result does not."""
+    three, six = x.dtype.type(3), x.dtype.type(6)
+    return x * (np.clip(x + three, x.dtype.type(0), six) / six)
+
+
+rsqrt = in_float32(FUNCTIONS["rsqrt"].of_arrays)
+
+_REALS = (float32, float16)
+_FLOATS = (float32, float16, bfloat16)
+
+define("ABS", "|x|", (*_REALS, int32, int16), quantized="elementwise.absolute")
+# The official converter calls the negation of an int16 input float32: hence `retypes`.
+define("NEG", "-x", (*_FLOATS, int8, int16, int32, int64), moves=True, retypes=True)
+define("EXP", "e^x", _REALS, quantized="elementwise.exp")
+define("LOG", r"\ln x", _REALS, quantized="elementwise.log")
+define("SQRT", r"\sqrt{x}", _REALS, quantized="elementwise.sqrt")
+define("RSQRT", r"1 / \sqrt{x}", _REALS, rsqrt, quantized="elementwise.rsqrt")
+define("SQUARE", "x^2", _REALS)
+define("SIN", r"\sin x", _REALS)
+define("COS", r"\cos x", _REALS)
+define("FLOOR", r"\lfloor x \rfloor", _FLOATS)
+define("CEIL", r"\lceil x \rceil", _REALS)
+define("ROUND", "x to the nearest integer, halves to even", _FLOATS)
+define("SIGN", r"\operatorname{sgn} x", (float32, float64, int32))
+define("LOGICAL_NOT", r"\neg x", (bool_,))
+define("ZEROS_LIKE", "0", (float32, int32, int64), np.zeros_like)
+define("RELU", r"\max(x, 0)", _REALS, quantized="activation.relu")
+define("RELU6", r"\min(\max(x, 0), 6)", _REALS, quantized="activation.relu6")
+define("RELU_N1_TO_1", r"\min(\max(x, -1), 1)", _REALS, _clip(-1, 1), quantized="activation.relu_n1_to_1")
+define("RELU_0_TO_1", r"\min(\max(x, 0), 1)", (float32,), _clip(0, 1), quantized="activation.relu_0_to_1")
+define("ELU", r"x \ge 0: x,\ \text{else}\ e^x - 1", _REALS, elu, quantized="activation.elu")
+define("HARD_SWISH", r"x \min(\max(x + 3, 0), 6) / 6", _REALS, hard_swish, quantized="activation.hard_swish")
+define("TANH", r"\tanh x", _FLOATS, quantized="activation.tanh")
+define("LOGISTIC", "1 / (1 + e^{-x})", _FLOATS, logistic, quantized="activation.logistic")
+
+
+@lite_operator("CAST", typed_by="out_data_type")
+class Cast:
+    """Every element converted to another type: fractions are cut off, integers wrap, truth is "not 0".
+
+    .. math:: y = (\\text{out\\_data\\_type}) x
+
+    Floats beyond the range of an integer type become its least or greatest number, NaN the greatest; complex numbers
+    lose their imaginary part.
+
+    The types are the tensors'; what the file's options say of them is ignored, as converters leave them out.
+    """
+
+    x = Input(tuple(d for d in types.BY_NAME.values() if d.size))
+    y = Output(like="x")
+    moves = True
+
+    def infer(op: Any) -> TensorSpec:
+        wanted = types.dtype_of(op.out_data_type)
+        if not wanted.size:
+            raise refuse("no number can be cast to this type", found=op.out_data_type,
+                         wanted="a type of numbers, or BOOL")  # fmt: skip
+        return TensorSpec(op.x.spec.shape, wanted)
+
+    def compute(op: Any, x: Any) -> Any:
+        wanted = types.dtype_of(op.out_data_type)
+        if x.dtype.kind == "c" and not wanted.is_complex:
+            x = x.real
+        if x.dtype.kind == "V" and x.dtype != bfloat16.np:  # integers below a byte, which are not cast to each other
+            x = x.astype(np.int16)
+        y = x.astype(wanted.np)
+        if wanted.is_integer and (x.dtype.kind == "f" or x.dtype == bfloat16.np):
+            x = x.astype(np.float32) if x.dtype.itemsize == 2 else x  # 16 bits do not hold the limits
+            low, high = int(wanted.min), int(wanted.max)
+            np.copyto(y, wanted.max, where=~(x < high + 1))
+            np.copyto(y, wanted.min, where=x < low)
+        return y
+
+    parts = in_elements
