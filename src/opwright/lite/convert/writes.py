@@ -1,7 +1,7 @@
 """Writes of variables that do more than set them, as a read, operators on tensors, and an assignment.
 
 Lives here: the table `WRITES`; `Emitter`, which adds nodes of the catalogue to a graph.
-Not here: which variables these are (freeze.py), the lite operators that follow (rules/state.py), the formulas of
+Not here: which variables these are (freeze.py), the lite operators that follow (rules/direct.py), the formulas of
 optimizers, which are run here on tensors of the graph in place of arrays (ops/update_rules.py).
 """
 

@@ -9,14 +9,11 @@ from __future__ import annotations
 from ..lowering import join
 from .arrays import ARRAYS
 from .bits import BITS
-from .boxes import BOXES
 from .colours import COLOURS
 from .composites import COMPOSITES
 from .control import CONTROL
 from .convolution import CONVOLUTION
-from .dropping import DROPPING
-from .einsum import EINSUM
-from .elementwise import ELEMENTWISE
+from .direct import DIRECT
 from .images import IMAGES
 from .indexing import INDEXING
 from .losses import LOSSES
@@ -30,13 +27,32 @@ from .scattering import SCATTERING
 from .segments import SEGMENTS
 from .sequences import SEQUENCES
 from .spectral import SPECTRAL
-from .state import STATE
 from .strings import STRINGS
 from .training import TRAINING
 from .volumes import VOLUMES
 
 RULES = join(
-    ELEMENTWISE, ARRAYS, INDEXING, REDUCTIONS, MATMUL, EINSUM, CONVOLUTION, NN, CONTROL, STATE, STRINGS, BITS, BOXES,
-    COLOURS, DROPPING, IMAGES, LOSSES, MATRICES, QUANTIZING, RANDOM, SCATTERING, SEGMENTS, SEQUENCES, SPECTRAL,
-    TRAINING, VOLUMES, COMPOSITES,
-)  # fmt: skip
+    DIRECT,
+    ARRAYS,
+    INDEXING,
+    REDUCTIONS,
+    MATMUL,
+    CONVOLUTION,
+    NN,
+    CONTROL,
+    STRINGS,
+    BITS,
+    COLOURS,
+    IMAGES,
+    LOSSES,
+    MATRICES,
+    QUANTIZING,
+    RANDOM,
+    SCATTERING,
+    SEGMENTS,
+    SEQUENCES,
+    SPECTRAL,
+    TRAINING,
+    VOLUMES,
+    COMPOSITES,
+)

@@ -1,7 +1,7 @@
 """Rules for operators that make, join, reshape and pad tensors.
 
 Lives here: shapes, constants made at run time, joining and splitting, transposing, padding, space and depth.
-Not here: slicing and gathering (indexing.py).
+Not here: slicing and gathering (indexing.py), operators that the dialect has as they are (direct.py).
 
 Sizes and axes are operands of int32 in the lite dialect; axes that are attributes in the catalogue become constants.
 """
@@ -14,11 +14,7 @@ from ....core.dtypes import int8, int32, int64, uint8
 from ....graph import Node, Value
 from ..lowering import Lowered, Lowering, NoMatch, Rule, table
 from .convolution import FROM_LAST, TO_LAST, transposed
-
-
-def front(axis: int, rank: int | None) -> int:
-    """An axis counted from the front where the rank is known."""
-    return axis + rank if axis < 0 and rank is not None else axis
+from .direct import front
 
 
 def _reshape(node: Node, low: Lowering) -> Lowered:
@@ -29,11 +25,6 @@ def _reshape(node: Node, low: Lowering) -> Lowered:
     else:
         sizes = low.int32(shape)
     return low.emit("RESHAPE", x, sizes, like=node.outputs[0].spec)
-
-
-def _expand_dims(node: Node, low: Lowering) -> Lowered:
-    (x,), axis = node.operands, node.attrs["axis"]
-    return low.emit("EXPAND_DIMS", x, low.int32([axis]), like=node.outputs[0].spec)
 
 
 def _squeeze(node: Node, low: Lowering) -> Lowered:
@@ -59,15 +50,6 @@ def _shape(node: Node, low: Lowering) -> Lowered:
     if wanted not in (int32, int64):
         return low.cast(low.emit("SHAPE", x, out_type="INT32"), wanted)
     return low.emit("SHAPE", x, out_type=wanted.name.upper(), like=node.outputs[0].spec)
-
-
-def _fill(node: Node, low: Lowering) -> Lowered:
-    dims, value = node.operands
-    return low.emit("FILL", low.int32(dims), value, like=node.outputs[0].spec)
-
-
-def _range(node: Node, low: Lowering) -> Lowered:
-    return low.emit("RANGE", *node.inputs, like=node.outputs[0].spec)
 
 
 def _one_hot(node: Node, low: Lowering) -> Lowered:
@@ -138,11 +120,6 @@ def _split_v(node: Node, low: Lowering) -> Lowered:
                          likes=[v.spec for v in node.outputs])  # fmt: skip
 
 
-def _tile(node: Node, low: Lowering) -> Lowered:
-    x, multiples = node.operands
-    return low.emit("TILE", x, low.int32(multiples), like=node.outputs[0].spec)
-
-
 def _transpose(node: Node, low: Lowering) -> Lowered:
     (x,) = node.operands
     order, rank = node.attrs["perm"], x.spec.shape.rank
@@ -175,11 +152,6 @@ def _pad(node: Node, low: Lowering) -> Lowered:
     return low.emit("PADV2", x, low.int32(paddings), value, like=node.outputs[0].spec)
 
 
-def _mirror_pad(node: Node, low: Lowering) -> Lowered:
-    x, paddings = node.operands
-    return low.emit("MIRROR_PAD", x, low.int32(paddings), mode=node.attrs["mode"].upper(), like=node.outputs[0].spec)
-
-
 def _reverse(node: Node, low: Lowering) -> Lowered:
     x, axes = next(node.operands), node.attrs["axis"]
     for axis in sorted(front(a, x.spec.shape.rank) for a in axes):  # the kernel takes neighbouring axes at once only
@@ -202,18 +174,6 @@ def _blocks(lite: str) -> Any:
     return lower
 
 
-def _batches(lite: str) -> Any:
-    """SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND."""
-
-    def lower(node: Node, low: Lowering) -> Lowered:
-        x, block, borders = node.operands
-        if x.spec.shape.rank not in (3, 4):
-            return NoMatch(f"{lite} takes ranks 3 and 4")
-        return low.emit(lite, x, low.int32(block), low.int32(borders), like=node.outputs[0].spec)
-
-    return lower
-
-
 def _add_n(node: Node, low: Lowering) -> Lowered:
     values = tuple(node.operands)
     if len(values) <= 2:
@@ -223,13 +183,9 @@ def _add_n(node: Node, low: Lowering) -> Lowered:
 
 ARRAYS = table(
     Rule("reshape", "Reshape", _reshape),
-    Rule("expand_dims", "ExpandDims", _expand_dims),
     Rule("squeeze", "Squeeze", _squeeze),
     Rule("broadcast_to", "BroadcastTo", _broadcast_to),
-    Rule("broadcast_args", "BroadcastArgs", lambda node, low: low.emit("BROADCAST_ARGS", *node.inputs)),
     Rule("shape", "Shape", _shape),
-    Rule("fill", "Fill", _fill),
-    Rule("range", "Range", _range),
     Rule("one_hot", "OneHot", _one_hot),
     Rule("concatenation", "Concat", _concat),
     Rule("pack", "Pack", _pack),
@@ -238,15 +194,11 @@ ARRAYS = table(
     Rule("unpack_by_slices", "Unpack", _unpack_by_slices, "for types UNPACK lacks: the same elements"),
     Rule("split", "Split", _split),
     Rule("split_v", "SplitV", _split_v),
-    Rule("tile", "Tile", _tile),
     Rule("transpose", "Transpose", _transpose),
     Rule("permute", "Permute", _permute),
     Rule("pad", "Pad", _pad),
-    Rule("mirror_pad", "MirrorPad", _mirror_pad),
     Rule("reverse_v2", "Reverse", _reverse),
     Rule("space_to_depth", "SpaceToDepth", _blocks("SPACE_TO_DEPTH")),
     Rule("depth_to_space", "DepthToSpace", _blocks("DEPTH_TO_SPACE")),
-    Rule("space_to_batch_nd", "SpaceToBatchND", _batches("SPACE_TO_BATCH_ND")),
-    Rule("batch_to_space_nd", "BatchToSpaceND", _batches("BATCH_TO_SPACE_ND")),
     Rule("add_n", "AddN", _add_n),
 )

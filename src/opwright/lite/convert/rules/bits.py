@@ -1,6 +1,6 @@
 """Rules for operators on the bits of integers.
 
-Lives here: xor, shifts, and what follows from them.  Not here: Bitcast, which changes no bits (arrays.py).
+Lives here: operators built of xor and shifts.  Not here: xor and right shift themselves, Bitcast (direct.py).
 """
 
 from __future__ import annotations
@@ -9,30 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from ....core.dtypes import int8, int16, int32, int64, uint8, uint16, uint32
+from ....core.dtypes import int8, int16, int32, int64, uint8
 from ....graph import Node, Value
-from ...ops import types
 from ..lowering import Lowered, Lowering, NoMatch, Rule, table
 from .building import number, only
-from .elementwise import broadcastable
+from .direct import BIT_TYPES
 
-TAKEN = (int8, int16, int32, uint8, uint16, uint32)
 NARROW = (int8, int16, uint8)  # what CAST takes to int32 and back
-
-
-def _direct(lite: str) -> Any:
-    def lower(node: Node, low: Lowering) -> Lowered:
-        only(next(node.operands), *TAKEN)
-        return low.emit(lite, *broadcastable(node, low, lite), like=node.outputs[0].spec)
-
-    return lower
 
 
 def _invert(node: Node, low: Lowering) -> Lowered:
     (x,) = node.operands
     if x.dtype is int64:
         return low.emit("SUB", number(low, -1, x), x)
-    only(x, *TAKEN)
+    only(x, *BIT_TYPES)
     ones = np.array(-1).astype(x.dtype.np)
     return low.emit("BITWISE_XOR", x, low.constant(ones, x.dtype))
 
@@ -82,17 +72,9 @@ def _left_shift(node: Node, low: Lowering) -> Lowered:
     return low.emit("MUL", x, factor, like=node.outputs[0].spec)
 
 
-def _bitcast(node: Node, low: Lowering) -> Lowered:
-    (x,), wanted = node.operands, node.attrs["type"]
-    return low.emit("BITCAST", x, output_type=types.name_of(wanted), like=node.outputs[0].spec)
-
-
 BITS = table(
-    Rule("bitwise_xor", "BitwiseXor", _direct("BITWISE_XOR")),
-    Rule("right_shift", "RightShift", _direct("RIGHT_SHIFT")),
     Rule("invert", "Invert", _invert, "xor with ones; -1 - x"),
     Rule("bitwise_and", "BitwiseAnd", _and_or("BitwiseAnd"), "x + y = (x ^ y) + 2 (x & y)"),
     Rule("bitwise_or", "BitwiseOr", _and_or("BitwiseOr"), "x | y = (x ^ y) + (x & y), without carries"),
     Rule("left_shift", "LeftShift", _left_shift, "a product with a power of 2, which drops the same bits"),
-    Rule("bitcast", "Bitcast", _bitcast),
 )

@@ -97,4 +97,5 @@ CONTROL = table(
     Rule("case", "Case", _case, "IFs over the number, by halves"),
     Rule("while", "While", _while, "what the loop reads from outside is a variable that stays"),
     Rule("undefined", "Undefined", _undefined, "never read"),
+    Rule("drop_assert", "Assert", lambda node, low: (), "no result depends on it; files have no place for checks"),
 )

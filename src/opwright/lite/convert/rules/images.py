@@ -1,6 +1,6 @@
-"""Rules for images of another size, and for patches of images.
+"""Rules for images of another size, for patches of images and for boxes in them.
 
-Lives here: resizing with its gradients, ExtractImagePatches.  Not here: colours (colours.py), boxes (boxes.py),
+Lives here: resizing with its gradients, ExtractImagePatches, NonMaxSuppression.  Not here: colours (colours.py),
 convolutions and pools (convolution.py).
 
 What the dialect cannot resize is a product of two matrices with the image, one for each direction: resizing is linear,
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.dtypes import float32, int8, int16, uint8
+from ....core.dtypes import float32, int32
 from ....graph import Node, Value
 from ..lowering import Lowered, Lowering, Rule, table
 from .building import along, constant_of, matrix_of, numbered, only, picked, run, sizes
@@ -33,12 +33,6 @@ def _resize_bilinear(node: Node, low: Lowering) -> Lowered:
     if x.dtype is not float32:
         x = low.cast(x, float32)
     return low.emit("RESIZE_BILINEAR", x, low.int32(size), **_flags(node), like=node.outputs[0].spec)
-
-
-def _resize_nearest(node: Node, low: Lowering) -> Lowered:
-    x, size = node.operands
-    only(x, float32, uint8, int8, int16)
-    return low.emit("RESIZE_NEAREST_NEIGHBOR", x, low.int32(size), **_flags(node), like=node.outputs[0].spec)
 
 
 def _nearest_by_gathers(node: Node, low: Lowering) -> Lowered:
@@ -124,11 +118,38 @@ def _patches(node: Node, low: Lowering) -> Lowered:
     return picked(low, x, (h, w, c), places)
 
 
+ALL = 1.0  # what two boxes share that are one and the same
+
+
+def _suppression(node: Node, low: Lowering) -> Lowered:
+    """NON_MAX_SUPPRESSION_V5 at another threshold.
+
+    The catalogue, like TensorFlow, drops a box whose overlap with a better one exceeds iou_threshold, and with soft
+    scores by these alone; the dialect drops it at iou_threshold itself, with soft scores, too. The official kernel
+    needs that: it drops a box that it has chosen by the overlap of the box with itself, which is 1.
+    """
+    boxes, scores, most, iou, least, sigma = node.operands
+    only(boxes, float32)
+    soft = float(constant_of(sigma, "soft_nms_sigma")) > 0
+    above: Value
+    if soft:
+        above = low.constant(ALL, float32)
+    else:
+        above = low.constant(np.nextafter(np.float32(constant_of(iou, "iou_threshold")), np.float32(np.inf)), float32)
+    chosen, kept, count = low.emit_many("NON_MAX_SUPPRESSION_V5", boxes, scores, most, above, least, sigma)
+    if not node.attrs["pad_to_max_output_size"]:
+        size = low.emit("RESHAPE", count, low.int32([1]))
+        first = low.int32([0])
+        chosen = low.emit("SLICE", chosen, first, size, like=node.outputs[0].spec)
+        kept = low.emit("SLICE", kept, first, size, like=node.outputs[1].spec)
+    assert count.dtype is int32
+    return chosen, kept, count
+
+
 _LINEAR = "resizing is linear: a matrix for each direction, made of what it does to unit vectors"
 
 IMAGES = table(
     Rule("resize_bilinear", "ResizeBilinear", _resize_bilinear),
-    Rule("resize_nearest_neighbor", "ResizeNearestNeighbor", _resize_nearest),
     Rule("nearest_by_gathers", "ResizeNearestNeighbor", _nearest_by_gathers, "for other types: the same pixels"),
     Rule("resize_by_matrices", "ResizeBicubic", _resize_linear, _LINEAR),
     Rule("resize_by_matrices", "ResizeArea", _resize_linear, _LINEAR),
@@ -137,4 +158,6 @@ IMAGES = table(
     Rule("gradient_by_matrices", "ResizeBicubicGrad", _resize_grad, _LINEAR),
     Rule("gradient_by_matrices", "ResizeNearestNeighborGrad", _nearest_grad, _LINEAR),
     Rule("patches_by_gather", "ExtractImagePatches", _patches, "each element of a patch has a known place"),
+    Rule("non_max_suppression_v5", "NonMaxSuppression", _suppression,
+         "the threshold one float up, as boxes go from it on; where scores are soft only a box's equals go by it"),
 )

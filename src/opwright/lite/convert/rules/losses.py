@@ -11,9 +11,9 @@ import numpy as np
 from ....core.dtypes import float32
 from ....graph import Node, Value
 from ..lowering import Lowered, Lowering, NoMatch, Rule, table
-from .arrays import front
 from .building import constant_of, only, padded, rank_of, reshaped, sizes, sliced
 from .convolution import transposed
+from .direct import front
 from .indexing import MASKS
 
 

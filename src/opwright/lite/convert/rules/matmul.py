@@ -1,16 +1,25 @@
-"""Rules for matrix products.
+"""Rules for matrix products and for sums of products in Einstein's notation.
 
-Lives here: FULLY_CONNECTED for constant weights, BATCH_MATMUL for all else.
-Not here: bias and activation, which merge afterwards (../optimize.py), Einstein's notation (einsum.py).
+Lives here: FULLY_CONNECTED for constant weights, BATCH_MATMUL for all else, Einsum as transposes, reshapes and these.
+Not here: bias and activation, which merge afterwards (../optimize.py).
+
+Two factors of an Einsum are brought to [batch, rows, summed] and [batch, summed, columns], multiplied, and put in
+order; of more, two at a time. Which factor is the left one, and how each lies, is chosen so that little is transposed.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
-from ....core.dtypes import float32
-from ....graph import Node
+from ....core.dtypes import float32, int32
+from ....graph import Node, Value
+from ....ops.linalg.einsum import expanded, parsed
 from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from .building import Unfit, size_along
 from .convolution import transposed
 
 
@@ -47,7 +56,164 @@ def _batch_matmul(node: Node, low: Lowering) -> Lowered:
     return low.emit("BATCH_MATMUL", x, y, adj_x=ta or aa, adj_y=tb or ab, like=node.outputs[0].spec)
 
 
+class Factor(NamedTuple):
+    """A tensor and the label of each of its dimensions."""
+
+    x: Value
+    term: str
+
+    def size(self, label: str) -> int | None:
+        dims = self.x.spec.shape.dims
+        return None if dims is None else dims[self.term.index(label)]
+
+
+def _einsum(node: Node, low: Lowering) -> Lowered:
+    operands = list(node.operands)
+    if any(v.spec.shape.rank is None for v in operands):
+        return NoMatch("the rank of an operand is not known")
+    terms, output = parsed(node.attrs["equation"])
+    written, output = expanded(terms, output, [v.spec.shape.rank or 0 for v in operands])
+    if any(len(set(t)) < len(t) for t in (*written, output)):
+        return NoMatch("a label is repeated in one term")
+    factors = [Factor(v, t) for v, t in zip(operands, written)]
+    stretched = {c for c in "".join(written) if len({f.size(c) for f in factors if c in f.term} - {None}) > 1}
+    while len(factors) > 2:
+        a, b, *rest = factors
+        later = set(output).union(*(f.term for f in rest))
+        kept = "".join(dict.fromkeys(c for c in a.term + b.term if c in later))
+        factors = [_two(low, a, b, kept, stretched), *rest]
+    done = _two(low, factors[0], factors[1], output, stretched) if len(factors) == 2 else _one(low, factors[0], output)
+    return done.x
+
+
+def _ordered(low: Lowering, factor: Factor, order: Sequence[str]) -> Factor:
+    term = "".join(order)
+    if term == factor.term:
+        return factor
+    return Factor(transposed(low, factor.x, [factor.term.index(c) for c in term]), term)
+
+
+def _one(low: Lowering, factor: Factor, wanted: str, others: str = "") -> Factor:
+    """A factor without the labels that occur nowhere else; in the order wanted where there are no others."""
+    alone = [i for i, c in enumerate(factor.term) if c not in wanted and c not in others]
+    x = low.emit("SUM", factor.x, low.int32(alone)) if alone else factor.x
+    left = Factor(x, "".join(c for c in factor.term if c in wanted or c in others))
+    return left if others else _ordered(low, left, wanted)
+
+
+def _two(low: Lowering, a: Factor, b: Factor, wanted: str, stretched: set[str]) -> Factor:
+    """The product of two factors, with these labels."""
+    whole = a.term, b.term
+    a, b = _one(low, a, wanted, whole[1] or " "), _one(low, b, wanted, whole[0] or " ")
+    summed = [c for c in a.term if c in b.term and c not in wanted]
+    if stretched.intersection(summed):
+        raise Unfit("a dimension that is summed over is broadcast")
+    if _prefers_swap(a, b, wanted):
+        a, b = b, a
+    batch = [c for c in wanted if c in a.term and c in b.term]
+    rows, columns = ([c for c in wanted if c in f.term and c not in batch] for f in (a, b))
+    if not summed:
+        return _ordered(low, _outer(low, a, b, batch, rows, columns), wanted)
+    if b.x.constant is not None and not batch and rows and a.x.dtype is float32:
+        y = _by_weights(low, a, b, rows, summed, columns)
+    else:
+        y = _by_matrices(low, a, b, batch, rows, summed, columns)
+    return _ordered(low, Factor(y, "".join([*batch, *rows, *columns])), wanted)
+
+
+def _prefers_swap(a: Factor, b: Factor, wanted: str) -> bool:
+    """Whether the second factor makes the better left one: constants go right, and the order is to be the wanted."""
+    if (a.x.constant is None) != (b.x.constant is None):
+        return a.x.constant is not None
+    first = [c for c in wanted if (c in a.term) != (c in b.term)]
+    return bool(first) and first[0] in b.term and all(c in b.term or c in a.term for c in first)
+
+
+def _outer(low: Lowering, a: Factor, b: Factor, batch: list[str], rows: list[str], columns: list[str]) -> Factor:
+    """Nothing is summed: a product of elements, with rows and columns in dimensions of their own."""
+    left, right = _ordered(low, a, [*batch, *rows]), _ordered(low, b, [*batch, *columns])
+    x = _grouped(low, left, [[c] for c in left.term] + [[] for _ in columns])
+    y = _grouped(low, right, [[c] for c in batch] + [[] for _ in rows] + [[c] for c in columns])
+    return Factor(low.emit("MUL", x, y), "".join([*batch, *rows, *columns]))
+
+
+def _by_weights(low: Lowering, a: Factor, b: Factor, rows: list[str], summed: list[str], columns: list[str]) -> Value:
+    """By a constant matrix, which leaves the rows in their dimensions."""
+    x = _ordered(low, a, [*rows, *summed])
+    flat = _grouped(low, x, [*([c] for c in rows), summed])
+    matrix = _ordered(low, b, [*columns, *summed]).x.constant
+    assert matrix is not None
+    k = math.prod(b.size(c) or 0 for c in summed)
+    weights = low.constant(np.ascontiguousarray(matrix.reshape(-1, k)), float32)
+    y = low.emit("FULLY_CONNECTED", flat, weights, None, keep_num_dims=len(rows) > 1)
+    columns_ = [(b, c) for c in columns]
+    return _apart(low, y, [(x, c) for c in rows], columns_, merged=(1, len(columns)), lead=len(rows) - 1)
+
+
+def _by_matrices(low: Lowering, a: Factor, b: Factor, batch: list[str], rows: list[str], summed: list[str],
+                 columns: list[str]) -> Value:  # fmt: skip
+    """A batch of matrix products; a factor that lies the other way round is left so, and a flag set."""
+    if len(batch) > 3:
+        raise Unfit("BATCH_MATMUL takes ranks up to 5")
+    turned_a = list(a.term) == [*batch, *summed, *rows]
+    turned_b = list(b.term) != [*batch, *summed, *columns]
+    left = _ordered(low, a, [*batch, *summed, *rows] if turned_a else [*batch, *rows, *summed])
+    right = _ordered(low, b, [*batch, *columns, *summed] if turned_b else [*batch, *summed, *columns])
+    lead = [[c] for c in batch]
+    x = _grouped(low, left, [*lead, summed, rows] if turned_a else [*lead, rows, summed])
+    y = _grouped(low, right, [*lead, columns, summed] if turned_b else [*lead, summed, columns])
+    product = low.emit("BATCH_MATMUL", x, y, adj_x=turned_a, adj_y=turned_b)
+    return _apart(low, product, [(left, c) for c in rows], [(right, c) for c in columns],
+                  merged=(len(rows), len(columns)), lead=len(batch))  # fmt: skip
+
+
+def _grouped(low: Lowering, factor: Factor, groups: Sequence[Sequence[str]]) -> Value:
+    """The dimensions of each group joined to one; an empty group is a dimension of size 1."""
+    if all(len(g) == 1 for g in groups):
+        return factor.x
+    return _reshaped(low, factor.x, [[(factor, c) for c in g] for g in groups])
+
+
+def _apart(low: Lowering, y: Value, rows: list[tuple[Factor, str]], columns: list[tuple[Factor, str]],
+           merged: tuple[int, int], lead: int) -> Value:  # fmt: skip
+    """[lead..., rows, columns] with rows and columns taken apart. merged: how many dimensions are joined to each."""
+    if merged == (1, 1):
+        return y
+    whole = Factor(y, "".join(chr(i) for i in range(y.spec.shape.rank or 0)))
+    kept = [[(whole, whole.term[i])] for i in range(lead)]
+    taken_rows = [[(whole, whole.term[lead])]] if merged[0] == 1 else [[r] for r in rows]
+    taken_columns = [[(whole, whole.term[lead + 1])]] if merged[1] == 1 else [[c] for c in columns]
+    return _reshaped(low, y, [*kept, *taken_rows, *taken_columns])
+
+
+def _reshaped(low: Lowering, x: Value, groups: Sequence[Sequence[tuple[Factor, str]]]) -> Value:
+    """`x` with a dimension for each group of labels, whose sizes are those that tensors have."""
+    dims: list[int | None] = []
+    for group in groups:
+        sizes = [f.size(c) for f, c in group]
+        dims.append(None if None in sizes else math.prod(s for s in sizes if s is not None))
+    if dims.count(None) <= 1:
+        shape = low.int32([-1 if d is None else d for d in dims])
+    else:
+        first = dims.index(None)
+        parts = [low.constant(-1 if d is None else d, int32) if d is not None or i == first else _size(low, group)
+                 for i, (d, group) in enumerate(zip(dims, groups))]  # fmt: skip
+        shape = low.emit("PACK", tuple(parts), values_count=len(parts), axis=0)
+    return low.emit("RESHAPE", x, shape, like=x.spec.with_shape(dims))
+
+
+def _size(low: Lowering, group: Sequence[tuple[Factor, str]]) -> Value:
+    """The product of the sizes of a group, when the model runs."""
+    total: Value | None = None
+    for factor, label in group:
+        size = size_along(low, factor.x, factor.term.index(label))
+        total = size if total is None else low.emit("MUL", total, size)
+    assert total is not None
+    return total
+
+
 MATMUL = table(
     Rule("fully_connected", "MatMul", _fully_connected, "the rows of its weights are the columns of the matrix"),
     Rule("batch_matmul", "MatMul", _batch_matmul),
+    Rule("einsum", "Einsum", _einsum, "a contraction is a matrix product of its factors' transposes"),
 )

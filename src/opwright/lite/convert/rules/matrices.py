@@ -51,13 +51,6 @@ def _diag_part(node: Node, low: Lowering) -> Lowered:
     return picked(low, x, inner, places, padding)
 
 
-def _set_diag(node: Node, low: Lowering) -> Lowered:
-    x, diagonal = node.operands
-    if tuple(node.attrs["k"]) != (0, 0):
-        return NoMatch("MATRIX_SET_DIAG sets the main diagonal")
-    return low.emit("MATRIX_SET_DIAG", x, diagonal, like=node.outputs[0].spec)
-
-
 def _set_by_gather(node: Node, low: Lowering) -> Lowered:
     x, diagonal = node.operands
     inner = _inner(x, 2)
@@ -119,7 +112,6 @@ MATRICES = table(
     Rule("matrix_diag", "MatrixDiag", _diag),
     Rule("diag_by_gather", "MatrixDiag", _diag_by_gather, _KNOWN),
     Rule("diag_part_by_gather", "MatrixDiagPart", _diag_part, _KNOWN),
-    Rule("matrix_set_diag", "MatrixSetDiag", _set_diag),
     Rule("set_diag_by_gather", "MatrixSetDiag", _set_by_gather, _KNOWN),
     Rule("band_by_select", "MatrixBandPart", _band, "what is inside the band is known"),
     Rule("cross", "Cross", _cross, "its definition"),

@@ -1,7 +1,7 @@
 """Rules for softmax, bias and normalisation.
 
-Lives here: Softmax, LogSoftmax, BiasAdd, FusedBatchNorm (inference), LayerNorm, LRN.
-Not here: convolutions and pools (convolution.py), activations (elementwise.py), merging (../optimize.py).
+Lives here: Softmax, LogSoftmax, BiasAdd, FusedBatchNorm (inference), LayerNorm.
+Not here: convolutions and pools (convolution.py), activations (direct.py), merging (../optimize.py).
 """
 
 from __future__ import annotations
@@ -87,17 +87,10 @@ def _layer_norm(node: Node, low: Lowering) -> Lowered:
     return y if offset is None else low.emit("ADD", y, offset)
 
 
-def _lrn(node: Node, low: Lowering) -> Lowered:
-    (x,), attrs = node.operands, node.attrs
-    return low.emit("LOCAL_RESPONSE_NORMALIZATION", x, radius=attrs["depth_radius"], bias=attrs["bias"],
-                    alpha=attrs["alpha"], beta=attrs["beta"], like=node.outputs[0].spec)  # fmt: skip
-
-
 NN = table(
     Rule("softmax", "Softmax", _softmax("SOFTMAX", beta=1.0)),
     Rule("log_softmax", "LogSoftmax", _softmax("LOG_SOFTMAX")),
     Rule("bias_add", "BiasAdd", _bias_add, "broadcasting adds it to each channel"),
     Rule("batch_norm", "FusedBatchNorm", _fused_batch_norm, "with known statistics it is a scale and an offset"),
     Rule("layer_norm", "LayerNorm", _layer_norm, "its definition"),
-    Rule("local_response_normalization", "LRN", _lrn),
 )

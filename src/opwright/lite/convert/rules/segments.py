@@ -1,6 +1,6 @@
 """Rules for rows joined by the segment each belongs to, and for counting.
 
-Lives here: segment reductions, bincounts, histograms, confusion matrices.
+Lives here: reductions of sorted segments, bincounts, histograms, confusion matrices.
 Not here: scatters into tensors (scattering.py), reductions over axes (reductions.py).
 """
 
@@ -14,14 +14,6 @@ from ....core.dtypes import float32, int32
 from ....graph import Node, Value
 from ..lowering import Lowered, Lowering, NoMatch, Rule, table
 from .building import number, only, rank_of, size_along
-
-
-def _unsorted(lite: str) -> Any:
-    def lower(node: Node, low: Lowering) -> Lowered:
-        x, ids, count = node.operands
-        return low.emit(lite, x, low.int32(ids), low.int32(count), like=node.outputs[0].spec)
-
-    return lower
 
 
 def _count_of(low: Lowering, ids: Value) -> Value:
@@ -114,8 +106,6 @@ def _confusion(node: Node, low: Lowering) -> Lowered:
 _GAPS = "as many segments as the last id says; SEGMENT_SUM takes no gaps"
 
 SEGMENTS = table(
-    *(Rule(f"unsorted_segment_{kind.lower()}", f"UnsortedSegment{kind}", _unsorted(f"UNSORTED_SEGMENT_{kind.upper()}"))
-      for kind in ("Sum", "Prod", "Max", "Min")),
     *(Rule(f"segment_{kind.lower()}", f"Segment{kind}", _segment(f"Segment{kind}"), _GAPS)
       for kind in ("Sum", "Prod", "Max", "Min", "Mean")),
     Rule("bincount", "DenseBincount", _bincount, "a sum of ones for each number; what is too large goes to no segment"),

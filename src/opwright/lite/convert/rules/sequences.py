@@ -1,6 +1,6 @@
 """Rules for what follows from the order of elements along an axis.
 
-Lives here: ReverseSequence, SequenceMask, frames, running products, LinSpace, InTopK, UnravelIndex, ShiftByOne.
+Lives here: SequenceMask, frames, running products, LinSpace, InTopK, UnravelIndex, ShiftByOne.
 Not here: the Sequence* operators on packed sequences with offsets, which have no lite form.
 """
 
@@ -9,10 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from ....core.dtypes import bool as bool_
-from ....core.dtypes import float32, int16, int32, int64, uint8
+from ....core.dtypes import float32, int32, int64
 from ....graph import Node, Value
 from ..lowering import Lowered, Lowering, NoMatch, Rule, table
-from .arrays import front
 from .building import (
     constant_of,
     number,
@@ -26,14 +25,7 @@ from .building import (
     sizes,
     sliced,
 )
-
-
-def _reverse_sequence(node: Node, low: Lowering) -> Lowered:
-    x, lengths = node.operands
-    only(x, float32, uint8, int16, int32, int64)
-    rank = rank_of(x)
-    seq, batch = front(node.attrs["seq_axis"], rank), front(node.attrs["batch_axis"], rank)
-    return low.emit("REVERSE_SEQUENCE", x, lengths, seq_dim=seq, batch_dim=batch, like=node.outputs[0].spec)
+from .direct import front
 
 
 def _sequence_mask(node: Node, low: Lowering) -> Lowered:
@@ -173,7 +165,6 @@ def _unravel(node: Node, low: Lowering) -> Lowered:
 
 
 SEQUENCES = table(
-    Rule("reverse_sequence", "ReverseSequence", _reverse_sequence),
     Rule("sequence_mask", "SequenceMask", _sequence_mask, "its definition"),
     Rule("frames_by_gather", "Frame", _frame, "where each element of a frame comes from is known"),
     Rule("overlap_and_add", "OverlapAndAdd", _overlap_and_add, "TRANSPOSE_CONV with ones puts frames together"),

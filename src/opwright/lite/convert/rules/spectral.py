@@ -1,6 +1,6 @@
 """Rules for complex numbers and Fourier transforms.
 
-Lives here: Real, Imag, ComplexAbs, Complex, Conj, Angle; transforms over one dimension, and RFFT2D.
+Lives here: Complex, Conj, Angle; transforms over one dimension, and RFFT2D.
 Not here: transforms over three dimensions and more, which have no lite form.
 
 RFFT2D is for sizes that are powers of 2. Others are products with the matrix of the transform, real and imaginary part
@@ -19,15 +19,6 @@ from ..lowering import Lowered, Lowering, NoMatch, Rule, table
 from .building import Unfit, constant_of, only, padded, rank_of, sliced
 
 MOST = 1024  # points of a transform by its matrix
-
-
-def _part(lite: str) -> Any:
-    def lower(node: Node, low: Lowering) -> Lowered:
-        (x,) = node.operands
-        only(x, complex64)
-        return low.emit(lite, x, like=node.outputs[0].spec)
-
-    return lower
 
 
 def _pair(low: Lowering, real: Value, imag: Value) -> Value:
@@ -160,9 +151,6 @@ def _irfft_matrix(node: Node, low: Lowering) -> Lowered:
 _MATRIX = "a transform is a product with its matrix"
 
 SPECTRAL = table(
-    Rule("real", "Real", _part("REAL")),
-    Rule("imag", "Imag", _part("IMAG")),
-    Rule("complex_abs", "ComplexAbs", _part("COMPLEX_ABS")),
     Rule("complex", "Complex", _complex, "its two parts lie side by side"),
     Rule("conj", "Conj", _conj, "its definition"),
     Rule("angle", "Angle", _angle, "its definition"),

@@ -1,0 +1,218 @@
+"""Rules for operators that the lite dialect has, too: one node becomes one node.
+
+Lives here: the pairs, and where two differ: operands that are attributes, types of sizes, names of options.
+Not here: operators that take several nodes or layouts (the other modules), merging afterwards (../optimize.py).
+
+A row says where each operand of the builtin operator comes from; without that it takes the operands as they are.
+Options that bear the name of an attribute have its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator
+from typing import Any
+
+from ....core.dtypes import DType, complex64, float32, int8, int16, int32, int64, uint8, uint16, uint32
+from ....core.shapes import TensorShape
+from ....graph import Node, Value
+from ....graph.ir import Operand
+from ....scalar.table import OF_OPERATOR
+from ... import ops as dialect
+from ...ops import types
+from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from .building import Unfit, only, rank_of
+
+SLICE_RANK = 5
+"""The greatest rank that the official kernels slice."""
+
+# Official kernels, now or in older run times, broadcast up to this rank only; operands of one shape may have any.
+BROADCAST_RANK = {
+    "ADD": 6, "SUB": 6, "MUL": 6, "DIV": 5, "MAXIMUM": 5, "MINIMUM": 5, "SELECT_V2": 5,
+    "FLOOR_DIV": 4, "FLOOR_MOD": 4, "POW": 4, "SQUARED_DIFFERENCE": 4, "ATAN2": 0,
+    "EQUAL": 4, "NOT_EQUAL": 4, "LESS": 4, "LESS_EQUAL": 4, "GREATER": 4, "GREATER_EQUAL": 4,
+    "LOGICAL_AND": 4, "LOGICAL_OR": 4,
+}  # fmt: skip
+
+
+def broadcastable(node: Node, low: Lowering, op_name: str) -> tuple[Any, ...]:
+    """The operands as the lite operator takes them: spread out first where the rank is beyond its broadcasting."""
+    shape, limit = node.outputs[0].spec.shape, BROADCAST_RANK.get(op_name)
+    operands = list(node.operands)
+    if limit is None or (shape.rank is not None and shape.rank <= limit):
+        return node.inputs
+    if limit and (shape.rank is None or all(v.spec.shape.dims == shape.dims for v in operands)):
+        return node.inputs  # such a rank is rare, or unknown sizes are most likely equal: kernels of today take both
+    if shape.is_fully_defined():
+        sizes = low.int32([d for d in shape.dims or () if d is not None])
+        return tuple(v if v.spec.shape == shape else spread(low, v, sizes, shape) for v in operands)
+    sizes, *others = (low.emit("SHAPE", v, out_type="INT32") for v in operands)
+    for other in others:
+        sizes = low.emit("BROADCAST_ARGS", sizes, other)
+    return tuple(spread(low, v, sizes, shape) for v in operands)
+
+
+def spread(low: Lowering, value: Value, sizes: Value, shape: TensorShape) -> Value:
+    """`value` repeated up to a shape, given as a tensor and as far as it is known."""
+    return low.emit("BROADCAST_TO", value, sizes, like=value.spec.with_shape(shape))
+
+
+# ---- where operands and options come from ----------------------------------------------------------------------------
+
+Source = Callable[[Node, Lowering, Iterator[Value]], Operand]
+"""One operand of the new node: of the old node, the graph being built and the operands that are left."""
+
+
+def as_it_is(node: Node, low: Lowering, operands: Iterator[Value]) -> Value:
+    """The next operand."""
+    return next(operands)
+
+
+def as_int32(node: Node, low: Lowering, operands: Iterator[Value]) -> Value:
+    """The next operand, integers, as int32."""
+    return low.int32(next(operands))
+
+
+def front(axis: int, rank: int | None) -> int:
+    """An axis counted from the front where the rank is known."""
+    return axis + rank if axis < 0 and rank is not None else axis
+
+
+def axis_of(node: Node, name: str) -> int:
+    """An attribute that is an axis of the first operand, counted from the front. Raises Unfit for an unknown rank."""
+    return front(node.attrs[name], rank_of(next(node.operands)))
+
+
+def axis_operand(node: Node, low: Lowering, operands: Iterator[Value]) -> Value:
+    """The attribute `axis` as a scalar int32, counted from the front where the rank is known."""
+    return low.constant(front(node.attrs["axis"], next(node.operands).spec.shape.rank), int32)
+
+
+def new_axis_operand(node: Node, low: Lowering, operands: Iterator[Value]) -> Value:
+    """The attribute `axis`, which is one of the result, as int32 [1]."""
+    return low.int32([node.attrs["axis"]])
+
+
+Condition = Callable[[Node], None]
+"""Raises Unfit, whose text is the reason to decline, for a node that the builtin operator does not take."""
+
+
+def of_types(*dtypes: DType) -> Condition:
+    """Decline nodes whose first operand has another dtype."""
+    return lambda node: only(next(node.operands), *dtypes)
+
+
+def of_ranks(ranks: Container[int | None], reason: str) -> Condition:
+    """Decline nodes whose first operand has another rank, or one that is not known."""
+
+    def check(node: Node) -> None:
+        if next(node.operands).spec.shape.rank not in ranks:
+            raise Unfit(reason)
+
+    return check
+
+
+def having(name: str, value: Any, reason: str) -> Condition:
+    """Decline nodes with another value of an attribute."""
+
+    def check(node: Node) -> None:
+        if node.attrs.get(name, value) != value:
+            raise Unfit(reason)
+
+    return check
+
+
+def direct(op: str, lite: str, *sources: Source, when: Condition | None = None,
+           **options: str | Callable[[Node], Any]) -> Rule:
+    """Return the rule that makes a node of the catalogue's operator `op` one of the builtin operator `lite`.
+
+    sources: of each operand; by default those of the node, spread where the rank is beyond the kernel's broadcasting.
+    options: by name, the attribute that has the value, or a function of the node.
+    """
+
+    def lower(node: Node, low: Lowering) -> Lowered:
+        if when is not None:
+            when(node)
+        left = iter(node.operands)
+        operands = [source(node, low, left) for source in sources] if sources else broadcastable(node, low, lite)
+        values = {name: node.attrs[name] for name in dialect.get(lite).option_names if name in node.attrs}
+        for name, value in options.items():
+            values[name] = node.attrs[value] if isinstance(value, str) else value(node)
+        return low.emit_many(lite, *operands, likes=[v.spec for v in node.outputs], **values)
+
+    return Rule(lite.lower(), op, lower)
+
+
+def type_option(attribute: str) -> Callable[[Node], str]:
+    """An option that is the schema's name of the dtype in an attribute."""
+    return lambda node: types.name_of(node.attrs[attribute])
+
+
+def _cast(node: Node, low: Lowering) -> Lowered:
+    (x,), wanted = node.operands, node.attrs["dtype"]
+    if x.dtype is wanted:
+        return x
+    if x.dtype.is_complex != wanted.is_complex:
+        return NoMatch(f"CAST from {x.dtype.name} to {wanted.name} means another thing in the lite dialect")
+    return low.cast(x, wanted)
+
+
+def _truncate_div(node: Node, low: Lowering) -> Lowered:
+    if not node.outputs[0].dtype.is_integer:
+        return NoMatch("only the DIV of integers cuts fractions off")
+    return low.emit("DIV", *broadcastable(node, low, "DIV"), like=node.outputs[0].spec)
+
+
+def _round(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    return x if x.dtype.is_integer else low.emit("ROUND", x)
+
+
+BIT_TYPES = (int8, int16, int32, uint8, uint16, uint32)
+
+OTHERS = ("Round", "RightShift", "BitwiseXor")
+"""Functions of one element whose rules here are more than the pair."""
+
+DIRECT = table(
+    *(direct(op, row.builtin) for op, row in OF_OPERATOR.items() if row.builtin and op not in OTHERS),
+    # the dialect's give another operand where one is NaN
+    direct("Maximum", "MAXIMUM"),
+    direct("Minimum", "MINIMUM"),
+    direct("Select", "SELECT_V2"),
+    direct("BitwiseXor", "BITWISE_XOR", when=of_types(*BIT_TYPES)),
+    direct("RightShift", "RIGHT_SHIFT", when=of_types(*BIT_TYPES)),
+    direct("Bitcast", "BITCAST", output_type=type_option("type")),
+    direct("Real", "REAL", when=of_types(complex64)),
+    direct("Imag", "IMAG", when=of_types(complex64)),
+    direct("ComplexAbs", "COMPLEX_ABS", when=of_types(complex64)),
+    direct("LRN", "LOCAL_RESPONSE_NORMALIZATION", radius="depth_radius"),
+    # made and shaped
+    direct("Fill", "FILL", as_int32, as_it_is),
+    direct("Range", "RANGE"),
+    direct("BroadcastArgs", "BROADCAST_ARGS"),
+    direct("ExpandDims", "EXPAND_DIMS", as_it_is, new_axis_operand),
+    direct("Tile", "TILE", as_it_is, as_int32),
+    direct("MirrorPad", "MIRROR_PAD", as_it_is, as_int32, mode=lambda node: node.attrs["mode"].upper()),
+    *(direct(op, lite, as_it_is, as_int32, as_int32, when=of_ranks((3, 4), f"{lite} takes ranks 3 and 4"))
+      for op, lite in (("SpaceToBatchND", "SPACE_TO_BATCH_ND"), ("BatchToSpaceND", "BATCH_TO_SPACE_ND"))),
+    direct("MatrixSetDiag", "MATRIX_SET_DIAG", when=having("k", (0, 0), "MATRIX_SET_DIAG sets the main diagonal")),
+    direct("ResizeNearestNeighbor", "RESIZE_NEAREST_NEIGHBOR", as_it_is, as_int32,
+           when=of_types(float32, uint8, int8, int16)),
+    # picked, put and summed
+    direct("Slice", "SLICE", as_it_is, as_int32, as_int32,
+           when=of_ranks(range(SLICE_RANK + 1), f"SLICE takes ranks up to {SLICE_RANK}")),
+    direct("GatherNd", "GATHER_ND", when=having("batch_dims", 0, "GATHER_ND has no batch_dims")),
+    direct("ScatterNd", "SCATTER_ND", as_int32, as_it_is, as_int32),
+    direct("Where", "WHERE"),
+    direct("Cumsum", "CUMSUM", as_it_is, axis_operand),
+    direct("ReverseSequence", "REVERSE_SEQUENCE", when=of_types(float32, uint8, int16, int32, int64),
+           seq_dim=lambda node: axis_of(node, "seq_axis"), batch_dim=lambda node: axis_of(node, "batch_axis")),
+    *(direct(f"UnsortedSegment{kind}", f"UNSORTED_SEGMENT_{kind.upper()}", as_it_is, as_int32, as_int32)
+      for kind in ("Sum", "Prod", "Max", "Min")),
+    # variables
+    direct("ReadVariable", "READ_VARIABLE", dtype=type_option("dtype")),
+    direct("AssignVariable", "ASSIGN_VARIABLE"),
+    # with a word about types
+    Rule("truncate_div", "TruncateDiv", _truncate_div, "integers divide toward zero"),
+    Rule("cast", "Cast", _cast),
+    Rule("round", "Round", _round, "integers are round"),
+)
