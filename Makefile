@@ -8,6 +8,7 @@
 #   make operator-table  the table operator x type against the official kernels, into docs/ (MODELS=30 a row)
 #   make record     what this tree computes: bits, loop graphs, code, files, into OUT (build/baseline); KINDS=bits,loops
 #   make compare    the same again, and every difference from the record (docs/baseline.md)
+#   make families   the tables of which module defines which operator, after operators came or went
 #   make snapshot   the operator catalogue of this version for tests/compat; refuses what would break users
 #   make clean      remove what was built and cached; .venv stays
 #
@@ -34,7 +35,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-avx2 lint layers bench bench-strategies fuzz operator-table record compare \
-  snapshot clean
+  families snapshot clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -77,6 +78,9 @@ record: $(DEV)
 
 compare: $(DEV)
 	@PYTHONPATH=tests $(BIN)/python -m baseline compare --kinds $(KINDS) --out $(OUT) $(if $(ONLY),--only '$(ONLY)')
+
+families: $(DEV)
+	@$(BIN)/python tests/lite/make_families.py
 
 snapshot: $(DEV)
 	@UNRELEASED=$(UNRELEASED) $(BIN)/python tests/compat/make_snapshot.py

@@ -3,7 +3,7 @@
 Lives here: `FAMILIES`, `get(name)`, `find(name, version)`, `list_names()`, the operators defined so far.
 Not here: what such an operator is (definition.py).
 
-A new operator gets its name in the row of the module that defines it.
+`make families` writes the table, from the classes.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ _ORDERED = (float32, float16, int32, int64, int16, int8, uint8)
 _EQUATED = (*_ORDERED, bool_, string)
 _BITS = (int8, int16, int32, uint8, uint16, uint32)
 
-binary = functools.partial(define, operands=2)
+binary = functools.partial(define, __name__, operands=2)
 test = functools.partial(binary, out=bool_)
 
 binary("ADD", "x + y", (float32, float16, int32, int64, int16), quantized="arithmetic.add")

@@ -20,7 +20,6 @@ from ...ops.definition import Input, Output
 from ...scalar.table import OF_BUILTIN
 from ..format import schema
 from .definition import LiteOperator, facts, lite_operator
-from .families import family_of
 from .fusing import fuse
 from .shapes import broadcast, fixed
 
@@ -32,6 +31,7 @@ def computation(name: str) -> Callable[..., Any]:
 
 
 def define(
+    module: str,
     name: str,
     formula: str,
     dtypes: Sequence[DType],
@@ -42,7 +42,7 @@ def define(
     check: Callable[[Any], None] | None = None,
     **settings: Any,
 ) -> LiteOperator:
-    """Define an element-wise operator; two operands broadcast.
+    """Define an element-wise operator of a module; two operands broadcast.
 
     compute: a NumPy ufunc or a function of arrays; by default the function of the scalar table. out: the dtype of the
     result where it is not that of the operands. check: of the elements of the second operand, raises
@@ -71,7 +71,7 @@ def define(
     body = {
         "__doc__": f"{name}, {_manner(operands, fused)}.\n\n.. math:: {result} = "
         + (f"act({formula})" if fused else formula),
-        "__module__": f"{__package__}.{family_of(name)}",
+        "__module__": module,
         "x": Input(tuple(dtypes)),
         **({"y": Input(tuple(dtypes), like="x")} if operands == 2 else {}),
         result: Output(like=None if out else "x", dtype=out),

@@ -6,6 +6,7 @@ Not here: `define` (elementwise.py), activations with options or over rows (acti
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -65,33 +66,35 @@ def hard_swish(x: Any) -> Any:
 
 rsqrt = in_float32(FUNCTIONS["rsqrt"].of_arrays)
 
+unary = functools.partial(define, __name__)
+
 _REALS = (float32, float16)
 _FLOATS = (float32, float16, bfloat16)
 
-define("ABS", "|x|", (*_REALS, int32, int16), quantized="elementwise.absolute")
+unary("ABS", "|x|", (*_REALS, int32, int16), quantized="elementwise.absolute")
 # The official converter calls the negation of an int16 input float32: hence `retypes`.
-define("NEG", "-x", (*_FLOATS, int8, int16, int32, int64), moves=True, retypes=True)
-define("EXP", "e^x", _REALS, quantized="elementwise.exp")
-define("LOG", r"\ln x", _REALS, quantized="elementwise.log")
-define("SQRT", r"\sqrt{x}", _REALS, quantized="elementwise.sqrt")
-define("RSQRT", r"1 / \sqrt{x}", _REALS, rsqrt, quantized="elementwise.rsqrt")
-define("SQUARE", "x^2", _REALS)
-define("SIN", r"\sin x", _REALS)
-define("COS", r"\cos x", _REALS)
-define("FLOOR", r"\lfloor x \rfloor", _FLOATS)
-define("CEIL", r"\lceil x \rceil", _REALS)
-define("ROUND", "x to the nearest integer, halves to even", _FLOATS)
-define("SIGN", r"\operatorname{sgn} x", (float32, float64, int32))
-define("LOGICAL_NOT", r"\neg x", (bool_,))
-define("ZEROS_LIKE", "0", (float32, int32, int64), np.zeros_like)
-define("RELU", r"\max(x, 0)", _REALS, quantized="activation.relu")
-define("RELU6", r"\min(\max(x, 0), 6)", _REALS, quantized="activation.relu6")
-define("RELU_N1_TO_1", r"\min(\max(x, -1), 1)", _REALS, _clip(-1, 1), quantized="activation.relu_n1_to_1")
-define("RELU_0_TO_1", r"\min(\max(x, 0), 1)", (float32,), _clip(0, 1), quantized="activation.relu_0_to_1")
-define("ELU", r"x \ge 0: x,\ \text{else}\ e^x - 1", _REALS, elu, quantized="activation.elu")
-define("HARD_SWISH", r"x \min(\max(x + 3, 0), 6) / 6", _REALS, hard_swish, quantized="activation.hard_swish")
-define("TANH", r"\tanh x", _FLOATS, quantized="activation.tanh")
-define("LOGISTIC", "1 / (1 + e^{-x})", _FLOATS, logistic, quantized="activation.logistic")
+unary("NEG", "-x", (*_FLOATS, int8, int16, int32, int64), moves=True, retypes=True)
+unary("EXP", "e^x", _REALS, quantized="elementwise.exp")
+unary("LOG", r"\ln x", _REALS, quantized="elementwise.log")
+unary("SQRT", r"\sqrt{x}", _REALS, quantized="elementwise.sqrt")
+unary("RSQRT", r"1 / \sqrt{x}", _REALS, rsqrt, quantized="elementwise.rsqrt")
+unary("SQUARE", "x^2", _REALS)
+unary("SIN", r"\sin x", _REALS)
+unary("COS", r"\cos x", _REALS)
+unary("FLOOR", r"\lfloor x \rfloor", _FLOATS)
+unary("CEIL", r"\lceil x \rceil", _REALS)
+unary("ROUND", "x to the nearest integer, halves to even", _FLOATS)
+unary("SIGN", r"\operatorname{sgn} x", (float32, float64, int32))
+unary("LOGICAL_NOT", r"\neg x", (bool_,))
+unary("ZEROS_LIKE", "0", (float32, int32, int64), np.zeros_like)
+unary("RELU", r"\max(x, 0)", _REALS, quantized="activation.relu")
+unary("RELU6", r"\min(\max(x, 0), 6)", _REALS, quantized="activation.relu6")
+unary("RELU_N1_TO_1", r"\min(\max(x, -1), 1)", _REALS, _clip(-1, 1), quantized="activation.relu_n1_to_1")
+unary("RELU_0_TO_1", r"\min(\max(x, 0), 1)", (float32,), _clip(0, 1), quantized="activation.relu_0_to_1")
+unary("ELU", r"x \ge 0: x,\ \text{else}\ e^x - 1", _REALS, elu, quantized="activation.elu")
+unary("HARD_SWISH", r"x \min(\max(x + 3, 0), 6) / 6", _REALS, hard_swish, quantized="activation.hard_swish")
+unary("TANH", r"\tanh x", _FLOATS, quantized="activation.tanh")
+unary("LOGISTIC", "1 / (1 + e^{-x})", _FLOATS, logistic, quantized="activation.logistic")
 
 
 @lite_operator("CAST", typed_by="out_data_type")

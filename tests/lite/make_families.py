@@ -1,0 +1,72 @@
+"""Write the tables that say which module defines which operator: `make families`.
+
+Lives here: finding the operators of the two packages, and the tables' text in their modules families.py.
+Not here: the test that the tables are current (lite/ops/test_families.py).
+
+Modules are imported when one of their operators is asked for, so their names have to stand where no import is needed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+import textwrap
+from pathlib import Path
+from types import ModuleType
+
+PACKAGES = ("opwright.lite.ops", "opwright.lite.customs")
+HEAD, TAIL = "FAMILIES: dict[str, str] = {\n", "}\n"
+WIDTH = 120
+
+
+def families(package: str) -> dict[str, list[str]]:
+    """Return the operators that each module of a package defines; imports them all."""
+    for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+        importlib.import_module(module.name)
+    found: dict[str, list[str]] = {}
+    for name, defined in sorted(_table(package).defined.items()):
+        for operator in defined if isinstance(defined, list) else [defined]:
+            names = found.setdefault(operator.__module__.removeprefix(f"{package}."), [])
+            names.extend([name] if name not in names else [])
+    return dict(sorted(found.items()))
+
+
+def _table(package: str) -> ModuleType:
+    return importlib.import_module(f"{package}.families")
+
+
+def rows(found: dict[str, list[str]]) -> str:
+    """Return the table's text, as the formatter would have it."""
+    lines = []
+    for module, names in found.items():
+        line = f'    "{module}": "{" ".join(names)}",'
+        if len(line) > WIDTH:
+            parts = textwrap.wrap(" ".join(names), WIDTH - len('        " "'), break_long_words=False)
+            parts[:-1] = [f"{part} " for part in parts[:-1]]
+            line = "\n".join([f'    "{module}": (', *(f'        "{part}"' for part in parts), "    ),"])
+        lines.append(f"{line}\n")
+    return "".join(lines)
+
+
+def written(package: str) -> tuple[Path, str, str]:
+    """Return the file of a package's table, its text, and the text that it should have."""
+    path = Path(str(_table(package).__file__))
+    text = path.read_text(encoding="utf-8")
+    before, _, rest = text.partition(HEAD)
+    _, end, after = rest.partition(f"\n{TAIL}")
+    return path, text, f"{before}{HEAD}{rows(families(package))}{end.lstrip(chr(10))}{after}"
+
+
+def main() -> int:
+    """Write the tables that are not current."""
+    for package in PACKAGES:
+        path, text, wanted = written(package)
+        if text != wanted:
+            path.write_text(wanted, encoding="utf-8")
+            print(f"wrote {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
