@@ -36,7 +36,7 @@ from opwright.compiler.loops import planning
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.plans import Plan
 from opwright.compiler.target import NAMED, Target, processor
-from opwright.lite.ops.philox import begun
+from opwright.lite.ops.bit_generators import begun
 from opwright.ops.random import state
 
 OTHERS = ("x86-64-v3", "neoverse-n1")

@@ -1,12 +1,15 @@
-"""What shape rules share: shapes given as tensors, axes, and the error for values out of range.
+"""What shape rules share: shapes given as tensors, axes, numbers of steps, and the error for values out of range.
 
 Lives here: helpers of `infer` rules.  Not here: any operator's rule.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
+
+import numpy as np
 
 from ..core.errors import InvalidArgumentError
 from ..core.shapes import UNKNOWN, TensorShape
@@ -107,3 +110,16 @@ def static_int(value: Any, what: str) -> int:
     if axes is None or len(axes) != 1:
         raise TypeError(f"{what} is one integer; found {value!r}")
     return axes[0]
+
+
+def number_of_steps(start: Any, limit: Any, delta: Any) -> int | None:
+    """ceil((limit - start) / delta) of NumPy scalars whose delta leads to limit; None where that is not finite.
+
+    Of floats the quotient is rounded to their dtype first, as in TensorFlow: in float32 range(0.1, 1.1, 0.1) has 10
+    numbers, though the quotient of these three numbers is 10.00000007.
+    """
+    if start.dtype.kind in "iu":
+        return -((int(start) - int(limit)) // int(delta))
+    with np.errstate(all="ignore"):
+        count = float((limit - start) / delta)
+    return math.ceil(count) if math.isfinite(count) and count < 2**62 else None

@@ -1,7 +1,7 @@
 """Counter-based random numbers: Philox 4x32-10 and ThreeFry 2x32-20, normal numbers and classes drawn from them.
 
 Lives here: kernels of `RandomWords`, `Advanced`, `NormalPairs` and `Classes`.  Not here: how seeds become keys
-(the lowering rules), the reference (lite/ops/philox.py and lite/ops/threefry.py).
+(the lowering rules), the reference (lite/ops/bit_generators.py).
 """
 
 from __future__ import annotations

@@ -34,10 +34,10 @@ from ..runtime.tensor import ARENA, Tensor
 from .uses import Use
 
 if TYPE_CHECKING:
-    from ..ops import philox
+    from ..ops import bit_generators
     from ..runtime.resources import Resources
 else:
-    philox = later("..ops.philox", __package__)  # most models have no random numbers
+    bit_generators = later("..ops.bit_generators", __package__)  # most models have no random numbers
 
 
 FORMAT = 3  # of notes
@@ -113,7 +113,7 @@ class Shortcut:
             raw = np.frombuffer(self.mapping, np.uint8, row["bytes"], row["place"])
             array.reshape(-1).view(np.uint8)[:] = raw
             found[row["container"], row["name"]] = array
-        self._sequences = {use: philox.begun(*use.seeds) for use in self._uses if use.seeds is not None}
+        self._sequences = {use: bit_generators.begun(*use.seeds) for use in self._uses if use.seeds is not None}
         values = {use: found.get((use.container, use.shared_name)) for use in self._uses} | self._sequences
         if not all(use.fits(value) for use, value in values.items()):
             return False

@@ -1,6 +1,6 @@
 """Random numbers under TensorFlow's names: RandomUniform, RandomUniformInt, RandomStandardNormal, Multinomial.
 
-Lives here: these operators.  Not here: the builtin ones (lite/ops/random.py), the generator (lite/ops/philox.py).
+Lives here: these operators.  Not here: the builtin ones (lite/ops/random.py, bit_generators.py).
 
 The official kernels of these draw from the C++ library's generator, whatever the seeds, so only the law is the same.
 Here they draw as the builtin operators do: from the seeds in the options, other numbers each time where both are 0.
@@ -17,8 +17,8 @@ from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
 from ...ops.definition import Input, Output
 from ..ops import types
+from ..ops.bit_generators import doubles
 from ..ops.definition import EnumAttr
-from ..ops.philox import doubles
 from ..ops.random import classes_of, filled_spec, generator_of, resume, sampled_spec
 from ..ops.shapes import check_one, refuse
 from .definition import CustomOperator, custom_operator

@@ -1,6 +1,7 @@
-"""Tensors made of a few numbers: FILL, RANGE, ONE_HOT.
+"""Tensors filled in from a few elements: FILL, RANGE, ONE_HOT, diagonals, SPARSE_TO_DENSE, DENSIFY.
 
-Lives here: these operators.  Not here: stretching tensors (shaping.py).
+Lives here: these operators.  Not here: stretching tensors (shaping.py), updates at places (SCATTER_ND in slicing.py),
+sparse constants of files (format/).
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import bool as bool_
-from ...core.dtypes import float32, int8, int32, int64, uint8
+from ...core.dtypes import float16, float32, int8, int16, int32, int64, uint8
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from ...ops.array.constants import number_of_steps
 from ...ops.definition import Input, Output
+from ...ops.inference import number_of_steps
 from .definition import lite_operator
-from .shapes import axis_in, check_one, ints, refuse, spec, unknown
+from .shapes import axis_in, check_one, ints, refuse, same, spec, text, unknown
 from .types import ANY, INDEX, NUMBER
 
 
@@ -106,3 +107,126 @@ class OneHot:
         at = op.axis % (indices.ndim + 1)
         places = np.arange(int(depth.reshape(-1)[0])).reshape((-1,) + (1,) * (indices.ndim - at))
         return np.where(np.expand_dims(indices, at) == places, on_value.reshape(-1)[0], off_value.reshape(-1)[0])
+
+
+_DIAGONAL = (float32, uint8, int8, int16, int32, int64)
+
+
+@lite_operator("MATRIX_DIAG")
+class MatrixDiag:
+    """Square matrices with the rows of x on their diagonals, and zeros beside.
+
+    .. math:: y_{... ii} = x_{... i}
+    """
+
+    x = Input(_DIAGONAL)
+    y = Output(like="x")
+    moves = True
+
+    def infer(op: Any) -> TensorSpec:
+        dims = op.x.spec.shape.dims
+        if dims is None:
+            return TensorSpec(UNKNOWN, op.x.spec.dtype)
+        if not dims:
+            raise refuse("the input is a scalar", wanted="at least one dimension")
+        return spec((*dims, dims[-1]), op.x.spec.dtype)
+
+    def compute(op: Any, x: Any) -> Any:
+        n = x.shape[-1]
+        y = np.zeros((*x.shape, n), x.dtype)
+        y[..., np.arange(n), np.arange(n)] = x
+        return y
+
+
+@lite_operator("MATRIX_SET_DIAG")
+class MatrixSetDiag:
+    """Matrices with their diagonals replaced.
+
+    .. math:: y_{... ij} = i = j: diagonal_{... i},\\ \\text{else}\\ x_{... ij}
+
+    x: [..., m, n]; diagonal: [..., min(m, n)]
+    """
+
+    x = Input(_DIAGONAL)
+    diagonal = Input(_DIAGONAL, like="x")
+    y = Output(like="x")
+    moves = True
+
+    def infer(op: Any) -> TensorSpec:
+        dims, given = op.x.spec.shape.dims, op.diagonal.spec.shape.dims
+        if dims is not None and len(dims) < 2:
+            raise refuse("no matrices", found=text(dims), wanted="two dimensions or more")
+        if dims is not None and given is not None:
+            wanted = (*dims[:-2], None if None in dims[-2:] else min(dims[-2:]))
+            if len(wanted) != len(given) or not all(map(same, wanted, given)):
+                raise refuse("the diagonal does not fit the matrices", found={"x": text(dims), "diagonal": text(given)},
+                             wanted=f"diagonal {text(wanted)}")  # fmt: skip
+        return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
+
+    def compute(op: Any, x: Any, diagonal: Any) -> Any:
+        n = min(x.shape[-2:])
+        y = np.array(x)
+        y[..., np.arange(n), np.arange(n)] = diagonal
+        return y
+
+
+_VALUES = (float32, int32, int64, int8, uint8)
+
+
+@lite_operator("SPARSE_TO_DENSE")
+class SparseToDense:
+    """A tensor of one value, with others at some places; of a place named twice the last counts.
+
+    .. math:: y_{indices_i} = values_i
+
+    indices: [n, rank], or [n] or a number for rank 1; output_shape: [rank]; values: [n] or one for all;
+    default_value: one number. validate_indices has no effect: indices out of range are errors always.
+    """
+
+    indices = Input(INDEX)
+    output_shape = Input(INDEX, rank=1)
+    values = Input(_VALUES)
+    default_value = Input(_VALUES, like="values")
+    y = Output(like="values")
+    moves = True
+
+    def infer(op: Any) -> TensorSpec:
+        i, v, sizes = op.indices.spec.shape.dims, op.values.spec.shape.dims, ints(op.output_shape)
+        rank = op.output_shape.spec.shape[0]
+        if i is not None:
+            if len(i) > 2 or not same(rank, i[1] if len(i) == 2 else 1):
+                raise refuse("the indices do not fit the shape", found={"indices": text(i), "rank": rank},
+                             wanted="[n, rank]")  # fmt: skip
+            if v is not None and (len(v) > 1 or (v and not same(v[0], i[0] if i else 1))):
+                raise refuse("the values do not fit the indices", found={"indices": text(i), "values": text(v)},
+                             wanted="one value, or one an index")  # fmt: skip
+        check_one(op.default_value, "default_value")
+        if sizes is not None and min(sizes, default=0) < 0:
+            raise refuse("output_shape has a negative size", found=sizes, wanted="sizes of at least 0")
+        return spec(sizes if sizes is not None else None if rank is None else unknown(rank), op.values.spec.dtype)
+
+    def compute(op: Any, indices: Any, output_shape: Any, values: Any, default_value: Any) -> Any:
+        sizes = [int(d) for d in output_shape]
+        rows = indices.reshape(-1, len(sizes)) if indices.ndim == 2 else indices.reshape(-1, 1)
+        if rows.size and (np.any(rows < 0) or np.any(rows >= np.array(sizes))):
+            raise refuse("an index is out of range", found=f"{rows.min()} to {rows.max()}", wanted=f"within {sizes}")
+        y = np.full(sizes, default_value.reshape(-1)[0], values.dtype)
+        if len(rows):
+            y[tuple(rows.T)] = values
+        return y
+
+
+@lite_operator("DENSIFY")
+class Densify:
+    """A sparse constant with its zeros. Sparse constants get them when the model is read, so nothing is left to do."""
+
+    x = Input((float32, float16, int8))
+    y = Output(like="x")
+    moves = True
+    once = True
+
+    def infer(op: Any) -> TensorSpec:
+        return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
+
+    def compute(op: Any, x: Any) -> Any:
+        return x

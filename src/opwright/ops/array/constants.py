@@ -6,7 +6,6 @@ Not here: `ow.constant`, which makes tensors of Python values (eager/tensor.py),
 
 from __future__ import annotations
 
-import math
 from operator import index as as_integer
 from typing import Any
 
@@ -22,7 +21,7 @@ from .. import math as math_ops
 from ..arguments import natural_dtype
 from ..attributes import Attr
 from ..definition import Input, Output, operator
-from ..inference import axis_in, is_static, shape_from, static_int
+from ..inference import axis_in, is_static, number_of_steps, shape_from, static_int
 from ..strategies import Strategies, Strategy
 from .shaping import dims_tensor
 
@@ -181,19 +180,6 @@ def _range_length(start: Any, limit: Any, delta: Any) -> int:
         raise InvalidArgumentError(what="the range has no end", found=f"{start} to {limit} in steps of {delta}",
                                    wanted="finite numbers")  # fmt: skip
     return count
-
-
-def number_of_steps(start: Any, limit: Any, delta: Any) -> int | None:
-    """ceil((limit - start) / delta) of NumPy scalars whose delta leads to limit; None where that is not finite.
-
-    Of floats the quotient is rounded to their dtype first, as in TensorFlow: in float32 range(0.1, 1.1, 0.1) has 10
-    numbers, though the quotient of these three numbers is 10.00000007.
-    """
-    if start.dtype.kind in "iu":
-        return -((int(start) - int(limit)) // int(delta))
-    with np.errstate(all="ignore"):
-        count = float((limit - start) / delta)
-    return math.ceil(count) if math.isfinite(count) and count < 2**62 else None
 
 
 def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = "range") -> Any:

@@ -1,10 +1,10 @@
-"""Random numbers as the official run time draws them: Philox 4x32-10, and what floats it makes of its words.
+"""Counter-based random bits: Philox 4x32-10, as the official run time draws them, and ThreeFry 2x32-20.
 
-Lives here: the generator and the distributions over it.  Not here: operators (random.py, stablehlo_random.py),
-another generator (threefry.py), the library's own random numbers (opwright.ops.random), which are other ones.
+Lives here: the generators, and the distributions over Philox.  Not here: operators (random.py), the library's own
+random numbers (opwright.ops.random), which are other ones.
 
-After Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3": ten rounds of multiplications mix a counter of
-four words with a key of two. The key is the first seed, the upper half of the counter begins as the second.
+After Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3". Philox: ten rounds of multiplications mix a
+counter of four words with a key of two. The key is the first seed, the upper half of the counter begins as the second.
 """
 
 from __future__ import annotations
@@ -83,3 +83,27 @@ def doubles(words: np.ndarray) -> np.ndarray:
     pairs = words.reshape(-1, 2).astype(np.uint64)
     bits = (pairs[:, 0] & np.uint64(0xFFFFF)) << np.uint64(32) | pairs[:, 1] | np.uint64(1023 << 52)
     return bits.view(np.float64) - 1.0
+
+
+_THREEFRY_PARITY = 0x1BD11BDA
+_THREEFRY_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+
+
+def threefry_blocks(key: int, first: int, count: int) -> np.ndarray:
+    """The words of the counters first, first + 1, ... modulo 2^64, by ThreeFry 2x32-20: uint32 [count, 2].
+
+    Twenty rounds of addition, rotation and xor mix a counter of two words with a key of two; after every fourth round
+    the next part of the key is added.
+    """
+    keys = [key & _MASK, key >> 32 & _MASK]
+    keys.append(keys[0] ^ keys[1] ^ _THREEFRY_PARITY)
+    counter = np.arange(count, dtype=np.uint64) + np.uint64(first)
+    a = counter.astype(np.uint32) + np.uint32(keys[0])
+    b = (counter >> np.uint64(32)).astype(np.uint32) + np.uint32(keys[1])
+    for part in range(1, 6):
+        for turn in _THREEFRY_ROTATIONS[(part - 1) % 2]:
+            a = a + b
+            b = (b << np.uint32(turn) | b >> np.uint32(32 - turn)) ^ a
+        a = a + np.uint32(keys[part % 3])
+        b = b + np.uint32(keys[(part + 1) % 3] + part & _MASK)
+    return np.stack([a, b], -1)
