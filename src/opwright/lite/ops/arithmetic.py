@@ -98,6 +98,7 @@ def _integers_by(ufunc: np.ufunc) -> Any:
 
 _NUMBERS = (float32, int32, int64)
 _ORDERED = (float32, float16, int32, int64, int16, int8, uint8)
+_BOUNDED = (float32, float16, bfloat16, int32, int64, int16, int8, uint8)
 _EQUATED = (*_ORDERED, bool_, string)
 _BITS = (int8, int16, int32, uint8, uint16, uint32)
 
@@ -115,8 +116,8 @@ binary(
     "FLOOR_MOD", r"x - y \lfloor x / y \rfloor", (*_NUMBERS, int16, int8), floor_mod, check=_check_divisors, moves=True
 )
 binary("POW", "x^y", (float32, int32), power, check=_check_exponents)
-binary("MAXIMUM", r"\max(x, y)", (*_ORDERED, bfloat16), moves=True, writes=_integers_by(np.maximum))
-binary("MINIMUM", r"\min(x, y)", (*_ORDERED, bfloat16), moves=True, writes=_integers_by(np.minimum))
+binary("MAXIMUM", r"\max(x, y)", _BOUNDED, moves=True, writes=_integers_by(np.maximum))
+binary("MINIMUM", r"\min(x, y)", _BOUNDED, moves=True, writes=_integers_by(np.minimum))
 binary("SQUARED_DIFFERENCE", "(x - y)^2", (float32, float16, int32), quantized="arithmetic.squared_difference")
 binary("ATAN2", r"\operatorname{atan2}(x, y)", (float32, float16, bfloat16, float64))
 binary("BITWISE_XOR", r"x \oplus y", _BITS, moves=True)
