@@ -36,9 +36,11 @@ BROADCAST_RANK = {
 
 def broadcastable(node: Node, low: Lowering, op_name: str) -> tuple[Any, ...]:
     """The operands as the lite operator takes them: spread out first where the rank is beyond its broadcasting."""
-    shape, limit = node.outputs[0].spec.shape, BROADCAST_RANK.get(op_name)
-    operands = list(node.operands)
-    if limit is None or (shape.rank is not None and shape.rank <= limit):
+    limit = BROADCAST_RANK.get(op_name)
+    if limit is None:
+        return node.inputs
+    shape, operands = node.outputs[0].spec.shape, list(node.operands)
+    if shape.rank is not None and shape.rank <= limit:
         return node.inputs
     if limit and (shape.rank is None or all(v.spec.shape.dims == shape.dims for v in operands)):
         return node.inputs  # such a rank is rare, or unknown sizes are most likely equal: kernels of today take both
