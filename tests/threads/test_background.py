@@ -163,7 +163,7 @@ def test_plans_are_kept_before_the_process_ends(tmp_path: Path) -> None:
     path = {os.fspath(path)!r}
     open(path, "wb").write(chain(UNARY[:4]))
     made = lite.Interpreter(model_path=path, num_threads=1)
-    print(made._shortcut is not None)
+    print(made._fast_path is not None)
     made.allocate_tensors()
     if made._engine is not None: made._engine.wait()
     made.invoke()

@@ -59,7 +59,7 @@ def short(path: str) -> lite.Interpreter:
     for _ in range(3):  # the first compiles, the second finds the plan
         interpreter = lite.Interpreter(model_path=path, num_threads=1)
         interpreter.allocate_tensors()
-        if interpreter._shortcut is not None:
+        if interpreter._fast_path is not None:
             return interpreter
     raise AssertionError("there is no short way to this model")
 

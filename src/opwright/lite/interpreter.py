@@ -21,8 +21,8 @@ from ..core import flags
 from ..core.errors import InvalidArgumentError, OpError
 from ..core.importing import later
 from ..core.named_tuples import NamedTuple
-from .compiled.shortcut import Shortcut
-from .compiled.shortcut import find as find_shortcut
+from .compiled.fast_path import FastPath
+from .compiled.fast_path import find as find_fast_path
 from .runtime.direct import NOTHING
 from .runtime.errors import also, as_base
 from .runtime.ownership import SOMEBODY, Ownership, brief, exclusive
@@ -134,10 +134,10 @@ class Interpreter:
         is_bytes = model_content is not None and not isinstance(model_content, formats.Model)
         self._content = model_content if is_bytes else None
         self._file: _File | None = None
-        self._shortcut: Shortcut | None = None  # to a model planned before, until more of the file is asked for
+        self._fast_path: FastPath | None = None  # to a model planned before, until more of the file is asked for
         if self._compiled and model_path and model_content is None and self._given is None:
-            self._shortcut = self._find_shortcut()
-        if self._shortcut is None:
+            self._fast_path = self._find_fast_path()
+        if self._fast_path is None:
             self._open(model_path, model_content)
         for delegate in experimental_delegates or ():
             self._delegate(delegate, strict=False)
@@ -154,8 +154,8 @@ class Interpreter:
             raise as_base(error, ValueError) from error.__cause__
         self._file = _File(model, subgraphs, {d.signature_key: d for d in model.signature_defs})
 
-    def _find_shortcut(self) -> Shortcut | None:
-        return None if flags.check_inputs or flags.verify else find_shortcut(self._source)
+    def _find_fast_path(self) -> FastPath | None:
+        return None if flags.check_inputs or flags.verify else find_fast_path(self._source)
 
     @property
     def _resolver(self) -> resolver.OpResolver:
@@ -164,9 +164,9 @@ class Interpreter:
 
     @property
     def _opened(self) -> _File:
-        """The file, opened now where there is a short way without it."""
+        """The file, opened now where there is a fast path without it."""
         if self._file is None:
-            self._leave_shortcut()
+            self._leave_fast_path()
         assert self._file is not None
         return self._file
 
@@ -184,20 +184,20 @@ class Interpreter:
         return self._opened.signatures
 
     @exclusive("changed")
-    def _leave_shortcut(self) -> None:
-        """Open the file after all, in the state that the shortcut has."""
-        shortcut = self._shortcut
-        if shortcut is None:  # another thread has left it, while this one waited
+    def _leave_fast_path(self) -> None:
+        """Open the file after all, in the state that the fast_path has."""
+        fast_path = self._fast_path
+        if fast_path is None:  # another thread has left it, while this one waited
             return
         try:
-            self._open(None, shortcut.mapping)
-            if shortcut.allocated:
-                shortcut.hand_over(self._subgraphs[0].resources)
+            self._open(None, fast_path.mapping)
+            if fast_path.allocated:
+                fast_path.hand_over(self._subgraphs[0].resources)
                 self._allocate(0)
-                shortcut.go_on(self._subgraphs[0].resources)
-                for index, t in shortcut.tensors.items():
+                fast_path.go_on(self._subgraphs[0].resources)
+                for index, t in fast_path.tensors.items():
                     np.copyto(elements(self._subgraphs[0].tensors[index]), elements(t))
-            self._shortcut = None  # last: others look at details meanwhile, here or there
+            self._fast_path = None  # last: others look at details meanwhile, here or there
         except BaseException:  # a KeyboardInterrupt, or no memory: it stays what it was
             self._engine, self._waiting, self._file = None, False, None
             raise
@@ -210,8 +210,8 @@ class Interpreter:
 
         raises RuntimeError (errors.OpError, too) naming the node that failed, or every custom operator without kernel
         """
-        if self._shortcut is not None:
-            self._shortcut.allocate(self._threads)
+        if self._fast_path is not None:
+            self._fast_path.allocate(self._threads)
         else:
             self._allocate(0)
 
@@ -233,16 +233,16 @@ class Interpreter:
 
     def _invoke_and_look(self) -> None:
         """Run the model, and look for direct ways to do that again."""
-        shortcut = self._shortcut
-        if shortcut is None or flags.check_inputs or not shortcut.run():
+        fast_path = self._fast_path
+        if fast_path is None or flags.check_inputs or not fast_path.run():
             self._invoke(0)
         self._look()
 
     def _look(self) -> None:
         """Look for direct ways, after a run."""
-        shortcut = self._shortcut
-        if shortcut is not None:
-            run, reach, follow = shortcut.direct, shortcut.reach, None
+        fast_path = self._fast_path
+        if fast_path is not None:
+            run, reach, follow = fast_path.direct, fast_path.reach, None
         elif self._waiting:
             return
         else:
@@ -263,11 +263,11 @@ class Interpreter:
     def _recover(self, status: int) -> None:
         """Go on after a direct run that gave a status. What that runs may give variables other memory."""
         self._ownership.drop()
-        if self._shortcut is None:
+        if self._fast_path is None:
             self._subgraphs[0].recover(status)
             self._look()
         else:
-            self._shortcut.check(status)
+            self._fast_path.check(status)
             self._invoke(0)  # by the file's own nodes
 
     @exclusive("profiled")
@@ -294,8 +294,8 @@ class Interpreter:
 
         raises the first error of a free method, after all have been called
         """
-        if self._shortcut is not None:
-            self._shortcut.close()
+        if self._fast_path is not None:
+            self._fast_path.close()
             return
         if self._engine is not None:
             self._engine.cancel()
@@ -348,8 +348,8 @@ class Interpreter:
         that would move the elements raise RuntimeError. Runs may happen; after one, a tensor whose shape is known only
         while the model runs may be elsewhere.
         """
-        if self._shortcut is not None:  # views are of what stays
-            self._leave_shortcut()
+        if self._fast_path is not None:  # views are of what stays
+            self._leave_fast_path()
         return lambda: self._lend(tensor_index)
 
     @brief("read")
@@ -375,17 +375,17 @@ class Interpreter:
     def get_input_details(self) -> list[dict[str, Any]]:
         """Of each input: name, index, shape, shape_signature, dtype, quantization, quantization_parameters,
         sparsity_parameters."""
-        shortcut = self._shortcut
-        if shortcut is not None:
-            return [*map(introspection.tensor_details, shortcut.inputs)]
+        fast_path = self._fast_path
+        if fast_path is not None:
+            return [*map(introspection.tensor_details, fast_path.inputs)]
         main = self._subgraphs[0]
         return [introspection.tensor_details(main.tensors[i]) for i in main.inputs]
 
     def get_output_details(self) -> list[dict[str, Any]]:
         """As get_input_details, of each output."""
-        shortcut = self._shortcut
-        if shortcut is not None:
-            return [*map(introspection.tensor_details, shortcut.outputs)]
+        fast_path = self._fast_path
+        if fast_path is not None:
+            return [*map(introspection.tensor_details, fast_path.outputs)]
         main = self._subgraphs[0]
         return [introspection.tensor_details(main.tensors[i]) for i in main.outputs]
 
@@ -576,8 +576,8 @@ class Interpreter:
         return self._subgraphs[index]
 
     def _tensor(self, index: Any, subgraph_index: int) -> Tensor:
-        if self._shortcut is not None and subgraph_index == 0:
-            t = self._shortcut.tensors.get(index)
+        if self._fast_path is not None and subgraph_index == 0:
+            t = self._fast_path.tensors.get(index)
             if t is not None:
                 return t
         tensors = self._subgraph(subgraph_index).tensors
@@ -592,7 +592,7 @@ class Interpreter:
 
     def _elements(self, index: int, subgraph_index: int) -> np.ndarray:
         t = self._tensor(index, subgraph_index)
-        if self._shortcut is not None:
+        if self._fast_path is not None:
             return elements(t)
         delegated = self._subgraphs[subgraph_index].delegation
         return elements(t, None if delegated is None or t.array is not None else delegated.inside(t))
@@ -601,8 +601,8 @@ class Interpreter:
         put(self._tensor(index, subgraph_index), value)
 
     def _resize(self, index: int, size: Any, strict: bool, subgraph_index: int) -> None:
-        if self._shortcut is not None:
-            self._leave_shortcut()
+        if self._fast_path is not None:
+            self._leave_fast_path()
         try:
             t = self._tensor(index, subgraph_index)
         except OpError as error:
@@ -627,7 +627,7 @@ class _Planner(Interpreter):
 
     _background = False
 
-    def _find_shortcut(self) -> None:
+    def _find_fast_path(self) -> None:
         return None
 
 

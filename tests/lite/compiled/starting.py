@@ -48,7 +48,7 @@ def opened(path: str) -> dict[str, Any]:
             content = Path(path).read_bytes() if way == "bytes" else None
             interpreter = lite.Interpreter(None if content else path, model_content=content, num_threads=1)
             results[way] = answers(interpreter)
-            results[f"{way}, shortcut"] = interpreter._shortcut is not None
+            results[f"{way}, shortcut"] = interpreter._fast_path is not None
         except Exception as error:
             results[way] = f"{type(error).__name__}: {error}"
     return results

@@ -90,9 +90,9 @@ def test_streams_are_the_official_ones_from_run_to_run(name: str, tmp_path: Path
             found = run(started(lite.Interpreter(str(path))), x, 4)
             np.testing.assert_allclose(found, wanted, atol=within)
         short = started(lite.Interpreter(str(path)))
-        assert short._shortcut is not None
+        assert short._fast_path is not None
         found = run(short, x, 2)
-        short.get_signature_list(), short._leave_shortcut()
+        short.get_signature_list(), short._leave_fast_path()
         np.testing.assert_allclose([*found, *run(short, x, 2)], wanted, atol=within)
 
 

@@ -17,7 +17,7 @@ from lite_kit import Build
 
 from opwright import lite
 from opwright.compiler.loops import planning
-from opwright.lite.compiled import delegate
+from opwright.lite.compiled import claims, partition_plans
 from opwright.lite.compiled import engine as engines
 from opwright.lite.compiled.ahead import Ahead
 from opwright.lite.interpreter import OpResolverType
@@ -260,7 +260,7 @@ def test_where_nothing_can_be_compiled_models_run_and_one_warning_says_so(monkey
         raise OSError("no compiler here")
 
     content = chain(names())
-    monkeypatch.setattr(delegate, "plan_of", fail)
+    monkeypatch.setattr(partition_plans, "plan_of", fail)
     monkeypatch.setattr(planning, "plan_of", fail)
     monkeypatch.setattr(engines, "_warned", threading.Event())
     with engine(), pytest.warns(RuntimeWarning, match="without compiled kernels: no compiler here"):
@@ -326,9 +326,9 @@ def test_a_plan_is_kept_and_found(tmp_path):
     with engine(cache_dir=tmp_path / "cache"):
         first = lite.Interpreter(str(path))
         np.testing.assert_allclose(answer(first, X), wanted, rtol=1e-5, atol=1e-6)
-        assert first._shortcut is None
+        assert first._fast_path is None
         second = lite.Interpreter(str(path))
-        assert second._shortcut is not None
+        assert second._fast_path is not None
         np.testing.assert_array_equal(answer(second, X), answer(first, X))
         again = made(path.read_bytes(), custom_ops=doubled())
         np.testing.assert_array_equal(answer(again, X), answer(first, X))
@@ -351,7 +351,7 @@ def test_a_model_is_planned_for_the_shapes_it_has_now_while_the_reference_kernel
         again.allocate_tensors()
         assert isinstance(again._engine, Ahead)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(delegate, "lower", None)  # asking any rule would raise
+            patch.setattr(claims, "lower", None)  # asking any rule would raise
             again.resize_tensor_input(0, (7, 5))
             other = made(content)
             other.resize_tensor_input(0, (7, 5))

@@ -15,8 +15,8 @@ from opwright import lite
 from opwright.compiler.cache import objects
 from opwright.compiler.native import store
 from opwright.core import flags
-from opwright.lite.compiled import delegate
-from opwright.lite.compiled.kernel import CachedPlanRegistration
+from opwright.lite.compiled import claims
+from opwright.lite.compiled.plan_registration import CachedPlanRegistration
 
 X = np.random.default_rng(2).standard_normal((2, 6)).astype(np.float32)
 
@@ -75,7 +75,7 @@ def no_rules(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     def refuse(at: Any) -> None:
         raise AssertionError(f"a rule is asked for {at.node}")
 
-    return lambda: monkeypatch.setattr(delegate, "lower", refuse)
+    return lambda: monkeypatch.setattr(claims, "lower", refuse)
 
 
 def test_around_a_node_in_python(no_rules: Callable[[], None]) -> None:

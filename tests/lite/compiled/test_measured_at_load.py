@@ -64,8 +64,8 @@ def kernels(source: bytes | str) -> list[str]:
     y = answer(made, X)
     content = Path(source).read_bytes() if isinstance(source, str) else source
     np.testing.assert_allclose(y, plain(content, X), rtol=1e-4, atol=1e-5)
-    if made._shortcut is not None:
-        plan = made._shortcut._plan
+    if made._fast_path is not None:
+        plan = made._fast_path._plan
     else:
         (node,) = made._subgraphs[0].execution_plan
         plan = node.registration.plan
@@ -93,12 +93,12 @@ def test_the_short_way_to_a_file(measured: list[str], tmp_path: Path) -> None:
     path.write_bytes(MODEL)
     for _ in range(2):
         assert kernels(str(path)) == PACKED
-    assert lite.Interpreter(str(path))._shortcut is not None
+    assert lite.Interpreter(str(path))._fast_path is not None
     with flags.override(tune=True):
-        assert lite.Interpreter(str(path))._shortcut is None
+        assert lite.Interpreter(str(path))._fast_path is None
         assert kernels(str(path)) == AS_IT_IS
-        assert lite.Interpreter(str(path))._shortcut is not None
-    assert lite.Interpreter(str(path))._shortcut is not None
+        assert lite.Interpreter(str(path))._fast_path is not None
+    assert lite.Interpreter(str(path))._fast_path is not None
     assert kernels(str(path)) == AS_IT_IS
     assert measured == ["few_rows_f32"]
 

@@ -20,7 +20,7 @@ import opwright as ow
 from opwright import lite
 from opwright.compiler import plan_cache
 from opwright.compiler.cache import objects
-from opwright.lite.compiled import shortcut
+from opwright.lite.compiled import fast_path
 
 RNG = np.random.default_rng(3)
 FILTER = ow.constant(RNG.standard_normal((3, 3, 2, 5)).astype(np.float32))
@@ -63,10 +63,10 @@ def written(path: Path, function: Any = network) -> str:
 def ready(path: str) -> lite.Interpreter:
     """An interpreter that goes the short way."""
     interpreter = lite.Interpreter(path)
-    if interpreter._shortcut is None:
+    if interpreter._fast_path is None:
         interpreter.allocate_tensors()
         interpreter = lite.Interpreter(path)
-    assert interpreter._shortcut is not None
+    assert interpreter._fast_path is not None
     return interpreter
 
 
@@ -91,7 +91,7 @@ def test_answers(tmp_path: Path) -> None:
     for scale in (1.0, -2.0):
         np.testing.assert_allclose(run(interpreter, X * np.float32(scale)), reference(path, X * np.float32(scale)),
                                    rtol=1e-5, atol=1e-6)  # fmt: skip
-    assert interpreter._shortcut is not None
+    assert interpreter._fast_path is not None
 
 
 def test_details_are_those_of_the_file(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_details_are_those_of_the_file(tmp_path: Path) -> None:
                        (short.get_output_details(), plain.get_output_details())):  # fmt: skip
         assert str(one) == str(other)
         assert [{k: type(v) for k, v in d.items()} for d in one] == [{k: type(v) for k, v in d.items()} for d in other]
-    assert short._shortcut is not None
+    assert short._fast_path is not None
 
 
 LEAVING = {
@@ -124,7 +124,7 @@ def test_what_needs_the_file_opens_it(what: str, tmp_path: Path) -> None:
     before = run(interpreter, X)
     os.unlink(path)  # it was opened, as far as anybody can tell
     LEAVING[what](interpreter)
-    assert interpreter._shortcut is None
+    assert interpreter._fast_path is None
     index = interpreter.get_input_details()[0]["index"]
     np.testing.assert_array_equal(interpreter.get_tensor(index), X)
     np.testing.assert_array_equal(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), before)
@@ -182,7 +182,7 @@ def test_another_file_under_the_name_is_another_model(tmp_path: Path) -> None:
     ready(path)
     written(tmp_path / "m.tflite", rows_of)
     interpreter = lite.Interpreter(path)
-    assert interpreter._shortcut is None
+    assert interpreter._fast_path is None
     assert interpreter.get_input_details()[0]["dtype"] is np.int32
 
 
@@ -200,7 +200,7 @@ def test_options_that_need_the_file_have_it_read(tmp_path: Path) -> None:
     for options in ({"experimental_preserve_all_tensors": True}, {"experimental_delegates": [lite.SimpleDelegate()]},
                     {"experimental_op_resolver_type": lite.OpResolverType.BUILTIN_REF},
                     {"op_resolver": lite.BuiltinOpResolver()}):  # fmt: skip
-        assert lite.Interpreter(path, **options)._shortcut is None
+        assert lite.Interpreter(path, **options)._fast_path is None
 
 
 def test_interpreters_are_freed_and_closed(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_damaged_caches_are_made_anew(change: str, tmp_path: Path, damaged: Path
             content[len(content) // 2] ^= 0x55
         file.write_bytes({"flip": content, "cut": content[: len(content) // 2], "empty": b""}[change])
     interpreter = lite.Interpreter(path)
-    assert interpreter._shortcut is None
+    assert interpreter._fast_path is None
     interpreter.allocate_tensors()
     np.testing.assert_allclose(run(interpreter, X), wanted, rtol=1e-5, atol=1e-6)
 
@@ -285,12 +285,12 @@ def test_other_sizes_leave_no_trace(tmp_path: Path) -> None:
 def test_a_note_for_a_plan_that_is_gone_is_replaced(tmp_path: Path, cache: Path) -> None:
     """As after a change of what plans are kept under: else nobody would go the short way again."""
     path = written(tmp_path / "model.tflite")
-    key = shortcut.digest_of(str(plan_cache.key_of_file(path)))
+    key = fast_path.digest_of(str(plan_cache.key_of_file(path)))
     ready(path)
     store = objects(cache)
     note = json.loads(bytes(store.find(key)))
     store.keep(key, json.dumps(note | {"plan": "another"}).encode())
-    assert lite.Interpreter(path)._shortcut is None
+    assert lite.Interpreter(path)._fast_path is None
     interpreter = ready(path)
     interpreter.allocate_tensors()
     assert run(interpreter, X).shape == (1, 6, 5, 5)
@@ -326,7 +326,7 @@ def test_custom_operators_go_it_where_the_shipped_ones_serve_them(tmp_path: Path
     path = file("ours.tflite")
     for customs, expected in (([Sign], -np.tanh(x)), ([], np.sign(x))):
         found = lite.Interpreter(path, custom_ops=customs)
-        assert found._shortcut is None
+        assert found._fast_path is None
         found.allocate_tensors()
         np.testing.assert_allclose(run(found, x), expected, rtol=1e-5)
 
@@ -340,7 +340,7 @@ interpreter.allocate_tensors()
 interpreter.set_tensor(interpreter.get_input_details()[0]["index"], np.float32([[0.5]]))
 interpreter.invoke()
 assert interpreter.get_tensor(interpreter.get_output_details()[0]["index"]).tolist() == [[1.0]]
-assert interpreter._shortcut is not None
+assert interpreter._fast_path is not None
 print(*sys.modules)
 """
 NOT_NEEDED = {
@@ -358,7 +358,7 @@ def test_a_process_imports_what_it_needs(tmp_path: Path, cache: Path) -> None:
     path = written(tmp_path / "m.tflite", double)
     environ = os.environ | {"OPWRIGHT_CACHE_DIR": str(cache), "OPWRIGHT_COMPILED": "1", "OPWRIGHT_BACKGROUND": "0"}
     # by a process of its own: this one may have loaded the kernels from another folder, and would not keep them again
-    first = NEEDED.replace("assert interpreter._shortcut is not None\n", "")
+    first = NEEDED.replace("assert interpreter._fast_path is not None\n", "")
     subprocess.run([sys.executable, "-c", first, path], env=environ, check=True, capture_output=True)
     done = subprocess.run([sys.executable, "-c", NEEDED, path], env=environ, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -385,7 +385,7 @@ def ready():
 
 before = resident()
 first, slow = ready()
-assert first._shortcut is not None
+assert first._fast_path is not None
 one = resident()
 more = [ready() for _ in range(4)]
 print((one - before) / 1e6, (resident() - one) / 4e6, slow, min(seconds for _, seconds in more))
@@ -415,16 +415,16 @@ def test_interpreters_of_one_file_share_its_weights_and_plan(tmp_path: Path, cac
 def test_what_interpreters_share_lives_as_long_as_one_of_them(tmp_path: Path) -> None:
     path = written(tmp_path / "m.tflite")
     first, second = ready(path), ready(path)
-    assert first._shortcut is not None
-    assert second._shortcut is not None
-    assert first._shortcut._kept is second._shortcut._kept
-    assert first._shortcut.mapping is second._shortcut.mapping
+    assert first._fast_path is not None
+    assert second._fast_path is not None
+    assert first._fast_path._kept is second._fast_path._kept
+    assert first._fast_path.mapping is second._fast_path.mapping
     for one in (first, second):
         one.allocate_tensors()
     wanted = [reference(path, X * np.float32(i)) for i in (1, 2)]
     found = [run(one, X * np.float32(i)) for i, one in ((1, first), (2, second))]
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
-    kept = weakref.ref(first._shortcut._kept)
+    kept = weakref.ref(first._fast_path._kept)
     del first, one
     gc.collect()
     np.testing.assert_allclose(run(second, X), wanted[0], rtol=1e-5, atol=1e-6)

@@ -23,10 +23,9 @@ from ...compiler.background import Job, compiling
 from ...compiler.plan_serialization import save
 from ...core import flags
 from ..runtime.subgraph import Subgraph
-from . import noting
+from . import fast_path_notes
+from .cached_partitions import UnsavedPlans
 from .delegate import CompiledDelegate
-from .graphs import compile_all
-from .keeping import Made
 
 _warned = threading.Event()  # that nothing can be compiled here
 
@@ -39,8 +38,8 @@ class Engine:
                  content: Any, background: bool, late: bool = False) -> None:  # fmt: skip
         self._subgraphs, self._path, self._background = subgraphs, path, background
         identity = plan_cache.key_of_model(path, content)
-        self._key = identity or f"{[len(s.nodes) for s in subgraphs]} {[len(s.tensors) for s in subgraphs]}"
-        self.delegate = CompiledDelegate(self._key, identity, background)
+        key = identity or f"{[len(s.nodes) for s in subgraphs]} {[len(s.tensors) for s in subgraphs]}"
+        self.delegate = CompiledDelegate(key, identity, background)
         self.delegate.late = late
         self._job: Job | None = None
         apply(self.delegate)
@@ -50,19 +49,20 @@ class Engine:
         """Between two runs: take nodes that are prepared. Whether something is missing."""
         for s in self._subgraphs:
             if s.delegation is not None and not s.delegation.has(self.delegate):
-                s.retake(self.delegate)
+                s.reclaim(self.delegate)
         return self.settle()
 
     def settle(self) -> bool:
         """After tensors are allocated: begin to compile what is missing, or to keep what is new. Whether something is
         missing."""
-        made, self.delegate.made = self.delegate.made, []
+        cache = self.delegate.cache
+        unsaved, cache.unsaved = cache.unsaved, []
         described = None
-        if self._path and (self.delegate.whole is not None or any(m.whole for m in made)):
-            described = noting.described(self._subgraphs[0])
-        if self.delegate.whole is not None and described is not None:
-            noting.keep(self._path, self.delegate.whole, described)
-        for one in made:
+        if self._path and (cache.whole is not None or any(one.whole for one in unsaved)):
+            described = fast_path_notes.described(self._subgraphs[0])
+        if cache.whole is not None and described is not None:
+            fast_path_notes.keep(self._path, cache.whole, described)
+        for one in unsaved:
             keep = functools.partial(_keep, one, self._path, described if one.whole else None)
             if self._background:
                 compiling.submit(keep, urgent=True)
@@ -70,8 +70,8 @@ class Engine:
                 keep()
         if self.delegate.failure is not None:
             _warn(self.delegate.failure)
-        elif self.delegate.cold and self._job is None:
-            self._job = compiling.submit(functools.partial(compile_all, self._key, self.delegate.cold))
+        elif self.delegate.pending and self._job is None:
+            self._job = compiling.submit(self.delegate.take_pending())
             weakref.finalize(self, self._job.cancel).atexit = False  # nobody waits for it any more
         return self._job is not None or any(map(self._is_open, self._subgraphs))
 
@@ -107,14 +107,14 @@ class Engine:
             self._job = None
             return False
         if job is not None:
-            delegate.cold = []
+            delegate.forget_pending()
             if isinstance(job.error, Exception):
                 delegate.failure = job.error
         if delegate.failure is None:
             for s in self._subgraphs:
                 late = job is not None and s.delegation is not None and not s.delegation.has(delegate)
                 if late or s.index in delegate.seen:
-                    s.retake(delegate)
+                    s.reclaim(delegate)
         self._job = None
         return self.settle()
 
@@ -129,12 +129,12 @@ class Engine:
                 s.delegation.withdraw(self.delegate)
 
 
-def _keep(made: Made, path: Any, described: noting.Described | None) -> None:
-    """Keep a subgraph's plans for later processes, and where one is all of the model in a file, the short way to it."""
+def _keep(unsaved: UnsavedPlans, path: Any, described: fast_path_notes.Described | None) -> None:
+    """Keep a subgraph's plans for later processes, and where one is all of the model in a file, the note for its fast path."""
     with contextlib.suppress(OSError, MemoryError):
-        save(*made[:-1])
+        save(*unsaved[:-1])
         if described is not None:
-            noting.keep(path, made.key, described)
+            fast_path_notes.keep(path, unsaved.key, described)
 
 
 def _warn(error: Exception) -> None:

@@ -1,7 +1,8 @@
 """Execute nodes with run-time shapes by plans specialised for the shapes of earlier runs.
 
 Lives here: `SpecialisedRegistration`, its step, and `Specialisation`, a plan for the sizes of one run.
-Not here: which nodes, and the plans' graphs (delegate.py, assuming.py), plans for sizes that are known (kernel.py).
+Not here: which nodes, and the plans' graphs (delegate.py, run_time_sizes.py), plans for sizes that are known
+(plan_registration.py).
 
 A specialisation is a plan for the sizes that there were at a run. Guards among its steps compare what those sizes
 followed from with what it was then; where they differ the plan stops, before it has had an effect, and another
@@ -28,9 +29,9 @@ from ..runtime.direct import Direct
 from ..runtime.memory import check_bytes
 from ..runtime.node import Context, Node
 from ..runtime.tensor import DYNAMIC, Tensor
-from .assuming import Seen, seen_by
-from .kernel import address, one_by_one, profile
-from .letting_go import let_go
+from .plan_registration import address, one_by_one, profile
+from .run_time_sizes import Seen, seen_by
+from .weight_eviction import pack_and_release
 
 Shapes = tuple[tuple[int, ...], ...]
 
@@ -84,7 +85,7 @@ class Specialisation:
         for b in (*graph.inputs, *graph.outputs):
             if id(b) not in known:
                 raise InternalError(op=graph.name, what=f"nothing is connected to {b!r}, in a plan for a run's sizes")
-        let_go(made.plan, node)
+        pack_and_release(made.plan, node)
         self._running = made.plan.bind(context.recommended_num_threads)
         self._running.connect(connected)
         self._used: list[tuple[Tensor, Any]] = []

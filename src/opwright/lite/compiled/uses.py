@@ -1,6 +1,6 @@
 """Which variables a plan reads and writes, sequences of random numbers among them, as it is kept with the plan.
 
-Lives here: `Use`.  Not here: variables while a plan runs (variables.py, shortcut.py).
+Lives here: `Use`.  Not here: variables while a plan runs (variables.py, fast_path.py).
 """
 
 from __future__ import annotations

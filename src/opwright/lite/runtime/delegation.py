@@ -126,14 +126,14 @@ class Delegation:
                                   self.around.metadata)  # fmt: skip
         return context
 
-    def take(self, delegate: Any) -> bool:
+    def claim(self, delegate: Any) -> bool:
         """Let a delegate claim nodes that are prepared, by its method `take`; whether it took any. What the nodes had
         prepared is dropped. A failure leaves all as it was, and is the delegate's `failure`."""
         subgraph = self.subgraph
         plan, count = subgraph.execution_plan, len(subgraph.nodes)
         context = self._context(delegate)
         try:
-            delegate.take(context)
+            delegate.claim_after_prepare(context)
             made: list[Any] = subgraph.nodes[count:]
             for node in made:
                 subgraph.prepare(node)
@@ -156,11 +156,11 @@ class Delegation:
                 self.subgraph.drop_tensors(inner.added)
                 inner.added, inner.temporaries, inner.kernel, inner.prepared_for = [], [], None, None
 
-    def take_late(self) -> None:
+    def claim_late(self) -> None:
         """What `take` does, for the delegate that asked for it when it was applied."""
         delegate, self.late = self.late, None
         if delegate is not None:
-            self.take(delegate)
+            self.claim(delegate)
 
     def propagate(self) -> None:
         """Work out the shapes of the graph as the file has it, and which tensors are dynamic.

@@ -211,7 +211,7 @@ class Subgraph(Called):
             self.init(node)
         self._deferred = self.prepare_all(self.execution_plan, self.prepare)
         if self.delegation is not None:
-            self.delegation.take_late()
+            self.delegation.claim_late()
         self._place_all()
         self.reset_variables()  # as the official run time does where it allocates anew
 
@@ -223,14 +223,14 @@ class Subgraph(Called):
         except MemoryError as error:
             raise also(errors.ResourceExhaustedError, RuntimeError)(f"{error}\nAllocateTensors() failed.") from error
 
-    def retake(self, delegate: Any) -> None:
+    def reclaim(self, delegate: Any) -> None:
         """Between two runs, let a delegate take nodes that are prepared. What stays from run to run stays."""
         accepted = self.accepted
         if not (self.ready or accepted is not None):
             return
         kept = [t for i, t in enumerate(self.tensors) if (i in self.inputs or t.is_variable) and t.array is not None]
         elements = [t.array.copy() for t in kept if t.array is not None]
-        if not self.delegation.take(delegate):
+        if not self.delegation.claim(delegate):
             return
         self.ready, self.accepted = False, None  # as it stays where this is interrupted: steps of two plans do not mix
         self._place_all()

@@ -1,8 +1,8 @@
-"""The short way to a model that was planned before: its cached plan, without reading the file.
+"""Run a model that was planned before by its cached plan, without reading the file.
 
-Lives here: `Shortcut`: its inputs and outputs, running; `find`, one for a file.
-Not here: the note that is read (noting.py), the plan cache (compiler/plan_cache.py), the interpreter that takes this
-way until it is asked for more.
+Lives here: `FastPath`: a model's inputs and outputs, running it; `find`, the fast path of a file.
+Not here: the note that is read (fast_path_notes.py), the plan cache (compiler/plan_cache.py), the interpreter that
+takes the fast path until it is asked for more.
 
 An interpreter that runs a whole model as one plan needs of the file no more than the weights that steps read in place.
 What it tells of inputs and outputs stands in a note in the cache, beside the cached plan, under the file's identity.
@@ -59,7 +59,7 @@ class Quantization(NamedTuple):
     details: None = None
 
 
-class Shortcut:
+class FastPath:
     """One model by its cached plan. inputs, outputs: its tensors, in the file's order; mapping: the file, which all
     interpreters of it share, as they do the plan.
 
@@ -187,11 +187,11 @@ def _tensor(row: dict[str, Any]) -> Tensor:
 
 def digest_of(key: str) -> str:
     """What the note for a file is kept as. key: the file's."""
-    return digest(f"shortcut {FORMAT} {key}".encode())
+    return digest(f"fast_path {FORMAT} {key}".encode())
 
 
-def find(path: Any) -> Shortcut | None:
-    """The short way to the model in a file; None where it was not planned before, or not as a whole."""
+def find(path: Any) -> FastPath | None:
+    """Return the fast path of the model in a file; None where it was not planned before, or not as a whole."""
     key = plan_cache.key_of_file(path)
     if key is None:
         return None
@@ -212,7 +212,7 @@ def find(path: Any) -> Shortcut | None:
         if plan_cache.key_of_file(path) != key:
             return None
         mapping = _mappings.setdefault(key, mapping)
-    return Shortcut(mapping, note, found)
+    return FastPath(mapping, note, found)
 
 
 def address_of(array: Any) -> int:

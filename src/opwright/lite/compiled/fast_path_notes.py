@@ -1,7 +1,7 @@
-"""Notes for the short way: what a later process tells of a model's inputs and outputs without reading the file.
+"""Notes for the fast path: what a later process tells of a model's inputs and outputs without reading the file.
 
 Lives here: `described`, what a note says of a subgraph; `keep`, which writes one.
-Not here: what notes are read for (shortcut.py), the plans that they name (compiler/plan_serialization.py).
+Not here: what notes are read for (fast_path.py), the plans that they name (compiler/plan_serialization.py).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ...compiler.cache import objects
 from ...core import dtypes, flags
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import ARENA, Tensor
-from .letting_go import mapping_of
+from .claims import served_elsewhere
+from .fast_path import address_of, digest_of
 from .nodes import is_user_operator
-from .serving import served_elsewhere
-from .shortcut import address_of, digest_of
 from .uses import Use
+from .weight_eviction import mapping_of
 
 
 class Described(NamedTuple):

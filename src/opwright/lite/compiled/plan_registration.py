@@ -25,9 +25,9 @@ from ..runtime.errors import of_node
 from ..runtime.memory import check_bytes
 from ..runtime.node import Context, Node
 from ..runtime.tensor import ARENA, DYNAMIC, Tensor
-from .letting_go import let_go
 from .uses import Use
 from .variables import Variables
+from .weight_eviction import pack_and_release
 
 
 class PlanRegistration(Registration):
@@ -65,7 +65,7 @@ class PlanRegistration(Registration):
         return self._names()[f"t{index}"]
 
     def _start(self, context: Context, node: Node) -> Any:
-        let_go(self.plan, node)
+        pack_and_release(self.plan, node)
         return self.plan.bind(context.recommended_num_threads)
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:

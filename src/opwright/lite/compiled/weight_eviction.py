@@ -1,6 +1,7 @@
-"""Weights are not kept twice: the file's pages are given back once what they hold is packed.
+"""Evict the pages of a mapped file whose weights are packed, so that weights are not in memory twice.
 
-Lives here: `let_go`, `mapping_of`.  Not here: packing (compiler/loops/plans.py), mapping the file (format/model.py).
+Lives here: `pack_and_release`, `mapping_of`.
+Not here: packing (compiler/loops/plans.py), mapping the file (format/model.py).
 
 Pages of a mapped file that nobody will read soon are dropped from the process while packing goes on, so that the file
 and its packed copy are never both in memory; a page that is read again comes back from the file.
@@ -20,7 +21,7 @@ from ..runtime.tensor import CONSTANT
 EVERY = 8 << 20  # bytes of constants that are packed between two times of giving back
 
 
-def let_go(plan: Plan, node: Node) -> None:
+def pack_and_release(plan: Plan, node: Node) -> None:
     """Pack a plan's constants, and give back the pages of the file that holds the node's constants meanwhile."""
     mapping = next((found for t in node.tensors_in if t is not None and t.kind == CONSTANT
                     and (found := mapping_of(t.array)) is not None), None)  # fmt: skip

@@ -1,0 +1,165 @@
+"""Partitions in the plan cache, so that a later process takes the same nodes without rules.
+
+Lives here: `PartitionCache`: the key of a subgraph's plans, noting what is to be saved, taking nodes as a note says.
+Not here: the cache's files (compiler/plan_cache.py, compiler/plan_serialization.py), when they are written (engine.py).
+
+A subgraph has a plan for each of its partitions; nodes that nobody compiles stay in its execution plan. A settled node
+stays only for their sake: plans hold what it computed. Notes have the shapes that settled nodes read, as a later
+process does not prepare the nodes that work them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...compiler import plan_cache
+from ...compiler.loops.plans import Plan
+from ...compiler.lowering.context import NoLowering
+from ...compiler.plan_cache import CachedPlans
+from ..delegate import Delegate, DelegateParams
+from ..runtime.node import Node
+from ..runtime.settling import is_settled
+from ..runtime.subgraph import Subgraph
+from ..runtime.tensor import ARENA, CONSTANT, SETTLED
+from .claims import check_eligible, served_elsewhere
+from .plan_registration import CachedPlanRegistration
+from .rules.written import Codes, codes_of
+from .uses import Use
+
+if TYPE_CHECKING:
+    from ..runtime.delegate_context import DelegateContext
+
+
+class UnsavedPlans(NamedTuple):
+    """The plans of a subgraph, to be saved: what `plan_serialization.save` takes. whole: whether one runs all nodes."""
+
+    key: str
+    plans: list[Plan]
+    note: dict[str, Any]
+    tensors: dict[int, np.ndarray]
+    whole: bool
+
+
+class PartitionCache:
+    """The plans of one model. identity: text that stands for its bytes, None for one whose plans are not kept.
+
+    unsaved: what is to be kept for later processes; whole: the key of cached plans that run all nodes of the main
+    subgraph
+    """
+
+    def __init__(self, identity: str | None) -> None:
+        self._identity = identity
+        self._codes: dict[int, Codes] = {}  # by subgraph, what its plans depend on besides the file
+        self.unsaved: list[UnsavedPlans] = []
+        self.whole: str | None = None
+
+    def _key(self, subgraph: Subgraph) -> str | None:
+        """What plans of a subgraph are kept under; None where none are to be."""
+        codes = self._codes.get(subgraph.index)
+        if self._identity is None or codes is None:
+            return None
+        shapes = [subgraph.tensors[i].shape for i in subgraph.inputs]
+        others = [node.number for node in subgraph.execution_plan if node.delegate is None and served_elsewhere(node)]
+        handles = sorted((i, repr(resource)) for i, resource in subgraph.handles.items())
+        return f"{self._identity} {subgraph.index} {shapes} {sorted(subgraph.changing)} {others} {handles} {codes.text}"
+
+    def note(self, subgraph: Subgraph, delegate: Delegate, params: list[DelegateParams], plans: list[Plan],
+             uses: list[list[Use]], whole: bool, measured: bool) -> None:  # fmt: skip
+        """Have a subgraph's plans saved. Nodes of other delegates, and users' code that is in a plan and was not seen
+        when the key was made, forbid it. uses: the variables of each partition."""
+        key, claimed = self._key(subgraph), {i for p in params for i in p.nodes_to_replace}
+        if key is None or self._codes[subgraph.index].unseen & claimed \
+                or any(node.delegate not in (None, delegate) for node in subgraph.execution_plan):  # fmt: skip
+            return
+        whole = whole and len(plans) == 1 and subgraph.index == 0
+        key, constants = plan_cache.key_with_modes(key, measured), _constants_of(subgraph)
+        self.unsaved.append(UnsavedPlans(key, plans, _note_of(subgraph, params, uses), constants, whole))
+
+    def replace(self, context: DelegateContext, delegate: Delegate) -> bool:
+        """Replace nodes by the plans that an earlier process has kept; return whether there were any."""
+        subgraph = context.subgraph
+        codes = codes_of(subgraph)
+        if codes is None:
+            self._codes.pop(subgraph.index, None)
+        else:
+            self._codes[subgraph.index] = codes
+        base = self._key(subgraph)
+        kept = ((key, plan_cache.find(key)) for key in (() if base is None else plan_cache.keys_of(base)))
+        key, cached = next((pair for pair in kept if pair[1] is not None), ("", None))
+        if cached is None or [n.number for n in subgraph.execution_plan] != cached.note["nodes"]:
+            return False
+        try:
+            for number in {i for part in cached.note["parts"] for i in part["nodes"]}:
+                check_eligible(subgraph.nodes[number])
+        except NoLowering:
+            return False  # other kernels serve it this time
+        _replace(context, delegate, cached, key)
+        if subgraph.index == 0 and cached.note["order"] == [[0]]:
+            self.whole = key
+        return True
+
+
+def _note_of(subgraph: Subgraph, params: Sequence[DelegateParams], uses: Sequence[Sequence[Use]]) -> dict[str, Any]:
+    """How the partitions stand in the execution plan, which nodes and tensors each stands for: as JSON can write it.
+
+    uses: the variables of each partition
+    """
+    part_of = {p.nodes_to_replace: k for k, p in enumerate(params)}
+    left = [node for node in subgraph.execution_plan if node.delegate is None and not is_settled(node)]
+    asked = _settled_for(subgraph, left)
+    staying = {node.number for node in (*left, *asked)}
+    order = [node.number if node.delegate is None else [part_of[node.params.nodes_to_replace]]  # type: ignore[attr-defined]
+             for node in subgraph.execution_plan if node.delegate is not None or node.number in staying]  # fmt: skip
+    parts = []
+    for p, used in zip(params, uses, strict=True):
+        known = _settled_for(subgraph, [subgraph.nodes[i] for i in p.nodes_to_replace])
+        asked += known
+        outside = [i for i in (*p.input_tensors, *p.output_tensors) if subgraph.tensors[i].constant is None]
+        parts.append({"nodes": sorted({*p.nodes_to_replace, *(node.number for node in known)}),
+                      "inputs": [i for i in p.input_tensors if subgraph.tensors[i].kind != SETTLED],
+                      "outputs": list(p.output_tensors), "variables": [list(use) for use in used],
+                      "shapes": {i: list(subgraph.tensors[i].shape) for i in outside}})  # fmt: skip
+    read = {t.index: list(t.shape) for node in asked for t in node.tensors_in if t is not None and t.constant is None}
+    return {"nodes": [node.number for node in subgraph.nodes if node.delegate is None], "order": order, "parts": parts,
+            "shapes": read}  # fmt: skip
+
+
+def _settled_for(subgraph: Subgraph, nodes: Iterable[Node]) -> list[Node]:
+    """The settled nodes whose outputs these read, or other settled ones among them."""
+    makers = {t.index: node for node in subgraph.nodes if node.delegate is None and is_settled(node)
+              for t in node.tensors_out}  # fmt: skip
+    found: dict[int, Node] = {}
+    todo = list(nodes)
+    while todo:
+        for t in todo.pop().tensors_in:
+            node = None if t is None else makers.get(t.index)
+            if node is not None and node.number not in found:
+                found[node.number] = node
+                todo.append(node)
+    return list(found.values())
+
+
+def _constants_of(subgraph: Subgraph) -> dict[int, np.ndarray]:
+    """Return the elements of the file's constants, by tensor."""
+    return {t.index: t.array for t in subgraph.tensors if t.kind == CONSTANT and t.array is not None}
+
+
+def _replace(context: DelegateContext, delegate: Delegate, cached: CachedPlans, key: str) -> None:
+    """Replace the nodes of each partition of a note by the plans that were kept with it under the key."""
+    note = cached.note
+    tensors = context.subgraph.tensors
+    for i, shape in note["shapes"].items():
+        t = tensors[int(i)]
+        if t.kind == ARENA and t.shape != tuple(shape):
+            t.set_shape(tuple(shape))
+    params, kernels = [], []
+    for part, plan in zip(note["parts"], cached.plans, strict=True):
+        shapes = {int(i): tuple(shape) for i, shape in part["shapes"].items()}
+        uses = [Use.of_note(row) for row in part["variables"]]
+        params.append(DelegateParams(delegate, tuple(part["nodes"]), tuple(part["inputs"]), tuple(part["outputs"])))
+        kernels.append(CachedPlanRegistration(plan, shapes, uses, cached, key))
+    kernels.reverse()
+    context.replace_in_order(kernels.pop, params, note["order"])
