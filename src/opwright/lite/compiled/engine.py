@@ -130,7 +130,7 @@ class Engine:
 
 
 def _keep(unsaved: UnsavedPlans, path: Any, described: fast_path_notes.Described | None) -> None:
-    """Keep a subgraph's plans for later processes, and where one is all of the model in a file, the note for its fast path."""
+    """Keep a subgraph's plans for later processes, and where one is a whole model in a file, its fast path's note."""
     with contextlib.suppress(OSError, MemoryError):
         save(*unsaved[:-1])
         if described is not None:
