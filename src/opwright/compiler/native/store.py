@@ -287,6 +287,7 @@ def load_packed(data: bytes | memoryview) -> dict[str, int]:
     if any(digest not in _loaded for digest in image.entries):
         for digest, address in load_images([image])[0].items():
             _loaded.setdefault(digest, address)
+            _folders.setdefault(digest, flags.cache_dir)  # whose kernels were packed
     return {digest: _loaded[digest] for digest in image.entries}
 
 
