@@ -30,7 +30,7 @@ ELEMENT_DTYPES = (dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64, dt
 
 SHORT_FLOATS = (dtypes.float16, dtypes.bfloat16)
 
-_SUFFIX = {"float": "f32", "double": "f64"}
+_SUFFIX = {F32: "f32", F64: "f64", POINTER: "p0"}
 
 
 def typed(dtype: DType, count: int) -> ir.Type:
@@ -42,20 +42,27 @@ def suffix(kind: ir.Type) -> str:
     """How the names of intrinsics spell a type."""
     if isinstance(kind, ir.VectorType):
         return f"v{kind.count}{suffix(kind.element)}"
-    if isinstance(kind, ir.PointerType):
-        return "p0"
-    return _SUFFIX.get(str(kind), str(kind))
+    return f"i{kind.width}" if isinstance(kind, ir.IntType) else _SUFFIX[kind]
+
+
+_LIMITS = {dtype: (int(dtype.min), int(dtype.max)) for dtype in KIND if dtype.is_integer}
 
 
 def number(dtype: DType, value: Any, count: int = 0) -> ir.Constant:
-    """A Python number as a constant of the dtype, rounded to it. Raises TypeError for what it cannot hold."""
-    if not dtype.is_floating and not dtype.is_bool and (int(value) != value or not dtype.min <= value <= dtype.max):
-        raise TypeError(f"{dtype.name} cannot hold {value!r}")
-    if dtype in SHORT_FLOATS:
-        value, dtype = int(dtype.as_numpy_dtype(value).view(np.uint16)), dtypes.uint16
-    exact: Any = float(dtype.as_numpy_dtype(value)) if dtype.is_floating else int(value)
-    one = ir.Constant(KIND[dtype], exact)
-    return ir.Constant(ir.VectorType(KIND[dtype], count), [one] * count) if count else one
+    """Return a Python number as a constant of the dtype, rounded to it. Raises TypeError for what it cannot hold."""
+    kind, exact = KIND[dtype], value
+    if dtype.is_integer:
+        least, most = _LIMITS[dtype]
+        exact = int(value)
+        if exact != value or not least <= exact <= most:
+            raise TypeError(f"{dtype.name} cannot hold {value!r}")
+    elif dtype.is_bool:
+        exact = int(value)
+    else:
+        rounded = dtype.as_numpy_dtype(value)
+        exact = int(rounded.view(np.uint16)) if dtype in SHORT_FLOATS else float(rounded)
+    one = ir.Constant(kind, exact)
+    return ir.Constant(ir.VectorType(kind, count), [one] * count) if count else one
 
 
 def constants(x: ir.Value) -> list[Any] | None:

@@ -49,16 +49,16 @@ def _comparison(sign: str) -> Operator:
 class Value(Tensor):
     """A number, or a vector of them. x: LLVM's value; dtype: of one number. A mask is a vector of bool."""
 
-    __slots__ = ("_dtype", "x")
+    __slots__ = ("count", "dtype", "x")
+
+    dtype: DType
+    """Element type."""
+    count: int
+    """Number of lanes; 0 for a number that is no vector."""
 
     def __init__(self, x: ir.Value, dtype: DType) -> None:
-        self.x, self._dtype = x, dtype
+        self.x, self.dtype, self.count = x, dtype, x.type.count if isinstance(x.type, ir.VectorType) else 0
         current().count_value()
-
-    @property
-    def dtype(self) -> DType:
-        """Element type."""
-        return self._dtype
 
     @property
     def shape(self) -> Any:
@@ -68,12 +68,7 @@ class Value(Tensor):
     @property
     def spec(self) -> TensorSpec:
         """A scalar of this dtype."""
-        return TensorSpec((), self._dtype)
-
-    @property
-    def count(self) -> int:
-        """Number of lanes; 0 for a number that is no vector."""
-        return self.x.type.count if isinstance(self.x.type, ir.VectorType) else 0
+        return TensorSpec((), self.dtype)
 
     def __bool__(self) -> bool:
         raise TypeError("a kernel's scalar has no truth value in Python that is not converted (a lambda without its "
@@ -235,15 +230,15 @@ def value(x: Any, dtype: DType = dtypes.int64) -> Value:
 
 def alike(*xs: Any) -> tuple[Value, ...]:
     """Return operands of one dtype and length; Python numbers take those of the others."""
-    first = next((x for x in xs if isinstance(x, Value)), None)
-    if first is None:
+    values = [x for x in xs if isinstance(x, Value)]
+    if not values:
         raise TypeError("one operand at least is a kernel's value")
-    found = [x if isinstance(x, Value) else Value(number(first.dtype, x), first.dtype) for x in xs]
-    wrong = next((x for x in found if x.dtype is not first.dtype), None)
-    if wrong is not None:
-        raise TypeError(f"{first.dtype.name} and {wrong.dtype.name} do not mix in a kernel: x.to(dtype) converts")
-    count = max(x.count for x in found)
-    return tuple(x.splat(count) for x in found)
+    dtype, count = values[0].dtype, 0
+    for v in values:
+        if v.dtype is not dtype:
+            raise TypeError(f"{dtype.name} and {v.dtype.name} do not mix in a kernel: x.to(dtype) converts")
+        count = max(count, v.count)
+    return tuple([x.splat(count) if isinstance(x, Value) else Value(number(dtype, x, count), dtype) for x in xs])
 
 
 def same_type(name: str, x: Value, *others: Value) -> Value:
