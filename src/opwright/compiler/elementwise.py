@@ -24,6 +24,7 @@ from ..core.dtypes import of_numpy
 from ..core.errors import InternalError
 from .language.elements import emit
 from .language.kinds import I32, I64, POINTER
+from .language.trace import define
 from .native.builtins import SEVERAL, Method, bound
 from .native.image import POLL, runs_images
 from .native.interrupts import raise_pending
@@ -101,12 +102,12 @@ def _by_address(address: int, dtypes: Sequence[np.dtype]) -> Callable[..., bool]
 
 
 def _add_entry(module: ir.Module, loop: ir.Function, arrays: int) -> str:
-    """Add the entry for a loop `void(addresses..., n)`; gives its name."""
+    """Add the entry for a loop `void(addresses..., n)`; return its name."""
     name = f"{loop.name}.call"
-    entry = ir.Function(module, ir.FunctionType(POINTER, [POINTER, POINTER, I64]), name)
-    start, fits, whole, apart, done = (entry.append_basic_block(n) for n in ("entry", "fits", "whole", "apart", "done"))
+    b = define(module, name, POINTER, [("self", POINTER), ("arguments", POINTER), ("count", I64)])
+    entry = b.function
+    fits, whole, apart, done = (entry.append_basic_block(n) for n in ("fits", "whole", "apart", "done"))
     refused = entry.append_basic_block("refused")
-    b = ir.IRBuilder(start)
     table = b.call(_outside(module, "PyLong_AsVoidPtr", POINTER, [POINTER]), [entry.args[0]], "dtypes")
     objects = [_load(b, entry.args[1], i, POINTER, f"array.{i}") for i in range(arrays)]
     rank = b.trunc(_load(b, objects[0], RANK, I64, "rank.word"), I32, "rank")

@@ -25,6 +25,7 @@ from ..language.guards import Guards
 from ..language.kinds import I64, KIND, POINTER
 from ..language.places import Pointer
 from ..language.scalars import PORTABLE
+from ..language.trace import define
 from ..language.values import Value
 from .expressions import c_type
 from .functions import CFunction, write_function
@@ -96,10 +97,8 @@ def _staged(kernel: ArrayKernel, module: ir.Module, name: str, constants: Mappin
         else:
             kinds.append((parameter, KIND[kind]))
     more = [] if counting else [("begin", I64), ("end", I64)]
-    function = ir.Function(module, ir.FunctionType(I64, [k for _, k in (*kinds, *more)]), name)
-    for argument, (said, _) in zip(function.args, (*kinds, *more)):
-        argument.name = said
-    b = ir.IRBuilder(function.append_basic_block("entry"))
+    b = define(module, name, I64, [*kinds, *more])
+    function = b.function
     staged = _CTrace(b, kernel.name, PORTABLE, None, None, None if counting else guards)
 
     def call() -> Any:

@@ -28,6 +28,7 @@ from ..language.elements import call
 from ..language.kinds import F32, KIND
 from ..language.operators import evaluate
 from ..language.scalars import ElementTrace
+from ..language.trace import define
 from ..language.values import Value
 from .expressions import c_type
 from .functions import CFunction, write_function
@@ -89,12 +90,10 @@ class CTrace(ElementTrace):
         """Return the function of float32 that the module has for a row of the table."""
         full = f"ow_{row.name}f"
         if full not in self.functions:
-            made = ir.Function(self.builder.module, ir.FunctionType(F32, [F32] * row.arity), full)
-            for argument, letter in zip(made.args, "xy" if row.name != "atan2" else "yx"):
-                argument.name = letter
-            with self.inside(made) as b:
-                b.ret(evaluate(row, *(Value(a, dtypes.float32) for a in made.args)).x)
-            self.functions[full] = made
+            parameters = [(letter, F32) for letter in ("xy" if row.name != "atan2" else "yx")[: row.arity]]
+            with self.inside(define(self.builder.module, full, F32, parameters)) as b:
+                b.ret(evaluate(row, *(Value(a, dtypes.float32) for a in b.function.args)).x)
+            self.functions[full] = b.function
         return self.functions[full]
 
     def to_tensor(self, value: Any, dtype: Any = None, name: str | None = None) -> Any:
@@ -140,10 +139,8 @@ def _staged(module: ir.Module, function: Callable[..., Any], op: str, name: str,
     for kind in (ir.VoidType(), None):  # what it gives is known after a first staging
         scratch = module if kind is None else ir.Module(name)
         functions.clear()
-        entry = ir.Function(scratch, ir.FunctionType(result.x.type if result is not None else kind, kinds), name)
-        for argument, said in zip(entry.args, names):
-            argument.name = said
-        b = ir.IRBuilder(entry.append_basic_block("entry"))
+        b = define(scratch, name, result.x.type if result is not None else kind, list(zip(names, kinds)))
+        entry = b.function
         trace = CTrace(b, op, functions)
         given, later = dict(attrs), list(zip(entry.args, names))[len(inputs) :]
         with flags.override(fast_math=False):

@@ -59,7 +59,7 @@ class _Carried:
 
 
 def _variables(state: State) -> tuple[list[str], Callable[[], list[Any]], Callable[[list[Any]], None]]:
-    """The plain variables of a state: names, and how to read and write them. Items and attributes are memory."""
+    """Return a state's plain variables: names, how to read and write them. Items and attributes are memory."""
     count = len(state.places)
     plain = State()
     plain.places, plain.names = state.places, state.names[:count]
@@ -175,7 +175,7 @@ class Branches(ControlFlow):
 
 
 def _polling(body: Thunk) -> Thunk:
-    """The body of a loop that counts its turns."""
+    """Return the body of a loop that counts its turns."""
 
     def turn() -> None:
         body()
@@ -185,7 +185,7 @@ def _polling(body: Thunk) -> Thunk:
 
 
 def _part_end(i: Value, stop: Value, step: int) -> Value:
-    """Where the part of a range ends that begins with i and is run without a poll."""
+    """Return the end of the part of a range that begins with i and is run without a poll."""
     least, most, by = int(i.dtype.min), int(i.dtype.max), TURNS * abs(step)
     if by > most:
         return stop  # a range of few numbers
@@ -195,7 +195,7 @@ def _part_end(i: Value, stop: Value, step: int) -> Value:
 
 
 def _distance(first: Value, last: Value) -> ir.Value:
-    """How many numbers lie between two of a range, as an int64 that is small for a part of one."""
+    """Return the distance between two numbers of a range, as an int64 that is small for a part of one."""
     b = current().builder
     wide = b.sub(last.to(dtypes.int64).x, first.to(dtypes.int64).x)
     return b.select(b.icmp_signed("<", wide, ir.Constant(I64, 0)), b.neg(wide), wide)
@@ -206,7 +206,7 @@ def _same_number(one: Any, other: Any) -> bool:
 
 
 def _run(test: Thunk, body: Thunk, state: State) -> None:
-    """`while test(): body()`."""
+    """Stage `while test(): body()`."""
     b = current().builder
     names, get, put = _variables(state)
     before = get()

@@ -36,7 +36,7 @@ from .kinds import I64, KIND, POINTER
 from .operators import KernelTrace
 from .parameters import number_word
 from .places import Pointer
-from .trace import current
+from .trace import WORDS, current, define
 from .values import Value, minimum, value
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class ArrayTrace(KernelTrace):
         self.has_parallel = False
 
     def owned(self, memory: Any, size: int) -> Any:
-        """The pointer to memory of the kernel's own, which checks what is read and written by it."""
+        """Return the pointer to memory of the kernel's own, which checks its accesses."""
         return memory if self.guards is None or not self.guards.on else BoundedPointer(memory, size, self.guards)
 
 
@@ -134,7 +134,7 @@ class ArrayKernel:
 
     def emit(self, constants: dict[str, Any], dense: tuple[bool, ...], target: Target, polls: bool = False
              ) -> tuple[ir.Module, _Facts]:  # fmt: skip
-        """The module, with a function `NAME` and, where it has a parallel loop, `NAME.items`.
+        """Return the module, with a function `NAME` and, where it has a parallel loop, `NAME.items`.
 
         polls: whether its loops ask now and then whether they are to go on, by a function of this process.
         """
@@ -150,11 +150,8 @@ class ArrayKernel:
     def _emit_one(self, module: ir.Module, kinds: list[ir.Type], constants: dict[str, Any], dense: tuple[bool, ...],
                   target: Target, facts: _Facts, counting: bool, polls: bool = False) -> None:  # fmt: skip
         name = f"{self.name}.items" if counting else self.name
-        function = ir.Function(module, ir.FunctionType(I64, [POINTER, I64, I64, POINTER]), name)
-        for argument, called in zip(function.args, ("words", "begin", "end", "scratch")):
-            argument.name = called
-        b = ir.IRBuilder(function.append_basic_block("entry"))
-        words, begin, end, _ = function.args
+        b = define(module, name, I64, WORDS)
+        words, begin, end, _ = b.function.args
         guards = None if counting else facts.guards  # what only counts items touches no array
         staged = ArrayTrace(b, self.name, target, None, None, guards)
         staged.polls = polls

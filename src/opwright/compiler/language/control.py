@@ -40,12 +40,12 @@ class LoopRange:
 
 
 def loop(start: Any, stop: Any = None, step: Any = 1) -> Any:
-    """As `range`, always a loop, also where the limits are Python's numbers."""
+    """Return a range that is always a loop, also where the limits are Python's numbers."""
     return LoopRange(0, start, step) if stop is None else LoopRange(start, stop, step)
 
 
 def carried(x: Any, like: Any = None) -> Any:
-    """A value for a variable that control flow changes; Python's numbers become the language's."""
+    """Return the value of a variable that control flow changes; Python's numbers become the language's."""
     if isinstance(x, Value | Pointer):
         if isinstance(x, Value) and isinstance(like, Value) and not x.count and like.count and x.dtype is like.dtype:
             return x.splat(like.count)

@@ -27,16 +27,22 @@ from ..target import Target, host
 from . import masks  # noqa: F401  registers what control flow on scalars means
 from .kinds import ELEMENT_DTYPES, I64, KIND, POINTER, typed
 from .scalars import ElementTrace, KernelScalar
-from .trace import current
+from .trace import current, define
 from .values import Value
 
 if TYPE_CHECKING:
     from ..inlined_kernels import InlinedKernel
 
 
-def emit(function: Callable[..., Any], name: str, inputs: Sequence[np.dtype], attrs: dict[str, Any],
-         target: Target | None = None, fast: bool | None = None, polls: bool = False
-         ) -> tuple[ir.Module, DType]:  # fmt: skip
+def emit(
+    function: Callable[..., Any],
+    name: str,
+    inputs: Sequence[np.dtype],
+    attrs: dict[str, Any],
+    target: Target | None = None,
+    fast: bool | None = None,
+    polls: bool = False,
+) -> tuple[ir.Module, DType]:
     """Return the module of one kernel, `void name(out, inputs..., n)` over contiguous arrays, and its result's dtype.
 
     target: by default this processor; its vectors are what the loop works on. fast: by default as `fast_math` is.
@@ -45,14 +51,9 @@ def emit(function: Callable[..., Any], name: str, inputs: Sequence[np.dtype], at
     """
     module = ir.Module(name)
     kinds = [of_numpy(d) for d in inputs]
-    loop = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER] * (len(inputs) + 1) + [I64]), name)
     names = [n for n in function.__code__.co_varnames if n not in attrs][: len(inputs)]
-    for argument, arg_name in zip(loop.args, ("out", *names, "n")):
-        argument.name = arg_name
-        if argument.type == POINTER:
-            argument.attributes.add("noalias")
-    out, *pointers, n = loop.args
-    b = ir.IRBuilder(loop.append_basic_block("entry"))
+    b = define(module, name, ir.VoidType(), [*((n, POINTER) for n in ("out", *names)), ("n", I64)], noalias=True)
+    out, *pointers, n = b.function.args
 
     def body(count: int, i: ir.Value) -> DType:
         """Compute `count` elements from i on; 0 for one."""
@@ -72,8 +73,9 @@ def emit(function: Callable[..., Any], name: str, inputs: Sequence[np.dtype], at
     return module, dtype
 
 
-def _loop(b: ir.IRBuilder, name: str, start: ir.Value, end: ir.Value, step: int, body: Callable[[ir.Value], DType]
-          ) -> DType:  # fmt: skip
+def _loop(
+    b: ir.IRBuilder, name: str, start: ir.Value, end: ir.Value, step: int, body: Callable[[ir.Value], DType]
+) -> DType:
     """Write `for i in range(start, end, step): body(i)` with blocks named for a reader; return the body's result."""
     before = b.block
     turn, done = b.append_basic_block(name), b.append_basic_block(f"{name}.done")
@@ -122,8 +124,12 @@ def arranged(function: Any, scalars: Sequence[Any], attrs: Mapping[str, Any]) ->
     return [attrs[n] if n in attrs else next(rest) for n in names], {k: v for k, v in attrs.items() if k not in names}
 
 
-def call(trace: ElementTrace, function: Callable[..., Any], elements: Sequence[tuple[ir.Value, DType]],
-         attrs: Mapping[str, Any]) -> KernelScalar:  # fmt: skip
+Elements = Sequence[tuple[ir.Value, DType]]
+
+
+def call(
+    trace: ElementTrace, function: Callable[..., Any], elements: Elements, attrs: Mapping[str, Any]
+) -> KernelScalar:
     """Run a kernel's function on these elements, in the staging of the kernel; return its result.
 
     raises SignatureError for a dtype that kernels do not have
@@ -134,13 +140,14 @@ def call(trace: ElementTrace, function: Callable[..., Any], elements: Sequence[t
 
     result: KernelScalar = trace.run(staged)
     if result.dtype not in ELEMENT_DTYPES:
-        raise SignatureError(op=trace.name, what="the kernel gives a dtype that kernels do not have",
-                             found=result.dtype.name)  # fmt: skip
+        what = "the kernel gives a dtype that kernels do not have"
+        raise SignatureError(op=trace.name, what=what, found=result.dtype.name)
     return result
 
 
-def stage(trace: ElementTrace, function: Callable[..., Any], elements: Sequence[tuple[ir.Value, DType]],
-          attrs: Mapping[str, Any]) -> KernelScalar:  # fmt: skip
+def stage(
+    trace: ElementTrace, function: Callable[..., Any], elements: Elements, attrs: Mapping[str, Any]
+) -> KernelScalar:
     """Run a kernel's function as `call` does, with errors that name the kernel.
 
     raises InvalidArgumentError for what the function raises, but for OpErrors and the errors of Python that say by
@@ -176,9 +183,8 @@ class Facts(NamedTuple):
 def look_at(function: InlinedKernel) -> Facts:
     """Stage a function once, on single elements, to see what it is."""
     module = ir.Module(function.name)
-    kinds = [KIND[d] for d in function.inputs]
-    alone = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), function.name)
-    b = ir.IRBuilder(alone.append_basic_block("entry"))
+    b = define(module, function.name, ir.VoidType(), [("", KIND[d]) for d in function.inputs])
+    alone = b.function
     trace = ElementTrace(b, function.name, 0, function.fast)
     y = stage(trace, function.function, list(zip(alone.args, function.inputs)), function.attrs)
     b.comment(f"gives {y.x.get_reference()} {y.dtype.short}")

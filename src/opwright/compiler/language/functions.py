@@ -20,29 +20,29 @@ from ...scalar import arithmetic
 from . import values
 from .kinds import I32, I64, KIND, constants, number, suffix, typed
 from .neon import nearest
-from .trace import current, intrinsic
+from .trace import current, define, intrinsic
 from .values import Value, alike, concat, part, same_type
 
 # ---- made of numbers -------------------------------------------------------------------------------------------------
 
 
 def zeros(dtype: DType, count: int = 0) -> Value:
-    """So many lanes of 0."""
+    """Return a vector of zeros; count 0: a number."""
     return full(dtype, count, 0)
 
 
 def full(dtype: DType, count: int, x: Any) -> Value:
-    """So many lanes of a number; count 0: the number."""
+    """Return a vector of one number; count 0: the number."""
     return x.splat(count) if isinstance(x, Value) else Value(number(dtype, x, count), dtype)
 
 
 def full_like(x: Value, number: Any, dtype: DType | None = None) -> Value:
-    """A number of x's dtype, or of another, which stands for as many lanes as x has."""
+    """Return a number of x's dtype, or of another, which stands for as many lanes as x has."""
     return full(dtype or x.dtype, 0, number)
 
 
 def type_of(x: Value) -> DType:
-    """The dtype of a value."""
+    """Return the dtype of a value."""
     return x.dtype
 
 
@@ -50,13 +50,13 @@ def type_of(x: Value) -> DType:
 
 
 def fma(a: Any, c: Any, d: Any) -> Value:
-    """a * c + d, rounded once where the target can."""
+    """Return a * c + d, rounded once where the target can."""
     a, c, d = alike(a, c, d)
     return same_type("fmuladd", a, c, d) if a.dtype.is_floating else a * c + d
 
 
 def abs(x: Value) -> Value:
-    """|x|; of the least integer itself."""
+    """Return |x|; of the least integer itself."""
     return x.__abs__()
 
 
@@ -109,17 +109,17 @@ def to_integer(x: Value, dtype: DType) -> Value:
 
 
 def sqrt(x: Value) -> Value:
-    """The square root, rounded right."""
+    """Return the square root, correctly rounded."""
     return same_type("sqrt", x)
 
 
 def round_even(x: Value) -> Value:
-    """The nearest whole number, of two the even one, as a float."""
+    """Round to the nearest whole number, of two the even one; the result is a float."""
     return same_type("rint", x)
 
 
 def to_int(x: Value) -> Value:
-    """float32 to int32, the nearest, of two the even one. x is within int32's range."""
+    """Convert float32 to the nearest int32, of two the even one. x is within int32's range."""
     if current().target.is_x86 and x.count in (4, 8, 16):
         name = {4: "x86.sse2.cvtps2dq", 8: "x86.avx.cvt.ps2dq.256", 16: "x86.avx512.mask.cvtps2dq.512"}[x.count]
         kind = typed(dtypes.int32, x.count)
@@ -133,17 +133,17 @@ def to_int(x: Value) -> Value:
 
 
 def floor(x: Value) -> Value:
-    """The greatest whole number that is not greater."""
+    """Return the greatest whole number that is not greater."""
     return same_type("floor", x)
 
 
 def ceil(x: Value) -> Value:
-    """The least whole number that is not less."""
+    """Return the least whole number that is not less."""
     return same_type("ceil", x)
 
 
 def trunc(x: Value) -> Value:
-    """Toward zero, as a float."""
+    """Round toward zero; the result is a float."""
     return same_type("trunc", x)
 
 
@@ -172,9 +172,9 @@ def each_lane(name: str, function: Callable[..., Value], x: Value, dtype: DType)
     staged = current()
     known = staged.builder.module.globals.get(name)
     if known is None:
-        known = ir.Function(staged.builder.module, ir.FunctionType(KIND[dtype], [KIND[x.dtype]]), name)
-        known.linkage = "internal"
-        with staged.inside(known) as inner:
+        with staged.inside(define(staged.builder.module, name, KIND[dtype], [("x", KIND[x.dtype])])) as inner:
+            known = inner.function
+            known.linkage = "internal"
             inner.ret(function(FUNCTIONS, Value(known.args[0], x.dtype)).x)
     return map_lanes(lambda one: staged.builder.call(known, [one]), dtype, x)
 
@@ -237,8 +237,8 @@ def _masked(name: str, x: Value, operand: Value | ir.Constant, rounding: int) ->
     """Apply an instruction of AVX-512 to float32, 16 lanes at a time. operand: as many, or a constant."""
     if x.count > 16:
         half = x.count // 2
-        return concat(*(_masked(name, part(x, i, half), part(operand, i, half) if isinstance(operand, Value)
-                                else operand, rounding) for i in (0, half)))  # fmt: skip
+        operands = [part(operand, i, half) if isinstance(operand, Value) else operand for i in (0, half)]
+        return concat(*(_masked(name, part(x, i * half, half), operands[i], rounding) for i in (0, 1)))
     kind = x.x.type
     more = ir.Constant(kind, None), ir.Constant(ir.IntType(16), -1), ir.Constant(I32, rounding)
     given = operand.x if isinstance(operand, Value) else operand

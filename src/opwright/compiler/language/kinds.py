@@ -34,12 +34,12 @@ _SUFFIX = {F32: "f32", F64: "f64", POINTER: "p0"}
 
 
 def typed(dtype: DType, count: int) -> ir.Type:
-    """LLVM's type of so many lanes; count 0: of one number."""
+    """Return LLVM's type of a vector; count 0: of one number."""
     return ir.VectorType(KIND[dtype], count) if count else KIND[dtype]
 
 
 def suffix(kind: ir.Type) -> str:
-    """How the names of intrinsics spell a type."""
+    """Return a type as the names of intrinsics spell it."""
     if isinstance(kind, ir.VectorType):
         return f"v{kind.count}{suffix(kind.element)}"
     return f"i{kind.width}" if isinstance(kind, ir.IntType) else _SUFFIX[kind]

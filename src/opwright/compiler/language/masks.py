@@ -123,8 +123,9 @@ def _pair(name: str, a: Any, b: Any) -> tuple[KernelScalar, KernelScalar]:
     """Return two values as scalars of one dtype. Raises SignatureError naming the variable."""
     a, b = _scalars(a, b)
     if a.dtype is not b.dtype:
-        raise SignatureError(op=_trace().name, what=f"{name} has another dtype after one branch or turn than another",
-                             found=f"{a.dtype.name} and {b.dtype.name}", do="ow.cast one of them")  # fmt: skip
+        what = f"{name} has another dtype after one branch or turn than another"
+        kinds = f"{a.dtype.name} and {b.dtype.name}"
+        raise SignatureError(op=_trace().name, what=what, found=kinds, do="ow.cast one of them")
     return a, b
 
 
@@ -137,8 +138,8 @@ def _chosen(name: str, mask: Value, a: Any, b: Any) -> Any:
             return b if isinstance(a, Undefined) else a
         return Undefined(name)
     if isinstance(a, LoopRange) or not isinstance(a, KernelScalar | int | float | LaterNumber):
-        raise SignatureError(op=_trace().name, what=f"{name} depends on a scalar's value and is no scalar",
-                             found=type(a).__name__)  # fmt: skip
+        what = f"{name} depends on a scalar's value and is no scalar"
+        raise SignatureError(op=_trace().name, what=what, found=type(a).__name__)
     one, other = _pair(name, a, b)
     return KernelScalar.of(select(mask, one.value, other.value))
 

@@ -66,7 +66,7 @@ class Pointer:
             self.align, self.dtype.size)  # fmt: skip
 
     def load(self, i: Any = 0, count: int = 0, mask: Value | None = None, *, temporal: bool = True) -> Value:
-        """count elements from i on as a vector; count 0: one as a number. mask: lanes that are read; others are 0."""
+        """Load count elements from i on; count 0: one, as a number. mask: lanes that are read; others are 0."""
         b, at = current().builder, self._at(i)
         stored = dtypes.uint8 if self.dtype.is_bool else self.dtype
         kind = typed(stored, count)
@@ -97,7 +97,7 @@ class Pointer:
                       ir.Constant(I32, self._alignment(i)), mask.x)  # fmt: skip
 
     def cast(self, dtype: DType, align: int = 1) -> Pointer:
-        """The same place as elements of another dtype; align: bytes its address is a multiple of."""
+        """Return the same place as elements of another dtype; align: bytes that its address is a multiple of."""
         return Pointer(self.x, dtype, align)
 
     def prefetch(self, i: Any = 0, *, write: bool = False, locality: int = 3) -> None:
@@ -105,7 +105,7 @@ class Pointer:
         intrinsic("prefetch.p0", ir.VoidType(), self._at(i), *(ir.Constant(I32, n) for n in (int(write), locality, 1)))
 
     def address(self) -> Value:
-        """The address as an int64."""
+        """Return the address as an int64."""
         return Value(current().builder.ptrtoint(self.x, I64), dtypes.int64)
 
     def chosen(self, mask: Value, other: Any) -> Pointer:
@@ -117,7 +117,7 @@ class Pointer:
 
 
 def allocate(kind: ir.Type, size: int = 1, align: int | None = None) -> ir.Value:
-    """Memory on the stack, in the function's first block."""
+    """Allocate memory on the stack, in the function's first block."""
     b = current().builder
     with b.goto_entry_block():
         place = b.alloca(kind, ir.Constant(I64, size) if size != 1 else None)

@@ -47,8 +47,8 @@ class KernelScalar(Value):
         return f"<kernel scalar {self.dtype.short}>"
 
 
-for _name in (*overloads.BINARY, *(f"r{name}" for name in overloads.BINARY), *overloads.COMPARISONS, *overloads.UNARY,
-              "eq", "ne", "getitem"):  # fmt: skip
+_REFLECTED = [f"r{name}" for name in overloads.BINARY]
+for _name in (*overloads.BINARY, *_REFLECTED, *overloads.COMPARISONS, *overloads.UNARY, "eq", "ne", "getitem"):
     setattr(KernelScalar, f"__{_name}__", getattr(TensorLike, f"__{_name}__"))
 
 

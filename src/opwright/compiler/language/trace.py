@@ -1,6 +1,6 @@
 """The kernel being staged: where its instructions go, which processor they are for, what its author may do.
 
-Lives here: `Staging`, `current`, `intrinsic`.
+Lives here: `Staging`, `current`, `define` (a function of a module), `intrinsic`.
 Not here: values (values.py), calls of operators in a kernel (operators.py), where each kind of kernel begins and ends
 (emitting.py, calling.py, elements.py).
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -21,6 +21,7 @@ from ...core.errors import InvalidArgumentError
 from ...core.frames import OURS
 from ...ops import dispatch
 from ..target import Target
+from .kinds import I64, POINTER
 
 _KERNELS = os.path.join(OURS, "compiler", "kernels") + os.sep
 
@@ -83,11 +84,11 @@ class Staging:
             state.trace, state.tapes = saved
 
     @contextlib.contextmanager
-    def inside(self, function: ir.Function) -> Iterator[ir.IRBuilder]:
-        """Put instructions into the entry of another function of the module, within."""
-        outer, self.builder = self.builder, ir.IRBuilder(function.append_basic_block("entry"))
+    def inside(self, builder: ir.IRBuilder) -> Iterator[ir.IRBuilder]:
+        """Put instructions where another builder does, within: into another function of the module."""
+        outer, self.builder = self.builder, builder
         try:
-            yield self.builder
+            yield builder
         finally:
             self.builder = outer
 
@@ -95,8 +96,12 @@ class Staging:
         """Note that one more value is computed. Raises TooLarge beyond `MOST_VALUES`."""
         self.values += 1
         if self.values > MOST_VALUES:
-            raise TooLarge(op=self.name, what="the kernel unrolls too much", found=f"more than {MOST_VALUES} values",
-                           do="kl.loop(n) is a loop where range(n) is copies of its body")  # fmt: skip
+            raise TooLarge(
+                op=self.name,
+                what="the kernel unrolls too much",
+                found=f"more than {MOST_VALUES} values",
+                do="kl.loop(n) is a loop where range(n) is copies of its body",
+            )
         if self.lines:
             self.mark()
 
@@ -121,6 +126,28 @@ class Staging:
 def _is_between(file: str) -> bool:
     """Whether a frame is of what stages kernels, not of a kernel."""
     return file.startswith(OURS) and not file.startswith(_KERNELS)
+
+
+Parameters = Sequence[tuple[str, ir.Type]]
+
+WORDS: Parameters = (("words", POINTER), ("begin", I64), ("end", I64), ("scratch", POINTER))
+"""The parameters by which steps of plans call a kernel (families.py)."""
+
+
+def define(
+    module: ir.Module, name: str, result: ir.Type, parameters: Parameters, noalias: bool = False
+) -> ir.IRBuilder:
+    """Add a function to a module; return a builder at the end of its first block.
+
+    parameters: names and types; a name may be empty. noalias: whether no two pointers lead to the same memory
+    """
+    function = ir.Function(module, ir.FunctionType(result, [kind for _, kind in parameters]), name)
+    for argument, (said, kind) in zip(function.args, parameters):
+        if said:
+            argument.name = said
+        if noalias and isinstance(kind, ir.PointerType):
+            argument.attributes.add("noalias")
+    return ir.IRBuilder(function.append_basic_block("entry"))
 
 
 def current() -> Staging:

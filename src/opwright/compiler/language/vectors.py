@@ -23,23 +23,23 @@ from .values import Value, alike, clamp, maximum, minimum, part, select
 
 
 def splat(x: Value, count: int) -> Value:
-    """So many lanes of a number."""
+    """Return a vector of one number."""
     return x.splat(count)
 
 
 def constant_vector(dtype: DType, numbers: Sequence[Any]) -> Value:
-    """A vector of these numbers."""
+    """Return a vector of these numbers."""
     kind = ir.VectorType(KIND[dtype], len(numbers))
     return Value(ir.Constant(kind, [number(dtype, n) for n in numbers]), dtype)
 
 
 def iota(dtype: DType, count: int) -> Value:
-    """0, 1, 2 ..."""
+    """Return 0, 1, 2 ..."""
     return constant_vector(dtype, range(count))
 
 
 def first(n: Any, count: int) -> Value:
-    """The mask of the first n of so many lanes."""
+    """Return the mask of the first n lanes."""
     if isinstance(n, int):
         return constant_vector(dtypes.bool, [i < n for i in range(count)])
     if count in (32, 64) and current().target.has("avx512bw"):  # a mask is a number there
@@ -52,7 +52,7 @@ def first(n: Any, count: int) -> Value:
 
 
 def insert(v: Value, lane: int, x: Any) -> Value:
-    """The vector with one lane changed."""
+    """Return the vector with one lane changed."""
     (one,) = alike(x) if isinstance(x, Value) else (Value(number(v.dtype, x), v.dtype),)
     return Value(current().builder.insert_element(v.x, one.x, ir.Constant(I32, lane)), v.dtype)
 
@@ -61,19 +61,19 @@ def insert(v: Value, lane: int, x: Any) -> Value:
 
 
 def reduce_add(v: Value) -> Value:
-    """The sum of the lanes; of floats in pairs, halves first."""
+    """Return the sum of the lanes; of floats in pairs, halves first."""
     if not v.dtype.is_floating:
         return Value(intrinsic(f"vector.reduce.add.{suffix(v.x.type)}", KIND[v.dtype], v.x), v.dtype)
     return _halved(v, lambda a, c: a + c)
 
 
 def reduce_max(v: Value) -> Value:
-    """The largest lane."""
+    """Return the largest lane."""
     return _halved(v, maximum)
 
 
 def reduce_min(v: Value) -> Value:
-    """The smallest lane."""
+    """Return the smallest lane."""
     return _halved(v, minimum)
 
 
@@ -93,12 +93,12 @@ def all(mask: Value) -> Value:
 
 
 def registers(dtype: DType, count: int, *shape: int) -> Registers:
-    """A tile of vectors (count 0: of numbers), for registers to hold. Its elements are not set."""
+    """Return a tile of vectors (count 0: of numbers), for registers to hold. Its elements are not set."""
     return Registers(dtype, count, shape)
 
 
 def stack(dtype: DType, n: int, align: int = 64) -> Pointer:
-    """Memory for n elements that lives as long as this call of the kernel."""
+    """Allocate memory for n elements, which lives as long as this call of the kernel."""
     place = allocate(KIND[dtype], n, align)
     place.type = POINTER  # llvmlite takes it for a pointer to dtype alone
     memory: Pointer = current().owned(Pointer(place, dtype, align), n)
@@ -106,17 +106,17 @@ def stack(dtype: DType, n: int, align: int = 64) -> Pointer:
 
 
 def null(dtype: DType) -> Pointer:
-    """The pointer to nothing."""
+    """Return the null pointer."""
     return Pointer(ir.Constant(POINTER, None), dtype)
 
 
 def pointer(address: Value, dtype: DType) -> Pointer:
-    """The pointer to an address, an int64."""
+    """Return the pointer to an address, an int64."""
     return Pointer(current().builder.inttoptr(address.x, POINTER), dtype)
 
 
 def gather(p: Pointer, indices: Value, mask: Value | None = None) -> Value:
-    """The elements at these indices; of a number, the one at it."""
+    """Load the elements at these indices; of a number, the one at it."""
     if not indices.count:
         return p[indices]
     b, count = current().builder, indices.count
@@ -132,7 +132,7 @@ def gather(p: Pointer, indices: Value, mask: Value | None = None) -> Value:
 
 
 def opaque(v: Value) -> Value:
-    """The same vector or number, of which LLVM knows nothing more: an instruction keeps it as an operand as it is.
+    """Return the same vector or number, opaque to LLVM: an instruction keeps it as an operand as it is.
 
     A vector only where it fills a register of x86 or AArch64; otherwise LLVM sees through.
     """
@@ -145,7 +145,7 @@ def opaque(v: Value) -> Value:
 
 
 def opaque_pointer(p: Pointer) -> Pointer:
-    """The same pointer, of which LLVM knows nothing more: it has a register of its own.
+    """Return the same pointer, opaque to LLVM: it has a register of its own.
 
     So rows at one pitch are read by one index from registers that say where they begin, rather than by sums that are
     computed again at each step.
@@ -159,15 +159,19 @@ EXPECT = "llvm.expect.i1"
 
 
 def likely(condition: Value) -> Value:
-    """The same condition, which LLVM takes to hold nearly always: what follows where it does not gets no registers that
-    the rest wants."""
+    """Return the same condition, which LLVM takes to hold nearly always.
+
+    The code for where it does not hold gets no registers that the rest wants.
+    """
     kind = condition.x.type
     return Value(intrinsic(EXPECT.removeprefix("llvm."), kind, condition.x, ir.Constant(kind, 1)), condition.dtype)
 
 
 def after(p: Pointer, v: Value) -> Pointer:
-    """The same pointer, which LLVM takes to depend on a vector: what is loaded from it is not loaded before that is
-    known, when registers hold something else."""
+    """Return the same pointer, which LLVM takes to depend on a vector.
+
+    Nothing is loaded from it before the vector is known, when registers hold something else.
+    """
     register = "x" if current().target.is_x86 else "w"
     empty = ir.InlineAsm(ir.FunctionType(POINTER, [POINTER, v.x.type]), "", f"=r,0,{register}", side_effect=False)
     return Pointer(current().builder.call(empty, [p.x, v.x]), p.dtype, p.align)
