@@ -172,7 +172,7 @@ def each_lane(name: str, function: Callable[..., Value], x: Value, dtype: DType)
     staged = current()
     known = staged.builder.module.globals.get(name)
     if known is None:
-        with staged.inside(define(staged.builder.module, name, KIND[dtype], [("x", KIND[x.dtype])])) as inner:
+        with staged.inside(define(staged.builder.module, name, KIND[dtype], [("", KIND[x.dtype])])) as inner:
             known = inner.function
             known.linkage = "internal"
             inner.ret(function(FUNCTIONS, Value(known.args[0], x.dtype)).x)
