@@ -198,4 +198,5 @@ def _settled(node: Node) -> list[Node]:
 def _elements(value: Value | None, shape_only: bool) -> np.ndarray | None:
     if value is None or value.constant is not None or not shape_only or not value.shape.is_fully_defined():
         return None if value is None else value.constant
-    return np.broadcast_to(NO_ELEMENTS, value.shape.dims or ())
+    dims: Any = value.shape.dims
+    return np.broadcast_to(NO_ELEMENTS, dims)
