@@ -16,8 +16,10 @@ from lite_kit import op_names
 from quantize_running import answers, convert, converter_of, litert, operators, run, snr
 
 import opwright as ow
+from opwright.lite.convert.export import export
 from opwright.lite.convert.quantize import Mode, calibrate, quantize
 from opwright.lite.format import Model
+from opwright.lite.importer import import_model
 
 RANDOM = np.random.RandomState(3)
 W = RANDOM.randn(16, 8).astype(np.float32)
@@ -229,7 +231,7 @@ def test_a_float_model_from_elsewhere_is_quantised_and_left_as_it_was() -> None:
     content = convert(lambda x: ow.nn.relu(ow.matmul(x, W)), FLAT, kind="float", representative_dataset=None)
     model = Model.read(content)
     x = np.linspace(-1, 1, 32, dtype=np.float32).reshape(FLAT)
-    made = quantize(model, Mode("int8"), lambda: [[x]])
+    made = export(quantize(import_model(model), Mode("int8"), lambda: [[x]]))
     assert model.to_bytes() == content
     assert "FULLY_CONNECTED" in operators(made.to_bytes())
     wanted = np.maximum(x @ W, 0)

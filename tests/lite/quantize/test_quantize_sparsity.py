@@ -12,9 +12,11 @@ from quantize_networks import SPARSE, samples_of
 from quantize_running import OFFICIAL, convert, converter_of, function_of, litert, operators, run
 
 import opwright as ow
+from opwright.lite.convert.export import tensor_of
 from opwright.lite.convert.quantize.layouts import layout_of
 from opwright.lite.format import Model, versions
-from opwright.lite.runtime.constants import dense_of
+from opwright.lite.ops.specs import LiteTensorSpec
+from opwright.lite.runtime.constants import dense_of, stored_elements
 
 SPARSITY = ow.lite.Optimize.EXPERIMENTAL_SPARSITY
 KINDS = ("float", "float16", "dynamic", "int8", "int16x8")
@@ -134,5 +136,6 @@ def test_layouts_hold_every_element(shape: Any, blocks: int, block: int, density
     array = random.randn(*shape, blocks * block).astype(np.float32)
     array[random.uniform(size=array.shape) > density] = 0
     layout = layout_of(array, block)
-    found = dense_of(layout.table(array.shape), layout.stored, array.shape, ow.float32)
-    np.testing.assert_array_equal(found, array)
+    table = tensor_of(LiteTensorSpec(array.shape, ow.float32, sparsity=layout.of(array.shape))).sparsity
+    np.testing.assert_array_equal(dense_of(table, layout.stored, array.shape, ow.float32), array)
+    np.testing.assert_array_equal(stored_elements(table, array), layout.stored)

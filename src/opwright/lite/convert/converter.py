@@ -17,11 +17,10 @@ from ...core.version import __version__
 from ...graph import Graph
 from ...graph.verify import verify
 from ...tracing.concrete import ConcreteFunction
-from ..format import Model
 from ..ops.definition import LiteOperator
-from ..ops.external import ExternalOp
-from ..ops.module import LiteModule, all_graphs
-from . import options, runtime
+from ..ops.external import ExternalOp, is_source
+from ..ops.module import LiteModule
+from . import options, required_version
 from .errors import Offender, report
 from .export import export
 from .freeze import freeze
@@ -178,25 +177,24 @@ class TFLiteConverter:
         keys = self.signature_keys or keys_of(self.functions)
         signatures = [signature_of(f, g, key, i) for i, (f, g, key) in enumerate(zip(self.functions, graphs, keys))]
         description = "Opwright Converted." if self.exclude_conversion_metadata else MADE_BY
-        model = export(LiteModule(graphs, signatures, description), custom_version_in=self.custom_version_in)
+        module = LiteModule(graphs, signatures, description)
         if mode.kind != modes.FLOAT:
-            model = self._quantize(model, mode, graphs)
+            module = self._quantize(module, mode)
         if mode.sparse:
             from .quantize import sparsify
 
-            model = sparsify(model, mode)
+            module = sparsify(module, mode)
         if self.target_spec.runtime is not None:
-            runtime.check(model, graphs, self.target_spec.runtime)
-        return model.to_bytes()
+            required_version.check(module.all_graphs, self.target_spec.runtime)
+        return export(module, custom_version_in=self.custom_version_in).to_bytes()
 
-    def _quantize(self, model: Model, mode: modes.Mode, graphs: Sequence[Graph]) -> Model:
+    def _quantize(self, module: LiteModule, mode: modes.Mode) -> LiteModule:
         from .quantize import quantize  # most conversions do without
 
-        nodes = [[node for node in graph.nodes if node.op.name != "Const"] for graph in all_graphs(graphs)]
         others = (LiteOperator, ExternalOp)  # the interpreter has builtin and Flex operators, and nobody has fused ones
-        own = {n.op.name: n.op for inner in nodes for n in inner if not isinstance(n.op, others)}
-        customs = [own, self.calibration_custom_ops]
-        return quantize(model, mode, self.representative_dataset, custom_ops=customs, at=lambda s, i: nodes[s][i].at)
+        nodes = [n for graph in module.all_graphs for n in graph.nodes if not is_source(n)]
+        own = {n.op.name: n.op for n in nodes if not isinstance(n.op, others)}
+        return quantize(module, mode, self.representative_dataset, custom_ops=[own, self.calibration_custom_ops])
 
     def _allowed(self, account: Account) -> Allowed:
         sets = set(self.target_spec.supported_ops or ())

@@ -23,9 +23,9 @@ from ..format import Model, objects, pack_strings, schema, versions
 from ..format.flex import encode_options
 from ..ops import types
 from ..ops.definition import LiteOperator
-from ..ops.external import VARIABLE, ExternalOp
+from ..ops.external import ExternalOp, is_source
 from ..ops.module import LiteModule, Signature
-from ..ops.specs import Blocks, LiteTensorSpec, Sparsity
+from ..ops.specs import Blocks, LiteTensorSpec, Sparsity, name_of, with_changes
 from ..runtime.constants import PACKED, packed, stored_elements
 from .custom import CustomNode, custom_options, in_least_version
 from .errors import ConverterError, Offender, report
@@ -123,24 +123,16 @@ class Export:
     def add_tensor(self, value: Value, tensors: list[Any]) -> None:
         """Append the tensor of a value, and those of its scales where these are by block."""
         spec = value.spec
-        dims = spec.shape.dims
-        if value.node is not None and value.node.op.name in UNRANKED and None in (dims or ()):
-            dims = None
-        tensor = tensor_of(TensorSpec(dims, value.dtype), value)
-        name = spec.name if isinstance(spec, LiteTensorSpec) and spec.name is not None else value.name
-        tensor.name = name or None
+        if value.node is not None and value.node.op.name in UNRANKED and None in (spec.shape.dims or ()):
+            spec = with_changes(spec, shape=None)
+        tensor = tensor_of(spec, value)
+        tensor.name = name_of(value) or None
         tensors.append(tensor)
-        if value.constant is not None:
-            tensor.buffer = self.buffer(contents_of(value.constant, spec))
-        if not isinstance(spec, LiteTensorSpec):
-            return
-        describe(tensor, spec)
-        if spec.sparsity is not None and value.constant is not None:
-            stored = stored_elements(tensor.sparsity, value.constant)
-            tensor.buffer = self.buffer(contents_of(stored, spec))
-        blocks = None if spec.quantization is None else spec.quantization.blocks
-        if blocks is not None:
-            tensor.quantization.details = self._blocks(blocks, tensors)
+        if (array := value.constant) is not None:
+            array = array if tensor.sparsity is None else stored_elements(tensor.sparsity, array)
+            tensor.buffer = self.buffer(contents_of(array, spec))
+        if spec.quantization is not None and spec.quantization.blocks is not None:
+            tensor.quantization.details = self._blocks(spec.quantization.blocks, tensors)
 
     def _blocks(self, blocks: Blocks, tensors: list[Any]) -> Any:
         """Append the tensors of scales by block; return the table that names them."""
@@ -184,7 +176,6 @@ class Export:
             return -1
         tensors.append(tensor_of(spec))
         tensors[-1].name = spec.name
-        describe(tensors[-1], spec)
         return len(tensors) - 1
 
     def custom(self, node: Node, custom: CustomNode, index: Mapping[Value, int]) -> Any:
@@ -207,11 +198,6 @@ class Export:
         return operator
 
 
-def is_source(node: Node) -> bool:
-    """Whether a node stands for a tensor that no operator writes: a constant, or state."""
-    return node.op.name == "Const" or node.op is VARIABLE
-
-
 def _values_read(graph: Graph) -> Callable[[Value], bool]:
     """Whether a node of the graph reads a value, or it is an output of the graph."""
     return {*(v for node in graph.nodes for v in node.operands), *graph.outputs}.__contains__
@@ -227,18 +213,18 @@ KEEP_ABSENT = ("FULLY_CONNECTED",)  # with two inputs it is version 6, with an a
 
 
 def tensor_of(spec: TensorSpec, value: Value | None = None) -> Any:
-    """Return the table of a tensor of this type, without its name. value: that has it, for errors."""
+    """Return the table of a tensor of this type, without its name and the tensors of scales by block.
+
+    value: that has the type, for errors.
+    """
     dims = spec.shape.dims
     tensor = objects.Tensor(type=_tensor_type(spec, value), has_rank=dims is not None)
     if dims is not None:
         tensor.shape = np.array([1 if d is None else d for d in dims], np.int32)
         if None in dims:
             tensor.shape_signature = np.array([-1 if d is None else d for d in dims], np.int32)
-    return tensor
-
-
-def describe(tensor: Any, spec: LiteTensorSpec) -> None:
-    """Fill in what the dialect states of a tensor; scales by block are tensors of their own."""
+    if not isinstance(spec, LiteTensorSpec):
+        return tensor
     tensor.is_variable = spec.is_variable
     if spec.sizes is not None:
         tensor.shape = np.array(spec.sizes, np.int32)
@@ -248,12 +234,13 @@ def describe(tensor: Any, spec: LiteTensorSpec) -> None:
             scale=q.scale,
             zero_point=q.zero_point,
             quantized_dimension=q.axis,
-            min=q.low,
-            max=q.high,
+            min=q.low if len(q.low) else None,
+            max=q.high if len(q.high) else None,
             details=custom,
         )
     if spec.sparsity is not None:
         tensor.sparsity = _sparsity_table(spec.sparsity)
+    return tensor
 
 
 def _sparsity_table(sparsity: Sparsity) -> Any:

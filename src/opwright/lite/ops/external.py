@@ -1,6 +1,6 @@
 """Nodes of the lite dialect that are no builtin operators: operators without a definition here, and state.
 
-Lives here: `ExternalOp` and its attributes, `VARIABLE`, `parse_graph`.
+Lives here: `ExternalOp` and its attributes, `VARIABLE`, `is_source`, `parse_graph`.
 Not here: operators with definitions (the catalogue, users'), those of the framework (lite/flex/).
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from ...core import syntax
 from ...core.errors import UnimplementedError
-from ...graph import Graph
+from ...graph import Graph, Node
 from ...graph.ir import Effect
 from ...graph.parsing import parse
 from ...ops import registry
@@ -80,6 +80,11 @@ class _Variable:
 
 
 VARIABLE = _Variable()
+
+
+def is_source(node: Node) -> bool:
+    """Whether a node stands for a tensor that no operator writes: a constant, or state."""
+    return node.op.name == "Const" or node.op is VARIABLE
 
 
 def find(name: str) -> Any:

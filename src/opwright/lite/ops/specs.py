@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.specs import TensorSpec
-from ...graph.ir import same_attr
+from ...graph.ir import Value, same_attr
 
 
 class Blocks(NamedTuple):
@@ -187,6 +187,12 @@ def with_changes(spec: TensorSpec, **changes: Any) -> TensorSpec:
     fields["is_variable"] = getattr(spec, "is_variable", False)
     changed = LiteTensorSpec(**{**fields, **changes})
     return changed if changed.details else TensorSpec(changed.shape, changed.dtype)
+
+
+def name_of(value: Value) -> str:
+    """Return the name of a value's tensor in a file."""
+    spec = value.spec
+    return spec.name if isinstance(spec, LiteTensorSpec) and spec.name is not None else value.name
 
 
 _PARAMETERS = ("scale", "zero_point", "axis", "low", "high", "custom")

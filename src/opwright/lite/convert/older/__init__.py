@@ -11,7 +11,7 @@ A rule need not know which run time is asked for: it gives the oldest form it ca
 rules build on each other.
 """
 
+from ..required_version import version_of
 from .driver import OLDER, say_older
-from .required_version import version_of
 
 __all__ = ["OLDER", "say_older", "version_of"]

@@ -1,7 +1,7 @@
 """The driver that replaces operators newer than a run time, again and again until nothing changes.
 
 Lives here: `say_older`, the table of rules joined, `OLDER`.
-Not here: the rules (a module for each kind), the version that a node needs (required_version.py).
+Not here: the rules (a module for each kind), the version that a node needs (../required_version.py).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from ....core.once import once
 from ....graph import Graph, Node
 from ..lowering import Lowered, NoMatch, Rewriting, Rule, join
 from ..optimize import rewrite
+from ..required_version import too_new
 from .arithmetic import ARITHMETIC
 from .carrying import CARRYING
 from .images import IMAGES
 from .indexing import INDEXING
 from .products import PRODUCTS
 from .ranks import RANKS
-from .required_version import too_new
 
 OLDER = join(ARITHMETIC, PRODUCTS, INDEXING, IMAGES, RANKS, CARRYING)  # by type last: many operators have those rules
 

@@ -1,10 +1,10 @@
-"""Quantisation after training: a float `format.Model` becomes one with smaller weights, or one that runs on integers.
+"""Quantisation after training: a float `LiteModule` becomes one with smaller weights, or one that runs on integers.
 
     mode = modes.mode_of(converter)
-    model = quantize(model, mode, representative_dataset)
+    module = quantize(module, mode, representative_dataset)       # of a file: import_model before, export after
 
 Stages of the integer kinds: calibrate (run the float model over data, note ranges), plan (which operators run on
-integers, with which parameters), rewrite (new tables). Weights alone: weights.py, which needs no data.
+integers, with which parameters), rewrite (new graphs). Weights alone: weights.py, which needs no data.
 Zeros among weights: sparsity.py.
 Not here: integer kernels (lite/ops/quantized), version rules (format/versions.py).
 """

@@ -16,20 +16,25 @@ import numpy as np
 
 from ....core.dtypes import float32
 from ....core.errors import InvalidArgumentError, NotFoundError
+from ....graph import Value
 from ...format import Model
 from ...interpreter import Interpreter, OpResolverType
+from ...ops.module import LiteModule
+from ..export import Export
+from .calibrated_graph import Range
 from .dataset import samples
-from .plan import Range
 
 QUIET_SECONDS = 1.0  # nobody is shown progress of what is over sooner
 
 
-def calibrate(model: Model, dataset: Any, custom_ops: Any = (), op_resolver: Any = None) -> list[dict[int, Range]]:
-    """The least and greatest element of each float32 tensor that was computed, by its index, for each subgraph.
+def calibrate(module: LiteModule, dataset: Any, custom_ops: Any = (), op_resolver: Any = None) -> dict[Value, Range]:
+    """Return the least and greatest element of each float32 value that was computed, in every graph.
 
     raises InvalidArgumentError for no samples, samples that do not fit the model, and tensors that hold NaN or
     infinity, which it names
     """
+    exported = Export(module)
+    model = Model.read(exported.model.to_bytes())
     seen: list[dict[int, Range]] = [{} for _ in model.subgraphs]
     reference = OpResolverType.BUILTIN_REF  # every tensor is looked at
     with Interpreter(model_content=model, custom_ops=custom_ops, op_resolver=op_resolver,
@@ -52,7 +57,7 @@ def calibrate(model: Model, dataset: Any, custom_ops: Any = (), op_resolver: Any
         if int(definition.subgraph_index) not in met:
             raise InvalidArgumentError(what="converter.representative_dataset yields no sample of the signature "
                                        f"{definition.signature_key!r}", do="yield (signature_key, dict)")  # fmt: skip
-    return seen
+    return {value: seen[s][t] for value, (s, t) in exported.tensors.items() if t in seen[s]}
 
 
 def _run(interpreter: Interpreter, seen: list[dict[int, Range]], index: int, arrays: Iterable[tuple[int, Any]],

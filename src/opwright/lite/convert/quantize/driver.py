@@ -1,23 +1,27 @@
 """The stages of quantisation in order, and the report of what cannot be.
 
-Lives here: `quantize`.  Not here: the stages (the other modules of this package).
+Lives here: `quantize`, `sparsify`.  Not here: the stages (the other modules of this package).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ...format import Model
+from ....graph import Graph, Value
+from ...ops.definition import LiteOperator
+from ...ops.module import LiteModule
+from ...ops.specs import name_of
 from ..errors import ConverterError
-from . import modes, weights
+from ..lowering import EachOnce
+from . import modes, sparsity, weights
 from .calibrate import calibrate
+from .calibrated_graph import CalibratedGraph, Range
 from .modes import Mode
-from .plan import Graph, Plan, Range
+from .plan import Plan
 from .releases import plan_for
 from .rewrite import Rewriter
 from .rules import Rule
-from .tables import Tables
 from .trained import carried, trained
 from .written import rules_of_users
 
@@ -25,65 +29,65 @@ PASSING = ("IF", "WHILE", "CALL")  # pass real numbers on and compute nothing; w
 SHOWN = 5  # nodes named for each reason
 
 
-def quantize(model: Model, mode: Mode, dataset: Any = None, *, custom_ops: Any = (), op_resolver: Any = None,
-             at: Callable[[int, int], str | None] = lambda subgraph, operator: None) -> Model:  # fmt: skip
-    """The quantised form of a float model, which is left as it was.
+def quantize(
+    module: LiteModule, mode: Mode, dataset: Any = None, *, custom_ops: Any = (), op_resolver: Any = None
+) -> LiteModule:
+    """Return the quantised form of a float model, which is left as it was.
 
     dataset: representative data, where the mode wants it; None where FAKE_QUANTs say all ranges. custom_ops,
-    op_resolver: what the model needs to run, as for the Interpreter. at: the user's line behind an operator of a
-    subgraph, for errors.
+    op_resolver: what the model needs to run, as for the Interpreter.
     raises ConverterError where the mode wants integers alone and an operator has none; InvalidArgumentError for data
     that does not fit the model
     """
     if mode.kind == modes.FLOAT:
-        return model
-    model = Model.read(model.to_bytes())  # as a reader sees it: vectors are arrays, however they were made
+        return module
     if mode.kind == modes.FLOAT16:
-        return weights.float16(model)
-    learned = trained(model)
-    given = [part.ranges for part in learned]
-
-    customs = rules_of_users(model, custom_ops, op_resolver)
-
-    def line(s: int, i: int) -> str | None:
-        return at(s, learned[s].numbers[i])
-
+        return _each(module, weights.float16)
+    ranges: dict[Value, Range] = {}
+    module = _each(module, lambda graph, inside: trained(graph, inside, ranges))
+    customs = rules_of_users(module, custom_ops, op_resolver)
     if mode.kind == modes.DYNAMIC:
-        if any(given):  # then their operators run on integers, and what is left is quantised by its weights
-            model = _integers(model, mode._replace(kind=modes.INT8), given, line, customs)
-        return weights.dynamic_range(model, mode)
-    if dataset is None:
-        return _integers(model, mode, given, line, customs)
-    seen = calibrate(model, dataset, custom_ops, op_resolver)
-    return _integers(model, mode, [a | b for a, b in zip(seen, given)], line, customs)
+        if ranges:  # then their operators run on integers, and what is left is quantised by its weights
+            module = _integers(module, mode._replace(kind=modes.INT8), ranges, customs)
+        return _each(module, lambda graph, inside: weights.dynamic_range(graph, inside, mode))
+    if dataset is not None:
+        ranges = calibrate(module, dataset, custom_ops, op_resolver) | ranges
+    return _integers(module, mode, ranges, customs)
 
 
-def _integers(model: Model, mode: Mode, ranges: list[dict[int, Range]], at: Callable[[int, int], str | None],
-              customs: Mapping[str, Rule]) -> Model:  # fmt: skip
-    graphs = [Graph(model, subgraph, known, customs) for subgraph, known in zip(model.subgraphs, ranges)]
-    for graph in graphs:
+def sparsify(module: LiteModule, mode: Mode) -> LiteModule:
+    """Return the model with its weights of many zeros in sparse form. mode: of the quantisation, which was before."""
+    return _each(module, lambda graph, inside: sparsity.sparsify(graph, inside, mode))
+
+
+def _each(module: LiteModule, change: Callable[[Graph, Callable[[Graph], Graph]], Graph]) -> LiteModule:
+    """Change every graph of a module, once."""
+    changed = EachOnce(change)
+    return module._replace(graphs=[changed(graph) for graph in module.graphs])
+
+
+def _integers(module: LiteModule, mode: Mode, ranges: Mapping[Value, Range], customs: Mapping[str, Rule]) -> LiteModule:
+    graphs = {graph: CalibratedGraph(graph, ranges, customs) for graph in module.all_graphs}
+    for graph in graphs.values():
         carried(graph)
-    plans = [plan_for(graph, mode) for graph in graphs]
+    plans = {graph: plan_for(calibrated, mode) for graph, calibrated in graphs.items()}
     if not mode.allow_float:
-        _refuse_floats(graphs, plans, at)
-    outer = {0, *(int(d.subgraph_index) for d in model.signature_defs)}
-    tables = Tables(model)
-    pairs = enumerate(zip(graphs, plans))
-    return tables.finish([Rewriter(graph, made, mode, tables, i in outer).subgraph() for i, (graph, made) in pairs])
+        _refuse_floats(plans.values())
+    outer = {module.graphs[0], *(module.graphs[s.graph] for s in module.signatures)}
+    return _each(
+        module,
+        lambda graph, inside: Rewriter(graphs[graph], plans[graph], mode, graph in outer, inside).rewritten(),
+    )
 
 
-def _refuse_floats(graphs: list[Graph], plans: list[Plan], at: Callable[[int, int], str | None]) -> None:
-    """Raises ConverterError listing every operator that would compute on real numbers."""
+def _refuse_floats(plans: Iterable[Plan]) -> None:
+    """Raise ConverterError listing every operator that would compute on real numbers."""
     found: dict[tuple[str, str], list[str]] = {}
-    for s, (graph, made) in enumerate(zip(graphs, plans)):
-        for i, reason in made.kept.items():
-            if graph.names[i] in PASSING:
-                continue
-            name = f"{graph.tensors[graph.outputs[i][0]].name!r}" if graph.outputs[i] else f"operator {i}"
-            line = at(s, i)
-            code = graph.model.operator_codes[graph.operators[i].opcode_index]
-            op = code.custom_code or graph.names[i]
-            found.setdefault((op, reason), []).append(name + (f" at {line}" if line else ""))
+    for node, reason in (item for plan in plans for item in plan.kept.items()):
+        if isinstance(node.op, LiteOperator) and node.op.name in PASSING:
+            continue
+        name = repr(name_of(node.outputs[0]) if node.outputs else node.name)
+        found.setdefault((node.op.name, reason), []).append(name + (f" at {node.at}" if node.at else ""))
     if not found:
         return
     lines = []

@@ -8,11 +8,11 @@ them, in index vectors of the least type that holds them.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ...format import objects, schema
+from ...ops.specs import Sparsity
 
 LEAST_SPARSITY = 0.3  # part of the elements that are zero, below which nothing is tried
 WHOLE_BLOCKS = 0.9  # so much of that must be in blocks of zeros for a layout in blocks
@@ -32,18 +32,14 @@ class Layout(NamedTuple):
         """Bytes in the file, about."""
         return sum(_narrow(a).nbytes for a in (self.segments, self.indices)) + self.stored.nbytes + TABLES
 
-    def table(self, shape: tuple[int, ...]) -> Any:
-        """SparsityParameters."""
-        dense, sparse = (schema.enum("DimensionType")[name] for name in ("DENSE", "SPARSE_CSR"))
-        levels = [objects.DimensionMetadata(format=dense, dense_size=d) for d in shape[:-1]]
-        levels.append(objects.DimensionMetadata(format=sparse, array_segments=_vector(self.segments),
-                                                array_indices=_vector(self.indices)))  # fmt: skip
+    def of(self, shape: tuple[int, ...]) -> Sparsity:
+        """Return where the elements of a tensor of this shape are, as types have it."""
         blocked = self.block > 1
+        levels: list[int | tuple[np.ndarray, np.ndarray]] = [*shape[:-1]]
+        levels.append((_narrow(self.segments), _narrow(self.indices)))
         if blocked:
-            levels.append(objects.DimensionMetadata(format=dense, dense_size=self.block))
-        return objects.SparsityParameters(
-            traversal_order=np.arange(len(shape) + blocked, dtype=np.int32),
-            block_map=np.array([len(shape) - 1], np.int32) if blocked else None, dim_metadata=levels)  # fmt: skip
+            levels.append(self.block)
+        return Sparsity(tuple(range(len(levels))), (len(shape) - 1,) if blocked else (), tuple(levels))
 
 
 def layout_of(array: np.ndarray, block: int = 1) -> Layout:
@@ -57,12 +53,6 @@ def layout_of(array: np.ndarray, block: int = 1) -> Layout:
 def _narrow(numbers: np.ndarray) -> np.ndarray:
     most = int(numbers.max(initial=0))
     return numbers.astype(np.uint8 if most < 2**8 else np.uint16 if most < 2**16 else np.int32)
-
-
-def _vector(numbers: np.ndarray) -> Any:
-    values = _narrow(numbers)
-    kinds = {1: objects.Uint8Vector, 2: objects.Uint16Vector, 4: objects.Int32Vector}
-    return kinds[values.itemsize](values=values)
 
 
 def sparsity_of(array: np.ndarray) -> float:

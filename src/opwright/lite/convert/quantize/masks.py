@@ -8,52 +8,50 @@ beside it. Integers clamp what is below their range, so a range that goes on for
 
 from __future__ import annotations
 
-from typing import Any
+from ....graph import Node, Value
+from .calibrated_graph import CalibratedGraph, Range, constant, fused, is_float, operand, producer
 
-Range = tuple[float, float]
 NEGLIGIBLE = 12.0  # exp(-12) is a fifth of the step of a probability in int16
 MOVERS = ("RESHAPE", "TRANSPOSE", "EXPAND_DIMS", "SQUEEZE")
 CHOICES = ("SELECT", "SELECT_V2")
 
 
-def narrowed(graph: Any) -> dict[int, Range]:
-    """Ranges of tensors that only SOFTMAX reads, and of constants added to them, by tensor.
-
-    graph: a plan.Graph, with the ranges that were seen.
-    """
-    found: dict[int, Range] = {}
-    added: dict[int, list[Range]] = {}
-    for i, name in enumerate(graph.names):
-        if name != "SOFTMAX":
+def narrowed(graph: CalibratedGraph) -> dict[Value, Range]:
+    """Return the ranges of values that only SOFTMAX reads, and of constants added to them."""
+    found: dict[Value, Range] = {}
+    added: dict[Value, list[Range]] = {}
+    for node in graph.operators:
+        if node.op.name != "SOFTMAX":
             continue
-        moved, t = [], graph.inputs[i][0]
-        while graph.readers.get(t) == 1 and graph.is_float(t) and t in graph.producer:
-            moved.append(t)
-            producer = graph.producer[t]
-            if graph.names[producer] not in MOVERS:
-                beta = float(getattr(graph.operators[i].builtin_options, "beta", 1.0) or 1.0)
-                kept = _masked(graph, producer, NEGLIGIBLE / max(beta, 1e-3), added)
+        moved, value = [], operand(node, 0)
+        while is_float(value) and graph.readers[value] == 1 and (source := producer(value)) is not None:
+            moved.append(value)
+            if source.op.name not in MOVERS:
+                beta = float(node.attrs["beta"] or 1.0)
+                kept = _masked(graph, source, NEGLIGIBLE / max(beta, 1e-3), added)
                 found |= {} if kept is None else dict.fromkeys(moved, kept)
                 break
-            t = graph.inputs[producer][0]
-    for constant, ranges in added.items():
-        if graph.readers[constant] == len(ranges):  # nobody else wants it as it is
-            found[constant] = min(low for low, _ in ranges), max(high for _, high in ranges)
+            value = operand(source, 0)
+    for mask, ranges in added.items():
+        if graph.readers[mask] == len(ranges):  # nobody else wants it as it is
+            found[mask] = min(low for low, _ in ranges), max(high for _, high in ranges)
     return found
 
 
-def _masked(graph: Any, i: int, enough: float, added: dict[int, list[Range]]) -> Range | None:
-    """The range that the result of an operator needs; None where it masks nothing."""
-    places = (1, 2) if graph.names[i] in CHOICES else (0, 1)
-    if graph.names[i] not in (*CHOICES, "ADD") or graph.fused(i) != "NONE":
+def _masked(graph: CalibratedGraph, node: Node, enough: float, added: dict[Value, list[Range]]) -> Range | None:
+    """Return the range that the result of a node needs; None where it masks nothing."""
+    chooses = node.op.name in CHOICES
+    if not (chooses or node.op.name == "ADD") or fused(node) != "NONE":
         return None
-    pair = [graph.inputs[i][place] for place in places]
+    pair = [operand(node, place) for place in ((1, 2) if chooses else (0, 1))]
     for x, mask in (pair, pair[::-1]):
-        array, seen = graph.constant(mask), graph.range_of(x)
-        if array is None or seen is None or not array.size or graph.constant(x) is not None:
+        if x is None or mask is None:
+            continue
+        array, seen = constant(mask), graph.range_of(x)
+        if array is None or seen is None or not array.size or constant(x) is not None:
             continue
         low, high = seen
-        if graph.names[i] in CHOICES:
+        if chooses:
             return (low - enough, high) if array.max() < low - enough else None
         kept = array[array >= low - high - enough]
         if not kept.size or kept.size == array.size:

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...format import objects, schema
+from ....core.specs import TensorSpec
+from ...ops.specs import Quantization, with_changes
 
 TINY = float(np.finfo(np.float32).tiny)  # scales below are denormal, which some devices read as zero
 BLOCK = 1 << 18  # elements computed on at a time
@@ -51,17 +52,13 @@ class Parameters(NamedTuple):
         return self.low - self.scale <= low and high <= self.high + self.scale
 
     @property
-    def tensor_type(self) -> Any:
-        """The member of TensorType."""
-        return schema.enum("TensorType")[self.dtype.upper()]
+    def quantization(self) -> Quantization:
+        """The parameters as types have them."""
+        return Quantization(self.scales, np.full(len(self.scales), self.zero_point), self.axis)
 
-    def table(self) -> Any:
-        """QuantizationParameters, with the fields that the official converter writes."""
-        return objects.QuantizationParameters(
-            scale=np.array(self.scales, np.float32),
-            zero_point=np.full(len(self.scales), self.zero_point, np.int64),
-            quantized_dimension=self.axis,
-        )
+    def of(self, spec: TensorSpec, **changes: Any) -> TensorSpec:
+        """Return a type with integers by these parameters in place of its real numbers."""
+        return with_changes(spec, dtype=self.dtype, quantization=self.quantization, **changes)
 
 
 def limits(dtype: str) -> tuple[int, int]:

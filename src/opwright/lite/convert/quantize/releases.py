@@ -8,70 +8,48 @@ An operator whose integer form is too new stays float, which changes what its ne
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
-from ...format import objects, schema, versions
+from ....core.specs import TensorSpec
+from ....graph import Node, Value
+from ...format import versions
+from ...ops.definition import LiteOperator
+from ...ops.specs import LiteTensorSpec, Quantization
+from ..required_version import version_of
+from .calibrated_graph import CalibratedGraph, is_float, operand
 from .modes import INT16, Mode
-from .plan import Graph, Plan, activations, plan
+from .plan import Plan, activations, plan
 from .rules import NONE
 
 
-def plan_for(graph: Graph, mode: Mode) -> Plan:
-    """The plan of a subgraph in which every operator on integers is there in the run time asked for."""
-    kept: dict[int, str] = {}
+def plan_for(graph: CalibratedGraph, mode: Mode) -> Plan:
+    """Return the plan of a graph in which every operator on integers is there in the run time asked for."""
+    kept: dict[Node, str] = {}
     while True:
         made = plan(graph, mode, kept)
-        found = {i: reason for i in made.rule if (reason := _late(graph, made, mode, i))} if mode.runtime else {}
+        found = {node: reason for node in made.rule if (reason := _late(made, mode, node))} if mode.runtime else {}
         if not found:
             return made
         kept |= found
 
 
-def late(mode: Mode, graph: Graph, i: int, forms: Mapping[int, Any], **options: Any) -> str:
-    """Why an operator is too new for the mode's run time once tensors have these forms and options these values; "".
-
-    forms: tables of tensors, by their indices, in place of those of the graph.
-    """
-
-    def tensors(indices: list[int]) -> list[Any]:
-        return [None if t < 0 else forms.get(t, graph.tensors[t]) for t in indices]
-
-    operator, name = graph.operators[i], graph.names[i]
-    if graph.model.operator_codes[operator.opcode_index].custom_code is not None:
+def late(mode: Mode, node: Node, specs: Mapping[Value, TensorSpec], **attrs: Any) -> str:
+    """Return why a node is too new for the mode's run time once values have these types and attributes; ""."""
+    if mode.runtime is None or not isinstance(node.op, LiteOperator):
         return ""  # run times know nothing of users' operators
-    found = operator.builtin_options if operator.builtin_options is not None else operator.builtin_options_2
-    if options and found is not None:
-        found = copy.copy(found)
-        for key, value in options.items():
-            setattr(found, key, value)
-    view = versions.OperatorView(tensors(graph.inputs[i]), tensors(graph.outputs[i]), found)
-    version = versions.stamp(name, view)
-    needed = versions.min_runtime(name, version)
+    version = version_of(node, specs, **attrs)
+    needed = versions.min_runtime(node.op.name, version)
     return f"in this form it is version {version}, of run time {needed}" if mode.too_new(needed) else ""
 
 
-def _late(graph: Graph, made: Plan, mode: Mode, i: int) -> str:
-    rule = made.rule[i]
-    forms = {t: _quantized(graph, t, made.wanted(i, t)) for t in activations(graph, i, rule)}
+def _late(made: Plan, mode: Mode, node: Node) -> str:
+    rule = made.rule[node]
+    specs = {v: made.wanted(node, v).of(v.spec) for v in activations(node, rule)}
     if rule.linear is not None:
-        ins, types = graph.inputs[i], schema.enum("TensorType")
         for place, dtype in ((rule.linear.weights, "int8"), (rule.linear.bias, mode.bias)):
-            if place < len(ins) and ins[place] >= 0:
-                forms[ins[place]] = _of_type(graph, ins[place], types[dtype.upper()])
+            if (value := operand(node, place)) is not None:
+                specs[value] = LiteTensorSpec(value.shape, dtype, quantization=Quantization())
     if rule.results is not NONE:
-        forms |= {t: _quantized(graph, t, made.produced[t]) for t in graph.outputs[i] if graph.is_float(t)}
-    return late(mode, graph, i, forms, **({"pot_scale_int16": False} if rule.sum and mode.kind == INT16 else {}))
-
-
-def _quantized(graph: Graph, t: int, parameters: Any) -> Any:
-    tensor = _of_type(graph, t, parameters.tensor_type)
-    tensor.quantization = parameters.table()
-    return tensor
-
-
-def _of_type(graph: Graph, t: int, member: Any) -> Any:
-    tensor = copy.copy(graph.tensors[t])
-    tensor.type, tensor.quantization = member, objects.QuantizationParameters()
-    return tensor
+        specs |= {v: made.produced[v].of(v.spec) for v in node.outputs if is_float(v)}
+    return late(mode, node, specs, **({"pot_scale_int16": False} if rule.sum and mode.kind == INT16 else {}))

@@ -9,132 +9,133 @@ the model is loaded, so that the file is smaller and no more. What would not be 
 
 from __future__ import annotations
 
-import copy
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
-from ...format import Model, versions
+from ....graph import Graph, Node, Value
+from ....graph.ir import flat
+from ...format import versions
+from ...ops.external import is_source
+from ...ops.specs import name_of, with_changes
+from .calibrated_graph import operand, producer
+from .editing import Edit
 from .layouts import LEAST_SPARSITY, Layout, in_blocks, layout_of, sparsity_of
 from .modes import Mode
-from .plan import Graph
 from .releases import late
-from .tables import Tables
-from .weights import SPARSE_BLOCKS, Edited
+from .weights import SPARSE_BLOCKS
 
 WEIGHTS = {"CONV_2D": 1, "DEPTHWISE_CONV_2D": 1, "FULLY_CONNECTED": 1}
-ELEMENTS = {"FLOAT32": "<f4", "FLOAT16": "<f2", "INT8": "i1"}
+ELEMENTS = ("float32", "float16", "int8")
 CODE = 64  # bytes that a DENSIFY takes
 BLOCK = 4  # where DENSIFY reads it and that is smaller
 # int8 weights from a DENSIFY are none of the constants that the other kernels of the official run time ask for.
-DENSIFIED = {"CONV_2D": ("INT8", "INT16"), "DEPTHWISE_CONV_2D": ("INT8", "INT16"), "FULLY_CONNECTED": ("INT16",)}
+DENSIFIED = {"CONV_2D": ("int8", "int16"), "DEPTHWISE_CONV_2D": ("int8", "int16"), "FULLY_CONNECTED": ("int16",)}
 
 
-def sparsify(model: Model, mode: Mode) -> Model:
-    """The model with its weights of many zeros in sparse form. mode: of the quantisation, which was before."""
-    model = Model.read(model.to_bytes())
-    tables = Tables(model)
-    return tables.finish([_Sparse(Graph(model, s, {}), tables, mode).subgraph() for s in model.subgraphs])
+def sparsify(graph: Graph, inside: Callable[[Graph], Graph], mode: Mode) -> Graph:
+    """Return a graph with its weights of many zeros in sparse form.
+
+    inside: returns the same of a graph that nodes hold. mode: of the quantisation, which was before.
+    """
+    edit = _Sparse(graph, inside, mode)
+    for value in edit.weights():
+        edit.compress(value)
+    for node in graph.nodes:
+        if is_source(node):
+            edit.weight(node)
+        else:
+            edit.copy(node)
+    return edit.finished()
 
 
-class _Sparse(Edited):
-    """One subgraph on its way."""
+class _Sparse(Edit):
+    """The graph on its way. stored: the layouts of constants that all readers compute on as they are."""
 
-    def __init__(self, graph: Graph, tables: Tables, mode: Mode) -> None:
-        super().__init__(graph, tables)
+    def __init__(self, graph: Graph, inside: Callable[[Graph], Graph], mode: Mode) -> None:
+        super().__init__(graph, inside)
         self.mode = mode
-        self.dense: dict[int, int] = {}  # of constants that a DENSIFY gives back
-        self.direct: dict[int, int] = {}
+        self.stored: dict[Value, Layout] = {}
+        self.readers: dict[Value, list[Node]] = {}
+        for node in graph.nodes:
+            for value in dict.fromkeys(node.operands):
+                self.readers.setdefault(value, []).append(node)
 
-    def subgraph(self) -> Any:
-        """The new table."""
-        graph = self.graph
-        for t in self._weights():
-            self._compress(t)
-        new = self.dense | self.direct
-        for i, ins in enumerate(graph.inputs):
-            self.operators.append(self._operator(i, [new.get(t, t) for t in ins]))
-        return self._with_buffers(len(graph.tensors))
+    def weights(self) -> list[Value]:
+        """Return the constants that operators have as weights, also by way of a DEQUANTIZE."""
+        found = {}
+        for node in self.graph.nodes:
+            value = operand(node, WEIGHTS[node.op.name]) if node.op.name in WEIGHTS else None
+            if value is None:
+                continue
+            source = producer(value)
+            if source is not None and source.op.name == "DEQUANTIZE":
+                value = operand(source, 0)
+            if value is not None and value.constant is not None and value not in self.graph.outputs:
+                found[value] = True
+        return list(found)
 
-    def _weights(self) -> list[int]:
-        """The constants that operators have as weights, also by way of a DEQUANTIZE."""
-        graph, found = self.graph, {}
-        for i, name in enumerate(graph.names):
-            place = WEIGHTS.get(name, -1)
-            if 0 <= place < len(graph.inputs[i]) and (t := graph.inputs[i][place]) >= 0:
-                source = graph.producer.get(t)
-                if source is not None and graph.names[source] == "DEQUANTIZE":
-                    t = graph.inputs[source][0]
-                found[t] = True
-        outer = set(np.asarray(graph.subgraph.inputs).tolist() + np.asarray(graph.subgraph.outputs).tolist())
-        return [t for t in found if t not in outer and t not in graph.producer]
-
-    def _elements(self, t: int) -> np.ndarray | None:
-        tensor = self.graph.tensors[t]
-        data = self.graph.model.buffers[tensor.buffer].data
-        dtype, shape = ELEMENTS.get(tensor.type.name), np.asarray(tensor.shape).tolist()
-        if dtype is None or data is None or tensor.is_variable or tensor.sparsity is not None or not shape:
-            return None
-        array = np.frombuffer(memoryview(data), dtype)
-        return array.reshape(shape) if array.size == np.prod(shape, dtype=np.int64) and array.size else None
-
-    def _compress(self, t: int) -> None:
+    def compress(self, value: Value) -> None:
         """Store a constant without its zeros, where the file gets smaller by it."""
-        array = self._elements(t)
-        if array is None:
+        array = value.constant
+        assert array is not None
+        sparse = getattr(value.spec, "sparsity", None) is not None
+        if sparse or value.dtype.name not in ELEMENTS or not array.size or not array.shape:
             return
         if sparsity_of(array) < LEAST_SPARSITY:
             return
-        layout = self._of_kernels(t, array)
+        layout = self._of_kernels(value, array)
         if layout is not None:
-            self.direct[t] = self._stored(t, layout)
+            self.stored[value] = layout
             return
         layouts = [layout_of(array)] + ([layout_of(array, BLOCK)] if array.shape[-1] % BLOCK == 0 else [])
         layout = min(layouts, key=lambda made: made.size)
-        if layout.size + CODE < array.nbytes and self._densifies(t):
-            sparse = self._stored(t, layout)
-            self.dense[t] = self._new(t, "_dense")
-            self.operators.append(self.tables.step("DENSIFY", sparse, self.dense[t]))
+        if layout.size + CODE < array.nbytes and self._densifies(value):
+            spec = with_changes(value.spec, sparsity=layout.of(array.shape))
+            stored = self.constant(array, spec, name_of(value))
+            self.instead[value] = self.step("DENSIFY", stored, value.spec, f"{name_of(value)}_dense")
 
-    def _readers(self, t: int) -> list[tuple[int, str, str]]:
-        """Operators that read a tensor: number, name, type of the first operand."""
-        graph = self.graph
-        return [(i, graph.names[i], graph.tensors[ins[0]].type.name) for i, ins in enumerate(graph.inputs) if t in ins]
+    def weight(self, node: Node) -> None:
+        """Add a constant as it is, or in the layout that its readers compute on."""
+        (value,) = node.outputs
+        if value in self.stored:
+            array = node.attrs["value"]
+            spec = with_changes(value.spec, sparsity=self.stored[value].of(array.shape))
+            self.instead[value] = self.constant(array, spec, name_of(value))
+        else:
+            self.source(node, self.instead)
 
-    def _densifies(self, t: int) -> bool:
+    def _densifies(self, value: Value) -> bool:
         """Whether a DENSIFY may stand before all readers."""
         if self.mode.too_new(versions.min_runtime("DENSIFY", 1)):
             return False
-        integers = self.graph.tensors[t].type.name == "INT8"
-        return not integers or all(x in DENSIFIED.get(name, ()) for _, name, x in self._readers(t))
+        if value.dtype.name != "int8":
+            return True
+        return all(_type_of_first(node) in DENSIFIED.get(node.op.name, ()) for node in self.readers[value])
 
-    def _of_kernels(self, t: int, array: np.ndarray) -> Layout | None:
-        """A layout that all readers compute on as it is; None where there is none, or it is no smaller."""
-        graph = self.graph
-        kind = graph.tensors[t].type.name
+    def _of_kernels(self, value: Value, array: np.ndarray) -> Layout | None:
+        """Return a layout that all readers compute on as it is; None where there is none, or it is no smaller."""
+        kind = value.dtype.name
         block = SPARSE_BLOCKS.get(kind, 0)
         if not block or array.ndim != 2 or array.shape[-1] % block:
             return None
         layout = layout_of(array, block)
         # int8 has no DENSIFY as other way out
-        if layout.size >= array.nbytes or (kind != "INT8" and not in_blocks(array, block)):
+        if layout.size >= array.nbytes or (kind != "int8" and not in_blocks(array, block)):
             return None
-        tensor = copy.copy(graph.tensors[t])
-        tensor.sparsity = layout.table(array.shape)
-        scales = 0 if tensor.quantization is None else len(tensor.quantization.scale)
-        for i, name, x in self._readers(t):
-            ins = graph.inputs[i]
-            if name != "FULLY_CONNECTED" or ins.index(t) != 1 or ins.count(t) > 1:
+        spec = with_changes(value.spec, sparsity=layout.of(array.shape))
+        scales = 0 if spec.quantization is None else len(spec.quantization.scale)
+        for node in self.readers[value]:
+            operands, x = flat(node.inputs), _type_of_first(node)
+            if node.op.name != "FULLY_CONNECTED" or operands.index(value) != 1 or operands.count(value) > 1:
                 return None
-            if late(self.mode, graph, i, {t: tensor}):
+            if late(self.mode, node, {value: spec}):
                 return None
-            if x not in ("FLOAT32", "INT8") or (x == "FLOAT32" and scales > 1):  # the hybrid kernel takes one scale
+            if x not in ("float32", "int8") or (x == "float32" and scales > 1):  # the hybrid kernel takes one scale
                 return None
         return layout
 
-    def _stored(self, t: int, layout: Layout) -> int:
-        fresh = self._new(t)
-        tensor = self.tensors[fresh]
-        tensor.sparsity = layout.table(tuple(np.asarray(tensor.shape).tolist()))
-        tensor.buffer = self.tables.buffer(layout.stored)
-        return fresh
+
+def _type_of_first(node: Node) -> str:
+    first = operand(node, 0)
+    return "" if first is None else first.dtype.name

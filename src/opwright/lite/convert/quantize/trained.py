@@ -6,84 +6,94 @@ Not here: ranges seen in data (calibrate.py), what ranges are for (plan.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
-import numpy as np
-
+from ....graph import Graph, Node, Value
+from ....graph.passes.rewriting import map_graphs
 from ....scalar.quantization import nudged
-from ...format import Model
-from .plan import Graph, Range, activations
+from ...ops.definition import LiteOperator
+from .calibrated_graph import CalibratedGraph, Range, is_float, producer
+from .plan import activations
 from .rules import RULES, SAME
 
 BITS = 8
 STEPS = 2**BITS - 1
 
 
-class Learned(NamedTuple):
-    """Ranges by tensor, and the numbers that the operators of a subgraph had before the FAKE_QUANTs were taken out."""
+def trained(graph: Graph, inside: Callable[[Graph], Graph], ranges: dict[Value, Range]) -> Graph:
+    """Return a graph without its FAKE_QUANTs of 8 bits; add the ranges of the values that they read.
 
-    ranges: dict[int, Range]
-    numbers: list[int]
-
-
-def trained(model: Model) -> list[Learned]:
-    """Take the FAKE_QUANTs of 8 bits out of a model, and give the ranges of what they read, for each subgraph.
-
-    One between an input and an output of a subgraph stays.
+    One between an input and an output of the graph stays. inside: of graphs that nodes hold.
     """
-    return [_subgraph(Graph(model, subgraph, {})) for subgraph in model.subgraphs]
-
-
-def _subgraph(graph: Graph) -> Learned:
-    found: dict[int, Range] = {}
-    outer = np.asarray(graph.subgraph.outputs).tolist()
-    instead: dict[int, int] = {}  # tensors that go, and those that are read or written in their place
+    found: dict[Value, Range] = {}
+    outer = set(graph.outputs)
+    instead: dict[Value, Value] = {}  # values that go, and those that are read or written in their place
     gone = set()
-    for i, name in enumerate(graph.names):
-        options = graph.operators[i].builtin_options
-        if name != "FAKE_QUANT" or options is None or options.num_bits != BITS:
+    for node in graph.nodes:
+        if node.op.name != "FAKE_QUANT" or node.attrs["num_bits"] != BITS:
             continue
-        (x,), (y,) = graph.inputs[i], graph.outputs[i]
+        (x,), (y,) = node.operands, node.outputs
         x = instead.get(x, x)
         if y in outer:
-            if x in outer or x not in graph.producer or x in found:
+            if x in outer or producer(x) is None or x in found:
                 continue
-            instead = {t: y if by == x else by for t, by in instead.items()} | {x: y}
+            instead = {v: y if by is x else by for v, by in instead.items()} | {x: y}
         else:
             instead[y] = x
-        gone.add(i)
-        found[y if y in outer else x] = _with_zero(float(options.min), float(options.max))
-    for i, operator in enumerate(graph.operators):
-        operator.inputs = np.array([instead.get(t, t) for t in graph.inputs[i]], np.int32)
-        operator.outputs = np.array([instead.get(t, t) for t in graph.outputs[i]], np.int32)
-    numbers = [i for i in range(len(graph.operators)) if i not in gone]
-    graph.subgraph.operators = [graph.operators[i] for i in numbers]
-    return Learned(found, numbers)
+        gone.add(node)
+        found[y if y in outer else x] = _with_zero(float(node.attrs["min"]), float(node.attrs["max"]))
+    now: dict[Value, Value] = {v: v for v in graph.inputs}
+
+    def current(operand: Any) -> Any:
+        return operand and (
+            tuple(map(current, operand)) if isinstance(operand, tuple) else now[instead.get(operand, operand)]
+        )
+
+    nodes = []
+    for old in graph.nodes:
+        if old in gone:
+            continue
+        kept = [instead.get(v, v) for v in old.outputs]
+        inner = map_graphs(old, inside)
+        node = inner
+        if kept != list(old.outputs) or any(current(o) is not o for o in old.inputs) or inner is not old:
+            names = [v.name for v in kept]
+            node = Node(
+                old.op,
+                [current(o) for o in old.inputs],
+                inner.attrs,
+                [v.spec for v in kept],
+                names[0] if names else old.name,
+                old.at,
+                names,
+            )
+        nodes.append(node)
+        now.update(zip(kept, node.outputs))
+    ranges |= {now[v]: r for v, r in found.items()}
+    return Graph(graph.name, graph.inputs, nodes, [current(v) for v in graph.outputs])
 
 
 def _with_zero(low: float, high: float) -> Range:
-    """The range moved so that 0 is one of its numbers; in float64, as the official converter does."""
+    """Return the range moved so that 0 is one of its numbers; in float64, as the official converter does."""
     if not (high - low) / STEPS > 0:
         return low, high
     _, least, most = nudged(low, high, 0.0, float(STEPS))
     return float(least), float(most)
 
 
-def carried(graph: Graph) -> None:
-    """Add the ranges of tensors that hold what others hold, forwards and backwards, and those of fixed outputs."""
-    forwards = list(enumerate(graph.names))
-    for i, name in (*forwards, *reversed(forwards)):
-        rule = RULES.get(name)
+def carried(graph: CalibratedGraph) -> None:
+    """Add the ranges of values that hold what others hold, forwards and backwards, and those of fixed outputs."""
+    for node in (*graph.operators, *reversed(graph.operators)):
+        rule = RULES.get(node.op.name) if isinstance(node.op, LiteOperator) else None
         if rule is None:
             continue
-        outs: Sequence[int] = graph.outputs[i]
         if rule.results is SAME:
-            same = [*activations(graph, i, rule)[:1], *(t for t in outs if graph.is_float(t))]
-            ranges: list[Any] = [graph.range_of(t) for t in same]
+            same = [*activations(node, rule)[:1], *filter(is_float, node.outputs)]
+            ranges = [graph.range_of(v) for v in same]
             known = next((r for r in ranges if r is not None), None)
             if known is not None:
-                graph.ranges |= {t: known for t, r in zip(same, ranges) if r is None}
+                graph.ranges |= {v: known for v, r in zip(same, ranges) if r is None}
         elif not isinstance(rule.results, str) and "int8" in rule.results:
             scale, zero = rule.results["int8"]
-            graph.ranges.setdefault(outs[0], (scale * (-128 - zero), scale * (127 - zero)))
+            graph.ranges.setdefault(node.outputs[0], (scale * (-128 - zero), scale * (127 - zero)))

@@ -10,22 +10,31 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...ops.definition import LiteOperator
+from ...ops.external import ExternalOp, is_source
+from ...ops.module import LiteModule
 from ...registration import OperatorRegistration
 from ...resolver import BuiltinOpResolver, with_customs
 from .rules import ALL, INT8, Rule
 
 
-def rules_of_users(model: Any, custom_ops: Any, op_resolver: Any) -> dict[str, Rule]:
-    """By the name of a custom operator of the model, its rule. custom_ops, op_resolver: as for the Interpreter."""
+def rules_of_users(module: LiteModule, custom_ops: Any, op_resolver: Any) -> dict[str, Rule]:
+    """Return the rule of each custom operator of the model that has one, by name.
+
+    custom_ops, op_resolver: as for the Interpreter.
+    """
     resolver = with_customs(op_resolver or BuiltinOpResolver(), custom_ops)
     found = {}
-    for code in model.operator_codes:
-        name = code.custom_code
-        registration = resolver.find_custom(name, int(code.version)) if name else None
-        if isinstance(registration, OperatorRegistration) and registration.operator.says_quantized:
-            said = registration.operator.quantized_rule
-            if callable(said):
-                found[name] = Rule(operands=ALL, types=INT8)
-            elif said == "reals":
-                found[name] = Rule(operands=ALL)
+    for graph in module.all_graphs:
+        for node in graph.nodes:
+            if isinstance(node.op, LiteOperator) or is_source(node):
+                continue
+            version = node.attrs["version"] if isinstance(node.op, ExternalOp) else node.op.version
+            registration = resolver.find_custom(node.op.name, version)
+            if isinstance(registration, OperatorRegistration) and registration.operator.says_quantized:
+                said = registration.operator.quantized_rule
+                if callable(said):
+                    found[node.op.name] = Rule(operands=ALL, types=INT8)
+                elif said == "reals":
+                    found[node.op.name] = Rule(operands=ALL)
     return found
