@@ -16,8 +16,10 @@ from test_operators import TABLES
 
 import opwright.ops
 from each_row import each_row
+from opwright import lite
 from opwright.compiler.writer import CONTROL
-from opwright.ops import registry
+from opwright.lite import customs
+from opwright.ops import registry, wellformed
 from opwright.tracing.control.branches import CONTROL_RECORDS
 
 CATALOGUE = registry.catalogue()
@@ -161,3 +163,10 @@ def test_public_functions() -> None:
             after = [p.name for p in parameters[parameters.index(named[0]) + 1 :]]
             assert named[0].default is not inspect.Parameter.empty, f"{where}: name has no default"
             assert after == AFTER_NAME.get(function.__name__, []), f"{where}: parameters after name: {after}"
+
+
+def test_every_definition_of_this_package_is_well_formed() -> None:
+    """Nothing checks them when they are imported."""
+    shipped = [customs.get(name) for name in customs.list_names()]
+    for op in (*CATALOGUE.values(), *lite.ops.operators().values(), *shipped):
+        wellformed.check(op, op._helpers)

@@ -1,6 +1,6 @@
 """Boxes of detected objects from what a detector says of its anchors: TFLite_Detection_PostProcess.
 
-Lives here: the operator.  Not here: sorting (arrays.py), NON_MAX_SUPPRESSION_V4 and _V5 (lite/ops/images.py).
+Lives here: the operator.  Not here: sorting (arrays.py), NON_MAX_SUPPRESSION_V4 and _V5 (lite/ops/suppression.py).
 """
 
 from __future__ import annotations

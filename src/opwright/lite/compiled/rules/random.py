@@ -21,7 +21,8 @@ from ....compiler.loops.random_forms import Advanced, Classes, NormalPairs, Rand
 from ....compiler.lowering.context import LoweringContext, NoLowering, Operand
 from ....compiler.lowering.registry import rule
 from ....core.dtypes import float32, float64, int8, int32, int64, uint32, uint64
-from ...ops.random import ALGORITHMS, BITS, blocks_of_samples, seeds_of
+from ...ops.random import blocks_of_samples, seeds_of
+from ...ops.stablehlo_random import ALGORITHMS, BITS
 from ..nodes import sequence_of
 from ..variables import Assignment, Reading
 

@@ -1,0 +1,148 @@
+"""Boxes that overlap better ones left out: NON_MAX_SUPPRESSION_V4, NON_MAX_SUPPRESSION_V5.
+
+Lives here: the two operators.  Not here: the catalogue's operators, whose thresholds are on the other side
+(ops/image/suppression.py; convert/rules/images.py says how one becomes the other).
+
+Boxes are [n, 4], two opposite corners (y1, x1, y2, x2). A box goes if it shares iou_threshold or more with one chosen
+before it, or if its score, which softly falls with what it shares, is not above score_threshold any more.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import float32, int32
+from ...core.specs import TensorSpec
+from ...ops.definition import Input, Output
+from .definition import lite_operator
+from .shapes import bounded, ints, refuse, same, spec, text
+
+
+def _count(op: Any) -> int | None:
+    """The number of indices given, after checking the operands."""
+    boxes, scores, most = op.boxes.spec.shape, op.scores.spec.shape, ints(op.max_output_size)
+    if not same(boxes[1], 4) or not same(boxes[0], scores[0]):
+        raise refuse("boxes and scores do not fit", found={"boxes": text(boxes), "scores": text(scores)},
+                     wanted="[n,4] and [n]")  # fmt: skip
+    if most is None:
+        return None
+    if most[0] < 0:
+        raise refuse("max_output_size is negative", found=most[0], wanted="at least 0")
+    bounded((most[0], 2), float32, "the list of boxes")
+    return most[0]
+
+
+def _shared(boxes: np.ndarray, areas: np.ndarray, i: int, others: list[int]) -> Any:
+    """What box i shares with others: the area of both, by that of either."""
+    a, b = boxes[i], boxes[others]
+    height = np.minimum(a[2], b[:, 2]) - np.maximum(a[0], b[:, 0])
+    width = np.minimum(a[3], b[:, 3]) - np.maximum(a[1], b[:, 1])
+    both = np.maximum(height, 0) * np.maximum(width, 0)
+    either = areas[i] + areas[others] - both
+    flat = (areas[i] <= 0) | (areas[others] <= 0)
+    return np.where(flat, np.float32(0), both / np.where(flat, np.float32(1), either))
+
+
+def select(boxes: Any, scores: Any, most: int, threshold: Any, least: Any, sigma: Any) -> tuple[list[int], list[Any]]:
+    """The boxes chosen, in falling order of their score, and that score."""
+    corners = np.concatenate([np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])], 1)
+    areas = (corners[:, 2] - corners[:, 0]) * (corners[:, 3] - corners[:, 1])
+    scale = np.float32(-0.5) / sigma if sigma > 0 else np.float32(0)
+    queue = [(-float(scores[i]), i, 0) for i in np.flatnonzero(scores > least).tolist()]
+    heapq.heapify(queue)
+    chosen: list[int] = []
+    kept: list[Any] = []
+    while queue and len(chosen) < most:
+        negative, i, begin = heapq.heappop(queue)
+        score = original = np.float32(-negative)
+        alive = True
+        if len(chosen) > begin:
+            shared = _shared(corners, areas, i, chosen[begin:][::-1])
+            for u in shared if sigma > 0 else ():
+                if u >= threshold:
+                    break
+                score = score * np.exp(scale * u * u, dtype=np.float32)
+                if score <= least:
+                    break
+            alive = not bool(np.any(shared >= threshold))
+        if alive and score == original:
+            chosen.append(i)
+            kept.append(score)
+        elif alive and score > least:
+            heapq.heappush(queue, (-float(score), i, len(chosen)))
+    return chosen, kept
+
+
+def _number(operand: Any) -> Any:
+    return operand.reshape(-1)[0]
+
+
+def _filled(found: list[Any], most: int, dtype: Any) -> np.ndarray:
+    y = np.zeros(most, dtype)
+    y[: len(found)] = found
+    return y
+
+
+@lite_operator("NON_MAX_SUPPRESSION_V4")
+class NonMaxSuppressionV4:
+    """Indices of boxes by falling score, without those that share iou_threshold or more with a better one.
+
+    boxes: float32 [n, 4]; scores: [n]; the others one number each. selected_indices: int32 [max_output_size], filled
+    up with 0; num_selected: int32, how many count.
+    """
+
+    boxes = Input((float32,), rank=2)
+    scores = Input((float32,), rank=1)
+    max_output_size = Input((int32,), rank=0)
+    iou_threshold = Input((float32,), rank=0)
+    score_threshold = Input((float32,), rank=0)
+    selected_indices = Output(dtype=int32)
+    num_selected = Output(dtype=int32)
+
+    def infer(op: Any) -> Any:
+        return spec((_count(op),), int32), TensorSpec((), int32)
+
+    def compute(op: Any, boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any
+                ) -> Any:  # fmt: skip
+        most = int(max_output_size)
+        chosen, _ = select(boxes, scores, most, _number(iou_threshold), _number(score_threshold), np.float32(0))
+        return _filled(chosen, most, np.int32), np.array(len(chosen), np.int32)
+
+
+@lite_operator("NON_MAX_SUPPRESSION_V5")
+class NonMaxSuppressionV5:
+    """As NON_MAX_SUPPRESSION_V4, with scores that fall by what a box shares with better ones.
+
+    .. math:: s_i' = s_i \\prod_{j \\text{ chosen before}} e^{-u_{ij}^2 / (2\\, soft\\_nms\\_sigma)}
+
+    selected_scores: float32 [max_output_size], s' filled up with 0. soft_nms_sigma 0: scores stay.
+    """
+
+    boxes = Input((float32,), rank=2)
+    scores = Input((float32,), rank=1)
+    max_output_size = Input((int32,), rank=0)
+    iou_threshold = Input((float32,), rank=0)
+    score_threshold = Input((float32,), rank=0)
+    soft_nms_sigma = Input((float32,), rank=0)
+    selected_indices = Output(dtype=int32)
+    selected_scores = Output(dtype=float32)
+    num_selected = Output(dtype=int32)
+
+    def infer(op: Any) -> Any:
+        count = _count(op)
+        sigma = op.soft_nms_sigma.constant
+        if sigma is not None and not sigma >= 0:
+            raise refuse("soft_nms_sigma is negative", found=float(sigma), wanted="at least 0")
+        return spec((count,), int32), spec((count,), float32), TensorSpec((), int32)
+
+    def compute(op: Any, boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any,
+                soft_nms_sigma: Any) -> Any:  # fmt: skip
+        most = int(max_output_size)
+        if not soft_nms_sigma >= 0:
+            raise refuse("soft_nms_sigma is negative", found=float(soft_nms_sigma), wanted="at least 0")
+        chosen, kept = select(boxes, scores, most, _number(iou_threshold), _number(score_threshold),
+                              _number(soft_nms_sigma))  # fmt: skip
+        return _filled(chosen, most, np.int32), _filled(kept, most, np.float32), np.array(len(chosen), np.int32)
