@@ -544,7 +544,7 @@ class Interpreter:
         self._check_resolved(subgraph)
         subgraph.allocate(self._preserve_all)
         if self._engine is not None:
-            self._waiting = self._engine.settle()
+            self._waiting = self._engine.compile_missing()
 
     def _invoke(self, subgraph_index: int) -> None:
         if self._waiting:

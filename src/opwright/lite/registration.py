@@ -27,7 +27,7 @@ from .ops.parts import BLOCK, store_parts
 from .quantized_registration import as_real, divided, is_quantized, kernel_of, real_dtype, rule_of, run_quantized
 from .runtime.node import Context, Node, check_shaped, check_status, check_written
 from .runtime.repeating import Noting, Repeat
-from .runtime.settling import is_settled, nothing, settle
+from .runtime.shape_constant_folding import fold, is_folded, nothing
 from .runtime.tensor import CONSTANT, DYNAMIC, OWN, Tensor
 from .runtime.tensor_views import watched_call, watched_methods
 from .written import bind_options, group
@@ -166,7 +166,7 @@ class OperatorRegistration(Registration):
                 context.resize(t, spec.shape.as_list())
             else:
                 context.set_tensor_to_dynamic(node.outputs[node.tensors_out.index(t)])
-        settle(node, self.operator, call, self._bound)
+        fold(node, self.operator, call, self._bound)
 
     def quantized_rule(self, node: Node) -> Any:
         """What makes the kernel on the integers of a quantised node; None where it takes them as any others."""
@@ -177,7 +177,7 @@ class OperatorRegistration(Registration):
         return kernel_of(self.operator, node.kernel, call, node, group)
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
-        if is_settled(node):
+        if is_folded(node):
             return nothing
         if is_kept(self.operator, node):
             quietly(self._step(context, node))

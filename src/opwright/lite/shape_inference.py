@@ -4,8 +4,8 @@ Lives here: `with_shapes`.
 Not here: reading files (importer.py), the rules (ops/), shapes while a model runs (runtime/).
 
 What follows from shapes alone, SHAPE of a known shape and small arithmetic on it, becomes constants, as when the
-interpreter allocates tensors (runtime/settling.py); so a graph for inputs of any size has no open shape once they have
-one. Nodes keep their names and the operators they came from; types keep all that is no shape.
+interpreter allocates tensors (runtime/shape_constant_folding.py); so a graph for inputs of any size has no open
+shape once they have one. Nodes keep their names and the operators they came from; types keep all that is no shape.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .ops.definition import LiteOperator
 from .ops.external import VARIABLE, ExternalOp
 from .ops.specs import with_changes
 from .quantized_registration import as_real, is_quantized
-from .runtime.settling import MOST
+from .runtime.shape_constant_folding import MOST
 
 STATED = ("READ_VARIABLE",)  # the official kernel gives another shape than the file's only where the file has none
 NO_ELEMENTS = np.zeros((), np.int8)

@@ -9,7 +9,7 @@ from lite_kit import Build, any_batch, run
 from opwright import lite
 from opwright.core import flags
 from opwright.lite.interpreter import OpResolverType
-from opwright.lite.runtime.tensor import ARENA, SETTLED
+from opwright.lite.runtime.tensor import ARENA, FOLDED
 
 SIZES = [(2, 6), (4, 6), (1, 2), (3, 0), (4, 6)]
 
@@ -26,7 +26,7 @@ def test_shapes_are_known_before_the_model_runs() -> None:
     interpreter = lite.Interpreter(model_content=any_batch())
     interpreter.allocate_tensors()
     found = kinds(interpreter)
-    assert {n for n, kind in found.items() if kind == SETTLED} == {"sizes", "batch", "n", "half", "shape"}
+    assert {n for n, kind in found.items() if kind == FOLDED} == {"sizes", "batch", "n", "half", "shape"}
     assert found["y"] == ARENA
     assert interpreter.get_tensor(interpreter._subgraphs[0].tensors[2].index).tolist() == [2, 6]
 
@@ -97,7 +97,7 @@ def test_results_of_the_model_and_large_ones_are_computed_when_it_runs() -> None
     content = b.tensor("z", (2000,)).op("FILL", "big value", "z").done(outputs="y z")
     interpreter = lite.Interpreter(model_content=content, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
     y, z = run(interpreter, [np.zeros(3, np.float32)])
-    assert SETTLED not in kinds(interpreter).values()
+    assert FOLDED not in kinds(interpreter).values()
     assert y.tolist() == [3]
     assert (z == 2).all()
     assert z.shape == (2000,)

@@ -4,7 +4,8 @@ What is known before a run is a constant, which a run copies. WHERE and UNIQUE h
 may be.
 
 Lives here: these rules.
-Not here: sizes that other nodes read, which are settled before there is a plan (lite/runtime/settling.py).
+Not here: sizes that other nodes read, which are settled before there is a plan
+(lite/runtime/shape_constant_folding.py).
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Ahead:
         self._answered = threading.Event()
         self._job: Job | None = None
 
-    def settle(self) -> bool:
+    def compile_missing(self) -> bool:
         """After tensors are allocated: have the model planned for their shapes. True: something is missing."""
         shapes = shapes_of(self._subgraphs)
         if self._job is None or shapes != self._shapes:

@@ -3,8 +3,8 @@
 Lives here: `PartitionCache`: the key of a subgraph's plans, noting what is to be saved, taking nodes as a note says.
 Not here: the cache's files (compiler/plan_cache.py, compiler/plan_serialization.py), when they are written (engine.py).
 
-A subgraph has a plan for each of its partitions; nodes that nobody compiles stay in its execution plan. A settled node
-stays only for their sake: plans hold what it computed. Notes have the shapes that settled nodes read, as a later
+A subgraph has a plan for each of its partitions; nodes that nobody compiles stay in its execution plan. A folded node
+stays only for their sake: plans hold what it computed. Notes have the shapes that folded nodes read, as a later
 process does not prepare the nodes that work them out.
 """
 
@@ -21,9 +21,9 @@ from ...compiler.lowering.context import NoLowering
 from ...compiler.plan_cache import CachedPlans
 from ..delegate import Delegate, DelegateParams
 from ..runtime.node import Node
-from ..runtime.settling import is_settled
+from ..runtime.shape_constant_folding import is_folded
 from ..runtime.subgraph import Subgraph
-from ..runtime.tensor import ARENA, CONSTANT, SETTLED
+from ..runtime.tensor import ARENA, CONSTANT, FOLDED
 from .claims import check_eligible, served_elsewhere
 from .plan_registration import CachedPlanRegistration
 from .rules.written import Codes, codes_of
@@ -108,18 +108,18 @@ def _note_of(subgraph: Subgraph, params: Sequence[DelegateParams], uses: Sequenc
     uses: the variables of each partition
     """
     part_of = {p.nodes_to_replace: k for k, p in enumerate(params)}
-    left = [node for node in subgraph.execution_plan if node.delegate is None and not is_settled(node)]
-    asked = _settled_for(subgraph, left)
+    left = [node for node in subgraph.execution_plan if node.delegate is None and not is_folded(node)]
+    asked = _folded_for(subgraph, left)
     staying = {node.number for node in (*left, *asked)}
     order = [node.number if node.delegate is None else [part_of[node.params.nodes_to_replace]]  # type: ignore[attr-defined]
              for node in subgraph.execution_plan if node.delegate is not None or node.number in staying]  # fmt: skip
     parts = []
     for p, used in zip(params, uses, strict=True):
-        known = _settled_for(subgraph, [subgraph.nodes[i] for i in p.nodes_to_replace])
+        known = _folded_for(subgraph, [subgraph.nodes[i] for i in p.nodes_to_replace])
         asked += known
         outside = [i for i in (*p.input_tensors, *p.output_tensors) if subgraph.tensors[i].constant is None]
         parts.append({"nodes": sorted({*p.nodes_to_replace, *(node.number for node in known)}),
-                      "inputs": [i for i in p.input_tensors if subgraph.tensors[i].kind != SETTLED],
+                      "inputs": [i for i in p.input_tensors if subgraph.tensors[i].kind != FOLDED],
                       "outputs": list(p.output_tensors), "variables": [list(use) for use in used],
                       "shapes": {i: list(subgraph.tensors[i].shape) for i in outside}})  # fmt: skip
     read = {t.index: list(t.shape) for node in asked for t in node.tensors_in if t is not None and t.constant is None}
@@ -127,9 +127,9 @@ def _note_of(subgraph: Subgraph, params: Sequence[DelegateParams], uses: Sequenc
             "shapes": read}  # fmt: skip
 
 
-def _settled_for(subgraph: Subgraph, nodes: Iterable[Node]) -> list[Node]:
-    """The settled nodes whose outputs these read, or other settled ones among them."""
-    makers = {t.index: node for node in subgraph.nodes if node.delegate is None and is_settled(node)
+def _folded_for(subgraph: Subgraph, nodes: Iterable[Node]) -> list[Node]:
+    """The folded nodes whose outputs these read, or other folded ones among them."""
+    makers = {t.index: node for node in subgraph.nodes if node.delegate is None and is_folded(node)
               for t in node.tensors_out}  # fmt: skip
     found: dict[int, Node] = {}
     todo = list(nodes)

@@ -20,7 +20,7 @@ from ..format.calls import called_subgraphs
 from ..ops.families import defined
 from ..registration import OperatorRegistration, registration_of
 from ..runtime.node import Node
-from ..runtime.settling import is_settled
+from ..runtime.shape_constant_folding import is_folded
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import CONSTANT, DYNAMIC
 from .nodes import InterpreterNode, is_user_operator
@@ -60,7 +60,7 @@ def claim(nodes: Sequence[Node], buffers: Buffers, known: Callable[[Any], bool] 
     by_whole = {u.whole.number: u for u in updates}
     parts = {part.number for u in by_whole.values() for part in u.parts}
     for node in nodes:
-        if is_settled(node) or node.number in parts:
+        if is_folded(node) or node.number in parts:
             continue
         update = by_whole.get(node.number)
         group = [*(update.parts if update else ()), node]

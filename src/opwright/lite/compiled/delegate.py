@@ -32,7 +32,7 @@ from ...core import flags
 from ..delegate import Delegate, DelegateFlags, DelegateParams
 from ..registration import Registration
 from ..runtime.node import Node
-from ..runtime.settling import is_settled
+from ..runtime.shape_constant_folding import is_folded
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import DYNAMIC
 from .cached_partitions import PartitionCache
@@ -57,7 +57,7 @@ class CompiledDelegate(Delegate):
     key: text that stands for the model; identity: text that stands for its bytes, None for one whose plans are not
     kept; background: whether a thread compiles. late: whether nodes are to be claimed by `claim_after_prepare` alone.
     After prepare: cache, with what is to be saved; failure, why nothing can be compiled. seen: by subgraph, what its
-    open nodes read at a run, before plans for its sizes are made; settled: the subgraphs that this has been tried for.
+    open nodes read at a run, before plans for its sizes are made; tried: the subgraphs that this has been tried for.
     """
 
     flags = DelegateFlags.ALLOW_DYNAMIC_TENSORS | DelegateFlags.PER_OPERATOR_PROFILING
@@ -70,7 +70,7 @@ class CompiledDelegate(Delegate):
         self._untried: set[int] = set()  # subgraphs whose cached plans have not been looked for
         self.failure: Exception | None = None
         self.seen: dict[int, Seen] = {}
-        self.settled: set[int] = set()
+        self.tried: set[int] = set()
         self._idle: dict[int, int] = {}
 
     @property
@@ -99,9 +99,9 @@ class CompiledDelegate(Delegate):
         """Claim a graph whose every node has a rule. Else nodes that have one are claimed once shapes are known."""
         subgraph = context.subgraph
         self.seen.pop(subgraph.index, None)
-        self.settled.discard(subgraph.index)
+        self.tried.discard(subgraph.index)
         if only_initialises(subgraph):
-            self.settled.add(subgraph.index)
+            self.tried.add(subgraph.index)
             return
         if self.late:
             self._untried.add(subgraph.index)
@@ -136,7 +136,7 @@ class CompiledDelegate(Delegate):
             self._replace(context, self._claimed_at_run(group, buffers), buffers, False)
         if not self.pending:
             del self.seen[subgraph.index]
-            self.settled.add(subgraph.index)
+            self.tried.add(subgraph.index)
 
     def _replace(self, context: DelegateContext, claimed: dict[int, ClaimedNode], buffers: Buffers, all_or_none: bool
                  ) -> bool:  # fmt: skip
@@ -152,7 +152,7 @@ class CompiledDelegate(Delegate):
     def _planned(self, context: DelegateContext, claimed: dict[int, ClaimedNode], buffers: Buffers, all_or_none: bool
                  ) -> bool:  # fmt: skip
         subgraph, planner = context.subgraph, self._planner
-        count = sum(not is_settled(node) for node in subgraph.execution_plan)
+        count = sum(not is_folded(node) for node in subgraph.execution_plan)
         while claimed:
             params = context.preview_delegate_partitioning(claimed)
             torn = {i for p in params for n in p.nodes_to_replace for i in claimed[n].together
@@ -189,8 +189,8 @@ class CompiledDelegate(Delegate):
 
     def is_open(self, subgraph: Subgraph) -> bool:
         """Whether plans for sizes that nodes have only as they run are still to be made."""
-        tried = subgraph.index in self.settled or self.pending or self.failure
-        return not tried and runs_images() and bool(open_nodes(subgraph))
+        closed = subgraph.index in self.tried or self.pending or self.failure
+        return not closed and runs_images() and bool(open_nodes(subgraph))
 
     def look(self, subgraph: Subgraph) -> None:
         """After a run, remember what sizes may follow from."""
@@ -200,7 +200,7 @@ class CompiledDelegate(Delegate):
             return
         idle = self._idle[subgraph.index] = self._idle.get(subgraph.index, 0) + 1
         if idle >= MOST_IDLE:  # a branch, say, that nobody takes
-            self.settled.add(subgraph.index)
+            self.tried.add(subgraph.index)
 
     def _claimed_at_run(self, nodes: Sequence[Node], buffers: Buffers) -> dict[int, ClaimedNode]:
         return claim(nodes, buffers, lambda t: True, (), self.refused)

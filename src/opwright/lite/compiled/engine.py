@@ -50,9 +50,9 @@ class Engine:
         for s in self._subgraphs:
             if s.delegation is not None and not s.delegation.has(self.delegate):
                 s.reclaim(self.delegate)
-        return self.settle()
+        return self.compile_missing()
 
-    def settle(self) -> bool:
+    def compile_missing(self) -> bool:
         """After tensors are allocated: begin to compile what is missing, or to keep what is new. Whether something is
         missing."""
         cache = self.delegate.cache
@@ -116,7 +116,7 @@ class Engine:
                 if late or s.index in delegate.seen:
                     s.reclaim(delegate)
         self._job = None
-        return self.settle()
+        return self.compile_missing()
 
     def runs_nodes(self) -> bool:
         """Whether nodes are taken in any subgraph."""

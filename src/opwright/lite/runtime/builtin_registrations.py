@@ -25,8 +25,8 @@ from ..ops.quantized.operand import Operand
 from ..ops.quantized.shuffled import fully_connected
 from ..registration import OperatorRegistration, Registration
 from .node import Context, Node
-from .settling import is_settled, nothing
-from .tensor import DYNAMIC, SETTLED
+from .shape_constant_folding import is_folded, nothing
+from .tensor import DYNAMIC, FOLDED
 
 
 class HandleRegistration(Registration):
@@ -49,12 +49,12 @@ class HandleRegistration(Registration):
                                        wanted="resource")  # fmt: skip
         node.user_data = self._find(subgraph.resources, node.options)
         if not subgraph.running and t.index not in subgraph.outputs and subgraph.writers[t.index] == 1:
-            t.set_kind(SETTLED)
+            t.set_kind(FOLDED)
             subgraph.allocate_own(t)
             self._invoke(context, node)
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
-        return nothing if is_settled(node) else super().bind(context, node)
+        return nothing if is_folded(node) else super().bind(context, node)
 
     def _invoke(self, context: Context, node: Node) -> None:
         node.tensors_out[0].array.fill(node.user_data)  # type: ignore[union-attr]

@@ -15,8 +15,8 @@ from ...core.errors import FailedPreconditionError, InvalidArgumentError
 from ..delegate import Delegate, DelegateFlags, DelegateParams
 from ..format import schema
 from .node import Node
-from .settling import is_settled
-from .tensor import SETTLED, Tensor, TensorView
+from .shape_constant_folding import is_folded
+from .tensor import FOLDED, Tensor, TensorView
 
 if TYPE_CHECKING:
     from .subgraph import Subgraph
@@ -241,7 +241,7 @@ def dependencies_in(reads: Iterable[Sequence[int]], plan: Sequence[Node]) -> Dep
 def reads_in(plan: Sequence[Node], claimed: set[int], delegate: Delegate) -> list[list[int]]:
     """The tensors that each node of a plan waits for, where a delegate claims the nodes at these places.
 
-    A settled node waits for none, if it stays, and so do the nodes that it was computed from, and the shapes that it
+    A folded node waits for none, if it stays, and so do the nodes that it was computed from, and the shapes that it
     was computed from hold as long as the plan does: the delegate's nodes are taken back when an input gets another, or
     shapes are worked out without them.
     """
@@ -252,8 +252,8 @@ def reads_in(plan: Sequence[Node], claimed: set[int], delegate: Delegate) -> lis
     found = []
     for place, node in enumerate(plan):
         read = [t for t in node.tensors_in if t is not None]
-        if hold and place not in claimed and is_settled(node) and all(
-                t.kind != SETTLED or t.index in free for t in read):  # fmt: skip
+        if hold and place not in claimed and is_folded(node) and all(
+                t.kind != FOLDED or t.index in free for t in read):  # fmt: skip
             free.update(t.index for t in node.tensors_out)
             read = []
         found.append([t.index for t in read])

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from ...compiler.native.image import runs_images
 from .chains import Chain, NativeStep
 from .node import Context, Node
-from .settling import nothing
+from .shape_constant_folding import nothing
 
 
 class JoinedStep(Protocol):
@@ -29,7 +29,7 @@ class JoinedStep(Protocol):
 
 def joined(context: Context, plan: Sequence[Node], steps: Sequence[Callable[[], Any]],
            deferred: Container[int], called: bool = False) -> list[Callable[[], Any]]:  # fmt: skip
-    """The steps, with one in the place of several where nodes can run by one call, and none for settled nodes.
+    """The steps, with one in the place of several where nodes can run by one call, and none for folded nodes.
 
     plan, steps: nodes and their own steps, in the same order. deferred: numbers of nodes that may be prepared while the
     model runs, which run alone. called: whether a node of another subgraph runs these, by machine code if they are one.

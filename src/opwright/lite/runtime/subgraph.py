@@ -43,8 +43,8 @@ from .ownership import Ownership
 from .repeating import MOST_READ
 from .resolution import Resolved
 from .resources import Resources
-from .settling import is_settled
-from .tensor import ARENA, CONSTANT, DYNAMIC, OUTSIDE, OWN, SETTLED, Tensor
+from .shape_constant_folding import is_folded
+from .tensor import ARENA, CONSTANT, DYNAMIC, FOLDED, OUTSIDE, OWN, Tensor
 
 NOT_READY = "Invoke called on model that is not ready."
 
@@ -249,14 +249,14 @@ class Subgraph(Called):
         self._dynamic.clear()
         self._touched.clear()
         for t in self.tensors:
-            if t.kind in (DYNAMIC, OUTSIDE, SETTLED):
+            if t.kind in (DYNAMIC, OUTSIDE, FOLDED):
                 self.holding.forget((t,))
                 t.set_kind(OWN if t.is_object else ARENA)
         if self._outside:
             for i in self.inputs:
                 self.tensors[i].set_kind(DYNAMIC if i in self.changing else OUTSIDE)
             for i, resource in self.handles.items():
-                self._settle_handle(self.tensors[i], resource)
+                self._fold_handle(self.tensors[i], resource)
         deferred = set()
         for node in nodes:
             if any(t is not None and t.kind == DYNAMIC for t in node.tensors_in):
@@ -269,9 +269,9 @@ class Subgraph(Called):
                 prepare(node)
         return deferred
 
-    def _settle_handle(self, t: Tensor, resource: Any) -> None:
+    def _fold_handle(self, t: Tensor, resource: Any) -> None:
         """Let an input hold a resource from now on."""
-        t.set_kind(SETTLED)
+        t.set_kind(FOLDED)
         self.allocate_own(t)
         t.array.fill(resource)  # type: ignore[union-attr]
 
@@ -281,7 +281,7 @@ class Subgraph(Called):
                 self.bounded(t, t.shape)
             elif t.kind == OWN and t.array is None:
                 self.allocate_own(t)
-        running = [node for node in self.execution_plan if not is_settled(node)]
+        running = [node for node in self.execution_plan if not is_folded(node)]
         static = [node for node in running if node.number not in deferred]
         used = {id(t) for node in running for t in (*node.tensors_in, *node.tensors_out)}
         kept = self.tensors[: self.file_tensors] if preserve_all else [self.tensors[i] for i in self.inputs]
@@ -534,7 +534,7 @@ class Subgraph(Called):
         self.ready, self.accepted, self.connected = False, None, None
         self.steps = self.joined = []
         for t in self.tensors:
-            if t.kind == SETTLED:
+            if t.kind == FOLDED:
                 self.holding.forget((t,))
                 t.set_kind(ARENA)
 

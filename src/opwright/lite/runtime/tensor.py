@@ -23,7 +23,7 @@ else:  # a model planned before runs without
     shapes, specs = later("...core.shapes", __package__), later("...core.specs", __package__)
     schema = later("..format.schema", __package__)
 
-CONSTANT, SETTLED, ARENA, OWN, DYNAMIC, OUTSIDE = "constant", "settled", "arena", "own", "dynamic", "outside"
+CONSTANT, FOLDED, ARENA, OWN, DYNAMIC, OUTSIDE = "constant", "folded", "arena", "own", "dynamic", "outside"
 """Where a tensor's elements are: in the file; in memory of its own, computed when tensors were allocated and kept
 until they are again; in the planned arena; in memory of its own that stays (variables, persistent tensors, objects); in
 memory of its own that is made when its shape is known, while the model runs; in memory of the node that runs the
@@ -92,7 +92,7 @@ class Tensor:
     @property
     def constant(self) -> np.ndarray | None:
         """The elements where no run changes them."""
-        return self.array if self.kind in (CONSTANT, SETTLED) else None
+        return self.array if self.kind in (CONSTANT, FOLDED) else None
 
     def set_shape(self, shape: tuple[int, ...]) -> None:
         """Another shape, without elements yet."""

@@ -1,11 +1,11 @@
-"""Nodes whose results are known when tensors are allocated: what is computed of shapes, and of that.
+"""Fold nodes whose results are known when tensors are allocated: what is computed of shapes, and of that.
 
-Lives here: `settle`, `is_settled`, `nothing`.
+Lives here: `fold`, `is_folded`, `nothing`.
 Not here: how a node computes (lite/registration.py), when nodes are prepared (subgraph.py).
 
 A model for inputs of any size works out shapes by nodes: SHAPE, a slice of it, a product, a list of sizes that RESHAPE
 reads. Once the inputs have their shapes all of that is known. Such a node runs once, in prepare; its outputs are of the
-kind SETTLED until tensors are allocated again, and what reads them has a shape before it runs, too.
+kind FOLDED until tensors are allocated again, and what reads them has a shape before it runs, too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.errors import OpError
 from ...ops.dispatch import quietly
 from ..ops.definition import LiteOperator
-from .tensor import ARENA, SETTLED
+from .tensor import ARENA, FOLDED
 
 if TYPE_CHECKING:
     from ...ops.definition import Operator
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 MOST = 1 << 12  # bytes of its outputs: sizes, axes, paddings. What is larger is data
 
 
-def is_settled(node: Node) -> bool:
+def is_folded(node: Node) -> bool:
     """Whether a node has been computed when it was prepared."""
     outputs = node.tensors_out
-    return bool(outputs) and all(t.kind == SETTLED for t in outputs)
+    return bool(outputs) and all(t.kind == FOLDED for t in outputs)
 
 
 def nothing() -> None:
     """The step of a node that has been computed."""
 
 
-def settle(node: Node, operator: Operator, call: Any, bound: Callable[[Node], Callable[[], Any]]) -> None:
+def fold(node: Node, operator: Operator, call: Any, bound: Callable[[Node], Callable[[], Any]]) -> None:
     """Compute a prepared node whose result follows from what is known, where that is small.
 
     call: the node's attributes; bound: makes the function that computes it. Where that fails nothing happens: the run
@@ -45,7 +45,7 @@ def settle(node: Node, operator: Operator, call: Any, bound: Callable[[Node], Ca
         return
     subgraph, outputs = node.subgraph, node.tensors_out
     for t in outputs:
-        t.set_kind(SETTLED)
+        t.set_kind(FOLDED)
         subgraph.allocate_own(t)
     try:
         quietly(bound(node))
