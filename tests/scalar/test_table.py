@@ -66,7 +66,7 @@ def test_builtin_operators_compute_by_their_rows_or_say_why_not() -> None:
 
 def test_kernels_on_scalars_and_rules_know_the_rows_operators() -> None:
     assert set(LOWER) - set(OF_OPERATOR) == {"Cast", "Identity", "StopGradient", "Const"}
-    ruled = {name for name, module in TABLE.modules[CATALOGUE].items() if module.endswith(".elementwise")}
+    ruled = {name for name, module in TABLE.modules[CATALOGUE].items() if module.endswith(".functions")}
     assert ruled - {"AddN", "BiasAdd", "Cast"} == set(OF_OPERATOR) - set(IN_NUMPY)
 
 

@@ -14,7 +14,7 @@ from ..loops.forms import Buffer, Contract, IndexMap, Move, Window
 from ..loops.recurrent_forms import BasicLstm
 from .context import LoweringContext, NoLowering
 from .contractions import check_sums
-from .moving import row_major
+from .moves import row_major
 
 ACTIVATION = 1 / 128, 128
 """Scale and zero point of what goes in and comes out as uint8."""

@@ -1,7 +1,7 @@
 """Blocks of elements repeated or moved between space, depth and batch.
 
-Lives here: the rules of TILE, SPACE_TO_DEPTH, DEPTH_TO_SPACE, SPACE_TO_BATCH_ND, BATCH_TO_SPACE_ND and MIRROR_PAD.
-Not here: other views (views.py), joining and padding with a number (moving.py).
+Lives here: the rules of Tile, SpaceToDepth, DepthToSpace, SpaceToBatchND, BatchToSpaceND, their builtins, MIRROR_PAD.
+Not here: other views (views.py), joining and padding with a number (moves.py).
 """
 
 from __future__ import annotations
@@ -13,55 +13,43 @@ import numpy as np
 
 from ..loops.forms import IndexMap, Move
 from .context import LoweringContext, NoLowering, Operand
-from .moving import row_major
+from .moves import layout, move_view, row_major
 from .quantized import same_numbers
 from .registry import rule
-from .views import layout, moved
+from .windows import check_channels_last
 
 MOST_BOXES = 100
 
 
-def _moving(ctx: LoweringContext, rank: int | None = None) -> Operand:
-    x = ctx.operand(0)
-    if rank is not None and len(x.shape) != rank:
-        raise NoLowering(f"{x} is of another rank than {rank}")
-    return x
-
-
-@rule("TILE")
+@rule("Tile", "TILE")
 def tile(ctx: LoweringContext) -> None:
-    x, times = _moving(ctx), [int(n) for n in ctx.constant(1)]
+    x, times = ctx.operand(0), [int(n) for n in ctx.constant(1)]
     if len(times) != len(x.shape) or min(times, default=1) < 0:
         raise NoLowering(f"multiples {times}")
     y = ctx.output([n * t for n, t in zip(x.shape, times)])
     same_numbers(x, y)
-    places = layout(x)
-    apart = places.reshape([v for n in x.shape for v in (1, n)])
-    moved(ctx, y, x, np.broadcast_to(apart, [v for n, t in zip(x.shape, times) for v in (t, n)]), places)
+    whole = layout(x)
+    apart = whole.reshape([v for n in x.shape for v in (1, n)])
+    repeated = np.broadcast_to(apart, [v for n, t in zip(x.shape, times) for v in (t, n)])
+    move_view(ctx, y.buffer, x.buffer, repeated, whole)
 
 
-@rule("SPACE_TO_DEPTH")
-def space_to_depth(ctx: LoweringContext) -> None:
-    x, b = _moving(ctx, 4), ctx.attr("block_size")
-    n, h, w, c = x.shape
-    if b < 1 or h % b or w % b:
+@rule("SpaceToDepth", "DepthToSpace", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE")
+def space_and_depth(ctx: LoweringContext) -> None:
+    x, b = ctx.operand(0), int(ctx.attr("block_size"))
+    to_depth = ctx.operator in ("SpaceToDepth", "SPACE_TO_DEPTH")
+    check_channels_last(ctx)
+    if len(x.shape) != 4 or b < 1 or (x.shape[1] % b or x.shape[2] % b if to_depth else x.shape[3] % (b * b)):
         raise NoLowering(f"blocks of {b} in {x}")
-    y = ctx.output((n, h // b, w // b, b * b * c))
-    same_numbers(x, y)
-    places = layout(x)
-    moved(ctx, y, x, places.reshape(n, h // b, b, w // b, b, c).transpose(0, 1, 3, 2, 4, 5), places)
-
-
-@rule("DEPTH_TO_SPACE")
-def depth_to_space(ctx: LoweringContext) -> None:
-    x, b = _moving(ctx, 4), ctx.attr("block_size")
     n, h, w, c = x.shape
-    if b < 1 or c % (b * b):
-        raise NoLowering(f"blocks of {b} in {x}")
-    y = ctx.output((n, h * b, w * b, c // (b * b)))
+    whole = layout(x)
+    if to_depth:
+        shape, split = (n, h // b, w // b, b * b * c), whole.reshape(n, h // b, b, w // b, b, c)
+    else:
+        shape, split = (n, h * b, w * b, c // (b * b)), whole.reshape(n, h, w, b, b, c // (b * b))
+    y = ctx.output(shape)
     same_numbers(x, y)
-    places = layout(x)
-    moved(ctx, y, x, places.reshape(n, h, w, b, b, c // (b * b)).transpose(0, 1, 3, 2, 4, 5), places)
+    move_view(ctx, y.buffer, x.buffer, split.transpose(0, 1, 3, 2, 4, 5), whole)
 
 
 def _blocks(ctx: LoweringContext, x: Operand) -> tuple[list[int], list[list[int]]]:
@@ -73,10 +61,10 @@ def _blocks(ctx: LoweringContext, x: Operand) -> tuple[list[int], list[list[int]
     return block, pairs
 
 
-@rule("SPACE_TO_BATCH_ND")
+@rule("SpaceToBatchND", "SPACE_TO_BATCH_ND")
 def space_to_batch(ctx: LoweringContext) -> None:
     """A box for each place in a block: the pixels of every block that are at this place."""
-    x = _moving(ctx)
+    x = ctx.operand(0)
     block, pairs = _blocks(ctx, x)
     m, n = len(block), x.shape[0]
     padded = [s + before + behind for s, (before, behind) in zip(x.shape[1:], pairs)]
@@ -104,30 +92,30 @@ def space_to_batch(ctx: LoweringContext) -> None:
     ctx.form(Move, y.buffer, (x.buffer,) * len(boxes), tuple(boxes), fill)
 
 
-@rule("BATCH_TO_SPACE_ND")
+@rule("BatchToSpaceND", "BATCH_TO_SPACE_ND")
 def batch_to_space(ctx: LoweringContext) -> None:
-    x = _moving(ctx)
+    x = ctx.operand(0)
     block, crops = _blocks(ctx, x)
     m, space, rest = len(block), x.shape[1 : len(block) + 1], x.shape[len(block) + 1 :]
     if x.shape[0] % math.prod(block):
         raise NoLowering(f"blocks {block} of {x}")
     n = x.shape[0] // math.prod(block)
-    whole = [s * b for s, b in zip(space, block)]
-    sizes = [w - before - behind for w, (before, behind) in zip(whole, crops)]
+    uncut = [s * b for s, b in zip(space, block)]
+    sizes = [w - before - behind for w, (before, behind) in zip(uncut, crops)]
     if min(sizes, default=0) < 0:
-        raise NoLowering(f"crops {crops} of {whole}")
+        raise NoLowering(f"crops {crops} of {uncut}")
     y = ctx.output((n, *sizes, *rest))
     same_numbers(x, y)
-    places = layout(x)
-    split = places.reshape(*block, n, *space, *rest)
+    whole = layout(x)
+    split = whole.reshape(*block, n, *space, *rest)
     apart = split.transpose(m, *(v for i in range(m) for v in (m + 1 + i, i)), *range(2 * m + 1, split.ndim))
     if not any(map(any, crops)):
-        moved(ctx, y, x, apart, places)
+        move_view(ctx, y.buffer, x.buffer, apart, whole)
         return
     steps = tuple(apart.strides)
     between = ctx.new(x.dtype, apart.shape)
     ctx.form(Move, between, (x.buffer,), (IndexMap((0,) * apart.ndim, apart.shape, 0, steps),))
-    joined = ctx.viewed(between, (n, *whole, *rest))
+    joined = ctx.viewed(between, (n, *uncut, *rest))
     strides = row_major(joined.shape)
     offset = sum(before * s for (before, _), s in zip(crops, strides[1:]))
     ctx.form(Move, y.buffer, (joined,), (IndexMap((0,) * len(y.shape), y.shape, offset, strides),))
@@ -136,7 +124,7 @@ def batch_to_space(ctx: LoweringContext) -> None:
 @rule("MIRROR_PAD")
 def mirror_pad(ctx: LoweringContext) -> None:
     """A box for each part of each axis: what is before, the input, what is behind."""
-    x, pairs = _moving(ctx), ctx.constant(1)
+    x, pairs = ctx.operand(0), ctx.constant(1)
     edge = 1 if ctx.attr("mode") == "REFLECT" else 0  # whether the edge is not repeated
     rank = len(x.shape)
     if pairs.shape != (rank, 2) or any(not 0 <= p <= max(n - edge, 0) for n, two in zip(x.shape, pairs) for p in two):

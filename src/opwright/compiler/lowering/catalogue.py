@@ -39,6 +39,7 @@ class CatalogueNode:
 
     quantized = False
     intermediates = ()
+    activation = "NONE"
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -57,8 +58,8 @@ class CatalogueNode:
         return self.node.outputs
 
     def attr(self, name: str) -> Any:
-        """An attribute of the operator."""
-        return self.node.attrs[name]
+        """An attribute; 0 if the operator has none of this name."""
+        return self.node.attrs.get(name, 0)
 
     @property
     def call(self) -> Any:

@@ -137,8 +137,8 @@ class NodeView(Protocol):
 
     dialect, operator: its name in the table of rules. origin: the name that its forms carry. prefix: of names of
     buffers between its forms. node: the dialect's own. inputs: values, None for one left out, a tuple for a repeated
-    input. intermediates: values that have scales alone. quantized: whether integers stand for real numbers. call: the
-    attributes as the operator's definition reads them.
+    input. intermediates: values that have scales alone. activation: the fused one, "NONE" in dialects without.
+    quantized: whether integers stand for real numbers. call: the attributes as the operator's definition reads them.
     """
 
     dialect: str
@@ -156,6 +156,9 @@ class NodeView(Protocol):
     def intermediates(self) -> Sequence[Any]: ...
 
     @property
+    def activation(self) -> str: ...
+
+    @property
     def quantized(self) -> bool: ...
 
     @property
@@ -165,7 +168,7 @@ class NodeView(Protocol):
     def node(self) -> Any: ...
 
     def attr(self, name: str) -> Any:
-        """An attribute; of an enum the member's name. Options that a file leaves out are 0."""
+        """An attribute; of an enum the member's name. What an operator or a file lacks is 0."""
 
     def takes(self, place: int, dtype: DType) -> bool:
         """Whether the operator declares that it takes this type there. Raises NoLowering for another kernel's node."""
@@ -281,7 +284,7 @@ class LoweringContext:
         return self.buffers.counted(self.node.outputs[0], rows_of)
 
     def attr(self, name: str) -> Any:
-        """Return an attribute; of an enum the member's name. Options that a file leaves out are 0."""
+        """Return an attribute; of an enum the member's name. What an operator or a file lacks is 0."""
         return self.node.attr(name)
 
     # ---- what it becomes --------------------------------------------------------------------------------------------

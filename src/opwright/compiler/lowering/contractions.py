@@ -15,6 +15,7 @@ where a convolution's channels have scales of their own:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,11 @@ from ..loops.expressions import Expr, apply, arg, convert
 from ..loops.forms import Buffer, Contract, Depthwise, MatMul, TransposedContract, Window
 from .below_a_byte import as_bytes
 from .context import LoweringContext, NoLowering, Operand
+from .moves import layout, move, writing
 from .quantized import clamped, in_steps, steps_per
-from .registry import rule
+from .registry import CATALOGUE, rule
 from .short_floats import in_float32
+from .windows import window_of
 
 INTEGERS = frozenset(((int8, int8, int8), (uint8, uint8, uint8), (int8, int4, int8), (int16, int8, int16),
                       (int16, int4, int16), (int16, int16, int16), (uint8, uint8, int16)))  # fmt: skip
@@ -38,13 +41,21 @@ MOST_SUM = {int32: 2.0**31, int64: 2.0**63}
 """By type of sums, what none may reach."""
 
 
-@rule("CONV_2D")
+@rule("Conv2D", "CONV_2D")
 def conv_2d(ctx: LoweringContext) -> None:
+    """Filters are [height, width, in, out] in the catalogue, [out, height, width, in] in files."""
     x, w = ctx.operand(0), ctx.operand(1)
-    if len(x.shape) != 4 or len(w.shape) != 4 or w.shape[3] == 0 or x.shape[3] % w.shape[3]:
+    if len(x.shape) != 4 or len(w.shape) != 4:
+        raise NoLowering(f"a convolution of {x} and {w}")
+    if ctx.node.dialect == CATALOGUE:
+        if w.constant is None and w.shape[2] == x.shape[3] and _is_pointwise(ctx, x, w):
+            _pointwise(ctx, x, w)
+            return
+        w = w.with_buffer(transposed(ctx, w.buffer, (3, 0, 1, 2)))
+    if w.shape[3] == 0 or x.shape[3] % w.shape[3]:
         raise NoLowering(f"a convolution of {x} and {w}")
     features, groups = w.shape[0], x.shape[3] // w.shape[3]
-    window, sizes = _window(ctx, x.shape, (w.shape[1], w.shape[2]))
+    window, sizes = window_of(ctx, x.shape, (w.shape[1], w.shape[2]))
     y = ctx.output((x.shape[0], *sizes, features))
     if _is_hybrid(x, w):
         rounding = "asymmetric" if np.any(w.scales != w.scales[0]) else "symmetric"
@@ -55,13 +66,39 @@ def conv_2d(ctx: LoweringContext) -> None:
     ctx.form(Contract, y.buffer, x.buffer, w.buffer, operands, expr, window, groups, *_zeros(x, w))
 
 
-@rule("DEPTHWISE_CONV_2D")
+def _is_pointwise(ctx: LoweringContext, x: Operand, w: Operand) -> bool:
+    """Whether a filter [height, width, in, out] is a matrix that each pixel is multiplied by."""
+    return window_of(ctx, x.shape, w.shape[:2])[0] == Window((1, 1)) and x.dtype is w.dtype is float32
+
+
+def _pointwise(ctx: LoweringContext, x: Operand, w: Operand) -> None:
+    """The product of pixels and a computed filter, whose axes need not be moved."""
+    y = ctx.output((*x.shape[:3], w.shape[3]))
+    rows, (channels, features) = x.size // max(x.shape[3], 1), w.shape[2:]
+    a, b = ctx.viewed(x.buffer, (rows, channels)), ctx.viewed(w.buffer, (channels, features))
+    writing(ctx, y.buffer, (rows, features), lambda out: ctx.form(MatMul, out, a, b, (), arg(0, float32)))
+
+
+def transposed(ctx: LoweringContext, x: Buffer, order: Sequence[int]) -> Buffer:
+    """Return a buffer with its axes in another order; of a constant when the plan is made."""
+    if x.constant is not None:
+        array = np.ascontiguousarray(x.constant.transpose(order))
+        return Buffer(f"{x.name}.transposed", x.dtype, array.shape, array)
+    buffer = ctx.new(x.dtype, [x.shape[i] for i in order])
+    move(ctx, buffer, (x, layout(x).transpose(order), (0,) * len(order)))
+    return buffer
+
+
+@rule("DepthwiseConv2dNative", "DEPTHWISE_CONV_2D")
 def depthwise_conv_2d(ctx: LoweringContext) -> None:
+    """Filters are [height, width, channels, multiplier] in the catalogue, [1, height, width, out] in files."""
     x, w = ctx.operand(0), ctx.operand(1)
+    if ctx.node.dialect == CATALOGUE:
+        w = w.with_buffer(ctx.viewed(w.buffer, (1, *w.shape[:2], w.shape[2] * w.shape[3])))
     if len(x.shape) != 4 or len(w.shape) != 4 or w.shape[0] != 1 or x.shape[3] == 0 or w.shape[3] % x.shape[3]:
         raise NoLowering(f"a depthwise convolution of {x} and {w}")
     channels = w.shape[3]
-    window, sizes = _window(ctx, x.shape, (w.shape[1], w.shape[2]))
+    window, sizes = window_of(ctx, x.shape, (w.shape[1], w.shape[2]))
     y = ctx.output((x.shape[0], *sizes, channels))
     filter = ctx.viewed(w.buffer, w.shape[1:])
     if w.dtype is not uint8 and _is_hybrid(x, w):
@@ -83,7 +120,7 @@ def transpose_conv(ctx: LoweringContext) -> None:
     w, x, sizes = ctx.operand(1), ctx.operand(2), tuple(map(int, ctx.constant(0)))
     if len(x.shape) != 4 or len(w.shape) != 4 or x.shape[3] != w.shape[3] or len(sizes) != 4:
         raise NoLowering(f"a transposed convolution of {x} and {w} to {list(sizes)}")
-    window, counts = _window(ctx, sizes, (w.shape[1], w.shape[2]))
+    window, counts = window_of(ctx, sizes, (w.shape[1], w.shape[2]))
     if (sizes[0], *counts, sizes[3]) != (*x.shape[:3], w.shape[0]):
         raise NoLowering(f"a transposed convolution of {x} to {list(sizes)}")
     y = ctx.output(sizes)
@@ -113,7 +150,7 @@ def fully_connected(ctx: LoweringContext) -> None:
     if w.blocks is not None:
         scales = _block_scales(x, w, y)
         operands, expr = with_bias(ctx.optional(2), float32, features)
-        expr = clamped(expr, ctx.attr("fused_activation_function"))
+        expr = clamped(expr, ctx.node.activation)
         more: dict[str, Any] = {"rounding": "asymmetric", "scales": scales}
     elif hybrid:
         operands, expr = _hybrid_epilogue(ctx, w, y, features)
@@ -144,36 +181,6 @@ def _block_scales(x: Operand, w: Operand, y: Operand) -> Buffer:
     return Buffer(f"{w.buffer.name}.scales", float32, scales.shape, scales)
 
 
-def _window(ctx: LoweringContext, shape: tuple[int, ...], size: tuple[int, int]) -> tuple[Window, tuple[int, int]]:
-    """The window that the options mean over images of this shape, and the output's height and width."""
-    strides = ctx.attr("stride_h"), ctx.attr("stride_w")
-    dilations = ctx.attr("dilation_h_factor") or 1, ctx.attr("dilation_w_factor") or 1
-    return window_of(ctx.attr("padding") or "SAME", shape[1:3], size, strides, dilations)
-
-
-def window_of(
-    padding: str, image: tuple[int, ...], size: tuple[int, int], strides: tuple[int, int],
-    dilations: tuple[int, int] = (1, 1),
-) -> tuple[Window, tuple[int, int]]:  # fmt: skip
-    """A window with the padding that SAME or VALID means, and how often it fits. Raises NoLowering where it never does.
-
-    SAME: ceil(image / stride) positions; half of what is missing before, the rest behind.
-    """
-    if min(*strides, *dilations, *size) < 1:
-        raise NoLowering(f"a window of {size} with strides {strides}, dilations {dilations}")
-    counts, before, after = [], [], []
-    for n, k, s, d in zip(image, size, strides, dilations):
-        span = (k - 1) * d + 1
-        count = -(-n // s) if padding == "SAME" else -(-(n - span + 1) // s)
-        if count < 0:
-            raise NoLowering(f"a window of {size} in an image of {image}")
-        missing = max((count - 1) * s + span - n, 0) if padding == "SAME" else 0
-        counts.append(count)
-        before.append(missing // 2)
-        after.append(missing - missing // 2)
-    return Window(size, strides, dilations, (before[0], after[0], before[1], after[1])), (counts[0], counts[1])
-
-
 def _zeros(x: Operand, w: Operand) -> tuple[int, int]:
     return (0, 0) if x.dtype is float32 else (x.zero, w.zero)
 
@@ -184,7 +191,7 @@ def _epilogue(ctx: LoweringContext, x: Operand, w: Operand, y: Operand, features
 
     bias: which input it is; axis: of the weights, along which the features lie
     """
-    added, activation = ctx.optional(bias), ctx.attr("fused_activation_function")
+    added, activation = ctx.optional(bias), ctx.node.activation
     kind = x.dtype, w.dtype, y.dtype
     if kind == (float32, float32, float32):
         operands, total = with_bias(added, float32, features)
@@ -231,7 +238,7 @@ def _hybrid_epilogue(ctx: LoweringContext, w: Operand, y: Operand, features: int
         if added.dtype is not float32 or added.shape != (features,):
             raise NoLowering(f"a bias {added}")
         operands, value = (*operands, added.buffer), apply("add", value, arg(2, float32))
-    return operands, clamped(value, ctx.attr("fused_activation_function"))
+    return operands, clamped(value, ctx.node.activation)
 
 
 def with_bias(bias: Operand | None, dtype: DType, features: int) -> tuple[tuple[Buffer, ...], Expr]:

@@ -11,7 +11,7 @@ integers. So it is exact, and a look-up.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,13 @@ from ...core.dtypes import DType, bfloat16, float16, float32, int8, int16, uint8
 from ...core.dtypes import bool as bool_
 from ...scalar.table import ACTIVATIONS, OF_BUILTIN
 from ..kernels.expression import DTYPES
-from ..loops.expressions import Expr, apply, arg, const, convert, lookup
+from ..loops.expressions import Expr, apply, arg, const, convert, lookup, scalar
 from ..loops.forms import Buffer, Checked, Map
 from .context import LoweringContext, NoLowering, Operand
 from .registry import rule
 
+UNIFORM = 1 << 16
+"""Elements up to which a constant is checked for being one number."""
 UNARY = tuple(builtin for builtin, row in OF_BUILTIN.items() if row.arity == 1 and row not in ACTIVATIONS)
 """Those of the table that are no activations."""
 
@@ -59,6 +61,44 @@ def mapped(ctx: LoweringContext, y: Operand, expr: Expr, *operands: Operand) -> 
     if y.dtype is not expr.dtype:
         raise NoLowering(f"the output is {y.dtype.name}, {expr.dtype.name} follows from the inputs")
     ctx.form(Map, y.buffer, tuple(o.buffer for o in operands), expr)
+
+
+def map_elements(
+    ctx: LoweringContext, y: Buffer, operands: Sequence[Buffer], function: Callable[..., Expr]
+) -> None:
+    """Add the map of these operands; constants of one number become scalars. function: of their expressions."""
+    read = MapOperands()
+    expr = function(*map(read.of, operands))
+    ctx.form(Map, y, tuple(read.buffers), expr)
+
+
+def uniform(buffer: Buffer) -> Any:
+    """Return the number that every element of a constant is; None for several, and for no constant."""
+    constant = buffer.constant
+    if constant is None or not 1 <= constant.size <= UNIFORM:
+        return None
+    flat = constant.reshape(-1)
+    first = flat[0]
+    if constant.size > 1 and not (flat == first).all():
+        return None
+    return first.item()
+
+
+class MapOperands:
+    """The operands of a map while its expression is built: numbers become scalars, buffers args, each once."""
+
+    def __init__(self) -> None:
+        self.buffers: list[Buffer] = []
+
+    def of(self, buffer: Buffer) -> Expr:
+        """Return a buffer as part of the expression."""
+        number = uniform(buffer)
+        if number is not None:
+            wide = buffer.dtype.size >= 4
+            return (scalar if wide else const)(number, buffer.dtype)
+        if buffer not in self.buffers:
+            self.buffers.append(buffer)
+        return arg(self.buffers.index(buffer), buffer.dtype)
 
 
 # ---- tables --------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from ..loops.sized_forms import Numbers
 from .below_a_byte import check_whole_bytes
 from .context import LoweringContext, NoLowering, Operand
 from .elementwise import truth
-from .moving import margins_of, pad, row_major
+from .moves import margins_of, pad, row_major
 from .quantized import same_numbers
 from .registry import rule
 
@@ -61,7 +61,7 @@ def numbers(ctx: LoweringContext) -> None:
     ctx.form(View, y.buffer, Buffer(f"{y.buffer.name}.numbers", y.dtype, y.shape, found))
 
 
-@rule("ONE_HOT")
+@rule("OneHot", "ONE_HOT")
 def one_hot(ctx: LoweringContext) -> None:
     indices, on, off = ctx.operand(0), ctx.operand(2), ctx.operand(3)
     depth, axis, rank = int(ctx.constant(1).reshape(-1)[0]), int(ctx.attr("axis")), len(indices.shape)

@@ -28,7 +28,7 @@ def _check(indices: Operand, n: int) -> None:
         raise NoLowering("an index is out of bounds")
 
 
-@rule("GATHER")
+@rule("Gather", "GATHER")
 def gather(ctx: LoweringContext) -> None:
     x, indices, axis, batch = ctx.operand(0), ctx.operand(1), ctx.attr("axis"), ctx.attr("batch_dims")
     rank = len(x.shape)
@@ -43,8 +43,10 @@ def gather(ctx: LoweringContext) -> None:
     ctx.form(Gather, y.buffer, x.buffer, indices.buffer, axis, batch)
 
 
-@rule("GATHER_ND")
+@rule("GatherNd", "GATHER_ND")
 def gather_nd(ctx: LoweringContext) -> None:
+    if ctx.attr("batch_dims"):
+        raise NoLowering("batches")
     x, indices = ctx.operand(0), ctx.operand(1)
     depth = indices.shape[-1] if indices.shape else 0
     if not 0 < depth <= len(x.shape):

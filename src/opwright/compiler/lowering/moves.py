@@ -1,7 +1,7 @@
-"""Index maps read off NumPy views, and the moves of elements that they describe.
+"""Moves of elements by index maps, which are read off NumPy views; padding and joining.
 
-Lives here: `layout`, `row_major`; `move`, `move_view`, `writing`.
-Not here: which operators move elements (views.py, movement.py), moves themselves (../loops/forms.py).
+Lives here: `layout`, `row_major`, `move`, `move_view`; the rules of Pad, Concat, Pack and their builtins.
+Not here: operators whose results are views (views.py), blocks (blocks.py), moves themselves (../loops/forms.py).
 
 An operator applied to an array of the operand's shape whose elements are never read returns a view; the view's offset
 and strides are the index map.
@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ..loops.forms import Buffer, IndexMap, Move
+from ..loops.forms import Buffer, IndexMap, Move, View
 from .context import LoweringContext, NoLowering, Operand
+from .quantized import same_numbers
+from .registry import rule
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
@@ -40,30 +42,91 @@ def writing(ctx: LoweringContext, output: Buffer, shape: Sequence[int], make: Ca
     close()
 
 
-def move(ctx: LoweringContext, output: Buffer, *parts: tuple[Buffer, np.ndarray, Sequence[int]],
-         fill: float | None = None) -> None:  # fmt: skip
+def move(
+    ctx: LoweringContext,
+    output: Buffer,
+    *parts: tuple[Buffer, np.ndarray, Sequence[int]],
+    fill: float | None = None,
+) -> None:
     """Add the move that writes each part's elements in the order of a view, from a place of the output on.
 
-    parts: a buffer, a view of its layout, the place where its box begins
+    parts: a buffer, a view of its layout, the place where its box begins. fill: of all other elements.
     """
     maps, buffers = [], []
     for buffer, view, start in parts:
         if view.size:
-            offset = view.__array_interface__["data"][0] - _origin(view)
-            maps.append(IndexMap(tuple(start), view.shape, offset, view.strides))
+            maps.append(IndexMap(tuple(start), view.shape, _offset(view), view.strides))
             buffers.append(buffer)
     ctx.form(Move, output, tuple(buffers), tuple(maps), fill)
 
 
-def move_view(ctx: LoweringContext, output: Buffer, source: Buffer, view: np.ndarray) -> None:
-    """`move` one view that fills all of the output, perhaps under another shape."""
-    if math.prod(view.shape) != output.size:
-        raise NoLowering(f"{view.shape} elements for {output}")
-    writing(ctx, output, view.shape, lambda y: move(ctx, y, (source, view, (0,) * view.ndim)))
+def move_view(ctx: LoweringContext, output: Buffer, source: Buffer, view: np.ndarray, whole: np.ndarray) -> None:
+    """Write the elements of a view of the source's layout, in order; a View if these are all of them in their order.
+
+    whole: the layout. raises NoLowering for an array that is no view of it
+    """
+    if math.prod(view.shape) != output.size or (view.size and not np.may_share_memory(view, whole)):
+        raise NoLowering(f"{view.shape} is no view for {output}")
+    offset, strides = _offset(view) if view.size else 0, tuple(view.strides)
+    is_all = view.size == source.size and not offset
+    if is_all and all(n == 1 or s == r for n, s, r in zip(view.shape, strides, row_major(view.shape))):
+        ctx.form(View, output, source)
+        return
+    box = IndexMap((0,) * view.ndim, view.shape, offset, strides)
+    writing(ctx, output, view.shape, lambda y: ctx.form(Move, y, (source,), (box,)))
 
 
-def _origin(view: np.ndarray) -> int:
+def _offset(view: np.ndarray) -> int:
+    """Bytes, and so elements, from the layout's first."""
     base: Any = view
     while isinstance(base.base, np.ndarray):
         base = base.base
-    return int(base.__array_interface__["data"][0])
+    return int(view.__array_interface__["data"][0] - base.__array_interface__["data"][0])
+
+
+# ---- padding and joining --------------------------------------------------------------------------------------------
+
+
+def margins_of(ctx: LoweringContext) -> tuple[list[int], list[int]]:
+    """Return the sizes of padding before and after each axis of the first input. Raises NoLowering."""
+    margins, rank = ctx.constant(1), len(ctx.operand(0).shape)
+    if margins.shape != (rank, 2) or (margins < 0).any():
+        raise NoLowering(f"paddings {margins.tolist()}")
+    return margins[:, 0].tolist(), margins[:, 1].tolist()
+
+
+@rule("Pad", "PAD")
+def pad(ctx: LoweringContext) -> None:
+    """With a constant, by default what stands for 0."""
+    x, value, (before, after) = ctx.operand(0), ctx.optional(2), margins_of(ctx)
+    y = ctx.output([b + n + a for b, n, a in zip(before, x.shape, after)])
+    same_numbers(x, y)
+    fill = x.zero
+    if value is not None:
+        same_numbers(value, x)
+        fill = ctx.constant(2).reshape(-1)[0].item()
+    move(ctx, y.buffer, (x.buffer, layout(x), before), fill=fill)
+
+
+@rule("Concat", "CONCATENATION", "Pack", "PACK")
+def join(ctx: LoweringContext) -> None:
+    """Along an axis, or along a new one."""
+    parts, axis, packs = ctx.operands, int(ctx.attr("axis")), ctx.operator in ("Pack", "PACK")
+    shape = list(parts[0].shape)
+    rank = len(shape) + packs
+    if not -rank <= axis < rank or ctx.node.activation != "NONE":
+        raise NoLowering(f"joining along {axis} of {rank}")
+    axis %= rank
+    size, others = 0, shape if packs else shape[:axis] + shape[axis + 1 :]
+    moves: list[tuple[Buffer, np.ndarray, Sequence[int]]] = []
+    for part in parts:
+        if list(part.shape if packs else part.shape[:axis] + part.shape[axis + 1 :]) != others:
+            raise NoLowering(f"joining {parts} along {axis}")
+        view = layout(part)
+        view = view[(slice(None),) * axis + (None,)] if packs else view
+        moves.append((part.buffer, view, [size if i == axis else 0 for i in range(rank)]))
+        size += view.shape[axis]
+    y = ctx.output((*others[:axis], size, *others[axis:]))
+    for part in parts:
+        same_numbers(part, y)
+    move(ctx, y.buffer, *moves)

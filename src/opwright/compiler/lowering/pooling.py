@@ -1,6 +1,7 @@
-"""Pools: AVERAGE_POOL_2D, MAX_POOL_2D, L2_POOL_2D.
+"""Pools: AvgPool, MaxPool, AVERAGE_POOL_2D, MAX_POOL_2D, L2_POOL_2D.
 
-Lives here: these rules.  Not here: windows (contractions.py), reductions over whole axes (reductions.py).
+Lives here: these rules.
+Not here: their gradients (pool_gradients.py), windows (windows.py), reductions over whole axes (reductions.py).
 """
 
 from __future__ import annotations
@@ -9,23 +10,23 @@ from ...core.dtypes import float16, float32, int8, int16, int32, uint8
 from ..loops.expressions import Expr, apply, arg, convert, quantize, scalar
 from ..loops.forms import Map, Pool, Window
 from .context import LoweringContext, NoLowering, Operand
-from .contractions import window_of
 from .quantized import clamped, in_steps
-from .registry import rule
+from .registry import CATALOGUE, rule
+from .windows import window_of
 
 NARROW = (int8, uint8, int16)
 
 
-@rule("AVERAGE_POOL_2D", "MAX_POOL_2D")
+@rule("AvgPool", "MaxPool", "AVERAGE_POOL_2D", "MAX_POOL_2D")
 def pool(ctx: LoweringContext) -> None:
     x, y, window = _images(ctx)
-    activation = ctx.attr("fused_activation_function")
+    activation = ctx.node.activation
     if x.dtype is float16 and y.dtype is float16 and ctx.operator == "AVERAGE_POOL_2D":
         _in_float32(ctx, x, y, window, activation)
         return
     if x.dtype is not y.dtype or (x.dtype is not float32 and (x.dtype not in NARROW or not _alike(x, y))):
         raise NoLowering(f"a pool of {x} to {y}")
-    if ctx.operator == "MAX_POOL_2D":
+    if ctx.operator in ("MaxPool", "MAX_POOL_2D"):
         ctx.form(Pool, y.buffer, x.buffer, "max", _within(arg(0, x.dtype), y, activation), window)
         return
     count = arg(1, float32)
@@ -53,18 +54,23 @@ def root_of_squares(ctx: LoweringContext) -> None:
     squares = ctx.new(float32, x.shape)
     ctx.form(Map, squares, (x.buffer,), apply("square", arg(0, float32)))
     mean = apply("sqrt", apply("div", arg(0, float32), arg(1, float32)))
-    ctx.form(Pool, y.buffer, squares, "sum", clamped(mean, ctx.attr("fused_activation_function")), window)
+    ctx.form(Pool, y.buffer, squares, "sum", clamped(mean, ctx.node.activation), window)
 
 
 def _images(ctx: LoweringContext) -> tuple[Operand, Operand, Window]:
-    """Input, output and window of a pool."""
+    """Return input, output and window of a pool."""
     x = ctx.operand(0)
-    if len(x.shape) != 4:
-        raise NoLowering(f"images {x}")
-    size = ctx.attr("filter_height"), ctx.attr("filter_width")
-    strides = ctx.attr("stride_h"), ctx.attr("stride_w")
-    window, sizes = window_of(ctx.attr("padding") or "SAME", x.shape[1:3], size, strides)
+    window, sizes = pool_window(ctx, x)
     return x, ctx.output((x.shape[0], *sizes, x.shape[3])), window
+
+
+def pool_window(ctx: LoweringContext, x: Operand) -> tuple[Window, tuple[int, int]]:
+    """Return the window of a pool over x, and how often it fits. Raises NoLowering for pools over other axes."""
+    ksize = ctx.attr("ksize") if ctx.node.dialect == CATALOGUE else (
+        1, ctx.attr("filter_height"), ctx.attr("filter_width"), 1)  # fmt: skip
+    if len(x.shape) != 4 or len(ksize) != 4 or ksize[0] != 1 or ksize[3] != 1:
+        raise NoLowering(f"a pool of {list(ksize)} over {x}")
+    return window_of(ctx, x.shape, [int(k) for k in ksize[1:3]])
 
 
 def _alike(x: Operand, y: Operand) -> bool:
@@ -75,7 +81,7 @@ def _within(value: Expr, y: Operand, activation: object) -> Expr:
     """An element after an activation; integers stay integers."""
     if y.dtype is float32:
         return clamped(value, activation)
-    if activation in (0, "NONE"):
+    if activation == "NONE":
         return value
     steps = apply("sub", convert(value, float32), scalar(y.zero, float32))
     return in_steps(steps, y, activation)

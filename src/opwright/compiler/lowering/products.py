@@ -1,6 +1,6 @@
-"""Products of matrices that are both given when the model runs: BATCH_MATMUL.
+"""Products of matrices: MatMul, BATCH_MATMUL.
 
-Lives here: its rule.  Not here: FULLY_CONNECTED (contractions.py), attention (fusion).
+Lives here: their rule.  Not here: FULLY_CONNECTED (contractions.py), attention (fusion).
 """
 
 from __future__ import annotations
@@ -9,21 +9,26 @@ import numpy as np
 
 from ...core.dtypes import float32, int8, int16, int32, int64
 from ..loops.expressions import Expr, apply, arg, convert, scalar
-from ..loops.forms import Buffer, MatMul
+from ..loops.forms import Buffer, Contract, MatMul, Window
 from .context import LoweringContext, NoLowering, Operand
+from .contractions import transposed
+from .moves import writing
 from .quantized import in_steps, steps_per
-from .registry import rule
+from .registry import CATALOGUE, rule
 from .short_floats import in_float32
 
 INTEGERS = ((int8, int8, int8), (int16, int16, int16), (int16, int8, int16))
 """Types of operands and result that have scales."""
 
 
-@rule("BATCH_MATMUL")
+@rule("MatMul", "BATCH_MATMUL")
 @in_float32
 def batch_matmul(ctx: LoweringContext) -> None:
+    """The catalogue's product by one matrix that lies [out, in], or that is constant, is a contraction, as
+    FULLY_CONNECTED is."""
     a, b = ctx.operand(0), ctx.operand(1)
-    turned = bool(ctx.attr("adj_x")), bool(ctx.attr("adj_y"))
+    turned = (bool(ctx.attr("transpose_a") or ctx.attr("adjoint_a") or ctx.attr("adj_x")),
+              bool(ctx.attr("transpose_b") or ctx.attr("adjoint_b") or ctx.attr("adj_y")))  # fmt: skip
     if len(a.shape) < 2 or len(b.shape) < 2:
         raise NoLowering(f"a product of {a} and {b}")
     (m, k), (k2, n) = (o.shape[-2:][::-1] if t else o.shape[-2:] for o, t in zip((a, b), turned))
@@ -34,6 +39,14 @@ def batch_matmul(ctx: LoweringContext) -> None:
     if k != k2 or not k:
         raise NoLowering(f"a product of {a} and {b}, turned {turned}")
     y = ctx.output((*lead, m, n))
+    matrix = len(b.shape) == 2 and not turned[0] and (turned[1] or b.constant is not None)
+    if matrix and ctx.node.dialect == CATALOGUE and {a.dtype, b.dtype, y.dtype} == {float32}:
+        rows = a.size // k
+        weights = b.buffer if turned[1] else transposed(ctx, b.buffer, (1, 0))
+        source, filter = ctx.viewed(a.buffer, (rows, 1, 1, k)), ctx.viewed(weights, (n, 1, 1, k))
+        writing(ctx, y.buffer, (rows, 1, 1, n), lambda out: ctx.form(
+            Contract, out, source, filter, (), arg(0, float32), Window((1, 1))))  # fmt: skip
+        return
     if (a.dtype, b.dtype, y.dtype) == (float32, int8, float32):
         rounding = "asymmetric" if ctx.attr("asymmetric_quantize_inputs") else "symmetric"
         operands, expr = _hybrid_epilogue(b, n, turned[1])

@@ -19,7 +19,7 @@ from ..loops.expressions import apply, arg, convert, quantize, scalar
 from ..loops.forms import Buffer, Contract, IndexMap, Move, Window
 from ..loops.recurrent_forms import Gru, Rnn, Svdf
 from .context import LoweringContext, NoLowering, Operand
-from .moving import row_major
+from .moves import row_major
 from .quantized import clamped, in_steps, steps_per
 from .recurrent import from_input, matrix, state_of
 from .registry import rule

@@ -19,7 +19,7 @@ from ..loops.recurrent_forms import Lstm
 from .basic_lstm import basic_lstm
 from .context import LoweringContext, NoLowering, Operand
 from .lstm_operands import BIASES, NORMS, PEEPHOLES, PROJECTION, RECURRENT, STATE, WEIGHTS
-from .moving import row_major
+from .moves import row_major
 from .recurrent_int8 import integer_lstm
 from .registry import rule
 

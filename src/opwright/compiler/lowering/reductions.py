@@ -1,4 +1,4 @@
-"""Reductions over axes, searches and sums along one: SUM, MEAN, REDUCE_*, ARG_MAX, ARG_MIN, CUMSUM.
+"""Reductions over axes, searches and running sums, in both dialects; sums that undo broadcasting.
 
 Lives here: these rules.  Not here: pools (pooling.py), the kernels.
 """
@@ -6,22 +6,27 @@ Lives here: these rules.  Not here: pools (pooling.py), the kernels.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from ...core.dtypes import bfloat16, float16, float32, int8, int16, int32, int64, uint8
+from ...core.dtypes import DType, bfloat16, float16, float32, int8, int16, int32, int64, uint8
 from ...core.dtypes import bool as bool_
 from ...scalar.multipliers import multiplier
-from ..loops.expressions import Expr, apply, arg, convert, scalar
+from ..loops.expressions import Expr, apply, arg, const, convert, scalar
 from ..loops.fixed_forms import FixedProduct
 from ..loops.forms import ArgReduce, Buffer, IndexMap, Move, Reduce, Scan, View
 from .context import LoweringContext, NoLowering, Operand
-from .moving import row_major
+from .elementwise import map_elements
+from .moves import row_major, writing
 from .quantized import in_steps, same_numbers, steps_per
-from .registry import rule
+from .registry import CATALOGUE, rule
 
-KINDS = {"SUM": "sum", "REDUCE_MAX": "max", "REDUCE_MIN": "min", "REDUCE_PROD": "prod", "REDUCE_ANY": "any",
-         "REDUCE_ALL": "all"}  # fmt: skip
+KINDS = {
+    **dict.fromkeys(("Sum", "Mean", "SUM"), "sum"), **dict.fromkeys(("Max", "REDUCE_MAX"), "max"),
+    **dict.fromkeys(("Min", "REDUCE_MIN"), "min"), **dict.fromkeys(("Prod", "REDUCE_PROD"), "prod"),
+    **dict.fromkeys(("Any", "REDUCE_ANY"), "any"), **dict.fromkeys(("All", "REDUCE_ALL"), "all"),
+}  # fmt: skip
 OF_TRUTH = {"sum": "any", "max": "any", "min": "all", "prod": "all", "any": "any", "all": "all"}
 """What reductions are of truth values."""
 NUMBERS = (float32, int32, int64, int8, uint8, int16)
@@ -31,11 +36,14 @@ SHORT = (float16, bfloat16)
 
 
 def axes_of(ctx: LoweringContext, rank: int) -> tuple[int, ...]:
-    """The axes that the second input says, ascending, each once. Raises NoLowering where they are not known."""
-    given = ctx.constant(1).reshape(-1).tolist()
-    if any(not -rank <= a < rank for a in given):
-        raise NoLowering(f"axes {given} of {rank}")
-    return tuple(sorted({a % rank for a in given}))
+    """Return the axes of a reduction, ascending, each once. Raises NoLowering if a file's are not known."""
+    axes = ctx.attr("axis") if ctx.node.dialect == CATALOGUE else ctx.constant(1).reshape(-1).tolist()
+    if axes is None:
+        return tuple(range(rank))
+    axes = [int(a) for a in (axes if isinstance(axes, (tuple, list)) else (axes,))]
+    if any(not -rank <= a < rank for a in axes):
+        raise NoLowering(f"axes {axes} of {rank}")
+    return tuple(sorted({a % rank for a in axes}))
 
 
 def _operands(ctx: LoweringContext) -> tuple[Operand, Operand, tuple[int, ...], int]:
@@ -127,27 +135,112 @@ def mean(ctx: LoweringContext) -> None:
     _scaled_sum(ctx, x, y, axes, steps_per(x.scale, y) / count, -x.zero * x.scale / y.scale)
 
 
-@rule("ARG_MAX", "ARG_MIN")
+@rule("ArgMax", "ArgMin", "ARG_MAX", "ARG_MIN")
 def search(ctx: LoweringContext) -> None:
-    x, axis = ctx.operand(0), ctx.constant(1).reshape(-1).tolist()
-    rank = len(x.shape)
-    if len(axis) != 1 or not -rank <= axis[0] < rank or not x.size:
-        raise NoLowering(f"axis {axis} of {x}")
-    if x.dtype not in NUMBERS and x.dtype is not bool_:
+    x = ctx.operand(0)
+    axis = _axis_of(ctx, x)
+    if not x.size or (x.dtype not in NUMBERS and x.dtype is not bool_ and ctx.node.dialect != CATALOGUE):
         raise NoLowering(f"a search in {x}")
-    at_axis = axis[0] % rank
-    y = ctx.output([n for i, n in enumerate(x.shape) if i != at_axis])
-    if y.dtype not in (int32, int64) or y.dtype.name.upper() != ctx.attr("output_type"):
+    y = ctx.output([n for i, n in enumerate(x.shape) if i != axis])
+    declared = ctx.attr("output_type")
+    if y.dtype not in (int32, int64) or (declared and y.dtype.name.upper() != declared):
         raise NoLowering(f"places {y}")
-    ctx.form(ArgReduce, y.buffer, x.buffer, at_axis, "max" if ctx.operator == "ARG_MAX" else "min")
+    ctx.form(ArgReduce, y.buffer, x.buffer, axis, "max" if ctx.operator in ("ArgMax", "ARG_MAX") else "min")
 
 
-@rule("CUMSUM")
+def _axis_of(ctx: LoweringContext, x: Operand) -> int:
+    """Return the one axis, not negative. Raises NoLowering if it is not known."""
+    axes, rank = ctx.attr("axis") if ctx.node.dialect == CATALOGUE else ctx.constant(1), len(x.shape)
+    axes = np.reshape(axes, -1).tolist()
+    if len(axes) != 1 or not -rank <= axes[0] < rank:
+        raise NoLowering(f"axis {axes} of {x}")
+    return int(axes[0]) % rank
+
+
+@rule("Cumsum", "CUMSUM")
 def running_sums(ctx: LoweringContext) -> None:
-    x, axis = ctx.operand(0), ctx.constant(1).reshape(-1).tolist()
-    rank = len(x.shape)
-    if len(axis) != 1 or not -rank <= axis[0] < rank or x.dtype not in (float32, int32, int64):
-        raise NoLowering(f"running sums of {x} along {axis}")
-    y = ctx.output(x.shape)
+    x = ctx.operand(0)
+    axis, y = _axis_of(ctx, x), ctx.output(x.shape)
+    if x.dtype is bool_ or (x.dtype not in (float32, int32, int64) and ctx.node.dialect != CATALOGUE):
+        raise NoLowering(f"running sums of {x}")
     same_numbers(x, y)
-    ctx.form(Scan, y.buffer, x.buffer, axis[0] % rank, bool(ctx.attr("exclusive")), bool(ctx.attr("reverse")))
+    ctx.form(Scan, y.buffer, x.buffer, axis, bool(ctx.attr("exclusive")), bool(ctx.attr("reverse")))
+
+
+# ---- of the catalogue -----------------------------------------------------------------------------------------------
+
+
+@rule("All", "Any", "Max", "Mean", "Min", "Prod", "Sum")
+def reduce_catalogue(ctx: LoweringContext) -> None:
+    """NaN is the extremum of what has one. Integers and truth values are those whose results NumPy does not widen."""
+    name, x = ctx.operator, ctx.operand(0).buffer
+    axes = axes_of(ctx, len(x.shape))
+    count = math.prod(x.shape[i] for i in axes)
+    dtype = x.dtype
+    whole = dtype is bool_ if name in ("Any", "All") else dtype.is_floating or (dtype is int32 and name != "Mean")
+    if not whole or not count:
+        raise NoLowering(f"{name} of {count} {dtype.name}")
+    y, element, after = ctx.output().buffer, arg(0, dtype), arg(0, dtype)
+    if count == 1:
+        ctx.form(View, y, x)
+        return
+    if name == "Mean":
+        after = apply("mul", after, const(1.0 / count, dtype))
+    if name not in ("Max", "Min") or not dtype.is_floating:
+        reduced(ctx, y, x, axes, KINDS[name], element, after)
+        return
+    extreme, wrong = ctx.new(dtype, y.shape), Buffer(f"{ctx.node.prefix}.nan", bool_, y.shape)
+    reduced(ctx, extreme, x, axes, KINDS[name], element, after)
+    reduced(ctx, wrong, x, axes, "any", apply("not_equal", element, element, dtype=bool_), arg(0, bool_))
+    nan = const(math.nan, dtype)
+    map_elements(ctx, y, [extreme, wrong], lambda e, w: apply("select", w, nan, e, dtype=dtype))
+
+
+def reduced(
+    ctx: LoweringContext, y: Buffer, x: Buffer, axes: Sequence[int], kind: str, before: Expr, after: Expr
+) -> None:
+    """Add a reduction that writes y, whose shape is x's without the axes, with 1 there, or a mixture."""
+    axes = tuple(axes)
+    if not axes:
+        raise NoLowering("a reduction along no axis")
+    if y.size != math.prod(n for i, n in enumerate(x.shape) if i not in axes):
+        raise NoLowering(f"{x} reduced to {y}")
+    kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+    left = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+    shape = y.shape if y.shape in (kept, left) else left
+    writing(ctx, y, shape, lambda out: ctx.form(Reduce, out, x, axes, kind, before, after))
+
+
+@rule("SumToLike")
+def sum_to_like(ctx: LoweringContext) -> None:
+    """The axes along which `like` was broadcast to x."""
+    x, y = ctx.operand(0).buffer, ctx.output().buffer
+    ahead = len(x.shape) - len(y.shape)
+    axes = [i for i, n in enumerate(x.shape) if i < ahead or (y.shape[i - ahead] == 1 and n != 1)]
+    _floating(x.dtype)
+    if not axes:
+        ctx.form(View, y, x)
+        return
+    reduced(ctx, y, x, axes, "sum", arg(0, x.dtype), arg(0, x.dtype))
+
+
+def _floating(dtype: DType) -> None:
+    if not dtype.is_floating:
+        raise NoLowering(f"a sum of {dtype.name}")
+
+
+@rule("BiasAddGrad")
+def bias_add_grad(ctx: LoweringContext) -> None:
+    x = ctx.operand(0).buffer
+    _floating(x.dtype)
+    channel = len(x.shape) - 1 if ctx.attr("data_format").endswith("C") else 1
+    axes = [i for i in range(len(x.shape)) if i != channel]
+    reduced(ctx, ctx.output().buffer, x, axes, "sum", arg(0, x.dtype), arg(0, x.dtype))
+
+
+@rule("L2Loss")
+def l2_loss(ctx: LoweringContext) -> None:
+    x = ctx.operand(0).buffer
+    _floating(x.dtype)
+    half = apply("mul", arg(0, x.dtype), const(0.5, x.dtype))
+    reduced(ctx, ctx.output().buffer, x, range(len(x.shape)), "sum", apply("square", arg(0, x.dtype)), half)

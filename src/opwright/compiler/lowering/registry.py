@@ -70,8 +70,8 @@ TABLE.add_modules(__package__, LITE, {
     "activations": "RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1 LOGISTIC HARD_SWISH ELU GELU LEAKY_RELU PRELU",
     "images": "RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR",
     "pooling": "AVERAGE_POOL_2D MAX_POOL_2D L2_POOL_2D",
-    "moving": "PAD RESHAPE SQUEEZE EXPAND_DIMS CONCATENATION PACK",
-    "views": "TRANSPOSE SLICE STRIDED_SLICE BROADCAST_TO REVERSE_V2 SPLIT SPLIT_V UNPACK",
+    "moves": "PAD CONCATENATION PACK",
+    "views": "RESHAPE SQUEEZE EXPAND_DIMS TRANSPOSE SLICE STRIDED_SLICE BROADCAST_TO REVERSE_V2 SPLIT SPLIT_V UNPACK",
     "blocks": "TILE SPACE_TO_DEPTH DEPTH_TO_SPACE SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND MIRROR_PAD",
     "filling": "FILL RANGE ONE_HOT DILATE PADV2 STABLEHLO_PAD MATRIX_DIAG MATRIX_SET_DIAG BITCAST BUCKETIZE",
     "sizes": "SHAPE RANK BROADCAST_ARGS WHERE UNIQUE",
@@ -98,21 +98,27 @@ TABLE.add_modules(__package__, CUSTOM, {
     "spectral": "RFFT2D IRFFT2D Rfft2d Irfft2d Complex",
     "suppression": "TFLite_Detection_PostProcess",
 })
-TABLE.add_modules(f"{__package__.rpartition('.')[0]}.rules", CATALOGUE, {
-    "elementwise": f"AddN BiasAdd Cast {' '.join(name for name in OF_OPERATOR if name not in IN_NUMPY)}",
-    "contractions": "Conv2D DepthwiseConv2dNative MatMul",
+TABLE.add_modules(__package__, CATALOGUE, {
+    "blocks": "BatchToSpaceND DepthToSpace SpaceToBatchND SpaceToDepth Tile",
     "contraction_gradients": "Conv2DBackpropFilter Conv2DBackpropInput",
-    "pools": "AvgPool AvgPoolGrad MaxPool MaxPoolGrad ResizeBilinear ResizeNearestNeighbor",
-    "reductions": "All Any ArgMax ArgMin BiasAddGrad Cumsum L2Loss Max Mean Min Prod Sum SumToLike",
-    "rows": "FusedBatchNorm LRN LayerNorm LogSoftmax Softmax SoftmaxCrossEntropyWithLogits "
-            "SparseSoftmaxCrossEntropyWithLogits",
+    "contractions": "Conv2D DepthwiseConv2dNative",
+    "dynamic_gru": "DynamicGru",
+    "filling": "OneHot",
+    "functions": f"AddN BiasAdd Cast {' '.join(name for name in OF_OPERATOR if name not in IN_NUMPY)}",
+    "images": "ResizeBilinear ResizeNearestNeighbor",
+    "lookups": "Gather GatherNd",
+    "moves": "Concat Pack Pad",
+    "norms": "FusedBatchNorm LayerNorm SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits",
     "ordering": "Sort TopK",
-    "recurrent": "DynamicGru",
-    "shaping": "EnsureShape ExpandDims Reshape Squeeze",
-    "movement": "BatchToSpaceND BroadcastTo Concat DepthToSpace Gather GatherNd OneHot Pack Pad Reverse Slice "
-                "SpaceToBatchND SpaceToDepth Split SplitV StridedSlice StridedSliceGrad Tile Transpose Unpack",
+    "pool_gradients": "AvgPoolGrad MaxPoolGrad",
+    "pooling": "AvgPool MaxPool",
+    "products": "MatMul",
+    "reductions": "All Any ArgMax ArgMin BiasAddGrad Cumsum L2Loss Max Mean Min Prod Sum SumToLike",
+    "rows": "LogSoftmax LRN Softmax",
+    "views": "BroadcastTo EnsureShape ExpandDims Reshape Reverse Slice Split SplitV Squeeze StridedSlice "
+             "StridedSliceGrad Transpose Unpack",
 })
-TABLE.add_modules(f"{__package__.rpartition('.')[0]}.rules", USER, {"written": CATALOGUE})
+TABLE.add_modules(__package__, USER, {"user_kernels": CATALOGUE})
 rule = TABLE.rule
 
 

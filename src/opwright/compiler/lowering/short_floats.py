@@ -13,7 +13,7 @@ from ...core.dtypes import float16, float32
 from ..loops.expressions import arg, convert
 from ..loops.forms import Buffer, Map
 from .context import LoweringContext, Operand
-from .registry import Rule
+from .registry import CATALOGUE, Rule
 
 
 class Widened(LoweringContext):
@@ -59,7 +59,7 @@ def in_float32(rule: Rule) -> Rule:
 
     @functools.wraps(rule)
     def widened(ctx: LoweringContext) -> None:
-        values = (*ctx.node.inputs[:1], *ctx.node.outputs)
+        values = (*ctx.node.inputs[:1], *ctx.node.outputs) if ctx.node.dialect != CATALOGUE else ()
         if all(value is None or ctx.buffers.of(value).dtype is not float16 for value in values):
             rule(ctx)
             return

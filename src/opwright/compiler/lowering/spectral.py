@@ -18,7 +18,7 @@ from ..loops.forms import Bitcast, Buffer, IndexMap, Map, Move
 from ..loops.spectral_forms import Fourier
 from .context import LoweringContext, NoLowering, Operand
 from .elementwise import broadcast, truth
-from .moving import row_major
+from .moves import row_major
 from .registry import rule
 
 PARTS = {complex64: float32, complex128: float64}

@@ -1,103 +1,149 @@
-"""Operators whose outputs are parts of their input under other strides: TRANSPOSE to UNPACK.
+"""Operators whose results are their input's elements under another shape or other strides.
 
-Lives here: the rule of TRANSPOSE, SLICE, STRIDED_SLICE, BROADCAST_TO, REVERSE_V2, SPLIT, SPLIT_V and UNPACK; `moved`.
-Not here: joining and padding (moving.py), blocks of space (blocks.py).
+Lives here: the rules of Reshape to Unpack and of their builtins; StridedSliceGrad.
+Not here: joining and padding (moves.py), blocks of space (blocks.py).
 
-What an operator means is said once, where it is defined (lite/ops): its own `infer` and `compute` are asked about an
-array of the input's shape whose elements nobody looks at, and what NumPy makes of its strides is the index map.
+The operator's definition is the only statement of its meaning: its own reference is applied to an array whose elements
+are never read, and the strides of the result are the index map.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from ...ops import registry
 from ..loops.forms import Gather, IndexMap, Move, SliceAt, View
 from .context import LoweringContext, NoLowering, Operand
-from .moving import row_major
+from .moves import layout, move, move_view
 from .quantized import same_numbers
-from .registry import rule
+from .registry import LITE, rule
 
-FEW = 4096  # elements that are numbered to find one of them
-
-
-def layout(operand: Operand) -> np.ndarray:
-    """An array of the operand's shape, a byte an element, which nobody has written to."""
-    return np.empty(operand.shape, np.int8)
+FEW = 4096
+"""Elements that are numbered to find one of them."""
 
 
-def asked(ctx: LoweringContext, place: int, places: np.ndarray) -> list[np.ndarray]:
-    """What the operator makes of `places` in the place of its input, and of its other inputs, which are constants.
-
-    raises NoLowering where it has something against the node, or another input is no constant
-    """
-    operands = ctx.operands
-    return ctx.node.evaluate(operands, [places if i == place else ctx.constant(i) for i in range(len(operands))])
+# ---- shapes ---------------------------------------------------------------------------------------------------------
 
 
-def moved(ctx: LoweringContext, y: Operand, x: Operand, view: np.ndarray, places: np.ndarray) -> None:
-    """Make the output the elements of x that are a view of `places`, in their order."""
-    start = places.__array_interface__["data"][0]
-    offset = view.__array_interface__["data"][0] - start
-    if view.size != y.size or not (np.may_share_memory(view, places) or not view.size):
-        raise NoLowering(f"{view.shape} is no view for {y}")
-    strides = tuple(view.strides)
-    whole = view.size == x.size and not offset
-    if whole and all(n == 1 or s == r for n, s, r in zip(view.shape, strides, row_major(view.shape))):
-        ctx.form(View, y.buffer, x.buffer)
-        return
-    out, close = ctx.under(y, view.shape)
-    box = IndexMap((0,) * view.ndim, view.shape, offset if view.size else 0, strides)
-    ctx.form(Move, out, (x.buffer,), (box,))
-    close()
+@rule("Reshape", "ExpandDims", "Squeeze", "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+def reshape(ctx: LoweringContext) -> None:
+    """A file declares the output's shape; a graph infers it."""
+    x, y = ctx.operand(0), ctx.output()
+    same_numbers(x, y)
+    if x.size != y.size:
+        raise NoLowering(f"{x} under the shape {list(y.shape)}")
+    if ctx.node.dialect == LITE:
+        ctx.output(_shape_of(ctx, x))
+    ctx.form(View, y.buffer, x.buffer)
 
 
-PLACES = {"SPLIT": 1}
-"""Where the input is whose elements are moved, if not first."""
+def _shape_of(ctx: LoweringContext, x: Operand) -> list[int]:
+    """Return the output's shape as the builtin computes it."""
+    if ctx.operator == "EXPAND_DIMS":
+        axis = int(ctx.constant(1).reshape(-1)[0])
+        shape = list(x.shape)
+        shape.insert(axis if axis >= 0 else axis + len(shape) + 1, 1)
+        return shape
+    if ctx.operator == "SQUEEZE":
+        dims = ctx.attr("squeeze_dims")
+        rank = len(x.shape)
+        axes = [] if isinstance(dims, int) or dims is None else [int(a) % rank for a in dims]
+        axes = axes or [i for i, n in enumerate(x.shape) if n == 1]
+        return [n for i, n in enumerate(x.shape) if i not in axes]
+    sizes = ctx.constant(1) if ctx.optional(1) is not None else ctx.attr("new_shape")
+    shape = [] if sizes is None or isinstance(sizes, int) else np.asarray(sizes).reshape(-1).tolist()
+    known = int(np.prod([n for n in shape if n != -1], dtype=np.int64))
+    return [x.size // known if n == -1 and known else n for n in shape]
 
 
-@rule("TRANSPOSE", "SLICE", "STRIDED_SLICE", "BROADCAST_TO", "REVERSE_V2", "SPLIT", "SPLIT_V", "UNPACK")
+@rule("EnsureShape")
+def ensure_shape(ctx: LoweringContext) -> None:
+    """A graph's shapes are known; if another is declared, the operator raises its error."""
+    x, shape = ctx.operand(0), ctx.attr("shape")
+    if not shape.is_compatible_with(x.shape):
+        raise NoLowering(f"{x} is not of the shape {shape}")
+    ctx.form(View, ctx.output(x.shape).buffer, x.buffer)
+
+
+# ---- strides --------------------------------------------------------------------------------------------------------
+
+DATA_INPUT = {"SPLIT": 1}
+"""Input whose elements are moved, if not the first."""
+
+
+@rule("BroadcastTo", "Reverse", "Slice", "Split", "SplitV", "StridedSlice", "Transpose", "Unpack",
+      "BROADCAST_TO", "REVERSE_V2", "SPLIT", "SPLIT_V", "TRANSPOSE", "UNPACK")  # fmt: skip
 def view(ctx: LoweringContext) -> None:
-    place = PLACES.get(ctx.operator, 0)
+    place = DATA_INPUT.get(ctx.operator, 0)
     x = ctx.operand(place)
-    if ctx.operator == "SLICE" and ctx.operand(1).constant is None:
-        _slice_at(ctx, x)
-        return
-    if ctx.operator == "STRIDED_SLICE" and ctx.operand(1).constant is None and _is_element(ctx, x):
-        _element_at(ctx, x)
-        return
-    places = layout(x)
-    for i, part in enumerate(asked(ctx, place, places)):
+    source = layout(x)
+    for i, part in enumerate(_applied(ctx, place, source)):
         y = ctx.output(np.shape(part), i)
         same_numbers(x, y)
         if isinstance(part, np.ndarray):
-            moved(ctx, y, x, part, places)
-        elif x.size <= FEW:  # one element: NumPy gives that, and no view
-            number = asked(ctx, place, np.arange(x.size).reshape(x.shape))[i]
+            move_view(ctx, y.buffer, x.buffer, part, source)
+        elif x.size <= FEW:  # NumPy returns a number, and no view, for one element
+            number = _applied(ctx, place, np.arange(x.size).reshape(x.shape))[i]
             ctx.form(Move, y.buffer, (x.buffer,), (IndexMap((), (), int(number), ()),))
         else:
             raise NoLowering(f"one element of {x}")
 
 
-def _is_element(ctx: LoweringContext, x: Operand) -> bool:
-    """Whether a STRIDED_SLICE is x[i] along the first axis."""
+def _applied(ctx: LoweringContext, place: int, source: np.ndarray) -> list[np.ndarray]:
+    """Apply the operator to `source` in place of an input. Raises NoLowering if another input is no constant."""
+    operands = ctx.operands
+    return ctx.node.evaluate(operands, [source if i == place else ctx.constant(i) for i in range(len(operands))])
+
+
+@rule("STRIDED_SLICE")
+def strided_slice(ctx: LoweringContext) -> None:
+    """x[i] along the first axis, if i is computed; else a view."""
+    x, start = ctx.operand(0), ctx.operand(1)
     masks = [ctx.attr(f"{name}_mask") for name in ("begin", "ellipsis", "new_axis", "shrink_axis")]
-    return ctx.operand(1).shape == (1,) and bool(x.shape) and masks == [0, 0, 0, 1]
-
-
-def _element_at(ctx: LoweringContext, x: Operand) -> None:
-    """x[i] along the first axis, i computed."""
-    start = ctx.operand(1)
+    if start.constant is not None or start.shape != (1,) or not x.shape or masks != [0, 0, 0, 1]:
+        view(ctx)
+        return
     y = ctx.output(x.shape[1:])
     same_numbers(x, y)
     ctx.form(Gather, y.buffer, x.buffer, ctx.viewed(start.buffer, ()), 0)
 
 
-def _slice_at(ctx: LoweringContext, x: Operand) -> None:
-    """A slice of a size that the file says, from a place that is computed."""
-    starts, sizes = ctx.operand(1), tuple(int(n) for n in ctx.constant(2))
-    if starts.shape != (len(x.shape),) or len(sizes) != len(x.shape) or any(
-            not 0 <= s <= n for s, n in zip(sizes, x.shape)):  # fmt: skip
+@rule("SLICE")
+def slice_(ctx: LoweringContext) -> None:
+    """A slice of a constant size, from a place that may be computed."""
+    x, starts = ctx.operand(0), ctx.operand(1)
+    if starts.constant is not None:
+        view(ctx)
+        return
+    sizes = tuple(int(n) for n in ctx.constant(2))
+    fits = len(sizes) == len(x.shape) and all(0 <= s <= n for s, n in zip(sizes, x.shape))
+    if starts.shape != (len(x.shape),) or not fits:
         raise NoLowering(f"a slice of {x} at {starts}")
     y = ctx.output(sizes)
     same_numbers(x, y)
     ctx.form(SliceAt, y.buffer, x.buffer, starts.buffer)
+
+
+@rule("StridedSliceGrad")
+def strided_slice_grad(ctx: LoweringContext) -> None:
+    """The gradient at the places of the slice, zeros elsewhere; of slices without steps."""
+    y, dy = ctx.output(), ctx.operand(4)
+    op, whole, constants = registry.get("StridedSlice"), layout(y), [ctx.constant(i) for i in (1, 2, 3)]
+    take = op.reference(op.bind(dict(ctx.node.node.attrs)))
+    part = take(whole, *constants)
+    if not isinstance(part, np.ndarray):  # NumPy returns a number, and no view, for one element
+        number = int(take(np.arange(whole.size).reshape(whole.shape), *constants))
+        part = whole.reshape(-1)[number : number + 1]
+    start = part.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    first, box, axis = [], [], 0
+    for stride, n in zip(whole.strides, y.shape):
+        first.append(start // stride % n if n else 0)
+        kept = axis < part.ndim and part.strides[axis] == stride and part.shape[axis] <= n
+        box.append(part.shape[axis] if kept else 1)
+        axis += kept
+    if axis != part.ndim or math.prod(box) != dy.size:
+        raise NoLowering("a slice with steps")
+    source = ctx.viewed(dy.buffer, tuple(box))
+    move(ctx, y.buffer, (source, layout(source), first), fill=0)

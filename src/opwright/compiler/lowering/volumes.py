@@ -18,15 +18,17 @@ import numpy as np
 from ...core.dtypes import float32
 from ..loops.forms import Buffer, Contract, IndexMap, Move, TransposedContract
 from .context import LoweringContext, NoLowering, Operand
-from .contractions import _window, window_of, with_bias
+from .contractions import with_bias
 from .quantized import clamped
 from .registry import rule
+from .windows import Sliding, window_of
 
 
 def _depth(ctx: LoweringContext, size: int, kernel: int) -> tuple[int, int, int, int]:
     """Stride, dilation, slices before the first, and how many the result has."""
     steps = ctx.attr("stride_d"), ctx.attr("dilation_d_factor") or 1
-    window, (count, _) = window_of(ctx.attr("padding") or "SAME", (size, 1), (kernel, 1), (steps[0], 1), (steps[1], 1))
+    sliding = Sliding(ctx.attr("padding") or "SAME", (steps[0], 1), (steps[1], 1))
+    window, (count, _) = sliding.over((size, 1), (kernel, 1))
     return (*steps, window.padding[0], count)
 
 
@@ -70,11 +72,11 @@ def conv_3d(ctx: LoweringContext) -> None:
     (n, d, height, width, c), (kd, kh, kw, depth, features) = x.shape, w.shape
     if c != depth:
         raise NoLowering(f"a convolution of {x} and {w}")
-    window, sizes = _window(ctx, (n, height, width, c), (kh, kw))
+    window, sizes = window_of(ctx, (n, height, width, c), (kh, kw))
     stride, dilation, front, count = _depth(ctx, d, kd)
     ctx.output((n, count, *sizes, features))
     operands, expr = with_bias(ctx.optional(2), float32, features)
-    expr = clamped(expr, ctx.attr("fused_activation_function"))
+    expr = clamped(expr, ctx.node.activation)
     image = _seen(ctx, x, count, [(stride, i * dilation - front) for i in range(kd)], ".slices")
     target, close = ctx.under(y, (n * count, *sizes, features))
     ctx.form(Contract, target, image, _filter(w, (4, 1, 2, 0, 3), list(range(kd))), operands, expr, window)
@@ -87,12 +89,12 @@ def conv_3d_transpose(ctx: LoweringContext) -> None:
     y = ctx.output(sizes)
     _check(x, w, y)
     (n, out, height, width, features), (kd, kh, kw, depth, c) = sizes, w.shape
-    window, counts = _window(ctx, (n, height, width, features), (kh, kw))
+    window, counts = window_of(ctx, (n, height, width, features), (kh, kw))
     stride, dilation, front, count = _depth(ctx, out, kd)
     if (n, count, *counts, c) != x.shape or depth != features:
         raise NoLowering(f"a transposed convolution of {x} by {w} to {list(sizes)}")
     operands, expr = with_bias(ctx.optional(3), float32, features)
-    expr = clamped(expr, ctx.attr("fused_activation_function"))
+    expr = clamped(expr, ctx.node.activation)
     size = height * width * features
     even = out % stride == 0
     target, close = ctx.under(y, (n, out // stride, stride, size) if even else (n, out, size))

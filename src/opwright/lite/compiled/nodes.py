@@ -78,6 +78,11 @@ class InterpreterNode:
         """Tensors that hold scales of values within the node alone."""
         return [v.tensor for v in self.node.intermediates if v is not None]
 
+    @property
+    def activation(self) -> str:
+        """The fused activation."""
+        return self.attr("fused_activation_function") or "NONE"
+
     def attr(self, name: str) -> Any:
         """An option of the operator; 0 if the file leaves it out. Of an enum: the member's name, or 0."""
         value = getattr(self.node.options, name, 0)

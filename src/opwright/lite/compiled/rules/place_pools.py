@@ -14,10 +14,10 @@ from ....compiler.loops.expressions import Expr, apply, arg, const, convert
 from ....compiler.loops.forms import Buffer, Map, Window
 from ....compiler.loops.place_forms import MaxPlaces, PutInWindows
 from ....compiler.lowering.context import LoweringContext, NoLowering
-from ....compiler.lowering.contractions import window_of
 from ....compiler.lowering.elementwise import truth
 from ....compiler.lowering.quantized import clamped
 from ....compiler.lowering.registry import rule
+from ....compiler.lowering.windows import Sliding
 from ....core.dtypes import float32, int32, int64
 from ...customs.pooling import LOWEST, PLACE_OFFSET, image_size, margins, padding_of
 
@@ -28,8 +28,9 @@ def pool_with_places(ctx: LoweringContext) -> None:
     call: Any = ctx.node.call
     if x.dtype is not float32 or len(x.shape) != 4 or not x.size:
         raise NoLowering(f"windows of {x}")
-    window, sizes = window_of(padding_of(call), x.shape[1:3], (call.filter_height, call.filter_width),
-                              (call.stride_h, call.stride_w))  # fmt: skip
+    window, sizes = Sliding(padding_of(call), (call.stride_h, call.stride_w)).over(
+        x.shape[1:3], (call.filter_height, call.filter_width)
+    )
     shape = (x.shape[0], *sizes, x.shape[3])
     outputs = [ctx.output(shape, k) for k in range(2)]
     if any(o.dtype is not float32 for o in outputs):
@@ -50,7 +51,7 @@ def pool_with_indices(ctx: LoweringContext) -> None:
     if x.dtype is not float32 or len(x.shape) != 4 or not x.size or len(call.ksize) != 4 or len(call.strides) != 4:
         raise NoLowering(f"windows of {x}")
     (_, high, wide, _), (n, h, w, c) = call.ksize, x.shape
-    window, sizes = window_of(call.padding, (h, w), (high, wide), tuple(call.strides[1:3]))
+    window, sizes = Sliding(call.padding, call.strides[1:3]).over((h, w), (high, wide))
     y, index = ctx.output((n, *sizes, c)), ctx.output((n, *sizes, c), 1)
     if y.dtype is not float32 or index.dtype not in (int32, int64) or not y.size:
         raise NoLowering(f"places {index}")

@@ -28,7 +28,7 @@ from ....compiler.loops.forms import (
 from ....compiler.lowering.context import LoweringContext, NoLowering, Operand
 from ....compiler.lowering.contractions import with_bias
 from ....compiler.lowering.elementwise import mapped
-from ....compiler.lowering.moving import row_major
+from ....compiler.lowering.moves import row_major
 from ....compiler.lowering.quantized import NARROW, same_numbers
 from ....compiler.lowering.registry import rule
 from ....core.dtypes import DType, float16, float32, float64, int8, int16, int32

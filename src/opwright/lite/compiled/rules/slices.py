@@ -9,7 +9,7 @@ from __future__ import annotations
 from ....compiler.loops.forms import Buffer, IndexMap, Move
 from ....compiler.loops.slice_forms import GatherSlices, ScatterSlices, SliceLayout
 from ....compiler.lowering.context import LoweringContext, NoLowering, Operand
-from ....compiler.lowering.moving import row_major
+from ....compiler.lowering.moves import row_major
 from ....compiler.lowering.quantized import same_numbers
 from ....compiler.lowering.registry import rule
 from ....core.dtypes import bool as bool_

@@ -1,7 +1,7 @@
-"""Operators that need a whole row at once, and norms: Softmax, LogSoftmax, cross entropies, LayerNorm, FusedBatchNorm,
-LRN.
+"""Norms by moments, and cross entropies: FusedBatchNorm, LayerNorm, SoftmaxCrossEntropyWithLogits,
+SparseSoftmaxCrossEntropyWithLogits.
 
-Lives here: their rules.  Not here: the row kernels.
+Lives here: their rules.  Not here: the row kernels, softmax itself (rows.py).
 """
 
 from __future__ import annotations
@@ -9,47 +9,21 @@ from __future__ import annotations
 from ...core.dtypes import bool as bool_
 from ...core.dtypes import float32
 from ..loops.expressions import Expr, apply, arg, const
-from ..loops.forms import Buffer, Gather, Reduce, RowPass
-from ..lowering.context import LoweringContext, NoLowering
-from ..lowering.moves import layout, move_view
-from ..lowering.registry import rule
-from .elementwise import mapped
-
-
-@rule("Softmax", "LogSoftmax")
-def softmax(ctx: LoweringContext) -> None:
-    x = ctx.operand(0).buffer
-    if int(ctx.attr("axis")) not in (-1, len(x.shape) - 1) or x.dtype is not float32 or not x.shape:
-        raise NoLowering(f"softmax of {x} along {ctx.attr('axis')}")
-    kind = "softmax" if ctx.operator == "Softmax" else "log_softmax"
-    ctx.form(RowPass, ctx.output(x.shape).buffer, x, (), kind, arg(0, float32), arg(0, float32))
-
-
-@rule("LRN")
-def local_response(ctx: LoweringContext) -> None:
-    x = ctx.operand(0).buffer
-    numbers = tuple(float(ctx.attr(name)) for name in ("depth_radius", "bias", "alpha", "beta"))
-    if x.dtype is not float32 or len(x.shape) != 4 or not x.size:
-        raise NoLowering(f"rows of {x}")
-    ctx.form(RowPass, ctx.output(x.shape).buffer, x, (), "local_response", arg(0, float32), arg(0, float32), numbers)
+from ..loops.forms import Buffer, Gather, Reduce, RowPass, View
+from .context import LoweringContext, NoLowering
+from .elementwise import map_elements
+from .registry import rule
 
 
 @rule("LayerNorm")
 def layer_norm(ctx: LoweringContext) -> None:
-    x, scale, offset = ctx.operand(0).buffer, ctx.optional(1), ctx.optional(2)
+    x, scale, offset = ctx.operand(0), ctx.optional(1), ctx.optional(2)
     axes = tuple(int(a) % max(len(x.shape), 1) for a in ctx.attr("axis"))
     if axes != (len(x.shape) - 1,) or x.dtype is not float32 or scale is None or offset is None:
         raise NoLowering(f"rows of {x} along {axes}, with scale {scale}, offset {offset}")
-    ctx.form(
-        RowPass,
-        ctx.output(x.shape).buffer,
-        x,
-        (scale.buffer, offset.buffer),
-        "layer_norm",
-        arg(0, float32),
-        arg(0, float32),
-        (float(ctx.attr("epsilon")),),
-    )
+    y, value, epsilon = ctx.output(x.shape), arg(0, float32), float(ctx.attr("epsilon"))
+    parameters = scale.buffer, offset.buffer
+    ctx.form(RowPass, y.buffer, x.buffer, parameters, "layer_norm", value, value, (epsilon,))
 
 
 def _log_softmax(ctx: LoweringContext, x: Buffer) -> Buffer:
@@ -69,7 +43,7 @@ def sparse_cross_entropy(ctx: LoweringContext) -> None:
     rows = ctx.viewed(found, (y.size, x.shape[-1]))
     taken = ctx.new(float32, (y.size,))
     ctx.form(Gather, taken, rows, ctx.viewed(labels, (y.size,)), 1, 1)
-    mapped(ctx, y, [ctx.viewed(taken, y.shape)], lambda p: apply("neg", p))
+    map_elements(ctx, y, [ctx.viewed(taken, y.shape)], lambda p: apply("neg", p))
 
 
 @rule("SoftmaxCrossEntropyWithLogits")
@@ -85,7 +59,7 @@ def cross_entropy(ctx: LoweringContext) -> None:
         zero = const(0, float32)
         return apply("select", apply("equal", wanted, zero, dtype=bool_), zero, apply("mul", wanted, p), dtype=float32)
 
-    mapped(ctx, terms, [labels, _log_softmax(ctx, x)], term)
+    map_elements(ctx, terms, [labels, _log_softmax(ctx, x)], term)
     ctx.form(Reduce, y, terms, (len(x.shape) - 1,), "sum", arg(0, float32), apply("neg", arg(0, float32)))
 
 
@@ -99,9 +73,9 @@ def batch_norm(ctx: LoweringContext) -> None:
         raise NoLowering(f"a norm of {x}")
     epsilon = const(float(ctx.attr("epsilon")), float32)
     factor = ctx.new(float32, moments[0].shape)
-    mapped(ctx, factor, [moments[0], moments[3]],
+    map_elements(ctx, factor, [moments[0], moments[3]],
            lambda s, v: apply("div", s, apply("sqrt", apply("add", v, epsilon))))  # fmt: skip
-    mapped(ctx, ctx.output(place=0).buffer, [x, moments[2], factor, moments[1]],
+    map_elements(ctx, ctx.output(place=0).buffer, [x, moments[2], factor, moments[1]],
            lambda a, m, f, o: apply("add", apply("mul", apply("sub", a, m), f), o))  # fmt: skip
     for place, moment in ((1, moments[2]), (2, moments[3])):
-        move_view(ctx, ctx.output(place=place).buffer, moment, layout(moment))
+        ctx.form(View, ctx.output(place=place).buffer, moment)

@@ -11,9 +11,9 @@ import numpy as np
 
 from ..inlined_kernels import call, own_kernel
 from ..kernel import Kernel
-from ..lowering.context import LoweringContext, NoLowering
-from ..lowering.registry import CATALOGUE, rule
-from .elementwise import mapped
+from .context import LoweringContext, NoLowering
+from .elementwise import map_elements
+from .registry import CATALOGUE, rule
 
 
 @rule(CATALOGUE)
@@ -43,4 +43,4 @@ def written(ctx: LoweringContext) -> None:
     y = ctx.output(shape).buffer
     if y.dtype is not function.dtype:
         raise NoLowering(f"its kernel gives {function.dtype.name}, the operator {y.dtype.name}")
-    mapped(ctx, y, operands, lambda *xs: call(function, *xs))
+    map_elements(ctx, y, operands, lambda *xs: call(function, *xs))

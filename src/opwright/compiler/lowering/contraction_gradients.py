@@ -16,15 +16,16 @@ import numpy as np
 from ...core.dtypes import float32
 from ..loops.expressions import arg
 from ..loops.forms import Buffer, Contract, MatMul, TransposedContract, Window
-from ..lowering.context import LoweringContext, NoLowering
-from ..lowering.moves import layout, move, writing
-from ..lowering.registry import rule
-from .contractions import floats, turned, window_of
+from .context import LoweringContext, NoLowering
+from .contractions import transposed
+from .moves import layout, move, writing
+from .registry import rule
+from .windows import window_of
 
 
 @rule("Conv2DBackpropInput")
 def by_input(ctx: LoweringContext) -> None:
-    w, dy = floats(ctx, 1, 2)
+    w, dy = _images(ctx, 1, 2)
     y = ctx.output().buffer
     kh, kw, channels, features = w.shape
     window, sizes = window_of(ctx, y.shape, (kh, kw))
@@ -33,7 +34,7 @@ def by_input(ctx: LoweringContext) -> None:
     if window.strides != (1, 1):
         if window.dilations != (1, 1):
             raise NoLowering("strides and dilations")
-        ctx.form(TransposedContract, y, dy, turned(ctx, w, (2, 0, 1, 3)), (), arg(0, float32), window)
+        ctx.form(TransposedContract, y, dy, transposed(ctx, w, (2, 0, 1, 3)), (), arg(0, float32), window)
         return
     spans = [(k - 1) * d for k, d in zip(window.size, window.dilations)]
     top, bottom, left, right = window.padding
@@ -57,7 +58,7 @@ def _turned_round(ctx: LoweringContext, w: Buffer) -> Buffer:
 
 @rule("Conv2DBackpropFilter")
 def by_filter(ctx: LoweringContext) -> None:
-    x, dy = floats(ctx, 0, 2)
+    x, dy = _images(ctx, 0, 2)
     dw = ctx.output().buffer
     kh, kw, channels, features = dw.shape
     window, sizes = window_of(ctx, x.shape, (kh, kw))
@@ -85,5 +86,12 @@ def by_filter(ctx: LoweringContext) -> None:
     seen = Window((sizes[0], sizes[1]), window.dilations, window.strides,
                   (margins[0], margins[1], margins[2], margins[3]))  # fmt: skip
     found = ctx.new(float32, (channels, kh, kw, features))
-    ctx.form(Contract, found, images, turned(ctx, dy, (3, 1, 2, 0)), (), total, seen)
+    ctx.form(Contract, found, images, transposed(ctx, dy, (3, 1, 2, 0)), (), total, seen)
     move(ctx, dw, (found, layout(found).transpose(1, 2, 0, 3), (0, 0, 0, 0)))
+
+
+def _images(ctx: LoweringContext, *places: int) -> tuple[Buffer, Buffer]:
+    a, b = (ctx.operand(i).buffer for i in places)
+    if a.dtype is not float32 or b.dtype is not float32 or {len(a.shape), len(b.shape)} != {4} or not a.size * b.size:
+        raise NoLowering(f"the gradient of a convolution of {a} and {b}")
+    return a, b

@@ -1,6 +1,7 @@
-"""Element-wise operators: each is a map of its broadcast operands.
+"""Element-wise operators of the catalogue: each is a map of its broadcast operands.
 
-Lives here: their expressions.  Not here: the functions, and which operator is which (scalar/table.py).
+Lives here: their rules.
+Not here: the functions, and which operator is which (scalar/table.py), builtins (arithmetic.py, comparison.py).
 """
 
 from __future__ import annotations
@@ -11,13 +12,12 @@ from typing import Any
 from ...core.dtypes import DType, float64
 from ...core.dtypes import bool as bool_
 from ...scalar.table import OF_OPERATOR, chosen
-from ..loops.expressions import Expr, apply, arg, const, convert, scalar
-from ..loops.forms import Buffer, Checked, Map
-from ..lowering.context import LoweringContext, NoLowering
-from ..lowering.registry import IN_NUMPY, rule
+from ..loops.expressions import Expr, apply, const, convert
+from ..loops.forms import Checked
+from .context import LoweringContext, NoLowering
+from .elementwise import map_elements
+from .registry import IN_NUMPY, rule
 
-UNIFORM = 1 << 16
-"""Elements up to which a constant is checked for being one number."""
 GUARDED = ("FloorDiv", "FloorMod")
 """Whose integer divisors are looked at first."""
 BOUNDING = ("Maximum", "Minimum", "ClipByValue")
@@ -42,14 +42,7 @@ def same(ctx: LoweringContext) -> None:
             raise NoLowering(f"{ctx.operator} of {xs[-1].dtype.name}")
         return found
 
-    mapped(ctx, ctx.output().buffer, [o.buffer for o in ctx.operands], expr)
-
-
-def mapped(ctx: LoweringContext, y: Buffer, operands: list[Buffer], expr: Callable[..., Expr]) -> None:
-    """Add the map of these operands. expr: of theirs, in order."""
-    given = Operands()
-    made = expr(*map(given.of, operands))
-    ctx.form(Map, y, tuple(given.buffers), made)
+    map_elements(ctx, ctx.output().buffer, [o.buffer for o in ctx.operands], expr)
 
 
 # ---- bounds ---------------------------------------------------------------------------------------------------------
@@ -79,7 +72,7 @@ BOUNDS: dict[str, Callable[..., Expr]] = {
 
 @rule(*BOUNDS)
 def bounds(ctx: LoweringContext) -> None:
-    mapped(ctx, ctx.output().buffer, [o.buffer for o in ctx.operands], BOUNDS[ctx.operator])
+    map_elements(ctx, ctx.output().buffer, [o.buffer for o in ctx.operands], BOUNDS[ctx.operator])
 
 
 @rule(*GUARDED)
@@ -94,13 +87,13 @@ def whole_division(ctx: LoweringContext) -> None:
         divisors = ctx.new(y.dtype, y.shape)
         ctx.form(Checked, divisors, y)
         y = divisors
-    mapped(ctx, ctx.output().buffer, [x, y], lambda a, b: apply(OF_OPERATOR[ctx.operator].name, a, b))
+    map_elements(ctx, ctx.output().buffer, [x, y], lambda a, b: apply(OF_OPERATOR[ctx.operator].name, a, b))
 
 
 @rule("Cast")
 def cast(ctx: LoweringContext) -> None:
     y = ctx.output().buffer
-    mapped(ctx, y, [o.buffer for o in ctx.operands], lambda x: _converted(x, y.dtype))
+    map_elements(ctx, y, [o.buffer for o in ctx.operands], lambda x: _converted(x, y.dtype))
 
 
 def _converted(x: Expr, dtype: DType) -> Expr:
@@ -120,7 +113,7 @@ def add_n(ctx: LoweringContext) -> None:
     operands = [o.buffer for o in ctx.operands]
     if len(operands) > 32:
         raise NoLowering("too many operands for one kernel")
-    mapped(ctx, ctx.output().buffer, operands, total)
+    map_elements(ctx, ctx.output().buffer, operands, total)
 
 
 @rule("BiasAdd")
@@ -128,37 +121,4 @@ def bias_add(ctx: LoweringContext) -> None:
     x, bias = [o.buffer for o in ctx.operands]
     behind: Any = 0 if ctx.attr("data_format").endswith("C") else len(x.shape) - 2
     spread = ctx.viewed(bias, (*bias.shape, *[1] * behind))
-    mapped(ctx, ctx.output().buffer, [x, spread], lambda a, b: apply("add", a, b))
-
-
-# ---- values as expressions ------------------------------------------------------------------------------------------
-
-
-def uniform(buffer: Buffer) -> Any:
-    """The number that every element of a constant is; None where there are several, or it is no constant."""
-    constant = buffer.constant
-    if constant is None or not 1 <= constant.size <= UNIFORM:
-        return None
-    flat = constant.reshape(-1)
-    first = flat[0]
-    if constant.size > 1 and not (flat == first).all():
-        return None
-    return first.item()
-
-
-class Operands:
-    """The operands of a form as its rule writes the expression: numbers become scalars, buffers args, each once."""
-
-    def __init__(self, first: int = 0) -> None:
-        self.buffers: list[Buffer] = []
-        self._first = first
-
-    def of(self, buffer: Buffer) -> Expr:
-        """A buffer as part of the expression."""
-        number = uniform(buffer)
-        if number is not None:
-            wide = buffer.dtype.size >= 4
-            return (scalar if wide else const)(number, buffer.dtype)
-        if buffer not in self.buffers:
-            self.buffers.append(buffer)
-        return arg(self._first + self.buffers.index(buffer), buffer.dtype)
+    map_elements(ctx, ctx.output().buffer, [x, spread], lambda a, b: apply("add", a, b))

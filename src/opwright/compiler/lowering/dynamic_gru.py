@@ -10,10 +10,10 @@ import numpy as np
 from ...core.dtypes import float32
 from ..loops.expressions import apply
 from ..loops.recurrent_forms import Gru
-from ..lowering.context import LoweringContext, NoLowering
-from ..lowering.moves import writing
-from ..lowering.registry import rule
-from .elementwise import mapped
+from .context import LoweringContext, NoLowering
+from .elementwise import map_elements
+from .moves import writing
+from .registry import rule
 
 ACTIVATIONS = {"tanh": "TANH", "relu": "RELU", "identity": "NONE"}
 
@@ -33,7 +33,7 @@ def dynamic_gru(ctx: LoweringContext) -> None:
         raise NoLowering(f"units over {x} of {batch} sequences of {steps}")
     if bias is not None:
         added = ctx.new(float32, x.shape)
-        mapped(ctx, added, [x, bias.buffer], lambda a, b: apply("add", a, b))
+        map_elements(ctx, added, [x, bias.buffer], lambda a, b: apply("add", a, b))
         x = added
     y, given = ctx.output((batch * steps, cells)).buffer, ctx.viewed(x, (batch, steps, 3 * cells))
     backward, keeps = bool(ctx.attr("is_reverse")), bool(ctx.attr("origin_mode"))

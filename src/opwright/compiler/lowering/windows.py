@@ -1,0 +1,61 @@
+"""Windows of convolutions and pools, as both dialects' attributes describe them.
+
+Lives here: `window_of`, `check_channels_last`.  Not here: the arithmetic of padding (ops/windows.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ...core.errors import InvalidArgumentError
+from ...ops.windows import pairs, window
+from ..loops.forms import Window
+from .context import LoweringContext, NoLowering
+from .registry import CATALOGUE
+
+
+def check_channels_last(ctx: LoweringContext) -> None:
+    """Raise NoLowering for images with channels first, which files do not have."""
+    if ctx.node.dialect == CATALOGUE and ctx.attr("data_format") != "NHWC":
+        raise NoLowering(f"images in {ctx.attr('data_format')}")
+
+
+class Sliding(NamedTuple):
+    """How windows slide over the axes of an image. pads: of "EXPLICIT" padding, before and after each axis."""
+
+    padding: str
+    strides: Sequence[int]
+    dilations: Sequence[int] = (1, 1)
+    pads: Sequence[tuple[int, int]] = ((0, 0), (0, 0))
+
+    def over(self, image: Sequence[int], size: Sequence[int]) -> tuple[Window, tuple[int, int]]:
+        """Return the window of this size, and how often it fits along each axis. Raises NoLowering if it never does."""
+        if min(*self.strides, *self.dilations, *size) < 1:
+            raise NoLowering(f"a window of {size} with strides {self.strides}, dilations {self.dilations}")
+        try:
+            y, x = (window(n, k, s, d, self.padding, pads) for n, k, s, d, pads in zip(
+                image, size, self.strides, self.dilations, self.pads))  # fmt: skip
+        except InvalidArgumentError as error:
+            raise NoLowering(error.message) from None
+        margins = (y.before, y.after, x.before, x.after)
+        return Window((y.kernel, x.kernel), (y.stride, x.stride), (y.dilation, x.dilation), margins), (y.out, x.out)
+
+
+def sliding_of(ctx: LoweringContext) -> Sliding:
+    """Read how windows slide over images from the attributes. Raises NoLowering for windows over other axes."""
+    if ctx.node.dialect != CATALOGUE:
+        factors = ctx.attr("dilation_h_factor") or 1, ctx.attr("dilation_w_factor") or 1
+        return Sliding(ctx.attr("padding") or "SAME", (ctx.attr("stride_h"), ctx.attr("stride_w")), factors)
+    check_channels_last(ctx)
+    strides: Sequence[int] = ctx.attr("strides")
+    dilations: Sequence[int] = ctx.attr("dilations") or (1, 1, 1, 1)
+    if {strides[0], strides[3], dilations[0], dilations[3]} != {1}:
+        raise NoLowering(f"strides {list(strides)}, dilations {list(dilations)}")
+    pads: Any = pairs(ctx.attr("explicit_paddings") or (), 4)
+    return Sliding(ctx.attr("padding"), strides[1:3], dilations[1:3], pads[1:3])
+
+
+def window_of(ctx: LoweringContext, image: Sequence[int], size: Sequence[int]) -> tuple[Window, tuple[int, int]]:
+    """Return the window that a node's attributes describe over images [n, height, width, c], and how often it fits."""
+    return sliding_of(ctx).over(image[1:3], size)
