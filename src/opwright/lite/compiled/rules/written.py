@@ -23,9 +23,9 @@ from ....compiler.loops.expressions import arg, lookup
 from ....compiler.loops.forms import Buffer, Map
 from ....compiler.lowering.context import Buffers, LoweringContext, NoLowering, Operand
 from ....compiler.lowering.elementwise import broadcast, mapped
+from ....compiler.lowering.functions import SAME, applied
 from ....compiler.lowering.quantized import NARROW, real, stored
 from ....compiler.lowering.registry import LITE, lower, rule
-from ....compiler.rules.elementwise import SAME, applied
 from ....core.dtypes import float32
 from ....core.errors import OpError
 from ....core.specs import TensorSpec
