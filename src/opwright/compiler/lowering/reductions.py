@@ -20,7 +20,7 @@ from .context import LoweringContext, NoLowering, Operand
 from .elementwise import map_elements
 from .moves import row_major, writing
 from .quantized import in_steps, same_numbers, steps_per
-from .registry import CATALOGUE, rule
+from .registry import CATALOGUE, LITE, rule
 
 KINDS = {
     **dict.fromkeys(("Sum", "Mean", "SUM"), "sum"), **dict.fromkeys(("Max", "REDUCE_MAX"), "max"),
@@ -142,8 +142,8 @@ def search(ctx: LoweringContext) -> None:
     if not x.size or (x.dtype not in NUMBERS and x.dtype is not bool_ and ctx.node.dialect != CATALOGUE):
         raise NoLowering(f"a search in {x}")
     y = ctx.output([n for i, n in enumerate(x.shape) if i != axis])
-    declared = ctx.attr("output_type")
-    if y.dtype not in (int32, int64) or (declared and y.dtype.name.upper() != declared):
+    misses = ctx.node.dialect == LITE and y.dtype.name.upper() != ctx.attr("output_type")
+    if y.dtype not in (int32, int64) or misses:
         raise NoLowering(f"places {y}")
     ctx.form(ArgReduce, y.buffer, x.buffer, axis, "max" if ctx.operator in ("ArgMax", "ARG_MAX") else "min")
 
