@@ -24,7 +24,7 @@ from opwright.core import flags
 from opwright.lite import Interpreter
 from opwright.lite.compiled.delegate import CompiledDelegate
 
-MINE = ("arithmetic", "comparison", "elementwise", "casting", "quantizing", "activations")
+MINE = ("arithmetic", "comparison", "functions", "casting", "quantizing", "activations")
 MODULES = {name: module.rpartition(".")[2] for name, module in TABLE.modules[LITE].items()}
 PAIRS = [(row, kind) for row in ROWS if MODULES.get(row.name) in MINE for kind in row.kinds]
 MODELS = int(os.environ.get("OPWRIGHT_MODELS", "2"))

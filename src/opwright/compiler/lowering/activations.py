@@ -1,7 +1,7 @@
 """Activations: functions of one operand, float32 or quantised.
 
-Lives here: the rules of RELU and its kin, LOGISTIC, TANH, HARD_SWISH, ELU, GELU, LEAKY_RELU, PRELU.
-Not here: quantised ones, which are tables (elementwise.py), but for PRELU.
+Lives here: the rules of RELU and its kin, GELU, LEAKY_RELU, PRELU.
+Not here: quantised ones, which are tables (elementwise.py), but for PRELU; other functions (functions.py).
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import numpy as np
 
 from ...core.constants import GELU_CUBIC, GELU_SLOPE
 from ...core.dtypes import float16, float32, int8, int16, uint8
-from ...scalar.table import OF_BUILTIN
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar
 from .context import LoweringContext, NoLowering
 from .elementwise import alike, broadcast, mapped, plain, truth, unary
@@ -20,17 +19,11 @@ from .quantized import clamped, in_steps, real_number, steps, steps_per
 from .registry import rule
 
 CLAMPS = ("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1")
-FUNCTIONS = ("LOGISTIC", "HARD_SWISH", "ELU")
 
 
 @rule(*CLAMPS)
 def clamp(ctx: LoweringContext) -> None:
     unary(ctx, lambda x: clamped(x, ctx.operator))
-
-
-@rule(*FUNCTIONS)
-def function(ctx: LoweringContext) -> None:
-    unary(ctx, lambda x: apply(OF_BUILTIN[ctx.operator].name, x))
 
 
 @rule("GELU")

@@ -1,4 +1,4 @@
-"""Element-wise arithmetic of two tensors or more: ADD to POW, MAXIMUM, ADD_N, with an activation where they have one.
+"""Element-wise arithmetic of two tensors or more: ADD to POW, MAXIMUM, with an activation where they have one.
 
 Lives here: these rules.  Not here: comparisons and bits (comparison.py), functions of one operand (elementwise.py).
 
@@ -157,21 +157,3 @@ def _quotient(a: Operand, b: Operand, y: Operand) -> Expr:
     """In steps of the output."""
     above = apply("mul", real(a, 0), scalar(1.0 / y.scale, float32))
     return apply("div", above, real(b, 1))
-
-
-MANY = 32  # operands of one kernel
-
-
-@rule("ADD_N")
-def add_n(ctx: LoweringContext) -> None:
-    operands = ctx.operands
-    if not 0 < len(operands) <= MANY or ctx.node.quantized or any(o.shape != operands[0].shape for o in operands):
-        raise NoLowering("operands of several shapes, quantised ones, or too many")
-    alike(*operands)
-    plain(ctx, *operands)
-    total, *others = every(operands)
-    for x in others:
-        total = apply("add", total, x)
-    mapped(ctx, ctx.output(operands[0].shape), total, *operands)
-
-

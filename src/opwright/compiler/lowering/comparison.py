@@ -1,6 +1,6 @@
-"""Comparison, logic, choice and bits: EQUAL to LOGICAL_OR, SELECT, SELECT_V2, BITWISE_XOR, RIGHT_SHIFT.
+"""Comparison and choice in files: EQUAL to GREATER_EQUAL, SELECT, SELECT_V2.
 
-Lives here: these rules.  Not here: MAXIMUM and MINIMUM (arithmetic.py).
+Lives here: these rules.  Not here: MAXIMUM and MINIMUM (arithmetic.py), logic and bits (functions.py).
 
 Quantised tensors are compared as the operator's rule has it: in fixed point, of 8 more bits, which is a table of each
 operand.
@@ -12,20 +12,18 @@ import numpy as np
 
 from ...core.dtypes import bool as bool_
 from ...core.dtypes import complex64, int8, int16, int64, uint8
-from ...scalar import numpy_namespace, table
+from ...scalar import numpy_namespace
 from ...scalar.fixed_point_int32 import FixedPointInt32
 from ...scalar.multipliers import multiplier
 from ...scalar.table import OF_BUILTIN, TESTS
 from ..kernels.expression import DTYPES
-from ..loops.expressions import Expr, apply, arg, lookup
+from ..loops.expressions import Expr, arg, lookup
 from ..loops.forms import Bitcast, Buffer, Map
 from .context import LoweringContext, NoLowering, Operand
 from .elementwise import alike, broadcast, every, mapped, plain, truth
 from .registry import rule
 
 COMPARISONS = tuple(row.builtin for row in TESTS if row.builtin)
-LOGIC = tuple(row.builtin for row in table.BITS if row.builtin and row.arity == 2 and row.takes(bool_))
-BITS = tuple(row.builtin for row in table.BITS if row.builtin and row.arity == 2 and not row.takes(bool_))
 
 
 @rule(*COMPARISONS)
@@ -54,21 +52,6 @@ def _fixed_point(ctx: LoweringContext, o: Operand) -> Buffer:
     q = np.arange(size, dtype=f"u{o.dtype.size}").view(o.dtype.np).astype(np.int64)
     table = np.asarray(FixedPointInt32(numpy_namespace).rescale((q - o.zero) << 8, *multiplier(o.scale)), np.int64)
     return Buffer(f"{o.buffer.name}.fixed", int64, (size,), table)
-
-
-@rule(*LOGIC)
-def logic(ctx: LoweringContext) -> None:
-    a, b = ctx.operand(0), ctx.operand(1)
-    plain(ctx, a, b)
-    mapped(ctx, ctx.output(broadcast(a, b)), apply(OF_BUILTIN[ctx.operator].name, *every((a, b))), a, b)
-
-
-@rule(*BITS)
-def bits(ctx: LoweringContext) -> None:
-    a, b = ctx.operand(0), ctx.operand(1)
-    alike(a, b)
-    plain(ctx, a, b)
-    mapped(ctx, ctx.output(broadcast(a, b)), apply(OF_BUILTIN[ctx.operator].name, *every((a, b))), a, b)
 
 
 # ---- choice --------------------------------------------------------------------------------------------------------

@@ -1,11 +1,10 @@
-"""Element by element: what the rules of maps share, and the operators of one tensor.
+"""What the rules of element-wise operators share: operands as expressions, tables of quantised functions.
 
-Lives here: the rules of ABS to ZEROS_LIKE, LOGICAL_NOT; `plain`, `quantized`, `mapped`, `tabulated`.
-Not here: CAST (casting.py), operators of several tensors (arithmetic.py, comparison.py), activations (activations.py),
-between reals and integers (quantizing.py).
+Lives here: `plain`, `mapped`, `map_elements`, `tabulated`, `unary`.
+Not here: the rules (functions.py, arithmetic.py, comparison.py, activations.py, casting.py, quantizing.py).
 
-A function of one quantised tensor is a table: what the operator's own integer rule gives for each of its 256 or 65536
-integers. So it is exact, and a look-up.
+A function of one quantised tensor is a table of the results of the operator's own integer rule for each of its 256 or
+65536 integers. So it is exact, and a look-up.
 """
 
 from __future__ import annotations
@@ -18,17 +17,13 @@ import numpy as np
 
 from ...core.dtypes import DType, bfloat16, float16, float32, int8, int16, uint8
 from ...core.dtypes import bool as bool_
-from ...scalar.table import ACTIVATIONS, OF_BUILTIN
 from ..kernels.expression import DTYPES
-from ..loops.expressions import Expr, apply, arg, const, convert, lookup, scalar
+from ..loops.expressions import Expr, arg, const, convert, lookup, scalar
 from ..loops.forms import Buffer, Checked, Map
 from .context import LoweringContext, NoLowering, Operand
-from .registry import rule
 
 UNIFORM = 1 << 16
 """Elements up to which a constant is checked for being one number."""
-UNARY = tuple(builtin for builtin, row in OF_BUILTIN.items() if row.arity == 1 and row not in ACTIVATIONS)
-"""Those of the table that are no activations."""
 
 POSITIVE = ("SQRT", "RSQRT")
 """Whose integer rules refuse integers below the zero point."""
@@ -66,9 +61,14 @@ def mapped(ctx: LoweringContext, y: Operand, expr: Expr, *operands: Operand) -> 
 def map_elements(
     ctx: LoweringContext, y: Buffer, operands: Sequence[Buffer], function: Callable[..., Expr]
 ) -> None:
-    """Add the map of these operands; constants of one number become scalars. function: of their expressions."""
+    """Add the map of these operands; constants of one number become scalars. function: of their expressions.
+
+    raises NoLowering if the output is declared of another type than the expression
+    """
     read = MapOperands()
     expr = function(*map(read.of, operands))
+    if y.dtype is not expr.dtype:
+        raise NoLowering(f"the output is {y.dtype.name}, {expr.dtype.name} follows from the inputs")
     ctx.form(Map, y, tuple(read.buffers), expr)
 
 
@@ -149,18 +149,6 @@ def unary(ctx: LoweringContext, expr_of: Any) -> None:
         return
     dtype = plain(ctx, x)
     mapped(ctx, y, expr_of(arg(0, dtype)), x)
-
-
-@rule(*UNARY)
-def function(ctx: LoweringContext) -> None:
-    unary(ctx, lambda x: apply(OF_BUILTIN[ctx.operator].name, x))
-
-
-@rule("ZEROS_LIKE")
-def zeros_like(ctx: LoweringContext) -> None:
-    x = ctx.operand(0)
-    y = ctx.output(x.shape)
-    mapped(ctx, y, const(0, plain(ctx, x)))
 
 
 def as_type(x: Expr, dtype: DType) -> Expr:

@@ -1,22 +1,24 @@
-"""Element-wise operators of the catalogue: each is a map of its broadcast operands.
+"""Element-wise operators that are functions of the scalar table: each is a map of its broadcast operands.
 
-Lives here: their rules.
-Not here: the functions, and which operator is which (scalar/table.py), builtins (arithmetic.py, comparison.py).
+Lives here: their rules, and those of the catalogue's bounds, divisions, conversions and sums.
+Not here: the functions, and which operator is which (scalar/table.py); builtins whose arithmetic is their own
+(arithmetic.py, comparison.py, activations.py, casting.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial, reduce
 from typing import Any
 
 from ...core.dtypes import DType, float64
 from ...core.dtypes import bool as bool_
-from ...scalar.table import OF_OPERATOR, chosen
+from ...scalar.table import ACTIVATIONS, BITS, OF_BUILTIN, OF_OPERATOR, chosen
 from ..loops.expressions import Expr, apply, const, convert
 from ..loops.forms import Checked
 from .context import LoweringContext, NoLowering
-from .elementwise import map_elements
-from .registry import IN_NUMPY, rule
+from .elementwise import alike, broadcast, map_elements, mapped, plain, tabulated
+from .registry import IN_NUMPY, LITE, rule
 
 GUARDED = ("FloorDiv", "FloorMod")
 """Whose integer divisors are looked at first."""
@@ -34,15 +36,41 @@ def applied(name: str, attribute: Callable[[str], Any], *xs: Expr) -> Expr | Non
     return apply(row.name, *xs, *numbers, dtype=bool_ if row.is_test else dtype)
 
 
-@rule(*SAME)
-def same(ctx: LoweringContext) -> None:
-    def expr(*xs: Expr) -> Expr:
-        found = applied(ctx.operator, ctx.attr, *xs)
-        if found is None:
-            raise NoLowering(f"{ctx.operator} of {xs[-1].dtype.name}")
-        return found
+BUILTINS = tuple(
+    name
+    for name, row in OF_BUILTIN.items()
+    if name in ("LOGISTIC", "HARD_SWISH", "ELU") or (row not in ACTIVATIONS and (row.arity == 1 or row in BITS))
+)
+"""Builtins that are a function of the table, of reals as well as of quantised tensors."""
 
-    map_elements(ctx, ctx.output().buffer, [o.buffer for o in ctx.operands], expr)
+
+@rule(*SAME, *BUILTINS)
+def function(ctx: LoweringContext) -> None:
+    """A function of the table; of quantised tensors, the table of the operator's integer rule."""
+    operands = ctx.operands
+    y = ctx.output(broadcast(*operands))
+    if ctx.node.quantized:
+        tabulated(ctx, operands[0], y)
+        return
+    alike(*operands)
+    plain(ctx, *operands)
+
+    def expr(*xs: Expr) -> Expr:
+        if ctx.node.dialect == LITE:
+            return apply(OF_BUILTIN[ctx.operator].name, *xs)
+        value = applied(ctx.operator, ctx.attr, *xs)
+        if value is None:
+            raise NoLowering(f"{ctx.operator} of {xs[-1].dtype.name}")
+        return value
+
+    map_elements(ctx, y.buffer, [o.buffer for o in operands], expr)
+
+
+@rule("ZEROS_LIKE")
+def zeros_like(ctx: LoweringContext) -> None:
+    x = ctx.operand(0)
+    y = ctx.output(x.shape)
+    mapped(ctx, y, const(0, plain(ctx, x)))
 
 
 # ---- bounds ---------------------------------------------------------------------------------------------------------
@@ -102,18 +130,20 @@ def _converted(x: Expr, dtype: DType) -> Expr:
     return convert(x, dtype)
 
 
-@rule("AddN")
-def add_n(ctx: LoweringContext) -> None:
-    def total(*xs: Expr) -> Expr:
-        found = xs[0]
-        for x in xs[1:]:
-            found = apply("add", found, x)
-        return found
+MOST_OPERANDS = 32
+"""Operands of one kernel."""
 
-    operands = [o.buffer for o in ctx.operands]
-    if len(operands) > 32:
-        raise NoLowering("too many operands for one kernel")
-    map_elements(ctx, ctx.output().buffer, operands, total)
+
+@rule("AddN", "ADD_N")
+def add_n(ctx: LoweringContext) -> None:
+    operands = ctx.operands
+    several = any(o.shape != operands[0].shape for o in operands)
+    if not 0 < len(operands) <= MOST_OPERANDS or ctx.node.quantized or several:
+        raise NoLowering("operands of several shapes, quantised ones, or too many")
+    alike(*operands)
+    plain(ctx, *operands)
+    y = ctx.output(operands[0].shape)
+    map_elements(ctx, y.buffer, [o.buffer for o in operands], lambda *xs: reduce(partial(apply, "add"), xs))
 
 
 @rule("BiasAdd")
