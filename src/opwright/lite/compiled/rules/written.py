@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....compiler.inlined_kernels import InlinedKernel, call, own_kernel, user_code
+from ....compiler.inlined_kernels import call, own_kernel, user_code
 from ....compiler.kernel import COMPILED, Kernel
 from ....compiler.loops.expressions import arg, lookup
 from ....compiler.loops.forms import Buffer, Map
@@ -26,6 +26,7 @@ from ....compiler.lowering.elementwise import broadcast, mapped
 from ....compiler.lowering.functions import SAME, applied
 from ....compiler.lowering.quantized import NARROW, real, stored
 from ....compiler.lowering.registry import LITE, lower, rule
+from ....compiler.lowering.user_kernels import check_parameters, inlined_kernel, lower_kernel
 from ....core.dtypes import float32
 from ....core.errors import OpError
 from ....core.specs import TensorSpec
@@ -40,26 +41,28 @@ from ..nodes import InterpreterNode, is_user_operator, operand_of
 @rule(LITE)
 def written(ctx: LoweringContext) -> None:
     """The form of a node. Raises NoLowering for what its kernel, or its operator, does not take."""
-    operator: Any = ctx.node.node.registration.operator
+    node: Node = ctx.node.node
+    operator: Any = node.registration.operator  # type: ignore[union-attr]
     kernel = own_kernel(operator)
     others = any(key.place == "cpu" for key in operator.kernels)  # somebody's own, which is to run
     is_function = operator.catalogue and not others and operator.name in SAME
     if kernel is None and not is_function:
         raise NoLowering("it computes in Python")
-    operands = [ctx.operand(i) for i, t in enumerate(ctx.node.node.tensors_in) if t is not None]
-    outputs = [ctx.output(place=i) for i in range(len(ctx.node.node.tensors_out))]
-    as_reals = is_quantized(operator, ctx.node.node) and operator.quantized_rule != "integers"
-    _infer(ctx.node.node, operator, operands, outputs, as_reals)
+    operands = [ctx.operand(i) for i, t in enumerate(node.tensors_in) if t is not None]
+    outputs = [ctx.output(place=i) for i in range(len(node.tensors_out))]
+    as_reals = is_quantized(operator, node) and operator.quantized_rule != "integers"
+    _infer(node, operator, operands, outputs, as_reals)
+    given: list[Operand | None] = [*operands]
+    if isinstance(kernel, Kernel):  # one of its parameters may be left out
+        given = [None if t is None else ctx.buffers.of(t) for t in group(operator, node.tensors_in, node)]
     if is_function:
         _of_catalogue(ctx, operator.name, operands, outputs, as_reals)
+    elif not as_reals:
+        lower_kernel(ctx, kernel, _attributes(node) if isinstance(kernel, Kernel) else node.user_data, given, outputs)
     elif isinstance(kernel, Kernel):
-        _on_scalars(ctx, operator, kernel, operands, outputs, as_reals)
-    elif as_reals:
-        raise NoLowering("its kernel on arrays computes on reals")
+        _on_reals(ctx, operator, kernel, given, outputs)
     else:
-        from ....compiler.kernels.user_kernels import add_written
-
-        add_written(ctx, kernel, ctx.node.node.user_data, [o.buffer for o in operands], [o.buffer for o in outputs])
+        raise NoLowering("its kernel on arrays computes on reals")
 
 
 def _infer(node: Node, operator: Any, operands: list[Operand], outputs: list[Operand], as_reals: bool) -> None:
@@ -85,24 +88,25 @@ def _infer(node: Node, operator: Any, operands: list[Operand], outputs: list[Ope
         raise NoLowering("its results' shapes do not follow from those of its inputs")
 
 
-def _on_scalars(ctx: LoweringContext, operator: Any, kernel: Kernel, operands: list[Operand], outputs: list[Operand],
-                as_reals: bool) -> None:  # fmt: skip
-    """The map."""
-    tensors = group(operator, ctx.node.node.tensors_in, ctx.node.node)
-    if len(tensors) != len(kernel.inputs) or not operands or len(outputs) != 1:
-        raise NoLowering(f"its kernel takes {', '.join(kernel.inputs) or 'nothing'} and gives one result")
-    (y,) = outputs
-    if broadcast(*operands) != y.shape:
-        raise NoLowering("the result has another shape than its operands together")
-    if not as_reals:
-        function = _function(ctx.node.node, kernel, [None if t is None else t.dtype for t in tensors])
-        mapped(ctx, y, call(function, *(arg(i, o.dtype) for i, o in enumerate(operands))), *operands)
-    elif operator.quantized_rule == "reals":
-        function = _function(ctx.node.node, kernel, [None if t is None else float32 for t in tensors])
-        value = call(function, *(real(o, i) for i, o in enumerate(operands)))
-        mapped(ctx, y, stored(value, y) if y.is_quantized else value, *operands)
-    else:
+def _on_reals(
+    ctx: LoweringContext, operator: Any, kernel: Kernel, given: list[Operand | None], outputs: list[Operand]
+) -> None:
+    """The map of integers that stand for real numbers, or the table of the class's own rule."""
+    check_parameters(kernel, given, outputs)
+    operands, (y,) = [o for o in given if o is not None], outputs
+    if operator.quantized_rule != "reals":
         _tabulated(ctx, operator, operands, y)
+        return
+    function = inlined_kernel(kernel, _attributes(ctx.node.node), [None if o is None else float32 for o in given])
+    value = call(function, *(real(o, i) for i, o in enumerate(operands)))
+    mapped(ctx, y, stored(value, y) if y.is_quantized else value, *operands)
+
+
+def _attributes(node: Node) -> Call:
+    """Raise NoLowering if the operator reads its options itself."""
+    if not isinstance(node.user_data, Call):
+        raise NoLowering("its options are not read")
+    return node.user_data
 
 
 def _of_catalogue(
@@ -119,18 +123,6 @@ def _of_catalogue(
     if value is None:
         raise NoLowering(f"it is another function of {y.dtype.name}")
     mapped(ctx, y, value, *operands)
-
-
-def _function(node: Node, kernel: Kernel, dtypes: list[Any]) -> InlinedKernel:
-    if not isinstance(node.user_data, Call):
-        raise NoLowering("its options are not read")
-    try:
-        found = kernel.scalar_function(node.user_data, dtypes)
-    except Exception as error:  # the user's Python may raise anything; running it says what is wrong
-        raise NoLowering(f"its kernel cannot be staged: {error}".splitlines()[0]) from None
-    if found is None:
-        raise NoLowering(f"its kernel is not for {', '.join('none' if d is None else d.name for d in dtypes)}")
-    return found
 
 
 def _tabulated(ctx: LoweringContext, operator: Any, operands: list[Operand], y: Operand) -> None:
