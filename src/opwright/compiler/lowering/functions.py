@@ -52,11 +52,11 @@ def function(ctx: LoweringContext) -> None:
     if ctx.node.quantized:
         tabulated(ctx, operands[0], y)
         return
-    alike(*operands)
     plain(ctx, *operands)
 
     def expr(*xs: Expr) -> Expr:
         if ctx.node.dialect == LITE:
+            alike(*operands)
             return apply(OF_BUILTIN[ctx.operator].name, *xs)
         value = applied(ctx.operator, ctx.attr, *xs)
         if value is None:
