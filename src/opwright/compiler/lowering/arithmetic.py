@@ -1,4 +1,5 @@
-"""Element-wise arithmetic of two tensors or more: ADD to POW, MAXIMUM, with an activation where they have one.
+"""Element-wise arithmetic of two tensors or more: ADD to POW, MAXIMUM, with an activation where they have one;
+STABLEHLO_ADD to STABLEHLO_SHIFT_LEFT, whose quantised tensors are their integers, which wrap.
 
 Lives here: these rules.  Not here: comparisons and bits (comparison.py), functions of one operand (elementwise.py).
 
@@ -19,7 +20,7 @@ from ...scalar.table import ANALYSIS, ARITHMETIC, DIVISION, OF_BUILTIN
 from ..loops.expressions import Expr, apply, arg, convert, scalar
 from ..loops.forms import Checked
 from .context import LoweringContext, NoLowering, Operand
-from .elementwise import alike, broadcast, every, mapped, plain
+from .elementwise import alike, broadcast, every, mapped, plain, truth
 from .quantized import NARROW, clamped, in_steps, real, real_number, steps, steps_per
 from .registry import rule
 from .spectral import product
@@ -157,3 +158,26 @@ def _quotient(a: Operand, b: Operand, y: Operand) -> Expr:
     """In steps of the output."""
     above = apply("mul", real(a, 0), scalar(1.0 / y.scale, float32))
     return apply("div", above, real(b, 1))
+
+
+STABLEHLO = {
+    "STABLEHLO_ADD": ("add", "logical_or"), "STABLEHLO_MULTIPLY": ("mul", "logical_and"),
+    "STABLEHLO_MAXIMUM": ("maximum", "logical_or"), "STABLEHLO_MINIMUM": ("minimum", "logical_and"),
+    "STABLEHLO_AND": ("bitwise_and", "logical_and"), "STABLEHLO_SHIFT_LEFT": ("shift_left_or_zero", ""),
+}  # fmt: skip
+"""By operator, the operation on numbers, and on truth values."""
+
+
+@rule(*STABLEHLO)
+def stablehlo_binary(ctx: LoweringContext) -> None:
+    a, b = ctx.operand(0), ctx.operand(1)
+    if a.shape != b.shape:
+        raise NoLowering(f"{a} and {b} differ in shape")
+    alike(a, b)
+    dtype = plain(ctx, a, b)
+    name = STABLEHLO[ctx.operator][dtype.is_bool]
+    x, y = every((a, b))
+    found = apply(name, x, y)
+    if name in ("maximum", "minimum") and dtype.is_floating:  # the second operand stands for both where one is NaN
+        found = Expr("select", dtype, (truth("equal", x, x), found, x))
+    mapped(ctx, ctx.output(a.shape), found, a, b)

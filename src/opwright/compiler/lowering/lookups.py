@@ -1,7 +1,7 @@
-"""Slices by index: GATHER, GATHER_ND, SCATTER_ND, EMBEDDING_LOOKUP, EMBEDDING_LOOKUP_SPARSE, DYNAMIC_UPDATE_SLICE,
-SPARSE_TO_DENSE; by key: HASHTABLE_LOOKUP.
+"""Slices by index: Gather, GatherNd, GATHER, GATHER_ND, SCATTER_ND, EMBEDDING_LOOKUP, EMBEDDING_LOOKUP_SPARSE,
+DYNAMIC_UPDATE_SLICE, SPARSE_TO_DENSE, odml.update_external_kv_cache; by key: HASHTABLE_LOOKUP; LSH_PROJECTION.
 
-Lives here: these rules.  Not here: slices whose places the file knows (views.py).
+Lives here: these rules.  Not here: slices whose places are constant (views.py).
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import numpy as np
 
 from ...core.dtypes import float16, float32, int8, int16, int32, int64, uint8
 from ..kernels.expression import DTYPES
+from ..loops.cache_forms import PutEntries
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar
 from ..loops.forms import Buffer, Gather, GatherNd, IndexMap, KeyPlaces, Map, Move, ScatterNd, UpdateSlice
+from ..loops.hash_forms import Projection
 from .below_a_byte import as_bytes, check_whole_bytes
 from .context import LoweringContext, NoLowering, Operand
 from .elementwise import truth
@@ -243,3 +245,41 @@ def hashtable_lookup(ctx: LoweringContext) -> None:
     nothing = const(False if table.dtype.is_bool else 0, table.dtype)
     ctx.form(Map, y.buffer, (ctx.viewed(places, (n, *(1,) * len(rest))), found),
             Expr("select", table.dtype, (there, arg(1, table.dtype), nothing)))  # fmt: skip
+
+
+@rule("odml.update_external_kv_cache")
+def update(ctx: LoweringContext) -> None:
+    """Keys and values alike."""
+    positions = ctx.operand(2)
+    for place in range(2):
+        cache, entries = ctx.operand(place), ctx.operand(3 + place)
+        y = ctx.output(cache.shape, place)
+        fits = entries.shape == (1, positions.size, *cache.shape[2:]) and cache.shape[0] == 1 and entries.size
+        if not fits or {cache.dtype, entries.dtype, y.dtype} != {float32} or positions.dtype is not int32:
+            raise NoLowering(f"{entries} in {cache} at {positions}")
+        out, close = ctx.under(y, cache.shape[1:])
+        ctx.form(
+            PutEntries,
+            out,
+            ctx.viewed(cache.buffer, cache.shape[1:]),
+            ctx.viewed(entries.buffer, entries.shape[1:]),
+            positions.buffer,
+        )
+        close()
+
+
+@rule("LSH_PROJECTION")
+def projection(ctx: LoweringContext) -> None:
+    """Rows of numbers are hashed as the bytes they are."""
+    hash, x, weights = ctx.operand(0), ctx.operand(1), ctx.optional(2)
+    check_whole_bytes(x)
+    kind = ctx.attr("type")
+    if kind not in ("SPARSE", "DENSE") or hash.dtype is not float32 or len(hash.shape) != 2 or not x.shape:
+        raise NoLowering(f"hashes of {x} by {hash}, {kind}")
+    functions, bits = hash.shape
+    if not hash.size or not x.size or bits > 32 or (weights is not None and (
+            weights.dtype is not float32 or weights.shape != x.shape[:1])):  # fmt: skip
+        raise NoLowering(f"hashes of {x} by {hash} and {weights}")
+    y = ctx.output((functions,) if kind == "SPARSE" else (functions * bits,))
+    rows = ctx.bits(x.buffer, uint8, (x.shape[0], x.size // x.shape[0] * x.dtype.size))
+    ctx.form(Projection, y.buffer, hash.buffer, rows, () if weights is None else (weights.buffer,), kind == "SPARSE")

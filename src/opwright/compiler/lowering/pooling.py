@@ -1,7 +1,7 @@
 """Pools: AvgPool, MaxPool, AVERAGE_POOL_2D, MAX_POOL_2D, L2_POOL_2D.
 
 Lives here: these rules.
-Not here: their gradients (pool_gradients.py), windows (windows.py), reductions over whole axes (reductions.py).
+Not here: their gradients (gradients.py), windows (windows.py), reductions over whole axes (reductions.py).
 """
 
 from __future__ import annotations

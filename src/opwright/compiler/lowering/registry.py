@@ -59,9 +59,8 @@ class RuleTable:
 TABLE = RuleTable()
 TABLE.add_modules(__package__, LITE, {
     "contractions": "CONV_2D DEPTHWISE_CONV_2D TRANSPOSE_CONV FULLY_CONNECTED",
-    "arithmetic": "ADD SUB MUL DIV FLOOR_DIV FLOOR_MOD POW MAXIMUM MINIMUM SQUARED_DIFFERENCE ATAN2",
-    "stablehlo": "STABLEHLO_ADD STABLEHLO_MULTIPLY STABLEHLO_MAXIMUM STABLEHLO_MINIMUM STABLEHLO_AND "
-                 "STABLEHLO_SHIFT_LEFT",
+    "arithmetic": "ADD SUB MUL DIV FLOOR_DIV FLOOR_MOD POW MAXIMUM MINIMUM SQUARED_DIFFERENCE ATAN2 STABLEHLO_ADD "
+                  "STABLEHLO_MULTIPLY STABLEHLO_MAXIMUM STABLEHLO_MINIMUM STABLEHLO_AND STABLEHLO_SHIFT_LEFT",
     "comparison": "EQUAL NOT_EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL SELECT SELECT_V2",
     "functions": "ABS NEG EXP LOG SQRT RSQRT SQUARE SIN COS TANH FLOOR CEIL ROUND SIGN LOGICAL_NOT LOGICAL_AND "
                  "LOGICAL_OR BITWISE_XOR RIGHT_SHIFT LOGISTIC HARD_SWISH ELU ADD_N ZEROS_LIKE",
@@ -76,8 +75,7 @@ TABLE.add_modules(__package__, LITE, {
     "filling": "FILL RANGE ONE_HOT DILATE PADV2 STABLEHLO_PAD MATRIX_DIAG MATRIX_SET_DIAG BITCAST BUCKETIZE",
     "sizes": "SHAPE RANK BROADCAST_ARGS WHERE UNIQUE",
     "lookups": "GATHER GATHER_ND SCATTER_ND EMBEDDING_LOOKUP DYNAMIC_UPDATE_SLICE SPARSE_TO_DENSE "
-               "EMBEDDING_LOOKUP_SPARSE HASHTABLE_LOOKUP",
-    "hashing": "LSH_PROJECTION",
+               "EMBEDDING_LOOKUP_SPARSE HASHTABLE_LOOKUP LSH_PROJECTION",
     "ordering": "TOPK_V2",
     "products": "BATCH_MATMUL",
     "reductions": "SUM MEAN REDUCE_MAX REDUCE_MIN REDUCE_PROD REDUCE_ANY REDUCE_ALL ARG_MAX ARG_MIN CUMSUM",
@@ -91,28 +89,27 @@ TABLE.add_modules(__package__, LITE, {
     "rows": "SOFTMAX LOG_SOFTMAX L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION",
 })
 TABLE.add_modules(__package__, CUSTOM, {
-    "caches": "odml.update_external_kv_cache",
     "landmarks": "DenseImageWarp Resampler TransformLandmarks TransformTensorBilinear TransformTensor "
                  "Landmarks2TransformMatrix",
+    "lookups": "odml.update_external_kv_cache",
     "recurrence": "UNIDIRECTIONAL_SEQUENCE_GRU",
     "spectral": "RFFT2D IRFFT2D Rfft2d Irfft2d Complex",
     "suppression": "TFLite_Detection_PostProcess",
 })
 TABLE.add_modules(__package__, CATALOGUE, {
     "blocks": "BatchToSpaceND DepthToSpace SpaceToBatchND SpaceToDepth Tile",
-    "contraction_gradients": "Conv2DBackpropFilter Conv2DBackpropInput",
     "contractions": "Conv2D DepthwiseConv2dNative",
-    "dynamic_gru": "DynamicGru",
     "filling": "OneHot",
     "functions": f"AddN BiasAdd Cast {' '.join(name for name in OF_OPERATOR if name not in IN_NUMPY)}",
+    "gradients": "AvgPoolGrad Conv2DBackpropFilter Conv2DBackpropInput MaxPoolGrad",
     "images": "ResizeBilinear ResizeNearestNeighbor",
     "lookups": "Gather GatherNd",
     "moves": "Concat Pack Pad",
     "norms": "FusedBatchNorm LayerNorm SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits",
     "ordering": "Sort TopK",
-    "pool_gradients": "AvgPoolGrad MaxPoolGrad",
     "pooling": "AvgPool MaxPool",
     "products": "MatMul",
+    "recurrence": "DynamicGru",
     "reductions": "All Any ArgMax ArgMin BiasAddGrad Cumsum L2Loss Max Mean Min Prod Sum SumToLike",
     "rows": "LogSoftmax LRN Softmax",
     "views": "BroadcastTo EnsureShape ExpandDims Reshape Reverse Slice Split SplitV Squeeze StridedSlice "
