@@ -153,8 +153,8 @@ import numpy as np
 import opwright as ow
 from opwright.compiler.background import compiling
 
-f = ow.function(lambda x: ow.nn.softmax(ow.matmul(x, ow.transpose(x)) + 1.0), jit_compile=True)
-y = f(ow.constant(np.arange(12, dtype=np.float32).reshape(4, 3)))
+f = ow.function(lambda x: ow.sqrt(x) * 2.0 + 1.0, jit_compile=True)
+y = f(ow.constant(np.float32([[1, 4], [9, 16]])))
 print(float(ow.reduce_sum(y)), *[m for m in sys.modules if m.startswith(HEAVY)])
 compiling.submit(lambda: None).wait()
 """
@@ -169,4 +169,4 @@ def test_a_later_process_imports_no_compiler(tmp_path):
                      .stdout.split() for _ in range(2))  # fmt: skip
     assert len(first) > 10
     assert second == [first[0]]
-    assert abs(float(first[0]) - 4) < 1e-5
+    assert float(first[0]) == 24
