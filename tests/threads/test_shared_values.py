@@ -152,6 +152,7 @@ OTHER_LOCKS = {"core/forks.py", "devices/cpu.py", "devices/memory.py", "devices/
 VALUES = {"cache_bytes", "runs_images", "items_offset", "_rules"}
 VALUES |= {"_environment"}  # under a lock
 VALUES |= {"_converted"}  # Python's functions
+VALUES |= {"_select_compiler"}  # a named tuple
 
 
 def modules() -> list[tuple[str, str]]:

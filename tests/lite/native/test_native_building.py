@@ -210,7 +210,7 @@ class TestErrors:
         monkeypatch.setattr(building.importlib.util, "find_spec", lambda name: None)
         with pytest.raises(errors.UnavailableError, match=r"pip install 'opwright\[c\]'"):
             building.build_library([EXAMPLES / "refuses.c"])
-        building._find.cache_clear()
+        building._select_compiler.cache_clear()
 
     def test_no_compiler_for_the_run_time(self, monkeypatch, tmp_path):
         """A finished library needs one too, on a machine's first time."""
@@ -221,7 +221,7 @@ class TestErrors:
         with flags.override(cache_dir=tmp_path / "new"), pytest.raises(errors.UnavailableError, match=words) as error:
             building.provider.__wrapped__()
         assert "opwright[c]" in str(error.value)
-        building._find.cache_clear()
+        building._select_compiler.cache_clear()
 
     def test_cc_names_what_is_not_there(self, monkeypatch):
         monkeypatch.setenv("CC", "no-such-cc -pipe")

@@ -75,11 +75,11 @@ class Compiler(NamedTuple):
 def find_compiler(language: str) -> Compiler:
     """The compiler for "c" or "c++". Raises UnavailableError where there is none."""
     variable = _VARIABLES[language]
-    return _find(language, os.environ.get(variable, ""), os.environ.get("PATH", ""))
+    return _select_compiler(language, os.environ.get(variable, ""), os.environ.get("PATH", ""))
 
 
 @functools.cache
-def _find(language: str, chosen: str, path: str) -> Compiler:
+def _select_compiler(language: str, chosen: str, path: str) -> Compiler:
     if chosen.strip():
         words = shlex.split(chosen)
         program = shutil.which(words[0], path=path)
