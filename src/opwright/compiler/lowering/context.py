@@ -7,8 +7,9 @@ lite/compiled/nodes.py).
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -339,14 +340,13 @@ class LoweringContext:
         self.form(Bitcast, view, buffer)
         return view
 
-    def under(self, output: Operand | Buffer, shape: Sequence[int]) -> tuple[Buffer, Callable[[], None]]:
-        """Return a buffer of another shape for a form to write, and what to call after it: the output views it."""
+    @contextlib.contextmanager
+    def reshaped(self, output: Operand | Buffer, shape: Sequence[int]) -> Iterator[Buffer]:
+        """Yield a buffer of another shape for the forms of the block to write; its elements become the output's."""
         target = output.buffer if isinstance(output, Operand) else output
         if target.shape == tuple(shape):
-            return target, lambda: None
+            yield target
+            return
         buffer = self.new(target.dtype, shape)
-
-        def close() -> None:
-            self.form(View, target, buffer)
-
-        return buffer, close
+        yield buffer
+        self.form(View, target, buffer)

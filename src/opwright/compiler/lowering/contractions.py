@@ -26,7 +26,7 @@ from ..loops.expressions import Expr, apply, arg, convert
 from ..loops.forms import Buffer, Contract, Depthwise, MatMul, TransposedContract, Window
 from .below_a_byte import as_bytes
 from .context import LoweringContext, NoLowering, Operand
-from .moves import layout, move, writing
+from .moves import layout, move
 from .quantized import clamped, in_steps, steps_per
 from .registry import CATALOGUE, rule
 from .short_floats import in_float32
@@ -76,7 +76,8 @@ def _pointwise(ctx: LoweringContext, x: Operand, w: Operand) -> None:
     y = ctx.output((*x.shape[:3], w.shape[3]))
     rows, (channels, features) = x.size // max(x.shape[3], 1), w.shape[2:]
     a, b = ctx.viewed(x.buffer, (rows, channels)), ctx.viewed(w.buffer, (channels, features))
-    writing(ctx, y.buffer, (rows, features), lambda out: ctx.form(MatMul, out, a, b, (), arg(0, float32)))
+    with ctx.reshaped(y.buffer, (rows, features)) as out:
+        ctx.form(MatMul, out, a, b, (), arg(0, float32))
 
 
 def transposed(ctx: LoweringContext, x: Buffer, order: Sequence[int]) -> Buffer:
@@ -159,14 +160,12 @@ def fully_connected(ctx: LoweringContext) -> None:
         operands, expr = _epilogue(ctx, x, w, y, features)
         more = dict(zip(("input_zero", "filter_zero"), _zeros(x, w)))
     if x.dtype is int16 and (w.dtype is int16 or w.buffer.constant is None):  # no filter that panels could be made of
-        target, close = ctx.under(y, (rows, features))
-        matrix = ctx.viewed(x.buffer, (rows, channels))
-        ctx.form(MatMul, target, matrix, w.buffer, operands, expr, transpose_b=True)
-        close()
+        with ctx.reshaped(y, (rows, features)) as target:
+            matrix = ctx.viewed(x.buffer, (rows, channels))
+            ctx.form(MatMul, target, matrix, w.buffer, operands, expr, transpose_b=True)
         return
-    target, close = ctx.under(y, (rows, 1, 1, features))
-    ctx.form(Contract, target, source, filter, operands, expr, Window((1, 1)), **more)
-    close()
+    with ctx.reshaped(y, (rows, 1, 1, features)) as target:
+        ctx.form(Contract, target, source, filter, operands, expr, Window((1, 1)), **more)
 
 
 def _block_scales(x: Operand, w: Operand, y: Operand) -> Buffer:

@@ -37,9 +37,8 @@ def fill(ctx: LoweringContext) -> None:
     if value.size != 1:
         raise NoLowering(f"{value} in each place")
     flat = (y.size,)
-    out, close = ctx.under(y, flat)
-    ctx.form(Move, out, (ctx.viewed(value.buffer, (1,)),), (IndexMap((0,), flat, 0, (0,)),))
-    close()
+    with ctx.reshaped(y, flat) as out:
+        ctx.form(Move, out, (ctx.viewed(value.buffer, (1,)),), (IndexMap((0,), flat, 0, (0,)),))
 
 
 FEWEST = 64
@@ -208,9 +207,8 @@ def matrix_diag(ctx: LoweringContext) -> None:
         return
     rows = x.size // n
     spread = _apart(ctx, ctx.viewed(x.buffer, (rows, n)), (1, n + 1))
-    target, close = ctx.under(y, (rows, n * n))
-    _placed(ctx, target, spread, (0, 0), (rows, n * n))
-    close()
+    with ctx.reshaped(y, (rows, n * n)) as target:
+        _placed(ctx, target, spread, (0, 0), (rows, n * n))
 
 
 @rule("MATRIX_SET_DIAG")

@@ -21,7 +21,7 @@ from ..loops.forms import Buffer, Contract, MatMul, Reduce, TransposedContract, 
 from .context import LoweringContext, NoLowering, Operand
 from .contractions import transposed
 from .elementwise import map_elements
-from .moves import layout, move, writing
+from .moves import layout, move
 from .pooling import pool_window
 from .registry import rule
 from .windows import window_of
@@ -73,7 +73,8 @@ def by_filter(ctx: LoweringContext) -> None:
     if window.size == window.strides == (1, 1) and not any(window.padding):
         rows = n * height * width
         a, b = ctx.viewed(x, (rows, channels)), ctx.viewed(dy, (rows, features))
-        writing(ctx, dw, (channels, features), lambda out: ctx.form(MatMul, out, a, b, (), total, True, False))
+        with ctx.reshaped(dw, (channels, features)) as out:
+            ctx.form(MatMul, out, a, b, (), total, True, False)
         return
     extents, margins = [], []
     for i, size in enumerate((height, width)):
@@ -122,7 +123,8 @@ def max_pool_grad(ctx: LoweringContext) -> None:
     def place(found: Expr, k: Expr, d: Expr) -> Expr:
         return apply("select", apply("equal", found, k, dtype=bool_), d, const(0, float32), dtype=float32)
 
-    writing(ctx, ctx.output(x.shape).buffer, cut, lambda out: map_elements(ctx, out, [first, number, gradient], place))
+    with ctx.reshaped(ctx.output(x.shape).buffer, cut) as out:
+        map_elements(ctx, out, [first, number, gradient], place)
 
 
 @rule("AvgPoolGrad")
@@ -133,7 +135,8 @@ def avg_pool_grad(ctx: LoweringContext) -> None:
     n, rows, height, columns, width, channels = cut
     gradient = ctx.viewed(dy.buffer, (n, rows, 1, columns, 1, channels))
     share = const(1.0 / (height * width), float32)
-    writing(ctx, y.buffer, cut, lambda out: map_elements(ctx, out, [gradient], lambda d: apply("mul", d, share)))
+    with ctx.reshaped(y.buffer, cut) as out:
+        map_elements(ctx, out, [gradient], lambda d: apply("mul", d, share))
 
 
 def _side_by_side(ctx: LoweringContext, x: Operand, y: Operand) -> tuple[int, ...]:

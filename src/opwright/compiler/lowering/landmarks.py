@@ -33,9 +33,8 @@ def transform_landmarks(ctx: LoweringContext) -> None:
     if numbers not in (2, 3) or x.size % numbers or matrix.size != 16:
         raise NoLowering(f"points {x} of {numbers} numbers")
     shape = (x.size // numbers, numbers)
-    target, close = ctx.under(y, shape)
-    ctx.form(AffinePoints, target, ctx.viewed(x.buffer, shape), matrix.buffer, float(getattr(call, "scale", 1.0)))
-    close()
+    with ctx.reshaped(y, shape) as target:
+        ctx.form(AffinePoints, target, ctx.viewed(x.buffer, shape), matrix.buffer, float(getattr(call, "scale", 1.0)))
 
 
 @rule("TransformTensorBilinear", "TransformTensor")
@@ -77,8 +76,7 @@ def landmarks_to_matrix(ctx: LoweringContext) -> None:
         sizes = (call.output_width, call.output_height)
         numbers = [[1.0, 1.0], [s / n for s, n in zip((call.scale_x, call.scale_y), sizes)], [1.0, 1.0],
                    [n / 2 for n in sizes]]  # fmt: skip
-    target, close = ctx.under(y, (4, 4))
-    ctx.form(CropMatrix, target, ctx.viewed(x.buffer, (x.size // 3, 3)),
-            Buffer(f"{y.buffer.name}.subset", int64, subset.shape, subset), ends,
-            0.0 if first else float(call.target_rotation_radians), first, *map(tuple, numbers))  # fmt: skip
-    close()
+    with ctx.reshaped(y, (4, 4)) as target:
+        ctx.form(CropMatrix, target, ctx.viewed(x.buffer, (x.size // 3, 3)),
+                Buffer(f"{y.buffer.name}.subset", int64, subset.shape, subset), ends,
+                0.0 if first else float(call.target_rotation_radians), first, *map(tuple, numbers))  # fmt: skip

@@ -131,10 +131,9 @@ def _rows_of_blocks(ctx: LoweringContext, table: Operand, indices: Operand, y: O
     ctx.form(Gather, found, source.buffer, indices.buffer, 0)
     ctx.form(Gather, taken, known, indices.buffer, 0)
     shape = (indices.size, count, n // count)
-    out, close = ctx.under(y, shape)
-    real = apply("mul", convert(arg(0, source.dtype), float32), arg(1, float32))
-    ctx.form(Map, out, (ctx.viewed(found, shape), ctx.viewed(taken, (*shape[:2], 1))), convert(real, y.dtype))
-    close()
+    with ctx.reshaped(y, shape) as out:
+        real = apply("mul", convert(arg(0, source.dtype), float32), arg(1, float32))
+        ctx.form(Map, out, (ctx.viewed(found, shape), ctx.viewed(taken, (*shape[:2], 1))), convert(real, y.dtype))
 
 
 def _real_rows(ctx: LoweringContext, table: Operand, indices: Operand, y: Operand) -> None:
@@ -257,15 +256,14 @@ def update(ctx: LoweringContext) -> None:
         fits = entries.shape == (1, positions.size, *cache.shape[2:]) and cache.shape[0] == 1 and entries.size
         if not fits or {cache.dtype, entries.dtype, y.dtype} != {float32} or positions.dtype is not int32:
             raise NoLowering(f"{entries} in {cache} at {positions}")
-        out, close = ctx.under(y, cache.shape[1:])
-        ctx.form(
-            PutEntries,
-            out,
-            ctx.viewed(cache.buffer, cache.shape[1:]),
-            ctx.viewed(entries.buffer, entries.shape[1:]),
-            positions.buffer,
-        )
-        close()
+        with ctx.reshaped(y, cache.shape[1:]) as out:
+            ctx.form(
+                PutEntries,
+                out,
+                ctx.viewed(cache.buffer, cache.shape[1:]),
+                ctx.viewed(entries.buffer, entries.shape[1:]),
+                positions.buffer,
+            )
 
 
 @rule("LSH_PROJECTION")

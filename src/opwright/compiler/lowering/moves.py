@@ -10,7 +10,7 @@ and strides are the index map.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -33,13 +33,6 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
 def layout(operand: Operand | Buffer) -> np.ndarray:
     """Return an array of the operand's shape, a byte for each element, that is never written."""
     return np.empty(operand.shape, np.int8)
-
-
-def writing(ctx: LoweringContext, output: Buffer, shape: Sequence[int], make: Callable[[Buffer], Any]) -> None:
-    """Let `make(buffer)` write a buffer of another shape, whose elements become the output's."""
-    buffer, close = ctx.under(output, shape)
-    make(buffer)
-    close()
 
 
 def move(
@@ -73,7 +66,8 @@ def move_view(ctx: LoweringContext, output: Buffer, source: Buffer, view: np.nda
         ctx.form(View, output, source)
         return
     box = IndexMap((0,) * view.ndim, view.shape, offset, strides)
-    writing(ctx, output, view.shape, lambda y: ctx.form(Move, y, (source,), (box,)))
+    with ctx.reshaped(output, view.shape) as y:
+        ctx.form(Move, y, (source,), (box,))
 
 
 def _offset(view: np.ndarray) -> int:

@@ -12,7 +12,6 @@ from ..loops.expressions import Expr, apply, arg, convert, scalar
 from ..loops.forms import Buffer, Contract, MatMul, Window
 from .context import LoweringContext, NoLowering, Operand
 from .contractions import transposed
-from .moves import writing
 from .quantized import in_steps, steps_per
 from .registry import CATALOGUE, rule
 from .short_floats import in_float32
@@ -44,8 +43,8 @@ def batch_matmul(ctx: LoweringContext) -> None:
         rows = a.size // k
         weights = b.buffer if turned[1] else transposed(ctx, b.buffer, (1, 0))
         source, filter = ctx.viewed(a.buffer, (rows, 1, 1, k)), ctx.viewed(weights, (n, 1, 1, k))
-        writing(ctx, y.buffer, (rows, 1, 1, n), lambda out: ctx.form(
-            Contract, out, source, filter, (), arg(0, float32), Window((1, 1))))  # fmt: skip
+        with ctx.reshaped(y.buffer, (rows, 1, 1, n)) as out:
+            ctx.form(Contract, out, source, filter, (), arg(0, float32), Window((1, 1)))
         return
     if (a.dtype, b.dtype, y.dtype) == (float32, int8, float32):
         rounding = "asymmetric" if ctx.attr("asymmetric_quantize_inputs") else "symmetric"

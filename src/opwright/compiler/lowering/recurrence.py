@@ -20,7 +20,7 @@ from ..loops.forms import Buffer, Contract, IndexMap, Move, Window
 from ..loops.recurrent_forms import Gru, Rnn, Svdf
 from .context import LoweringContext, NoLowering, Operand
 from .elementwise import map_elements
-from .moves import row_major, writing
+from .moves import row_major
 from .quantized import clamped, in_steps, steps_per
 from .recurrent import from_input, matrix, state_of
 from .registry import rule
@@ -37,9 +37,8 @@ def one_direction(ctx: LoweringContext) -> None:
     shape = (1, *x.shape) if ctx.operator == "RNN" else x.shape
     units = ctx.operand(1).shape[0]
     y = ctx.output((*x.shape[:-1], units))
-    out, close = ctx.under(y, (*shape[:-1], units))
-    _direction(ctx, x, shape, out, 1, time_major)
-    close()
+    with ctx.reshaped(y, (*shape[:-1], units)) as out:
+        _direction(ctx, x, shape, out, 1, time_major)
 
 
 @rule("BIDIRECTIONAL_SEQUENCE_RNN")
@@ -197,5 +196,5 @@ def dynamic_gru(ctx: LoweringContext) -> None:
     y, given = ctx.output((batch * steps, cells)).buffer, ctx.viewed(x, (batch, steps, 3 * cells))
     backward, keeps = bool(ctx.attr("is_reverse")), bool(ctx.attr("origin_mode"))
     states = () if h is None else (h.buffer,)
-    writing(ctx, y, (batch, steps, cells),
-               lambda out: ctx.form(Gru, out, given, weight, states, activation, keeps, backward))  # fmt: skip
+    with ctx.reshaped(y, (batch, steps, cells)) as out:
+        ctx.form(Gru, out, given, weight, states, activation, keeps, backward)

@@ -43,9 +43,8 @@ def one_direction(ctx: LoweringContext) -> None:
     shape = (1, *x.shape) if ctx.operator == "LSTM" and len(x.shape) == 2 else x.shape
     n = ctx.operand(RECURRENT + 1).shape[-1]
     y = ctx.output((*x.shape[:-1], n))
-    out, close = ctx.under(y, (*shape[:-1], n))
-    _direction(ctx, x, shape, out, (0, STATE), time_major=time_major)
-    close()
+    with ctx.reshaped(y, (*shape[:-1], n)) as out:
+        _direction(ctx, x, shape, out, (0, STATE), time_major=time_major)
 
 
 @rule(BOTH)

@@ -70,13 +70,13 @@ def integer_lstm(ctx: LoweringContext, x: Operand) -> None:
     to_output = _factor(projection[0].scale, hidden.scale, h.scale) if projection else (0, 0)
     clips = _clip(ctx.attr("cell_clip"), c, 32767), _clip(ctx.attr("proj_clip"), y, 127)
     sums = [_from_input(ctx, x, g, cells, bool(norms)) for g in gates]
-    out, close = ctx.under(y, (*shape[:-1], outputs))
-    ctx.form(LstmInt8, out, tuple(sums), tuple(r.buffer for r in recurrent), h.buffer, c.buffer,
-            tuple(p.buffer for p in projection), tuple(of_gates), to_hidden, to_output, (zero, h.zero), clips,
-            round(power), time_major,
-            tuple(p.buffer for p in peepholes), tuple(_peephole_factor(p, c, step) for p, step in peepholes.items()),
-            tuple(b.buffer for pair in norms for b in pair), tuple(_norm_factor(n) for n, _ in norms))  # fmt: skip
-    close()
+    with ctx.reshaped(y, (*shape[:-1], outputs)) as out:
+        ctx.form(LstmInt8, out, tuple(sums), tuple(r.buffer for r in recurrent), h.buffer, c.buffer,
+                tuple(p.buffer for p in projection), tuple(of_gates), to_hidden, to_output, (zero, h.zero), clips,
+                round(power), time_major,
+                tuple(p.buffer for p in peepholes),
+                tuple(_peephole_factor(p, c, step) for p, step in peepholes.items()),
+                tuple(b.buffer for pair in norms for b in pair), tuple(_norm_factor(n) for n, _ in norms))  # fmt: skip
 
 
 def _vector(ctx: LoweringContext, place: int, dtype: DType, cells: int) -> Operand:

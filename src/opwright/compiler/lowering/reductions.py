@@ -18,7 +18,7 @@ from ..loops.fixed_forms import FixedProduct
 from ..loops.forms import ArgReduce, Buffer, IndexMap, Move, Reduce, Scan, View
 from .context import LoweringContext, NoLowering, Operand
 from .elementwise import map_elements
-from .moves import row_major, writing
+from .moves import row_major
 from .quantized import in_steps, same_numbers, steps_per
 from .registry import CATALOGUE, LITE, rule
 
@@ -208,7 +208,8 @@ def reduced(
     kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
     left = tuple(n for i, n in enumerate(x.shape) if i not in axes)
     shape = y.shape if y.shape in (kept, left) else left
-    writing(ctx, y, shape, lambda out: ctx.form(Reduce, out, x, axes, kind, before, after))
+    with ctx.reshaped(y, shape) as out:
+        ctx.form(Reduce, out, x, axes, kind, before, after)
 
 
 @rule("SumToLike")

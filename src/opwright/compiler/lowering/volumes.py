@@ -78,9 +78,8 @@ def conv_3d(ctx: LoweringContext) -> None:
     operands, expr = with_bias(ctx.optional(2), float32, features)
     expr = clamped(expr, ctx.node.activation)
     image = _seen(ctx, x, count, [(stride, i * dilation - front) for i in range(kd)], ".slices")
-    target, close = ctx.under(y, (n * count, *sizes, features))
-    ctx.form(Contract, target, image, _filter(w, (4, 1, 2, 0, 3), list(range(kd))), operands, expr, window)
-    close()
+    with ctx.reshaped(y, (n * count, *sizes, features)) as target:
+        ctx.form(Contract, target, image, _filter(w, (4, 1, 2, 0, 3), list(range(kd))), operands, expr, window)
 
 
 @rule("CONV_3D_TRANSPOSE")
@@ -97,7 +96,6 @@ def conv_3d_transpose(ctx: LoweringContext) -> None:
     expr = clamped(expr, ctx.node.activation)
     size = height * width * features
     even = out % stride == 0
-    target, close = ctx.under(y, (n, out // stride, stride, size) if even else (n, out, size))
     parts, boxes = [], []
     for phase in range(min(stride, out)):
         number = -(-(out - phase) // stride)
@@ -114,5 +112,5 @@ def conv_3d_transpose(ctx: LoweringContext) -> None:
         for k in range(number):
             parts.append(made)
             boxes.append(IndexMap((0, phase + k * stride, 0), (n, 1, size), k * size, (number * size, 0, 1)))
-    ctx.form(Move, target, tuple(parts), tuple(boxes))
-    close()
+    with ctx.reshaped(y, (n, out // stride, stride, size) if even else (n, out, size)) as target:
+        ctx.form(Move, target, tuple(parts), tuple(boxes))

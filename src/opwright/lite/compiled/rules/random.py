@@ -72,9 +72,8 @@ def _doubles(ctx: LoweringContext, count: int, blocks: int | None = None) -> tup
 @rule("RANDOM_UNIFORM")
 def uniform(ctx: LoweringContext) -> None:
     y = _check_filled(ctx)
-    out, close = ctx.under(y, (y.size,))
-    _uniform(ctx, out)
-    close()
+    with ctx.reshaped(y, (y.size,)) as out:
+        _uniform(ctx, out)
 
 
 @rule("RANDOM_STANDARD_NORMAL")
@@ -161,6 +160,5 @@ def custom_normal(ctx: LoweringContext) -> None:
 
 
 def _written(ctx: LoweringContext, y: Operand, value: Expr, *operands: Buffer) -> None:
-    out, close = ctx.under(y, (y.size,))
-    ctx.form(Map, out, operands, value)
-    close()
+    with ctx.reshaped(y, (y.size,)) as out:
+        ctx.form(Map, out, operands, value)

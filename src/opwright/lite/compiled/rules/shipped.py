@@ -180,9 +180,8 @@ def rotate(ctx: LoweringContext) -> None:
     while len(matrix) < n:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])
     known = Buffer(f"{y.buffer.name}.hadamard", float32, (n, n), (matrix / math.sqrt(n)).astype(np.float32))
-    target, close = ctx.under(y, shape)
-    ctx.form(MatMul, target, ctx.viewed(x.buffer, shape), known, (), arg(0, float32))
-    close()
+    with ctx.reshaped(y, shape) as target:
+        ctx.form(MatMul, target, ctx.viewed(x.buffer, shape), known, (), arg(0, float32))
 
 
 @rule("odml.scaled_dot_product_attention")
