@@ -137,7 +137,6 @@ from .ops.array import where as where
 from .ops.array import zeros as zeros
 from .ops.array import zeros_like as zeros_like
 from .ops.attributes import Attr as Attr
-from .ops.clock import timestamp as timestamp
 from .ops.debugging import Assert as Assert
 from .ops.debugging import assert_equal as assert_equal
 from .ops.debugging import assert_greater as assert_greater
@@ -147,6 +146,8 @@ from .ops.definition import Input as Input
 from .ops.definition import Operator as Operator
 from .ops.definition import Output as Output
 from .ops.definition import operator as operator
+from .ops.host import print as print
+from .ops.host import timestamp as timestamp
 from .ops.indexed_slices import IndexedSlices as IndexedSlices
 from .ops.indexed_slices import IndexedSlicesSpec as IndexedSlicesSpec
 from .ops.kernels import KernelKey as KernelKey
@@ -222,7 +223,6 @@ from .ops.math import tanh as tanh
 from .ops.math import truediv as truediv
 from .ops.math import truncatediv as truncatediv
 from .ops.math import truncatemod as truncatemod
-from .ops.printing import print as print
 from .ops.signal import fftnd as fftnd
 from .ops.signal import ifftnd as ifftnd
 from .ops.signal import irfftnd as irfftnd

@@ -1,6 +1,6 @@
 """Rows for arrays written by index, padded, cut into blocks and distributed.
 
-Lives here: rows for scattering.py, padding.py, spaces.py, partitioning.py of ops/array.
+Lives here: rows for scattering.py, padding.py, spaces.py, splitting.py of ops/array.
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ CASES = {
         case(f64(4, 1, 1, 1), 2, [[0, 0], [0, 0]], expect=lambda x, b, c: x.reshape(1, 2, 2, 1)),
     ],
     "space_to_batch": [case(f64(1, 2, 2, 1), [2, 2], [[0, 0], [0, 0]], expect=lambda x, b, p: x.reshape(4, 1, 1, 1))],
-    # ---- distributed (partitioning.py) ----
+    # ---- distributed (splitting.py) ----
     "DynamicPartition": [
         case(f64(5, 2), ints(0, 2, 0, 2, 2), num_partitions=3,
              expect=lambda x, p: [x[[0, 2]], np.zeros((0, 2)), x[[1, 3, 4]]]),

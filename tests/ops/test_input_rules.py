@@ -19,7 +19,7 @@ import opwright as ow
 from each_row import each_row
 from opwright.compiler.plan import Plan
 from opwright.core.errors import PermissionDeniedError
-from opwright.ops.guarding import fingerprint
+from opwright.ops.compute_wrappers import fingerprint
 
 
 def defined(compute: Any, inplace: Any = None, views: Any = None) -> Any:

@@ -111,8 +111,8 @@ class Plan:
 
 def _checked(graph: str, numerics: bool, inputs: bool, kernel: Callable[..., Any], node: Node) -> Callable[..., Any]:
     """A kernel that raises where a NaN or infinity comes up in what it gives, or it breaks a rule of memory."""
+    from ..ops.compute_wrappers import watched
     from ..ops.debugging.finiteness import MOVERS, wrong_number
-    from ..ops.guarding import watched
 
     if inputs:
         kernel = watched(node.op, kernel, node.name, node.at)

@@ -1,7 +1,7 @@
 """`ow.py_function` and `ow.numpy_function`: Python functions called when the program runs.
 
 Lives here: the functions, and what stands behind the handles that graphs hold.
-Not here: the operators (ops/calling.py).
+Not here: the operators (ops/host.py).
 
 A function called back runs as any eager code does, under a tape of its own. The graph keeps the tape of each run as a
 further value, and the gradient operator differentiates it; what that computes is recorded onto a copy of the tape, so
@@ -20,7 +20,7 @@ from ..core import dtypes
 from ..core.dtypes import DType, as_dtype, of_numpy
 from ..core.errors import InvalidArgumentError
 from ..core.specs import TensorSpec
-from ..ops import array, calling, dispatch
+from ..ops import array, dispatch, host
 from ..ops.autodiff import backpropagate
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.outline import linked
@@ -237,7 +237,7 @@ def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str |
         raise ValueError(f"Expected func to be callable. Received func={func} of type {type(func)}.")
     wanted, specs, several = _dtypes(Tout)
     inputs = _inputs(inp)
-    call: Any = calling.EagerPyFunc
+    call: Any = host.EagerPyFunc
     results = call(_handle(EagerFunction(func)), inputs, out_dtypes=wanted, name=name)
     _state_shapes(results, specs)
     return list(results) if several else results[0]
@@ -275,7 +275,7 @@ def numpy_function(func: Any = None, inp: Any = None, Tout: Any = None, stateful
         if isinstance(given, (list, tuple)):
             return [convert_to_tensor(v) for v in given]
         return convert_to_tensor(given)
-    call: Any = calling.PyFunc if stateful else calling.PyFuncStateless
+    call: Any = host.PyFunc if stateful else host.PyFuncStateless
     results = call(_handle(ArrayFunction(func)), _inputs(inp), out_dtypes=wanted, name=name)
     _state_shapes(results, specs)
     if not results:

@@ -1,7 +1,7 @@
 """The eager interpreter under the switch `check_inputs`: every call's inputs are looked at before and after.
 
 Lives here: `watched`, whose result takes the place of `execute` while the switch is on, so that it costs nothing when
-it is off.  Not here: the rules (ops/guarding.py).
+it is off.  Not here: the rules (ops/compute_wrappers.py).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 from ..core.frames import users_line
 from ..ops.call import Call
+from ..ops.compute_wrappers import compare, fingerprint
 from ..ops.definition import Operator
-from ..ops.guarding import compare, fingerprint
 
 
 def watched(execute: Callable[..., Any]) -> Callable[..., Any]:

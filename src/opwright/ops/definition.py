@@ -24,9 +24,8 @@ from ..graph import Graph
 from . import dispatch, kernels, registry, wellformed
 from .attributes import Attr
 from .call import Call, call_class
+from .compute_wrappers import guarded, narrowed
 from .gradient_makers import GradientMaker, GradientNeeds, maker_of, needs_of
-from .guarding import guarded
-from .narrowing import narrowed
 from .publishing import public_function
 from .rule_errors import contract_violation, failure_cause, rule_failure
 from .slots import Input, Output

@@ -19,7 +19,7 @@ from ..core.errors import AlreadyExistsError, InvalidArgumentError, SignatureErr
 from ..core.origins import is_abandoned, load, note_origin
 from ..core.places import CPUPlace, Place, place_of
 from . import registry
-from .guarding import guarded
+from .compute_wrappers import guarded
 from .rule_errors import kernel_name
 
 if TYPE_CHECKING:

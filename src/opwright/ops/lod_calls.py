@@ -24,7 +24,7 @@ from typing import Any
 from ..core import lod
 from ..core.errors import InvalidArgumentError
 from . import array, dispatch
-from .guarding import offsets_violation
+from .compute_wrappers import offsets_violation
 from .lod_tensor import LoDTensor
 from .rule_errors import call_rule
 
@@ -146,7 +146,7 @@ def put_together(op: Any, word: str, carriers: dict[str, LoDTensor], results: Se
 def _checked(op: Any, output: Any, made: LoDTensor, name: str | None) -> LoDTensor:
     """Return a result whose offsets, where they are known by now, are a LoD over its rows.
 
-    Offsets that are known when a graph runs are checked then, with what computed them (guarding.py).
+    Offsets that are known when a graph runs are checked then, with what computed them (compute_wrappers.py).
     raises DefinitionError naming operator and output where they are none
     """
     if op.trusted or any(level.constant is None for level in made.levels):

@@ -24,7 +24,7 @@ _users: dict[str, Operator] = {}
 _functions: dict[str, Operator] = {}
 FAMILIES = (
     "array", "math", "linalg", "nn", "random", "strings", "signal", "image", "bitwise", "quantization", "state",
-    "printing", "debugging", "calling", "clock", "control", "fusion", "iteration", "lists", "list_rows",
+    "host", "debugging", "control", "fusion", "iteration", "lists", "list_rows",
     "updates", "sequence",
 )  # fmt: skip
 

@@ -29,7 +29,7 @@ import numpy as np
 from ..core import dtypes, flags, forks
 from ..core.errors import OpError
 from . import dispatch, kernels
-from .measured import Measured
+from .tuning_file import Measured
 
 BUDGET_S = 0.02  # for all ways together, over the one call that each needs
 _MARGIN = 0.95  # another way must take less than this part of the default's time

@@ -1,6 +1,7 @@
 """The file of remembered choices: `tuning-<machine>.json` in the cache folder (the switch `cache_dir`).
 
-Lives here: reading it, once, and adding to it. Not here: what a choice is and how it comes about (tuning.py).
+Lives here: `Measured`, the result of measuring the ways to compute one thing; reading the file, once, adding to it.
+Not here: measuring (tuning.py).
 
 The file is an aid: one that is missing, damaged, too large, of another format or another machine counts as empty, and
 where it cannot be written nothing is said. It only chooses among the ways that this package knows, so it has no keyed
@@ -17,14 +18,28 @@ import json
 import math
 import os
 import platform
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core import flags, forks
 from ..core.private_files import cache_folder
-from .measured import Measured
+
+
+class Measured(NamedTuple):
+    """What was found: the way chosen, seconds by way, and why others fell out."""
+
+    chosen: str
+    seconds: dict[str, float]
+    out: Mapping[str, str] = MappingProxyType({})
+
+    def __str__(self) -> str:
+        times = [f"{name} {s * 1e6:.3g} us" for name, s in sorted(self.seconds.items(), key=lambda pair: pair[1])]
+        return ", ".join(times + [f"{name} out: {why}" for name, why in self.out.items()])
+
 
 FORMAT = 1
 MOST_ENTRIES = 2048  # the oldest go

@@ -1,15 +1,20 @@
-"""The version of an operator that one call needs: the least whose definition can express it.
+"""Versions of operators: the least that a call needs, and nodes of older ones brought up to date.
 
-Lives here: `least_version`.  Not here: what a newer definition does with an older call (upgrading.py), which changes a
-new version may bring (changes.py), the versions of builtin `.tflite` operators (lite/format/versions.py).
+Lives here: `least_version`; the outputs that are added to a node read from a file, and the error for what cannot be.
+Not here: the inputs and attributes that are added, where text is read (graph/parsing.py), files (saved/), the changes
+that a new version may bring (changes.py), the versions of builtin `.tflite` operators (lite/format/versions.py).
 
-It follows from the declarations and is written nowhere else. A part with `since=2` needs version 2 where it says
-something: an attribute other than its default, an input that is given, an output that is read. What depends on types
-or shapes a definition says by a method of its own, `version_needed(op)`. A version that neither a part nor that method
-accounts for changed something that is not written down, so every call needs it.
+The version follows from the declarations and is written nowhere else. A part with `since=2` needs version 2 where it
+says something: an attribute other than its default, an input that is given, an output that is read. What depends on
+types or shapes a definition says by a method of its own, `version_needed(op)`. A version that neither a part nor that
+method accounts for changed something that is not written down, so every call needs it.
 
 >>> def version_needed(op):
 ...     return 2 if op.x.dtype == ow.int8 else 1
+
+An older node lacks what later versions added, and these may only be optional: attributes get their default (the older
+version's behaviour), optional inputs are absent, intermediate outputs are made and not read. Everything stands last, so
+that what the file has keeps its place.
 """
 
 from __future__ import annotations
@@ -17,6 +22,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..core.errors import SignatureError
+from ..graph import Graph, Node
 from ..graph.ir import same_attr
 from .rule_errors import call_rule, contract_violation
 
@@ -54,3 +61,39 @@ def _unaccounted(op: Any) -> int:
     while version > 1 and version in explained:
         version -= 1
     return int(version)
+
+
+def with_outputs(graph: Graph, node: Node, attrs: Mapping[str, Any], specs: Sequence[Any]) -> Node | None:
+    """Return the node with these attributes and the intermediate outputs that it lacks at its end. None if it lacks
+    others.
+
+    specs: what inference gives, one entry for each declared output, a list for a repeated one
+    """
+    given = 0
+    for i, (declared, spec) in enumerate(zip(node.op.outputs, specs)):
+        if given == len(node.outputs) and all(o.since > 1 for o in node.op.outputs[i:]):
+            break
+        given += len(spec) if declared.repeated else 1
+    else:
+        return node.replaced(attrs=attrs) if given == len(node.outputs) else None
+    if given != len(node.outputs):
+        return None
+    taken = {v.name for v in graph.values()} | {n.name for n in graph.nodes}
+    added = [s for entry in specs[i:] for s in (entry if isinstance(entry, list) else (entry,))]
+    names = [v.name for v in node.outputs]
+    for index in range(given, given + len(added)):
+        name = f"{node.name}.{index}"
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        names.append(name)
+    return Node(node.op, node.inputs, attrs, [*(v.spec for v in node.outputs), *added], node.name, node.at, names)
+
+
+def refused(node: Node, error: Exception, written: int | None) -> str:
+    """Why a node cannot be, in words that name both versions where they may be the reason."""
+    text = str(error)[:500]
+    if isinstance(error, SignatureError) and written is not None:
+        text += (f"\n  the file was written with version {written} of {node.op.name}, here is version "
+                 f"{node.op.version}; load it with the definition that it was saved with, or a newer one")  # fmt: skip
+    return text

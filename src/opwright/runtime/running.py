@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from ..core import flags
 from ..core.errors import NotFoundError, OpError, ResourceExhaustedError
 from ..core.places import CPUPlace, Place, place_of
-from ..ops import dispatch, guarding, kinds, selection, tuning
+from ..ops import compute_wrappers, dispatch, kinds, selection, tuning
 from ..ops.kernels import KernelKey, of_call
 from ..ops.operands import Operand, transforms_of
 from ..ops.rule_errors import contract_violation, failure_cause, kernel_name, mismatch, rule_failure
@@ -223,7 +223,7 @@ def _attempt(instance: OpInstance, call: Any, feed: Feed, key: Any, candidate: C
     kernel = op.reference(call) if candidate.kernel is None else of_call(op, candidate.kernel, call)
     on_host = place.kind == "cpu"
     if flags.check_inputs and on_host:
-        kernel = guarding.watched(op, kernel, at=instance.at)
+        kernel = compute_wrappers.watched(op, kernel, at=instance.at)
     report(op.name, instance.at, place, steps)
     computing = "compute" if candidate.kernel is None else kernel_name(op, candidate.key, candidate.kernel)
     with context_of(place):

@@ -19,7 +19,7 @@ from ..graph import Graph, Node
 from ..graph.parsing import parse_all
 from ..graph.passes.rewriting import Rewrite, map_graphs
 from ..graph.verify import verify
-from ..ops import registry, upgrading
+from ..ops import registry, versioning
 from . import encoding, files
 from .files import Reader
 from .index import CheckpointReader, check_format
@@ -179,14 +179,14 @@ def _whole(node: Node, graph: Graph, versions: dict[str, int]) -> Node:
                 raise ValueError(f"input {declared.name!r} is {'no list' if declared.repeated else 'a list'}")
         specs = op.infer(bound, node.inputs)
         found = [s for spec in specs for s in (spec if isinstance(spec, list) else (spec,))]
-        whole = upgrading.with_outputs(graph, node, bound.attrs, specs)  # attributes: as older versions had them
+        whole = versioning.with_outputs(graph, node, bound.attrs, specs)  # attributes: as older versions had them
         fine = whole is not None and all(
             s.dtype is v.dtype and s.shape.is_compatible_with(v.shape) for s, v in zip(found, whole.outputs)
         )
     except DataLossError:
         raise
     except Exception as error:  # rules of operators meet what no program would give them
-        words = upgrading.refused(node, error, versions.get(op.name))
+        words = versioning.refused(node, error, versions.get(op.name))
         raise DataLossError(what=f"node {node.name!r} ({op.name}) cannot be: {words}") from None
     if not fine:
         raise DataLossError(what=f"node {node.name!r} ({op.name}) does not give what is written",

@@ -16,7 +16,7 @@ import numpy as np
 from ..core import flags
 from ..core.places import Place, place_of
 from ..ops import lod_calls
-from ..ops.guarding import fingerprint
+from ..ops.compute_wrappers import fingerprint
 from ..runtime.instance import OpInstance
 from ..runtime.scope import Scope
 from .trial import NotTried, Trial, assert_same, refs

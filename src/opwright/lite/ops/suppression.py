@@ -1,7 +1,7 @@
 """Boxes that overlap better ones left out: NON_MAX_SUPPRESSION_V4, NON_MAX_SUPPRESSION_V5.
 
 Lives here: the two operators.  Not here: the catalogue's operators, whose thresholds are on the other side
-(ops/image/suppression.py; convert/rules/images.py says how one becomes the other).
+(ops/image/nms.py; convert/rules/images.py says how one becomes the other).
 
 Boxes are [n, 4], two opposite corners (y1, x1, y2, x2). A box goes if it shares iou_threshold or more with one chosen
 before it, or if its score, which softly falls with what it shares, is not above score_threshold any more.

@@ -1,6 +1,7 @@
 """Looking at nodes as they run: the switch `check_inputs`, and observers.
 
-Lives here: `run_watched`, `run_observed`.  Not here: the rules, and the words for what broke them (ops/guarding.py).
+Lives here: `run_watched`, `run_observed`.
+Not here: the rules, and the words for what broke them (ops/compute_wrappers.py).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import PermissionDeniedError
-from ...ops.guarding import fingerprint
+from ...ops.compute_wrappers import fingerprint
 from .node import Node
 from .tensor import Tensor
 

@@ -31,8 +31,6 @@ from .moving import reverse_sequence as reverse_sequence
 from .moving import roll as roll
 from .moving import transpose as transpose
 from .padding import pad as pad
-from .partitioning import dynamic_partition as dynamic_partition
-from .partitioning import dynamic_stitch as dynamic_stitch
 from .rows import MergeRows as MergeRows
 from .rows import RowsAt as RowsAt
 from .scattering import scatter_nd as scatter_nd
@@ -67,6 +65,8 @@ from .spaces import depth_to_space as depth_to_space
 from .spaces import space_to_batch as space_to_batch
 from .spaces import space_to_batch_nd as space_to_batch_nd
 from .spaces import space_to_depth as space_to_depth
+from .splitting import dynamic_partition as dynamic_partition
+from .splitting import dynamic_stitch as dynamic_stitch
 from .splitting import split as split
 from .splitting import unstack as unstack
 

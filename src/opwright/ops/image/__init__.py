@@ -5,7 +5,7 @@ Lives here: the family's public names.  Not here: reading and writing files of i
 
 from __future__ import annotations
 
-from .adjustments import (
+from .adjustment import (
     adjust_brightness,
     adjust_contrast,
     adjust_gamma,
@@ -22,39 +22,43 @@ from .adjustments import (
     stateless_random_saturation,
 )
 from .boxes import draw_bounding_boxes, sample_distorted_bounding_box, stateless_sample_distorted_bounding_box
-from .colours import hsv_to_rgb, rgb_to_hsv
-from .conversions import (
+from .colours import (
     convert_image_dtype,
     grayscale_to_rgb,
+    hsv_to_rgb,
     rgb_to_grayscale,
+    rgb_to_hsv,
     rgb_to_yiq,
     rgb_to_yuv,
     yiq_to_rgb,
     yuv_to_rgb,
 )
-from .flipping import (
+from .framing import (
+    central_crop,
+    crop_to_bounding_box,
     flip_left_right,
     flip_up_down,
+    pad_to_bounding_box,
+    random_crop,
     random_flip_left_right,
     random_flip_up_down,
+    resize_with_crop_or_pad,
     rot90,
+    stateless_random_crop,
     stateless_random_flip_left_right,
     stateless_random_flip_up_down,
     transpose,
 )
-from .framing import central_crop, crop_to_bounding_box, pad_to_bounding_box, resize_with_crop_or_pad
-from .patches import extract_patches
-from .quality import image_gradients, psnr, sobel_edges, ssim, ssim_multiscale, total_variation
-from .random_crops import random_crop, stateless_random_crop
-from .regions import crop_and_resize
-from .resize_functions import ResizeMethod, resize, resize_with_pad
-from .suppressions import (
+from .nms import (
     combined_non_max_suppression,
     non_max_suppression,
     non_max_suppression_overlaps,
     non_max_suppression_padded,
     non_max_suppression_with_scores,
 )
+from .quality import image_gradients, psnr, sobel_edges, ssim, ssim_multiscale, total_variation
+from .regions import crop_and_resize, extract_patches
+from .resize import ResizeMethod, resize, resize_with_pad
 
 __all__ = [
     "ResizeMethod", "adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation",

@@ -1,7 +1,7 @@
 """Boxes drawn, and boxes drawn at random around others.
 
 Lives here: DrawBoundingBoxes, SampleDistortedBoundingBox, StatelessSampleDistortedBoundingBox.
-Not here: what is cut out by boxes (regions.py), which of several boxes to keep (suppression.py).
+Not here: what is cut out by boxes (regions.py), which of several boxes to keep (nms.py).
 
 Boxes are (y_min, x_min, y_max, x_max) in parts of the image's sides.
 """

@@ -1,6 +1,6 @@
 """How much boxes overlap, and which are left when the worse of two that do is left out; NumPy arrays.
 
-Lives here: Boxes, soft, strict.  Not here: the operators (suppression.py).
+Lives here: Boxes, soft, strict.  Not here: the operators (nms.py).
 """
 
 from __future__ import annotations

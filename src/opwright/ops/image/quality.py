@@ -16,7 +16,7 @@ from ...core.errors import InvalidArgumentError
 from .. import array, dispatch, math
 from ..array.shaping import dims_tensor, shape_op
 from ..nn import avg_pool, depthwise_conv2d, relu, softmax
-from .conversions import convert_image_dtype
+from .colours import convert_image_dtype
 from .sizes import is_known
 
 

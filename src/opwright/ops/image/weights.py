@@ -1,7 +1,7 @@
 """Which pixels a resized image takes, and how much of each: along one dimension at a time.
 
 Lives here: the places and weights of every method, as NumPy arrays, and their application to images.
-Not here: the operators (resizing.py).
+Not here: the operators (resize_operators.py).
 
 A method's taps are two arrays [out, k]: of each new pixel k pixels of the image and their weights. Everything is
 counted in float32, as the field does, so that pixels on a border between two fall to the same side.

@@ -1,7 +1,7 @@
 """Decompositions of matrices.
 
 Lives here: Cholesky, Qr, Svd, SelfAdjointEig and their functions.
-Not here: solving (solving.py), what is made of decompositions (functions.py).
+Not here: solving (solving.py), what is made of decompositions (matrix_functions.py).
 """
 
 from __future__ import annotations

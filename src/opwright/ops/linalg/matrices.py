@@ -1,7 +1,7 @@
 """Matrices as wholes: transposing, cross products.
 
 Lives here: Cross; matrix_transpose, adjoint.
-Not here: products (matmul.py), norms (norms.py), decompositions (factoring.py).
+Not here: products (matmul.py), norms (matrix_functions.py), decompositions (factoring.py).
 """
 
 from __future__ import annotations

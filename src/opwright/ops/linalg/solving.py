@@ -1,7 +1,7 @@
 """Systems of linear equations, inverses and determinants.
 
 Lives here: MatrixInverse, MatrixDeterminant, LogMatrixDeterminant, MatrixSolve, MatrixTriangularSolve, their functions.
-Not here: decompositions (factoring.py), least squares (functions.py).
+Not here: decompositions (factoring.py), least squares (matrix_functions.py).
 """
 
 from __future__ import annotations

@@ -17,8 +17,7 @@ from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from .. import array, dispatch, math, registry
 from ..definition import Input, Output, operator
-from .segment import as_column, product_gradient
-from .segment_sums import UNSORTED_SEGMENT_SUM, reduce_rows
+from .segment import UNSORTED_SEGMENT_SUM, as_column, product_gradient, reduce_rows
 
 
 def _spec(op: Any) -> TensorSpec:

@@ -25,7 +25,6 @@ from .convolving import (
 )
 from .dropout import dropout, stateless_dropout
 from .embedding import embedding_lookup
-from .local_response import local_response_normalization, lrn
 from .losses import (
     compute_average_loss,
     l2_loss,
@@ -41,7 +40,7 @@ from .moments import (
     sufficient_statistics,
     weighted_moments,
 )
-from .normalization import fused_batch_norm, layer_normalization
+from .normalization import fused_batch_norm, layer_normalization, local_response_normalization, lrn
 from .pools import (
     avg_pool,
     avg_pool1d,

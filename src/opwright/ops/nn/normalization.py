@@ -1,7 +1,7 @@
-"""Normalisation: tensors brought to mean 0 and variance 1, per channel or per example.
+"""Normalise tensors to mean 0 and variance 1, per channel or per example; or by neighbouring channels.
 
-Lives here: FusedBatchNorm, LayerNorm.
-Not here: moments, batch_normalization (moments.py), LRN (local_response.py), moving averages between batches (layers).
+Lives here: FusedBatchNorm, LayerNorm, LRN.
+Not here: moments, batch_normalization (moments.py), moving averages between batches (layers).
 """
 
 from __future__ import annotations
@@ -9,18 +9,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
-from ...core.dtypes import DType, float32, float64, floating
+from ...core.dtypes import DType, bfloat16, float16, float32, float64, floating
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from .. import lod_rules
 from ..array import cast, expand_dims, ones_like, reshape
+from ..array import range as range_
 from ..array.shaping import shape_op, sum_to_shape_of
-from ..attributes import Attr, one_of
+from ..attributes import Attr, at_least, one_of
 from ..definition import Input, Output, operator
 from ..inference import axes_in, static_axes
+from ..linalg import matmul
+from ..math import abs as abs_
 from ..math import maximum, reduce_mean, reduce_prod, reduce_sum, rsqrt
+from ..math import pow as pow_
 from ..windows import channel_axis, wide, wide_dtype
 
 BATCH_FORMATS = ("NHWC", "NCHW", "NDHWC", "NCDHW")
@@ -254,3 +259,43 @@ def layer_normalization(x: Any, scale: Any = None, offset: Any = None, axis: Any
                         name: str | None = None) -> Any:  # fmt: skip
     """See LayerNorm. axis: one or several."""
     return LayerNorm(x, scale, offset, axis=static_axes(axis) or (-1,), epsilon=epsilon, name=name)
+
+
+@operator
+class LRN:
+    """Each element divided by a power of the squares around it, over channels (Krizhevsky et al. 2012, section 3.3).
+
+    .. math:: output_c = input_c \\Big/ \\left( bias + alpha \\sum_{|j - c| \\le depth\\_radius}
+              input_j^2 \\right)^{beta}
+
+    input: [batch, height, width, channels]. 16-bit floats are computed in float32.
+    """
+
+    input = Input((float16, bfloat16, float32, float64), rank=4)
+    output = Output(like="input")
+    depth_radius = Attr(int, default=5, check=at_least(0))
+    bias = Attr(float, default=1.0)
+    alpha = Attr(float, default=1.0)
+    beta = Attr(float, default=0.5)
+
+    def compute(op, input) -> Any:
+        x = input.astype(wide(input.dtype), copy=False)
+        r, kind = op.depth_radius, x.dtype.type
+        squares = np.pad(x * x, [(0, 0)] * 3 + [(r, r)])
+        around = sliding_window_view(squares, 2 * r + 1, axis=-1).sum(-1) if x.size else x
+        return (x * (kind(op.bias) + kind(op.alpha) * around) ** kind(-op.beta)).astype(input.dtype, copy=False)
+
+    def gradient(op, dy) -> Any:
+        x = cast(op.input, wide_dtype(op.input.dtype))
+        dy = cast(dy, x.dtype)
+        places = range_(shape_op(x)[3])
+        near = cast(
+            abs_(places[:, None] - places[None, :]) <= op.depth_radius, x.dtype
+        )  # [channels, channels], symmetric
+        scale = op.bias + op.alpha * matmul(x * x, near)
+        spread = matmul(dy * x * pow_(scale, -op.beta - 1.0), near)
+        return cast(dy * pow_(scale, -op.beta) - (2.0 * op.alpha * op.beta) * x * spread, op.input.dtype)
+
+
+local_response_normalization = LRN.as_function("local_response_normalization")
+lrn = local_response_normalization

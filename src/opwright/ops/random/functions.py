@@ -1,6 +1,6 @@
 """The public functions of random numbers, under TensorFlow's names.
 
-Lives here: normal, uniform ... and their stateless forms.  Not here: the operators (drawing.py, stateless.py), seeds
+Lives here: normal, uniform ... and their stateless forms.  Not here: the operators (sampling.py, stateless.py), seeds
 (state.py).
 
 The seed rules are TensorFlow's (see state.py), the numbers are not. Scaling by minval, maxval, mean and stddev is done
@@ -19,7 +19,7 @@ from ..array import cast
 from ..array.shaping import dims_tensor
 from ..math import maximum
 from . import stateless
-from .drawing import (
+from .sampling import (
     Multinomial,
     RandomGamma,
     RandomPoisson,

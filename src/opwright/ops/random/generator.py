@@ -10,8 +10,8 @@ from typing import Any
 
 from ...core import dtypes, flags, forks
 from ...core.dtypes import as_dtype
-from .drawing import RandomStandardNormal, RandomUniform, RandomUniformInt, TruncatedNormal
 from .functions import UNIFORM, integer_bounds, scaled, sizes, uniform_scaled
+from .sampling import RandomStandardNormal, RandomUniform, RandomUniformInt, TruncatedNormal
 from .state import new_stream
 
 

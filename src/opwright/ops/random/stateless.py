@@ -2,7 +2,7 @@
 
 Lives here: StatelessRandomUniform, ...Normal, StatelessTruncatedNormal, ...UniformInt, ...UniformFullInt, ...Gamma,
 ...Poisson, ...Binomial, StatelessMultinomial, StatelessShuffle.
-Not here: the functions over them (functions.py), operators with a state (drawing.py).
+Not here: the functions over them (functions.py), operators with a state (sampling.py).
 
 seed: two integers, the key of Philox; the numbers are not TensorFlow's.
 """
@@ -18,8 +18,8 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape, broadcast
 from ..attributes import Attr
 from ..definition import Input, Output, operator
-from . import samplers
-from .drawing import check_bounds, check_order, check_samples, infer_shape
+from . import sampling
+from .sampling import check_bounds, check_order, check_samples, infer_shape
 from .state import philox
 
 FULL = (int32, int64, uint32, uint64)
@@ -67,21 +67,21 @@ def _one_dtype(name: str, sample: Any, allowed: tuple[DType, ...], words: str, d
 
 
 StatelessRandomUniform = _one_dtype(
-    "StatelessRandomUniform", samplers.uniform, floating, "Floats spread evenly over [0, 1)", "U[0, 1)"
+    "StatelessRandomUniform", sampling.uniform, floating, "Floats spread evenly over [0, 1)", "U[0, 1)"
 )
 StatelessRandomNormal = _one_dtype(
-    "StatelessRandomNormal", samplers.normal, floating, "Floats of the standard normal distribution", "N(0, 1)"
+    "StatelessRandomNormal", sampling.normal, floating, "Floats of the standard normal distribution", "N(0, 1)"
 )
 StatelessTruncatedNormal = _one_dtype(
     "StatelessTruncatedNormal",
-    samplers.truncated_normal,
+    sampling.truncated_normal,
     floating,
     "Floats of the standard normal distribution, cut off at two deviations",
     "N(0, 1) \\;|\\; -2 < output_i < 2",
 )
 StatelessRandomUniformFullInt = _one_dtype(
     "StatelessRandomUniformFullInt",
-    samplers.full_int,
+    sampling.full_int,
     FULL,
     "All integers of the dtype, each as likely as any other",
     "U\\{min, ..., max\\}",
@@ -112,7 +112,7 @@ class StatelessRandomUniformInt:
 
     def compute(op, shape, seed, minval, maxval) -> Any:
         check_order(minval, maxval)
-        return samplers.uniform_int(keyed(seed), tuple(shape.tolist()), minval, maxval, of_numpy(minval.dtype))
+        return sampling.uniform_int(keyed(seed), tuple(shape.tolist()), minval, maxval, of_numpy(minval.dtype))
 
 
 @operator
@@ -137,7 +137,7 @@ class StatelessRandomGamma:
         return spec.with_shape(spec.shape + op.alpha.spec.shape)
 
     def compute(op, shape, seed, alpha) -> Any:
-        return samplers.gamma(keyed(seed), tuple(shape.tolist()), alpha)
+        return sampling.gamma(keyed(seed), tuple(shape.tolist()), alpha)
 
 
 @operator
@@ -163,7 +163,7 @@ class StatelessRandomPoisson:
         return spec.with_shape(spec.shape + op.lam.spec.shape)
 
     def compute(op, shape, seed, lam) -> Any:
-        return samplers.poisson(keyed(seed), tuple(shape.tolist()), lam, op.dtype)
+        return sampling.poisson(keyed(seed), tuple(shape.tolist()), lam, op.dtype)
 
 
 def _check_reaches(name: str, given: TensorShape, wanted: TensorShape) -> None:
@@ -202,7 +202,7 @@ class StatelessRandomBinomial:
         return spec
 
     def compute(op, shape, seed, counts, probs) -> Any:
-        return samplers.binomial(keyed(seed), tuple(shape.tolist()), counts, probs, op.output_dtype)
+        return sampling.binomial(keyed(seed), tuple(shape.tolist()), counts, probs, op.output_dtype)
 
 
 @operator
@@ -225,7 +225,7 @@ class StatelessMultinomial:
         return check_samples(op)
 
     def compute(op, logits, num_samples, seed) -> Any:
-        return samplers.categorical(keyed(seed), logits, int(num_samples), op.output_dtype)
+        return sampling.categorical(keyed(seed), logits, int(num_samples), op.output_dtype)
 
 
 @operator
@@ -246,4 +246,4 @@ class StatelessShuffle:
         return op.value.spec
 
     def compute(op, value, seed) -> Any:
-        return samplers.permuted(keyed(seed), value)
+        return sampling.permuted(keyed(seed), value)

@@ -4,11 +4,10 @@ from .context import conv
 from .expanding import expand, expand_as
 from .gru import dynamic_gru
 from .joining import concat, reverse, slice
-from .levels import lod_append, lod_reset
 from .lstm import dynamic_lstm
 from .padding import mask, pad, unpad
 from .pooling import first_step, last_step, pool
-from .reshaping import reshape, scatter
+from .reshaping import lod_append, lod_reset, reshape, scatter
 from .softmax import softmax
 from .tokens import enumerate, erase
 

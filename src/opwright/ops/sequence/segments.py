@@ -128,7 +128,7 @@ def reduced(ufunc: np.ufunc, x: np.ndarray, offsets: np.ndarray, lengths: np.nda
     """`ufunc` over the rows of each sequence, `empty` where there are none; sums of 16-bit floats as float32."""
     x = wide(x)
     if not beside.on_host(x):
-        from ..math.segment_sums import reduce_rows
+        from ..math.segment import reduce_rows
 
         return reduce_rows(ufunc, x, owners(lengths), len(lengths), empty)
     long = (lengths * (x.size // max(len(x), 1)) >= LONG).nonzero()[0]

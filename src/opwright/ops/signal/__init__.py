@@ -1,6 +1,5 @@
 """Signals: Fourier and cosine transforms, frames, windows, spectra. Public names as in `ow.signal`."""
 
-from .cosine import dct, idct
 from .fourier import (
     fft,
     fft2d,
@@ -15,12 +14,27 @@ from .fourier import (
     rfft2d,
     rfft3d,
 )
-from .fourier_nd import fftnd, ifftnd, irfftnd, rfftnd
-from .frames import frame, overlap_and_add
-from .mel import linear_to_mel_weight_matrix, mfccs_from_log_mel_spectrograms
-from .shifting import fftshift, ifftshift
-from .spectra import inverse_mdct, inverse_stft, inverse_stft_window_fn, mdct, stft
-from .windowing import hamming_window, hann_window, kaiser_bessel_derived_window, kaiser_window, vorbis_window
+from .fourier_nd import fftnd, fftshift, ifftnd, ifftshift, irfftnd, rfftnd
+from .frames import (
+    frame,
+    hamming_window,
+    hann_window,
+    kaiser_bessel_derived_window,
+    kaiser_window,
+    overlap_and_add,
+    vorbis_window,
+)
+from .spectra import (
+    dct,
+    idct,
+    inverse_mdct,
+    inverse_stft,
+    inverse_stft_window_fn,
+    linear_to_mel_weight_matrix,
+    mdct,
+    mfccs_from_log_mel_spectrograms,
+    stft,
+)
 
 __all__ = [
     "dct", "fft", "fft2d", "fft3d", "fftnd", "fftshift", "frame", "hamming_window", "hann_window", "idct", "ifft",

@@ -1,6 +1,7 @@
-"""Discrete Fourier transforms over chosen axes.
+"""Discrete Fourier transforms over chosen axes; the zero frequency shifted to the middle and back.
 
-Lives here: FFTND, IFFTND, RFFTND, IRFFTND and their functions.  Not here: over the last dimensions (fourier.py).
+Lives here: FFTND, IFFTND, RFFTND, IRFFTND and their functions; fftshift, ifftshift.
+Not here: transforms over the last dimensions (fourier.py).
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from .. import array, dispatch, lod_rules
+from ..array import run_time_axes
 from ..attributes import Attr
 from ..definition import Input, Output, operator
-from ..inference import axes_in, static_axes
+from ..inference import axes_in, is_static, static_axes
 from ..math.elementary import sqrt
 from .fourier import (
     COMPLEX_OF,
@@ -252,3 +254,44 @@ def irfftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: A
     norm: what undoes `rfftnd` with the same.
     """
     return _called(IRFFTND, input_tensor, fft_length, axes, norm, name, real_in=False)
+
+
+def _shifted(function: str, x: Any, axes: Any, sign: int, name: str | None) -> Any:
+    x = dispatch.to_tensor(x)
+    if not is_static(axes):
+        axes = run_time_axes.as_axes(axes, array.rank(x))
+        return array.roll(x, sign * (array.gather(array.shape_op(x), axes) // 2), axes, name=name)
+    chosen = static_axes(axes, "axes")
+    if chosen is None:
+        if x.shape.rank is None:
+            raise TypeError(f"{function}: the rank must be known while tracing, or axes be given")
+        chosen = tuple(range(x.shape.rank))
+    if not chosen:
+        return array.identity(x, name=name)
+    by = sign * (array.gather(array.shape_op(x), _positions(chosen, x)) // 2)
+    return array.roll(x, by, list(chosen), name=name)
+
+
+def _positions(axes: tuple[int, ...], x: Any) -> Any:
+    """Numbers of axes as positions in the shape."""
+    if x.shape.rank is not None:
+        return [a + x.shape.rank if a < 0 else a for a in axes]
+    return array.stack([array.rank(x) + a if a < 0 else a for a in axes])
+
+
+def fftshift(x: Any, axes: Any = None, name: str | None = None) -> Any:
+    """Each axis rolled by half its size, so that the frequency 0, which comes first, comes in the middle.
+
+    axes: an int, several, or None for all of them. See Roll.
+
+    .. math:: output_{(i + \\lfloor n / 2 \\rfloor) \\bmod n} = x_i
+    """
+    return _shifted("fftshift", x, axes, 1, name)
+
+
+def ifftshift(x: Any, axes: Any = None, name: str | None = None) -> Any:
+    """What undoes `fftshift`; for odd sizes the two differ.
+
+    .. math:: output_i = x_{(i + \\lfloor n / 2 \\rfloor) \\bmod n}
+    """
+    return _shifted("ifftshift", x, axes, -1, name)

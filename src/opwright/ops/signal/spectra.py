@@ -1,7 +1,8 @@
-"""Spectra of a signal as they change in time: transforms of its frames.
+"""Spectra: discrete cosine transforms, transforms of the frames of a signal, the mel scale.
 
-Lives here: stft, inverse_stft, inverse_stft_window_fn, mdct, inverse_mdct.
-Not here: frames (frames.py), windows (windowing.py), the transforms (fourier.py, cosine.py).
+Lives here: dct and idct, by Fourier transforms of twice the length; stft, inverse_stft, inverse_stft_window_fn, mdct,
+inverse_mdct; linear_to_mel_weight_matrix, mfccs_from_log_mel_spectrograms.
+Not here: frames and windows (frames.py), Fourier transforms (fourier.py).
 """
 
 from __future__ import annotations
@@ -10,13 +11,103 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ...core import dtypes
+from ...core.dtypes import as_dtype
 from .. import array, dispatch
-from ..math.elementary import square
+from ..math.arithmetic import maximum, minimum
+from ..math.complexes import complex, real
+from ..math.elementary import cos, log, rsqrt, sin, square
 from ..math.reduction import Sum
-from .cosine import dct
 from .fourier import at_least, irfft, rfft
-from .frames import frame, overlap_and_add, resized
-from .windowing import hann_window, vorbis_window
+from .frames import frame, hann_window, overlap_and_add, resized, vorbis_window
+
+
+def dct(input: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None,
+        name: str | None = None) -> Any:  # fmt: skip
+    """Discrete cosine transform of the last dimension of size N.
+
+    .. math::
+        X_k = x_0 + (-1)^k x_{N-1} + 2 \\sum_{j=1}^{N-2} x_j \\cos \\frac{\\pi j k}{N - 1} \\quad (type\\ 1)
+        X_k = 2 \\sum_j x_j \\cos \\frac{\\pi (2 j + 1) k}{2 N} \\quad (type\\ 2)
+        X_k = x_0 + 2 \\sum_{j \\ge 1} x_j \\cos \\frac{\\pi j (2 k + 1)}{2 N} \\quad (type\\ 3)
+        X_k = 2 \\sum_j x_j \\cos \\frac{\\pi (2 j + 1) (2 k + 1)}{4 N} \\quad (type\\ 4)
+
+    input: [..., N], float32 or float64. n: the size to which it is cut or padded with zeros first. norm: "ortho" for
+    the orthonormal transform, which type 1 has not. See RFFT.
+    raises ValueError for other types and norms, an n below 1, or type 1 of less than 2 samples; NotImplementedError for
+    another axis than the last
+    """
+    return array.identity(_dct(_checked(input, type, n, axis, norm), type, norm), name=name)
+
+
+def idct(input: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None,
+         name: str | None = None) -> Any:  # fmt: skip
+    """What undoes `dct` of the same type: types 2 and 3 undo each other, 1 and 4 themselves.
+
+    Without norm="ortho" the result is 2 N times too large, of type 1 2 (N - 1) times.
+
+    .. math:: y = dct(input, \\{1: 1, 2: 3, 3: 2, 4: 4\\}[type])
+
+    n, errors: as in `dct`.
+    """
+    x = _checked(input, type, n, axis, norm)
+    return array.identity(_dct(x, {1: 1, 2: 3, 3: 2, 4: 4}[type], norm), name=name)
+
+
+def _checked(input: Any, type: int, n: int | None, axis: int, norm: str | None) -> Any:
+    """The input as a tensor with n samples."""
+    if axis != -1:
+        raise NotImplementedError(f"axis must be -1. Got: {axis}")
+    if n is not None and n < 1:
+        raise ValueError("n should be a positive integer or None")
+    if type not in (1, 2, 3, 4):
+        raise ValueError("Types I, II, III and IV (I)DCT are supported.")
+    if norm not in (None, "ortho"):
+        raise ValueError(f"Unknown normalization. Expected None or 'ortho', got: {norm}")
+    x = dispatch.to_tensor(input)
+    if not x.dtype.is_floating:
+        raise TypeError(f"dct takes float32 or float64; found {x.dtype.name}")
+    x = x if n is None else resized(x, n)
+    if type == 1:
+        if norm == "ortho":
+            raise ValueError("Normalization is not supported for the Type-I DCT.")
+        if x.shape.dims and x.shape.dims[-1] is not None and x.shape.dims[-1] < 2:
+            raise ValueError("Type-I DCT requires the dimension to be greater than one.")
+    return x
+
+
+def _turned(size: Any, samples: Any, sign: int) -> Any:
+    """e^(i sign pi k / 2N), for k from 0 to N - 1."""
+    angle = array.cast(array.range(samples), size.dtype) * (math.pi / 2) / size
+    return complex(cos(angle), sin(angle) * sign)
+
+
+def _weights(size: Any, samples: Any, first: float) -> Any:
+    """1 / sqrt(2N), the first of them times `first`."""
+    k = array.range(samples)
+    scale = rsqrt(size * 2)
+    return array.where(k == 0, scale * first, scale)
+
+
+def _dct(x: Any, type: int, norm: str | None) -> Any:
+    samples = x.shape.dims[-1] if x.shape.dims else None
+    if samples == 0:
+        return x
+    if samples is None:
+        samples = array.shape_op(x)[-1]
+    size = array.cast(dispatch.to_tensor(samples), x.dtype)
+    if type == 1:
+        return real(rfft(array.concat([x, array.reverse(x[..., 1:-1], [-1])], -1)))
+    if type == 2:
+        found = real(rfft(x, [2 * samples])[..., :samples] * _turned(size, samples, -1)) * 2
+        return found if norm is None else found * _weights(size, samples, math.sqrt(0.5))
+    if type == 3:
+        x = x if norm is None else x * _weights(size, samples, math.sqrt(2))
+        turned = complex(x, array.zeros_like(x)) * _turned(size, samples, 1)
+        return irfft(turned, [2 * samples])[..., :samples] * (size * 2)
+    found = _dct(resized(x, 2 * samples), 2, None)[..., 1::2]
+    return found if norm is None else found * rsqrt(size * 2)
+
 
 WindowFn = Callable[..., Any]
 
@@ -152,3 +243,64 @@ def inverse_mdct(mdcts: Any, window_fn: WindowFn | None = vorbis_window, norm: s
     unfolded = array.concat([second, -array.reverse(second, [-1]), -array.reverse(first, [-1]), -first], -1)
     window = _window(window_fn, 2 * half, found.dtype)
     return overlap_and_add(unfolded * (math.sqrt(0.5) if window is None else window), half, name=name)
+
+
+# The mel scale of the Hidden Markov Model Toolkit: mel(f) = 1127 ln(1 + f / 700)
+_BREAK_HERTZ, _MELS = 700.0, 1127.0
+
+
+def linear_to_mel_weight_matrix(num_mel_bins: int = 20, num_spectrogram_bins: Any = 129, sample_rate: Any = 8000,
+                                lower_edge_hertz: float = 125.0, upper_edge_hertz: float = 3800.0,
+                                dtype: Any = dtypes.float32, name: str | None = None) -> Any:  # fmt: skip
+    """The matrix that takes a spectrum over frequencies to the mel scale: [num_spectrogram_bins, num_mel_bins].
+
+    .. math:: A_{ij} = \\max\\left(0, \\min\\left(\\frac{m(f_i) - e_j}{e_{j+1} - e_j},
+        \\frac{e_{j+2} - m(f_i)}{e_{j+2} - e_{j+1}}\\right)\\right), \\quad m(f) = 1127 \\ln(1 + f / 700)
+
+    f_i: num_spectrogram_bins frequencies from 0 to sample_rate / 2, of which the first has no weight; e_j:
+    num_mel_bins + 2 points on the mel scale from lower_edge_hertz to upper_edge_hertz, a triangle over each three.
+    raises ValueError for bins or a rate below 0, edges in the wrong order or above sample_rate / 2, a dtype that is not
+    floating
+    """
+    dtype = as_dtype(dtype)
+    rate = dispatch.to_tensor(sample_rate)
+    known = None if rate.constant is None else rate.constant.item()
+    if num_mel_bins <= 0:
+        raise ValueError(f"num_mel_bins must be positive. Got: {num_mel_bins}")
+    if lower_edge_hertz < 0.0:
+        raise ValueError(f"lower_edge_hertz must be non-negative. Got: {lower_edge_hertz}")
+    if lower_edge_hertz >= upper_edge_hertz:
+        raise ValueError(f"lower_edge_hertz {lower_edge_hertz:.1f} >= upper_edge_hertz {upper_edge_hertz:.1f}")
+    if known is not None and known <= 0.0:
+        raise ValueError(f"sample_rate must be positive. Got: {known}")
+    if known is not None and upper_edge_hertz > known / 2:
+        raise ValueError("upper_edge_hertz must not be larger than the Nyquist frequency (sample_rate / 2). "
+                         f"Got {upper_edge_hertz} for sample_rate: {known}")  # fmt: skip
+    if not dtype.is_floating:
+        raise ValueError(f"dtype must be a floating point type. Got: {dtype}")
+    zero = array.zeros([], dtype)
+    frequencies = array.linspace(zero, array.cast(rate, dtype) / 2, num_spectrogram_bins)[1:]
+    mels = array.expand_dims(log(1 + frequencies / _BREAK_HERTZ) * _MELS, 1)
+    low, high = (dispatch.to_tensor(_MELS * math.log1p(f / _BREAK_HERTZ), dtype)
+                 for f in (lower_edge_hertz, upper_edge_hertz))  # fmt: skip
+    edges = array.expand_dims(array.linspace(low, high, num_mel_bins + 2), 0)
+    begin, middle, end = edges[:, :-2], edges[:, 1:-1], edges[:, 2:]
+    weights = maximum(zero, minimum((mels - begin) / (middle - begin), (end - mels) / (end - middle)))
+    return array.pad(weights, [[1, 0], [0, 0]], name=name)
+
+
+def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None = None) -> Any:
+    """Mel-frequency cepstral coefficients: the cosine transform of type 2, scaled as the HTK does.
+
+    .. math:: c_k = \\sqrt{\\frac{2}{N}} \\sum_j x_j \\cos \\frac{\\pi (2 j + 1) k}{2 N}
+
+    log_mel_spectrograms: [..., N], float32 or float64. See `dct`.
+    raises ValueError where N is 0
+    """
+    x = dispatch.to_tensor(log_mel_spectrograms)
+    bins = x.shape.dims[-1] if x.shape.dims else None
+    if bins == 0:
+        raise ValueError(f"num_mel_bins must be positive. Got: {x}")
+    found = dct(x, type=2)
+    size = array.cast(dispatch.to_tensor(array.shape_op(x)[-1] if bins is None else bins), found.dtype)
+    return array.identity(found * rsqrt(size * 2), name=name)

@@ -1,7 +1,7 @@
 """Strings changed one by one.
 
 Lives here: StringJoin, StringLower, StringUpper, StringStrip, StringLength, Substr, RegexReplace, RegexFullMatch.
-Not here: strings and numbers (numbers.py), one string to several and back (splitting.py).
+Not here: strings and numbers (conversion.py), one string to several and back (splitting.py).
 
 A string is any bytes; where code points matter they are read as UTF-8, and bytes that are none are kept as they are.
 """

@@ -1,7 +1,7 @@
 """FarmHash's fingerprint: 64 bits of a string that never change.
 
 Lives here: `fingerprint64`, and `fingerprint_of` bytes wherever they are, so that kernels stage the same rule.
-Not here: the operator (numbers.py), kernels (compiler/kernels/lsh_projection.py).
+Not here: the operator (conversion.py), kernels (compiler/kernels/lsh_projection.py).
 Source: Geoff Pike, FarmHash (MIT licence), farmhashna::Hash64.
 """
 

@@ -1,8 +1,9 @@
-"""One string to several, and several to one.
+"""Split one string into several, join several into one.
 
-Lives here: StringSplit, BytesSplit, ReduceJoin.  Not here: strings changed one by one (editing.py).
+Lives here: StringSplit, BytesSplit, ReduceJoin, StringNGrams and ngrams.
+Not here: element-wise changes of strings (editing.py).
 
-There are no ragged tensors: what would be one for more than one string is an error that says so.
+There are no ragged tensors: splitting more than one string into a ragged tensor is an error that says so.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from ...core import dtypes
-from ...core.errors import UnimplementedError
+from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from .. import dispatch, lod_rules
 from ..array import reshape, run_time_axes
-from ..attributes import Attr
+from ..attributes import Attr, at_least
+from ..attributes import each as each_item
 from ..definition import Input, Output, operator
 from ..inference import axes_in, is_static, static_axes
 from .editing import each
@@ -168,3 +170,88 @@ def reduce_join(
             raise ValueError("reduce_join: the rank must be known where axis is None")
         axes = tuple(reversed(range(inputs.shape.rank)))
     return ReduceJoin(inputs, axes, keepdims, separator, name=name)
+
+
+def _pad(op: Any, width: int) -> int:
+    """How many pads stand at each end for n-grams of a width: never a whole n-gram of them."""
+    return width - 1 if op.pad_width < 0 else min(op.pad_width, width - 1)
+
+
+def _widths(op: Any, n: int) -> list[tuple[int, int, int]]:
+    """For n strings in a row: the width of n-grams, their number and the pads at each end, in the order of output."""
+    if n == 0:
+        return []
+    found = [(w, max(0, n + 2 * _pad(op, w) - w + 1), _pad(op, w)) for w in op.ngram_widths]
+    if op.preserve_short_sequences and not any(count for _, count, _ in found):
+        pad = max(op.pad_width, 0)
+        return [(n + 2 * pad, 1, pad)]
+    return found
+
+
+@operator
+class StringNGrams:
+    """Strings along the last axis joined with their neighbours: all n-grams of one width, then of the next.
+
+    .. math:: output_i = \\text{join}(padded_i, ..., padded_{i + width - 1})
+
+    data: [..., n]; pad_width: how many left_pad and right_pad stand before and behind a row, at most width - 1, and
+    with -1 just these. preserve_short_sequences: a row too short for any n-gram is one as it is.
+    raises InvalidArgumentError for a scalar, or widths below 1
+    """
+
+    data = Input(dtypes.string)
+    ngrams = Output(like="data", doc="the joined words, row after row")
+    separator = Attr(str, default=" ")
+    ngram_widths = Attr([int], check=each_item(at_least(1)), doc="numbers of words to join, each in turn")
+    left_pad = Attr(str, default="")
+    right_pad = Attr(str, default="")
+    pad_width = Attr(int, default=0)
+    preserve_short_sequences = Attr(bool, default=False)
+    lod = "vanishes"
+
+    def infer(op) -> Any:
+        spec = op.data.spec
+        if spec.shape.dims is None:
+            return spec
+        if not spec.shape.dims:
+            raise InvalidArgumentError(what="Data must have rank>0", found=spec.short())
+        *batch, n = spec.shape.dims
+        return spec.with_shape([*batch, None if n is None else sum(count for _, count, _ in _widths(op, n))])
+
+    def compute(op, data) -> Any:
+        widths, separator = _widths(op, data.shape[-1]), op.separator.encode()
+        left, right = op.left_pad.encode(), op.right_pad.encode()
+        output = np.empty((*data.shape[:-1], sum(count for _, count, _ in widths)), object)
+        for place in np.ndindex(data.shape[:-1]):
+            row, found = data[place].tolist(), []
+            for width, count, pad in widths:
+                padded = [left] * pad + row + [right] * pad
+                found += [separator.join(padded[i : i + width]) for i in range(count)]
+            output[place] = found
+        return output
+
+
+def ngrams(data: Any, ngram_width: Any, separator: str = " ", pad_values: Any = None, padding_width: int | None = None,
+           preserve_short_sequences: bool = False, name: str | None = None) -> Any:  # fmt: skip
+    """See StringNGrams. ngram_width: an int, or several. pad_values: the string that pads, or one for each end.
+
+    padding_width: how many pads stand at each end; by default as many as give each string every place in an n-gram.
+    raises ValueError for scalars, widths below 1, or a padding_width without pad_values
+    """
+    data = dispatch.to_tensor(data, dtypes.string)
+    widths = (ngram_width,) if isinstance(ngram_width, int) else tuple(ngram_width)
+    if data.shape.rank == 0:
+        raise ValueError("Data must have rank>0")
+    if any(w < 1 for w in widths):
+        raise ValueError(f"All ngram_widths must be greater than 0. Got {ngram_width}")
+    if pad_values is None and padding_width is not None:
+        raise ValueError("pad_values must be provided if padding_width is set.")
+    if padding_width is not None and padding_width < 1:
+        raise ValueError("padding_width must be greater than 0.")
+    if pad_values is None:
+        left, right, pad = "", "", 0
+    else:
+        left, right = (pad_values, pad_values) if isinstance(pad_values, (str, bytes)) else tuple(pad_values)[:2]
+        pad = -1 if padding_width is None else padding_width
+    return StringNGrams(data, separator=separator, ngram_widths=widths, left_pad=left, right_pad=right, pad_width=pad,
+                        preserve_short_sequences=preserve_short_sequences, name=name)  # fmt: skip

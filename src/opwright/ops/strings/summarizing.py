@@ -1,7 +1,7 @@
 """Tensors written out for people, as `ow.print` shows them.
 
 Lives here: the text of one element and of an array cut short, in the form of `print` and in that of assertions.
-Not here: numbers as strings for programs (numbers.py: AsString), templates (formatting.py).
+Not here: numbers as strings for programs (conversion.py: AsString), templates (conversion.py).
 """
 
 from __future__ import annotations

@@ -1,26 +1,30 @@
-"""Boxes that overlap better ones left out: the operators.
+"""Non-maximum suppression: select boxes by score, without those that overlap a better one.
 
-Lives here: NonMaxSuppression, NonMaxSuppressionPadded, NonMaxSuppressionWithOverlaps, CombinedNonMaxSuppression.
-Not here: the functions over them (suppressions.py), the overlaps (overlaps.py).
+Lives here: the operators NonMaxSuppression, NonMaxSuppressionPadded, NonMaxSuppressionWithOverlaps and
+CombinedNonMaxSuppression, and TensorFlow's functions over them.
+Not here: the overlaps of boxes (overlaps.py).
 
-Boxes are [..., 4]: two opposite corners, (y1, x1, y2, x2). Overlap is measured as the area two boxes share, divided by
-the area they cover together. Of equal scores the box that comes first is better.
+Boxes are [..., 4]: two opposite corners, (y1, x1, y2, x2). The overlap of two boxes is the area of their intersection
+divided by the area of their union. Of equal scores the box that comes first is better.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...core.dtypes import bfloat16, float16, float32, float64, int32
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
+from .. import dispatch
+from ..array import cast
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from . import overlaps
 from .overlaps import soft as greedy
+from .sizes import known
 
 FLOATS = (float16, bfloat16, float32, float64)
 
@@ -278,3 +282,71 @@ def room_for(op: Any, per_class: Any, total: Any, classes: Any) -> Any:
     if not op.pad_per_class or total is None:
         return total
     return None if per_class is None or classes is None else min(total, per_class * classes)
+
+
+EVERY = float("-inf")
+
+
+def _suppressed(boxes: Any, scores: Any, most: Any, iou: Any, lowest: Any, sigma: Any, name: str | None) -> Any:
+    return NonMaxSuppression(dispatch.to_tensor(boxes), scores, most, iou, lowest, sigma, name=name)
+
+
+def non_max_suppression(boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5,
+                        score_threshold: Any = EVERY, name: str | None = None) -> Any:  # fmt: skip
+    """Indices of boxes by falling score, without those that overlap a better one. See NonMaxSuppression."""
+    return _suppressed(boxes, scores, max_output_size, iou_threshold, score_threshold, 0.0, name)[0]
+
+
+def non_max_suppression_with_scores(boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5,
+                                    score_threshold: Any = EVERY, soft_nms_sigma: Any = 0.0, name: str | None = None
+                                    ) -> tuple[Any, Any]:  # fmt: skip
+    """Indices and scores of boxes; with soft_nms_sigma those that overlap fall in score. See NonMaxSuppression."""
+    return tuple(_suppressed(boxes, scores, max_output_size, iou_threshold, score_threshold, soft_nms_sigma, name)[:2])
+
+
+def non_max_suppression_overlaps(overlaps: Any, scores: Any, max_output_size: Any, overlap_threshold: Any = 0.5,
+                                 score_threshold: Any = EVERY, name: str | None = None) -> Any:  # fmt: skip
+    """Indices of boxes by falling score, by given overlaps. See NonMaxSuppressionWithOverlaps."""
+    return NonMaxSuppressionWithOverlaps(overlaps, scores, max_output_size, overlap_threshold, score_threshold,
+                                         name=name)  # fmt: skip
+
+
+def non_max_suppression_padded(boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5,
+                               score_threshold: Any = EVERY, pad_to_max_output_size: bool = False,
+                               name: str | None = None, sorted_input: bool = False,
+                               canonicalized_coordinates: bool = False, tile_size: int = 512
+                               ) -> tuple[Any, Any]:  # fmt: skip
+    """Indices of boxes [max_output_size], and how many are valid; of a batch each. See NonMaxSuppressionPadded.
+
+    pad_to_max_output_size: False gives the valid indices alone, which a batch does not allow. tile_size: of no effect.
+    raises InvalidArgumentError for a batch that is not to be padded
+    """
+    boxes = dispatch.to_tensor(boxes)
+    rank = boxes.shape.rank
+    if not pad_to_max_output_size and rank is not None and rank > 2:
+        raise InvalidArgumentError(op="non_max_suppression_padded", node=name, found=boxes.spec.short(),
+                                   what="'pad_to_max_output_size' (value False) must be True for batched input",
+                                   do="pad_to_max_output_size=True")  # fmt: skip
+    idx, valid = NonMaxSuppressionPadded(boxes, scores, known(max_output_size), iou_threshold, score_threshold,
+                                         sorted_input=sorted_input,
+                                         canonicalized_coordinates=canonicalized_coordinates, name=name)  # fmt: skip
+    return (idx, valid) if pad_to_max_output_size else (idx[:valid], valid)
+
+
+class CombinedBoxes(NamedTuple):
+    """The best boxes of a batch: [n, m, 4], [n, m], [n, m] and how many of each are valid, [n]."""
+
+    nmsed_boxes: Any
+    nmsed_scores: Any
+    nmsed_classes: Any
+    valid_detections: Any
+
+
+def combined_non_max_suppression(boxes: Any, scores: Any, max_output_size_per_class: Any, max_total_size: Any,
+                                 iou_threshold: Any = 0.5, score_threshold: Any = EVERY, pad_per_class: bool = False,
+                                 clip_boxes: bool = True, name: str | None = None) -> CombinedBoxes:  # fmt: skip
+    """Boxes, scores and classes of the best of a batch, and how many are valid. See CombinedNonMaxSuppression."""
+    found: Any = CombinedNonMaxSuppression(
+        boxes, scores, max_output_size_per_class, max_total_size, cast(iou_threshold, float32),
+        cast(score_threshold, float32), pad_per_class=pad_per_class, clip_boxes=clip_boxes, name=name)  # fmt: skip
+    return CombinedBoxes(*found)

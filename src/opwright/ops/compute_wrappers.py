@@ -1,27 +1,68 @@
-"""The two rules of memory: an operator writes none of its inputs, and its results are its own.
+"""Wrappers of computations: results keep the promised dtype, and never alias memory that is not theirs.
 
-Lives here: `guarded`, which holds users' computations to them; `watched`, which holds any kernel to them for the switch
-`check_inputs`; what `inplace` and `views` allow.
+Lives here: `narrowed` and `guarded`, which users' computations run under; `watched`, which checks any kernel for the
+switch `check_inputs`; what `inplace` and `views` allow.
 Not here: who may write into memory that dies (compiler/inplace.py): that is the planner's privilege, never a kernel's.
 
-Users' computations get read-only views, so a write raises at its line. A result that lies in an input's memory is
-copied: the value is right, and nobody's later reuse of that memory can change it. The switch makes an error of it.
-The catalogue's computations are trusted, and tests walk all its tables under the switch.
+NumPy widens bfloat16 and float16 next to Python numbers and other types. A `compute` with an output that is `like` an
+input need not mind that: its result is cast back.
+
+There are two rules of memory: an operator writes none of its inputs, and its results are its own. Users' computations
+get read-only views, so a write raises at its line. A result that lies in an input's memory is copied: the value is
+right, and no later reuse of that memory can change it. The switch makes an error of it. The catalogue's computations
+are trusted, and tests walk all its tables under the switch.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core import flags, lod
+from ..core import dtypes, flags, lod
 from ..core.errors import OpError, PermissionDeniedError
 from .rule_errors import contract_violation
 
 if TYPE_CHECKING:
     from .definition import Operator
+
+@functools.cache
+def _floats() -> frozenset[np.dtype[Any]]:
+    return frozenset(d.np for d in dtypes.floating)
+
+
+def narrowed(op: Operator, reference: Callable[..., Any]) -> Callable[..., Any]:
+    """`reference`, its floating results cast to the dtype of the inputs they are `like`."""
+    several_in = {i.name for i in op.inputs if i.repeated}
+    likes = [
+        None if o.like is None or o.repeated or o.like in several_in else op.input_names.index(o.like)
+        for o in op.outputs
+    ]
+    if all(i is None for i in likes):
+        return reference
+
+    def single(*arrays: Any, **out: Any) -> Any:
+        result, source = reference(*arrays, **out), arrays[likes[0]]
+        return result if getattr(result, "dtype", None) is source.dtype else _as_float_of(source, result)
+
+    def several(*arrays: Any) -> Any:
+        results = reference(*arrays)
+        if not isinstance(results, (tuple, list)) or len(results) != len(likes):
+            return results  # whoever runs it says so
+        return tuple(r if i is None else _as_float_of(arrays[i], r) for i, r in zip(likes, results))
+
+    return single if len(likes) == 1 else several
+
+
+def _as_float_of(source: Any, result: Any) -> Any:
+    """`result` in the dtype of array `source` where both are floating and differ."""
+    found, wanted = getattr(result, "dtype", None), getattr(source, "dtype", None)
+    if found is None or wanted is None or found == wanted:
+        return result
+    return result.astype(wanted) if _floats().issuperset((found, wanted)) else result
+
 
 EXACT = 100_000  # steps that NumPy may take to tell whether two strided arrays share an element
 

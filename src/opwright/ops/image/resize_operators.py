@@ -1,7 +1,7 @@
-"""Images at other sizes: the operators.
+"""Operators that resize images: bilinear, nearest neighbour, bicubic, by area; with the operators of their gradients.
 
-Lives here: ResizeBilinear, ResizeNearestNeighbor, ResizeBicubic, ResizeArea with the operators of their gradients.
-Not here: ScaleAndTranslate (scaling.py), the weights (weights.py), `resize` (resize_functions.py).
+Lives here: the operators, and the checks and inference rules that ScaleAndTranslate shares.
+Not here: the weights (weights.py), `resize` and ScaleAndTranslate (resize.py).
 
 Images are [batch, height, width, channels], size int32 [height, width]. In the formulas S is the place of a new pixel
 in the image: with half_pixel_centers (p + 1/2) n / m - 1/2, with align_corners p (n - 1) / (m - 1), else p n / m.
@@ -13,25 +13,90 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import float32, float64, int32
+from ...core.dtypes import bfloat16, float16, float32, float64, int8, int16, int32, int64, uint8, uint16
+from ...core.errors import InvalidArgumentError
+from ...core.specs import TensorSpec
 from .. import beside
+from ..array import cast
 from ..array.shaping import shape_op
 from ..attributes import Attr
 from ..definition import Input, Output, operator
+from ..inference import elements_of
 from . import weights
-from .resized import (
-    FLOATS,
-    PIXELS,
-    arguments,
-    check_centres,
-    check_sizes,
-    gradient_dtype,
-    gradient_of,
-    gradient_of_gradient,
-    of_image,
-    of_size,
-    resized_spec,
-)
+
+PIXELS = (int8, uint8, int16, uint16, int32, int64, bfloat16, float16, float32, float64)
+FLOATS = (bfloat16, float16, float32, float64)
+
+
+def check_sizes(image: Any, wanted: Any) -> None:
+    """Neither the image nor the result may be without pixels. Raises InvalidArgumentError."""
+    if any(n is not None and n < 1 for n in wanted):
+        raise InvalidArgumentError(what="output dimensions must be positive", found=f"size {list(wanted)}")
+    if any(n == 0 for n in image):
+        raise InvalidArgumentError(what="input image must be of non-zero size", found=f"{list(image)} pixels")
+
+
+def check_centres(op: Any) -> None:
+    """Raises InvalidArgumentError where new pixels are to lie at two places."""
+    if getattr(op, "half_pixel_centers", False) and op.align_corners:
+        raise InvalidArgumentError(what="If half_pixel_centers is True, align_corners must be False.",
+                                   found="both are True")  # fmt: skip
+
+
+def resized_spec(op: Any, images: TensorSpec, size: Any, dtype: Any) -> TensorSpec:
+    """The spec of images [n, *size, c]. Raises InvalidArgumentError for a size that is not two positive numbers."""
+    wanted = elements_of(size)
+    if not size.spec.shape.is_compatible_with([2]):
+        raise InvalidArgumentError(what="size must be a 1-D tensor of 2 elements: new_height, new_width",
+                                   found=size.spec.short())  # fmt: skip
+    wanted = [None, None] if wanted is None else wanted
+    n, high, wide, depth = [None] * 4 if images.shape.rank is None else images.shape.dims
+    check_sizes((high, wide), wanted)
+    return TensorSpec([n, *wanted, depth], dtype)
+
+
+def of_size(op: Any, dtype: Any = None) -> TensorSpec:
+    """The spec of the resized images of an operator, by default of their own dtype."""
+    check_centres(op)
+    return resized_spec(op, op.images.spec, op.size, dtype or op.images.spec.dtype)
+
+
+def of_image(op: Any) -> TensorSpec:
+    """The spec of a gradient: the image's, whose batch and channels must be those of grads."""
+    check_centres(op)
+    image, grads = op.original_image.spec, op.grads.spec.shape
+    if grads.rank is not None and not image.shape.is_compatible_with([grads[0], None, None, grads[3]]):
+        raise InvalidArgumentError(what="grads and original_image differ in batch or channels",
+                                   found={"grads": op.grads.spec.short(), "original_image": image.short()})  # fmt: skip
+    n, high, wide, depth = [None] * 4 if image.shape.rank is None else image.shape.dims
+    known = grads.dims or [None] * 4
+    return image.with_shape([known[0] if n is None else n, high, wide, known[3] if depth is None else depth])
+
+
+def arguments(op: Any, images: np.ndarray, out: tuple[int, int]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """What the functions of weights.py take, for rows and for columns."""
+    check_sizes(images.shape[1:3], out)
+    flags = (op.align_corners, op.half_pixel_centers) if hasattr(op, "half_pixel_centers") else (op.align_corners,)
+    return (images.shape[1], out[0], *flags), (images.shape[2], out[1], *flags)
+
+
+def gradient_dtype(grads: np.ndarray) -> Any:
+    """What gradients are added up in."""
+    return np.float64 if grads.dtype == np.float64 else np.float32
+
+
+def gradient_of(op: Any, grad: Any, doutput: Any) -> Any:
+    """The gradients of images and size, by the operator of the gradient; none of integers."""
+    if not op.images.dtype.is_floating:
+        return None, None
+    flags = {"align_corners": op.align_corners, "half_pixel_centers": op.half_pixel_centers}
+    return grad(doutput, op.images, **flags), None
+
+
+def gradient_of_gradient(op: Any, forward: Any, doutput: Any) -> Any:
+    """The gradient of grads: `forward` applied to that of the image."""
+    flags = {"align_corners": op.align_corners, "half_pixel_centers": op.half_pixel_centers}
+    return cast(forward(doutput, shape_op(op.grads)[1:3], **flags), op.grads.dtype)
 
 
 @operator

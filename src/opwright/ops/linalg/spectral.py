@@ -1,0 +1,312 @@
+"""Eigenvalues, and roots and logarithms of matrices through the complex Schur form.
+
+Lives here: MatrixSquareRoot, MatrixLogarithm, Eig; eig, eigvals, eigh_tridiagonal; the Schur form in plain NumPy, one
+matrix at a time.
+Not here: eigenvalues of self-adjoint matrices (factoring.py), the exponential (matrix_functions.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import DType, complexes
+from ...core.errors import InvalidArgumentError
+from ...core.specs import TensorSpec
+from .. import array, beside, dispatch, lod_rules
+from ..attributes import Attr
+from ..definition import Input, Output, operator
+from ..math.arithmetic import _conj
+from ..math.complexes import real
+from .diagonals import diag, diag_part, set_diag
+from .factoring import SelfAdjointEig, _differences
+from .matmul import product
+from .matrices import adjoint
+from .solving import SOLVABLE, MatrixSolve, matrix_shape
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+def _hessenberg(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """h, q with a = q h q^H, h zero below its first subdiagonal; by Householder's reflections."""
+    n, h, q = len(a), a.copy(), np.eye(len(a), dtype=a.dtype)
+    for k in range(n - 2):
+        v = h[k + 1 :, k].copy()
+        size = np.linalg.norm(v)
+        if np.linalg.norm(v[1:]) == 0:
+            continue
+        v[0] += size * (v[0] / abs(v[0]) if v[0] else 1.0)
+        v /= np.linalg.norm(v)
+        h[k + 1 :] -= 2 * np.outer(v, v.conj() @ h[k + 1 :])
+        h[:, k + 1 :] -= 2 * np.outer(h[:, k + 1 :] @ v, v.conj())
+        q[:, k + 1 :] -= 2 * np.outer(q[:, k + 1 :] @ v, v.conj())
+        h[k + 2 :, k] = 0
+    return h, q
+
+
+def _shift(h: np.ndarray, at: int, attempt: int) -> complex:
+    """The eigenvalue of the last two rows that is nearer to the last element; now and then another, to get unstuck."""
+    if attempt % 10 == 9:
+        return complex(h[at, at] + abs(h[at, at - 1]))
+    (a, b), (c, d) = h[at - 1 : at + 1, at - 1 : at + 1].tolist()
+    half = (a - d) / 2
+    root = np.sqrt(half * half + b * c)
+    far = half + root if abs(half + root) >= abs(half - root) else half - root
+    return complex(d - b * c / far) if far else complex(d)
+
+
+def schur(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """t, q with a = q t q^H, t upper triangular, q unitary; complex128. By QR steps with shifts; NaN where there are.
+
+    Source: Golub and Van Loan, Matrix Computations, 4th edition, 7.5.
+    """
+    n, a = len(a), a.astype(np.complex128)
+    if not np.isfinite(a).all():
+        return np.full_like(a, np.nan), np.eye(n, dtype=a.dtype)
+    t, q = _hessenberg(a)
+    end, attempt = n - 1, 0
+    smallest = _EPS * float(np.abs(t).max(initial=0.0))
+    while end > 0 and attempt < 300:
+        begin = end
+        while begin > 0:
+            near = abs(t[begin, begin]) + abs(t[begin - 1, begin - 1])
+            if abs(t[begin, begin - 1]) <= _EPS * (near or smallest):
+                t[begin, begin - 1] = 0
+                break
+            begin -= 1
+        if begin == end:
+            end, attempt = end - 1, 0
+            continue
+        rows, shift = slice(begin, end + 1), _shift(t, end, attempt)
+        turn, _ = np.linalg.qr(t[rows, rows] - shift * np.eye(end + 1 - begin))
+        t[rows, begin:] = turn.conj().T @ t[rows, begin:]
+        t[: end + 1, rows] = t[: end + 1, rows] @ turn
+        t[rows, rows] = np.triu(t[rows, rows], -1)
+        q[:, rows] = q[:, rows] @ turn
+        attempt += 1
+    # No rounding error, nor the sign of a zero, decides on which side of the branch cut a negative eigenvalue lies
+    t, values = np.triu(t), np.diagonal(t)
+    cut = (values.real < 0) & (np.abs(values.imag) <= 100 * _EPS * np.abs(t).max(initial=0.0))
+    np.fill_diagonal(t, np.where(cut, values.real + 0j, values))
+    return t, q
+
+
+def _triangular_root(t: np.ndarray) -> np.ndarray:
+    """The principal root of an upper triangular matrix, column by column. Source: Björck and Hammarling, 1983."""
+    root = np.diag(np.sqrt(np.diagonal(t)))
+    for j in range(1, len(t)):
+        for i in range(j - 1, -1, -1):
+            rest = t[i, j] - root[i, i + 1 : j] @ root[i + 1 : j, j]
+            root[i, j] = rest / (root[i, i] + root[j, j]) if rest else 0.0
+    return root
+
+
+def square_root(a: np.ndarray) -> np.ndarray:
+    """The principal root, all NaN where there is none; of a real matrix real, so none for negative eigenvalues."""
+    t, q = schur(a)
+    root = q @ _triangular_root(t) @ q.conj().T
+    if not np.isfinite(root).all():
+        return np.full_like(a, np.nan)
+    if a.dtype.kind != "c":
+        if np.abs(root.imag).max(initial=0.0) > 1e-7 * np.abs(root).max(initial=0.0):
+            return np.full_like(a, np.nan)
+        root = root.real
+    return root.astype(a.dtype)
+
+
+def logarithm(a: np.ndarray) -> np.ndarray:
+    """The principal logarithm of a complex matrix, all NaN where there is none.
+
+    Roots are taken until the matrix is near 1, where Padé's approximant [8/8] is exact in float64; it is Gauss's
+    quadrature of the integral of x / (1 + s x). Source: Higham, Functions of Matrices, 2008, chapter 11.
+    """
+    t, q = schur(a)
+    values = np.diagonal(t)
+    if not np.isfinite(t).all() or not values.all():
+        return np.full_like(a, np.nan)
+    exact, roots, one = np.log(values), 0, np.eye(len(t))
+    while np.abs(t - one).sum(0).max(initial=0.0) > 0.25 and roots < 100:
+        t, roots = _triangular_root(t), roots + 1
+    x = t - one
+    np.fill_diagonal(x, np.expm1(exact / 2.0**roots))
+    places, weights = np.polynomial.legendre.leggauss(8)
+    log = sum(w / 2 * np.linalg.solve(one + (1 + s) / 2 * x, x) for s, w in zip(places, weights)) * 2.0**roots
+    log = np.triu(log)
+    np.fill_diagonal(log, exact)
+    return (q @ log @ q.conj().T).astype(a.dtype)
+
+
+def _each(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
+    """`function` of every matrix."""
+    found = np.empty_like(x)
+    for place in np.ndindex(x.shape[:-2]):
+        found[place] = function(x[place])
+    return found
+
+
+def _gradient(op: Any, x: Any, doutput: Any) -> Any:
+    """Of a function f of matrices: f of [[A, E], [0, A]] has its derivative in direction E above its diagonal."""
+    a = adjoint(x)
+    top, bottom = array.concat([a, doutput], -1), array.concat([array.zeros_like(a), a], -1)
+    both = op.operator(array.concat([top, bottom], -2))
+    n = array.shape_op(a)[-1]
+    return both[..., :n, n:]
+
+
+@operator
+class MatrixSquareRoot:
+    """Principal square root of square matrices: that whose eigenvalues have no negative real part.
+
+    .. math:: output \\cdot output = input
+
+    input: [..., n, n]. All of a matrix is NaN where it has no such root; a real one has none if an eigenvalue is
+    negative.
+    """
+
+    input = Input(SOLVABLE)
+    output = Output(like="input")
+    lod = lod_rules.batched("input", 2)
+
+    def infer(op) -> Any:
+        return op.input.spec.with_shape(matrix_shape(op.input))
+
+    def compute(op, input) -> Any:
+        return _each(square_root, input)
+
+    def gradient(op, doutput) -> Any:
+        return _gradient(op, op.input, doutput)
+
+
+sqrtm = MatrixSquareRoot.as_function("sqrtm")
+
+
+@operator
+class MatrixLogarithm:
+    """Principal logarithm of complex square matrices: that whose eigenvalues have imaginary parts in (-pi, pi].
+
+    .. math:: e^{output} = input
+
+    input: [..., n, n]. All of a matrix is NaN where an eigenvalue is 0.
+    """
+
+    input = Input(complexes)
+    output = Output(like="input")
+    lod = lod_rules.batched("input", 2)
+
+    def infer(op) -> Any:
+        return op.input.spec.with_shape(matrix_shape(op.input))
+
+    def compute(op, input) -> Any:
+        return _each(logarithm, input)
+
+    def gradient(op, doutput) -> Any:
+        return _gradient(op, op.input, doutput)
+
+
+logm = MatrixLogarithm.as_function("logm")
+
+
+_COMPLEX: dict[DType, DType] = {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex128}
+
+
+@operator
+class Eig:
+    """Eigenvalues and eigenvectors of square matrices, in no order.
+
+    .. math:: input \\cdot v = v \\cdot diag(e)
+
+    input: [..., n, n]; e: complex [..., n]; v: complex [..., n, n], an eigenvector of length 1 in each column.
+    compute_v: without it v is empty. The gradient is for distinct values, and for what does not depend on the phases of
+    eigenvectors.
+    """
+
+    input = Input(SOLVABLE)
+    e = Output()
+    v = Output()
+    compute_v = Attr(bool, default=True)
+    lod = lod_rules.batched("input", 2)
+
+    def infer(op) -> Any:
+        shape, dtype = matrix_shape(op.input), op.input.spec.dtype
+        dtype = _COMPLEX.get(dtype, dtype)
+        e = TensorSpec(shape if shape.dims is None else shape.dims[:-1], dtype)
+        return e, TensorSpec(shape if op.compute_v else [0], dtype)
+
+    def compute(op, input) -> Any:
+        dtype = np.result_type(input.dtype, np.complex64)
+        if not op.compute_v:
+            return np.linalg.eigvals(input).astype(dtype), beside.zeros(input, 0, dtype)
+        e, v = np.linalg.eig(input)
+        return e.astype(dtype), v.astype(dtype)
+
+    def gradient(op, de, dv) -> Any:
+        # Boeddeker et al., On the computation of complex-valued gradients, 2017, equation 4.77
+        if op.compute_v:
+            v = op.v
+            turned = product(v, dv, adjoint_a=True)
+            along = array.cast(real(diag_part(turned)), turned.dtype)  # what would change the length
+            turned = turned - product(v, v, adjoint_a=True) * array.expand_dims(along, -2)
+            middle = set_diag(_conj(_differences(op.e)) * turned, de)
+        else:
+            _, v = Eig(op.input)
+            middle = diag(de)
+        found = MatrixSolve(v, product(middle, v, adjoint_b=True), adjoint=True)
+        return found if op.input.dtype.is_complex else real(found)
+
+
+def eig(tensor: Any, name: str | None = None) -> Any:
+    """The eigenvalues e and eigenvectors v. See Eig."""
+    return Eig(tensor, name=name)
+
+
+def eigvals(tensor: Any, name: str | None = None) -> Any:
+    """The eigenvalues alone. See Eig."""
+    return Eig(tensor, compute_v=False, name=name)[0]
+
+
+def eigh_tridiagonal(alpha: Any, beta: Any, eigvals_only: bool = True, select: str = "a", select_range: Any = None,
+                     tol: Any = None, name: str | None = None) -> Any:  # fmt: skip
+    """Eigenvalues of a self-adjoint tridiagonal matrix, the smallest first; and eigenvectors, unless eigvals_only.
+
+    .. math:: T_{ii} = \\Re \\alpha_i, \\quad T_{i, i+1} = \\beta_i = \\overline{T_{i+1, i}}
+
+    alpha: [n]; beta: [n - 1]. select: "a" for all of them, "i" for those of numbers select_range[0] to
+    select_range[1], "v" for those between select_range[0] and select_range[1], both included. tol: how exact the values
+    must be at least; they are as exact as the dtype allows. Result: real [k]; with vectors also [n, k], of alpha's
+    dtype.
+    raises ValueError for another select or different dtypes, InvalidArgumentError for an empty select_range
+    """
+    if select not in ("a", "i", "v"):
+        raise ValueError("'select must have a value in {'a', 'i', 'v'}.")
+    alpha, beta = dispatch.to_tensor(alpha), dispatch.to_tensor(beta)
+    if alpha.dtype is not beta.dtype:
+        raise ValueError("'alpha' and 'beta' must have the same type.")
+    if alpha.shape.rank not in (1, None):
+        raise InvalidArgumentError(op="eigh_tridiagonal", what="alpha is one matrix's diagonal",
+                                   found=alpha.spec.short(), wanted="rank 1")  # fmt: skip
+    size = array.shape_op(alpha)[0]
+    main = array.cast(real(alpha), alpha.dtype) if alpha.dtype.is_complex else alpha
+    below = array.pad(diag(_conj(beta)), [[1, 0], [0, 1]])  # only the lower half is looked at
+    matrix = array.reshape(diag(main) + below, array.stack([size, size]))
+    if eigvals_only:
+        values, vectors = real(SelfAdjointEig(matrix, compute_v=False)[0]), None
+    else:
+        values, vectors = SelfAdjointEig(matrix)
+        values = real(values)
+    if select != "a":
+        low, high = (dispatch.to_tensor(x, dtypes.int32 if select == "i" else values.dtype) for x in select_range)
+        empty = low > high if select == "i" else low >= high
+        if empty.constant is not None and empty.constant:
+            what = f"Got empty {'index range' if select == 'i' else 'interval'} in select_range."
+            raise InvalidArgumentError(op="eigh_tridiagonal", what=what, found=(low, high))
+        if select == "i":
+            values, vectors = values[low : high + 1], None if vectors is None else vectors[:, low : high + 1]
+        else:
+            inside = (values >= low) & (values <= high)
+            values = array.boolean_mask(values, inside)
+            vectors = None if vectors is None else array.boolean_mask(vectors, inside, axis=1)
+    values = array.identity(values, name=name)
+    return values if vectors is None else (values, vectors)
