@@ -258,13 +258,13 @@ from .tracing.derivatives import grad_pass_through as grad_pass_through
 from .tracing.derivatives import gradients as gradients
 from .tracing.derivatives import recompute_grad as recompute_grad
 from .tracing.function import function as function
-from .tracing.naming import name_scope as name_scope
 from .tracing.ordering import control_dependencies as control_dependencies
 from .tracing.ordering import device as device
 from .tracing.ordering import get_current_name_scope as get_current_name_scope
 from .tracing.ordering import group as group
 from .tracing.ordering import inside_function as inside_function
 from .tracing.ordering import is_symbolic_tensor as is_symbolic_tensor
+from .tracing.ordering import name_scope as name_scope
 from .tracing.ordering import no_op as no_op
 from .tracing.ordering import tuple as tuple
 from .tracing.tensor_array import TensorArray as TensorArray

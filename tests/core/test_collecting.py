@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from opwright.core.collecting import paused
+from opwright.core.importing import paused
 
 
 @pytest.mark.parametrize("before", [True, False])

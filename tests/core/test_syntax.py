@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from opwright.core import syntax
+from opwright.core import introspection
 
 SOURCE = "".join(f"def f{i}(x, *y):\n    return [x + z * ({i} if z else -{i}) for z in y]\n" for i in range(8))
 
@@ -37,13 +37,13 @@ def test_threads_parse_and_compile_at_once() -> None:
     def work() -> None:
         try:
             together.wait()
-            trees = [syntax.parse(SOURCE) for _ in range(15)]
+            trees = [introspection.parse(SOURCE) for _ in range(15)]
             for tree in trees:
                 assert ast.dump(tree) == wanted
                 scope: dict[str, object] = {}
-                exec(syntax.compile_tree(tree, "<threads>"), scope)
+                exec(introspection.compile_tree(tree, "<threads>"), scope)
                 assert scope["f3"](1, 2, 0) == [7, 1]  # type: ignore[operator]
-                assert syntax.literal("(1, [-2.5, 'x'])") == (1, [-2.5, "x"])
+                assert introspection.literal("(1, [-2.5, 'x'])") == (1, [-2.5, "x"])
         except BaseException as failure:
             failures.append(failure)
 

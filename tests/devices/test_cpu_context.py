@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import opwright as ow
-from opwright.devices.context import checked
+from opwright.devices.context import ContextRandom, checked
 from opwright.devices.cpu import CPUDeviceContext, ThreadPool
-from opwright.devices.random import ContextRandom
 
 
 @pytest.fixture

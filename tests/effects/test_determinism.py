@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import opwright as ow
-from opwright.devices import blas
+from opwright.devices import cpu
 from opwright.ops import cuda_kernels
 from opwright.ops.kernels import KernelKey, serving
 from opwright.ops.selection import candidates
@@ -67,18 +67,18 @@ def test_a_training_run_gives_the_same_bits_in_every_process(tmp_path: Any) -> N
     assert list(tmp_path.glob("tuning*")) == []  # nothing was timed
 
 
-@pytest.mark.skipif(not blas.switches(), reason="this BLAS has no switch for its threads")
+@pytest.mark.skipif(not cpu.switches(), reason="this BLAS has no switch for its threads")
 def test_blas_is_pinned_while_the_switch_is_on_and_gets_its_threads_back() -> None:
-    put = [p for _, p in blas.switches()]
-    before = blas.num_threads()
+    put = [p for _, p in cpu.switches()]
+    before = cpu.num_threads()
     for p in put:
         p(2)
     try:
         with ow.flags(deterministic=True):
-            assert blas.num_threads() == [1] * len(put)
+            assert cpu.num_threads() == [1] * len(put)
             with ow.flags(check_numerics=True):
-                assert blas.num_threads() == [1] * len(put)
-        assert blas.num_threads() == [2] * len(put)
+                assert cpu.num_threads() == [1] * len(put)
+        assert cpu.num_threads() == [2] * len(put)
     finally:
         for p, n in zip(put, before):
             p(n)

@@ -11,7 +11,7 @@ from checks import is_random
 from harness import Case, operator_of
 
 from opwright.runtime.backward import NoGradientError
-from opwright.testing import memory, slopes
+from opwright.testing import places, slopes
 from opwright.testing.trial import NotTried, tensor
 
 
@@ -41,6 +41,6 @@ def memory_used_again_changes_no_bit(row: Case) -> None:
     if is_random(row):
         return
     try:
-        memory.reuse_changes_no_bits(function, [tensor(np.asarray(v)) for v in function.values()])
+        places.reuse_changes_no_bits(function, [tensor(np.asarray(v)) for v in function.values()])
     except (NotTried, LookupError):
         return

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import walking
 
-from opwright.testing import memory, sequences, slopes
+from opwright.testing import places, sequences, slopes
 from opwright.testing.trial import NotTried, Trial
 
 
@@ -44,7 +44,7 @@ def test_gradients_on_graphs_are_the_tapes(every: bool) -> None:
 def _reuse(trial: Trial, _: Any) -> int:
     with contextlib.suppress(NotTried):
         trial = slopes.wide(trial)
-    return memory.reuse_changes_no_bits(trial.flat, trial.tensors())
+    return places.reuse_changes_no_bits(trial.flat, trial.tensors())
 
 
 @pytest.mark.parametrize("every", walking.AMOUNTS)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import opwright as ow
 from opwright.runtime.held import HeldTensor
-from opwright.runtime.names import EMPTY, GRAD, TEMP, ZERO
+from opwright.runtime.variable import EMPTY, GRAD, TEMP, ZERO
 
 
 def test_var_creates_in_this_scope_only() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 import opwright
 from opwright.core import forks
-from opwright.core.once import cached_property, once
+from opwright.core.forks import cached_property, once
 
 SOURCES = Path(opwright.__file__).parent
 forking = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")

@@ -108,9 +108,9 @@ def test_all_files_or_none(tmp_path, monkeypatch):
 
 def test_the_template_is_shipped():
     """All of its files are in the package's folder, which is what a wheel holds."""
-    from opwright.tools import packages
+    from opwright.tools import own_operators
 
-    assert {p.name for p in packages.TEMPLATE.iterdir()} == set(packages.FILES.values())
+    assert {p.name for p in own_operators.TEMPLATE.iterdir()} == set(own_operators.FILES.values())
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import flags
-from ..core.digests import digest
+from ..core.files import digest
 from ..core.importing import later
 from ..graph import Graph, Node
 from . import plan_cache

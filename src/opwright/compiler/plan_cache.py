@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import flags
-from ..core.digests import digest
 from ..core.errors import DataLossError
+from ..core.files import digest
 from ..core.importing import later
 from . import tuning
 from .bound_plan import Origin, PlanImage, StepOrigin

@@ -13,8 +13,8 @@ from typing import Any
 
 from ..core import flags
 from ..core.errors import FailedPreconditionError, NotFoundError
+from ..core.forks import once
 from ..core.named_tuples import NamedTuple
-from ..core.once import once
 from .background import LLVM
 from .native.host import host_words
 

@@ -1,7 +1,7 @@
 """Fork safety: locks that do not outlive their thread, and forks that wait for what cannot be cut in two.
 
 Lives here: `lock`, `held_through_forks`, `in_child`, `generation`.
-Not here: caches that several threads fill (once.py).
+Not here: caches that several threads fill (forks.py).
 
 A forked child has one thread, the one that called fork. A lock held by any other thread would stay locked in the child
 for ever. Two remedies exist, by what a lock protects:
@@ -11,11 +11,18 @@ for ever. Two remedies exist, by what a lock protects:
 
 A fork also waits for other threads' imports on this package's behalf, because a module that was being imported stays
 locked in the child, and half filled. Python's own fork takes only the lock of the import machinery's tables.
+
+Values that are computed once and shared by all threads: `once`, `cached_property`. `functools.cache` holds no lock
+while the function runs: threads that come at once each get an object of their own, and the cache keeps one of them.
+That is wrong wherever identity matters (classes, registrations) or where native code holds the object's address. Here
+the first result that is stored counts, and every caller gets it; the others are dropped unseen. No lock is held
+meanwhile, so the function may import, be interrupted, or fork.
 """
 
 from __future__ import annotations
 
 import _imp
+import functools
 import importlib
 import os
 import sys
@@ -23,7 +30,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 PATIENCE = 30.0
 """Seconds that a fork waits. Compiling a kernel takes up to one; a longer wait is a deadlock with others' locks."""
@@ -112,3 +119,50 @@ def _after_in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def once(function: Callable[P, T]) -> Callable[P, T]:
+    """Cache a function's results by its positional arguments: one object for all threads, for the process's life.
+
+    The function may run more than once where threads come at the same time, so it must be free of effects that
+    happening twice would make wrong; where it is not, compute under a lock.
+    """
+    results: dict[tuple[Any, ...], T] = {}
+
+    def first(*arguments: Any) -> T:
+        return results.setdefault(arguments, function(*arguments))  # type: ignore[call-arg]
+
+    cached: Any = functools.cache(functools.wraps(function)(first))  # a call that finds a result costs 30 ns: it is C
+    forget = cached.cache_clear
+
+    def cache_clear() -> None:
+        results.clear()
+        forget()
+
+    cached.cache_clear, cached.__wrapped__ = cache_clear, function
+    result: Callable[P, T] = cached
+    return result
+
+
+class cached_property(Generic[T]):
+    """`functools.cached_property` without a lock: Python 3.11 holds one for all instances, which a fork may cut off."""
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self.compute, self.__doc__ = compute, compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> cached_property[T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> T: ...
+    def __get__(self, instance: object | None, owner: type | None = None) -> cached_property[T] | T:
+        if instance is None:
+            return self
+        result: T = instance.__dict__.setdefault(self.name, self.compute(instance))
+        return result

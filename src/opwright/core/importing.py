@@ -1,22 +1,59 @@
-"""Modules and public names that are imported when they are first used.
+"""Modules and public names that are imported when they are first used, and the definitions they enter in tables.
 
 Lives here: `import_module`; `lazily`, which derives `__getattr__`, `__dir__` and `__all__` of a package from its stub,
-and `import_homes`, which imports all of its names; `later`, a module that most processes never need.
-Not here: tables that modules fill while they are imported (origins.py).
+and `import_homes`, which imports all of its names; `later`, a module that most processes never need; `load`,
+`note_origin`, `is_abandoned`, for tables that modules fill while they are imported; `paused` garbage collection.
 
 A process that runs a model, or one operator, needs few of the package's modules. So packages with many public names
 import none of them: each is looked up in its module at the first use and then stays in the package's namespace, where
 later uses find it at the cost of any attribute.
+
+A table that modules fill while they are imported has entries of modules that are not complete: another thread imports
+one at this moment, or the import failed, by a KeyboardInterrupt between two lines, for instance. What such an entry
+refers to may be missing. So who looks something up has its module imported by `load`, entry or no entry.
+
+Python takes a module whose import failed out of `sys.modules` and runs it again when somebody imports it again. What it
+had entered in tables until then is still there. A table therefore notes the origin of each entry, the module object: an
+entry whose module is no longer the one of that name does not count, and the new definition takes its place.
 """
 
+from __future__ import annotations
+
+import contextlib
 import gc
 import importlib
 import sys
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-from . import forks  # noqa: F401  from the first late import on a fork waits for the imports of other threads
+from . import forks
+
+_lock = forks.lock()
+_inside = [0]  # how many blocks are open, in all threads
+
+
+@contextlib.contextmanager
+def paused() -> Iterator[None]:
+    """Collect no garbage within, in any thread; for some milliseconds of building trees, instructions or text.
+
+    The collector would visit all that was built again and again, which takes a third of the time. Where the program
+    has switched it off, it stays off.
+    """
+    with _lock:
+        mine = _inside[0] > 0 or gc.isenabled()
+        if mine:
+            _inside[0] += 1
+            gc.disable()
+    try:
+        yield
+    finally:
+        if mine:
+            with _lock:
+                _inside[0] -= 1
+                if not _inside[0]:
+                    gc.enable()
 
 
 def import_module(name: str, package: str | None = None) -> ModuleType:
@@ -113,3 +150,37 @@ def later(name: str, package: str) -> Any:
         sparse = later(".sparse", __package__)
     """
     return _Later(name, package)
+
+
+_origins: weakref.WeakKeyDictionary[Any, ModuleType] = weakref.WeakKeyDictionary()
+
+
+_complete: set[str] = set()
+
+
+def load(name: str) -> None:
+    """Import a module unless it is complete; another thread that is importing it is waited for. 30 ns where it is."""
+    if name not in _complete:
+        module = import_module(name)
+        if not getattr(module.__spec__, "_initializing", False):  # else this very thread is importing it
+            _complete.add(name)
+
+
+def note_origin(thing: Any) -> None:
+    """Remember the module whose import enters a function, class or operator, whichever module's function makes it."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != "<module>":
+        frame = frame.f_back  # type: ignore[assignment]
+    module = None if frame is None else sys.modules.get(frame.f_globals.get("__name__", ""))
+    if module is not None and vars(module) is frame.f_globals:  # else it is code that no import runs
+        with contextlib.suppress(TypeError):  # it takes no weak reference: NumPy's functions, which no import defines
+            _origins[thing] = module
+
+
+def is_abandoned(thing: Any) -> bool:
+    """Whether the import of the module that a noted thing came from has failed."""
+    try:
+        module = _origins.get(thing)
+    except TypeError:
+        return False
+    return module is not None and sys.modules.get(module.__name__) is not module

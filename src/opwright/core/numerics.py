@@ -29,7 +29,7 @@ CHANGES = (
     Change("deterministic", "ranges of parallel_for", "follow from the number of threads",
            "follow from n and grain alone", "devices/cpu.py"),
     Change("deterministic", "threads of BLAS", "as many as BLAS wants; sums of products differ in the last bits", "one",
-           "devices/blas.py"),
+           "devices/cpu.py"),
     Change("deterministic", "order of a parallel map of a Dataset", "as its argument deterministic says",
            "always the input's", "data/elementwise.py"),
     Change("deterministic", "sums by index, scattered or by segment", "in the order of the rows",

@@ -29,11 +29,11 @@ import stat
 import warnings
 from collections.abc import Iterable, Sequence
 
-from . import digests
+from . import files
 from .files import replacing, temporary
 from .named_tuples import NamedTuple
 
-MAC_BYTES = digests.BYTES
+MAC_BYTES = files.BYTES
 SECRET = "secret"
 _POSIX = hasattr(os, "geteuid")
 _READ = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK", "O_BINARY"))
@@ -137,7 +137,7 @@ class PrivateFolder:
         key = self._secret(make)
         if key is None:
             return None
-        return digests.mac(key, (name.encode() + b"\0", *parts))
+        return files.mac(key, (name.encode() + b"\0", *parts))
 
     def _secret(self, make: bool) -> bytes | None:
         if self._root is None or self.real() is None:
@@ -193,7 +193,7 @@ class PrivateFolder:
     def is_authentic(self, name: str, mac: bytes | memoryview, parts: Iterable[bytes | memoryview]) -> bool:
         """Whether `mac` is the keyed digest of a file's name and contents."""
         wanted = self.mac(name, parts)
-        return wanted is not None and digests.is_mac(mac, wanted)
+        return wanted is not None and files.is_mac(mac, wanted)
 
     def write(self, name: str, parts: Sequence[bytes | memoryview], signed: int | None = None) -> bool:
         """Write a file whole, its keyed digest first; whether the folder is trusted. Raises OSError.

@@ -4,9 +4,9 @@ Lives here: the public names.  Not here: loops over datasets in converted functi
 
     structure.py    the form of elements: nested types, flat arrays
     functions.py    users' functions as programs over elements
-    base.py         what a dataset is made of; dataset.py, making.py, transforming.py, grouping.py: its methods
+    base.py         what a dataset is made of; dataset.py, making.py, transforming.py: its methods
     sources.py ordering.py elementwise.py parallel.py batching.py padding.py windows.py mixing.py cache.py files.py
-    resampling.py   the transformations themselves
+                    the transformations themselves
     iterator.py optional.py staged.py    iterators, optionals, loops over them in functions
 """
 
@@ -19,7 +19,6 @@ from . import (  # noqa: F401  importing them enters their classes
     ordering,
     padding,
     parallel,
-    resampling,
     sources,
     staged,
     windows,

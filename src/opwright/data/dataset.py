@@ -1,7 +1,7 @@
 """Dataset: a description of elements that are made as they are asked for.
 
 Lives here: the public class: iterating, counting, reducing; and datasets that are values of a graph.
-Not here: its constructors (making.py) and transformations (transforming.py, grouping.py), which it inherits.
+Not here: its constructors (making.py) and transformations (transforming.py), which it inherits.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from ..tracing.symbolic import SymbolicTensor
 from .base import INFINITE, UNKNOWN
 from .context import IteratorContext
 from .functions import Failure, Traced, initial, relaxed
-from .grouping import Grouping
 from .iterator import NumpyIterator, OwnedIterator
 from .making import Making
 from .optional import Recipe
 from .options import Options
 from .structure import Flat, Form
-from .transforming import Transforming
+from .transforming import Grouping, Transforming
 
 state = dispatch.state
 

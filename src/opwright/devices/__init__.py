@@ -4,7 +4,7 @@ Lives here: contexts, their pool, streams, allocators, copies, the simulated asy
 Not here: kernels and how one is chosen (ops/, runtime/).
 
     pool.py        one context for each place, made when first asked for
-    context.py     what a context is                 random.py      the random numbers of one
+    context.py     what a context is                 context.py      the random numbers of one
     cpu.py         threads, scratch memory           cuda.py, cuda_host.py   CuPy's, loaded when first asked for
     streams.py     queues of work that runs later    memory.py      stream-ordered memory, poisoned when freed
     copies.py      which copies wait                 pinned.py      page-locked memory

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.errors import FailedPreconditionError, UnknownError
-from ..core.frames import OURS
+from ..core.introspection import OURS
 
 _IDLE_SECONDS = 0.2  # after which a thread without work ends; it is started again when there is some
 _LOOK_SECONDS = 0.05  # how often somebody who waits looks whether that can end at all

@@ -9,19 +9,20 @@ broadcast is the shape check, and only a failure looks for the words. Everything
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..core import flags
 from ..core.errors import OpError, ResourceExhaustedError
-from ..core.frames import users_line
+from ..core.introspection import users_line
 from ..core.specs import TensorSpec
 from ..ops import dispatch
 from ..ops.arguments import tensors
 from ..ops.autodiff import OpRecord, flattened
 from ..ops.call import Call
+from ..ops.compute_wrappers import compare, fingerprint
 from ..ops.definition import Operator
 from ..ops.kernels import computed_by
 from ..ops.outline import WithheldError, withheld
@@ -243,14 +244,32 @@ def _check_numerics(op: Operator, inputs: Sequence[Any], outputs: Sequence[Eager
             raise error
 
 
+def watched(execute: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `execute` with a check around each call.
+
+    The function returned raises PermissionDeniedError where an input was written, or a result lies in an input's
+    memory.
+    """
+
+    def execute_watched(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> Any:
+        before = [fingerprint(x) for x in inputs]
+        result = execute(op, inputs, bound, name)
+        shown = [o for o in op.outputs if not o.intermediate]
+        parts = (result,) if len(shown) == 1 else result if isinstance(result, (tuple, list)) else ()
+        results = [
+            (o.name, getattr(x, "_array", None))
+            for o, part in zip(shown, parts)
+            for x in (part if isinstance(part, (tuple, list)) else (part,))
+        ]
+        compare(op, inputs, before, results, name, users_line())
+        return result
+
+    return execute_watched
+
+
 def _install() -> None:
     """Under the switch `check_inputs` another takes the place of `execute`, which then need not ask for it."""
-    chosen = execute
-    if flags.check_inputs:
-        from .watching import watched  # a debugging aid: most processes never load it
-
-        chosen = watched(execute)
-    dispatch.install_eager(chosen, make)
+    dispatch.install_eager(watched(execute) if flags.check_inputs else execute, make)
 
 
 dispatch.install_eager(execute, make)

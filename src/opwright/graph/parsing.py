@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..core import dtypes, syntax
+from ..core import dtypes, introspection
 from ..core.dtypes import DType
 from ..core.errors import InvalidArgumentError
 from ..core.shapes import TensorShape
@@ -226,7 +226,7 @@ class _Parser:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")  # an escape that Python does not know
-                return syntax.literal(source.lstrip("+"))
+                return introspection.literal(source.lstrip("+"))
         except (ValueError, SyntaxError, Warning) as error:
             self.fail("a literal as Python has them", f"{source[:40]} ({error})", at)
 

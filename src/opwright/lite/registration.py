@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.dtypes import DType
 from ..core.errors import InvalidArgumentError, UnimplementedError
-from ..core.once import once
+from ..core.forks import once
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 from ..ops.call import Call

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.errors import InvalidArgumentError
-from ..core.once import once
+from ..core.forks import once
 from ..ops import registry
 from ..ops.definition import Operator
 from . import customs

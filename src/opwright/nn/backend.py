@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.dtypes import as_dtype
-from . import naming
+from . import named
 
 __all__ = ["clear_session", "epsilon", "floatx", "image_data_format", "set_epsilon", "set_floatx",
            "set_image_data_format"]  # fmt: skip
@@ -52,4 +52,4 @@ def set_image_data_format(data_format: str) -> None:
 
 def clear_session(free_memory: bool = True) -> None:
     """Begin the numbers in the names of layers anew."""
-    naming.reset()
+    named.reset()

@@ -18,7 +18,7 @@ from ..ops import dispatch
 from ..ops.call import Call
 from ..ops.definition import Operator
 from ..ops.tensor import Overriding
-from . import naming
+from . import named
 
 
 class KerasTensor(Overriding):
@@ -146,7 +146,7 @@ class OperatorCall:
 
     def __init__(self, op: Operator, bound: Call, name: str | None = None) -> None:
         self.op, self.bound = op, bound
-        self.name = naming.fresh(name or op.name)
+        self.name = named.fresh(name or op.name)
         self.nodes: list[Node] = []
 
     def __call__(self, *inputs: Any) -> Any:

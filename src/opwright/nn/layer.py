@@ -22,10 +22,10 @@ from ..core.dtypes import DType, as_dtype
 from ..core.introspection import signature_of
 from ..ops import array, dispatch, math
 from ..ops.tensor import Tensor, TensorLike
-from ..tracing.naming import name_scope
+from ..tracing.ordering import name_scope
 from ..tracing.recording import autograph
 from ..tracing.trace import TRACING, FuncTrace
-from . import naming
+from . import named
 from .call_context import CallContext, current, mask_of, set_mask
 from .configuration import Configured
 from .input_spec import assert_input_compatibility
@@ -111,7 +111,7 @@ class Layer(Weighted, Configured):
         if not isinstance(trainable, (bool, np.bool_)):
             raise ValueError(f"Expected `trainable` to be a boolean. Received: trainable={trainable!r} (of type "
                              f"{type(trainable).__name__})")  # fmt: skip
-        self._name = name or naming.fresh(type(self).__name__)
+        self._name = name or named.fresh(type(self).__name__)
         self.built = False
         self.supports_masking = False
         self.input_spec: Any = None

@@ -39,9 +39,9 @@ class Model(Trainer, Layer):
             outputs = args[1] if len(args) > 1 else outputs
             name = args[2] if len(args) > 2 else name
         if name is None and inputs is not None and type(self) is Model:
-            from . import naming
+            from . import named
 
-            name = naming.fresh("Functional")
+            name = named.fresh("Functional")
         super().__init__(name=name, trainable=trainable, dtype=dtype, **kwargs)
         self._network: Network | None = None
         self._seen_inputs: Any = None  # KerasTensors like the first inputs of a model without a network

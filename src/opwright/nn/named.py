@@ -1,15 +1,44 @@
-"""Families of objects that configurations name: a class or function for each name, and to dictionaries and back.
+"""Names of layers, metrics and losses; families of objects that configurations name.
 
-Lives here: `Family` (get, serialize, deserialize), names in snake case, objects of the user's own and their scope.
-Not here: the families themselves (initializers.py, activations.py, regularizers.py, constraints.py ...).
+Lives here: `Family` (get, serialize, deserialize): a class or function for each name, and to dictionaries and back;
+names in snake case, numbered from the second on; objects of the user's own and their scope.
+Not here: the families themselves (initializers.py, activations.py ...), names of nodes in graphs (tracing/).
 """
 
 from __future__ import annotations
 
 import inspect
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
+
+_USED: Counter[str] = Counter()
+
+
+def snake_case(name: str) -> str:
+    """`MyConv2D` as `my_conv2d`.
+
+    >>> snake_case("MultiHeadAttention"), snake_case("Conv2DTranspose")
+    ('multi_head_attention', 'conv2d_transpose')
+    """
+    name = re.sub(r"\W+", "", name)
+    name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
+    return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()
+
+
+def fresh(class_name: str) -> str:
+    """dense, dense_1, dense_2, ...: a name not given before."""
+    base = snake_case(class_name)
+    count = _USED[base]
+    _USED[base] += 1
+    return f"{base}_{count}" if count else base
+
+
+def reset() -> None:
+    """Begin all numbers anew."""
+    _USED.clear()
+
 
 CUSTOM: dict[str, Any] = {}  # classes and functions of the user's own, for every family; see CustomObjectScope
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..core.dtypes import DType
 from ..core.errors import InvalidArgumentError, SignatureError, UnimplementedError
-from ..core.once import cached_property
+from ..core.forks import cached_property
 from ..core.shapes import SCALAR, broadcast
 from ..core.specs import TensorSpec
 from ..graph import Graph

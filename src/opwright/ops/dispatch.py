@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ..core.origins import load
+from ..core.importing import load
 
 if TYPE_CHECKING:
     from .call import Call

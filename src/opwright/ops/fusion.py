@@ -1,7 +1,7 @@
 """The borders of a function that stands for one fused operator where it is converted (`experimental_implements`).
 
 Lives here: FusionInputs, FusionResults.
-Not here: putting them around a call (tracing/fusion.py), what a converter makes of them (lite/convert/fused.py).
+Not here: putting them around a call (tracing/inlining.py), what a converter makes of them (lite/convert/fused.py).
 
     FusionInputs -> the function's own operators -> FusionResults
 

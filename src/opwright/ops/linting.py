@@ -1,7 +1,7 @@
 """What an operator's definition should be like, as a table of rules: words, names, numbers, gradients.
 
 Lives here: `lint`, for the catalogue (tests/ops) and for users (`opwright op test`).
-Not here: what a definition must be to work at all (wellformed.py), what it computes (tools/trial.py).
+Not here: what a definition must be to work at all (wellformed.py), what it computes (tools/own_operators.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..core import syntax
+from ..core import introspection
 from ..core.dtypes import float32, float64
 from ..core.errors import OpError
 from . import registry
@@ -61,7 +61,7 @@ def _class_body(op: Any) -> list[ast.stmt]:
 
 @functools.lru_cache(maxsize=4)  # operators of one file are asked for one after the other
 def _tree(source: str) -> ast.Module:
-    return syntax.parse(source)
+    return introspection.parse(source)
 
 
 def _declared_once(op: Any) -> Iterator[str]:
@@ -163,7 +163,7 @@ def lint_errors(source: str, where: str) -> list[str]:
     A text that is put together from values (an f-string, or a name) says what was found itself.
     """
     found: list[str] = []
-    for node in ast.walk(syntax.parse(source)):
+    for node in ast.walk(introspection.parse(source)):
         if not (isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)):
             continue
         call = node.exc

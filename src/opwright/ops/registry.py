@@ -12,8 +12,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import AlreadyExistsError, NotFoundError, SignatureError
-from ..core.importing import import_homes, import_module
-from ..core.origins import is_abandoned, load, note_origin
+from ..core.importing import import_homes, import_module, is_abandoned, load, note_origin
 from . import installed
 
 if TYPE_CHECKING:

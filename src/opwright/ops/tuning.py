@@ -335,9 +335,9 @@ def _follow() -> None:
 def _follow_blas() -> None:
     global _pinned
     if flags.deterministic or _pinned:
-        from ..devices import blas
+        from ..devices import cpu
 
-        blas.follow()
+        cpu.follow()
         _pinned = bool(flags.deterministic)
 
 

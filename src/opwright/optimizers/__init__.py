@@ -4,13 +4,10 @@ Lives here: the public names.  Not here: gradients (eager/tape.py), models that 
 """
 
 from . import schedules
-from .adagrad import Adagrad, Ftrl
 from .adam import Adam, Adamax, AdamW, Nadam
 from .base import Optimizer
-from .lion import Lion
-from .rmsprop import Adadelta, RMSprop
+from .rules import SGD, Adadelta, Adagrad, Ftrl, Lion, RMSprop
 from .serialization import deserialize, get, serialize
-from .sgd import SGD
 
 __all__ = [
     "SGD",

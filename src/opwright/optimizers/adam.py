@@ -1,6 +1,6 @@
 """Optimizers by moments of the gradient.
 
-Lives here: Adam, AdamW, Adamax, Nadam.  Not here: second moments without the first (rmsprop.py, adagrad.py).
+Lives here: Adam, AdamW, Adamax, Nadam.  Not here: second moments without the first (rules.py, rules.py).
 
 In all: m and v are running means of g and g^2, t counts steps from 1, eta is the learning rate. What depends on t alone
 is computed once a step for each dtype.
@@ -19,7 +19,7 @@ from ..core.dtypes import DType
 from ..eager.variable import Variable
 from ..ops import array, math
 from .base import Common, Optimizer
-from .scalars import scalar, working_dtype
+from .gradients import scalar, working_dtype
 
 
 class _Moments(Optimizer):

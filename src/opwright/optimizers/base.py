@@ -1,7 +1,7 @@
 """Optimizer: what all optimizers share, from gradients to changed variables.
 
 Lives here: learning rate, step count, slot variables, weight decay, accumulation, averages, configuration.
-Not here: the update rules (sgd.py, adam.py ...), clipping, sparse gradients (gradients.py), rates (schedules.py).
+Not here: the update rules (rules.py, adam.py ...), clipping, sparse gradients (gradients.py), rates (schedules.py).
 
 One step, in this order: gradients are unscaled, accumulated, clipped; variables decay; `update_step` runs for each;
 averages are kept; constraints are applied; the step count goes up by one. All state is in variables, so a step can be
@@ -28,7 +28,7 @@ from ..ops.updates import update_rows, update_variable
 from ..tracing.control import cond
 from ..tracing.trace import init_scope
 from . import gradients, schedules
-from .scalars import scalar, working_dtype
+from .gradients import scalar, working_dtype
 from .schedules import LearningRateSchedule
 
 _used_names: Counter[str] = Counter()

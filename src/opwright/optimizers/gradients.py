@@ -1,6 +1,8 @@
-"""Gradients on their way to an update: as tensors, dense or by rows, clipped.
+"""Gradients and hyperparameters on their way to an update.
 
-Lives here: `prepare` and the three ways to clip.  Not here: the step itself (base.py).
+Lives here: `prepare` and the three ways to clip; `scalar`, a hyperparameter as a tensor, and the dtype of such scalars.
+Not here: the step itself (base.py).
+
 A gradient by rows (IndexedSlices) is merged first, so clipping sees what the dense gradient would show it.
 """
 
@@ -10,11 +12,23 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core import dtypes
+from ..core.dtypes import DType, as_dtype, float32
 from ..core.errors import InvalidArgumentError
 from ..eager.variable import Variable
 from ..ops import array, dispatch, math
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.lod_tensor import rows_of
+
+
+def scalar(value: Any, dtype: DType) -> Any:
+    """`value` in `dtype`: a tensor or variable by a cast, a Python number without a detour through float32."""
+    return array.cast(value, dtype) if hasattr(value, "dtype") else dispatch.to_tensor(value, dtype)
+
+
+def working_dtype(dtype: Any) -> DType:
+    """float32 for dtypes of 16 bits: in bfloat16 0.999 is 1, and step counts end at 256. Others: themselves."""
+    dtype = as_dtype(dtype)
+    return float32 if dtype.size < 4 else dtype
 
 
 def prepare(gradient: Any, variable: Variable, slices: bool) -> Any:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from ..ops import array, dispatch, math
-from .scalars import scalar
+from .gradients import scalar
 
 
 class LearningRateSchedule:

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .adagrad import Adagrad, Ftrl
 from .adam import Adam, Adamax, AdamW, Nadam
 from .base import Optimizer
-from .lion import Lion
-from .rmsprop import Adadelta, RMSprop
-from .sgd import SGD
+from .rules import SGD, Adadelta, Adagrad, Ftrl, Lion, RMSprop
 
 OPTIMIZERS: dict[str, type[Optimizer]] = {
     c.__name__.lower(): c for c in (SGD, Adam, AdamW, RMSprop, Adagrad, Adadelta, Adamax, Nadam, Ftrl, Lion)

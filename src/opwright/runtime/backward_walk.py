@@ -18,8 +18,8 @@ from ..ops.indexed_slices import IndexedSlices, summed
 from ..tracing.symbolic import SymbolicTensor
 from ..tracing.trace import TRACING, user_line
 from .gradient_map import Backward, flat_gradient, graph_gradient
-from .names import EMPTY, grad_name
 from .rerecording import Origin, Recording
+from .variable import EMPTY, grad_name
 
 
 class NoGradientError(UnimplementedError, LookupError):

@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..core.once import cached_property
+from ..core.forks import cached_property
 from ..core.specs import TensorSpec
 from ..graph import Graph, Node, Value
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.kinds import of_graph
 from .graphs import run_graph
-from .names import EMPTY
 from .scope import Scope, scope_or_global
-from .variable import ScopeVariable
+from .variable import EMPTY, ScopeVariable
 
 
 class RowsGradient(NamedTuple):

@@ -18,10 +18,9 @@ from ..core.errors import InvalidArgumentError, NotFoundError, SignatureError, U
 from ..core.places import CPUPlace, place_of
 from ..graph import Graph
 from .instance import OpInstance
-from .names import EMPTY
 from .running import execute, install_control_flow
 from .scope import Scope, scope_or_global
-from .variable import ScopeVariable
+from .variable import EMPTY, ScopeVariable
 
 
 class Step(NamedTuple):

@@ -11,12 +11,12 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from ..core.errors import SignatureError
-from ..core.frames import users_line
+from ..core.introspection import users_line
 from ..graph.ir import Node, same_attr
 from ..ops import dispatch, registry
 from ..ops.definition import Operator
-from .names import EMPTY, TEMP, unique
 from .running import explain, run
+from .variable import EMPTY, TEMP, unique
 
 Slots = Mapping[str, tuple[str, ...]]
 

@@ -2,12 +2,12 @@
 
 Lives here: `run` and the order of what happens in it; errors that say which instance failed.
 Not here: the choice of a kernel (ops/selection.py), the making of copies (transforms.py), graphs and control flow
-(graphs.py), what inputs are as tensors (feeding.py).
+(graphs.py), what inputs are as tensors (arguments.py).
 
 On the CPU an operator that has run on such inputs before goes the short way (shortcut.py). The long way, which all
 others go, is this:
 
-    1. find the variables, and take LoDs apart                          feeding.py
+    1. find the variables, and take LoDs apart                          arguments.py
     2. choose the kernel by the key that the inputs ask for             ops/selection.py
     3. transform inputs: layout, dtype, place; in a scope inside        transforms.py
     4. infer the outputs from the shapes there really are               Operator.infer
@@ -34,9 +34,8 @@ from ..ops.kernels import KernelKey, of_call
 from ..ops.operands import Operand, transforms_of
 from ..ops.rule_errors import contract_violation, failure_cause, kernel_name, mismatch, rule_failure
 from ..ops.selection import Candidate, Explanation
-from .feeding import Feed, feed_of, settled
+from .arguments import Feed, as_tensor, feed_of, layout_of, left, on_host, settled, with_lods, write
 from .held import context_of
-from .results import as_tensor, layout_of, left, on_host, with_lods, write
 from .scope import Scope, scope_or_global
 from .shortcut import plain_inputs, remember, run_known
 from .transforms import Workshop, report, transformed

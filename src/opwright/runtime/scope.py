@@ -16,8 +16,7 @@ from typing import Any
 
 from ..core import forks
 from ..core.errors import AlreadyExistsError, FailedPreconditionError, NotFoundError, SignatureError
-from .names import EMPTY, TEMP
-from .variable import ScopeVariable
+from .variable import EMPTY, TEMP, ScopeVariable
 
 
 class Scope:

@@ -24,10 +24,10 @@ from ..eager.tensor import EagerTensor
 from ..ops import dispatch, tuning
 from ..ops.operands import on_devices
 from ..ops.selection import Explanation
+from .arguments import as_tensor, write
 from .held import context_of
-from .names import EMPTY
-from .results import as_tensor, write
 from .scope import Scope
+from .variable import EMPTY
 
 if TYPE_CHECKING:
     from .instance import OpInstance

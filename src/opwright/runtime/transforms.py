@@ -16,8 +16,8 @@ from ..core import flags
 from ..core.places import Place
 from ..ops.operands import Operand, Transform
 from .held import moved, place_of_tensor, tensor_of
-from .names import unique
 from .scope import Scope
+from .variable import unique
 
 _PERMUTE = {("NHWC", "NCHW"): (0, 3, 1, 2), ("NCHW", "NHWC"): (0, 2, 3, 1)}
 

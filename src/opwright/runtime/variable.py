@@ -2,10 +2,18 @@
 
 Lives here: the four kinds of contents, reading and setting them.
 Not here: scopes (scope.py), tensors (held.py). `ow.Variable`, the trainable kind, is one of the objects it may hold.
+
+Names of variables with a meaning of their own:
+
+    @EMPTY@     no variable: an input that is absent, an output that nobody wants
+    @TEMP@      a variable of the operator's own; becomes `<type>@<unique number>` when the instance is made
+    v@GRAD      the gradient of v
+    v@ZERO      zeros in the place of a gradient that does not come
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -22,6 +30,24 @@ from ..ops.lod_tensor import LoDTensor
 from ..ops.tensor import Tensor, TensorLike
 from ..ops.tensor_list import TensorList
 from .held import HeldTensor
+
+EMPTY = "@EMPTY@"
+TEMP = "@TEMP@"
+GRAD = "@GRAD"
+ZERO = "@ZERO"
+
+_numbers = itertools.count()  # next() is one bytecode: no two threads get the same
+
+
+def unique(op: str) -> str:
+    """A name for a temporary of an operator, which no other has."""
+    return f"{op}@{next(_numbers)}"
+
+
+def grad_name(name: str) -> str:
+    """What the gradient of a variable is called."""
+    return name + GRAD
+
 
 KINDS = ("dense", "rows", "list", "object")
 

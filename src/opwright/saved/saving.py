@@ -26,7 +26,7 @@ from ..ops import dispatch, registry
 from ..tracing.concrete import ConcreteFunction
 from ..tracing.function import Function
 from ..tracing.trace import init_scope
-from . import encoding, exporting, files, signatures, structure
+from . import encoding, files, signatures, structure
 from .folder import write_folder
 from .loaded import LoadedObject
 from .manifest import FORMAT, GRAPHS, INLINE_BYTES, VARIABLES, VERSION, every_node
@@ -107,13 +107,13 @@ class _Saver:
         self.stored: dict[str, np.ndarray] = {}
         self.tensors: dict[str, Any] = {}
         self._constants: dict[int, tuple[Any, str]] = {}
-        extra = exporting.functions_of(root)
+        extra = signatures.functions_of(root)
         self._walk(root, extra)
         top = {k: self.values[n] for k, n in self.links[0].items() if isinstance(self.values[n], FUNCTIONS)}
         if given is None and isinstance(root, LoadedObject):
             given = dict(vars(root).get("signatures", {}))
         if given is None:
-            chosen = signatures.choose({exporting.CALL: top[exporting.CALL]} if exporting.CALL in extra else top)
+            chosen = signatures.choose({signatures.CALL: top[signatures.CALL]} if signatures.CALL in extra else top)
         else:
             chosen = signatures.given(given)
         self.signatures = {key: signatures.wrapped(trace, key) for key, trace in chosen.items()}

@@ -20,10 +20,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from ..core import syntax
-from ..core.frames import OURS
-from ..core.introspection import copy_annotations
-from ..core.once import once
+from ..core import introspection
+from ..core.forks import once
+from ..core.introspection import OURS, copy_annotations
 from . import operators, rewriting, rules, source
 from .builtins import OVERRIDES, install_call
 from .source import Unsupported
@@ -116,7 +115,7 @@ def _compile(function: types.FunctionType) -> Converted:
     module = ast.Module([factory], [])
     future = code.co_flags & 0x1FF0000  # the file's `from __future__` lines
     try:
-        compiled = syntax.compile_tree(module, code.co_filename, future)
+        compiled = introspection.compile_tree(module, code.co_filename, future)
     except (SyntaxError, ValueError, TypeError, RecursionError) as error:
         raise Unsupported(f"its rewritten form does not compile: {error}") from error
     (outer,) = (c for c in compiled.co_consts if isinstance(c, types.CodeType))

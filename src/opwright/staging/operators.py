@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.errors import compose
-from ..core.frames import users_line
+from ..core.introspection import users_line
 from .stages import (
     NOT_RETURNED,
     TABLE,

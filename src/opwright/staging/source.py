@@ -12,7 +12,7 @@ import linecache
 import types
 from typing import Any, NamedTuple
 
-from ..core import syntax
+from ..core import introspection
 
 FunctionNode = ast.FunctionDef | ast.Lambda
 _MARKS = (ast.expr_context, ast.operator, ast.boolop, ast.unaryop, ast.cmpop)  # say how, and hold nothing
@@ -42,7 +42,7 @@ class _Index:
         self.lines = lines
         self.at: dict[int, list[Found]] = {}
         try:
-            tree = syntax.parse("".join(lines))
+            tree = introspection.parse("".join(lines))
         except (SyntaxError, ValueError) as error:
             raise Unsupported(f"its source cannot be parsed: {error}") from None
         pending: list[tuple[Any, str | None]] = [(tree, None)]
@@ -115,7 +115,7 @@ def _alone(code: types.CodeType, module_globals: dict[str, Any]) -> Found | None
     lines = linecache.getlines(code.co_filename, module_globals)
     first, last = code.co_firstlineno, _last_line(code)
     try:
-        (node,) = syntax.parse("\n" * (first - 1) + "".join(lines[first - 1 : last])).body
+        (node,) = introspection.parse("\n" * (first - 1) + "".join(lines[first - 1 : last])).body
     except (SyntaxError, ValueError):
         return None
     fits = isinstance(node, ast.FunctionDef) and node.name == code.co_name and _same_arguments(node, code)

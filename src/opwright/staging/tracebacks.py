@@ -1,6 +1,6 @@
 """Tracebacks that show the user's program: the frames that staging put between the user's are taken out.
 
-Lives here: `users_frames`.  Not here: where the user's program is (core/frames.py).
+Lives here: `users_frames`.  Not here: where the user's program is (core/introspection.py).
 """
 
 from __future__ import annotations

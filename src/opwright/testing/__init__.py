@@ -1,7 +1,7 @@
 """Checks for operators: of one's own, and of the catalogue.
 
 Lives here: `check` and what it consists of: one call of an operator, run in every way there is (trial.py, running.py,
-places.py, slopes.py, memory.py, sequences.py, files.py, elsewhere.py), inputs that are made up (making.py), the report
+places.py, slopes.py, places.py, sequences.py, files.py, elsewhere.py), inputs that are made up (trial.py), the report
 (checking.py); `check_operator`, several calls (cases.py); `check_pattern`, a fused operator against its unfused form
 (patterns.py).
 Not here: the catalogue's own tables of cases and their oracles (tests/ops), the rules of words and names

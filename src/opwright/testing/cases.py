@@ -12,8 +12,7 @@ from ..core import dtypes
 from ..core.specs import TensorSpec, spec_of_short
 from ..ops import registry
 from .checking import CheckError, Report, called, known_checks, outcomes_of
-from .making import made_up, numbers
-from .trial import Trial
+from .trial import Trial, made_up, numbers
 
 PARTS = ("inputs", "attrs", "expect", "rtol", "atol")
 

@@ -1,7 +1,7 @@
 """All checks on one call of an operator: `check` for tests, `outcomes` for the command line.
 
 Lives here: the table of checks, who runs them, the report.  Not here: the checks (running.py, places.py, slopes.py,
-memory.py, sequences.py, files.py, elsewhere.py), several calls (cases.py).
+places.py, sequences.py, files.py, elsewhere.py), several calls (cases.py).
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from ..ops import registry
 from ..ops.changes import compatibility
 from ..ops.linting import lint
 from ..ops.specification import spec as specification
-from . import elsewhere, files, memory, places, running, sequences, slopes
-from .making import made_up
-from .trial import NotTried, Trial
+from . import elsewhere, files, places, running, sequences, slopes
+from .trial import NotTried, Trial, made_up
 
 
 class Outcome(NamedTuple):
@@ -76,7 +75,7 @@ def _in_place(trial: Trial) -> str:
     trial = trial.plain()
     with contextlib.suppress(NotTried):
         trial = slopes.wide(trial)
-    return f"{memory.reuse_changes_no_bits(lambda values: trial.flat(values), trial.tensors())} results in used memory"
+    return f"{places.reuse_changes_no_bits(lambda values: trial.flat(values), trial.tensors())} results in used memory"
 
 
 def _no_more(trial: Trial) -> str:

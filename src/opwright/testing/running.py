@@ -17,8 +17,7 @@ from ..graph import parse, same, text
 from ..ops import dispatch, registry
 from ..ops.lod_tensor import LoDTensor
 from ..tracing.function import function
-from .making import numbers
-from .trial import TOLERANCE, NotTried, Trial, array, assert_near, assert_same, flat, lod_of, refs, replaced
+from .trial import TOLERANCE, NotTried, Trial, array, assert_near, assert_same, flat, lod_of, numbers, refs, replaced
 
 
 def matches_oracle(trial: Trial, expect: Any, rtol: float | None = None, atol: float | None = None) -> None:

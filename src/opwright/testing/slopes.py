@@ -1,7 +1,7 @@
 """Gradients: against differences, on graphs against tapes, and with the memory of what they may not read spoilt.
 
 Lives here: `gradient_is_slope`, `second_gradient_is_slope`, `backward_is_tape`, `gradient_reads_no_more`, `objective`.
-Not here: gradients in memory that is used again (memory.py).
+Not here: gradients in memory that is used again (places.py).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from .. import lite
 from .customs import operators_for
-from .models import read_model
+from .inspecting import read_model
 from .profiles import html_page, print_profile
 from .report import notes, out, print_json, write_file
 from .rivals import timed

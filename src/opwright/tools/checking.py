@@ -1,6 +1,6 @@
 """`opwright check`: which operators and versions a model needs, who has them, and where it stops.
 
-Lives here: the report.  Not here: what nodes need (lite/format/needs.py), what is in a file (models.py), custom
+Lives here: the report.  Not here: what nodes need (lite/format/needs.py), what is in a file (inspecting.py), custom
 operators named on the command line (customs.py).
 """
 
@@ -20,7 +20,7 @@ from ..lite.resolver import with_customs
 from ..lite.runtime.resolution import in_words
 from ..ops import installed
 from .customs import custom_operators, in_catalogue
-from .models import read_model
+from .inspecting import read_model
 from .report import BadFile, out, print_json
 
 YES, NO, BRING = "yes", "no", "needs your definition"

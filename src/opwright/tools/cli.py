@@ -96,12 +96,12 @@ def inspect(model: str, as_json: bool, short: bool, width: int | None) -> None:
 
     A saved model is a folder; of it signatures, functions and variables are shown.
     """
-    from .saved import inspect_saved, is_saved
+    from .inspecting import inspect_saved, is_saved
 
     if is_saved(model):
         inspect_saved(model, as_json)
         return
-    from .models import inspect_model
+    from .inspecting import inspect_model
 
     inspect_model(model, as_json, short, width)
 
@@ -264,7 +264,7 @@ def op_new(name: str, folder: str | None, as_json: bool) -> None:
 
     Exit codes: 0 written; 2 a name that cannot be; 3 the folder is there already, or cannot be written.
     """
-    from .packages import new_package
+    from .own_operators import new_package
 
     new_package(name, folder, as_json)
 
@@ -288,7 +288,7 @@ def op_export(name: str, folder: str, customs: tuple[str, ...], api: str, attrs:
     Exit codes: 0 written; 1 it has no form in C, and why; 2 wrong usage; 3 there is no such operator or file, or the
     folder cannot be written.
     """
-    from .exporting import export_operator
+    from .converting import export_operator
 
     export_operator(name, folder, customs, api, attrs, as_json)
 
@@ -313,8 +313,7 @@ def op_show(name: str, as_json: bool) -> None:
 
     Or a builtin operator of .tflite files, such as CONV_2D: options, versions, and what each version is for.
     """
-    from .catalogue import show_operator
-    from .dialect import is_builtin, show_builtin
+    from .catalogue import is_builtin, show_builtin, show_operator
 
     if name not in ops.list() and is_builtin(name):
         show_builtin(name, as_json)
@@ -397,7 +396,7 @@ def op_test(targets: tuple[str, ...], as_json: bool) -> None:
 
     Exit codes: 0 all well; 1 a check failed; 2 wrong usage; 3 no such file or operator.
     """
-    from .trial import test_operators
+    from .own_operators import test_operators
 
     sys.exit(0 if test_operators(targets, as_json) else EXIT_FAILED)
 

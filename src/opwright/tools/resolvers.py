@@ -22,7 +22,7 @@ from ..lite.format.needs import needs
 from ..lite.ops import family_of
 from ..ops import installed
 from . import savings
-from .models import read_model
+from .inspecting import read_model
 from .report import notes, print_json, write_file
 
 LONGEST_LINE = 100

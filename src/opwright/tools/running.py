@@ -16,7 +16,7 @@ import numpy as np
 from .. import lite
 from ..core.files import replacing
 from .customs import operators_for
-from .models import read_model
+from .inspecting import read_model
 from .report import BadFile, notes, out, print_json
 
 Detail = dict[str, Any]

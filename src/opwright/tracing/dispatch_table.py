@@ -1,19 +1,27 @@
-"""DispatchTable: which trace serves a call.
+"""DispatchTable: the trace that serves a call; warnings of functions that are traced again and again.
 
-Lives here: finding the most specific trace whose type the arguments fit, and forgetting traces of dead objects.
+Lives here: finding the most specific trace whose type the arguments fit, forgetting traces of dead objects; counting
+traces, and the warning with the difference between the last two.
 Not here: the types (trace_type.py), making traces (function.py).
 
 An exact type is one look-up. Otherwise all traces are asked; the answer is kept by the arguments' type, for at most
 REMEMBERED types, so that a trace for unknown sizes may be called with any number of shapes.
+
+TensorFlow's rule of warning: where WORTH_A_WARNING traces fall within the last few calls of functions made of one piece
+of Python code, and no more than MOST warnings for each.
 """
 
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ..core import nest
+from ..core.specs import TensorSpec
 from ..core.type_spec import TraceType
+from .container_type import Structure
 
 REMEMBERED = 1024
 
@@ -93,3 +101,94 @@ class DispatchTable:
             if found is not None:
                 kind = found
         return kind
+
+
+WORTH_A_WARNING, HISTORY, MOST = 5, 10, 2
+
+
+class Detector:
+    """The calls of the functions made of one code object. calls: all of them so far, counted by their Functions."""
+
+    __slots__ = ("__weakref__", "_last", "_traced_at", "_warnings", "calls")
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self._traced_at: deque[int] = deque()
+        self._warnings = 0
+        self._last: tuple[Any, list[str]] | None = None
+
+    def traced(self, function: str, kind: Structure, names: list[str]) -> None:
+        """Count one trace, and warn where there were too many of late."""
+        before, self._last = self._last, (_light(kind), names)
+        self.calls += 1
+        self._traced_at.append(self.calls)
+        while self._traced_at and self.calls - self._traced_at[0] >= HISTORY:
+            self._traced_at.popleft()
+        if len(self._traced_at) < WORTH_A_WARNING or self._warnings >= MOST:
+            return
+        self._warnings += 1
+        calls = self.calls - self._traced_at[0] + 1
+        changed = _changes(before, self._last)
+        import logging
+
+        logging.getLogger("opwright").warning(
+            f"{len(self._traced_at)} out of the last {calls} calls to {function} triggered tf.function retracing. "
+            "Tracing is expensive and the excessive number of tracings could be due to (1) creating @tf.function "
+            "repeatedly in a loop, (2) passing tensors with different shapes, (3) passing Python objects instead of "
+            f"tensors. Between the last two traces {changed}. For (1), define the function outside of the loop; for "
+            "(2), function has reduce_retracing=True, and input_signature takes unknown sizes; for (3), give numbers "
+            "that change as tensors."
+        )
+
+
+_detectors: weakref.WeakKeyDictionary[Any, Detector] = weakref.WeakKeyDictionary()
+
+
+def detector_of(function: Any) -> Detector:
+    """The detector shared by all Functions made of this Python function's code."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return Detector()
+    found = _detectors.get(code)
+    if found is None:
+        found = _detectors[code] = Detector()
+    return found
+
+
+def _light(kind: Any) -> Any:
+    """A type as texts by path, which keep no argument alive."""
+    found: dict[tuple[Any, ...], str] = {}
+    _collect(kind, (), found)
+    return found
+
+
+def _collect(kind: Any, path: tuple[Any, ...], found: dict[tuple[Any, ...], str]) -> None:
+    if isinstance(kind, Structure) and kind.parts:
+        for key, part in zip(kind.form.keys(len(kind.parts)), kind.parts):
+            _collect(part, (*path, key), found)
+        return
+    text = kind.short() if isinstance(kind, TensorSpec) else repr(kind)
+    found[path] = text if len(text) <= 80 else text[:76] + " ..."
+
+
+def _changes(before: Any, after: Any) -> str:
+    if before is None:
+        return "the function was made anew"
+    (old, _), (new, names) = before, after
+    shown = []
+    for path in [*old, *(p for p in new if p not in old)]:
+        a, b = old.get(path), new.get(path)
+        if a != b:
+            shown.append(f"{_place(path, names)}: {a or 'absent'} -> {b or 'absent'}")
+    if not shown:
+        return "no argument changed: the function was made anew, or it was given an object that is no more"
+    more = f" and {len(shown) - 4} more" if len(shown) > 4 else ""
+    return "; ".join(shown[:4]) + more
+
+
+def _place(path: tuple[Any, ...], names: list[str]) -> str:
+    if len(path) < 2:
+        return "the arguments"
+    which, key, *rest = path
+    name = names[key] if which == 0 and key < len(names) else str(key)
+    return name + nest.path_text(tuple(rest))

@@ -24,10 +24,9 @@ from ..ops import dispatch
 from ..ops.tensor import Tensor
 from .concrete import ConcreteFunction
 from .container_type import Structure
-from .dispatch_table import DispatchTable
+from .dispatch_table import Detector, DispatchTable, detector_of
 from .quick import FAST_LIMIT, Slow, Way, call_key, keeps, places, told_apart
 from .recording import record_trace
-from .retracing import Detector, detector_of
 from .signature import Arguments, FunctionType, Signature, SignatureContext, kind_of
 from .trace import TRACING
 from .trace_type import TracingContext

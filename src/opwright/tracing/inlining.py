@@ -1,18 +1,23 @@
-"""Copying a finished trace into the one that is recording: a traced function called in another.
+"""Copy a finished trace into the one that is recording: a traced function called in another.
 
-Lives here: the copy of nodes, and of the records by which gradients pass them.
-Not here: recording (trace.py), when a function is called so (program.py).
+Lives here: the copy of nodes, and of the records by which gradients pass them; `fused_call`, which inlines a function
+that stands for a fused operator (`experimental_implements`) between two nodes that mark its borders.
+Not here: recording (trace.py), when a function is called so (program.py), those nodes (ops/fusion.py), their conversion
+(lite/convert/fused.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ..core.dtypes import resource, variant
 from ..core.specs import TensorSpec
+from ..eager.variable import Variable
 from ..graph import Node, Value
 from ..ops import dispatch
 from ..ops.autodiff import CustomRecord, OpRecord
+from ..ops.fusion import FusionInputs, FusionResults
 from .symbolic import SymbolicTensor
 from .trace import FuncTrace, watch_variables
 
@@ -114,3 +119,26 @@ def _away_from_home(record: Any, inner: FuncTrace, at: dict[Value, Any], variabl
                 trace.foreign[inner] = saved
 
     return backward
+
+
+_HANDLES = (resource, variant)
+
+
+def fused_call(implements: str, inputs: Sequence[Any], call: Callable[[Sequence[Any]], Sequence[Any]]) -> list[Any]:
+    """The results of a call, marked. inputs: the arguments, then what was captured; call: inlines it.
+
+    Handles go in beside the borders. A variable that was captured is an input by its value when the call begins.
+    """
+    inside = list(inputs)
+    places = [i for i, x in enumerate(inside) if not isinstance(x, Variable) and x.dtype not in _HANDLES]
+    values = [x.read_value() for x in inside if isinstance(x, Variable)]
+    outside = [*(inside[i] for i in places), *values]
+    given: Any = FusionInputs(outside, implements=implements) if outside else []
+    for place, tensor in zip(places, given):
+        inside[place] = tensor
+    results = list(call(inside))
+    marked = [i for i, y in enumerate(results) if y.dtype not in _HANDLES]
+    fused: Any = FusionResults([results[i] for i in marked], list(given), implements=implements)
+    for place, tensor in zip(marked, fused):
+        results[place] = tensor
+    return results

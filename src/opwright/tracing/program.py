@@ -27,8 +27,7 @@ from ..ops.autodiff import CustomRecord, accumulate, backpropagate, is_trainable
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.outline import Outline, identity_of, linked
 from .by_shape import hollow
-from .fusion import fused_call
-from .inlining import inline
+from .inlining import fused_call, inline
 from .symbolic import SymbolicTensor
 from .trace import TRACING, FuncTrace
 from .variable_argument import VariableArgument

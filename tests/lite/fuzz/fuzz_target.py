@@ -34,7 +34,7 @@ from opwright.lite.format import Model, findings
 from opwright.lite.importer import import_model
 from opwright.lite.ops.external import parse_graph
 from opwright.tools.checking import check_model
-from opwright.tools.models import inspect_model
+from opwright.tools.inspecting import inspect_model
 from opwright.tools.report import BadFile
 
 SECONDS = 5.0  # of the processor, of which a busy machine may give little

@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...core import flags
-from ...core.origins import is_abandoned, load, note_origin
+from ...core.importing import is_abandoned, load, note_origin
 from ..loops import forms
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import marshal
 import sys
 import types
 
-from ...core import digests, flags
+from ...core import files, flags
 from ..cache import objects
 from ..native.store import sources
 
@@ -65,13 +65,13 @@ def _read(folder: str | None, filename: str) -> Codes:
 
 
 def _digest_of(code: types.CodeType) -> str:
-    return digests.digest(marshal.dumps(code, _PLAIN))
+    return files.digest(marshal.dumps(code, _PLAIN))
 
 
 def _name(filename: str) -> str:
     """The digest that a source file's object is kept under."""
     python = sys.implementation.cache_tag or sys.version, importlib.util.MAGIC_NUMBER.hex()
-    return digests.digest("\0".join((_FORMAT, *python, sources(), filename)).encode())
+    return files.digest("\0".join((_FORMAT, *python, sources(), filename)).encode())
 
 
 CONVERSIONS = Conversions()

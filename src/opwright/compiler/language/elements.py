@@ -22,7 +22,7 @@ from ... import staging
 from ...core import dtypes
 from ...core.dtypes import DType, of_numpy
 from ...core.errors import InvalidArgumentError, OpError, SignatureError, compose
-from ...core.frames import raised_at
+from ...core.introspection import raised_at
 from ..target import Target, host
 from . import masks  # noqa: F401  registers what control flow on scalars means
 from .kinds import ELEMENT_DTYPES, I64, KIND, POINTER, typed

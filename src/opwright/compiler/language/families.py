@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...core import flags
-from ...core.collecting import paused
 from ...core.dtypes import DType
+from ...core.importing import paused
 from ..target import Target, host
 from .parameters import PointerKind, number_word
 

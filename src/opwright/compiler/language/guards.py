@@ -14,7 +14,7 @@ from llvmlite import ir
 
 from ...core import dtypes
 from ...core.errors import InvalidArgumentError, OpError, OutOfRangeError
-from ...core.frames import users_line
+from ...core.introspection import users_line
 from .kinds import I64
 from .trace import current
 from .values import Value, value

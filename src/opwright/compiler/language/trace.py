@@ -18,7 +18,7 @@ from llvmlite import ir
 from ... import staging
 from ...core import flags
 from ...core.errors import InvalidArgumentError
-from ...core.frames import OURS
+from ...core.introspection import OURS
 from ...ops import dispatch
 from ..target import Target
 from .kinds import I64, POINTER

@@ -12,8 +12,8 @@ from typing import Any
 
 from ...core import flags
 from ...core.errors import OpError
+from ...core.forks import once
 from ...core.named_tuples import NamedTuple
-from ...core.once import once
 from ..background import compiling
 from . import objects
 from .image import runs_images

@@ -19,8 +19,8 @@ import numpy as np
 
 from ...core import forks
 from ...core.errors import InvalidArgumentError, ResourceExhaustedError
+from ...core.forks import once
 from ...core.named_tuples import NamedTuple
-from ...core.once import once
 from .builtins import NO_ARGUMENTS, Method, bound
 from .interrupts import raise_pending, state_address
 from .workers import functions, pool_of

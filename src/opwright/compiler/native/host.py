@@ -18,7 +18,7 @@ import sys
 from importlib.machinery import PathFinder
 
 from ...core import flags
-from ...core.digests import digest
+from ...core.files import digest
 from ...core.named_tuples import NamedTuple
 from ..background import LLVM
 from ..cache import objects

@@ -23,8 +23,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.errors import DataLossError, NotFoundError, ResourceExhaustedError
+from ...core.forks import once
 from ...core.named_tuples import NamedTuple
-from ...core.once import once
 
 PAGE = 4096  # of the page-relative instructions of AArch64, whatever the system's is
 POLL = "opwright_poll"

@@ -13,7 +13,7 @@ import functools
 
 import numpy as np
 
-from ...core.once import once
+from ...core.forks import once
 
 DATA, RANK, SIZES, DTYPE, FLAGS = 2, 3, 4, 7, 8
 """The words of an array: the address of its elements, its rank (the low half), the addresses of its sizes and of its

@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ... import core, scalar
-from ...core import digests, flags, forks
+from ...core import files, flags, forks
 from ...core.errors import DataLossError, UnavailableError
+from ...core.forks import once
 from ...core.named_tuples import NamedTuple
-from ...core.once import once
 from ..background import Job, generating
 from ..cache import objects
 from ..target import Target, host
@@ -304,7 +304,7 @@ def digests_by_address() -> dict[int, str]:
 
 def _digest(target: Target, *parts: str) -> str:
     words = (str(FORMAT), target.triple, target.cpu, target.features, str(target.vector_bytes), sources(), *parts)
-    return digests.digest("\0".join(words).encode())
+    return files.digest("\0".join(words).encode())
 
 
 def program_digest(*parts: str) -> str:
@@ -321,7 +321,7 @@ def sources() -> str:
     list_sources(os.path.join(os.path.dirname(core.__file__ or ""), os.pardir, "staging"), found)  # not yet imported
     if not found:  # Opwright lies in an archive: each process makes its own code
         found = [os.urandom(32).hex()]
-    return digests.digest("\0".join(found).encode())
+    return files.digest("\0".join(found).encode())
 
 
 def read_text(name: str) -> str:

@@ -13,8 +13,8 @@ import os
 import re
 
 from ...core import forks
+from ...core.forks import once
 from ...core.named_tuples import NamedTuple
-from ...core.once import once
 from ..target import Target, host
 from . import threads
 from .image import address_of, memory, runs_images

@@ -23,8 +23,8 @@ from ...compiler import plan_cache
 from ...compiler.cache import objects
 from ...compiler.native.executor import StepError, StepFailed
 from ...core import dtypes, flags
-from ...core.digests import digest
 from ...core.errors import OpError
+from ...core.files import digest
 from ...core.importing import later
 from ...core.named_tuples import NamedTuple
 from ..runtime.direct import Reach

@@ -148,7 +148,7 @@ class TFLiteConverter:
         raises ValueError for what is neither, and for a model whose inputs' shapes are not known yet
         """
         from ...nn.layer import Layer
-        from ...saved.exporting import CALL, functions_of
+        from ...saved.signatures import CALL, functions_of
 
         if not isinstance(model, Layer):
             raise InvalidArgumentError(what="from_keras_model takes a model or layer", found=type(model).__name__,

@@ -1,7 +1,7 @@
 """Functions that stand for a fused operator: their calls become one custom operator of the file.
 
 Lives here: `fuse`, and reading what `function(experimental_implements=...)` was told.
-Not here: how calls are marked in graphs (ops/fusion.py, tracing/fusion.py).
+Not here: how calls are marked in graphs (ops/fusion.py, tracing/inlining.py).
 
     @ow.function(experimental_implements='name: "my_op" attr {key: "tfl_fusable_op" value {b: true}} '
                                          'attr {key: "alpha" value {f: 0.5}}')

@@ -16,7 +16,7 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 from ...core.dtypes import DType, int32
-from ...core.once import once
+from ...core.forks import once
 from ...graph import Node
 from ...ops import registry
 

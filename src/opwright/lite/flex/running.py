@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.errors import InvalidArgumentError, NotFoundError, SignatureError
-from ...core.once import once
+from ...core.forks import once
 from ...ops import registry
 from ...ops.call import Call
 from ...ops.definition import Operator

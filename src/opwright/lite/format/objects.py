@@ -28,7 +28,7 @@ import numpy as np
 from opwright.lite.format import schema
 from opwright.lite.format.unknown import Source, UnknownField
 
-from ...core.once import once
+from ...core.forks import once
 
 REPR_LIMIT = 8  # elements of a vector that repr shows
 

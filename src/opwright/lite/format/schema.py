@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.once import once
+from ...core.forks import once
 
 FILE_IDENTIFIER = b"TFL3"
 FILE_IDENTIFIER_AT = 4  # byte offset of the identifier

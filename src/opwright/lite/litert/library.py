@@ -23,7 +23,7 @@ from typing import Any
 from ...core import forks
 from ...core.dtypes import DType
 from ...core.errors import InternalError, NotFoundError, OpError, UnavailableError
-from ...core.once import once
+from ...core.forks import once
 from ..runtime.errors import also
 
 PACKAGE = "ai-edge-litert"

@@ -25,7 +25,7 @@ from ...compiler.native.interrupts import raise_pending
 from ...compiler.native.store import find_or_make
 from ...compiler.native.workers import functions
 from ...core.errors import InternalError, OpError, UnimplementedError
-from ...core.once import once
+from ...core.forks import once
 from ..compiled.plan_registration import PlanRegistration, one_by_one
 from ..interpreter import Interpreter
 from ..native.registration import NativeRegistration

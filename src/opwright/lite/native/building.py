@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from ...core import forks
 from ...core.errors import InvalidArgumentError, NotFoundError, UnavailableError
-from ...core.once import once
+from ...core.forks import once
 from . import build_cache
 from .headers import include_folder
 

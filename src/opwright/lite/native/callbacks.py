@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...core.errors import FailedPreconditionError, InternalError, InvalidArgumentError
-from ...core.once import once
+from ...core.forks import once
 from ..runtime.tensor import CONSTANT, DYNAMIC
 from . import building, records
 from .c_context import EVERY, MOST_DIMENSIONS, OLD_HEADERS, READABLE, Mirror

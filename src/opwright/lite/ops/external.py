@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...core import syntax
+from ...core import introspection
 from ...core.errors import UnimplementedError
 from ...graph import Graph, Node
 from ...graph.ir import Effect
@@ -90,7 +90,7 @@ def is_source(node: Node) -> bool:
 def find(name: str) -> Any:
     """Return the operator that a name stands for in text of the lite dialect. Raises KeyError."""
     if name[:1] in "'\"":
-        return ExternalOp(syntax.literal(name))
+        return ExternalOp(introspection.literal(name))
     if name == VARIABLE.name:
         return VARIABLE
     if name == "Const":

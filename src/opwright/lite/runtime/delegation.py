@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ...core.errors import FailedPreconditionError, OpError
-from ...core.frames import levels_to_user
+from ...core.introspection import levels_to_user
 from ..delegate import Delegate, DelegateFlags, DelegateParams, DelegateWarning
 from ..registration import Registration
 from .delegate_context import DelegateContext, arranged

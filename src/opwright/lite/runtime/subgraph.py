@@ -26,7 +26,7 @@ import numpy as np
 
 from ...core import errors, flags
 from ...core.errors import FailedPreconditionError, InvalidArgumentError, OpError, UnimplementedError
-from ...core.once import cached_property
+from ...core.forks import cached_property
 from ...ops.dispatch import quiet_context, quietly
 from ..format.verify import called_subgraphs
 from ..ops.families import defined

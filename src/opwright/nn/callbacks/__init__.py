@@ -4,8 +4,7 @@ Lives here: the public names.  Not here: what they do.
 """
 
 from .base import Callback, CallbackList, History, ProgbarLogger
-from .keeping import BackupAndRestore, ModelCheckpoint
-from .logging import CSVLogger, LambdaCallback, TerminateOnNaN
+from .files import BackupAndRestore, CSVLogger, LambdaCallback, ModelCheckpoint, TerminateOnNaN
 from .watching import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau
 
 __all__ = ["BackupAndRestore", "CSVLogger", "Callback", "CallbackList", "EarlyStopping", "History", "LambdaCallback",

@@ -1,6 +1,6 @@
 """Callbacks that watch whether a figure gets better.
 
-Lives here: EarlyStopping, ReduceLROnPlateau, setting the learning rate.  Not here: keeping models (keeping.py).
+Lives here: EarlyStopping, ReduceLROnPlateau, setting the learning rate.  Not here: keeping models (files.py).
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ from .pooling import (
 )
 from .preprocessing import CategoryEncoding, Normalization, Rescaling
 from .recurrent import GRU, LSTM, RNN, SimpleRNN
-from .recurrent_wrappers import Bidirectional, TimeDistributed
+from .recurrent_wrappers import Bidirectional, TimeDistributed, Wrapper, deserialize, serialize
 from .regularization import (
     ActivityRegularization,
     AlphaDropout,
@@ -121,7 +121,6 @@ from .reshaping import (
 from .scored import AdditiveAttention, Attention
 from .stacked_cells import StackedRNNCells
 from .upsampling import Resizing, UpSampling1D, UpSampling2D, UpSampling3D
-from .wrapper import Wrapper, deserialize, serialize
 
 __all__ = [
     "ELU", "GRU", "LSTM", "RNN", "Activation", "ActivityRegularization", "AdaptiveAveragePooling1D",

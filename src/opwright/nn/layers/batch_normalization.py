@@ -11,8 +11,7 @@ from ...ops import array, math
 from ...ops import nn as ops_nn
 from .. import backend
 from ..input_spec import InputSpec
-from .base import Described
-from .modes import in_training
+from .base import Described, in_training
 
 
 class BatchNormalization(Described):

@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 
 from ...ops import array, linalg
 from ..seeds import SeedGenerator
-from .base import Described
-from .modes import in_training
+from .base import Described, in_training
 from .regularization import dropped
 
 

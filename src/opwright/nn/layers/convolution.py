@@ -14,8 +14,7 @@ from typing import Any
 from ...ops import array
 from ...ops import nn as ops_nn
 from ..input_spec import InputSpec
-from .base import Described, assembled, channel_axis, data_format_name, padding_name, sizes, spatial
-from .lowrank import LowRank
+from .base import Described, LowRank, assembled, channel_axis, data_format_name, padding_name, sizes, spatial
 
 FORMATS = {
     (1, "channels_last"): "NWC", (1, "channels_first"): "NCW",

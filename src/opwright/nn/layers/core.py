@@ -18,8 +18,7 @@ from ...staging import converted
 from .. import initializers
 from ..call_context import set_mask
 from ..input_spec import InputSpec
-from .base import Described
-from .lowrank import LowRank
+from .base import Described, LowRank
 
 
 class Dense(LowRank, Described):

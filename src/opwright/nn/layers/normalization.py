@@ -13,9 +13,8 @@ from ...ops import array, linalg, math
 from ...ops import nn as ops_nn
 from .. import initializers
 from ..input_spec import InputSpec
-from .base import Described
-from .modes import in_training
-from .wrapper import Wrapper
+from .base import Described, in_training
+from .recurrent_wrappers import Wrapper
 
 
 class _SameShape(Described):

@@ -18,11 +18,10 @@ from ...ops.tensor import TensorLike
 from ...tracing.control.higher import loop_over
 from ...tracing.trace import init_scope
 from ..layer import Layer
-from .base import Described
+from .base import Described, in_training
 from .cells import GatedCell, GRUCell, LSTMCell, SimpleRNNCell
-from .modes import in_training
+from .recurrent_wrappers import deserialize, serialize
 from .stacked_cells import StackedRNNCells, call_cell, gated, initial_state, masked, size_of_output
-from .wrapper import deserialize, serialize
 
 
 class _Kept:

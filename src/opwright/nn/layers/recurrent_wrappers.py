@@ -1,6 +1,7 @@
-"""Layers that run another layer over time.
+"""Layers that wrap a layer; layers by name and from dictionaries.
 
-Lives here: Bidirectional, TimeDistributed.  Not here: recurrent layers themselves (recurrent.py).
+Lives here: Wrapper, Bidirectional, TimeDistributed; `serialize`, `deserialize`.
+Not here: recurrent layers themselves (recurrent.py), models' configurations (../model_config.py).
 """
 
 from __future__ import annotations
@@ -11,7 +12,49 @@ from ...ops import array, dispatch
 from ...tracing.control.higher import loop_over
 from ..layer import Layer
 from .base import Described
-from .wrapper import Wrapper, deserialize, serialize
+
+
+def serialize(layer: Any) -> Any:
+    """A layer as a dictionary of its class's name and its configuration."""
+    from .. import model_config  # above this module: it knows models too
+
+    return model_config.serialize(layer)
+
+
+def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> Any:
+    """The layer that `serialize` described, with new weights. custom_objects: classes of yours by name."""
+    from .. import model_config
+
+    return model_config.deserialize(config, custom_objects)
+
+
+class Wrapper(Described):
+    """A layer that holds another one, `layer`, and builds it. Raises ValueError for what is no layer."""
+
+    def __init__(self, layer: Any, **kwargs: Any) -> None:
+        if not isinstance(layer, Layer):
+            raise ValueError(f"Layer {layer} supplied to Wrapper isn't a supported layer type. Please ensure wrapped "
+                             f"layer "
+                             "is a valid Keras layer.")  # fmt: skip
+        super().__init__(**kwargs)
+        self.layer = layer
+
+    def build(self, input_shape: Any = None) -> None:
+        """Build the layer inside."""
+        if not self.layer.built:
+            self.layer.build(input_shape)
+            self.layer.built = True
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments as plain values."""
+        return {**super().get_config(), "layer": serialize(self.layer)}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Any:
+        """A new one, with a new layer inside."""
+        config = dict(config)
+        return cls(deserialize(config.pop("layer"), custom_objects), **config)
+
 
 MERGES = ("sum", "mul", "ave", "concat", None)
 

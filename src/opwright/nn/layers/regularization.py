@@ -16,8 +16,7 @@ from ...ops import array
 from .. import regularizers
 from ..input_spec import InputSpec
 from ..seeds import SeedGenerator
-from .base import Described, data_format_name
-from .modes import in_training
+from .base import Described, data_format_name, in_training
 
 
 class _Noisy(Described):

@@ -10,9 +10,8 @@ from typing import Any
 from ...ops import array, linalg, math
 from ...ops import nn as ops_nn
 from ..seeds import SeedGenerator
-from . import attention_masks
-from .base import Described
-from .modes import in_training
+from . import attention
+from .base import Described, in_training
 from .regularization import dropped
 
 
@@ -76,7 +75,7 @@ class Attention(Described):
         scores = self._calculate_scores(query, key)
         seen = None if value_mask is None else array.expand_dims(array.cast(value_mask, "bool"), -2)
         if use_causal_mask:
-            earlier = attention_masks.causal(scores, array.transpose(scores, [0, 2, 1]))
+            earlier = attention.causal(scores, array.transpose(scores, [0, 2, 1]))
             seen = earlier if seen is None else math.logical_and(seen, earlier)
         if seen is not None:
             far = 65504.0 if scores.dtype.name == "float16" else 1.0e9

@@ -14,7 +14,7 @@ from ...staging import converted
 from ..layer import Layer
 from .base import Described
 from .cells import GatedCell
-from .wrapper import deserialize, serialize
+from .recurrent_wrappers import deserialize, serialize
 
 
 def size_of_output(cell: Any) -> int:

@@ -1,16 +1,36 @@
 """Layers that enlarge images and sequences.
 
-Lives here: UpSampling1D ... 3D, Resizing.  Not here: how images are sampled (sampling.py).
+Lives here: UpSampling1D ... 3D, Resizing; `resize` and its checks for images with channels first or last.
+Not here: the methods (ops/image).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...ops import array
+from ...ops.image import resize as resize_images
 from ..input_spec import InputSpec
-from . import sampling
 from .base import Described, assembled, data_format_name, sizes, spatial
+
+
+def check(method: str, allowed: Sequence[str]) -> None:
+    """Raises ValueError for a method that is not among these."""
+    if method not in allowed:
+        raise ValueError(f"`interpolation` argument should be one of {', '.join(map(repr, allowed))}. Received: "
+                         f"interpolation={method!r}")  # fmt: skip
+
+
+def resize(x: Any, wanted: Sequence[Any], method: str, first: int, antialias: bool = False) -> Any:
+    """Images with two dimensions, `first` and the one after, brought to other sizes. Channels are before or after."""
+    rank = x.shape.rank
+    channels_first = first == rank - 2
+    if channels_first:  # the channels' dimension to the end, and back
+        lead = list(range(first - 1))
+        x = array.transpose(x, [*lead, first, first + 1, first - 1])
+    y = array.cast(resize_images(x, list(wanted), method, antialias=antialias), x.dtype)
+    return array.transpose(y, [*lead, rank - 1, first - 1, first]) if channels_first else y
 
 
 class _UpSampling(Described):
@@ -64,7 +84,7 @@ class UpSampling2D(_UpSampling):
                  ) -> None:  # fmt: skip
         super().__init__(**kwargs)
         interpolation = interpolation.lower()
-        sampling.check(interpolation, ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5"))
+        check(interpolation, ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5"))
         self._init(size, data_format, interpolation=interpolation)
         self._taken = (*self._taken, "data_format")
 
@@ -76,7 +96,7 @@ class UpSampling2D(_UpSampling):
         found = array.shape(inputs)
         wanted = [(found[first + i] if inputs.shape[first + i] is None else inputs.shape[first + i]) * k
                   for i, k in enumerate(self.size)]  # fmt: skip
-        return sampling.resize(inputs, wanted, self.interpolation, first)
+        return resize(inputs, wanted, self.interpolation, first)
 
 
 class UpSampling3D(_UpSampling):
@@ -106,7 +126,7 @@ class Resizing(Described):
             raise ValueError("Only one of `crop_to_aspect_ratio` & `pad_to_aspect_ratio` can be set to `True`.")
         if fill_mode != "constant":
             raise ValueError(f"Only fill_mode='constant' is supported by Resizing. Received: fill_mode={fill_mode}")
-        sampling.check(interpolation.lower(), ("bilinear", "nearest", "bicubic", "lanczos3", "lanczos5"))
+        check(interpolation.lower(), ("bilinear", "nearest", "bicubic", "lanczos3", "lanczos5"))
         self._take(height=height, width=width, interpolation=interpolation.lower(),
                    crop_to_aspect_ratio=crop_to_aspect_ratio, pad_to_aspect_ratio=pad_to_aspect_ratio,
                    fill_mode=fill_mode, fill_value=fill_value, antialias=antialias,
@@ -122,7 +142,7 @@ class Resizing(Described):
         x = array.cast(inputs, self.compute_dtype)
         if self.crop_to_aspect_ratio or self.pad_to_aspect_ratio:
             x = self._to_ratio(x, first)
-        return sampling.resize(x, [self.height, self.width], self.interpolation, first, self.antialias)
+        return resize(x, [self.height, self.width], self.interpolation, first, self.antialias)
 
     def _to_ratio(self, x: Any, first: int) -> Any:
         height, width = x.shape[first], x.shape[first + 1]

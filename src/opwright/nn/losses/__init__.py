@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..named import Family
-from .base import FunctionLoss, Loss
-from .classes import (
+from .base import (
     BinaryCrossentropy,
     BinaryFocalCrossentropy,
     CategoricalCrossentropy,
@@ -17,10 +16,12 @@ from .classes import (
     CategoricalHinge,
     CosineSimilarity,
     Dice,
+    FunctionLoss,
     Hinge,
     Huber,
     KLDivergence,
     LogCosh,
+    Loss,
     MeanAbsoluteError,
     MeanAbsolutePercentageError,
     MeanSquaredError,

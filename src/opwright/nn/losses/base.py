@@ -1,6 +1,7 @@
-"""Loss: how far predictions are from the truth, as one number for training to make small.
+"""Losses as classes: the distance of predictions from the truth, reduced to one number.
 
-Lives here: the base class; the class that a function makes.  Not here: formulas (regression.py, crossentropy.py ...).
+Lives here: the base class, the class that a function makes, one class for each loss.
+Not here: the formulas (regression.py, crossentropy.py).
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from typing import Any, Self
 from ...core import nest
 from ...core.dtypes import as_dtype
 from ...ops import math
-from ...tracing.naming import name_scope
-from .. import backend, naming
+from ...tracing.ordering import name_scope
+from .. import backend, named
 from ..call_context import mask_of
 from ..reduction import as_floating, checked, reduced, same_rank, weigh, with_mask
+from . import crossentropy, regression
 
 
 class Loss:
@@ -27,7 +29,7 @@ class Loss:
     """
 
     def __init__(self, name: str | None = None, reduction: Any = "sum_over_batch_size", dtype: Any = None) -> None:
-        self.name = name or naming.fresh(type(self).__name__)
+        self.name = name or named.fresh(type(self).__name__)
         self.reduction = checked(reduction)
         self._dtype = as_dtype(backend.floatx() if dtype is None else dtype)
 
@@ -91,3 +93,122 @@ class FunctionLoss(Loss):
         if type(self) is FunctionLoss:
             config["fn"] = getattr(self.fn, "__name__", str(self.fn))
         return config
+
+
+_MEAN = "sum_over_batch_size"
+
+
+def _plain(function: Callable[..., Any], class_name: str, loss_name: str | None = None) -> type[FunctionLoss]:
+    """The class of a loss without arguments of its own."""
+    default = loss_name or function.__name__
+
+    class Made(FunctionLoss):
+        def __init__(self, reduction: Any = _MEAN, name: str = default, dtype: Any = None) -> None:
+            super().__init__(function, reduction, name, dtype)
+
+    Made.__name__ = Made.__qualname__ = class_name
+    Made.__module__, Made.__doc__ = __name__, f"{function.__doc__}\n\nSee `{function.__name__}`, and `Loss`."
+    return Made
+
+
+MeanSquaredError = _plain(regression.mean_squared_error, "MeanSquaredError")
+MeanAbsoluteError = _plain(regression.mean_absolute_error, "MeanAbsoluteError")
+MeanAbsolutePercentageError = _plain(regression.mean_absolute_percentage_error, "MeanAbsolutePercentageError")
+MeanSquaredLogarithmicError = _plain(regression.mean_squared_logarithmic_error, "MeanSquaredLogarithmicError")
+LogCosh = _plain(regression.log_cosh, "LogCosh")
+Poisson = _plain(regression.poisson, "Poisson")
+KLDivergence = _plain(regression.kl_divergence, "KLDivergence")
+Hinge = _plain(regression.hinge, "Hinge")
+SquaredHinge = _plain(regression.squared_hinge, "SquaredHinge")
+CategoricalHinge = _plain(regression.categorical_hinge, "CategoricalHinge")
+
+
+class Huber(FunctionLoss):
+    """Squared near zero, linear beyond delta. See `huber`, and `Loss`."""
+
+    def __init__(self, delta: float = 1.0, reduction: Any = _MEAN, name: str = "huber_loss", dtype: Any = None) -> None:
+        super().__init__(regression.huber, reduction, name, dtype, delta=delta)
+
+
+class CosineSimilarity(FunctionLoss):
+    """-1 where the directions agree. See `cosine_similarity`, and `Loss`."""
+
+    def __init__(self, axis: int = -1, reduction: Any = _MEAN, name: str = "cosine_similarity", dtype: Any = None
+                 ) -> None:  # fmt: skip
+        super().__init__(regression.cosine_similarity, reduction, name, dtype, axis=axis)
+
+
+class Dice(FunctionLoss):
+    """One minus the overlap of two sets. See `dice`, and `Loss`."""
+
+    def __init__(self, reduction: Any = _MEAN, name: str = "dice", axis: Any = None, dtype: Any = None) -> None:
+        super().__init__(regression.dice, reduction, name, dtype, axis=axis)
+
+
+class Tversky(FunctionLoss):
+    """One minus an overlap that weighs both kinds of error. See `tversky`, and `Loss`."""
+
+    def __init__(self, alpha: float = 0.5, beta: float = 0.5, reduction: Any = _MEAN, name: str = "tversky",
+                 axis: Any = None, dtype: Any = None) -> None:  # fmt: skip
+        super().__init__(regression.tversky, reduction, name, dtype, alpha=alpha, beta=beta, axis=axis)
+
+
+class BinaryCrossentropy(FunctionLoss):
+    """Cross-entropy of two classes. See `binary_crossentropy`, and `Loss`."""
+
+    def __init__(self, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1, reduction: Any = _MEAN,
+                 name: str = "binary_crossentropy", dtype: Any = None) -> None:  # fmt: skip
+        super().__init__(crossentropy.binary_crossentropy, reduction, name, dtype, from_logits=from_logits,
+                         label_smoothing=label_smoothing, axis=axis)  # fmt: skip
+
+
+class BinaryFocalCrossentropy(FunctionLoss):
+    """Cross-entropy of two classes that looks at what is hard. See `binary_focal_crossentropy`, and `Loss`."""
+
+    def __init__(
+        self,
+        apply_class_balancing: bool = False,
+        alpha: float = 0.25,
+        gamma: float = 2.0,
+        from_logits: bool = False,
+        label_smoothing: float = 0.0,
+        axis: int = -1,
+        reduction: Any = _MEAN,
+        name: str = "binary_focal_crossentropy",
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(crossentropy.binary_focal_crossentropy, reduction, name, dtype, gamma=gamma, alpha=alpha,
+                         apply_class_balancing=apply_class_balancing, from_logits=from_logits,
+                         label_smoothing=label_smoothing, axis=axis)  # fmt: skip
+
+
+class CategoricalCrossentropy(FunctionLoss):
+    """Cross-entropy of classes, labels one-hot. See `categorical_crossentropy`, and `Loss`."""
+
+    def __init__(self, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1, reduction: Any = _MEAN,
+                 name: str = "categorical_crossentropy", dtype: Any = None) -> None:  # fmt: skip
+        super().__init__(crossentropy.categorical_crossentropy, reduction, name, dtype, from_logits=from_logits,
+                         label_smoothing=label_smoothing, axis=axis)  # fmt: skip
+
+
+class CategoricalFocalCrossentropy(FunctionLoss):
+    """Cross-entropy of classes that looks at what is hard. See `categorical_focal_crossentropy`, and `Loss`."""
+
+    def __init__(self, alpha: Any = 0.25, gamma: float = 2.0, from_logits: bool = False, label_smoothing: float = 0.0,
+                 axis: int = -1, reduction: Any = _MEAN, name: str = "categorical_focal_crossentropy",
+                 dtype: Any = None) -> None:  # fmt: skip
+        super().__init__(crossentropy.categorical_focal_crossentropy, reduction, name, dtype, alpha=alpha, gamma=gamma,
+                         from_logits=from_logits, label_smoothing=label_smoothing, axis=axis)  # fmt: skip
+
+
+class SparseCategoricalCrossentropy(FunctionLoss):
+    """Cross-entropy of classes, labels by number. See `sparse_categorical_crossentropy`, and `Loss`."""
+
+    def __init__(self, from_logits: bool = False, ignore_class: int | None = None, reduction: Any = _MEAN,
+                 axis: int = -1, name: str = "sparse_categorical_crossentropy", dtype: Any = None) -> None:  # fmt: skip
+        super().__init__(crossentropy.sparse_categorical_crossentropy, reduction, name, dtype, axis=axis,
+                         from_logits=from_logits, ignore_class=ignore_class)  # fmt: skip
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        """The function's; the labels keep their own rank."""
+        return self.fn(y_true, y_pred, **self.arguments)

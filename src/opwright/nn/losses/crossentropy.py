@@ -1,6 +1,6 @@
 """Losses of probabilities: cross-entropies of two and of many classes, with focus on what is hard.
 
-Lives here: functions [batch, ..., classes] -> [batch, ...].  Not here: classes (classes.py).
+Lives here: functions [batch, ..., classes] -> [batch, ...].  Not here: classes (base.py).
 
 Probabilities are kept within [epsilon, 1 - epsilon]. Where, while tracing, they are what a softmax or sigmoid has just
 given, its argument is used instead: nothing is then lost where they are near 0 or 1.

@@ -1,6 +1,6 @@
 """Losses of numbers: squared, absolute, relative and logarithmic differences, angles, overlaps.
 
-Lives here: functions [batch, ..., d] -> [batch, ...].  Not here: classes (classes.py), probabilities (crossentropy.py).
+Lives here: functions [batch, ..., d] -> [batch, ...].  Not here: classes (base.py), probabilities (crossentropy.py).
 """
 
 from __future__ import annotations

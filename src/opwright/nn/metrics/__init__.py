@@ -23,9 +23,17 @@ from .accuracy import (
     top_k_categorical_accuracy,
 )
 from .base import Mean, MeanMetricWrapper, Metric, Sum
-from .confusion import FalseNegatives, FalsePositives, Precision, Recall, TrueNegatives, TruePositives
+from .confusion import (
+    F1Score,
+    FalseNegatives,
+    FalsePositives,
+    FBetaScore,
+    Precision,
+    Recall,
+    TrueNegatives,
+    TruePositives,
+)
 from .curves import AUC, PrecisionAtRecall, RecallAtPrecision, SensitivityAtSpecificity, SpecificityAtSensitivity
-from .f_score import F1Score, FBetaScore
 from .iou import BinaryIoU, IoU, MeanIoU, OneHotIoU, OneHotMeanIoU
 from .regression import (
     BinaryCrossentropy,

@@ -12,8 +12,8 @@ from ...core import nest
 from ...core.dtypes import as_dtype
 from ...eager.variable import Variable
 from ...ops import array, dispatch, math
-from ...tracing.naming import name_scope
-from .. import backend, naming
+from ...tracing.ordering import name_scope
+from .. import backend, named
 from ..call_context import mask_of, set_mask
 from ..module import Module, root_scope
 from ..reduction import as_floating, same_rank, with_mask
@@ -28,7 +28,7 @@ class Metric(Module):
     is_metric = True
 
     def __init__(self, dtype: Any = None, name: str | None = None) -> None:
-        self._name = name or naming.fresh(type(self).__name__)
+        self._name = name or named.fresh(type(self).__name__)
         self._dtype = as_dtype(backend.floatx() if dtype is None else dtype)
         self._state: list[Variable] = []
 

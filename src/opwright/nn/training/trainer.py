@@ -1,7 +1,7 @@
 """Trainer: compile, figures, and what is done with one batch.
 
 Lives here: `compile`, the defaults for one step, which users override.
-Not here: the loops (fitting.py), losses and metrics by output (by_output.py), traced steps (steps.py), callbacks.
+Not here: the loops (fitting.py), losses and metrics by output (by_output.py), traced steps (fitting.py), callbacks.
 
 A step is one traced function of a batch, of any number of samples; it is traced again where the structure or the other
 sizes change.
@@ -22,8 +22,7 @@ from ...ops.lod_tensor import LoDTensor
 from ..metrics.base import Mean, Metric
 from .batches import unpack
 from .by_output import OutputLosses, OutputMetrics
-from .fitting import Fitting
-from .steps import Steps
+from .fitting import Fitting, Steps
 
 
 class State:

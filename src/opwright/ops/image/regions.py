@@ -1,7 +1,7 @@
 """Extract regions of images: boxes brought to one size, patches on a grid.
 
 Lives here: CropAndResize, ExtractImagePatches.
-Not here: frames in pixels (framing.py), windows as convolutions slide them (nn/windows.py).
+Not here: frames in pixels (framing.py), windows as convolutions slide them (../windows.py).
 
 The gradient of CropAndResize is written in operators that are differentiable themselves, so it has every order.
 """

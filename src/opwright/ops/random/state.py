@@ -1,7 +1,7 @@
 """Where random numbers come from: seeds, and how far each sequence has been drawn.
 
 Lives here: the global seed, `seeds_for` (what an operator's seed attributes are), `generator_for` (its numbers now).
-Not here: distributions (sampling.py), operators (sampling.py, stateless.py).
+Not here: distributions and operators (sampling.py, stateless.py).
 
 Numbers are Philox's (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"), as NumPy has it: a function of
 a key and a counter. The key is the pair of seeds, and the n-th call of one sequence starts at counter (0, 0, n, ...),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core import nest
-from ...core.origins import load
+from ...core.importing import load
 from ...core.specs import TensorSpec
 from ...core.type_spec import CompositeTensor
 from ...eager.variable import Variable

@@ -25,8 +25,7 @@ from ...ops.tensor import Tensor, TensorLike
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
 from .body import CONTROL_RECORDS, Body, captured_by, flat_tensors, handed_in, joined, of_graph, record_body
-from .reaching import reaching
-from .row_gradients import gets_rows, parts, together
+from .gradient_forms import gets_rows, parts, reaching, together
 
 state = dispatch.state
 

@@ -103,7 +103,7 @@ def foldr(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, pa
 
 
 def _scope(name: str) -> Any:
-    from ..naming import name_scope
+    from ..ordering import name_scope
 
     return name_scope(name)
 

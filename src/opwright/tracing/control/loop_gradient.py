@@ -23,8 +23,7 @@ from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
 from .body import CONTROL_RECORDS, Body, of_graph
 from .branches import dense_or_zeros
-from .reaching import reaching
-from .row_gradients import gets_rows, part_specs, parts, together
+from .gradient_forms import gets_rows, part_specs, parts, reaching, together
 from .while_node import emit_while
 
 state = dispatch.state

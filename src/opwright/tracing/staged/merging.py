@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core import nest
 from ...core.errors import compose
-from ...core.frames import users_line
+from ...core.introspection import users_line
 from ...eager.variable import Variable
 from ...ops.tensor import TensorLike
 from ...staging.stages import Undefined, is_flag, is_return_flag, is_returned_value

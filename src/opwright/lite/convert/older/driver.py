@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....core.errors import InvalidArgumentError, UnimplementedError
-from ....core.once import once
+from ....core.forks import once
 from ....graph import Graph, Node
 from ..lowering import Lowered, NoMatch, Rewriting, Rule, join
 from ..optimize import rewrite

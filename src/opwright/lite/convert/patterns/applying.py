@@ -18,7 +18,7 @@ from typing import Any
 
 from ....core import flags
 from ....core.errors import InvalidArgumentError
-from ....core.frames import levels_to_user
+from ....core.introspection import levels_to_user
 from ....graph import Graph, Node, Value
 from ....graph.ir import output_names
 from ....graph.matching import Finder, Match, Miss, Template

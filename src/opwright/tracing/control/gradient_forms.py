@@ -1,10 +1,11 @@
-"""Sparse rows as gradients of what branches and loops look rows up in.
+"""Forms of gradients of branches and loops, known before the gradients are recorded.
 
-Lives here: whether such a gradient will be sparse rows, known before it is recorded, and its parts as tensors.
-Not here: recording it (branches.py, loop_gradient.py).
+Lives here: the inputs of a body that its outputs depend on by ways that gradients can go; whether a gradient is sparse
+rows, and its parts as tensors.
+Not here: recording it (branches.py, loop_gradient.py), differentiating (ops/autodiff.py).
 
-Branches must agree on the form of a gradient, and a loop on that of its sum, before any is there. So what the body does
-with the operand decides: where all it does is look rows up, the gradient is rows, and a large table is never filled.
+Branches must agree on the form of a gradient, and a loop on that of its sum, before any is there. The body's use of
+the operand decides: where the body only looks up rows, the gradient is rows, and a large table is never filled.
 """
 
 from __future__ import annotations
@@ -13,11 +14,33 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.specs import TensorSpec
+from ...eager.variable import Variable
 from ...ops import array
 from ...ops.array.shaping import dims_tensor
-from ...ops.autodiff import OpRecord
+from ...ops.autodiff import OpRecord, is_trainable
 from ...ops.indexed_slices import IndexedSlices
 from .body import Body
+
+
+def reaching(body: Body, operands: Sequence[Any], targets: Sequence[Any]) -> list[int]:
+    """The positions of those inputs that gradients arriving at the targets may reach.
+
+    operands: what the node is given for each input; a variable's gradient is that of the variable.
+    """
+    live = {id(t) for t in targets}
+    for record in reversed(body.trace.recorder.records):
+        if type(record) is OpRecord and record.op.gradient_rule is None and record.op.has_gradient_rule:
+            continue  # differentiation ends here, by declaration
+        if any(id(y) in live for y in record.outputs):
+            live.update(id(x) for x in record.inputs)
+    found = []
+    for i, (operand, placeholder) in enumerate(zip(operands, body.inputs)):
+        source = operand if isinstance(operand, Variable) else placeholder
+        handle = operand.dtype.name == "resource" and not isinstance(operand, Variable)
+        if id(source) in live and is_trainable(source.dtype) and not handle:
+            found.append(i)
+    return found
+
 
 _PASSES_ON = frozenset({"Identity", "ReadVariable"})
 

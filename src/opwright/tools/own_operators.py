@@ -1,7 +1,9 @@
-"""`opwright op new`: a package with an operator of one's own, which works as it is written.
+"""`opwright op new` and `op test`: a package with an operator of one's own, and its checks.
 
-Lives here: which names may be, filling in the template (package_template/), writing it whole or not at all.
-Not here: how installed packages are found (ops/installed.py).
+Lives here: which names may be, filling in the template (package_template/), writing it whole or not at all; the report
+of `opwright.testing` on operators by name or by file.
+Not here: how installed packages are found (ops/installed.py), the checks and their made-up inputs (testing/), the rules
+of words and names (ops/linting.py), finding operators in a file (catalogue.py).
 """
 
 from __future__ import annotations
@@ -12,15 +14,19 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from string import Template
+from typing import Any
 
 import click
+from rich.table import Table
+from rich.text import Text
 
 from ..core.files import replacing_folder
 from ..core.version import __version__
 from ..lite.customs import list_names as shipped
 from ..ops import installed, registry
-from .dialect import is_builtin
-from .report import BadFile, notes, print_json
+from ..testing import outcomes
+from .catalogue import is_builtin, operators_in
+from .report import BadFile, notes, out, print_json
 
 TEMPLATE = Path(__file__).with_name("package_template")
 FILES = {  # of the package -> of the template
@@ -103,3 +109,28 @@ def _write(target: Path, files: dict[str, str]) -> None:
                 (Path(inside) / path).write_text(text, "utf-8")
     except OSError as error:
         raise BadFile(f"{target} cannot be written: {error.strerror or error}") from error
+
+
+def test_operators(targets: tuple[str, ...], as_json: bool) -> bool:
+    """Check operators by name or by file, and print what was found; True if nothing failed."""
+    chosen: list[Any] = []
+    for target in targets:
+        if target.endswith(".py"):
+            chosen += operators_in(target)
+            continue
+        try:
+            chosen.append(registry.get(target))
+        except KeyError as error:
+            raise BadFile(str(error.args[0])) from None
+    found = [outcome for op in chosen for outcome in outcomes(op)]
+    if as_json:
+        print_json([o._asdict() for o in found])
+    else:
+        table = Table("operator", "check", "", "detail")
+        for o in found:
+            style = {"failed": "red", "not tried": "yellow"}.get(o.state, "")
+            table.add_row(o.operator, o.check, Text(o.state, style), Text(o.detail))
+        out().print(table)
+    failed = sum(o.state == "failed" for o in found)
+    notes().print(f"{len(chosen)} operators, {len(found)} checks, {failed} failed")
+    return not failed
