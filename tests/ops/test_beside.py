@@ -1,6 +1,6 @@
 """References on arrays of devices: where their own arrays are made, and that nothing goes over the host unseen.
 
-Lives here: ops/beside.py, writing by index in NumPy's order, and the catalogue on arrays as strict as CuPy's.
+Lives here: ops/like_device.py, writing by index in NumPy's order, and the catalogue on arrays as strict as CuPy's.
 Not here: what runs at the simulated device (test_on_scopes.py), its arrays (tests/devices/).
 """
 
@@ -15,7 +15,7 @@ import walking
 import opwright as ow
 from opwright.devices import simulated_array
 from opwright.devices.simulated_array import SimulatedArray
-from opwright.ops import beside, dispatch
+from opwright.ops import dispatch, like_device
 from opwright.ops.array.row_arrays import put_last
 from opwright.testing import places
 
@@ -26,20 +26,20 @@ def _on_device(values: Any) -> Any:
 
 def test_arrays_are_made_beside_those_given() -> None:
     made = (
-        lambda x: beside.zeros(x, (2, 3), np.int32),
-        lambda x: beside.full(x, (2,), 7, np.float32),
-        lambda x: beside.arange(x, 4, np.int64),
-        lambda x: beside.array(x, np.array([1, 2])),
-        beside.copy,
+        lambda x: like_device.zeros(x, (2, 3), np.int32),
+        lambda x: like_device.full(x, (2,), 7, np.float32),
+        lambda x: like_device.arange(x, 4, np.int64),
+        lambda x: like_device.array(x, np.array([1, 2])),
+        like_device.copy,
     )
     for make in made:
         here, there = make(np.ones(3)), make(_on_device(np.ones(3)))
         assert type(here) is np.ndarray
         assert isinstance(there, SimulatedArray)
         assert (here.dtype, here.tolist()) == (there.dtype, there.tolist())
-    assert isinstance(beside.empty(_on_device([1.0]), (2,), np.int8), SimulatedArray)
+    assert isinstance(like_device.empty(_on_device([1.0]), (2,), np.int8), SimulatedArray)
     number = np.float32(1)
-    assert {type(beside.zeros(number, 2, np.float32)), type(beside.copy(number))} == {np.ndarray}
+    assert {type(like_device.zeros(number, 2, np.float32)), type(like_device.copy(number))} == {np.ndarray}
 
 
 def test_of_values_for_one_place_the_last_is_written() -> None:

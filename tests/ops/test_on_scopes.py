@@ -29,7 +29,7 @@ FALLS_BACK: frozenset[str] = frozenset("""
 """Operators of which some call cannot be computed by arrays of the simulated device, which speak NumPy's functions and
 nothing else: random numbers are drawn on the host by design, the others go element by element, or through tables and
 solvers of the host. Their inputs are copied to the CPU. A kernel for a device (ops/cuda_kernels.py), or a `compute`
-in NumPy's functions with its own arrays from ops/beside.py, takes an operator off this list."""
+in NumPy's functions with its own arrays from ops/like_device.py, takes an operator off this list."""
 
 
 def _wanted(trial: Trial, result: Any) -> Any:

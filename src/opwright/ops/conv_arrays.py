@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from . import beside
+from . import like_device
 from .strategies import Strategies, Strategy
 from .windows import Window, channel_axis, pad, spatial_windows, taps, unpadded, wide
 
@@ -56,7 +56,7 @@ def _by_group(y: np.ndarray, groups: int) -> np.ndarray:
 
 def convolve(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndarray:
     """y[n, p, o] = sum of x[n, p * stride + q * dilation - before, c] * w[q, c, o] over q and the group's c."""
-    if not beside.on_host(x):
+    if not like_device.on_host(x):
         return _in_place(x, w, windows)
     return CONVOLUTIONS[len(windows)](op, x, w, windows)
 
@@ -82,7 +82,7 @@ def _by_columns(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> np.n
 def _in_place(x: Any, w: Any, windows: Windows) -> Any:
     """On devices: a product for each element of the kernel and group, so that no pixel is copied."""
     dtype, filters, groups = x.dtype, w.shape[-1], _groups(x.shape[-1], w)
-    y = beside.zeros(x, (x.shape[0], *(v.out for v in windows), filters), wide(dtype))
+    y = like_device.zeros(x, (x.shape[0], *(v.out for v in windows), filters), wide(dtype))
     if y.size and w.size:
         padded, w = pad(x.astype(wide(dtype), copy=False), windows), w.astype(wide(dtype), copy=False)
         for index, seen in taps(windows):
@@ -95,7 +95,7 @@ def _in_place(x: Any, w: Any, windows: Windows) -> Any:
 def _filter_in_place(x: Any, dy: Any, kernel: Sequence[int], depth: int, windows: Windows) -> Any:
     """`by_filter` on devices, as `_in_place`."""
     dtype, filters = x.dtype, dy.shape[-1]
-    dw = beside.zeros(x, (*kernel, depth, filters), wide(dtype))
+    dw = like_device.zeros(x, (*kernel, depth, filters), wide(dtype))
     if dw.size and dy.size:
         padded, groups = pad(x.astype(wide(dtype), copy=False), windows), x.shape[-1] // depth
         rows = _by_group(dy.astype(wide(dtype), copy=False), groups)
@@ -153,7 +153,7 @@ CONVOLUTIONS = {n: _strategies(n) for n in (2, 3)}
 
 def by_filter(x: np.ndarray, dy: np.ndarray, kernel: Sequence[int], depth: int, windows: Windows) -> np.ndarray:
     """The adjoint of `convolve` by its filter, [*kernel, depth, filters]."""
-    if not beside.on_host(x):
+    if not like_device.on_host(x):
         return _filter_in_place(x, dy, kernel, depth, windows)
     dtype, filters = x.dtype, dy.shape[-1]
     groups = x.shape[-1] // depth if depth else 1
@@ -170,7 +170,7 @@ def by_input(dy: np.ndarray, w: np.ndarray, shape: Sequence[int], windows: Windo
     """The adjoint of `convolve` by its input, of the given shape: each kernel element adds to the pixels it saw."""
     dtype, channels = dy.dtype, shape[-1]
     groups = _groups(channels, w)
-    padded = beside.zeros(dy, (shape[0], *(v.before + v.size + v.after for v in windows), channels), wide(dtype))
+    padded = like_device.zeros(dy, (shape[0], *(v.before + v.size + v.after for v in windows), channels), wide(dtype))
     if dy.size and w.size:
         dy, w = dy.astype(wide(dtype), copy=False), w.astype(wide(dtype), copy=False)
         rows = _by_group(dy, groups)
@@ -190,7 +190,7 @@ def depthwise(x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndarray:
     dtype, (channels, multiplier) = x.dtype, w.shape[-2:]
     padded = pad(x.astype(wide(dtype), copy=False), windows)[..., None]
     w = w.astype(wide(dtype), copy=False)
-    y = beside.zeros(x, (x.shape[0], *(v.out for v in windows), channels, multiplier), wide(dtype))
+    y = like_device.zeros(x, (x.shape[0], *(v.out for v in windows), channels, multiplier), wide(dtype))
     product = None  # made once, as every element of the kernel sees as many pixels
     for index, seen in taps(windows):
         product = np.multiply(padded[(slice(None), *seen)], w[index], out=product)
@@ -203,7 +203,7 @@ def depthwise_by_filter(x: np.ndarray, dy: np.ndarray, shape: Sequence[int], win
     dtype = x.dtype
     padded = pad(x.astype(wide(dtype), copy=False), windows)
     dy = dy.astype(wide(dtype), copy=False).reshape(*dy.shape[:-1], *shape[-2:])
-    dw: Any = beside.zeros(x, tuple(shape), wide(dtype))
+    dw: Any = like_device.zeros(x, tuple(shape), wide(dtype))
     for index, seen in taps(windows):
         dw[index] = np.einsum("nhwc,nhwcm->cm", padded[(slice(None), *seen)], dy)
     return dw.astype(dtype, copy=False)
@@ -214,7 +214,7 @@ def depthwise_by_input(dy: np.ndarray, w: np.ndarray, shape: Sequence[int], wind
     dtype = dy.dtype
     dy = dy.astype(wide(dtype), copy=False).reshape(*dy.shape[:-1], *w.shape[-2:])
     w = w.astype(wide(dtype), copy=False)
-    padded = beside.zeros(dy, (shape[0], *(v.before + v.size + v.after for v in windows), shape[-1]), wide(dtype))
+    padded = like_device.zeros(dy, (shape[0], *(v.before + v.size + v.after for v in windows), shape[-1]), wide(dtype))
     for index, seen in taps(windows):
         padded[(slice(None), *seen)] += np.einsum("nhwcm,cm->nhwc", dy, w[index])
     return padded[(slice(None), *unpadded(windows))].astype(dtype, copy=False)

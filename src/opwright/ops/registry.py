@@ -24,7 +24,7 @@ _functions: dict[str, Operator] = {}
 FAMILIES = (
     "array", "math", "linalg", "nn", "random", "strings", "signal", "image", "bitwise", "quantization", "state",
     "host", "debugging", "control", "fusion", "iteration", "lists", "list_rows",
-    "updates", "sequence",
+    "optimizer_steps", "sequence",
 )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.dtypes import DType, bfloat16, float16
 from ..core.errors import InvalidArgumentError
-from . import beside
+from . import like_device
 
 FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
 PADDINGS = ("SAME", "VALID", "EXPLICIT")
@@ -110,7 +110,7 @@ def pad(x: np.ndarray, windows: Sequence[Window], value: Any = 0, first: int = 1
     for axis, w in enumerate(windows, first):
         shape[axis] = w.before + w.size + w.after
         inside[axis] = slice(w.before, w.before + w.size)
-    padded = beside.full(x, shape, value, x.dtype)
+    padded = like_device.full(x, shape, value, x.dtype)
     padded[tuple(inside)] = x
     return padded
 

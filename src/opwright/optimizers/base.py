@@ -24,7 +24,7 @@ from ..eager.tape import GradientTape
 from ..eager.variable import Variable
 from ..ops import array, dispatch, math
 from ..ops.indexed_slices import IndexedSlices
-from ..ops.updates import update_rows, update_variable
+from ..ops.optimizer_steps import update_rows, update_variable
 from ..tracing.control import cond
 from ..tracing.trace import init_scope
 from . import gradients, schedules
@@ -363,7 +363,7 @@ class Optimizer:
 
     def update_by(self, rule: str, gradient: Any, variable: Variable, state: Sequence[Variable],
                   scalars: Sequence[Any]) -> None:  # fmt: skip
-        """One step of a rule of ops/update_rules.py, by a tensor or by sparse rows; both do the same."""
+        """One step of a rule of ops/optimizer_rules.py, by a tensor or by sparse rows; both do the same."""
         dtype, state = variable.dtype, list(state)
         scalars = [scalar(c, dtype) for c in scalars]
         if isinstance(gradient, IndexedSlices):

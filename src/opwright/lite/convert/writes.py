@@ -2,7 +2,7 @@
 
 Lives here: the table `WRITES`; `Emitter`, which adds nodes of the catalogue to a graph.
 Not here: which variables these are (freeze.py), the lite operators that follow (rules/direct.py), the formulas of
-optimizers, which are run here on tensors of the graph in place of arrays (ops/update_rules.py).
+optimizers, which are run here on tensors of the graph in place of arrays (ops/optimizer_rules.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...eager.variable import Variable
 from ...graph import Graph, Node, Value
 from ...graph.ir import unused
 from ...ops import registry
-from ...ops.update_rules import RULES
+from ...ops.optimizer_rules import RULES
 from .errors import ConverterError
 
 

@@ -13,7 +13,7 @@ from ...core import dtypes
 from ...core.dtypes import DType, as_dtype
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import beside, dispatch, math
+from .. import dispatch, like_device, math
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..indexed_slices import IndexedSlices
@@ -119,7 +119,7 @@ class Bitcast:
         return TensorSpec(spec.shape[:-1], op.type)
 
     def compute(op, input) -> Any:
-        x = np.asarray(input, order="C") if beside.on_host(input) else input.copy()
+        x = np.asarray(input, order="C") if like_device.on_host(input) else input.copy()
         size, wanted = x.dtype.itemsize, op.type.size
         if size == wanted:
             return x.view(op.type.np)

@@ -14,7 +14,7 @@ from ...core import dtypes
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape, as_shape, broadcast
-from .. import array, beside, dispatch
+from .. import array, dispatch, like_device
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import shape_from
@@ -80,7 +80,7 @@ class BroadcastArgs:
 
     def compute(op, s0, s1) -> Any:
         both = broadcast(TensorShape(s0.tolist()), TensorShape(s1.tolist()))
-        return beside.array(s0, np.array(tuple(both), s0.dtype))
+        return like_device.array(s0, np.array(tuple(both), s0.dtype))
 
 
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Any:

@@ -16,7 +16,7 @@ from ...core.dtypes import DType, as_dtype, index, of_numpy, real
 from ...core.errors import InvalidArgumentError, SignatureError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
-from .. import array, beside, debugging, dispatch, lod_rules, registry
+from .. import array, debugging, dispatch, like_device, lod_rules, registry
 from .. import math as math_ops
 from ..arguments import natural_dtype
 from ..attributes import Attr
@@ -65,7 +65,7 @@ class Fill:
         return TensorSpec(shape_from(op.dims), op.value.spec.dtype)
 
     def compute(op, dims, value) -> Any:
-        return beside.full(value, tuple(dims.tolist()), value, value.dtype)
+        return like_device.full(value, tuple(dims.tolist()), value, value.dtype)
 
     def gradient(op, doutput) -> Any:
         return None, math_ops.reduce_sum(doutput)
@@ -166,7 +166,7 @@ class Range:
 
     def compute(op, start, limit, delta) -> Any:
         n = _range_length(*(np.array(x.item(), x.dtype)[()] for x in (start, limit, delta)))
-        return (start + beside.arange(start, n).astype(start.dtype) * delta).astype(start.dtype)
+        return (start + like_device.arange(start, n).astype(start.dtype) * delta).astype(start.dtype)
 
 
 def _range_length(start: Any, limit: Any, delta: Any) -> int:
@@ -224,7 +224,7 @@ class LinSpace:
         return TensorSpec([op.num], op.start.spec.dtype)
 
     def compute(op, start, stop) -> Any:
-        weight = beside.arange(start, op.num, np.float64) / max(op.num - 1, 1)
+        weight = like_device.arange(start, op.num, np.float64) / max(op.num - 1, 1)
         low, high = start.astype(np.float64), stop.astype(np.float64)  # stop - start may overflow, these do not
         return (low * (1.0 - weight) + high * weight).astype(start.dtype)
 
@@ -304,14 +304,14 @@ class OneHot:
         return TensorSpec([*shape[:at], None if depth is None else int(depth), *shape[at:]], dtype)
 
     def compute(op, indices, depth, on_value, off_value) -> Any:
-        return ONE_HOT(op, np.asarray(indices) if beside.on_host(indices) else indices, depth, on_value, off_value)
+        return ONE_HOT(op, np.asarray(indices) if like_device.on_host(indices) else indices, depth, on_value, off_value)
 
     gradient = None
 
 
 def _compared(op: Any, indices: np.ndarray, depth: Any, on_value: Any, off_value: Any) -> Any:
     axis = op.axis % (indices.ndim + 1)
-    classes = beside.arange(indices, int(depth)).reshape((-1,) + (1,) * (indices.ndim - axis))
+    classes = like_device.arange(indices, int(depth)).reshape((-1,) + (1,) * (indices.ndim - axis))
     return np.where(np.expand_dims(indices, axis) == classes, on_value, off_value).astype(on_value.dtype)
 
 

@@ -14,7 +14,7 @@ from ...core import dtypes
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape
-from .. import array, beside, dispatch, lod_rules, registry
+from .. import array, dispatch, like_device, lod_rules, registry
 from .. import math as math_ops
 from ..attributes import Attr, at_least
 from ..definition import Input, Output, operator
@@ -57,7 +57,7 @@ def _batch_key(indices: np.ndarray, batch_dims: int) -> tuple[Any, ...]:
     if not batch_dims:
         return ()
     return tuple(
-        beside.arange(indices, n).reshape(-1, *[1] * (indices.ndim - 1 - i))
+        like_device.arange(indices, n).reshape(-1, *[1] * (indices.ndim - 1 - i))
         for i, n in enumerate(indices.shape[:batch_dims])
     )
 
@@ -168,7 +168,7 @@ class GatherGrad:
         return op.dy.spec.with_shape(shape_from(op.shape))
 
     def compute(op, dy, indices, shape) -> Any:
-        dx = beside.zeros(dy, tuple(shape.tolist()), dy.dtype)
+        dx = like_device.zeros(dy, tuple(shape.tolist()), dy.dtype)
         batch, axis = _batch(op.batch_dims, indices.ndim), op.axis % dx.ndim
         check_indices(indices, dx.shape[axis])
         if axis == 0:
@@ -246,7 +246,7 @@ def check_vectors(indices: np.ndarray, sizes: tuple[int, ...], what: str) -> Non
     """Raises InvalidArgumentError naming the first vector in `indices` not inside `sizes`; what: whose sizes."""
     if not indices.size:
         return
-    limits = beside.array(indices, np.array(sizes[: indices.shape[-1]]))
+    limits = like_device.array(indices, np.array(sizes[: indices.shape[-1]]))
     bad = ((indices < 0) | (indices >= limits)).any(-1)
     if bad.any():
         at = np.argwhere(bad)[0]
@@ -304,9 +304,9 @@ class UnravelIndex:
             raise InvalidArgumentError(what="dims has a size below 1", found=dims.tolist(), wanted="sizes >= 1")
         check_indices(indices, math.prod(dims.tolist()))
         places = np.unravel_index(indices, tuple(dims.tolist())) if dims.size else ()
-        if not beside.on_host(indices) and places:
+        if not like_device.on_host(indices) and places:
             return np.stack(places).astype(indices.dtype)
-        return beside.array(indices, np.array(places, indices.dtype).reshape(dims.size, *indices.shape))
+        return like_device.array(indices, np.array(places, indices.dtype).reshape(dims.size, *indices.shape))
 
 
 unravel_index = UnravelIndex.as_function("unravel_index")

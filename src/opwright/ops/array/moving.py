@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
-from .. import array, beside, dispatch, lod_rules, math
+from .. import array, dispatch, like_device, lod_rules, math
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import axes_in, axis_in, elements_of, is_static, static_axes, static_int
@@ -240,8 +240,8 @@ class ReverseSequence:
             raise InvalidArgumentError(
                 what=f"seq_lengths[{bad[0]}] = {seq_lengths[bad[0]]} is out of range", wanted=f"in [0, {n}]"
             )
-        place, ends = beside.arange(front, n), seq_lengths[:, None]
-        picked = front[beside.arange(front, len(front))[:, None], np.where(place < ends, ends - 1 - place, place)]
+        place, ends = like_device.arange(front, n), seq_lengths[:, None]
+        picked = front[like_device.arange(front, len(front))[:, None], np.where(place < ends, ends - 1 - place, place)]
         return np.moveaxis(picked, (0, 1), (op.batch_axis, op.seq_axis))
 
     def gradient(op, doutput) -> Any:

@@ -13,7 +13,7 @@ from ...core import dtypes
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
-from .. import beside, dispatch, lod_rules, math
+from .. import dispatch, like_device, lod_rules, math
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
 from .shaping import shape_op
@@ -79,7 +79,7 @@ class Pad:
         _check_paddings(op, paddings, input.shape)
         sizes = [d + n for d, n in zip(input.shape, paddings.sum(1).tolist())]
         fill = constant_values if constant_values is not None else b"" if input.dtype == object else 0
-        result = beside.full(input, sizes, fill, input.dtype)
+        result = like_device.full(input, sizes, fill, input.dtype)
         inside: Any = tuple(slice(b, b + d) for b, d in zip(paddings[:, 0].tolist(), input.shape))
         result[(*inside, ...)] = input
         return result
@@ -147,8 +147,8 @@ class MirrorPadGrad:
         folded = input
         for axis, (before, after) in enumerate(paddings.tolist()):
             n = folded.shape[axis] - before - after
-            sums = beside.zeros(input, (n, *folded.shape[:axis], *folded.shape[axis + 1 :]), input.dtype)
-            place = beside.array(input, _mirrored(n, before, after, op.mode))
+            sums = like_device.zeros(input, (n, *folded.shape[:axis], *folded.shape[axis + 1 :]), input.dtype)
+            place = like_device.array(input, _mirrored(n, before, after, op.mode))
             np.add.at(sums, place, np.moveaxis(folded, axis, 0))
             folded = np.moveaxis(sums, 0, axis)
         return folded

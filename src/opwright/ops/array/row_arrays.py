@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import InvalidArgumentError
-from .. import beside
+from .. import like_device
 
 # From so many rows on that wait for a further update they are worked in together, a round for each; fewer are rows with
 # very many updates each, and go one row at a time. 4096 updates of 64 floats: 0.06 to 0.4 ms, `ufunc.at` takes 2.3.
@@ -59,7 +59,7 @@ def combine(ufunc: np.ufunc, array: np.ndarray, indices: np.ndarray, updates: np
     Every row meets its updates in their order: first all first ones together, then all second ones, and so on.
     indices: [n], all inside; updates: [n, ...], rows as array has them.
     """
-    if array.ndim == 1 or not beside.on_host(array):
+    if array.ndim == 1 or not like_device.on_host(array):
         ufunc.at(array, indices, updates)  # fast by itself where a row is a number, and on devices
         return
     found = Stretches(indices)
@@ -87,20 +87,20 @@ def put_last(array: Any, key: tuple[Any, ...], values: Any) -> None:
 
     key: index arrays of one shape; values: [*that shape, *what an index leaves].
     """
-    if type(array) is np.ndarray or beside.on_host(array):
+    if type(array) is np.ndarray or like_device.on_host(array):
         array[key] = values
         return
     form = key[0].shape
-    last = beside.zeros(array, array.shape[: len(key)], np.int64)
-    np.maximum.at(last, key, beside.arange(array, key[0].size).reshape(form))
+    last = like_device.zeros(array, array.shape[: len(key)], np.int64)
+    np.maximum.at(last, key, like_device.arange(array, key[0].size).reshape(form))
     array[key] = values.reshape(key[0].size, *array.shape[len(key) :])[last[key]]
 
 
 def merge(indices: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The rows that occur, ascending, and for each the sum of its values in the order they came."""
-    if not beside.on_host(values):
+    if not like_device.on_host(values):
         rows, place = np.unique(indices, return_inverse=True)
-        merged = beside.zeros(values, (len(rows), *values.shape[1:]), values.dtype)
+        merged = like_device.zeros(values, (len(rows), *values.shape[1:]), values.dtype)
         np.add.at(merged, place, values)
         return rows, merged
     found = Stretches(indices)

@@ -13,7 +13,7 @@ from ...core import dtypes
 from ...core.dtypes import index, numeric, real
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape
-from .. import beside, dispatch
+from .. import dispatch, like_device
 from ..definition import Input, Output, operator
 from ..inference import shape_from
 from .casting import cast
@@ -65,7 +65,7 @@ class ScatterNd:
     def compute(op, indices, updates, shape) -> Any:
         if updates.dtype == object:
             return _accumulate(np.add, np.full(tuple(shape.tolist()), b"", object), indices, updates, "shape")
-        output = beside.zeros(updates, tuple(shape.tolist()), updates.dtype)
+        output = like_device.zeros(updates, tuple(shape.tolist()), updates.dtype)
         return _accumulate(np.add, output, indices, updates, "shape")
 
     def gradient(op, doutput) -> Any:
@@ -79,7 +79,7 @@ def _accumulate(ufunc: Any, into: np.ndarray, indices: np.ndarray, updates: np.n
     whole: np.ndarray = into
     key = tuple(indices[..., k] for k in range(depth))
     if depth == 0:  # every update is of the whole
-        whole, key = into[None], (beside.zeros(indices, indices.shape[:-1], np.intp),)
+        whole, key = into[None], (like_device.zeros(indices, indices.shape[:-1], np.intp),)
     if ufunc is None:
         put_last(whole, key, updates)
     elif len(key) == 1 and whole.ndim > 1 and whole.dtype != object:
@@ -120,7 +120,7 @@ class TensorScatterUpdate:
     infer = _tensor_spec
 
     def compute(op, tensor, indices, updates) -> Any:
-        return _accumulate(None, beside.copy(tensor), indices, updates, "tensor of shape")
+        return _accumulate(None, like_device.copy(tensor), indices, updates, "tensor of shape")
 
     def gradient(op, doutput) -> Any:
         return TensorScatterUpdate(doutput, op.indices, zeros_like(op.updates)), None, gather_nd(doutput, op.indices)
@@ -146,7 +146,7 @@ class TensorScatterAdd:
     infer = _tensor_spec
 
     def compute(op, tensor, indices, updates) -> Any:
-        return _accumulate(np.add, beside.copy(tensor), indices, updates, "tensor of shape")
+        return _accumulate(np.add, like_device.copy(tensor), indices, updates, "tensor of shape")
 
     def gradient(op, doutput) -> Any:
         return doutput, None, gather_nd(doutput, op.indices)
@@ -172,7 +172,7 @@ class TensorScatterSub:
     infer = _tensor_spec
 
     def compute(op, tensor, indices, updates) -> Any:
-        return _accumulate(np.subtract, beside.copy(tensor), indices, updates, "tensor of shape")
+        return _accumulate(np.subtract, like_device.copy(tensor), indices, updates, "tensor of shape")
 
     def gradient(op, doutput) -> Any:
         return doutput, None, -gather_nd(doutput, op.indices)
@@ -208,7 +208,7 @@ class TensorScatterMax:
     gradient = _extremum_gradient
 
     def compute(op, tensor, indices, updates) -> Any:
-        return _accumulate(np.maximum, beside.copy(tensor), indices, updates, "tensor of shape")
+        return _accumulate(np.maximum, like_device.copy(tensor), indices, updates, "tensor of shape")
 
 
 tensor_scatter_nd_max = TensorScatterMax.as_function("tensor_scatter_nd_max")
@@ -232,7 +232,7 @@ class TensorScatterMin:
     gradient = _extremum_gradient
 
     def compute(op, tensor, indices, updates) -> Any:
-        return _accumulate(np.minimum, beside.copy(tensor), indices, updates, "tensor of shape")
+        return _accumulate(np.minimum, like_device.copy(tensor), indices, updates, "tensor of shape")
 
 
 tensor_scatter_nd_min = TensorScatterMin.as_function("tensor_scatter_nd_min")

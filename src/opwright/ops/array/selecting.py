@@ -15,7 +15,7 @@ from ...core import dtypes
 from ...core.dtypes import DType, as_dtype, index, numeric, real
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import array, beside, dispatch, math
+from .. import array, dispatch, like_device, math
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
 from ..inference import axis_in, is_static, static_int
@@ -97,12 +97,12 @@ def _first_occurrences(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
         places: dict[Any, int] = {}
         idx = np.array([places.setdefault(v, len(places)) for v in x.tolist()], np.int64)
         first = np.array([np.flatnonzero(idx == k)[0] for k in range(len(places))], np.int64)
-        idx, first = beside.array(x, idx), beside.array(x, first)
+        idx, first = like_device.array(x, idx), like_device.array(x, first)
         return x[first], idx, np.bincount(idx, minlength=len(places))
     y, first, idx, count = np.unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False)
     order = np.argsort(first, kind="stable")
     rank = np.empty_like(order)
-    rank[order] = beside.arange(order, order.size)
+    rank[order] = like_device.arange(order, order.size)
     return y[order], rank[idx.reshape(-1)], count[order]
 
 
@@ -176,7 +176,7 @@ def _bound_spec(op: Any) -> Any:
 
 def _bounds(op: Any, sorted_inputs: np.ndarray, values: np.ndarray, side: Any) -> np.ndarray:
     wide = (lambda a: a.astype(np.float32)) if sorted_inputs.dtype.kind not in "biufc" else lambda a: a  # bfloat16
-    found = beside.empty(values, values.shape, op.out_type.np)
+    found = like_device.empty(values, values.shape, op.out_type.np)
     for row, (keys, wanted) in enumerate(zip(wide(sorted_inputs), wide(values))):
         found[row] = np.searchsorted(keys, wanted, side)
     return found

@@ -17,7 +17,7 @@ from ...core import dtypes
 from ...core.dtypes import DType, index
 from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...core.shapes import UNKNOWN, TensorShape
-from .. import array, beside, dispatch, lod_rules
+from .. import array, dispatch, like_device, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import elements_of, shape_from
@@ -257,7 +257,7 @@ class StridedSliceGrad:
         return op.dy.spec.with_shape(shape)
 
     def compute(op, shape, begin, end, strides, dy) -> Any:
-        dx = beside.zeros(dy, tuple(shape.tolist()), dy.dtype)
+        dx = like_device.zeros(dy, tuple(shape.tolist()), dy.dtype)
         dx[_Masks(op).key(begin, end, strides, dx.shape)] = dy
         return dx
 

@@ -13,7 +13,7 @@ import numpy as np
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
-from .. import beside, dispatch
+from .. import dispatch, like_device
 from ..attributes import Attr, at_least, one_of
 from ..definition import Input, Output, operator
 from .constants import fill
@@ -197,7 +197,7 @@ class SpaceToBatchND:
         for i, (d, b, (before, after)) in enumerate(zip(input.shape[1:], sizes, paddings.tolist()), 1):
             _block_size(i, d, b, before, after, True)
         borders = [(0, 0), *map(tuple, paddings.tolist()), *[(0, 0)] * rest]
-        padded = beside.zeros(input, [d + sum(p) for d, p in zip(input.shape, borders)], input.dtype)
+        padded = like_device.zeros(input, [d + sum(p) for d, p in zip(input.shape, borders)], input.dtype)
         padded[tuple(slice(p[0], p[0] + d) for d, p in zip(input.shape, borders))] = input
         n, spatial, tail = input.shape[0], padded.shape[1 : m + 1], input.shape[m + 1 :]
         cut = padded.reshape([n, *(v for d, b in zip(spatial, sizes) for v in (d // b, b)), *tail])

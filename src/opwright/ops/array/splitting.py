@@ -16,7 +16,7 @@ from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
-from .. import array, beside, dispatch, lod_rules
+from .. import array, dispatch, like_device, lod_rules
 from ..attributes import Attr, at_least
 from ..definition import Input, Output, operator
 from ..inference import axis_in, elements_of, is_static, static_int
@@ -282,7 +282,7 @@ class DynamicStitch:
                     what=f"indices[{m}] has {numbers.min()}, which is out of range", wanted="indices >= 0"
                 )
         rows = max((int(n.max()) + 1 for n in indices if n.size), default=0)
-        merged = beside.zeros(data[0], (rows, *data[0].shape[indices[0].ndim :]), data[0].dtype)
+        merged = like_device.zeros(data[0], (rows, *data[0].shape[indices[0].ndim :]), data[0].dtype)
         if merged.dtype == object:
             merged.fill(b"")
         for numbers, slices in zip(indices, data):

@@ -16,7 +16,7 @@ from ...core import dtypes
 from ...core.dtypes import any_dtype, float32, float64, int32, string
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import array, beside, math
+from .. import array, like_device, math
 from ..array import range as range_
 from ..array import reshape, transpose
 from ..array.shaping import dims_tensor, shape_op
@@ -34,7 +34,7 @@ def _positions(first: np.ndarray, last: np.ndarray, out: int, size: int) -> np.n
     if out == 1:
         return (kind(0.5) * (first + last) * kind(size - 1))[:, None]
     step = (last - first) * kind(size - 1) / kind(out - 1)
-    return (first * kind(size - 1))[:, None] + beside.arange(first, out, first.dtype) * step[:, None]
+    return (first * kind(size - 1))[:, None] + like_device.arange(first, out, first.dtype) * step[:, None]
 
 
 def _rounded(x: np.ndarray) -> np.ndarray:
@@ -233,7 +233,8 @@ class ExtractImagePatches:
         windows = _windows(op, images.shape)
         n, depth = images.shape[0], images.shape[3]
         padded = pad(images, windows)
-        out = beside.empty(images, (n, windows[0].out, windows[1].out, op.sizes[1], op.sizes[2], depth), images.dtype)
+        shape = (n, windows[0].out, windows[1].out, op.sizes[1], op.sizes[2], depth)
+        out = like_device.empty(images, shape, images.dtype)
         for (i, j), (rows, columns) in taps(windows):
             out[:, :, :, i, j] = padded[:, rows, columns]
         return out.reshape(*out.shape[:3], op.sizes[1] * op.sizes[2] * depth)

@@ -16,7 +16,7 @@ import numpy as np
 from ...core.dtypes import bfloat16, float16, float32, float64, int8, int16, int32, int64, uint8, uint16
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import beside
+from .. import like_device
 from ..array import cast
 from ..array.shaping import shape_op
 from ..attributes import Attr
@@ -123,10 +123,10 @@ class ResizeBilinear:
     def compute(op, images, size) -> Any:
         rows, columns = arguments(op, images, tuple(size.tolist()))
         x = images.astype(np.float32, copy=False)
-        low, high, part = (beside.array(x, a) for a in weights.bilinear(*columns))
+        low, high, part = (like_device.array(x, a) for a in weights.bilinear(*columns))
         top = np.take(x, low, 2)
         x = top + (np.take(x, high, 2) - top) * part[:, None]
-        low, high, part = (beside.array(x, a) for a in weights.bilinear(*rows))
+        low, high, part = (like_device.array(x, a) for a in weights.bilinear(*rows))
         top = np.take(x, low, 1)
         return top + (np.take(x, high, 1) - top) * part[:, None, None]
 
@@ -227,9 +227,9 @@ class ResizeNearestNeighborGrad:
         image = tuple(size.tolist())
         check_sizes(image, grads.shape[1:3])
         flags = op.align_corners, op.half_pixel_centers
-        total = beside.zeros(grads, (len(grads), *image, grads.shape[3]), np.result_type(grads.dtype, np.float32))
+        total = like_device.zeros(grads, (len(grads), *image, grads.shape[3]), np.result_type(grads.dtype, np.float32))
         rows, columns = (weights.nearest(n, m, *flags) for n, m in zip(image, grads.shape[1:3]))
-        places: Any = (slice(None), beside.array(grads, rows[:, None]), beside.array(grads, columns))
+        places: Any = (slice(None), like_device.array(grads, rows[:, None]), like_device.array(grads, columns))
         np.add.at(total, places, grads)
         return total.astype(grads.dtype, copy=False)
 

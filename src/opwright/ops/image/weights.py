@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import beside
+from .. import like_device
 
 Taps = tuple[np.ndarray, np.ndarray]
 F = np.float32
@@ -153,7 +153,7 @@ def _normalized(weights: np.ndarray) -> np.ndarray:
 def applied(x: np.ndarray, rows: Taps, columns: Taps) -> np.ndarray:
     """Images [n, h, w, c] in float32 or float64 at other places: [n, out rows, out columns, c]."""
     for axis, taps in ((1, rows), (2, columns)):
-        at, weights = (beside.array(x, part) for part in taps)
+        at, weights = (like_device.array(x, part) for part in taps)
         form = (-1, 1, 1) if axis == 1 else (-1, 1)
         total = np.take(x, at[:, 0], axis) * weights[:, 0].reshape(form)
         for k in range(1, at.shape[1]):
@@ -173,7 +173,7 @@ def matrix(taps: Taps, size: int) -> np.ndarray:
 def transposed(dy: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """What matrices of weights did to the images, backwards: the gradient of the images from that of the result."""
     n, high, wide, depth = dy.shape
-    rows, columns = beside.array(dy, rows), beside.array(dy, columns)
+    rows, columns = like_device.array(dy, rows), like_device.array(dy, columns)
     up = rows.T.astype(dy.dtype) @ dy.reshape(n, high, wide * depth)
     up = columns.T.astype(dy.dtype) @ up.reshape(n * rows.shape[1], wide, depth)
     return up.reshape(n, rows.shape[1], columns.shape[1], depth)

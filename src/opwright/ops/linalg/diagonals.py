@@ -20,7 +20,7 @@ from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from .. import array, beside, debugging, dispatch, lod_rules, math
+from .. import array, debugging, dispatch, like_device, lod_rules, math
 from ..attributes import Attr, length, one_of
 from ..definition import Input, Output, operator
 from ..inference import is_static, static_axes, static_int
@@ -176,7 +176,7 @@ class MatrixDiag:
     def compute(op, diagonal, padding_value) -> Any:
         rows, cols = op.sizes(diagonal.shape)
         band = diagonal[..., None, :] if op.k[0] == op.k[1] else diagonal
-        out = beside.full(diagonal, (*band.shape[:-2], rows, cols), padding_value, diagonal.dtype)
+        out = like_device.full(diagonal, (*band.shape[:-2], rows, cols), padding_value, diagonal.dtype)
         for row, stretch, i, j in _packing(op.k, rows, cols, op.align):
             out[..., i, j] = band[..., row, stretch]
         return out
@@ -213,7 +213,7 @@ class MatrixDiagPart:
     def compute(op, input, padding_value) -> Any:
         rows, cols = input.shape[-2:]
         shape = (*input.shape[:-2], op.k[1] - op.k[0] + 1, _longest(op.k, rows, cols))
-        out = beside.full(input, shape, padding_value, input.dtype)
+        out = like_device.full(input, shape, padding_value, input.dtype)
         for row, stretch, i, j in _packing(op.k, rows, cols, op.align):
             out[..., row, stretch] = input[..., i, j]
         return out[..., 0, :] if op.k[0] == op.k[1] else out
@@ -342,7 +342,7 @@ class MatrixBandPart:
         return spec
 
     def compute(op, input, num_lower, num_upper) -> Any:
-        i, j = beside.arange(input, input.shape[-2])[:, None], beside.arange(input, input.shape[-1])
+        i, j = like_device.arange(input, input.shape[-2])[:, None], like_device.arange(input, input.shape[-1])
         inside = ((num_lower < 0) | (i - j <= num_lower)) & ((num_upper < 0) | (j - i <= num_upper))
         return np.where(inside, input, input.dtype.type(0))
 

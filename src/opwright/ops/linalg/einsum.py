@@ -16,7 +16,7 @@ from ...core.dtypes import numeric
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape, broadcast
 from ...core.specs import TensorSpec
-from .. import array, beside, lod_rules
+from .. import array, like_device, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..math.arithmetic import _conj
@@ -106,11 +106,11 @@ def contract(terms: Sequence[str], output: str, arrays: Sequence[np.ndarray]) ->
     if distinct == output:
         return result
     sizes = dict(zip(distinct, result.shape))  # a label twice in the output: the values go on the diagonal
-    spread = beside.zeros(result, [sizes[c] for c in output], result.dtype)
-    if beside.on_host(spread):
+    spread = like_device.zeros(result, [sizes[c] for c in output], result.dtype)
+    if like_device.on_host(spread):
         np.einsum(f"{output}->{distinct}", spread)[...] = result
         return spread
-    along = {c: beside.arange(result, n).reshape(-1, *[1] * (len(distinct) - 1 - i))
+    along = {c: like_device.arange(result, n).reshape(-1, *[1] * (len(distinct) - 1 - i))
              for i, (c, n) in enumerate(sizes.items())}  # fmt: skip
     spread[tuple([along[c] for c in output])] = result
     return spread
@@ -124,7 +124,7 @@ def _alone(term: str, others: str, x: np.ndarray) -> tuple[str, np.ndarray]:
     solo = tuple(i for i, c in enumerate(term) if c not in others)
     if solo:
         x, term = x.sum(solo, dtype=x.dtype), "".join(c for c in term if c in others)
-    return term, x if type(x) is np.ndarray or not beside.on_host(x) else np.asarray(x)
+    return term, x if type(x) is np.ndarray or not like_device.on_host(x) else np.asarray(x)
 
 
 def _pair(ta: str, a: np.ndarray, tb: str, b: np.ndarray, later: str) -> tuple[str, np.ndarray]:

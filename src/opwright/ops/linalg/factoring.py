@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...core.specs import TensorSpec
-from .. import array, beside, lod_rules
+from .. import array, like_device, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..math.arithmetic import _conj
@@ -183,7 +183,7 @@ class Svd:
 
     def compute(op, tensor) -> Any:
         if not op.compute_uv:
-            empty = beside.zeros(tensor, 0, tensor.dtype)
+            empty = like_device.zeros(tensor, 0, tensor.dtype)
             return np.linalg.svd(tensor, compute_uv=False), empty, empty
         u, s, vh = np.linalg.svd(tensor, full_matrices=op.full_matrices)
         return s, u, np.swapaxes(vh, -1, -2).conj()
@@ -242,7 +242,7 @@ class SelfAdjointEig:
 
     def compute(op, input) -> Any:
         if not op.compute_v:
-            return np.linalg.eigvalsh(input, "L").astype(input.dtype), beside.zeros(input, 0, input.dtype)
+            return np.linalg.eigvalsh(input, "L").astype(input.dtype), like_device.zeros(input, 0, input.dtype)
         e, v = np.linalg.eigh(input, "L")
         return e.astype(input.dtype), v
 

@@ -13,7 +13,7 @@ from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import array, beside, dispatch, lod_rules
+from .. import array, dispatch, like_device, lod_rules
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
 from ..math.sorting import argsort
@@ -53,8 +53,9 @@ class Lu:
 
     def compute(op, input) -> Any:
         n = input.shape[-1]
-        lu = beside.copy(input).reshape(-1, n, n) if input.size else beside.zeros(input, (0, n, n), input.dtype)
-        p, batch = np.tile(beside.arange(lu, n), (len(lu), 1)), beside.arange(lu, len(lu))
+        none = like_device.zeros(input, (0, n, n), input.dtype)
+        lu = like_device.copy(input).reshape(-1, n, n) if input.size else none
+        p, batch = np.tile(like_device.arange(lu, n), (len(lu), 1)), like_device.arange(lu, len(lu))
         for k in range(n):
             best = k + np.abs(lu[:, k:, k]).argmax(-1)
             for rows in (lu, p):

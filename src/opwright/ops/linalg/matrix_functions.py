@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...core import dtypes
-from .. import array, beside, dispatch, lod_rules, math
+from .. import array, dispatch, like_device, lod_rules, math
 from ..definition import Input, Output, operator
 from ..math.arithmetic import _conj
 from ..math.elementary import log, sqrt
@@ -116,7 +116,7 @@ class MatrixExponential:
         halvings = np.where(np.isfinite(norm), np.maximum(exponent, 0), 0)
         wide = np.complex128 if input.dtype.kind == "c" else np.float64
         a = input.astype(wide) / np.exp2(halvings)[..., None, None]
-        one, b = beside.array(a, np.eye(a.shape[-1])), _PADE
+        one, b = like_device.array(a, np.eye(a.shape[-1])), _PADE
         a2 = a @ a
         a4, a6 = a2 @ a2, a2 @ a2 @ a2
         odd = a @ (a6 @ (b[13] * a6 + b[11] * a4 + b[9] * a2) + b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * one)

@@ -16,7 +16,7 @@ from ...core import dtypes
 from ...core.dtypes import DType, complexes
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import array, beside, dispatch, lod_rules
+from .. import array, dispatch, like_device, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..math.arithmetic import _conj
@@ -238,7 +238,7 @@ class Eig:
     def compute(op, input) -> Any:
         dtype = np.result_type(input.dtype, np.complex64)
         if not op.compute_v:
-            return np.linalg.eigvals(input).astype(dtype), beside.zeros(input, 0, dtype)
+            return np.linalg.eigvals(input).astype(dtype), like_device.zeros(input, 0, dtype)
         e, v = np.linalg.eig(input)
         return e.astype(dtype), v.astype(dtype)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import floating
-from .. import array, beside
+from .. import array, like_device
 from ..definition import Operator
 from .complexes import sign
 from .ufunc import in_float64, ufunc
@@ -28,7 +28,7 @@ def _piecewise(x: np.ndarray, below: float, small: Callable[[np.ndarray], np.nda
                large: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:  # fmt: skip
     """`small` where x < below, else `large`; NaN stays."""
     flat = x.reshape(-1)
-    result = beside.full(x, flat.shape, np.nan, np.float64)
+    result = like_device.full(x, flat.shape, np.nan, np.float64)
     with np.errstate(all="ignore"):
         for here, function in ((flat < below, small), (flat >= below, large)):
             if here.any():
@@ -98,7 +98,7 @@ def k_scaled_array(order: int, x: np.ndarray) -> np.ndarray:
     """exp(x) K_order(x); infinite at 0, NaN below."""
 
     def integral(v: np.ndarray) -> np.ndarray:
-        t = beside.arange(x, 72) / 16.0  # the trapezoidal rule converges geometrically here
+        t = like_device.arange(x, 72) / 16.0  # the trapezoidal rule converges geometrically here
         weights = np.where(t == 0, 0.5, 1.0) / 16 * np.cosh(order * t)
         return np.exp(-v[:, None] * (np.cosh(t) - 1)) @ weights
 

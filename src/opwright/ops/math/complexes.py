@@ -19,7 +19,7 @@ from ...core.dtypes import complexes, signed
 from ...core.shapes import broadcast
 from ...core.specs import TensorSpec
 from ...scalar.table import FUNCTIONS
-from .. import array, beside, dispatch
+from .. import array, dispatch, like_device
 from ..definition import Input, Output, operator
 
 _COMPLEX_OF = {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex128}
@@ -48,7 +48,8 @@ class Complex:
         return TensorSpec(broadcast(x.shape, y.shape), _COMPLEX_OF[x.dtype])
 
     def compute(op, real, imag) -> Any:
-        out = beside.empty(real, np.broadcast_shapes(real.shape, imag.shape), np.result_type(real.dtype, np.complex64))
+        shape, dtype = np.broadcast_shapes(real.shape, imag.shape), np.result_type(real.dtype, np.complex64)
+        out = like_device.empty(real, shape, dtype)
         out.real, out.imag = real, imag
         return out
 

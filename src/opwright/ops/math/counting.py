@@ -14,7 +14,7 @@ from ...core import dtypes
 from ...core.dtypes import as_dtype, index, numeric
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import array, beside, dispatch, math
+from .. import array, dispatch, like_device, math
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from .reduction import Sum, reduced
@@ -60,8 +60,8 @@ class DenseBincount:
             raise _other_weights(list(weights.shape), list(input.shape))
         n = int(size)
         rows = np.atleast_2d(input)
-        out = beside.zeros(input, (len(rows), n), weights.dtype)
-        row = np.broadcast_to(beside.arange(input, len(rows))[:, None], rows.shape)
+        out = like_device.zeros(input, (len(rows), n), weights.dtype)
+        row = np.broadcast_to(like_device.arange(input, len(rows))[:, None], rows.shape)
         inside = rows < n
         if op.binary_output:
             out[row[inside], rows[inside]] = 1
@@ -201,7 +201,7 @@ class ConfusionMatrix:
                 raise InvalidArgumentError(what=f"`{name}` contains negative values", found=int(classes.min()))
             if np.any(classes >= n):
                 raise InvalidArgumentError(what=f"`{name}` out of bound", found=int(classes.max()), wanted=f"below {n}")
-        out = beside.zeros(weights, (n, n), weights.dtype)
+        out = like_device.zeros(weights, (n, n), weights.dtype)
         np.add.at(out, (labels, predictions), weights)
         return out
 

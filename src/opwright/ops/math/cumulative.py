@@ -14,7 +14,7 @@ from ...core import dtypes
 from ...core.dtypes import floating, floating_or_complex, numeric
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import array, beside, dispatch, math
+from .. import array, dispatch, like_device, math
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import is_static, static_int
@@ -37,7 +37,7 @@ def _accumulate(ufunc: np.ufunc, x: np.ndarray, first: Any, op: Any) -> np.ndarr
     if op.reverse:
         lines = lines[..., ::-1]
     if op.exclusive and lines.shape[-1]:
-        scanned = beside.empty(lines, lines.shape, wide.dtype)
+        scanned = like_device.empty(lines, lines.shape, wide.dtype)
         scanned[..., 0] = first
         ufunc.accumulate(lines[..., :-1], axis=-1, out=scanned[..., 1:])
     else:
@@ -178,7 +178,7 @@ class LinearRecurrence:
         wide = np.float32 if x.dtype in (dtypes.float16.np, dtypes.bfloat16.np) else x.dtype
         lines, factors = np.moveaxis(x, op.axis, 0).astype(wide), np.moveaxis(factor, op.axis, 0).astype(wide)
         places = range(len(lines))
-        running = beside.zeros(lines, lines.shape[1:], wide)
+        running = like_device.zeros(lines, lines.shape[1:], wide)
         for i in reversed(places) if op.reverse else places:
             lines[i] = running = lines[i] + factors[i] * running
         return np.moveaxis(lines, 0, op.axis).astype(x.dtype, copy=False)

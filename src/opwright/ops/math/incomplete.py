@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...core import dtypes
-from .. import beside
+from .. import like_device
 from ..definition import Input, Output, operator
 from .elementary import exp
 from .guarded import xlog1py, xlogy
@@ -84,7 +84,7 @@ def _igamma(a: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nd
     """P(a, x), Q(a, x) and dP/da."""
     a, x = np.broadcast_arrays(a, x)
     inside = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
-    lower, upper, slope = (beside.full(a, a.shape, np.nan, np.float64) for _ in range(3))
+    lower, upper, slope = (like_device.full(a, a.shape, np.nan, np.float64) for _ in range(3))
     near = inside & (x < a + 1)
     far = inside & ~near
     if near.any():
@@ -137,7 +137,7 @@ def _beta_fraction(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
 def betainc_array(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
     """I_x(a, b): the integral of t^(a-1) (1-t)^(b-1) from 0 to x, over that to 1; NaN unless a, b > 0, 0 <= x <= 1."""
     a, b, x = np.broadcast_arrays(a, b, x)
-    out = beside.full(x, x.shape, np.nan, np.float64)
+    out = like_device.full(x, x.shape, np.nan, np.float64)
     valid = (a > 0) & (b > 0) & np.isfinite(a) & np.isfinite(b)
     out[valid & (x == 0)], out[valid & (x == 1)] = 0.0, 1.0
     inside = valid & (x > 0) & (x < 1)

@@ -19,7 +19,7 @@ from ...core.dtypes import index, numeric, real
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
-from .. import array, beside
+from .. import array, like_device
 from ..array.row_arrays import combine
 from ..definition import Input, Output, operator
 from ..strategies import Strategies, Strategy
@@ -33,8 +33,8 @@ def reduce_rows(ufunc: np.ufunc, data: np.ndarray, ids: np.ndarray, n: int, empt
     Rows are sorted by id, stably, so that each segment is one stretch; 16-bit floats go through float32.
     """
     half = data.dtype in (dtypes.float16.np, dtypes.bfloat16.np)
-    out = beside.full(data, (n, *data.shape[1:]), empty, np.float32 if half else data.dtype)
-    if ufunc in (np.maximum, np.minimum) and not beside.on_host(data):
+    out = like_device.full(data, (n, *data.shape[1:]), empty, np.float32 if half else data.dtype)
+    if ufunc in (np.maximum, np.minimum) and not like_device.on_host(data):
         inside = ids >= 0  # GPUs have no `reduceat` of these; of several rows any may come first
         places, rows = ids[inside], data[inside].astype(out.dtype, copy=False)
         out[places] = rows
@@ -44,7 +44,7 @@ def reduce_rows(ufunc: np.ufunc, data: np.ndarray, ids: np.ndarray, n: int, empt
     order = order[np.searchsorted(ids[order], 0) :]
     if order.size:
         sorted_ids = ids[order]
-        first = beside.empty(ids, len(sorted_ids), np.bool_)
+        first = like_device.empty(ids, len(sorted_ids), np.bool_)
         first[0] = True
         np.not_equal(sorted_ids[1:], sorted_ids[:-1], out=first[1:])
         starts = np.flatnonzero(first)

@@ -14,7 +14,7 @@ from ...core import dtypes
 from ...core.dtypes import DType, as_dtype, floating, index, real
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import array, beside, dispatch, lod_rules
+from .. import array, dispatch, like_device, lod_rules
 from ..array import run_time_axes
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
@@ -374,8 +374,8 @@ class InvertPermutation:
         n = x.size
         for i in x[(x < 0) | (x >= n)][:1]:
             raise InvalidArgumentError(what=f"{i} is not between 0 and {n}")
-        y = beside.full(x, n, -1, x.dtype)
-        y[x] = beside.arange(x, n, x.dtype)
+        y = like_device.full(x, n, -1, x.dtype)
+        y[x] = like_device.arange(x, n, x.dtype)
         if (y < 0).any():
             raise InvalidArgumentError(what=f"{np.argmax(np.bincount(x))} is duplicated in the input.")
         return y

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...core.dtypes import DType
 from ...scalar.table import OF_OPERATOR
-from .. import beside
+from .. import like_device
 from ..definition import Input, Operator, Output, operator
 
 
@@ -83,5 +83,5 @@ def _rule(function: Callable[..., Any], writes_out: bool) -> Callable[..., Any]:
 
 def in_float64(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
     """Apply a function on float64 arrays to arrays of any floating dtype; round to the dtype of the first."""
-    exact = [np.asarray(a, np.float64) if beside.on_host(a) else a.astype(np.float64) for a in arrays]
+    exact = [np.asarray(a, np.float64) if like_device.on_host(a) else a.astype(np.float64) for a in arrays]
     return function(*exact).astype(arrays[0].dtype, copy=False)

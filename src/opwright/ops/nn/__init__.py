@@ -7,7 +7,7 @@ from ..array import depth_to_space, space_to_batch, space_to_depth
 from ..math import in_top_k, l2_normalize, sigmoid, softplus, softsign, tanh, top_k, zero_fraction
 from .activation import crelu, elu, gelu, leaky_relu, relu, relu6, selu, silu, swish
 from .bias import bias_add
-from .convolving import (
+from .convolution import (
     atrous_conv2d,
     atrous_conv2d_transpose,
     conv1d,
@@ -18,6 +18,8 @@ from .convolving import (
     conv3d_transpose,
     conv_transpose,
     convolution,
+)
+from .depthwise import (
     depthwise_conv2d,
     depthwise_conv2d_backprop_filter,
     depthwise_conv2d_backprop_input,
@@ -41,7 +43,7 @@ from .moments import (
     weighted_moments,
 )
 from .normalization import fused_batch_norm, layer_normalization, local_response_normalization, lrn
-from .pools import (
+from .pooling import (
     avg_pool,
     avg_pool1d,
     avg_pool2d,

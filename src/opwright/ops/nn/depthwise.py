@@ -1,7 +1,8 @@
 """Depthwise convolution: each channel with filters of its own; and its adjoints.
 
-Lives here: DepthwiseConv2dNative, DepthwiseConv2dNativeBackpropInput, DepthwiseConv2dNativeBackpropFilter.
-Not here: convolutions that mix channels (convolution.py), depthwise_conv2d and separable_conv2d (convolving.py).
+Lives here: DepthwiseConv2dNative, DepthwiseConv2dNativeBackpropInput, DepthwiseConv2dNativeBackpropFilter, and
+TensorFlow's functions over them, with separable_conv2d.
+Not here: convolutions that mix channels (convolution.py).
 """
 
 from __future__ import annotations
@@ -11,13 +12,25 @@ from typing import Any
 from ...core.dtypes import floating, index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape
-from .. import conv_arrays
+from .. import conv_arrays, dispatch
 from ..array.shaping import shape_op
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
 from ..inference import shape_from
 from ..windows import FORMATS, PADDINGS, channel_axis, spatial_windows
-from .convolution import Dims, check_backprop, from_last, known_dims, last_shape, slid, to_last
+from .convolution import (
+    Dims,
+    as_sizes,
+    attributes_of,
+    check_backprop,
+    conv2d,
+    from_last,
+    known_dims,
+    known_format,
+    last_shape,
+    slid,
+    to_last,
+)
 
 
 def _slid(op: Any, image: Dims, kernel: Dims) -> TensorShape:
@@ -167,3 +180,52 @@ class DepthwiseConv2dNativeBackpropFilter:
             None,
             DepthwiseConv2dNative(x, doutput, **op.attrs),
         )
+
+
+# ---- under TensorFlow's names ---------------------------------------------------------------------------------------
+
+
+def depthwise_conv2d(input: Any, filter: Any, strides: Any, padding: Any, data_format: str | None = None,
+                     dilations: Any = None, name: str | None = None) -> Any:  # fmt: skip
+    """See DepthwiseConv2dNative."""
+    attrs = attributes_of(2, known_format("depthwise_conv2d", data_format, 2), strides, padding, dilations)
+    return DepthwiseConv2dNative(input, filter, **attrs, name=name)
+
+
+def depthwise_conv2d_backprop_input(input_sizes: Any, filter: Any, out_backprop: Any, strides: Any, padding: Any,
+                                    data_format: str = "NHWC", dilations: Any = (1, 1, 1, 1), name: str | None = None
+                                    ) -> Any:  # fmt: skip
+    """See DepthwiseConv2dNativeBackpropInput."""
+    known = known_format("depthwise_conv2d_backprop_input", data_format, 2)
+    attrs = attributes_of(2, known, strides, padding, dilations)
+    return DepthwiseConv2dNativeBackpropInput(as_sizes(input_sizes), filter, out_backprop, **attrs, name=name)
+
+
+def depthwise_conv2d_backprop_filter(input: Any, filter_sizes: Any, out_backprop: Any, strides: Any, padding: Any,
+                                     data_format: str = "NHWC", dilations: Any = (1, 1, 1, 1), name: str | None = None
+                                     ) -> Any:  # fmt: skip
+    """See DepthwiseConv2dNativeBackpropFilter."""
+    known = known_format("depthwise_conv2d_backprop_filter", data_format, 2)
+    attrs = attributes_of(2, known, strides, padding, dilations)
+    return DepthwiseConv2dNativeBackpropFilter(input, as_sizes(filter_sizes), out_backprop, **attrs, name=name)
+
+
+def separable_conv2d(input: Any, depthwise_filter: Any, pointwise_filter: Any, strides: Any, padding: Any,
+                     data_format: str | None = None, dilations: Any = None, name: str | None = None
+                     ) -> Any:  # fmt: skip
+    """A depthwise convolution, then one of 1 x 1 that mixes the channels.
+
+    depthwise_filter: [rows, columns, channels, multiplier]; pointwise_filter: [1, 1, channels * multiplier, out].
+    raises InvalidArgumentError for a pointwise_filter that is not 1 x 1
+    """
+    pointwise_filter = dispatch.to_tensor(pointwise_filter)
+    if not pointwise_filter.shape.is_compatible_with([1, 1, None, None]):
+        raise InvalidArgumentError(
+            op="separable_conv2d",
+            node=name,
+            what="pointwise_filter is not 1 x 1",
+            found=pointwise_filter.spec.short(),
+            wanted="[1,1,channels * multiplier,out]",
+        )
+    middle = depthwise_conv2d(input, depthwise_filter, strides, padding, data_format, dilations)
+    return conv2d(middle, pointwise_filter, 1, "VALID", data_format or "NHWC", name=name)

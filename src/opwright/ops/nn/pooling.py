@@ -1,24 +1,27 @@
-"""Pooling: the largest or the mean of each window, and their gradients.
+"""Pooling: the largest or the mean of each window, their gradients, and functions over them.
 
-Lives here: MaxPool, MaxPool3D, AvgPool, AvgPool3D with MaxPoolGrad, MaxPoolGradGrad, AvgPoolGrad, MaxPoolWithArgmax.
-Not here: the functions that call these (pools.py), where windows lie (windows.py).
+Lives here: MaxPool, MaxPool3D, AvgPool, AvgPool3D with MaxPoolGrad, MaxPoolGradGrad, AvgPoolGrad, MaxPoolWithArgmax;
+max_pool ... avg_pool3d and pool, under TensorFlow's names.
+Not here: the positions of windows (../windows.py).
 
-Windows are given for every dimension of the input, so the data format says only which entries must be 1.
+The operators take windows for every dimension of the input, so the data format says only which entries must be 1.
 """
 
 from __future__ import annotations
 
 import math
+from collections import namedtuple
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import DType, floating, index, int8, int16, int32, int64, of_numpy, uint8, uint16
-from ...core.errors import InvalidArgumentError
+from ...core.dtypes import DType, as_dtype, floating, index, int8, int16, int32, int64, of_numpy, uint8, uint16
+from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
-from .. import beside
+from .. import dispatch, like_device
+from ..array import expand_dims, squeeze
 from ..array.shaping import shape_op
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
@@ -31,13 +34,15 @@ from ..windows import (
     check_positive,
     out_size,
     pad,
+    padding_of,
     pairs,
+    sequence,
     taps,
     unpadded,
     wide,
     window,
 )
-from .convolution import known_dims
+from .convolution import known_dims, known_format
 
 MAXED = (*floating, int32, int64, uint8, int16, int8, uint16)
 
@@ -77,7 +82,7 @@ def _lowest(dtype: np.dtype) -> Any:
 def _largest(op: Any, x: np.ndarray) -> np.ndarray:
     windows = _windows(op, x.shape)
     padded = pad(x, windows, _lowest(x.dtype), 0)
-    best = beside.full(x, [w.out for w in windows], _lowest(x.dtype), x.dtype)
+    best = like_device.full(x, [w.out for w in windows], _lowest(x.dtype), x.dtype)
     for _, seen in taps(windows):
         best = np.maximum(best, padded[seen])
     return best
@@ -87,9 +92,9 @@ def _where_largest(op: Any, x: np.ndarray) -> np.ndarray:
     """For each window the flat index into `x` of its largest element, of equal ones the first in row-major order."""
     windows = _windows(op, x.shape)
     values = pad(x, windows, _lowest(x.dtype), 0)
-    places = pad(beside.arange(x, x.size).reshape(x.shape), windows, -1, 0)
-    best = beside.full(x, [w.out for w in windows], _lowest(x.dtype), x.dtype)
-    at = beside.full(x, best.shape, -1, np.int64)
+    places = pad(like_device.arange(x, x.size).reshape(x.shape), windows, -1, 0)
+    best = like_device.full(x, [w.out for w in windows], _lowest(x.dtype), x.dtype)
+    at = like_device.full(x, best.shape, -1, np.int64)
     for _, seen in taps(windows):
         value, place = values[seen], places[seen]
         better = (place >= 0) & (
@@ -285,10 +290,10 @@ def _define_avg(n: int) -> tuple[Any, Any]:
         def compute(op, input) -> Any:
             windows = _windows(op, input.shape)
             padded = pad(input.astype(wide(input.dtype), copy=False), windows, 0, 0)
-            total = beside.zeros(input, [w.out for w in windows], padded.dtype)
+            total = like_device.zeros(input, [w.out for w in windows], padded.dtype)
             for _, seen in taps(windows):
                 total += padded[seen]
-            total /= beside.array(input, _counts(windows).astype(padded.dtype))
+            total /= like_device.array(input, _counts(windows).astype(padded.dtype))
             return total.astype(input.dtype, copy=False)
 
         def gradient(op, doutput) -> Any:
@@ -319,8 +324,8 @@ def _define_avg(n: int) -> tuple[Any, Any]:
 
         def compute(op, orig_input_shape, grad) -> Any:
             windows = _windows(op, orig_input_shape.tolist())
-            padded = beside.zeros(grad, [w.before + w.size + w.after for w in windows], wide(grad.dtype))
-            share = grad / beside.array(grad, _counts(windows).astype(padded.dtype))
+            padded = like_device.zeros(grad, [w.before + w.size + w.after for w in windows], wide(grad.dtype))
+            share = grad / like_device.array(grad, _counts(windows).astype(padded.dtype))
             for _, seen in taps(windows):
                 padded[seen] += share
             return padded[unpadded(windows)].astype(grad.dtype, copy=False)
@@ -333,3 +338,153 @@ def _define_avg(n: int) -> tuple[Any, Any]:
 
 AvgPool, AvgPoolGrad = _define_avg(2)
 AvgPool3D, AvgPool3DGrad = _define_avg(3)
+
+
+def _pool(op: Any, input: Any, n: int, ksize: Any, strides: Any, padding: Any, data_format: str | None,
+          name: str | None) -> Any:  # fmt: skip
+    data_format = known_format(op.name, data_format, n)
+    kind, explicit = padding_of(padding)
+    attrs: dict[str, Any] = {"explicit_paddings": explicit} if "explicit_paddings" in op.attr_defs else {}
+    if explicit and not attrs:
+        raise InvalidArgumentError(
+            op=op.name, node=name, what="explicit padding is not supported", wanted='"SAME" or "VALID"'
+        )
+    attrs |= {
+        "ksize": sequence(ksize, n, data_format, "ksize"),
+        "strides": sequence(strides, n, data_format, "strides"),
+        "padding": kind,
+    }
+    if n > 1:
+        return op(input, **attrs, data_format=data_format, name=name)
+    at = 1 if data_format == "NWC" else 2
+    for key in ("ksize", "strides"):
+        attrs[key] = (*attrs[key][:at], 1, *attrs[key][at:])
+    if explicit:
+        attrs["explicit_paddings"] = (*explicit[: 2 * at], 0, 0, *explicit[2 * at :])
+    wide = op(expand_dims(input, at), **attrs, data_format="NHWC" if at == 1 else "NCHW", name=name)
+    return squeeze(wide, [at])
+
+
+def max_pool1d(
+    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NWC", name: str | None = None
+) -> Any:
+    """Max pooling over [batch, width, channels]: see MaxPool."""
+    return _pool(MaxPool, input, 1, ksize, strides, padding, data_format, name)
+
+
+def max_pool2d(
+    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC", name: str | None = None
+) -> Any:
+    """See MaxPool. padding: "SAME", "VALID" or a list of (before, after) pairs, one a dimension."""
+    return _pool(MaxPool, input, 2, ksize, strides, padding, data_format, name)
+
+
+def max_pool3d(
+    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NDHWC", name: str | None = None
+) -> Any:
+    """See MaxPool3D."""
+    return _pool(MaxPool3D, input, 3, ksize, strides, padding, data_format, name)
+
+
+def avg_pool1d(
+    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NWC", name: str | None = None
+) -> Any:
+    """Average pooling over [batch, width, channels]: see AvgPool."""
+    return _pool(AvgPool, input, 1, ksize, strides, padding, data_format, name)
+
+
+def avg_pool2d(
+    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC", name: str | None = None
+) -> Any:
+    """See AvgPool."""
+    return _pool(AvgPool, input, 2, ksize, strides, padding, data_format, name)
+
+
+def avg_pool3d(
+    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NDHWC", name: str | None = None
+) -> Any:
+    """See AvgPool3D."""
+    return _pool(AvgPool3D, input, 3, ksize, strides, padding, data_format, name)
+
+
+def _spatial_rank(op: str, input: Any, data_format: str | None, name: str | None) -> int:
+    """The number of spatial dimensions, by the data format or the input's rank. Raises InvalidArgumentError."""
+    if data_format is not None and data_format not in ("N...C", "NC..."):
+        return len(data_format) - 2
+    rank = input.shape.rank
+    if rank not in (3, 4, 5):
+        raise InvalidArgumentError(op=op, node=name, what="the number of spatial dimensions is not 1, 2 or 3",
+                                   found=input.spec.short(), wanted="rank 3, 4 or 5")  # fmt: skip
+    return int(rank) - 2
+
+
+def _any_rank(functions: Any, op: str, input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None,
+              name: str | None) -> Any:  # fmt: skip
+    input = dispatch.to_tensor(input)
+    n = _spatial_rank(op, input, data_format, name)
+    formats = FORMATS.get(n)
+    if formats is None:
+        raise InvalidArgumentError(op=op, node=name, what="unknown data_format", found=repr(data_format))
+    if data_format in (None, "N...C", "NC..."):
+        data_format = formats[1] if data_format == "NC..." else formats[0]
+    return functions[n - 1](input, ksize, strides, padding, data_format, name=name)
+
+
+def max_pool(
+    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
+) -> Any:
+    """Max pooling over one, two or three dimensions, by the rank of the input: see MaxPool."""
+    return _any_rank(
+        (max_pool1d, max_pool2d, max_pool3d), "max_pool", input, ksize, strides, padding, data_format, name
+    )
+
+
+def avg_pool(
+    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
+) -> Any:
+    """Average pooling over one, two or three dimensions, by the rank of the input: see AvgPool."""
+    return _any_rank(
+        (avg_pool1d, avg_pool2d, avg_pool3d), "avg_pool", input, ksize, strides, padding, data_format, name
+    )
+
+
+def pool(input: Any, window_shape: Any, pooling_type: str, strides: Any = None, padding: Any = "VALID",
+         data_format: str | None = None, dilations: Any = None, name: str | None = None) -> Any:  # fmt: skip
+    """max_pool or avg_pool, by pooling_type "MAX" or "AVG".
+
+    raises UnimplementedError for dilations other than 1
+    """
+    if dilations is not None and set(sequence(dilations, len(window_shape), "NHWC", "dilations")) != {1}:
+        raise UnimplementedError(
+            op="pool", node=name, what="dilated pooling is not supported", found=f"dilations {dilations}"
+        )
+    if pooling_type not in ("MAX", "AVG"):
+        raise InvalidArgumentError(
+            op="pool", node=name, what="unknown pooling_type", found=repr(pooling_type), wanted="'MAX' or 'AVG'"
+        )
+    function = max_pool if pooling_type == "MAX" else avg_pool
+    return function(input, window_shape, strides, padding, data_format, name)
+
+
+# What `max_pool_with_argmax` gives, under TensorFlow's name; the operator has that name here.
+PooledWithArgmax = namedtuple("MaxPoolWithArgmax", ["output", "argmax"])  # type: ignore[name-match]
+
+
+def max_pool_with_argmax(input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NHWC",
+                         output_dtype: Any = int64, include_batch_in_index: bool = False, name: str | None = None
+                         ) -> PooledWithArgmax:  # fmt: skip
+    """See MaxPoolWithArgmax. A named tuple of output and argmax."""
+    if data_format != "NHWC":
+        raise InvalidArgumentError(
+            op="MaxPoolWithArgmax", node=name, what="data_format must be NHWC", found=repr(data_format)
+        )
+    pooled = MaxPoolWithArgmax(
+        input,
+        ksize=sequence(ksize, 2, data_format, "ksize"),
+        strides=sequence(strides, 2, data_format, "strides"),
+        padding=padding,
+        output_dtype=as_dtype(output_dtype),
+        include_batch_in_index=include_batch_in_index,
+        name=name,
+    )
+    return PooledWithArgmax(*pooled)

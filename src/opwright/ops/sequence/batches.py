@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from .. import beside
+from .. import like_device
 from .segments import lengths_of
 
 
@@ -26,7 +26,7 @@ class TimeBatches:
 
     def __init__(self, offsets: np.ndarray, reverse: bool, rows: int, of: str = "x") -> None:
         near = offsets
-        if not beside.on_host(offsets):  # how many sequences each step has is for the host, which counts the steps
+        if not like_device.on_host(offsets):  # how many sequences each step has is for the host, which counts the steps
             offsets = np.array(offsets.tolist(), np.int64)
         lengths = lengths_of(offsets, rows, of)
         self.order = np.argsort(-lengths, kind="stable")
@@ -37,7 +37,7 @@ class TimeBatches:
         rank = np.arange(rows) - np.repeat(self.starts[:-1], self.sizes)
         step = np.repeat(steps, self.sizes)
         places = (offsets[1:] - 1)[self.order][rank] - step if reverse else offsets[:-1][self.order][rank] + step
-        self.order, self.rows = beside.array(near, self.order), beside.array(near, places)
+        self.order, self.rows = like_device.array(near, self.order), like_device.array(near, places)
 
     @property
     def active(self) -> np.ndarray:
@@ -55,7 +55,7 @@ class TimeBatches:
         n = int(self.sizes[0]) if len(self.sizes) else 0
         found[:n] = 0 if first is None else first[self.active]
         places = np.arange(n, len(state)) - np.repeat(self.sizes[:-1], self.sizes[1:])
-        found[n:] = state.take(beside.array(state, places), 0)
+        found[n:] = state.take(like_device.array(state, places), 0)
         return found
 
     def sort(self, x: np.ndarray) -> np.ndarray:
@@ -70,7 +70,7 @@ class TimeBatches:
 
     def spread(self, state: np.ndarray, n: int) -> np.ndarray:
         """[n, d]: values of the sequences that have rows, zeros for the others."""
-        found = beside.zeros(state, (n, state.shape[1]), state.dtype)
+        found = like_device.zeros(state, (n, state.shape[1]), state.dtype)
         found[self.active] = state
         return found
 

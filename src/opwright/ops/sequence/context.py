@@ -15,7 +15,7 @@ from ...core.dtypes import floating
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
-from .. import beside, linalg
+from .. import like_device, linalg
 from ..attributes import Attr, greater_than
 from ..definition import Input, Output, operator
 from .segments import lengths_of, wide
@@ -33,7 +33,7 @@ def _places(offsets: np.ndarray, lengths: np.ndarray, start: int, length: int, p
     """
     n = int(offsets[-1])
     begins, ends = np.repeat(offsets[:-1], lengths)[:, None], np.repeat(offsets[1:], lengths)[:, None]
-    at = beside.arange(offsets, n)[:, None] + (start + beside.arange(offsets, length))
+    at = like_device.arange(offsets, n)[:, None] + (start + like_device.arange(offsets, length))
     up = max(0, -start)
     above = np.where(at < begins, n + up + at - begins if padded else n, at)
     return np.where(at >= ends, n + up + at - ends if padded else n, above)
@@ -99,7 +99,7 @@ def _check_trainable(op: Any) -> None:
 def _windows(op: Any, x: np.ndarray, padding: np.ndarray | None, offsets: np.ndarray) -> np.ndarray:
     """[rows, length, n]"""
     lengths = lengths_of(offsets, len(x))
-    behind = beside.zeros(x, (1, x.shape[1]), x.dtype)
+    behind = like_device.zeros(x, (1, x.shape[1]), x.dtype)
     if op.padding_trainable and padding is not None:
         _check_padding(padding.shape, x.shape[1], op.context_start, op.context_length)
         behind = padding
@@ -140,9 +140,9 @@ class SequenceContextGrad:
         lengths, rows = lengths_of(offsets, len(dy)), len(dy)
         parts = wide(dy).reshape(rows, op.context_length, dy.shape[1] // op.context_length)
         places = _places(offsets, lengths, op.context_start, op.context_length, op.padding_trainable)
-        dx = beside.zeros(parts, (rows, parts.shape[2]), parts.dtype)
+        dx = like_device.zeros(parts, (rows, parts.shape[2]), parts.dtype)
         behind = sum(_padding_rows(op.context_start, op.context_length)) if op.padding_trainable else 0
-        dpadding = beside.zeros(parts, (behind, parts.shape[2]), parts.dtype)
+        dpadding = like_device.zeros(parts, (behind, parts.shape[2]), parts.dtype)
         for j in range(op.context_length):  # of one step of the windows no two read the same row of x
             at, part = places[:, j], parts[:, j]
             inside = at < rows

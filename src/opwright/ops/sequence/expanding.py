@@ -14,7 +14,7 @@ from ...core import dtypes
 from ...core.dtypes import real
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import array, beside
+from .. import array, like_device
 from ..attributes import Attr, at_least
 from ..definition import Input, Output, operator
 from .segments import check_rank, count, lengths_of, offsets_of, rows_like, windows
@@ -67,12 +67,12 @@ class SequenceExpand:
         if len(times) != units:
             _refuse_units("rows" if offsets is None else "sequences", op.ref_level, units, len(times))
         if offsets is None:
-            rows = np.repeat(beside.arange(times, units), times)
+            rows = np.repeat(like_device.arange(times, units), times)
             return x.take(rows, 0), [], rows
         lengths = lengths_of(offsets, len(x))
         copies = np.repeat(lengths, times)
         rows = windows(np.repeat(offsets[:-1], times), copies)
-        return x.take(rows, 0), [offsets_of(copies if len(copies) else beside.zeros(copies, 1, np.int64))], rows
+        return x.take(rows, 0), [offsets_of(copies if len(copies) else like_device.zeros(copies, 1, np.int64))], rows
 
     def gradient(op, dout, dout_offsets, drows) -> Any:
         from ..math.unsorted_segment import UnsortedSegmentSum

@@ -15,7 +15,7 @@ from ...core.dtypes import floating
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
-from .. import beside, math
+from .. import like_device, math
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
 from .batches import ACTIVATIONS, SLOPES, TimeBatches
@@ -94,7 +94,7 @@ class DynamicGru:
         gates = wide(batches.sort(x))
         if bias is not None:
             gates += wide(bias)
-        hidden = beside.empty(gates, (len(x), len(weight)), gates.dtype)
+        hidden = like_device.empty(gates, (len(x), len(weight)), gates.dtype)
         reset = np.zeros_like(hidden)
         h = None if h0 is None else wide(h0)[batches.active]
         _run(op, batches, gates, *_blocks(wide(weight)), h, hidden, reset)
@@ -116,8 +116,8 @@ def _run(op: Any, batches: TimeBatches, gates: np.ndarray, w_gates: np.ndarray, 
     """The steps: gates, x + b at first, become the activated gates; hidden and reset, r h, are filled."""
     d = hidden.shape[1]
     gate, activation = ACTIVATIONS[op.gate_activation], ACTIVATIONS[op.activation]
-    product = beside.empty(gates, (len(batches.active), 2 * d), gates.dtype)
-    other = beside.empty(gates, (len(batches.active), d), gates.dtype)
+    product = like_device.empty(gates, (len(batches.active), 2 * d), gates.dtype)
+    other = like_device.empty(gates, (len(batches.active), d), gates.dtype)
     for begin, end, going_on in batches:
         z, now, n = gates[begin:end], hidden[begin:end], end - begin
         if h is not None:
@@ -211,7 +211,7 @@ def _run_back(op: Any, batches: TimeBatches, gates: np.ndarray, h_before: np.nda
     kept = u if op.origin_mode else 1.0 - u
     dz = np.empty_like(gates)
     back_gates, back_candidate = w_gates.T.copy(), w_candidate.T.copy()
-    dh_before = beside.zeros(gates, (len(batches.active), d), gates.dtype)
+    dh_before = like_device.zeros(gates, (len(batches.active), d), gates.dtype)
     for begin, end, going_on in reversed(list(batches)):
         dh_now, now, size = dh[begin:end], dz[begin:end], end - begin
         dh_now[:going_on] += dh_before[:going_on]

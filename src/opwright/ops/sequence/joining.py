@@ -14,7 +14,7 @@ from ...core import dtypes
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError, OutOfRangeError, compose
 from ...core.specs import TensorSpec
-from .. import array, beside
+from .. import array, like_device
 from ..definition import Input, Output, operator
 from .expanding import TAKEN
 from .segments import check_rank, check_widths, count, lengths_of, offsets_like, offsets_of, rows_like, windows
@@ -60,7 +60,7 @@ class SequenceConcat:
             _refuse([len(o) - 1 for o in offsets])
         lengths = [lengths_of(o, len(one), f"input {i}") for i, (one, o) in enumerate(zip(x, offsets))]
         joined = np.sum(np.stack(offsets), axis=0)
-        y = beside.empty(x[0], (int(joined[-1]), *x[0].shape[1:]), x[0].dtype)
+        y = like_device.empty(x[0], (int(joined[-1]), *x[0].shape[1:]), x[0].dtype)
         at = joined[:-1].copy()
         rows = []
         for one, n in zip(x, lengths):
@@ -125,7 +125,7 @@ class SequencePlace:
 
     def compute(op, y, rows, size) -> Any:
         _check_there(rows, int(size))
-        x = beside.zeros(y, (int(size), *y.shape[1:]), y.dtype)
+        x = like_device.zeros(y, (int(size), *y.shape[1:]), y.dtype)
         x[rows] = y
         return x
 
@@ -218,7 +218,7 @@ class SequenceReverse:
     def compute(op, x, offsets) -> Any:
         check_rank(x.ndim, 2)
         ends = offsets[:-1] + offsets[1:] - 1
-        return x.take(np.repeat(ends, lengths_of(offsets, len(x))) - beside.arange(offsets, len(x)), 0)
+        return x.take(np.repeat(ends, lengths_of(offsets, len(x))) - like_device.arange(offsets, len(x)), 0)
 
     def gradient(op, dy) -> Any:
         return SequenceReverse(dy, op.offsets), None

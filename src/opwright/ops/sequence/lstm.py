@@ -15,7 +15,7 @@ from ...core.dtypes import floating
 from ...core.errors import InvalidArgumentError, NotFoundError
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
-from .. import beside
+from .. import like_device
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
 from .batches import ACTIVATIONS, SLOPES, TimeBatches
@@ -110,7 +110,7 @@ class DynamicLstm:
         gates = wide(batches.sort(x))
         weight, bias = wide(weight), wide(bias)
         gates += bias[:, : 4 * d]
-        hidden = beside.empty(gates, (len(x), d), gates.dtype)
+        hidden = like_device.empty(gates, (len(x), d), gates.dtype)
         cell, shown = np.empty_like(hidden), np.empty_like(hidden)
         h = None if h0 is None else wide(h0)[batches.active]
         c = None if c0 is None else wide(c0)[batches.active]
@@ -134,7 +134,7 @@ def _run(op: Any, batches: TimeBatches, gates: np.ndarray, weight: np.ndarray, p
     d = hidden.shape[1]
     gate, candidate, show = (ACTIVATIONS[op.gate_activation], ACTIVATIONS[op.candidate_activation],
                              ACTIVATIONS[op.cell_activation])  # fmt: skip
-    product = beside.empty(gates, (len(batches.active), 4 * d), gates.dtype)
+    product = like_device.empty(gates, (len(batches.active), 4 * d), gates.dtype)
     part = product[:, :d]
     for begin, end, going_on in batches:
         z, c_now, n = gates[begin:end], cell[begin:end], end - begin
@@ -240,18 +240,18 @@ def _run_back(op: Any, batches: TimeBatches, gates: np.ndarray, shown: np.ndarra
     rows = len(shown)
     by_gate = gates.reshape(rows, 4, d)
     slope = SLOPES[op.gate_activation]
-    of_cell = beside.empty(gates, (rows, 3, d), gates.dtype)  # dz of candidate, input gate, forget gate by dc
+    of_cell = like_device.empty(gates, (rows, 3, d), gates.dtype)  # dz of candidate, input gate, forget gate by dc
     np.multiply(SLOPES[op.candidate_activation](by_gate[:, 0]), by_gate[:, 1], out=of_cell[:, 0])
     np.multiply(slope(by_gate[:, 1]), by_gate[:, 0], out=of_cell[:, 1])
     np.multiply(slope(by_gate[:, 2]), c_before, out=of_cell[:, 2])
     out_gate = by_gate[:, 3]
     of_hidden = slope(out_gate) * shown  # dz of the output gate by dh
     through = SLOPES[op.cell_activation](shown) * out_gate  # dc by dh
-    dz = beside.empty(gates, (rows, 4, d), gates.dtype)
+    dz = like_device.empty(gates, (rows, 4, d), gates.dtype)
     flat = dz.reshape(rows, 4 * d)
     back = weight.T.copy()
     n = len(batches.active)
-    dh_before, dc_before = beside.zeros(gates, (n, d), gates.dtype), beside.zeros(gates, (n, d), gates.dtype)
+    dh_before, dc_before = like_device.zeros(gates, (n, d), gates.dtype), like_device.zeros(gates, (n, d), gates.dtype)
     for begin, end, going_on in reversed(list(batches)):
         dh_now, dc_now, now = dh[begin:end], dc[begin:end], dz[begin:end]
         if going_on:

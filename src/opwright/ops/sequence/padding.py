@@ -15,7 +15,7 @@ from ...core.dtypes import DType, index, real
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
-from .. import array, beside, dispatch
+from .. import array, dispatch, like_device
 from ..attributes import Attr, satisfies
 from ..definition import Input, Output, operator
 from ..lod_tensor import LoDTensor
@@ -64,9 +64,9 @@ class SequencePad:
         if width < longest:
             raise InvalidArgumentError(what="a sequence is longer than padded_length", found=f"{longest} rows",
                                        wanted=f"at most {width}", do="padded_length=-1")  # fmt: skip
-        y = beside.empty(x, (len(lengths) * width, *x.shape[1:]), x.dtype)
+        y = like_device.empty(x, (len(lengths) * width, *x.shape[1:]), x.dtype)
         y[...] = pad_value.reshape(()) if pad_value.size == 1 else pad_value
-        y[windows(beside.arange(lengths, len(lengths)) * width, lengths)] = x
+        y[windows(like_device.arange(lengths, len(lengths)) * width, lengths)] = x
         return y.reshape(len(lengths), width, *x.shape[1:]), lengths
 
     def gradient(op, dy, dlength) -> Any:
@@ -122,7 +122,7 @@ class SequenceUnpad:
             raise InvalidArgumentError(what="there are no sequences", wanted="one or more, which may be empty")
         row = x.shape[2:] if x.ndim > 2 else (1,)
         flat = x.reshape(len(x) * padded, *row)
-        return flat.take(windows(beside.arange(lengths, len(x)) * padded, lengths), 0), [offsets_of(lengths)]
+        return flat.take(windows(like_device.arange(lengths, len(x)) * padded, lengths), 0), [offsets_of(lengths)]
 
     def gradient(op, dy, dy_offsets) -> Any:
         return SequenceRepad(dy, op.length, array.shape_op(op.x)), None
@@ -155,8 +155,8 @@ class SequenceRepad:
         if len(y) != length.sum():
             raise InvalidArgumentError(what="y has not as many rows as its sequences",
                                        found={"y": y.shape, "lengths": int(length.sum())})  # fmt: skip
-        x = beside.zeros(y, (n * padded, *(row or (1,))), y.dtype)
-        x[windows(beside.arange(length, n) * padded, length.astype(np.int64))] = y
+        x = like_device.zeros(y, (n * padded, *(row or (1,))), y.dtype)
+        x[windows(like_device.arange(length, n) * padded, length.astype(np.int64))] = y
         return x.reshape(shape.tolist())
 
     def gradient(op, dx) -> Any:
@@ -202,7 +202,7 @@ class SequenceMask:
             size = _one(max_len_tensor)
         else:
             size = op.maxlen if op.maxlen > 0 else max(int(x.max()), 0) if x.size else 0
-        steps = beside.arange(x, size)
+        steps = like_device.arange(x, size)
         steps = steps if x.dtype.kind in "iu" else steps.astype(x.dtype)
         return (steps < x[..., None]).astype(op.out_dtype.np)
 

@@ -15,7 +15,7 @@ from ...core.dtypes import real
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from .. import beside
+from .. import like_device
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
 from .segments import as_column, count, lengths_of, owners, reduced, rows_like, wide
@@ -58,10 +58,10 @@ class SequencePool:
 
     def compute(op, x, offsets) -> Any:
         lengths = lengths_of(offsets, len(x))
-        index = beside.zeros(x, (0, *x.shape[1:]), np.int32)
+        index = like_device.zeros(x, (0, *x.shape[1:]), np.int32)
         if op.pooltype in ("FIRST", "LAST"):
             filled = lengths > 0
-            y = beside.full(x, (len(lengths), *x.shape[1:]), op.pad_value, x.dtype)
+            y = like_device.full(x, (len(lengths), *x.shape[1:]), op.pad_value, x.dtype)
             y[filled] = x[(offsets[:-1] if op.pooltype == "FIRST" else offsets[1:] - 1)[filled]]
         elif op.pooltype == "MAX":
             y = reduced(np.maximum, x, offsets, lengths, op.pad_value)
@@ -98,9 +98,9 @@ def _earliest(x: np.ndarray, y: np.ndarray, offsets: np.ndarray, lengths: np.nda
     at = np.flatnonzero(hit)[::-1]  # from the last to the first: of several the first is written last, and stays
     width = max(y[0].size, 1)
     rows = at // width
-    if not beside.on_host(y):  # GPUs write in any order
+    if not like_device.on_host(y):  # GPUs write in any order
         none = np.iinfo(np.int32).max
-        index = beside.full(y, (len(y), width), none, np.int32)
+        index = like_device.full(y, (len(y), width), none, np.int32)
         np.minimum.at(index, (owners(lengths)[rows], at - rows * width), rows.astype(np.int32))
         return np.where(index == none, np.int32(-1), index)[:, : y[0].size].reshape(y.shape)
     index = np.full((len(y), width), -1, np.int32)
@@ -144,7 +144,7 @@ class SequencePoolGrad:
             share = wide(dy) / as_column(_divisors(op.pooltype, lengths, wide(dy[:0]).dtype), dy)
             return np.repeat(share.astype(dy.dtype, copy=False), lengths, axis=0)
         filled = lengths > 0
-        dx = beside.zeros(dy, (int(offsets[-1]), *dy.shape[1:]), dy.dtype)
+        dx = like_device.zeros(dy, (int(offsets[-1]), *dy.shape[1:]), dy.dtype)
         if op.pooltype == "MAX":
             np.put_along_axis(dx, max_index[filled], dy[filled], axis=0)
         else:
@@ -188,7 +188,7 @@ class SequencePick:
 
     def compute(op, x, offsets, max_index) -> Any:
         filled = lengths_of(offsets, len(x)) > 0
-        y = beside.zeros(x, max_index.shape, x.dtype)
+        y = like_device.zeros(x, max_index.shape, x.dtype)
         y[filled] = np.take_along_axis(x, max_index[filled], axis=0)
         return y
 

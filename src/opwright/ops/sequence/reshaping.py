@@ -16,7 +16,7 @@ from ...core.dtypes import index, numeric
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
-from .. import array, beside, dispatch
+from .. import array, dispatch, like_device
 from ..attributes import Attr, greater_than
 from ..definition import Input, Output, operator
 from ..lod_tensor import LoDTensor
@@ -72,7 +72,10 @@ class LodReset:
         if levels:
             made = tuple(level.copy() for level in levels)
         else:
-            target = beside.array(x, np.array(op.target_lod, np.int64)) if y is None else y.reshape(-1).astype(np.int64)
+            if y is None:
+                target = like_device.array(x, np.array(op.target_lod, np.int64))
+            else:
+                target = y.reshape(-1).astype(np.int64)
             above = tuple(level.copy() for level in x_levels) if op.append and x_levels else ()
             made = (*above, target)
         _check(made, len(x))

@@ -17,7 +17,7 @@ from ...core import dtypes, lod
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
-from .. import beside
+from .. import like_device
 
 HALVES = (dtypes.float16.np, dtypes.bfloat16.np)
 # A sequence of so many numbers is reduced by itself, the others together by `reduceat`, which takes 0.9 ns or more for
@@ -105,20 +105,20 @@ def offsets_like(offsets: Any) -> TensorSpec:
 
 def offsets_of(lengths: np.ndarray) -> np.ndarray:
     """Offsets from lengths."""
-    offsets = beside.zeros(lengths, len(lengths) + 1, np.int64)
+    offsets = like_device.zeros(lengths, len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
 
 
 def owners(lengths: np.ndarray) -> np.ndarray:
     """For each row the sequence it is in."""
-    return np.repeat(beside.arange(lengths, len(lengths)), lengths)
+    return np.repeat(like_device.arange(lengths, len(lengths)), lengths)
 
 
 def windows(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """The rows starts[i], starts[i] + 1, ... of each i, lengths[i] of them, one after another."""
     offsets = offsets_of(lengths)
-    return np.repeat(starts - offsets[:-1], lengths) + beside.arange(lengths, int(offsets[-1]))
+    return np.repeat(starts - offsets[:-1], lengths) + like_device.arange(lengths, int(offsets[-1]))
 
 
 # ---- each sequence to one row ----------------------------------------------------------------------------------------
@@ -127,14 +127,14 @@ def windows(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 def reduced(ufunc: np.ufunc, x: np.ndarray, offsets: np.ndarray, lengths: np.ndarray, empty: Any) -> np.ndarray:
     """`ufunc` over the rows of each sequence, `empty` where there are none; sums of 16-bit floats as float32."""
     x = wide(x)
-    if not beside.on_host(x):
+    if not like_device.on_host(x):
         from ..math.segment import reduce_rows
 
         return reduce_rows(ufunc, x, owners(lengths), len(lengths), empty)
     long = (lengths * (x.size // max(len(x), 1)) >= LONG).nonzero()[0]
     if not len(long) and lengths.all():
         return ufunc.reduceat(x, offsets[:-1], axis=0, dtype=x.dtype)
-    out = beside.full(x, (len(lengths), *x.shape[1:]), empty, x.dtype)
+    out = like_device.full(x, (len(lengths), *x.shape[1:]), empty, x.dtype)
     for i, a, b in zip(long.tolist(), offsets[long].tolist(), offsets[long + 1].tolist()):
         ufunc.reduce(x[a:b], axis=0, dtype=x.dtype, out=out[i, ...])
     short = lengths > 0

@@ -14,7 +14,7 @@ from ...core import dtypes
 from ...core.dtypes import index
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
-from .. import beside
+from .. import like_device
 from ..attributes import Attr, at_least
 from ..definition import Input, Output, operator
 from .segments import check_width_one, lengths_of, offsets_like
@@ -45,8 +45,8 @@ class SequenceErase:
     def compute(op, x, offsets) -> Any:
         check_width_one(TensorShape(x.shape))
         lengths_of(offsets, len(x))
-        kept = ~np.isin(x[:, 0], beside.array(x, np.array(op.tokens, np.int64)))
-        before = beside.zeros(x, len(x) + 1, np.int64)
+        kept = ~np.isin(x[:, 0], like_device.array(x, np.array(op.tokens, np.int64)))
+        before = like_device.zeros(x, len(x) + 1, np.int64)
         np.cumsum(kept, out=before[1:])
         return x[kept], before[offsets]
 
@@ -76,7 +76,7 @@ class SequenceEnumerate:
     def compute(op, x, offsets) -> Any:
         check_width_one(TensorShape(x.shape))
         lengths = lengths_of(offsets, len(x))
-        at = beside.arange(x, len(x))[:, None] + beside.arange(x, op.win_size)
+        at = like_device.arange(x, len(x))[:, None] + like_device.arange(x, op.win_size)
         y = np.append(x[:, 0], x.dtype.type(op.pad_value))
         return y[np.where(at < np.repeat(offsets[1:], lengths)[:, None], at, len(x))]
 

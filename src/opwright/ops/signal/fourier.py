@@ -18,7 +18,7 @@ from ...core.dtypes import DType, complexes
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from .. import array, beside, dispatch, lod_rules
+from .. import array, dispatch, like_device, lod_rules
 from ..definition import Input, Output, operator
 from ..inference import elements_of
 from ..math.arithmetic import maximum, minimum
@@ -35,7 +35,7 @@ Dims = list["int | None"]
 def transformed(kind: str, x: np.ndarray, lengths: list[int], axes: list[int], shape: list[int], dtype: Any) -> Any:
     """What NumPy's `kind` gives, cut or padded to these lengths; of nothing nothing, where NumPy would complain."""
     if x.size == 0 or 0 in lengths:
-        return beside.zeros(x, shape, dtype)
+        return like_device.zeros(x, shape, dtype)
     return getattr(np.fft, kind)(x, lengths, axes).astype(dtype, copy=False)
 
 

@@ -18,7 +18,7 @@ from ...core import dtypes
 from ...core.dtypes import DType, as_dtype, index, numeric
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
-from .. import array, beside, dispatch, lod_rules
+from .. import array, dispatch, like_device, lod_rules
 from ..array import run_time_axes
 from ..attributes import Attr
 from ..definition import Input, Output, operator
@@ -190,8 +190,8 @@ class Frame:
         frames = _frames(n, length, step, pad_value is not None) or 0
         x, behind = np.moveaxis(signal, axis, -1), (frames - 1) * step + length - n
         if frames and behind > 0:
-            x = np.concatenate([x, beside.full(x, (*x.shape[:-1], behind), pad_value, x.dtype)], -1)
-        places = beside.arange(x, frames)[:, None] * step + beside.arange(x, length)
+            x = np.concatenate([x, like_device.full(x, (*x.shape[:-1], behind), pad_value, x.dtype)], -1)
+        places = like_device.arange(x, frames)[:, None] * step + like_device.arange(x, length)
         return np.moveaxis(x[..., places], (-2, -1), (axis, axis + 1))
 
     def gradient(op, doutput) -> Any:
@@ -242,7 +242,7 @@ class OverlapAndAdd:
         x = np.moveaxis(wide(signal), (axis, axis + 1), (-2, -1))
         frames, length = x.shape[-2:]
         n, pieces = max(0, (frames - 1) * step + length), -(-length // step)
-        rows = beside.zeros(x, (*x.shape[:-2], max(frames + pieces - 1, -(-n // step)), step), x.dtype)
+        rows = like_device.zeros(x, (*x.shape[:-2], max(frames + pieces - 1, -(-n // step)), step), x.dtype)
         for i in range(pieces):  # the i-th piece of each frame, a step long, comes i rows later
             piece = x[..., i * step : (i + 1) * step]
             rows[..., i : i + frames, : piece.shape[-1]] += piece

@@ -1,7 +1,7 @@
 """Steps of optimizers, in place.
 
 Lives here: UpdateVariable, by a dense gradient, and UpdateRows, by sparse rows.
-Not here: the rules (update_rules.py), sparse rows themselves (indexed_slices.py).
+Not here: the rules (optimizer_rules.py), sparse rows themselves (indexed_slices.py).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from .array.row_arrays import merge, rows_in_block
 from .array.rows import check_pair
 from .attributes import Attr, one_of
 from .definition import Input, operator
+from .optimizer_rules import RULES
 from .state import IN_PLACE, check_rows, writing
-from .update_rules import RULES
 
 # Bytes. A step of Adam on 256 MB takes 160 ms by 64 KiB, 140 by 128 and 256, and its terms are no new pages each time.
 _BLOCK = 1 << 18
@@ -35,7 +35,7 @@ class UpdateVariable:
     term of the rule would be new memory of its size.
 
     variable, state: variables of one shape and dtype; values: the gradient, of that dtype, its shape or one
-    that broadcasts to it. scalars: the rule's, in its order. rule: a name of ops/update_rules.py.
+    that broadcasts to it. scalars: the rule's, in its order. rule: a name of ops/optimizer_rules.py.
     raises InvalidArgumentError for a gradient or state of another shape or dtype
     """
 
@@ -81,7 +81,7 @@ class UpdateRows:
     square of a sum is not the sum of squares. All is written in place where nobody else holds the values.
 
     variable, state: variables of one shape and dtype; values: [n, ...]; indices: [n], any order, equal ones allowed;
-    n may be 0. scalars: the rule's, in its order. rule: a name of ops/update_rules.py. lazy: rows that are not given
+    n may be 0. scalars: the rule's, in its order. rule: a name of ops/optimizer_rules.py. lazy: rows that are not given
     are left alone by every rule, with their state.
     raises InvalidArgumentError for indices that are no rows of the variable, values of another width or dtype
     """

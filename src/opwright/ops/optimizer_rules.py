@@ -1,7 +1,7 @@
 """The update rules of optimizers, element by element: a variable and its state after one step.
 
 Lives here: the formulas, once each, on NumPy arrays and in place.
-Not here: hyperparameters and when a step is made (optimizers/), the operators that make it (updates.py).
+Not here: hyperparameters and when a step is made (optimizers/), the operators that make it (optimizer_steps.py).
 
 A rule is a function of (g, w, state, c) that changes w and state: g is the gradient, w the variable, state what else is
 kept for it, c scalars, all of one dtype. g, w and state have one shape, so a rule may be used on any rows of them. g
