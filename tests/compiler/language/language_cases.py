@@ -176,6 +176,13 @@ def early(work, y: ptr[i64], n: i64):
     return 0
 
 
+@kl.family
+def powers(work, x: ptr[f32], y: ptr[f32], n: i64):
+    for _ in work.items():
+        for i in range(n):
+            y[i] = x[i] ** 2.0 + 2.0 ** x[i]
+
+
 def cases(lanes: int) -> dict[str, Any]:
     """lanes: float32s in a vector of the target."""
     x = RNG.standard_normal((5, 37)).astype(np.float32)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from foreign import RUNNERS, run_on
-from language_cases import cases, check
+from language_cases import cases, check, powers
 
 from opwright.compiler import language as kl
 from opwright.compiler.language import f32, i32, i64, ptr, u8
@@ -141,3 +144,15 @@ def test_a_status_stops() -> None:
     with pytest.raises(StepError) as caught:
         kl.call(family.code(**constants), [np.zeros(20, np.int64), n], items=14)
     assert caught.value.status == 3
+
+
+def test_values_have_the_operators_of_the_catalogue_in_a_new_process() -> None:
+    """`**` is no instruction: it is the catalogue's, which nothing else need have imported."""
+    x, y = np.float32([3.0, -2.0, 0.5, 0.0]), np.zeros(4, np.float32)
+    kl.call(powers.code(), [x, y, 4], items=1)
+    np.testing.assert_allclose(y, x.astype(float) ** 2 + 2.0 ** x.astype(float), rtol=1e-6)
+    lines = "import language_cases", "from opwright.compiler.target import host", "language_cases.powers.emit(host())"
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    command = [sys.executable, "-c", "\n".join(lines)]
+    found = subprocess.run(command, env=paths, check=False, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr

@@ -15,6 +15,7 @@ from llvmlite import ir
 
 from ...core.dtypes import DType, float32, float64
 from ...core.errors import UnimplementedError
+from ...ops import overloads  # noqa: F401  gives values the operators that they leave to the catalogue: **, @
 from ...ops.arguments import natural_dtype, tensors
 from ...ops.tensor import Tensor
 from ...scalar.table import FUNCTIONS, OF_OPERATOR, ScalarFunction, chosen
