@@ -1,7 +1,8 @@
 """Import: a `format.Model` becomes graphs of the lite dialect, the inverse of `convert.export`.
 
 Lives here: `import_model`, `import_graph`, `operator_of`.
-Not here: reading and checking bytes (format/), types (ops/specs.py), shapes of other sizes (resizing.py).
+Not here: reading and checking bytes (format/), tables of tensors (ops/tensor_tables.py), shapes of other sizes
+(shape_inference.py).
 
 A tensor becomes a Value: an input of its graph, the output of the operator that writes it, of a Const node (a view of
 the file's buffer), or of a VARIABLE. Its type carries the rest of its table: scales, sparsity, the name in the file.
@@ -31,7 +32,8 @@ from .ops import get
 from .ops.definition import LiteOperator
 from .ops.external import VARIABLE, ExternalOp, external_attrs
 from .ops.module import LiteModule, Signature
-from .ops.specs import Blocks, LiteTensorSpec, Quantization, Sparsity
+from .ops.specs import LiteTensorSpec
+from .ops.tensor_tables import spec_of, tensors_of_scales
 from .runtime.constants import of_file
 from .runtime.tensor import CONSTANT
 from .written import bind_options, group
@@ -136,7 +138,7 @@ class _Subgraph:
         self.builder.name = self.source.name or ""  # as it is: text has it as a string if need be
         self.values: dict[int, Value] = {}
         written = {int(t) for op in self.source.operators for t in _ints(op.outputs)}
-        scales = {t for tensor in self.source.tensors for t in _tensors_of_scales(tensor)}
+        scales = {t for tensor in self.source.tensors for t in tensors_of_scales(tensor)}
         self.sources = [
             t
             for t in range(len(self.tensors))
@@ -207,67 +209,19 @@ class _Subgraph:
     # ---- types ----------------------------------------------------------------------------------------------------
 
     def spec(self, t: int, name: str | None = None) -> TensorSpec:
-        """Return the type of a tensor, whose value has this name (None: as it would be without others)."""
+        """Return the type of a tensor, whose value has this name."""
+        return spec_of(self.source.tensors[t], self.tensors[t].kind == CONSTANT, self._scales, name)
+
+    def _scales(self, t: int) -> tuple[np.ndarray, str]:
+        """Return the elements of a tensor of scales by block, and its name."""
         tensor = self.tensors[t]
-        sizes: tuple[int, ...] | None = None
-        dims: Sequence[int | None] | None = tensor.shape
-        if not tensor.has_rank and not tensor.shape and tensor.kind != CONSTANT:
-            dims = None  # a scalar, or of unknown rank
-        elif tensor.signature is not None and -1 in tensor.signature:
-            dims = [None if d < 0 else size for d, size in zip(tensor.signature, tensor.shape)]
-            sizes = tensor.shape if any(d is None and s != 1 for d, s in zip(dims, tensor.shape)) else None
-        found = LiteTensorSpec(
-            dims,
-            tensor.dtype,
-            tensor.name if tensor.name != name else None,
-            self._quantization(t),
-            tensor.is_variable,
-            _sparsity(tensor.sparsity),
-            sizes,
-        )
-        return found if found.details else TensorSpec(found.shape, found.dtype)
-
-    def _quantization(self, t: int) -> Quantization | None:
-        table = self.tensors[t].quantization
-        if table is None:
-            return None
-        found = Quantization(
-            table.scale,
-            table.zero_point,
-            int(table.quantized_dimension) if len(table.scale) else 0,
-            table.min,
-            table.max,
-            self._blocks(t, table.details),
-            _custom(table.details),
-        )
-        return found if found.details else None
-
-    def _blocks(self, t: int, details: Any) -> Blocks | None:
-        if details is None or details.table_name == "CustomQuantization":
-            return None
-        if details.table_name not in ("BlockwiseQuantization", "MultiAxisQuantization"):
+        if tensor.kind != CONSTANT or tensor.array is None:
             raise UnimplementedError(
-                what=f"tensor {self._name(t)!r} is quantised in a way that is not known here",
-                found=repr(details),
-                wanted="scales by tensor, by channel or by block",
+                what=f"tensor {tensor.name!r}, of scales by block, is no constant",
+                found=repr(tensor),
+                wanted="scales in the file",
             )
-        scales, zeros = (None if i < 0 else self.tensors[i] for i in (details.scales, details.zero_points))
-        for tensor in (scales, zeros):
-            if tensor is not None and tensor.kind != CONSTANT:
-                raise UnimplementedError(
-                    what=f"the scales of tensor {self._name(t)!r} are no constant",
-                    found=repr(tensor),
-                    wanted="scales in the file",
-                )
-        assert scales is not None  # the verifier has seen it
-        assert scales.array is not None
-        return Blocks(
-            scales.array,
-            None if zeros is None else zeros.array,
-            int(details.block_size),
-            tuple(_ints(getattr(details, "quantized_dimensions", ()))),
-            (scales.name, "" if zeros is None else zeros.name),
-        )
+        return tensor.array, tensor.name
 
     # ---- operators ------------------------------------------------------------------------------------------------
 
@@ -287,6 +241,9 @@ class _Subgraph:
                 between = _ints(operator.intermediates)
                 attrs[INTERMEDIATES] = tuple(None if t < 0 else self._intermediate(t) for t in between)
             inputs = group(op, flat, _Call(name, int(code.version), options))
+            for declared, operand in zip(op.inputs, inputs):
+                if operand is None and not declared.optional:
+                    raise InvalidArgumentError(op=name, node=at, what=f"input {declared.name!r} is left out")
         self._add(op, inputs, attrs, outputs, at)
 
     def _custom(
@@ -323,27 +280,3 @@ def _builtin(name: str, at: str) -> LiteOperator:
             what="no run time computes this operator",
             do="convert the model into operators that have a kernel",
         ) from None
-
-
-def _tensors_of_scales(tensor: Any) -> list[int]:
-    details = None if tensor.quantization is None else tensor.quantization.details
-    names = ("scales", "zero_points")
-    return [int(getattr(details, name)) for name in names if getattr(details, name, -1) >= 0]
-
-
-def _custom(details: Any) -> bytes | None:
-    if details is None or details.table_name != "CustomQuantization":
-        return None
-    return b"" if details.custom is None else bytes(details.custom)
-
-
-def _sparsity(table: Any) -> Sparsity | None:
-    if table is None:
-        return None
-    levels: list[int | tuple[np.ndarray, np.ndarray]] = []
-    for m in table.dim_metadata:
-        if m.format == 0:
-            levels.append(int(m.dense_size))
-        else:
-            levels.append((np.asarray(m.array_segments.values), np.asarray(m.array_indices.values)))
-    return Sparsity(tuple(_ints(table.traversal_order)), tuple(_ints(table.block_map)), tuple(levels))

@@ -154,6 +154,14 @@ def _inferred(node: Node, inputs: Sequence[Operand], attrs: Mapping[str, Any]) -
         grouped.append(tuple(seen[at : at + count]) if isinstance(operand, tuple) else seen[at])
         at += count
     specs = flat(tuple(s) if isinstance(s, list) else s for s in node.op.infer(node.op.bind(dict(attrs)), grouped))
+    if len(specs) < len(node.outputs):
+        raise InvalidArgumentError(
+            op=node.op.name,
+            node=node.name,
+            what="the node has another number of outputs than the operator",
+            found=len(node.outputs),
+            wanted=len(specs),
+        )
     if getattr(node.op, "retypes", False):
         return [with_changes(v.spec, shape=s.shape, dtype=s.dtype, sizes=None) for v, s in zip(node.outputs, specs)]
     return [_with_shape(v.spec, s.shape) for v, s in zip(node.outputs, specs)]

@@ -14,19 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import of_stored
+from ...core.dtypes import of_stored, string
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from ...graph import Graph, Node, Value
 from ...graph.ir import Operand, flat, unused
-from ..format import Model, objects, pack_strings, schema, versions
+from ..format import Model, objects, schema, versions
 from ..format.flex import encode_options
-from ..ops import types
 from ..ops.definition import LiteOperator
 from ..ops.external import ExternalOp, is_source
 from ..ops.module import LiteModule, Signature
-from ..ops.specs import Blocks, LiteTensorSpec, Sparsity, name_of, with_changes
-from ..runtime.constants import PACKED, packed, stored_elements
+from ..ops.specs import Blocks, LiteTensorSpec, name_of, with_changes
+from ..ops.tensor_tables import blocks_table, contents_of, tensor_of
+from ..runtime.constants import stored_elements
 from .custom import CustomNode, custom_options, in_least_version
 from .errors import ConverterError, Offender, report
 
@@ -125,11 +125,22 @@ class Export:
         spec = value.spec
         if value.node is not None and value.node.op.name in UNRANKED and None in (spec.shape.dims or ()):
             spec = with_changes(spec, shape=None)
-        tensor = tensor_of(spec, value)
+        try:
+            tensor = tensor_of(spec)
+        except InvalidArgumentError as error:
+            node = value.node
+            raise ConverterError(
+                op=node.op.name if node else None,
+                node=value.name,
+                at=node.at if node else None,
+                what=error.message,
+                found=spec.short(),
+            ) from None
         tensor.name = name_of(value) or None
         tensors.append(tensor)
         if (array := value.constant) is not None:
-            array = array if tensor.sparsity is None else stored_elements(tensor.sparsity, array)
+            if tensor.sparsity is not None and spec.dtype is not string:
+                array = stored_elements(tensor.sparsity, array)
             tensor.buffer = self.buffer(contents_of(array, spec))
         if spec.quantization is not None and spec.quantization.blocks is not None:
             tensor.quantization.details = self._blocks(spec.quantization.blocks, tensors)
@@ -138,23 +149,12 @@ class Export:
         """Append the tensors of scales by block; return the table that names them."""
         places = []
         for array, name in zip((blocks.scales, blocks.zero_points), blocks.names):
-            if array is None:
-                places.append(-1)
-                continue
-            spec = TensorSpec(array.shape, of_stored(array.dtype))
-            made = tensor_of(spec)
-            made.name, made.buffer = name or None, self.buffer(contents_of(array, spec))
-            places.append(len(tensors))
-            tensors.append(made)
-        scales, zero_points = places
-        if blocks.axes:
-            return objects.MultiAxisQuantization(
-                scales=scales,
-                zero_points=zero_points,
-                block_size=blocks.size,
-                quantized_dimensions=np.array(blocks.axes, np.int32),
-            )
-        return objects.BlockwiseQuantization(scales=scales, zero_points=zero_points, block_size=blocks.size)
+            places.append(-1 if array is None else len(tensors))
+            if array is not None:
+                spec = TensorSpec(array.shape, of_stored(array.dtype))
+                tensors.append(tensor_of(spec))
+                tensors[-1].name, tensors[-1].buffer = name or None, self.buffer(contents_of(array, spec))
+        return blocks_table(blocks, *places)
 
     def builtin(self, node: Node, index: Mapping[Value, int], tensors: list[Any]) -> Any:
         inputs = _indices(node.inputs, index)
@@ -212,54 +212,6 @@ TYPED_BY_TENSORS = ("CAST",)  # its options repeat the types of its tensors
 KEEP_ABSENT = ("FULLY_CONNECTED",)  # with two inputs it is version 6, with an absent third version 1
 
 
-def tensor_of(spec: TensorSpec, value: Value | None = None) -> Any:
-    """Return the table of a tensor of this type, without its name and the tensors of scales by block.
-
-    value: that has the type, for errors.
-    """
-    dims = spec.shape.dims
-    tensor = objects.Tensor(type=_tensor_type(spec, value), has_rank=dims is not None)
-    if dims is not None:
-        tensor.shape = np.array([1 if d is None else d for d in dims], np.int32)
-        if None in dims:
-            tensor.shape_signature = np.array([-1 if d is None else d for d in dims], np.int32)
-    if not isinstance(spec, LiteTensorSpec):
-        return tensor
-    tensor.is_variable = spec.is_variable
-    if spec.sizes is not None:
-        tensor.shape = np.array(spec.sizes, np.int32)
-    if (q := spec.quantization) is not None:
-        custom = None if q.custom is None else objects.CustomQuantization(custom=np.frombuffer(q.custom, np.uint8))
-        tensor.quantization = objects.QuantizationParameters(
-            scale=q.scale,
-            zero_point=q.zero_point,
-            quantized_dimension=q.axis,
-            min=q.low if len(q.low) else None,
-            max=q.high if len(q.high) else None,
-            details=custom,
-        )
-    if spec.sparsity is not None:
-        tensor.sparsity = _sparsity_table(spec.sparsity)
-    return tensor
-
-
-def _sparsity_table(sparsity: Sparsity) -> Any:
-    dense, compressed = (schema.enum("DimensionType")[name] for name in ("DENSE", "SPARSE_CSR"))
-    kinds = {1: objects.Uint8Vector, 2: objects.Uint16Vector, 4: objects.Int32Vector}
-    levels = []
-    for level in sparsity.levels:
-        if isinstance(level, int):
-            levels.append(objects.DimensionMetadata(format=dense, dense_size=level))
-            continue
-        segments, indices = (kinds[numbers.itemsize](values=numbers) for numbers in level)
-        levels.append(objects.DimensionMetadata(format=compressed, array_segments=segments, array_indices=indices))
-    return objects.SparsityParameters(
-        traversal_order=np.array(sparsity.traversal_order, np.int32),
-        block_map=np.array(sparsity.block_map, np.int32) if sparsity.block_map else None,
-        dim_metadata=levels,
-    )
-
-
 def _signature(signature: Signature, subgraphs: Sequence[Any]) -> Any:
     subgraph = subgraphs[signature.graph]
 
@@ -272,32 +224,6 @@ def _signature(signature: Signature, subgraphs: Sequence[Any]) -> Any:
         inputs=maps(signature.inputs, subgraph.inputs),
         outputs=maps(signature.outputs, subgraph.outputs),
     )
-
-
-def _tensor_type(spec: TensorSpec, value: Value | None) -> Any:
-    try:
-        return schema.enum("TensorType")[types.name_of(spec.dtype)]
-    except InvalidArgumentError as error:
-        node = None if value is None else value.node
-        raise ConverterError(
-            op=node.op.name if node else None,
-            node=value.name if value else None,
-            at=node.at if node else None,
-            what=error.message,
-            found=spec.short(),
-        ) from None
-
-
-def contents_of(array: np.ndarray, spec: TensorSpec) -> bytes:
-    """A constant's bytes as the file has them: little-endian, int4 two to a byte, strings packed."""
-    name = spec.dtype.name
-    if name == "string":
-        return pack_strings(list(array.reshape(-1)))
-    if (type_name := types.name_of(spec.dtype)) in PACKED:
-        return packed(array, PACKED[type_name])
-    if array.dtype.byteorder == ">":
-        array = array.astype(array.dtype.newbyteorder("<"))
-    return array.tobytes()
 
 
 def set_builtin_options(

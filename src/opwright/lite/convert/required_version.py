@@ -15,8 +15,9 @@ from ...graph import Graph, Node, Value
 from ...graph.ir import flat
 from ..format import objects, versions
 from ..ops.definition import LiteOperator
+from ..ops.tensor_tables import tensor_of
 from .errors import ConverterError
-from .export import set_builtin_options, tensor_of
+from .export import set_builtin_options
 
 
 def version_of(node: Node, specs: Mapping[Value, TensorSpec] = MappingProxyType({}), **attrs: Any) -> int:
@@ -26,7 +27,7 @@ def version_of(node: Node, specs: Mapping[Value, TensorSpec] = MappingProxyType(
     """
 
     def tensor(value: Value | None) -> Any:
-        return None if value is None else tensor_of(specs.get(value, value.spec), value)
+        return None if value is None else tensor_of(specs.get(value, value.spec))
 
     operator = objects.Operator()
     set_builtin_options(operator, node.op, {**node.attrs, **attrs}, lambda graph: 0)

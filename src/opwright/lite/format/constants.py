@@ -21,6 +21,8 @@ BITS = {
     "INT8": 8, "FLOAT64": 64, "COMPLEX128": 128, "UINT64": 64, "UINT32": 32, "UINT16": 16, "INT4": 4, "BFLOAT16": 16,
     "INT2": 2, "UINT4": 4, "FLOAT8_E4M3FN": 8, "FLOAT8_E5M2": 8,
 }  # fmt: skip
+PACKED = {name: bits for name, bits in BITS.items() if bits < 8}
+"""Of the types that are packed in bytes, the first element in the lowest bits."""
 
 UNCOUNTABLE = 2**63
 MAX_RANK = 64  # of a NumPy array, 2.0 on

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..format.constants import PACKED
 from ..format.strings import pack_strings, unpack_strings
-from ..runtime.constants import PACKED, unpacked
+from ..runtime.constants import unpacked
 from ..runtime.tensor import Tensor
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from ...core.dtypes import DType, string
 from ...core.errors import UnimplementedError
 from ..format import unpack_strings
-from ..format.constants import BITS
+from ..format.constants import PACKED
 from ..ops.shapes import bounded
 from .tensor import ARENA, CONSTANT, OWN, Blocks, Tensor
 
@@ -51,10 +51,6 @@ def link_blocks(tensors: Sequence[Tensor]) -> None:
             t.blocks = Blocks(tensors[details.scales], int(details.block_size))
 
 
-PACKED = {name: bits for name, bits in BITS.items() if bits < 8}
-"""Bits an element of the types that are packed in bytes, the first element in the lowest bits."""
-
-
 def unpacked(data: Any, bits: int, dtype: DType, count: int) -> np.ndarray:
     """The first `count` elements of packed bytes, in a byte each."""
     packed = np.frombuffer(data, np.uint8)
@@ -63,13 +59,6 @@ def unpacked(data: Any, bits: int, dtype: DType, count: int) -> np.ndarray:
     if not dtype.is_unsigned:
         values[values >= 1 << (bits - 1)] -= 1 << bits
     return values.astype(dtype.np)
-
-
-def packed(array: np.ndarray, bits: int) -> bytes:
-    """Return elements of a type below a byte packed in bytes, the first in the lowest bits."""
-    low = array.reshape(-1).astype(np.int8).view(np.uint8) & (1 << bits) - 1
-    low = np.concatenate([low, np.zeros(-len(low) % (8 // bits), np.uint8)]).reshape(-1, 8 // bits)
-    return np.bitwise_or.reduce(low << np.arange(0, 8, bits, dtype=np.uint8), axis=1, dtype=np.uint8).tobytes()
 
 
 _unpacked: dict[tuple[int, int, str], tuple[weakref.ref[np.ndarray], Any]] = {}
