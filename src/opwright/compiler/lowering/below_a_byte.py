@@ -22,7 +22,7 @@ BITS = {"int4": 4, "uint4": 4, "int2": 2}
 
 
 def check_whole_bytes(x: Operand) -> None:
-    """Raises NoLowering for elements below a byte."""
+    """Raise NoLowering for elements below a byte."""
     if x.dtype.name in BITS:
         raise NoLowering(f"elements of type {x.dtype.name}")
 

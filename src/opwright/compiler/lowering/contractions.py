@@ -1,7 +1,8 @@
-"""Convolutions and products with a filter: CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED,
-Convolution2DTransposeBias.
+"""Convolutions and products with a filter: Conv2D, DepthwiseConv2dNative and their builtins, TRANSPOSE_CONV,
+FULLY_CONNECTED.
 
-Lives here: their rules, windows with their padding.  Not here: products of two activations (rows.py), kernels.
+Lives here: their rules, their epilogues.
+Not here: windows (windows.py), other products of matrices (products.py), gradients (gradients.py), kernels.
 
 Integers: the sum is int32, the bias is added, and one float32 multiplier a channel takes it to steps of the output:
 

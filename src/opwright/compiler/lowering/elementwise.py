@@ -38,13 +38,13 @@ def plain(ctx: LoweringContext, *operands: Operand) -> DType:
 
 
 def alike(*operands: Operand) -> None:
-    """Raises NoLowering for operands of several types."""
+    """Raise NoLowering for operands of several types."""
     if len({o.dtype for o in operands}) > 1:
         raise NoLowering("types " + ", ".join(o.dtype.name for o in operands))
 
 
 def broadcast(*operands: Operand) -> tuple[int, ...]:
-    """The shape of all together. Raises NoLowering where they do not fit."""
+    """The shape of all together. Raises NoLowering if they do not fit."""
     try:
         return np.broadcast_shapes(*(o.shape for o in operands))
     except ValueError:
@@ -52,7 +52,7 @@ def broadcast(*operands: Operand) -> tuple[int, ...]:
 
 
 def mapped(ctx: LoweringContext, y: Operand, expr: Expr, *operands: Operand) -> None:
-    """The map that writes y. Raises NoLowering where the file gives y another type."""
+    """The map that writes y. Raises NoLowering if the file gives y another type."""
     if y.dtype is not expr.dtype:
         raise NoLowering(f"the output is {y.dtype.name}, {expr.dtype.name} follows from the inputs")
     ctx.form(Map, y.buffer, tuple(o.buffer for o in operands), expr)

@@ -1,7 +1,7 @@
 """Operators that put elements among others: FILL, RANGE, ONE_HOT, DILATE, PADV2, STABLEHLO_PAD, MATRIX_DIAG,
 MATRIX_SET_DIAG, BITCAST, BUCKETIZE.
 
-Lives here: these rules.  Not here: padding without gaps (moving.py), updates at computed places (lookups.py).
+Lives here: these rules.  Not here: padding without gaps (moves.py), updates at computed places (lookups.py).
 
 Elements that are to be apart get an axis of their own, [d, step], whose first place they take; under the shape [d step]
 that is the tensor with its gaps, and a box of it the result. A diagonal is such a tensor, with steps of n + 1.
@@ -170,7 +170,7 @@ def stablehlo_pad(ctx: LoweringContext) -> None:
 def _padded(
     ctx: LoweringContext, x: Operand, low: list[int], high: list[int], between: list[int], value: Operand
 ) -> None:
-    """Raises NoLowering for other types."""
+    """Raise NoLowering for other types."""
     y = ctx.output([a + n + b for a, n, b in zip(low, _sizes_apart(x, between), high)])
     same_numbers(x, y)
     padded(ctx, y.buffer, x, low, between, value)

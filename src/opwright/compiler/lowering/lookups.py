@@ -22,7 +22,7 @@ from .registry import rule
 
 
 def _check(indices: Operand, n: int) -> None:
-    """Raises NoLowering for indices of other types, and for constants outside."""
+    """Raise NoLowering for indices of other types, and for constants outside."""
     if indices.dtype not in (int16, int32, int64):
         raise NoLowering(f"indices {indices}")
     known = indices.constant
@@ -60,7 +60,7 @@ def gather_nd(ctx: LoweringContext) -> None:
 
 
 def _check_places(indices: Operand, depth: int, shape: tuple[int, ...]) -> None:
-    """Raises NoLowering for constant coordinates outside."""
+    """Raise NoLowering for constant coordinates outside."""
     if indices.constant is not None:
         places = indices.constant.reshape(-1, depth)
         if (places < 0).any() or (places >= np.array(shape[:depth])).any():

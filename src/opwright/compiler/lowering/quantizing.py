@@ -1,5 +1,5 @@
-"""Between real numbers and the integers that stand for them: QUANTIZE, DEQUANTIZE, FAKE_QUANT, NumericVerify; and
-DENSIFY, which comes before DEQUANTIZE.
+"""Between real numbers and the integers that stand for them: QUANTIZE, DEQUANTIZE, FAKE_QUANT; and DENSIFY,
+which comes before DEQUANTIZE.
 
 Lives here: these rules.  Not here: functions of quantised tensors (elementwise.py).
 """

@@ -191,7 +191,7 @@ def _vector(ctx: LoweringContext, place: int, n: int) -> Buffer:
 
 
 def _known(ctx: LoweringContext, place: int) -> Operand:
-    """Numbers. Raises NoLowering where they are not constants of float32."""
+    """Numbers. Raises NoLowering if they are not constants of float32."""
     w = ctx.operand(place)
     if not w.is_constant or w.dtype is not float32:
         raise NoLowering(f"weights {w}")

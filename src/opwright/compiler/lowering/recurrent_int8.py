@@ -80,7 +80,7 @@ def integer_lstm(ctx: LoweringContext, x: Operand) -> None:
 
 
 def _vector(ctx: LoweringContext, place: int, dtype: DType, cells: int) -> Operand:
-    """A number for each cell. Raises NoLowering where they are not known, or of another type."""
+    """A number for each cell. Raises NoLowering if they are not known, or of another type."""
     v = ctx.operand(place)
     if v.buffer.constant is None or v.dtype is not dtype or v.shape != (cells,):
         raise NoLowering(f"a vector {v}")
@@ -122,7 +122,7 @@ def _clip(most: float, o: Operand, high: int) -> int:
 
 
 def _known(ctx: LoweringContext, place: int) -> Operand:
-    """Weights. Raises NoLowering where they are not constants of int8 with one scale."""
+    """Weights. Raises NoLowering if they are not constants of int8 with one scale."""
     w = ctx.operand(place)
     if w.constant is None or w.dtype is not int8 or w.zero:
         raise NoLowering(f"weights {w}")

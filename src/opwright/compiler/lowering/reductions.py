@@ -59,7 +59,7 @@ def _operands(ctx: LoweringContext) -> tuple[Operand, Operand, tuple[int, ...], 
 
 
 def _check_sum(x: Operand, count: int) -> None:
-    """Raises NoLowering where the sum of so many integers may not fit into int32."""
+    """Raise NoLowering if the sum of so many integers may not fit into int32."""
     if count << (8 * x.dtype.size) > 1 << 31:
         raise NoLowering(f"a sum of {count} elements of {x.dtype.name}")
 

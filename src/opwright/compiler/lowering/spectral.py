@@ -135,7 +135,7 @@ def product(ctx: LoweringContext, x: Operand, y: Operand, z: Operand) -> None:
 
 
 def _image(ctx: LoweringContext, dtype: DType) -> tuple[Operand, int, int]:
-    """What is transformed, and by which lengths. Raises NoLowering where it is no image of this dtype."""
+    """What is transformed, and by which lengths. Raises NoLowering if it is no image of this dtype."""
     x, lengths = ctx.operand(0), [int(n) for n in ctx.constant(1).reshape(-1)]
     if x.dtype is not dtype or len(x.shape) < 2 or len(lengths) != 2 or min(lengths) < 1 or not x.size:
         raise NoLowering(f"a transform of {x} by {lengths}")

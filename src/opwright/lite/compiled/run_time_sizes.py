@@ -1,7 +1,8 @@
 """What plans assume of a run: elements that sizes follow from, as they were at a run before.
 
 Lives here: `open_nodes`, which nodes such plans are for; `seen_by`, `looked_at`; `guarded`, the guards of a graph.
-Not here: running such plans (specialised.py), which elements rules ask for (nodes.py), the guards' kernels.
+Not here: running such plans (specialised.py), which elements rules ask for (compiler/lowering/context.py), guards'
+kernels.
 """
 
 from __future__ import annotations

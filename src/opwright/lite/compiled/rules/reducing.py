@@ -83,7 +83,7 @@ def joining(ctx: LoweringContext, name: str, may_be_second: bool = False) -> str
 
 def _windows(ctx: LoweringContext, x: Buffer, start: Operand, kind: str, window: Sequence[int], strides: Sequence[int],
              dilations: Sequence[int]) -> None:  # fmt: skip
-    """Windows along the last axis first. Raises NoLowering where there are none."""
+    """Windows along the last axis first. Raises NoLowering if there are none."""
     shape = [(n - (w - 1) * d - 1) // s + 1 for n, w, s, d in zip(x.shape, window, strides, dilations)]
     if min(*window, *strides, *dilations, 1) < 1 or start.size != 1 or start.dtype is not x.dtype:
         raise NoLowering(f"windows {list(window)} over {x}")

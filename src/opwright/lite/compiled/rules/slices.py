@@ -36,7 +36,7 @@ def _vectors(ctx: LoweringContext, indices: Operand, along: int) -> Buffer:
 
 def _layout(x: Operand, vectors: Buffer, slices: tuple[int, ...], mapped: list[int], offsets: list[int],
             dropped: list[int]) -> SliceLayout:  # fmt: skip
-    """Raises NoLowering where start vectors, slices and the tensor do not fit each other."""
+    """Raise NoLowering if start vectors, slices and the tensor do not fit each other."""
     rank = len(x.shape)
     kept = [d for d in range(rank) if d not in dropped]
     batch = tuple(n for d, n in enumerate(slices) if d not in offsets)

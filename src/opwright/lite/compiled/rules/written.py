@@ -66,7 +66,7 @@ def written(ctx: LoweringContext) -> None:
 
 
 def _infer(node: Node, operator: Any, operands: list[Operand], outputs: list[Operand], as_reals: bool) -> None:
-    """Raises NoLowering where the operator's own rules refuse the node, or give outputs other shapes than the file."""
+    """Raise NoLowering if the operator's own rules refuse the node, or give outputs other shapes than the file."""
     def known(o: Operand) -> Any:
         return TensorSpec(o.shape, o.dtype) if o.buffer.constant is None else Known(o.value)
 
