@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from lite_kit import Build
 
 from opwright.core.errors import InvalidArgumentError
 from opwright.lite.format import Model
@@ -79,3 +80,14 @@ def test_other_ranks_are_refused():
     graph = import_graph(Model.read(CORPUS / "cnn_int8_unknown_batch.tflite"))
     with pytest.raises(InvalidArgumentError, match="cannot have this shape"):
         with_shapes(graph, {0: [3]})
+
+
+def test_nodes_that_no_rule_takes_are_refused():
+    """Choices among no branches, and more outputs than an operator has, are errors that name the operator."""
+    b = Build().tensor("i", (), "INT32").node("STABLEHLO_CASE", "i x", "y", branch_subgraph_indices=[])
+    for content, says in (
+        (b.done("i x"), "STABLEHLO_CASE: there is no branch"),
+        (Build().op("NEG", "x", "y z").done(), "another number of outputs"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=says):
+            with_shapes(import_graph(Model.read(content)))

@@ -78,6 +78,8 @@ class Case:
 
     def infer(op: Any) -> list[TensorSpec]:
         check_one(op.index, "the number of the branch", "element")
+        if not op.branches:
+            raise refuse("there is no branch", found=0, wanted="at least one")
         roles = [f"branch {i}" for i in range(len(op.branches))]
         for branch, role in zip(op.branches, roles):
             _takes(branch, op.inputs, role)
