@@ -79,24 +79,24 @@ class BoundPlan:
     def __init__(self, image: PlanImage, threads: int, address: Callable[[int], int] | None,
                  ahead: Sequence[native.Step] = (), keep: Any = None) -> None:  # fmt: skip
         self.image, self._first = image, len(ahead)
-        self._shift = native.ROW * len(ahead)  # of the words of the image, behind the rows of steps ahead
         arena = aligned(image.arena)
         block, ends = (image.block, [image.block.size]) if not ahead else self._with(ahead)
         steps, keep = len(image.steps) + len(ahead), (arena, image.constants, image.keep, keep)
         self.executor = native.Executor.of_block(block, steps, image.scratch, threads, keep)
         block = self.executor.block
+        self._block = block[native.ROW * len(ahead) :]  # that of the image, behind the rows of steps ahead
         self.ahead = [block[start:end] for start, end in itertools.pairwise(ends)]
-        block[image.in_arena + self._shift] += arena.__array_interface__["data"][0]
+        self._block[image.in_arena] += arena.__array_interface__["data"][0]
         if image.constants is not None:
-            block[image.in_constants + self._shift] += image.constants.__array_interface__["data"][0]
+            self._block[image.in_constants] += image.constants.__array_interface__["data"][0]
         for number, places in image.inside.items():
             assert address is not None
-            block[places + self._shift] += address(number)
+            self._block[places] += address(number)
         self._at: dict[Hashable, int] = {}
 
     def _with(self, ahead: Sequence[native.Step]) -> tuple[np.ndarray, list[int]]:
         """Return the block with further steps at its beginning, whose words stand at its end, and where these begin."""
-        count, steps = self._shift, len(self.image.steps)
+        count, steps = native.ROW * len(ahead), len(self.image.steps)
         block = np.concatenate([np.zeros(count, np.int64), self.image.block, *(step.words for step in ahead)])
         rows = block[: count + native.ROW * steps].reshape(-1, native.ROW)
         rows[len(ahead) :, 1] += count
@@ -108,19 +108,18 @@ class BoundPlan:
 
     def connect(self, addresses: Mapping[Any, int]) -> None:
         """Set where inputs and outputs are, by their keys."""
-        block = self.executor.block
         for key, address in addresses.items():
             before = self._at.get(key, 0)
             if before != address:
                 self._at[key] = address
                 places = self.image.outside.get(key)
                 if places is not None:
-                    block[places + self._shift] += address - before
+                    self._block[places] += address - before
 
     def places(self, key: Hashable) -> list[tuple[int, int]]:
         """Where memory from outside is named: the addresses of words, each with the bytes to add to the memory's."""
         places: Iterable[int] = self.image.outside.get(key, NONE).tolist()
-        start = self.executor.block.ctypes.data + 8 * self._shift
+        start = self._block.ctypes.data
         return [(start + 8 * place, int(self.image.block[place])) for place in places]
 
     def run(self) -> None:
