@@ -73,7 +73,7 @@ def _computed(name: str, node: Any, given: list[Any], outputs: Sequence[Any]) ->
     call = operator.from_options(node.builtin_options, dtypes)
     arrays = group(operator, given, SimpleNamespace(name=name, version=operator.version))  # type: ignore[arg-type]
     result = operator.kernel(call, float32)(*arrays)
-    return [result] if operator.single else list(operator.flat_outputs(result))
+    return [result] if operator.profile.single else list(operator.flat_outputs(result))
 
 
 def _constant(tensor: Any, data: Any) -> np.ndarray:

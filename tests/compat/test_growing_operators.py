@@ -123,7 +123,7 @@ def test_calls_by_position_mean_the_same(make: Any) -> None:
 
 def test_what_is_new_comes_last_by_position() -> None:
     op = second()
-    assert op.positions == ("x", "limit", "times", "bias", "floor")
+    assert op.profile.positions == ("x", "limit", "times", "bias", "floor")
     bias = np.float32([1, 2, 3])
     np.testing.assert_allclose(op(X, 1.0, 1.0, bias, 0.0), np.clip(X, 0, 1) + bias, rtol=1e-6)
     function = op.as_function("compat_clip")

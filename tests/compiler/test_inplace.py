@@ -285,7 +285,7 @@ def test_who_holds_an_array() -> None:
 
 NUMBERS = [np.float16, np.float32, np.float64, ml_dtypes.bfloat16, np.complex64, np.complex128, np.int8, np.uint8,
            np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, np.bool_]  # fmt: skip
-WRITING = [op for op in registry.catalogue().values() if op.inplace and op.writes_out]
+WRITING = [op for op in registry.catalogue().values() if op.inplace and op.profile.writes_out]
 
 
 def test_some_operators_write_out() -> None:

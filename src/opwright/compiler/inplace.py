@@ -116,12 +116,12 @@ def reuse(node: Node, names: Any, dying: set[str], made: set[str]) -> tuple[str,
     names: of the values. dying: those nobody reads after this node. made: those that nodes made, or turns of a loop.
     """
     op = node.op
-    if not op.inplace or not op.writes_out or op.cpu_kernels:
+    if not op.inplace or not op.profile.writes_out or op.cpu_kernels:
         return None
     output = node.outputs[0]
     if not _is_dense(output):
         return None
-    for place in op.inplace_places:
+    for place in op.profile.inplace_places:
         value = node.inputs[place]
         if type(value) is not Value or value is output or not _is_dense(value) or value.dtype is not output.dtype:
             continue

@@ -123,7 +123,7 @@ class OperatorKernel:
         sources = {INPUT: given, OUTPUT: outs}
         arguments = [getattr(op, at) if role == ATTR else sources[role][at] for role, at in self.roles.values()]
         self.kernel(*arguments, **self.constants(op))
-        return outs[0] if self.operator.single else tuple(outs)
+        return outs[0] if self.operator.profile.single else tuple(outs)
 
     def _specs(self, op: Any, arrays: Sequence[np.ndarray]) -> list[TensorSpec]:
         known = op.inferred.get(tuple([(of_numpy(a.dtype), a.shape) for a in arrays]))

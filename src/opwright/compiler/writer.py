@@ -183,7 +183,7 @@ class Writer:
             kernel = _boxing(kernel)
         self.scope[f"k{n}"] = kernel if self._wrap is None else self._wrap(kernel, node)
         arguments = ", ".join(_argument(o, names) for o in node.inputs)
-        left = ", ".join(names[v] for v in node.outputs) if op.single else _targets(op, node, names)
+        left = ", ".join(names[v] for v in node.outputs) if op.profile.single else _targets(op, node, names)
         text = f"{left + ' = ' if left else ''}k{n}({arguments}"
         end = f"  # {op.name} {node.name}"
         taken = reuse(node, names, dying, self._made) if self._inplace else None
@@ -310,7 +310,7 @@ def infix_of(node: Node) -> str | None:
     """The expression for a node between scalars, with {} for each operand; None where its kernel is called."""
     op = node.op
     rule = op.compute_rule
-    if type(rule) is not np.ufunc or rule not in INFIX or op.cpu_kernels or op.narrows:
+    if type(rule) is not np.ufunc or rule not in INFIX or op.cpu_kernels or op.profile.narrows:
         return None
     text, taken = INFIX[rule]
     return text if all(_is_scalar(v) and v.dtype in taken for v in node.operands) else None

@@ -36,9 +36,10 @@ quietly = dispatch.quietly
 
 def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> Any:
     """Run one call now. inputs: one entry for each declared input, in any form the arguments rules take."""
+    profile = op.profile
     for x in inputs:
         if type(x) is not EagerTensor:
-            beside = _number_beside(*inputs) if op.paired else None
+            beside = _number_beside(*inputs) if profile.paired else None
             if beside is None:
                 inputs = tensors(op, inputs, make, name)
                 special = overriding(inputs)
@@ -48,9 +49,9 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
                 inputs = beside
             break
     else:
-        if not op.simple:  # one tensor may have been given for a repeated input: its slices are meant
+        if not profile.simple:  # one tensor may have been given for a repeated input: its slices are meant
             inputs = tensors(op, inputs, make, name)
-    if op.quick:
+    if profile.quick:
         found = tuple([x._dtype for x in inputs])
         out_dtypes = op.accepted.get(found) or op.accept(found)
         try:
@@ -58,7 +59,7 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
             result = quietly(kernel, *[x._array for x in inputs])
         except Exception as error:
             raise (failure := explain(op, bound, inputs, name, error)) from failure_cause(error, failure)
-        if op.single:
+        if profile.single:
             dtype: Any = out_dtypes[0]
             if not op.catalogue and not _is_mapped(result, dtype, inputs[0]._array):
                 _check_promise(op, (result,), op.infer(bound, inputs), bound, inputs, name)
@@ -70,7 +71,7 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
             return out
         specs: list[Any] = list(out_dtypes)
     else:
-        if op.simple:
+        if profile.simple:
             key = tuple([(x._dtype, x._array.shape) for x in inputs])
             promised = bound.inferred.get(key) or _infer(op, bound, inputs, key, name)
             arrays = [x._array for x in inputs]
@@ -83,8 +84,8 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
         except Exception as error:
             raise (failure := explain(op, bound, inputs, name, error)) from failure_cause(error, failure)
     flat = op.flat_outputs(result)
-    if not op.catalogue and not (op.single and not op.quick and _is_promised(result, promised[0])):
-        _check_promise(op, flat, specs if op.quick else promised, bound, inputs, name)
+    if not op.catalogue and not (profile.single and not profile.quick and _is_promised(result, promised[0])):
+        _check_promise(op, flat, specs if profile.quick else promised, bound, inputs, name)
     outs = tuple([EagerTensor(a, d) for a, d in zip(flat, specs, strict=True)])
     if state.tapes:
         _remember(op, bound, inputs, outs)
@@ -192,7 +193,7 @@ def _check_promise(op: Operator, results: Sequence[Any], promised: Sequence[Any]
 
 
 def _remember(op: Operator, bound: Call, inputs: Sequence[Any], outputs: Sequence[EagerTensor]) -> None:
-    flat = inputs if op.simple else flattened(inputs)
+    flat = inputs if op.profile.simple else flattened(inputs)
     keys = [id(x._outline) for x in flat]
     record = None
     for tape in state.tapes:

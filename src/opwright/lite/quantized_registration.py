@@ -98,7 +98,7 @@ def kernel_of(operator: Any, path: Any, call: Any, node: Node, group: Callable[.
     if len(outputs) != len(operator.outputs) and not any(o.repeated for o in operator.outputs):
         raise InvalidArgumentError(op=node.name, what="the node has another number of outputs than the operator",
                                    found=len(outputs), wanted=len(operator.outputs))  # fmt: skip
-    if not operator.single and len(operator.outputs) == 1:
+    if not operator.profile.single and len(operator.outputs) == 1:
         outputs = [tuple(outputs)]
     blocked = next((o for o in inputs if isinstance(o, Operand) and o.blocks is not None), None)
     if blocked is not None:

@@ -225,7 +225,7 @@ class OperatorRegistration(Registration):
                     return functools.partial(ufunc, *arrays, out=outs[0])
                 return functools.partial(ufunc, *arrays, outs[0])  # 0.15 us for a number; with out= it takes 0.47
         kernel = operator.kernel(call, dtype)
-        if operator.single and isinstance(operator, LiteOperator) and outs[0].dtype.kind != "O":
+        if operator.profile.single and isinstance(operator, LiteOperator) and outs[0].dtype.kind != "O":
             parts = getattr(call, "parts", None)
             if parts is not None and not operator.cpu_kernels:
                 return functools.partial(_run_parts, parts, arrays, outs[0])
@@ -239,7 +239,7 @@ class OperatorRegistration(Registration):
                 store(_taken(operator.flat_outputs(result), operator, outs), outs, operator)
 
             return functools.partial(watched_call, node.name, kernel, names, arrays, put)
-        if operator.single:
+        if operator.profile.single:
             return functools.partial(_run_single, kernel, arrays, outs[0], operator)
         return functools.partial(_run_several, kernel, arrays, outs, operator)
 

@@ -137,7 +137,7 @@ def group(operator: Operator, flat: Sequence[Any], node: Written) -> list[Any]:
     if newer and any(i.repeated for i in declared):  # how many are the list's depends on which others the file knows
         written = _version_of(node)
         declared = tuple(i for i in declared if i.since <= written)
-    if operator.simple and n == len(declared):
+    if operator.profile.simple and n == len(declared):
         return list(flat)
     singles = sum(not i.repeated for i in declared)
     spare = n - singles

@@ -80,7 +80,7 @@ class OpRecord:
     def __init__(self, op: Any, bound: Call | None, structure: Sequence[Any], outputs: Sequence[Any]) -> None:
         self.op, self.bound = op, bound
         self.structure = structure
-        self.inputs: Sequence[Any] = structure if op.simple else flattened(structure)
+        self.inputs: Sequence[Any] = structure if op.profile.simple else flattened(structure)
         self.outputs: Sequence[Any] = tuple(outputs)
         self.results: Sequence[Any] = self.outputs
 
@@ -104,14 +104,14 @@ class OpRecord:
         kept = needs.kept_inputs
         if kept is None:
             record.structure = structure
-        elif op.simple:
+        elif op.profile.simple:
             record.structure = [x if k else y for x, y, k in zip(structure, inputs, kept)]
         else:
             record.structure = [x if k else _outlines(x) for x, k in zip(structure, kept)]
         kept = needs.kept_outputs
         if kept is None:
             record.results = outputs
-        elif op.single:
+        elif op.profile.single:
             record.results = outlines
         else:
             packed = op.pack_all(outputs)
@@ -149,7 +149,7 @@ class OpRecord:
         structure = self.structure
         results: Sequence[Any] = self.results
         arriving: Sequence[Any] = dense
-        if not op.single:
+        if not op.profile.single:
             results, arriving = op.pack_all(results), op.pack_all(dense)
         if op.no_need_buffer and dispatch.state.trace is not None:
             structure = _in_trace(op, op.input_names, structure)
@@ -171,7 +171,7 @@ class OpRecord:
                                      )  # fmt: skip
         if not op.trusted:
             grads = _fitting(op, self.structure, grads)
-        if op.simple:
+        if op.profile.simple:
             if op.elementwise and len(op.inputs) > 1:
                 return [None if g is None else array.sum_to_shape_of(g, x) for g, x in zip(grads, self.inputs)]
             return grads

@@ -1,13 +1,21 @@
 """What the rules of an operator see as `op`: its attributes, and its inputs and outputs by name.
 
-Lives here: `Call`, and `call_class`, which gives each operator its own slotted subclass.
+Lives here: `Call`, and `call_class`, which gives each operator its own slotted subclass; `CallProfile`, which each
+operator has once.
 Not here: the definition itself (definition.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..graph import Graph
+
+if TYPE_CHECKING:
+    from .definition import Operator
 
 
 class Call:
@@ -70,3 +78,62 @@ def call_class(name: str, attrs: Iterable[str], inputs: Iterable[str], outputs: 
         "_output_names": outputs,
     }
     return type(name, (Call,), body)
+
+
+class CallProfile:
+    """Properties of an operator's calls that follow from its definition, computed once for the paths of every call.
+
+    positions: names of the inputs and attributes by position: the inputs, then the attributes, then the additions of
+    later versions, so that older calls stay right. plain_count: number of inputs of a call by position without
+    attributes, -1 where there is no such call.
+    simple: no input is repeated or optional. quick: element-wise, simple, of any ranks. paired: quick, with two inputs
+    of one dtype. single: one output, not repeated. tensors_only: outputs whose dtype `infer` determines.
+    narrows: results are cast to the dtype they are `like`; a user's computation need not mind NumPy's widening, the
+    catalogue's minds it itself. writes_out: `compute` returns one array and can write it into a given one, `out=`.
+    inplace_places: positions of the inputs whose memory the only output may take, best first.
+    keeps_calls: bound attributes may be kept: none of them refers to a graph or an object.
+    """
+
+    __slots__ = (
+        "inplace_places",
+        "keeps_calls",
+        "narrows",
+        "paired",
+        "plain_count",
+        "positions",
+        "quick",
+        "simple",
+        "single",
+        "tensors_only",
+        "writes_out",
+    )
+
+    def __init__(self, op: Operator) -> None:
+        inputs, outputs = op.inputs, op.outputs
+        newer = sorted((*inputs, *op.attr_defs.values()), key=lambda part: part.since)
+        self.positions = tuple(part.name for part in newer)
+        self.plain_count = -1 if any(i.since > 1 for i in inputs) else len(inputs)
+        self.simple = not any(i.repeated or i.optional for i in inputs)
+        self.quick = op.elementwise and self.simple and not any(i.ranks for i in inputs)
+        self.paired = self.quick and len(inputs) == 2 and inputs[1].like == inputs[0].name
+        self.single = len(outputs) == 1 and not outputs[0].repeated
+        self.tensors_only = tuple(
+            k for k, o in enumerate(outputs)
+            if o.dtype is None and o.like is None and o.kind is None and op.kinds_rule is None
+        )
+        self.narrows = not op.trusted and any(o.like is not None and not o.repeated for o in outputs)
+        self.writes_out = self.single and _takes_out(op.compute_rule)
+        declared = op.inplace.get(op.output_names[0], ()) if outputs else ()
+        self.inplace_places = tuple(map(op.input_names.index, (declared,) if isinstance(declared, str) else declared))
+        self.keeps_calls = not any(a.type in (object, Graph, [object], [Graph]) for a in op.attr_defs.values())
+
+
+def _takes_out(rule: Any) -> bool:
+    """Whether a computation of one array can write it into a given one: a keyword-only parameter `out`."""
+    if isinstance(rule, np.ufunc):
+        return rule.nout == 1
+    code = getattr(rule, "__code__", None)
+    if code is None:
+        return False
+    first = code.co_argcount
+    return "out" in code.co_varnames[first : first + code.co_kwonlyargcount]

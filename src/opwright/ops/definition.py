@@ -20,10 +20,9 @@ from ..core.errors import InvalidArgumentError, SignatureError, UnimplementedErr
 from ..core.forks import cached_property
 from ..core.shapes import SCALAR, broadcast
 from ..core.specs import TensorSpec
-from ..graph import Graph
 from . import dispatch, kernels, registry, wellformed
 from .attributes import Attr
-from .call import Call, call_class
+from .call import Call, CallProfile, call_class
 from .compute_wrappers import guarded, narrowed
 from .gradient_makers import GradientMaker, GradientNeeds, maker_of, needs_of
 from .publishing import public_function
@@ -46,6 +45,7 @@ class Operator:
     by the planner. views: by output, the inputs that `compute` may give a view of. All other results are arrays of
     their own. A `compute` with a keyword `out=None` writes into that array where it is given; it may be the input's.
     no_need_buffer: inputs of which the gradient reads the shape alone; shape_only: of which `compute` does.
+    profile: what calls take from the declarations, worked out once (call.py).
     control: the operator runs the graphs among its attributes; it has no kernel, plans write it out.
     effect_rule, lod_rule: where the effect or what becomes of a LoD depends on the call, the function that says it.
     kinds_rule, rows_rule: the definition's own `infer_kinds`, and `on_rows`, which computes on sparse rows (kinds.py).
@@ -107,42 +107,22 @@ class Operator:
         self.trusted = catalogue or type(self) is not Operator  # others' computations get read-only inputs
         if not cls.__module__.startswith(PACKAGE):  # tests check this package's own: a model waits for their import
             wellformed.check(self, body)
-        self._tensors_only = tuple(  # by kind; their dtype is for `infer` to say
-            k for k, o in enumerate(self.outputs)
-            if o.dtype is None and o.like is None and o.kind is None and self.kinds_rule is None
-        )  # fmt: skip
+        by_name = {i.name: i for i in self.inputs}
+        slot: Any
+        for slot in (*self.inputs, *self.outputs):  # one that is like another is like the last of the chain
+            while slot.like is not None and by_name[slot.like].like is not None:
+                slot.like = by_name[slot.like].like
         self.input_names = tuple(i.name for i in self.inputs)
         self.output_names = tuple(o.name for o in self.outputs)
-        # By position: the inputs, then the attributes, then what later versions added, so that older calls stay right.
-        newer = sorted((*self.inputs, *self.attr_defs.values()), key=lambda part: part.since)
-        self.positions: tuple[str, ...] = tuple(part.name for part in newer)
-        self._plain_count = -1 if any(i.since > 1 for i in self.inputs) else len(self.inputs)
         self._call_class = call_class(name, self.attr_defs, self.input_names, self.output_names, body)
         self._helpers = body
         self._bound: dict[Any, Call] = {}
-        self._keeps_calls = not any(a.type in (object, Graph, [object], [Graph]) for a in self.attr_defs.values())
         self._default: Call | None = None  # the Call of all defaults
-        self.writes_out = self._can_write_out()
-        # A user's computation need not mind NumPy's widening; the catalogue's minds it itself.
-        self.narrows = (
-            type(self) is Operator
-            and not catalogue
-            and any(o.like is not None and not o.repeated for o in self.outputs)
-        )
         self.accepted: dict[Any, tuple[DType | None, ...]] = {}
-        self.simple = not any(i.repeated or i.optional for i in self.inputs)
-        self.quick = self.elementwise and self.simple and not any(i.ranks for i in self.inputs)
-        self.paired = self.quick and len(self.inputs) == 2 and self.inputs[1].like == self.inputs[0].name
-        self.single = len(self.outputs) == 1 and not self.outputs[0].repeated
+        self.profile = CallProfile(self)
         self.__name__ = self.__qualname__ = name
         self.__module__ = cls.__module__
         self.__doc__ = cls.__doc__
-
-    @cached_property
-    def inplace_places(self) -> tuple[int, ...]:
-        """Where among the declared inputs those are whose memory the only output may be written into, best first."""
-        declared = self.inplace.get(self.output_names[0], ())
-        return tuple(map(self.input_names.index, (declared,) if isinstance(declared, str) else declared))
 
     @cached_property
     def doc(self) -> str:
@@ -155,19 +135,6 @@ class Operator:
         found = re.search(r"\.\. math::\s*(.+?)(?:\n\s*\n|\Z)", self.doc, re.DOTALL)
         return " ".join(found.group(1).split()) if found else ""
 
-    def _can_write_out(self) -> bool:
-        """Whether `compute` gives one array and can write it into one that it is given, as `out=`."""
-        rule = self.compute_rule
-        if len(self.outputs) != 1 or self.outputs[0].repeated:
-            return False
-        if isinstance(rule, np.ufunc):
-            return rule.nout == 1
-        code = getattr(rule, "__code__", None)
-        if code is None:
-            return False
-        first = code.co_argcount
-        return "out" in code.co_varnames[first : first + code.co_kwonlyargcount]
-
     @cached_property
     def gradient_needs(self) -> GradientNeeds:
         """Which inputs and outputs the gradient reads by value, which by shape alone, which not at all."""
@@ -176,11 +143,11 @@ class Operator:
     # ---- calling ----------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, name: str | None = None, **kwargs: Any) -> Any:
-        if not kwargs and len(args) == self._plain_count:  # the common call: inputs alone, attributes by default
+        if not kwargs and len(args) == self.profile.plain_count:  # the common call: inputs alone, attributes by default
             if self._default is None:
                 self._default = self.bind({})
             return dispatch.call(self, args, self._default, name)
-        names = self.positions
+        names = self.profile.positions
         if len(args) > len(names):
             raise SignatureError(
                 op=self.name,
@@ -242,12 +209,12 @@ class Operator:
             setattr(call, name, value)
         rule = self.compute_rule
         call.reference = rule if isinstance(rule, np.ufunc) or rule is None else functools.partial(rule, call)
-        if self.narrows and rule is not None:
+        if self.profile.narrows and rule is not None:
             call.reference = narrowed(self, call.reference)
         if not self.trusted and rule is not None and not isinstance(rule, np.ufunc):
             call.reference = guarded(self, call.reference)
         # A program uses few combinations: a sweep must not leak, nor must what a graph or an object holds on to.
-        if key is not None and len(self._bound) < 256 and self._keeps_calls:
+        if key is not None and len(self._bound) < 256 and self.profile.keeps_calls:
             self._bound[key] = call
         return call
 
@@ -332,7 +299,7 @@ class Operator:
             if self.trusted:  # whoever infers knows what the catalogue's rules raise
                 raise
             raise (failure := rule_failure(self, "infer", error, node=name)) from failure_cause(error, failure)
-        if not isinstance(specs, (tuple, list)) or (self.single is False and len(self.outputs) == 1):
+        if not isinstance(specs, (tuple, list)) or (self.profile.single is False and len(self.outputs) == 1):
             specs = [specs]
         if len(specs) != len(self.outputs):
             raise contract_violation(self, "infer", f"gave {len(specs)} specs, the operator has {len(self.outputs)} "
@@ -342,7 +309,7 @@ class Operator:
         except AttributeError:
             raise contract_violation(self, "infer", "gave something that is no spec", node=name, found=_brief(specs),
                                      wanted="a TensorSpec for each output") from None  # fmt: skip
-        for k in self._tensors_only:
+        for k in self.profile.tensors_only:
             several: Any = found[k] if isinstance(found[k], list) else (found[k],)
             if any(s.dtype.is_handle for s in several):
                 raise InvalidArgumentError(
@@ -407,7 +374,7 @@ class Operator:
 
     def flat_outputs(self, result: Any) -> tuple[Any, ...]:
         """What compute returned, as a flat tuple. Raises DefinitionError where it is not one result for each output."""
-        if self.single:
+        if self.profile.single:
             return (result,)
         if len(self.outputs) == 1:
             return tuple(result)
@@ -442,7 +409,7 @@ class Operator:
 
     def pack_outputs(self, flat: Sequence[Any]) -> Any:
         """Flat tensors as the caller gets them: one, a tuple, a list for a repeated output; intermediates left out."""
-        if self.single:
+        if self.profile.single:
             return flat[0]
         packed = [p for p, o in zip(self.pack_all(flat), self.outputs) if not o.intermediate]
         return packed[0] if len(packed) == 1 else tuple(packed) if packed else None

@@ -242,7 +242,7 @@ def agree(plain: Any, other: Any, tolerance: float | None = None) -> bool:
 
 def tunable(op: Any) -> bool:
     """Whether calls of an operator may be made twice."""
-    pure = op.effect is None and op.effect_rule is None and not op.control and op._keeps_calls
+    pure = op.effect is None and op.effect_rule is None and not op.control and op.profile.keeps_calls
     return pure and not op.impure_kernels and not any(d.dtype is not None and d.dtype.is_handle for d in op.outputs)
 
 

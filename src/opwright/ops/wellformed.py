@@ -81,20 +81,18 @@ def _parts(op: Operator, body: Mapping[str, Any]) -> None:
 
 
 def _likes(op: Operator, body: Mapping[str, Any]) -> None:
-    """Every `like` names an input; one that is like another is made like the last of the chain."""
+    """Every `like` names an input, and no chain of them is a circle."""
     by_name = {i.name: i for i in op.inputs}
     item: Any
     for item in (*op.inputs, *op.outputs):
-        seen = {item.name}
-        while item.like is not None:
-            if item.like not in by_name:
-                raise ValueError(f"operator {op.name}: {item.name} is like {item.like!r}, which is not an input")
-            if item.like in seen:
-                raise ValueError(f"operator {op.name}: {item.name} is like {item.like!r}, in a circle")
-            seen.add(item.like)
-            if by_name[item.like].like is None:
-                break
-            item.like = by_name[item.like].like
+        seen, like = {item.name}, item.like
+        while like is not None:
+            if like not in by_name:
+                raise ValueError(f"operator {op.name}: {item.name} is like {like!r}, which is not an input")
+            if like in seen:
+                raise ValueError(f"operator {op.name}: {item.name} is like {like!r}, in a circle")
+            seen.add(like)
+            like = by_name[like].like
 
 
 def _inferable(op: Operator, body: Mapping[str, Any]) -> None:

@@ -174,7 +174,7 @@ class FuncTrace:
                     return special.record(op, inputs, bound, name)
                 break
         else:
-            if not op.simple:  # one tensor may have been given for a repeated input: its slices are meant
+            if not op.profile.simple:  # one tensor may have been given for a repeated input: its slices are meant
                 inputs = tensors(op, inputs, self.to_tensor, name)
         specs = op.infer(bound, inputs, name)
         flat = [s for spec in specs for s in (spec if isinstance(spec, list) else (spec,))]

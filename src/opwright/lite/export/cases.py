@@ -205,7 +205,7 @@ def _kernel_of(op: Operator) -> tuple[Callable[..., Any], tuple[str, ...], tuple
     kernel = op.kernel_rule
     if isinstance(kernel, Kernel):
         return kernel.function, kernel.inputs, kernel.attrs
-    if kernel is None and op.catalogue and op.name in LOWER and op.single:
+    if kernel is None and op.catalogue and op.name in LOWER and op.profile.single:
         return op, op.input_names, tuple(op.attr_defs)  # the catalogue's element-wise operators are kernels themselves
     if kernel is None:
         raise UnimplementedError(op=op.name, what="it has no kernel: NumPy's code cannot be carried to C",

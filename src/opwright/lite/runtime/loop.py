@@ -260,7 +260,7 @@ def _in_place(body: Subgraph, place: int) -> bool:
     operator = getattr(node.registration, "operator", None)
     if np.prod(t.shape) <= 1:
         return False  # NumPy takes 0.54 us to add to a number in place, 0.13 to add elsewhere
-    if operator is None or not operator.inplace or not operator.single or len(node.tensors_out) != 1:
+    if operator is None or not operator.inplace or not operator.profile.single or len(node.tensors_out) != 1:
         return False
     ins = node.tensors_in
-    return sum(x is t for x in ins) == 1 and any(p < len(ins) and ins[p] is t for p in operator.inplace_places)
+    return sum(x is t for x in ins) == 1 and any(p < len(ins) and ins[p] is t for p in operator.profile.inplace_places)

@@ -76,11 +76,11 @@ def _share(nodes: list[Node], lives: Lifetimes[int]) -> None:
     """
     for i, node in enumerate(nodes):
         operator = getattr(node.registration, "operator", None)
-        if operator is None or not operator.inplace or len(node.tensors_out) != 1 or not operator.single:
+        if operator is None or not operator.inplace or len(node.tensors_out) != 1 or not operator.profile.single:
             continue
         out = node.tensors_out[0]
         everything = [t for t in (*node.tensors_in, *node.tensors_out) if t is not None]
-        for place in operator.inplace_places:
+        for place in operator.profile.inplace_places:
             t = node.tensors_in[place] if place < len(node.tensors_in) else None
             if (t is not None and t.kind == out.kind == ARENA and t.dtype is out.dtype and t.nbytes == out.nbytes
                     and lives.may_share(id(t), id(out), i) and not t.is_variable and not out.is_variable
