@@ -50,6 +50,13 @@ class CompiledGraph(NamedTuple):
     note: Any
 
 
+class NativeProfile(NamedTuple):
+    """The part of an operator's `CallProfile` that plans ask for."""
+
+    single: bool
+    narrows: bool = False
+
+
 class NativeOperator:
     """The operator of a region's node: what plans ask of an operator. function: the native call."""
 
@@ -57,14 +64,14 @@ class NativeOperator:
     catalogue = True
     effect = None
     compute_rule = None
-    cpu_kernels = narrows = elementwise = control = False
+    cpu_kernels = elementwise = control = False
     inplace: dict[str, str] = {}
     shape_only = ()
 
     def __init__(self, function: Callable[..., Any], outputs: int) -> None:
         self.function = function
         self.outputs = tuple(range(outputs))
-        self.single = outputs == 1
+        self.profile = NativeProfile(outputs == 1)
 
     def bind(self, attrs: dict[str, Any]) -> dict[str, Any]:
         return attrs
@@ -76,7 +83,7 @@ class NativeOperator:
         return flat
 
     def flat_outputs(self, result: Any) -> tuple[Any, ...]:
-        return (result,) if self.single else tuple(result)
+        return (result,) if self.profile.single else tuple(result)
 
 
 class Operands:

@@ -152,9 +152,7 @@ def later(name: str, package: str) -> Any:
     return _Later(name, package)
 
 
-_origins: weakref.WeakKeyDictionary[Any, ModuleType] = weakref.WeakKeyDictionary()
-
-
+_origins: weakref.WeakKeyDictionary[Any, weakref.ref[ModuleType]] = weakref.WeakKeyDictionary()
 _complete: set[str] = set()
 
 
@@ -174,13 +172,14 @@ def note_origin(thing: Any) -> None:
     module = None if frame is None else sys.modules.get(frame.f_globals.get("__name__", ""))
     if module is not None and vars(module) is frame.f_globals:  # else it is code that no import runs
         with contextlib.suppress(TypeError):  # it takes no weak reference: NumPy's functions, which no import defines
-            _origins[thing] = module
+            _origins[thing] = weakref.ref(module)
 
 
 def is_abandoned(thing: Any) -> bool:
     """Whether the import of the module that a noted thing came from has failed."""
     try:
-        module = _origins.get(thing)
+        origin = _origins.get(thing)
     except TypeError:
         return False
-    return module is not None and sys.modules.get(module.__name__) is not module
+    module = None if origin is None else origin()
+    return origin is not None and (module is None or sys.modules.get(module.__name__) is not module)
