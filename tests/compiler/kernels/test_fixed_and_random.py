@@ -12,7 +12,7 @@ from opwright.compiler.kernels.fixed_point import fixed_product
 from opwright.compiler.kernels.random_numbers import advance, classes, normal_pairs, random_words
 from opwright.compiler.kernels.value_checks import copy_checked
 from opwright.compiler.loops.forms import Buffer, Checked
-from opwright.compiler.loops.random_forms import Advanced, Classes, RandomWords
+from opwright.compiler.loops.numeric_forms import Advanced, Classes, RandomWords
 from opwright.compiler.native.executor import StepFailed
 from opwright.core import dtypes
 

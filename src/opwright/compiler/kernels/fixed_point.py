@@ -15,7 +15,7 @@ from ...scalar.fixed_point_int32 import MOST_LEFT, FixedPointInt32
 from ...scalar.multipliers import short_multiplier
 from .. import language as kl
 from ..language import i8, i16, i64, ptr, u8
-from ..loops.fixed_forms import FixedProduct
+from ..loops.numeric_forms import FixedProduct
 from ..target import host
 from . import Unmade, maker
 from .tiling import grain

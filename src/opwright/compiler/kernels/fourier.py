@@ -32,7 +32,7 @@ from .. import language as kl
 from ..language import f32, i64, ptr
 from ..loops.expressions import arg
 from ..loops.forms import Buffer, MatMul, SameMemory
-from ..loops.spectral_forms import Fourier
+from ..loops.numeric_forms import Fourier
 from ..target import host
 from . import Unmade, make, maker
 from .tiling import grain

@@ -12,7 +12,7 @@ from ...core.dtypes import float32, int32, uint8
 from ...ops.strings.fingerprints import fingerprint_of
 from .. import language as kl
 from ..language import f32, f64, i32, i64, ptr, u8, u32, u64
-from ..loops.hash_forms import Projection
+from ..loops.numeric_forms import Projection
 from . import Unmade, maker
 from .tiling import grain
 

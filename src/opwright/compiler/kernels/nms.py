@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import language as kl
 from ..language import f32, i32, i64, ptr, u8
-from ..loops.box_forms import Suppression
+from ..loops.image_forms import Suppression
 from ..target import host
 from . import Unmade, maker
 from .sorting import PLACES, heaped, key_of_float, sink

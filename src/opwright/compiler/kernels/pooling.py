@@ -20,7 +20,7 @@ from .. import language as kl
 from ..language import f32, i32, i64, ptr, u8
 from ..loops.expressions import parametrised
 from ..loops.forms import Move, Pool, ReduceWindow
-from ..loops.place_forms import MaxPlaces, PutInWindows
+from ..loops.indexing_forms import MaxPlaces, PutInWindows
 from ..loops.plans import word
 from ..target import host
 from . import Unmade, maker

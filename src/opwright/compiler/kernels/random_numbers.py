@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.dtypes import DType, float32, float64, int32, int64, uint32, uint64
 from .. import language as kl
 from ..language import f32, f64, i64, ptr, u8, u32, u64
-from ..loops.random_forms import Advanced, Classes, NormalPairs, RandomWords
+from ..loops.numeric_forms import Advanced, Classes, NormalPairs, RandomWords
 from ..target import host
 from . import Unmade, maker
 from .expression import fast

@@ -14,8 +14,8 @@ import numpy as np
 from ...core.dtypes import DType, int32
 from .. import language as kl
 from ..language import i32, i64, ptr, u8
-from ..loops.cache_forms import PutEntries
 from ..loops.forms import IndexMap, Move, SameMemory, ScatterNd, Segments
+from ..loops.indexing_forms import PutEntries
 from . import Unmade, maker
 from .gather import INDICES, copy_unless_shared
 from .moves import BLOCK, copy_run, make_move, run_width

@@ -17,7 +17,7 @@ import numpy as np
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import f32, i32, i64, ptr, u8
-from ..loops.sized_forms import BroadcastSizes, Counted, Distinct, Expected, Numbers, Places
+from ..loops.indexing_forms import BroadcastSizes, Counted, Distinct, Expected, Numbers, Places
 from . import Unmade, maker
 
 if TYPE_CHECKING:

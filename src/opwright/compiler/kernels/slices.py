@@ -15,7 +15,7 @@ from ...core.dtypes import DType
 from .. import language as kl
 from ..language import f32, i32, i64, ptr, u8
 from ..loops.forms import Buffer, IndexMap, Move, SameMemory
-from ..loops.slice_forms import GatherSlices, ScatterSlices
+from ..loops.indexing_forms import GatherSlices, ScatterSlices
 from . import Unmade, maker
 from .boxes import Axis, joined, place, table_of
 from .moves import copy_run, make_move, run_width

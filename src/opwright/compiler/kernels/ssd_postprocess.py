@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import language as kl
 from ..language import f32, f64, i32, i64, ptr, u8
-from ..loops.box_forms import Detection
+from ..loops.image_forms import Detection
 from ..target import host
 from . import Unmade, maker
 from .nms import FIELDS, Box, Boxes, area_of, candidate, greedy

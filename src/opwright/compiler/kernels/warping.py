@@ -14,7 +14,7 @@ import numpy as np
 from ...core.dtypes import float32, int64
 from .. import language as kl
 from ..language import f32, f64, i64, ptr
-from ..loops.warping_forms import AffineImage, AffinePoints, CropMatrix, PixelsAt
+from ..loops.image_forms import AffineImage, AffinePoints, CropMatrix, PixelsAt
 from . import Unmade, maker
 from .tiling import grain
 

@@ -1,7 +1,7 @@
 """Forms: the few shapes of loops that operators of both dialects become.
 
 Lives here: `Buffer` and most forms, immutable and compared by identity.
-Not here: forms of LSTM and GRU (recurrent_forms.py), of boxes (box_forms.py); what an element is
+Not here: forms of LSTM and GRU (recurrent_forms.py), of boxes (image_forms.py); what an element is
 (expressions.py), fusion (fusion.py), machine code (../kernels/).
 
 Arrays are dense and row-major; images are NHWC. Integers with a zero point stand for `value - zero`; forms have the

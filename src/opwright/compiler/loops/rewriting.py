@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from .element_types import check_types
 from .forms import Buffer, Form
 from .graph import LoopGraph
-from .sized_forms import GUARDS
+from .indexing_forms import GUARDS
 
 
 class Rewriting:

@@ -38,7 +38,7 @@ from .forms import (
     View,
     slice_copy,
 )
-from .random_forms import Advanced, Classes, NormalPairs, RandomWords
+from .numeric_forms import Advanced, Classes, NormalPairs, RandomWords
 
 CERTAIN = (Advanced, ArgReduce, Attention, Banded, Bitcast, Classes, Contract, Depthwise, Map, MatMul, Move,
            NormalPairs, Pool, RandomWords, Reduce, Resize, RowPass, Scan, TransposedContract, View)  # fmt: skip

@@ -25,12 +25,11 @@ from ...core.dtypes import DType, float32, int4, int8, int16, int32, int64, uint
 from ...scalar.multipliers import multipliers, short_multiplier
 from ..loops.expressions import Expr, apply, arg, convert
 from ..loops.forms import Buffer, Contract, Depthwise, MatMul, TransposedContract, Window
-from .below_a_byte import as_bytes
 from .context import LoweringContext, NoLowering, Operand
 from .moves import layout, move
 from .quantized import clamped, in_steps, steps_per
 from .registry import CATALOGUE, rule
-from .short_floats import in_float32
+from .type_conversion import as_bytes, in_float32
 from .windows import window_of
 
 INTEGERS = frozenset(((int8, int8, int8), (uint8, uint8, uint8), (int8, int4, int8), (int16, int8, int16),

@@ -1,7 +1,7 @@
 """What the rules of element-wise operators share: operands as expressions, tables of quantised functions.
 
 Lives here: `plain`, `mapped`, `map_elements`, `tabulated`, `unary`.
-Not here: the rules (functions.py, arithmetic.py, comparison.py, activations.py, casting.py, quantizing.py).
+Not here: the rules (functions.py, arithmetic.py, comparison.py, activations.py, type_conversion.py, quantizing.py).
 
 A function of one quantised tensor is a table of the results of the operator's own integer rule for each of its 256 or
 65536 integers. So it is exact, and a look-up.

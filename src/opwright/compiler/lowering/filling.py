@@ -19,13 +19,13 @@ from ...core.dtypes import float32, float64, int32, int64
 from ..kernels.expression import DTYPES
 from ..loops.expressions import Expr, apply, arg, const, convert
 from ..loops.forms import Bitcast, Buffer, IndexMap, Map, Move, View
-from ..loops.sized_forms import Numbers
-from .below_a_byte import check_whole_bytes
+from ..loops.indexing_forms import Numbers
 from .context import LoweringContext, NoLowering, Operand
 from .elementwise import truth
 from .moves import margins_of, pad, row_major
 from .quantized import same_numbers
 from .registry import rule
+from .type_conversion import check_whole_bytes
 
 
 @rule("FILL")

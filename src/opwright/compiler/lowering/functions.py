@@ -2,7 +2,7 @@
 
 Lives here: their rules, and those of the catalogue's bounds, divisions, conversions and sums.
 Not here: the functions, and which operator is which (scalar/table.py); builtins whose arithmetic is their own
-(arithmetic.py, comparison.py, activations.py, casting.py).
+(arithmetic.py, comparison.py, activations.py, type_conversion.py).
 """
 
 from __future__ import annotations

@@ -10,15 +10,15 @@ import numpy as np
 
 from ...core.dtypes import float16, float32, int8, int16, int32, int64, uint8
 from ..kernels.expression import DTYPES
-from ..loops.cache_forms import PutEntries
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar
 from ..loops.forms import Buffer, Gather, GatherNd, IndexMap, KeyPlaces, Map, Move, ScatterNd, UpdateSlice
-from ..loops.hash_forms import Projection
-from .below_a_byte import as_bytes, check_whole_bytes
+from ..loops.indexing_forms import PutEntries
+from ..loops.numeric_forms import Projection
 from .context import LoweringContext, NoLowering, Operand
 from .elementwise import truth
 from .quantized import same_numbers
 from .registry import rule
+from .type_conversion import as_bytes, check_whole_bytes
 
 
 def _check(indices: Operand, n: int) -> None:

@@ -14,7 +14,7 @@ from .context import LoweringContext, NoLowering, Operand
 from .contractions import transposed
 from .quantized import in_steps, steps_per
 from .registry import CATALOGUE, rule
-from .short_floats import in_float32
+from .type_conversion import in_float32
 
 INTEGERS = ((int8, int8, int8), (int16, int16, int16), (int16, int8, int16))
 """Types of operands and result that have scales."""

@@ -16,11 +16,11 @@ from ...scalar.quantization import nudged
 from ..loops.expressions import Expr, apply, arg, const, convert, quantize, scalar
 from ..loops.forms import Buffer, Map, View
 from ..loops.fusing_constants import computed
-from .below_a_byte import BITS, as_bytes, check_whole_bytes, to_bytes
 from .context import LoweringContext, NoLowering, Operand
 from .elementwise import mapped, tabulated
 from .quantized import NARROW, steps_per
 from .registry import rule
+from .type_conversion import BITS, as_bytes, check_whole_bytes, to_bytes
 
 REALS = (float32, float16)
 

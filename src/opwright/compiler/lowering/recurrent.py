@@ -18,9 +18,8 @@ from ..loops.forms import Buffer, Contract, IndexMap, Move, Window
 from ..loops.recurrent_forms import Lstm
 from .basic_lstm import basic_lstm
 from .context import LoweringContext, NoLowering, Operand
-from .lstm_operands import BIASES, NORMS, PEEPHOLES, PROJECTION, RECURRENT, STATE, WEIGHTS
 from .moves import row_major
-from .recurrent_int8 import integer_lstm
+from .recurrent_int8 import BIASES, NORMS, PEEPHOLES, PROJECTION, RECURRENT, STATE, WEIGHTS, integer_lstm
 from .registry import rule
 
 BOTH = "BIDIRECTIONAL_SEQUENCE_LSTM"

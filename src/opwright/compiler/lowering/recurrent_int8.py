@@ -1,6 +1,6 @@
 """LSTMs of int8 with int16 cells.
 
-Lives here: their rule.
+Lives here: their rule; where the inputs of LSTMs begin, by kind.
 Not here: those of floats, who asks (recurrent.py), the rule on integers that this follows (ops/quantized/lstm.py), the
 kernel of the steps (compiler/kernels/lstm_int8.py).
 """
@@ -18,8 +18,9 @@ from ..loops.expressions import Expr, apply, arg
 from ..loops.forms import Buffer, Contract, Window
 from ..loops.recurrent_forms import LstmInt8
 from .context import LoweringContext, NoLowering, Operand
-from .lstm_operands import BIASES, NORMS, PEEPHOLES, PROJECTION, RECURRENT, STATE, WEIGHTS
 
+WEIGHTS, RECURRENT, PEEPHOLES, BIASES, PROJECTION, STATE, NORMS = 1, 5, 9, 12, 16, 18, 20
+"""First of the inputs of an LSTM of each kind; a kind's inputs follow in the order input, forget, cell, output gate."""
 GATE = 2.0**-12
 NO_CLIP = 1 << 16
 CELL = 2

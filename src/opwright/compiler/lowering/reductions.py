@@ -14,8 +14,8 @@ from ...core.dtypes import DType, bfloat16, float16, float32, int8, int16, int32
 from ...core.dtypes import bool as bool_
 from ...scalar.multipliers import multiplier
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar
-from ..loops.fixed_forms import FixedProduct
 from ..loops.forms import ArgReduce, Buffer, IndexMap, Move, Reduce, Scan, View
+from ..loops.numeric_forms import FixedProduct
 from .context import LoweringContext, NoLowering, Operand
 from .elementwise import map_elements
 from .moves import row_major

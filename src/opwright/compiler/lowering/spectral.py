@@ -15,7 +15,7 @@ from ...core.dtypes import DType, complex64, complex128, float32, float64
 from ...core.dtypes import bool as bool_
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar
 from ..loops.forms import Bitcast, Buffer, IndexMap, Map, Move
-from ..loops.spectral_forms import Fourier
+from ..loops.numeric_forms import Fourier
 from .context import LoweringContext, NoLowering, Operand
 from .elementwise import broadcast, truth
 from .moves import row_major

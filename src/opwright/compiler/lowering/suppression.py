@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.dtypes import float32, int32, uint8
-from ..loops.box_forms import Detection, Suppression
 from ..loops.forms import Buffer, IndexMap, Map, Move
+from ..loops.image_forms import Detection, Suppression
 from .context import LoweringContext, NoLowering, Operand
 from .quantized import real
 from .registry import rule

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from ...compiler.loops.forms import Buffer, Form
-from ...compiler.loops.sized_forms import Counted, Expected
+from ...compiler.loops.indexing_forms import Counted, Expected
 from ...compiler.lowering.context import Buffers
 from ...core.dtypes import uint8
 from ..delegate import DelegateParams

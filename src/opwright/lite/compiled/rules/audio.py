@@ -11,7 +11,7 @@ import numpy as np
 
 from ....compiler.loops.expressions import apply, arg, const
 from ....compiler.loops.forms import Buffer, IndexMap, Map, MatMul, Move
-from ....compiler.loops.spectral_forms import Fourier
+from ....compiler.loops.numeric_forms import Fourier
 from ....compiler.lowering.context import LoweringContext, NoLowering
 from ....compiler.lowering.registry import rule
 from ....compiler.lowering.spectral import part

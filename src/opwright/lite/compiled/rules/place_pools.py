@@ -12,7 +12,7 @@ import numpy as np
 
 from ....compiler.loops.expressions import Expr, apply, arg, const, convert
 from ....compiler.loops.forms import Buffer, Map, Window
-from ....compiler.loops.place_forms import MaxPlaces, PutInWindows
+from ....compiler.loops.indexing_forms import MaxPlaces, PutInWindows
 from ....compiler.lowering.context import LoweringContext, NoLowering
 from ....compiler.lowering.elementwise import truth
 from ....compiler.lowering.quantized import clamped

@@ -17,7 +17,7 @@ import numpy as np
 
 from ....compiler.loops.expressions import Expr, apply, arg, const, convert, scalar, substitute
 from ....compiler.loops.forms import Bitcast, Buffer, IndexMap, Map, Move, View
-from ....compiler.loops.random_forms import Advanced, Classes, NormalPairs, RandomWords
+from ....compiler.loops.numeric_forms import Advanced, Classes, NormalPairs, RandomWords
 from ....compiler.lowering.context import LoweringContext, NoLowering, Operand
 from ....compiler.lowering.registry import rule
 from ....core.dtypes import float32, float64, int8, int32, int64, uint32, uint64

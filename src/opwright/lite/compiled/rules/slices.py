@@ -7,7 +7,7 @@ Not here: GATHER, GATHER_ND and SCATTER_ND (lookups.py), what subgraphs do with 
 from __future__ import annotations
 
 from ....compiler.loops.forms import Buffer, IndexMap, Move
-from ....compiler.loops.slice_forms import GatherSlices, ScatterSlices, SliceLayout
+from ....compiler.loops.indexing_forms import GatherSlices, ScatterSlices, SliceLayout
 from ....compiler.lowering.context import LoweringContext, NoLowering, Operand
 from ....compiler.lowering.moves import row_major
 from ....compiler.lowering.quantized import same_numbers

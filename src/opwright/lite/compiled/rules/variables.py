@@ -7,9 +7,9 @@ Not here: what reads and assignments of one plan become together (../variables.p
 from __future__ import annotations
 
 from ....compiler.loops.forms import Buffer
-from ....compiler.lowering.below_a_byte import check_whole_bytes
 from ....compiler.lowering.context import LoweringContext, NoLowering
 from ....compiler.lowering.registry import rule
+from ....compiler.lowering.type_conversion import check_whole_bytes
 from ...runtime.delegate_context import has_effects
 from ..nodes import variable_of
 from ..variables import Assignment, Reading

@@ -1,0 +1,148 @@
+"""Element types that rules convert: float16 computed as float32, elements below a byte, CAST.
+
+Lives here: `in_float32`, a decorator of rules; int4, uint4 and int2 operands as bytes, `check_whole_bytes` for rules
+that do not convert them; the rule of CAST.
+Not here: element-wise operators, whose expressions round themselves (compiler/kernels/expression.py), data movement,
+which copies bytes, weights that kernels of products read (contractions.py), quantisation (quantizing.py).
+
+The reference kernels compute float16 operands as float32. The interpreter keeps an element below a byte in a byte of
+its own, of which the lower bits count; NumPy leaves the others undefined.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ...core.dtypes import complex64, float16, float32, int8, uint8
+from ..kernels.expression import DTYPES
+from ..loops.expressions import apply, arg, const, convert
+from ..loops.forms import Bitcast, Buffer, Map
+from .context import LoweringContext, NoLowering, Operand
+from .elementwise import as_type, mapped, plain
+from .registry import CATALOGUE, Rule, rule
+from .spectral import join, pairs, part
+
+
+class Widened(LoweringContext):
+    """A node as its rule would see it if its float16 operands and outputs were float32. The maps between them are among
+    the node's forms, and become part of the kernels that read or write them."""
+
+    __slots__ = ("_inputs", "_outputs")
+
+    def __init__(self, ctx: LoweringContext) -> None:
+        super().__init__(ctx.node, ctx.buffers)
+        self.forms = ctx.forms
+        self._inputs: dict[int, Operand] = {}
+        self._outputs: dict[int, tuple[Operand, Operand]] = {}
+
+    def optional(self, place: int) -> Operand | None:
+        given = super().optional(place)
+        if given is None or given.dtype is not float16:
+            return given
+        found = self._inputs.get(place)
+        if found is None:
+            wide = Buffer(f"{self.node.prefix}.{given.buffer.name}.wide", float32, given.shape)
+            self.form(Map, wide, (given.buffer,), convert(arg(0, float16), float32))
+            found = self._inputs[place] = given.with_buffer(wide)
+        return found
+
+    def output(self, shape: Sequence[int] | None = None, place: int = 0) -> Operand:
+        asked = super().output(shape, place)
+        if asked.dtype is not float16:
+            return asked
+        if place not in self._outputs:
+            wide = Buffer(f"{asked.buffer.name}.wide", float32, asked.shape)
+            self._outputs[place] = asked, asked.with_buffer(wide)
+        return self._outputs[place][1]
+
+    def close(self) -> None:
+        """Round what the rule's forms have written."""
+        for asked, wide in self._outputs.values():
+            self.form(Map, asked.buffer, (wide.buffer,), convert(arg(0, float32), float16))
+
+
+def in_float32(rule: Rule) -> Rule:
+    """Decorator: a rule of float32 serves float16, too."""
+
+    @functools.wraps(rule)
+    def widened(ctx: LoweringContext) -> None:
+        values = (*ctx.node.inputs[:1], *ctx.node.outputs) if ctx.node.dialect != CATALOGUE else ()
+        if all(value is None or ctx.buffers.of(value).dtype is not float16 for value in values):
+            rule(ctx)
+            return
+        wide = Widened(ctx)
+        rule(wide)
+        wide.close()
+
+    return widened
+
+
+BITS = {"int4": 4, "uint4": 4, "int2": 2}
+"""Bits of the types below a byte, by name: two of them are known to files alone."""
+
+
+def check_whole_bytes(x: Operand) -> None:
+    """Raise NoLowering for elements below a byte."""
+    if x.dtype.name in BITS:
+        raise NoLowering(f"elements of type {x.dtype.name}")
+
+
+def as_bytes(ctx: LoweringContext, x: Operand) -> Operand:
+    """The operand as int8 or uint8, if it is below a byte; else itself."""
+    bits = BITS.get(x.dtype.name)
+    if bits is None:
+        return x
+    dtype = uint8 if x.dtype.is_unsigned else int8
+    if x.is_constant:
+        known = np.asarray(x.constant).astype(dtype.np)
+        return x.with_buffer(Buffer(f"{x.buffer.name}.bytes", dtype, x.shape, known))
+    raw, spare = arg(0, dtype), const(8 - bits, dtype)
+    value = apply("shift_right", apply("shift_left", raw, spare), spare)
+    if dtype is uint8:
+        value = apply("bitwise_and", raw, const((1 << bits) - 1, dtype))
+    made = ctx.new(dtype, x.shape, f".{x.buffer.name}.bytes")
+    ctx.form(Map, made, (ctx.bits(x.buffer, dtype, x.shape),), value)
+    return x.with_buffer(made)
+
+
+def to_bytes(ctx: LoweringContext, y: Operand) -> tuple[Operand, Callable[[], None]]:
+    """An output as bytes for a form to write, and what to call after that form. What it writes is within the type."""
+    if y.dtype.name not in BITS:
+        return y, lambda: None
+    made = ctx.new(uint8 if y.dtype.is_unsigned else int8, y.shape, ".bytes")
+
+    def close() -> None:
+        ctx.form(Bitcast, y.buffer, made)
+
+    return y.with_buffer(made), close
+
+
+@rule("CAST")
+def cast(ctx: LoweringContext) -> None:
+    """Of complex numbers the real part; numbers become complex ones whose imaginary part is 0."""
+    x = ctx.operand(0)
+    y = ctx.output(x.shape)
+    if x.dtype is complex64 and y.dtype in DTYPES:
+        ctx.form(Map, y.buffer, (part(ctx, pairs(ctx, x), 0),), as_type(arg(0, float32), y.dtype))
+        return
+    plain(ctx, x := as_bytes(ctx, x))
+    if y.dtype is complex64:
+        real, imaginary = ctx.new(float32, x.shape, ".real"), ctx.new(float32, x.shape, ".imaginary")
+        ctx.form(Map, real, (x.buffer,), as_type(arg(0, x.dtype), float32))
+        ctx.form(Map, imaginary, (x.buffer,), const(0.0, float32))
+        join(ctx, y, real, imaginary)
+        return
+    limits = [int(limit) for limit in y.dtype.limits] if y.dtype.name in BITS else []
+    y, close = to_bytes(ctx, y)
+    if y.dtype not in DTYPES:
+        raise NoLowering(f"elements of type {y.dtype.name}")
+    found = as_type(arg(0, x.dtype), y.dtype)
+    if limits and not x.dtype.is_floating:
+        raise NoLowering(f"{x.dtype.name} cut to {ctx.output().dtype.name}")
+    for op, limit in zip(("maximum", "minimum"), limits):
+        found = apply(op, found, const(limit, y.dtype))
+    mapped(ctx, y, found, x)
+    close()
