@@ -55,10 +55,13 @@ def spatial_axes(data_format: str) -> tuple[int, ...]:
 
 
 def out_size(
-    size: int | None, kernel: int | None, stride: int, dilation: int, padding: str, pads: Sequence[int] = (0, 0)
+    size: int | None, kernel: int | None, stride: int, dilation: int, padding: str, pads: Sequence[int] = (0, 0),
+    truncates: bool = False,
 ) -> int | None:
-    """The number of positions of a kernel along a dimension; None where it is not known.
+    """Return the number of positions of a kernel along a dimension; None if it is not known.
 
+    truncates: whether (size - extent + stride) / stride rounds toward 0, as in the official run time of files, so that
+    a kernel larger than the image by less than two strides has no position
     raises InvalidArgumentError where the kernel is empty or, unless padding is SAME, larger than the padded image
     """
     if kernel is not None and kernel < 1:
@@ -68,7 +71,9 @@ def out_size(
     if size is None or kernel is None:
         return None
     extent, room = (kernel - 1) * dilation + 1, size + pads[0] + pads[1]
-    if extent > max(room, 1):  # of nothing a window of 1 makes nothing
+    if truncates and 0 < extent - room < 2 * stride:
+        return 0
+    if extent > max(room, 1):  # a window of 1 over an empty image has no position
         raise InvalidArgumentError(what=f"Negative dimension size caused by subtracting {extent} from {room}: "
                                    "the window is larger than the image",
                                    found={"window": extent, "image with its padding": room},
@@ -76,9 +81,12 @@ def out_size(
     return (room - extent) // stride + 1
 
 
-def window(size: int, kernel: int, stride: int, dilation: int, padding: str, pads: Sequence[int] = (0, 0)) -> Window:
-    """The Window of one dimension. SAME splits its padding evenly, an odd one goes after. Raises as out_size."""
-    out = out_size(size, kernel, stride, dilation, padding, pads) or 0
+def window(
+    size: int, kernel: int, stride: int, dilation: int, padding: str, pads: Sequence[int] = (0, 0),
+    truncates: bool = False,
+) -> Window:
+    """Return the Window of one dimension. SAME splits its padding evenly, an odd one goes after. Raises as out_size."""
+    out = out_size(size, kernel, stride, dilation, padding, pads, truncates) or 0
     before, after = pads
     if padding == "SAME":
         total = max((out - 1) * stride + (kernel - 1) * dilation + 1 - size, 0) if out else 0

@@ -27,7 +27,7 @@ from .windows import Sliding, window_of
 def _depth(ctx: LoweringContext, size: int, kernel: int) -> tuple[int, int, int, int]:
     """Stride, dilation, slices before the first, and how many the result has."""
     steps = ctx.attr("stride_d"), ctx.attr("dilation_d_factor") or 1
-    sliding = Sliding(ctx.attr("padding") or "SAME", (steps[0], 1), (steps[1], 1))
+    sliding = Sliding(ctx.attr("padding") or "SAME", (steps[0], 1), (steps[1], 1), truncates=True)
     window, (count, _) = sliding.over((size, 1), (kernel, 1))
     return (*steps, window.padding[0], count)
 

@@ -22,20 +22,24 @@ def check_channels_last(ctx: LoweringContext) -> None:
 
 
 class Sliding(NamedTuple):
-    """How windows slide over the axes of an image. pads: of "EXPLICIT" padding, before and after each axis."""
+    """How windows slide over the axes of an image.
+
+    pads: of "EXPLICIT" padding, before and after each axis. truncates: how `ops.windows.out_size` rounds.
+    """
 
     padding: str
     strides: Sequence[int]
     dilations: Sequence[int] = (1, 1)
     pads: Sequence[tuple[int, int]] = ((0, 0), (0, 0))
+    truncates: bool = False
 
     def over(self, image: Sequence[int], size: Sequence[int]) -> tuple[Window, tuple[int, int]]:
         """Return the window of this size, and how often it fits along each axis. Raises NoLowering if it never does."""
         if min(*self.strides, *self.dilations, *size) < 1:
             raise NoLowering(f"a window of {size} with strides {self.strides}, dilations {self.dilations}")
         try:
-            y, x = (window(n, k, s, d, self.padding, pads) for n, k, s, d, pads in zip(
-                image, size, self.strides, self.dilations, self.pads))  # fmt: skip
+            axes = zip(image, size, self.strides, self.dilations, self.pads)
+            y, x = (window(n, k, s, d, self.padding, pads, self.truncates) for n, k, s, d, pads in axes)
         except InvalidArgumentError as error:
             raise NoLowering(error.message) from None
         margins = (y.before, y.after, x.before, x.after)
@@ -46,9 +50,10 @@ def sliding_of(ctx: LoweringContext) -> Sliding:
     """Read how windows slide over images from the attributes. Raises NoLowering for windows over other axes."""
     if ctx.node.dialect != CATALOGUE:
         factors = ctx.attr("dilation_h_factor") or 1, ctx.attr("dilation_w_factor") or 1
-        return Sliding(ctx.attr("padding") or "SAME", (ctx.attr("stride_h"), ctx.attr("stride_w")), factors)
+        strides = ctx.attr("stride_h"), ctx.attr("stride_w")
+        return Sliding(ctx.attr("padding") or "SAME", strides, factors, truncates=True)
     check_channels_last(ctx)
-    strides: Sequence[int] = ctx.attr("strides")
+    strides = ctx.attr("strides")
     dilations: Sequence[int] = ctx.attr("dilations") or (1, 1, 1, 1)
     if {strides[0], strides[3], dilations[0], dilations[3]} != {1}:
         raise NoLowering(f"strides {list(strides)}, dilations {list(dilations)}")

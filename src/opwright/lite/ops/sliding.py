@@ -18,24 +18,14 @@ from ...ops.windows import Window
 from .parts import SCRATCH, Part
 
 
-def _is_beyond(size: int, kernel: int, stride: int, dilation: int, padding: str) -> bool:
-    """Whether a window without padding is larger than the image by less than two strides: then it has no position, as
-    the official run time's division, (size - extent + stride) / stride, rounds toward 0."""
-    return padding == "VALID" and kernel > 0 and 0 < (kernel - 1) * dilation + 1 - size < 2 * stride
-
-
 def out_size(size: int | None, kernel: int | None, stride: int, dilation: int, padding: str) -> int | None:
-    """The number of positions of a window along a dimension; None where it is not known. Raises as the catalogue's."""
-    if size is not None and kernel is not None and _is_beyond(size, kernel, stride, dilation, padding):
-        return 0
-    return catalogue.out_size(size, kernel, stride, dilation, padding)
+    """Return the number of positions of a window along a dimension; None if unknown. Raises as the catalogue's."""
+    return catalogue.out_size(size, kernel, stride, dilation, padding, truncates=True)
 
 
 def window(size: int, kernel: int, stride: int, dilation: int, padding: str) -> Window:
-    """The Window of one dimension. Raises as out_size."""
-    if _is_beyond(size, kernel, stride, dilation, padding):
-        return Window(size, kernel, stride, dilation, 0, 0, 0)
-    return catalogue.window(size, kernel, stride, dilation, padding)
+    """Return the Window of one dimension. Raises as out_size."""
+    return catalogue.window(size, kernel, stride, dilation, padding, truncates=True)
 
 
 def pool_windows(op: Any, x: Any) -> list[Window]:
