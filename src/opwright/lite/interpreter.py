@@ -6,7 +6,6 @@ Not here: the running itself (runtime/), kernels (ops/), resolvers (resolver.py)
 
 from __future__ import annotations
 
-import atexit
 import enum
 import functools
 import os
@@ -51,23 +50,6 @@ else:  # what a model that was planned before runs without: 60 ms of a process's
 def _cores() -> int:
     """Asked once: the answer takes longer (50 us) than reading a small model's operators."""
     return os.cpu_count() or 1
-
-
-_open: weakref.WeakSet[Interpreter] = weakref.WeakSet()
-
-
-@atexit.register
-def _close_all() -> None:
-    """Close the interpreters that are alive at exit, before the modules that closing needs are cleared."""
-    errors = []
-    for interpreter in list(_open):
-        try:
-            if not interpreter._ownership.thread:
-                interpreter.__del__()
-        except Exception as error:
-            errors.append(error)
-    if errors:
-        raise errors[0]
 
 
 def _alive(me: weakref.ref[Interpreter]) -> Interpreter:
@@ -135,7 +117,6 @@ class Interpreter:
             if num_threads < 1:
                 raise ValueError(f"num_threads should >= 1, found {num_threads}")
         self._ownership = Ownership()
-        _open.add(self)
         if op_resolver is not None and not isinstance(op_resolver, resolver.OpResolver):
             raise TypeError(f"op_resolver is a lite.OpResolver, found {type(op_resolver).__name__}")
         nothing = isinstance(custom_ops, tuple | list | set | dict) and not custom_ops
@@ -144,7 +125,6 @@ class Interpreter:
         self._preserve_all = bool(experimental_preserve_all_tensors)
         self._threads = num_threads or flags.get("num_threads") or _cores()
         self._lent: Lent = {}
-        self._is_closed = False
         self._around: Any = None  # what delegates are given; made for the first of them
         self._engine: engine.Engine | ahead.Ahead | None = None  # the compiled one, once applied, or what it waits for
         compiling = experimental_op_resolver_type in (OpResolverType.AUTO, OpResolverType.BUILTIN)
@@ -314,7 +294,6 @@ class Interpreter:
 
         raises the first error of a free method, after all have been called
         """
-        self._is_closed = True
         if self._fast_path is not None:
             self._fast_path.close()
             return
@@ -331,7 +310,7 @@ class Interpreter:
         self.close()
 
     def __del__(self) -> None:
-        if self.__dict__.get("_file") is not None and not self._is_closed and not self._ownership.torn:
+        if self.__dict__.get("_file") is not None and not self._ownership.torn:
             self.close()  # Python shows an error that is raised here, and goes on
 
     # ---- tensors --------------------------------------------------------------------------------------------------
