@@ -2,7 +2,7 @@
 
 Lives here: `Delegate`, `DelegateKernel`, `SimpleDelegate`, `DelegateParams`, `DelegateFlags`, `DelegateWarning`.
 Not here: what a delegate sees (runtime/delegate_context.py), when it is asked and how the graph changes
-(runtime/delegation.py), which nodes become one (runtime/partitions.py).
+(runtime/delegation.py), which nodes become one (compiler/partitions.py).
 
     class Mine(lite.SimpleDelegate):
         def is_node_supported(self, registration, node, context):

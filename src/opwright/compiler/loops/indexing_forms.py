@@ -2,8 +2,8 @@
 
 Lives here: `SliceLayout`, `GatherSlices`, `ScatterSlices`, `PutEntries`, `MaxPlaces`, `PutInWindows`; `Expected`,
 `Counted`, `GUARDS`, `Places`, `Distinct`, `Numbers`, `BroadcastSizes`.
-Not here: whole rows by index (forms.py has Gather, GatherNd, ScatterNd), kernels (../kernels/slices.py, scatter.py,
-pooling.py, sized.py).
+Not here: whole rows by index (forms.py has Gather, GatherNd, ScatterNd), kernels (slices.py, scatter.py,
+pooling.py and sized.py of ../kernels/).
 
 A plan has fixed sizes. A plan for the sizes of an earlier run asserts the elements that those sizes followed from, and
 stops when a later run has others. A result with as many rows as elements satisfy a condition has memory for the largest

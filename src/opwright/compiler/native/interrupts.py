@@ -2,7 +2,7 @@
 
 Lives here: `state_address`, `INTERRUPTED`, `raise_pending`.
 Not here: the function that kernels call now and then (poll.py), its machine code (executor.ll), where kernels poll
-(language/polls.py).
+(../polling.py).
 
 Python's own handler of signals only sets a flag, which the interpreter looks at between its instructions; machine code
 that runs without the GIL is between none. So it polls: on the main thread a poll takes the GIL at most every 50 ms and

@@ -1,7 +1,7 @@
 """The function that machine code calls to be interrupted: the poll of executor.ll, bound to this process's state.
 
 Lives here: `poll_address`.  Not here: what a poll does (interrupts.py, executor.ll), where kernels poll
-(language/polls.py).
+(../polling.py).
 """
 
 from __future__ import annotations

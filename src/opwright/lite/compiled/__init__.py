@@ -1,6 +1,7 @@
 """The compiled engine: nodes of a model run as machine code, as a delegate of the interpreter.
 
-Lives here: nothing but the names of the rooms: rules/ (lowering of operators that need the interpreter), nodes.py (what
-rules see), delegate.py (which nodes), kernel.py (a plan as a node).
-Not here: loop graphs, fusion, plans and kernels (compiler/).
+Lives here: nothing but the names of the modules: delegate.py drives claims.py (which nodes), partition_plans.py,
+plan_registration.py (a plan as a node) and cached_partitions.py; nodes.py is the view of lowering rules, rules/ lowers
+operators that need the interpreter's state.
+Not here: the other rules, loop graphs, fusion, plans and kernels (compiler/).
 """

@@ -1,6 +1,6 @@
 """Convolutions over volumes [n, d, h, w, c]: CONV_3D, CONV_3D_TRANSPOSE.
 
-Lives here: the two operators.  Not here: images (convolution.py), the arithmetic on arrays (ops/nn/conv_arrays.py).
+Lives here: the two operators.  Not here: images (convolution.py), the arithmetic on arrays (ops/conv_arrays.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Delegation: a subgraph's nodes replaced by a delegate's kernels, undone and done again.
 
 Lives here: `DelegateNode`, `Delegation` (the delegates of one subgraph), `apply_delegate`, `remove_all_delegates`.
-Not here: what a delegate sees (delegate_context.py), which nodes become one (partitions.py).
+Not here: what a delegate sees (delegate_context.py), which nodes become one (compiler/partitions.py).
 
     apply     prepare of the delegate; each partition becomes one node at the end of the subgraph's nodes, its kernel's
               init has run; the execution plan holds it in place of those it replaces

@@ -1,7 +1,7 @@
 """The direct way to run a subgraph and to reach its tensors, for calls whose own cost counts.
 
 Lives here: `Direct`, a run by one native call; `Reach`, tensors to write and read without a look at the subgraph.
-Not here: who may use them, and until when (ownership.py), the native call (compiled/kernel.py).
+Not here: who may use them, and until when (ownership.py), the native call (compiled/plan_registration.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Sound as pictures: AudioSpectrogram, Mfcc.
 
-Lives here: their rules.  Not here: the operators (lite/customs/audio.py), transforms of images (spectral.py).
+Lives here: their rules.  Not here: the operators (lite/customs/audio.py), transforms of images
+(compiler/lowering/spectral.py).
 """
 
 from __future__ import annotations

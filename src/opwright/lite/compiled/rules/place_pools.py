@@ -1,7 +1,8 @@
 """Pools that say where the greatest was, and their inverse, as MediaPipe's and TensorFlow's models have them:
 MaxPoolingWithArgmax2D, MaxPoolWithArgmax, MaxUnpooling2D.
 
-Lives here: their rules.  Not here: the operators (lite/customs/pooling.py), the builtin pools (pooling.py).
+Lives here: their rules.  Not here: the operators (lite/customs/pooling.py), the builtin pools
+(compiler/lowering/pooling.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Windows over tensors of any rank: REDUCE_WINDOW, STABLEHLO_REDUCE_WINDOW.
 
 Lives here: their rules; `joining`, what a subgraph does with two numbers.
-Not here: pools over images (pooling.py), updates joined in place (slices.py).
+Not here: pools over images (compiler/lowering/pooling.py), updates joined in place (slices.py).
 
 A window of several axes is reduced an axis after the other.
 """

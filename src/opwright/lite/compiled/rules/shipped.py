@@ -1,7 +1,8 @@
 """Shipped custom operators that are a few forms: Sign, Atan2, Roll, MeanVarianceNormalization, MaxPool3D, AvgPool3D,
 aeq.hadamard_rotation, odml.scaled_dot_product_attention.
 
-Lives here: their rules.  Not here: those with kernels of their own (landmarks.py, place_pools.py, suppression.py).
+Lives here: their rules.  Not here: those with kernels of their own (place_pools.py, images.py and
+suppression.py of compiler/lowering/).
 """
 
 from __future__ import annotations

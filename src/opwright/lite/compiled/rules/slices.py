@@ -1,7 +1,8 @@
 """Slices at start vectors that are computed: STABLEHLO_GATHER, STABLEHLO_SCATTER.
 
 Lives here: their rules.
-Not here: GATHER, GATHER_ND and SCATTER_ND (lookups.py), what subgraphs do with two numbers (reducing.py).
+Not here: GATHER, GATHER_ND and SCATTER_ND (compiler/lowering/lookups.py), what subgraphs do with two numbers
+(reducing.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """FULLY_CONNECTED with weights in blocks of 4 rows by 16 columns (weights_format SHUFFLED4x16INT8), as the first
 quantised recurrent networks have it.
 
-Lives here: its integer rule.  Not here: how the node's second output is known (runtime/shuffled.py).
+Lives here: its integer rule.  Not here: how the node's second output is known (runtime/builtin_registrations.py).
 
 .. math:: q_y = clamp(M (b + \\sum w (q_x - 128))),   M = s_x s_w / s_y
 
