@@ -37,7 +37,7 @@ __all__ = [
     "Input", "InputSpec", "KerasTensor", "Layer", "Loss", "Metric", "Model", "Sequential", "activations", "backend",
     "callbacks", "constraints", "initializers", "layers", "losses", "metrics", "models", "optimizers", "random",
     "regularizers", "utils",
-]  # fmt: skip
+]
 
 # `from opwright.keras.layers import Dense`: the import system looks here first.
 for _name, _value in list(globals().items()):

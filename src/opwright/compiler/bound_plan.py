@@ -63,7 +63,7 @@ class PlanImage(NamedTuple):
         return self._replace(block=block, inside={}, keep=read)
 
     def bind(self, threads: int = 1, address: Callable[[int], int] | None = None,
-             ahead: Sequence[native.Step] = ()) -> BoundPlan:  # fmt: skip
+             ahead: Sequence[native.Step] = ()) -> BoundPlan:
         """Return the plan bound to memory, ready to run once its outside is connected.
 
         address: where the elements of a constant tensor are, by its number; ahead: steps that run first
@@ -77,7 +77,7 @@ class BoundPlan:
     words of the steps ahead."""
 
     def __init__(self, image: PlanImage, threads: int, address: Callable[[int], int] | None,
-                 ahead: Sequence[native.Step] = (), keep: Any = None) -> None:  # fmt: skip
+                 ahead: Sequence[native.Step] = (), keep: Any = None) -> None:
         self.image, self._first = image, len(ahead)
         arena = aligned(image.arena)
         block, ends = (image.block, [image.block.size]) if not ahead else self._with(ahead)

@@ -131,7 +131,7 @@ class Objects:
             self._told = True
             warnings.warn(f"compiled kernels cannot be kept in {self.files.path}: {error}; each process compiles "
                           "them again. OPWRIGHT_CACHE_DIR names another folder.",
-                          RuntimeWarning, stacklevel=3)  # fmt: skip
+                          RuntimeWarning, stacklevel=3)
 
     # ---- the limit ---------------------------------------------------------------------------------------------------
 

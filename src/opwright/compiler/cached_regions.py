@@ -88,7 +88,7 @@ class _Constants:
 
 
 def _restored(graph: Graph, note: Any, plans: Iterator[PlanImage], constants: _Constants,
-              call_of: Callable[[CompiledRegion], Any]) -> CompiledGraph:  # fmt: skip
+              call_of: Callable[[CompiledRegion], Any]) -> CompiledGraph:
     operands = Operands(graph)
     nodes = [node for node in operands.nodes if node.op.name != "Const"]
     schedule: list[CompiledRegion | Node] = []

@@ -137,7 +137,7 @@ class Partitioner:
             if node.effect is None:
                 accesses.append(NodeAccess(operands, node.outputs))
             elif node.effect in ("read", "write") and states and set(states) <= set(handles) \
-                    and not any(True for _ in node.subgraphs):  # fmt: skip
+                    and not any(True for _ in node.subgraphs):
                 accesses.append(NodeAccess([*operands, _WORLD], [*node.outputs, *states]))
             else:
                 accesses.append(NodeAccess([*operands, *handles, _WORLD], [*node.outputs, *handles, _WORLD]))

@@ -24,7 +24,7 @@ class UncompiledNode(NamedTuple):
 
 
 class CompiledRegion(NamedTuple):
-    """Nodes that run as one native call. constants: those that they read; work: about how many elements it computes."""
+    """Nodes that run as one native call. constants: their constant operands; work: elements computed, about."""
 
     name: str
     nodes: tuple[Node, ...]

@@ -61,7 +61,7 @@ def _specs(node: Node, operands: Sequence[Any]) -> list[TensorSpec]:
     if len(flat) != len(recorded):
         return recorded
     return [r if r.shape.is_fully_defined() or s.shape.rank is None else r.with_shape(s.shape)
-            for r, s in zip(recorded, flat)]  # fmt: skip
+            for r, s in zip(recorded, flat)]
 
 
 def _known(node: Node) -> list[Node] | None:

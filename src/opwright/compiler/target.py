@@ -55,7 +55,7 @@ class Target(NamedTuple):
         except RuntimeError as error:
             raise NotFoundError(what="LLVM has no such target", found=triple,
                                 wanted="a triple, as x86_64-unknown-linux-gnu",
-                                do="; ".join(str(error).split("; ")[:2])) from None  # fmt: skip
+                                do="; ".join(str(error).split("; ")[:2])) from None
         found = Target("-".join(filter(None, (triple, cpu))), triple, cpu, features)
         wide = 64 if found.has("avx512f") else 32 if found.has("avx2") else 16
         return found._replace(vector_bytes=wide)
@@ -155,7 +155,7 @@ IMPLIED = {
                      "apple-a13", "apple-a14", "apple-m1"), ("neon", "dotprod")),
     **dict.fromkeys(("cortex-a510", "cortex-a710", "cortex-x2", "cortex-x3", "neoverse-n2", "neoverse-v1",
                      "neoverse-v2", "apple-m2", "apple-m3", "apple-m4"), ("neon", "dotprod", "i8mm")),
-}  # fmt: skip
+}
 """Features that a cpu's name stands for, of those that kernels ask about."""
 
 _X86_V3 = "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe"
@@ -174,7 +174,7 @@ NAMED: dict[str, Target] = {t.name: t for t in (
     Target("riscv64-v", "riscv64-unknown-linux-gnu", "generic-rv64", "+m,+a,+f,+d,+c,+v"),
     Target("wasm32-simd128", "wasm32-unknown-unknown", "generic", "+simd128"),
     Target("generic", "x86_64-unknown-linux-gnu", "x86-64"),
-)}  # fmt: skip
+)}
 """Targets by name; `host` is this machine."""
 
 
@@ -200,7 +200,7 @@ def _restricted(name: str) -> Target:
     if wanted.is_x86 != here.is_x86 or wanted.is_aarch64 != here.is_aarch64 or lacking:
         raise FailedPreconditionError(
             op="flag target", what=f"code for {name} does not run on this processor", do="target='host'",
-            found=f"{here.cpu} ({here.triple})", wanted=", ".join(dict.fromkeys(lacking)) or wanted.triple)  # fmt: skip
+            found=f"{here.cpu} ({here.triple})", wanted=", ".join(dict.fromkeys(lacking)) or wanted.triple)
     return wanted._replace(triple=here.triple)
 
 

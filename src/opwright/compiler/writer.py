@@ -46,7 +46,7 @@ INFIX: dict[Any, tuple[str, frozenset[Any]]] = {  # what a ufunc is on scalars o
 _EXACT = {  # casts of scalars that NumPy's types make themselves, with one rounding at most
     (dtypes.int32, dtypes.int64), (dtypes.int32, dtypes.float32), (dtypes.int32, dtypes.float64),
     (dtypes.float32, dtypes.float64),
-}  # fmt: skip
+}
 DEEPEST = 12  # CPython takes 20 loops inside each other, and 100 levels of indentation
 
 
@@ -61,7 +61,7 @@ class Writer:
 
     def __init__(self, graph: Graph, separate: Callable[[Graph], Callable[..., Any]],
                  wrap: Callable[[Callable[..., Any], Node], Callable[..., Any]] | None = None,
-                 inplace: bool = True) -> None:  # fmt: skip
+                 inplace: bool = True) -> None:
         self.scope: dict[str, Any] = {"true": np.True_, "own": own, "own_like": own_like}
         self._inplace = inplace and wrap is None
         self._made: set[str] = set()  # names of what nodes made: whose memory may be reused
@@ -209,7 +209,7 @@ class Writer:
     # ---- control flow -----------------------------------------------------------------------------------------------
 
     def _branch(self, node: Node, graph: Graph, operands: tuple[Value, ...], names: dict[Value, str], depth: int,
-                dying: set[str]) -> None:  # fmt: skip
+                dying: set[str]) -> None:
         """A branch in place: its nodes, then its outputs under the names of the node's. dying: names that it drops."""
         inner = {v: names[o] for v, o in zip(graph.inputs, operands)}
         before = len(self._lines)

@@ -163,7 +163,7 @@ variant = DType("variant", "variant", np.object_, "v")
 ALL: tuple[DType, ...] = (
     float16, bfloat16, float32, float64, int4, int8, uint8, int16, uint16, int32, uint32, int64, uint64,
     bool, string, complex64, complex128,
-)  # fmt: skip
+)
 
 FILE_ONLY: tuple[DType, ...] = (
     DType("int2", "i2", Extended("int2"), "i"),
@@ -254,4 +254,4 @@ _BY_OBJECT: dict[Any, DType] = {
     **{d.as_numpy_dtype: d for d in _OF_NUMPY},
     float: float32, int: int32, complex: complex128, str: string, bytes: string, np.str_: string, np.bytes_: string,
     "half": float16, "float": float32, "double": float64, builtins.bool: bool,
-}  # fmt: skip
+}

@@ -25,7 +25,7 @@ __all__ = [
     "OutOfRangeError",
     "PermissionDeniedError", "ResourceExhaustedError", "SignatureError", "UnauthenticatedError", "UnavailableError",
     "UnimplementedError", "UnknownError",
-]  # fmt: skip
+]
 
 # The field's status codes: what `error.code` and `error.error_code` are.
 OK, CANCELLED, UNKNOWN, INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND, ALREADY_EXISTS = range(7)
@@ -243,7 +243,7 @@ def also(cls: type[OpError], base: type[Exception]) -> type[OpError]:
     known = _joined.get((cls, base))
     if known is None:
         body = {"__module__": cls.__module__, "__doc__": cls.__doc__,
-                "__reduce__": lambda self: (_rebuild, (cls, base, self.message, dict(self.__dict__)))}  # fmt: skip
+                "__reduce__": lambda self: (_rebuild, (cls, base, self.message, dict(self.__dict__)))}
         known = _joined.setdefault((cls, base), type(cls.__name__, (cls, base), body))
     return known
 

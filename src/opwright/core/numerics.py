@@ -55,7 +55,7 @@ CHANGES = (
            "compiler/elementwise.py"),
     Change("fast_math", "NaN, infinities, pow, float64 functions", "IEEE 754's", "the same: never assumed away",
            "compiler/elementwise.py"),
-)  # fmt: skip
+)
 
 
 def of(flag: str) -> tuple[Change, ...]:

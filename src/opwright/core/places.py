@@ -128,7 +128,7 @@ class SimulatedPlace(Place):
 
 _KINDS = {
     "cpu": CPUPlace, "gpu": CUDAPlace, "cuda": CUDAPlace, "pinned": CUDAPinnedPlace, "sim": SimulatedPlace,
-}  # fmt: skip
+}
 _SINGLE = {CPUPlace: "there is one processor, number 0", CUDAPinnedPlace: "there is one page-locked memory, number 0"}
 
 # "gpu:1", "/device:GPU:1", "/job:localhost/replica:0/task:0/device:GPU:1"; the number may be left out.

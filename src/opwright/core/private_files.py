@@ -71,7 +71,7 @@ def fault_of_folder(folder: str | os.PathLike[str], above: bool = False) -> Faul
             return Fault(at, owners, "name another folder")
         if found.st_mode & _WRITABLE_BY_OTHERS and (own or not found.st_mode & stat.S_ISVTX):
             return Fault(at, f"can be written to by other users (permissions {stat.S_IMODE(found.st_mode):04o})",
-                         f"chmod go-w {at}, or name another folder")  # fmt: skip
+                         f"chmod go-w {at}, or name another folder")
         if at == os.path.dirname(at):
             return None
         at = os.path.dirname(at)
@@ -102,7 +102,7 @@ class PrivateFolder:
         if self.path is None:
             if make:
                 _warn_once("", "nothing is kept for later processes: this user has no home directory. "
-                           "try OPWRIGHT_CACHE_DIR=FOLDER, a folder of the user's own")  # fmt: skip
+                           "try OPWRIGHT_CACHE_DIR=FOLDER, a folder of the user's own")
             return None
         user = os.geteuid() if _POSIX else 0
         if user != self._user:
@@ -122,7 +122,7 @@ class PrivateFolder:
                 self._refused = True
                 _warn_once(fault.path, f"the cache folder {self.path} is not used: {fault.path} {fault.found}. Whoever "
                            "can write there could have this process run other code. Nothing is kept for later "
-                           f"processes. try {fault.do}: OPWRIGHT_CACHE_DIR=FOLDER")  # fmt: skip
+                           f"processes. try {fault.do}: OPWRIGHT_CACHE_DIR=FOLDER")
                 return None
         self._trusted = os.path.realpath(self.path)
         return self._trusted
@@ -234,7 +234,7 @@ def open_private(path: str, most_bytes: int) -> int | None:
         raise
     found = os.fstat(handle)
     if (not stat.S_ISREG(found.st_mode) or found.st_size > most_bytes
-            or (_POSIX and (found.st_uid != os.geteuid() or found.st_mode & _WRITABLE_BY_OTHERS))):  # fmt: skip
+            or (_POSIX and (found.st_uid != os.geteuid() or found.st_mode & _WRITABLE_BY_OTHERS))):
         os.close(handle)
         return None
     return handle

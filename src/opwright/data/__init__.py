@@ -48,4 +48,4 @@ __all__ = [
     "TextLineDataset",
     "ThreadingOptions",
     "experimental",
-]  # fmt: skip
+]

@@ -82,7 +82,7 @@ class DatasetBase(CompositeTensor):
         setattr(kinds, cls.__name__.lstrip("_"), cls)
 
     def __init__(self, spec: Any, inputs: Sequence[Any] = (), operands: Sequence[Any] = (),
-                 functions: Sequence[Traced] = ()) -> None:  # fmt: skip
+                 functions: Sequence[Traced] = ()) -> None:
         self._form = Form(spec)
         self._inputs, self._functions = tuple(inputs), tuple(functions)
         self._operands = tuple(operands)

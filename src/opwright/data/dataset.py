@@ -56,7 +56,7 @@ class Dataset(Making, Transforming, Grouping):
         n = self._cardinality()
         if state.trace is not None and not self._is_known():
             raise TypeError("`tf.data.Dataset` only supports `len` in eager mode. Use `tf.data.Dataset.cardinality()` "
-                            "instead.")  # fmt: skip
+                            "instead.")
         if n == INFINITE:
             raise TypeError("The dataset is infinite.")
         if n == UNKNOWN:

@@ -94,7 +94,7 @@ class _ScanDataset(Dataset):
             spec = traced.form.spec
             if type(spec) is not tuple or len(spec) != 2:
                 raise TypeError("The scan function must return a pair comprising the new state and the output value; "
-                                f"{traced.name} gives {spec!r}")  # fmt: skip
+                                f"{traced.name} gives {spec!r}")
             return spec[0]
 
         traced, state = relaxed(scan_func, state, input_dataset.element_spec, "scan", "scan_func", new_state)
@@ -136,7 +136,7 @@ class _UniqueDataset(Dataset):
         form = input_dataset._form
         if len(form.components) != 1 or form.dtypes[0].name not in ("int32", "int64", "string"):
             raise TypeError(f"`tf.data.Dataset.unique` does not support type {form.spec!r} -- only `tf.int32`, "
-                            "`tf.int64`, and `tf.string` are supported.")  # fmt: skip
+                            "`tf.int64`, and `tf.string` are supported.")
         super().__init__(form.spec, (input_dataset,))
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:

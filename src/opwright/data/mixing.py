@@ -54,7 +54,7 @@ def dataset_function(function: Any, spec: Any, transformation: str, argument: st
     traced = Traced(function, spec, transformation, argument)
     if not isinstance(traced.form.spec, DatasetSpec):
         raise TypeError(f"The `{argument}` argument must return a `Dataset` object. {traced.name} gives "
-                        f"{traced.form.spec!r}.")  # fmt: skip
+                        f"{traced.form.spec!r}.")
     return traced
 
 
@@ -82,7 +82,7 @@ class _InterleaveDataset(Dataset):
     """`cycle_length` datasets open at a time, `block_length` elements of each in turn."""
 
     def __init__(self, input_dataset: Any, map_func: Any, cycle_length: Any, block_length: Any,
-                 num_parallel_calls: Any = None) -> None:  # fmt: skip
+                 num_parallel_calls: Any = None) -> None:
         traced = dataset_function(map_func, input_dataset.element_spec, "interleave", "map_func")
         self._ahead = calls_at_once(num_parallel_calls) > 1
         if cycle_length is None:
@@ -157,7 +157,7 @@ class _DirectedInterleaveDataset(Dataset):
             if not 0 <= k < len(flows):
                 what = f"the choice is out of range: {k}"
                 yield Failure(InvalidArgumentError(op="Dataset.choose_from_datasets", what=what,
-                                                   wanted=f"0 to {len(flows) - 1}"))  # fmt: skip
+                                                   wanted=f"0 to {len(flows) - 1}"))
                 continue
             if flows[k] is None:
                 continue
@@ -240,7 +240,7 @@ class _ResampleDataset(Dataset):
                 c = int(label)
                 if not 0 <= c < len(target):
                     raise InvalidArgumentError(op="Dataset.rejection_resample", what=f"class {c} is out of range",
-                                               wanted=f"0 to {len(target) - 1}")  # fmt: skip
+                                               wanted=f"0 to {len(target) - 1}")
             except Exception as error:
                 yield Failure(error)
                 continue

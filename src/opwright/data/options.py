@@ -88,7 +88,7 @@ class OptimizationOptions(_Settings):
     _names = ("apply_default_optimizations", "filter_fusion", "filter_parallelization", "inject_prefetch",
               "inject_io_prefetch", "map_and_batch_fusion", "map_and_filter_fusion", "map_fusion",
               "map_parallelization", "noop_elimination", "parallel_batch", "seq_interleave_prefetch",
-              "shuffle_and_repeat_fusion", "warm_start")  # fmt: skip
+              "shuffle_and_repeat_fusion", "warm_start")
 
 
 class ServiceOptions(_Settings):
@@ -102,7 +102,7 @@ class Options(_Settings):
 
     _names = ("dataset_name", "deterministic", "experimental_deterministic", "experimental_external_state_policy",
               "experimental_slack", "experimental_symbolic_checkpoint", "experimental_warm_start",
-              "framework_type", "warm_start")  # fmt: skip
+              "framework_type", "warm_start")
     _parts = {"autotune": AutotuneOptions, "experimental_distribute": DistributeOptions,
               "experimental_optimization": OptimizationOptions, "experimental_service": ServiceOptions,
-              "threading": ThreadingOptions}  # fmt: skip
+              "threading": ThreadingOptions}

@@ -146,7 +146,7 @@ class _ShardDataset(OrderingDataset):
             raise InvalidArgumentError(op="Dataset.shard", what="Number of shards must be greater than zero", found=n)
         if not 0 <= i < n:
             raise InvalidArgumentError(op="Dataset.shard", what=f"Index must be between 0 and {n - 1} (currently "
-                                       f"index = {i}).")  # fmt: skip
+                                       f"index = {i}).")
 
     def order(self, context: IteratorContext, start: Start) -> Iterator[Any]:
         n, i = map(int, self._operands)
@@ -174,7 +174,7 @@ class _ShuffleDataset(OrderingDataset):
         size = static_int(self._operands[0])
         if size is not None and size < 1 and size != UNKNOWN:
             raise InvalidArgumentError(op="Dataset.shuffle", found=size,
-                                       what="buffer_size must be greater than zero or UNKNOWN_CARDINALITY")  # fmt: skip
+                                       what="buffer_size must be greater than zero or UNKNOWN_CARDINALITY")
 
     def _generator(self, context: IteratorContext) -> random.Random:
         first, second = self._seeds["seed"], self._seeds["seed2"]

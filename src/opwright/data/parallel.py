@@ -43,7 +43,7 @@ class _PrefetchDataset(Dataset):
         size = static_int(self._operands[0])
         if size is not None and size < AUTOTUNE:
             raise InvalidArgumentError(op="Dataset.prefetch", found=size, what="buffer_size must be >= 0 or set "
-                                       "buffer_size to be -1 for auto-tuning")  # fmt: skip
+                                       "buffer_size to be -1 for auto-tuning")
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
         size = int(self._operands[0])
@@ -78,7 +78,7 @@ def prefetched(start: Callable[[], Iterator[Any]], size: int) -> Iterator[Any]:
 
 def _cut_off(what: str) -> FailedPreconditionError:
     return FailedPreconditionError(op=f"Dataset.{what}", what="its threads are in the process that this one was forked "
-                                   "from", do="begin to iterate after the fork")  # fmt: skip
+                                   "from", do="begin to iterate after the fork")
 
 
 def _produce(start: Callable[[], Iterator[Any]], ready: Any, room: Any) -> None:
@@ -110,7 +110,7 @@ def calls_at_once(num_parallel_calls: Any) -> int:
         return os.cpu_count() or 1
     if num_parallel_calls < 1:
         raise InvalidArgumentError(op="Dataset", found=num_parallel_calls,
-                                   what="num_parallel_calls must be greater than zero.")  # fmt: skip
+                                   what="num_parallel_calls must be greater than zero.")
     return int(num_parallel_calls)
 
 

@@ -46,7 +46,7 @@ class _TensorSliceDataset(Dataset):
         if any(isinstance(part, LoDTensor) for part in nest.flatten(value)):
             raise TypeError(compose("sequences cannot be sliced to elements of one type", found="a LoDTensor",
                                     op="Dataset.from_tensor_slices", wanted="tensors", do="from_tensors for the whole, "
-                                    "or from_generator with x.to_nested(), or x.values for its rows"))  # fmt: skip
+                                    "or from_generator with x.to_nested(), or x.values for its rows"))
         spec, tensors = form_of_value(value)
         size: int | None = None
         if not tensors:
@@ -58,7 +58,7 @@ class _TensorSliceDataset(Dataset):
             if shape.rank and shape[0] is not None:
                 if size is not None and shape[0] != size:
                     raise ValueError(f"Dimensions {size} and {shape[0]} are not compatible: Dataset.from_tensor_slices "
-                                     "takes components with one first dimension")  # fmt: skip
+                                     "takes components with one first dimension")
                 size = shape[0]
         super().__init__(map_leaves(unbatched, spec), operands=[operand(t) for t in tensors])
         self.begin()
@@ -68,7 +68,7 @@ class _TensorSliceDataset(Dataset):
         sizes = {len(a) for a in arrays}
         if len(sizes) > 1:
             raise InvalidArgumentError(op="Dataset.from_tensor_slices", what="the components differ in their first "
-                                       "dimension", found=sorted(sizes), wanted="one size")  # fmt: skip
+                                       "dimension", found=sorted(sizes), wanted="one size")
 
     def rows(self, context: IteratorContext) -> Rows:
         n = len(self._operands[0])
@@ -219,7 +219,7 @@ def raised_in(error: Exception, function: Any) -> Exception:
     if isinstance(error, errors.OpError):
         return error
     wanted: Any = InvalidArgumentError if isinstance(error, (TypeError, ValueError)) else \
-        getattr(errors, "UnknownError", errors.OpError)  # fmt: skip
+        getattr(errors, "UnknownError", errors.OpError)
     new = wanted(op="Dataset.from_generator", what=f"{type(error).__name__}: {error}, raised in {name_of(function)!r}")
     new.__cause__ = error
     return new
@@ -232,7 +232,7 @@ def element_converter(form: Form, who: str) -> Callable[[Any], Any]:
     def component(value: Any, spec: TensorSpec) -> Any:
         try:
             array = value._array if type(value) is EagerTensor and value._dtype is spec.dtype else \
-                _loosely(value, spec.dtype)  # fmt: skip
+                _loosely(value, spec.dtype)
         except (TypeError, ValueError, OverflowError) as error:
             raise InvalidArgumentError(
                 op="Dataset.from_generator",
@@ -256,7 +256,7 @@ def element_converter(form: Form, who: str) -> Callable[[Any], Any]:
             found = repr(value._type_spec) if isinstance(value, LoDTensor) else _short(value)
             raise InvalidArgumentError(op="Dataset.from_generator", what="the generator gave other sequences than "
                                        f"output_signature says ({who})", found=found, wanted=repr(spec),
-                                       do="nested lists are packed as they come; else ow.LoDTensor")  # fmt: skip
+                                       do="nested lists are packed as they come; else ow.LoDTensor")
         return value
 
     def convert(value: Any) -> Any:

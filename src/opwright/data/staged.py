@@ -97,7 +97,7 @@ def _next(iterator: Any, *default: Any) -> Any:
 
 
 _BUILTINS: dict[str, Any] = {"all": _all, "any": _any, "enumerate": _enumerate, "filter": _filter, "len": _len,
-                             "map": _map, "next": _next, "zip": _zip}  # fmt: skip
+                             "map": _map, "next": _next, "zip": _zip}
 
 STAGE = DataStage()
 register_stage(Dataset, STAGE)

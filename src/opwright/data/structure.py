@@ -206,7 +206,7 @@ def spec_tree(spec: Any, what: str) -> Any:
     for leaf in flatten(spec):
         if not isinstance(leaf, TypeSpec):
             raise TypeError(f"`{what}` must contain objects that are subclass of `tf.TypeSpec` but found "
-                            f"{type(leaf)} which is not.")  # fmt: skip
+                            f"{type(leaf)} which is not.")
     return spec
 
 

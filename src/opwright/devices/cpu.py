@@ -41,7 +41,7 @@ Switch = tuple[Callable[[], int], Callable[[int], None]]
 
 
 def _loaded() -> list[str]:
-    """Files of BLAS libraries: those in this process's memory, and those that came with NumPy's wheel."""
+    """Return the files of BLAS libraries mapped by this process or shipped in NumPy's wheel."""
     import numpy as np
 
     found: list[str] = []

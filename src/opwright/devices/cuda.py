@@ -123,7 +123,7 @@ class CUDADeviceContext(InProcess):
             raise InvalidArgumentError(
                 op=repr(self.place), what="a device holds numbers, no Python objects", found=f"dtype {dtype}",
                 do="keep strings and handles on CPUPlace()",
-            )  # fmt: skip
+            )
         return dtype
 
     def owns(self, array: Any) -> bool:
@@ -238,7 +238,7 @@ class CUDADeviceContext(InProcess):
                     op=repr(self.place), what="there is no cuDNN here",
                     found=f"CuPy {self.cupy.__version__} without cupy.cudnn, and no package cudnn",
                     do="pip install nvidia-cudnn-frontend nvidia-cudnn-cu12",
-                ) from error  # fmt: skip
+                ) from error
             handle = getattr(self._local, "cudnn", None)
             if handle is None:
                 handle = self._local.cudnn = cudnn.create_handle()

@@ -32,7 +32,7 @@ def cupy_for(place: Place) -> Any:
         raise UnavailableError(
             op=repr(place), what="this place needs CuPy, which does not load here", found=_first_line(error),
             wanted="CuPy 13 or newer", do=_INSTALL,
-        ) from error  # fmt: skip
+        ) from error
     version = getattr(cupy, "__version__", "of unknown version")
     try:
         count = int(cupy.cuda.runtime.getDeviceCount())
@@ -41,7 +41,7 @@ def cupy_for(place: Place) -> Any:
             op=repr(place), what="CuPy is here, but finds no CUDA device",
             found=f"CuPy {version}: {_first_line(error)}", wanted="a GPU with its driver",
             do="look at what nvidia-smi says, or use CPUPlace()",
-        ) from error  # fmt: skip
+        ) from error
     if count <= place.device_id:
         names = ", ".join(f"gpu:{i}" for i in range(count))
         raise UnavailableError(

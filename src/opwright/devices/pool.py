@@ -63,7 +63,7 @@ def register_place_kind(kind: str, factory: Factory, *, replace: bool = False) -
         raise AlreadyExistsError(
             op="register_place_kind", what=f"places of kind {kind!r} have a device context already",
             do="choose another word" if kind in _BUILT_IN else "replace=True, if the new one is meant",
-        )  # fmt: skip
+        )
     _factories[kind] = factory
     note_origin(factory)
 

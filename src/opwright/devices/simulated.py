@@ -96,7 +96,7 @@ class SimulatedDeviceContext(DeviceContext):
             raise InvalidArgumentError(
                 op=str(self.place), what="a device holds numbers, no Python objects", found=f"dtype {dtype}",
                 do="keep strings and handles on CPUPlace()",
-            )  # fmt: skip
+            )
         nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         storage = self.memory.allocate(nbytes, self.stream)
         return SimulatedArray(self, storage, np.ndarray(shape, dtype, storage.memory))
@@ -177,7 +177,7 @@ class SimulatedDeviceContext(DeviceContext):
                 raise InvalidArgumentError(
                     op=str(self.place), what="this array is on another device", found=str(value.place),
                     do="devices.transfer.transfer(array, place)",
-                )  # fmt: skip
+                )
             return value.raw
         if isinstance(value, np.ndarray):
             lease = lease_of(value)

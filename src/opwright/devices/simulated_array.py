@@ -245,7 +245,7 @@ def queue(context: SimulatedDeviceContext, fn: Callable[..., Any], args: Any, kw
                 op=name, what="the shape or dtype of its result follows from values, which were not known",
                 found=[f"{f.dtype}{list(np.shape(f))}" for f in found],
                 wanted=[f"{t.dtype}{list(t.shape)}" for t in targets], do="get() the arrays before",
-            )  # fmt: skip
+            )
         for target, value in zip(targets, found, strict=True):
             np.copyto(target, value)
 

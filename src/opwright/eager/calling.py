@@ -124,7 +124,7 @@ class ArrayFunction:
         with _Outside():
             given = self.function(*(a.copy() if isinstance(a, np.ndarray) else a for a in map(_whole, arrays)))
         return [_array(i, v, d, self.function) for i, (v, d) in enumerate(zip(_listed(self.function, given, wanted),
-                                                                              wanted))]  # fmt: skip
+                                                                              wanted))]
 
     def __repr__(self) -> str:
         return f"<function {_name(self.function)}>"
@@ -252,7 +252,7 @@ def _state_shapes(results: Sequence[Any], specs: Sequence[Any]) -> None:
 
 
 def numpy_function(func: Any = None, inp: Any = None, Tout: Any = None, stateful: bool = True, name: str | None = None
-                   ) -> Any:  # fmt: skip
+                   ) -> Any:
     """Call a Python function of NumPy arrays each time the program runs. No gradient flows through it.
 
     func: takes the arrays of `inp`, strings as arrays of bytes, and gives arrays of the dtypes of Tout: one for one

@@ -151,7 +151,7 @@ def _infer(op: Operator, bound: Call, inputs: Sequence[Any], key: Any, name: str
             if nbytes > ADDRESSABLE:
                 raise ResourceExhaustedError(op=op.name, node=name, what="an output is larger than any memory",
                                              found=f"{spec.short()}: {nbytes} bytes",
-                                             wanted=f"at most {ADDRESSABLE}")  # fmt: skip
+                                             wanted=f"at most {ADDRESSABLE}")
     if promised and not any(o.asked for o in operands) and len(bound.inferred) < 64:
         bound.inferred[key] = promised
     return promised
@@ -182,7 +182,7 @@ def _is_mapped(result: Any, dtype: Any, first: np.ndarray) -> bool:
 
 
 def _check_promise(op: Operator, results: Sequence[Any], promised: Sequence[Any], bound: Call, inputs: Sequence[Any],
-                   name: str | None) -> None:  # fmt: skip
+                   name: str | None) -> None:
     """Check that what was computed is what inference promised. Tests check the catalogue's operators, this the others'.
 
     raises DefinitionError naming operator, what computed it, found and wanted
@@ -240,7 +240,7 @@ def _check_numerics(op: Operator, inputs: Sequence[Any], outputs: Sequence[Eager
     shown = [str(y) for x in inputs if x is not None for y in (x if type(x) is tuple else (x,))]
     for i in range(len(outputs)):
         error = wrong_number(op.name, i, [o._array for o in outputs], [o._dtype for o in outputs], shown, name,
-                             users_line())  # fmt: skip
+                             users_line())
         if error is not None:
             raise error
 

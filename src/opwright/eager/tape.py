@@ -223,7 +223,7 @@ class GradientTape:
         return nest.pack_sequence_as(sources, result, expand_composites=True)
 
     def _gradients(self, targets: Sequence[Any], dys: Sequence[Any], sources: Sequence[Any],
-                   unconnected: UnconnectedGradients, use_up: bool = False) -> list[Any]:  # fmt: skip
+                   unconnected: UnconnectedGradients, use_up: bool = False) -> list[Any]:
         start: dict[int, Any] = {}
         originals, sources = sources, [linked(self._here(s)) for s in sources]
         for t, dy in zip(map(self._here, targets), dys):
@@ -303,7 +303,7 @@ class GradientTape:
         shape, source_shape = _known_shape(target, "batch_jacobian"), _known_shape(source, "batch_jacobian")
         if not shape or not source_shape or shape[0] != source_shape[0]:
             raise ValueError("Need first dimension of target shape and source shape to match, found "
-                             f"{target.shape} and {source.shape}")  # fmt: skip
+                             f"{target.shape} and {source.shape}")
         self._begin()
         batch, inner = shape[0], shape[1:]
         rows = []

@@ -92,7 +92,7 @@ class EagerTensor(Tensor):
         return view
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
-                   ) -> Any:  # fmt: skip
+                   ) -> Any:
         return self._array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -383,7 +383,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
         elif made.size != np.prod(dims):
             raise TypeError(f"Eager execution of tf.constant with unsupported shape. Tensor {list(made.shape)} "
                             f"(converted from {_shown(value)}) has {made.size} elements, but got `shape` {dims} "
-                            f"with {int(np.prod(dims))} elements)")  # fmt: skip
+                            f"with {int(np.prod(dims))} elements)")
         else:
             made = made.reshape(dims)
     if dispatch.state.trace is not None:

@@ -40,7 +40,7 @@ class Variable(TensorLike):
     """
 
     __slots__ = ("__weakref__", "_guard", "_initial", "_lock", "_value", "constraint", "dtype", "name", "shape",
-                 "trainable")  # fmt: skip
+                 "trainable")
 
     def __init__(
         self,
@@ -410,7 +410,7 @@ class Variable(TensorLike):
 
     def __deepcopy__(self, memo: Any) -> Variable:
         return Variable(self.numpy(), self.trainable, name=self.name.rpartition(":")[0], dtype=self.dtype,
-                        constraint=self.constraint, shape=self.shape)  # fmt: skip
+                        constraint=self.constraint, shape=self.shape)
 
     def __repr__(self) -> str:
         value = self._settled() if self._initial is not None else self._value

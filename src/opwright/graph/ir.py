@@ -195,7 +195,7 @@ class Node:
 
     def __repr__(self) -> str:
         ins = ", ".join("_" if o is None else str([v.name for v in o]) if isinstance(o, tuple) else o.name
-                        for o in self.inputs)  # fmt: skip
+                        for o in self.inputs)
         return f"{', '.join(map(repr, self.outputs)) or self.name} = {self.op.name}({ins})"
 
 
@@ -226,7 +226,7 @@ class Graph:
     _effect: Any
 
     def __init__(self, name: str, inputs: Sequence[Value], nodes: Sequence[Node], outputs: Sequence[Value],
-                 origin: Any = None) -> None:  # fmt: skip
+                 origin: Any = None) -> None:
         put = object.__setattr__
         put(self, "name", name)
         put(self, "origin", origin)

@@ -57,7 +57,7 @@ def import_model(model: Model, definitions: Definitions | None = None) -> LiteMo
 
 
 def import_graph(model: Model, index: int = 0, definitions: Definitions | None = None) -> Graph:
-    """Read one subgraph, and those that its nodes run. Arguments and errors are those of `import_model`."""
+    """Read one subgraph and the subgraphs that its nodes run. Arguments and errors as for `import_model`."""
     return _Importer(model, definitions).graph(index)
 
 

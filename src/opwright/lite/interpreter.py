@@ -285,7 +285,7 @@ class Interpreter:
         """
         if runs < 1:
             raise InvalidArgumentError(op="Interpreter.profile", what="no runs to time", found=f"runs={runs}",
-                                       wanted="1 or more")  # fmt: skip
+                                       wanted="1 or more")
         return profiling.profile(self._subgraphs, runs, memory)
 
     @exclusive("closed")
@@ -572,7 +572,7 @@ class Interpreter:
     def _subgraph(self, index: int) -> Subgraph:
         if not 0 <= index < len(self._subgraphs):
             raise InvalidArgumentError(what=f"subgraph_index is out of range: {index} for the model, "
-                                       f"which has {len(self._subgraphs)} subgraphs.")  # fmt: skip
+                                       f"which has {len(self._subgraphs)} subgraphs.")
         return self._subgraphs[index]
 
     def _tensor(self, index: Any, subgraph_index: int) -> Tensor:
@@ -587,7 +587,7 @@ class Interpreter:
             raise TypeError(f"a tensor index is an integer, found {index!r}") from None
         if not 0 <= place < len(tensors):
             raise InvalidArgumentError(what=f"Invalid tensor index {place} exceeds max tensor index {len(tensors)}",
-                                       do='get_input_details()[i]["index"]')  # fmt: skip
+                                       do='get_input_details()[i]["index"]')
         return tensors[place]
 
     def _elements(self, index: int, subgraph_index: int) -> np.ndarray:

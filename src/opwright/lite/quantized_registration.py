@@ -75,7 +75,7 @@ def rule_of(operator: Any, node: Node) -> Any:
         named = ", ".join(f"{t.name!r} {t.type.name}" for t in tensors if t is not None)
         raise UnimplementedError(op=node.name, what="this operator has no kernel for quantized tensors", found=named,
                                  wanted="tensors without scales", do="convert the model with this operator in float",
-                                 explain="OW103")  # fmt: skip
+                                 explain="OW103")
     return path
 
 
@@ -97,7 +97,7 @@ def kernel_of(operator: Any, path: Any, call: Any, node: Node, group: Callable[.
     outputs: list[Any] = [Operand(t) for t in node.tensors_out]
     if len(outputs) != len(operator.outputs) and not any(o.repeated for o in operator.outputs):
         raise InvalidArgumentError(op=node.name, what="the node has another number of outputs than the operator",
-                                   found=len(outputs), wanted=len(operator.outputs))  # fmt: skip
+                                   found=len(outputs), wanted=len(operator.outputs))
     if not operator.profile.single and len(operator.outputs) == 1:
         outputs = [tuple(outputs)]
     blocked = next((o for o in inputs if isinstance(o, Operand) and o.blocks is not None), None)
@@ -105,7 +105,7 @@ def kernel_of(operator: Any, path: Any, call: Any, node: Node, group: Callable[.
         if path not in BLOCKWISE:
             raise UnimplementedError(op=node.name, what="this operator does not take scales by block",
                                      found=f"{blocked.name!r} {blocked.type}", wanted="one scale, or one a channel",
-                                     explain="OW103")  # fmt: skip
+                                     explain="OW103")
         path = BLOCKWISE[path]
     try:
         with np.errstate(all="ignore"):  # of scales as they come; what they make is checked
@@ -163,7 +163,7 @@ def divided(operator: Any) -> Callable[..., Any] | None:
 def run_quantized(
     kernel: Callable[..., Any], arrays: Sequence[Any], outs: Sequence[np.ndarray], name: str,
     divide: Callable[..., Any] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Run a kernel; its results, already within range, are stored in the outputs' type.
 
     divide: of a large result how it is made in parts (`divided`), so that wide integers stay few and in the cache
@@ -179,9 +179,9 @@ def run_quantized(
         results = (results,)
     if len(results) != len(outs):
         raise InternalError(op=name, what="the integer kernel gave another number of results than the node has outputs",
-                            found=len(results), wanted=len(outs))  # fmt: skip
+                            found=len(results), wanted=len(outs))
     for result, out in zip(results, outs):
         if result.shape != out.shape:
             raise InternalError(op=name, what="the integer kernel gave another shape than was inferred",
-                                found=list(result.shape), wanted=list(out.shape))  # fmt: skip
+                                found=list(result.shape), wanted=list(out.shape))
         np.copyto(out, result, casting="unsafe")

@@ -243,7 +243,7 @@ FAMILY.add(
         hard_silu, exponential, mish, glu, sparse_plus, sparse_sigmoid, squareplus,
     ),
     swish=silu, hard_swish=hard_silu,
-)  # fmt: skip
+)
 serialize, deserialize = FAMILY.serialize, FAMILY.deserialize
 
 
@@ -257,4 +257,4 @@ __all__ = [
     "hard_swish", "hard_tanh", "leaky_relu", "linear", "log_sigmoid", "log_softmax", "mish", "relu", "relu6", "selu",
     "serialize", "sigmoid", "silu", "soft_shrink", "softmax", "softplus", "softsign", "sparse_plus", "sparse_sigmoid",
     "sparsemax", "squareplus", "swish", "tanh", "tanh_shrink", "threshold",
-]  # fmt: skip
+]

@@ -78,7 +78,7 @@ class Configured:
             return cls(**config)
         except TypeError as error:
             raise TypeError(f"Error when deserializing class '{cls.__name__}' using config={config}.\n\n"
-                            f"Exception encountered: {error}") from error  # fmt: skip
+                            f"Exception encountered: {error}") from error
 
 
 def _plain(value: Any) -> bool:

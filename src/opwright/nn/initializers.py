@@ -89,7 +89,7 @@ class Identity(Initializer):
         """The matrix."""
         if len(shape) != 2:
             raise ValueError("Identity matrix initializer can only be used for 2D matrices. "
-                             f"Received: shape={shape} of rank {len(shape)}.")  # fmt: skip
+                             f"Received: shape={shape} of rank {len(shape)}.")
         rows, columns = _shape(shape)
         return self.gain * array.eye(rows, columns, dtype=_dtype(dtype))
 
@@ -102,7 +102,7 @@ class _Random(Initializer):
             seed = SeedGenerator.from_config(seed["config"])
         if seed is not None and not isinstance(seed, (int, np.integer, SeedGenerator)):
             raise ValueError("`seed` argument should be an instance of `keras.random.SeedGenerator()` or an integer. "
-                             f"Received: seed={seed}")  # fmt: skip
+                             f"Received: seed={seed}")
         self._init_seed = seed
         self.seed = default_seed() if seed is None else seed
 
@@ -123,7 +123,7 @@ class _Random(Initializer):
         seed: Any = self._init_seed
         if isinstance(seed, SeedGenerator):
             seed = {"module": "keras.random", "class_name": "SeedGenerator", "config": seed.get_config(),
-                    "registered_name": None}  # fmt: skip
+                    "registered_name": None}
         return {"seed": seed, **super().get_config()}
 
 
@@ -164,7 +164,7 @@ class RandomUniform(_Random):
 
 
 def compute_fans(shape: Sequence[int], input_axes: Sequence[int] | None = None,
-                 output_axes: Sequence[int] | None = None) -> tuple[int, int]:  # fmt: skip
+                 output_axes: Sequence[int] | None = None) -> tuple[int, int]:
     """How many units feed one unit of a kernel, and how many one unit feeds.
 
     [in, out] for matrices, [*window, in, out] for kernels of convolutions, both times the window's size; a vector's
@@ -195,7 +195,7 @@ class VarianceScaling(_Random):
     arguments: tuple[str, ...] = ("scale", "mode", "distribution", "input_axes", "output_axes")
 
     def __init__(self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal",
-                 seed: Any = None, input_axes: Any = None, output_axes: Any = None) -> None:  # fmt: skip
+                 seed: Any = None, input_axes: Any = None, output_axes: Any = None) -> None:
         if scale <= 0.0:
             raise ValueError(f"Argument `scale` must be positive float. Received: scale={scale}")
         if mode not in self.MODES:
@@ -286,7 +286,7 @@ class Orthogonal(_Random):
         shape = _shape(shape)
         if len(shape) < 2:
             raise ValueError("The tensor to initialize must be at least two-dimensional. "
-                             f"Received: shape={shape} of rank {len(shape)}.")  # fmt: skip
+                             f"Received: shape={shape} of rank {len(shape)}.")
         rows, columns = python_math.prod(shape[:-1]), shape[-1]
         tall = (max(rows, columns), min(rows, columns))
         q, r = linalg.qr(self._normal(tall, 0.0, 1.0, dtype))
@@ -304,7 +304,7 @@ FAMILY.add(
     ),
     zero=Zeros, one=Ones, normal=RandomNormal, uniform=RandomUniform, IdentityInitializer=Identity,
     OrthogonalInitializer=Orthogonal,
-)  # fmt: skip
+)
 get, serialize, deserialize = FAMILY.get, FAMILY.serialize, FAMILY.deserialize
 
 IdentityInitializer, OrthogonalInitializer = Identity, Orthogonal
@@ -321,4 +321,4 @@ __all__ = [
     "RandomUniform", "TruncatedNormal", "VarianceScaling", "Zeros", "constant", "deserialize", "get", "glorot_normal",
     "glorot_uniform", "he_normal", "he_uniform", "identity", "lecun_normal", "lecun_uniform", "ones", "orthogonal",
     "random_normal", "random_uniform", "serialize", "truncated_normal", "variance_scaling", "zeros",
-]  # fmt: skip
+]

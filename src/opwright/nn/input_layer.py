@@ -18,7 +18,7 @@ class InputLayer(Layer):
 
     def __init__(self, shape: Any = None, batch_size: int | None = None, dtype: Any = None, sparse: Any = None,
                  ragged: Any = None, batch_shape: Any = None, input_tensor: Any = None, optional: bool = False,
-                 name: str | None = None, **kwargs: Any) -> None:  # fmt: skip
+                 name: str | None = None, **kwargs: Any) -> None:
         if "input_shape" in kwargs:
             shape = kwargs.pop("input_shape")
         if "batch_input_shape" in kwargs:
@@ -60,7 +60,7 @@ class InputLayer(Layer):
 
 def Input(shape: Any = None, batch_size: int | None = None, dtype: Any = None, sparse: Any = None,
           ragged: Any = None, batch_shape: Any = None, name: str | None = None, tensor: Any = None,
-          optional: bool = False) -> KerasTensor:  # fmt: skip
+          optional: bool = False) -> KerasTensor:
     """A KerasTensor to lay a model out from.
 
     shape: without the batch, None for unknown sizes; batch_size: of the batch, if it is fixed; or batch_shape: both.

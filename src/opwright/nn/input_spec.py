@@ -21,7 +21,7 @@ class InputSpec:
     def __init__(self, dtype: Any = None, shape: Any = None, ndim: int | None = None, max_ndim: int | None = None,
                  min_ndim: int | None = None, axes: dict[int, int | None] | None = None,
                  allow_last_axis_squeeze: bool = False, name: str | None = None, optional: bool = False
-                 ) -> None:  # fmt: skip
+                 ) -> None:
         self.dtype = None if dtype is None else as_dtype(dtype).name
         self.shape = None if shape is None else tuple(shape)
         self.ndim = len(self.shape) if self.shape is not None else ndim
@@ -35,7 +35,7 @@ class InputSpec:
     def get_config(self) -> dict[str, Any]:
         """The arguments as plain values."""
         return {"dtype": self.dtype, "shape": self.shape, "ndim": self.ndim, "max_ndim": self.max_ndim,
-                "min_ndim": self.min_ndim, "axes": self.axes}  # fmt: skip
+                "min_ndim": self.min_ndim, "axes": self.axes}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> InputSpec:
@@ -68,7 +68,7 @@ class InputSpec:
         for axis, size in self.axes.items():
             if size is not None and -rank <= axis < rank and dims[axis] not in (size, None):
                 return f"expected axis {axis} of input shape to have value {size}, but received input with shape " \
-                       f"{tuple(shape)}"  # fmt: skip
+                       f"{tuple(shape)}"
         if self.shape is not None:
             for want, got in zip(self.shape, dims):
                 if want is not None and got is not None and want != got:
@@ -96,7 +96,7 @@ def assert_input_compatibility(input_spec: Any, inputs: Any, layer_name: str) ->
             continue
         if not hasattr(tensor, "shape"):
             raise ValueError(f'Inputs to a layer should be tensors. Got \'{tensor}\' (of type {type(tensor)}) as input '
-                             f'for layer "{layer_name}".')  # fmt: skip
+                             f'for layer "{layer_name}".')
         objection = spec.objection(tensor.shape, tensor.dtype)
         if objection is not None:
             raise ValueError(f'Input {i} of layer "{layer_name}" is incompatible with the layer: {objection}')

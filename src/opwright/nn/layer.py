@@ -33,7 +33,7 @@ from .keras_tensor import KerasTensor, Node, find
 from .weights import Weighted
 
 _ARGUMENTS = ("input_shape", "batch_input_shape", "input_dim", "batch_size", "weights", "autocast",
-              "activity_regularizer", "dynamic", "input_dtype", "sparse", "ragged")  # fmt: skip
+              "activity_regularizer", "dynamic", "input_dtype", "sparse", "ragged")
 
 
 class Shape(tuple[Any, ...]):
@@ -100,17 +100,17 @@ class Layer(Weighted, Configured):
             cls.build = _building(cls.__dict__["build"])  # type: ignore[method-assign]
 
     def __init__(self, *, activity_regularizer: Any = None, trainable: bool = True, dtype: Any = None,
-                 autocast: bool = True, name: str | None = None, **kwargs: Any) -> None:  # fmt: skip
+                 autocast: bool = True, name: str | None = None, **kwargs: Any) -> None:
         unknown = [k for k in kwargs if k not in _ARGUMENTS]
         if unknown:
             raise ValueError(f"Unrecognized keyword arguments passed to {type(self).__name__}: "
-                             f"{ {k: kwargs[k] for k in unknown} }")  # fmt: skip
+                             f"{ {k: kwargs[k] for k in unknown} }")
         if name is not None and not isinstance(name, str):
             raise ValueError(f"Argument `name` must be a string and cannot contain character `/`. Received: "
-                             f"name={name!r}")  # fmt: skip
+                             f"name={name!r}")
         if not isinstance(trainable, (bool, np.bool_)):
             raise ValueError(f"Expected `trainable` to be a boolean. Received: trainable={trainable!r} (of type "
-                             f"{type(trainable).__name__})")  # fmt: skip
+                             f"{type(trainable).__name__})")
         self._name = name or named.fresh(type(self).__name__)
         self.built = False
         self.supports_masking = False
@@ -182,7 +182,7 @@ class Layer(Weighted, Configured):
         """The shape of the output for inputs of this shape, found by laying out `call`."""
         leaf = _is_shape(input_shape)
         inputs = KerasTensor(input_shape, self.compute_dtype) if leaf else _map_shapes(
-            lambda s: KerasTensor(s, self.compute_dtype), input_shape)  # fmt: skip
+            lambda s: KerasTensor(s, self.compute_dtype), input_shape)
         self._build_for((inputs,), {})
         return nest.map_structure(lambda t: tuple(t.shape), self.compute_output_spec(inputs))
 
@@ -233,7 +233,7 @@ class Layer(Weighted, Configured):
         """Build if need be, and compute. training: the mode; by default that of the call around, else `call`'s own."""
         if "nodes" not in self.__dict__:
             raise RuntimeError(f"In layer {type(self).__name__}, you forgot to call `super().__init__()` as the first "
-                               "statement in the `__init__()` method.")  # fmt: skip
+                               "statement in the `__init__()` method.")
         args = tuple([self._converted(a) for a in args])
         if kwargs:
             kwargs = {k: self._converted(v) for k, v in kwargs.items()}
@@ -244,7 +244,7 @@ class Layer(Weighted, Configured):
             assert_input_compatibility(self.input_spec, first, self.name)
         context, entered = current.context, False
         training = kwargs.pop("training", None) if not spec.training or kwargs.get("training") is None else \
-            kwargs["training"]  # fmt: skip
+            kwargs["training"]
         if training is None and spec.training and "training" in spec.names[: len(args)]:
             training = args[spec.names.index("training")]
         if context is None:
@@ -365,7 +365,7 @@ class Layer(Weighted, Configured):
         own = self._own()
         if len(store) != len(own):
             raise ValueError(f"Layer '{self.name}' expected {len(own)} variables, but received {len(store)} variables "
-                             f"during loading. Expected: {[v.name for v in own]}")  # fmt: skip
+                             f"during loading. Expected: {[v.name for v in own]}")
         for i, variable in enumerate(own):
             variable.assign(np.asarray(store[str(i)]).astype(variable.dtype.np))
 

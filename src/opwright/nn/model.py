@@ -33,7 +33,7 @@ class Model(Trainer, Layer):
     is_model = True
 
     def __init__(self, *args: Any, inputs: Any = None, outputs: Any = None, name: str | None = None,
-                 trainable: bool = True, dtype: Any = None, **kwargs: Any) -> None:  # fmt: skip
+                 trainable: bool = True, dtype: Any = None, **kwargs: Any) -> None:
         if args:
             inputs = args[0]
             outputs = args[1] if len(args) > 1 else outputs
@@ -118,7 +118,7 @@ class Model(Trainer, Layer):
         if index is not None:
             if not -len(layers) <= index < len(layers):
                 raise ValueError(f"Was asked to retrieve layer at index {index} but model only has {len(layers)} "
-                                 f"layers.")  # fmt: skip
+                                 f"layers.")
             return layers[index]
         for layer in layers:
             if layer.name == name:
@@ -128,7 +128,7 @@ class Model(Trainer, Layer):
     def _of_network(self, what: str) -> Any:
         if self._network is None:
             raise AttributeError(f"{type(self).__name__} {self.name!r} has no `{what}`: it is not made of KerasTensors "
-                                 "(see ow.keras.Input), or has not been built")  # fmt: skip
+                                 "(see ow.keras.Input), or has not been built")
         return self._network
 
     @property
@@ -175,7 +175,7 @@ class Model(Trainer, Layer):
 
     def summary(self, line_length: int | None = None, positions: Any = None, print_fn: Callable[..., Any] | None = None,
                 expand_nested: bool = False, show_trainable: bool = False, layer_range: Any = None
-                ) -> None:  # fmt: skip
+                ) -> None:
         """Print a table of the layers with their outputs' shapes and numbers of weights.
 
         line_length: of the table. print_fn: gets the text instead of stdout. expand_nested: rows for the layers of
@@ -236,7 +236,7 @@ class Model(Trainer, Layer):
         save_model(self, filepath, overwrite, **kwargs)
 
     def export(self, filepath: Any, format: str = "tf_saved_model", verbose: Any = None, input_signature: Any = None,
-               **kwargs: Any) -> None:  # fmt: skip
+               **kwargs: Any) -> None:
         """Write the forward pass as a folder; see `ow.saved_model.save`.
 
         format: "tf_saved_model" is the only one. verbose: whether to say where; by default it is said.
@@ -246,7 +246,7 @@ class Model(Trainer, Layer):
 
         if format != "tf_saved_model":
             raise ValueError(f"Unrecognized format={format!r}. Models are exported as 'tf_saved_model'; for .tflite "
-                             "there is ow.lite.TFLiteConverter.from_keras_model(model)")  # fmt: skip
+                             "there is ow.lite.TFLiteConverter.from_keras_model(model)")
         export(self, filepath, input_signature, **kwargs)
         if verbose is None or verbose:
             print(f"Saved artifact at '{filepath}'.")
@@ -260,7 +260,7 @@ class Model(Trainer, Layer):
             return nest.map_structure(lambda t: TensorSpec(t.shape, t.dtype, t.name), self.input)
         if self._seen_inputs is None:
             raise ValueError(f"Model {self.name!r} has not been called yet, so the shapes of its inputs are not known. "
-                             "Call it on some data, or `build(input_shape)` it, first")  # fmt: skip
+                             "Call it on some data, or `build(input_shape)` it, first")
         seen = nest.flatten_with_paths(self._seen_inputs)
         if isinstance(self._seen_inputs, dict):
             names = ["_".join(map(str, path)) for path, _ in seen]

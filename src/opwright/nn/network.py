@@ -33,11 +33,11 @@ class Network:
             if not isinstance(leaf, KerasTensor):
                 raise ValueError(f"All `inputs` values must be KerasTensors. Received: inputs={inputs} including "
                                  f"invalid "
-                                 f"value {leaf} of type {type(leaf)}")  # fmt: skip
+                                 f"value {leaf} of type {type(leaf)}")
         for leaf in nest.flatten(outputs):
             if not isinstance(leaf, KerasTensor):
                 raise ValueError(f"All `outputs` values must be KerasTensors. Received: outputs={outputs} including "
-                                 f"invalid value {leaf} of type {type(leaf)}")  # fmt: skip
+                                 f"invalid value {leaf} of type {type(leaf)}")
         self.flat_inputs, self.flat_outputs = find(inputs), find(outputs)
         if len({id(x) for x in self.flat_inputs}) != len(self.flat_inputs):
             raise ValueError(f"The list of inputs passed to the model contains the same input multiple times: {inputs}")
@@ -47,7 +47,7 @@ class Network:
         self.specs = [
             InputSpec(shape=t.shape.dims, allow_last_axis_squeeze=True, name=t.name) if t.shape.dims is not None else
             InputSpec(name=t.name) for t in self.flat_inputs
-        ]  # fmt: skip
+        ]
 
     def _visit(self) -> tuple[list[Node], dict[int, int]]:
         """Nodes with those they need first, and the order in which operations are met from the outputs."""
@@ -139,7 +139,7 @@ class Network:
             if missing:
                 raise ValueError(f"Missing data for input {missing[0]!r} of model {self.name!r}. You passed a data "
                                  f"dictionary with keys {list(inputs)}. Expected the following keys: "
-                                 f"{list(self.inputs)}")  # fmt: skip
+                                 f"{list(self.inputs)}")
             _warn_of_others(inputs, list(self.inputs), self.name)
             flat = nest.flatten({k: inputs[k] for k in self.inputs})
         else:
@@ -147,7 +147,7 @@ class Network:
         if len(flat) != len(self.flat_inputs):
             raise ValueError(f'Layer "{self.name}" expects {len(self.flat_inputs)} input(s), but it '
                              f"received {len(flat)} input tensors. "
-                             f"Inputs received: {[getattr(x, 'spec', x) for x in flat]}")  # fmt: skip
+                             f"Inputs received: {[getattr(x, 'spec', x) for x in flat]}")
         return [self._fit(i, x) for i, x in enumerate(flat)]
 
     def _fit(self, i: int, x: Any) -> Any:
@@ -169,4 +169,4 @@ def _warn_of_others(inputs: dict[str, Any], known: Sequence[str], name: str) -> 
     others = [k for k in inputs if k not in known]
     if others:
         warnings.warn(f"Model {name!r} has no input {', '.join(map(repr, others))}; the fields are ignored. "
-                      f"Its inputs are {', '.join(map(repr, known))}", UserWarning, stacklevel=5)  # fmt: skip
+                      f"Its inputs are {', '.join(map(repr, known))}", UserWarning, stacklevel=5)

@@ -27,7 +27,7 @@ def _factor(name: str, value: Any) -> float:
     bad = isinstance(value, bool) or not isinstance(value, (int, float)) or not python_math.isfinite(value) or value < 0
     if bad:
         raise ValueError(f"Invalid value for argument {name}: expected a non-negative float. "
-                         f"Received: {name}={value}")  # fmt: skip
+                         f"Received: {name}={value}")
     return value
 
 
@@ -90,7 +90,7 @@ class OrthogonalRegularizer(Regularizer):
         self.factor = _factor("factor", factor)
         if mode not in ("rows", "columns"):
             raise ValueError('Invalid value for argument `mode`. Expected one of {"rows", "columns"}. '
-                             f"Received: mode={mode}")  # fmt: skip
+                             f"Received: mode={mode}")
         self.mode = mode
 
     def __call__(self, x: Any) -> Any:
@@ -118,4 +118,4 @@ l1, l2, l1_l2, orthogonal_regularizer = L1, L2, L1L2, OrthogonalRegularizer
 __all__ = [
     "L1", "L1L2", "L2", "OrthogonalRegularizer", "Regularizer", "deserialize", "get", "l1", "l1_l2", "l2",
     "orthogonal_regularizer", "serialize",
-]  # fmt: skip
+]

@@ -36,14 +36,14 @@ def timeseries_dataset_from_array(
            [1, 2, 3]], dtype=int32)
     """
     for name, value in (("sequence_length", sequence_length), ("sequence_stride", sequence_stride),
-                        ("sampling_rate", sampling_rate)):  # fmt: skip
+                        ("sampling_rate", sampling_rate)):
         if value <= 0:
             raise ValueError(f"`{name}` must be higher than 0. Received: {name}={value}")
     count = len(data)
     for name, index in (("start_index", start_index), ("end_index", end_index)):
         if index is not None and not 0 <= index <= count:
             raise ValueError(f"`{name}` must be from 0 to the length of the data. Received: {name}={index}, for data "
-                             f"of length {count}")  # fmt: skip
+                             f"of length {count}")
     begin, end = start_index or 0, count if end_index is None else end_index
     if end <= begin:
         raise ValueError(f"`end_index` must be higher than `start_index`. Received: {begin} and {end}")

@@ -24,7 +24,7 @@ class Weighted(Module):
     """A module whose variables are weights. See `Layer`."""
 
     _ignored = frozenset({"nodes", "_losses", "_loss_owners", "_own_weights", "_regularizers", "_compiled", "_trainer",
-                          "optimizer", "_parent", "history", "_initial_weights", "_network", "_made_with"})  # fmt: skip
+                          "optimizer", "_parent", "history", "_initial_weights", "_network", "_made_with"})
     built: bool
     _variable_dtype: DType
 
@@ -79,7 +79,7 @@ class Weighted(Module):
 
         with root_scope():  # a weight's name is its layer's and its own, wherever the layer is called
             variable = Variable(value, bool(trainable and self._trainable), name=f"{self.name}/{name or 'variable'}",
-                                dtype=wanted, constraint=constraints.get(constraint))  # fmt: skip
+                                dtype=wanted, constraint=constraints.get(constraint))
         if not trainable:
             self._fixed.add(id(variable))
         self._own_weights.append(variable)
@@ -213,7 +213,7 @@ class Weighted(Module):
             if not variable.shape.is_compatible_with(value.shape):
                 raise ValueError(f"Layer {self.name} weight shape {tuple(variable.shape)} is not compatible with "
                                  f"provided "
-                                 f"weight shape {value.shape}.")  # fmt: skip
+                                 f"weight shape {value.shape}.")
         for variable, value in zip(variables, values):
             variable.assign(value.astype(variable.dtype.np))
 
@@ -222,7 +222,7 @@ class Weighted(Module):
         if not self.built:
             raise ValueError(f"You tried to call `count_params` on layer '{self.name}', but the layer isn't built. "
                              f"You can "
-                             "build it manually via: `layer.build(input_shape)`.")  # fmt: skip
+                             "build it manually via: `layer.build(input_shape)`.")
         return sum(int(np.prod(v.read_array().shape, dtype=np.int64)) for v in self.weights)
 
     # ---- losses -----------------------------------------------------------------------------------------------------

@@ -42,11 +42,11 @@ def _fitting(op: Any, structure: Sequence[Any], grads: Sequence[Any]) -> list[An
             made.append(_fit(op, name, item, grad))
         elif isinstance(grad, (tuple, list)) and len(grad) == len(item):
             made.append([None if g is None else _fit(op, f"{name}[{i}]", x, g)
-                         for i, (x, g) in enumerate(zip(item, grad))])  # fmt: skip
+                         for i, (x, g) in enumerate(zip(item, grad))])
         else:
             found = f"{len(grad)} of them" if isinstance(grad, (tuple, list)) else type(grad).__name__
             raise contract_violation(op, "gradient", f"gives a list for the repeated input {name!r}", found=found,
-                                     wanted=f"a list of {len(item)}, None where there is none")  # fmt: skip
+                                     wanted=f"a list of {len(item)}, None where there is none")
     return made
 
 
@@ -57,7 +57,7 @@ def _fit(op: Any, name: str, x: Any, grad: Any) -> Any:
         except (TypeError, ValueError):
             found = f"{grad!r} ({type(grad).__name__})"[:80]
             raise contract_violation(op, "gradient", f"gave no tensor for input {name!r}", found=found,
-                                     wanted=x.spec.short()) from None  # fmt: skip
+                                     wanted=x.spec.short()) from None
     fits = op.elementwise or grad.shape.is_compatible_with(x.shape)  # those of element-wise operators are summed up
     if x.dtype.is_handle or (grad.dtype is x.dtype and fits):
         return grad
@@ -65,7 +65,7 @@ def _fit(op: Any, name: str, x: Any, grad: Any) -> Any:
     way_out = "elementwise = True in the class, if it broadcasts its inputs: then gradients are summed up"
     raise contract_violation(op, "the gradient rule", f"gave another {part} than input {name!r} has",
                              found=f"{grad.dtype.name} {grad.shape}", wanted=f"{x.dtype.name} {x.shape}",
-                             do=way_out if part == "shape" and len(op.inputs) > 1 else None)  # fmt: skip
+                             do=way_out if part == "shape" and len(op.inputs) > 1 else None)
 
 
 
@@ -86,7 +86,7 @@ class OpRecord:
 
     @classmethod
     def light(cls, op: Any, bound: Call, structure: Sequence[Any], flat: Sequence[Any], outputs: Sequence[Any]
-              ) -> OpRecord:  # fmt: skip
+              ) -> OpRecord:
         """The record of an eager call, with no more than the gradient needs. flat: the structure without nesting.
 
         outputs: fresh tensors, of which no one else knows yet.
@@ -168,7 +168,7 @@ class OpRecord:
         if len(grads) != len(op.inputs):
             raise contract_violation(op, "gradient", "gave another number of results than there are inputs",
                                      found=len(grads), wanted=f"{len(op.inputs)}: {', '.join(op.input_names)}"
-                                     )  # fmt: skip
+                                     )
         if not op.trusted:
             grads = _fitting(op, self.structure, grads)
         if op.profile.simple:
@@ -243,7 +243,7 @@ class CustomRecord:
     __slots__ = ("_backward", "backward_once", "inputs", "outputs")
 
     def __init__(self, inputs: Sequence[Any], outputs: Sequence[Any], backward: Backward,
-                 backward_once: Backward | None = None) -> None:  # fmt: skip
+                 backward_once: Backward | None = None) -> None:
         self.inputs, self.outputs = tuple(map(linked, inputs)), tuple(map(linked, outputs))
         self._backward, self.backward_once = backward, backward_once
 

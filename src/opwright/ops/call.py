@@ -67,7 +67,7 @@ class Call:
 
 
 def call_class(name: str, attrs: Iterable[str], inputs: Iterable[str], outputs: Iterable[str], methods: dict[str, Any]
-               ) -> type[Call]:  # fmt: skip
+               ) -> type[Call]:
     """The subclass of Call for one operator; methods: helper functions of the user's class, callable as op.helper()."""
     attrs, inputs, outputs = tuple(attrs), tuple(inputs), tuple(outputs)
     body = {

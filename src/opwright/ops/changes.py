@@ -144,7 +144,7 @@ RULES: dict[str, dict[str, Rule]] = {
         "name": _ignored, "type": _fixed, "required": _ignored, "default": _default, "since": _fixed,
         "check": _ignored, "condition": _condition,
     },
-}  # fmt: skip
+}
 for _part, _fields in (("operator", OPERATOR), ("input", INPUT), ("output", OUTPUT), ("attribute", ATTR)):
     assert {f.key for f in _fields} <= RULES[_part].keys(), f"a field of {_part}s has no rule"
 
@@ -175,13 +175,13 @@ def _added(part: str, old: Spec, new: Spec) -> Iterator[Found]:
         yield "added", None, new["name"], f"is new, {more}{since}", True
     else:  # old files are read; but nothing tells that new ones need it, and calls by position may mean it
         yield ("undated", None, new["since"], f"is new, {more}; give it since={old['version'] + 1}: its `since` is "
-               f"{new['since']}, so files that use it say that version {old['version']} reads them", True)  # fmt: skip
+               f"{new['since']}, so files that use it say that version {old['version']} reads them", True)
 
 
 def _gone(part: str, gone: Spec, fresh: list[Spec]) -> Found:
     """A rename is a part that goes and one that comes; say so where they are alike in all else."""
     alike = [p["name"] for p in fresh if canonical({**p, "name": "", "since": 1})
-             == canonical({**gone, "name": "", "since": 1})]  # fmt: skip
+             == canonical({**gone, "name": "", "since": 1})]
     hint = f"; was it renamed to {alike[0]!r}? Files and calls know it by the old name" if len(alike) == 1 else ""
     return "gone", gone["name"], None, f"is gone{hint}", False
 
@@ -205,12 +205,12 @@ def _parts(key: str, old: Spec, new: Spec) -> Iterator[tuple[str, Found]]:
     kept_before, kept_now = [n for n in a if n in b], [n for n in b if n in a]
     if kept_before != kept_now:
         yield "", ("order", kept_before, kept_now, f"the order of {part}s {_turned(kept_before, kept_now)}: calls give "
-                   "them by position", False)  # fmt: skip
+                   "them by position", False)
     else:
         ahead = [n for i, n in enumerate(b) if n not in a and any(later in a for later in list(b)[i:])]
         for name in ahead:
             yield name, ("order", None, name, f"is new and stands before older {part}s, which calls and files know by "
-                         "position", False)  # fmt: skip
+                         "position", False)
 
 
 def _operator(name: str, old: Spec, new: Spec) -> Iterator[Change]:

@@ -160,13 +160,13 @@ def _check_offsets(op: Operator, pairs: Sequence[tuple[int, int, bool]], results
 
 
 def offsets_violation(op: Operator, rule: str, output: str, why: str, levels: Sequence[Sequence[int]],
-                      node: str | None = None) -> OpError:  # fmt: skip
+                      node: str | None = None) -> OpError:
     """Return the error for offsets of an output that are no LoD over its rows."""
     return contract_violation(
         op, rule, f"gave offsets of {output!r} that are no LoD: {why}", node=node,
         found=levels if sum(map(len, levels)) <= 24 else f"{len(levels)} levels",
         wanted="offsets that start at 0, never fall and end at the number of units below",
-    )  # fmt: skip
+    )
 
 
 def _readonly(value: Any) -> Any:
@@ -195,21 +195,21 @@ def _own(op: Operator, place: int, result: Any, inputs: Sequence[Any]) -> Any:
 
 
 def alias_error(op: Operator, output: str, name: str, node: str | None = None, at: str | None = None
-                ) -> PermissionDeniedError:  # fmt: skip
+                ) -> PermissionDeniedError:
     """For a result that lies in an input's memory without leave."""
     return PermissionDeniedError(
         op=op.name, node=node, at=at, what=f"output {output!r} shares the memory of input {name!r}",
         wanted="an array of its own", do=f'return {output}.copy(), or declare views = {{"{output}": "{name}"}}'
         f' for a view of it, inplace = {{"{output}": "{name}"}} for all of it',
-    )  # fmt: skip
+    )
 
 
 def write_error(op: Operator, name: str, node: str | None = None, at: str | None = None, found: Any = None
-                ) -> PermissionDeniedError:  # fmt: skip
+                ) -> PermissionDeniedError:
     """For an input that was written, or was tried to be."""
     return PermissionDeniedError(op=op.name, node=node, at=at, what=f"compute writes its input {name!r}", found=found,
                                  wanted="inputs as they were: others read them too",
-                                 do=f"work on {name.split(', ')[0].strip(chr(39))}.copy()")  # fmt: skip
+                                 do=f"work on {name.split(', ')[0].strip(chr(39))}.copy()")
 
 
 def _refused(error: Exception) -> bool:
@@ -265,7 +265,7 @@ def fingerprint(value: Any) -> Any:
 
 
 def watched(op: Operator, kernel: Callable[..., Any], node: str | None = None, at: str | None = None
-            ) -> Callable[..., Any]:  # fmt: skip
+            ) -> Callable[..., Any]:
     """A kernel that raises where it wrote an input or gave a result in an input's memory without leave."""
 
     def run(*arrays: Any, **out: Any) -> Any:
@@ -278,7 +278,7 @@ def watched(op: Operator, kernel: Callable[..., Any], node: str | None = None, a
 
 
 def compare(op: Operator, inputs: Sequence[Any], before: Sequence[Any], results: Sequence[tuple[str, Any]],
-            node: str | None = None, at: str | None = None) -> None:  # fmt: skip
+            node: str | None = None, at: str | None = None) -> None:
     """Raise PermissionDeniedError naming operator, output and input where a rule of memory was broken."""
     for name, value, was in zip(op.input_names, inputs, before):
         if fingerprint(value) != was:

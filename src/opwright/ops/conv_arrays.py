@@ -128,7 +128,7 @@ def _is_point(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> bool:
 
 def _is_deep(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> bool:
     return (32 <= x.shape[-1] <= 128 and w.shape[-1] <= 128 and all(v.stride == 1 and v.kernel <= 3 for v in windows)
-            and x.shape[0] * math.prod(v.out for v in windows) >= 2048)  # fmt: skip
+            and x.shape[0] * math.prod(v.out for v in windows) >= 2048)
 
 
 def _prepared(op: Any, image: np.ndarray, filters: np.ndarray) -> tuple[Any, ...]:
@@ -145,7 +145,7 @@ def _strategies(n: int) -> Strategies:
                  "kernels up to 3 with stride 1, 32 to 128 channels, at least 2048 positions", "conv_taps",
                  fits=_one_group, tolerance=4096),
         prepare=_prepared,
-    )  # fmt: skip
+    )
 
 
 CONVOLUTIONS = {n: _strategies(n) for n in (2, 3)}

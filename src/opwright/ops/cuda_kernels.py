@@ -29,7 +29,7 @@ ATOMIC = frozenset({
     "AvgPoolGrad", "ConfusionMatrix", "DenseBincount", "GatherGrad", "MaxPool3DGrad", "MaxPoolGrad", "MergeRows",
     "MirrorPadGrad", "ResizeBicubicGrad", "ResizeBilinearGrad", "ResizeNearestNeighborGrad", "ScatterNd", "SegmentMean",
     "SequenceContextGrad", "SequenceScatter", "TensorScatterAdd", "TensorScatterSub",
-})  # fmt: skip
+})
 
 _FLOATS = (dtypes.float16, dtypes.float32, dtypes.float64)
 _COMPLEX = (dtypes.complex64, dtypes.complex128)
@@ -70,7 +70,7 @@ _SPECIAL = {  # operator -> its name in cupyx.scipy.special
     "BesselY0": "y0", "BesselY1": "y1", "Betainc": "betainc", "Digamma": "digamma", "Erf": "erf", "Erfc": "erfc",
     "Erfinv": "erfinv", "Igamma": "gammainc", "Igammac": "gammaincc", "Lgamma": "gammaln", "Ndtri": "ndtri",
     "Zeta": "zeta",
-}  # fmt: skip
+}
 
 
 def _special(name: str) -> Callable[..., Any]:

@@ -150,7 +150,7 @@ def print(*inputs: Any, **kwargs: Any) -> None:
 
     for i, given in enumerate(inputs):
         shown = [given] if isinstance(given, str) \
-            else pprint.pformat(nest.map_structure(leaf, given)).split(_Slot.mark)  # fmt: skip
+            else pprint.pformat(nest.map_structure(leaf, given)).split(_Slot.mark)
         pieces[-1] += (sep if i else "") + shown[0]
         pieces += shown[1:]
     if tensors:

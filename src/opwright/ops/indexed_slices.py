@@ -91,7 +91,7 @@ class IndexedSlices(CompositeTensor):
         if type(rows) is np.ndarray and type(at) is np.ndarray and rows.ndim and rows.shape[: at.ndim] != at.shape:
             raise InvalidArgumentError(op="IndexedSlices", what="indices and values differ in number",
                                        found={"indices": at.shape, "values": rows.shape},
-                                       wanted="indices [n] and values [n, ...]")  # fmt: skip
+                                       wanted="indices [n] and values [n, ...]")
 
     @property
     def dtype(self) -> DType:
@@ -127,7 +127,7 @@ class IndexedSlices(CompositeTensor):
         return IndexedSlicesSpec(
             self.shape, self.dtype, self.indices.dtype,
             None if dense is None else getattr(dense, "dtype", dtypes.int32), self.indices.shape,
-        )  # fmt: skip
+        )
 
     def merged(self) -> IndexedSlices:
         """The same with each index once, rows added up in the order they come, indices ascending.
@@ -198,7 +198,7 @@ class IndexedSlices(CompositeTensor):
         if not known.is_compatible_with(dense.shape):
             found = {"rows of": known, "tensor": dense.shape}
             raise InvalidArgumentError(op="IndexedSlices", what="rows of one shape, a tensor of another",
-                                       found=found, wanted="equal shapes")  # fmt: skip
+                                       found=found, wanted="equal shapes")
         return array.tensor_scatter_nd_add(dense, array.expand_dims(self.indices, -1), self.values)
 
     @staticmethod
@@ -224,11 +224,11 @@ def concatenated(parts: Sequence[IndexedSlices]) -> IndexedSlices:
     for i, other in enumerate(parts[1:], 1):
         if first.dtype is not other.dtype:
             raise InvalidArgumentError(op="IndexedSlices", what=f"sparse rows 0 and {i} differ in dtype",
-                                       found=f"{first.dtype.name}, {other.dtype.name}", do="ow.cast")  # fmt: skip
+                                       found=f"{first.dtype.name}, {other.dtype.name}", do="ow.cast")
         if not first.shape.is_compatible_with(other.shape):
             raise InvalidArgumentError(op="IndexedSlices", what=f"sparse rows 0 and {i} do not add up",
                                        found=f"rows of shapes {first.shape}, {other.shape}",
-                                       wanted="equal heights, rows of equal width")  # fmt: skip
+                                       wanted="equal heights, rows of equal width")
     if len(parts) == 1:
         return first
     indices = [p.indices for p in parts]

@@ -195,7 +195,7 @@ class OptionalGetValue:
     def compute(op, optional) -> Any:
         if optional.components is None:
             raise InvalidArgumentError(what="The given optional does not have a value.",
-                                       wanted="one for which has_value() is true")  # fmt: skip
+                                       wanted="one for which has_value() is true")
         return list(optional.components)
 
 

@@ -58,7 +58,7 @@ def register_library(name: str, *, before: str = "foreign") -> str:
         if name in _libraries:
             if _libraries.index(name) + 1 != _libraries.index(before):
                 raise AlreadyExistsError(op="register_library", what=f"library {name!r} has another place in the order",
-                                         found=", ".join(_libraries), wanted=f"{name} before {before}")  # fmt: skip
+                                         found=", ".join(_libraries), wanted=f"{name} before {before}")
             return name
         position = _libraries.index(before)
         _libraries = (*_libraries[:position], name, *_libraries[position:])
@@ -100,7 +100,7 @@ class KernelKey:
         object.__setattr__(self, "library", _ALIASES.get(self.library, self.library))
         if self.library != "any" and self.library not in _libraries:
             raise ValueError(f"KernelKey: library {self.library!r} is not one of any, {', '.join(_libraries)}; "
-                             "ow.ops.register_library enters another")  # fmt: skip
+                             "ow.ops.register_library enters another")
 
     def __str__(self) -> str:
         dtype = "any dtype" if self.dtype is None else self.dtype.name
@@ -120,7 +120,7 @@ def _kind_of(name: str) -> str:
 def register_kernel(
     op: Operator, *, place: Any = None, dtype: Any = None, layout: str = "any", library: str = "foreign",
     pure: bool = True, reproducible: bool = True, tolerance: float | None = None,
-) -> Callable[[Kernel], Kernel]:  # fmt: skip
+) -> Callable[[Kernel], Kernel]:
     """A decorator that enters a kernel for `op`. Defaults: on the CPU, for any dtype and layout.
 
     >>> @ow.ops.register_kernel(LeakyClip, dtype=ow.float32)
@@ -139,7 +139,7 @@ def register_kernel(
     library = _ALIASES.get(library, library)
     if library not in _libraries:
         raise ValueError(f"{op.name}: library {library!r} is not one of {', '.join(_libraries)}; "
-                         "ow.ops.register_library enters another")  # fmt: skip
+                         "ow.ops.register_library enters another")
     if op.control:
         raise ValueError(f"{op.name}: control flow has no kernels: it runs the graphs among its attributes")
     key = KernelKey(place or CPUPlace(), None if dtype is None else as_dtype(dtype), layout, library)
@@ -151,7 +151,7 @@ def register_kernel(
 
         if key.place not in kinds_of_places():
             raise ValueError(f"{op.name}: there are no places of kind {key.place!r}: it is none of "
-                             f"{', '.join(kinds_of_places())}; devices.register_place_kind makes one")  # fmt: skip
+                             f"{', '.join(kinds_of_places())}; devices.register_place_kind makes one")
 
     def enter(kernel: Kernel) -> Kernel:
         given = kernel
@@ -159,10 +159,10 @@ def register_kernel(
             kernel = kernel.of_operator(op)
         if not callable(kernel):
             raise SignatureError(op=op.name, what="a kernel is a function", found=f"{kernel!r}"[:80],
-                                 wanted="fn(op, *arrays)")  # fmt: skip
+                                 wanted="fn(op, *arrays)")
         if key in op.kernels and not is_abandoned(op.kernels[key]):
             raise AlreadyExistsError(op=op.name, what="this key has a kernel already", found=key,
-                                     wanted="one kernel for a key", do="another library or dtype")  # fmt: skip
+                                     wanted="one kernel for a key", do="another library or dtype")
         op.kernels[key] = kernel
         note_origin(kernel)
         if not pure:

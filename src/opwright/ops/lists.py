@@ -297,7 +297,7 @@ class ListSet:
         ditem = None
         if is_trainable(item.dtype):
             ditem = of_item(ListGet(doutput, op.index, sizes_of(item), element_dtype=item.dtype,
-                                    element_shape=item.shape), item)  # fmt: skip
+                                    element_shape=item.shape), item)
         dlist = ListUnset(doutput, op.index)
         return (ListResize(dlist, ListLength(op.list)) if op.grow else dlist), None, ditem
 

@@ -48,7 +48,7 @@ class Operand:
         """Its dtype. Raises InvalidArgumentError naming operator, input and variable where it holds nothing."""
         if self.by_shape:
             raise DefinitionError(op=self.op, what=f"the choice of a kernel may not look into input {self.slot!r}",
-                                  wanted="its shape alone: it is in shape_only")  # fmt: skip
+                                  wanted="its shape alone: it is in shape_only")
         return self.checked().dtype
 
     @property
@@ -60,7 +60,7 @@ class Operand:
     def constant(self) -> Any:
         """There is none: a kernel is chosen by kinds of tensors, never by elements. Raises DefinitionError."""
         raise DefinitionError(op=self.op, what=f"the choice of a kernel may not look into input {self.slot!r}",
-                              found="its rule asks for elements", wanted="dtype, shape, layout and place")  # fmt: skip
+                              found="its rule asks for elements", wanted="dtype, shape, layout and place")
 
     def checked(self) -> TensorSpec:
         """Its spec. Raises InvalidArgumentError where it holds nothing."""
@@ -121,7 +121,7 @@ def operand_of(op: Any, declared: Any, value: Any) -> Operand:
         except (TypeError, ValueError) as error:
             raise SignatureError(op=op.name, what=f"input {declared.name!r} is no tensor", wanted="a tensor, array, "
                                  "spec or variable of a scope", found=f"{type(value).__name__}: {error}"
-                                 ) from None  # fmt: skip
+                                 ) from None
     place = getattr(value, "place", None)
     place = place if isinstance(place, Place) else CPUPlace()
     by_shape = declared.name in op.shape_only
@@ -162,14 +162,14 @@ def transforms_of(op: Any, call: Any, operand: Operand, expected: KernelKey, tar
         wanted = call_rule(op, "input_kernel_key", op.input_key_rule, call, operand, expected)
         if not isinstance(wanted, KernelKey):
             raise contract_violation(op, "input_kernel_key", f"gave no key for input {operand.slot!r}",
-                                     found=type(wanted).__name__, wanted="a KernelKey")  # fmt: skip
+                                     found=type(wanted).__name__, wanted="a KernelKey")
     else:
         wanted = KernelKey(target, held.dtype, expected.layout)
     found = []
     if "any" not in (held.layout, wanted.layout) and held.layout != wanted.layout:
         if operand.shape.rank != 4:
             raise InvalidArgumentError(op=op.name, what=f"input {operand.slot!r} cannot change its layout",
-                                       found=f"{operand}, {held.layout}", wanted="four dimensions")  # fmt: skip
+                                       found=f"{operand}, {held.layout}", wanted="four dimensions")
         found.append(Transform(operand.slot, operand.name, "layout", held.layout, wanted.layout))
     if wanted.dtype is not None and wanted.dtype is not held.dtype:
         found.append(Transform(operand.slot, operand.name, "dtype", held.dtype, wanted.dtype))

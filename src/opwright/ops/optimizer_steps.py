@@ -135,7 +135,7 @@ def _check_counts(op: Any) -> None:
     for name, given, wanted in (("state", op.state, rule.state), ("scalars", op.scalars, rule.scalars)):
         if len(given) != len(wanted):
             raise InvalidArgumentError(what=f"rule {op.rule!r} takes {len(wanted)} {name}", found=len(given),
-                                       wanted=", ".join(wanted) or "none")  # fmt: skip
+                                       wanted=", ".join(wanted) or "none")
 
 
 def _check_arrays(whole: list[np.ndarray], gradient: np.ndarray) -> None:
@@ -143,7 +143,7 @@ def _check_arrays(whole: list[np.ndarray], gradient: np.ndarray) -> None:
     for array in whole:
         if array.dtype != gradient.dtype or array.shape != whole[0].shape:
             raise InvalidArgumentError(what="variable, state and gradient differ in dtype or shape",
-                                       found=[(a.dtype.name, a.shape) for a in (*whole, gradient)])  # fmt: skip
+                                       found=[(a.dtype.name, a.shape) for a in (*whole, gradient)])
 
 
 def _spread(gradient: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -151,7 +151,7 @@ def _spread(gradient: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         return np.broadcast_to(gradient, shape)
     except ValueError:
         raise InvalidArgumentError(what="the gradient does not have the shape of the variable", found=gradient.shape,
-                                   wanted=shape) from None  # fmt: skip
+                                   wanted=shape) from None
 
 
 def _blocks(whole: list[np.ndarray]) -> Iterator[list[np.ndarray]]:

@@ -28,7 +28,7 @@ class _Everything(Exception):
 
 
 def reads(rule: Any, parts: Collection[str], attrs: Collection[str], methods: Mapping[str, Any]
-          ) -> tuple[set[str], set[str]] | None:  # fmt: skip
+          ) -> tuple[set[str], set[str]] | None:
     """The inputs and outputs that a rule reads by value, and those it asks for shape or dtype alone.
 
     rule: called with the call first. parts: names of inputs and outputs. methods: helper functions of the class.
@@ -105,7 +105,7 @@ def _steps(code: types.CodeType) -> Iterator[tuple[Any, str, Any]]:
             continue
         if isinstance(arg, tuple) and "_FAST" in name:
             first, second = ("STORE_FAST", "STORE_FAST") if name.count("STORE") == 2 else \
-                ("STORE_FAST", "LOAD_FAST") if "STORE" in name else ("LOAD_FAST", "LOAD_FAST")  # fmt: skip
+                ("STORE_FAST", "LOAD_FAST") if "STORE" in name else ("LOAD_FAST", "LOAD_FAST")
             yield step, first, arg[0]
             yield step, second, arg[1]
         else:
@@ -160,7 +160,7 @@ def _callee(steps: Sequence[tuple[Any, str, Any]], i: int, function: types.Funct
         flagged = step.arg is not None and bool(step.arg & 1)
         if name in ("LOAD_METHOD", "LOAD_ATTR") and (path or ready or name == "LOAD_METHOD" or (
             flagged and sys.version_info >= (3, 12)
-        )):  # fmt: skip
+        )):
             ready = True
             path.append(arg)
             at -= 1

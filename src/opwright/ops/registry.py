@@ -25,7 +25,7 @@ FAMILIES = (
     "array", "math", "linalg", "nn", "random", "strings", "signal", "image", "bitwise", "quantization", "state",
     "host", "debugging", "control", "fusion", "iteration", "lists", "list_rows",
     "optimizer_steps", "sequence",
-)  # fmt: skip
+)
 
 
 @functools.cache
@@ -49,7 +49,7 @@ def add(op: Operator) -> None:
     if _live(_catalogue.get(op.name)) is not None:
         raise AlreadyExistsError(op=op.name, what="the catalogue has two operators of this name",
                                  found=f"one in {_catalogue[op.name].__module__}, another in {op.__module__}",
-                                 do="name the second otherwise")  # fmt: skip
+                                 do="name the second otherwise")
     _catalogue[op.name] = op
 
 
@@ -78,7 +78,7 @@ def get(name: str) -> Any:
     """
     if not isinstance(name, str):
         raise SignatureError(op="ops.get", what="operators are found by name", found=type(name).__name__,
-                             wanted="a text")  # fmt: skip
+                             wanted="a text")
     found = _catalogue.get(name) or _users.get(name) or _functions.get(name)
     if found is not None and found.catalogue:
         load(found.__module__)
@@ -126,7 +126,7 @@ def operator_of(op: Any) -> Any:
         return get(op)
     if not (hasattr(op, "attr_defs") and hasattr(op, "bind")):
         raise SignatureError(op="operator", what="this is no operator", found=f"{op!r} ({type(op).__name__})"[:80],
-                             wanted="one that @ow.operator made, or its name")  # fmt: skip
+                             wanted="one that @ow.operator made, or its name")
     return op
 
 

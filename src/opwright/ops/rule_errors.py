@@ -68,7 +68,7 @@ def failure_cause(error: Exception, raised: Exception) -> BaseException | None:
 def contract_violation(
     op: Operator, rule: str, what: str, *, node: str | None = None, found: Any = None, wanted: Any = None,
     do: str | None = None,
-) -> OpError:  # fmt: skip
+) -> OpError:
     """Return the error for a rule whose result breaks the contract of the definition. what: goes after the rule."""
     cls = InternalError if op.trusted else DefinitionError
     return cls(op=op.name, node=node, what=f"{rule} {what}", found=found, wanted=wanted, do=do)
@@ -100,7 +100,7 @@ def mismatch(results: Sequence[Any], promised: Sequence[Any]) -> dict[str, Any] 
         got = getattr(got, "np", got)  # of a tensor
         if got is not None and np.dtype(got) != dtype.np:
             return {"what": "gave another dtype than was inferred", "found": np.dtype(got).name, "wanted": dtype.name,
-                    "do": f"y.astype({dtype.np.name!r})"}  # fmt: skip
+                    "do": f"y.astype({dtype.np.name!r})"}
         if spec is not dtype and not spec.shape.is_compatible_with(tuple(np.shape(result))):
             return {"what": "gave another shape than was inferred", "found": np.shape(result), "wanted": spec.shape}
     return None

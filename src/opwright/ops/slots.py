@@ -29,7 +29,7 @@ class Input:
     """
 
     __slots__ = ("doc", "dtypes", "kinds", "like", "lod", "lod_of", "mixed", "name", "optional", "ranks", "repeated",
-                 "since")  # fmt: skip
+                 "since")
 
     def __init__(
         self,

@@ -59,7 +59,7 @@ def machine() -> str:
     except PackageNotFoundError:
         ours = "source"
     return "; ".join((platform.machine(), _processor(), f"{os.cpu_count()} cores", platform.system(),
-                      f"numpy {np.__version__}", f"opwright {ours}"))  # fmt: skip
+                      f"numpy {np.__version__}", f"opwright {ours}"))
 
 
 def _processor() -> str:
@@ -136,7 +136,7 @@ def write(key: str, found: Measured) -> None:
         known = dict(list(known.items())[-MOST_ENTRIES:])
         _read[here] = known
         content = {"format": FORMAT, "machine": machine(),
-                   "choices": {k: {"chosen": m.chosen, "seconds": m.seconds} for k, m in known.items()}}  # fmt: skip
+                   "choices": {k: {"chosen": m.chosen, "seconds": m.seconds} for k, m in known.items()}}
         text = json.dumps(content, indent=0)
         if len(text.encode()) > MOST_BYTES:
             return

@@ -77,7 +77,7 @@ def out_size(
         raise InvalidArgumentError(what=f"Negative dimension size caused by subtracting {extent} from {room}: "
                                    "the window is larger than the image",
                                    found={"window": extent, "image with its padding": room},
-                                   wanted="a window no larger than the padded image", do='padding="SAME"')  # fmt: skip
+                                   wanted="a window no larger than the padded image", do='padding="SAME"')
     return (room - extent) // stride + 1
 
 
@@ -226,4 +226,4 @@ def check_sliding(op: Any, n: int) -> None:
         raise InvalidArgumentError(what="explicit paddings must be nonnegative", found=list(explicit))
     if any(explicit[:2]) or any(explicit[2 * channel : 2 * channel + 2]):
         raise InvalidArgumentError(what="explicit padding in the batch or depth dimension is not supported",
-                                   found=list(explicit), wanted=f"0 at N and C of {op.data_format}")  # fmt: skip
+                                   found=list(explicit), wanted=f"0 at N and C of {op.data_format}")

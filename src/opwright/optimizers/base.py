@@ -87,14 +87,14 @@ class Optimizer:
             raise ValueError(f"Argument(s) not recognized: {unknown}")
         if gradient_accumulation_steps and gradient_accumulation_steps < 2:
             raise ValueError("`gradient_accumulation_steps` must be an integer >= 2. Received: "
-                             f"gradient_accumulation_steps={gradient_accumulation_steps}")  # fmt: skip
+                             f"gradient_accumulation_steps={gradient_accumulation_steps}")
         if use_ema:
             if not 0 <= ema_momentum <= 1:
                 raise ValueError(f"`ema_momentum` must be in the range [0, 1]. Received: ema_momentum={ema_momentum}")
             every = ema_overwrite_frequency
             if every and (not isinstance(every, int) or every < 1):
                 raise ValueError("`ema_overwrite_frequency` must be an integer >= 1 or None. Received: "
-                                 f"ema_overwrite_frequency={every}")  # fmt: skip
+                                 f"ema_overwrite_frequency={every}")
         if sum(limit is not None for limit in (clipnorm, clipvalue, global_clipnorm)) > 1:
             raise ValueError(
                 "Only one of `clipnorm`, `clipvalue` and `global_clipnorm` can be set. Received: "
@@ -187,7 +187,7 @@ class Optimizer:
         self.built = True
 
     def add_variable(self, shape: Sequence[int], initializer: Any = "zeros", dtype: Any = "float32",
-                     name: str | None = None) -> Variable:  # fmt: skip
+                     name: str | None = None) -> Variable:
         """A new variable of the optimizer's state.
 
         initializer: "zeros", "ones", a number, or a function of shape and dtype; called outside any trace.
@@ -204,20 +204,20 @@ class Optimizer:
         return variable
 
     def add_variable_from_reference(self, reference_variable: Variable, name: str | None = None,
-                                    initializer: Any = "zeros") -> Variable:  # fmt: skip
+                                    initializer: Any = "zeros") -> Variable:
         """A new variable with the dtype and shape of a trainable one."""
         path = getattr(reference_variable, "path", None) or reference_variable.name.partition(":")[0]
         return self.add_variable(reference_variable.read_array().shape, initializer, reference_variable.dtype,
-                                 f"{path.replace('/', '_')}_{name or 'var'}")  # fmt: skip
+                                 f"{path.replace('/', '_')}_{name or 'var'}")
 
     def add_optimizer_variables(self, trainable_variables: Iterable[Variable], name: Any, initializer: Any = "zeros"
-                                ) -> Any:  # fmt: skip
+                                ) -> Any:
         """A slot for each variable: a list; or as many lists as `name` has names, with one initializer or one each."""
         names = [name] if isinstance(name, str) else list(name)
         fills = list(initializer) if isinstance(initializer, (list, tuple)) else [initializer] * len(names)
         if len(names) != len(fills):
             raise ValueError("The number of provided names must match the number of provided initializers. "
-                             f"Received name={name!r}, initializer={initializer!r}")  # fmt: skip
+                             f"Received name={name!r}, initializer={initializer!r}")
         slots: tuple[list[Variable], ...] = tuple([] for _ in names)
         for variable in trainable_variables:
             for slot, each, fill in zip(slots, names, fills):
@@ -326,7 +326,7 @@ class Optimizer:
             raise ValueError(f"No gradients provided for any variable: {missing}.")
         if missing:
             warnings.warn(f"Gradients do not exist for variables {missing} when minimizing the loss. If you're using "
-                          "`model.compile()`, did you forget to provide a `loss` argument?", stacklevel=4)  # fmt: skip
+                          "`model.compile()`, did you forget to provide a `loss` argument?", stacklevel=4)
         return [g for g, _ in found], [v for _, v in found]
 
     def _update(self, grads: list[Any], variables: list[Variable]) -> None:
@@ -362,13 +362,13 @@ class Optimizer:
         return known[dtype]
 
     def update_by(self, rule: str, gradient: Any, variable: Variable, state: Sequence[Variable],
-                  scalars: Sequence[Any]) -> None:  # fmt: skip
+                  scalars: Sequence[Any]) -> None:
         """One step of a rule of ops/optimizer_rules.py, by a tensor or by sparse rows; both do the same."""
         dtype, state = variable.dtype, list(state)
         scalars = [scalar(c, dtype) for c in scalars]
         if isinstance(gradient, IndexedSlices):
             update_rows(variable, state, array.cast(gradient.values, dtype), gradient.indices, scalars, rule=rule,
-                        lazy=self.lazy_mode)  # fmt: skip
+                        lazy=self.lazy_mode)
             return
         g = array.cast(gradient, dtype)
         if dispatch.state.trace is not None or flags.check_inputs:
@@ -426,7 +426,7 @@ class Optimizer:
     # ---- weight decay -----------------------------------------------------------------------------------------------
 
     def exclude_from_weight_decay(self, var_list: Iterable[Variable] | None = None,
-                                  var_names: Iterable[str] | None = None) -> None:  # fmt: skip
+                                  var_names: Iterable[str] | None = None) -> None:
         """Variables that do not decay: those in `var_list`, and those whose name has one of `var_names` in it.
 
         raises ValueError once the optimizer is built

@@ -43,7 +43,7 @@ def prepare(gradient: Any, variable: Variable, slices: bool) -> Any:
             what=f"the sparse gradient of variable {variable.name!r} has another dense shape",
             found={"IndexedSlices of": gradient.shape, "variable": variable.shape},
             wanted="equal heights, rows of equal width", do="dense_shape=ow.shape(variable)",
-        )  # fmt: skip
+        )
     if slices:
         return gradient.merged()
     shape = gradient.dense_shape

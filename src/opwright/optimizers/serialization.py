@@ -30,7 +30,7 @@ def deserialize(config: dict[str, Any], custom_objects: dict[str, Any] | None = 
     name = config["class_name"]
     if name.lower() not in known:
         raise ValueError(f"Unknown optimizer {name!r}; known are {', '.join(c.__name__ for c in known.values())}. "
-                         "Give others in `custom_objects`")  # fmt: skip
+                         "Give others in `custom_objects`")
     return known[name.lower()].from_config(config.get("config", {}), custom_objects)
 
 

@@ -98,13 +98,13 @@ def _members(op: Any, declared: Any, name: str, scope: Scope) -> list[tuple[Any,
         advice = f"scope.var({name!r}).set(variable.value())" if isinstance(held, Variable) else None
         found = f"variable {name!r} with an object: {type(held).__name__}"
         raise InvalidArgumentError(op=op.name, what=f"input {declared.name!r} takes a tensor", found=found,
-                                   wanted="dense", do=advice)  # fmt: skip
+                                   wanted="dense", do=advice)
     if variable.kind == "list" and isinstance(held, tuple) and declared.repeated and "list" not in taken:
         named = [(f"{name}[{i}]", t) for i, t in enumerate(held)]
     elif variable.kind == "list" and not any(d.is_handle for d in declared.dtypes):
         raise InvalidArgumentError(op=op.name, what=f"input {declared.name!r} takes one tensor", wanted="dense",
                                    found=f"variable {name!r} with a list of {len(held)}",
-                                   do="a variable for each")  # fmt: skip
+                                   do="a variable for each")
     else:
         named = [(name, _tensor(variable))]
     return [(t, _operand(op, declared, n, t, variable.layout)) for n, t in named]
@@ -198,7 +198,7 @@ def _numbers(op: Any, result: Any, spec: Any, rule: str) -> np.ndarray:
         pass
     raise contract_violation(op, rule, "gave no result" if result is None else "gave no array",
                              found=f"{result!r} ({type(result).__name__})"[:80], wanted=spec.short(),
-                             do="return an array")  # fmt: skip
+                             do="return an array")
 
 
 def _overlaps(result: np.ndarray, arrays: Sequence[Any]) -> bool:
@@ -258,7 +258,7 @@ def write(instance: OpInstance, scope: Scope, outputs: Sequence[Any], layout: st
             if len(result) != len(names):
                 raise InvalidArgumentError(op=instance.type.name, found=f"{len(names)} names: {', '.join(names)}",
                                            what=f"output {declared.name!r} gives {len(result)} tensors",
-                                           wanted=f"{len(result)} names")  # fmt: skip
+                                           wanted=f"{len(result)} names")
             planned += [(n, v) for n, v in zip(names, result) if n != EMPTY]
     for name, value in planned:
         variable = scope.find_var(name) or scope.var(name)

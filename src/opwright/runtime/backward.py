@@ -50,7 +50,7 @@ def append_backward(
             op="append_backward", node=value.name,
             what=f"the loss must be one floating number{unknown}", found=value.spec.short(), wanted="f32[] or f32[1]",
             do="reduce it to a scalar with ow.reduce_mean or ow.reduce_sum; or use `graph_gradients`, for any shape",
-        )  # fmt: skip
+        )
     chosen = None if parameters is None else [_find(graph, p, "parameter") for p in parameters]
     walk = Walk(graph, _given(graph, no_grad_set))
     return walk.run([value], [None], graph.inputs if chosen is None else chosen, explicit=chosen is not None)
@@ -66,19 +66,19 @@ def graph_gradients(
     `.gradients` has what was found for each input, None where the targets do not depend on it. See `append_backward`.
     """
     ys, xs = ([_find(graph, v, role) for v in _listed(given)] for given, role in
-              ((targets, "target"), (inputs, "input")))  # fmt: skip
+              ((targets, "target"), (inputs, "input")))
     starts = [None] * len(ys) if target_gradients is None else _listed(target_gradients)
     if len(starts) != len(ys):
         raise InvalidArgumentError(op="gradients", what="one gradient is wanted for each target",
-                                   found=f"{len(starts)} for {len(ys)} targets")  # fmt: skip
+                                   found=f"{len(starts)} for {len(ys)} targets")
     seeds = [None if s is None else _find(graph, s, "target gradient") for s in starts]
     for y, seed in zip(ys, seeds):
         if not is_trainable(y.dtype) or y.dtype.is_handle:
             raise InvalidArgumentError(op="gradients", node=y.name, what="a target of this dtype has no gradient",
-                                       found=y.spec.short(), wanted="a floating or complex one")  # fmt: skip
+                                       found=y.spec.short(), wanted="a floating or complex one")
         if seed is not None and (seed.dtype is not y.dtype or not seed.shape.is_compatible_with(y.shape)):
             raise InvalidArgumentError(op="gradients", node=y.name, what="a target and its gradient differ in type",
-                                       found={"target": y.spec.short(), "gradient": seed.spec.short()})  # fmt: skip
+                                       found={"target": y.spec.short(), "gradient": seed.spec.short()})
     return Walk(graph, _given(graph, no_grad_set)).run(ys, seeds, xs, explicit=True)
 
 
@@ -99,7 +99,7 @@ def _find(graph: Graph, wanted: Any, role: str) -> Value:
     if isinstance(wanted, Value):
         wanted, near = f"{wanted!r} of another graph", near[:1]
     raise NotFoundError(what=f"graph {graph.name!r} has no such {role}", found=wanted,
-                        do=f"did you mean {', '.join(near)}?" if near else "print the graph to see them")  # fmt: skip
+                        do=f"did you mean {', '.join(near)}?" if near else "print the graph to see them")
 
 
 def _given(graph: Graph, no_grad_set: Iterable[Any]) -> list[Value]:

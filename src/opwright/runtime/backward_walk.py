@@ -43,7 +43,7 @@ class Walk:
         self.lines: dict[int, str | None] = {}  # the user's line, by id of node
 
     def run(self, targets: Sequence[Value], seeds: Sequence[Value | None], wanted: Sequence[Value], explicit: bool
-            ) -> Backward:  # fmt: skip
+            ) -> Backward:
         """The graph with gradients. seeds: what those of the targets start from; explicit: whether all of `wanted` was
         asked for by name, so that it is an error if one can have none."""
         with TRACING:
@@ -75,7 +75,7 @@ class Walk:
         flows = dtype.is_floating or dtype.is_complex or dtype.name == "variant"
         if not flows and explicit:
             raise InvalidArgumentError(node=value.name, what="a value of this dtype has no gradient",
-                                       found=value.spec.short(), wanted="a floating or complex one")  # fmt: skip
+                                       found=value.spec.short(), wanted="a floating or complex one")
         return bool(flows)
 
     # ---- where gradients go ---------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class Walk:
             op=node.op.name if node else op, node=node.name if node else None, at=node.at if node else None,
             what=f"{within} no gradient, and one was asked for through it",
             do="define gradient(op, dy) in it, or put ow.stop_gradient around its result", explain="OW501",
-        )  # fmt: skip
+        )
 
     def _arriving(self, record: Any, y: Any) -> Any:
         """The gradient of an output, summed up here, before its first reader; zeros where none came."""
@@ -163,7 +163,7 @@ class Walk:
         if part.dtype is not x.dtype:
             raise DefinitionError(op=node.op.name if node else None, node=node.name if node else None,
                                   what="the gradient rule gave another dtype than the input has",
-                                  found=part.dtype.name, wanted=x.dtype.name)  # fmt: skip
+                                  found=part.dtype.name, wanted=x.dtype.name)
         parts = self.parts.setdefault(id(x), [])
         parts.append(part)
         return len(parts) - 1
@@ -175,7 +175,7 @@ class Walk:
         except ValueError:
             raise DefinitionError(op=node.op.name if node else None, node=node.name if node else None,
                                   what="the gradient rule gave another shape than the input has",
-                                  found=part.spec.short(), wanted=str(x.shape)) from None  # fmt: skip
+                                  found=part.spec.short(), wanted=str(x.shape)) from None
 
     def _own(self, tensor: Any) -> SymbolicTensor:
         """A value that is nothing else's gradient and no value of the forward graph: itself, or a copy of it."""
@@ -225,12 +225,12 @@ class Walk:
     # ---- the result -----------------------------------------------------------------------------------------------
 
     def _result(self, targets: Sequence[Value], wanted: Sequence[Value], sources: Sequence[tuple[Value, Any]]
-                ) -> Backward:  # fmt: skip
+                ) -> Backward:
         builder, recording = self.trace.builder, self.recording
         if len(builder.inputs) != len(self.graph.inputs):
             raise DefinitionError(what=f"a gradient rule in graph {self.graph.name!r} reads what is outside the graph",
                                   found=", ".join(v.name for v in builder.inputs[len(self.graph.inputs) :])
-                                  )  # fmt: skip
+                                  )
         found = {v.name: self.finished[id(x)] for v, x in sources if id(x) in self.finished}
         outputs = [self.trace.value_of(recording.tensors[v.name]) for v in self.graph.outputs]
         flat = [t.value_in_graph for grad in found.values() for t in flat_gradient(grad)]
@@ -249,7 +249,7 @@ class Walk:
 
         links = {self.names[k]: graph_gradient(g) for k, g in self.finished.items() if present(g)}
         slots = {name: {slot: list(map(shown, e)) if isinstance(e, list) else shown(e) for slot, e in entries.items()}
-                 for name, entries in self.slots.items()}  # fmt: skip
+                 for name, entries in self.slots.items()}
         no_grad = frozenset(self.names[k] for k in self.no_grad if k in self.names)
         return Backward(self.graph, graph, [t.name for t in targets], [v.name for v in wanted], links, slots, no_grad)
 
@@ -290,4 +290,4 @@ def _by_slot(node: Node, flat: Sequence[tuple[int, int] | None]) -> dict[str, An
         declared.name: [next(left) for _ in operand] if isinstance(operand, tuple) else
         None if operand is None else next(left)
         for declared, operand in zip(node.op.inputs, node.inputs)
-    }  # fmt: skip
+    }

@@ -62,7 +62,7 @@ def run_graph(graph: Graph, scope: Scope | None = None, place: Any = None) -> li
         found = variable.spec
         if found.dtype is not value.dtype or not found.shape.is_compatible_with(value.shape):
             raise InvalidArgumentError(op="run_graph", what=f"input {value.name!r} of graph {graph.name!r} is another",
-                                       found=variable, wanted=value.spec.short())  # fmt: skip
+                                       found=variable, wanted=value.spec.short())
         inputs.append(variable)
     results = _run(graph, inputs, scope, CPUPlace() if place is None else place_of(place))
     written = []
@@ -77,7 +77,7 @@ def checked_graph(graph: Any, op: str) -> None:
     """Raises SignatureError for what is no graph."""
     if not isinstance(graph, Graph):
         raise SignatureError(op=op, what="this is no graph", found=type(graph).__name__, wanted="a Graph",
-                             do="function.get_concrete_function(...).graph")  # fmt: skip
+                             do="function.get_concrete_function(...).graph")
 
 
 def _steps(graph: Graph) -> list[Step]:
@@ -131,14 +131,14 @@ def run_control(instance: OpInstance, scope: Scope, place: Any) -> None:
     rule = _CONTROL.get(op.name)
     if rule is None:
         raise UnimplementedError(op=op.name, what="nothing says how this control flow runs", found="no rule",
-                                 wanted=f"one of {', '.join(_CONTROL)}")  # fmt: skip
+                                 wanted=f"one of {', '.join(_CONTROL)}")
     slots = [_variables(instance, declared, scope) for declared in op.inputs]
     op.infer(op.bind(dict(instance.attrs)), slots)
     results = rule(instance.attrs, slots, lambda graph, values: _run(graph, values, scope, place))
     names = instance.outputs["outputs"]
     if len(names) != len(results):
         raise InvalidArgumentError(op=op.name, what=f"output 'outputs' gives {len(results)} tensors",
-                                   found=f"{len(names)} names", wanted=f"{len(results)} names")  # fmt: skip
+                                   found=f"{len(names)} names", wanted=f"{len(results)} names")
     for name, result in zip(names, results):
         if name != EMPTY:
             (scope.find_var(name) or scope.var(name)).share(result)
@@ -184,7 +184,7 @@ def _while(attrs: Any, slots: Sequence[Any], run: Turn) -> list[ScopeVariable]:
 
 _CONTROL: dict[str, Callable[[Any, Sequence[Any], Turn], list[ScopeVariable]]] = {
     "If": _if, "Case": _case, "While": _while,
-}  # fmt: skip
+}
 
 
 install_control_flow(run_control)

@@ -149,12 +149,12 @@ def _execute(instance: OpInstance, call: Any, scope: Scope, place: Place, plain:
 
 
 def _fastest_first(instance: OpInstance, call: Any, feed: Feed, key: Any, found: list[Candidate], workshop: Workshop
-                   ) -> list[Candidate]:  # fmt: skip
+                   ) -> list[Candidate]:
     """The candidates with the fastest in front, by a measurement made now or remembered; for the switch `tune`."""
     op, place = instance.type, found[0].place
     ways = [tuning.Way(tuning.label(c.key, c.kernel), _attempting(instance, call, feed, key, c, workshop),
                        op.tolerances.get(c.key))
-            for c in found if c.branch in ("kernel", "reference") and c.place == place]  # fmt: skip
+            for c in found if c.branch in ("kernel", "reference") and c.place == place]
     text = tuning.key_of_call(op, call, key, feed.operands)
     if text is None or len(ways) < 2 or not tuning.tunable(op):
         return found
@@ -188,7 +188,7 @@ def _nothing(op: Any, key: Any, place: Place, found: Sequence[Candidate], refusa
     """The error where every candidate declined, or the reference refused and nothing may serve instead."""
     if refusal is None:
         return NotFoundError(op=op.name, what=f"every kernel for {key} declined",
-                             found=", ".join(str(c.key) for c in found), wanted="one that computes it")  # fmt: skip
+                             found=", ".join(str(c.key) for c in found), wanted="one that computes it")
     if isinstance(refusal, OpError) and refusal.op == op.name:
         return refusal  # inference's own words: the call is wrong
     selection.refuse(op, key, place, refusal)
@@ -196,7 +196,7 @@ def _nothing(op: Any, key: Any, place: Place, found: Sequence[Candidate], refusa
 
 
 def _attempt(instance: OpInstance, call: Any, feed: Feed, key: Any, candidate: Candidate, workshop: Workshop
-             ) -> tuple[list[Any], list[Any], Any, list[Any]] | None:  # fmt: skip
+             ) -> tuple[list[Any], list[Any], Any, list[Any]] | None:
     """Compute by one candidate: the flat results as tensors, the arrays given, the kernel, the transforms.
 
     None where it hands over to the next
@@ -214,7 +214,7 @@ def _attempt(instance: OpInstance, call: Any, feed: Feed, key: Any, candidate: C
         else tuple([ready(x, o) for x, o in zip(t, operand)]) if type(t) is tuple
         else ready(t, operand)
         for t, operand in zip(feed.tensors, feed.operands)
-    ]  # fmt: skip
+    ]
     promised: list[Any] = []
     for spec in op.infer(call, tensors):
         promised.extend(spec) if isinstance(spec, list) else promised.append(spec)

@@ -105,11 +105,11 @@ def check_reads(op: Any, kernel: Callable[..., Any], arrays: Sequence[Any]) -> N
             if name in read:
                 raise PermissionDeniedError(op=op.name, what=f"input {name!r} is in shape_only, and compute reads it",
                                             found="its elements were read", wanted="its shape alone",
-                                            do="take it out of shape_only")  # fmt: skip
+                                            do="take it out of shape_only")
         elif name not in read and _has_arrays(array):
             raise PermissionDeniedError(op=op.name, what=f"input {name!r} is never read by compute",
                                         found="an initialized input whose elements nobody reads",
-                                        wanted=f"shape_only = ({name!r},), or no such input")  # fmt: skip
+                                        wanted=f"shape_only = ({name!r},), or no such input")
 
 
 def _watched(value: Any, read: Callable[[], None]) -> Any:

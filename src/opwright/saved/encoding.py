@@ -109,7 +109,7 @@ def read(file: TensorFile, name: str, entry: Any, where: str) -> tuple[np.ndarra
     crc = entry.get("crc32")
     if crc is not None and crc != safetensors.checksum(stored):
         raise DataLossError(what=f"{file.path} is damaged: the checksum of tensor {name!r} differs",
-                            do="copy the files anew, or save again")  # fmt: skip
+                            do="copy the files anew, or save again")
     try:
         return decode(stored, spec), spec.dtype
     except (ValueError, OpError) as error:

@@ -33,7 +33,7 @@ class CheckpointState(NamedTuple):
 
 
 def write_state(folder: str, latest: str, paths: Sequence[str], timestamps: Sequence[float] | None = None,
-                last_preserved: float | None = None, name: str | None = None) -> None:  # fmt: skip
+                last_preserved: float | None = None, name: str | None = None) -> None:
     """Write a folder's state file."""
 
     def relative(path: str) -> str:
@@ -82,7 +82,7 @@ def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -
 
 
 def checkpoints_iterator(checkpoint_dir: Any, min_interval_secs: float = 0, timeout: float | None = None,
-                         timeout_fn: Callable[[], bool] | None = None) -> Iterator[str]:  # fmt: skip
+                         timeout_fn: Callable[[], bool] | None = None) -> Iterator[str]:
     """Names of checkpoints as they appear in a folder; it waits for each next one.
 
     timeout: seconds to wait, without end by default; then timeout_fn is asked whether to stop, or the iterator ends.

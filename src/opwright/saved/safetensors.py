@@ -30,7 +30,7 @@ DTYPES: dict[str, np.dtype] = {
     "I16": np.dtype("<i2"), "F16": np.dtype("<f2"), "BF16": np.dtype(ml_dtypes.bfloat16), "U32": np.dtype("<u4"),
     "I32": np.dtype("<i4"), "F32": np.dtype("<f4"), "U64": np.dtype("<u8"), "I64": np.dtype("<i8"),
     "F64": np.dtype("<f8"),
-}  # fmt: skip
+}
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 

@@ -88,7 +88,7 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: SaveOptions
             "eagerly-executed context."
         )
     if not (is_tracked(obj) or hasattr(obj, "__dict__")) or isinstance(obj, (type, *FUNCTIONS, *_VALUES, Variable)) \
-            or inspect.ismodule(obj) or inspect.isroutine(obj):  # fmt: skip
+            or inspect.ismodule(obj) or inspect.isroutine(obj):
         raise ValueError(
             "Expected an object of type `Trackable`, such as `tf.Module` or a subclass of the `Trackable` class, for "
             f"export. Got {obj!r} with type {type(obj)}."
@@ -210,7 +210,7 @@ class _Saver:
             return {"kind": "tensor", "children": {}, "tensor": self._keep(value._array, value.dtype)}
         if isinstance(value, np.ndarray):
             return {"kind": "tensor", "children": {}, "numpy": True,
-                    "tensor": self._keep(value, dtypes.of_numpy(value.dtype))}  # fmt: skip
+                    "tensor": self._keep(value, dtypes.of_numpy(value.dtype))}
         node = {"kind": "object", "children": links, "plain": self.plain[number]}
         if isinstance(value, Mapping):
             node["kind"], node["keys"] = "dict", [k for k in value if k in links or k in self.plain[number]]
@@ -238,7 +238,7 @@ class _Saver:
                     entry["opaque"] = True
             parameters.append(entry)
         return {"kind": "function", "children": {}, "name": function.name, "parameters": parameters, "traces": numbers,
-                "input_signature": structure.encode(function.input_signature)}  # fmt: skip
+                "input_signature": structure.encode(function.input_signature)}
 
     # ---- files ------------------------------------------------------------------------------------------------------
 
@@ -258,7 +258,7 @@ class _Saver:
             "format": FORMAT, "version": VERSION, "producer": files.producer(), "graphs": GRAPHS,
             "graphs_crc32": zlib.crc32(graphs), "variables": VARIABLES, "operators": self._operators(),
             "signatures": keys, "objects": objects, "functions": self.records, "tensors": self.tensors,
-        }  # fmt: skip
+        }
         write_folder(folder, content, graphs, self.stored)
 
     def _operators(self) -> dict[str, Any]:
@@ -269,7 +269,7 @@ class _Saver:
                 op = node.op
                 if used.setdefault(op.name, op) is not op:
                     raise InvalidArgumentError(what=f"two operators of the name {op.name!r} are used",
-                                               do="give one of them another name")  # fmt: skip
+                                               do="give one of them another name")
                 found[op.name] = {"version": op.version} if op.catalogue else {"version": op.version, "user": True}
                 if op.catalogue and registry.get(op.name) is not op:
                     raise InvalidArgumentError(op=op.name, what="the operator is not in the catalogue")

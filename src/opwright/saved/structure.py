@@ -212,7 +212,7 @@ _DECODE: dict[str, Callable[[Decoder, Any, int], Any]] = {
     "tuple": Decoder._tuple, "dict": Decoder._dict, "namedtuple": Decoder._namedtuple, "attrs": Decoder._attrs,
     "dtype": Decoder._dtype, "shape": Decoder._shape, "tensor": Decoder._tensor, "spec": Decoder._spec,
     "slice": Decoder._slice, "ellipsis": Decoder._ellipsis, "variable": Decoder._variable,
-}  # fmt: skip
+}
 
 
 def _real(value: Any) -> float:
@@ -267,4 +267,4 @@ def _among_subclasses(path: str) -> Any:
 
 def _missing(path: str) -> NotFoundError:
     return NotFoundError(what=f"the saved model uses the class {path[:200]}, which is not imported here",
-                         do=f"import {path.rpartition('.')[0][:200]} before loading")  # fmt: skip
+                         do=f"import {path.rpartition('.')[0][:200]} before loading")

@@ -107,7 +107,7 @@ def describe(concrete: ConcreteFunction, writer: Writer) -> dict[str, Any]:
         record["gradients"] = gradients
         told = {y.value_in_graph for r in trace.recorder.records if isinstance(r, OpRecord) for y in r.outputs}
         record["silent"] = [n.name for n in live.nodes
-                            if n.op.name != "Const" and n.outputs and not told.intersection(n.outputs)]  # fmt: skip
+                            if n.op.name != "Const" and n.outputs and not told.intersection(n.outputs)]
     return record
 
 
@@ -174,7 +174,7 @@ class Parts:
     """What `rebuild` needs of the saved model being read: its objects' variables, tensors, and graphs."""
 
     def __init__(self, reader: Reader, variable: Callable[[Any], Variable], tensor: Callable[[Any], EagerTensor],
-                 graphs: Sequence[Graph]) -> None:  # fmt: skip
+                 graphs: Sequence[Graph]) -> None:
         self.reader, self.variable, self.tensor, self.graphs = reader, variable, tensor, graphs
         self.decoder = structure.Decoder(reader, variable)
 
@@ -193,7 +193,7 @@ class Parts:
 
 
 def rebuild(record: Any, parts: Parts, signature: Any, make: type[ConcreteFunction] = ConcreteFunction
-            ) -> ConcreteFunction:  # fmt: skip
+            ) -> ConcreteFunction:
     """The trace of a record. signature: the Python parameters of its function.
 
     raises DataLossError where the record does not fit its graph
@@ -212,7 +212,7 @@ def rebuild(record: Any, parts: Parts, signature: Any, make: type[ConcreteFuncti
         raise read.fail(f"function {name!r} has arguments of no type: {str(error)[:200]}") from None
     if len(names) != len(args) or len(graph.inputs) != len(specs) + len(captured):
         raise read.fail(f"function {name!r} has {len(specs)} tensors as arguments and {len(captured)} captures, "
-                        f"its graph {len(graph.inputs)} inputs")  # fmt: skip
+                        f"its graph {len(graph.inputs)} inputs")
     for value, spec in zip(graph.inputs, specs):
         if value.dtype is not spec.dtype or not spec.shape.is_subtype_of(value.shape):
             raise read.fail(f"function {name!r}: its graph takes {value!r} for an argument {spec.short()}")
@@ -229,7 +229,7 @@ def rebuild(record: Any, parts: Parts, signature: Any, make: type[ConcreteFuncti
 
 
 def _capture(trace: FuncTrace, inputs: Sequence[Value], captured: Sequence[Any], at: dict[Value, Any], parts: Parts
-             ) -> None:  # fmt: skip
+             ) -> None:
     for value, outer in zip(inputs, captured):
         if (value.dtype.name == "resource") is not isinstance(outer, Variable):
             raise parts.reader.fail(f"graph {trace.name!r} takes {value!r} for a capture of another kind")
@@ -272,7 +272,7 @@ def _record(trace: FuncTrace, graph: Graph, record: Any, at: dict[Value, Any], p
 
 
 def _gradient(trace: FuncTrace, entry: Any, outputs: Sequence[Value], named: dict[str, Value], at: dict[Value, Any],
-              parts: Parts) -> CustomRecord:  # fmt: skip
+              parts: Parts) -> CustomRecord:
     """The record of a stretch with a gradient of its own."""
     read = parts.reader
 

@@ -21,7 +21,7 @@ from .manager import (
 __all__ = [
     "Checkpoint", "CheckpointManager", "CheckpointReader", "CheckpointState", "checkpoints_iterator",
     "get_checkpoint_state", "latest_checkpoint", "list_variables", "load_checkpoint", "load_variable",
-]  # fmt: skip
+]
 
 
 def load_checkpoint(ckpt_dir_or_file: Any) -> CheckpointReader:

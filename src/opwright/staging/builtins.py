@@ -136,8 +136,8 @@ OVERRIDES: dict[Any, Callable[..., Any]] = {
     getattr(builtins, name): _asking(name)
     for name in ("len", "range", "int", "float", "bool", "abs", "sum", "enumerate", "zip", "next", "iter", "reversed",
                  "round", "pow", "list", "tuple")
-}  # fmt: skip
+}
 OVERRIDES.update({
     min: _extreme("min"), max: _extreme("max"), any: _any, all: _all, filter: _filter, map: _map, sorted: _sorted,
-})  # fmt: skip
+})
 

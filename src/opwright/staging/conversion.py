@@ -68,7 +68,7 @@ def keep_in(store: Store) -> None:
 
 def _namespace() -> types.SimpleNamespace:
     names = ("if_stmt", "while_stmt", "for_stmt", "if_exp", "and_", "or_", "not_", "in_", "not_in", "chain",
-             "assert_stmt", "items_of", "list_comp", "returned")  # fmt: skip
+             "assert_stmt", "items_of", "list_comp", "returned")
     return types.SimpleNamespace(call=call, NOT_RETURNED=NOT_RETURNED, **{n: getattr(operators, n) for n in names})
 
 
@@ -203,7 +203,7 @@ def _made(function: types.FunctionType, code: types.CodeType) -> types.FunctionT
     new = types.FunctionType(
         code, function.__globals__, function.__name__, function.__defaults__,
         tuple([cells[name] for name in code.co_freevars]),
-    )  # fmt: skip
+    )
     if function.__kwdefaults__ is not None:
         new.__kwdefaults__ = function.__kwdefaults__
     return new

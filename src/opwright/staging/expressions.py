@@ -20,11 +20,11 @@ _ASKING = (ast.In, ast.NotIn)
 SIGNS: dict[type, str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.Is: "is",
     ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
-}  # fmt: skip
+}
 _SIMPLE = (
     ast.Name, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.expr_context, ast.boolop, ast.unaryop,
     ast.cmpop, ast.Add, ast.Sub, ast.Mult, ast.BitAnd, ast.BitOr,
-)  # fmt: skip
+)
 _FRAME_READERS = frozenset({"locals", "globals", "vars", "dir", "eval", "exec", "breakpoint"})
 
 

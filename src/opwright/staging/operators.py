@@ -186,7 +186,7 @@ def not_in(item: Any, container: Any) -> Any:
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
     "is": operator.is_, "is not": operator.is_not, "in": in_, "not in": not_in,
-}  # fmt: skip
+}
 
 
 def chain(left: Any, sign: str, middle: Thunk, *rest: Any) -> Any:

@@ -16,7 +16,7 @@ SKIPPED = (
     "attrs", "absl", "six", "wrapt", "requests", "urllib3", "tqdm", "psutil", "yaml", "google", "tensorflow", "keras",
     "torch", "jax", "importlib_metadata", "typing_extensions", "setuptools", "pkg_resources", "cloudpickle", "dill",
     "mock", "pybind11_abseil",
-)  # fmt: skip
+)
 
 STAGED = ("opwright.compiler.kernels",)  # the kernels that this package ships are written in Python, too
 

@@ -17,7 +17,7 @@ from ..core import introspection
 FunctionNode = ast.FunctionDef | ast.Lambda
 _MARKS = (ast.expr_context, ast.operator, ast.boolop, ast.unaryop, ast.cmpop)  # say how, and hold nothing
 _NODES = frozenset(c for c in vars(ast).values() if isinstance(c, type) and issubclass(c, ast.AST)
-                   and not issubclass(c, _MARKS))  # fmt: skip
+                   and not issubclass(c, _MARKS))
 
 _LEAVES = frozenset({"id", "attr", "arg", "ctx", "op", "ops", "kind", "type_comment", "module", "level", "lineno"})
 _BRANCHES = {c: tuple(f for f in c._fields if f not in _LEAVES and c is not ast.Constant) for c in _NODES}
@@ -104,7 +104,7 @@ def find(code: types.CodeType, module_globals: dict[str, Any]) -> Found:
         raise _unavailable(code.co_filename)
     if not fitting:
         raise Unsupported(f"line {code.co_firstlineno} of {code.co_filename} is not where it was defined: has the file "
-                          "changed since it was imported?")  # fmt: skip
+                          "changed since it was imported?")
     return fitting[0]
 
 

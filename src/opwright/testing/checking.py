@@ -128,7 +128,7 @@ OF_FORMULAS = ("float16", "bfloat16", "int8", "int32", "int64")
 
 
 def check(op: Any, inputs: Mapping[str, Any] | None = None, expect: Any = None, *, rtol: float | None = None,
-          atol: float | None = None, without: Iterable[str] = (), against: Any = None) -> Report:  # fmt: skip
+          atol: float | None = None, without: Iterable[str] = (), against: Any = None) -> Report:
     """Check an operator by one call of it, in every way there is.
 
     op: an operator or its name. inputs: inputs and attributes by name: arrays, tensors, LoDTensors, lists of them for
@@ -177,7 +177,7 @@ def called(trial: Trial) -> Outcome:
 
 
 def outcomes_of(trial: Trial, without: Iterable[str] = (), expect: Any = None, rtol: float | None = None,
-                atol: float | None = None, against: Any = None) -> list[Outcome]:  # fmt: skip
+                atol: float | None = None, against: Any = None) -> list[Outcome]:
     """Every outcome of one call; see `check`."""
     found = list(run_checks(trial, without))
     if expect is not None:

@@ -155,7 +155,7 @@ def _prints(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _run(instance: OpInstance, values: Mapping[str, Any], wanted: Mapping[str, Any], place: Place, unused: bool
-         ) -> tuple[list[Any], Any]:  # fmt: skip
+         ) -> tuple[list[Any], Any]:
     """A run on a scope of its own: the results in order, and the Explanation."""
     scope = Scope()
     for name, value in values.items():

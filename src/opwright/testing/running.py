@@ -114,7 +114,7 @@ def every_dtype(trial: Trial) -> None:
             replaced(x, numbers(array(x).shape, dtype, k))
             if x is not None and not isinstance(x, tuple) and lead.name in (i.name, i.like) else x
             for k, (i, x) in enumerate(zip(op.inputs, trial.inputs))
-        ]  # fmt: skip
+        ]
         try:
             Trial(op, tuple(inputs), trial.attrs).call()
         except Exception as error:
@@ -175,7 +175,7 @@ def in_dtype(trial: Trial, name: str) -> Trial:
             raise NotTried(f"input {declared.name!r} does not take {name}")
     return trial.over([
         replaced(t, make(_converted(array(t), dtype))) if k in floating else t for k, t in enumerate(trial.tensors())
-    ])  # fmt: skip
+    ])
 
 
 def _converted(numbers: np.ndarray, dtype: DType) -> np.ndarray:
@@ -185,7 +185,7 @@ def _converted(numbers: np.ndarray, dtype: DType) -> np.ndarray:
 
 
 def matches_formula(trial: Trial, name: str, expect: Callable[..., Any], rtol: float | None, atol: float | None
-                    ) -> None:  # fmt: skip
+                    ) -> None:
     """Check that the results in a narrow floating dtype or in integers are those of the formula.
 
     A sum of rounded terms may cancel, so the absolute tolerance of floats is the dtype's at the largest result.

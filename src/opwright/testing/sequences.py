@@ -162,7 +162,7 @@ def _backward(call: Trial) -> None:
 
 EDGES: tuple[tuple[int, ...], ...] = (
     (0, 2, 1), (2, 0, 1), (1, 0, 0, 2), (2, 1, 0), (0, 0), (3,), (0,), (1,),
-)  # fmt: skip
+)
 """Lengths of sequences that have to work: empty first, in the middle once and twice, last, all; a batch of one."""
 
 
@@ -178,7 +178,7 @@ def edges(trial: Trial) -> int:
         moved = [
             LoDTensor(tensor(np.resize(array(t), (rows, *array(t).shape[1:]))), [np.cumsum([0, *lengths])])
             if isinstance(t, LoDTensor) else t for t in trial.tensors()
-        ]  # fmt: skip
+        ]
         call = trial.over(moved)
         try:
             found = call.flat()

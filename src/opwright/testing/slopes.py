@@ -155,7 +155,7 @@ def second_gradient_is_slope(trial: Trial) -> str:
         raise NotTried("no gradient flows")
     try:
         moved = slopes_compared(gradient, [*values, *arriving], [*names, *(f"dy[{i}]" for i in range(len(arriving)))],
-                                most=MOST_SECOND)  # fmt: skip
+                                most=MOST_SECOND)
     except LookupError as error:
         if "has no gradient" not in str(error):
             raise
@@ -170,7 +170,7 @@ def _arriving(y: Any) -> Any:
 
 
 def slopes_compared(run: Function, values: Sequence[Any], names: Sequence[str] = (), limit: float = LIMIT,
-                    delta: float = DELTA, most: int = MOST) -> int:  # fmt: skip
+                    delta: float = DELTA, most: int = MOST) -> int:
     """Compare the gradients of the objective of a function with differences; return how many elements were moved."""
     count = 0
     grads, weights = taped(run, values)

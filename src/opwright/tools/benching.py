@@ -110,27 +110,27 @@ def _figures(times: Sequence[float]) -> dict[str, float]:
         "invoke_first": times[0], "invoke_median": float(np.median(times)), "invoke_average": float(np.mean(times)),
         "invoke_fastest": min(times), "invoke_slowest": max(times), "invoke_deviation": float(np.std(times)),
         "invoke_95_percent": float(np.percentile(times, 95)),
-    }  # fmt: skip
+    }
 
 
 def _rival(path: str, model: Any, interpreter: lite.Interpreter, settings: Settings) -> tuple[dict[str, float], str]:
     """The same figures of another interpreter, on the same inputs, and by which interface of it. Raises BadFile."""
     found = timed(settings.rival or "", path, model, interpreter, threads=settings.threads, warmups=settings.warmups,
-                  runs=settings.runs, loads=LOADS, customs=settings.customs)  # fmt: skip
+                  runs=settings.runs, loads=LOADS, customs=settings.customs)
     figures = {"load": float(np.median(found.load)), "allocate": float(np.median(found.allocate)),
-               **_figures(found.runs)}  # fmt: skip
+               **_figures(found.runs)}
     return figures, found.how
 
 
 def _document(path: str, settings: Settings, figures: dict[str, float], profile: Any, rival: Any,
-              how: str) -> dict[str, Any]:  # fmt: skip
+              how: str) -> dict[str, Any]:
     """As one JSON document."""
     found = {"file": path, "runs": settings.runs, "threads": settings.threads, "seconds": figures,
-             "bytes": {}, "nodes": [], "operators": [], "subgraphs": {}}  # fmt: skip
+             "bytes": {}, "nodes": [], "operators": [], "subgraphs": {}}
     if profile is not None:
         found |= {"bytes": profile.footprint._asdict(), "nodes": list(profile), "operators": profile.operators()}
         found["subgraphs"] = {i: {"nodes": rows, "operators": profile.operators(i)}
-                              for i, rows in profile.called.items()}  # fmt: skip
+                              for i, rows in profile.called.items()}
     if rival is not None:
         found[settings.rival or ""] = rival
         found["vs"] = {"name": settings.rival, "by": how}

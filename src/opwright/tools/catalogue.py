@@ -56,7 +56,7 @@ def show_builtin(name: str, as_json: bool) -> None:
         table.add_row(str(row["version"]), row["min_runtime"] or "?", "; or ".join(row["when"]))
     console.print(table)
     shown = [f"{where} {r[0]}..{r[1]}" if r else f"{where}: none" for where, r in
-             (("here", here), ("official run time", facts["official"]))]  # fmt: skip
+             (("here", here), ("official run time", facts["official"]))]
     console.print("; ".join(shown))
 
 
@@ -76,7 +76,7 @@ def _builtin_facts(name: str) -> dict[str, Any]:
                      "default": _default(f), "since": since.get(f.name, 1)} for f in fields],
         "versions": [{"version": v, "min_runtime": versions.min_runtime(name, v), "when": when.get(v, [])}
                      for v in known],
-    }  # fmt: skip
+    }
 
 
 def _default(field: schema.Field) -> Any:

@@ -146,7 +146,7 @@ def convert(saved: str, output: str, quantize: str | None, data: str | None, **s
 _custom = click.option(
     "--custom", "customs", multiple=True, metavar="FILE.py|MODULE[:NAME]|LIBRARY.so[:NAME=ENTRY]",
     help="Custom operators: @ow.operator classes, or a library in C. Those of installed packages are found by name.",
-)  # fmt: skip
+)
 
 
 @cli.command()
@@ -219,7 +219,7 @@ def resolver(models: tuple[str, ...], output: str | None, measure: bool, as_json
 @_json
 @_examples("opwright run model.tflite", "opwright run model.tflite --input x=x.npy --custom my_operators.py")
 def run(model: str, inputs: tuple[str, ...], outputs: str | None, seed: int, customs: tuple[str, ...], as_json: bool
-        ) -> None:  # fmt: skip
+        ) -> None:
     """Run a .tflite file once and show its outputs."""
     from .running import run_model
 
@@ -274,13 +274,13 @@ def op_new(name: str, folder: str | None, as_json: bool) -> None:
 @click.option("-o", "--output", "folder", default=".", show_default=True, type=click.Path(), help="Folder to write to.")
 @click.option("--custom", "customs", multiple=True, metavar="FILE.py", help="A Python file, or module, with it.")
 @click.option("--api", type=click.Choice(["opaque", "external", "struct"]), default="opaque", show_default=True,
-              help="The C API: TfLiteOperator, its older names, or TfLiteRegistration.")  # fmt: skip
+              help="The C API: TfLiteOperator, its older names, or TfLiteRegistration.")
 @click.option("--attr", "attrs", multiple=True, metavar="NAME=VALUE", help="A value that the C is made for alone.")
 @_json
 @_examples("opwright op export LeakyClip --custom my_operators.py -o leaky_clip",
-           "opwright op export Atan -o atan --api struct")  # fmt: skip
+           "opwright op export Atan -o atan --api struct")
 def op_export(name: str, folder: str, customs: tuple[str, ...], api: str, attrs: tuple[str, ...], as_json: bool
-              ) -> None:  # fmt: skip
+              ) -> None:
     """Write the operator NAME as C, with its registration for the TensorFlow Lite C API: NAME.c, NAME.h, README.md.
 
     NAME has a kernel (`@ow.kernel`), or is one of the catalogue's element-wise operators.
@@ -328,14 +328,14 @@ def op_show(name: str, as_json: bool) -> None:
 @click.option("--dtype", "types", multiple=True, metavar="[NAME=]DTYPE", help="Of all inputs, or one; else float32.")
 @click.option("--attr", "attrs", multiple=True, metavar="NAME=VALUE", help="An attribute: strides=1,2,2,1.")
 @click.option("--constant", "constants", multiple=True, metavar="[NAME=]SIZES", help="An input that the file holds: "
-              "random numbers of this shape, such as weights.")  # fmt: skip
+              "random numbers of this shape, such as weights.")
 @click.option("--value", "values", multiple=True, metavar="[NAME=]JSON", help="An input that the file holds: axis=[1].")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of random constants.")
 @_custom
 @_json
 @_examples("opwright op model LeakyClip --shape 1,224,224,3 --attr limit=4 -o one.tflite",
            "opwright op model CONV_2D --shape 1,56,56,64 --constant 64,3,3,64 --attr stride_w=1 --attr stride_h=1 "
-           "-o conv.tflite")  # fmt: skip
+           "-o conv.tflite")
 def op_model(name: str, output: str, as_json: bool, **settings: Any) -> None:
     """Write a model of the one operator NAME, which `opwright bench` times and `opwright check` looks at.
 

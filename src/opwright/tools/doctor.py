@@ -124,7 +124,7 @@ def _numbers() -> Iterator[Finding]:
 
 CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
     _python, _packages, _processor, _kernel, _compilers, _devices, _cache, _switches, _operators, _numbers,
-)  # fmt: skip
+)
 
 
 def run_doctor(as_json: bool) -> bool:

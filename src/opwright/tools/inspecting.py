@@ -67,7 +67,7 @@ def _saved_model(path: str) -> dict[str, Any]:
     for key, trace in loaded.signatures.items():
         inputs = {n: s.short() for n, s in trace.structured_input_signature[1].items()}
         signatures.append({"key": key, "inputs": inputs,
-                           "outputs": {n: s.short() for n, s in trace.structured_outputs.items()}})  # fmt: skip
+                           "outputs": {n: s.short() for n, s in trace.structured_outputs.items()}})
     functions: list[dict[str, Any]] = []
     variables: list[dict[str, Any]] = []
     operators: dict[str, int] = {}
@@ -87,12 +87,12 @@ def _saved_model(path: str) -> dict[str, Any]:
                         operators[node.op.name] = operators.get(node.op.name, 0) + 1
             elif hasattr(child, "read_array"):
                 variables.append({"name": below, "type": TensorSpec(child.shape, child.dtype).short(),
-                                  "trainable": child.trainable})  # fmt: skip
+                                  "trainable": child.trainable})
             else:
                 waiting.append((below, child))
     return {"path": path, "kind": "saved model", "version": content["version"], "producer": content.get("producer"),
             "signatures": signatures, "functions": functions, "variables": variables,
-            "operators": dict(sorted(operators.items()))}  # fmt: skip
+            "operators": dict(sorted(operators.items()))}
 
 
 def _trace_text(trace: Any) -> str:
@@ -116,7 +116,7 @@ def _checkpoint(prefix: str) -> dict[str, Any]:
     reader = CheckpointReader(prefix)
     values = [{"name": n, "type": reader.spec(n).short()} for n in sorted(reader.get_variable_to_shape_map())]
     return {"path": prefix, "kind": "checkpoint", "version": content["version"], "producer": content.get("producer"),
-            "variables": values}  # fmt: skip
+            "variables": values}
 
 
 LEAST_NAME = 16  # columns
@@ -194,9 +194,9 @@ def _subgraph(model: Any, g: Any) -> dict[str, Any]:
         {"index": i, "name": t.name or "", "type": schema.TensorType(t.type).name.lower(),
          "shape": list(map(int, t.shape)), "bytes": constant_bytes(t)}
         for i, t in enumerate(g.tensors)
-    ]  # fmt: skip
+    ]
     return {"name": g.name or "", "inputs": list(map(int, g.inputs)), "outputs": list(map(int, g.outputs)),
-            "operators": len(g.operators), "tensors": tensors}  # fmt: skip
+            "operators": len(g.operators), "tensors": tensors}
 
 
 def inspect_model(path: str, as_json: bool, short: bool = False, width: int | None = None) -> None:
@@ -217,7 +217,7 @@ def inspect_model(path: str, as_json: bool, short: bool = False, width: int | No
     if as_json:
         print_json({"file": path, "bytes": size, "version": model.version, "description": model.description,
                     "signatures": signatures, "operators": operators, "subgraphs": subgraphs,
-                    "metadata": metadata})  # fmt: skip
+                    "metadata": metadata})
         return
     console = out()
     console.print(f"{path}: {size} bytes, schema {model.version}, {model.description or 'no description'}")

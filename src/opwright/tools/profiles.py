@@ -34,7 +34,7 @@ def print_profile(profile: Profile, names: Sequence[str]) -> None:
         out().print(f"nodes executed: {calls:g} a run, {total * 1e6:.1f} us of {profile.runs} runs' average\n")
     arena, own, mapped, copied = map(_kilobytes, profile.footprint)
     out().print(f"memory: arena {arena} KB, tensors of their own {own} KB; constants in the file's memory {mapped} KB, "
-                f"copies of constants {copied} KB")  # fmt: skip
+                f"copies of constants {copied} KB")
 
 
 def _with_running_sum(rows: Sequence[Row]) -> list[Row]:
@@ -47,7 +47,7 @@ def _with_running_sum(rows: Sequence[Row]) -> list[Row]:
 
 
 _NODE = ("node", "node type", "by", "first us", "avg us", "median us", "least us", "%", "cdf %", "mem KB",
-         "times called", "name")  # fmt: skip
+         "times called", "name")
 _OPERATOR = ("node type", "count", "avg us", "median us", "least us", "avg %", "cdf %", "mem KB", "times called")
 
 
@@ -55,7 +55,7 @@ def _node_cells(row: Row) -> tuple[str, ...]:
     return (str(row["node"]), _kind(row), row.get("delegate", "interpreter"), _us(row["first"]), _average(row),
             _us(row["seconds"]), _us(row["fastest"]), _percent(row["share"]), _percent(row["cumulative"]),
             _kilobytes(row["memory"]), str(row["calls"]),
-            f"[{_short(row['name'])}]:{row['node']}")  # fmt: skip
+            f"[{_short(row['name'])}]:{row['node']}")
 
 
 def _kind(row: Row) -> str:
@@ -75,7 +75,7 @@ def _short(name: str) -> str:
 def _operator_cells(row: Row) -> tuple[str, ...]:
     return (_kind(row), str(row["count"]), _us(row["average"]), _us(row["seconds"]), _us(row["fastest"]),
             _percent(row["share"]), _percent(row["cumulative"]), _kilobytes(row["memory"]),
-            str(row["calls"]))  # fmt: skip
+            str(row["calls"]))
 
 
 def _us(seconds: float) -> str:
@@ -116,7 +116,7 @@ td.bar i{display:block;height:.8em;background:#4a7ebb}"""
 def html_page(path: str, figures: dict[str, float], profile: Profile) -> str:
     """A page of its own, without scripts or anything from elsewhere: the figures, operators, and nodes with bars."""
     parts = [f"<!doctype html><html lang=en><meta charset=utf-8><title>{html.escape(path)}</title>"
-             f"<style>{_STYLE}</style><h1>{html.escape(path)}</h1>"]  # fmt: skip
+             f"<style>{_STYLE}</style><h1>{html.escape(path)}</h1>"]
     timed = [(label.replace("_", " "), f"{_us(seconds)} us") for label, seconds in figures.items()]
     parts.append(_html_table(("", "time"), [(cells, None) for cells in timed]))
     for index in (0, *profile.called):

@@ -72,7 +72,7 @@ def _matched(texts: Sequence[str], details: Sequence[Detail], model: Any) -> dic
 
 
 def feed(interpreter: lite.Interpreter, model: Any, inputs: Sequence[str], seed: int,
-         shapes: Sequence[str] = ()) -> None:  # fmt: skip
+         shapes: Sequence[str] = ()) -> None:
     """Give every input its elements: those of its file, else random ones, and allocate tensors.
 
     inputs: [NAME=]FILE.npy; shapes: [NAME=]SIZES, such as x=1,224,224,3, for those without a file.
@@ -109,7 +109,7 @@ def sizes_of(text: str) -> list[int]:
 
 
 def run_model(path: str, inputs: Sequence[str], folder: str | None, seed: int, customs: Sequence[str], as_json: bool
-              ) -> None:  # fmt: skip
+              ) -> None:
     """Run once, print the outputs, save them where asked."""
     model = read_model(path)
     interpreter = lite.Interpreter(model_content=model, custom_ops=operators_for(model, customs))

@@ -32,7 +32,7 @@ def by_shape(trace: FuncTrace, op: Operator, inputs: Sequence[Any]) -> list[Any]
         else type(value)(_standing_in(trace, v) for v in value) if isinstance(value, (list, tuple))
         else _standing_in(trace, value)
         for declared, value in zip(op.inputs, inputs)
-    ]  # fmt: skip
+    ]
 
 
 def _standing_in(trace: FuncTrace, value: Any) -> Any:

@@ -70,7 +70,7 @@ def flat_arguments(concrete: ConcreteFunction, args: Sequence[Any], kwargs: Mapp
 
 
 def _bound(concrete: ConcreteFunction, slots: Sequence[tuple[str, Any]], order: Sequence[tuple[str, Any]],
-           args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:  # fmt: skip
+           args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
     head = f"{concrete.name}({', '.join(n for n, _ in concrete.slots)})"
     if len(args) > len(order):
         raise _Unfit(TypeError(f"{head} takes {len(order)} positional arguments, got {len(args)}."), 1)
@@ -123,7 +123,7 @@ class _Cast(CastContext):
             f"{tensor.shape}"
         )
         error = SignatureError(what=what, found=TensorSpec(tensor.shape, tensor.dtype).short(), wanted=spec.short(),
-                               do="call the Function itself, which traces anew where it must")  # fmt: skip
+                               do="call the Function itself, which traces anew where it must")
         raise _Unfit(error, 4 if isinstance(value, Tensor) else 3)
 
     def literal(self, value: Any, kind: Literal) -> None:

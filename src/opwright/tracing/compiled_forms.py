@@ -28,7 +28,7 @@ def shown(concrete: ConcreteFunction, tensors: Sequence[Any]) -> Callable[..., s
     plan = program.plan
     assert isinstance(plan, NativePlan)
     shapes = [None if v.dtype.is_handle else _shape(concrete, t)
-              for t, v in zip((*tensors, *program.captured), program.graph.inputs)]  # fmt: skip
+              for t, v in zip((*tensors, *program.captured), program.graph.inputs)]
 
     def stage(stage: str = "report") -> str:
         if stage not in STAGES:

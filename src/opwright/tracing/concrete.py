@@ -35,7 +35,7 @@ class ConcreteFunction:
     """
 
     def __init__(self, program: Program, name: str, kind: Structure, named: Structure, structured_outputs: Any,
-                 names: Sequence[str], signature: Any) -> None:  # fmt: skip
+                 names: Sequence[str], signature: Any) -> None:
         self.program, self.name, self.kind = program, name, kind
         self.python_signature = signature
         self._named, self._names = named, list(names)

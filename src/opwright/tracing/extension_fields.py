@@ -168,7 +168,7 @@ def _tuple(value: Any, wanted: Any, path: str, spec: bool) -> Any:
         parts = ()
     if len(parts) != len(value):
         raise TypeError(f"{path}: expected tuple with length {len(parts)}, got {type(value).__name__!r} with length "
-                        f"{len(value)}")  # fmt: skip
+                        f"{len(value)}")
     return tuple(convert(v, p, f"{path}[{i}]", spec) for i, (v, p) in enumerate(zip(value, parts)))
 
 

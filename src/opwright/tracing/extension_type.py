@@ -329,7 +329,7 @@ def fields_of(cls: Any, scope: dict[str, Any] | None = None) -> dict[str, Any]:
                 raise
     cls.__signature__ = _parameters(fields, _defaults(cls)) if "__init__" not in cls.__dict__ else \
         inspect.signature(cls.__dict__["__init__"]).replace(
-            parameters=list(inspect.signature(cls.__dict__["__init__"]).parameters.values())[1:])  # fmt: skip
+            parameters=list(inspect.signature(cls.__dict__["__init__"]).parameters.values())[1:])
     return fields
 
 
@@ -353,7 +353,7 @@ def _parameters(fields: dict[str, Any], defaults: dict[str, Any]) -> inspect.Sig
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     required = [inspect.Parameter(n, kind, annotation=a) for n, a in fields.items() if n not in defaults]
     optional = [inspect.Parameter(n, kind, annotation=a, default=defaults[n]) for n, a in fields.items()
-                if n in defaults]  # fmt: skip
+                if n in defaults]
     in_order = list(fields)
     if [p.name for p in (*required, *optional)] != in_order:  # a field without default after one with: by keyword
         late = inspect.Parameter.KEYWORD_ONLY
@@ -362,7 +362,7 @@ def _parameters(fields: dict[str, Any], defaults: dict[str, Any]) -> inspect.Sig
         for i, name in enumerate(in_order):
             after = i >= first
             parameters.append(inspect.Parameter(name, late if after else kind, annotation=fields[name],
-                                                default=defaults.get(name, empty)))  # fmt: skip
+                                                default=defaults.get(name, empty)))
         return inspect.Signature(parameters)
     return inspect.Signature([*required, *optional])
 

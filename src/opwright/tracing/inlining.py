@@ -27,7 +27,7 @@ state = dispatch.state
 def inline(
     trace: FuncTrace, inner: FuncTrace, arguments: Sequence[Any], outputs: Sequence[SymbolicTensor],
     variables: Mapping[int, Any] | None = None
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     """Copy the nodes of `inner` into `trace`. arguments: for its inputs, then its captures.
 
     variables: by id of what stands for a variable among the arguments of `inner`, the variable.
@@ -93,7 +93,7 @@ def _replay(inner: FuncTrace, at: dict[Value, Any], variables: Mapping[int, Any]
             )
         else:
             copy = CustomRecord([here(x) for x in record.inputs], [here(y) for y in record.outputs],
-                                _away_from_home(record, inner, at, variables))  # fmt: skip
+                                _away_from_home(record, inner, at, variables))
         watch_variables(copy.inputs)
         for tape in state.tapes:
             tape.record(copy)

@@ -245,7 +245,7 @@ class _Derivative:
         kinds = self._backward[tuple(is_trainable(o.dtype) for o in program.outputs)].kinds
         sources = zip((*trace.sources, *program.captured), kinds)
         self.reached = [i for i, (source, kind) in enumerate(sources)
-                        if kind and (isinstance(source, Variable) or not source.dtype.is_handle)]  # fmt: skip
+                        if kind and (isinstance(source, Variable) or not source.dtype.is_handle)]
 
     def _read(self, backward: Program, higher: bool = False) -> list[SymbolicTensor]:
         """The tensors of the forward program that are kept for a backward program.
@@ -295,11 +295,11 @@ class _Derivative:
             (id(c), Outline(c.dtype, c.shape)) if isinstance(c, SymbolicTensor) and c.trace is self.trace
             else (id(c) if isinstance(c, VariableArgument) else 0, c)
             for c in program.captured
-        ]  # fmt: skip
+        ]
         return _Backward(program, kinds, captured, frozenset(id(c) for c in self._read(program)))
 
     def backward(self, dys: Sequence[Any], known: dict[int, Any], outlines: Sequence[Any], once: bool = False
-                 ) -> list[Any]:  # fmt: skip
+                 ) -> list[Any]:
         """Gradients of inputs and captures.
 
         known: what is kept of the forward run, its tensors by id of their symbolic ones. outlines: of its outputs.

@@ -278,7 +278,7 @@ class VariableType(TraceType):
 
     def __repr__(self) -> str:
         return (f"VariableType(shape={self.shape}, dtype={self.dtype!r}, trainable={self.trainable}, "
-                f"number={self.number})")  # fmt: skip
+                f"number={self.number})")
 
 
 class VariableReference(TraceType):

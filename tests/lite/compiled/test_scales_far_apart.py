@@ -61,6 +61,22 @@ def test_engines_agree(op: str, kind: str, to: str) -> None:
         assert gap <= 1, (scales, int(gap))
 
 
+@pytest.mark.parametrize(("kind", "zero"), [("INT8", 0), ("UINT8", 128)])
+def test_l2_normalization_does_not_depend_on_the_scale(kind: str, zero: int) -> None:
+    """Expected: 128 q / sqrt(sum q^2) in float64, within a step; the scale cancels."""
+    limits = np.iinfo(kind.lower())
+    x = np.random.default_rng(3).integers(limits.min, limits.max, (4, 70), limits.dtype, endpoint=True)
+    centred = x.astype(np.float64) - 3
+    wanted = 128 * centred / np.sqrt(np.square(centred).sum(-1, keepdims=True)) + zero
+    for scale in (1e-9, 0.5, 1e9):
+        build = Build()
+        quantized(build, "x", (4, 70), kind, scale, 3)
+        quantized(build, "y", (4, 70), kind, 1 / 128, zero)
+        with engine(verify=True):
+            found = answer(lite.Interpreter(model_content=build.op("L2_NORMALIZATION", "x", "y").done()), x)
+        assert np.abs(found - wanted.clip(limits.min, limits.max)).max() <= 1, scale
+
+
 def test_scales_by_channel_of_a_tensor_that_the_file_gives_another_rank() -> None:
     """They go along the dimension of the input, in both engines: q = round(x / s_c)."""
     build = Build().tensor("x", (2, 3, 3, 5))

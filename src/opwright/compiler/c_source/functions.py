@@ -49,7 +49,7 @@ class CFunction:
 
 
 def write_function(function: ir.Function, *, bounded: bool = False, comment: str = "",
-                   elements: dict[str, str] | None = None) -> CFunction:  # fmt: skip
+                   elements: dict[str, str] | None = None) -> CFunction:
     """The C of one function.
 
     bounded: as Instructions. comment: stands above it. elements: by the name of a parameter that is a pointer, the C
@@ -113,7 +113,7 @@ class _Writer:
         found: set[ir.Value] = set()
         todo = [x for block in self.blocks.order for x in block.instructions
                 if isinstance(x, llvm.Terminator | llvm.StoreInstr)
-                or (isinstance(x, llvm.CallInstr) and isinstance(x.type, ir.VoidType))]  # fmt: skip
+                or (isinstance(x, llvm.CallInstr) and isinstance(x.type, ir.VoidType))]
         while todo:
             x = todo.pop()
             if x not in found:
@@ -167,7 +167,7 @@ class _Writer:
                     many = x.operands[0].constant if x.operands else 1
                     if isinstance(kind, ir.PointerType):
                         raise UnimplementedError(what="a variable of the kernel is a place in memory, which has no "
-                                                 "form in C yet", do="index the array itself")  # fmt: skip
+                                                 "form in C yet", do="index the array itself")
                     if many != 1:
                         self.arrays.add(x)
                     lines.append(f"{c_type(kind)} {name}{f'[{many}]' if many != 1 else ''};")
@@ -465,4 +465,4 @@ def _indented(lines: Sequence[str]) -> list[str]:
 def _without_idle_comments(lines: list[str]) -> list[str]:
     """Comments with no statement before the next one are left out, but the last."""
     return [line for i, line in enumerate(lines)
-            if not (line.startswith("/* ") and i + 1 < len(lines) and lines[i + 1].startswith("/* "))]  # fmt: skip
+            if not (line.startswith("/* ") and i + 1 < len(lines) and lines[i + 1].startswith("/* "))]

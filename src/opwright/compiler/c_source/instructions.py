@@ -38,15 +38,15 @@ ARITHMETIC = {
     "fadd": ("+", ADD), "fsub": ("-", ADD), "fmul": ("*", MUL), "fdiv": ("/", MUL),
     "add": ("+", ADD), "sub": ("-", ADD), "mul": ("*", MUL),
     "and": ("&", AND), "or": ("|", OR), "xor": ("^", XOR),
-}  # fmt: skip
+}
 COMPARISONS = {"<": COMPARE, "<=": COMPARE, ">": COMPARE, ">=": COMPARE, "==": EQUAL, "!=": EQUAL}
 ORDERED = {"olt": "<", "ole": "<=", "ogt": ">", "oge": ">=", "oeq": "==", "une": "!="}
 INTEGER = {"eq": "==", "ne": "!=", "slt": "<", "sle": "<=", "sgt": ">", "sge": ">=",
-           "ult": "<", "ule": "<=", "ugt": ">", "uge": ">="}  # fmt: skip
+           "ult": "<", "ule": "<=", "ugt": ">", "uge": ">="}
 OF_MATH_H = {  # intrinsics of floats that are functions of <math.h>, exact ones all
     "fabs": "fabs", "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "rint": "rint", "trunc": "trunc",
     "copysign": "copysign",
-}  # fmt: skip
+}
 
 
 def function_name(name: str) -> str:
@@ -177,7 +177,7 @@ class Instructions:
         name, old, new = x.opname, x.operands[0].type, x.type
         if name == "bitcast":
             known = {("float", "int32_t"): "ow_bits_f32", ("double", "int64_t"): "ow_bits_f64",
-                     ("int32_t", "float"): "ow_float_of", ("int64_t", "double"): "ow_double_of"}  # fmt: skip
+                     ("int32_t", "float"): "ow_float_of", ("int64_t", "double"): "ow_double_of"}
             pair = (c_type(old), c_type(new))
             if pair not in known:
                 raise _unknown(f"the bits of {pair[0]} as {pair[1]}")
@@ -207,7 +207,7 @@ class Instructions:
             raise _unknown(str(x.callee)[:60])
         if not name.startswith("llvm."):
             given = [_as(o, a.type, False) if isinstance(a.type, ir.IntType) and not is_flag(a.type) else o
-                     for o, a in zip(operands, x.args)]  # fmt: skip
+                     for o, a in zip(operands, x.args)]
             return _call(function_name(name), given)
         stem = name.split(".")[1]
         single = c_type(x.type) == "float"
@@ -228,7 +228,7 @@ class Instructions:
 
 def _unknown(what: str) -> UnimplementedError:
     return UnimplementedError(what="the kernel does what has no form in C yet", found=what,
-                              do="write it with other operators, or load the compiled kernel instead")  # fmt: skip
+                              do="write it with other operators, or load the compiled kernel instead")
 
 
 def _call(name: str, operands: Sequence[Expr], unsigned: bool = False) -> Expr:

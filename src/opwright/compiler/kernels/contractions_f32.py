@@ -110,7 +110,7 @@ def _make_gemv(group: Group, build: Builder, rows: int) -> None:
     items = rows * -(-group.features // lanes)
     words = [build.pointer(form.input, group.channel), build.pointer(form.filter, group.feature * group.depth),
              build.pointer(form.output, group.feature), group.depth, group.features, form.input.pitch,
-             group.depth, form.output.pitch, rows, 0, 0, *more]  # fmt: skip
+             group.depth, form.output.pitch, rows, 0, 0, *more]
     code = gemv.code(more=len(more), dtype=form.filter.dtype, epilogue=epilogue)
     build.step(code, words, items, chunk=grain(lanes * group.depth * form.filter.dtype.size, items))
 
@@ -151,7 +151,7 @@ def _reads_lines(form: Contract, choose: Choose) -> bool:
     default = possible and (one or _fills_tiles(width, _panels_of_lines(form)))
     ways = (0, 1) if possible and not one else (int(default),)
     return choose(LINES, ways, int(default), number, height, width, channels, features // form.groups, *window.size,
-                  window.strides[0]) > 0  # fmt: skip
+                  window.strides[0]) > 0
 
 
 def same_in_bands(form: Contract) -> bool:
@@ -161,7 +161,7 @@ def same_in_bands(form: Contract) -> bool:
     if form.input.dtype is not float32 or _is_plain(form):
         return True
     same = _fills_tiles(form.output.shape[2], _panels_of_lines(form)) \
-        and _reads_lines(form, _by_default) == _reads_lines(form, _by_measure)  # fmt: skip
+        and _reads_lines(form, _by_default) == _reads_lines(form, _by_measure)
     return same and not any(_winograd_patch(form, by) for by in (_by_default, _by_measure))
 
 
@@ -208,9 +208,9 @@ def _make_winograd(group: Group, build: Builder, m: int) -> None:
     words = [build.pointer(form.input), packed, build.pointer(form.filter), build.pointer(form.output), height, width,
              form.input.pitch, channels,
              form.window.padding[0], form.window.padding[2], out_height, out_width, form.output.pitch, group.features,
-             down, across, cut.tall, *more]  # fmt: skip
+             down, across, cut.tall, *more]
     code = winograd.code(more=len(more), rows=cut.height, short=cut.tall != cut.tiles, m=m, dtype=form.filter.dtype,
-                         epilogue=epilogue)  # fmt: skip
+                         epilogue=epilogue)
     build.step(code, words, cut.tiles, scratch_of(channels, panels.width, cut.height, m))
 
 
@@ -233,9 +233,9 @@ def _make_convolution(group: Group, build: Builder, rows: int) -> None:
              build.pointer(form.output, group.feature), height, width, form.input.pitch, channels, ky, kx,
              *window.strides, *window.dilations, window.padding[0], window.padding[2], out_height, out_width,
              form.output.pitch, group.features, line, cut.tiles, cut.tall, tiles, block.tiles, block.panels,
-             *group.more]  # fmt: skip
+             *group.more]
     code = convolution.code(more=len(group.more), rows=cut.height, short=cut.tall != cut.tiles, wide=panels.wide,
-                            halves=panels.halves, lined=lined, epilogue=group.epilogue)  # fmt: skip
+                            halves=panels.halves, lined=lined, epilogue=group.epilogue)
     build.step(code, words, block.items, scratch, chunk_of(work * tiles * panels.number, block.items))
 
 

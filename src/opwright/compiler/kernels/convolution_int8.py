@@ -95,7 +95,7 @@ def copy_line(image: Image, target: Pointer, n: Value, y: Value, left: Value, pi
 def patches(work, x: ptr[i8], out: ptr[i8], size: i64, height: i64, width: i64, x_pitch: i64, channels: i64, zero: i64,
             lines: i64, segments: i64, run_pixels: i64, stride_y: i64, stride_x: i64, dilation_y: i64, dilation_x: i64,
             top: i64, left: i64, out_height: i64, out_width: i64, out_pitch: i64, zeros: ptr[i32],
-            *, rounded: bool):  # fmt: skip
+            *, rounded: bool):
     """The windows of an image as rows: out[pixel of the output][line][segment][run], runs of a multiple of 4 bytes.
 
     Items: pixels of the output. out_pitch leaves room for a vector between rows, which may be overwritten.
@@ -124,7 +124,7 @@ def patches(work, x: ptr[i8], out: ptr[i8], size: i64, height: i64, width: i64, 
 
 
 def copy_runs(image: Image, target: Pointer, pitch: Any, n: Value, y: Value, left: Value, stride: Any, pixels: Any,
-              count: Value) -> None:  # fmt: skip
+              count: Value) -> None:
     """`count` runs of pixels of a line of the image, the first from `left` on, each `stride` pixels after another."""
     c, lanes = image.channels, image.fill.count
     inside = (y >= 0) & (y < image.height) & ((image.pitch == c) | (pixels == 1))
@@ -158,7 +158,7 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
                      tile_block: i64, panel_block: i64, scales: ptr[f32], zeros: ptr[i32], depth: i64, *more: i64,
                      rows: int, vectors: int, short: bool, narrow: int, rounded: bool, wide: bool, tiled: Any,
                      widened: Any, flipped: bool, by_line: bool, bounded: int, grouped: Grouped | None,
-                     epilogue: Epilogue):  # fmt: skip
+                     epilogue: Epilogue):
     """out[n, oy, ox, f] = epilogue(sum x[n, oy stride + ky dilation - top, ..., c] filter[f, ky, kx, c]).
 
     Lines of the output are cut into line_tiles tiles each, `tall` of them of `rows` pixels and the others (if short) of

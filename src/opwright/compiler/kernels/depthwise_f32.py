@@ -41,7 +41,7 @@ BAND = 8
 def depthwise_f32(work, x: ptr[f32], filter: ptr[f32], bias: ptr[f32], y: ptr[f32], height: i64, width: i64,
                   in_pitch: i64, out_height: i64, out_width: i64, out_pitch: i64, channels: i64, top: i64, left: i64,
                   down: i64, across: i64, bands: i64, band: i64, ring: i64, shift: i64, *more: i64, size: tuple,
-                  strides: tuple, rows: int, lanes: int, has_bias: bool, dilated: bool, epilogue: Any):  # fmt: skip
+                  strides: tuple, rows: int, lanes: int, has_bias: bool, dilated: bool, epilogue: Any):
     """An item: `lanes` channels of a band of rows. down, across: dilations; rows > 1 is for down = 1. ring, shift:
     where rows of the image lie, see `line_of`.
 
@@ -69,10 +69,10 @@ def depthwise_f32(work, x: ptr[f32], filter: ptr[f32], bias: ptr[f32], y: ptr[f3
                 for phase in range(across):
                     count = (out_width - phase + (across - 1)) // across
                     _along(lines, tap, start, finish, y, at + phase, c, count, phase - left, across, width, in_pitch,
-                           out_width, out_pitch, size, strides, rows, lanes, unrolled)  # fmt: skip
+                           out_width, out_pitch, size, strides, rows, lanes, unrolled)
             else:
                 _along(lines, tap, start, finish, y, at, c, out_width, -left, 1, width, in_pitch, out_width, out_pitch,
-                       size, strides, rows, lanes, unrolled)  # fmt: skip
+                       size, strides, rows, lanes, unrolled)
 
 
 def within(at: Value, extent: Value) -> Value:
@@ -110,7 +110,7 @@ def _taps(work: Any, filter: Any, channels: Any, size: tuple[int, int], lanes: i
 
 def _along(lines: Any, tap: Any, start: Any, finish: Any, y: Any, at: Any, c: Any, count: Any, base: Any, across: Any,
            width: Any, in_pitch: Any, out_width: Any, out_pitch: Any, size: tuple[int, int], strides: tuple[int, int],
-           rows: int, lanes: int, unrolled: bool) -> None:  # fmt: skip
+           rows: int, lanes: int, unrolled: bool) -> None:
     """`count` columns of outputs, `across` apart, `rows` rows of them, from row `at` of the output on.
 
     The turn that loads the last column that an output sees finishes it. unrolled: whether turns are as many as outputs
@@ -161,7 +161,7 @@ def slot_of(d: int, turn: int, depth: int, turns: int) -> int:
 def depthwise_any_f32(work, x: ptr[f32], filter: ptr[f32], y: ptr[f32], height: i64, width: i64, in_pitch: i64,
                       out_height: i64, out_width: i64, out_pitch: i64, channels: i64, top: i64, left: i64, high: i64,
                       wide: i64, step_down: i64, step_across: i64, down: i64, across: i64, multiplier: i64,
-                      *more: i64, lanes: int, source: str, epilogue: Any):  # fmt: skip
+                      *more: i64, lanes: int, source: str, epilogue: Any):
     """Any window. An item: `lanes` channels of a row. source: which channel an output's is of: the "same", the "only"
     one there is, or its own by the "multiplier"."""
     finish = epilogue.bind(more)
@@ -240,7 +240,7 @@ def make_depthwise_f32(form: Depthwise, build: Builder) -> None:
     height, width, out_height, out_width, window = slide
     n, channels, wide = x.shape[0], x.shape[3], out.shape[3]
     (kh, kw), (sh, sw), (down, across), (top, _, left, _) = (
-        window.size, window.strides, window.dilations, window.padding)  # fmt: skip
+        window.size, window.strides, window.dilations, window.padding)
     if form.multiplier != 1 or kh * kw > LARGEST or (across > 1 and sw > 1):
         if isinstance(x, Ring):
             raise Unmade("any window over a ring")
@@ -249,7 +249,7 @@ def make_depthwise_f32(form: Depthwise, build: Builder) -> None:
         source = "same" if form.multiplier == 1 else "only" if channels == 1 else "multiplier"
         code = depthwise_any_f32.code(lanes=lanes, source=source, more=len(more), epilogue=epilogue)
         words = [build.pointer(x), build.pointer(form.filter), build.pointer(out), height, width, x.pitch, out_height,
-                 out_width, out.pitch, wide, top, left, kh, kw, sh, sw, down, across, form.multiplier]  # fmt: skip
+                 out_width, out.pitch, wide, top, left, kh, kw, sh, sw, down, across, form.multiplier]
         items = n * out_height * -(-wide // lanes)
         build.step(code, [*words, *more], items, chunk=grain(out_width * lanes * 4 * kh * kw, items))
         return
@@ -259,11 +259,11 @@ def make_depthwise_f32(form: Depthwise, build: Builder) -> None:
     blocks = -(-wide // lanes)
     rows = _rows(slide, n, wide, lanes, build)
     code = depthwise_f32.code(size=(kh, kw), strides=(sh, sw), rows=rows, lanes=lanes, has_bias=bias is not None,
-                              dilated=across > 1, more=len(more), epilogue=epilogue)  # fmt: skip
+                              dilated=across > 1, more=len(more), epilogue=epilogue)
     band = BAND if n * blocks * -(-out_height // BAND) >= BAND else rows
     bands = -(-out_height // band)
     words = [build.pointer(x), build.pointer(form.filter), 0 if bias is None else build.pointer(bias),
              build.pointer(out), height, width, x.pitch, out_height, out_width, out.pitch, wide, top, left, down,
-             across, bands, band, *ring_of(form)]  # fmt: skip
+             across, bands, band, *ring_of(form)]
     items = n * blocks * bands
     build.step(code, [*words, *more], items, chunk=grain((width * sh + out_width) * band * lanes * 4, items))

@@ -134,7 +134,7 @@ def number(x: Value, dtype: DType) -> Value:
 
 
 def epilogue_of(expr: Expr, operands: Sequence[Buffer], output: Buffer, build: Builder,
-                channel: int = 0) -> tuple[Epilogue, list[Any]]:  # fmt: skip
+                channel: int = 0) -> tuple[Epilogue, list[Any]]:
     """An expression over a sum and operands as code and words. channel: where the kernel's channel 0 is in the output.
 
     raises Unmade for operands of other shapes

@@ -126,7 +126,7 @@ def cost(e: Expr) -> int:
 
 DTYPES = frozenset((dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.int8, dtypes.uint8,
                     dtypes.int16, dtypes.uint16, dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.uint64,
-                    dtypes.bool))  # fmt: skip
+                    dtypes.bool))
 NARROW = frozenset((dtypes.float16, dtypes.bfloat16))
 """Floats that are computed in float32."""
 

@@ -31,7 +31,7 @@ INT32 = FixedPointInt32(kl)
 
 @kl.family
 def fixed_product(work, x: ptr[u8], y: ptr[u8], n: i64, m: i64, zero: i64, short: i64, e: i64,
-                  output_zero: i64, *, source: DType):  # fmt: skip
+                  output_zero: i64, *, source: DType):
     """An item is a vector of columns."""
     x, y = x.cast(source, source.size), y.cast(source, source.size)
     lanes = work.target.vector_bytes // 8

@@ -168,7 +168,7 @@ def _stage(stage: Stage, x: Rows | Planes, y: Planes, factors: Pointer, m: int, 
         for i in kl.loop(0, quarter, lanes):
             w = [] if not stage.wide else [
                 ((table + 2 * k * quarter).load(i, lanes), (table + (2 * k + 1) * quarter).load(i, lanes))
-                for k in range(3)]  # fmt: skip
+                for k in range(3)]
             found = _butterfly([x.load(i + k * quarter, lanes) for k in range(4)], w)
             for plane, parts in zip(y, zip(*found)):
                 for j, v in enumerate(_between(list(parts), s)):
@@ -191,7 +191,7 @@ def room(m: int) -> int:
 
 @kl.family
 def fourier(work, x: ptr[f32], y: ptr[f32], factors: ptr[f32], pitch: i64, given: i64,
-            *, m: int, real: bool, whole: bool):  # fmt: skip
+            *, m: int, real: bool, whole: bool):
     """An item is a row of m complex numbers, or of 2 m real ones, of which `given` floats are there.
 
     pitch: floats from a row to the next; whole: all floats are there.
@@ -224,7 +224,7 @@ def _halves(z: Planes, out: Pointer, factors: Pointer, m: int, lanes: int) -> No
         c, s = factors.load(k, lanes), (factors + m).load(k, lanes)
         odd_re, odd_im = re - other_re, im + other_im
         _store_pairs(out, k, (0.5 * (re + other_re) + (c * odd_im - s * odd_re),
-                              0.5 * (im - other_im) - (c * odd_re + s * odd_im)))  # fmt: skip
+                              0.5 * (im - other_im) - (c * odd_re + s * odd_im)))
     out[2 * m], out[2 * m + 1] = first - second, kl.full(f32, 0, 0.0)
 
 
@@ -248,11 +248,11 @@ def make_fourier(form: Fourier, build: Builder) -> None:
     floats = n * (2 if form.complex else 1)
     real = not form.complex
     table = build.packed((stages_of(m, lanes)[1] + (2 * m if real else 0),), np.float32,
-                         lambda out: fill_factors(m, lanes, real, out), ("fourier", m, lanes, real))  # fmt: skip
+                         lambda out: fill_factors(m, lanes, real, out), ("fourier", m, lanes, real))
     code = fourier.code(m=m, real=real, whole=floats == 2 * m)
     items = math.prod(rows)
     build.step(code, [build.pointer(x), build.pointer(y), table, floats, floats], items, scratch=16 * room(m),
-               chunk=grain(16 * m * len(stages_of(m, lanes)[0]), items))  # fmt: skip
+               chunk=grain(16 * m * len(stages_of(m, lanes)[0]), items))
 
 
 def _make_product(form: Fourier, build: Builder) -> None:

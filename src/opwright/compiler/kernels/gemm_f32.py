@@ -86,7 +86,7 @@ class Panels(NamedTuple):
         if self.wide and self.by_lane:
             return (self.registers - 4) // 3
         return (self.registers - 4) // 2 if self.wide else {1: self.registers - 4, 2: (self.registers - 4) // 2,
-                                                            3: self.registers // 4}[self.halves]  # fmt: skip
+                                                            3: self.registers // 4}[self.halves]
 
     @property
     def size(self) -> int:
@@ -98,7 +98,7 @@ class Panels(NamedTuple):
 def panels_of(target: Target, features: int, run: int, segments: int = 1) -> Panels:
     """How a filter [features, segments, run] is packed for a target."""
     return Panels(features, segments, run, target.registers, target.vector_bytes // 4,
-                  multiplies_by_lane(target))  # fmt: skip
+                  multiplies_by_lane(target))
 
 
 def multiplies_by_lane(target: Target) -> bool:
@@ -269,7 +269,7 @@ def _write(sink: Sink, sums: Value, r: Any, c: Any, lanes: int, mask: Value | No
 
 
 def panels(source: Source, packed: Pointer, sink: Sink, features: Value, first: Value, last: Value, rows: int,
-           lanes: int, wide: bool, halves: int) -> None:  # fmt: skip
+           lanes: int, wide: bool, halves: int) -> None:
     """A tile of rows by panels [first, last). wide, halves: which panels there are, see `Panels`."""
     width = 2 * lanes
     depth = source.segments * source.run
@@ -300,7 +300,7 @@ def _last_panel(source: Source, q: Pointer, sink: Sink, rows: int, lanes: int, h
 def gemm(work, x: ptr[f32], packed: ptr[f32], out: ptr[f32], depth: i64, x_pitch: i64, out_pitch: i64, features: i64,
          tiles: i64, tall: i64, tile_block: i64, panel_block: i64, batch_items: i64, x_batch: i64, packed_batch: i64,
          batch_rows: i64, *more: i64, rows: int, short: bool, wide: bool, halves: int,
-         epilogue: Epilogue):  # fmt: skip
+         epilogue: Epilogue):
     """out[m, f] = epilogue(sum_k x[m, k] filter[f, k]): x at x_pitch, a packed filter, out at out_pitch.
 
     tiles: of rows, `tall` of them of `rows` rows and the others (if short) of one less. Items: blocks of tile_block
@@ -345,7 +345,7 @@ class Product(NamedTuple):
 
 
 def gemm_step(build: Builder, panels: Panels, x: Any, packed: Any, out: Any, out_pitch: int, product: Product,
-              epilogue: Epilogue, more: Sequence[Any]) -> None:  # fmt: skip
+              epilogue: Epilogue, more: Sequence[Any]) -> None:
     """Add the step of a product with a packed filter. x, packed, out: addresses."""
     depth = panels.depth
     cut = balanced(product.rows, panels.rows)
@@ -357,8 +357,8 @@ def gemm_step(build: Builder, panels: Panels, x: Any, packed: Any, out: Any, out
     block = blocks(cut.tiles, panels.number, cut.height * depth * 4, panel_bytes, work, all_panels)
     block = for_two(block, cut.tiles, panels.number)
     words = [x, packed, out, depth, product.pitch, out_pitch, panels.features, cut.tiles, cut.tall, block.tiles,
-             block.panels, block.items, product.x_batch, product.packed_batch, product.rows, *more]  # fmt: skip
+             block.panels, block.items, product.x_batch, product.packed_batch, product.rows, *more]
     code = gemm.code(more=len(more), rows=cut.height, short=cut.tall != cut.tiles, wide=panels.wide,
-                     halves=panels.halves, epilogue=epilogue)  # fmt: skip
+                     halves=panels.halves, epilogue=epilogue)
     items = block.items * product.products
     build.step(code, words, items, chunk=chunk_of(work * cut.tiles * panels.number * product.products, items))

@@ -163,7 +163,7 @@ def _contracted(rows: int, vectors: int, lanes: int, source: Source, sink: Sink)
 
 
 def panels(source: Source, packed: Pointer, steps: Value, sink: Sink, features: Value, first: Value, last: Value,
-           rows: int, vectors: int, lanes: int, narrow: int) -> None:  # fmt: skip
+           rows: int, vectors: int, lanes: int, narrow: int) -> None:
     """A tile of rows by panels [first, last). steps: of the micro-kernel."""
     width = vectors * lanes
     for i in range(first, last):

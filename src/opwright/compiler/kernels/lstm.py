@@ -49,7 +49,7 @@ def lstm(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gates_o:
          scales: ptr[f32], h: ptr[f32], c: ptr[f32], y: ptr[f32], steps: i64, batch_pitch: i64, step_pitch: i64,
          cells: i64, outputs: i64, cell_clip: f32, output_clip: f32,
          *, rows: int, gates: int, peepholes: bool, projected: int, activation: str, normed: bool,
-         rounding: str, diagonal: bool):  # fmt: skip
+         rounding: str, diagonal: bool):
     """An item is `rows` rows of the batch. batch_pitch, step_pitch: in rows of gates and of y, from one to the next.
     diagonal: weights has a vector of cells for each gate.
     norms: coefficients and bias of each gate; scales: what one of the weights stands for, of each gate and then of the
@@ -91,7 +91,7 @@ def lstm(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gates_o:
                     if rounding and not diagonal:
                         place = ((item * rows + row) * batch_pitch + step * step_pitch) * cells + at
                         z = [kl.fma(z[gate], kl.splat(unit[row] * scales[gate], lanes),
-                                    sources[gate].load(place, lanes, mask)) for gate in range(gates)]  # fmt: skip
+                                    sources[gate].load(place, lanes, mask)) for gate in range(gates)]
                     if normed:
                         for gate in range(gates):
                             (kept + (row * gates + gate) * room).store(kl.select(mask, z[gate], 0.0), at)
@@ -114,7 +114,7 @@ def lstm(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gates_o:
                 for row in range(rows):
                     parts = [kept + (row * gates + gate) * room for gate in range(gates)]
                     _normed_cells(parts, peeps if peepholes else (), norms, state + row * room, new + row * room, cells,
-                                  wide, lanes, activation, cell_clip)  # fmt: skip
+                                  wide, lanes, activation, cell_clip)
             if projected:
                 p = projection
                 unit = _rounded(new, rounded, rows, room, wide, lanes, rounding)
@@ -149,7 +149,7 @@ def _rounded(x: Any, out: Any, rows: int, room: Any, n: Any, lanes: int, roundin
 
 
 def _normed_cells(parts: list[Any], peeps: Any, norms: Any, state: Any, new: Any, cells: Any, wide: Any, lanes: int,
-                  activation: str, clip: Any) -> None:  # fmt: skip
+                  activation: str, clip: Any) -> None:
     """A row's new state, of gates that are normalised. parts: the gates' sums; norms: of each 2 cells numbers."""
     gates = len(parts)
     first = gates - 3
@@ -189,7 +189,7 @@ def make_lstm(form: Lstm, build: Builder) -> None:
     last, *pitches = order_of(steps, batch, form.time_major, form.backward)
     code = lstm.code(rows=rows, gates=gates, peepholes=bool(form.peepholes), projected=len(form.projection),
                      activation=form.activation, normed=bool(form.norms), rounding=form.rounding,
-                     diagonal=len(form.recurrent[0].shape) == 1)  # fmt: skip
+                     diagonal=len(form.recurrent[0].shape) == 1)
     norms = build.constant(np.stack([np.asarray(b.constant) for b in form.norms])) if form.norms else 0
     scales = build.constant(np.array(form.scales, np.float32)) if form.rounding else 0
     peeps = [*missing, *map(build.pointer, form.peepholes)] if form.peepholes else [0, 0, 0]
@@ -197,7 +197,7 @@ def make_lstm(form: Lstm, build: Builder) -> None:
     states = map(build.pointer, (form.h, form.c))
     words = [*missing, *(build.pointer(g, last * cells) for g in form.gates), given, *peeps, turned, bias, norms,
              scales, *states, build.pointer(y, last * outputs), steps, *pitches, cells, outputs,
-             *form.clips]  # fmt: skip
+             *form.clips]
     build.step(code, words, batch // rows, scratch=(4 + gates * bool(form.norms)) * rows * room * 4, chunk=1)
 
 

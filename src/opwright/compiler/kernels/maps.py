@@ -139,14 +139,14 @@ def _places(row: Any, sizes: Sequence[Value], strides: Sequence[Sequence[Value]]
 
 
 def _row(work: Any, pattern: Pattern, out: Pointer, operands: Sequence[Pointer], near: Sequence[Any],
-         numbers: Sequence[Value], start: Value, n: Value) -> None:  # fmt: skip
+         numbers: Sequence[Value], start: Value, n: Value) -> None:
     """n elements of a row from `start` on."""
     lanes, unroll = pattern.lanes(work.target)
     fixed = [p[0] if kind == ONE else table for p, kind, table in zip(operands, pattern.kinds, near)]
 
     def compute(at: Any, count: int, mask: Any = None) -> Value:
         args = [p.load(at, count, mask=mask) if kind == EACH else given
-                for p, kind, given in zip(operands, pattern.kinds, fixed)]  # fmt: skip
+                for p, kind, given in zip(operands, pattern.kinds, fixed)]
         return evaluate(pattern.expr, args, numbers)
 
     wide = lanes * unroll
@@ -185,7 +185,7 @@ def _columns(work: Any, pattern: Pattern, out: Pointer, operands: Sequence[Point
         done = [evaluate(e, once, numbers) for e in shared]
         for row in range(*rows):
             args = [(p + row * s[0]).load(at, lanes, mask=mask) if kind == EACH else p[row * s[0]] if kind == ONE
-                    else table for p, kind, table, s in zip(operands, pattern.kinds, near, strides[1:])]  # fmt: skip
+                    else table for p, kind, table, s in zip(operands, pattern.kinds, near, strides[1:])]
             found = evaluate(rest, [*args, *done], numbers)
             (out + row * strides[0][0]).store(kl.splat(found, lanes), at, mask=mask)
 
@@ -281,10 +281,10 @@ def make_map(form: Map, build: Builder) -> None:
     along = [(0,) * (outer + 1) if i in lookups else next(walks) for i in range(len(form.operands))]
     columns = outer == 1 and weight(form.expr) >= LABOUR
     kinds = tuple((TABLE if b.size * b.dtype.size == 256 else WIDE) if i in lookups else _kind(s, columns)
-                  for i, (b, s) in enumerate(zip(form.operands, along)))  # fmt: skip
+                  for i, (b, s) in enumerate(zip(form.operands, along)))
     skeleton, scalars = parametrised(form.expr)
     pattern = Pattern(skeleton, kinds, tuple(b.dtype for b in form.operands), tuple(d for _, d in scalars), outer,
-                      _bytes(inner) if len({d.size for d in _dtypes(skeleton)}) > 1 else 64)  # fmt: skip
+                      _bytes(inner) if len({d.size for d in _dtypes(skeleton)}) > 1 else 64)
     if all(b.parent is None for b in plain):  # a slice of another operand would be written before it is read
         for b in plain:
             if b.shape == output.shape and b.dtype.size == output.dtype.size:
@@ -303,7 +303,7 @@ def make_map(form: Map, build: Builder) -> None:
         block = _evenly(inner, block, sum(widths), ITEM)
     items = -(-rows // block_rows) * -(-inner // block)
     build.step(map_elements.code(pattern=pattern, more=len(words)), [inner, rows, block_rows, block, *words], items,
-               chunk=grain(min(inner, block) * block_rows * sum(widths), items))  # fmt: skip
+               chunk=grain(min(inner, block) * block_rows * sum(widths), items))
 
 
 def _evenly(n: int, most: int, nbytes: int, unit: int = 1) -> int:
@@ -317,7 +317,7 @@ def _evenly(n: int, most: int, nbytes: int, unit: int = 1) -> int:
 
 
 def _axes(output: Buffer, operands: Sequence[Buffer], addresses: dict[int, Any],
-          build: Builder) -> tuple[tuple[int, ...], tuple[Strides, ...]]:  # fmt: skip
+          build: Builder) -> tuple[tuple[int, ...], tuple[Strides, ...]]:
     """The sizes of the joined axes, and along them the strides of the output and of each operand. Constants that have
     one short row are written out for several, and their addresses changed."""
     shape = output.shape
@@ -328,7 +328,7 @@ def _axes(output: Buffer, operands: Sequence[Buffer], addresses: dict[int, Any],
             if s[-1] and not any(s[:-1]):
                 assert b.constant is not None
                 addresses[id(b)] = build.packed((repeat, sizes[-1]), b.dtype.np, functools.partial(_fill, b.constant),
-                                                (b, "rows"))  # fmt: skip
+                                                (b, "rows"))
         steps = tuple((*s[:-2], s[-2] * repeat, s[-1]) for s in steps)
         sizes, steps = joined((*sizes[:-2], sizes[-2] // repeat, sizes[-1] * repeat), steps)
     if any(s[-1] not in (0, 1) for s in steps):

@@ -117,12 +117,12 @@ def make_matmul(form: MatMul, build: Builder) -> None:
             continue
         product = Product(rows, pitch, part.products, rows * pitch * part.a_moves, panels.size * part.b_moves)
         gemm_step(build, panels, x.moved(4 * part.a * rows * pitch), packed.moved(4 * part.b * panels.size),
-                  build.pointer(out, part.first * rows * out.pitch), out.pitch, product, epilogue, more)  # fmt: skip
+                  build.pointer(out, part.first * rows * out.pitch), out.pitch, product, epilogue, more)
     share(form, build, form.operands, epilogue)
 
 
 def _make_few(form: MatMul, part: Batch, x: Any, pitch: int, epilogue: Epilogue, more: list[Any],
-              build: Builder) -> None:  # fmt: skip
+              build: Builder) -> None:
     """Products of few rows: b is read once, where it is."""
     b, out = form.b, form.output
     rows, columns = out.shape[-2:]
@@ -150,7 +150,7 @@ def _turned(a: Buffer, build: Builder) -> Any:
     place = build.temporary(a.size * 4)
     block = 16
     build.step(transpose.code(block=block), [build.pointer(a), place, depth, rows, a.pitch],
-               number * -(-rows // block))  # fmt: skip
+               number * -(-rows // block))
     return place
 
 

@@ -65,7 +65,7 @@ def make_matmul_int8(form: MatMul, build: Builder) -> None:
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
     depth = a.shape[-1]
     tile = (tiles_for(host(), rows, columns, -(-depth // 4), rows * columns * depth)
-            or grouped_tile(host(), columns) or tile_of(host(), columns))  # fmt: skip
+            or grouped_tile(host(), columns) or tile_of(host(), columns))
     panels = Panels(columns, 1, depth, tile, parts_of(b.dtype, form.b_zero))
     parts = list(batches(lead, a.shape[:-2], b.shape[:-2]))
     if len(parts) > MOST_STEPS or (len(parts) > 1 and (form.operands or rounded)):
@@ -83,13 +83,13 @@ def make_matmul_int8(form: MatMul, build: Builder) -> None:
                           blocked=False, tiled=dtype if tile.depth else None,
                           widened=dtype if tile.widened else None, flipped=False, bounded=0,
                           grouped=Grouped(tile.grouped, dtype, False) if tile.grouped else None,
-                          epilogue=epilogue)  # fmt: skip
+                          epilogue=epilogue)
     scratch = room(host(), 4 * panels.quads * cut.height) if tile.widened else 0
     for part in parts:
         words = [left.x.moved(part.a * rows * pitch), packed.moved(4 * part.b * panels.size),
                  build.pointer(out, part.first * rows * out.pitch), panels.quads, pitch, out.pitch, columns, cut.tiles,
                  cut.tall, block.tiles, block.panels, left.flip, rows * pitch * part.a_moves,
-                 panels.size * part.b_moves, left.scales, left.zeros, 1, 0, tile.depth, *more]  # fmt: skip
+                 panels.size * part.b_moves, left.scales, left.zeros, 1, 0, tile.depth, *more]
         items = block.items * part.products
         build.step(code, words, items, scratch, chunk_of(work * cut.tiles * panels.number * part.products, items))
     share(form, build, form.operands, epilogue)
@@ -153,7 +153,7 @@ def _packed(form: MatMul, panels: Panels, offset: int, build: Builder) -> Any:
 @kl.family
 def matmul_int16(work, a: ptr[i16], b: ptr[u8], y: ptr[u8], rows: i64, depth: i64, columns: i64, a_pitch: i64,
                  b_pitch: i64, y_pitch: i64, a_step: i64, b_step: i64, *more: i64,
-                 dtype: DType, along: bool, epilogue: Epilogue):  # fmt: skip
+                 dtype: DType, along: bool, epilogue: Epilogue):
     """An item is a row of a product. a_step, b_step: elements from one product's matrix to the next. along: rows of b
     run along the depth; else along the columns."""
     b, y = b.cast(dtype, dtype.size), y.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
@@ -204,7 +204,7 @@ def make_matmul_int16(form: MatMul, build: Builder) -> None:
     for part in parts:
         words = [build.pointer(a, part.a * a_size), build.pointer(b, part.b * b_size),
                  build.pointer(out, part.first * rows * out.pitch), rows, depth, columns, a.pitch, b.pitch, out.pitch,
-                 a_size * part.a_moves, b_size * part.b_moves, *more]  # fmt: skip
+                 a_size * part.a_moves, b_size * part.b_moves, *more]
         items = part.products * rows
         build.step(code, words, items, chunk=chunk_of(4 * items * columns * depth, items))
     share(form, build, form.operands, epilogue)

@@ -29,7 +29,7 @@ WORDS = {"philox": 4, "threefry": 2}
 
 
 @kl.family
-def random_words(work, state: ptr[u64], y: ptr[u32], n: i64, *, algorithm: str, upper: int, carries: bool):  # fmt: skip
+def random_words(work, state: ptr[u64], y: ptr[u32], n: i64, *, algorithm: str, upper: int, carries: bool):
     """n words. An item is a vector of blocks. upper: where in the state the upper half of their number is."""
     lanes = work.target.vector_bytes // 8
     words = WORDS[algorithm]
@@ -168,7 +168,7 @@ def exp_of_double(x: Any) -> Any:
 
 @kl.family
 def classes(work, logits: ptr[u8], numbers: ptr[f64], y: ptr[u8], n: i64, count: i64,
-            *, source: DType, result: DType, capped: bool):  # fmt: skip
+            *, source: DType, result: DType, capped: bool):
     """An item is a row of `count` logits and n numbers. Scratch: the sums of weights up to each class."""
     logits, y = logits.cast(source, source.size), y.cast(result, result.size)
     sums = work.scratch(f64)

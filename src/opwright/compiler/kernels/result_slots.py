@@ -34,4 +34,4 @@ def make_part(form: Part, build: Builder) -> None:
         raise Unmade("a slice of another buffer")
     n = math.prod(form.output.shape) * form.output.dtype.size
     build.step(copy_bytes.code(), [build.pointer(form.output), build.pointer(form.input).moved(form.start), n, BLOCK],
-               -(-n // BLOCK))  # fmt: skip
+               -(-n // BLOCK))

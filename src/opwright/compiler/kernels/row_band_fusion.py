@@ -54,7 +54,7 @@ class _Bands:
     """The bands of one strand, with its memory."""
 
     def __init__(self, lines: int, before: tuple[Form, ...], middle: Depthwise, after: tuple[Form, ...],
-                 build: Builder) -> None:  # fmt: skip
+                 build: Builder) -> None:
         self.lines, self.before, self.middle, self.after, self.build = lines, before, middle, after, build
         _, _, width, channels = middle.input.shape
         self.ring = Buffer("ring", middle.input.dtype, (ring_lines(middle.window, lines) * width, channels))

@@ -97,7 +97,7 @@ def make_written(form: Written, build: Builder) -> None:
     if form.code.counted:
         counting = form.code.address(items=True)
         known = np.array([0 if isinstance(w, Address) else word(w, k) for w, k in zip(words, form.code.kinds)],
-                         np.int64)  # fmt: skip
+                         np.int64)
         items = native.call(counting, known) if counting else 1
     build.step(FamilyCode(form.code.address(), form.code.name, tuple(form.code.kinds)), words, items)
 

@@ -183,15 +183,15 @@ def pack_int8(work, source: ptr[u8], bias: ptr[i32], packed: ptr[i32], features:
                     if run % 4 != 0:
                         k = run // 4 * 4
                         _pack_bytes(p + k, into + k // 4 * wide, count, wide, pitch, step, zero, run % 4, part,
-                                    dtype is int4)  # fmt: skip
+                                    dtype is int4)
                 elif (pitch == 1) & (lanes == 16):
                     for k in range(0, run, 4):
                         _pack_across(p + k * step, into + k // 4 * wide, count, wide, step, zero,
-                                     kl.minimum(run - k, 4), part, lanes)  # fmt: skip
+                                     kl.minimum(run - k, 4), part, lanes)
                 else:
                     for k in range(0, run, 4):
                         _pack_bytes(p + k * step, into + k // 4 * wide, count, wide, pitch, step, zero,
-                                    kl.minimum(run - k, 4), part, dtype is int4)  # fmt: skip
+                                    kl.minimum(run - k, 4), part, dtype is int4)
                 if padded:
                     for k in range(own * wide, quads * wide):
                         into[k] = 0
@@ -224,7 +224,7 @@ def _order(q: Pointer, lines: Any, quads: Any, vectors: int, lanes: int, grouped
 
 
 def _pack_words(rows: Pointer, out: Pointer, count: Value, wide: Value, run: Value, pitch: Value,
-                nibbles: bool) -> None:  # fmt: skip
+                nibbles: bool) -> None:
     """Whole fours of neighbouring bytes as they are. nibbles: only their lower halves count, as int4."""
     for k in range(run // 4):
         p = rows + k * 4
@@ -239,7 +239,7 @@ def _pack_words(rows: Pointer, out: Pointer, count: Value, wide: Value, run: Val
 
 
 def _pack_bytes(rows: Pointer, out: Pointer, count: Value, wide: Value, pitch: Value, step: Value, zero: Value,
-                n: Any, part: int, nibbles: bool) -> None:  # fmt: skip
+                n: Any, part: int, nibbles: bool) -> None:
     """The next n bytes of each channel, up to four."""
     for c in range(count):
         found = kl.value(0, i32)
@@ -257,7 +257,7 @@ def _pack_bytes(rows: Pointer, out: Pointer, count: Value, wide: Value, pitch: V
 
 
 def _pack_across(rows: Pointer, out: Pointer, count: Value, wide: Value, step: Value, zero: Value, n: Any, part: int,
-                 lanes: int) -> None:  # fmt: skip
+                 lanes: int) -> None:
     """The next n bytes of channels that are neighbours, a vector of channels at a time. Bytes of int8 or uint8."""
     for v in range(0, wide, lanes):
         there = kl.first(count - v, lanes)
@@ -279,7 +279,7 @@ def pack_code(panels: Panels, dtype: DType, biased: bool = False) -> FamilyCode:
 
 
 def filling(panels: Panels, filters: np.ndarray, dtype: DType, zero: int, offset: int, bias: np.ndarray | None
-            ) -> Callable[[np.ndarray], None]:  # fmt: skip
+            ) -> Callable[[np.ndarray], None]:
     """What writes the panels of constant filters [features, ...] into memory later."""
     code = pack_code(panels, dtype, bias is not None)
 
@@ -288,14 +288,14 @@ def filling(panels: Panels, filters: np.ndarray, dtype: DType, zero: int, offset
         starts = None if bias is None else np.ascontiguousarray(bias, np.int32)
         depth = panels.lines * panels.run
         words = pack_int8.words([rows, 0 if starts is None else starts, out, panels.features, panels.lines, panels.run,
-                                 depth, 1, zero, offset, 0, 0])  # fmt: skip
+                                 depth, 1, zero, offset, 0, 0])
         executor.call(code.address, words, 0, panels.number)
 
     return fill
 
 
 def packed_filter(build: Builder, panels: Panels, filters: Buffer, first: int, zero: int, offset: int,
-                  bias: Buffer | None) -> Any:  # fmt: skip
+                  bias: Buffer | None) -> Any:
     """The address of a filter's channels from `first` on, packed; a step does it where the filter is no constant.
 
     filters: [features in all, ...]; bias: a constant of as many numbers, which sums start with; zero, offset: see
@@ -313,5 +313,5 @@ def packed_filter(build: Builder, panels: Panels, filters: Buffer, first: int, z
     start = 0 if bias is None else build.pointer(bias, first)
     build.step(pack_code(panels, filters.dtype, bias is not None),
                [source, start, place, panels.features, panels.lines, panels.run, depth, 1, zero, offset, 0, 0],
-               panels.number)  # fmt: skip
+               panels.number)
     return place

@@ -36,7 +36,7 @@ def _patch_4(d: Vectors) -> list[Value]:
     even, odd = kl.fma(d[2], -4.0, d[4]), kl.fma(d[1], -4.0, d[3])
     far_even, far_odd = d[4] - d[2], d[3] - d[1]
     return [kl.fma(d[0], 4.0, kl.fma(d[2], -5.0, d[4])), even + odd, even - odd, kl.fma(far_odd, 2.0, far_even),
-            kl.fma(far_odd, -2.0, far_even), kl.fma(d[1], 4.0, kl.fma(d[3], -5.0, d[5]))]  # fmt: skip
+            kl.fma(far_odd, -2.0, far_even), kl.fma(d[1], 4.0, kl.fma(d[3], -5.0, d[5]))]
 
 
 def _filter_2(g: Vectors) -> list[Value]:
@@ -48,7 +48,7 @@ def _filter_4(g: Vectors) -> list[Value]:
     outer = (g[0] + g[2]) * (-1.0 / 6.0)
     far = kl.fma(g[2], 1.0 / 6.0, g[0] * (1.0 / 24.0))
     return [g[0] * 0.25, kl.fma(g[1], -1.0 / 6.0, outer), kl.fma(g[1], 1.0 / 6.0, outer),
-            kl.fma(g[1], 1.0 / 12.0, far), kl.fma(g[1], -1.0 / 12.0, far), g[2]]  # fmt: skip
+            kl.fma(g[1], 1.0 / 12.0, far), kl.fma(g[1], -1.0 / 12.0, far), g[2]]
 
 
 def _output_2(s: Vectors) -> list[Value]:
@@ -59,7 +59,7 @@ def _output_4(s: Vectors) -> list[Value]:
     even, odd = s[1] + s[2], s[1] - s[2]
     far_even, far_odd = s[3] + s[4], s[3] - s[4]
     return [s[0] + even + far_even, kl.fma(far_odd, 2.0, odd), kl.fma(far_even, 4.0, even),
-            kl.fma(far_odd, 8.0, odd) + s[5]]  # fmt: skip
+            kl.fma(far_odd, 8.0, odd) + s[5]]
 
 
 Transform = Callable[[Any], list[Any]]  # of vectors
@@ -117,7 +117,7 @@ def transform_filter(work, source: ptr[kl.u8], out: ptr[f32], channels: i64, *, 
             for c in range(0, channels, lanes):
                 g = filters + (panel * width + f) * 9 * channels + c
                 lines = [FILTER[m]([(g + (3 * y + x) * channels).load(0, lanes).to(f32) for y in range(3)])
-                         for x in range(3)]  # fmt: skip
+                         for x in range(3)]
                 for i in range(side):
                     for j, v in enumerate(FILTER[m]([line[i] for line in lines])):
                         kept.store(v, (i * side + j) * lanes)
@@ -131,7 +131,7 @@ def transform_filter(work, source: ptr[kl.u8], out: ptr[f32], channels: i64, *, 
 def winograd(work, x: ptr[f32], filters: ptr[f32], taps: ptr[kl.u8], out: ptr[f32], height: i64, width: i64,
              x_pitch: i64, channels: i64, top: i64, left: i64, out_height: i64, out_width: i64, out_pitch: i64,
              features: i64, down: i64, across: i64, tall: i64, *more: i64,
-             rows: int, short: bool, m: int, dtype: Any, epilogue: Epilogue):  # fmt: skip
+             rows: int, short: bool, m: int, dtype: Any, epilogue: Epilogue):
     """out[n, oy, ox, f] = epilogue(sum x[n, oy + ky - top, ox + kx - left, c] filter[f, ky, kx, c]) of 3x3 windows.
 
     filters: as `transform_filter` writes them; taps: as they are, of `dtype`. Outputs that come out as infinities or
@@ -158,7 +158,7 @@ def winograd(work, x: ptr[f32], filters: ptr[f32], taps: ptr[kl.u8], out: ptr[f3
             at = first + t
             n, oy, ox = at // (down * across), at // across % down * m, at % across * m
             _transform_patch(image, n, oy - top, ox - left, patches + t * channels, between,
-                             sums + count * (side * side * wide), m, lanes)  # fmt: skip
+                             sums + count * (side * side * wide), m, lanes)
         for panel in range(features // wide):
             q = filters + panel * (side * side * wide) * (channels + 1)
             for place in kl.loop(side * side):
@@ -180,7 +180,7 @@ def winograd(work, x: ptr[f32], filters: ptr[f32], taps: ptr[kl.u8], out: ptr[f3
                     column = panel * wide + c
                     if _has_other_than_finite(results, m, lanes):
                         _sum_directly(image, n, oy, ox, taps.cast(dtype, dtype.size) + column * (9 * channels), results,
-                                      m, lanes)  # fmt: skip
+                                      m, lanes)
                     for i in range(kl.minimum(out_height - oy, m)):
                         row = (n * out_height + oy + i) * out_width + ox
                         for j in range(kl.minimum(out_width - ox, m)):
@@ -197,7 +197,7 @@ def _has_other_than_finite(results: Pointer, m: int, lanes: int) -> Value:
 
 
 def _sum_directly(image: Image, n: Value, oy: Value, ox: Value, taps: Pointer, results: Pointer, m: int,
-                  lanes: int) -> None:  # fmt: skip
+                  lanes: int) -> None:
     """The outputs of a patch by their definition. Transforms add elements of a patch that an output does not see, and
     take them away again: with an infinity, or a sum above the greatest float, that is NaN."""
     for place in kl.loop(m * m):
@@ -220,7 +220,7 @@ def _keep(sums: Registers, rows: int, lanes: int, into: Pointer) -> None:
 
 
 def _transform_patch(image: Image, n: Value, y: Value, x: Value, out: Pointer, between: Value, spare: Pointer, m: int,
-                     lanes: int) -> None:  # fmt: skip
+                     lanes: int) -> None:
     """B^T d B of the patch at (y, x) of an image: place (i, j) goes to out[(i side + j) between + channel]."""
     side = m + 2
     p = image.x + ((n * image.height + y) * image.width + x) * image.pitch

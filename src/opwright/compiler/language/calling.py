@@ -59,7 +59,7 @@ class ArrayTrace(KernelTrace):
     counts_anything = True
 
     def __init__(self, builder: ir.IRBuilder, name: str, target: Target, begin: Value | None,
-                 end: Value | None, guards: Guards | None = None) -> None:  # fmt: skip
+                 end: Value | None, guards: Guards | None = None) -> None:
         super().__init__(builder, name, target)
         self.guards = guards
         self.begin, self.end = begin, end
@@ -111,16 +111,16 @@ class ArrayKernel:
     """
 
     def __init__(self, function: Callable[..., Any], annotations: Mapping[str, Any], checked: bool = True,
-                 name: str | None = None) -> None:  # fmt: skip
+                 name: str | None = None) -> None:
         self.function, self.checked, self.name = function, checked, name or function.__name__
         parameters = list(inspect.signature(function).parameters.values())
         self.parameters: dict[str, Any] = {
-            p.name: annotations.get(p.name) for p in parameters if p.kind is not p.KEYWORD_ONLY}  # fmt: skip
+            p.name: annotations.get(p.name) for p in parameters if p.kind is not p.KEYWORD_ONLY}
         self.constants = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
         for name, kind in self.parameters.items():
             if not isinstance(kind, Array | DType):
                 raise TypeError(f"kernel {self.name}: parameter {name} is annotated with kl.Array(dtype, ...) or a "
-                                f"dtype, found {kind!r}")  # fmt: skip
+                                f"dtype, found {kind!r}")
         self._compiled: dict[Any, _Compiled] = {}
         functools.update_wrapper(self, function)
 
@@ -133,7 +133,7 @@ class ArrayKernel:
     # ---- staging ------------------------------------------------------------------------------------------------
 
     def emit(self, constants: dict[str, Any], dense: tuple[bool, ...], target: Target, polls: bool = False
-             ) -> tuple[ir.Module, _Facts]:  # fmt: skip
+             ) -> tuple[ir.Module, _Facts]:
         """Return the module, with a function `NAME` and, where it has a parallel loop, `NAME.items`.
 
         polls: whether its loops ask now and then whether they are to go on, by a function of this process.
@@ -148,7 +148,7 @@ class ArrayKernel:
         return module, facts
 
     def _emit_one(self, module: ir.Module, kinds: list[ir.Type], constants: dict[str, Any], dense: tuple[bool, ...],
-                  target: Target, facts: _Facts, counting: bool, polls: bool = False) -> None:  # fmt: skip
+                  target: Target, facts: _Facts, counting: bool, polls: bool = False) -> None:
         name = f"{self.name}.items" if counting else self.name
         b = define(module, name, I64, WORDS)
         words, begin, end, _ = b.function.args
@@ -160,7 +160,7 @@ class ArrayKernel:
             if not counting:
                 staged.begin, staged.end = Value(begin, dtypes.int64), Value(end, dtypes.int64)
             given = [b.load(b.gep(words, [ir.Constant(I64, i)], source_etype=I64), typ=kind, align=8)
-                     for i, kind in enumerate(kinds)]  # fmt: skip
+                     for i, kind in enumerate(kinds)]
             arguments = self._arguments(given, dense, guards or Guards(False), facts.written)
             return staging.to_graph(self.function)(*arguments, **constants)
 
@@ -179,20 +179,20 @@ class ArrayKernel:
             result = call()
             if result is not None:
                 raise SignatureError(op=self.name, what="a kernel on arrays returns nothing", found=repr(result),
-                                     do="write into an array")  # fmt: skip
+                                     do="write into an array")
 
         try:
             staged.run(checked)
         except _Counted as counted:
             staged.builder.ret(counted.count.x)
-            for block in staged.builder.function.blocks:  # those that the staging has left open
+            for block in staged.builder.function.blocks:  # blocks without a terminator
                 if not block.is_terminated:
                     ir.IRBuilder(block).unreachable()
             return False
         return True
 
     def _arguments(self, given: list[ir.Value], dense: tuple[bool, ...], guards: Guards,
-                   written: set[str]) -> list[Any]:  # fmt: skip
+                   written: set[str]) -> list[Any]:
         found: list[Any] = []
         named: dict[str, Value] = {}
         rest, arrays = iter(given), iter(dense)
@@ -206,7 +206,7 @@ class ArrayKernel:
             if next(arrays) and strides:
                 strides[-1] = 1
             shape = [named.setdefault(size, v) if isinstance(size, str) else size
-                     for size, v in zip(kind.shape, sizes)]  # fmt: skip
+                     for size, v in zip(kind.shape, sizes)]
             found.append(ArrayValue(pointer, shape, strides, guards, name, written))
         return found
 
@@ -235,13 +235,13 @@ class ArrayKernel:
         missing = [n for n, v in found.items() if v is inspect.Parameter.empty]
         if unknown or missing:
             raise InvalidArgumentError(op=self.name, what="constants do not fit", found=", ".join(given) or "none",
-                                       wanted=", ".join(self.constants) or "none")  # fmt: skip
+                                       wanted=", ".join(self.constants) or "none")
         return found
 
     def __call__(self, *arguments: Any, **constants: Any) -> None:
         if len(arguments) != len(self.parameters):
             raise InvalidArgumentError(op=self.name, what=f"takes {len(self.parameters)} arguments",
-                                       found=len(arguments), wanted=", ".join(self.parameters))  # fmt: skip
+                                       found=len(arguments), wanted=", ".join(self.parameters))
         constants = self._constants(constants)
         words: list[int] = []
         sizes: dict[str, tuple[int, str]] = {}
@@ -267,16 +267,16 @@ class ArrayKernel:
             whole, x = x, x.reshape(folded)
             if x.size and not np.may_share_memory(x, whole):
                 raise InvalidArgumentError(op=self.name, what=f"argument {name}: its first axes are no one axis",
-                                           found=list(whole.strides), do="np.ascontiguousarray")  # fmt: skip
+                                           found=list(whole.strides), do="np.ascontiguousarray")
         for axis, (size, wanted) in enumerate(zip(x.shape, kind.shape)):
             known = (wanted, "the annotation") if isinstance(wanted, int) else sizes.setdefault(wanted, (size, name))
             if known[0] != size:
                 raise InvalidArgumentError(op=self.name, what=f"argument {name}, axis {axis} ({wanted!r})", found=size,
-                                           wanted=f"{known[0]}, as {known[1]} has it")  # fmt: skip
+                                           wanted=f"{known[0]}, as {known[1]} has it")
         itemsize = x.dtype.itemsize
         if x.size and any(s % itemsize for s in x.strides):
             raise InvalidArgumentError(op=self.name, what=f"argument {name}: strides are no whole elements",
-                                       found=list(x.strides), do="np.ascontiguousarray")  # fmt: skip
+                                       found=list(x.strides), do="np.ascontiguousarray")
         strides = [s // itemsize for s in x.strides] if x.size else [1] * x.ndim  # of nothing they mean nothing
         words += [x.ctypes.data, *x.shape, *strides]
         return not strides or strides[-1] == 1 or x.shape[-1] <= 1

@@ -66,7 +66,7 @@ class ControlFlow(Stage):
 
     def condition(self, x: Any) -> Value:
         """Return a condition as a bool, or a mask of them; a number holds where it is not 0."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} must define condition(x)")
 
     def of_condition(self, x: Value) -> Any:
         """Return a condition as a value of the kernel's Python."""
@@ -74,7 +74,7 @@ class ControlFlow(Stage):
 
     def count(self, items: LoopRange, go_on: Thunk | None, body: Callable[[Any], Any], state: State) -> None:
         """Stage a loop over a range, as long as go_on() holds, which is asked before each item."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} must define count(items, go_on, body, state)")
 
     def logical_and(self, left: Any, right: Thunk, simple: bool) -> Any:
         return self.of_condition(self.condition(left) & self.condition(right()))

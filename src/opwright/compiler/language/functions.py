@@ -125,7 +125,7 @@ def to_int(x: Value) -> Value:
         kind = typed(dtypes.int32, x.count)
         if x.count * 4 <= current().target.vector_bytes:
             more = () if x.count < 16 else (
-                ir.Constant(kind, None), ir.Constant(ir.IntType(16), -1), ir.Constant(I32, 4))  # fmt: skip
+                ir.Constant(kind, None), ir.Constant(ir.IntType(16), -1), ir.Constant(I32, 4))
             return Value(intrinsic(name, kind, x.x, *more), dtypes.int32)
     if current().target.is_aarch64 and x.count % 4 == 0:
         return nearest(x)
@@ -246,7 +246,7 @@ def _masked(name: str, x: Value, operand: Value | ir.Constant, rounding: int) ->
 
 
 class Functions:
-    """The array namespace of kernels: the functions of values by name, and those that are given."""
+    """The array namespace of kernels: functions of values by name, and the functions passed as keywords."""
 
     def __init__(self, more: Callable[[str], Any] | None = None) -> None:
         self._more = more

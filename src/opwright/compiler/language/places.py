@@ -63,7 +63,7 @@ class Pointer:
 
     def _alignment(self, i: Any) -> int:
         return self.align if isinstance(i, int) and i * self.dtype.size % self.align == 0 else min(
-            self.align, self.dtype.size)  # fmt: skip
+            self.align, self.dtype.size)
 
     def load(self, i: Any = 0, count: int = 0, mask: Value | None = None, *, temporal: bool = True) -> Value:
         """Load count elements from i on; count 0: one, as a number. mask: lanes that are read; others are 0."""
@@ -76,7 +76,7 @@ class Pointer:
                 x.set_metadata("nontemporal", b.module.add_metadata([ir.Constant(I32, 1)]))
         else:
             x = intrinsic(f"masked.load.{suffix(kind)}.p0", kind, at, ir.Constant(I32, self._alignment(i)), mask.x,
-                          ir.Constant(kind, None))  # fmt: skip
+                          ir.Constant(kind, None))
         found = Value(x, stored)
         return found != 0 if self.dtype.is_bool else found
 
@@ -94,7 +94,7 @@ class Pointer:
                 written.set_metadata("nontemporal", b.module.add_metadata([ir.Constant(I32, 1)]))
         else:
             intrinsic(f"masked.store.{suffix(v.x.type)}.p0", ir.VoidType(), v.x, at,
-                      ir.Constant(I32, self._alignment(i)), mask.x)  # fmt: skip
+                      ir.Constant(I32, self._alignment(i)), mask.x)
 
     def cast(self, dtype: DType, align: int = 1) -> Pointer:
         """Return the same place as elements of another dtype; align: bytes that its address is a multiple of."""
@@ -139,7 +139,7 @@ class Registers:
         at = at if isinstance(at, tuple) else (at,)
         if len(at) != len(self.shape) or not all(isinstance(i, int) and 0 <= i < n for i, n in zip(at, self.shape)):
             raise IndexError(f"a tile of registers of shape {list(self.shape)} has no {list(at)}: indices are Python "
-                             "ints, of unrolled loops")  # fmt: skip
+                             "ints, of unrolled loops")
         if at not in self.places:
             self.places[at] = allocate(typed(self.dtype, self.count))
         return self.places[at]

@@ -72,7 +72,7 @@ class Value(Tensor):
 
     def __bool__(self) -> bool:
         raise TypeError("a kernel's scalar has no truth value in Python that is not converted (a lambda without its "
-                        "source, a library's function): use ow.where(condition, a, b)")  # fmt: skip
+                        "source, a library's function): use ow.where(condition, a, b)")
 
     def __repr__(self) -> str:
         return f"<{self.dtype.short}{f' x {self.count}' if self.count else ''} of kernel {current().name!r}>"
@@ -104,7 +104,7 @@ class Value(Tensor):
         return self.splat(count), other.splat(count)
 
     def _arithmetic(self, other: Any, floating: str | None, signed: str | None, unsigned: str | None = None,
-                    swap: bool = False) -> Value:  # fmt: skip
+                    swap: bool = False) -> Value:
         a, c = self._beside(other)
         if swap:
             a, c = c, a

@@ -52,7 +52,7 @@ def _of(buffers: Sequence[Buffer]) -> list[Read]:
 def _check(expr: Expr, reads: tuple[Read, ...], result: DType) -> None:
     if expr.dtype is not result:
         raise InternalError(op="loop graph", what=f"an expression of {expr.dtype.name} is written as {result.name}",
-                            found=repr(expr))  # fmt: skip
+                            found=repr(expr))
     known, todo = {id(expr)}, [expr]
     while todo:
         e = todo.pop()
@@ -71,7 +71,7 @@ def _check_read(e: Expr, reads: tuple[Read, ...]) -> None:
         raise InternalError(op="loop graph", what=f"{e!r} is none of {len(reads)} operands")
     if reads[e.value][0] is not e.dtype:
         raise InternalError(op="loop graph", what=f"operand {e.value} is read as {e.dtype.name}",
-                            found=reads[e.value][0].name)  # fmt: skip
+                            found=reads[e.value][0].name)
 
 
 def _check_table(e: Expr, reads: tuple[Read, ...]) -> None:
@@ -79,9 +79,9 @@ def _check_table(e: Expr, reads: tuple[Read, ...]) -> None:
     index, table = e.args
     wanted = (1 << 8 * index.dtype.size,) if index.dtype.is_integer and index.dtype.size <= 2 else None
     if table.op != "arg" or table.dtype is not e.dtype or not 0 <= table.value < len(reads) \
-            or reads[table.value][1] != wanted:  # fmt: skip
+            or reads[table.value][1] != wanted:
         raise InternalError(op="loop graph", what=f"{e!r} looks up what is no table of {e.dtype.name} for each "
-                            f"{index.dtype.name}", found=reads[table.value] if table.op == "arg" else None)  # fmt: skip
+                            f"{index.dtype.name}", found=reads[table.value] if table.op == "arg" else None)
 
 
 # ---- what expressions of each form read and give -------------------------------------------------------------------

@@ -53,7 +53,7 @@ class Expr:
         return self is other or (
             isinstance(other, Expr) and hash(self) == hash(other) and self.op == other.op and self.dtype is other.dtype
             and self.args == other.args and repr(self.value) == repr(other.value)
-        )  # fmt: skip
+        )
 
     def __reduce__(self) -> Any:
         return Expr, (self.op, self.dtype, self.args, self.value)

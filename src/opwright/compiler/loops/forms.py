@@ -40,7 +40,7 @@ class Buffer:
         known = self.constant
         if known is not None and (known.dtype != self.dtype.np or known.size != self.size):
             raise InternalError(op="loop graph", what=f"the constant {self!r} does not have the elements of its buffer",
-                                found=f"{known.dtype}{list(known.shape)}")  # fmt: skip
+                                found=f"{known.dtype}{list(known.shape)}")
 
     @property
     def pitch(self) -> int:
@@ -504,7 +504,7 @@ class Bitcast(Form):
 WITHOUT_GUARDS = (
     Map, Contract, Depthwise, TransposedContract, MatMul, Pool, Reduce, Scan, RowPass, TabledSoftmax, Move, Resize,
     View, Bitcast, Checked,
-)  # fmt: skip
+)
 """Forms of one output that refuse no values, or none but those they write: there is nothing to do where they write no
 elements."""
 

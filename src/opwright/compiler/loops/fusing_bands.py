@@ -52,12 +52,12 @@ def _chosen(form: Depthwise, before: Contract | None, after: Contract | None) ->
     features = after.output.shape[3] if after is not None else 0
     ways = (0, *(n for n in LINES if n <= max(height, LINES[-1]))) if len(parts) > 1 else (0,)
     return choose(BANDS, ways, default, parts, number, height, width, channels, fewer, features, *form.window.size,
-                  form.window.strides[0], form.output.dtype.size)  # fmt: skip
+                  form.window.strides[0], form.output.dtype.size)
 
 
 def _can_be_cut(form: Depthwise) -> bool:
     return (form.filter.constant is not None and form.multiplier == 1 and not form.rounding
-            and form.window.dilations == (1, 1) and len(form.output.shape) == 4)  # fmt: skip
+            and form.window.dilations == (1, 1) and len(form.output.shape) == 4)
 
 
 def _before(state: Rewriting, form: Depthwise) -> Contract | None:

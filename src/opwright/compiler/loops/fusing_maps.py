@@ -77,7 +77,7 @@ def into_chain(state: Rewriting, form: Map) -> bool:
         if isinstance(producer, Map) and once and b.shape == form.output.shape and state.only_reader(b, form):
             x = _byte(producer)
             if x is not None and any(o not in (b, x, *producer.operands) for o in form.operands) \
-                    and into_table(state, producer):  # fmt: skip
+                    and into_table(state, producer):
                 producer = state.writer(b)
                 assert isinstance(producer, Map)
             operands, expr = _inlined(form, place, producer.operands, producer.expr, 0)
@@ -90,7 +90,7 @@ def into_chain(state: Rewriting, form: Map) -> bool:
 
 
 def _inlined(form: Map, place: int, operands: Sequence[Buffer], expr: Expr, first: int
-             ) -> tuple[tuple[Buffer, ...], Expr]:  # fmt: skip
+             ) -> tuple[tuple[Buffer, ...], Expr]:
     """The form's expression with another in the place of an operand. operands: of that expression, from arg `first`
     on; the result is for all operands together, each once."""
     merged = list(operands)
@@ -114,7 +114,7 @@ def into_table(state: Rewriting, form: Map) -> bool:
     known = _table(form.expr, x.dtype, form.output.dtype, others)
     table = Buffer(f"{form.output.name}.table", form.output.dtype, (256,), known)
     state.replace(form, dataclasses.replace(form, operands=(x, table),
-                                            expr=lookup(arg(0, x.dtype), arg(1, table.dtype))))  # fmt: skip
+                                            expr=lookup(arg(0, x.dtype), arg(1, table.dtype))))
     return True
 
 
@@ -129,7 +129,7 @@ def _byte(form: Map) -> Buffer | None:
 
 @functools.lru_cache(maxsize=1024)
 def _table(expr: Expr, dtype: DType, result: DType, tables: tuple[tuple[DType, bytes] | None, ...]
-           ) -> np.ndarray:  # fmt: skip
+           ) -> np.ndarray:
     """The results for the bytes 0 to 255, seen as dtype. tables: the operands of its look-ups with their dtypes, None
     for the byte."""
     x = np.arange(256, dtype=np.uint8).view(dtype.np)
@@ -182,7 +182,7 @@ def into_producer(state: Rewriting, form: Map) -> bool:
                 continue
             whole: Form = dataclasses.replace(
                 producer, output=form.output, expr=simplified(substitute(form.expr, {0: producer.expr})),
-                origin=producer.origin + form.origin)  # fmt: skip
+                origin=producer.origin + form.origin)
         elif isinstance(producer, EPILOGUES):
             fitted = _fitted(form, place)
             if fitted is None:
@@ -191,7 +191,7 @@ def into_producer(state: Rewriting, form: Map) -> bool:
             if expr.size > LARGEST:
                 continue
             whole = dataclasses.replace(producer, output=form.output, operands=operands, expr=simplified(expr),
-                                        origin=producer.origin + form.origin)  # fmt: skip
+                                        origin=producer.origin + form.origin)
         else:
             continue
         state.join(producer, form, whole)

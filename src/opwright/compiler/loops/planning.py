@@ -68,7 +68,7 @@ class Builder:
         """
         if buffer.constant is not None and not buffer.constant.flags.c_contiguous:
             raise InternalError(op="loop graph", what=f"the constant {buffer!r} is read where it is, but has gaps",
-                                found=buffer.constant.strides)  # fmt: skip
+                                found=buffer.constant.strides)
         return Address(buffer, offset * buffer.dtype.size)
 
     def constant(self, array: np.ndarray, key: Any = None) -> Address:
@@ -113,7 +113,7 @@ class Builder:
         """
         if items > 0:
             self.steps.append(Step(code, tuple(words), items, scratch, chunk, self._place, self._form,
-                                   strand=self._strand))  # fmt: skip
+                                   strand=self._strand))
 
     def strands(self, number: int, make_strand: Callable[[int], None]) -> None:
         """Add so many sequences of steps that are independent of each other: each is one thread's, from its first step
@@ -272,7 +272,7 @@ class _Memory:
     def own(self, buffer: Buffer) -> bool:
         """Whether it may be put where another buffer is."""
         return (buffer.parent is None and buffer.constant is None and id(buffer) not in self.outside
-                and id(buffer) not in self._alias)  # fmt: skip
+                and id(buffer) not in self._alias)
 
     def view(self, form: View | Bitcast) -> bool:
         """Let a view's two buffers share memory; whether they can."""
@@ -284,7 +284,7 @@ class _Memory:
             return True
         root = self.root(source)[0]
         if root.parent is None and self.own(root) and root.size * root.dtype.size == target.size * target.dtype.size \
-                and target.parent is None and self.root(target)[0] is not root:  # fmt: skip
+                and target.parent is None and self.root(target)[0] is not root:
             self.place(root, target)
             return True
         return False

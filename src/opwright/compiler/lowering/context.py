@@ -39,7 +39,7 @@ class Operand:
     __slots__ = ("_compute", "_constant", "blocks", "buffer", "key", "name", "quantization", "value")
 
     def __init__(self, value: Any, name: str, buffer: Buffer, quantization: Any = None, blocks: Any = None,
-                 key: Any = None) -> None:  # fmt: skip
+                 key: Any = None) -> None:
         self.value, self.name, self.buffer, self.key = value, name, buffer, key
         self.quantization, self.blocks = quantization, blocks
         self._constant: np.ndarray | None = buffer.constant

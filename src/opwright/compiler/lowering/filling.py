@@ -75,7 +75,7 @@ def one_hot(ctx: LoweringContext) -> None:
     places = np.arange(depth, dtype=indices.dtype.np).reshape(shape)
     values = [ctx.viewed(o.buffer, ()) for o in (on, off)]
     chosen = Expr("select", y.dtype, (truth("equal", arg(0, indices.dtype), arg(1, indices.dtype)),
-                                      arg(2, y.dtype), arg(3, y.dtype)))  # fmt: skip
+                                      arg(2, y.dtype), arg(3, y.dtype)))
     ctx.form(Map, y.buffer, (given, Buffer(f"{y.buffer.name}.places", indices.dtype, shape, places), *values), chosen)
 
 

@@ -141,7 +141,7 @@ def _real_rows(ctx: LoweringContext, table: Operand, indices: Operand, y: Operan
     scales = table.scales
     by_row = scales.size > 1
     if table.zero or table.dtype not in (int8, uint8) or (by_row and (
-            scales.size != table.shape[0] or int(table.quantization.quantized_dimension))):  # fmt: skip
+            scales.size != table.shape[0] or int(table.quantization.quantized_dimension))):
         raise NoLowering(f"a table {table} with {scales.size} scales, zero point {table.zero}")
     rows, scale = ctx.new(table.dtype, y.shape, ".rows"), scalar(float(scales[0]), float32)
     operands: tuple[Buffer, ...] = ()
@@ -243,7 +243,7 @@ def hashtable_lookup(ctx: LoweringContext) -> None:
     ctx.form(Gather, found, table.buffer, rows, 0)
     nothing = const(False if table.dtype.is_bool else 0, table.dtype)
     ctx.form(Map, y.buffer, (ctx.viewed(places, (n, *(1,) * len(rest))), found),
-            Expr("select", table.dtype, (there, arg(1, table.dtype), nothing)))  # fmt: skip
+            Expr("select", table.dtype, (there, arg(1, table.dtype), nothing)))
 
 
 @rule("odml.update_external_kv_cache")
@@ -276,7 +276,7 @@ def projection(ctx: LoweringContext) -> None:
         raise NoLowering(f"hashes of {x} by {hash}, {kind}")
     functions, bits = hash.shape
     if not hash.size or not x.size or bits > 32 or (weights is not None and (
-            weights.dtype is not float32 or weights.shape != x.shape[:1])):  # fmt: skip
+            weights.dtype is not float32 or weights.shape != x.shape[:1])):
         raise NoLowering(f"hashes of {x} by {hash} and {weights}")
     y = ctx.output((functions,) if kind == "SPARSE" else (functions * bits,))
     rows = ctx.bits(x.buffer, uint8, (x.shape[0], x.size // x.shape[0] * x.dtype.size))

@@ -54,7 +54,7 @@ def _ordered(
 
 
 KINDS = {"SEGMENT_SUM": "sum", "UNSORTED_SEGMENT_SUM": "sum", "UNSORTED_SEGMENT_PROD": "prod",
-         "UNSORTED_SEGMENT_MAX": "max", "UNSORTED_SEGMENT_MIN": "min"}  # fmt: skip
+         "UNSORTED_SEGMENT_MAX": "max", "UNSORTED_SEGMENT_MIN": "min"}
 """By operator, how the elements of a segment are joined."""
 
 

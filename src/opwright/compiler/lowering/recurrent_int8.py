@@ -57,7 +57,7 @@ def integer_lstm(ctx: LoweringContext, x: Operand) -> None:
     if not projection and cells != outputs:
         raise NoLowering(f"{cells} cells and {outputs} outputs")
     if projection and (projection[0].dtype is not int8 or projection[0].shape != (outputs, cells) or any(
-            b.constant is None or b.dtype is not int32 or b.shape != (outputs,) for b in projection[1:])):  # fmt: skip
+            b.constant is None or b.dtype is not int32 or b.shape != (outputs,) for b in projection[1:])):
         raise NoLowering("a projection")
     # With a projection the official kernel has this zero point with the other sign (ops/quantized/lstm.py).
     zero = -hidden.zero if projection else hidden.zero
@@ -65,7 +65,7 @@ def integer_lstm(ctx: LoweringContext, x: Operand) -> None:
     steps = [ctx.buffers.of(intermediates[g]).scale if norms else GATE for g in gates]
     weights = [_known(ctx, WEIGHTS + g) for g in gates]
     of_gates = [_factor(pair[0].scale, pair[1].scale, step) for w, r, step in zip(weights, recurrent, steps)
-                for pair in ((w, x), (r, h))]  # fmt: skip
+                for pair in ((w, x), (r, h))]
     peepholes = _peepholes(ctx, gates, c, steps, cells)
     to_hidden = multiplier(float(np.float32(2.0**-30 / hidden.scale)))
     to_output = _factor(projection[0].scale, hidden.scale, h.scale) if projection else (0, 0)
@@ -77,7 +77,7 @@ def integer_lstm(ctx: LoweringContext, x: Operand) -> None:
                 round(power), time_major,
                 tuple(p.buffer for p in peepholes),
                 tuple(_peephole_factor(p, c, step) for p, step in peepholes.items()),
-                tuple(b.buffer for pair in norms for b in pair), tuple(_norm_factor(n) for n, _ in norms))  # fmt: skip
+                tuple(b.buffer for pair in norms for b in pair), tuple(_norm_factor(n) for n, _ in norms))
 
 
 def _vector(ctx: LoweringContext, place: int, dtype: DType, cells: int) -> Operand:
@@ -134,7 +134,7 @@ def _from_input(ctx: LoweringContext, x: Operand, gate: int, cells: int, normed:
     """What a gate gets from the inputs of all steps: sums, int32 [rows, 1, 1, cells]. normed: its bias comes later."""
     w, bias, n = _known(ctx, WEIGHTS + gate), None if normed else ctx.optional(BIASES + gate), x.shape[-1]
     if w.shape != (cells, n) or not n or not x.size or (
-            bias is not None and (bias.shape != (cells,) or bias.dtype is not int32)):  # fmt: skip
+            bias is not None and (bias.shape != (cells,) or bias.dtype is not int32)):
         raise NoLowering(f"weights {w}, bias {bias}")
     rows = x.size // n
     out = ctx.new(int32, (rows, 1, 1, cells), f".gate{gate}")
@@ -142,5 +142,5 @@ def _from_input(ctx: LoweringContext, x: Operand, gate: int, cells: int, normed:
     if bias is not None:
         total = apply("add", total, arg(1, int32))
     ctx.form(Contract, out, ctx.viewed(x.buffer, (rows, 1, 1, n)), ctx.viewed(w.buffer, (cells, 1, 1, n)),
-            (bias.buffer,) if bias is not None else (), total, Window((1, 1)), input_zero=x.zero)  # fmt: skip
+            (bias.buffer,) if bias is not None else (), total, Window((1, 1)), input_zero=x.zero)
     return out

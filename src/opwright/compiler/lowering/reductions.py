@@ -26,7 +26,7 @@ KINDS = {
     **dict.fromkeys(("Sum", "Mean", "SUM"), "sum"), **dict.fromkeys(("Max", "REDUCE_MAX"), "max"),
     **dict.fromkeys(("Min", "REDUCE_MIN"), "min"), **dict.fromkeys(("Prod", "REDUCE_PROD"), "prod"),
     **dict.fromkeys(("Any", "REDUCE_ANY"), "any"), **dict.fromkeys(("All", "REDUCE_ALL"), "all"),
-}  # fmt: skip
+}
 OF_TRUTH = {"sum": "any", "max": "any", "min": "all", "prod": "all", "any": "any", "all": "all"}
 """What reductions are of truth values."""
 NUMBERS = (float32, int32, int64, int8, uint8, int16)

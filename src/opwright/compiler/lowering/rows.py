@@ -12,7 +12,7 @@ from ...scalar.tabled_softmax import tables_of
 from ..loops.expressions import apply, arg, convert, quantize, scalar
 from ..loops.forms import Buffer, RowPass, TabledSoftmax
 from .context import LoweringContext, NoLowering, Operand
-from .quantized import real, stored
+from .quantized import real, steps, stored
 from .registry import CATALOGUE, rule
 
 STEPS = {int8: 256.0, uint8: 256.0, int16: 65536.0}
@@ -84,8 +84,9 @@ def log_softmax(ctx: LoweringContext) -> None:
 
 @rule("L2_NORMALIZATION")
 def l2_normalization(ctx: LoweringContext) -> None:
+    """Normalise integers in steps: the scale cancels, and 1e-6 is below any sum of squares of integers but 0."""
     x, y = _row(ctx)
-    ctx.form(RowPass, y.buffer, x.buffer, (), "l2_norm", real(x, 0), stored(arg(0, float32), y), (1e-6,))
+    ctx.form(RowPass, y.buffer, x.buffer, (), "l2_norm", steps(x, 0), stored(arg(0, float32), y), (1e-6,))
 
 
 @rule("LRN", "LOCAL_RESPONSE_NORMALIZATION")

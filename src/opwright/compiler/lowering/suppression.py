@@ -33,7 +33,7 @@ def suppression(ctx: LoweringContext) -> None:
 
     def make(whole: Buffer, results: Results) -> None:
         ctx.form(Suppression, whole, boxes.buffer, scores.buffer, limit.buffer, least.buffer,
-                tuple(o.buffer for o in sigma), results)  # fmt: skip
+                tuple(o.buffer for o in sigma), results)
 
     ctx.with_results(make, *(o.buffer for o in outputs))
 
@@ -64,7 +64,7 @@ def detection(ctx: LoweringContext) -> None:
 
     def make(whole: Buffer, results: Results) -> None:
         ctx.form(Detection, whole, boxes, chances, centres, results, classes, most, several, call.detections_per_class,
-                by_class, call.nms_score_threshold, call.nms_iou_threshold, scales)  # fmt: skip
+                by_class, call.nms_score_threshold, call.nms_iou_threshold, scales)
 
     ctx.with_results(make, *(o.buffer for o in outputs))
 

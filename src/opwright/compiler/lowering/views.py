@@ -74,7 +74,7 @@ DATA_INPUT = {"SPLIT": 1}
 
 
 @rule("BroadcastTo", "Reverse", "Slice", "Split", "SplitV", "StridedSlice", "Transpose", "Unpack",
-      "BROADCAST_TO", "REVERSE_V2", "SPLIT", "SPLIT_V", "TRANSPOSE", "UNPACK")  # fmt: skip
+      "BROADCAST_TO", "REVERSE_V2", "SPLIT", "SPLIT_V", "TRANSPOSE", "UNPACK")
 def view(ctx: LoweringContext) -> None:
     place = DATA_INPUT.get(ctx.operator, 0)
     x = ctx.operand(place)

@@ -50,7 +50,7 @@ def items_offset() -> int | None:
         sizes = [ctypes.c_int64.from_address(words[SIZES] + 8 * i).value for i in range(array.ndim)]
         if sizes != list(array.shape) or words[DTYPE] != id(array.dtype) \
                 or words[FLAGS] & 0xFFF != array.flags.num & 0xFFF \
-                or ctypes.c_int64.from_address(words[DTYPE] + 8 * ITEMSIZE).value != array.itemsize:  # fmt: skip
+                or ctypes.c_int64.from_address(words[DTYPE] + 8 * ITEMSIZE).value != array.itemsize:
             return None
     pair = (a, b)
     for offset in (24, 32, 40):

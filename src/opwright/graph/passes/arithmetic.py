@@ -216,4 +216,4 @@ ARITHMETIC: Sequence[Rule] = (
     _rule("cast_to_the_same", cast_to_the_same, "no value changes", "Cast"),
     _rule("cast_there_and_back", cast_there_and_back, "the wider dtype holds each value", "Cast"),
     _rule("sum_of_one", sum_of_one, "nothing is added", "AddN"),
-)  # fmt: skip
+)

@@ -22,7 +22,7 @@ _SAFE = frozenset({
     "Cumprod", "Cumsum", "DepthwiseConv2dNative", "Einsum", "ExpandDims", "L2Loss", "LayerNorm", "LogSoftmax", "MatMul",
     "MatrixBandPart", "MatrixDiag", "MatrixDiagPart", "Max", "MaxPool", "Mean", "Min", "Pack", "Pad", "Prod", "Reshape",
     "Reverse", "Softmax", "Sort", "Squeeze", "Sum", "SumToLike", "Tile", "Transpose", "Unpack",
-})  # fmt: skip
+})
 _MAY_FAIL = frozenset({"FloorDiv", "FloorMod", "TruncateDiv", "TruncateMod", "Pow"})  # of integers
 _ANY_SIZE = frozenset({"Shape", "Size", "Rank", "Identity", "StopGradient", "Cast"})
 
@@ -97,7 +97,7 @@ class _Mover:
     def _copy(self, node: Node) -> None:
         outer = self.outer
         inputs = tuple(tuple(outer[v] for v in o) if isinstance(o, tuple) else None if o is None else outer[o]
-                       for o in node.inputs)  # fmt: skip
+                       for o in node.inputs)
         name = self.state.unique(f"{self.loop.name}/{node.name}")
         copy = Node(node.op, inputs, node.attrs, [v.spec for v in node.outputs], name, node.at,
                     output_names(name, len(node.outputs), self.state.unique))

@@ -89,7 +89,7 @@ class Rewrite:
         inner = dict(zip(graph.inputs, operands))
         for old in graph.nodes:
             inputs = tuple(tuple([inner[v] for v in o]) if isinstance(o, tuple) else None if o is None else inner[o]
-                           for o in old.inputs)  # fmt: skip
+                           for o in old.inputs)
             name = self.unique(f"{prefix}/{old.name}")
             node = Node(old.op, inputs, old.attrs, [v.spec for v in old.outputs], name, old.at,
                         output_names(name, len(old.outputs), self.unique))

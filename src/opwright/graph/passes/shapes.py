@@ -170,4 +170,4 @@ SHAPES: Sequence[Rule] = (
     _rule("pad_with_nothing", all_constant(0, 1), "nothing is put around it", "Pad MirrorPad"),
     _rule("roll_by_nothing", all_constant(0, 1), "each element stays where it is", "Roll"),
     _rule("unpack_of_pack", unpack_of_pack, "along one axis they are inverses", "Unpack"),
-)  # fmt: skip
+)

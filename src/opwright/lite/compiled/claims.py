@@ -1,4 +1,4 @@
-"""Claim nodes for the compiled engine: those that are eligible, lowered to loop operations.
+"""Claim eligible nodes for the compiled engine and lower them to loop operations.
 
 Lives here: `claim`, `ClaimedNode`; `prepare_nodes`, before which no node is claimed; what makes a node eligible: whose
 kernels serve it, who else writes its tensors or runs its subgraph.
@@ -43,7 +43,7 @@ class ClaimedNode(NamedTuple):
 
 
 def claim(nodes: Sequence[Node], buffers: Buffers, known: Callable[[Any], bool] | None, updates: Iterable[RowUpdate],
-          refused: Refusals) -> dict[int, ClaimedNode]:  # fmt: skip
+          refused: Refusals) -> dict[int, ClaimedNode]:
     """Return by number the nodes, all of one subgraph, that a rule lowers; add to `refused` why others are not.
 
     known: whether a tensor's shape is what it has; by default those of inputs, constants and outputs of claimed nodes.
@@ -124,7 +124,7 @@ def row_updates_of(subgraph: Subgraph) -> list[RowUpdate]:
 
 
 class _Unordered(NamedTuple):
-    """By identity, the tensors that are written more than once, and those that are read before they are written."""
+    """Return the identities of tensors written more than once, and of tensors read before they are written."""
 
     rewritten: set[int]
     early: set[int]
@@ -185,7 +185,7 @@ def _read_early(subgraph: Subgraph) -> set[int]:
     found = set()
     for node in subgraph.execution_plan:
         found |= {id(t) for t in node.tensors_in
-                  if t is not None and t.constant is None and not t.is_variable and id(t) not in written}  # fmt: skip
+                  if t is not None and t.constant is None and not t.is_variable and id(t) not in written}
         written.update(map(id, node.tensors_out))
     return found
 
@@ -197,5 +197,5 @@ def only_initialises(subgraph: Subgraph) -> bool:
         return False
     callers = {node.name for s in subgraph.family if subgraph.index in s.calls
                for node, op in zip(s.nodes, model.subgraphs[s.index].operators)
-               if any(i == subgraph.index for _, i in called_subgraphs(op))}  # fmt: skip
+               if any(i == subgraph.index for _, i in called_subgraphs(op))}
     return callers == {"CALL_ONCE"}

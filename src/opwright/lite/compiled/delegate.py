@@ -4,7 +4,7 @@ Lives here: `CompiledDelegate`, the driver of the pipeline: which nodes are aske
 Not here: its stages, in their order
 
     cached_partitions.py    partitions that an earlier process planned, in place of all the others
-    claims.py               claim nodes: those that are eligible, lowered to loop operations
+    claims.py               claim eligible nodes and lower them to loop operations
     partition_plans.py      plan each partition: loop graph, fusion, plan
     plan_registration.py    bind a plan to the interpreter's tensors; for run-time sizes: specialised.py
 
@@ -139,7 +139,7 @@ class CompiledDelegate(Delegate):
             self.tried.add(subgraph.index)
 
     def _replace(self, context: DelegateContext, claimed: dict[int, ClaimedNode], buffers: Buffers, all_or_none: bool
-                 ) -> bool:  # fmt: skip
+                 ) -> bool:
         """Plan and replace the claimed nodes; whether there are any, all have kernels, and these are compiled."""
         try:
             return self._planned(context, claimed, buffers, all_or_none)
@@ -150,13 +150,13 @@ class CompiledDelegate(Delegate):
             return False
 
     def _planned(self, context: DelegateContext, claimed: dict[int, ClaimedNode], buffers: Buffers, all_or_none: bool
-                 ) -> bool:  # fmt: skip
+                 ) -> bool:
         subgraph, planner = context.subgraph, self._planner
         count = sum(not is_folded(node) for node in subgraph.execution_plan)
         while claimed:
             params = context.preview_delegate_partitioning(claimed)
             torn = {i for p in params for n in p.nodes_to_replace for i in claimed[n].together
-                    if not set(claimed[n].together) <= set(p.nodes_to_replace)}  # fmt: skip
+                    if not set(claimed[n].together) <= set(p.nodes_to_replace)}
             if torn:
                 claimed = {number: c for number, c in claimed.items() if number not in torn}
                 continue
@@ -173,7 +173,7 @@ class CompiledDelegate(Delegate):
         return False
 
     def _register(self, context: DelegateContext, params: list[DelegateParams], plans: list[Plan], buffers: Buffers,
-                  whole: bool) -> None:  # fmt: skip
+                  whole: bool) -> None:
         subgraph = context.subgraph
         if buffers.seen is None:
             uses = [uses_of(plan, buffers) for plan in plans]
@@ -206,7 +206,7 @@ class CompiledDelegate(Delegate):
         return claim(nodes, buffers, lambda t: True, (), self.refused)
 
     def _specialised_registration(self, subgraph: Subgraph, params: DelegateParams, plan: Plan, buffers: Buffers
-                                  ) -> Registration:  # fmt: skip
+                                  ) -> Registration:
         first = _specialised(subgraph, plan, params, buffers)
         return SpecialisedRegistration(first, functools.partial(self._specialised_again, params))
 

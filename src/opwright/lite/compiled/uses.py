@@ -35,7 +35,7 @@ class Use(NamedTuple):
         """What JSON has made a list of."""
         handle, container, name, dtype, shape, size, seeds = row
         return cls(handle, container, name, dtype, None if shape is None else tuple(shape), size,
-                   None if seeds is None else tuple(seeds))  # fmt: skip
+                   None if seeds is None else tuple(seeds))
 
     def among(self, resources: Resources) -> ResourceVariable:
         """The variable that it is of."""

@@ -97,4 +97,4 @@ class Variables:
             return None
         self.seen = self.resources.changes
         return {use.handle: variable.value.__array_interface__["data"][0]  # type: ignore[union-attr]
-                for use, variable in self._used}  # fmt: skip
+                for use, variable in self._used}

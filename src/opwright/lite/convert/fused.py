@@ -116,7 +116,7 @@ class _Text:
 
     def wrong(self, what: str) -> InvalidArgumentError:
         return InvalidArgumentError(what=f"experimental_implements cannot be read: {what}", found=self.text,
-                                    wanted='name: "my_op" attr {key: "n" value {i: 10}}')  # fmt: skip
+                                    wanted='name: "my_op" attr {key: "n" value {i: 10}}')
 
     def next(self) -> str:
         if not self.tokens:

@@ -19,9 +19,9 @@ from .lowering import Lowered, NoMatch, Rewriting, Rule, table
 LINEAR = {
     "CONV_2D": (1, 2, 0), "DEPTHWISE_CONV_2D": (1, 2, 3), "FULLY_CONNECTED": (1, 2, 0), "TRANSPOSE_CONV": (1, 3, 0),
     "CONV_3D": (1, 2, 4), "CONV_3D_TRANSPOSE": (1, 3, 3),
-}  # fmt: skip
+}
 ACTIVATED = ("ADD", "SUB", "MUL", "DIV", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV",
-             "CONV_3D", "CONV_3D_TRANSPOSE", "AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")  # fmt: skip
+             "CONV_3D", "CONV_3D_TRANSPOSE", "AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")
 NO = NoMatch("")  # patterns decline silently: the nodes stay as they are
 
 
@@ -75,7 +75,7 @@ def _with(node: Node, low: Rewriting, producer: Node, operands: dict[int, Value 
     """The producer with some operands replaced, in place of the node that followed it."""
     inputs = [operands.get(i, operand) for i, operand in enumerate(producer.inputs)]
     return low.again(producer, *inputs, fused_activation_function=node.attrs["fused_activation_function"],
-                     like=node.outputs[0].spec)  # fmt: skip
+                     like=node.outputs[0].spec)
 
 
 def _bias(node: Node, low: Rewriting) -> Lowered:

@@ -76,7 +76,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
     # Integers that they want to have a scale.
     "MEAN": ("float16", "int8", "uint8", "int16"),
     **dict.fromkeys(("EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"), ("int8", "uint8")),
-}  # fmt: skip
+}
 
 
 def _check_official_types(op_name: str, inputs: Sequence[Operand], specs: Sequence[TensorSpec]) -> None:
@@ -162,7 +162,7 @@ class Lowering:
     def cast(self, value: Value, dtype: DType) -> Value:
         """`value` as `dtype`."""
         return self.emit("CAST", value, in_data_type=types.name_of(value.dtype), out_data_type=types.name_of(dtype),
-                         like=value.spec.with_dtype(dtype))  # fmt: skip
+                         like=value.spec.with_dtype(dtype))
 
     def int32(self, value: Value | Sequence[Any]) -> Value:
         """Integers as a tensor of int32: sizes and axes of most lite operators."""

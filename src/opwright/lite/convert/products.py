@@ -28,7 +28,7 @@ def _constant_weights(node: Node, low: Rewriting) -> Lowered:
     matrix = weights.reshape(weights.shape[-2:])
     rows = matrix if node.attrs["adj_y"] else np.ascontiguousarray(matrix.T)
     return low.emit("FULLY_CONNECTED", x, low.constant(rows, float32), None, keep_num_dims=rank > 2,
-                    like=node.outputs[0].spec)  # fmt: skip
+                    like=node.outputs[0].spec)
 
 
 def _transposed_operand(node: Node, low: Rewriting) -> Lowered:
@@ -67,7 +67,7 @@ def _around(node: Node, low: Rewriting) -> Lowered:
     if wanted[-1] == n and len(wanted) > 2 and wanted.count(None) < 2:
         inner = [*wanted[:-1], k]
         rows_apart = low.emit("RESHAPE", x, low.int32([-1 if d is None else d for d in inner]),
-                              like=x.spec.with_shape(inner))  # fmt: skip
+                              like=x.spec.with_shape(inner))
         return low.again(product, rows_apart, *product.inputs[1:], keep_num_dims=True, like=like)
     if len(found) > 2 and found[-1] == k and not product.attrs["keep_num_dims"]:
         whole = low.again(product, x, *product.inputs[1:], keep_num_dims=True, like=x.spec.with_shape([*found[:-1], n]))
@@ -151,4 +151,4 @@ PRODUCTS = table(
       for op in ("ADD", "SUB", "MUL", "DIV")),
     *(Rule("activation_through_reshape", op, _activation_through_reshape, "element by element")
       for op in ("RELU", "RELU6", "RELU_N1_TO_1")),
-)  # fmt: skip
+)

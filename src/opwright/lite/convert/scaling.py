@@ -116,4 +116,4 @@ SCALING = table(
       for op in ("CONV_2D", "DEPTHWISE_CONV_2D")),
     *(Rule("scale_before", op, _scale_before, "it is linear in each input channel") for op in INPUT_AXIS),
     *(Rule("offset_before", op, _offset_before, "it is linear, and nothing is padded") for op in INPUT_AXIS),
-)  # fmt: skip
+)

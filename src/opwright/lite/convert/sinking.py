@@ -50,7 +50,7 @@ def with_constants(graph: Graph, operands: Sequence[Value]) -> Graph:
             inputs.append(value)
             continue
         node = Node(const, (), {"value": array}, [TensorSpec(array.shape, value.dtype)], value.name,
-                    operand.node.at if operand.node else None)  # fmt: skip
+                    operand.node.at if operand.node else None)
         state.became[value] = state.emit(node).outputs[0]
     for old in graph.nodes:
         operands_ = tuple(map(state.operand, old.inputs))

@@ -43,7 +43,7 @@ def kept_variables(variables: Iterable[Variable]) -> dict[int, Kept]:
             raise ConverterError(what=f"the function changes the variable {wanted}, which holds strings",
                                  wanted="numbers or truth values, as in the official run time",
                                  do="return the new value as an output, pass the old one as an argument",
-                                 explain="OW202")  # fmt: skip
+                                 explain="OW202")
         count = 0
         while name in names:
             count += 1
@@ -78,7 +78,7 @@ def _init(variables: Sequence[Kept]) -> Graph:
     steps: list[Node] = []
 
     def node(to: list[Node], op: Any, inputs: Sequence[Value], specs: Sequence[TensorSpec], name: str, **attrs: Any
-             ) -> Node:  # fmt: skip
+             ) -> Node:
         to.append(Node(op, inputs, op.bind(attrs).attrs, specs, name))
         return to[-1]
 

@@ -114,7 +114,7 @@ def _rows(op_name: str) -> Any:
 _UFUNCS = {
     "add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "RealDiv", "negative": "Neg", "absolute": "Abs",
     "sign": "Sign", "sqrt": "Sqrt", "square": "Square", "power": "Pow", "maximum": "Maximum", "minimum": "Minimum",
-}  # fmt: skip
+}
 
 
 class _Tensor(np.lib.mixins.NDArrayOperatorsMixin):
@@ -132,7 +132,7 @@ class _Tensor(np.lib.mixins.NDArrayOperatorsMixin):
             raise UnimplementedError(op=ufunc.__name__, what="no operator on tensors stands for it")
         dtype = self.value.dtype
         made = self.to.emit(op_name, *(x.value if isinstance(x, _Tensor) else self.to.number(x, dtype.np)
-                                       for x in inputs))  # fmt: skip
+                                       for x in inputs))
         if out is None:
             return _Tensor(self.to, made)
         out[0].value = made
@@ -157,7 +157,7 @@ def _step_by_rows(to: Emitter, node: Node, variables: Sequence[Variable]) -> Non
     if not shape.is_fully_defined():
         raise ConverterError(op=node.op.name, node=node.name, at=node.at,
                              what=f"a step by rows changes {variables[0].name}, whose shape is not known",
-                             wanted="a variable of a fixed shape")  # fmt: skip
+                             wanted="a variable of a fixed shape")
     sizes = shape.as_list()
     places = to.emit("ExpandDims", indices, axis=-1)
     gradient = to.emit("ScatterNd", places, values, to.number(sizes, np.int32))
@@ -171,7 +171,7 @@ def _step_by_rows(to: Emitter, node: Node, variables: Sequence[Variable]) -> Non
 
 
 def _formula(to: Emitter, node: Node, variables: Sequence[Variable], handles: Sequence[Any], gradient: Any,
-             scalars: Any, given: Value | None) -> None:  # fmt: skip
+             scalars: Any, given: Value | None) -> None:
     before = [to.read(handle, variable) for handle, variable in zip(handles, variables)]
     w, *state = [_Tensor(to, value) for value in before]
     RULES[node.attrs["rule"]].update(_Tensor(to, gradient), w, state, [_Tensor(to, s) for s in scalars])

@@ -43,7 +43,7 @@ class Roll:
         shift, axis = op.shift.spec.shape, op.axis.spec.shape
         if (shift.rank or 0) > 1 or (axis.rank or 0) > 1 or not same(shift.num_elements(), axis.num_elements()):
             raise refuse("shift and axis do not fit each other", found={"shift": text(shift), "axis": text(axis)},
-                         wanted="one number each, or lists of one length")  # fmt: skip
+                         wanted="one number each, or lists of one length")
         axes = ints(op.axis)
         if axes is not None and op.x.spec.shape.rank is not None:
             for one in axes:
@@ -80,7 +80,7 @@ class BroadcastGradientArgs:
         one, other = (np.concatenate([np.ones(rank - len(s), s.dtype), s]) for s in (a, b))
         if np.any((one != other) & (one != 1) & (other != 1)):
             raise refuse("the shapes do not broadcast", found={"a": a.tolist(), "b": b.tolist()},
-                         wanted="sizes that are equal or 1, aligned at the last dimension")  # fmt: skip
+                         wanted="sizes that are equal or 1, aligned at the last dimension")
         return tuple(np.flatnonzero(s == 1).astype(a.dtype) for s in (one, other))
 
 

@@ -54,7 +54,7 @@ class ScaledDotProductAttention:
         if not k.is_compatible_with(v) or not same(b, kb) or not same(h, kh) or (n is not None and m and n % m):
             raise refuse("queries, keys and values do not fit each other",
                          found={"q": text(q), "k": text(k), "v": text(v)},
-                         wanted="[b,s,n,h] and [b,t,m,h], m a divisor of n")  # fmt: skip
+                         wanted="[b,s,n,h] and [b,t,m,h], m a divisor of n")
         if 0 in (t, m, h):
             raise refuse("there are no keys", found=text(k), wanted="at least one key")
         scores = _Scores((b, n, s, t))
@@ -105,13 +105,13 @@ class UpdateExternalKVCache:
             raise refuse("keys and values differ in shape",
                          found={n: text(getattr(op, n).spec.shape)
                                 for n in ("keys", "values", "key_slice", "value_slice")},
-                         wanted="one shape")  # fmt: skip
+                         wanted="one shape")
         if not same(part[0], cache[0], 1) or not all(map(same, (cache.dims or ())[2:], (part.dims or ())[2:])):
             raise refuse("the slices do not fit the caches", found={"keys": text(cache), "key_slice": text(part)},
-                         wanted="[1,entries,heads,size] and [1,n,heads,size]")  # fmt: skip
+                         wanted="[1,entries,heads,size] and [1,n,heads,size]")
         if not same(op.position.spec.shape[0], part[1]):
             raise refuse("there are not as many positions as entries in the slices",
-                         found=text(op.position.spec.shape), wanted=f"[{part[1]}]")  # fmt: skip
+                         found=text(op.position.spec.shape), wanted=f"[{part[1]}]")
         return op.keys.spec, op.values.spec
 
     def compute(op: Any, keys: Any, values: Any, position: Any, key_slice: Any, value_slice: Any) -> Any:
@@ -119,7 +119,7 @@ class UpdateExternalKVCache:
         at = position[: int(falls[0]) + 1] if len(falls) else position
         if len(at) and (at.min() < 0 or at.max() >= keys.shape[1]):
             raise refuse("a position is outside the cache", found=f"{at.min()} to {at.max()}",
-                         wanted=f"0 to {keys.shape[1] - 1}")  # fmt: skip
+                         wanted=f"0 to {keys.shape[1] - 1}")
         found = keys.copy(), values.copy()
         for cache, part in zip(found, (key_slice, value_slice)):
             cache[0, at] = part[0, : len(at)]
@@ -152,10 +152,10 @@ class UpdateKVCache:
         if not keys.is_compatible_with(op.values.spec.shape) or not same(keys[0], 1):
             raise refuse("keys and values do not fit each other",
                          found={"keys": text(keys), "values": text(op.values.spec.shape)},
-                         wanted="[1,n,heads,size] each")  # fmt: skip
+                         wanted="[1,n,heads,size] each")
         if not same(op.position.spec.shape[0], keys[1]):
             raise refuse("there are not as many positions as keys", found=text(op.position.spec.shape),
-                         wanted=f"[{keys[1]}]")  # fmt: skip
+                         wanted=f"[{keys[1]}]")
         if keys[1] is not None and not 0 < keys[1] <= entries:
             raise refuse("more keys at once than the cache holds", found=keys[1], wanted=f"1 to {entries}")
         if max(op.layer_index, 0) >= layers_of(op):

@@ -48,7 +48,7 @@ class UnidirectionalSequenceGRU:
             raise refuse("state has another batch size", found=text(op.state.spec.shape), wanted=f"[{batch},units]")
         if units is not None and inputs is not None:
             wanted = {"gate_weights": (2 * units, inputs + units), "gate_bias": (2 * units,),
-                      "candidate_weights": (units, inputs + units), "candidate_bias": (units,)}  # fmt: skip
+                      "candidate_weights": (units, inputs + units), "candidate_bias": (units,)}
             for name, dims in wanted.items():
                 found = getattr(op, name).spec.shape
                 if not all(map(same, found.dims or dims, dims)):
@@ -56,7 +56,7 @@ class UnidirectionalSequenceGRU:
         return spec((time, batch, units), float32), TensorSpec(op.state.spec.shape, float32)
 
     def compute(op: Any, x: Any, state: Any, gate_weights: Any, gate_bias: Any, candidate_weights: Any,
-                candidate_bias: Any) -> Any:  # fmt: skip
+                candidate_bias: Any) -> Any:
         h, units = state, state.shape[1]
         y = np.empty((*x.shape[:2], units), np.float32)
         one = np.float32(1)

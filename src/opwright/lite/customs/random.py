@@ -66,7 +66,7 @@ def _filled(name: str, draw: Any, law: str) -> CustomOperator:
         "infer": infer,
         "compute": compute,
         "resume": resume,
-    }  # fmt: skip
+    }
     return custom_operator(name, typed_by="dtype")(type(name, (), body))
 
 

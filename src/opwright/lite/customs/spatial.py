@@ -54,7 +54,7 @@ class Convolution2DTransposeBias:
         o, kh, kw, depth = f.dims or (None,) * 4
         if not same(c, depth):
             raise refuse("channels of filter and x differ", found={"filter": text(f), "x": text(x)},
-                         wanted="equal last sizes")  # fmt: skip
+                         wanted="equal last sizes")
         if not same(op.bias.spec.shape[0], o):
             raise refuse("the bias does not fit the filter", found=text(op.bias.spec.shape), wanted=f"[{o}]")
         if h == 0 or w == 0:

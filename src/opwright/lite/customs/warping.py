@@ -105,7 +105,7 @@ class Resampler:
         dy, dx = ((k + 1).astype(np.float32) - at for k, at in ((i, rows), (j, columns)))
         batch = np.arange(n)[:, None, None]
         weights = ((dx * dy, 0, 0), ((_ONE - dx) * (_ONE - dy), 1, 1), (dx * (_ONE - dy), 1, 0),
-                   ((_ONE - dx) * dy, 0, 1))  # fmt: skip
+                   ((_ONE - dx) * dy, 0, 1))
         y = sum(share[..., None] * _corner(x, batch, i + a, j + b) for share, a, b in weights)
         return np.where(inside[..., None], y, np.float32(0)).astype(np.float32)
 
@@ -163,14 +163,14 @@ def _transform(name: str, also: tuple[str, ...], version: int, attrs: dict[str, 
         "infer": infer,
         "compute": compute,
         **attrs,
-    }  # fmt: skip
+    }
     return custom_operator(name, *also, versions=(version, version))(type(name, (), body))
 
 
 _transform("TransformTensorBilinear", ("TransformTensor",), 1,
            {"output_size": Attr([int], default=(0, 0), check=length(2)),
             "mode": Attr(str, default="bilinear", check=one_of("bilinear"))},
-           lambda op: op.output_size)  # fmt: skip
+           lambda op: op.output_size)
 _transform("TransformTensorBilinear", (), 2,
            {"output_height": Attr(int, default=0), "output_width": Attr(int, default=0)},
-           lambda op: (op.output_height, op.output_width))  # fmt: skip
+           lambda op: (op.output_height, op.output_width))

@@ -158,7 +158,7 @@ APIS: dict[str, Api] = {api.name: api for api in (
     Api("struct", "the struct API (TfLiteRegistration): every version; the library needs no symbol of the run time",
         ("c/common.h", "builtin_ops.h"), "TfLiteContext", "TfLiteNode", "TfLiteTensor", _STRUCT_FUNCTIONS,
         _STRUCT_REGISTRATION, _STRUCT_DECLARATION),
-)}  # fmt: skip
+)}
 """The generations by name."""
 
 

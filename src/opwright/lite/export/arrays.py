@@ -38,7 +38,7 @@ LITE_TYPES: dict[DType, str] = {
     dtypes.int16: "kTfLiteInt16", dtypes.uint16: "kTfLiteUInt16", dtypes.int32: "kTfLiteInt32",
     dtypes.uint32: "kTfLiteUInt32", dtypes.int64: "kTfLiteInt64", dtypes.uint64: "kTfLiteUInt64",
     dtypes.bool: "kTfLiteBool",
-}  # fmt: skip
+}
 
 
 @dataclass
@@ -82,20 +82,20 @@ def array_export_of(op: Operator, kernel: OperatorKernel, attrs: Mapping[str, An
     for option in kept:
         if option.name in constants and not option.choices:
             raise UnimplementedError(op=op.name, what=f"attribute {option.name!r} is a constant of its kernel",
-                                     do=f"export it for known values: attrs={{{option.name!r}: [...]}}")  # fmt: skip
+                                     do=f"export it for known values: attrs={{{option.name!r}: [...]}}")
         if option.name in numbers and option.later is None:
             raise UnimplementedError(op=op.name, what=f"attribute {option.name!r} is a number of its kernel",
-                                     found="known values of it", do="leave it out of attrs=")  # fmt: skip
+                                     found="known values of it", do="leave it out of attrs=")
     export = ArrayExport(op, c_name(op.name), stem_of(op.name), op.input_names, kept, kernel=kernel)
     chosen = [o for o in kept if o.choices and o.passed]
     combinations = list(itertools.product(*(o.choices for o in chosen)))
     if len(combinations) > MOST_CHOICES:
         raise UnimplementedError(op=op.name, what="its attributes have too many combinations", found=len(combinations),
-                                 wanted=f"at most {MOST_CHOICES}", do="attrs={...}")  # fmt: skip
+                                 wanted=f"at most {MOST_CHOICES}", do="attrs={...}")
     export.choices = len(combinations)
     export.narrow = {at: kind for name, (role, at) in kernel.roles.items()
                      if role == ATTR and (kind := kernel.kernel.parameters[name]).is_integer
-                     and kind is not dtypes.int64}  # fmt: skip
+                     and kind is not dtypes.int64}
     _check_numbers(op, kernel)
     export.sizes = tuple(dict.fromkeys(s for _, k in export.inputs for s in k.shape if isinstance(s, str)))
     _complete_sizes(export)
@@ -124,7 +124,7 @@ def _check_numbers(op: Operator, kernel: OperatorKernel) -> None:
         attr = op.attr_defs[at]
         if attr.type is float:
             raise UnimplementedError(op=op.name, what=f"attribute {at!r} is a float and the kernel's parameter "
-                                     f"{kind.name}", do="annotate both alike")  # fmt: skip
+                                     f"{kind.name}", do="annotate both alike")
         if not attr.required and attr.default is not None:
             number_word(attr.default, kind, op.name, at)
 
@@ -134,7 +134,7 @@ def _complete_sizes(export: ArrayExport) -> None:
     `infer` says something else than the annotations."""
     op = export.op
     names = tuple(dict.fromkeys(s for _, k in export.outputs for s in k.shape
-                                if isinstance(s, str) and s != REST and s not in export.sizes))  # fmt: skip
+                                if isinstance(s, str) and s != REST and s not in export.sizes))
     if names:
         export.computed = computed_sizes(op, export.options, export.inputs, export.outputs, names)
         export.sizes += names
@@ -143,14 +143,14 @@ def _complete_sizes(export: ArrayExport) -> None:
     full = [_shape(kind, made_up) for _, kind in export.inputs]
     try:
         said = op.infer(op.bind({o.name: o.choices[0] for o in export.options if o.attr.required and o.choices}),
-                        [TensorSpec(s, k.dtype) for s, (_, k) in zip(full, export.inputs)])  # fmt: skip
+                        [TensorSpec(s, k.dtype) for s, (_, k) in zip(full, export.inputs)])
     except (OpError, TypeError, ValueError):  # it takes other sizes alone: the annotations hold
         return
     for spec, (name, kind) in zip(said, export.outputs):
         if spec.shape.is_fully_defined() and tuple(spec.shape) != tuple(_shape(kind, made_up)):
             raise UnimplementedError(op=op.name, what=f"the shape of output {name!r} is not what its annotation says",
                                      found=f"infer: {spec.short()}", wanted=repr(kind),
-                                     do="name the sizes that are alike by one name")  # fmt: skip
+                                     do="name the sizes that are alike by one name")
 
 
 def _shape(kind: Array, sizes: Mapping[str, int]) -> list[int]:
@@ -172,7 +172,7 @@ def tensors(export: ArrayExport) -> str:
         lines += [f"  /* {name}: {kind!r} */", f"  if ({take} != kTfLiteOk) return kTfLiteError;",
                   f"  if (look->ranks[{k}] {sign} {inner}) {{",
                   f'    OW_REPORT(context, "{rank}", look->ranks[{k}]);',
-                  "    return kTfLiteError;", "  }"]  # fmt: skip
+                  "    return kTfLiteError;", "  }"]
         for axis, size in enumerate(kind.shape):
             what = options.quoted(f"{name}, axis {axis}")
             if size == REST:
@@ -188,7 +188,7 @@ def tensors(export: ArrayExport) -> str:
                 lines.append(f"  if (!ow_same(context, {what}, &look->sizes[{place}], {at})) return kTfLiteError;")
             else:
                 lines += ["  {", f"    int64_t wanted = {size};",
-                          f"    if (!ow_same(context, {what}, &wanted, {at})) return kTfLiteError;", "  }"]  # fmt: skip
+                          f"    if (!ow_same(context, {what}, &wanted, {at})) return kTfLiteError;", "  }"]
     count = max(len(export.sizes), 1)
     counts = f"OW_INPUTS = {len(export.inputs)}, OW_OUTPUTS = {len(export.outputs)}, OW_SIZES = {count}"
     return f"""enum {{ {counts}, OW_MAX_RANK = 64 }};
@@ -254,7 +254,7 @@ def shapes(export: ArrayExport) -> str:
             before = f"look.ranks[{source}] - {len(export.inputs[source][1].shape) - 1}"
             rank = f"{before} + {inner}"
             first = (f"    for (int axis = 0; axis < {before}; ++axis) {{\n"
-                     f"      sizes->data[axis] = (int)look.dims[{source}][axis];\n    }}\n")  # fmt: skip
+                     f"      sizes->data[axis] = (int)look.dims[{source}][axis];\n    }}\n")
         own = [s for s in kind.shape if s != REST]
         places = [f"look.sizes[{export.sizes.index(s)}]" if isinstance(s, str) else str(s) for s in own]
         rest = "".join(f"    sizes->data[rank - {inner - i}] = (int){p};\n" for i, p in enumerate(places))

@@ -128,7 +128,7 @@ def export_of(op: Operator, attrs: Mapping[str, Any]) -> Export:
     if len(combinations) > MOST_CHOICES:
         raise UnimplementedError(op=op.name, what="its attributes have too many combinations, each a function of C",
                                  found=len(combinations), wanted=f"at most {MOST_CHOICES}",
-                                 do="attrs={...} with the values that are needed")  # fmt: skip
+                                 do="attrs={...} with the values that are needed")
     for dtypes in _dtypes_of(op, getattr(op.kernel_rule, "optional", frozenset())):
         try:
             export.cases += _cases(export, function, dtypes, chosen, combinations)
@@ -148,7 +148,7 @@ def export_of(op: Operator, attrs: Mapping[str, Any]) -> Export:
                                  or ", ".join(d.name for i in op.inputs for d in i.dtypes),
                                  wanted=f"inputs among {', '.join(d.name for d in ELEMENT_DTYPES)}",
                                  do="write the kernel on these dtypes, element by element; where an attribute is in "
-                                 "the way, attrs={...} with its values")  # fmt: skip
+                                 "the way, attrs={...} with its values")
     return export
 
 
@@ -164,7 +164,7 @@ def _reason(error: Exception) -> str:
 
 
 def _cases(export: Export, function: Callable[..., Any], dtypes: tuple[DType | None, ...], chosen: Sequence[Option],
-           combinations: Sequence[tuple[Any, ...]]) -> list[Case]:  # fmt: skip
+           combinations: Sequence[tuple[Any, ...]]) -> list[Case]:
     op = export.op
     later = {o.name: o.later for o in export.options if o.passed and not o.choices}
     found = []
@@ -180,7 +180,7 @@ def _cases(export: Export, function: Callable[..., Any], dtypes: tuple[DType | N
         gives = declared.dtype or (dtypes[_place(op, declared.like)] if declared.like else None)
         if gives is not None and gives is not source.dtype:
             raise SignatureError(op=op.name, what=f"its kernel gives another dtype than output {declared.name!r} has",
-                                 found=source.dtype.name, wanted=gives.name)  # fmt: skip
+                                 found=source.dtype.name, wanted=gives.name)
         found.append(Case(dtypes, k, fixed, source))
     return found
 
@@ -194,7 +194,7 @@ def check_names(op: Operator, attrs: Mapping[str, Any]) -> None:
     unknown = [n for n in attrs if n not in op.attr_defs]
     if unknown:
         raise SignatureError(op=op.name, what=f"it has no attribute {unknown[0]!r}",
-                             wanted=f"among {', '.join(op.attr_defs) or 'none'}")  # fmt: skip
+                             wanted=f"among {', '.join(op.attr_defs) or 'none'}")
 
 
 # ---- what may be exported ---------------------------------------------------------------------------------------
@@ -209,16 +209,16 @@ def _kernel_of(op: Operator) -> tuple[Callable[..., Any], tuple[str, ...], tuple
         return op, op.input_names, tuple(op.attr_defs)  # the catalogue's element-wise operators are kernels themselves
     if kernel is None:
         raise UnimplementedError(op=op.name, what="it has no kernel: NumPy's code cannot be carried to C",
-                                 do="give the class `@ow.kernel def kernel(x, *, ...)` on scalars")  # fmt: skip
+                                 do="give the class `@ow.kernel def kernel(x, *, ...)` on scalars")
     raise UnimplementedError(op=op.name, what="its kernel is none that C code can be made of", found=repr(kernel)[:80],
-                             do="give the class `@ow.kernel def kernel(...)`")  # fmt: skip
+                             do="give the class `@ow.kernel def kernel(...)`")
 
 
 def _check_inputs(op: Operator, parameters: tuple[str, ...]) -> None:
     """Raise SignatureError for a kernel that lacks inputs. (One result and single inputs a definition has anyhow.)"""
     if len(parameters) != len(op.inputs) or not parameters:
         raise SignatureError(op=op.name, what="its kernel does not take its inputs", wanted=", ".join(op.input_names),
-                             found=", ".join(parameters) or "none")  # fmt: skip
+                             found=", ".join(parameters) or "none")
 
 
 def _dtypes_of(op: Operator, optional: frozenset[str]) -> list[tuple[DType | None, ...]]:
@@ -256,9 +256,9 @@ def option_of(op: Operator, attr: Attr, attrs: Mapping[str, Any], passed: bool) 
         return None
     else:
         way_out = f"attrs={{{attr.name!r}: [...]}} with the values that are needed" if kind in _PLAIN else (
-            "an attribute that is a float, int, bool or str")  # fmt: skip
+            "an attribute that is a float, int, bool or str")
         raise UnimplementedError(op=op.name, what=f"attribute {attr.name!r} may have any value of a type that C code "
-                                 "does not read from a node", found=attr.type_name(), do=way_out)  # fmt: skip
+                                 "does not read from a node", found=attr.type_name(), do=way_out)
     return Option(attr, word, (None, *choices) if attr.default is None else choices, None, passed)
 
 
@@ -277,14 +277,14 @@ def _given(op: Operator, attr: Attr, values: Any) -> tuple[Any, ...]:
     if attr.type not in _PLAIN:
         raise UnimplementedError(op=op.name, what=f"attribute {attr.name!r} cannot be read from a node in C",
                                  found=attr.type_name(), wanted="float, int, bool, str",
-                                 do="leave it out of the kernel")  # fmt: skip
+                                 do="leave it out of the kernel")
     found: list[Any] = []
     for value in values if isinstance(values, list) else [values]:
         try:
             converted = attr.convert(value)
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(op=op.name, what=f"attribute {attr.name!r} cannot be that", wanted=str(error),
-                                       found=repr(value)[:80]) from None  # fmt: skip
+                                       found=repr(value)[:80]) from None
         if converted not in found:
             found.append(converted)
     if not found:
@@ -302,13 +302,13 @@ def _check_is_c(op: Operator, attr: Attr) -> None:
         elif name not in CONDITIONS:
             raise UnimplementedError(op=op.name, what=f"attribute {attr.name!r} has a check that C code cannot make",
                                      found=attr.check.wanted if attr.check else "", wanted=", ".join(CONDITIONS),
-                                     do=f"one of these checks, or attrs={{{attr.name!r}: [...]}}")  # fmt: skip
+                                     do=f"one of these checks, or attrs={{{attr.name!r}: [...]}}")
 
 
 CONDITIONS = {
     "at_least": "{v} >= {0}", "greater_than": "{v} > {0}", "at_most": "{v} <= {0}", "less_than": "{v} < {0}",
     "between": "{0} <= {v} && {v} <= {1}", "finite": "isfinite((double){v})",
-}  # fmt: skip
+}
 """Checks of attributes as C conditions."""
 
 

@@ -45,7 +45,7 @@ def printed(text: str) -> str:
 def state_struct(export: Export) -> str:
     """The struct that a node has as its state."""
     lines = ["/* What a node says of its attributes. error: in words, what is wrong with its options, or nothing. */",
-             "typedef struct ow_state {", "  char error[200];"]  # fmt: skip
+             "typedef struct ow_state {", "  char error[200];"]
     for option in export.options:
         if option.later is not None:
             lines.append(f"  {later_type(option)} {option.field};")
@@ -59,7 +59,7 @@ def state_struct(export: Export) -> str:
 def choices_in_words(option: Option) -> str:
     """Its values with their numbers."""
     words = [f"{i}: {'any other' if isinstance(c, type) else 'not given' if c is None else _shown(c)}"
-             for i, c in enumerate(option.choices)]  # fmt: skip
+             for i, c in enumerate(option.choices)]
     text = ", ".join(words)
     return in_comment(text if len(text) < 90 else text[:87] + "...")
 
@@ -126,10 +126,10 @@ def _branch(export: Export, option: Option) -> str:
     if None in option.choices:
         at = option.choices.index(None)
         lines += ["      if (v.type == OW_FLEX_NULL) {", f"        state->{field}_choice = {at};",
-                  "        continue;", "      }"]  # fmt: skip
+                  "        continue;", "      }"]
     if kind is str:
         lines += ["      const char *text;", "      size_t length;",
-                  "      const ow_found how = ow_read_text(options, v, &text, &length);"]  # fmt: skip
+                  "      const ow_found how = ow_read_text(options, v, &text, &length);"]
     else:
         c, reader = READERS[kind]
         lines += [f"      {c} number;", f"      const ow_found how = {reader}(options, v, &number);"]
@@ -215,7 +215,7 @@ def missing(export: Export) -> list[str]:
         elif option.choices:
             which = f"{export.op.name}: attribute '{option.name}' has its default"
             lines += [f"if (state->{option.field}_choice < 0) {{",
-                      *_refused(printed(f"{which}, which this code is not made for"))]  # fmt: skip
+                      *_refused(printed(f"{which}, which this code is not made for"))]
     return lines
 
 
@@ -229,5 +229,5 @@ def choice_number(export: Export) -> str:
     for option in export.options:
         if option.choices and option.passed:
             text = f"state->{option.field}_choice" if text == "0" else (
-                f"({text}) * {len(option.choices)} + state->{option.field}_choice")  # fmt: skip
+                f"({text}) * {len(option.choices)} + state->{option.field}_choice")
     return text

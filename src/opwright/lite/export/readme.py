@@ -19,7 +19,7 @@ def readme(export: Export, api: Api) -> str:
     name, op = export.name, export.op
     attributes = "".join(
         f"| `{o.name}` | {o.attr.type_name()} | {'required' if o.attr.required else f'`{o.attr.default!r}`'} | "
-        f"{_values(o)} | {o.attr.since} |\n" for o in export.options)  # fmt: skip
+        f"{_values(o)} | {o.attr.since} |\n" for o in export.options)
     columns = "| attribute | type | default | values | since |\n|---|---|---|---|---|\n"
     table = f"\n{columns}{attributes}" if attributes else ""
     refused = "".join(f"\n* {dtype_words(k)}: {v}" for k, v in export.refused.items())

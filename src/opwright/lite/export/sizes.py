@@ -33,10 +33,10 @@ Expression = tuple[Any, ...] | int | str
 
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "+": int.__add__, "-": int.__sub__, "*": int.__mul__, "//": int.__floordiv__, "%": int.__mod__,
-}  # fmt: skip
+}
 COMPARISONS: dict[str, Callable[[int, int], bool]] = {
     "<": int.__lt__, "<=": int.__le__, "==": int.__eq__, "!=": int.__ne__, ">": int.__gt__, ">=": int.__ge__,
-}  # fmt: skip
+}
 
 
 _OF_SIZES = (("<", 0), (">=", 0))
@@ -157,7 +157,7 @@ class Computed:
 
 
 def computed_sizes(op: Operator, export_options: Sequence[Option], inputs: Sequence[tuple[str, Array]],
-                   outputs: Sequence[tuple[str, Array]], names: Sequence[str]) -> Computed:  # fmt: skip
+                   outputs: Sequence[tuple[str, Array]], names: Sequence[str]) -> Computed:
     """What gives the sizes of these names, which the outputs' annotations have and no input's.
 
     raises UnimplementedError where the shape rule is none that becomes C
@@ -166,7 +166,7 @@ def computed_sizes(op: Operator, export_options: Sequence[Option], inputs: Seque
     combinations = list(itertools.product(*(range(len(o.choices)) for o in chosen)))
     if len(combinations) > MOST_CHOICES:
         raise UnimplementedError(op=op.name, what="its attributes have too many combinations", do="attrs={...}",
-                                 found=len(combinations), wanted=f"at most {MOST_CHOICES}")  # fmt: skip
+                                 found=len(combinations), wanted=f"at most {MOST_CHOICES}")
     known = tuple(dict.fromkeys(s for _, k in inputs for s in k.shape if isinstance(s, str)))
     rule = _Rule(op, export_options, inputs, outputs, known, tuple(names))
     trees = []
@@ -202,7 +202,7 @@ class _Rule:
             count += 1
             if count > MOST_PATHS:
                 raise UnimplementedError(op=self.op.name, what="its shape rule decides too much to become C",
-                                         wanted=f"at most {MOST_PATHS} ways through it")  # fmt: skip
+                                         wanted=f"at most {MOST_PATHS} ways through it")
             paths.wanted, paths.given = wanted, []
             try:
                 leaf = self._leaf(call, specs)
@@ -249,7 +249,7 @@ class _Rule:
                     continue
             if not allowed:
                 raise UnimplementedError(op=self.op.name, what=f"no value of attribute {option.name!r} was found that "
-                                         "its check allows", do=f"attrs={{{option.name!r}: [...]}}")  # fmt: skip
+                                         "its check allows", do=f"attrs={{{option.name!r}: [...]}}")
             yield option, allowed[(draw * (k + 1)) % len(allowed)]
 
     def _call(self, fixed: Mapping[str, Any], numbers: Mapping[str, int]) -> Call:
@@ -263,7 +263,7 @@ class _Rule:
 
     def _specs(self, sizes: Mapping[str, int], leading: Sequence[int]) -> list[TensorSpec]:
         return [TensorSpec([n for s in kind.shape for n in (leading if s == REST else (
-            s if isinstance(s, int) else sizes[s],))], kind.dtype) for _, kind in self.inputs]  # fmt: skip
+            s if isinstance(s, int) else sizes[s],))], kind.dtype) for _, kind in self.inputs]
 
     # ---- whether the tree is right -----------------------------------------------------------------------------------
 
@@ -284,14 +284,14 @@ class _Rule:
             expected = None if said is None else [tuple(spec.shape) for spec in said]
             ours = None if found is None else [
                 tuple(n for s in kind.shape for n in (leading if s == REST else (
-                    s if isinstance(s, int) else (sizes | found)[s],))) for _, kind in self.outputs]  # fmt: skip
+                    s if isinstance(s, int) else (sizes | found)[s],))) for _, kind in self.outputs]
             refused = ours is None or any(n < 0 for shape in ours for n in shape)
             if (expected is None) != refused or (not refused and expected != ours):
                 raise UnimplementedError(
                     op=self.op.name, what="its shape rule does not become C: at some sizes it says something else",
                     found=f"infer {expected or 'refuses'}, C {'refuses' if refused else ours} for {sizes} {numbers}",
                     wanted="sums, products, // and % of sizes and of attributes that are integers, and comparisons of "
-                    "these", do="write math.ceil(n / s) as -(-n // s)")  # fmt: skip
+                    "these", do="write math.ceil(n / s) as -(-n // s)")
 
 
 def evaluated(tree: Tree, sizes: Mapping[str, int], fields: Mapping[str, int]) -> dict[str, int] | None:

@@ -115,7 +115,7 @@ def source(export: Export, api: Api) -> str:
         *([arrays.tensors(export), _prepare_arrays(export), _invoke_arrays(export)] if isinstance(export, ArrayExport)
           else [_look(export), _prepare(export), _invoke(export)]),
         filled(api.registration, export).lstrip("\n"),
-    ]  # fmt: skip
+    ]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(parts))
 
 
@@ -123,7 +123,7 @@ def _elements(export: Export) -> list[str]:
     """Loops over the elements of tensors."""
     return [_title("Its tensors"), f"enum {{ OW_INPUTS = {len(export.op.inputs)} }};\n",
             (_HERE / "elements.c").read_text("utf-8"), *(loop(export, case) for case in export.cases),
-            _table(export)]  # fmt: skip
+            _table(export)]
 
 
 def _title(text: str) -> str:
@@ -138,7 +138,7 @@ def _table(export: Export) -> str:
         sizes = ", ".join("0" if d is None else f"sizeof({ELEMENTS[d]})" for d in c.inputs)
         gives = c.source.dtype
         rows.append(f"    {{{{{types}}}, {LITE_TYPES[gives]}, {c.choice}, {{{sizes}}}, sizeof({ELEMENTS[gives]}), "
-                    f"{c.source.name}_loop}},")  # fmt: skip
+                    f"{c.source.name}_loop}},")
     return f"""/* What there is: types of inputs and result, which choice of attributes, sizes of elements, the loop. */
 typedef struct ow_case {{
   TfLiteType types[OW_INPUTS];
@@ -232,7 +232,7 @@ def _state_checked(export: Export) -> str:
     while least - 1 in export.optional:
         least -= 1
     fits = "ow_inputs(node) != OW_INPUTS" if least == inputs else (
-        f"ow_inputs(node) < {least} || ow_inputs(node) > OW_INPUTS")  # fmt: skip
+        f"ow_inputs(node) < {least} || ow_inputs(node) > OW_INPUTS")
     return f"""  if (state == NULL) {{
     OW_REPORT(context, "{name}: no memory for its attributes");
     return kTfLiteError;
@@ -299,7 +299,7 @@ def _prepare(export: Export) -> str:
             test = " && ".join(f"ranks[{k}] != {r}" for r in declared.ranks)
             words = f"input {declared.name!r} has %d dimensions; wanted: {' or '.join(map(str, declared.ranks))}"
             lines += [f"  if ({test}) {{", f'    OW_REPORT(context, "{name}: {words}", ranks[{k}]);',
-                      "    return kTfLiteError;", "  }"]  # fmt: skip
+                      "    return kTfLiteError;", "  }"]
     like = op.outputs[0].like
     if not op.elementwise and like is not None and op.infer_rule is None and len(op.inputs) > 1:
         k = op.input_names.index(like)
@@ -307,7 +307,7 @@ def _prepare(export: Export) -> str:
                   f"  for (int axis = 0; alike && axis < rank; ++axis) alike = shape[axis] == dims[{k}][axis];",
                   "  if (!alike) {",
                   f'    OW_REPORT(context, "{name}: the inputs make a larger shape than {like} has");',
-                  "    return kTfLiteError;", "  }"]  # fmt: skip
+                  "    return kTfLiteError;", "  }"]
     types = ", ".join("%d" for _ in op.inputs)
     given = ", ".join(f"(int)types[{k}]" for k in range(len(op.inputs)))
     return f"""/* After each change of the inputs' shapes: checks, and the shape of the result. */

@@ -130,7 +130,7 @@ _ROWS: dict[str, Form | tuple[Form, ...]] = {
     "Split": Form("Split", (_AXIS, 0)), "SplitV": Form("SplitV", (0, 1, _AXIS)),
     "Squeeze": Form("Squeeze", None, {"squeeze_dims": "axis"}), "TopK": Form("TopKV2"),
     "Transpose": Form("Transpose", (0, Const("perm", int32, True, "reversed"))),
-}  # fmt: skip
+}
 FORMS = {name: (forms,) if isinstance(forms, Form) else forms for name, forms in _ROWS.items()}
 
 

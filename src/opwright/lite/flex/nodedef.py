@@ -31,7 +31,7 @@ TYPES: dict[int, DType] = {  # types.proto
     7: dtypes.string, 8: dtypes.complex64, 9: dtypes.int64, 10: dtypes.bool, 14: dtypes.bfloat16, 17: dtypes.uint16,
     18: dtypes.complex128, 19: dtypes.float16, 20: dtypes.resource, 21: dtypes.variant, 22: dtypes.uint32,
     23: dtypes.uint64,
-}  # fmt: skip
+}
 NUMBERS = {dtype: number for number, dtype in TYPES.items()}
 
 
@@ -89,7 +89,7 @@ _WRITTEN: dict[str, tuple[int, Any, int]] = {
 
 def _kind(value: Any) -> str:
     for kind, types in (("bool", bool), ("int", int), ("float", float), ("string", (bytes, str)), ("type", DType),
-                        ("shape", TensorShape)):  # fmt: skip
+                        ("shape", TensorShape)):
         if isinstance(value, types):
             return kind
     raise InvalidArgumentError(what="an attribute that a NodeDef cannot hold", found=repr(value)[:80])
@@ -193,7 +193,7 @@ def _read_float(value: bytes) -> float:
 _READ: dict[int, tuple[int, Any]] = {
     2: (BYTES, bytes), 3: (VARINT, _signed), 4: (FIXED32, _read_float), 5: (VARINT, bool), 6: (VARINT, _read_type),
     7: (BYTES, _read_shape),
-}  # fmt: skip
+}
 
 
 def _packed(data: bytes, wire: int) -> Iterator[Any]:

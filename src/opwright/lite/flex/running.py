@@ -41,7 +41,7 @@ class _State:
         wanted = sum(1 if count is None else count for count in self.counts)
         if wanted != len(items):
             raise SignatureError(op=operator.name, what="the node has the wrong number of inputs", found=len(items),
-                                 wanted=wanted)  # fmt: skip
+                                 wanted=wanted)
         rest = iter(items)
         return [next(rest) if n is None else tuple(itertools.islice(rest, n)) for n in self.counts]
 
@@ -55,7 +55,7 @@ class FlexRegistration(OperatorRegistration):
         given = decode(bytes(options)) if options else None
         if not isinstance(given, list) or len(given) < 2 or not isinstance(given[1], str):
             raise InvalidArgumentError(op=self.operator.name, what="a Flex operator without a NodeDef in its options",
-                                       found=type(given).__name__, wanted="[name, NodeDef]")  # fmt: skip
+                                       found=type(given).__name__, wanted="[name, NodeDef]")
         return _read(self.operator, nodedef.decode(given[1].encode("utf-8", "surrogateescape")))
 
     def group(self, node: Any, items: Sequence[Any]) -> list[Any]:
@@ -88,7 +88,7 @@ class FlexRegistration(OperatorRegistration):
     def _constant(self, const: Const, t: Any) -> Any:
         if t is None or t.constant is None:
             raise InvalidArgumentError(op=self.operator.name, what=f"{const.attr!r} is no constant of the model",
-                                       found=repr(t))  # fmt: skip
+                                       found=repr(t))
         values = t.constant.reshape(-1).tolist()
         if not const.vector and len(values) != 1:
             what = f"{const.attr!r} is not one number"
@@ -147,7 +147,7 @@ def _check_usual(operator: Operator, name: str, value: Any, declared: Any) -> No
         if attribute.has_default and value == default:
             return
     raise InvalidArgumentError(op=operator.name, what=f"the Flex operator has {name} = {value!r}",
-                               wanted=f"{default!r}: the operator here has no such attribute")  # fmt: skip
+                               wanted=f"{default!r}: the operator here has no such attribute")
 
 
 def _texts(values: Any) -> list[str]:

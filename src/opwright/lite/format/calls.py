@@ -85,5 +85,5 @@ def call_depth(model: Any) -> Iterator[Finding]:
     for i, found in enumerate(depth):
         if found > MAX_CALL_DEPTH:
             yield Finding(f"subgraphs[{i}]", "subgraphs call each other too deeply", found=f"{found} levels",
-                          wanted=f"at most {MAX_CALL_DEPTH}")  # fmt: skip
+                          wanted=f"at most {MAX_CALL_DEPTH}")
             return

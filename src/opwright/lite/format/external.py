@@ -32,4 +32,4 @@ def refusal(model: Any, tensor: Any) -> UnimplementedError:
         what=f"the data of tensor {tensor.name or ''!r} is in another file, which this version does not read",
         found=found, wanted="data in the buffers of the model",
         do="convert the model with its weights inside",
-    )  # fmt: skip
+    )

@@ -156,7 +156,7 @@ def decode(document: Any) -> Any:
         return _Decoder(raw).root()
     except _Damage as damage:
         raise DataLossError(what=f"damaged FlexBuffers document: {damage}", found=f"{len(raw)} bytes",
-                            wanted="a whole document") from None  # fmt: skip
+                            wanted="a whole document") from None
 
 
 class _Damage(Exception):

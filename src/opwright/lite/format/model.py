@@ -47,7 +47,7 @@ class Model(_Root):
     """
 
     __slots__ = ("buffers", "description", "external_buffer_groups", "external_buffers", "metadata", "metadata_buffer",
-                 "operator_codes", "signature_defs", "subgraphs", "version")  # fmt: skip
+                 "operator_codes", "signature_defs", "subgraphs", "version")
     table_name = "Model"
 
     version: int

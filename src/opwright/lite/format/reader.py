@@ -93,13 +93,13 @@ class _Reader:
         if self.size < SMALLEST:
             short = "the file is empty" if self.size == 0 else "the file is too short"
             raise DataLossError(what=f"{NOT_VALID}: {short}", found=f"{self.size} bytes",
-                                wanted=f"at least {SMALLEST} bytes", explain="OW401")  # fmt: skip
+                                wanted=f"at least {SMALLEST} bytes", explain="OW401")
         found = bytes(self.view[schema.FILE_IDENTIFIER_AT : SMALLEST])
         if found != schema.FILE_IDENTIFIER:
             raise InvalidArgumentError(
                 what=f"{NOT_VALID}: wrong file identifier, so this is no .tflite file",
                 found=repr(found.decode("latin-1")), wanted=repr(schema.FILE_IDENTIFIER.decode()), explain="OW401",
-            )  # fmt: skip
+            )
         try:
             (root,) = _u32.unpack_from(self.view, 0)
             model: Any = self.table("Model", root)

@@ -47,7 +47,7 @@ ALWAYS_PRESENT = frozenset(
         "SubGraph.tensors", "SubGraph.inputs", "SubGraph.outputs", "SubGraph.operators",
         "Operator.inputs", "Operator.outputs", "Tensor.shape", "SignatureDef.inputs", "SignatureDef.outputs",
     }
-)  # fmt: skip
+)
 
 
 class Field(NamedTuple):

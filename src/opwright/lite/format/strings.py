@@ -59,7 +59,7 @@ def string_offsets(buffer: Any) -> np.ndarray:
         raise DataLossError(
             what="string buffer has offsets out of order or outside it",
             found=f"{offsets[0]} to {offsets[-1]}", wanted=f"rising from {4 * (count + 2)} to at most {raw.size}",
-        )  # fmt: skip
+        )
     return offsets
 
 

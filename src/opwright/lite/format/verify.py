@@ -47,7 +47,7 @@ def verify(model: Any, flow: bool = True) -> None:
             raise InvalidArgumentError(
                 what=f"{finding.what} ({finding.at})", found=finding.found, wanted=finding.wanted or rule.demands,
                 explain="OW401",
-            )  # fmt: skip
+            )
 
 
 def findings(model: Any) -> list[tuple[Rule, Finding]]:
@@ -123,7 +123,7 @@ def tensor_shapes(model: Any) -> Iterator[Finding]:
             yield Finding(f"{at}.shape", "negative dimension", found=_brief(shape))
         elif len(shape) > constants.MAX_RANK:
             yield Finding(f"{at}.shape", "more dimensions than an array can have", found=len(shape),
-                          wanted=f"at most {constants.MAX_RANK}")  # fmt: skip
+                          wanted=f"at most {constants.MAX_RANK}")
         elif shape and max(shape) ** len(shape) >= constants.SURELY and not constants.countable(shape):
             yield Finding(f"{at}.shape", "shape asks for more elements than can be counted", found=_brief(shape))
         elif signature and len(signature) != len(shape):
@@ -137,7 +137,7 @@ def external_buffers(model: Any) -> Iterator[Finding]:
     for i, buffer in enumerate(model.external_buffers):
         if not 0 <= buffer.group < len(model.external_buffer_groups):
             yield Finding(f"external_buffers[{i}].group", "no such group", found=buffer.group,
-                          wanted=f"below {len(model.external_buffer_groups)}")  # fmt: skip
+                          wanted=f"below {len(model.external_buffer_groups)}")
     for at, _, tensor in _tensors(model):
         if tensor.external_buffer and tensor.external_buffer not in ids:
             yield Finding(f"{at}.external_buffer", "no external buffer has this id", found=tensor.external_buffer)
@@ -156,7 +156,7 @@ def opcode_indices(model: Any) -> Iterator[Finding]:
     for at, _, operator in _operators(model):
         if not 0 <= operator.opcode_index < len(model.operator_codes):
             yield Finding(at, f"Missing registration for opcode_index {operator.opcode_index}",
-                          wanted=f"below {len(model.operator_codes)}")  # fmt: skip
+                          wanted=f"below {len(model.operator_codes)}")
 
 
 def operator_tensors(model: Any) -> Iterator[Finding]:
@@ -197,7 +197,7 @@ def quantizations(model: Any) -> Iterator[Finding]:
             yield Finding(at, what)
         elif scales > 1 and shape[q.quantized_dimension] != scales:
             yield Finding(at, "number of scales is neither 1 nor the size of the quantized dimension", found=scales,
-                          wanted=f"1 or {shape[q.quantized_dimension]}")  # fmt: skip
+                          wanted=f"1 or {shape[q.quantized_dimension]}")
 
 
 def block_quantizations(model: Any) -> Iterator[Finding]:
@@ -216,7 +216,7 @@ def block_quantizations(model: Any) -> Iterator[Finding]:
             if details.table_name == "MultiAxisQuantization" and (
                     not axes or len(set(axes)) != len(axes) or not 0 <= min(axes) <= max(axes) < len(tensor.shape)):
                 yield Finding(f"{at}.quantized_dimensions", "Invalid MultiAxisQuantization parameters.", found=axes,
-                              wanted=f"one or more of 0 to {len(tensor.shape) - 1}, each once")  # fmt: skip
+                              wanted=f"one or more of 0 to {len(tensor.shape) - 1}, each once")
             if details.block_size < 0:
                 yield Finding(f"{at}.block_size", "negative block size", found=details.block_size)
 
@@ -232,7 +232,7 @@ def signatures(model: Any) -> Iterator[Finding]:
         seen.add(signature.signature_key)
         if not 0 <= signature.subgraph_index < len(model.subgraphs):
             yield Finding(f"{at}.subgraph_index", "no such subgraph", found=signature.subgraph_index,
-                          wanted=f"below {len(model.subgraphs)}")  # fmt: skip
+                          wanted=f"below {len(model.subgraphs)}")
             continue
         n = len(model.subgraphs[signature.subgraph_index].tensors)
         for side in ("inputs", "outputs"):
@@ -240,7 +240,7 @@ def signatures(model: Any) -> Iterator[Finding]:
             for j, entry in enumerate(getattr(signature, side)):
                 if not 0 <= entry.tensor_index < n:
                     yield Finding(f"{at}.{side}[{j}].tensor_index", "no such tensor", found=entry.tensor_index,
-                                  wanted=f"below {n}")  # fmt: skip
+                                  wanted=f"below {n}")
                 if entry.name is None:
                     yield Finding(f"{at}.{side}[{j}].name", f"one of the {side} has no name")
                 if entry.name in names:

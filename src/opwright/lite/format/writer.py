@@ -74,7 +74,7 @@ def chunks(model: Any, unknown: str = "keep") -> list[Any]:
             raise UnimplementedError(
                 what=f"{where}: {misfit.what}", wanted="an unchanged model, or one that this schema knows whole",
                 do='write(..., unknown="drop") leaves out what is newer than the schema',
-            ) from None  # fmt: skip
+            ) from None
         raise InvalidArgumentError(what=f"{where}: {misfit.what}") from None
     except ValueError as error:
         raise InvalidArgumentError(what=f"the model cannot be written: {error}") from None
@@ -93,7 +93,7 @@ def _bytes_of_buffers(model: Any) -> int:
 
 def _too_large(n: int) -> ResourceExhaustedError:
     return ResourceExhaustedError(what="the model's structure does not fit a FlatBuffer", found=f"{n} bytes or more",
-                                  wanted="below 2 GB")  # fmt: skip
+                                  wanted="below 2 GB")
 
 
 class _Plan(NamedTuple):

@@ -64,7 +64,7 @@ class Captured(contextlib.AbstractContextManager["Captured"]):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-                 ) -> None:  # fmt: skip
+                 ) -> None:
         if not self._catches:
             return
         try:
@@ -189,7 +189,7 @@ class Loaded:
         said = [self._said(), *(line for line in logged.splitlines() if not line.startswith("INFO"))]
         text = "".join(f"\n  said    {line}" for part in said for line in part.splitlines() if line.strip())
         return also(InvalidArgumentError, RuntimeError)(op=OP, what=f"the official run time {what}{text}",
-                                                        found=in_words(status))  # fmt: skip
+                                                        found=in_words(status))
 
     def _said(self) -> str:
         """What its error reporter kept."""
@@ -205,7 +205,7 @@ class Loaded:
         """Let go of everything, what refers to others first."""
         its = library()
         for handle, destroy in ((self.compiled, its.DestroyCompiledModel), (self._options, its.DestroyOptions),
-                                (self.model, its.DestroyModel)):  # fmt: skip
+                                (self.model, its.DestroyModel)):
             if handle.value:
                 value, handle.value = handle.value, None
                 destroy(value)

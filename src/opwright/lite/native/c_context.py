@@ -88,7 +88,7 @@ class Mirror:
             if 0 <= offset < min(len(array), len(self.tensors)) * _SIZE and offset % _SIZE == 0:
                 return offset // _SIZE
         raise InvalidArgumentError(what="a pointer to no tensor of this subgraph", found=self._place(address or 0),
-                                   wanted="a tensor of this context, got in this call", do=OLD_HEADERS)  # fmt: skip
+                                   wanted="a tensor of this context, got in this call", do=OLD_HEADERS)
 
     def _place(self, address: int) -> str:
         """Where a pointer to no tensor leads: what it would be if tensors were as large as in older headers."""
@@ -103,11 +103,11 @@ class Mirror:
         """Add tensors without type and shape; the index of the first."""
         if count < 0:
             raise InvalidArgumentError(what="AddTensors was asked for a number of tensors that is none", found=count,
-                                       wanted="0 or more")  # fmt: skip
+                                       wanted="0 or more")
         if count > MOST_ADDED or len(self.tensors) + count > self.subgraph.file_tensors + MOST_ADDED:
             raise ResourceExhaustedError(what="tensors are added without end", found=f"{count} beside "
                                          f"{len(self.tensors)}", wanted="at most 65536 in a subgraph",
-                                         do="add a node's tensors once, in init or the first prepare")  # fmt: skip
+                                         do="add a node's tensors once, in init or the first prepare")
         first, subgraph = len(self.tensors), self.subgraph
         self.grow(first + count)
         for i in range(first, first + count):
@@ -154,7 +154,7 @@ class Mirror:
         if t.blocks is not None:
             details = q.details
             record: Any = records.BlockwiseQuantization(int(details.scales), int(getattr(details, "zero_points", -1)),
-                                                        int(details.block_size), len(t.shape) - 1)  # fmt: skip
+                                                        int(details.block_size), len(t.shape) - 1)
             c.quantization.type = records.BLOCKWISE
         else:
             scales = np.asarray(q.scale, np.float32).reshape(-1).tolist()
@@ -165,7 +165,7 @@ class Mirror:
             if len(scales) == 1:
                 c.params.scale, c.params.zero_point = scales[0], zeros[0]
             record = records.AffineQuantization(self.arrays.floats(scales), self.arrays.ints(zeros[: len(scales)]),
-                                                int(q.quantized_dimension))  # fmt: skip
+                                                int(q.quantized_dimension))
             c.quantization.type = records.AFFINE
         self._kept.append(record)
         c.quantization.params = C.addressof(record)
@@ -235,7 +235,7 @@ class Mirror:
             c.bytes = array.nbytes
         elif t.is_object:
             raise UnimplementedError(what=f"tensor {t.name!r} has type {t.type.name}, which no operator in C gets",
-                                     wanted="numbers or strings")  # fmt: skip
+                                     wanted="numbers or strings")
         c.data = c.allocation = array.__array_interface__["data"][0] if array.nbytes else None
 
     # ---- memory that C allocated -------------------------------------------------------------------------------------

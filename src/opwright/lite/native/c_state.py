@@ -29,7 +29,7 @@ def pull(mirror: Mirror, i: int) -> None:
         if dtype is None or (dtype.np.kind == "O" and name != "STRING"):
             raise InvalidArgumentError(what=f"tensor {i} {t.name!r} was given the type {c.type}",
                                        found=name or "no type",
-                                       wanted="a TfLiteType of numbers, or strings")  # fmt: skip
+                                       wanted="a TfLiteType of numbers, or strings")
         t.set_dtype(dtype)
     if t.type is None:
         return
@@ -53,7 +53,7 @@ def pull(mirror: Mirror, i: int) -> None:
     elif not (kind == records.MMAP_RO and t.kind == CONSTANT) and kind != records.MEM_NONE:
         raise InvalidArgumentError(what=f"tensor {i} {t.name!r} was given another kind of memory",
                                    found=f"TfLiteAllocationType {kind}", wanted="kTfLiteArenaRw, "
-                                   "kTfLiteArenaRwPersistent, kTfLitePersistentRo or kTfLiteDynamic")  # fmt: skip
+                                   "kTfLiteArenaRwPersistent, kTfLitePersistentRo or kTfLiteDynamic")
 
 
 def check_shape(mirror: Mirror, i: int) -> None:
@@ -63,7 +63,7 @@ def check_shape(mirror: Mirror, i: int) -> None:
     if sizes is None or (tuple(sizes) != t.shape and mirror.array[i].dims):
         raise InvalidArgumentError(what=f"the sizes of tensor {i} {t.name!r} were changed in place", found=sizes,
                                    wanted=list(t.shape),
-                                   do="context->ResizeTensor(context, tensor, sizes)")  # fmt: skip
+                                   do="context->ResizeTensor(context, tensor, sizes)")
 
 
 def take(mirror: Mirror, i: int) -> None:
@@ -91,7 +91,7 @@ def _take_converted(t: Tensor, c: CTensor) -> None:
         return
     if c.data is None and t.array.size:
         raise InvalidArgumentError(what=f"output {t.name!r} got no elements", found=t.short(),
-                                   wanted="one for each place of the tensor")  # fmt: skip
+                                   wanted="one for each place of the tensor")
     if c.data is not None and t.array.size:
         content = np.ctypeslib.as_array((C.c_uint8 * c.bytes).from_address(c.data))
         t.array[...] = from_c(t, content)
@@ -101,6 +101,6 @@ def _take_allocated(t: Tensor, c: CTensor) -> None:
     array: Any = t.array
     if c.bytes < array.nbytes:
         raise InvalidArgumentError(what=f"the memory given to tensor {t.name!r} is too small",
-                                   found=f"{c.bytes} bytes", wanted=f"{array.nbytes} for {t.short()}")  # fmt: skip
+                                   found=f"{c.bytes} bytes", wanted=f"{array.nbytes} for {t.short()}")
     if array.nbytes:
         C.memmove(array.__array_interface__["data"][0], c.data, array.nbytes)

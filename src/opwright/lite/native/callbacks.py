@@ -53,7 +53,7 @@ _PROVIDER_FUNCTIONS = {
     "TfLiteFloatArrayCreate":   (_POINTER, (C.c_int,)),
     "TfLiteFloatArrayFree":     (None,     (_POINTER,)),
     "TfLiteTensorDataFree":     (None,     (_POINTER,)),
-}  # fmt: skip
+}
 _RECORDS = (records.CHost, records.CContext, records.CTensor, records.CNode, records.CRegistration)
 
 
@@ -70,7 +70,7 @@ def provider() -> Any:
     for i, record in enumerate(_RECORDS):
         if library.ow_size_of(i) != C.sizeof(record):
             raise InternalError(what=f"{record.__name__} is laid out in another way than in C",
-                                found=C.sizeof(record), wanted=library.ow_size_of(i))  # fmt: skip
+                                found=C.sizeof(record), wanted=library.ow_size_of(i))
     return library
 
 
@@ -163,28 +163,28 @@ def resize(mirror: Mirror, i: int, shape: int | None) -> int:
         raise FailedPreconditionError(what=f"tensor {t.name!r} is resized outside of prepare and invoke")
     if not shape:
         raise InvalidArgumentError(what=f"tensor {t.name!r} was given no sizes", found="a null pointer",
-                                   wanted="a TfLiteIntArray from TfLiteIntArrayCreate")  # fmt: skip
+                                   wanted="a TfLiteIntArray from TfLiteIntArrayCreate")
     sizes = records.read_int_array(shape, MOST_DIMENSIONS)
     if sizes is None:
         raise InvalidArgumentError(what=f"tensor {t.name!r} was given a number of dimensions that is none",
                                    found=C.c_int32.from_address(shape).value,
-                                   wanted=f"0 to {MOST_DIMENSIONS}")  # fmt: skip
+                                   wanted=f"0 to {MOST_DIMENSIONS}")
     if any(mirror.array[other].dims == shape for other in native.touched() if other != i):
         raise InvalidArgumentError(what=f"tensor {t.name!r} was given another tensor's sizes: both would free them",
-                                   wanted="an array of its own", do="TfLiteIntArrayCopy(sizes)")  # fmt: skip
+                                   wanted="an array of its own", do="TfLiteIntArrayCopy(sizes)")
     if t.kind != CONSTANT:
         if not native.may_resize(i):
             raise InvalidArgumentError(what=f"tensor {i} {t.name!r} is none that this node may resize", found=repr(t),
                                        wanted="an output, or a tensor that it added",
-                                       do=f"ResizeTensor of these alone; if it means to, {OLD_HEADERS}")  # fmt: skip
+                                       do=f"ResizeTensor of these alone; if it means to, {OLD_HEADERS}")
         pull(mirror, i)
         if t.type is None:
             raise InvalidArgumentError(what=f"tensor {i} was added and has no type yet",
-                                       do="set its type before its shape")  # fmt: skip
+                                       do="set its type before its shape")
         if step == records.INVOKE and file and tuple(sizes) != t.shape and not mirror.is_dynamic(t):
             raise FailedPreconditionError(what=f"tensor {t.name!r} got another shape in invoke", found=sizes,
                                           wanted=list(t.shape), do="ResizeTensor in prepare; or make it dynamic there: "
-                                          "SetTensorToDynamic, allocation_type = kTfLiteDynamic")  # fmt: skip
+                                          "SetTensorToDynamic, allocation_type = kTfLiteDynamic")
     subgraph.context.resize(t, sizes)
     mirror.sized.add(i)
     native.given.add(i)

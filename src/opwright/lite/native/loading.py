@@ -33,7 +33,7 @@ _BY_ADDRESS = C.sizeof(C.c_void_p)
 
 
 def load_custom_ops(path: str | os.PathLike[str], ops: Mapping[str, str] | Iterable[str] | str | None = None
-                    ) -> dict[str, Registration]:  # fmt: skip
+                    ) -> dict[str, Registration]:
     """The operators of a C or C++ library written against the TensorFlow Lite C API, as registrations by name.
 
     ops: from operators' names to the functions that give their registrations, in C++ with or without namespaces; or the
@@ -63,7 +63,7 @@ def load_custom_ops(path: str | os.PathLike[str], ops: Mapping[str, str] | Itera
                 raise InvalidArgumentError(
                     what=f"{library.path}: two functions give an operator {made.name!r}",
                     found=f"{known.entry}, {made.entry}",  # type: ignore[attr-defined]
-                    do='name them: load_custom_ops(path, {"Name": "Function", ...})')  # fmt: skip
+                    do='name them: load_custom_ops(path, {"Name": "Function", ...})')
     return found
 
 
@@ -82,14 +82,14 @@ def _wanted(ops: Any, library: Library, functions: list[str]) -> list[tuple[str 
         pairs = list(ops.items())
     elif ops is None and library.file is None:
         raise InvalidArgumentError(what=f"{library.path}: names of functions are read from ELF files alone",
-                                   do='name them: load_custom_ops(path, {"Name": "Function"})')  # fmt: skip
+                                   do='name them: load_custom_ops(path, {"Name": "Function"})')
     elif ops is None:
         pairs = [(None, f) for f in entries(functions)]
         if not pairs:
             names = ", ".join(sorted({shown(f) for f in functions})[:8]) or "no functions"
             raise NotFoundError(what=f"{library.path} registers nothing", found=names,
                                 wanted="an exported function called ...Registration, ...RegistrationExternal or "
-                                "Register_...", do='load_custom_ops(path, {"Name": "Function"})')  # fmt: skip
+                                "Register_...", do='load_custom_ops(path, {"Name": "Function"})')
     elif isinstance(ops, Iterable):
         pairs = [(None, f) for f in ops]
     else:
@@ -97,7 +97,7 @@ def _wanted(ops: Any, library: Library, functions: list[str]) -> list[tuple[str 
     for name, entry in pairs:
         if not isinstance(entry, str) or not entry or not (name is None or (isinstance(name, str) and name)):
             raise TypeError("load_custom_ops takes a mapping from operators' names to names of functions, or a list of "
-                            f"these; found {name!r}: {entry!r}"[:300])  # fmt: skip
+                            f"these; found {name!r}: {entry!r}"[:300])
     return pairs
 
 
@@ -122,7 +122,7 @@ def _registrations(library: Library, symbol: str, name: str | None) -> list[Nati
         if not named:
             raise NotFoundError(what=f"{where} adds no operator {name!r}", found=", ".join(str(r.name) for r in found),
                                 wanted="the name of one of these", do=f"load_custom_ops(path, [{shown(symbol)!r}]) for "
-                                "all of them")  # fmt: skip
+                                "all of them")
         found = named
     return [_registration(library, symbol, name, record, where) for record in found]
 
@@ -137,14 +137,14 @@ def _registration(library: Library, symbol: str, name: str | None, found: _Recor
         version = operator.version
         if version < 1:
             raise InvalidArgumentError(what=f"{where} gives an operator of a version that is none", found=version,
-                                       wanted="1 or more")  # fmt: skip
+                                       wanted="1 or more")
         _check_functions(operator, where, "_with_data")
     if not native.ow_has_invoke(C.addressof(found.record)):
         raise InvalidArgumentError(what=f"{where} gives a record without invoke", found=_given(found),
-                                   wanted="at least an invoke function")  # fmt: skip
+                                   wanted="at least an invoke function")
     called = name or found.name or own or operator_name(symbol)
     return NativeRegistration(native, found.record, called, found.version or version, library.path, shown(symbol),
-                              (library, found.kept))  # fmt: skip
+                              (library, found.kept))
 
 
 def _records_of(library: Library, symbol: str, where: str) -> list[_Record]:
@@ -153,7 +153,7 @@ def _records_of(library: Library, symbol: str, where: str) -> list[_Record]:
     mangled = qualified(symbol)
     if mangled is not None and not may_register(mangled[1]):
         raise InvalidArgumentError(what=f"{where} takes arguments, so it gives no registration",
-                                   wanted="a function without parameters, or of a MutableOpResolver*")  # fmt: skip
+                                   wanted="a function without parameters, or of a MutableOpResolver*")
     try:
         function = library.address(symbol)
     except AttributeError:
@@ -167,12 +167,12 @@ def _records_of(library: Library, symbol: str, where: str) -> list[_Record]:
         native.ow_added_end()
     if by_value == _THROWN:
         raise InvalidArgumentError(what=f"{where} threw a C++ exception", found=buffer.value.decode(errors="replace"),
-                                   wanted="a registration")  # fmt: skip
+                                   wanted="a registration")
     if added:
         return added
     if mangled is not None and mangled[1] != "v":
         raise InvalidArgumentError(what=f"{where} adds no operators to the resolver that it takes",
-                                   wanted="resolver->AddCustom(name, registration)")  # fmt: skip
+                                   wanted="resolver->AddCustom(name, registration)")
     return [_returned(library, symbol, where, buffer if by_value else None, result.value)]
 
 
@@ -187,12 +187,12 @@ def _added(where: str) -> list[_Record]:
         if one.name is None:
             raise InvalidArgumentError(what=f"{where} adds a kernel of a builtin operator", found=one.builtin_code,
                                        wanted="custom operators alone",
-                                       do="load_custom_ops(path, functions) with the others' functions")  # fmt: skip
+                                       do="load_custom_ops(path, functions) with the others' functions")
         name, version = one.name.decode(errors="replace"), one.version
         if not name or version < 1:
             raise InvalidArgumentError(what=f"{where} adds an operator without a name, or of no version",
                                        found=f"{name!r}, version {version}",
-                                       wanted="a name, and 1 or more")  # fmt: skip
+                                       wanted="a name, and 1 or more")
         record = CRegistration.from_buffer_copy(one.registration)
         more = _bytes_at(one.source + CERTAIN, _BY_ADDRESS) if not any(getattr(record, m) for m in METHODS) else None
         operator = int.from_bytes(more or b"", sys.byteorder)
@@ -210,7 +210,7 @@ def _returned(library: Library, symbol: str, where: str, buffer: Any, at: int | 
         if any(buffer.raw[C.sizeof(CRegistration) :]):
             raise InvalidArgumentError(what=f"{where} gives a record that is larger than any TfLiteRegistration",
                                        found=f"{len(buffer.raw.rstrip(bytes(1)))} bytes",
-                                       wanted=f"{CERTAIN} to {C.sizeof(CRegistration)}")  # fmt: skip
+                                       wanted=f"{CERTAIN} to {C.sizeof(CRegistration)}")
         if record.registration_external and not native.ow_is_operator(record.registration_external):
             raise _wrong(where, "registration_external", record.registration_external)
         return _Record(record, record.registration_external, buffer)
@@ -230,7 +230,7 @@ def _by_address(library: Library, symbol: str, where: str, at: int) -> _Record:
     if content is None or at % _BY_ADDRESS:
         raise InvalidArgumentError(what=f"{where} returned what is no address of a record", found=hex(at),
                                    wanted="a TfLiteRegistration*, or a TfLiteOperator* of TfLiteOperatorCreate",
-                                   do="does it return a pointer, and take no arguments?")  # fmt: skip
+                                   do="does it return a pointer, and take no arguments?")
     record = CRegistration.from_buffer_copy(content.ljust(C.sizeof(CRegistration), b"\0"))
     base = library.base(symbol)
     extent = library.file.extent(at - base) if library.file is not None and base is not None else None
@@ -270,7 +270,7 @@ def _wrong(where: str, field: str, at: int) -> InvalidArgumentError:
     return InvalidArgumentError(
         what=f"{where} gives a record of another layout: its {field} is nothing that was made for that", found=hex(at),
         wanted="a TfLiteRegistration: init, free, prepare, invoke, profiling_string, builtin_code, custom_name, "
-        "version, registration_external, ...", do="compile it against the headers in lite.include_dir()")  # fmt: skip
+        "version, registration_external, ...", do="compile it against the headers in lite.include_dir()")
 
 
 def _code_ranges() -> list[tuple[int, int]]:
@@ -290,7 +290,7 @@ def _given(found: _Record) -> str:
     if found.operator is not None:
         operator = COperator.from_address(found.operator)
         named += [f"{m} of its operator" for m in METHODS
-                  if getattr(operator, m) or getattr(operator, f"{m}_with_data")]  # fmt: skip
+                  if getattr(operator, m) or getattr(operator, f"{m}_with_data")]
     return ", ".join(named) or "nothing that is set"
 
 

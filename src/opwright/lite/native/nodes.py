@@ -74,7 +74,7 @@ class NativeNode:
         """Raises InvalidArgumentError where C put other lists in the place of those it was given."""
         if (self.record.inputs, self.record.outputs) != self._lists:
             raise InvalidArgumentError(what="prepare replaced the node's list of inputs or outputs",
-                                       wanted="the lists that it was given; temporaries alone are its own")  # fmt: skip
+                                       wanted="the lists that it was given; temporaries alone are its own")
 
     def read_temporaries(self) -> None:
         """Take over the list of temporaries. Raises InvalidArgumentError for an index that is none of its tensors."""
@@ -86,7 +86,7 @@ class NativeNode:
             raise InvalidArgumentError(
                 what="the node's temporaries are no tensors that were added", found=f"{size} of them" if found is None
                 else found, wanted=f"indices {added.start} to {added.stop - 1}" if added else
-                "indices from TfLiteContext.AddTensors, of which there are none")  # fmt: skip
+                "indices from TfLiteContext.AddTensors, of which there are none")
         self.temporaries = found
         ready = [i for i in found if i in mirror.sized and mirror.tensors[i].type is not None]
         self.node.temporaries = [TensorView(mirror.tensors[i], True) for i in ready]
@@ -96,7 +96,7 @@ class NativeNode:
         array, ends = self.mirror.array, self.ends()
         sizes = [(C.c_int32 * len(t.shape))(*t.shape) for t in (self.mirror.tensors[i] for i in ends)]
         places = (CPlace * len(ends))(*(CPlace(i, array[i].type, array[i].bytes, len(s), C.addressof(s))
-                                        for i, s in zip(ends, sizes)))  # fmt: skip
+                                        for i, s in zip(ends, sizes)))
         self._kept = sizes, places
         return CCall(registration, self.mirror.address, self.address, C.addressof(places), len(places))
 

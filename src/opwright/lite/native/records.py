@@ -15,13 +15,13 @@ from typing import Any
 
 STATUS = {0: "kTfLiteOk", 1: "kTfLiteError", 2: "kTfLiteDelegateError", 3: "kTfLiteApplicationError",
           4: "kTfLiteDelegateDataNotFound", 5: "kTfLiteDelegateDataWriteError", 6: "kTfLiteDelegateDataReadError",
-          7: "kTfLiteUnresolvedOps", 8: "kTfLiteCancelled", 9: "kTfLiteOutputShapeNotKnown"}  # fmt: skip
+          7: "kTfLiteUnresolvedOps", 8: "kTfLiteCancelled", 9: "kTfLiteOutputShapeNotKnown"}
 OK, ERROR, CANCELLED, SHAPE_NOT_KNOWN = 0, 1, 8, 9
 
 TYPES = {"FLOAT32": 1, "INT32": 2, "UINT8": 3, "INT64": 4, "STRING": 5, "BOOL": 6, "INT16": 7, "COMPLEX64": 8,
          "INT8": 9, "FLOAT16": 10, "FLOAT64": 11, "COMPLEX128": 12, "UINT64": 13, "RESOURCE": 14, "VARIANT": 15,
          "UINT32": 16, "UINT16": 17, "INT4": 18, "BFLOAT16": 19, "INT2": 20, "UINT4": 21, "FLOAT8_E4M3FN": 22,
-         "FLOAT8_E5M2": 23}  # fmt: skip
+         "FLOAT8_E5M2": 23}
 """By the schema's name of an element type, its number in C, which is not the schema's."""
 TYPE_NAMES = {number: name for name, number in TYPES.items()}
 
@@ -61,7 +61,7 @@ class BlockwiseQuantization(C.Structure):
     """Indices of the tensors with scales and zero points."""
 
     _fields_ = (("scale", C.c_int32), ("zero_point", C.c_int32), ("blocksize", C.c_int32),
-                ("quantized_dimension", C.c_int32))  # fmt: skip
+                ("quantized_dimension", C.c_int32))
 
 
 class CTensor(C.Structure):
@@ -71,7 +71,7 @@ class CTensor(C.Structure):
                 ("allocation_type", C.c_int), ("bytes", C.c_size_t), ("allocation", C.c_void_p), ("name", C.c_void_p),
                 ("delegate", C.c_void_p), ("buffer_handle", C.c_int), ("data_is_stale", C.c_bool),
                 ("is_variable", C.c_bool), ("quantization", Quantization), ("sparsity", C.c_void_p),
-                ("dims_signature", C.c_void_p))  # fmt: skip
+                ("dims_signature", C.c_void_p))
 
 
 class CNode(C.Structure):
@@ -80,7 +80,7 @@ class CNode(C.Structure):
     _fields_ = (("inputs", C.c_void_p), ("outputs", C.c_void_p), ("intermediates", C.c_void_p),
                 ("temporaries", C.c_void_p), ("user_data", C.c_void_p), ("builtin_data", C.c_void_p),
                 ("custom_initial_data", C.c_void_p), ("custom_initial_data_size", C.c_int), ("delegate", C.c_void_p),
-                ("might_have_side_effect", C.c_bool))  # fmt: skip
+                ("might_have_side_effect", C.c_bool))
 
 
 class CContext(C.Structure):
@@ -97,7 +97,7 @@ class CContext(C.Structure):
         ("PreviewDelegatePartitioning", C.c_void_p), ("GetTensor", C.c_void_p), ("GetEvalTensor", C.c_void_p),
         ("GetModelMetadata", C.c_void_p), ("AcquireSubgraphContext", C.c_void_p),
         ("ReleaseSubgraphContext", C.c_void_p),
-    )  # fmt: skip
+    )
 
 
 class CRegistration(C.Structure):
@@ -106,7 +106,7 @@ class CRegistration(C.Structure):
     _fields_ = (("init", C.c_void_p), ("free", C.c_void_p), ("prepare", C.c_void_p), ("invoke", C.c_void_p),
                 ("profiling_string", C.c_void_p), ("builtin_code", C.c_int32), ("custom_name", C.c_void_p),
                 ("version", C.c_int), ("registration_external", C.c_void_p), ("async_kernel", C.c_void_p),
-                ("inplace_operator", C.c_uint64))  # fmt: skip
+                ("inplace_operator", C.c_uint64))
 
 
 CERTAIN = CRegistration.registration_external.offset
@@ -121,14 +121,14 @@ class COperator(C.Structure):
                 ("builtin_code", C.c_int32), ("node_index", C.c_int), ("inplace_operator", C.c_uint64),
                 ("user_data", C.c_void_p), ("init_with_data", C.c_void_p), ("free_with_data", C.c_void_p),
                 ("prepare_with_data", C.c_void_p), ("invoke_with_data", C.c_void_p),
-                ("async_kernel_with_data", C.c_void_p))  # fmt: skip
+                ("async_kernel_with_data", C.c_void_p))
 
 
 class CAdded(C.Structure):
     """OwAdded: an operator that a function added to a resolver."""
 
     _fields_ = (("name", C.c_char_p), ("builtin_code", C.c_int32), ("version", C.c_int32), ("source", C.c_void_p),
-                ("registration", CRegistration))  # fmt: skip
+                ("registration", CRegistration))
 
 
 METHODS = ("init", "free", "prepare", "invoke")
@@ -144,7 +144,7 @@ class CHost(C.Structure):
         ("nodes_size", C.c_size_t), ("name", C.c_void_p), ("external_contexts", C.c_void_p * 5),
         ("report", C.c_void_p), ("report_size", C.c_size_t), ("report_used", C.c_size_t), ("misuse", C.c_int32),
         ("resized", C.c_int32), ("thrown", C.c_int32), ("node", C.c_void_p), ("backends", C.c_void_p),
-    )  # fmt: skip
+    )
 
 
 INIT, PREPARE, INVOKE, FREE = 1, 2, 3, 4
@@ -159,14 +159,14 @@ class CPlace(C.Structure):
     """OwPlace: what one of a node's tensors is like around a run."""
 
     _fields_ = (("index", C.c_int32), ("type", C.c_int32), ("bytes", C.c_size_t), ("rank", C.c_int32),
-                ("sizes", C.c_void_p))  # fmt: skip
+                ("sizes", C.c_void_p))
 
 
 class CCall(C.Structure):
     """OwCall, a node's run."""
 
     _fields_ = (("registration", C.c_void_p), ("context", C.c_void_p), ("node", C.c_void_p), ("places", C.c_void_p),
-                ("places_size", C.c_size_t))  # fmt: skip
+                ("places_size", C.c_size_t))
 
 
 class CCalls(C.Structure):

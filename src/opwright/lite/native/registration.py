@@ -81,7 +81,7 @@ class NativeRegistration(Registration):
     early = True
 
     def __init__(self, provider: Any, record: CRegistration, name: str, version: int, library: str, entry: str,
-                 kept: Any) -> None:  # fmt: skip
+                 kept: Any) -> None:
         super().__init__(self._init, self._free, self._prepare, self._invoke, version)
         self._provider, self.record, self._address = provider, record, C.addressof(record)
         self.name, self.library, self.entry, self.kept = name, library, entry, kept
@@ -112,7 +112,7 @@ class NativeRegistration(Registration):
         if not isinstance(options, bytes):
             raise UnimplementedError(op=node.name, what="a builtin operator's options are not given to kernels in C",
                                      found=f"{type(options).__name__} for {self.where}",
-                                     wanted="a custom operator, or a builtin one without options")  # fmt: skip
+                                     wanted="a custom operator, or a builtin one without options")
         return C.cast(C.c_char_p(options), C.c_void_p).value, len(options)  # the node keeps them
 
     def _prepare(self, context: Context, node: Node) -> None:
@@ -215,7 +215,7 @@ class NativeRegistration(Registration):
             for t in node.tensors_out:
                 if t.array is None:
                     raise InvalidArgumentError(what=f"output {t.name!r} got no shape", found=repr(t),
-                                               wanted="ResizeTensor in invoke, for what is dynamic")  # fmt: skip
+                                               wanted="ResizeTensor in invoke, for what is dynamic")
         except OpError as error:
             mirror.failure = error
             raise self._error(context, native, "invoke", "") from error

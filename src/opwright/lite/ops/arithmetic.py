@@ -1,6 +1,6 @@
 """Arithmetic, comparison, logic and bits of two tensors, broadcast: ADD to RIGHT_SHIFT, EQUAL to LOGICAL_OR; ADD_N.
 
-Lives here: the rows of two operands and the official arithmetic of those that are not functions of scalar/table.py.
+Lives here: the rows of two operands, and official arithmetic that differs from scalar/table.py.
 Not here: `define` (elementwise.py), choosing by truth (selection.py).
 """
 
@@ -149,7 +149,7 @@ class AddN:
         for x in op.xs[1:]:
             if not shape.is_compatible_with(x.spec.shape):
                 raise refuse("inputs differ in shape", found=", ".join(text(i.spec.shape) for i in op.xs[:8]),
-                             wanted="one shape")  # fmt: skip
+                             wanted="one shape")
             shape = shape.merge_with(x.spec.shape)
         return TensorSpec(shape, op.xs[0].spec.dtype)
 

@@ -33,7 +33,7 @@ def _takes(graph: Graph, operands: Sequence[Any], role: str) -> None:
 
 
 @lite_operator("IF",
-               graphs={"then_subgraph_index": "then_branch", "else_subgraph_index": "else_branch"})  # fmt: skip
+               graphs={"then_subgraph_index": "then_branch", "else_subgraph_index": "else_branch"})
 class If:
     """One of two subgraphs, chosen by a bool.
 
@@ -120,7 +120,7 @@ class Call:
 
 
 @lite_operator("STABLEHLO_COMPOSITE",
-               graphs={"decomposition_subgraph_index": "decomposition"})  # fmt: skip
+               graphs={"decomposition_subgraph_index": "decomposition"})
 class Composite:
     """An operator of this name, which a delegate may know; else the subgraph that says what it means.
 
@@ -149,7 +149,7 @@ class Composite:
 
 
 @lite_operator("WHILE",
-               graphs={"cond_subgraph_index": "cond", "body_subgraph_index": "body"})  # fmt: skip
+               graphs={"cond_subgraph_index": "cond", "body_subgraph_index": "body"})
 class While:
     """A subgraph run again and again, on its own results, while a condition on them holds.
 
@@ -169,7 +169,7 @@ class While:
         _takes(op.body, op.variables, "body")
         if [v.dtype.name for v in op.cond.outputs] != ["bool"]:
             raise refuse("the condition gives one bool", found=[v.spec.short() for v in op.cond.outputs],
-                         wanted="one bool")  # fmt: skip
+                         wanted="one bool")
         if (found := [v.dtype.name for v in op.body.outputs]) != (wanted := [v.dtype.name for v in op.body.inputs]):
             raise InvalidArgumentError(what="the body gives other types than it takes", found=found, wanted=wanted)
         return [v.spec for v in op.body.inputs]

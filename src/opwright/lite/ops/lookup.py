@@ -84,11 +84,11 @@ class EmbeddingLookupSparse:
         if not same(n, op.ids.spec.shape[0], op.weights.spec.shape[0]):
             raise refuse("ids, indices and weights differ in number",
                          found=[i.spec.short() for i in (op.ids, op.indices, op.weights)],
-                         wanted="one weight and one row of indices for each id")  # fmt: skip
+                         wanted="one weight and one row of indices for each id")
         if not same(rank, op.dense_shape.spec.shape[0]) or rank == 0:
             raise refuse("the indices do not fit dense_shape",
                          found=[op.indices.spec.short(), op.dense_shape.spec.short()],
-                         wanted="indices [ids, rank] and a dense_shape of rank numbers")  # fmt: skip
+                         wanted="indices [ids, rank] and a dense_shape of rank numbers")
         if sizes is not None and min(sizes) < 0:
             raise refuse("dense_shape has a negative size", found=sizes, wanted="sizes of at least 0")
         rank = rank if rank is not None else op.dense_shape.spec.shape[0]
@@ -138,7 +138,7 @@ class HashtableLookup:
         if not dims or not same(dims[0], op.key.spec.shape[0]):
             raise refuse("there is not one value for each key",
                          found={"key": op.key.spec.short(), "value": op.value.spec.short()},
-                         wanted="key [keys], and value.shape[0] == keys")  # fmt: skip
+                         wanted="key [keys], and value.shape[0] == keys")
         if op.value.spec.dtype is string and len(dims) != 1:
             raise refuse("strings are looked up one at a time", found=op.value.spec.short(), wanted="rank 1")
         return spec((n, *dims[1:]), op.value.spec.dtype), spec((n,), uint8)
@@ -183,7 +183,7 @@ class LshProjection:
         ):
             raise refuse("there is not one weight for each row",
                          found={"x": op.x.spec.short(), "weight": op.weight.spec.short()},
-                         wanted="weight [x.shape[0]]")  # fmt: skip
+                         wanted="weight [x.shape[0]]")
         return spec((functions if op.type == "SPARSE" else product((functions, bits)),), int32)
 
     def compute(op: Any, hash: Any, x: Any, weight: Any) -> Any:

@@ -77,7 +77,7 @@ class BidirectionalSequenceLstm:
     fw_output_state, fw_cell_state, bw_output_state, bw_cell_state = needed(4)
     (aux_input, fw_aux_input_to_input_weights, fw_aux_input_to_forget_weights, fw_aux_input_to_cell_weights,
      fw_aux_input_to_output_weights, bw_aux_input_to_input_weights, bw_aux_input_to_forget_weights,
-     bw_aux_input_to_cell_weights, bw_aux_input_to_output_weights) = optional(9)  # fmt: skip
+     bw_aux_input_to_cell_weights, bw_aux_input_to_output_weights) = optional(9)
     ys = Output(like="input", repeated=True)
     fused_activation_function = activation_attr()
 

@@ -27,7 +27,7 @@ class Signature(NamedTuple):
 
 
 class LiteModule(NamedTuple):
-    """A model. graphs: in the order of its subgraphs, those that nodes hold may be left out. metadata: names and
+    """A model. graphs: in the order of its subgraphs; graphs held by nodes may be left out. metadata: names and
     contents, in order. attachment: the zip archive behind the file."""
 
     graphs: Sequence[Graph]
@@ -38,12 +38,12 @@ class LiteModule(NamedTuple):
 
     @property
     def all_graphs(self) -> list[Graph]:
-        """The graphs and those that their nodes hold, each once: first those of the module, then nearest first."""
+        """The graphs and the graphs held by their nodes, each once: the module's first, then by depth."""
         return all_graphs(self.graphs)
 
 
 def all_graphs(graphs: Iterable[Graph]) -> list[Graph]:
-    """Return the graphs and those that their nodes hold, each once, nearest first."""
+    """Return the graphs and the graphs held by their nodes, each once, by depth."""
     found = dict.fromkeys(graphs)
     level = list(found)
     while level:

@@ -35,7 +35,7 @@ def tiles(shape: Sequence[int], room: int) -> Iterator[tuple[slice, ...]]:
     if 0 in shape:
         return iter(())
     return itertools.product(*([slice(i, min(i + step, size)) for i in range(0, size, step)]
-                               for size, step in zip(shape, steps)))  # fmt: skip
+                               for size, step in zip(shape, steps)))
 
 
 def seen(array: Any, where: tuple[slice, ...], inner: int = 0) -> Any:

@@ -41,7 +41,7 @@ class Quantize:
         dtype = types.dtype_of(op.output_type)
         if dtype not in (float32, float16):
             raise UnimplementedError(op="QUANTIZE", what="the output has no scale", found=op.output_type,
-                                     wanted="integers with scales", explain="OW103")  # fmt: skip
+                                     wanted="integers with scales", explain="OW103")
         return x.astype(dtype.np)
 
     parts = in_elements

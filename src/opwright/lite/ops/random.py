@@ -64,7 +64,7 @@ def sampled_spec(op: Any, output_type: str) -> TensorSpec:
     batch, classes = op.logits.spec.shape.dims or (None, None)
     if classes == 0:
         raise refuse("there are no classes", found=text(op.logits.spec.shape),
-                     wanted="[batch, classes], with at least one class")  # fmt: skip
+                     wanted="[batch, classes], with at least one class")
     found = ints(op.num_samples)
     if found is not None and found[0] < 0:
         raise refuse("num_samples is negative", found=found[0], wanted="at least 0")
@@ -91,7 +91,7 @@ def drawn(name: str, numbers: Any, law: str) -> LiteOperator:
         "infer": lambda op: filled_spec(op, float32),
         "compute": compute,
         "resume": resume,
-    }  # fmt: skip
+    }
     return lite_operator(name)(type(name, (), body))
 
 

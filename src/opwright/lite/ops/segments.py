@@ -40,10 +40,10 @@ class SegmentSum:
         if not x.dims or not same(x.dims[0], op.segment_ids.spec.shape[0]):
             raise refuse("there is not one segment for each row",
                          found={"x": text(x), "segment_ids": text(op.segment_ids.spec.shape)},
-                         wanted="segment_ids [x.shape[0]]")  # fmt: skip
+                         wanted="segment_ids [x.shape[0]]")
         if found and (found[0] < 0 or any(b < a for a, b in itertools.pairwise(found))):
             raise refuse("the segment ids are not sorted, or negative", found=found[:32],
-                         wanted="numbers of at least 0 that do not fall")  # fmt: skip
+                         wanted="numbers of at least 0 that do not fall")
         return spec((None if found is None else found[-1] + 1 if found else 0, *x.dims[1:]), op.x.spec.dtype)
 
     def compute(op: Any, x: Any, segment_ids: Any) -> Any:
@@ -64,7 +64,7 @@ def _unsorted(op: Any) -> TensorSpec:
         return TensorSpec(UNKNOWN, op.x.spec.dtype)
     if len(s) > len(x) or not all(map(same, x, s)):
         raise refuse("the shape of segment_ids does not begin that of x", found={"x": text(x), "segment_ids": text(s)},
-                     wanted="x.shape beginning with segment_ids.shape")  # fmt: skip
+                     wanted="x.shape beginning with segment_ids.shape")
     return spec((None if count is None else count[0], *x[len(s) :]), op.x.spec.dtype)
 
 
@@ -96,7 +96,7 @@ def unsorted(name: str, ufunc: np.ufunc, formula: str, initial: Any) -> LiteOper
         "y": Output(like="x"),
         "infer": _unsorted,
         "compute": compute,
-    }  # fmt: skip
+    }
     return lite_operator(name)(type(name, (), body))
 
 

@@ -44,7 +44,7 @@ class ReverseSequence:
             if not same(dims[op.batch_dim], op.seq_lengths.spec.shape[0]):
                 raise refuse("there is not one length for each slice of the batch",
                              found={"x": text(dims), "seq_lengths": text(op.seq_lengths.spec.shape)},
-                             wanted="seq_lengths [x.shape[batch_dim]]")  # fmt: skip
+                             wanted="seq_lengths [x.shape[batch_dim]]")
             _check_lengths(lengths, dims[op.seq_dim])
         return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
 
@@ -84,7 +84,7 @@ class Unique:
             raise refuse("idx_out_type is not an index type", found=op.idx_out_type, wanted="INT32 or INT64")
         constant = None if op.x.constant is None else op.x.constant
         return (spec((None if constant is None else len(_different(constant)[0]),), op.x.spec.dtype),
-                spec((op.x.spec.shape[0],), types.dtype_of(op.idx_out_type)))  # fmt: skip
+                spec((op.x.spec.shape[0],), types.dtype_of(op.idx_out_type)))
 
     def compute(op: Any, x: Any) -> Any:
         first, idx = _different(x)
@@ -115,7 +115,7 @@ class Bucketize:
     def infer(op: Any) -> TensorSpec:
         if any(not a <= b for a, b in itertools.pairwise(op.boundaries)):
             raise refuse("Expected sorted boundaries", found=list(op.boundaries)[:32],
-                         wanted="numbers that do not fall")  # fmt: skip
+                         wanted="numbers that do not fall")
         return op.x.spec.with_dtype(int32)
 
     def compute(op: Any, x: Any) -> Any:
@@ -141,7 +141,7 @@ class SkipGram:
         if op.ngram_size < 1 or op.max_skip_size < 0:
             raise refuse("no runs of words have these sizes",
                          found={"ngram_size": op.ngram_size, "max_skip_size": op.max_skip_size},
-                         wanted="ngram_size of at least 1, max_skip_size of at least 0")  # fmt: skip
+                         wanted="ngram_size of at least 1, max_skip_size of at least 0")
         check_one(op.x, "the input", "string")
         return spec((None if op.x.constant is None else len(_grams(op, op.x.constant)),), string)
 

@@ -21,7 +21,7 @@ from ..format.constants import MAX_RANK
 __all__ = [
     "axes_in", "axis_in", "bounded", "broadcast", "check_one", "fixed", "ints", "product", "refuse", "same", "spec",
     "text", "unknown",
-]  # fmt: skip
+]
 
 Size = int | None
 
@@ -51,7 +51,7 @@ def broadcast(*operands: Any) -> TensorShape:
         except InvalidArgumentError:
             shapes = " and ".join(text(o.spec.shape) for o in operands)
             raise refuse(f"Given shapes, {shapes}, are not broadcastable.",
-                         wanted="sizes that are equal or 1, aligned at the last dimension") from None  # fmt: skip
+                         wanted="sizes that are equal or 1, aligned at the last dimension") from None
     return shape
 
 
@@ -98,4 +98,4 @@ def bounded(dims: Sequence[Any], dtype: Any, what: str) -> None:
     if size > limit:
         raise ResourceExhaustedError(what=f"{what} would take {size} bytes", found=f"{dtype.name} {text(dims)}",
                                      wanted=f"at most {limit}",
-                                     do="set the flag max_activation_bytes higher if the model is right")  # fmt: skip
+                                     do="set the flag max_activation_bytes higher if the model is right")

@@ -51,12 +51,12 @@ class Reshape:
         if -1 in wanted:
             if total is not None and (total % known if known else total):
                 raise refuse(f"{total} elements do not fit the new shape", found=wanted,
-                             wanted="sizes whose product divides the number of elements")  # fmt: skip
+                             wanted="sizes whose product divides the number of elements")
             rest = None if total is None or not known else total // known
             wanted[wanted.index(-1)] = 1 if known == 0 else rest  # of 0 / 0 the official kernel makes 1
         elif total is not None and total != known:
             raise refuse(f"num_input_elements != num_output_elements: {total} elements do not fit the new shape",
-                         found=wanted, wanted=f"{total} elements")  # fmt: skip
+                         found=wanted, wanted=f"{total} elements")
         return spec(wanted, dtype)
 
     def compute(op: Any, x: Any, shape: Any) -> Any:
@@ -179,7 +179,7 @@ class Transpose:
         order = [p + len(dims) if p < 0 else p for p in perm]
         if sorted(order) != list(range(len(dims))):
             raise refuse("Transpose op permutations array is out of bounds.", found=perm,
-                         wanted=f"0 to {len(dims) - 1}, each once")  # fmt: skip
+                         wanted=f"0 to {len(dims) - 1}, each once")
         return spec((dims[p] for p in order), op.x.spec.dtype)
 
     def compute(op: Any, x: Any, perm: Any) -> Any:
@@ -258,7 +258,7 @@ class Bitcast:
         old, new = op.x.spec.dtype.size, dtype.size
         if not new:
             raise refuse("a type whose elements have no fixed size", found=op.output_type,
-                         wanted="a type of numbers, or BOOL")  # fmt: skip
+                         wanted="a type of numbers, or BOOL")
         if dims is None:
             return TensorSpec(UNKNOWN, dtype)
         if old > new:

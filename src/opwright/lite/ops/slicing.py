@@ -48,7 +48,7 @@ class Slice:
         for d, b, s in zip(dims, begin, size):
             if b < 0 or s < -1 or (d is not None and b + max(s, 0) > d):
                 raise refuse("the slice leaves the input", found={"begin": begin, "size": size, "input": text(dims)},
-                             wanted="0 <= begin, and begin + size <= the input's size; or a size of -1")  # fmt: skip
+                             wanted="0 <= begin, and begin + size <= the input's size; or a size of -1")
             out.append(s if s >= 0 else None if d is None else d - b)
         return spec(out, op.x.spec.dtype)
 
@@ -79,7 +79,7 @@ class StridedSlice:
         if not same(count, op.end.spec.shape[0], op.strides.spec.shape[0]):
             raise refuse("begin, end and strides differ in length",
                          found=[i.spec.short() for i in (op.begin, op.end, op.strides)],
-                         wanted="one length")  # fmt: skip
+                         wanted="one length")
         if dims is None or count is None:
             return TensorSpec(UNKNOWN, op.x.spec.dtype)
         if count > MAX_RANK:
@@ -106,13 +106,13 @@ def _index(op: Any, dims: tuple[int, ...], begin: list[int], end: list[int], str
     """The NumPy index that a strided slice means for an input of known sizes."""
     bit = [1 << i for i in range(len(begin))]
     kinds = ["..." if op.ellipsis_mask & b else "new" if op.new_axis_mask & b else
-             "one" if op.shrink_axis_mask & b else ":" for b in bit]  # fmt: skip
+             "one" if op.shrink_axis_mask & b else ":" for b in bit]
     taken = sum(kind in ("one", ":") for kind in kinds)
     if taken > len(dims):
         raise refuse("more entries than dimensions", found=f"{taken} entries", wanted=f"at most {len(dims)}")
     if kinds.count("...") > 1:
         raise refuse("multiple ellipses in slice are not allowed", found=bin(op.ellipsis_mask),
-                     wanted="at most one bit of ellipsis_mask")  # fmt: skip
+                     wanted="at most one bit of ellipsis_mask")
     index: list[Any] = []
     at = 0
     for i, kind in enumerate(kinds):
@@ -131,10 +131,10 @@ def _index(op: Any, dims: tuple[int, ...], begin: list[int], end: list[int], str
             b = 0 if op.begin_mask & bit[i] else b
             if not -size <= b < size:
                 raise refuse(f"slice index {b} of dimension {at - 1} out of bounds", found=text(dims),
-                             wanted=f"{-size} to {size - 1}")  # fmt: skip
+                             wanted=f"{-size} to {size - 1}")
             if s < 0:
                 raise refuse("only stride 1 allowed on non-range indexing", found=strides,
-                             wanted="strides above 0 where shrink_axis_mask is set")  # fmt: skip
+                             wanted="strides above 0 where shrink_axis_mask is set")
             index.append(b)
             continue
         if op.offset:
@@ -156,7 +156,7 @@ def _from_begin(size: int, begin: int | None, count: int, stride: int) -> slice:
 def _check_range(indices: Any, size: int | None, what: str) -> None:
     if size is not None and indices.size and (int(indices.min()) < 0 or int(indices.max()) >= size):
         raise refuse(f"{what} index out of bounds", found=f"{int(indices.min())} to {int(indices.max())}",
-                     wanted=f"0 to {size - 1}")  # fmt: skip
+                     wanted=f"0 to {size - 1}")
 
 
 @lite_operator("GATHER")
@@ -179,7 +179,7 @@ class Gather:
         batch = op.batch_dims + len(i) if op.batch_dims < 0 else op.batch_dims
         if not 0 <= batch <= min(len(i), axis) or not all(map(same, x[:batch], i[:batch])):
             raise refuse("batch_dims does not fit", found={"batch_dims": op.batch_dims, "axis": op.axis,
-                         "x": text(x), "indices": text(i)}, wanted="equal sizes before the axis")  # fmt: skip
+                         "x": text(x), "indices": text(i)}, wanted="equal sizes before the axis")
         if (elements := fixed(op.indices)) is not None:
             _check_range(elements, x[axis], "gather")
         return spec((*x[:axis], *i[batch:], *x[axis + 1 :]), op.x.spec.dtype)
@@ -254,13 +254,13 @@ class ScatterNd:
         if i is not None and u is not None:
             if not i or (i[-1] is not None and i[-1] > len(wanted)):
                 raise refuse("the indices do not fit the shape", found={"indices": text(i), "shape": wanted},
-                             wanted="indices.shape[-1] <= the number of sizes")  # fmt: skip
+                             wanted="indices.shape[-1] <= the number of sizes")
             if i[-1] is not None:
                 fits = (*i[:-1], *wanted[i[-1] :])
                 if len(fits) != len(u) or not all(map(same, fits, u)):
                     raise refuse("the updates do not fit",
                                  found={"indices": text(i), "updates": text(u), "shape": wanted},
-                                 wanted=f"updates of shape {text(fits)}")  # fmt: skip
+                                 wanted=f"updates of shape {text(fits)}")
             if (elements := fixed(op.indices)) is not None:
                 _locate(elements, wanted, "scatter_nd")
         return spec(wanted, dtype)
@@ -299,10 +299,10 @@ class DynamicUpdateSlice:
         known = x is not None and update is not None
         if known and (len(x) != len(update) or any(None not in (d, u) and u > d for d, u in zip(x, update))):
             raise refuse("the update does not fit the operand", found={"x": text(x), "update": text(update)},
-                         wanted="the same rank, and sizes that are no larger")  # fmt: skip
+                         wanted="the same rank, and sizes that are no larger")
         if x is not None and not same(op.start_indices.spec.shape[0], len(x)):
             raise refuse("start_indices does not fit the operand", found=text(op.start_indices.spec.shape),
-                         wanted=f"[{len(x)}]")  # fmt: skip
+                         wanted=f"[{len(x)}]")
         return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
 
     def compute(op: Any, x: Any, update: Any, start_indices: Any) -> Any:

@@ -92,7 +92,7 @@ def gathered(w: Window, first: int, last: int) -> Piece:
     before = min(max(-start, 0), stop - start)
     after = stop - start - before - (high - low)
     return Piece(slice(low, high), slice(first, last),
-                 Window(high - low, w.kernel, w.stride, w.dilation, before, after, last - first))  # fmt: skip
+                 Window(high - low, w.kernel, w.stride, w.dilation, before, after, last - first))
 
 
 def spread(w: Window, first: int, last: int) -> Piece:
@@ -105,11 +105,11 @@ def spread(w: Window, first: int, last: int) -> Piece:
     before = start - low * w.stride
     return Piece(slice(low, high), slice(first, last),
                  Window(last - first, w.kernel, w.stride, w.dilation, before,
-                        max(reach - before - (last - first), 0), high - low))  # fmt: skip
+                        max(reach - before - (last - first), 0), high - low))
 
 
 def bands(n: int, windows: Sequence[Window], cost: int, piece: Callable[[Window, int, int], Piece] = gathered
-          ) -> Iterator[Band]:  # fmt: skip
+          ) -> Iterator[Band]:
     """The results of n images in bands for which SCRATCH is enough, as far as single pixels go.
 
     cost: bytes that a pixel of the result takes. piece: `gathered` for a convolution or a pool, whose result has the
@@ -125,7 +125,7 @@ def bands(n: int, windows: Sequence[Window], cost: int, piece: Callable[[Window,
         pieces = min(-(-math.prod(tile) // room), sizes[axis])
         tile[axis] = -(-sizes[axis] // pieces)
     cuts = [[piece(w, i, min(i + step, size)) for i in range(0, size, step)]
-            for w, size, step in zip(windows, sizes, tile)]  # fmt: skip
+            for w, size, step in zip(windows, sizes, tile)]
     images = max(room // image, 1)
     for first in range(0, n, images):
         batch = slice(first, min(first + images, n))

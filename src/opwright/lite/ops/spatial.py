@@ -32,7 +32,7 @@ def _block(op: Any) -> int:
 def _divided(size: int | None, by: int, what: str, dims: Any) -> int | None:
     if size is not None and size % by:
         raise refuse(f"{what} is not a multiple of the block", found={"input": text(dims), "block": by},
-                     wanted="a size that the block divides")  # fmt: skip
+                     wanted="a size that the block divides")
     return None if size is None else size // by
 
 
@@ -52,7 +52,7 @@ class SpaceToDepth:
         b, dims = _block(op), op.x.spec.shape.dims
         n, h, w, c = dims or (None,) * 4
         return spec((n, _divided(h, b, "the height", dims), _divided(w, b, "the width", dims), _times(c, b * b)),
-                    op.x.spec.dtype)  # fmt: skip
+                    op.x.spec.dtype)
 
     def compute(op: Any, x: Any) -> Any:
         (n, h, w, c), b = x.shape, op.block_size
@@ -85,7 +85,7 @@ def _blocks(op: Any, pairs: Any, what: str) -> tuple[list[int] | None, list[int]
     if rank is not None and m is not None and m + 1 > rank:
         raise refuse("block_shape has more entries than the input has spatial dimensions",
                      found={"input": text(op.x.spec.shape), "block_shape": m},
-                     wanted="one entry for each spatial dimension")  # fmt: skip
+                     wanted="one entry for each spatial dimension")
     if shape.rank not in (None, 2) or not same(shape[0], m) or not same(shape[1], 2):
         raise refuse(f"{what} is no list of pairs", found=text(shape), wanted=f"[{m},2]")
     block, flat = ints(op.block_shape), ints(pairs)
@@ -163,7 +163,7 @@ class BatchToSpace:
                 raise refuse("the crops are larger than the image", found=crops, wanted=f"at most {d * k} together")
             space.append(None if d is None else d * k - a - b)
         return spec((_divided(dims[0], math.prod(block), "the batch", dims), *space, *dims[1 + len(block) :]),
-                    op.x.spec.dtype)  # fmt: skip
+                    op.x.spec.dtype)
 
     def compute(op: Any, x: Any, block_shape: Any, crops: Any) -> Any:
         block, m = [int(b) for b in block_shape], len(block_shape)

@@ -35,7 +35,7 @@ def part(name: str, compute: Any, formula: str) -> LiteOperator:
         "y": Output(dtype=float32),
         "infer": infer,
         "compute": computed,
-    }  # fmt: skip
+    }
     return lite_operator(name)(type(name, (), body))
 
 

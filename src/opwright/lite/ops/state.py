@@ -43,7 +43,7 @@ class VarHandle:
     def registration(operator: Any) -> Any:
         def find(resources: Any, options: Any) -> Any:
             return resources.variable(getattr(options, "container", None) or "",
-                                      getattr(options, "shared_name", None) or "")  # fmt: skip
+                                      getattr(options, "shared_name", None) or "")
 
         return handle_registration(find)
 
@@ -94,7 +94,7 @@ def _read(context: Any, node: Any) -> None:
     value = variable.read()
     if value.dtype != t.dtype.np:
         raise InvalidArgumentError(what=f"{variable!r} is read as another type than was assigned",
-                                   found=value.dtype.name, wanted=t.dtype.name)  # fmt: skip
+                                   found=value.dtype.name, wanted=t.dtype.name)
     if node.outputs[0].is_dynamic:
         context.resize(t, value.shape if _is_open(node) else node.user_data)
     if value.shape != t.shape:
@@ -102,7 +102,7 @@ def _read(context: Any, node: Any) -> None:
             raise InvalidArgumentError(
                 what=f"{variable!r} is read with another number of elements than were assigned",
                 found=text(value.shape), wanted=text(t.shape),
-                do="convert the model with this size unknown (shape=[None, ...] of the variable)")  # fmt: skip
+                do="convert the model with this size unknown (shape=[None, ...] of the variable)")
         value = value.reshape(t.shape)
     np.copyto(t.array, value)
 
@@ -214,5 +214,5 @@ def handle_in(node: Any) -> Any:
     found = array.reshape(-1)[0] if array is not None and array.size else None
     if not isinstance(found, ResourceVariable):
         raise refuse(f"tensor {node.tensors_in[0].name!r} holds no variable", found=repr(found),
-                     wanted="the output of a VAR_HANDLE")  # fmt: skip
+                     wanted="the output of a VAR_HANDLE")
     return found

@@ -18,7 +18,7 @@ BY_NAME: dict[str, DType] = {
     "UINT64": dtypes.uint64, "RESOURCE": dtypes.resource, "UINT32": dtypes.uint32, "UINT16": dtypes.uint16,
     "INT4": dtypes.int4, "BFLOAT16": dtypes.bfloat16,
     **{d.name.upper(): d for d in dtypes.FILE_ONLY},
-}  # fmt: skip
+}
 
 ANY = (*dtypes.ALL, *dtypes.FILE_ONLY)
 """Every type with elements that operators may move: all but handles."""
@@ -41,7 +41,7 @@ def name_of(dtype: DType) -> str:
         return _NAMES[dtype]
     except KeyError:
         raise InvalidArgumentError(what=f".tflite files have no tensor type {dtype.name}",
-                                   wanted=", ".join(sorted(d.name for d in _NAMES))) from None  # fmt: skip
+                                   wanted=", ".join(sorted(d.name for d in _NAMES))) from None
 
 
 def dtype_of(name: str, tensor: str = "") -> DType:
@@ -50,4 +50,4 @@ def dtype_of(name: str, tensor: str = "") -> DType:
         return BY_NAME[name]
     except KeyError:
         raise UnimplementedError(what=f"tensor {tensor!r} has type {name}" if tensor else f"tensor type {name}",
-                                 found=name, wanted=", ".join(BY_NAME), explain="OW103") from None  # fmt: skip
+                                 found=name, wanted=", ".join(BY_NAME), explain="OW103") from None

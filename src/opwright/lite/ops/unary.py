@@ -1,6 +1,6 @@
 """Functions of one tensor, element by element: ABS to ZEROS_LIKE, the activations without options, and CAST.
 
-Lives here: the rows of one operand and the official arithmetic of those that are not functions of scalar/table.py.
+Lives here: the rows of one operand, and official arithmetic that differs from scalar/table.py.
 Not here: `define` (elementwise.py), activations with options or over rows (activation.py).
 """
 
@@ -117,7 +117,7 @@ class Cast:
         wanted = types.dtype_of(op.out_data_type)
         if not wanted.size:
             raise refuse("no number can be cast to this type", found=op.out_data_type,
-                         wanted="a type of numbers, or BOOL")  # fmt: skip
+                         wanted="a type of numbers, or BOOL")
         return TensorSpec(op.x.spec.shape, wanted)
 
     def compute(op: Any, x: Any) -> Any:

@@ -42,11 +42,11 @@ class HandleRegistration(Registration):
         found = len(node.tensors_in), len(node.tensors_out)
         if found != (0, 1):
             raise InvalidArgumentError(what="the node has the wrong number of inputs or outputs", found=found,
-                                       wanted=(0, 1))  # fmt: skip
+                                       wanted=(0, 1))
         t, subgraph = node.tensors_out[0], node.subgraph
         if t.dtype is not resource:
             raise InvalidArgumentError(what=f"output {t.name!r} has the wrong type", found=t.dtype.name,
-                                       wanted="resource")  # fmt: skip
+                                       wanted="resource")
         node.user_data = self._find(subgraph.resources, node.options)
         if not subgraph.running and t.index not in subgraph.outputs and subgraph.writers[t.index] == 1:
             t.set_kind(FOLDED)
@@ -112,4 +112,4 @@ def _check_outputs(node: Node) -> None:
     if len(node.tensors_in) != 3 or len(node.tensors_out) != 2:
         raise InvalidArgumentError(op=node.name, what="shuffled weights go with three inputs and two outputs",
                                    found=f"{len(node.tensors_in)} inputs, {len(node.tensors_out)} outputs",
-                                   wanted="x, weights and bias; y and a workspace")  # fmt: skip
+                                   wanted="x, weights and bias; y and a workspace")

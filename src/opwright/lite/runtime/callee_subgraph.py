@@ -46,7 +46,7 @@ class Called:
     blame: Callable[..., None]
 
     def accept(self, shapes: Sequence[tuple[int, ...]], changing: Iterable[int] = (), preserve_all: bool = False,
-               handles: Mapping[int, Any] = MappingProxyType({})) -> None:  # fmt: skip
+               handles: Mapping[int, Any] = MappingProxyType({})) -> None:
         """Make it ready for a node that hands it inputs of these shapes; `connect` comes next.
 
         changing: which of them may have another shape each time. handles: by place, the resources of inputs that hold
@@ -62,7 +62,7 @@ class Called:
             t = self.tensors[i]
             if t.kind == CONSTANT or t.is_variable:
                 raise InvalidArgumentError(what=f"input {place} of subgraph {self.index} is not to be written",
-                                           found=repr(t), wanted="a tensor without elements of its own")  # fmt: skip
+                                           found=repr(t), wanted="a tensor without elements of its own")
             if self.delegation is not None and shape != t.shape:
                 self.delegation.resized()
             t.set_kind(OUTSIDE)

@@ -69,7 +69,7 @@ class DelegateContext:
 
     def __init__(self, subgraph: Subgraph, delegate: Delegate, replace: Callable[..., None],
                  skip: Callable[[int], None], metadata: Callable[[str], Any],
-                 within: DelegateContext | None = None) -> None:  # fmt: skip
+                 within: DelegateContext | None = None) -> None:
         self._subgraph, self._delegate, self._replace = subgraph, delegate, replace
         self._skip, self._metadata = skip, metadata
         self._views: list[TensorView] = []
@@ -154,7 +154,7 @@ class DelegateContext:
         self._replace(kernel, list(params), arrange)
 
     def add_tensor(self, dtype: Any | DType, shape: Iterable[int] = (), name: str = "", persistent: bool = False
-                   ) -> TensorView:  # fmt: skip
+                   ) -> TensorView:
         """In a kernel's init, a new tensor that lives as long as the kernel; as Context.add_tensor."""
         return self._live().context.add_tensor(dtype, shape, name, persistent)
 
@@ -171,7 +171,7 @@ class DelegateContext:
 
         def refuse(*_: Any) -> None:
             raise FailedPreconditionError(what="nodes of another subgraph cannot be replaced from this one",
-                                          found=f"subgraph {subgraph_index}", do="wait for its prepare")  # fmt: skip
+                                          found=f"subgraph {subgraph_index}", do="wait for its prepare")
 
         return DelegateContext(family[subgraph_index], self._delegate, refuse, self._skip, self._metadata, self)
 
@@ -180,7 +180,7 @@ class DelegateContext:
     def _live(self) -> Subgraph:
         if not self._open or (self._within is not None and not self._within._open):
             raise FailedPreconditionError(what=FORBIDDEN, do="ask in the delegate's prepare or the kernel's init, and "
-                                          "keep what was answered")  # fmt: skip
+                                          "keep what was answered")
         return self._subgraph
 
     def close(self) -> None:
@@ -203,10 +203,10 @@ class DelegateContext:
             place = places.get(node.number)
             if place is None or place in claimed or node.delegate is not None:
                 what = "was replaced before" if place is None else "is claimed twice" if place in claimed else \
-                    "is a delegate's"  # fmt: skip
+                    "is a delegate's"
                 raise InvalidArgumentError(what=f"node {node.number} ({node.name}) {what}",
                                            found=f"claimed by {self._delegate.name}",
-                                           wanted="nodes of context.execution_plan that are free")  # fmt: skip
+                                           wanted="nodes of context.execution_plan that are free")
             claimed.add(place)
         return claimed
 
@@ -225,7 +225,7 @@ def view_of(node: Node) -> tuple[NodeView, RegistrationView]:
     seen = NodeView(
         node.number, numbers(node.tensors_in), numbers(node.tensors_out), numbers(node.intermediates),
         numbers(node.temporaries), None if is_custom else node.options, node.options if is_custom else None, delegate,
-    )  # fmt: skip
+    )
     own = node.name if is_custom or delegate is not None else None
     return seen, RegistrationView(code, own, node.version, node.registration is not None)
 
@@ -247,13 +247,13 @@ def reads_in(plan: Sequence[Node], claimed: set[int], delegate: Delegate) -> lis
     """
     flags = DelegateFlags(delegate.flags)
     hold = (delegate.anew or not flags & DelegateFlags.ALLOW_DYNAMIC_TENSORS
-            or flags & DelegateFlags.REQUIRE_PROPAGATED_SHAPES)  # fmt: skip
+            or flags & DelegateFlags.REQUIRE_PROPAGATED_SHAPES)
     free: set[int] = set()  # tensors that such nodes made
     found = []
     for place, node in enumerate(plan):
         read = [t for t in node.tensors_in if t is not None]
         if hold and place not in claimed and is_folded(node) and all(
-                t.kind != FOLDED or t.index in free for t in read):  # fmt: skip
+                t.kind != FOLDED or t.index in free for t in read):
             free.update(t.index for t in node.tensors_out)
             read = []
         found.append([t.index for t in read])
@@ -291,7 +291,7 @@ def partitions_of(subgraph: Subgraph, delegate: Delegate, claimed: set[int]) -> 
             written |= {t.index for t in plan[place].tensors_out}
         outputs = {i for i in written if i in given or readers.get(i, set()) - inside}
         made.append(DelegateParams(delegate, tuple(plan[place].number for place in group),
-                                   tuple(sorted(inputs)), tuple(sorted(outputs))))  # fmt: skip
+                                   tuple(sorted(inputs)), tuple(sorted(outputs))))
     return made
 
 
@@ -307,5 +307,5 @@ def arranged(plan: Sequence[Node], params: Sequence[DelegateParams], made: Seque
     except ValueError:
         raise InvalidArgumentError(what="the partitions depend on each other in a circle",
                                    found=[p.nodes_to_replace for p in params],
-                                   do="give the nodes, or what the preview returned") from None  # fmt: skip
+                                   do="give the nodes, or what the preview returned") from None
     return [plan[place] if group is None else made[group] for group, place in order]

@@ -42,7 +42,7 @@ class DelegateNode(Node):
         tensors, delegate = subgraph.tensors, params.delegate
         super().__init__(subgraph, len(subgraph.nodes), delegate.name, 1, params, registration,
                          [tensors[i] for i in params.input_tensors], [tensors[i] for i in params.output_tensors],
-                         [])  # fmt: skip
+                         [])
         self.delegate, self.params = delegate, params
         self.replaced: Sequence[Node] = [subgraph.nodes[i] for i in params.nodes_to_replace]
         self.made: list[Tensor] = []
@@ -54,7 +54,7 @@ def _registration_of(delegate: Delegate, kernel: Any) -> Registration:
         return kernel
     if not callable(kernel) or (not isinstance(kernel, type) and hasattr(kernel, "invoke")):
         raise TypeError(f"{delegate.name}: a kernel is a DelegateKernel class, a function that makes one or a "
-                        f"lite.Registration, as each partition has its own; found {kernel!r}"[:300])  # fmt: skip
+                        f"lite.Registration, as each partition has its own; found {kernel!r}"[:300])
     made = kernel()
     if isinstance(made, Registration):
         return made
@@ -69,7 +69,7 @@ def _registration_of(delegate: Delegate, kernel: Any) -> Registration:
         return made
 
     return Registration(init, None if free is None else lambda context, _: free(context),
-                        methods["prepare"], methods["invoke"])  # fmt: skip
+                        methods["prepare"], methods["invoke"])
 
 
 class Surroundings(NamedTuple):
@@ -123,7 +123,7 @@ class Delegation:
         context = DelegateContext(self.subgraph, delegate,
                                   lambda kernel, *how: self._replace(context, kernel, *how),
                                   self.around.skipped.setdefault(id(delegate), set()).add,
-                                  self.around.metadata)  # fmt: skip
+                                  self.around.metadata)
         return context
 
     def claim(self, delegate: Any) -> bool:
@@ -191,10 +191,10 @@ class Delegation:
                         op=delegate.name, what=what, found=f"{t!r} of node {node.number} ({node.name})",
                         wanted="DelegateFlags.ALLOW_DYNAMIC_TENSORS, or a graph of known shapes",
                         do='SimpleDelegate(dynamic_tensors="split") leaves such nodes to the interpreter',
-                    )  # fmt: skip
+                    )
 
     def _replace(self, context: DelegateContext, kernel: Any, params: Sequence[DelegateParams],
-                 arrange: Callable[[Sequence[Node]], list[Node]] | None = None) -> None:  # fmt: skip
+                 arrange: Callable[[Sequence[Node]], list[Node]] | None = None) -> None:
         subgraph = self.subgraph
         made: list[Node] = []
         for p in params:
@@ -309,7 +309,7 @@ class Delegation:
                 if delegate is None:
                     raise
                 self.drop(delegate, as_base(also(type(error), RuntimeError)(f"{error.message}\n{RESTORED}"),
-                                            RuntimeError))  # fmt: skip
+                                            RuntimeError))
             self.redo()
             self.around.check(self.subgraph)
 

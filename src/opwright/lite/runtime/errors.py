@@ -65,7 +65,7 @@ def tensors_of(node: Any, label: str) -> str:
     inputs = [_named(i, t, declared) for i, t in enumerate(node.tensors_in)]
     outputs = [f"{t.name!r} {t.short()}" for t in node.tensors_out]
     parts = (f"{', '.join(side[:MOST_TENSORS])}{', ...' if len(side) > MOST_TENSORS else ''}" if side else "none"
-             for side in (inputs, outputs))  # fmt: skip
+             for side in (inputs, outputs))
     return f"\n  {label:8}{' -> '.join(parts)}"
 
 

@@ -99,7 +99,7 @@ class SignatureRunner:
         definition = interpreter._signatures.get(key)
         if definition is None:
             raise InvalidArgumentError(what=f'Invalid signature_key provided: "{key}".',
-                                       wanted=f"one of {', '.join(interpreter._signatures) or 'none'}")  # fmt: skip
+                                       wanted=f"one of {', '.join(interpreter._signatures) or 'none'}")
         self._subgraph = int(definition.subgraph_index)
         self._inputs: dict[str, int] = {m.name: int(m.tensor_index) for m in definition.inputs}
         self._outputs: dict[str, int] = {m.name: int(m.tensor_index) for m in definition.outputs}
@@ -150,12 +150,12 @@ class SignatureRunner:
                 what="Invalid number of inputs provided for running a SignatureDef, "
                 f"expected {len(self._inputs)} vs provided {len(inputs)}",
                 found=", ".join(inputs) or "none", wanted=", ".join(self._inputs) or "none",
-            )  # fmt: skip
+            )
         arrays = {}
         for name, value in inputs.items():
             if name not in self._inputs:
                 raise InvalidArgumentError(what=f"Invalid Input name ({name}) for SignatureDef",
-                                           wanted=f"one of {', '.join(self._inputs)}")  # fmt: skip
+                                           wanted=f"one of {', '.join(self._inputs)}")
             arrays[name] = np.asarray(value)
         run = self._interpreter
         for name, array in arrays.items():

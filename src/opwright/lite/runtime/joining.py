@@ -28,7 +28,7 @@ class JoinedStep(Protocol):
 
 
 def joined(context: Context, plan: Sequence[Node], steps: Sequence[Callable[[], Any]],
-           deferred: Container[int], called: bool = False) -> list[Callable[[], Any]]:  # fmt: skip
+           deferred: Container[int], called: bool = False) -> list[Callable[[], Any]]:
     """The steps, with one in the place of several where nodes can run by one call, and none for folded nodes.
 
     plan, steps: nodes and their own steps, in the same order. deferred: numbers of nodes that may be prepared while the

@@ -84,7 +84,7 @@ def _share(nodes: list[Node], lives: Lifetimes[int]) -> None:
             t = node.tensors_in[place] if place < len(node.tensors_in) else None
             if (t is not None and t.kind == out.kind == ARENA and t.dtype is out.dtype and t.nbytes == out.nbytes
                     and lives.may_share(id(t), id(out), i) and not t.is_variable and not out.is_variable
-                    and sum(x is t for x in everything) == 1 == sum(x is out for x in everything)):  # fmt: skip
+                    and sum(x is t for x in everything) == 1 == sum(x is out for x in everything)):
                 lives.share(id(t), id(out))
                 break
 
@@ -175,7 +175,7 @@ def check_bytes(size: int, what: str) -> None:
     limit = flags.get("max_activation_bytes")
     if size > limit:
         raise ResourceExhaustedError(what=f"{what} would take {size} bytes", found=size, wanted=f"at most {limit}",
-                                     do="set the flag max_activation_bytes higher if the model is right")  # fmt: skip
+                                     do="set the flag max_activation_bytes higher if the model is right")
 
 
 def bytes_for(t: Tensor, sizes: tuple[int, ...]) -> int:
@@ -183,5 +183,5 @@ def bytes_for(t: Tensor, sizes: tuple[int, ...]) -> int:
     if not constants.countable(sizes):
         raise InvalidArgumentError(what=f"no array can have the shape given to tensor {t.name!r}",
                                    found=f"{len(sizes)} dimensions: {str(list(sizes))[:120]}",
-                                   wanted="at most 64 dimensions, and a number of bytes below 2**63")  # fmt: skip
+                                   wanted="at most 64 dimensions, and a number of bytes below 2**63")
     return math.prod(sizes) * max(t.dtype.np.itemsize, 1)

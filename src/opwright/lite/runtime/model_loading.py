@@ -56,7 +56,7 @@ def _check_size(size: int, what: str) -> None:
     limit = flags.get("max_model_bytes")
     if size > limit:
         raise ResourceExhaustedError(what=f"{what} has {size} bytes", wanted=f"at most {limit}",
-                                     do="set the flag max_model_bytes higher")  # fmt: skip
+                                     do="set the flag max_model_bytes higher")
 
 
 def open_subgraphs(path: Any, content: Any, resolver: OpResolver, threads: int, ownership: Ownership

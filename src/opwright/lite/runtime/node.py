@@ -38,14 +38,14 @@ class Node:
 
     __slots__ = ("added", "asks", "has_options", "inited", "inputs", "intermediates", "kernel", "name", "number",
                  "options", "outputs", "prepared_for", "registration", "repeat", "subgraph", "temporaries",
-                 "tensors_in", "tensors_out", "user_data", "version")  # fmt: skip
+                 "tensors_in", "tensors_out", "user_data", "version")
 
     delegate: Delegate | None = None
     replaced: Sequence[Node] = ()
 
     def __init__(self, subgraph: Subgraph, number: int, name: str, version: int, options: Any,
                  registration: Registration | None, tensors_in: Sequence[Tensor | None], tensors_out: Sequence[Tensor],
-                 intermediates: Sequence[Tensor | None]) -> None:  # fmt: skip
+                 intermediates: Sequence[Tensor | None]) -> None:
         self.subgraph, self.number, self.name, self.version = subgraph, number, name, version
         self.options, self.registration = options, registration
         self.tensors_in, self.tensors_out = list(tensors_in), list(tensors_out)
@@ -109,7 +109,7 @@ class Context:
         """
         if not tensor.writable and tensor.tensor.kind != CONSTANT:
             raise InvalidArgumentError(what=f"tensor {tensor.name!r} is an input, which keeps its shape",
-                                       found=repr(tensor.tensor), wanted="an output or a temporary")  # fmt: skip
+                                       found=repr(tensor.tensor), wanted="an output or a temporary")
         self.resize(tensor.tensor, shape)
 
     def resize(self, t: Tensor, shape: Iterable[Any]) -> None:
@@ -117,7 +117,7 @@ class Context:
         sizes = _sizes(shape, t)
         if t.kind == CONSTANT:
             raise InvalidArgumentError(what="Attempting to resize a fixed-size tensor.", found=repr(t),
-                                       wanted="an output that is no constant")  # fmt: skip
+                                       wanted="an output that is no constant")
         if sizes == t.shape and (t.array is not None or t.kind == ARENA):
             return
         if t.kind == ARENA and self._subgraph.running:
@@ -125,7 +125,7 @@ class Context:
                 what=f"tensor {t.name!r} got another shape while the model runs",
                 found=list(sizes), wanted=list(t.shape),
                 do="call context.set_tensor_to_dynamic(tensor) in prepare",
-            )  # fmt: skip
+            )
         self._subgraph.bounded(t, sizes)
         t.set_shape(sizes)
         if t.kind in (DYNAMIC, OWN):
@@ -187,7 +187,7 @@ def check_written(returned: Any, node: Node) -> None:
         if isinstance(one, np.ndarray) and not any(np.may_share_memory(one, out) for out in outputs):
             raise InvalidArgumentError(op=node.name, what="invoke returned a result, which nobody reads",
                                        found=f"{one.dtype} {list(one.shape)}", wanted="None, or a status",
-                                       do="write it: node.outputs[0].data[...] = result")  # fmt: skip
+                                       do="write it: node.outputs[0].data[...] = result")
 
 
 def check_shaped(tensors: Sequence[Tensor], op: str) -> None:
@@ -195,7 +195,7 @@ def check_shaped(tensors: Sequence[Tensor], op: str) -> None:
     for t in tensors:
         if t.array is None:
             raise FailedPreconditionError(op=op, what=f"invoke gave its dynamic output {t.name!r} no shape",
-                                          do="context.resize_tensor(node.outputs[i], shape) in invoke")  # fmt: skip
+                                          do="context.resize_tensor(node.outputs[i], shape) in invoke")
 
 
 def check_temporaries(node: Node, tensors: Sequence[Tensor]) -> None:
@@ -204,7 +204,7 @@ def check_temporaries(node: Node, tensors: Sequence[Tensor]) -> None:
         t = getattr(view, "tensor", None)
         if not isinstance(t, Tensor) or t.index >= len(tensors) or tensors[t.index] is not t:
             raise InvalidArgumentError(op=node.name, what="node.temporaries holds no tensor of this subgraph",
-                                       found=repr(view)[:80], wanted="tensors from context.add_tensor")  # fmt: skip
+                                       found=repr(view)[:80], wanted="tensors from context.add_tensor")
 
 
 def _sizes(shape: Iterable[Any], t: Tensor) -> tuple[int, ...]:
@@ -217,8 +217,8 @@ def _sizes(shape: Iterable[Any], t: Tensor) -> tuple[int, ...]:
         ) from None
     if any(s < 0 for s in sizes):
         raise InvalidArgumentError(what=f"the shape given to tensor {t.name!r} has a negative size", found=list(sizes),
-                                   wanted="sizes of at least 0")  # fmt: skip
+                                   wanted="sizes of at least 0")
     if any(s > LARGEST for s in sizes):
         raise InvalidArgumentError(what=f"the shape given to tensor {t.name!r} has a size that no file can hold",
-                                   found=list(sizes), wanted=f"sizes of at most {LARGEST}, an int32")  # fmt: skip
+                                   found=list(sizes), wanted=f"sizes of at most {LARGEST}, an int32")
     return sizes

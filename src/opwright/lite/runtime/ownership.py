@@ -75,7 +75,7 @@ class Ownership:
         raise also(FailedPreconditionError, RuntimeError)(
             what=f"the interpreter is {what} while it runs", found=found, wanted="one call at a time",
             do="make an interpreter for each thread; they can share one lite.Model",
-        )  # fmt: skip
+        )
 
     def check_idle(self, what: str) -> None:
         """Raise the error for an interpreter that is `what` by one of its own kernels."""

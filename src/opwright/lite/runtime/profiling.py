@@ -53,7 +53,7 @@ class Profile(list[Row]):
             kind = found.setdefault(
                 (row["operator"], row["custom"], version),
                 {"operator": row["operator"], "custom": row["custom"], "version": version, "count": 0, "calls": 0,
-                 "average": 0.0, "seconds": 0.0, "fastest": 0.0, "memory": row["memory"]})  # fmt: skip
+                 "average": 0.0, "seconds": 0.0, "fastest": 0.0, "memory": row["memory"]})
             kind["count"] += 1
             kind["calls"] += row["calls"]
             for figure in ("average", "seconds", "fastest"):
@@ -189,7 +189,7 @@ def _rows(subgraph: Subgraph, watch: _Timing, taken: _Memory | None, events: Seq
         for n in inside:
             took = [run[n.number] for run in events if n.number in run]
             rows.append(_row(n, took, watch.calls[key])
-                        | {"memory": None if taken is None else 0, "delegate": delegate.name})  # fmt: skip
+                        | {"memory": None if taken is None else 0, "delegate": delegate.name})
         if not inside:
             row |= {"operator": "DELEGATE", "delegate": delegate.name, "nodes": [n.number for n in node.replaced]}
             rows.append(row)
@@ -203,4 +203,4 @@ def _row(node: Node, times: Sequence[float], calls: int) -> Row:
         "name": ";".join(t.name for t in node.tensors_out), "calls": calls, "first": times[0],
         "average": float(np.mean(times)), "seconds": float(np.median(times)), "fastest": min(times),
         "slowest": max(times), "bytes": sum(t.nbytes for t in node.tensors_out),
-    }  # fmt: skip
+    }

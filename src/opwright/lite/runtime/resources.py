@@ -66,7 +66,7 @@ class Resources:
         if (found.key_dtype, found.value_dtype) != (key_dtype, value_dtype):
             raise InvalidArgumentError(what=f"hash table {table_id} has other types elsewhere in the model",
                                        found=f"{key_dtype} to {value_dtype}",
-                                       wanted=f"{found.key_dtype} to {found.value_dtype}")  # fmt: skip
+                                       wanted=f"{found.key_dtype} to {found.value_dtype}")
         return found
 
     def cache(self, layer: int, shape: tuple[int, ...]) -> KeptEntries:
@@ -78,7 +78,7 @@ class Resources:
             found = self.caches[layer] = KeptEntries(shape)
         if found.keys.shape != shape:
             raise InvalidArgumentError(what=f"the cache of layer {layer} has another shape elsewhere in the model",
-                                       found=list(shape), wanted=list(found.keys.shape))  # fmt: skip
+                                       found=list(shape), wanted=list(found.keys.shape))
         return found
 
     def resize(self, old: int, new: int, what: str) -> None:
@@ -122,7 +122,7 @@ class ResourceVariable:
         if self.value is None:
             raise FailedPreconditionError(what=f"{self!r} is read before anything was assigned to it",
                                           do="assign to it first, or let a CALL_ONCE initialise it",
-                                          wanted="a value")  # fmt: skip
+                                          wanted="a value")
         return self.value
 
     def __repr__(self) -> str:
@@ -178,7 +178,7 @@ class HashTable:
         if items is None:
             raise FailedPreconditionError(what="hashtable need to be initialized before using", found=repr(self),
                                           do="import keys and values first, such as in a CALL_ONCE",
-                                          wanted="a table that was filled")  # fmt: skip
+                                          wanted="a table that was filled")
         found = np.empty(keys.shape, default.dtype)
         other = default.reshape(-1)[0]
         found.reshape(-1)[...] = [items.get(key, other) for key in keys.reshape(-1).tolist()]

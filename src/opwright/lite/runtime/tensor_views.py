@@ -1,4 +1,4 @@
-"""Views of tensors' elements: those that a program holds, and those that a node's Python method receives for one call.
+"""Views of tensors' elements, held by a program or passed to a node's Python method for one call.
 
 Lives here: `lend`, `check_lent`; `Watch`, of one node.  Not here: copies (values.py).
 
@@ -27,7 +27,7 @@ from .tensor import CONSTANT, Tensor
 Lent = dict[int, tuple[np.ndarray, "weakref.ref[np.ndarray]"]]  # by tensor: its elements, and what was lent of them
 
 HELD = ("There is at least 1 reference to internal data in the interpreter in the form of a numpy array or slice. Be "
-        "sure to only hold the function returned from tensor() if you are using raw data access.")  # fmt: skip
+        "sure to only hold the function returned from tensor() if you are using raw data access.")
 
 
 def lend(lent: Lent, t: Tensor, array: np.ndarray) -> np.ndarray:
@@ -70,7 +70,7 @@ class Watch:
             raise FailedPreconditionError(
                 op=self.name, what=f"the elements of tensor {t.name!r} are there while a method of its node runs",
                 found="they are asked for at another time", do="keep node.inputs[i].data.copy() then",
-            )  # fmt: skip
+            )
         return self.watched(t.name, array)
 
     def watched(self, name: str, array: np.ndarray) -> np.ndarray:
@@ -89,7 +89,7 @@ class Watch:
                 raise FailedPreconditionError(
                     op=self.name, what=f"{method} keeps the elements of tensor {', '.join(held)} after the run",
                     wanted="none of them: their memory is used for other tensors", do="keep a copy: .copy()",
-                )  # fmt: skip
+                )
 
     def forget(self) -> None:
         """After a run that failed: what its traceback holds is no matter."""
@@ -118,7 +118,7 @@ def watched_methods(node: Node, invoke: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def watched_call(name: str, kernel: Callable[..., Any], names: Sequence[Any], arrays: Sequence[Any],
-                 store: Callable[[Any], None]) -> None:  # fmt: skip
+                 store: Callable[[Any], None]) -> None:
     """One run of a function of arrays, whose results `store` takes. names: of the tensors, nested as the arrays."""
     watch = Watch(name)
 

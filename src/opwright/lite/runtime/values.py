@@ -23,7 +23,7 @@ def elements(t: Tensor, where: str | None = None) -> np.ndarray:
     """The elements of a tensor, in place. Raises InvalidArgumentError where there are none yet, or `where` it lies."""
     if t.array is None:
         raise InvalidArgumentError(what="Tensor data is null. Run allocate_tensors() first", found=where or repr(t),
-                                   wanted="a tensor that nodes of the plan touch" if where else None)  # fmt: skip
+                                   wanted="a tensor that nodes of the plan touch" if where else None)
     return t.array
 
 

@@ -9,4 +9,4 @@ from .watching import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau
 
 __all__ = ["BackupAndRestore", "CSVLogger", "Callback", "CallbackList", "EarlyStopping", "History", "LambdaCallback",
            "LearningRateScheduler", "ModelCheckpoint", "ProgbarLogger", "ReduceLROnPlateau",
-           "TerminateOnNaN"]  # fmt: skip
+           "TerminateOnNaN"]

@@ -113,7 +113,7 @@ class CallbackList:
     """Several callbacks, told in order."""
 
     def __init__(self, callbacks: Any = None, add_history: bool = False, add_progbar: bool = False, model: Any = None,
-                 **params: Any) -> None:  # fmt: skip
+                 **params: Any) -> None:
         self.callbacks = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks] if callbacks else []
         if add_progbar and not any(isinstance(c, ProgbarLogger) for c in self.callbacks):
             self.callbacks.append(ProgbarLogger())
@@ -129,7 +129,7 @@ class CallbackList:
 
     @classmethod
     def of(cls, callbacks: Any, model: Any, verbose: Any, epochs: int, steps: int | None, history: bool = False
-           ) -> CallbackList:  # fmt: skip
+           ) -> CallbackList:
         """The list for a run of `fit`, `evaluate` or `predict`."""
         if isinstance(callbacks, CallbackList):
             return callbacks

@@ -24,11 +24,11 @@ class LambdaCallback(Callback):
 
     def __init__(self, on_epoch_begin: Any = None, on_epoch_end: Any = None, on_train_begin: Any = None,
                  on_train_end: Any = None, on_train_batch_begin: Any = None, on_train_batch_end: Any = None,
-                 **kwargs: Any) -> None:  # fmt: skip
+                 **kwargs: Any) -> None:
         super().__init__()
         given = {"on_epoch_begin": on_epoch_begin, "on_epoch_end": on_epoch_end, "on_train_begin": on_train_begin,
                  "on_train_end": on_train_end, "on_train_batch_begin": on_train_batch_begin,
-                 "on_train_batch_end": on_train_batch_end, **kwargs}  # fmt: skip
+                 "on_train_batch_end": on_train_batch_end, **kwargs}
         for event, function in given.items():
             if function is not None:
                 setattr(self, event, function)
@@ -102,7 +102,7 @@ class ModelCheckpoint(Watching):
 
     def __init__(self, filepath: Any, monitor: str = "val_loss", verbose: int = 0, save_best_only: bool = False,
                  save_weights_only: bool = False, mode: str = "auto", save_freq: Any = "epoch",
-                 initial_value_threshold: float | None = None) -> None:  # fmt: skip
+                 initial_value_threshold: float | None = None) -> None:
         super().__init__(monitor, mode)
         if save_freq != "epoch" and not isinstance(save_freq, int):
             raise ValueError(f"Unrecognized save_freq: {save_freq}. Expected save_freq are 'epoch' or integer values")
@@ -165,7 +165,7 @@ class BackupAndRestore(Callback):
     """
 
     def __init__(self, backup_dir: Any, save_freq: Any = "epoch", double_checkpoint: bool = False,
-                 delete_checkpoint: bool = True) -> None:  # fmt: skip
+                 delete_checkpoint: bool = True) -> None:
         super().__init__()
         if save_freq != "epoch" and (not isinstance(save_freq, int) or isinstance(save_freq, bool) or save_freq < 1):
             raise ValueError(f"Unrecognized save_freq: {save_freq}. Expected save_freq are 'epoch' or integer values")
@@ -197,7 +197,7 @@ class BackupAndRestore(Callback):
             model._trainer.when_built = lambda: backup.restore(model)
         else:
             raise ValueError(f"{path} cannot be restored: model {model.name!r} has no weights before its first step. "
-                             "Build it before `fit`")  # fmt: skip
+                             "Build it before `fit`")
         model._trainer.initial_epoch = backup.epoch
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:

@@ -51,7 +51,7 @@ class Watching(Callback):
         value = (logs or {}).get(self.monitor)
         if value is None:
             warnings.warn(f"{type(self).__name__} is conditioned on metric `{self.monitor}` which is not available. "
-                          f"Available metrics are: {','.join(logs or {})}", stacklevel=3)  # fmt: skip
+                          f"Available metrics are: {','.join(logs or {})}", stacklevel=3)
         return value
 
 
@@ -64,7 +64,7 @@ class EarlyStopping(Watching):
 
     def __init__(self, monitor: str = "val_loss", min_delta: float = 0, patience: int = 0, verbose: int = 0,
                  mode: str = "auto", baseline: float | None = None, restore_best_weights: bool = False,
-                 start_from_epoch: int = 0) -> None:  # fmt: skip
+                 start_from_epoch: int = 0) -> None:
         super().__init__(monitor, mode, min_delta)
         self.patience, self.verbose, self.baseline = patience, verbose, baseline
         self.restore_best_weights, self.start_from_epoch = restore_best_weights, start_from_epoch
@@ -149,7 +149,7 @@ class ReduceLROnPlateau(Watching):
 
     def __init__(self, monitor: str = "val_loss", factor: float = 0.1, patience: int = 10, verbose: int = 0,
                  mode: str = "auto", min_delta: float = 1e-4, cooldown: int = 0, min_lr: float = 0.0,
-                 **kwargs: Any) -> None:  # fmt: skip
+                 **kwargs: Any) -> None:
         if factor >= 1.0:
             raise ValueError(f"ReduceLROnPlateau does not support a factor >= 1.0. Received factor={factor}")
         super().__init__(monitor, mode, min_delta)

@@ -143,4 +143,4 @@ __all__ = [
     "Subtract", "TimeDistributed", "UnitNormalization", "UpSampling1D", "UpSampling2D", "UpSampling3D", "Wrapper",
     "ZeroPadding1D", "ZeroPadding2D", "ZeroPadding3D", "add", "average", "concatenate", "deserialize", "dot",
     "maximum", "minimum", "multiply", "serialize", "subtract",
-]  # fmt: skip
+]

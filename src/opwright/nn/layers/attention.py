@@ -37,7 +37,7 @@ def window(query: Any, value: Any, width: int) -> Any:
 
 
 def joined(query: Any, value: Any, query_mask: Any, value_mask: Any, key_mask: Any, attention_mask: Any,
-           use_causal_mask: bool, sliding_window: int | None) -> Any:  # fmt: skip
+           use_causal_mask: bool, sliding_window: int | None) -> Any:
     """All that is to hold at once, [B or 1, T or 1, S]; None where all see all."""
     parts = []
     if query_mask is not None:
@@ -67,10 +67,10 @@ class _Heads(Described):
         return {"kernel_initializer": again(self.kernel_initializer), "bias_initializer": again(self.bias_initializer),
                 "kernel_regularizer": self.kernel_regularizer, "bias_regularizer": self.bias_regularizer,
                 "activity_regularizer": self.activity_regularizer, "kernel_constraint": self.kernel_constraint,
-                "bias_constraint": self.bias_constraint, "dtype": self._dtype_name}  # fmt: skip
+                "bias_constraint": self.bias_constraint, "dtype": self._dtype_name}
 
     def _projection(self, name: str, equation: str, output: Any, bias: str, shape: Any, activation: Any = None
-                    ) -> Any:  # fmt: skip
+                    ) -> Any:
         layer = EinsumDense(equation, output, activation, bias if self.use_bias else None, name=name, **self._options())
         layer.build(tuple(shape))
         return layer
@@ -115,7 +115,7 @@ class MultiHeadAttention(_Heads):
                  kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
                  kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
                  kernel_constraint: Any = None, bias_constraint: Any = None, use_gate: bool = False, seed: Any = None,
-                 **kwargs: Any) -> None:  # fmt: skip
+                 **kwargs: Any) -> None:
         super().__init__(activity_regularizer=None, **kwargs)
         if sliding_window is not None and sliding_window < 1:
             raise ValueError(f"`sliding_window` must be a positive integer. Received: sliding_window={sliding_window}")
@@ -128,7 +128,7 @@ class MultiHeadAttention(_Heads):
                    kernel_initializer=kernel_initializer, bias_initializer=bias_initializer,
                    kernel_regularizer=kernel_regularizer, bias_regularizer=bias_regularizer,
                    activity_regularizer=activity_regularizer, kernel_constraint=kernel_constraint,
-                   bias_constraint=bias_constraint, use_gate=use_gate, seed=seed)  # fmt: skip
+                   bias_constraint=bias_constraint, use_gate=use_gate, seed=seed)
         self._output_shape = output_shape
         self._of_outputs = activity_regularizer
         self.supports_masking = True
@@ -141,14 +141,14 @@ class MultiHeadAttention(_Heads):
         key_shape = value_shape if key_shape is None else key_shape
         if tuple(value_shape[1:-1]) != tuple(key_shape[1:-1]):
             raise ValueError("All dimensions of `value` and `key`, except the last one, must be equal. Received: "
-                             f"value_shape={tuple(value_shape)} and key_shape={tuple(key_shape)}")  # fmt: skip
+                             f"value_shape={tuple(value_shape)} and key_shape={tuple(key_shape)}")
 
         def heads(name: str, shape: Any, size: int, activation: Any = None) -> Any:
             free = ascii_lowercase[: len(shape) - 1]
             x, n, h = list(ascii_lowercase[len(shape) - 1 : len(shape) + 2])
             between = [None] * (len(shape) - 2)
             return self._projection(name, f"{free}{x},{x}{n}{h}->{free}{n}{h}", [*between, self.num_heads, size],
-                                    n + h, shape, activation)  # fmt: skip
+                                    n + h, shape, activation)
 
         self.query_dense = heads("query", query_shape, self.key_dim)
         self.key_dense = heads("key", key_shape, self.key_dim)
@@ -157,7 +157,7 @@ class MultiHeadAttention(_Heads):
         self.value_dense = heads("value", value_shape, self.value_dim)
         rank = len(value_shape) + 1
         axes = tuple(range(1, rank - 2)) if self.attention_axes is None else tuple(
-            a if a >= 0 else rank - 1 + a for a in self.attention_axes)  # fmt: skip
+            a if a >= 0 else rank - 1 + a for a in self.attention_axes)
         self._axes = axes
         self._equations(rank, axes)
         self._softmax = Softmax(axis=tuple(range(-len(axes), 0)), dtype=self._dtype_name)
@@ -168,7 +168,7 @@ class MultiHeadAttention(_Heads):
         last = "".join(rest)
         self.output_dense = self._projection(
             "attention_output", f"{free}{n}{h},{n}{h}{last}->{free}{last}", [*[None] * (len(query_shape) - 2), *output],
-            last, (*query_shape[:-1], self.num_heads, self.value_dim))  # fmt: skip
+            last, (*query_shape[:-1], self.num_heads, self.value_dim))
 
     def _equations(self, rank: int, axes: tuple[int, ...]) -> None:
         """Scores of keys and queries, and values by scores, of tensors [batch, ..., heads, features]."""
@@ -182,12 +182,12 @@ class MultiHeadAttention(_Heads):
 
     def call(self, query: Any, value: Any, key: Any = None, query_mask: Any = None, value_mask: Any = None,
              key_mask: Any = None, attention_mask: Any = None, return_attention_scores: bool = False,
-             training: Any = None, use_causal_mask: bool = False) -> Any:  # fmt: skip
+             training: Any = None, use_causal_mask: bool = False) -> Any:
         """Attend. See the class."""
         key = value if key is None else key
         kept = mask_of(query) if query_mask is None else query_mask
         mask = joined(query, value, query_mask, value_mask, key_mask, attention_mask, use_causal_mask,
-                                      self.sliding_window)  # fmt: skip
+                                      self.sliding_window)
         gate = self.gate_dense(query) if self.use_gate else None
         q, k, v = self.query_dense(query), self.key_dense(key), self.value_dense(value)
         mixed, scores = self._compute_attention(q, k, v, mask, training, return_attention_scores)
@@ -197,7 +197,7 @@ class MultiHeadAttention(_Heads):
         return (output, scores) if return_attention_scores else output
 
     def _compute_attention(self, query: Any, key: Any, value: Any, attention_mask: Any = None, training: Any = None,
-                           return_attention_scores: bool = False) -> Any:  # fmt: skip
+                           return_attention_scores: bool = False) -> Any:
         """Values mixed by scores, and the scores, of projected tensors."""
         query = query * (1.0 / python_math.sqrt(float(self.key_dim)))
         scores = linalg.einsum(self._score_equation, key, query)
@@ -219,7 +219,7 @@ class MultiHeadAttention(_Heads):
         from .. import regularizers
 
         return {**super().get_config(), "output_shape": self._output_shape,
-                "activity_regularizer": regularizers.serialize(self._of_outputs)}  # fmt: skip
+                "activity_regularizer": regularizers.serialize(self._of_outputs)}
 
 
 class GroupQueryAttention(_Heads):
@@ -235,17 +235,17 @@ class GroupQueryAttention(_Heads):
                  kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
                  kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
                  kernel_constraint: Any = None, bias_constraint: Any = None, use_gate: bool = False, seed: Any = None,
-                 **kwargs: Any) -> None:  # fmt: skip
+                 **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if num_query_heads % num_key_value_heads:
             raise ValueError("`num_query_heads` must be divisible by `num_key_value_heads`. Received: "
-                             f"{num_query_heads} and {num_key_value_heads}")  # fmt: skip
+                             f"{num_query_heads} and {num_key_value_heads}")
         self._take(head_dim=head_dim, num_query_heads=num_query_heads, num_key_value_heads=num_key_value_heads,
                    dropout=dropout, use_bias=use_bias, sliding_window=sliding_window,
                    kernel_initializer=kernel_initializer, bias_initializer=bias_initializer,
                    kernel_regularizer=kernel_regularizer, bias_regularizer=bias_regularizer,
                    kernel_constraint=kernel_constraint, bias_constraint=bias_constraint, use_gate=use_gate,
-                   seed=seed)  # fmt: skip
+                   seed=seed)
         self._of_outputs = activity_regularizer
         self.supports_masking = True
 
@@ -264,15 +264,15 @@ class GroupQueryAttention(_Heads):
         self._softmax = Softmax(axis=-1, dtype=self._dtype_name)
         self._dropout_layer = Dropout(self.dropout, dtype=self._dtype_name, seed=self.seed)
         self.output_dense = self._projection("attention_output", "bquh,uhm->bqm", (None, query_shape[-1]), "m",
-                                             (None, None, many, n))  # fmt: skip
+                                             (None, None, many, n))
 
     def call(self, query: Any, value: Any, key: Any = None, query_mask: Any = None, value_mask: Any = None,
              key_mask: Any = None, attention_mask: Any = None, return_attention_scores: bool = False,
-             training: Any = None, use_causal_mask: bool = False) -> Any:  # fmt: skip
+             training: Any = None, use_causal_mask: bool = False) -> Any:
         """Attend. See MultiHeadAttention."""
         key = value if key is None else key
         mask = joined(query, value, query_mask, value_mask, key_mask, attention_mask, use_causal_mask,
-                                      self.sliding_window)  # fmt: skip
+                                      self.sliding_window)
         gate = self.gate_dense(query) if self.use_gate else None
         q, k, v = self.query_dense(query), self.key_dense(key), self.value_dense(value)
         shared = self.num_query_heads // self.num_key_value_heads

@@ -80,7 +80,7 @@ def sizes(value: Any, n: int, name: str, allow_zero: bool = False) -> tuple[int,
     if any(v < least for v in found):
         wanted = ">= 0" if allow_zero else "> 0"
         raise ValueError(f"The `{name}` argument must be a tuple of {n} integers. Received {name}={value}, including "
-                         f"values that do not satisfy `value {wanted}`")  # fmt: skip
+                         f"values that do not satisfy `value {wanted}`")
     return found
 
 
@@ -90,7 +90,7 @@ def padding_name(value: Any, allow_causal: bool = False) -> str:
     found = value.lower() if isinstance(value, str) else value
     if found not in allowed:
         raise ValueError(f"The `padding` argument must be one of {', '.join(map(repr, allowed))}. "
-                         f"Received: padding={value}")  # fmt: skip
+                         f"Received: padding={value}")
     return str(found)
 
 
@@ -103,7 +103,7 @@ def data_format_name(value: Any) -> str:
     found = str(value).lower()
     if found not in ("channels_last", "channels_first"):
         raise ValueError('The `data_format` argument must be one of ("channels_first", "channels_last"). '
-                         f"Received: data_format={value}")  # fmt: skip
+                         f"Received: data_format={value}")
     return found
 
 
@@ -143,7 +143,7 @@ class LowRank:
         if quantization_config is not None:
             raise ValueError("`quantization_config` is not supported: convert the model with ow.lite.TFLiteConverter "
                              "and "
-                             f"its `optimizations` instead. Received: {quantization_config}")  # fmt: skip
+                             f"its `optimizations` instead. Received: {quantization_config}")
         self.lora_rank, self.lora_enabled = rank, False
         self.lora_alpha = alpha if alpha is not None else rank
 
@@ -169,7 +169,7 @@ class LowRank:
         return self._whole_kernel()
 
     def enable_lora(self, rank: int, lora_alpha: float | None = None, a_initializer: Any = "he_uniform",
-                    b_initializer: Any = "zeros") -> None:  # fmt: skip
+                    b_initializer: Any = "zeros") -> None:
         """Stop training the kernel, and train A [..., rank] and B [rank, last size of the kernel] instead.
 
         raises ValueError where the kernel has a constraint, the layer is not built, or this was done before
@@ -178,7 +178,7 @@ class LowRank:
         if getattr(layer, f"{self._lora_kernel}_constraint", None):
             raise ValueError("Lora is incompatible with kernel constraints. In order to enable lora on this layer, "
                              "remove "
-                             f"the `{self._lora_kernel}_constraint` argument.")  # fmt: skip
+                             f"the `{self._lora_kernel}_constraint` argument.")
         if not layer.built:
             raise ValueError("Cannot enable lora on a layer that isn't yet built.")
         if self.lora_enabled:
@@ -188,7 +188,7 @@ class LowRank:
         parts = ("a", (*shape[:-1], rank), a_initializer), ("b", (rank, shape[-1]), b_initializer)
         for end, dims, initializer in parts:
             weight = layer.add_weight(name=f"lora_{self._lora_kernel}_{end}", shape=dims, regularizer=regularizer,
-                                      initializer=initializers.get(initializer))  # fmt: skip
+                                      initializer=initializers.get(initializer))
             setattr(layer, f"lora_kernel_{end}", weight)
         layer._kernel.trainable = False
         self.lora_enabled, self.lora_rank = True, rank

@@ -29,9 +29,9 @@ class GatedCell(Described):
     def _init(self, units: int, dropout: float, recurrent_dropout: float, seed: Any, **others: Any) -> None:
         if not isinstance(units, int) or units <= 0:
             raise ValueError("Received an invalid value for argument `units`, expected a positive integer, "
-                             f"got {units}.")  # fmt: skip
+                             f"got {units}.")
         self._take(units=units, dropout=min(1.0, max(0.0, dropout)),
-                   recurrent_dropout=min(1.0, max(0.0, recurrent_dropout)), seed=seed, **others)  # fmt: skip
+                   recurrent_dropout=min(1.0, max(0.0, recurrent_dropout)), seed=seed, **others)
         self.seed_generator = SeedGenerator(seed)
         self.state_size: Any = units
         self.output_size = units
@@ -148,14 +148,14 @@ class SimpleRNNCell(GatedCell):
                  bias_initializer: Any = "zeros", kernel_regularizer: Any = None, recurrent_regularizer: Any = None,
                  bias_regularizer: Any = None, kernel_constraint: Any = None, recurrent_constraint: Any = None,
                  bias_constraint: Any = None, dropout: float = 0.0, recurrent_dropout: float = 0.0, seed: Any = None,
-                 **kwargs: Any) -> None:  # fmt: skip
+                 **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._init(units, dropout, recurrent_dropout, seed, activation=activation, use_bias=use_bias,
                    kernel_initializer=kernel_initializer, recurrent_initializer=recurrent_initializer,
                    bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
                    recurrent_regularizer=recurrent_regularizer, bias_regularizer=bias_regularizer,
                    kernel_constraint=kernel_constraint, recurrent_constraint=recurrent_constraint,
-                   bias_constraint=bias_constraint)  # fmt: skip
+                   bias_constraint=bias_constraint)
 
     def advance(self, projected: Any, states: list[Any], drop: bool) -> tuple[Any, list[Any]]:
         """Output and new states."""
@@ -181,7 +181,7 @@ class GRUCell(GatedCell):
                  kernel_regularizer: Any = None, recurrent_regularizer: Any = None, bias_regularizer: Any = None,
                  kernel_constraint: Any = None, recurrent_constraint: Any = None, bias_constraint: Any = None,
                  dropout: float = 0.0, recurrent_dropout: float = 0.0, reset_after: bool = True, seed: Any = None,
-                 **kwargs: Any) -> None:  # fmt: skip
+                 **kwargs: Any) -> None:
         kwargs.pop("implementation", None)  # how Keras multiplies, not what
         super().__init__(**kwargs)
         self._init(units, dropout, recurrent_dropout, seed, activation=activation,
@@ -190,7 +190,7 @@ class GRUCell(GatedCell):
                    kernel_regularizer=kernel_regularizer, recurrent_regularizer=recurrent_regularizer,
                    bias_regularizer=bias_regularizer, kernel_constraint=kernel_constraint,
                    recurrent_constraint=recurrent_constraint, bias_constraint=bias_constraint,
-                   reset_after=reset_after)  # fmt: skip
+                   reset_after=reset_after)
 
     def _make_bias(self, width: int) -> Any:
         return self._weight("bias", (2, width) if self.reset_after else (width,))
@@ -250,7 +250,7 @@ class LSTMCell(GatedCell):
                  unit_forget_bias: bool = True, kernel_regularizer: Any = None, recurrent_regularizer: Any = None,
                  bias_regularizer: Any = None, kernel_constraint: Any = None, recurrent_constraint: Any = None,
                  bias_constraint: Any = None, dropout: float = 0.0, recurrent_dropout: float = 0.0, seed: Any = None,
-                 **kwargs: Any) -> None:  # fmt: skip
+                 **kwargs: Any) -> None:
         kwargs.pop("implementation", None)
         super().__init__(**kwargs)
         self._init(units, dropout, recurrent_dropout, seed, activation=activation,
@@ -259,7 +259,7 @@ class LSTMCell(GatedCell):
                    unit_forget_bias=unit_forget_bias, kernel_regularizer=kernel_regularizer,
                    recurrent_regularizer=recurrent_regularizer, bias_regularizer=bias_regularizer,
                    kernel_constraint=kernel_constraint, recurrent_constraint=recurrent_constraint,
-                   bias_constraint=bias_constraint)  # fmt: skip
+                   bias_constraint=bias_constraint)
         self.state_size = [units, units]
 
     def _make_bias(self, width: int) -> Any:
@@ -271,7 +271,7 @@ class LSTMCell(GatedCell):
             return array.concat([rest((n,), dtype=dtype), array.ones((n,), dtype), rest((2 * n,), dtype=dtype)], 0)
 
         return self.add_weight(name="bias", shape=(width,), initializer=forgetting, regularizer=self.bias_regularizer,
-                               constraint=self.bias_constraint)  # fmt: skip
+                               constraint=self.bias_constraint)
 
     def advance(self, projected: Any, states: list[Any], drop: bool) -> tuple[Any, list[Any]]:
         """Output and new states."""

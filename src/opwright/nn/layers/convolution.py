@@ -20,7 +20,7 @@ FORMATS = {
     (1, "channels_last"): "NWC", (1, "channels_first"): "NCW",
     (2, "channels_last"): "NHWC", (2, "channels_first"): "NCHW",
     (3, "channels_last"): "NDHWC", (3, "channels_first"): "NCDHW",
-}  # fmt: skip
+}
 
 
 def slid_size(size: int | None, kernel: int, stride: int, dilation: int, padding: str) -> int | None:
@@ -53,7 +53,7 @@ class Windowed(Described):
     causal = False
 
     def _take_window(self, kernel_size: Any, strides: Any, padding: Any, data_format: Any, dilation_rate: Any,
-                     **others: Any) -> None:  # fmt: skip
+                     **others: Any) -> None:
         n = self.rank
         self._take(
             kernel_size=sizes(kernel_size, n, "kernel_size"),
@@ -66,7 +66,7 @@ class Windowed(Described):
         self.input_spec = InputSpec(min_ndim=n + 2)
         if max(self.strides) > 1 and max(self.dilation_rate) > 1 and isinstance(self, (Conv, ConvTranspose)):
             raise ValueError("`strides > 1` not supported in conjunction with `dilation_rate > 1`. Received: "
-                             f"strides={self.strides} and dilation_rate={self.dilation_rate}")  # fmt: skip
+                             f"strides={self.strides} and dilation_rate={self.dilation_rate}")
 
     @property
     def _format(self) -> str:
@@ -78,7 +78,7 @@ class Windowed(Described):
         channels = input_shape[axis]
         if channels is None:
             raise ValueError("The channel dimension of the inputs should be defined. "
-                             f"Found input_shape={tuple(input_shape)}, channel axis {axis}.")  # fmt: skip
+                             f"Found input_shape={tuple(input_shape)}, channel axis {axis}.")
         self.input_spec = InputSpec(min_ndim=self.rank + 2, axes={axis: channels})
         return int(channels)
 
@@ -86,13 +86,13 @@ class Windowed(Described):
         """Bias and activation."""
         if self.bias is not None:
             outputs = ops_nn.bias_add(outputs, self._cast(self.bias), "NHWC" if self.data_format == "channels_last" else
-                                      "NCHW")  # fmt: skip
+                                      "NCHW")
         return self.activation(outputs)
 
     def _check_filters(self, filters: Any) -> None:
         if filters is not None and (not isinstance(filters, int) or filters <= 0):
             raise ValueError("Invalid value for argument `filters`. Expected a strictly positive value. "
-                             f"Received filters={filters}.")  # fmt: skip
+                             f"Received filters={filters}.")
 
 
 class Conv(LowRank, Windowed):
@@ -108,14 +108,14 @@ class Conv(LowRank, Windowed):
     """
 
     def _init(self, filters: Any, kernel_size: Any, strides: Any, padding: Any, data_format: Any, dilation_rate: Any,
-              groups: int, lora: Any = (None, None), **others: Any) -> None:  # fmt: skip
+              groups: int, lora: Any = (None, None), **others: Any) -> None:
         self._check_filters(filters)
         if not isinstance(groups, int) or groups <= 0:
             raise ValueError("The number of groups must be a positive integer. Received: groups="
-                             f"{groups}.")  # fmt: skip
+                             f"{groups}.")
         if filters % groups:
             raise ValueError("The number of filters must be evenly divisible by the number of groups. Received: "
-                             f"groups={groups}, filters={filters}.")  # fmt: skip
+                             f"groups={groups}, filters={filters}.")
         self._take(filters=filters)
         self._take_window(kernel_size, strides, padding, data_format, dilation_rate, groups=groups, **others)
         self._init_lora(*lora)
@@ -143,7 +143,7 @@ class Conv(LowRank, Windowed):
             ends = [[0, 0], [before, 0], [0, 0]] if last else [[0, 0], [0, 0], [before, 0]]
             inputs, padding = array.pad(inputs, ends), "valid"
         y = ops_nn.convolution(inputs, self._cast(self.kernel), list(self.strides), padding.upper(), self._format,
-                               list(self.dilation_rate))  # fmt: skip
+                               list(self.dilation_rate))
         return self._finish(y)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
@@ -162,13 +162,13 @@ class Conv1D(Conv):
                  kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
                  kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
                  kernel_constraint: Any = None, bias_constraint: Any = None, lora_rank: int | None = None,
-                 lora_alpha: float | None = None, **kwargs: Any) -> None:  # fmt: skip
+                 lora_alpha: float | None = None, **kwargs: Any) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self._init(filters, kernel_size, strides, padding, data_format, dilation_rate, groups, (lora_rank, lora_alpha),
                    activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
                    bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
                    bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
-                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)  # fmt: skip
+                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)
 
 
 class Conv2D(Conv):
@@ -180,13 +180,13 @@ class Conv2D(Conv):
                  use_bias: bool = True, kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
                  kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
                  kernel_constraint: Any = None, bias_constraint: Any = None, lora_rank: int | None = None,
-                 lora_alpha: float | None = None, **kwargs: Any) -> None:  # fmt: skip
+                 lora_alpha: float | None = None, **kwargs: Any) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self._init(filters, kernel_size, strides, padding, data_format, dilation_rate, groups, (lora_rank, lora_alpha),
                    activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
                    bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
                    bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
-                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)  # fmt: skip
+                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)
 
 
 class Conv3D(Conv):
@@ -198,13 +198,13 @@ class Conv3D(Conv):
                  use_bias: bool = True, kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
                  kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
                  kernel_constraint: Any = None, bias_constraint: Any = None, lora_rank: int | None = None,
-                 lora_alpha: float | None = None, **kwargs: Any) -> None:  # fmt: skip
+                 lora_alpha: float | None = None, **kwargs: Any) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self._init(filters, kernel_size, strides, padding, data_format, dilation_rate, groups, (lora_rank, lora_alpha),
                    activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
                    bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
                    bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
-                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)  # fmt: skip
+                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)
 
 
 # ---- transposed -----------------------------------------------------------------------------------------------------
@@ -229,16 +229,16 @@ class ConvTranspose(Windowed):
     """
 
     def _init(self, filters: Any, kernel_size: Any, strides: Any, padding: Any, output_padding: Any, data_format: Any,
-              dilation_rate: Any, **others: Any) -> None:  # fmt: skip
+              dilation_rate: Any, **others: Any) -> None:
         self._check_filters(filters)
         self._take(filters=filters)
         if output_padding is not None:
             output_padding = sizes(output_padding, self.rank, "output_padding", allow_zero=True)
         self._take_window(kernel_size, strides, padding, data_format, dilation_rate, output_padding=output_padding,
-                          **others)  # fmt: skip
+                          **others)
         if output_padding is not None and any(p >= s for p, s in zip(output_padding, self.strides)):
             raise ValueError("`output_padding` must be smaller than `strides`. Received: "
-                             f"strides={self.strides}, output_padding={output_padding}")  # fmt: skip
+                             f"strides={self.strides}, output_padding={output_padding}")
 
     def build(self, input_shape: Any) -> None:
         """Make kernel and bias."""
@@ -260,7 +260,7 @@ class ConvTranspose(Windowed):
         middle = self._enlarged(spatial(dims, self.data_format))
         shape = assembled(dims[0], middle, self.filters, self.data_format)
         y = ops_nn.conv_transpose(inputs, self._cast(self.kernel), shape, list(self.strides), self.padding.upper(),
-                                  self._format, list(self.dilation_rate))  # fmt: skip
+                                  self._format, list(self.dilation_rate))
         return self._finish(y)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
@@ -277,13 +277,13 @@ class Conv1DTranspose(ConvTranspose):
                  output_padding: Any = None, data_format: Any = None, dilation_rate: Any = 1, activation: Any = None,
                  use_bias: bool = True, kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
                  kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
-                 kernel_constraint: Any = None, bias_constraint: Any = None, **kwargs: Any) -> None:  # fmt: skip
+                 kernel_constraint: Any = None, bias_constraint: Any = None, **kwargs: Any) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self._init(filters, kernel_size, strides, padding, output_padding, data_format, dilation_rate,
                    activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
                    bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
                    bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
-                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)  # fmt: skip
+                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)
 
 
 class Conv2DTranspose(ConvTranspose):
@@ -295,13 +295,13 @@ class Conv2DTranspose(ConvTranspose):
                  activation: Any = None, use_bias: bool = True, kernel_initializer: Any = "glorot_uniform",
                  bias_initializer: Any = "zeros", kernel_regularizer: Any = None, bias_regularizer: Any = None,
                  activity_regularizer: Any = None, kernel_constraint: Any = None, bias_constraint: Any = None,
-                 **kwargs: Any) -> None:  # fmt: skip
+                 **kwargs: Any) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self._init(filters, kernel_size, strides, padding, output_padding, data_format, dilation_rate,
                    activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
                    bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
                    bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
-                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)  # fmt: skip
+                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)
 
 
 class Conv3DTranspose(ConvTranspose):
@@ -313,13 +313,13 @@ class Conv3DTranspose(ConvTranspose):
                  activation: Any = None, use_bias: bool = True, kernel_initializer: Any = "glorot_uniform",
                  bias_initializer: Any = "zeros", kernel_regularizer: Any = None, bias_regularizer: Any = None,
                  activity_regularizer: Any = None, kernel_constraint: Any = None, bias_constraint: Any = None,
-                 **kwargs: Any) -> None:  # fmt: skip
+                 **kwargs: Any) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self._init(filters, kernel_size, strides, padding, output_padding, data_format, dilation_rate,
                    activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
                    bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
                    bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
-                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)  # fmt: skip
+                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)
 
 
 Convolution1D, Convolution2D, Convolution3D = Conv1D, Conv2D, Conv3D

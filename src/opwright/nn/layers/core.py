@@ -34,7 +34,7 @@ class Dense(LowRank, Described):
                  kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
                  kernel_constraint: Any = None, bias_constraint: Any = None, lora_rank: int | None = None,
                  lora_alpha: float | None = None, quantization_config: Any = None, **kwargs: Any
-                 ) -> None:  # fmt: skip
+                 ) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         if not isinstance(units, int) or units < 1:
             raise ValueError(f"Received an invalid value for `units`, expected a positive integer. Received: "
@@ -42,7 +42,7 @@ class Dense(LowRank, Described):
         self._take(units=units, activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
                    bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
                    bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
-                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)  # fmt: skip
+                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)
         self._init_lora(lora_rank, lora_alpha, quantization_config)
         self.input_spec = InputSpec(min_ndim=2)
         self.supports_masking = True
@@ -87,14 +87,14 @@ class EinsumDense(LowRank, Described):
                  kernel_regularizer: Any = None, bias_regularizer: Any = None, kernel_constraint: Any = None,
                  bias_constraint: Any = None, lora_rank: int | None = None, lora_alpha: float | None = None,
                  gptq_unpacked_column_size: int | None = None, quantization_config: Any = None, **kwargs: Any
-                 ) -> None:  # fmt: skip
+                 ) -> None:
         super().__init__(**kwargs)
         self.partial_output_shape = (output_shape,) if isinstance(output_shape, int) else tuple(output_shape)
         self._take(equation=equation, activation=activation, bias_axes=bias_axes,
                    kernel_initializer=kernel_initializer, bias_initializer=bias_initializer,
                    kernel_regularizer=kernel_regularizer, bias_regularizer=bias_regularizer,
                    activity_regularizer=kwargs.get("activity_regularizer"), kernel_constraint=kernel_constraint,
-                   bias_constraint=bias_constraint)  # fmt: skip
+                   bias_constraint=bias_constraint)
         self._init_lora(lora_rank, lora_alpha, quantization_config)
 
     def build(self, input_shape: Any) -> None:
@@ -136,7 +136,7 @@ class _EinsumPlan:
         left, x, right, w, out_left, y, out_right = match.groups() if match else (None,) * 7
         if x is None or w is None or y is None or left != out_left or right != out_right or (left and right):
             raise ValueError(f"Invalid einsum equation '{equation}'. Equations must be in the form [X],[Y]->[Z], "
-                             "...[X],[Y]->...[Z], or [X]...,[Y]->[Z]....")  # fmt: skip
+                             "...[X],[Y]->...[Z], or [X]...,[Y]->[Z]....")
         elided = len(inputs) - len(x)
         dims = list(inputs)
         if left:
@@ -150,13 +150,13 @@ class _EinsumPlan:
             if label not in x and label not in w:
                 raise ValueError(f"Dimension '{label}' was specified in the output '{y}' but has no corresponding dim "
                                  f"in "
-                                 f"the input spec '{x}' or weight spec '{w}'")  # fmt: skip
+                                 f"the input spec '{x}' or weight spec '{w}'")
         for label, size in of_input.items():
             wanted = of_output.get(label)
             if wanted is not None and size is not None and wanted != size:
                 raise ValueError(f"Input shape and output shape do not match at shared dimension '{label}'. Input "
                                  f"shape "
-                                 f"is {size}, and output shape is {wanted}.")  # fmt: skip
+                                 f"is {size}, and output shape is {wanted}.")
         at = max(elided, 0) if left else 0
         for i, label in enumerate(y):  # sizes not said are the input's
             if of_output.get(label) is None and label in of_input:
@@ -168,7 +168,7 @@ class _EinsumPlan:
             if label not in of_output and label not in of_input:
                 raise ValueError(f"Weight dimension '{label}' did not have a match in either the input spec '{x}' or "
                                  f"the "
-                                 f"output spec '{y}'. For this layer, the weight must be fully specified.")  # fmt: skip
+                                 f"output spec '{y}'. For this layer, the weight must be fully specified.")
             (self.output_axes if label in of_output else self.input_axes).append(i)
             self.kernel.append(of_output.get(label) if label in of_output else of_input[label])
         self.bias: list[Any] | None = None
@@ -196,17 +196,17 @@ class Embedding(LowRank, Described):
     def __init__(self, input_dim: int, output_dim: int, embeddings_initializer: Any = "uniform",
                  embeddings_regularizer: Any = None, embeddings_constraint: Any = None, mask_zero: bool = False,
                  weights: Any = None, lora_rank: int | None = None, lora_alpha: float | None = None,
-                 quantization_config: Any = None, **kwargs: Any) -> None:  # fmt: skip
+                 quantization_config: Any = None, **kwargs: Any) -> None:
         kwargs.pop("input_length", None)  # Keras 2's, which says nothing any more
         super().__init__(**kwargs)
         for key, value in (("input_dim", input_dim), ("output_dim", output_dim)):
             if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value <= 0:
                 raise ValueError(f"`{key}` must be a positive integer. Received: {key}={value!r} (of type "
-                                 f"{type(value).__name__}).")  # fmt: skip
+                                 f"{type(value).__name__}).")
         self._take(input_dim=input_dim, output_dim=output_dim, embeddings_initializer=embeddings_initializer,
                    embeddings_regularizer=embeddings_regularizer,
                    activity_regularizer=kwargs.get("activity_regularizer"),
-                   embeddings_constraint=embeddings_constraint, mask_zero=mask_zero)  # fmt: skip
+                   embeddings_constraint=embeddings_constraint, mask_zero=mask_zero)
         self._init_lora(lora_rank, lora_alpha, quantization_config)
         self.supports_masking = mask_zero
         self.autocast = False
@@ -250,7 +250,7 @@ class Lambda(Described):
     """
 
     def __init__(self, function: Any, output_shape: Any = None, mask: Any = None, arguments: Any = None, **kwargs: Any
-                 ) -> None:  # fmt: skip
+                 ) -> None:
         super().__init__(**kwargs)
         self.arguments = arguments or {}
         self.function, self.mask, self._output_shape = function, mask, output_shape
@@ -278,7 +278,7 @@ class Lambda(Described):
     def get_config(self) -> dict[str, Any]:
         """The arguments; the function itself, which only `from_config` in this process can use."""
         return {**super().get_config(), "function": self.function, "output_shape": self._output_shape,
-                "mask": self.mask, "arguments": self.arguments}  # fmt: skip
+                "mask": self.mask, "arguments": self.arguments}
 
 
 class Masking(Described):

@@ -39,12 +39,12 @@ class _Depthwise(Windowed):
     """
 
     def _init(self, kernel_size: Any, strides: Any, padding: Any, depth_multiplier: int, data_format: Any,
-              dilation_rate: Any, **others: Any) -> None:  # fmt: skip
+              dilation_rate: Any, **others: Any) -> None:
         if not isinstance(depth_multiplier, int) or depth_multiplier <= 0:
             raise ValueError("Invalid value for argument `depth_multiplier`. Expected a strictly positive value. "
-                             f"Received depth_multiplier={depth_multiplier}.")  # fmt: skip
+                             f"Received depth_multiplier={depth_multiplier}.")
         self._take_window(kernel_size, strides, padding, data_format, dilation_rate, depth_multiplier=depth_multiplier,
-                          **others)  # fmt: skip
+                          **others)
 
     def build(self, input_shape: Any) -> None:
         """Make kernel and bias."""
@@ -72,13 +72,13 @@ class DepthwiseConv1D(_Depthwise):
                  data_format: Any = None, dilation_rate: Any = 1, activation: Any = None, use_bias: bool = True,
                  depthwise_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
                  depthwise_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
-                 depthwise_constraint: Any = None, bias_constraint: Any = None, **kwargs: Any) -> None:  # fmt: skip
+                 depthwise_constraint: Any = None, bias_constraint: Any = None, **kwargs: Any) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self._init(kernel_size, strides, padding, depth_multiplier, data_format, dilation_rate, activation=activation,
                    use_bias=use_bias, depthwise_initializer=depthwise_initializer, bias_initializer=bias_initializer,
                    depthwise_regularizer=depthwise_regularizer, bias_regularizer=bias_regularizer,
                    activity_regularizer=activity_regularizer, depthwise_constraint=depthwise_constraint,
-                   bias_constraint=bias_constraint)  # fmt: skip
+                   bias_constraint=bias_constraint)
 
 
 class DepthwiseConv2D(_Depthwise):
@@ -89,13 +89,13 @@ class DepthwiseConv2D(_Depthwise):
                  data_format: Any = None, dilation_rate: Any = (1, 1), activation: Any = None, use_bias: bool = True,
                  depthwise_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
                  depthwise_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
-                 depthwise_constraint: Any = None, bias_constraint: Any = None, **kwargs: Any) -> None:  # fmt: skip
+                 depthwise_constraint: Any = None, bias_constraint: Any = None, **kwargs: Any) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self._init(kernel_size, strides, padding, depth_multiplier, data_format, dilation_rate, activation=activation,
                    use_bias=use_bias, depthwise_initializer=depthwise_initializer, bias_initializer=bias_initializer,
                    depthwise_regularizer=depthwise_regularizer, bias_regularizer=bias_regularizer,
                    activity_regularizer=activity_regularizer, depthwise_constraint=depthwise_constraint,
-                   bias_constraint=bias_constraint)  # fmt: skip
+                   bias_constraint=bias_constraint)
 
 
 class _Separable(Windowed):
@@ -107,14 +107,14 @@ class _Separable(Windowed):
     """
 
     def _init(self, filters: int, kernel_size: Any, strides: Any, padding: Any, data_format: Any, dilation_rate: Any,
-              depth_multiplier: int, **others: Any) -> None:  # fmt: skip
+              depth_multiplier: int, **others: Any) -> None:
         self._check_filters(filters)
         if not isinstance(depth_multiplier, int) or depth_multiplier <= 0:
             raise ValueError("Invalid value for argument `depth_multiplier`. Expected a strictly positive value. "
-                             f"Received depth_multiplier={depth_multiplier}.")  # fmt: skip
+                             f"Received depth_multiplier={depth_multiplier}.")
         self._take(filters=filters)
         self._take_window(kernel_size, strides, padding, data_format, dilation_rate, depth_multiplier=depth_multiplier,
-                          **others)  # fmt: skip
+                          **others)
 
     def build(self, input_shape: Any) -> None:
         """Make both kernels and the bias."""
@@ -122,7 +122,7 @@ class _Separable(Windowed):
         self.compute_output_shape(input_shape)
         middle = channels * self.depth_multiplier
         self.depthwise_kernel = self._weight("depthwise_kernel", (*self.kernel_size, channels, self.depth_multiplier),
-                                             "depthwise")  # fmt: skip
+                                             "depthwise")
         self.pointwise_kernel = self._weight("pointwise_kernel", (*(1,) * self.rank, middle, self.filters), "pointwise")
         self.bias = self._weight("bias", (self.filters,)) if self.use_bias else None
 
@@ -148,7 +148,7 @@ class SeparableConv1D(_Separable):
                  depthwise_initializer: Any = "glorot_uniform", pointwise_initializer: Any = "glorot_uniform",
                  bias_initializer: Any = "zeros", depthwise_regularizer: Any = None, pointwise_regularizer: Any = None,
                  bias_regularizer: Any = None, activity_regularizer: Any = None, depthwise_constraint: Any = None,
-                 pointwise_constraint: Any = None, bias_constraint: Any = None, **kwargs: Any) -> None:  # fmt: skip
+                 pointwise_constraint: Any = None, bias_constraint: Any = None, **kwargs: Any) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self._init(filters, kernel_size, strides, padding, data_format, dilation_rate, depth_multiplier,
                    activation=activation, use_bias=use_bias, depthwise_initializer=depthwise_initializer,
@@ -156,7 +156,7 @@ class SeparableConv1D(_Separable):
                    depthwise_regularizer=depthwise_regularizer, pointwise_regularizer=pointwise_regularizer,
                    bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
                    depthwise_constraint=depthwise_constraint, pointwise_constraint=pointwise_constraint,
-                   bias_constraint=bias_constraint)  # fmt: skip
+                   bias_constraint=bias_constraint)
 
 
 class SeparableConv2D(_Separable):
@@ -169,7 +169,7 @@ class SeparableConv2D(_Separable):
                  pointwise_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
                  depthwise_regularizer: Any = None, pointwise_regularizer: Any = None, bias_regularizer: Any = None,
                  activity_regularizer: Any = None, depthwise_constraint: Any = None, pointwise_constraint: Any = None,
-                 bias_constraint: Any = None, **kwargs: Any) -> None:  # fmt: skip
+                 bias_constraint: Any = None, **kwargs: Any) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self._init(filters, kernel_size, strides, padding, data_format, dilation_rate, depth_multiplier,
                    activation=activation, use_bias=use_bias, depthwise_initializer=depthwise_initializer,
@@ -177,7 +177,7 @@ class SeparableConv2D(_Separable):
                    depthwise_regularizer=depthwise_regularizer, pointwise_regularizer=pointwise_regularizer,
                    bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
                    depthwise_constraint=depthwise_constraint, pointwise_constraint=pointwise_constraint,
-                   bias_constraint=bias_constraint)  # fmt: skip
+                   bias_constraint=bias_constraint)
 
 
 SeparableConvolution1D, SeparableConvolution2D = SeparableConv1D, SeparableConv2D

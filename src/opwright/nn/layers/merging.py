@@ -41,10 +41,10 @@ class _Merge(Described):
         name = type(self).__name__
         if not input_shape or not isinstance(input_shape[0], (list, tuple)):
             raise ValueError(f"A merge layer should be called on a list of inputs. Received: input_shape={input_shape} "
-                             "(not a list of shapes)")  # fmt: skip
+                             "(not a list of shapes)")
         if len(input_shape) < self.least:
             raise ValueError(f"A `{name}` layer should be called on a list of at least {self.least} inputs. "
-                             f"Received: input_shape={input_shape}")  # fmt: skip
+                             f"Received: input_shape={input_shape}")
         batches = {s[0] for s in input_shape if s} - {None}
         if len(batches) > 1 and 1 not in batches:
             raise ValueError(f"Cannot merge tensors with different batch sizes. Received tensors with shapes "
@@ -55,7 +55,7 @@ class _Merge(Described):
         """The inputs merged."""
         if not isinstance(inputs, (list, tuple)):
             raise ValueError("A merge layer should be called on a list of inputs. "
-                             f"Received: inputs={inputs} (not a list of tensors)")  # fmt: skip
+                             f"Received: inputs={inputs} (not a list of tensors)")
         inputs = [dispatch.to_tensor(x) for x in inputs]
         ranks = {x.shape.rank for x in inputs}
         if None not in ranks and len(ranks) > 1 and not isinstance(self, Dot):
@@ -86,7 +86,7 @@ class _Merge(Described):
                 raise ValueError(f"`{what}` should be a list. Received: {what}={found}")
         if len(mask) != len(inputs):
             raise ValueError("The lists `inputs` and `mask` should have the same length. Received: "
-                             f"{len(inputs)} and {len(mask)}")  # fmt: skip
+                             f"{len(inputs)} and {len(mask)}")
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """Where any input is kept; None unless all have masks."""
@@ -200,7 +200,7 @@ class Concatenate(_Merge):
         others = [[d for i, d in enumerate(s) if i != axis] for s in input_shape]
         if len(ranks) > 1 or any(len({d for d in sizes if d is not None}) > 1 for sizes in zip(*others)):
             raise ValueError("A `Concatenate` layer requires inputs with matching shapes except for the concatenation "
-                             f"axis. Received: input_shape={[tuple(s) for s in input_shape]}")  # fmt: skip
+                             f"axis. Received: input_shape={[tuple(s) for s in input_shape]}")
         along = [s[axis] for s in input_shape]
         known = [next((s[i] for s in input_shape if s[i] is not None), None) for i in range(len(input_shape[0]))]
         known[axis] = None if None in along else sum(along)
@@ -256,7 +256,7 @@ class Dot(_Merge):
         i, j = self._pair(ranks)
         if 0 in (i, j):
             raise ValueError("Cannot perform batch_dot over axis 0. If your inputs are not batched, add a dummy batch "
-                             "dimension to your inputs using keras.ops.expand_dims(x, 0)")  # fmt: skip
+                             "dimension to your inputs using keras.ops.expand_dims(x, 0)")
         if self.normalize:
             x, y = linalg.l2_normalize(x, axis=i), linalg.l2_normalize(y, axis=j)
         letters = "abcdefghijklmnopqrstuvw"
@@ -277,7 +277,7 @@ class Dot(_Merge):
         if a[i] is not None and b[j] is not None and a[i] != b[j]:
             raise ValueError(f"Incompatible input shapes: axis values {a[i]} (at axis {i}) != {b[j]} (at axis {j}). "
                              f"Full "
-                             f"input shapes: {tuple(a)}, {tuple(b)}")  # fmt: skip
+                             f"input shapes: {tuple(a)}, {tuple(b)}")
         del a[i], b[j]
         out = (*a, *b[1:])
         return out if len(out) > 1 else (*out, 1)

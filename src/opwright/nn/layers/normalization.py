@@ -24,7 +24,7 @@ class _SameShape(Described):
         for a in axis if isinstance(axis, (list, tuple)) else [axis]:
             if not -len(input_shape) <= a < len(input_shape):
                 raise ValueError(f"Axis {a} is out of bounds for input shape {tuple(input_shape)}. "
-                                 f"Received: axis={self.axis}")  # fmt: skip
+                                 f"Received: axis={self.axis}")
         return input_shape
 
 
@@ -65,16 +65,16 @@ class LayerNormalization(_SameShape):
     def __init__(self, axis: Any = -1, epsilon: float = 0.001, center: bool = True, scale: bool = True,
                  beta_initializer: Any = "zeros", gamma_initializer: Any = "ones", beta_regularizer: Any = None,
                  gamma_regularizer: Any = None, beta_constraint: Any = None, gamma_constraint: Any = None, **kwargs: Any
-                 ) -> None:  # fmt: skip
+                 ) -> None:
         self.rms_scaling = kwargs.pop("rms_scaling", False)
         super().__init__(**kwargs)
         if not isinstance(axis, (int, list, tuple)):
             raise TypeError("Expected an int or a list/tuple of ints for the argument 'axis', but received: "
-                            f"{axis!r}")  # fmt: skip
+                            f"{axis!r}")
         self._take(axis=axis, epsilon=epsilon, center=center, scale=scale, beta_initializer=beta_initializer,
                    gamma_initializer=gamma_initializer, beta_regularizer=beta_regularizer,
                    gamma_regularizer=gamma_regularizer, beta_constraint=beta_constraint,
-                   gamma_constraint=gamma_constraint)  # fmt: skip
+                   gamma_constraint=gamma_constraint)
         if self.rms_scaling:
             self._taken = (*self._taken, "rms_scaling")
         self.supports_masking = True
@@ -132,15 +132,15 @@ class GroupNormalization(_SameShape):
     def __init__(self, groups: int = 32, axis: int = -1, epsilon: float = 0.001, center: bool = True,
                  scale: bool = True, beta_initializer: Any = "zeros", gamma_initializer: Any = "ones",
                  beta_regularizer: Any = None, gamma_regularizer: Any = None, beta_constraint: Any = None,
-                 gamma_constraint: Any = None, **kwargs: Any) -> None:  # fmt: skip
+                 gamma_constraint: Any = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if groups != -1 and groups <= 0:
             raise ValueError("Received an invalid value for argument `groups`, expected a positive integer (or `-1` "
-                             f"for instance normalization). Received: groups={groups}")  # fmt: skip
+                             f"for instance normalization). Received: groups={groups}")
         self._take(groups=groups, axis=axis, epsilon=epsilon, center=center, scale=scale,
                    beta_initializer=beta_initializer, gamma_initializer=gamma_initializer,
                    beta_regularizer=beta_regularizer, gamma_regularizer=gamma_regularizer,
-                   beta_constraint=beta_constraint, gamma_constraint=gamma_constraint)  # fmt: skip
+                   beta_constraint=beta_constraint, gamma_constraint=gamma_constraint)
         self.supports_masking = True
 
     def build(self, input_shape: Any) -> None:
@@ -149,7 +149,7 @@ class GroupNormalization(_SameShape):
         if size is None:
             raise ValueError(f"Axis {self.axis} of input tensor should have a defined dimension but the layer "
                              f"received an "
-                             f"input with shape {input_shape}.")  # fmt: skip
+                             f"input with shape {input_shape}.")
         if self.groups == -1:
             self.groups = size
         if size < self.groups:
@@ -186,7 +186,7 @@ class UnitNormalization(_SameShape):
         super().__init__(**kwargs)
         if not isinstance(axis, (int, list, tuple)):
             raise TypeError("Invalid value for `axis` argument: expected an int or a list/tuple of ints. "
-                            f"Received: axis={axis}")  # fmt: skip
+                            f"Received: axis={axis}")
         self._take(axis=list(axis) if isinstance(axis, (list, tuple)) else axis)
         self.supports_masking = True
         self.built = True
@@ -222,7 +222,7 @@ class SpectralNormalization(Wrapper):
         self.kernel = kernel
         self.vector_u = self.add_weight(
             name="vector_u", shape=(1, kernel.shape[-1]), dtype=kernel.dtype, trainable=False,
-            initializer=initializers.TruncatedNormal(stddev=0.02))  # fmt: skip
+            initializer=initializers.TruncatedNormal(stddev=0.02))
 
     def call(self, inputs: Any, training: Any = False) -> Any:
         """The layer's output."""

@@ -40,7 +40,7 @@ class _Pooling(Described):
     def call(self, inputs: Any) -> Any:
         """The pooled images."""
         return ops_nn.pool(inputs, list(self.pool_size), self.kind, list(self.strides), self.padding.upper(),
-                           FORMATS[self.rank, self.data_format])  # fmt: skip
+                           FORMATS[self.rank, self.data_format])
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The shape of the output. Raises ValueError where a window is larger than the image."""
@@ -49,7 +49,7 @@ class _Pooling(Described):
         if any(n is not None and n <= 0 for n in middle):
             raise ValueError(f"Computed output size would be negative. Received: `inputs.shape={tuple(input_shape)}` "
                              f"and "
-                             f"`pool_size={self.pool_size}`.")  # fmt: skip
+                             f"`pool_size={self.pool_size}`.")
         last = self.data_format == "channels_last"
         return assembled(input_shape[0], middle, input_shape[-1 if last else 1], self.data_format)
 
@@ -69,7 +69,7 @@ class MaxPooling1D(_Max):
     rank = 1
 
     def __init__(self, pool_size: Any = 2, strides: Any = None, padding: str = "valid", data_format: Any = None,
-                 name: str | None = None, **kwargs: Any) -> None:  # fmt: skip
+                 name: str | None = None, **kwargs: Any) -> None:
         super().__init__(name=name, **kwargs)
         self._init(pool_size, strides, padding, data_format)
 
@@ -79,7 +79,7 @@ class MaxPooling2D(_Max):
     rank = 2
 
     def __init__(self, pool_size: Any = (2, 2), strides: Any = None, padding: str = "valid", data_format: Any = None,
-                 name: str | None = None, **kwargs: Any) -> None:  # fmt: skip
+                 name: str | None = None, **kwargs: Any) -> None:
         super().__init__(name=name, **kwargs)
         self._init(pool_size, strides, padding, data_format)
 
@@ -89,7 +89,7 @@ class MaxPooling3D(_Max):
     rank = 3
 
     def __init__(self, pool_size: Any = (2, 2, 2), strides: Any = None, padding: str = "valid", data_format: Any = None,
-                 name: str | None = None, **kwargs: Any) -> None:  # fmt: skip
+                 name: str | None = None, **kwargs: Any) -> None:
         super().__init__(name=name, **kwargs)
         self._init(pool_size, strides, padding, data_format)
 
@@ -99,7 +99,7 @@ class AveragePooling1D(_Average):
     rank = 1
 
     def __init__(self, pool_size: Any, strides: Any = None, padding: str = "valid", data_format: Any = None,
-                 name: str | None = None, **kwargs: Any) -> None:  # fmt: skip
+                 name: str | None = None, **kwargs: Any) -> None:
         super().__init__(name=name, **kwargs)
         self._init(pool_size, strides, padding, data_format)
 
@@ -109,7 +109,7 @@ class AveragePooling2D(_Average):
     rank = 2
 
     def __init__(self, pool_size: Any, strides: Any = None, padding: str = "valid", data_format: Any = None,
-                 name: str | None = None, **kwargs: Any) -> None:  # fmt: skip
+                 name: str | None = None, **kwargs: Any) -> None:
         super().__init__(name=name, **kwargs)
         self._init(pool_size, strides, padding, data_format)
 
@@ -119,7 +119,7 @@ class AveragePooling3D(_Average):
     rank = 3
 
     def __init__(self, pool_size: Any, strides: Any = None, padding: str = "valid", data_format: Any = None,
-                 name: str | None = None, **kwargs: Any) -> None:  # fmt: skip
+                 name: str | None = None, **kwargs: Any) -> None:
         super().__init__(name=name, **kwargs)
         self._init(pool_size, strides, padding, data_format)
 
@@ -191,7 +191,7 @@ class GlobalAveragePooling1D(_GlobalAverage):
             return super().call(inputs)
         kept = array.cast(array.expand_dims(mask, 2 if self.data_format == "channels_last" else 1), "bool")
         total = math.reduce_sum(array.where(kept, inputs, array.zeros_like(inputs)), axis=self._axes,
-                                keepdims=self.keepdims)  # fmt: skip
+                                keepdims=self.keepdims)
         return total / math.reduce_sum(array.cast(kept, inputs.dtype), axis=self._axes, keepdims=self.keepdims)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
@@ -286,4 +286,4 @@ MaxPool1D, MaxPool2D, MaxPool3D = MaxPooling1D, MaxPooling2D, MaxPooling3D
 AvgPool1D, AvgPool2D, AvgPool3D = AveragePooling1D, AveragePooling2D, AveragePooling3D
 GlobalMaxPool1D, GlobalMaxPool2D, GlobalMaxPool3D = GlobalMaxPooling1D, GlobalMaxPooling2D, GlobalMaxPooling3D
 GlobalAvgPool1D, GlobalAvgPool2D, GlobalAvgPool3D = (GlobalAveragePooling1D, GlobalAveragePooling2D,
-                                                     GlobalAveragePooling3D)  # fmt: skip
+                                                     GlobalAveragePooling3D)

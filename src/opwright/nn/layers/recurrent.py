@@ -44,7 +44,7 @@ class RNN(Described):
 
     def __init__(self, cell: Any, return_sequences: bool = False, return_state: bool = False,
                  go_backwards: bool = False, stateful: bool = False, unroll: bool = False,
-                 zero_output_for_mask: bool = False, **kwargs: Any) -> None:  # fmt: skip
+                 zero_output_for_mask: bool = False, **kwargs: Any) -> None:
         if isinstance(cell, (list, tuple)):
             cell = StackedRNNCells(cell)
         if not hasattr(cell, "call"):
@@ -52,11 +52,11 @@ class RNN(Described):
         if getattr(cell, "state_size", None) is None:
             raise ValueError("The RNN cell should have a `state_size` attribute (single integer or list of integers, "
                              "one "
-                             f"integer per RNN state). Received: cell={cell}")  # fmt: skip
+                             f"integer per RNN state). Received: cell={cell}")
         super().__init__(**kwargs)
         self.cell = cell
         self._take(return_sequences=return_sequences, return_state=return_state, go_backwards=go_backwards,
-                   stateful=stateful, unroll=unroll, zero_output_for_mask=zero_output_for_mask)  # fmt: skip
+                   stateful=stateful, unroll=unroll, zero_output_for_mask=zero_output_for_mask)
         self._kept = _Kept(None)
         self.supports_masking = True
 
@@ -81,7 +81,7 @@ class RNN(Described):
             if batch is None:
                 raise ValueError("When using `stateful=True` in a RNN, the batch size must be static. Found dynamic "
                                  "batch "
-                                 f"size: sequence.shape={tuple(sequences_shape)}")  # fmt: skip
+                                 f"size: sequence.shape={tuple(sequences_shape)}")
             with init_scope():
                 self._kept.states = nest.map_structure(
                     lambda s: Variable(s, trainable=False, name="rnn_state"), self.get_initial_state(batch)
@@ -114,7 +114,7 @@ class RNN(Described):
             if batch is not None and batch != wanted:
                 raise ValueError("If an RNN is stateful, the batch size of the input sequences must be the same as the "
                                  f"batch size of the initial state.\n- Expected batch size: {wanted}\n- Received batch "
-                                 f"size: {batch}")  # fmt: skip
+                                 f"size: {batch}")
             if batch is None:  # that of a traced call of any batch: the states have one all the same
                 sequences = array.ensure_shape(sequences, [wanted, *sequences.shape[1:]])
         states = list(initial_state) if isinstance(initial_state, (list, tuple)) else [initial_state]
@@ -122,7 +122,7 @@ class RNN(Described):
         states = nest.map_structure(lambda s: array.cast(s, dtype), states)
         if any(cell._drops for cell in gated(self.cell)) and isinstance(training, TensorLike):
             output, states = in_training(training, lambda: self._over_time(sequences, states, mask, True),
-                                         lambda: self._over_time(sequences, states, mask, False))  # fmt: skip
+                                         lambda: self._over_time(sequences, states, mask, False))
         else:
             output, states = self._over_time(sequences, states, mask, training)
         if self.stateful:
@@ -211,7 +211,7 @@ class RNN(Described):
         if not self.return_state:
             return output
         return (output, *(tuple((batch, n) for n in s) if isinstance(s, (list, tuple)) else (batch, s)
-                          for s in self.state_size))  # fmt: skip
+                          for s in self.state_size))
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """The input's mask where all steps are given, none for states."""
@@ -264,9 +264,9 @@ class _OfCell(RNN):
 
 
 def _flags(return_sequences: bool, return_state: bool, go_backwards: bool, stateful: bool, unroll: bool,
-           activity_regularizer: Any) -> dict[str, Any]:  # fmt: skip
+           activity_regularizer: Any) -> dict[str, Any]:
     return {"return_sequences": return_sequences, "return_state": return_state, "go_backwards": go_backwards,
-            "stateful": stateful, "unroll": unroll, "activity_regularizer": activity_regularizer}  # fmt: skip
+            "stateful": stateful, "unroll": unroll, "activity_regularizer": activity_regularizer}
 
 
 def _of_cell(kwargs: dict[str, Any], name: str) -> dict[str, Any]:
@@ -283,13 +283,13 @@ class SimpleRNN(_OfCell):
                  recurrent_constraint: Any = None, bias_constraint: Any = None, dropout: float = 0.0,
                  recurrent_dropout: float = 0.0, return_sequences: bool = False, return_state: bool = False,
                  go_backwards: bool = False, stateful: bool = False, unroll: bool = False, seed: Any = None,
-                 **kwargs: Any) -> None:  # fmt: skip
+                 **kwargs: Any) -> None:
         cell = SimpleRNNCell(units, activation, use_bias, kernel_initializer, recurrent_initializer, bias_initializer,
                              kernel_regularizer, recurrent_regularizer, bias_regularizer, kernel_constraint,
                              recurrent_constraint, bias_constraint, dropout, recurrent_dropout, seed,
-                             **_of_cell(kwargs, "simple_rnn_cell"))  # fmt: skip
+                             **_of_cell(kwargs, "simple_rnn_cell"))
         super().__init__(cell, None, _flags(return_sequences, return_state, go_backwards, stateful, unroll,
-                                            activity_regularizer), kwargs)  # fmt: skip
+                                            activity_regularizer), kwargs)
 
 
 class GRU(_OfCell):
@@ -303,14 +303,14 @@ class GRU(_OfCell):
                  bias_constraint: Any = None, dropout: float = 0.0, recurrent_dropout: float = 0.0, seed: Any = None,
                  return_sequences: bool = False, return_state: bool = False, go_backwards: bool = False,
                  stateful: bool = False, unroll: bool = False, reset_after: bool = True, use_cudnn: Any = "auto",
-                 **kwargs: Any) -> None:  # fmt: skip
+                 **kwargs: Any) -> None:
         kwargs.pop("implementation", None)
         cell = GRUCell(units, activation, recurrent_activation, use_bias, kernel_initializer, recurrent_initializer,
                        bias_initializer, kernel_regularizer, recurrent_regularizer, bias_regularizer, kernel_constraint,
                        recurrent_constraint, bias_constraint, dropout, recurrent_dropout, reset_after, seed,
-                       **_of_cell(kwargs, "gru_cell"))  # fmt: skip
+                       **_of_cell(kwargs, "gru_cell"))
         super().__init__(cell, use_cudnn, _flags(return_sequences, return_state, go_backwards, stateful, unroll,
-                                                 activity_regularizer), kwargs)  # fmt: skip
+                                                 activity_regularizer), kwargs)
 
 
 class LSTM(_OfCell):
@@ -324,11 +324,11 @@ class LSTM(_OfCell):
                  recurrent_constraint: Any = None, bias_constraint: Any = None, dropout: float = 0.0,
                  recurrent_dropout: float = 0.0, seed: Any = None, return_sequences: bool = False,
                  return_state: bool = False, go_backwards: bool = False, stateful: bool = False, unroll: bool = False,
-                 use_cudnn: Any = "auto", **kwargs: Any) -> None:  # fmt: skip
+                 use_cudnn: Any = "auto", **kwargs: Any) -> None:
         kwargs.pop("implementation", None)
         cell = LSTMCell(units, activation, recurrent_activation, use_bias, kernel_initializer, recurrent_initializer,
                         bias_initializer, unit_forget_bias, kernel_regularizer, recurrent_regularizer, bias_regularizer,
                         kernel_constraint, recurrent_constraint, bias_constraint, dropout, recurrent_dropout, seed,
-                        **_of_cell(kwargs, "lstm_cell"))  # fmt: skip
+                        **_of_cell(kwargs, "lstm_cell"))
         super().__init__(cell, use_cudnn, _flags(return_sequences, return_state, go_backwards, stateful, unroll,
-                                                 activity_regularizer), kwargs)  # fmt: skip
+                                                 activity_regularizer), kwargs)

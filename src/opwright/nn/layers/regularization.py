@@ -26,7 +26,7 @@ class _Noisy(Described):
         if not 0 <= value <= most:
             wanted = "between 0 and 1" if most == 1 else "that is >= 0"
             raise ValueError(f"Invalid value received for argument `{name}`. Expected a float value {wanted}. "
-                             f"Received: {name}={value}")  # fmt: skip
+                             f"Received: {name}={value}")
         self._take(**{name: value}, seed=seed, **others)
         self.seed_generator = SeedGenerator(seed)
         self._amount = value
@@ -38,7 +38,7 @@ class _Noisy(Described):
         if not self._amount:
             return inputs
         return in_training(training, lambda: self._changed(inputs), lambda: array.identity(inputs)
-                           if hasattr(training, "dtype") else inputs)  # fmt: skip
+                           if hasattr(training, "dtype") else inputs)
 
     def _changed(self, inputs: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no _changed(inputs)")
@@ -80,7 +80,7 @@ class Dropout(_Noisy):
             if bad or not all(d is None or (isinstance(d, int) and d > 0) for d in noise_shape):
                 raise ValueError("Invalid value received for argument `noise_shape`. Expected a tuple or list of "
                                  "positive "
-                                 f"integers or None. Received: noise_shape={noise_shape}")  # fmt: skip
+                                 f"integers or None. Received: noise_shape={noise_shape}")
         self._begin("rate", rate, 1, seed, noise_shape=noise_shape)
 
     def _changed(self, inputs: Any) -> Any:
@@ -96,7 +96,7 @@ class _Spatial(Dropout):
     rank: int
 
     def __init__(self, rate: float, data_format: Any = None, seed: int | None = None, name: str | None = None,
-                 dtype: Any = None, **kwargs: Any) -> None:  # fmt: skip
+                 dtype: Any = None, **kwargs: Any) -> None:
         super().__init__(rate, seed=seed, name=name, dtype=dtype, **kwargs)
         self._taken = ("rate", "seed")
         self._take(data_format=data_format_name(data_format))
@@ -112,7 +112,7 @@ class SpatialDropout1D(_Spatial):
     rank = 1
 
     def __init__(self, rate: float, seed: int | None = None, name: str | None = None, dtype: Any = None, **kwargs: Any
-                 ) -> None:  # fmt: skip
+                 ) -> None:
         super().__init__(rate, "channels_last", seed, name, dtype, **kwargs)
         self._taken = ("rate", "seed")
 

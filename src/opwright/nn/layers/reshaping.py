@@ -73,7 +73,7 @@ class Reshape(Described):
         fits = size == known if None not in target else known != 0 and size % known == 0
         if not fits:
             raise ValueError("The total size of the tensor must be unchanged. Received: input_shape="
-                             f"{rest}, target_shape={self.target_shape}")  # fmt: skip
+                             f"{rest}, target_shape={self.target_shape}")
         return tuple(size // known if d is None else d for d in target)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
@@ -90,7 +90,7 @@ class Permute(Described):
         if sorted(dims) != list(range(1, len(dims) + 1)):
             raise ValueError("Invalid permutation argument `dims` for Permute Layer. The set of indices in `dims` "
                              "must be "
-                             f"consecutive and start from 1. Received dims={dims}")  # fmt: skip
+                             f"consecutive and start from 1. Received dims={dims}")
         self._take(dims=dims)
         self.input_spec = InputSpec(ndim=len(dims) + 1)
         self.built = True
@@ -157,7 +157,7 @@ class _Cropping(Described):
             raise ValueError("Values in `cropping` argument should be smaller than the corresponding spatial "
                              "dimension of "
                              f"the input. Received: input_shape={tuple(input_shape)}, "
-                             f"cropping={self.cropping}")  # fmt: skip
+                             f"cropping={self.cropping}")
         last = self.data_format == "channels_last"
         return assembled(input_shape[0], middle, input_shape[-1 if last else 1], self.data_format)
 
@@ -183,7 +183,7 @@ class Cropping1D(_Cropping):
         if size is not None and size <= 0:
             raise ValueError("`cropping` parameter of `Cropping1D` layer must be smaller than the input length. "
                              "Received: "
-                             f"input_shape={tuple(input_shape)}, cropping={self.cropping}")  # fmt: skip
+                             f"input_shape={tuple(input_shape)}, cropping={self.cropping}")
         return (input_shape[0], size, input_shape[2])
 
 

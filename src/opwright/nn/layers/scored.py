@@ -26,11 +26,11 @@ class Attention(Described):
     """
 
     def __init__(self, use_scale: bool = False, score_mode: str = "dot", dropout: float = 0.0, seed: Any = None,
-                 **kwargs: Any) -> None:  # fmt: skip
+                 **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if score_mode not in ("dot", "concat"):
             raise ValueError("Invalid value for argument score_mode. Expected one of {'dot', 'concat'}. Received: "
-                             f"score_mode={score_mode}")  # fmt: skip
+                             f"score_mode={score_mode}")
         self._take(use_scale=use_scale, score_mode=score_mode, dropout=dropout, seed=seed)
         self.seed_generator = SeedGenerator(seed)
         self.scale: Any = None
@@ -50,7 +50,7 @@ class Attention(Described):
         if not isinstance(inputs, (list, tuple)) or not 2 <= len(inputs) <= 3:
             raise ValueError(f"{name} layer must be called on a list of inputs, namely [query, value] or [query, "
                              f"value, "
-                             f"key]. Received: inputs={inputs}.")  # fmt: skip
+                             f"key]. Received: inputs={inputs}.")
         if mask is not None and (not isinstance(mask, (list, tuple)) or not 2 <= len(mask) <= 3):
             raise ValueError(f"{name} layer mask must be a list, namely [query_mask, value_mask]. Received: "
                              f"mask={mask}.")
@@ -66,7 +66,7 @@ class Attention(Described):
         return self._cast(self.concat_score_weight) * math.reduce_sum(math.tanh(together), axis=-1)
 
     def call(self, inputs: Any, mask: Any = None, training: Any = False, return_attention_scores: bool = False,
-             use_causal_mask: bool = False) -> Any:  # fmt: skip
+             use_causal_mask: bool = False) -> Any:
         """Attend. See the class."""
         self._check(inputs, mask)
         query, value = inputs[0], inputs[1]
@@ -84,7 +84,7 @@ class Attention(Described):
         if self.dropout:
             whole = weights
             weights = in_training(training, lambda: dropped(whole, self.dropout, None, self.seed_generator),
-                                  lambda: array.identity(whole))  # fmt: skip
+                                  lambda: array.identity(whole))
         output = linalg.matmul(weights, value)
         if query_mask is not None:
             kept = array.expand_dims(array.cast(query_mask, "bool"), -1)

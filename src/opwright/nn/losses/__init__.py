@@ -64,7 +64,7 @@ __all__ = [
     "deserialize", "dice", "get", "hinge", "huber", "kl_divergence", "log_cosh", "mean_absolute_error",
     "mean_absolute_percentage_error", "mean_squared_error", "mean_squared_logarithmic_error", "poisson", "serialize",
     "sparse_categorical_crossentropy", "squared_hinge", "tversky",
-]  # fmt: skip
+]
 
 FAMILY = Family("loss", "keras.losses")
 _classes = [v for v in list(globals().values()) if isinstance(v, type) and issubclass(v, Loss)]
@@ -77,7 +77,7 @@ SHORT = {
     "msle": mean_squared_logarithmic_error, "MSLE": mean_squared_logarithmic_error, "bce": binary_crossentropy,
     "BCE": binary_crossentropy, "kld": kl_divergence, "KLD": kl_divergence, "logcosh": log_cosh,
     "kullback_leibler_divergence": kl_divergence, "huber_loss": huber,
-}  # fmt: skip
+}
 FAMILY.members.update({**FUNCTIONS, **SHORT})
 
 

@@ -46,7 +46,7 @@ def _checked_shapes(y_true: Any, y_pred: Any) -> None:
     """Raise ValueError where labels and predictions differ in shape: broadcasting would hide a mistake."""
     if not y_true.shape.is_compatible_with(y_pred.shape):
         raise ValueError("Arguments `target` and `output` must have the same shape. Received: "
-                         f"target.shape={tuple(y_true.shape)}, output.shape={tuple(y_pred.shape)}")  # fmt: skip
+                         f"target.shape={tuple(y_true.shape)}, output.shape={tuple(y_pred.shape)}")
 
 
 def _smoothed(y_true: Any, label_smoothing: float, classes: Any) -> Any:
@@ -65,7 +65,7 @@ def _binary(y_true: Any, y_pred: Any, from_logits: bool) -> Any:
 
 
 def binary_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0,
-                        axis: int = -1) -> Any:  # fmt: skip
+                        axis: int = -1) -> Any:
     """mean(-t log(p) - (1 - t) log(1 - p)) over `axis`; t = y_true (1 - label_smoothing) + label_smoothing / 2."""
     y_true, y_pred = pair(y_true, y_pred)
     _checked_shapes(y_true, y_pred)
@@ -103,7 +103,7 @@ def _normalized(p: Any, axis: int) -> Any:
 
 
 def categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0,
-                             axis: int = -1) -> Any:  # fmt: skip
+                             axis: int = -1) -> Any:
     """-sum(t log(p)) over `axis`; t = y_true (1 - label_smoothing) + label_smoothing / classes; p is scaled to sum 1.
 
     raises ValueError where the classes differ in number
@@ -122,7 +122,7 @@ def categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False
 
 def categorical_focal_crossentropy(y_true: Any, y_pred: Any, alpha: Any = 0.25, gamma: float = 2.0,
                                    from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
-                                   ) -> Any:  # fmt: skip
+                                   ) -> Any:
     """sum(-alpha (1 - p)^gamma t log(p)) over `axis`. alpha: a number, or one for each class."""
     y_true, y_pred = pair(y_true, y_pred)
     _checked_shapes(y_true, y_pred)
@@ -133,7 +133,7 @@ def categorical_focal_crossentropy(y_true: Any, y_pred: Any, alpha: Any = 0.25, 
 
 
 def sparse_categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False,
-                                    ignore_class: int | None = None, axis: int = -1) -> Any:  # fmt: skip
+                                    ignore_class: int | None = None, axis: int = -1) -> Any:
     """-log(p[y_true]), p scaled to sum 1 over `axis`. y_true: class numbers, [batch, ...] or [batch, ..., 1].
 
     ignore_class: samples of this class have loss 0 and do not count in means.

@@ -67,7 +67,7 @@ __all__ = [
     "SpecificityAtSensitivity", "SquaredHinge", "Sum", "TopKCategoricalAccuracy", "TrueNegatives", "TruePositives",
     "binary_accuracy", "categorical_accuracy", "deserialize", "get", "serialize", "sparse_categorical_accuracy",
     "sparse_top_k_categorical_accuracy", "top_k_categorical_accuracy",
-]  # fmt: skip
+]
 
 FAMILY = Family("metric", "keras.metrics")
 FAMILY.add([v for v in list(globals().values()) if isinstance(v, type) and issubclass(v, Metric) and v is not Metric])
@@ -78,7 +78,7 @@ FAMILY.members.update(
     RMSE=RootMeanSquaredError, kld=KLDivergence, KLD=KLDivergence, cosine_similarity=CosineSimilarity,
     sparse_top_k_categorical_accuracy=SparseTopKCategoricalAccuracy, auc=AUC, f1_score=F1Score, logcosh=LogCoshError,
     top_k_categorical_accuracy=TopKCategoricalAccuracy,
-)  # fmt: skip
+)
 mean_squared_error, mean_absolute_error = _losses.mean_squared_error, _losses.mean_absolute_error
 
 

@@ -38,7 +38,7 @@ class Metric(Module):
         return self._dtype.name
 
     def add_variable(self, shape: Any = (), initializer: Any = None, dtype: Any = None, aggregation: str = "sum",
-                     name: str | None = None) -> Variable:  # fmt: skip
+                     name: str | None = None) -> Variable:
         """A new variable of the state, set to its initial value again by `reset_state`. "zeros" by default."""
         from .. import initializers
 
@@ -46,12 +46,12 @@ class Metric(Module):
         dims = tuple(shape)
         with root_scope():
             variable = Variable(lambda: make(dims, dtype=wanted), trainable=False, dtype=wanted,
-                                name=f"{self.name}/{name or 'variable'}")  # fmt: skip
+                                name=f"{self.name}/{name or 'variable'}")
         self._state.append(variable)
         return variable
 
     def add_weight(self, shape: Any = (), initializer: Any = None, dtype: Any = None, name: str | None = None,
-                   **kwargs: Any) -> Variable:  # fmt: skip
+                   **kwargs: Any) -> Variable:
         """The same; the name may come first."""
         if isinstance(shape, str):
             shape, name = kwargs.pop("shape", ()), shape

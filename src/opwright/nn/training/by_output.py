@@ -62,7 +62,7 @@ def spread(spec: Any, names: Sequence[str], y_pred: Any, what: str, repeat: bool
                          f"should "
                          f"have as many entries as the model has outputs. Received:\n{what}={spec}\nof length "
                          f"{len(flat)} "
-                         f"whereas the model has {len(names)} outputs.")  # fmt: skip
+                         f"whereas the model has {len(names)} outputs.")
     return flat
 
 
@@ -73,7 +73,7 @@ class OutputLosses:
     def __init__(self, loss: Any, loss_weights: Any, output_names: Sequence[str] | None = None) -> None:
         if loss_weights is not None and not isinstance(loss_weights, (list, tuple, dict, float, int)):
             raise ValueError(f"Expected `loss_weights` argument to be a float, list, tuple, or dict. Received: "
-                             f"{loss_weights}")  # fmt: skip
+                             f"{loss_weights}")
         self.loss, self.loss_weights, self.output_names = loss, loss_weights, output_names
         self.losses: list[Any] | None = None
         self.metrics: list[Mean] = []
@@ -144,7 +144,7 @@ def flat_for(y: Any, names: Sequence[str], y_pred: Any, repeat: bool = False) ->
         return flat * len(names)
     if len(flat) != len(names):
         raise ValueError(f"y_true and y_pred have different structures.\ny_true: {len(flat)} tensors\n"
-                         f"y_pred: {len(names)} outputs {list(names)}")  # fmt: skip
+                         f"y_pred: {len(names)} outputs {list(names)}")
     return flat
 
 
@@ -154,7 +154,7 @@ def _as_loss(identifier: Any, y_true: Any, y_pred: Any) -> Any:
     if identifier in ("crossentropy", "ce"):
         identifier = {"binary": losses_module.binary_crossentropy,
                       "sparse": losses_module.sparse_categorical_crossentropy,
-                      "categorical": losses_module.categorical_crossentropy}[_kind(y_true, y_pred)]  # fmt: skip
+                      "categorical": losses_module.categorical_crossentropy}[_kind(y_true, y_pred)]
     found = losses_module.get(identifier)
     if isinstance(found, Loss):
         return found
@@ -181,9 +181,9 @@ def _kind(y_true: Any, y_pred: Any) -> str:
 
 
 _ACCURACIES = {"binary": metrics_module.BinaryAccuracy, "sparse": metrics_module.SparseCategoricalAccuracy,
-               "categorical": metrics_module.CategoricalAccuracy}  # fmt: skip
+               "categorical": metrics_module.CategoricalAccuracy}
 _ENTROPIES = {"binary": metrics_module.BinaryCrossentropy, "sparse": metrics_module.SparseCategoricalCrossentropy,
-              "categorical": metrics_module.CategoricalCrossentropy}  # fmt: skip
+              "categorical": metrics_module.CategoricalCrossentropy}
 
 
 def as_metric(identifier: Any, y_true: Any, y_pred: Any) -> Metric:
@@ -242,7 +242,7 @@ class OutputMetrics(Module):
             raise ValueError("For a model with multiple outputs, when providing the `metrics` argument as a list, it "
                              f"should have as many entries as the model has outputs. Received:\nmetrics={given}\nof "
                              f"length "
-                             f"{len(given)} whereas the model has {many} outputs.")  # fmt: skip
+                             f"{len(given)} whereas the model has {many} outputs.")
         return [_listed(g) for g in spread(given, self.names, y_pred, "metrics")]
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:

@@ -39,7 +39,7 @@ class Progbar:
     """
 
     def __init__(self, target: int | None, width: int = WIDTH, verbose: int = 1, interval: float = 0.05,
-                 stateful_metrics: Any = None, unit_name: str = "step") -> None:  # fmt: skip
+                 stateful_metrics: Any = None, unit_name: str = "step") -> None:
         self.target, self.width, self.verbose, self.interval = target, width, verbose, interval
         self.unit_name = unit_name
         self.finalized = False
@@ -79,7 +79,7 @@ class Progbar:
             filled = round(self.width * min(current / target, 1.0)) if target else 0
             parts[0] += " " + "━" * filled + " " * (self.width - filled)
         left = f"{duration(elapsed)} {duration(per_step)}/{self.unit_name}" if final or not target else \
-            duration(per_step * (target - current))  # fmt: skip
+            duration(per_step * (target - current))
         if self.verbose == 1:
             parts[0] += f" {left}"
         else:

@@ -82,7 +82,7 @@ class Trainer(Fitting):
         state = self._trainer = State()
         state.arguments = {"optimizer": self.optimizer, "loss": loss, "metrics": metrics, "loss_weights": loss_weights,
                            "weighted_metrics": weighted_metrics, "run_eagerly": run_eagerly,
-                           "steps_per_execution": steps_per_execution, "jit_compile": jit_compile}  # fmt: skip
+                           "steps_per_execution": steps_per_execution, "jit_compile": jit_compile}
         names = self.output_names if getattr(self, "_network", None) is not None else None  # type: ignore[attr-defined]
         if loss is not None:
             state.losses = OutputLosses(loss, loss_weights, names)
@@ -115,7 +115,7 @@ class Trainer(Fitting):
         if not self.compiled:
             raise ValueError(f"You must call `compile()` before calling `{method}()`: the model has no optimizer "
                              f"and no "
-                             "loss yet.")  # fmt: skip
+                             "loss yet.")
 
     # ---- metrics ----------------------------------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ class Trainer(Fitting):
     # ---- one step, to be overridden ---------------------------------------------------------------------------------
 
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None,
-                     training: bool = True) -> Any:  # fmt: skip
+                     training: bool = True) -> Any:
         """The loss of a batch: what was compiled, plus the losses that layers added.
 
         raises ValueError where there is neither
@@ -179,7 +179,7 @@ class Trainer(Fitting):
         if not found:
             if self._trainer.losses is not None and y is None:
                 raise ValueError("No loss to compute. Provide a `loss` argument in `compile()`, and targets `y` to "
-                                 "`fit()`.")  # fmt: skip
+                                 "`fit()`.")
             if not training:
                 return array.zeros(())
             raise ValueError("No loss to compute. Provide a `loss` argument in `compile()`.")
@@ -271,7 +271,7 @@ class Trainer(Fitting):
         x, y, _ = unpack(data)
         state = self._trainer
         unmatched = any(m is not None and getattr(m, attribute) is None
-                        for m, attribute in ((state.losses, "losses"), (state.metrics, "rows")))  # fmt: skip
+                        for m, attribute in ((state.losses, "losses"), (state.metrics, "rows")))
         if not self.built or (y is not None and kind != "predict" and unmatched) or self._unbuilt():
             y_pred = self._laid_out(x)
             if y is not None and kind != "predict":
@@ -289,7 +289,7 @@ class Trainer(Fitting):
     def builds_before_steps(self) -> bool:
         """Whether weights are made before the first step of training, not by it: what is restored then counts."""
         return not self.run_eagerly and not flags.run_functions_eagerly and (
-            type(self).train_step is Trainer.train_step)  # fmt: skip
+            type(self).train_step is Trainer.train_step)
 
     def _unbuilt(self) -> bool:
         return any(not getattr(x, "built", True) for x in self._flatten_layers())  # type: ignore[attr-defined]

@@ -115,7 +115,7 @@ class Bitcast:
             return TensorSpec([*spec.shape, size // wanted], op.type)
         if spec.shape.rank == 0 or spec.shape[-1] not in (None, wanted // size):
             raise InvalidArgumentError(what=f"Cannot bitcast from {spec.dtype.name} to {op.type.name}",
-                                       found=spec.short(), wanted=f"a last dimension of {wanted // size}")  # fmt: skip
+                                       found=spec.short(), wanted=f"a last dimension of {wanted // size}")
         return TensorSpec(spec.shape[:-1], op.type)
 
     def compute(op, input) -> Any:

@@ -178,7 +178,7 @@ def _range_length(start: Any, limit: Any, delta: Any) -> int:
     count = number_of_steps(start, limit, delta)
     if count is None:
         raise InvalidArgumentError(what="the range has no end", found=f"{start} to {limit} in steps of {delta}",
-                                   wanted="finite numbers")  # fmt: skip
+                                   wanted="finite numbers")
     return count
 
 
@@ -333,11 +333,11 @@ ONE_HOT = Strategies(
     Strategy("set", _set_ones, lambda op, indices, depth, *_: op.axis == -1 and indices.size * int(depth) >= 4096,
              "along the last axis, at least 4096 elements", "one_hot",
              fits=lambda op, indices, *_: op.axis in (-1, indices.ndim)),
-)  # fmt: skip
+)
 
 
 def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: Any = None,
-            dtype: Any = None, name: str | None = None) -> Any:  # fmt: skip
+            dtype: Any = None, name: str | None = None) -> Any:
     """See OneHot. on_value and off_value default to 1 and 0, dtype to theirs, else float32.
 
     raises TypeError where dtype, on_value and off_value differ in dtype
@@ -365,7 +365,7 @@ def _hinted(value: Any, dtype: DType | None) -> Any:
 
 
 def eye(num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: Any = dtypes.float32,
-        name: str | None = None) -> Any:  # fmt: skip
+        name: str | None = None) -> Any:
     """The identity matrix, repeated over `batch_shape`: output[..., i, j] = 1 if i = j else 0."""
     dtype = as_dtype(dtype)
     batch = () if batch_shape is None else _static(batch_shape)

@@ -47,7 +47,7 @@ def _same_batch(params: TensorShape, indices: TensorShape, batch_dims: int) -> l
         a, b = params[i], indices[i]
         if a is not None and b is not None and a != b:
             raise InvalidArgumentError(what=f"params.shape[{i}]: {a} should be equal to indices.shape[{i}]: {b}",
-                                       found={"params": params, "indices": indices})  # fmt: skip
+                                       found={"params": params, "indices": indices})
         merged.append(b if a is None else a)
     return merged
 
@@ -135,7 +135,7 @@ def wide_index(indices: Any) -> Any:
 
 
 def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = None, batch_dims: Any = 0,
-           name: str | None = None) -> Any:  # fmt: skip
+           name: str | None = None) -> Any:
     """See Gather. axis: by default batch_dims. validate_indices: ignored; indices are always checked."""
     batch_dims = static_int(batch_dims, "batch_dims")
     if axis is None:
@@ -145,7 +145,7 @@ def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = 
     indices = wide_index(indices)
     if not is_static(axis):
         return array.run_time_axes.gather(lambda x, i, b: Gather(x, i, axis=b, batch_dims=b), params, indices, axis,
-                                    batch_dims, name)  # fmt: skip
+                                    batch_dims, name)
     return Gather(params, indices, axis=static_int(axis, "axis"), batch_dims=batch_dims, name=name)
 
 
@@ -214,7 +214,7 @@ class GatherNd:
         if depth > spec.shape.rank - batch:
             found = {"params": spec.short(), "indices": op.indices.spec.short()}
             raise InvalidArgumentError(what="index innermost dimension length must be <= params rank; "
-                                       f"saw: {depth} vs. {spec.shape.rank - batch}", found=found)  # fmt: skip
+                                       f"saw: {depth} vs. {spec.shape.rank - batch}", found=found)
         return spec.with_shape([*merged, *indices[batch:-1], *spec.shape[batch + depth :]])
 
     def compute(op, params, indices) -> Any:
@@ -251,7 +251,7 @@ def check_vectors(indices: np.ndarray, sizes: tuple[int, ...], what: str) -> Non
     if bad.any():
         at = np.argwhere(bad)[0]
         raise InvalidArgumentError(what=f"indices{at.tolist() or ''} = {indices[tuple(at)].tolist()} does not index "
-                                   f"into {what} {list(sizes)}")  # fmt: skip
+                                   f"into {what} {list(sizes)}")
 
 
 def _scatter_batches(params: Any, indices: Any, dy: Any, batch_dims: int) -> Any:

@@ -85,7 +85,7 @@ class Permute:
             return spec.with_shape([None] * rank)
         if len(perm) != rank:
             raise InvalidArgumentError(what="perm names another number of dimensions than the input has", found=perm,
-                                       wanted=f"{rank} numbers")  # fmt: skip
+                                       wanted=f"{rank} numbers")
         known = [p for p in perm if p is not None]
         if len(known) < rank:
             return spec.with_shape([None if p is None or not -rank <= p < rank else spec.shape[p] for p in perm])
@@ -164,7 +164,7 @@ class Roll:
         shape, shifts = op.input.spec.shape, op.shift.spec.shape
         if shifts.rank is not None and shifts[0] not in (None, len(op.axis)):
             raise InvalidArgumentError(what="shift and axis must have the same size",
-                                       found={"shift": shifts[0], "axis": len(op.axis)})  # fmt: skip
+                                       found={"shift": shifts[0], "axis": len(op.axis)})
         if shape.rank == 0:
             raise InvalidArgumentError(what="input must be 1-D or higher", found=op.input.spec.short())
         if shape.rank is not None:
@@ -194,7 +194,7 @@ def _rolled(x: Any, shift: Any, axis: Any, name: str | None) -> Any:
     if len(counts) != 1:
         if counts:
             raise InvalidArgumentError(op="Roll", node=name, what="shift and axis must have the same size",
-                                       found={"shift": shift.shape[0], "axis": axes.shape[0]})  # fmt: skip
+                                       found={"shift": shift.shape[0], "axis": axes.shape[0]})
         raise TypeError(f"axis: the number of axes must be known while tracing; found {axis!r}")
     for i in range(counts.pop()):
         part = array.getitem(shift, slice(i, i + 1))
@@ -249,7 +249,7 @@ class ReverseSequence:
 
 
 def reverse_sequence(input: Any, seq_lengths: Any, seq_axis: Any = None, batch_axis: Any = None,
-                     name: str | None = None) -> Any:  # fmt: skip
+                     name: str | None = None) -> Any:
     """See ReverseSequence. seq_axis must be given; batch_axis is 0 by default."""
     if seq_axis is None:
         raise ValueError("reverse_sequence: seq_axis is missing")

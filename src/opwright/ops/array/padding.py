@@ -28,7 +28,7 @@ def _padded(op: Any, sign: int) -> Any:
         return spec.with_shape(UNKNOWN)
     if not form.is_compatible_with((rank, 2)):
         raise InvalidArgumentError(what="paddings must be a matrix with 2 columns and a row for each dimension",
-                                   found=form, wanted=f"({rank}, 2)")  # fmt: skip
+                                   found=form, wanted=f"({rank}, 2)")
     paddings, dims = op.paddings.constant, spec.shape.dims
     if paddings is None or dims is None:
         return spec.with_shape([None] * rank)
@@ -111,7 +111,7 @@ class MirrorPad:
     paddings = Input(index, rank=2)
     output = Output(like="input")
     mode = Attr(str, check=one_of("REFLECT", "SYMMETRIC"),
-                doc="REFLECT leaves the edge out of what is mirrored, SYMMETRIC repeats it")  # fmt: skip
+                doc="REFLECT leaves the edge out of what is mirrored, SYMMETRIC repeats it")
     lod = lod_rules.first_of("paddings", "input", lambda sizes: not sizes.any())
 
     def infer(op) -> Any:
@@ -137,7 +137,7 @@ class MirrorPadGrad:
     paddings = Input(index, rank=2, doc="elements added before and after each dimension")
     output = Output(like="input")
     mode = Attr(str, check=one_of("REFLECT", "SYMMETRIC"),
-                doc="REFLECT leaves the edge out of what is mirrored, SYMMETRIC repeats it")  # fmt: skip
+                doc="REFLECT leaves the edge out of what is mirrored, SYMMETRIC repeats it")
     lod = "vanishes"
 
     def infer(op) -> Any:

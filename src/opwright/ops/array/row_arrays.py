@@ -125,4 +125,4 @@ def check_inside(indices: np.ndarray, height: int, what: str) -> None:
     if indices.size and (indices.min() < 0 or indices.max() >= height):
         at = np.flatnonzero((indices < 0) | (indices >= height))[0]
         raise InvalidArgumentError(what=f"{what}: index {indices.flat[at]} is out of range",
-                                   wanted=f"0 <= index < {height}, the number of rows")  # fmt: skip
+                                   wanted=f"0 <= index < {height}, the number of rows")

@@ -30,7 +30,7 @@ def check_pair(indices: TensorShape, values: TensorShape) -> None:
     if not indices.is_compatible_with(values[:1]):
         raise InvalidArgumentError(what="indices and values differ in number",
                                    found={"indices": indices, "values": values},
-                                   wanted="indices [n] and values [n, ...]")  # fmt: skip
+                                   wanted="indices [n] and values [n, ...]")
 
 
 @operator
@@ -68,7 +68,7 @@ class MergeRows:
             if shape[1:] != values.shape[1:]:
                 raise InvalidArgumentError(what="values are not as wide as the rows they are for",
                                            found={"values": values.shape, "dense_shape": shape},
-                                           wanted=f"values of shape {(len(indices), *shape[1:])}")  # fmt: skip
+                                           wanted=f"values of shape {(len(indices), *shape[1:])}")
             check_inside(indices, shape[0], "merging rows")
         where, rows = merge(indices, values)
         return rows, where

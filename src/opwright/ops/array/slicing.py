@@ -57,7 +57,7 @@ class Slice:
         if not len(dims) == len(begin) == len(size):
             raise InvalidArgumentError(what="begin and size name other dimensions than the input has",
                                        found={"input": spec.short(), "begin": begin, "size": size},
-                                       wanted=f"{len(dims)} numbers each")  # fmt: skip
+                                       wanted=f"{len(dims)} numbers each")
         whole = op.size.constant is not None  # only then -1 is told from unknown
         return spec.with_shape([_part_size(i, d, b, s, whole) for i, (d, b, s) in enumerate(zip(dims, begin, size))])
 
@@ -111,7 +111,7 @@ class _Masks:
         n = len(strides)
         if not len(begin) == len(end) == n:
             raise InvalidArgumentError(what="begin, end and strides differ in length",
-                                       found={"begin": len(begin), "end": len(end), "strides": n})  # fmt: skip
+                                       found={"begin": len(begin), "end": len(end), "strides": n})
         if self.ellipsis & (self.ellipsis - 1):
             raise InvalidArgumentError(what="Multiple ellipses in slice spec not allowed",
                                            wanted="one at most")
@@ -308,7 +308,7 @@ class TensorStridedSliceUpdate:
 
 def strided_slice(input_: Any, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0, end_mask: int = 0,
                   ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0, var: Any = None,
-                  name: str | None = None) -> Any:  # fmt: skip
+                  name: str | None = None) -> Any:
     """See StridedSlice. strides: by default ones. var: must be None."""
     if var is not None:
         raise UnimplementedError(
@@ -318,7 +318,7 @@ def strided_slice(input_: Any, begin: Any, end: Any, strides: Any = None, begin_
         )
     begin = dispatch.to_tensor(begin)
     return StridedSlice(input_, begin, end, ones_like(begin) if strides is None else strides, begin_mask, end_mask,
-                        ellipsis_mask, new_axis_mask, shrink_axis_mask, name=name)  # fmt: skip
+                        ellipsis_mask, new_axis_mask, shrink_axis_mask, name=name)
 
 
 # ---- Python's brackets ----------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ class CheckNumerics:
 
     def gradient(op, doutput) -> Any:
         return CheckNumerics(doutput, message=f"Not a number (NaN) or infinity (Inf) values detected in gradient. "
-                                              f"{op.message}")  # fmt: skip
+                                              f"{op.message}")
 
 
 check_numerics = CheckNumerics.as_function("check_numerics")
@@ -58,7 +58,7 @@ MOVERS = frozenset({
     "BroadcastTo", "Concat", "Const", "ExpandDims", "Fill", "Gather", "GatherNd", "Identity", "Pack", "Permute",
     "Reshape", "Reverse", "Select", "Slice", "Split", "Squeeze", "Stack", "StopGradient", "StridedSlice", "Tile",
     "Transpose", "Unpack", "Unstack", "ReadVariable",
-})  # fmt: skip
+})
 
 
 def _kinds(array: np.ndarray) -> list[tuple[str, int]]:
@@ -68,7 +68,7 @@ def _kinds(array: np.ndarray) -> list[tuple[str, int]]:
 
 def wrong_number(op: str, index: int, outputs: Sequence[Any], dtypes: Sequence[DType], inputs: Sequence[str],
                  name: str | None, at: str | None, graph: str | None = None
-                 ) -> InvalidArgumentError | None:  # fmt: skip
+                 ) -> InvalidArgumentError | None:
     """The error for output `index` of a call if a NaN or infinity is in it, else None.
 
     outputs, dtypes: all outputs. inputs: each in words. at: the user's line. graph: where the call is one's node.
@@ -89,7 +89,7 @@ def wrong_number(op: str, index: int, outputs: Sequence[Any], dtypes: Sequence[D
         f"!!! Detected Infinity or NaN in output {index} of {kind} (# of outputs: {len(outputs)}) !!!",
         f"  dtype: {dtype!r}", f"  shape: {tuple(np.shape(outputs[index]))}",
         *(f"  # of {k} elements: {n}" for k, n in kinds), "",
-    ]  # fmt: skip
+    ]
     if len(inputs) == 1:
         lines.append(f"  Input tensor: {inputs[0]}")
     else:

@@ -73,4 +73,4 @@ __all__ = [
     "stateless_random_flip_left_right", "stateless_random_flip_up_down", "stateless_random_hue",
     "stateless_random_saturation", "stateless_sample_distorted_bounding_box", "total_variation", "transpose",
     "yiq_to_rgb", "yuv_to_rgb",
-]  # fmt: skip
+]

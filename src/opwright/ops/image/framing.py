@@ -26,7 +26,7 @@ from .sizes import batched, check_image, dims_of, is_known, known, larger, requi
 
 
 def crop_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
-                         ) -> Any:  # fmt: skip
+                         ) -> Any:
     """The part of the image that begins at (offset_height, offset_width) and has the target's size.
 
     image: [n, h, w, c] or [h, w, c]; the numbers may be scalar tensors.
@@ -48,7 +48,7 @@ def crop_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, targ
 
 
 def pad_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
-                        ) -> Any:  # fmt: skip
+                        ) -> Any:
     """The image in a frame of zeros of the target's size, at (offset_height, offset_width).
 
     image: [n, h, w, c] or [h, w, c]; the numbers may be scalar tensors.
@@ -85,7 +85,7 @@ def central_crop(image: Any, central_fraction: Any) -> Any:
     image = dispatch.to_tensor(image)
     if image.shape.rank not in (3, 4):
         raise InvalidArgumentError(op=op, what="`image` should either be a Tensor with rank = 3 or rank = 4.",
-                                   found=image.spec.short())  # fmt: skip
+                                   found=image.spec.short())
     sides = dims_of(image)[-3:-1]
     starts = [_start(side, fraction) for side in sides]
     kept = [side - 2 * start for side, start in zip(sides, starts)]
@@ -131,7 +131,7 @@ def _cropped(value: Any, size: Any, draw: Callable[[Any], Any], name: str | None
         fits = len(dims) == len(wanted) and all(d is None or d >= w for d, w in zip(dims, wanted.tolist()))
         if not fits:
             raise InvalidArgumentError(op="random_crop", node=name, what="Need value.shape >= size",
-                                       found={"value": value.spec.short(), "size": wanted.tolist()})  # fmt: skip
+                                       found={"value": value.spec.short(), "size": wanted.tolist()})
     # Where the value turns out smaller than the size, slicing says so.
     room = shape_op(value) - size + 1
     return slice_op(value, mod(draw(shape_op(size)), room), size, name=name)
@@ -182,7 +182,7 @@ def transpose(image: Any, name: str | None = None) -> Any:
 def _ranked(image: Any, op: str) -> Any:
     if image.shape.rank is None:
         raise InvalidArgumentError(op=op, what="the image's rank must be known", found=image.spec.short(),
-                                   do="image.set_shape([None, None, None])")  # fmt: skip
+                                   do="image.set_shape([None, None, None])")
     return image
 
 

@@ -24,7 +24,7 @@ def _of_rank(image: Any, op: str, *ranks: int) -> Any:
     tensor = dispatch.to_tensor(image)
     if tensor.shape.rank not in ranks:
         raise InvalidArgumentError(op=op, what=f"the image must have {' or '.join(map(str, ranks))} dimensions",
-                                   found=tensor.spec.short())  # fmt: skip
+                                   found=tensor.spec.short())
     return tensor
 
 
@@ -86,7 +86,7 @@ def _pair(first: Any, second: Any, op: str) -> tuple[Any, Any]:
     same = all(None in (m, n) or m == n for m, n in zip(a[-3:], b[-3:]))
     if not same or any(m != n and not {1, None} & {m, n} for m, n in zip(a[-4::-1], b[-4::-1])):
         raise InvalidArgumentError(op=op, what="Two images are not compatible",
-                                   found={"first": first.spec.short(), "second": second.spec.short()})  # fmt: skip
+                                   found={"first": first.spec.short(), "second": second.spec.short()})
     return first, second
 
 
@@ -123,7 +123,7 @@ def _structures(first: Any, second: Any, max_val: Any, size: int, sigma: float, 
         if x.shape.rank is not None and any(d is not None and d < size for d in x.shape.dims[-3:-1]):
             raise InvalidArgumentError(op="ssim", what="an image is smaller than the filter",
                                        found={"image": x.spec.short(), "filter_size": size},
-                                       do="filter_size=")  # fmt: skip
+                                       do="filter_size=")
     kernel = array.tile(_bell(size, sigma), dims_tensor([1, 1, shape[-1], 1]))
 
     def mean(x: Any) -> Any:
@@ -140,7 +140,7 @@ def _structures(first: Any, second: Any, max_val: Any, size: int, sigma: float, 
 
 
 def ssim(img1: Any, img2: Any, max_val: Any, filter_size: int = 11, filter_sigma: float = 1.5, k1: float = 0.01,
-         k2: float = 0.03, return_index_map: bool = False) -> Any:  # fmt: skip
+         k2: float = 0.03, return_index_map: bool = False) -> Any:
     """The structural similarity of images [..., h, w, c] (Wang et al. 2004): 1 where they are equal, [...], float32.
 
     .. math:: \\frac{(2 \\mu_a \\mu_b + c_1)(2 \\sigma_{ab} + c_2)}
@@ -160,7 +160,7 @@ MSSSIM_WEIGHTS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)  # Wang, Simoncelli an
 
 def ssim_multiscale(img1: Any, img2: Any, max_val: Any, power_factors: Sequence[float] = MSSSIM_WEIGHTS,
                     filter_size: int = 11, filter_sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03
-                    ) -> Any:  # fmt: skip
+                    ) -> Any:
     """The structural similarity of images over several scales, each half as large (Wang et al. 2003), float32.
 
     .. math:: l_M^{p_M} \\prod_{j=1}^{M} (c\\,s)_j^{p_j}

@@ -21,4 +21,4 @@ __all__ = [
     "matmul", "matrix_rank", "matrix_transpose", "matvec", "norm", "normalize", "pinv", "qr", "set_diag", "slogdet",
     "solve", "sqrtm", "svd", "tensor_diag", "tensor_diag_part", "tensordot", "trace", "triangular_solve",
     "tridiagonal_matmul", "tridiagonal_solve",
-]  # fmt: skip
+]

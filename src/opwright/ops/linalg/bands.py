@@ -86,7 +86,7 @@ class TridiagonalSolve:
                 swap = np.abs(second[0]) > np.abs(first[0])
                 masks = (swap, swap, swap, swap[..., None])
                 first, second = ([np.where(m, y, x) for m, x, y in zip(masks, first, second)],
-                                 [np.where(m, x, y) for m, x, y in zip(masks, first, second)])  # fmt: skip
+                                 [np.where(m, x, y) for m, x, y in zip(masks, first, second)])
             factor = np.where(first[0] == 0, first[0], second[0] / np.where(first[0] == 0, 1, first[0]))
             main[..., i], over[..., i], over2[..., i], b[..., i, :] = (x.copy() for x in first)
             main[..., i + 1] = second[1] - factor * first[1]
@@ -111,7 +111,7 @@ class TridiagonalSolve:
         over, main, under = (op.diagonals[..., i, :] for i in range(3))
         turned = array.stack([_next(_conj(under)), _conj(main), _previous(_conj(over))], -2)
         drhs = TridiagonalSolve(turned, doutput, partial_pivoting=op.partial_pivoting,
-                                perturb_singular=op.perturb_singular)  # fmt: skip
+                                perturb_singular=op.perturb_singular)
         x = _conj(op.output)
         rows = [-Sum(drhs * y, axis=(-1,)) for y in (_next_row(x), x, _previous_row(x))]
         return array.stack(rows, -2), drhs
@@ -136,7 +136,7 @@ def _compact(diagonals: Any, diagonals_format: str) -> Any:
     over, main, under = map(dispatch.to_tensor, diagonals)
     n = main.shape.dims[-1] if main.shape.dims else None
     return array.stack([_padded(over, n, "superdiagonal", after=True), main,
-                        _padded(under, n, "subdiagonal", after=False)], -2)  # fmt: skip
+                        _padded(under, n, "subdiagonal", after=False)], -2)
 
 
 def _padded(x: Any, n: int | None, name: str, after: bool) -> Any:
@@ -161,14 +161,14 @@ def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compac
     rhs = dispatch.to_tensor(rhs, diagonals.dtype)
     if None not in (diagonals.shape.rank, rhs.shape.rank) and diagonals.shape.rank != rhs.shape.rank:
         raise InvalidArgumentError(op="tridiagonal_matmul", what="All input tensors must have the same rank.",
-                                   found=f"{diagonals.spec.short()}, {rhs.spec.short()}")  # fmt: skip
+                                   found=f"{diagonals.spec.short()}, {rhs.spec.short()}")
     over, main, under = (array.expand_dims(diagonals[..., i, :], -1) for i in range(3))
     return array.identity(over * _next_row(rhs) + main * rhs + under * _previous_row(rhs), name=name)
 
 
 def tridiagonal_solve(diagonals: Any, rhs: Any, diagonals_format: str = "compact", transpose_rhs: bool = False,
                       conjugate_rhs: bool = False, name: str | None = None, partial_pivoting: bool = True,
-                      perturb_singular: bool = False) -> Any:  # fmt: skip
+                      perturb_singular: bool = False) -> Any:
     """See TridiagonalSolve. diagonals_format: as in `tridiagonal_matmul`.
 
     rhs: [..., n, k], or [..., n] of one dimension less than compact diagonals. transpose_rhs, conjugate_rhs: what is
@@ -190,7 +190,7 @@ def tridiagonal_solve(diagonals: Any, rhs: Any, diagonals_format: str = "compact
     elif transpose_rhs:
         rhs = matrix_transpose(rhs)
     found = TridiagonalSolve(diagonals, rhs, partial_pivoting=partial_pivoting, perturb_singular=perturb_singular,
-                             name=name)  # fmt: skip
+                             name=name)
     return array.squeeze(found, [-1]) if vector else found
 
 
@@ -226,7 +226,7 @@ class BandedTriangularSolve:
         n, m = a.shape.dims[-1], b.shape.dims[-2]
         if None not in (n, m) and n != m:
             raise InvalidArgumentError(what=f"In[0] mismatch In[1] shape: {n} vs. {m}",
-                                       found=f"{a.short()}, {b.short()}")  # fmt: skip
+                                       found=f"{a.short()}, {b.short()}")
         batch = broadcast(TensorShape(a.shape.dims[:-2]), TensorShape(b.shape.dims[:-2]))
         return b.with_shape([*batch, n if m is None else m, b.shape.dims[-1]])
 
@@ -260,6 +260,6 @@ class BandedTriangularSolve:
 
 
 def banded_triangular_solve(bands: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
-                            ) -> Any:  # fmt: skip
+                            ) -> Any:
     """See BandedTriangularSolve."""
     return BandedTriangularSolve(bands, rhs, lower=lower, adjoint=adjoint, name=name)

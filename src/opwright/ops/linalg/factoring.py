@@ -44,7 +44,7 @@ class Cholesky:
             return np.linalg.cholesky(input)
         except np.linalg.LinAlgError:
             raise InvalidArgumentError(what="Cholesky decomposition was not successful. The input might not be valid.",
-                                       wanted="positive definite matrices") from None  # fmt: skip
+                                       wanted="positive definite matrices") from None
 
     def gradient(op, doutput) -> Any:
         # Murray, Differentiation of the Cholesky decomposition, 2016, equation 10
@@ -197,7 +197,7 @@ class Svd:
         dims = op.tensor.shape.dims
         if op.full_matrices and (dims is None or None in dims[-2:] or dims[-2] != dims[-1]):
             raise UnimplementedError(op="Svd", what="no gradient with full_matrices where the matrices are not square",
-                                     do="full_matrices=False")  # fmt: skip
+                                     do="full_matrices=False")
         s, u, v = array.cast(op.s, dtype), op.u, op.v
         among = _differences(s * s)
         columns, rows = array.expand_dims(s, -2), array.expand_dims(s, -1)

@@ -61,12 +61,12 @@ class MatMul:
         if None not in (k, inner) and k != inner:
             raise InvalidArgumentError(what=f"Matrix size-incompatible: inner sizes differ, {k} and {inner}",
                                        found={"a": a.short(), "b": b.short()}, wanted="a [..., m, k] and b [..., k, n]",
-                                       do="transpose_a=True or transpose_b=True")  # fmt: skip
+                                       do="transpose_a=True or transpose_b=True")
         try:
             batch = broadcast(TensorShape(a.shape.dims[:-2]), TensorShape(b.shape.dims[:-2]))
         except InvalidArgumentError:
             raise InvalidArgumentError(what="In[0] and In[1] must have compatible batch dimensions",
-                                       found={"a": a.short(), "b": b.short()}) from None  # fmt: skip
+                                       found={"a": a.short(), "b": b.short()}) from None
         return TensorSpec([*batch, m, n], dtype)
 
     def compute(op, a, b) -> Any:
@@ -107,7 +107,7 @@ MATMUL = Strategies(
              fits=lambda op, a, b: b.ndim == 2 and a.size > 0, tolerance=4096),
     prepare=lambda op, a, b: (np.swapaxes(a, -1, -2) if op.transpose_a or op.adjoint_a else a,
                               np.swapaxes(b, -1, -2) if op.transpose_b or op.adjoint_b else b),
-)  # fmt: skip
+)
 
 
 def product(a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False) -> Any:
@@ -119,7 +119,7 @@ def product(a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False) ->
 
 def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False,
            adjoint_b: bool = False, a_is_sparse: bool = False, b_is_sparse: bool = False, output_type: Any = None,
-           grad_a: bool = False, grad_b: bool = False, name: str | None = None) -> Any:  # fmt: skip
+           grad_a: bool = False, grad_b: bool = False, name: str | None = None) -> Any:
     """See MatMul. a_is_sparse, b_is_sparse, grad_a, grad_b are hints that change nothing.
 
     raises ValueError for transposing and adjoining the same matrix
@@ -127,7 +127,7 @@ def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False,
     for x, transpose, adjoint in (("a", transpose_a, adjoint_a), ("b", transpose_b, adjoint_b)):
         if transpose and adjoint:
             raise ValueError(f"Only one of `transpose_{x}` and `adjoint_{x}` can be True. "
-                             f"Received `transpose_{x}`=True, `adjoint_{x}`=True.")  # fmt: skip
+                             f"Received `transpose_{x}`=True, `adjoint_{x}`=True.")
     dtype = getattr(a, "dtype", None) or getattr(b, "dtype", None)
     if isinstance(dtype, DType) and not dtype.is_complex:
         transpose_a, transpose_b = transpose_a or adjoint_a, transpose_b or adjoint_b
@@ -135,7 +135,7 @@ def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False,
     a, b = _of_one_dtype(a, b, None if output_type is None else as_dtype(output_type))
     return MatMul(a, b, transpose_a=bool(transpose_a), transpose_b=bool(transpose_b), adjoint_a=bool(adjoint_a),
                   adjoint_b=bool(adjoint_b), output_type=None if output_type is None else as_dtype(output_type),
-                  name=name)  # fmt: skip
+                  name=name)
 
 
 def _of_one_dtype(a: Any, b: Any, output_type: DType | None) -> tuple[Any, Any]:
@@ -154,11 +154,11 @@ def _of_one_dtype(a: Any, b: Any, output_type: DType | None) -> tuple[Any, Any]:
 
 
 _MIXED: Any = [(dtypes.int32, {dtypes.int8, dtypes.uint8}), (dtypes.bfloat16, {dtypes.bfloat16, dtypes.int8}),
-               (dtypes.bfloat16, {dtypes.bfloat16, dtypes.uint8})]  # fmt: skip
+               (dtypes.bfloat16, {dtypes.bfloat16, dtypes.uint8})]
 
 
 def matvec(a: Any, b: Any, transpose_a: bool = False, adjoint_a: bool = False, a_is_sparse: bool = False,
-           b_is_sparse: bool = False, name: str | None = None) -> Any:  # fmt: skip
+           b_is_sparse: bool = False, name: str | None = None) -> Any:
     """A matrix times a vector: output[..., i] = sum over j of a[..., i, j] b[..., j]. See MatMul."""
     if not hasattr(b, "dtype") and hasattr(a, "dtype"):
         b = dispatch.to_tensor(b, a.dtype)

@@ -156,7 +156,7 @@ def _pair(x: Any, y: Any) -> tuple[Any, Any]:
             x, y = array.cast(x, dtypes.float32), array.cast(y, dtypes.float32)
     if x.dtype is not y.dtype:
         raise SignatureError(op="divide", what="`x` and `y` must have the same dtype", do="ow.cast one of them",
-                             found={"x": x.dtype.name, "y": y.dtype.name})  # fmt: skip
+                             found={"x": x.dtype.name, "y": y.dtype.name})
     return x, y
 
 
@@ -358,7 +358,7 @@ class AddN:
         if "list" in found:
             if len(found) > 1:
                 raise InvalidArgumentError(what="lists of tensors are added to lists of tensors alone",
-                                           found=list(op.inputs), wanted="all list, or none")  # fmt: skip
+                                           found=list(op.inputs), wanted="all list, or none")
             return "list"
         if found == {"rows"}:
             return "rows"
@@ -379,7 +379,7 @@ class AddN:
         for i, other in enumerate(op.inputs[1:], 1):
             if not shape.is_compatible_with(other.spec.shape):
                 raise InvalidArgumentError(what=f"inputs 0 and {i} differ in shape",
-                                           found=f"{op.inputs[0].spec.short()}, {other.spec.short()}")  # fmt: skip
+                                           found=f"{op.inputs[0].spec.short()}, {other.spec.short()}")
             shape = broadcast(shape, other.spec.shape)
         return TensorSpec(shape, op.inputs[0].spec.dtype)
 

@@ -25,7 +25,7 @@ _LARGE = 25.0  # from here on asymptotic expansions reach 1e-16: their smallest 
 
 
 def _piecewise(x: np.ndarray, below: float, small: Callable[[np.ndarray], np.ndarray],
-               large: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:  # fmt: skip
+               large: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """`small` where x < below, else `large`; NaN stays."""
     flat = x.reshape(-1)
     result = like_device.full(x, flat.shape, np.nan, np.float64)

@@ -44,7 +44,7 @@ class ClipByValue:
             bound = getattr(op, name).spec
             if not broadcast(spec.shape, bound.shape).is_compatible_with(spec.shape):
                 raise InvalidArgumentError(what=f"{name} cannot be broadcast to t",
-                                           found={"t": spec.short(), name: bound.short()})  # fmt: skip
+                                           found={"t": spec.short(), name: bound.short()})
         return spec
 
     def compute(op, t, clip_value_min, clip_value_max, *, out=None) -> Any:
@@ -88,7 +88,7 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
         scaled = x * clip_norm
         if not scaled.shape.is_compatible_with(x.shape):
             raise InvalidArgumentError(op="clip_by_norm", node=name, what="clip_norm cannot be broadcast to t",
-                                       found=f"{x.spec.short()}, result {scaled.spec.short()}")  # fmt: skip
+                                       found=f"{x.spec.short()}, result {scaled.spec.short()}")
         return array.identity(scaled / maximum(norm, clip_norm), name=name)
 
     return _on_values(t, clip)
@@ -112,7 +112,7 @@ def global_norm(t_list: Any, name: str | None = None) -> Any:
 
 
 def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None
-                        ) -> tuple[list[Any], Any]:  # fmt: skip
+                        ) -> tuple[list[Any], Any]:
     """All tensors scaled down together so that their global norm is at most `clip_norm`, and the norm they had.
 
     .. math:: t_k \\cdot clip\\_norm / \\max(global\\_norm, clip\\_norm)

@@ -26,7 +26,7 @@ def _scanned(op: Any) -> TensorSpec:
     rank = spec.shape.rank
     if rank is not None and not -rank <= op.axis < rank:
         raise InvalidArgumentError(what=f"Expected scan axis in the range [{-rank}, {rank}), but got {op.axis}",
-                                   found=spec.short())  # fmt: skip
+                                   found=spec.short())
     return spec
 
 
@@ -229,6 +229,6 @@ class CumulativeLogsumexp:
 
 
 def cumulative_logsumexp(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
-                         ) -> Any:  # fmt: skip
+                         ) -> Any:
     """See CumulativeLogsumexp."""
     return _along(CumulativeLogsumexp, dispatch.to_tensor(x), axis, exclusive, reverse, name)

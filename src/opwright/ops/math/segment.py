@@ -119,26 +119,26 @@ def _width(data: np.ndarray) -> int:
 
 
 _COUNTED = Strategy("count", _counted, _scalars, "numbers in place of rows", "segment_sum_scalars", fits=_scalars,
-                    tolerance=4096)  # fmt: skip
+                    tolerance=4096)
 _PRODUCT = Strategy(
     "product", _product,
     lambda op, data, ids, n: _rows(op, data, ids, n) and 0 < n <= 32 and len(ids) <= 16384 and _width(data) >= 8
     and 4 * n <= len(ids),
     "at most 32 segments of at least 4 rows of at least 8 floats", "segment_sum_few",
     fits=lambda op, data, ids, n: _rows(op, data, ids, n) and n * len(ids) <= 1 << 22, tolerance=4096,
-)  # fmt: skip
+)
 _ROUNDS = Strategy(
     "rounds", _one_by_one,
     lambda op, data, ids, n: _rows(op, data, ids, n) and 2 * n >= len(ids) >= 1024 and _width(data) >= 32,
     "at most 2 rows a segment, at least 1024 rows of at least 32 floats", "segment_sum_many",
     fits=_rows, tolerance=4096,
-)  # fmt: skip
+)
 _SORTED = Strategy("rising", _of_sorted, lambda op, data, ids, n: True, "its ids rise", "segment_sum_rising")
 
 UNSORTED_SEGMENT_SUM = Strategies(
     "UnsortedSegmentSum", _by_sorting, _COUNTED, _PRODUCT, _ROUNDS,
     prepare=lambda op, data, ids, n: (data.reshape(ids.size, *data.shape[ids.ndim :]), ids.reshape(-1), int(n)),
-)  # fmt: skip
+)
 SEGMENT_SUM = Strategies("SegmentSum", _by_sorting, _SORTED, prepare=lambda op, data, ids: (data, ids, 1))
 
 
@@ -151,7 +151,7 @@ def _sorted_spec(op: Any) -> TensorSpec:
         raise InvalidArgumentError(what="data is a scalar", found=data.short(), wanted="at least one dimension")
     if data.shape.rank is not None and not TensorShape(data.shape[:1]).is_compatible_with(ids.spec.shape):
         raise InvalidArgumentError(what="segment_ids should be the same size as dimension 0 of input",
-                                   found=f"{data.short()}, {ids.spec.short()}")  # fmt: skip
+                                   found=f"{data.short()}, {ids.spec.short()}")
     if data.shape.rank is None:
         return TensorSpec(UNKNOWN, data.dtype)
     known = ids.constant
@@ -163,7 +163,7 @@ def _count_segments(data: np.ndarray, ids: np.ndarray) -> int:
     """The last id plus one. Raises InvalidArgumentError where ids do not rise or are negative."""
     if ids.shape != data.shape[:1]:
         raise InvalidArgumentError(what="segment_ids should be the same size as dimension 0 of input",
-                                   found=f"{list(data.shape)}, {list(ids.shape)}")  # fmt: skip
+                                   found=f"{list(data.shape)}, {list(ids.shape)}")
     if ids.size == 0:
         return 0
     if np.any(ids[1:] < ids[:-1]):
@@ -338,7 +338,7 @@ class SegmentProd:
     def gradient(op, doutput) -> Any:
         ids = op.segment_ids
         return product_gradient(op, doutput, lambda x: SegmentProd(x, ids), lambda x: SegmentSum(x, ids),
-                                 lambda x: _per_row(op, x)), None  # fmt: skip
+                                 lambda x: _per_row(op, x)), None
 
 
 segment_sum = SegmentSum.as_function("segment_sum")

@@ -34,7 +34,7 @@ def _without_axis(op: Any) -> TensorSpec:
         return TensorSpec(None, op.output_type)
     if not -rank <= op.axis < rank:
         raise InvalidArgumentError(what=f"Expected dimension in the range [{-rank}, {rank}), but got {op.axis}",
-                                   found=spec.short())  # fmt: skip
+                                   found=spec.short())
     axis = op.axis % rank
     if dims[axis] == 0 and 0 not in dims[:axis] + dims[axis + 1 :] and None not in dims:
         raise InvalidArgumentError(what=f"Reduction axis {op.axis} is empty", found=spec.short())
@@ -197,7 +197,7 @@ def sort(values: Any, axis: Any = -1, direction: str = "ASCENDING", name: str | 
 
 
 def argsort(values: Any, axis: Any = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
-            ) -> Any:  # fmt: skip
+            ) -> Any:
     """The int32 indices that put an axis in order; always stable. See Sort."""
     return array.identity(_sorted(values, axis, direction, 1), name=name)
 
@@ -293,7 +293,7 @@ TOP_K = Strategies(
              "k is at most an eighth of the row, in at least 8192 elements", "top_k_part",
              fits=lambda op, x, k: _selects(op, x, int(k))),
     prepare=lambda op, x, k: (x, int(k)),
-)  # fmt: skip
+)
 
 
 def top_k(

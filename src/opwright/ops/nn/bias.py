@@ -100,7 +100,7 @@ def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | 
     """See BiasAdd. data_format: any that begins with "NC" puts the channels second."""
     if data_format is not None and not data_format.startswith("N"):
         raise InvalidArgumentError(op="BiasAdd", node=name, what="`data_format` must be of the form `N...C` or `NC...`",
-                                   found=repr(data_format))  # fmt: skip
+                                   found=repr(data_format))
     second = data_format is not None and data_format.startswith("NC")
     value = dispatch.to_tensor(value)
     return BiasAdd(value, bias, data_format="NCHW" if second else "NHWC", name=name)

@@ -44,7 +44,7 @@ def _slid(op: Any, image: Dims, kernel: Dims) -> TensorShape:
 def _check_channels(image: int | None, filter: int | None) -> None:
     if image is not None and filter is not None and image != filter:
         raise InvalidArgumentError(what=f"input and filter must have the same depth: {image} vs {filter}",
-                                   found={"input channels": image, "filter channels": filter})  # fmt: skip
+                                   found={"input channels": image, "filter channels": filter})
 
 
 @operator
@@ -186,7 +186,7 @@ class DepthwiseConv2dNativeBackpropFilter:
 
 
 def depthwise_conv2d(input: Any, filter: Any, strides: Any, padding: Any, data_format: str | None = None,
-                     dilations: Any = None, name: str | None = None) -> Any:  # fmt: skip
+                     dilations: Any = None, name: str | None = None) -> Any:
     """See DepthwiseConv2dNative."""
     attrs = attributes_of(2, known_format("depthwise_conv2d", data_format, 2), strides, padding, dilations)
     return DepthwiseConv2dNative(input, filter, **attrs, name=name)
@@ -194,7 +194,7 @@ def depthwise_conv2d(input: Any, filter: Any, strides: Any, padding: Any, data_f
 
 def depthwise_conv2d_backprop_input(input_sizes: Any, filter: Any, out_backprop: Any, strides: Any, padding: Any,
                                     data_format: str = "NHWC", dilations: Any = (1, 1, 1, 1), name: str | None = None
-                                    ) -> Any:  # fmt: skip
+                                    ) -> Any:
     """See DepthwiseConv2dNativeBackpropInput."""
     known = known_format("depthwise_conv2d_backprop_input", data_format, 2)
     attrs = attributes_of(2, known, strides, padding, dilations)
@@ -203,7 +203,7 @@ def depthwise_conv2d_backprop_input(input_sizes: Any, filter: Any, out_backprop:
 
 def depthwise_conv2d_backprop_filter(input: Any, filter_sizes: Any, out_backprop: Any, strides: Any, padding: Any,
                                      data_format: str = "NHWC", dilations: Any = (1, 1, 1, 1), name: str | None = None
-                                     ) -> Any:  # fmt: skip
+                                     ) -> Any:
     """See DepthwiseConv2dNativeBackpropFilter."""
     known = known_format("depthwise_conv2d_backprop_filter", data_format, 2)
     attrs = attributes_of(2, known, strides, padding, dilations)
@@ -212,7 +212,7 @@ def depthwise_conv2d_backprop_filter(input: Any, filter_sizes: Any, out_backprop
 
 def separable_conv2d(input: Any, depthwise_filter: Any, pointwise_filter: Any, strides: Any, padding: Any,
                      data_format: str | None = None, dilations: Any = None, name: str | None = None
-                     ) -> Any:  # fmt: skip
+                     ) -> Any:
     """A depthwise convolution, then one of 1 x 1 that mixes the channels.
 
     depthwise_filter: [rows, columns, channels, multiplier]; pointwise_filter: [1, 1, channels * multiplier, out].

@@ -62,7 +62,7 @@ class EmbeddingRows:
 
 
 def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None, name: str | None = None, *,
-                     padding_idx: int | None = None) -> Any:  # fmt: skip
+                     padding_idx: int | None = None) -> Any:
     """The rows of `params` at `ids`: ids' shape followed by a row's. Gradients by `params` are sparse rows.
 
     params: a table [rows, ...], or a list of tables that follow each other. max_norm: rows longer than this are

@@ -34,7 +34,7 @@ def moments(x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: 
 
 
 def weighted_moments(x: Any, axes: Any, frequency_weights: Any, keepdims: bool = False, name: str | None = None
-                     ) -> tuple[Any, Any]:  # fmt: skip
+                     ) -> tuple[Any, Any]:
     """Mean and variance over `axes`, each element counted `frequency_weights` times; those broadcast with x.
 
     .. math:: mean = \\frac{\\sum w x}{\\sum w}, \\quad variance = \\frac{\\sum w (x - mean)^2}{\\sum w}
@@ -53,7 +53,7 @@ def weighted_moments(x: Any, axes: Any, frequency_weights: Any, keepdims: bool =
 
 
 def sufficient_statistics(x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
-                          ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+                          ) -> tuple[Any, Any, Any, Any]:
     """(count, sum of x - shift, sum of (x - shift)^2, shift) over `axes`, from which normalize_moments goes on."""
     x = dispatch.to_tensor(x)
     axes = static_axes(axes, "axes") if is_static(axes) else axes
@@ -87,7 +87,7 @@ def normalize_moments(
 
 
 def batch_normalization(x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: Any,
-                        name: str | None = None) -> Any:  # fmt: skip
+                        name: str | None = None) -> Any:
     """`x` by the given statistics, which broadcast with it; offset and scale may be None.
 
     .. math:: y = scale \\frac{x - mean}{\\sqrt{variance + variance\\_epsilon}} + offset
@@ -108,7 +108,7 @@ def batch_normalization(x: Any, mean: Any, variance: Any, offset: Any, scale: An
 
 def batch_norm_with_global_normalization(input: Any, mean: Any, variance: Any, beta: Any, gamma: Any,
                                          variance_epsilon: Any, scale_after_normalization: bool,
-                                         name: str | None = None) -> Any:  # fmt: skip
+                                         name: str | None = None) -> Any:
     """batch_normalization under its older argument names."""
     return batch_normalization(
         input, mean, variance, beta, gamma if scale_after_normalization else None, variance_epsilon, name

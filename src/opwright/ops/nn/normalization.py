@@ -84,11 +84,11 @@ class FusedBatchNorm:
             given = getattr(op, name)
             if given is None:
                 raise InvalidArgumentError(what=f"{name} is missing", wanted=f"{name} where is_training is False, or "
-                                           "exponential_avg_factor is not 1")  # fmt: skip
+                                           "exponential_avg_factor is not 1")
             size = given.spec.shape[0] if given.spec.shape.rank == 1 else None
             if size is not None and channels is not None and size != channels:
                 raise InvalidArgumentError(what=f"{name} must have the same number of elements as the channels of x",
-                                           found={name: size, "channels": channels})  # fmt: skip
+                                           found={name: size, "channels": channels})
             channels = size if channels is None else channels
         dims = spec.shape.dims
         known = [None] * len(op.data_format) if dims is None else list(dims)
@@ -153,7 +153,7 @@ class FusedBatchNorm:
 
 def fused_batch_norm(x: Any, scale: Any, offset: Any, mean: Any = None, variance: Any = None, epsilon: float = 0.001,
                      data_format: str = "NHWC", is_training: bool = True, name: str | None = None,
-                     exponential_avg_factor: float = 1.0) -> Any:  # fmt: skip
+                     exponential_avg_factor: float = 1.0) -> Any:
     """See FusedBatchNorm: (y, running mean, running variance). epsilon: at least 1.001e-5, as accelerators need."""
     return FusedBatchNorm(
         *(x, scale, offset, mean, variance),
@@ -192,7 +192,7 @@ class LayerNorm:
             given = getattr(op, name)
             if given is not None and not given.spec.shape.is_compatible_with(wanted):
                 raise InvalidArgumentError(what=f"{name} does not have the shape of the normalised dimensions",
-                                           found=given.spec.short(), wanted=str(wanted))  # fmt: skip
+                                           found=given.spec.short(), wanted=str(wanted))
         return op.x.spec
 
     def compute(op, x, scale, offset) -> Any:
@@ -242,7 +242,7 @@ def _aligned(like: Any, axes: Any, x: Any) -> Any:
         return like
     if rank is None:
         raise InvalidArgumentError(op="LayerNorm", what="the gradient needs the rank of x", found=x.spec.short(),
-                                   wanted="a known rank, or axis counted from the last dimension on")  # fmt: skip
+                                   wanted="a known rank, or axis counted from the last dimension on")
     inside = set(axes_in(axes, rank))
     for i in range(rank):
         if i not in inside:
@@ -256,7 +256,7 @@ def _over_others(g: Any, axes: Any, like: Any) -> Any:
 
 
 def layer_normalization(x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, epsilon: float = 1e-5,
-                        name: str | None = None) -> Any:  # fmt: skip
+                        name: str | None = None) -> Any:
     """See LayerNorm. axis: one or several."""
     return LayerNorm(x, scale, offset, axis=static_axes(axis) or (-1,), epsilon=epsilon, name=name)
 

@@ -78,7 +78,7 @@ def integer_bounds(minval: Any, maxval: Any, dtype: DType) -> tuple[Any, Any]:
 
 
 def normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, seed: Any = None,
-           name: str | None = None) -> Any:  # fmt: skip
+           name: str | None = None) -> Any:
     """Normal numbers. shape: sizes or an integer tensor; mean and stddev broadcast with it. See
     RandomStandardNormal.
     """
@@ -86,13 +86,13 @@ def normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.f
 
 
 def truncated_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, seed: Any = None,
-                     name: str | None = None) -> Any:  # fmt: skip
+                     name: str | None = None) -> Any:
     """Normal numbers nearer than two deviations to the mean. See TruncatedNormal."""
     return scaled(TruncatedNormal(sizes(shape), dtype=as_dtype(dtype), **seeds_for(seed), name=name), stddev, mean)
 
 
 def uniform(shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32, seed: Any = None,
-            name: str | None = None) -> Any:  # fmt: skip
+            name: str | None = None) -> Any:
     """Numbers evenly in [minval, maxval): floats, by default in [0, 1), or integers, for which maxval must be given.
 
     raises ValueError for another dtype, or integers without maxval
@@ -118,7 +118,7 @@ def categorical(logits: Any, num_samples: Any, dtype: Any = None, seed: Any = No
 
 
 def gamma(shape: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.float32, seed: Any = None,
-          name: str | None = None) -> Any:  # fmt: skip
+          name: str | None = None) -> Any:
     """Gamma numbers of shape alpha and rate beta (1): `shape` for each of the parameters, which broadcast. See
     RandomGamma.
     """
@@ -148,13 +148,13 @@ def poisson(shape: Any, lam: Any, dtype: Any = dtypes.float32, seed: Any = None,
 
 
 def stateless_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32,
-                     name: str | None = None, alg: Any = "auto_select") -> Any:  # fmt: skip
+                     name: str | None = None, alg: Any = "auto_select") -> Any:
     """Normal numbers, a function of `seed` (two integers). alg: accepted and not used. See StatelessRandomNormal."""
     return scaled(stateless.StatelessRandomNormal(sizes(shape), seed, dtype=as_dtype(dtype), name=name), stddev, mean)
 
 
 def stateless_truncated_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32,
-                               name: str | None = None, alg: Any = "auto_select") -> Any:  # fmt: skip
+                               name: str | None = None, alg: Any = "auto_select") -> Any:
     """Normal numbers nearer than two deviations to the mean, a function of `seed`. See StatelessTruncatedNormal."""
     return scaled(
         stateless.StatelessTruncatedNormal(sizes(shape), seed, dtype=as_dtype(dtype), name=name), stddev, mean
@@ -162,7 +162,7 @@ def stateless_truncated_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: A
 
 
 def stateless_uniform(shape: Any, seed: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32,
-                      name: str | None = None, alg: Any = "auto_select") -> Any:  # fmt: skip
+                      name: str | None = None, alg: Any = "auto_select") -> Any:
     """Numbers evenly in [minval, maxval), a function of `seed`; integers over the whole dtype with both bounds None.
 
     raises ValueError for integers with one bound
@@ -188,7 +188,7 @@ def stateless_categorical(
 
 
 def stateless_gamma(shape: Any, seed: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.float32,
-                    name: str | None = None) -> Any:  # fmt: skip
+                    name: str | None = None) -> Any:
     """Gamma numbers, a function of `seed`. `shape` is the result's; alpha and beta broadcast to it."""
     alpha, beta = _gamma_parameters(alpha, beta, as_dtype(dtype))
     alpha = array.broadcast_to(alpha, sizes(shape))
@@ -202,7 +202,7 @@ def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = dtypes.int32
 
 
 def stateless_binomial(shape: Any, seed: Any, counts: Any, probs: Any, output_dtype: Any = dtypes.int32,
-                       name: str | None = None) -> Any:  # fmt: skip
+                       name: str | None = None) -> Any:
     """Successes among tries, a function of `seed`. See StatelessRandomBinomial."""
     return stateless.StatelessRandomBinomial(
         sizes(shape), seed, counts, probs, output_dtype=as_dtype(output_dtype), name=name

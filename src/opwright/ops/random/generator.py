@@ -59,7 +59,7 @@ class Generator:
         )
 
     def truncated_normal(self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32,
-                         name: str | None = None) -> Any:  # fmt: skip
+                         name: str | None = None) -> Any:
         """Normal numbers nearer than two deviations to the mean."""
         return scaled(TruncatedNormal(sizes(shape), dtype=as_dtype(dtype), **self._attrs(), name=name), stddev, mean)
 

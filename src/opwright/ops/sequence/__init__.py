@@ -15,4 +15,4 @@ __all__ = [
     "concat", "conv", "dynamic_gru", "dynamic_lstm", "enumerate", "erase", "expand", "expand_as", "first_step",
     "last_step", "lod_append", "lod_reset", "mask", "pad", "pool", "reshape", "reverse", "scatter", "slice", "softmax",
     "unpad",
-]  # fmt: skip
+]

@@ -102,7 +102,7 @@ def _identity(x: np.ndarray) -> None:
 
 ACTIVATIONS: dict[str, Callable[[np.ndarray], None]] = {
     "sigmoid": _sigmoid, "tanh": _tanh, "relu": _relu, "identity": _identity,
-}  # fmt: skip
+}
 
 SLOPES: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # from what the activation gave
     "sigmoid": lambda y: y * (1.0 - y),

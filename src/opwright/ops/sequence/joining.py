@@ -44,7 +44,7 @@ class SequenceConcat:
             raise InvalidArgumentError(what="there is nothing to join", found=f"{len(op.x)} inputs", wanted="2 or more")
         if len(op.offsets) != len(op.x):
             raise InvalidArgumentError(what="there are not offsets for each input",
-                                       found=f"{len(op.offsets)} for {len(op.x)}")  # fmt: skip
+                                       found=f"{len(op.offsets)} for {len(op.x)}")
         check_widths({f"input {i}": x.spec.shape for i, x in enumerate(op.x)})
         counts = [count(o) for o in op.offsets]
         if len(set(counts) - {None}) > 1:
@@ -136,7 +136,7 @@ class SequencePlace:
 def _check_there(rows: np.ndarray, size: int) -> None:
     if rows.size and not (rows.min() >= 0 and rows.max() < size):
         raise InvalidArgumentError(what="there is no such row", found=f"rows {rows.min()} to {rows.max()}",
-                                   wanted=f"0 to {size - 1}")  # fmt: skip
+                                   wanted=f"0 to {size - 1}")
 
 
 @operator
@@ -172,14 +172,14 @@ class SequenceSlice:
             _check_column(name, given.shape, len(lengths))
             if given.size and given.min() < 0:
                 raise InvalidArgumentError(what=f"input {name!r} is negative", found=int(given.min()),
-                                           wanted="at least 0")  # fmt: skip
+                                           wanted="at least 0")
         first, size = offset.reshape(-1).astype(np.int64), length.reshape(-1).astype(np.int64)
         past = np.flatnonzero(first + size > lengths)
         if len(past):
             i = int(past[0])
             raise OutOfRangeError(what=f"the window of sequence {i} goes past its end",
                                   found=f"offset {first[i]}, length {size[i]}",
-                                  wanted=f"within {lengths[i]} rows")  # fmt: skip
+                                  wanted=f"within {lengths[i]} rows")
         rows = windows(offsets[:-1] + first, size)
         return x.take(rows, 0), offsets_of(size), rows
 
@@ -193,7 +193,7 @@ def _check_column(name: str, shape: Any, n: int | None) -> None:
     if len(shape) != 2 or shape[1] not in (1, None) or (None not in (n, shape[0]) and shape[0] != n):
         raise InvalidArgumentError(what=f"input {name!r} is not one number for each sequence",
                                    found=f"shape {list(shape)}",
-                                   wanted=f"shape [{'n' if n is None else n}, 1]")  # fmt: skip
+                                   wanted=f"shape [{'n' if n is None else n}, 1]")
 
 
 @operator
@@ -235,7 +235,7 @@ def concat(x: Any, name: str | None = None) -> Any:
     """
     if not isinstance(x, (list, tuple)):
         raise TypeError(compose("x is no list", op="SequenceConcat", found=f"a {type(x).__name__}",
-                                wanted="a list of two or more LoDTensors"))  # fmt: skip
+                                wanted="a list of two or more LoDTensors"))
     return SequenceConcat(x, name=name)
 
 

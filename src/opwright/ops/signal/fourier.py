@@ -49,7 +49,7 @@ def length_elements(fft_length: Any, rank: int | None) -> Dims | None:
     shape = fft_length.spec.shape
     if shape.rank not in (1, None) or (rank is not None and shape.rank == 1 and shape[0] not in (rank, None)):
         raise InvalidArgumentError(what=f"fft_length must have shape [{'?' if rank is None else rank}]",
-                                   found=fft_length.spec.short())  # fmt: skip
+                                   found=fft_length.spec.short())
     found = elements_of(fft_length)
     if found is not None and any(n is not None and n < 0 for n in found):
         raise InvalidArgumentError(what="fft_length must be at least 0", found=found)
@@ -82,7 +82,7 @@ def at_least(spec: TensorSpec, rank: int) -> None:
     """Raises InvalidArgumentError where the rank is known to be lower."""
     if spec.shape.rank is not None and spec.shape.rank < rank:
         raise InvalidArgumentError(what=f"Input must have rank of at least {rank} but got: {spec.shape}",
-                                   found=spec.short())  # fmt: skip
+                                   found=spec.short())
 
 
 # ---- the operators --------------------------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ def hann_window(window_length: Any, periodic: Any = True, dtype: Any = dtypes.fl
 
 
 def hamming_window(window_length: Any, periodic: Any = True, dtype: Any = dtypes.float32, name: str | None = None
-                   ) -> Any:  # fmt: skip
+                   ) -> Any:
     """Hamming's window, [window_length]; of one sample it is 1. periodic, errors: as in `hann_window`.
 
     .. math:: w_n = 0.54 - 0.46 \\cos(2 \\pi n / N)
@@ -108,7 +108,7 @@ def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = dtypes.floa
 
 
 def kaiser_bessel_derived_window(window_length: Any, beta: Any = 12.0, dtype: Any = dtypes.float32,
-                                 name: str | None = None) -> Any:  # fmt: skip
+                                 name: str | None = None) -> Any:
     """Roots of the running sums of Kaiser's window of half the length, up and down again: [window_length], even.
 
     .. math:: w_n = \\sqrt{\\sum_{j=0}^n k_j / \\sum_{j=0}^{N/2} k_j}, \\quad w_{N-1-n} = w_n
@@ -199,7 +199,7 @@ class Frame:
         dpad = None
         if op.pad_value is not None:
             outside = Frame(array.zeros_like(op.signal), op.frame_length, op.frame_step, array.ones_like(op.pad_value),
-                            axis=op.axis)  # fmt: skip
+                            axis=op.axis)
             dpad = Sum(doutput * outside)
         return fitted(whole, op.signal), None, None, dpad
 
@@ -256,7 +256,7 @@ class OverlapAndAdd:
 
 
 def frame(signal: Any, frame_length: Any, frame_step: Any, pad_end: bool = False, pad_value: Any = 0, axis: Any = -1,
-          name: str | None = None) -> Any:  # fmt: skip
+          name: str | None = None) -> Any:
     """See Frame. pad_end: whether frames may reach beyond the end, where they hold pad_value."""
     signal = dispatch.to_tensor(signal)
     pad = dispatch.to_tensor(pad_value, signal.dtype) if pad_end else None

@@ -68,7 +68,7 @@ def format(template: str, inputs: Any, placeholder: str = "{}", summarize: int =
         )
     tensors = [dispatch.to_tensor(v) for v in given]
     return StringFormat(tensors, template=template, placeholder=placeholder,
-                        summarize=-1 if summarize is None else summarize, name=name)  # fmt: skip
+                        summarize=-1 if summarize is None else summarize, name=name)
 
 
 @operator
@@ -96,10 +96,10 @@ class AsString:
         dtype = op.input.spec.dtype
         if op.scientific and op.shortest:
             raise InvalidArgumentError(what="Cannot select both scientific and shortest notation",
-                                       wanted="one of the two")  # fmt: skip
+                                       wanted="one of the two")
         if (op.scientific or op.shortest or op.precision >= 0) and not (dtype.is_floating or dtype.is_complex):
             raise InvalidArgumentError(what=f"scientific, shortest and precision do not go with {dtype.name}",
-                                       wanted="floating or complex numbers")  # fmt: skip
+                                       wanted="floating or complex numbers")
         return op.input.spec.with_dtype(dtypes.string)
 
     def compute(op, input) -> Any:
@@ -123,7 +123,7 @@ as_string = AsString.as_function("as_string")
 _NUMBER: dict[DType, Callable[[str], Any]] = {
     dtypes.float32: float, dtypes.float64: float,
     **dict.fromkeys((dtypes.int32, dtypes.int64, dtypes.uint32, dtypes.uint64), int),
-}  # fmt: skip
+}
 
 
 @operator
@@ -154,7 +154,7 @@ class StringToNumber:
             except (ValueError, OverflowError, UnicodeDecodeError):
                 shown = value[:40].decode("utf-8", "replace")
                 raise InvalidArgumentError(what=f"could not correctly convert string: {shown}",
-                                           wanted=f"a number of {op.out_type.name}") from None  # fmt: skip
+                                           wanted=f"a number of {op.out_type.name}") from None
 
         return each(read, input, dtype=op.out_type.np)
 

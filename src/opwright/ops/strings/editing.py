@@ -176,7 +176,7 @@ class Substr:
     def compute(op, input, pos, len) -> Any:
         if pos.shape != len.shape:
             raise InvalidArgumentError(what="pos and len should have the same shape",
-                                       found={"pos": list(pos.shape), "len": list(len.shape)})  # fmt: skip
+                                       found={"pos": list(pos.shape), "len": list(len.shape)})
         return each(_part_of_bytes if op.unit == "BYTE" else _part_of_text, input, pos, len)
 
 
@@ -216,7 +216,7 @@ class RegexReplace:
     pattern = Input(dtypes.string, rank=0)
     rewrite = Input(dtypes.string, rank=0)
     output = Output(like="input")
-    replace_global = Attr(bool, default=True, doc="whether every match is replaced, or the first")  # fmt: skip
+    replace_global = Attr(bool, default=True, doc="whether every match is replaced, or the first")
 
     def compute(op, input, pattern, rewrite) -> Any:
         compiled = _compiled(pattern)

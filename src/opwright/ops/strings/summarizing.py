@@ -75,7 +75,7 @@ def first_elements(array: np.ndarray, limit: int) -> str:
     show = element(array.dtype.kind, array.dtype, False)
     limit = array.size if limit < 0 else min(limit, array.size)
     shown = [show(v).decode("utf-8", "replace") for v in array.reshape(-1)[:limit].tolist()] \
-        if array.dtype.kind in "biuO" else [show(v).decode() for v in array.reshape(-1)[:limit]]  # fmt: skip
+        if array.dtype.kind in "biuO" else [show(v).decode() for v in array.reshape(-1)[:limit]]
     rest = "..." if array.size > limit else ""
     if array.ndim < 2:
         return " ".join(shown) + rest

@@ -43,7 +43,7 @@ def _points(value: bytes, op: Any) -> list[tuple[int, int]]:
     def bad(place: int) -> None:
         if op.errors == "strict":
             raise InvalidArgumentError(what="Invalid formatting on input string", wanted=f"text in {op.input_encoding}",
-                                       do="errors='replace' or errors='ignore'")  # fmt: skip
+                                       do="errors='replace' or errors='ignore'")
         if op.errors == "replace":
             found.append((op.replacement_char, place))
 
@@ -75,7 +75,7 @@ def _encoded(points: list[int], op: Any) -> bytes:
             out.append(chr(point))
         elif op.errors == "strict":
             raise InvalidArgumentError(what="Code point is out of range for Unicode, or is a surrogate.", found=point,
-                                       wanted="0 to 0x10FFFF without 0xD800 to 0xDFFF")  # fmt: skip
+                                       wanted="0 to 0x10FFFF without 0xD800 to 0xDFFF")
         elif op.errors == "replace":
             out.append(chr(op.replacement_char))
     return "".join(out).encode(_codec(op.output_encoding))
@@ -152,7 +152,7 @@ class UnicodeDecode:
 
     input = Input(dtypes.string, rank=0)
     char_values = Output(dtype=dtypes.int32)
-    offsets = Output(dtype=dtypes.int64, doc="the byte each code point begins at")  # fmt: skip
+    offsets = Output(dtype=dtypes.int64, doc="the byte each code point begins at")
     input_encoding = Attr(str)
     errors = Attr(str, default="replace", check=ERRORS)
     replacement_char = Attr(int, default=65533)
@@ -174,36 +174,36 @@ def _decode(function: str, input: Any, *attrs: Any, name: str | None) -> Any:
         raise UnimplementedError(
             op=function, what="of more than one string there would be a ragged tensor, which there is not",
             found=input.spec.short(), wanted="a scalar",
-        )  # fmt: skip
+        )
     return UnicodeDecode(input, *attrs, name=name)
 
 
 def unicode_decode(input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533,
-                   replace_control_characters: bool = False, name: str | None = None) -> Any:  # fmt: skip
+                   replace_control_characters: bool = False, name: str | None = None) -> Any:
     """The code points of a string, int32 [n]. See UnicodeDecode.
 
     raises UnimplementedError for more than one string
     """
     return _decode("unicode_decode", input, input_encoding, errors, replacement_char, replace_control_characters,
-                   name=name)[0]  # fmt: skip
+                   name=name)[0]
 
 
 def unicode_decode_with_offsets(input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533,
                                 replace_control_characters: bool = False, name: str | None = None
-                                ) -> Any:  # fmt: skip
+                                ) -> Any:
     """The code points of a string, and the byte at which each begins, int64. See `unicode_decode`."""
     return _decode("unicode_decode_with_offsets", input, input_encoding, errors, replacement_char,
-                   replace_control_characters, name=name)  # fmt: skip
+                   replace_control_characters, name=name)
 
 
 def unicode_split(input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533,
-                  name: str | None = None) -> Any:  # fmt: skip
+                  name: str | None = None) -> Any:
     """The characters of a string, each a string, [n]. See `unicode_decode`."""
     return unicode_split_with_offsets(input, input_encoding, errors, replacement_char, name)[0]
 
 
 def unicode_split_with_offsets(input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533,
-                               name: str | None = None) -> Any:  # fmt: skip
+                               name: str | None = None) -> Any:
     """The characters of a string, and the byte at which each begins, int64. See `unicode_decode`."""
     points, places = _decode("unicode_split", input, input_encoding, errors, replacement_char, False, name=name)
     return unicode_encode(array.expand_dims(points, -1), input_encoding, errors, replacement_char), places
@@ -274,7 +274,7 @@ class UnsortedSegmentJoin:
             return TensorSpec(UNKNOWN, dtypes.string)
         if not shape[: ids.rank].is_compatible_with(ids):
             raise InvalidArgumentError(what="segment_ids do not number the strings",
-                                       found={"inputs": shape, "segment_ids": ids})  # fmt: skip
+                                       found={"inputs": shape, "segment_ids": ids})
         return TensorSpec([None if n is None else int(n), *shape[ids.rank :]], dtypes.string)
 
     def compute(op, inputs, segment_ids, num_segments) -> Any:

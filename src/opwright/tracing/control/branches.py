@@ -31,7 +31,7 @@ state = dispatch.state
 
 
 def cond(pred: Any, true_fn: Callable[[], Any] | None = None, false_fn: Callable[[], Any] | None = None,
-         name: str | None = None) -> Any:  # fmt: skip
+         name: str | None = None) -> Any:
     """What one of two functions gives, chosen by a scalar bool when it runs.
 
     true_fn, false_fn: take nothing; in a traced function both are recorded, so both must give the same structure and
@@ -50,7 +50,7 @@ def cond(pred: Any, true_fn: Callable[[], Any] | None = None, false_fn: Callable
 
 
 def switch_case(branch_index: Any, branch_fns: Any, default: Callable[[], Any] | None = None,
-                name: str = "switch_case") -> Any:  # fmt: skip
+                name: str = "switch_case") -> Any:
     """What one of several functions gives, chosen by its number when it runs.
 
     branch_index: int32 scalar. branch_fns: callables, or (int, callable) pairs, or a dictionary of these; the keys are
@@ -91,7 +91,7 @@ def _numbered(branch_fns: Any, default: Callable[[], Any] | None) -> list[Callab
 
 
 def case(pred_fn_pairs: Any, default: Callable[[], Any] | None = None, exclusive: bool = False, strict: bool = False,
-         name: str = "case") -> Any:  # fmt: skip
+         name: str = "case") -> Any:
     """What the function of the first true predicate gives.
 
     pred_fn_pairs: (scalar bool, callable) pairs. default: called where none is true; without it that is an error when
@@ -134,7 +134,7 @@ def _either(pred: Any, function: Callable[[], Any], otherwise: Callable[[], Any]
 
 
 def branch(op: Any, selector: Any, functions: Sequence[Callable[[], Any]], roles: Sequence[str], caller: str,
-           name: str) -> Any:  # fmt: skip
+           name: str) -> Any:
     """Record the functions into one node of `op`; gives their results' structure, of its outputs.
 
     raises TypeError, in the caller's name, where their results differ in structure or dtype
@@ -241,7 +241,7 @@ class BranchRecord(OpRecord):
         return [of_graph(g) for g in self.outputs[0].value_in_graph.node.subgraphs]
 
     def _gradient_of(self, k: int, arriving: Sequence[int], dys: Sequence[Any], wanted: Sequence[int],
-                     rows: set[int]) -> Any:  # fmt: skip
+                     rows: set[int]) -> Any:
         """A function that records the gradients of branch k: one for each wanted operand, in parts if it is rows."""
         operands = self.structure[1]
         body = self._bodies()[k]

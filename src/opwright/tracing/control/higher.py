@@ -31,7 +31,7 @@ _TURN = TensorSpec((), dtypes.int32, "i")
 
 def map_fn(fn: Callable[[Any], Any], elems: Any, dtype: Any = None, parallel_iterations: int | None = None,
            back_prop: bool = True, swap_memory: bool = False, infer_shape: bool = True, name: str | None = None,
-           fn_output_signature: Any = None) -> Any:  # fmt: skip
+           fn_output_signature: Any = None) -> Any:
     """`fn` of each element along the first dimension, the results stacked.
 
     .. math:: y_i = fn(x_i)
@@ -62,7 +62,7 @@ def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop:
 
 def scan(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, parallel_iterations: int = 10,
          back_prop: bool = True, swap_memory: bool = False, infer_shape: bool = True, reverse: bool = False,
-         name: str | None = None) -> Any:  # fmt: skip
+         name: str | None = None) -> Any:
     """Every partial result of a fold, stacked.
 
     .. math:: y_i = fn(y_{i-1}, x_i)
@@ -77,7 +77,7 @@ def scan(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, par
 
 
 def foldl(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, parallel_iterations: int = 10,
-          back_prop: bool = True, swap_memory: bool = False, name: str | None = None) -> Any:  # fmt: skip
+          back_prop: bool = True, swap_memory: bool = False, name: str | None = None) -> Any:
     """The elements combined from the first to the last.
 
     .. math:: y = fn(\\ldots fn(fn(initializer, x_0), x_1) \\ldots, x_{n-1})
@@ -90,7 +90,7 @@ def foldl(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, pa
 
 
 def foldr(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, parallel_iterations: int = 10,
-          back_prop: bool = True, swap_memory: bool = False, name: str | None = None) -> Any:  # fmt: skip
+          back_prop: bool = True, swap_memory: bool = False, name: str | None = None) -> Any:
     """The elements combined from the last to the first.
 
     .. math:: y = fn(\\ldots fn(fn(initializer, x_{n-1}), x_{n-2}) \\ldots, x_0)
@@ -112,7 +112,7 @@ def _elements(elems: Any, caller: str) -> tuple[list[Any], Any]:
     """The flat tensors, and the number of elements: an int where it is known."""
     if any(isinstance(e, LoDTensor) and e.levels for e in nest.flatten(elems)):
         raise TypeError(compose("a LoDTensor has sequences, not elements of one shape", op=caller, found="a LoDTensor",
-                                wanted="tensors", do="its rows, x.values, or what ow.sequence has"))  # fmt: skip
+                                wanted="tensors", do="its rows, x.values, or what ow.sequence has"))
     flat = [dispatch.to_tensor(e) for e in nest.flatten(elems, expand_composites=True)]
     if not flat:
         raise ValueError(f"{caller}: 'elems' must be a tensor or a nesting of tensors, found {elems}")
@@ -128,7 +128,7 @@ def _elements(elems: Any, caller: str) -> tuple[list[Any], Any]:
 
 
 def _fold(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any, reverse: bool, caller: str, keep: bool = True
-          ) -> tuple[Any, Any]:  # fmt: skip
+          ) -> tuple[Any, Any]:
     """The last partial result, and all of them stacked (nothing where they are not kept)."""
     if not callable(fn):
         raise TypeError(f"{caller}: fn must be callable, found {fn!r}")
@@ -176,7 +176,7 @@ Step = Callable[[Any, Sequence[Any]], tuple[Sequence[Any], Any]]
 
 
 def _loop(step: Step, elems: Any, flat: Sequence[Any], n: Any, start: Sequence[Any], reverse: bool
-          ) -> tuple[Sequence[Any], Any]:  # fmt: skip
+          ) -> tuple[Sequence[Any], Any]:
     """Run or record `step(element, carried) -> (carried, result)` over the elements; the last carried values, and the
     results stacked in the structure that `step` gives them."""
     if isinstance(state.trace, FuncTrace):
@@ -211,7 +211,7 @@ def _of_nothing(step: Step, elems: Any, flat: Sequence[Any], start: Sequence[Any
 
 
 def _recorded(step: Step, elems: Any, flat: Sequence[Any], n: Any, start: Sequence[Any], reverse: bool
-              ) -> tuple[Sequence[Any], Any]:  # fmt: skip
+              ) -> tuple[Sequence[Any], Any]:
     trace = state.trace
     assert isinstance(trace, FuncTrace)
     count = trace.to_tensor(n, dtypes.int32)

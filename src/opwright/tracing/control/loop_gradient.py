@@ -154,7 +154,7 @@ class LoopRecord(OpRecord):
             return ListLength(kept)
         if self._counter is None:
             self._counter = self._widen(TensorSpec((), dtypes.int32), lambda: array.zeros((), dtypes.int32),
-                                        lambda count: count + 1)  # fmt: skip
+                                        lambda count: count + 1)
         return self._counter
 
     # ---- what is added to the forward loop --------------------------------------------------------------------------

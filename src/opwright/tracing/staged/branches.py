@@ -51,7 +51,7 @@ def truth(test: Any, what: str) -> Any:
 
 
 def choose(test: Any, names: tuple[str, ...], main: Thunk, other: Thunk, name: str,
-           guards: tuple[str, ...] = ()) -> list[Any]:  # fmt: skip
+           guards: tuple[str, ...] = ()) -> list[Any]:
     """The values of `names` after `main` or `other`, functions that give them as a list, is run where `test` says.
 
     guards: flags without which `other` runs: what it leaves unset is then not read.
@@ -75,7 +75,7 @@ def choose(test: Any, names: tuple[str, ...], main: Thunk, other: Thunk, name: s
     graphs = [body.graph() for body in closed]
     operands = tuple(outer if isinstance(outer, Variable) else trace.to_tensor(outer) for outer in outers)
     outs = iter(trace.record_control(BranchRecord, If, [pred, operands], branch_attrs(If, graphs),
-                                     merged_specs(graphs, ("main branch", "else branch")), name))  # fmt: skip
+                                     merged_specs(graphs, ("main branch", "else branch")), name))
     results = []
     for row, a in zip(rows, main_values):
         if row is None:

@@ -82,7 +82,7 @@ def _extreme(pair: Callable[..., Any], whole: Callable[..., Any]) -> Callable[..
             tensor = dispatch.to_tensor(values[0])
             if tensor.shape.rank not in (None, 1):
                 raise ValueError("min/max of a single tensor only support rank 1 tensors, found shape "
-                                 f"{tensor.shape}")  # fmt: skip
+                                 f"{tensor.shape}")
             return whole(tensor)
         result, *others = values
         for other in others:
@@ -164,4 +164,4 @@ BUILTINS: dict[str, Callable[..., Any]] = {
     "abs": _abs, "min": _extreme(math.minimum, math.reduce_min), "max": _extreme(math.maximum, math.reduce_max),
     "sum": _sum, "any": _over(math.reduce_any), "all": _over(math.reduce_all), "enumerate": _enumerate, "zip": _zip,
     "map": _map, "filter": _filter, "sorted": _sorted, "reversed": _reversed,
-}  # fmt: skip
+}

@@ -63,7 +63,7 @@ class Items:
             wider.append(TensorSpec(shape, spec.dtype))
         if self.read and any(a.shape != b.shape for a, b in zip(wider, self.specs)):
             refuse(ValueError, f"list {self.name!r} gets an item of another shape appended after items were read",
-                   found=[t.spec.short() for t in flat], wanted=[s.short() for s in self.specs])  # fmt: skip
+                   found=[t.spec.short() for t in flat], wanted=[s.short() for s in self.specs])
         self.form = nest.pack_sequence_as(self.form, wider, expand_composites=True)
         return flat
 

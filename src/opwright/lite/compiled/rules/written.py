@@ -83,7 +83,7 @@ def _infer(node: Node, operator: Any, operands: list[Operand], outputs: list[Ope
         raise NoLowering(str(error).splitlines()[0]) from None
     dtype_of = real_dtype if as_reals else lambda t: t.dtype
     found = [(tuple(s.shape.dims), s.dtype) if isinstance(s, TensorSpec) and s.shape.dims is not None else None
-             for s in specs]  # fmt: skip
+             for s in specs]
     if found != [(o.shape, dtype_of(o.value)) for o in outputs]:
         raise NoLowering("its results' shapes do not follow from those of its inputs")
 

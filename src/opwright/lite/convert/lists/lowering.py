@@ -67,7 +67,7 @@ class Scope:
     def __init__(
         self, graph: Graph, frames: Frames, kinds: Kinds, specs: Mapping[Value, TensorSpec] | None = None,
         more: Sequence[Value] = (), appends: Mapping[Node, tuple[Value, Size]] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.graph, self.frames, self.kinds = graph, frames, kinds
         self.appends = appends or {}
         self.state = Rewrite(graph)
@@ -96,12 +96,12 @@ class Scope:
     def constant(self, value: Any, dtype: DType | None = None) -> Value:
         """A constant; of int32 where it is a number and no dtype is given."""
         array: Any = np.asarray(value, int32.np if dtype is None and not isinstance(value, bool) else
-                                None if dtype is None else dtype.np)  # fmt: skip
+                                None if dtype is None else dtype.np)
         array.setflags(write=False)
         found = dtype or (int32 if array.dtype == np.int32 else bool_)
         spec = TensorSpec(array.shape, found)
         node = Node(registry.get("Const"), (), {"value": array}, [spec], self.state.unique(f"{self.name}/const"),
-                    self.at)  # fmt: skip
+                    self.at)
         return self.state.emit(node).outputs[0]
 
     def value_of(self, size: Size) -> Value:
@@ -131,7 +131,7 @@ class Scope:
             return int(known)
         shape = self.make("Shape", value)
         return self.make("StridedSlice", shape, self.constant([axis]), self.constant([axis + 1]), self.constant([1]),
-                         shrink_axis_mask=1)  # fmt: skip
+                         shrink_axis_mask=1)
 
     def length(self, rows: Value) -> Size:
         """How many rows."""
@@ -232,7 +232,7 @@ class Scope:
         return [self.rows(v) if v.dtype is variant else self.value(v) for v in values]
 
     def _inside(self, node: Node, graph: Graph, specs: Sequence[TensorSpec], more: Sequence[Value] = (),
-                appends: Any = None) -> Graph:  # fmt: skip
+                appends: Any = None) -> Graph:
         tensors = {v: s for v, s in zip(graph.inputs, specs) if v.dtype is variant}
         return Scope(graph, (*self.frames, (graph, node)), self.kinds, tensors, more, appends).run()
 
@@ -248,7 +248,7 @@ class Scope:
             old.spec if old.dtype is not variant else
             TensorSpec(new[0].shape.most_specific_common_supertype([v.shape for v in new[1:]]), new[0].dtype)
             for old, new in zip(node.outputs, zip(*(g.outputs for g in every)))
-        ]  # fmt: skip
+        ]
         chooser = self.value(node.inputs[0])
         return self._emit(node, (chooser, tuple(operands)), attrs, outs)
 
@@ -325,7 +325,7 @@ class Scope:
                     continue
             if not known:
                 difference = limit if start == 0 and isinstance(start, int) else self.make(
-                    "Sub", self.value_of(limit), self.value_of(start))  # fmt: skip
+                    "Sub", self.value_of(limit), self.value_of(start))
                 turns = self.make("Maximum", self.value_of(difference), self.constant(0))
             length = self.length_of(old)
             rows = self.zeros([turns, *sizes], self.dtype(old, push))

@@ -44,7 +44,7 @@ def part(scope: Scope, rows: Value, begin: Size, count: Size) -> Value:
     """So many rows from one on; -1 for all that follow."""
     rank = rows.shape.rank or 1
     return scope.make("Slice", rows, scope.vector([begin, *[0] * (rank - 1)]),
-                      scope.vector([count, *[-1] * (rank - 1)]))  # fmt: skip
+                      scope.vector([count, *[-1] * (rank - 1)]))
 
 
 def _at_least(scope: Scope, rows: Value, length: Value) -> Value:
@@ -193,7 +193,7 @@ def _scatter_add(scope: Scope, node: Node) -> Sequence[Value]:
     rows, indices, tensor = scope.rows(node.inputs[0]), scope.value(node.inputs[1]), scope.value(node.inputs[2])
     shape = scope.make("Shape", rows)
     return [scope.make("Add", rows, scope.make("ScatterNd", scope.make("ExpandDims", indices, axis=1), tensor, shape),
-                       like=rows.spec)]  # fmt: skip
+                       like=rows.spec)]
 
 
 def _concat(scope: Scope, node: Node) -> Sequence[Value]:
@@ -204,7 +204,7 @@ def _concat(scope: Scope, node: Node) -> Sequence[Value]:
     sizes = [scope.dim(rows, i) for i in range(2, rank)]
     wanted = scope.vector([-1, *sizes])
     lengths = scope.make("Fill", scope.vector([scope.length(rows)]),
-                         scope.make("Cast", scope.value_of(scope.dim(rows, 1)), dtype=int64))  # fmt: skip
+                         scope.make("Cast", scope.value_of(scope.dim(rows, 1)), dtype=int64))
     return [scope.make("Reshape", rows, wanted, like=node.outputs[0].spec), lengths]
 
 
@@ -221,4 +221,4 @@ OPERATORS: dict[str, Callable[[Scope, Node], Sequence[Any]]] = {
     "ListAdd": _add, "ListResize": _resize, "ListPush": _push, "ListPop": _pop, "ListGet": _get, "ListSet": _set,
     "ListUnset": _unset, "ListStack": _stack, "ListFromTensor": _from_tensor, "ListGather": _gather,
     "ListScatter": _scatter, "ListScatterAdd": _scatter_add, "ListConcat": _concat, "ListSplit": _split,
-}  # fmt: skip
+}

@@ -166,4 +166,4 @@ _SOURCES: dict[str, Callable[[Node, Value, int], Iterator[Dim]]] = {
     **dict.fromkeys(("ListGet", "ListPop"), _element),
     **dict.fromkeys(("ListSet", "ListPush", "ListUnset", "ListStack", "ListFromTensor", "ListScatter"), _rows),
     "Select": _elementwise, "Transpose": _transpose, "ExpandDims": _expand_dims, "Gather": _gather, "While": _loop,
-}  # fmt: skip
+}

@@ -24,10 +24,10 @@ MOVERS: dict[str, tuple[int, ...] | None] = {
     "SELECT_V2": (1, 2), "SLICE": (0,), "SPLIT": (1,), "SPLIT_V": (0,), "STRIDED_SLICE": (0,), "TILE": (0,),
     "TRANSPOSE": (0,), "UNPACK": (0,), "DYNAMIC_UPDATE_SLICE": (0, 1), "SCATTER_ND": (1,), "ADD_N": None,
     "SPACE_TO_BATCH_ND": (0,), "BATCH_TO_SPACE_ND": (0,), "DEPTH_TO_SPACE": (0,), "SPACE_TO_DEPTH": (0,),
-}  # fmt: skip
+}
 NUMERIC = ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "FLOOR_DIV", "FLOOR_MOD", "ABS", "NEG", "SIGN",
            "GELU", "SIN", "COS", "SOFTMAX", "EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL",
-           "ARG_MAX", "ARG_MIN", "REDUCE_MAX", "REDUCE_MIN", "SUM", "MEAN")  # fmt: skip
+           "ARG_MAX", "ARG_MIN", "REDUCE_MAX", "REDUCE_MIN", "SUM", "MEAN")
 INDICES: dict[str, tuple[int, ...]] = {"GATHER": (1,), "GATHER_ND": (1,), "DYNAMIC_UPDATE_SLICE": (2,), "TOPK_V2": (1,)}
 
 

@@ -45,7 +45,7 @@ def _bilinear(node: Node, low: Lowering) -> Lowered:
         weight = np.asarray(fraction, np.float32).reshape([out if a == axis else 1 for a in range(4)])
         first, second = (low.emit("GATHER", x, low.int32(p.tolist()), axis=axis) for p in (low_place, high_place))
         x = low.emit("ADD", low.emit("MUL", first, low.constant(1 - weight, float32)),
-                     low.emit("MUL", second, low.constant(weight, float32)))  # fmt: skip
+                     low.emit("MUL", second, low.constant(weight, float32)))
     return x
 
 

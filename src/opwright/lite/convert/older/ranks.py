@@ -57,7 +57,7 @@ def _slice(node: Node, low: Lowering) -> Lowered:
         if (start, count) != (0, dims[axis]):
             before, _, after = around(dims, axis)
             x = low.emit("SLICE", reshaped(low, x, around(dims, axis)), low.int32([0, start, 0]),
-                         low.int32([before, count, after]))  # fmt: skip
+                         low.int32([before, count, after]))
             dims[axis] = count
     return reshaped(low, x, dims)
 
@@ -81,7 +81,7 @@ def _strided_slice(node: Node, low: Lowering) -> Lowered:
         before, _, after = around(dims, axis)
         x = low.emit("STRIDED_SLICE", reshaped(low, x, [before, n, after]), low.int32([0, begin, 0]),
                      low.int32([before, end, after]), low.int32([1, stride, 1]),
-                     begin_mask=2 * open_begin, end_mask=2 * open_end)  # fmt: skip
+                     begin_mask=2 * open_begin, end_mask=2 * open_end)
         dims[axis] = count
     return reshaped(low, x, sizes(node.outputs[0], "the shape of the result"))
 
@@ -94,7 +94,7 @@ def _pad(node: Node, low: Lowering) -> Lowered:
     for axis, (first, last) in enumerate(pads):
         if first or last:
             x = low.emit(node.op.name, reshaped(low, x, around(dims, axis)), low.int32([[0, 0], [first, last], [0, 0]]),
-                         *value)  # fmt: skip
+                         *value)
             dims[axis] += first + last
     return reshaped(low, x, dims)
 

@@ -247,9 +247,9 @@ class Pattern:
         """The templates with parameters of a dtype that nobody wrote down; None where they do not take it."""
         inputs = {} if self.operator is None else {i.name: i for i in self.operator.inputs}
         fixed = {p.name for p in inspect.signature(function, eval_str=True).parameters.values()
-                 if isinstance(p.annotation, TensorSpec)}  # fmt: skip
+                 if isinstance(p.annotation, TensorSpec)}
         others = {name: TensorSpec(spec.shape, dtype, name=name) for name, spec in specs.items()
-                  if name in inputs and name not in fixed and dtype in inputs[name].dtypes}  # fmt: skip
+                  if name in inputs and name not in fixed and dtype in inputs[name].dtypes}
         if all(others[name].dtype is specs[name].dtype for name in others):
             return None
         try:

@@ -38,7 +38,7 @@ def calibrate(module: LiteModule, dataset: Any, custom_ops: Any = (), op_resolve
     seen: list[dict[int, Range]] = [{} for _ in model.subgraphs]
     reference = OpResolverType.BUILTIN_REF  # every tensor is looked at
     with Interpreter(model_content=model, custom_ops=custom_ops, op_resolver=op_resolver,
-                     experimental_op_resolver_type=reference) as interpreter:  # fmt: skip
+                     experimental_op_resolver_type=reference) as interpreter:
         for ranges, subgraph in zip(seen, interpreter._subgraphs):
             subgraph.observe(_observer(subgraph, ranges))
         count, show, met = 0, _Progress(), set()
@@ -52,16 +52,16 @@ def calibrate(module: LiteModule, dataset: Any, custom_ops: Any = (), op_resolve
             show.close()
     if not count:
         raise InvalidArgumentError(what="converter.representative_dataset yields no sample",
-                                   wanted="some hundred inputs like those the model will meet")  # fmt: skip
+                                   wanted="some hundred inputs like those the model will meet")
     for definition in model.signature_defs:
         if int(definition.subgraph_index) not in met:
             raise InvalidArgumentError(what="converter.representative_dataset yields no sample of the signature "
-                                       f"{definition.signature_key!r}", do="yield (signature_key, dict)")  # fmt: skip
+                                       f"{definition.signature_key!r}", do="yield (signature_key, dict)")
     return {value: seen[s][t] for value, (s, t) in exported.tensors.items() if t in seen[s]}
 
 
 def _run(interpreter: Interpreter, seen: list[dict[int, Range]], index: int, arrays: Iterable[tuple[int, Any]],
-         number: int) -> None:  # fmt: skip
+         number: int) -> None:
     try:
         arrays = list(arrays)
         for t, array in arrays:
@@ -72,7 +72,7 @@ def _run(interpreter: Interpreter, seen: list[dict[int, Range]], index: int, arr
             lines = [line for line in error.message.splitlines() if line.startswith("Encountered")]
             raise NotFoundError(what="\n".join(["calibration cannot run the model", *lines]),
                                 do="converter.calibration_custom_ops, as an Interpreter's custom_ops; "
-                                "or without representative_dataset") from error  # fmt: skip
+                                "or without representative_dataset") from error
         subgraph = interpreter._subgraphs[index]
         for t, array in arrays:
             interpreter._set(t, array, index)
@@ -80,7 +80,7 @@ def _run(interpreter: Interpreter, seen: list[dict[int, Range]], index: int, arr
         subgraph.invoke()
     except InvalidArgumentError as error:
         raise InvalidArgumentError(what=f"calibration stopped at sample {number} of converter.representative_dataset: "
-                                   f"{error.message}") from error  # fmt: skip
+                                   f"{error.message}") from error
 
 
 def _observer(subgraph: Any, ranges: dict[int, Range]) -> Callable[[Any, bool], None]:
@@ -102,7 +102,7 @@ def _note(ranges: dict[int, Range], t: Any) -> None:
     low, high = float(array.min()), float(array.max())
     if not (np.isfinite(low) and np.isfinite(high)):
         raise InvalidArgumentError(what=f"tensor {t.name!r} holds what has no range", found=f"{low} .. {high}",
-                                   wanted="finite numbers", do="look at what computes it, or at the data")  # fmt: skip
+                                   wanted="finite numbers", do="look at what computes it, or at the data")
     if t.index in ranges:
         least, most = ranges[t.index]
         low, high = min(low, least), max(high, most)
@@ -134,7 +134,7 @@ class _Progress:
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
         return Progress(SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.completed} samples"),
-                        TimeElapsedColumn(), console=Console(stderr=True), transient=True)  # fmt: skip
+                        TimeElapsedColumn(), console=Console(stderr=True), transient=True)
 
     def close(self) -> None:
         """Leave the terminal as it was."""

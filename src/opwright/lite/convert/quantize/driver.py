@@ -94,7 +94,7 @@ def _refuse_floats(plans: Iterable[Plan]) -> None:
     for (name, reason), nodes in found.items():
         more = f" and {len(nodes) - SHOWN} more" if len(nodes) > SHOWN else ""
         lines.append(f"    Quantization not yet supported for op: '{name}' ({reason}): "
-                     f"{', '.join(nodes[:SHOWN])}{more}")  # fmt: skip
+                     f"{', '.join(nodes[:SHOWN])}{more}")
     raise ConverterError(
         what="target_spec.supported_ops allows integer operators alone, and these have none\n" + "\n".join(lines),
         do="add OpsSet.TFLITE_BUILTINS to target_spec.supported_ops, so that they stay float, or rewrite the function "

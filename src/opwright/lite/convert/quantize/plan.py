@@ -148,7 +148,7 @@ def _given(made: Plan, value: Value, dtype: str) -> Parameters | None:
 
 
 def _asked(graph: CalibratedGraph, made: Plan, dtype: str) -> dict[Value, Parameters]:
-    """Return what is asked of values by those that read them; of JOINs also what they settle on."""
+    """Return the parameters that readers demand of values; for JOIN, also the parameters they agree on."""
     asked: dict[Value, Parameters] = {}
 
     def ask(value: Value, parameters: Parameters) -> None:

@@ -95,4 +95,4 @@ RULES: dict[str, Rule] = {
     **_rows("EQUAL NOT_EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL", Rule(operands=(0, 1), results=NONE, types=INT8)),
     **_rows("ARG_MAX ARG_MIN", Rule(results=NONE, types=INT8)),
     **_rows("SHAPE RANK", Rule(results=NONE, any_form=True)),
-}  # fmt: skip
+}

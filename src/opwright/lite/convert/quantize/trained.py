@@ -28,7 +28,7 @@ def trained(graph: Graph, inside: Callable[[Graph], Graph], ranges: dict[Value, 
     """
     found: dict[Value, Range] = {}
     outer = set(graph.outputs)
-    instead: dict[Value, Value] = {}  # values that go, and those that are read or written in their place
+    instead: dict[Value, Value] = {}  # removed values and their replacements
     gone = set()
     for node in graph.nodes:
         if node.op.name != "FAKE_QUANT" or node.attrs["num_bits"] != BITS:

@@ -65,7 +65,7 @@ HYBRID = {
 
 
 def float16(graph: Graph, inside: Callable[[Graph], Graph]) -> Graph:
-    """Return a graph with its float32 constants in float16, but those that it cannot hold.
+    """Return a graph with its float32 constants in float16, except constants beyond its range.
 
     inside: returns the same of a graph that nodes hold.
     """

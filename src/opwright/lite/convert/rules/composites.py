@@ -158,7 +158,7 @@ def _roll(node: Node, low: Lowering) -> Lowered:
         last = by % size if size else 0
         if last:
             parts = low.emit_many("SPLIT_V", x, low.int32([size - last, last]), low.constant(axis % len(dims), int32),
-                                  num_splits=2)  # fmt: skip
+                                  num_splits=2)
             x = low.emit("CONCATENATION", parts[::-1], axis=axis % len(dims), like=x.spec)
     return x
 

@@ -20,7 +20,7 @@ def _if(node: Node, low: Lowering) -> Lowered:
     condition, operands = node.inputs
     then_branch, else_branch = map(low.graph_of, (node.attrs["then_branch"], node.attrs["else_branch"]))
     return low.emit_many("IF", condition, operands, then_branch=then_branch, else_branch=else_branch,
-                         likes=[v.spec for v in node.outputs])  # fmt: skip
+                         likes=[v.spec for v in node.outputs])
 
 
 def _case(node: Node, low: Lowering) -> Lowered:
@@ -33,7 +33,7 @@ def _case(node: Node, low: Lowering) -> Lowered:
         branches *= 2
     last = len(branches) - 1
     known = low.emit("LOGICAL_AND", low.emit("GREATER_EQUAL", index, low.constant(0, int32)),
-                     low.emit("LESS", index, low.constant(last, int32)))  # fmt: skip
+                     low.emit("LESS", index, low.constant(last, int32)))
     index = low.emit("SELECT", known, index, low.constant(last, int32))
     return _tree(low, index, operands, branches, 0, [v.spec for v in node.outputs])
 
@@ -76,7 +76,7 @@ def _while(node: Node, low: Lowering) -> Lowered:
     cond, body = low.graph_of(node.attrs["cond"]), low.graph_of(node.attrs["body"])
     body = Graph(body.name, body.inputs, body.nodes, (*body.outputs, *body.inputs[len(variables) :]))
     made = low.emit_many("WHILE", (*variables, *captured), cond=cond, body=body,
-                         likes=[v.spec for v in (*node.outputs, *captured)])  # fmt: skip
+                         likes=[v.spec for v in (*node.outputs, *captured)])
     return made[: len(variables)]
 
 

@@ -83,7 +83,7 @@ def _conv2d(node: Node, low: Lowering) -> Lowered:
         "CONV_2D", image.x, transposed(low, filters, (3, 0, 1, 2)), bias, like=image.out, padding=padding,
         stride_h=image.stride_h, stride_w=image.stride_w,
         dilation_h_factor=image.dilation_h, dilation_w_factor=image.dilation_w,
-    )  # fmt: skip
+    )
     return image.back(y)
 
 
@@ -107,7 +107,7 @@ def _depthwise(node: Node, low: Lowering) -> Lowered:
         "DEPTHWISE_CONV_2D", image.x, flat, low.constant(np.zeros(channels * multiplier), float32), like=image.out,
         padding=padding, depth_multiplier=multiplier, stride_h=image.stride_h, stride_w=image.stride_w,
         dilation_h_factor=image.dilation_h, dilation_w_factor=image.dilation_w,
-    )  # fmt: skip
+    )
     return image.back(y)
 
 
@@ -132,7 +132,7 @@ def _conv2d_transpose(node: Node, low: Lowering) -> Lowered:
     y = low.emit(
         "TRANSPOSE_CONV", _image_sizes(low, image, sizes, whole, more), transposed(low, filters, (2, 0, 1, 3)), image.x,
         None, like=image.out.with_shape(whole), padding=padding, stride_h=image.stride_h, stride_w=image.stride_w,
-    )  # fmt: skip
+    )
     if any(more):
         wanted = [-1, *out[1:3], -1] if None not in out[1:] else _image_sizes(low, image, sizes, out, (0,) * 4)
         y = low.emit("SLICE", y, low.int32(begin), low.int32(wanted), like=image.out)
@@ -147,7 +147,7 @@ def _image_sizes(
         return low.int32(dims)
     if None not in dims[1:]:
         batch = low.emit("STRIDED_SLICE", low.emit("SHAPE", image.x, out_type="INT32"), low.int32([0]), low.int32([1]),
-                         low.int32([1]))  # fmt: skip
+                         low.int32([1]))
         return low.emit("CONCATENATION", (batch, low.int32(dims[1:])), axis=0)
     last = low.cast(sizes, int32)
     if image.order:
@@ -170,7 +170,7 @@ def _pool(op_name: str, outside: float) -> Any:
         y = low.emit(
             op_name, image.x, like=image.out, padding=padding, filter_height=height, filter_width=width,
             stride_h=image.stride_h, stride_w=image.stride_w,
-        )  # fmt: skip
+        )
         return image.back(y)
 
     return lower

@@ -31,7 +31,7 @@ BROADCAST_RANK = {
     "FLOOR_DIV": 4, "FLOOR_MOD": 4, "POW": 4, "SQUARED_DIFFERENCE": 4, "ATAN2": 0,
     "EQUAL": 4, "NOT_EQUAL": 4, "LESS": 4, "LESS_EQUAL": 4, "GREATER": 4, "GREATER_EQUAL": 4,
     "LOGICAL_AND": 4, "LOGICAL_OR": 4,
-}  # fmt: skip
+}
 
 
 def broadcastable(node: Node, low: Lowering, op_name: str) -> tuple[Any, ...]:

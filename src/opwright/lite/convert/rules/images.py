@@ -46,7 +46,7 @@ def _nearest_by_gathers(node: Node, low: Lowering) -> Lowered:
 
 
 def _by_matrices(node: Node, low: Lowering, x: Value, columns: Callable[..., np.ndarray], olds: Any
-                 ) -> Lowered:  # fmt: skip
+                 ) -> Lowered:
     """columns: what becomes of an image [1, n, 1, c] as the direction 0 or 1 of the operator."""
     if x.dtype is not float32:
         x = low.cast(x, float32)

@@ -74,7 +74,7 @@ def _strided_slice(node: Node, low: Lowering) -> Lowered:
         "STRIDED_SLICE", x, low.int32(dense.begin), low.int32(dense.end), low.int32(dense.strides),
         begin_mask=dense.begin_mask, end_mask=dense.end_mask, shrink_axis_mask=dense.shrink_axis_mask,
         like=None if dense.new_axes else node.outputs[0].spec,
-    )  # fmt: skip
+    )
     for axis in dense.new_axes:
         y = low.emit("EXPAND_DIMS", y, low.int32([axis]))
     return y
@@ -89,7 +89,7 @@ def _gather(node: Node, low: Lowering) -> Lowered:
     if x.dtype is string and rank != 1:
         return NoMatch("the official GATHER takes strings of rank 1 only")
     return low.emit("GATHER", x, indices, axis=front(axis, rank), batch_dims=front(batch, depth),
-                    like=node.outputs[0].spec)  # fmt: skip
+                    like=node.outputs[0].spec)
 
 
 INDEXING = table(

@@ -151,7 +151,7 @@ def _by_weights(low: Lowering, a: Factor, b: Factor, rows: list[str], summed: li
 
 
 def _by_matrices(low: Lowering, a: Factor, b: Factor, batch: list[str], rows: list[str], summed: list[str],
-                 columns: list[str]) -> Value:  # fmt: skip
+                 columns: list[str]) -> Value:
     """A batch of matrix products; a factor that lies the other way round is left so, and a flag set."""
     if len(batch) > 3:
         raise Unfit("BATCH_MATMUL takes ranks up to 5")
@@ -164,7 +164,7 @@ def _by_matrices(low: Lowering, a: Factor, b: Factor, batch: list[str], rows: li
     y = _grouped(low, right, [*lead, columns, summed] if turned_b else [*lead, summed, columns])
     product = low.emit("BATCH_MATMUL", x, y, adj_x=turned_a, adj_y=turned_b)
     return _apart(low, product, [(left, c) for c in rows], [(right, c) for c in columns],
-                  merged=(len(rows), len(columns)), lead=len(batch))  # fmt: skip
+                  merged=(len(rows), len(columns)), lead=len(batch))
 
 
 def _grouped(low: Lowering, factor: Factor, groups: Sequence[Sequence[str]]) -> Value:
@@ -175,7 +175,7 @@ def _grouped(low: Lowering, factor: Factor, groups: Sequence[Sequence[str]]) -> 
 
 
 def _apart(low: Lowering, y: Value, rows: list[tuple[Factor, str]], columns: list[tuple[Factor, str]],
-           merged: tuple[int, int], lead: int) -> Value:  # fmt: skip
+           merged: tuple[int, int], lead: int) -> Value:
     """[lead..., rows, columns] with rows and columns taken apart. merged: how many dimensions are joined to each."""
     if merged == (1, 1):
         return y
@@ -187,7 +187,7 @@ def _apart(low: Lowering, y: Value, rows: list[tuple[Factor, str]], columns: lis
 
 
 def _reshaped(low: Lowering, x: Value, groups: Sequence[Sequence[tuple[Factor, str]]]) -> Value:
-    """`x` with a dimension for each group of labels, whose sizes are those that tensors have."""
+    """Reshape `x` to one dimension for each group of labels, of the tensors' sizes."""
     dims: list[int | None] = []
     for group in groups:
         sizes = [f.size(c) for f, c in group]
@@ -197,7 +197,7 @@ def _reshaped(low: Lowering, x: Value, groups: Sequence[Sequence[tuple[Factor, s
     else:
         first = dims.index(None)
         parts = [low.constant(-1 if d is None else d, int32) if d is not None or i == first else _size(low, group)
-                 for i, (d, group) in enumerate(zip(dims, groups))]  # fmt: skip
+                 for i, (d, group) in enumerate(zip(dims, groups))]
         shape = low.emit("PACK", tuple(parts), values_count=len(parts), axis=0)
     return low.emit("RESHAPE", x, shape, like=x.spec.with_shape(dims))
 

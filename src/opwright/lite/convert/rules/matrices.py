@@ -76,7 +76,7 @@ def _cross(node: Node, low: Lowering) -> Lowered:
 
     first, second = (1, 2, 0), (2, 0, 1)
     return low.emit("SUB", low.emit("MUL", turned(a, first), turned(b, second)),
-                    low.emit("MUL", turned(a, second), turned(b, first)), like=node.outputs[0].spec)  # fmt: skip
+                    low.emit("MUL", turned(a, second), turned(b, first)), like=node.outputs[0].spec)
 
 
 def _bucketize(node: Node, low: Lowering) -> Lowered:

@@ -52,7 +52,7 @@ def _arg(op: str, lite: str) -> Rule:
 def _top_k(node: Node, low: Lowering) -> Lowered:
     x, k = node.operands
     values, indices = low.emit_many("TOPK_V2", x, low.int32(k) if k.dtype in (int16, int64) else k,
-                                    likes=[node.outputs[0].spec])  # fmt: skip
+                                    likes=[node.outputs[0].spec])
     wanted = node.outputs[1].dtype
     return values, indices if wanted is int32 else low.cast(indices, wanted)
 
@@ -93,4 +93,4 @@ REDUCTIONS = table(
     _arg("ArgMin", "ARG_MIN"),
     Rule("topk_v2", "TopK", _top_k),
     Rule("sort", "Sort", _sort, "TOPK_V2 is stable and puts NaN last, as Sort does"),
-)  # fmt: skip
+)

@@ -111,4 +111,4 @@ SEGMENTS = table(
     Rule("bincount", "DenseBincount", _bincount, "a sum of ones for each number; what is too large goes to no segment"),
     Rule("histogram", "HistogramFixedWidth", _histogram, "its definition: a sum of ones for each interval"),
     Rule("confusion_matrix", "ConfusionMatrix", _confusion, "SCATTER_ND adds up what falls on one place"),
-)  # fmt: skip
+)

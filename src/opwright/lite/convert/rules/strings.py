@@ -54,4 +54,4 @@ def _gather_rows(node: Node, low: Lowering) -> Lowered:
 
 
 STRINGS = table(*(Rule("strings_by_number", name, _by_number, "the numbers go the same way") for name in MOVERS),
-                Rule("strings_by_rows", "Gather", _gather_rows, "GATHER_ND takes strings of any rank"))  # fmt: skip
+                Rule("strings_by_rows", "Gather", _gather_rows, "GATHER_ND takes strings of any rank"))

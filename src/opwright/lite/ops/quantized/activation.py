@@ -86,7 +86,7 @@ def hard_swish(op: Any, x: Operand, y: Operand) -> Any:
     short_out, short_relu = short_multiplier(m_out), short_multiplier(m_relu)
     if e_out > 0:
         raise y.wrong("has a scale too small for this input", [float(x.scale), float(y.scale)],
-                      wanted="a larger scale of the output")  # fmt: skip
+                      wanted="a larger scale of the output")
 
     def run(q: Any) -> Any:
         v = x.centred(q) * 128

@@ -38,7 +38,7 @@ def _power_of_two(o: Operand, least: int, most: int) -> int:
     exact = math.log2(float(o.scale)) if o.scale > 0 else 0.5
     if abs(exact - round(exact)) > 1e-3 or not least <= round(exact) <= most or o.zero_point:
         raise o.wrong("does not have a power of two for its scale, and zero point 0", float(o.scale),
-                      f"2^{least} to 2^{most}")  # fmt: skip
+                      f"2^{least} to 2^{most}")
     return round(exact)
 
 
@@ -104,7 +104,7 @@ def integer_lstm(op: Any, operands: Mapping[str, Operand | None], y: Operand, no
         return narrow_lstm(op, operands, y, intermediates)
     if len(intermediates) != 5:
         raise y.wrong("comes of a node without the intermediate tensors that say its scales", len(intermediates),
-                      "5, or 12 of LSTM with gates of int8")  # fmt: skip
+                      "5, or 12 of LSTM with gates of int8")
     return _IntegerLstm(op, operands, y, intermediates).run
 
 
@@ -121,7 +121,7 @@ class _IntegerLstm:
         self.cells = IntegerCells(numpy_namespace, power)
         self.cifg = operands["input_to_input_weights"] is None
         self.gates = {g: _Gate(g, operands, s, power) for g, s in zip(GATES, intermediates)
-                      if not (self.cifg and g == "input")}  # fmt: skip
+                      if not (self.cifg and g == "input")}
         self.hidden_by = multiplier(float(np.float32(2.0**-30 / float(hidden.scale))))
         self.hidden_zero, self.h_zero = hidden.zero_point, h.zero_point
         weights = operands["projection_weights"]
@@ -179,7 +179,7 @@ class _IntegerLstm:
 def basic_lstm(op: Any, operands: Mapping[str, Operand | None], outs: Any) -> Any:
     """LSTM of kernel_type BASIC: uint8 activations of scale 1/128, int16 cells of scale 2^-11, gates of scale 2^-12."""
     names = ("input", "input_to_input_weights", "input_to_forget_weights", "input_to_cell_weights",
-             "input_to_output_weights")  # fmt: skip
+             "input_to_output_weights")
     x, h, w, b, c = present(operands, *names)
     check_types(op, ("UINT8 UINT8 UINT8 INT32 INT16 UINT8 INT16 UINT8 INT16",), x, h, w, b, c, *outs)
     check_scaled(x, h, w, c, outs[0], outs[1])

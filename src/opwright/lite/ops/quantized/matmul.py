@@ -24,7 +24,7 @@ from .operand import Operand, check_axis, check_scaled, check_symmetric, check_t
 from .sums import Weights, multiplied
 
 TYPES = ("INT8 INT8 INT8", "INT8 INT4 INT8", "INT8 INT2 INT8", "UINT8 UINT8 UINT8", "UINT8 UINT8 INT16",
-         "INT16 INT8 INT16", "INT16 INT4 INT16", "INT16 INT2 INT16", "INT16 INT16 INT16")  # fmt: skip
+         "INT16 INT8 INT16", "INT16 INT4 INT16", "INT16 INT2 INT16", "INT16 INT16 INT16")
 BIASES = {"INT8": ("", "INT32"), "UINT8": ("", "INT32"), "INT16": ("", "INT64", "INT32")}
 
 
@@ -45,7 +45,7 @@ def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None,
     real = float(x.scale) * weights.scales.astype(np.float64) / float(y.scale)
     real = real if weights.per_channel else real[0]
     scaled = _by_wide_sums(x, weights, y) if weights.type == "INT16" else lambda acc, outputs: round_away(
-        acc * (real[outputs] if np.ndim(real) else real))  # fmt: skip
+        acc * (real[outputs] if np.ndim(real) else real))
 
     def parts(q: Any, w: Any, b: Any) -> Iterator[Part]:
         n, k = w.shape

@@ -14,7 +14,7 @@ from .operand import Operand
 
 # The published table is 65536 / (1 + e^(-i / 24)) rounded, but for these entries, which are one more.
 _ONE_MORE = (4, 8, 12, 14, 15, 16, 17, 19, 20, 21, 22, 25, 27, 28, 29, 30, 31, 33, 34, 35, 37, 39, 40, 41, 43, 44, 45,
-             46, 49, 50, 54, 62, 63, 64, 66, 82, 86, 93, 100, 103, 112, 116, 135)  # fmt: skip
+             46, 49, 50, 54, 62, 63, 64, 66, 82, 86, 93, 100, 103, 112, 116, 135)
 
 
 def _table() -> np.ndarray:
