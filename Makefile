@@ -3,7 +3,8 @@
 #   make demo       the whole life of an operator, on this machine
 #   make test       layers check and tests      make test-all   with the slow ones, and test-avx2
 #   make test-avx2  all tests of kernels with code for AVX2 alone, on a processor that has more
-#   make lint       ruff, mypy, layers check    make bench      figures against their targets
+#   make lint       ruff, mypy, layers check    make format  ruff's formatter
+#   make bench      figures against their targets
 #   make fuzz       200,000 mutants of .tflite files, and as many by both engines (CASES=...): nightly
 #   make operator-table  the table operator x type against the official kernels, into docs/ (MODELS=30 a row)
 #   make record     what this tree computes: bits, loop graphs, code, files, into OUT (build/baseline); KINDS=bits,loops
@@ -34,7 +35,7 @@ KERNEL_TESTS := $(addprefix tests/,compiler tracing/test_jit_compile.py \
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-avx2 lint layers bench bench-strategies fuzz operator-table record compare \
+.PHONY: help demo test test-all test-avx2 lint format layers bench bench-strategies fuzz operator-table record compare \
   families snapshot clean
 
 help:
@@ -55,7 +56,12 @@ test-avx2: $(DEV)
 
 lint: layers
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
+
+format: $(DEV)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
 
 layers: $(DEV)
 	$(BIN)/lint-imports --no-cache

@@ -117,8 +117,11 @@ def invoke(network: str, kind: str, converter: str = "") -> dict[str, Any]:
     times = in_turn([interpreter.invoke for interpreter in interpreters])
     peak = probes.peak_int8() if kind == "int8" else probes.peak_f32()
     errors = {"errors": dict(zip(sides, errors_of(path, interpreters)))} if kind == "f32" else {}
-    return dict(zip(sides, times)) | errors | {
-        "share": models.work_of(path) / times[0] / peak, "of": "peak", "files": models.converter_of(path)}  # fmt: skip
+    return (
+        dict(zip(sides, times))
+        | errors
+        | {"share": models.work_of(path) / times[0] / peak, "of": "peak", "files": models.converter_of(path)}
+    )
 
 
 def errors_of(path: str, interpreters: Sequence[Any]) -> list[float]:

@@ -58,8 +58,13 @@ def evaluated(content: bytes, inputs: Sequence[Any]) -> list[np.ndarray]:
 
 def error_of(found: Sequence[Any], wanted: Sequence[np.ndarray]) -> float:
     """The greatest distance over the greatest number, of whichever output is worst."""
-    return max((float(np.max(np.abs(a - b), initial=0) / max(np.max(np.abs(b), initial=0), 1e-30))
-                for a, b in zip(found, wanted)), default=0.0)  # fmt: skip
+    return max(
+        (
+            float(np.max(np.abs(a - b), initial=0) / max(np.max(np.abs(b), initial=0), 1e-30))
+            for a, b in zip(found, wanted)
+        ),
+        default=0.0,
+    )
 
 
 def results(interpreter: Any) -> list[np.ndarray]:

@@ -33,8 +33,15 @@ def _layers(width: int, layers: int = 64) -> Any:
     def tensor(shape: list[int], data: Any = None) -> int:
         buffers.append(objects.Buffer(data=data))
         name = f"network/expanded_conv_{len(tensors)}/project/BatchNorm/FusedBatchNormV3"
-        tensors.append(objects.Tensor(shape=shape, shape_signature=[-1, *shape[1:]], buffer=len(buffers) - 1, name=name,
-                                      quantization=objects.QuantizationParameters()))  # fmt: skip
+        tensors.append(
+            objects.Tensor(
+                shape=shape,
+                shape_signature=[-1, *shape[1:]],
+                buffer=len(buffers) - 1,
+                name=name,
+                quantization=objects.QuantizationParameters(),
+            )
+        )
         return len(tensors) - 1
 
     x = first = tensor([1, 14, 14, width])

@@ -42,8 +42,11 @@ def path_of(network: str, kind: str, converter: str = "") -> str:
     path = _file(network, kind, chosen)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        python, module = (peer, "benchmarks.peers.official_models") if chosen == "official" else (
-            sys.executable, "benchmarks.models")  # fmt: skip
+        python, module = (
+            (peer, "benchmarks.peers.official_models")
+            if chosen == "official"
+            else (sys.executable, "benchmarks.models")
+        )
         unfinished = path.with_suffix(f".{os.getpid()}")
         command = [str(python), "-m", module, network, kind, str(unfinished)]
         done = subprocess.run(command, capture_output=True, text=True)

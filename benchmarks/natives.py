@@ -62,8 +62,9 @@ def interpreter(nodes: int) -> tuple[Any, ctypes.CDLL]:
     for i in range(nodes + 1):
         main.tensors.append(objects.Tensor(name=f"t{i}", shape=[5], type=schema.TensorType.FLOAT32, buffer=0))
     main.operators += [objects.Operator(opcode_index=0, inputs=[i], outputs=[i + 1]) for i in range(nodes)]
-    model = Model(buffers=[objects.Buffer()], operator_codes=[versions.operator_code("CUSTOM", 1, "COPY")],
-                  subgraphs=[main])  # fmt: skip
+    model = Model(
+        buffers=[objects.Buffer()], operator_codes=[versions.operator_code("CUSTOM", 1, "COPY")], subgraphs=[main]
+    )
     made = lite.Interpreter(model_content=model.to_bytes(), custom_ops=lite.load_custom_ops(path))
     made.allocate_tensors()
     return made, ctypes.CDLL(str(path))

@@ -12,15 +12,30 @@ from typing import Any
 STAGES = ((16, 1, 1, 1), (24, 2, 2, 6), (32, 3, 2, 6), (64, 4, 2, 6), (96, 3, 1, 6), (160, 3, 2, 6), (320, 1, 1, 6))
 
 #             window, channels inside, channels out, squeezed, activation, stride
-V3_BLOCKS = ((3, 16, 16, True, "relu", 2), (3, 72, 24, False, "relu", 2), (3, 88, 24, False, "relu", 1),
-             (5, 96, 40, True, "hard_silu", 2), (5, 240, 40, True, "hard_silu", 1), (5, 240, 40, True, "hard_silu", 1),
-             (5, 120, 48, True, "hard_silu", 1), (5, 144, 48, True, "hard_silu", 1),
-             (5, 288, 96, True, "hard_silu", 2), (5, 576, 96, True, "hard_silu", 1),
-             (5, 576, 96, True, "hard_silu", 1))  # fmt: skip
+V3_BLOCKS = (
+    (3, 16, 16, True, "relu", 2),
+    (3, 72, 24, False, "relu", 2),
+    (3, 88, 24, False, "relu", 1),
+    (5, 96, 40, True, "hard_silu", 2),
+    (5, 240, 40, True, "hard_silu", 1),
+    (5, 240, 40, True, "hard_silu", 1),
+    (5, 120, 48, True, "hard_silu", 1),
+    (5, 144, 48, True, "hard_silu", 1),
+    (5, 288, 96, True, "hard_silu", 2),
+    (5, 576, 96, True, "hard_silu", 1),
+    (5, 576, 96, True, "hard_silu", 1),
+)
 
 #             channels inside as a multiple, channels out, blocks, stride of the first, window
-B0_STAGES = ((1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 40, 2, 2, 5), (6, 80, 3, 2, 3), (6, 112, 3, 1, 5),
-             (6, 192, 4, 2, 5), (6, 320, 1, 1, 3))  # fmt: skip
+B0_STAGES = (
+    (1, 16, 1, 1, 3),
+    (6, 24, 2, 2, 3),
+    (6, 40, 2, 2, 5),
+    (6, 80, 3, 2, 3),
+    (6, 112, 3, 1, 5),
+    (6, 192, 4, 2, 5),
+    (6, 320, 1, 1, 3),
+)
 
 
 class _Parts:

@@ -53,8 +53,12 @@ PEERS = {
 
 FRAMEWORKS = ("tensorflow", "jax", "torch")
 
-INVOKE_MS = {"mobilenet_v2": (2.7, 1.1), "mobilenet_v3_small": (0.75, 0.6), "efficientnet_b0": (6.5, 2.6),
-             "resnet50": (28.0, 8.8)}  # fmt: skip
+INVOKE_MS = {
+    "mobilenet_v2": (2.7, 1.1),
+    "mobilenet_v3_small": (0.75, 0.6),
+    "efficientnet_b0": (6.5, 2.6),
+    "resnet50": (28.0, 8.8),
+}
 """The targets of a run of float32 and of int8 on one thread."""
 RESTRICTED = {("x86-64-v3", "f32"): 1.3, ("x86-64-v3", "int8"): 1.3, ("x86-64-v3-vnni", "int8"): 1.5}
 """How many times as long the official run time is to take where both are restricted to a target."""
@@ -69,14 +73,29 @@ def _duels() -> tuple[Row, ...]:
         for kind, target in zip(("f32", "int8"), targets):
             name, what = f"{network}_{kind}", f"{network} {kind}"
 
-            def row(figure: str, words: str, target: float | None = None, unit: str = "s", ahead: bool = False,
-                    name: str = name, what: str = what) -> Row:  # fmt: skip
+            def row(
+                figure: str,
+                words: str,
+                target: float | None = None,
+                unit: str = "s",
+                ahead: bool = False,
+                name: str = name,
+                what: str = what,
+            ) -> Row:
                 return Row(f"{name}_{figure}", f"{what}, {words}", target, (), unit, "benchmarks.duels", ahead)
 
             for (lesser, of), times in RESTRICTED.items():
                 if of == kind and lesser in restricted.targets():
-                    rows.append(Row(f"{name}_{lesser}", f"(a) {what}, restricted to {WORDS[lesser]}", None,
-                                    module="benchmarks.duels", ahead=True, times=times))  # fmt: skip
+                    rows.append(
+                        Row(
+                            f"{name}_{lesser}",
+                            f"(a) {what}, restricted to {WORDS[lesser]}",
+                            None,
+                            module="benchmarks.duels",
+                            ahead=True,
+                            times=times,
+                        )
+                    )
             rows += [
                 row("invoke", "a run", target / 1e3),
                 row("own", "a run of our converter's file"),
@@ -87,13 +106,26 @@ def _duels() -> tuple[Row, ...]:
                 row("memory", "peak over idle of loading and two runs", unit="B", ahead=True),
             ]
     rows += [
-        Row("cold_answer", "mobilenet_v2 f32, nothing in the cache, to the first result", None,
-            module="benchmarks.duels"),
+        Row(
+            "cold_answer",
+            "mobilenet_v2 f32, nothing in the cache, to the first result",
+            None,
+            module="benchmarks.duels",
+        ),
         Row("cold_ready", "the same until all of it is compiled and kept", 2.0, module="benchmarks.duels"),
-        Row("cold_processor", "what the processor has worked by then, the process that compiles included", 1.0,
-            module="benchmarks.duels"),
-        Row("cold_memory", "peak of memory by then, above what the import took", 60e6, unit="B",
-            module="benchmarks.duels"),
+        Row(
+            "cold_processor",
+            "what the processor has worked by then, the process that compiles included",
+            1.0,
+            module="benchmarks.duels",
+        ),
+        Row(
+            "cold_memory",
+            "peak of memory by then, above what the import took",
+            60e6,
+            unit="B",
+            module="benchmarks.duels",
+        ),
         Row("cold_children", "peak of memory of the process that compiles", None, unit="B", module="benchmarks.duels"),
     ]
     return tuple(rows)
@@ -118,13 +150,23 @@ ROWS = (
     Row("dying_functions", "memory kept after 10,000 functions were traced and died", 1e6, unit="B"),
     Row("deep_chain", "x * 0.99 + 0.01, 64 times on 1024x1024 float32, in a graph", None, FRAMEWORKS),
     Row("deep_chain_apart", "the same where no result is written into memory that dies", None),
-    Row("deep_memory", "peak of 64 layers matmul + bias + relu on 1024x1024, above weights and input", None,
-        ("tensorflow", "torch"), "B"),
+    Row(
+        "deep_memory",
+        "peak of 64 layers matmul + bias + relu on 1024x1024, above weights and input",
+        None,
+        ("tensorflow", "torch"),
+        "B",
+    ),
     Row("deep_memory_apart", "the same where no result is written into memory that dies", None, unit="B"),
     Row("deep_gradient", "that network on 256 rows, forward and backward", None),
     Row("deep_gradient_apart", "the same where no result is written into memory that dies", None),
-    Row("deep_gradient_memory", "peak of the network with the gradient of the input, by tape over a function", None,
-        ("tensorflow", "torch"), "B"),
+    Row(
+        "deep_gradient_memory",
+        "peak of the network with the gradient of the input, by tape over a function",
+        None,
+        ("tensorflow", "torch"),
+        "B",
+    ),
     Row("sequence_sum", "sums of 64 sequences of up to 200 rows of 128, and their gradient", None, ("tensorflow",)),
     Row("sequence_sum_padded", "the same on the padded batch, with a mask", None, ("tensorflow",)),
     Row("sequence_max", "the largest of each, and their gradient", None, ("tensorflow",)),
@@ -148,32 +190,60 @@ ROWS = (
     Row("read_large", "the same of 105 MB", 5e-3),
     Row("write_again", "its bytes again", None),
     Row("interpreter", "constructing the interpreter on that model, allocating (peer: sin model)", 3e-3, ("litert",)),
-    Row("resolver", "a resolver for a network of 5 operators, its kernels imported, first of a process", None,
-        module="benchmarks.selective"),
+    Row(
+        "resolver",
+        "a resolver for a network of 5 operators, its kernels imported, first of a process",
+        None,
+        module="benchmarks.selective",
+    ),
     Row("resolver_all", "the same of all operators", None, module="benchmarks.selective"),
     Row("resolver_memory", "what a process grows by with the first", None, unit="B", module="benchmarks.selective"),
     Row("resolver_all_memory", "with the second", None, unit="B", module="benchmarks.selective"),
     Row("invoke", "invoke of y = sin(x + offset) on 5 floats", None, ("litert",)),
-    Row("litert_node", "a node of ours in the official run time, over a callback that does nothing, 5 floats", 1e-6,
-        module="benchmarks.litert"),
+    Row(
+        "litert_node",
+        "a node of ours in the official run time, over a callback that does nothing, 5 floats",
+        1e-6,
+        module="benchmarks.litert",
+    ),
     Row("litert_run", "a run of such a node by CompiledModel.run", None, module="benchmarks.litert"),
     Row("jit_call", "traced_call with jit_compile=True", 3e-6, ("tensorflow", "jax")),
     Row("jit_chain", "eight operators on each of 10 M floats with jit_compile=True", None, ("jax",), share=0.8),
-    Row("custom_atan_c", "Atan in the kernel language on 1 M floats over the same function in C", 0.9, unit="x",
-        module="benchmarks.customs"),
+    Row(
+        "custom_atan_c",
+        "Atan in the kernel language on 1 M floats over the same function in C",
+        0.9,
+        unit="x",
+        module="benchmarks.customs",
+    ),
     Row("custom_atan_libm", "the same over the C library's atanf", 5.0, unit="x", module="benchmarks.customs"),
     Row("custom_atan_invoke", "invoke of that operator alone on 5 floats", 3e-6, module="benchmarks.customs"),
     Row("custom_atan_eager", "a call of it on 5 floats", 3e-6, module="benchmarks.customs"),
-    Row("custom_atan_export", "the same by its exported C over the operator itself", None, unit="x",
-        module="benchmarks.exports"),
+    Row(
+        "custom_atan_export",
+        "the same by its exported C over the operator itself",
+        None,
+        unit="x",
+        module="benchmarks.exports",
+    ),
     Row("native_node", "invoke of a C operator over its own function", 1e-6, module="benchmarks.natives"),
     Row("native_invoke", "invoke of a model that has one C operator, on 5 floats", None, module="benchmarks.natives"),
     Row("native_twenty", "invoke of a model of twenty of them", 3e-6, module="benchmarks.natives"),
-    Row("single_invoke", "models of one operator: invoke, geometric mean over the official time", 1.0, unit="x",
-        module="benchmarks.single_operators"),
+    Row(
+        "single_invoke",
+        "models of one operator: invoke, geometric mean over the official time",
+        1.0,
+        unit="x",
+        module="benchmarks.single_operators",
+    ),
     Row("single_least", "the least of them", 0.5, unit="x", module="benchmarks.single_operators"),
-    Row("single_whole", "the same with values set before and results read after", 1.0, unit="x",
-        module="benchmarks.single_operators"),
+    Row(
+        "single_whole",
+        "the same with values set before and results read after",
+        1.0,
+        unit="x",
+        module="benchmarks.single_operators",
+    ),
     Row("single_set", "set_tensor of such a model", 0.35e-6, module="benchmarks.single_operators", ahead=True),
     Row("single_get", "get_tensor of such a model", 0.35e-6, module="benchmarks.single_operators", ahead=True),
     Row("installed_size", "installed size with all run-time dependencies", 300e6, unit="B"),

@@ -166,8 +166,11 @@ def summed(found: list[Timed]) -> dict[str, Any]:
     """
     mean = math.exp(sum(math.log(t.ratio) for t in found) / len(found))
     share = sum(t.ratio >= 1 for t in found) / len(found)
-    worst = [f"{t.name} {t.ratio:.2g}x ({t.ours * 1e6:.2g} µs, {t.litert * 1e6:.2g})"
-             for i, t in enumerate(found) if i < WORST or t.ratio < SLOW]  # fmt: skip
+    worst = [
+        f"{t.name} {t.ratio:.2g}x ({t.ours * 1e6:.2g} µs, {t.litert * 1e6:.2g})"
+        for i, t in enumerate(found)
+        if i < WORST or t.ratio < SLOW
+    ]
     return {"ours": mean, "share": share, "of": f"{len(found)} models", "worst": worst}
 
 

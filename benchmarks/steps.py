@@ -32,8 +32,17 @@ def steps(network: str, kind: str) -> dict[str, Any]:
     profile = interpreter.profile(RUNS)
     peak = probes.peak_int8() if kind == "int8" else probes.peak_f32()
     work = models.works_of(path)
-    rows = [{"node": r["node"], "operator": r["operator"], "seconds": r["seconds"], "work": work[r["node"]][0],
-             "shapes": work[r["node"]][1]} for r in profile if r["seconds"] > 0]  # fmt: skip
+    rows = [
+        {
+            "node": r["node"],
+            "operator": r["operator"],
+            "seconds": r["seconds"],
+            "work": work[r["node"]][0],
+            "shapes": work[r["node"]][1],
+        }
+        for r in profile
+        if r["seconds"] > 0
+    ]
     total = sum(r["seconds"] for r in rows) or 1.0
     by_operator: dict[str, list[dict[str, Any]]] = {}
     for r in rows:
@@ -42,8 +51,15 @@ def steps(network: str, kind: str) -> dict[str, Any]:
     operators = []
     for name, found in by_operator.items():
         seconds = sum(r["seconds"] for r in found)
-        operators.append({"operator": name, "steps": len(found), "seconds": seconds, "share": seconds / total,
-                          "of_peak": sum(r["work"] for r in found) / seconds / peak})  # fmt: skip
+        operators.append(
+            {
+                "operator": name,
+                "steps": len(found),
+                "seconds": seconds,
+                "share": seconds / total,
+                "of_peak": sum(r["work"] for r in found) / seconds / peak,
+            }
+        )
     return {
         "operators": sorted(operators, key=lambda r: -float(r["seconds"])),
         "slowest": sorted(rows, key=lambda r: -float(r["seconds"]))[:SLOWEST],
@@ -64,8 +80,14 @@ def print_steps(name: str, found: dict[str, Any], console: Console, slowest: boo
     if slowest:
         table = Table("node", "operator", "shapes", "time", "share", "of peak", title="the slowest steps")
         for r in found["slowest"]:
-            table.add_row(str(r["node"]), r["operator"], r["shapes"], report.amount(r["seconds"], "s"),
-                          f"{r['share']:.0%}", _peak(r))  # fmt: skip
+            table.add_row(
+                str(r["node"]),
+                r["operator"],
+                r["shapes"],
+                report.amount(r["seconds"], "s"),
+                f"{r['share']:.0%}",
+                _peak(r),
+            )
         console.print(table)
 
 

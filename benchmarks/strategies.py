@@ -69,30 +69,66 @@ def _columns(n: int, count: int) -> Any:
 
 
 CASES: dict[str, tuple[str, list[Any]]] = {  # row -> operator, arguments of its algorithms, those outside too
-    "concat_columns": ("Concat", [_columns(*s) for s in ((10000, 32), (10000, 64), (20000, 24), (2000, 32),
-                                                       (10000, 8))]),
+    "concat_columns": (
+        "Concat",
+        [_columns(*s) for s in ((10000, 32), (10000, 64), (20000, 24), (2000, 32), (10000, 8))],
+    ),
     "one_hot": ("OneHot", [_one_hot(*s) for s in ((1024, 10), (512, 50), (128, 1000), (4096, 1000), (128, 10))]),
     "top_k_one": ("TopK", [(_floats(*s), 1) for s in ((1, 1000), (32, 1000), (8, 32000))]),
-    "top_k_part": ("TopK", [(_floats(*s), k) for s, k in (((32, 1000), 5), ((8, 32000), 40), ((1024, 100), 5),
-                                                          ((4, 100), 5), ((1024, 16), 8))]),
-    "segment_sum_scalars": ("UnsortedSegmentSum", [_segments(*s) for s in ((100, 0, 10), (10000, 0, 100),
-                                                                           (10000, 0, 10000))]),
-    "segment_sum_few": ("UnsortedSegmentSum", [_segments(*s) for s in ((100, 8, 10), (1000, 64, 10), (32, 512, 8),
-                                                                       (10000, 64, 32), (10000, 64, 128))]),
-    "segment_sum_many": ("UnsortedSegmentSum", [_segments(*s) for s in ((2048, 64, 2000), (10000, 64, 6000),
-                                                                        (10000, 64, 1000), (100, 64, 90))]),
-    "segment_sum_rising": ("SegmentSum", [_segments(*s, True) for s in ((1000, 0, 900), (1000, 8, 100),
-                                                                        (10000, 64, 5000), (10000, 0, 100))]),
-    "matmul_flat": ("MatMul", [(_floats(*a), _floats(*b)) for a, b in (((32, 1, 64), (64, 32)),
-                                                                       ((256, 1, 64), (64, 64)),
-                                                                       ((32, 1, 512), (512, 512)),
-                                                                       ((64, 4, 64), (64, 64)))]),
-    "conv_point": ("Conv2D", [_conv((8, 28, 28, 64), (1, 1, 64, 64)), _conv((1, 14, 14, 256), (1, 1, 256, 64)),
-                              _conv((8, 28, 28, 64), (1, 1, 64, 64), 2)]),
-    "conv_taps": ("Conv2D", [_conv((8, 28, 28, 32), (3, 3, 32, 32)), _conv((8, 28, 28, 64), (3, 3, 64, 64)),
-                             _conv((1, 56, 56, 64), (3, 3, 64, 64)), _conv((8, 28, 28, 3), (3, 3, 3, 32)),
-                             _conv((8, 7, 7, 512), (3, 3, 512, 512))]),
-}  # fmt: skip
+    "top_k_part": (
+        "TopK",
+        [
+            (_floats(*s), k)
+            for s, k in (((32, 1000), 5), ((8, 32000), 40), ((1024, 100), 5), ((4, 100), 5), ((1024, 16), 8))
+        ],
+    ),
+    "segment_sum_scalars": (
+        "UnsortedSegmentSum",
+        [_segments(*s) for s in ((100, 0, 10), (10000, 0, 100), (10000, 0, 10000))],
+    ),
+    "segment_sum_few": (
+        "UnsortedSegmentSum",
+        [_segments(*s) for s in ((100, 8, 10), (1000, 64, 10), (32, 512, 8), (10000, 64, 32), (10000, 64, 128))],
+    ),
+    "segment_sum_many": (
+        "UnsortedSegmentSum",
+        [_segments(*s) for s in ((2048, 64, 2000), (10000, 64, 6000), (10000, 64, 1000), (100, 64, 90))],
+    ),
+    "segment_sum_rising": (
+        "SegmentSum",
+        [_segments(*s, True) for s in ((1000, 0, 900), (1000, 8, 100), (10000, 64, 5000), (10000, 0, 100))],
+    ),
+    "matmul_flat": (
+        "MatMul",
+        [
+            (_floats(*a), _floats(*b))
+            for a, b in (
+                ((32, 1, 64), (64, 32)),
+                ((256, 1, 64), (64, 64)),
+                ((32, 1, 512), (512, 512)),
+                ((64, 4, 64), (64, 64)),
+            )
+        ],
+    ),
+    "conv_point": (
+        "Conv2D",
+        [
+            _conv((8, 28, 28, 64), (1, 1, 64, 64)),
+            _conv((1, 14, 14, 256), (1, 1, 256, 64)),
+            _conv((8, 28, 28, 64), (1, 1, 64, 64), 2),
+        ],
+    ),
+    "conv_taps": (
+        "Conv2D",
+        [
+            _conv((8, 28, 28, 32), (3, 3, 32, 32)),
+            _conv((8, 28, 28, 64), (3, 3, 64, 64)),
+            _conv((1, 56, 56, 64), (3, 3, 64, 64)),
+            _conv((8, 28, 28, 3), (3, 3, 3, 32)),
+            _conv((8, 7, 7, 512), (3, 3, 512, 512)),
+        ],
+    ),
+}
 
 
 def shapes(value: Any) -> str:
@@ -137,8 +173,11 @@ def main() -> int:
         lost += not kept
         found[row] = {"operator": op, "algorithm": strategy.name, "where": strategy.why, "kept": kept, "cases": rows}
         for r in rows:
-            print(f"{row:20} {'in ' if r['inside'] else 'out'} {r['ratio']:7.2f}  {r['plain_us']:10.1f} us -> "
-                  f"{r['special_us']:10.1f} us  {r['shapes']}", flush=True)  # fmt: skip
+            print(
+                f"{row:20} {'in ' if r['inside'] else 'out'} {r['ratio']:7.2f}  {r['plain_us']:10.1f} us -> "
+                f"{r['special_us']:10.1f} us  {r['shapes']}",
+                flush=True,
+            )
     if only:
         return 1 if lost else 0  # part of the rows must not pass for a whole run
     RESULTS.parent.mkdir(exist_ok=True)

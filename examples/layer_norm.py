@@ -83,12 +83,17 @@ def model(width=256):
     """Three layers with a normalisation before each, [batch, width] to [batch, width]."""
     ow.random.set_seed(0)
     layers = ow.keras.layers
-    return ow.keras.Sequential([
-        layers.Input((width,)),
-        layers.LayerNormalization(epsilon=1e-5), layers.Dense(width, activation="relu"),
-        layers.LayerNormalization(), layers.Dense(width, activation="relu"),
-        layers.LayerNormalization(), layers.Dense(width),
-    ])  # fmt: skip
+    return ow.keras.Sequential(
+        [
+            layers.Input((width,)),
+            layers.LayerNormalization(epsilon=1e-5),
+            layers.Dense(width, activation="relu"),
+            layers.LayerNormalization(),
+            layers.Dense(width, activation="relu"),
+            layers.LayerNormalization(),
+            layers.Dense(width),
+        ]
+    )
 
 
 def convert(network, patterns):

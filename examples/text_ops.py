@@ -27,8 +27,9 @@ def words(items, shape=-1):
 def check_splits(op, splits, count):
     """Splits of a file are not to be trusted: they rise, from 0 to the number of words."""
     if splits.ndim != 1 or not len(splits) or splits[0] != 0 or splits[-1] != count or (np.diff(splits) < 0).any():
-        raise ow.errors.InvalidArgumentError(what="the splits are not those of the words", found=splits[:8].tolist(),
-                                             wanted=f"rising, 0 to {count}")  # fmt: skip
+        raise ow.errors.InvalidArgumentError(
+            what="the splits are not those of the words", found=splits[:8].tolist(), wanted=f"rising, 0 to {count}"
+        )
 
 
 # Unicode's White_Space
@@ -82,8 +83,10 @@ class RaggedNgrams:
     def compute(op, tokens, splits):
         check_splits(op, splits, len(tokens))
         items, join = tokens.tolist(), op.separator.encode().join
-        rows = [[join(items[i : i + op.width]) for i in range(a, b - op.width + 1)]
-                for a, b in itertools.pairwise(splits.tolist())]  # fmt: skip
+        rows = [
+            [join(items[i : i + op.width]) for i in range(a, b - op.width + 1)]
+            for a, b in itertools.pairwise(splits.tolist())
+        ]
         ends = list(itertools.accumulate(map(len, rows), initial=0))
         return words([run for row in rows for run in row]), np.array(ends, np.int64)
 
@@ -136,8 +139,26 @@ class RaggedToDense:
 
 OPERATORS = [WhitespaceTokens, RaggedNgrams, VocabularyIds, RaggedToDense]
 
-VOCABULARY = ["the", "cat", "sat", "on", "mat", "a", "dog", "not", "good", "bad", "very", "film",
-              "very good", "very bad", "not good", "not bad", "the cat", "the film"]  # fmt: skip
+VOCABULARY = [
+    "the",
+    "cat",
+    "sat",
+    "on",
+    "mat",
+    "a",
+    "dog",
+    "not",
+    "good",
+    "bad",
+    "very",
+    "film",
+    "very good",
+    "very bad",
+    "not good",
+    "not bad",
+    "the cat",
+    "the film",
+]
 
 
 class Reader(ow.Module):

@@ -79,5 +79,7 @@ def pytest_terminal_summary(terminalreporter):
         return
     operators = {r[0].split()[0].rstrip(",") for r in rows}
     tried, passed = sum(r[3] for r in rows), sum(r[4] for r in rows)
-    terminalreporter.write_line(f"operator x type: {len(operators)} operators, {len(rows)} rows, {tried} cases tried "
-                                f"against the official kernels, {passed} passed (docs/operator_table.md)")  # fmt: skip
+    terminalreporter.write_line(
+        f"operator x type: {len(operators)} operators, {len(rows)} rows, {tried} cases tried "
+        f"against the official kernels, {passed} passed (docs/operator_table.md)"
+    )

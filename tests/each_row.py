@@ -15,8 +15,13 @@ import pytest
 Check = Callable[..., None]
 
 
-def each_row(names: str, rows: Iterable[Any], *, ids: Callable[[Any], str] | Sequence[str] = str,
-             by: Callable[..., str] = lambda *row: "all") -> Callable[[Check], Check]:  # fmt: skip
+def each_row(
+    names: str,
+    rows: Iterable[Any],
+    *,
+    ids: Callable[[Any], str] | Sequence[str] = str,
+    by: Callable[..., str] = lambda *row: "all",
+) -> Callable[[Check], Check]:
     """Decorate a check of one row: a test runs it on every row of a group, and tells of each that fails by its name.
 
     names: the check's parameters that a row gives, with commas between. rows: values, tuples where there are several
@@ -53,8 +58,9 @@ def each_row(names: str, rows: Iterable[Any], *, ids: Callable[[Any], str] | Seq
     return decorate
 
 
-def _run(check: Check, parameters: Sequence[str], rows: Sequence[tuple[str, tuple[Any, ...]]],
-         fixtures: dict[str, Any]) -> None:  # fmt: skip
+def _run(
+    check: Check, parameters: Sequence[str], rows: Sequence[tuple[str, tuple[Any, ...]]], fixtures: dict[str, Any]
+) -> None:
     """Run a check on all rows, each with its name. Raises an ExceptionGroup of what those raise that fail."""
     failed: list[Exception] = []
     skipped: list[str] = []

@@ -40,8 +40,10 @@ def moved(x, at, ulps):
 def test_differences_are_told_in_units_of_the_last_place():
     x = np.float32([[1, -2], [3, -0.0]])
     text = told([x, x], [x, moved(x, (0, 1), 3)])
-    assert text.splitlines() == ["output 1, float32[2, 2]: 1 of 4 elements differ, 3 ulp at most; "
-                                 "first at [0, 1]: was -2 (0xc0000000), now -1.99999964 (0xbffffffd)"]
+    assert text.splitlines() == [
+        "output 1, float32[2, 2]: 1 of 4 elements differ, 3 ulp at most; "
+        "first at [0, 1]: was -2 (0xc0000000), now -1.99999964 (0xbffffffd)"
+    ]
     assert "0.0 for -0.0" in told([np.float64([-0.0])], [np.float64([0.0])])
     tiny = np.float64([5e-324])
     assert "2 ulp at most" in told([tiny], [-tiny])  # through zero
@@ -53,7 +55,8 @@ def test_differences_are_told_in_units_of_the_last_place():
 
 def test_other_differences_are_told():
     assert "2 of 3 elements differ, by 7 at most; first at [1]: was 1, now 8" in told(
-        [np.int8([0, 1, 2])], [np.int8([0, 8, 3])])
+        [np.int8([0, 1, 2])], [np.int8([0, 8, 3])]
+    )
     assert told([np.zeros(2, np.float32)], [np.zeros((2, 1), np.float32)]) == "was float32[2]\nnow float32[2, 1]"
     assert told([np.array([b"a"], object)], [np.array([b"b"], object)]).endswith("first at [0]: was a, now b")
     failed = values.failure(ValueError("no such axis"))
@@ -64,8 +67,18 @@ def test_results_differ_by_their_bits():
     """-0.0, the payloads of NaN, dtypes and shapes are told apart; where elements lie in memory is not."""
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     nans = np.array([0x7FC00000, 0x7FC00001], np.uint32).view(np.float32)
-    different = [[x], [x.T], [x.reshape(6)], [x.astype(np.float64)], [np.float32([0])], [np.float32([-0.0])], [nans],
-                 [nans[::-1]], [x, x], []]
+    different = [
+        [x],
+        [x.T],
+        [x.reshape(6)],
+        [x.astype(np.float64)],
+        [np.float32([0])],
+        [np.float32([-0.0])],
+        [nans],
+        [nans[::-1]],
+        [x, x],
+        [],
+    ]
     assert len({values.packed(r) for r in different}) == len(different)
     assert values.packed([np.asfortranarray(x)]) == values.packed([x])
 
@@ -108,10 +121,17 @@ def test_results_too_large_to_keep_are_still_compared(tmp_path, monkeypatch):
 
 
 def test_each_kind_of_difference_is_told_apart(tmp_path):
-    before = recorded(tmp_path / "a", of("f/g/same", 1), of("f/g/other", 1), of("f/h/meant", 1), of("f/h/gone", 1),
-                      of("f/g/row", 1))
-    after = recorded(tmp_path / "b", of("f/g/same", 1), of("f/g/other", 1.5), of("f/h/meant", 3), of("f/i/more", 1),
-                     of("f/g/row", 1, inputs="others"))
+    before = recorded(
+        tmp_path / "a", of("f/g/same", 1), of("f/g/other", 1), of("f/h/meant", 1), of("f/h/gone", 1), of("f/g/row", 1)
+    )
+    after = recorded(
+        tmp_path / "b",
+        of("f/g/same", 1),
+        of("f/g/other", 1.5),
+        of("f/h/meant", 3),
+        of("f/i/more", 1),
+        of("f/g/row", 1, inputs="others"),
+    )
     reviewed = Reviewed("# a comment\n\nbits f/h/mea* now exact\nbits f/z/* never\nloops f/* another kind\n", "list")
     found = compared(BITS, before, after, reviewed)
     assert (found.equal, found.missing, found.new) == (1, ["f/h/gone"], ["f/i/more"])
@@ -235,17 +255,26 @@ def test_a_unit_that_dies_is_an_entry_and_the_others_are_computed(tmp_path):
 
 
 def test_a_tree_that_does_not_load_is_an_error(tmp_path):
-    with Workers("no_such_kind", tmp_path, tmp_path / "work", 1) as workers, pytest.raises(
-        ProcessEnded, match="No module named 'no_such_kind'"):
+    with (
+        Workers("no_such_kind", tmp_path, tmp_path / "work", 1) as workers,
+        pytest.raises(ProcessEnded, match="No module named 'no_such_kind'"),
+    ):
         workers.units()
 
 
 # ---- the kinds -------------------------------------------------------------------------------------------------------
 
-FEW = {"bits": ["functions/negative", "fixed/RELU", "drawn/ADD-INT8-REF", "catalogue/RandomUniform",
-                "converter/abs-float32"],
-       "loops": ["host/fixed/RELU", "neoverse-n1/drawn/ADD-INT8-REF", "x86-64-v3/catalogue/Tanh"],
-       "files": ["convert/test_convert_sorts"]}
+FEW = {
+    "bits": [
+        "functions/negative",
+        "fixed/RELU",
+        "drawn/ADD-INT8-REF",
+        "catalogue/RandomUniform",
+        "converter/abs-float32",
+    ],
+    "loops": ["host/fixed/RELU", "neoverse-n1/drawn/ADD-INT8-REF", "x86-64-v3/catalogue/Tanh"],
+    "files": ["convert/test_convert_sorts"],
+}
 
 
 @pytest.mark.slow

@@ -39,15 +39,23 @@ def test_the_interpreter_is_as_near_as_float32_can_be():
 
 
 def test_weights_of_float16_are_the_numbers_they_stand_for():
-    content = model(lambda x: ow.matmul(x, ow.constant(W)), X, optimizations=[lite.Optimize.DEFAULT],
-                    target_spec=lite.TargetSpec(supported_types=[ow.float16]))  # fmt: skip
+    content = model(
+        lambda x: ow.matmul(x, ow.constant(W)),
+        X,
+        optimizations=[lite.Optimize.DEFAULT],
+        target_spec=lite.TargetSpec(supported_types=[ow.float16]),
+    )
     (found,) = exact.evaluated(content, [X])
     halves = W.astype(np.float16).astype(np.float64)
     np.testing.assert_allclose(found, X.astype(np.float64) @ halves, rtol=1e-13)
 
 
 def test_what_rounds_to_integers_is_refused():
-    content = model(lambda x: ow.matmul(x, ow.constant(W)), X, optimizations=[lite.Optimize.DEFAULT],
-                    representative_dataset=lambda: iter([[X]]))  # fmt: skip
+    content = model(
+        lambda x: ow.matmul(x, ow.constant(W)),
+        X,
+        optimizations=[lite.Optimize.DEFAULT],
+        representative_dataset=lambda: iter([[X]]),
+    )
     with pytest.raises(exact.Unevaluated, match="integers"):
         exact.evaluated(content, [X])

@@ -11,8 +11,15 @@ import numpy as np
 import pytest
 from benchmarks.peers import restricted
 
-BITS = {"avx2": ("rbx", 5), "avx512f": ("rbx", 16), "avx512bw": ("rbx", 30), "avx512_vnni": ("rcx", 11),
-        "amx_tile": ("rdx", 24), "bmi2": ("rbx", 8), "gfni": ("rcx", 8)}  # fmt: skip
+BITS = {
+    "avx2": ("rbx", 5),
+    "avx512f": ("rbx", 16),
+    "avx512bw": ("rbx", 30),
+    "avx512_vnni": ("rcx", 11),
+    "amx_tile": ("rdx", 24),
+    "bmi2": ("rbx", 8),
+    "gfni": ("rcx", 8),
+}
 """Where subleaf 0 of leaf 7 has features, in the words of /proc/cpuinfo."""
 
 pytestmark = pytest.mark.skipif(not restricted.targets(), reason="this processor has no more than AVX2")

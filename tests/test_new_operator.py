@@ -96,8 +96,12 @@ def test_one_class_runs_in_every_way(op: Any, row: dict[str, Any]) -> None:
 def test_nothing_is_left_to_python(op: Any, row: dict[str, Any]) -> None:
     """A compiled function and a compiled model run it as machine code, with its neighbours in the same region."""
     attrs = row.get("attrs", {})
-    f = ow.function(lambda x: op(x + 1.0, **attrs) * 2.0, jit_compile=True, autograph=False,
-                    input_signature=[ow.TensorSpec(X.shape, ow.float32)])
+    f = ow.function(
+        lambda x: op(x + 1.0, **attrs) * 2.0,
+        jit_compile=True,
+        autograph=False,
+        input_signature=[ow.TensorSpec(X.shape, ow.float32)],
+    )
     wanted = row["expect"](X.astype(np.float64) + 1) * 2
     np.testing.assert_allclose(f(ow.constant(X)), wanted, 1e-6)
     ((_, compiled),) = f.get_concrete_function().program.plan._made.values()

@@ -146,10 +146,25 @@ def in_a_new_process(code):
 
 @pytest.mark.parametrize(
     "late",
-    ["llvmlite", "flatbuffers", "rich", "click", "opwright.ops.linalg", "opwright.ops.nn", "opwright.ops.random",
-     "opwright.ops.strings", "opwright.optimizers", "opwright.lite", "opwright.tools",
-     "opwright.ops", "opwright.eager", "opwright.tracing", "opwright.compiler", "numpy"],
-)  # fmt: skip
+    [
+        "llvmlite",
+        "flatbuffers",
+        "rich",
+        "click",
+        "opwright.ops.linalg",
+        "opwright.ops.nn",
+        "opwright.ops.random",
+        "opwright.ops.strings",
+        "opwright.optimizers",
+        "opwright.lite",
+        "opwright.tools",
+        "opwright.ops",
+        "opwright.eager",
+        "opwright.tracing",
+        "opwright.compiler",
+        "numpy",
+    ],
+)
 def test_import_leaves_out_what_can_wait(late):
     assert in_a_new_process(f"import opwright, sys; print({late!r} in sys.modules)") == "False"
 

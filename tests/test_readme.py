@@ -121,12 +121,22 @@ def test_the_core_from_scratch_runs():
 
 
 HOMES = {
-    "Operator": "ops.definition", "Tensor": "ops.tensor", "call": "ops.dispatch", "state": "ops.dispatch",
-    "EagerTensor": "eager.tensor", "execute": "eager.execute", "Value": "graph.ir", "Node": "graph.ir",
-    "Graph": "graph.ir", "FuncTrace": "tracing.trace", "OpRecord": "ops.autodiff", "GradientTape": "eager.tape",
-    "LOWER": "compiler.language.operators", "emit": "compiler.language.elements",
+    "Operator": "ops.definition",
+    "Tensor": "ops.tensor",
+    "call": "ops.dispatch",
+    "state": "ops.dispatch",
+    "EagerTensor": "eager.tensor",
+    "execute": "eager.execute",
+    "Value": "graph.ir",
+    "Node": "graph.ir",
+    "Graph": "graph.ir",
+    "FuncTrace": "tracing.trace",
+    "OpRecord": "ops.autodiff",
+    "GradientTape": "eager.tape",
+    "LOWER": "compiler.language.operators",
+    "emit": "compiler.language.elements",
     "compile_elementwise": "compiler.elementwise",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", list(HOMES))

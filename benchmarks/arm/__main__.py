@@ -60,8 +60,12 @@ def prefix(machine: str, root: Path) -> Iterator[Path]:
 
 def count(machine: str, side: str, path: str, options: argparse.Namespace, plugin: Path, marks: Path) -> int:
     """Instructions of one run of a file. Raises RuntimeError with what the run said where it failed."""
-    inside = {**measure.QUIET, "PYTHONPATH": f"{options.site}:{PROJECT / 'src'}:{PROJECT}", "OPWRIGHT_BACKGROUND": "0",
-              "OPWRIGHT_CACHE_DIR": f"{options.cache}/{machine}"}  # fmt: skip
+    inside = {
+        **measure.QUIET,
+        "PYTHONPATH": f"{options.site}:{PROJECT / 'src'}:{PROJECT}",
+        "OPWRIGHT_BACKGROUND": "0",
+        "OPWRIGHT_CACHE_DIR": f"{options.cache}/{machine}",
+    }
     arguments = f"{plugin},out={marks}" + (",profile=on" if options.profile else "")
     with prefix(machine, options.root) as there:
         command = [options.qemu, "-cpu", MACHINES[machine].cpu, "-L", str(there), "-plugin", arguments]

@@ -41,13 +41,27 @@ CPU revision\t: 1
 
 """
 _ONE_CORE = {
-    "present": "0", "possible": "0", "online": "0", "kernel_max": "0",
-    **{f"cpu0/topology/{name}": "0" for name in (
-        "core_id", "physical_package_id", "core_siblings_list", "package_cpus_list", "core_cpus_list",
-        "cluster_cpus_list", "thread_siblings_list")},
-    "cpu0/cache/index2/level": "2", "cpu0/cache/index2/type": "Unified", "cpu0/cache/index2/size": "1024K",
+    "present": "0",
+    "possible": "0",
+    "online": "0",
+    "kernel_max": "0",
+    **{
+        f"cpu0/topology/{name}": "0"
+        for name in (
+            "core_id",
+            "physical_package_id",
+            "core_siblings_list",
+            "package_cpus_list",
+            "core_cpus_list",
+            "cluster_cpus_list",
+            "thread_siblings_list",
+        )
+    },
+    "cpu0/cache/index2/level": "2",
+    "cpu0/cache/index2/type": "Unified",
+    "cpu0/cache/index2/size": "1024K",
     "cpu0/cache/index2/shared_cpu_list": "0",
-}  # fmt: skip
+}
 
 
 def lay_out(machine: Machine, root: Path, prefix: Path) -> None:

@@ -50,8 +50,12 @@ SA_SIGINFO, SA_NODEFER = 4, 0x40000000
 class _Action(ctypes.Structure):
     """struct sigaction of the C library on x86-64."""
 
-    _fields_ = [("handler", ctypes.c_void_p), ("mask", ctypes.c_ubyte * 128), ("flags", ctypes.c_int),
-                ("restorer", ctypes.c_void_p)]  # fmt: skip
+    _fields_ = [
+        ("handler", ctypes.c_void_p),
+        ("mask", ctypes.c_ubyte * 128),
+        ("flags", ctypes.c_int),
+        ("restorer", ctypes.c_void_p),
+    ]
 
 
 def targets() -> list[str]:
@@ -106,8 +110,9 @@ def _trap(path: Path) -> int:
     if section is None:
         raise RuntimeError(f"{path.name}: objdump lists no section .text")
     offset = int(section[2], 16) - int(section[1], 16)  # of the file, from an address
-    listing = subprocess.Popen([tool, "-d", "--no-show-raw-insn", "-j", ".text", str(path)], stdout=subprocess.PIPE,
-                               text=True)  # fmt: skip
+    listing = subprocess.Popen(
+        [tool, "-d", "--no-show-raw-insn", "-j", ".text", str(path)], stdout=subprocess.PIPE, text=True
+    )
     assert listing.stdout is not None
     sites = [int(line.split(":")[0], 16) + offset for line in listing.stdout if line.rstrip().endswith("\tcpuid")]
     if listing.wait():
@@ -152,18 +157,22 @@ def _text(kept: int) -> str:
 
     Anything else than UD2 gets what happens by default: the handler takes itself away, and the instruction runs again.
     """
-    places = "\n  ".join(f"%{name}.at = getelementptr i8, ptr %context, i64 {FIRST_REGISTER + 8 * index}"
-                         for name, index in REGISTERS.items())  # fmt: skip
+    places = "\n  ".join(
+        f"%{name}.at = getelementptr i8, ptr %context, i64 {FIRST_REGISTER + 8 * index}"
+        for name, index in REGISTERS.items()
+    )
     lines = []
     for i, name in enumerate(("eax", "ebx", "ecx", "edx")):
         held = ~sum(1 << bit for bit in BEYOND_AVX2.get(name, ())) & 0xFFFFFFFF
-        lines += [f"%{name} = extractvalue {{i32, i32, i32, i32}} %all, {i}",
-                  f"%{name}.0 = and i32 %{name}, {held}",
-                  f"%{name}.1 = and i32 %{name}, {kept if name == 'eax' else 0}",
-                  f"%{name}.either = select i1 %first, i32 %{name}.0, i32 %{name}",
-                  f"%{name}.now = select i1 %second, i32 %{name}.1, i32 %{name}.either",
-                  f"%{name}.wide = zext i32 %{name}.now to i64",
-                  f"store i64 %{name}.wide, ptr %r{name[1:]}.at"]  # fmt: skip
+        lines += [
+            f"%{name} = extractvalue {{i32, i32, i32, i32}} %all, {i}",
+            f"%{name}.0 = and i32 %{name}, {held}",
+            f"%{name}.1 = and i32 %{name}, {kept if name == 'eax' else 0}",
+            f"%{name}.either = select i1 %first, i32 %{name}.0, i32 %{name}",
+            f"%{name}.now = select i1 %second, i32 %{name}.1, i32 %{name}.either",
+            f"%{name}.wide = zext i32 %{name}.now to i64",
+            f"store i64 %{name}.wide, ptr %r{name[1:]}.at",
+        ]
     answers, constraints = "\n  ".join(lines), "={ax},={bx},={cx},={dx},{ax},{cx}"
     return f"""
 declare ptr @signal(i32, ptr)

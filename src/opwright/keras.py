@@ -34,9 +34,27 @@ from .nn.model import Model
 from .nn.sequential import Sequential
 
 __all__ = [
-    "Input", "InputSpec", "KerasTensor", "Layer", "Loss", "Metric", "Model", "Sequential", "activations", "backend",
-    "callbacks", "constraints", "initializers", "layers", "losses", "metrics", "models", "optimizers", "random",
-    "regularizers", "utils",
+    "Input",
+    "InputSpec",
+    "KerasTensor",
+    "Layer",
+    "Loss",
+    "Metric",
+    "Model",
+    "Sequential",
+    "activations",
+    "backend",
+    "callbacks",
+    "constraints",
+    "initializers",
+    "layers",
+    "losses",
+    "metrics",
+    "models",
+    "optimizers",
+    "random",
+    "regularizers",
+    "utils",
 ]
 
 # `from opwright.keras.layers import Dense`: the import system looks here first.

@@ -41,8 +41,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m baseline", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m baseline", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     for name, words in (("record", "keep what a tree computes"), ("compare", "compute it again; print differences")):
         command = commands.add_parser(name, help=words)
@@ -82,8 +83,12 @@ def _compute(options: argparse.Namespace, record: Record, chosen: Callable[[str]
                     print(f"\r{kind}: {done} of {len(units)}", end="", file=sys.stderr, flush=True)
         record.write(kind, entries)
         seconds = time.monotonic() - start
-        fact = {"commit": machine.commit_of(tree), "date": f"{datetime.datetime.now():%Y-%m-%d %H:%M}",
-                "entries": len(entries), "seconds": round(seconds)}
+        fact = {
+            "commit": machine.commit_of(tree),
+            "date": f"{datetime.datetime.now():%Y-%m-%d %H:%M}",
+            "entries": len(entries),
+            "seconds": round(seconds),
+        }
         record.describe({"machine": machine.identity(), "kinds": {**record.about.get("kinds", {}), kind: fact}})
         print(f"{kind}: {len(entries)} entries of {len(units)} units in {seconds:.0f} s", flush=True)
 

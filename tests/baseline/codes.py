@@ -68,8 +68,10 @@ def _planned(name: str) -> list[Kernel]:
                 for plan in loops.programs(source, key):
                     with contextlib.suppress(Exception):  # the record of loops has it
                         plan()
-    return [Kernel(family.function.__module__, family.name, constants, words)
-            for (family, words), constants in asked.items()]
+    return [
+        Kernel(family.function.__module__, family.name, constants, words)
+        for (family, words), constants in asked.items()
+    ]
 
 
 def run(unit: str) -> Iterator[Entry]:

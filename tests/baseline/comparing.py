@@ -83,15 +83,19 @@ class Comparison:
 
     def headline(self) -> str:
         """The counts."""
-        return (f"{self.kind.name}: {self.equal} equal, {self.moved} moved, {len(self.differing)} differ, "
-                f"{len(self.reviewed)} reviewed, {len(self.missing)} missing, {len(self.new)} new")
+        return (
+            f"{self.kind.name}: {self.equal} equal, {self.moved} moved, {len(self.differing)} differ, "
+            f"{len(self.reviewed)} reviewed, {len(self.missing)} missing, {len(self.new)} new"
+        )
 
 
-def compared(kind: Kind, before: Record, after: Record, reviewed: Reviewed,
-             chosen: Callable[[str], bool] = lambda unit: True) -> Comparison:
+def compared(
+    kind: Kind, before: Record, after: Record, reviewed: Reviewed, chosen: Callable[[str], bool] = lambda unit: True
+) -> Comparison:
     """Compare one kind of two records. chosen: the units that the second has been made for."""
-    old, new = ({key: e for key, e in record.read(kind.name).items() if chosen(kind.unit(key))}
-                for record in (before, after))
+    old, new = (
+        {key: e for key, e in record.read(kind.name).items() if chosen(kind.unit(key))} for record in (before, after)
+    )
     found = Comparison(kind, new=sorted(set(new) - set(old)))
     moved = {(kind.unit(key), new[key].digest, new[key].of) for key in found.new}
     for key, a in old.items():

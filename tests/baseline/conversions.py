@@ -31,8 +31,9 @@ def prepare(tree: Path, folder: Path) -> None:
 
 def units() -> list[str]:
     """The files of tests, by folder and name."""
-    return [f"{Path(folder).name}/{path.stem}" for folder in FOLDERS
-            for path in sorted((_tree / folder).glob("test_*.py"))]
+    return [
+        f"{Path(folder).name}/{path.stem}" for folder in FOLDERS for path in sorted((_tree / folder).glob("test_*.py"))
+    ]
 
 
 def run(unit: str) -> Iterator[Entry]:
@@ -40,11 +41,19 @@ def run(unit: str) -> Iterator[Entry]:
     path = f"tests/lite/{unit}.py"
     with tempfile.TemporaryDirectory() as folder:
         notes = Path(folder) / "notes"
-        variables = {**os.environ, "BASELINE_NOTES": str(notes), "OPWRIGHT_COMPILED": "0",
-                     "PYTHONPATH": os.pathsep.join([str(_tree / "src"), os.environ["PYTHONPATH"]])}
+        variables = {
+            **os.environ,
+            "BASELINE_NOTES": str(notes),
+            "OPWRIGHT_COMPILED": "0",
+            "PYTHONPATH": os.pathsep.join([str(_tree / "src"), os.environ["PYTHONPATH"]]),
+        }
         done = subprocess.run(
             [sys.executable, "-m", "pytest", path, "-q", "-p", "baseline.noting", "-p", "no:cacheprovider"],
-            cwd=_tree, env=variables, capture_output=True, text=True, check=False,
+            cwd=_tree,
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if not notes.exists():
             words = f"{done.stdout[-2000:]}{done.stderr[-2000:]}"

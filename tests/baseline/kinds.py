@@ -34,15 +34,35 @@ class Kind:
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("bits", "baseline.bits", 2, values.difference,
-             "bits of every row of the operators' tables, in each way of running"),
-        Kind("loops", "baseline.loops", 3, values.text_difference,
-             "loop graphs and their plans as text, for several targets"),
-        Kind("codes", "baseline.codes", 2, values.text_difference,
-             "assembly of kernels, for several targets"),
-        Kind("files", "baseline.conversions", 2, values.bytes_difference,
-             "bytes of the files that the converter's tests make"),
-        Kind("bench", "baseline.figures", 1, figures.difference,
-             f"figures of the last `make bench`, worse by {figures.TOLERANCE:.0%} at most", figures.same),
+        Kind(
+            "bits",
+            "baseline.bits",
+            2,
+            values.difference,
+            "bits of every row of the operators' tables, in each way of running",
+        ),
+        Kind(
+            "loops",
+            "baseline.loops",
+            3,
+            values.text_difference,
+            "loop graphs and their plans as text, for several targets",
+        ),
+        Kind("codes", "baseline.codes", 2, values.text_difference, "assembly of kernels, for several targets"),
+        Kind(
+            "files",
+            "baseline.conversions",
+            2,
+            values.bytes_difference,
+            "bytes of the files that the converter's tests make",
+        ),
+        Kind(
+            "bench",
+            "baseline.figures",
+            1,
+            figures.difference,
+            f"figures of the last `make bench`, worse by {figures.TOLERANCE:.0%} at most",
+            figures.same,
+        ),
     )
 }

@@ -20,14 +20,29 @@ from typing import Any
 import numpy as np
 from llvmlite import binding as llvm
 
-TABLES = ("tests", "tests/data/tflite", "tests/ops", "tests/functions", "tests/compiler", "tests/compiler/rules",
-          "tests/lite", "tests/lite/ops", "tests/lite/convert")
+TABLES = (
+    "tests",
+    "tests/data/tflite",
+    "tests/ops",
+    "tests/functions",
+    "tests/compiler",
+    "tests/compiler/rules",
+    "tests/lite",
+    "tests/lite/ops",
+    "tests/lite/convert",
+)
 """Folders of a tree whose modules have rows."""
 PACKAGES = ("numpy", "llvmlite", "ml_dtypes")
 
 SETTINGS = {
-    "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "VECLIB_MAXIMUM_THREADS": "1",
-    "OPWRIGHT_NUM_THREADS": "1", "OPWRIGHT_BACKGROUND": "0", "OPWRIGHT_COMPILED": "0", "OPWRIGHT_TUNE": "0",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "VECLIB_MAXIMUM_THREADS": "1",
+    "OPWRIGHT_NUM_THREADS": "1",
+    "OPWRIGHT_BACKGROUND": "0",
+    "OPWRIGHT_COMPILED": "0",
+    "OPWRIGHT_TUNE": "0",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 """One thread, nothing in the background, no choice by a clock; who wants the compiled engine turns it on."""

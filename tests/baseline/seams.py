@@ -100,8 +100,9 @@ def _use(name: str) -> None:
 
 def _replace(function: Callable[..., Any], other: Callable[..., Any], but: str = " ") -> None:
     """Put another function in place of one, in every module that has it, but those of a package."""
-    modules = [module for key, module in list(sys.modules.items())
-               if key.startswith("opwright") and not key.startswith(but)]
+    modules = [
+        module for key, module in list(sys.modules.items()) if key.startswith("opwright") and not key.startswith(but)
+    ]
     places = [(module, name) for module in modules for name, held in list(vars(module).items()) if held is function]
     for module, name in places:
         setattr(module, name, other)
@@ -191,7 +192,8 @@ def remember_code(folder: Path) -> None:
     _memory = folder
     engine.object_code = lambda text, chosen: _remembered("engine", text, chosen, _object_code)
     Target.object_code = lambda self, text: _remembered(  # type: ignore[method-assign]
-        "target", text, self, lambda text, chosen: _object_code_for(chosen, text))
+        "target", text, self, lambda text, chosen: _object_code_for(chosen, text)
+    )
 
 
 def assembly_of(text: str, chosen: Target) -> str:

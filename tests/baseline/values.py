@@ -42,8 +42,9 @@ def packed(arrays: Sequence[Array]) -> bytes:
 
 def _elements(a: Array) -> bytes:
     if a.dtype == object:
-        return json.dumps([x.decode("latin-1") if isinstance(x, bytes) else without_places(repr(x))
-                           for x in a.reshape(-1).tolist()]).encode()
+        return json.dumps(
+            [x.decode("latin-1") if isinstance(x, bytes) else without_places(repr(x)) for x in a.reshape(-1).tolist()]
+        ).encode()
     return np.ascontiguousarray(a).tobytes()
 
 

@@ -87,8 +87,11 @@ class Workers:
         except (EOFError, OSError, pickle.UnpicklingError):
             self._here.process = None
             status = process.wait()
-            raise ProcessEnded(f"the process ended with status {status}" if limit.is_alive() else
-                               f"the process took more than {seconds} s") from None
+            raise ProcessEnded(
+                f"the process ended with status {status}"
+                if limit.is_alive()
+                else f"the process took more than {seconds} s"
+            ) from None
         finally:
             limit.cancel()
         if answer is not None:
@@ -98,7 +101,10 @@ class Workers:
         cache = self._caches.enter_context(tempfile.TemporaryDirectory(prefix="opwright-baseline-"))
         process = subprocess.Popen(
             [sys.executable, "-m", "baseline.worker", self.module, str(self.tree), str(self.folder)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(Path(cache)),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment(Path(cache)),
         )
         self._started.append(process)
         self._here.process = process

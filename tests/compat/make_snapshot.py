@@ -50,8 +50,11 @@ def main() -> int:
         if found:
             print(f"not allowed since {path.stem}:", *map(str, found), sep="\n  ", file=sys.stderr)
             here = path.name == NAME
-            way = "if this version is not released yet: make snapshot UNRELEASED=1" if here else (
-                "add them with a reason to ACCEPTED in tests/compat/test_snapshots.py")  # fmt: skip
+            way = (
+                "if this version is not released yet: make snapshot UNRELEASED=1"
+                if here
+                else ("add them with a reason to ACCEPTED in tests/compat/test_snapshots.py")
+            )
             print(f"undo them, or {way}", file=sys.stderr)
             return 1
     (FOLDER / NAME).write_text(written(document(ow.ops.spec())))

@@ -28,9 +28,12 @@ def weights(*shape: int, start: float = 0.3) -> np.ndarray:
 def soft_clip(version: int) -> Any:
     """A user's operator as it was, and as it grew: version 2 has a shift, a bias and an intermediate output."""
     body: dict[str, Any] = {
-        "__doc__": "Squash.\n\n.. math:: y = limit \\tanh((x - shift) / limit) + bias", "__module__": __name__,
-        "x": ow.Input(ow.floating), "y": ow.Output(like="x"), "limit": ow.Attr(float, default=1.0),
-    }  # fmt: skip
+        "__doc__": "Squash.\n\n.. math:: y = limit \\tanh((x - shift) / limit) + bias",
+        "__module__": __name__,
+        "x": ow.Input(ow.floating),
+        "y": ow.Output(like="x"),
+        "limit": ow.Attr(float, default=1.0),
+    }
     if version == 1:
         body["compute"] = lambda op, x: (op.limit * np.tanh(x / op.limit)).astype(x.dtype)
         body["gradient"] = lambda op, dy: dy * (1.0 - ow.square(op.y / op.limit))

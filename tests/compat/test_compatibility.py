@@ -16,18 +16,49 @@ import opwright as ow
 
 def attr(name: str, **more: Any) -> dict[str, Any]:
     check = {"check": " ".join(map(str, more["condition"]))} if more.get("condition") else {}
-    return {"name": name, "type": "int", "required": False, "default": 1, "since": 1, "check": None,
-            "condition": None, **check, **more}  # fmt: skip
+    return {
+        "name": name,
+        "type": "int",
+        "required": False,
+        "default": 1,
+        "since": 1,
+        "check": None,
+        "condition": None,
+        **check,
+        **more,
+    }
 
 
 def tensor(name: str, **more: Any) -> dict[str, Any]:
-    return {"name": name, "dtypes": ["float32", "float64"], "like": None, "optional": False, "repeated": False,
-            "mixed": False, "ranks": None, "lod": None, "lod_of": None, "kinds": None, "since": 1, **more}  # fmt: skip
+    return {
+        "name": name,
+        "dtypes": ["float32", "float64"],
+        "like": None,
+        "optional": False,
+        "repeated": False,
+        "mixed": False,
+        "ranks": None,
+        "lod": None,
+        "lod_of": None,
+        "kinds": None,
+        "since": 1,
+        **more,
+    }
 
 
 def output(name: str, **more: Any) -> dict[str, Any]:
-    return {"name": name, "like": "x", "dtype": None, "repeated": False, "intermediate": False, "lod_of": None,
-            "rows": True, "kind": None, "since": 1, **more}  # fmt: skip
+    return {
+        "name": name,
+        "like": "x",
+        "dtype": None,
+        "repeated": False,
+        "intermediate": False,
+        "lod_of": None,
+        "rows": True,
+        "kind": None,
+        "since": 1,
+        **more,
+    }
 
 
 OLD: dict[str, Any] = {
@@ -35,12 +66,24 @@ OLD: dict[str, Any] = {
         "version": 1,
         "inputs": [tensor("x", ranks=[2, 3]), tensor("w", optional=True)],
         "outputs": [output("y"), output("z")],
-        "attrs": [attr("n", condition=["at_least", 0]), attr("mode", type="str", default="a"),
-                  attr("must", required=True, default=None)],
-        "effect": None, "inplace": {}, "views": {}, "no_need_buffer": [], "shape_only": [], "lod": "unchanged",
-        "gradient": "rule", "control": False, "elementwise": False, "kinds": "as declared", "on_rows": False,
+        "attrs": [
+            attr("n", condition=["at_least", 0]),
+            attr("mode", type="str", default="a"),
+            attr("must", required=True, default=None),
+        ],
+        "effect": None,
+        "inplace": {},
+        "views": {},
+        "no_need_buffer": [],
+        "shape_only": [],
+        "lod": "unchanged",
+        "gradient": "rule",
+        "control": False,
+        "elementwise": False,
+        "kinds": "as declared",
+        "on_rows": False,
     }
-}  # fmt: skip
+}
 
 NO = "not allowed"
 OK = "allowed"
@@ -48,36 +91,70 @@ OK = "allowed"
 ROWS: list[tuple[str, Callable[[Any], Any], str, str]] = [
     # the rows of the facts, 13.2: a slot is an input or an output, dispensable is optional (inputs), intermediate
     # (outputs), duplicable is repeated
-    ("input added, optional", lambda o: o.update(version=2, inputs=[*o["inputs"], tensor("b", optional=True, since=2)]),
-     OK, "input 'b' is new, optional"),
-    ("input added, required", lambda o: o.update(version=2, inputs=[*o["inputs"], tensor("b", since=2)]),
-     NO, "input 'b' is new and not optional"),
+    (
+        "input added, optional",
+        lambda o: o.update(version=2, inputs=[*o["inputs"], tensor("b", optional=True, since=2)]),
+        OK,
+        "input 'b' is new, optional",
+    ),
+    (
+        "input added, required",
+        lambda o: o.update(version=2, inputs=[*o["inputs"], tensor("b", since=2)]),
+        NO,
+        "input 'b' is new and not optional",
+    ),
     ("input deleted", lambda o: o["inputs"].pop(), NO, "input 'w' is gone"),
-    ("output added, intermediate",
-     lambda o: o.update(version=2, outputs=[*o["outputs"], output("k", intermediate=True, since=2)]),
-     OK, "output 'k' is new, intermediate"),
-    ("output added", lambda o: o.update(version=2, outputs=[*o["outputs"], output("k", since=2)]),
-     NO, "output 'k' is new and not intermediate"),
+    (
+        "output added, intermediate",
+        lambda o: o.update(version=2, outputs=[*o["outputs"], output("k", intermediate=True, since=2)]),
+        OK,
+        "output 'k' is new, intermediate",
+    ),
+    (
+        "output added",
+        lambda o: o.update(version=2, outputs=[*o["outputs"], output("k", since=2)]),
+        NO,
+        "output 'k' is new and not intermediate",
+    ),
     ("output deleted", lambda o: o["outputs"].pop(), NO, "output 'z' is gone"),
     ("optional flips, tightened", lambda o: o["inputs"][1].update(optional=False), NO, "optional was true, is false"),
     ("optional flips, relaxed", lambda o: o["inputs"][0].update(optional=True), NO, "optional was false, is true"),
     ("repeated flips", lambda o: o["inputs"][0].update(repeated=True), NO, "repeated was false, is true"),
     ("repeated output", lambda o: o["outputs"][0].update(repeated=True), NO, "repeated was false, is true"),
     ("intermediate flips", lambda o: o["outputs"][1].update(intermediate=True), NO, "intermediate was false, is true"),
-    ("attribute added with a default", lambda o: o.update(version=2, attrs=[*o["attrs"], attr("k", since=2)]),
-     OK, "attribute 'k' is new, default 1"),
-    ("attribute added, required",
-     lambda o: o.update(version=2, attrs=[*o["attrs"], attr("k", required=True, default=None, since=2)]),
-     NO, "attribute 'k' is new and has no default"),
+    (
+        "attribute added with a default",
+        lambda o: o.update(version=2, attrs=[*o["attrs"], attr("k", since=2)]),
+        OK,
+        "attribute 'k' is new, default 1",
+    ),
+    (
+        "attribute added, required",
+        lambda o: o.update(version=2, attrs=[*o["attrs"], attr("k", required=True, default=None, since=2)]),
+        NO,
+        "attribute 'k' is new and has no default",
+    ),
     ("attribute deleted", lambda o: o["attrs"].pop(0), NO, "attribute 'n' is gone"),
-    ("attribute retyped", lambda o: o["attrs"][0].update(type="float"), NO, 'type was \'int\', is \'float\''),
+    ("attribute retyped", lambda o: o["attrs"][0].update(type="float"), NO, "type was 'int', is 'float'"),
     ("attribute with another default", lambda o: o["attrs"][0].update(default=2), NO, "default was 1, is 2"),
-    ("attribute with default becomes required", lambda o: o["attrs"][0].update(required=True, default=None),
-     NO, "default was 1, is none (required)"),
-    ("required attribute gets a default", lambda o: o["attrs"][2].update(required=False, default=3),
-     NO, "default was none (required), is 3"),
-    ("required attribute gets None as default", lambda o: o["attrs"][2].update(required=False),
-     NO, "default was none (required), is null"),
+    (
+        "attribute with default becomes required",
+        lambda o: o["attrs"][0].update(required=True, default=None),
+        NO,
+        "default was 1, is none (required)",
+    ),
+    (
+        "required attribute gets a default",
+        lambda o: o["attrs"][2].update(required=False, default=3),
+        NO,
+        "default was none (required), is 3",
+    ),
+    (
+        "required attribute gets None as default",
+        lambda o: o["attrs"][2].update(required=False),
+        NO,
+        "default was none (required), is null",
+    ),
     # renaming is deleting and adding; order is position
     ("input renamed", lambda o: o["inputs"][0].update(name="input"), NO, "renamed to 'input'"),
     ("attribute renamed", lambda o: o["attrs"][1].update(name="kind"), NO, "renamed to 'kind'"),
@@ -85,13 +162,21 @@ ROWS: list[tuple[str, Callable[[Any], Any], str, str]] = [
     ("inputs swapped", lambda o: o["inputs"].reverse(), NO, "the order of inputs"),
     ("outputs swapped", lambda o: o["outputs"].reverse(), NO, "the order of outputs"),
     ("attributes swapped", lambda o: o["attrs"].reverse(), NO, "the order of attributes"),
-    ("new input between the old", lambda o: o.update(version=2, inputs=[
-        o["inputs"][0], tensor("b", optional=True, since=2), o["inputs"][1]]), NO, "stands before older inputs"),
+    (
+        "new input between the old",
+        lambda o: o.update(version=2, inputs=[o["inputs"][0], tensor("b", optional=True, since=2), o["inputs"][1]]),
+        NO,
+        "stands before older inputs",
+    ),
     # checkpoints, 13.3: what is new says since when
     ("input added without since", lambda o: o["inputs"].append(tensor("b", optional=True)), OK, "give it since=2"),
     ("attribute added without since", lambda o: o["attrs"].append(attr("k")), OK, "give it since=2"),
-    ("output added without since",
-     lambda o: o["outputs"].append(output("k", intermediate=True)), OK, "give it since=2"),
+    (
+        "output added without since",
+        lambda o: o["outputs"].append(output("k", intermediate=True)),
+        OK,
+        "give it since=2",
+    ),
     ("since changed", lambda o: (o.update(version=2), o["attrs"][0].update(since=2)), NO, "since was 1, is 2"),
     ("version rose", lambda o: o.update(version=3), OK, "version rose from 1 to 3"),
     ("version fell", lambda o: o.update(version=0), NO, "version fell"),
@@ -112,15 +197,31 @@ ROWS: list[tuple[str, Callable[[Any], Any], str, str]] = [
     ("no rows", lambda o: o["outputs"][0].update(rows=False), NO, "rows was true, is false"),
     ("levels limited", lambda o: o["inputs"][0].update(lod=[1]), NO, "lod: takes others no more"),
     # [R]: checks
-    ("check tightened", lambda o: o["attrs"][0].update(condition=["at_least", 1], check="at least 1"),
-     NO, "check tightened: was at_least 0, is at least 1"),
-    ("check loosened", lambda o: o["attrs"][0].update(condition=["at_least", -1], check="at least -1"),
-     OK, "check loosened"),
+    (
+        "check tightened",
+        lambda o: o["attrs"][0].update(condition=["at_least", 1], check="at least 1"),
+        NO,
+        "check tightened: was at_least 0, is at least 1",
+    ),
+    (
+        "check loosened",
+        lambda o: o["attrs"][0].update(condition=["at_least", -1], check="at least -1"),
+        OK,
+        "check loosened",
+    ),
     ("check gone", lambda o: o["attrs"][0].update(condition=None, check=None), OK, "check loosened"),
-    ("check new", lambda o: o["attrs"][1].update(condition=["one_of", "a", "b"], check="a or b"),
-     NO, "check tightened"),
-    ("check in other words", lambda o: o["attrs"][0].update(condition=["words", "even"], check="even"),
-     NO, "which is stricter cannot be told"),
+    (
+        "check new",
+        lambda o: o["attrs"][1].update(condition=["one_of", "a", "b"], check="a or b"),
+        NO,
+        "check tightened",
+    ),
+    (
+        "check in other words",
+        lambda o: o["attrs"][0].update(condition=["words", "even"], check="even"),
+        NO,
+        "which is stricter cannot be told",
+    ),
     ("the same check otherwise", lambda o: o["attrs"][0].update(condition=["greater_than", -1], check="> -1"), "", ""),
     # the operator itself
     ("gradient gone", lambda o: o.update(gradient="none"), NO, "the gradient is gone"),
@@ -136,7 +237,7 @@ ROWS: list[tuple[str, Callable[[Any], Any], str, str]] = [
     ("a field of later versions", lambda o: o.update(layout="NHWC"), NO, "layout was null, is 'NHWC'"),
     ("a field of a part of later versions", lambda o: o["inputs"][0].update(layout=1), NO, "layout was null"),
     ("nothing", lambda o: None, "", ""),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("change", "verdict", "words"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
@@ -145,15 +246,19 @@ def test_each_change_alone(change: Callable[[Any], Any], verdict: str, words: st
     change(new["Op"])
     found = ow.ops.compatibility(OLD, new)
     assert bool(found) == bool(verdict)
-    assert all(c.operator == "Op" and c.what and c.rule and c.part in ("operator", "input", "output", "attribute")
-               for c in found)  # fmt: skip
+    assert all(
+        c.operator == "Op" and c.what and c.rule and c.part in ("operator", "input", "output", "attribute")
+        for c in found
+    )
     if verdict:
         assert ("allowed" if all(c.allowed for c in found) else "not allowed") == verdict
         assert any(words in c.what and (c.allowed == (verdict == OK)) for c in found), found
 
 
-@pytest.mark.parametrize(("old", "new", "allowed"), [("none", "rule", True), ("none", "empty", True),
-                                                     ("empty", "rule", False), ("empty", "none", False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("old", "new", "allowed"),
+    [("none", "rule", True), ("none", "empty", True), ("empty", "rule", False), ("empty", "none", False)],
+)
 def test_gradients_that_come(old: str, new: str, allowed: bool) -> None:
     a, b = copy.deepcopy(OLD), copy.deepcopy(OLD)
     a["Op"]["gradient"], b["Op"]["gradient"] = old, new
@@ -231,8 +336,16 @@ ALLOWED = [
     lambda op, n: op["attrs"][0].update(condition=None, check=None),
     lambda op, n: op.update(version=op["version"] + n + 1),
 ]
-FORBIDDEN = [row[1] for row in ROWS if row[2] == NO and "version fell" not in row[0] and "since" not in row[0]
-             and "check" not in row[0] and "rank" not in row[0] and "between" not in row[0]]  # fmt: skip
+FORBIDDEN = [
+    row[1]
+    for row in ROWS
+    if row[2] == NO
+    and "version fell" not in row[0]
+    and "since" not in row[0]
+    and "check" not in row[0]
+    and "rank" not in row[0]
+    and "between" not in row[0]
+]
 
 edits = st.lists(st.tuples(st.sampled_from(ALLOWED), st.integers(0, 9)), max_size=8)
 
@@ -294,15 +407,25 @@ def test_a_newer_format_is_refused() -> None:
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["Op", "inputs", "format", "operators", "name", "version", "words", "x"]), inner,
-                      max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["Op", "inputs", "format", "operators", "name", "version", "words", "x"]), inner, max_size=4
+        )
+    ),
     max_leaves=12,
-)  # fmt: skip
+)
 
 
-@given(values, st.lists(st.sampled_from(["Op", "inputs", "outputs", "attrs", 0, 1, "condition", "default", "dtypes",
-                                         "ranks", "version", "inplace"]), max_size=4))  # fmt: skip
+@given(
+    values,
+    st.lists(
+        st.sampled_from(
+            ["Op", "inputs", "outputs", "attrs", 0, 1, "condition", "default", "dtypes", "ranks", "version", "inplace"]
+        ),
+        max_size=4,
+    ),
+)
 @settings(max_examples=150, deadline=None)
 def test_hostile_data_is_refused_or_compared(value: Any, path: list[Any]) -> None:
     """Anything anywhere in a specification: an error of ours, or a list of changes; nothing else is raised."""

@@ -107,8 +107,12 @@ def test_the_change_is_allowed() -> None:
     old, new = (ow.ops.spec([make()]) for make in (first, second))
     changes = ow.ops.compatibility(old, new)
     assert {(c.part, c.name, c.rule) for c in changes} == {
-        ("operator", "", "version"), ("input", "bias", "added"), ("output", "inside", "added"),
-        ("attribute", "floor", "added"), ("attribute", "limit", "condition")}  # fmt: skip
+        ("operator", "", "version"),
+        ("input", "bias", "added"),
+        ("output", "inside", "added"),
+        ("attribute", "floor", "added"),
+        ("attribute", "limit", "condition"),
+    }
     assert all(c.allowed for c in changes)
     assert not all(c.allowed for c in ow.ops.compatibility(new, old))
 
@@ -192,11 +196,13 @@ def test_a_graph_text_of_the_old_one_is_read_by_the_new_one() -> None:
 def many(version: int) -> Any:
     """y = sum of xs; version 2 may add a bias after the list."""
     body: dict[str, Any] = {
-        "__doc__": "Sum.\n\n.. math:: y = \\sum xs", "__module__": __name__,
-        "xs": ow.Input(ow.floating, repeated=True), "y": ow.Output(),
+        "__doc__": "Sum.\n\n.. math:: y = \\sum xs",
+        "__module__": __name__,
+        "xs": ow.Input(ow.floating, repeated=True),
+        "y": ow.Output(),
         "infer": lambda op: op.xs[0].spec,
         "compute": (lambda op, xs: sum(xs)) if version == 1 else lambda op, xs, b: sum(xs) + (0 if b is None else b),
-    }  # fmt: skip
+    }
     if version == 2:
         body["bias"] = ow.Input(ow.floating, like="xs", optional=True, since=2)
     return ow.operator(name="CompatSum", version=version)(type("CompatSum", (), body))
@@ -280,8 +286,14 @@ def test_an_attribute_that_the_same_version_does_not_have(tmp_path: Any) -> None
 def test_an_input_that_the_new_one_requires(tmp_path: Any) -> None:
     """A change that is not allowed: the specification says so, and loading fails with a name."""
     saved(tmp_path)
-    body = {"x": ow.Input(ow.floating), "b": ow.Input(ow.floating), "y": ow.Output(like="x"), "limit": ow.Attr(float),
-            "times": ow.Attr(float, default=2.0), "compute": lambda op, x, b: x}  # fmt: skip
+    body = {
+        "x": ow.Input(ow.floating),
+        "b": ow.Input(ow.floating),
+        "y": ow.Output(like="x"),
+        "limit": ow.Attr(float),
+        "times": ow.Attr(float, default=2.0),
+        "compute": lambda op, x, b: x,
+    }
     broken = ow.operator(name="CompatClip")(type("CompatClip", (), body))
     changes = ow.ops.compatibility(ow.ops.spec([first()]), ow.ops.spec([broken]))
     assert [c.name for c in changes if not c.allowed and c.part == "input"] == ["b"]

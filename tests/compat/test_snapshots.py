@@ -50,8 +50,11 @@ def test_this_versions_snapshot_is_current() -> None:
 
 def test_what_is_accepted_is_still_needed() -> None:
     """An entry whose change was undone, or whose words changed, goes."""
-    found = {(path.stem, str(c).lstrip("! "))
-             for path in FOLDER.glob("*.json") for c in ow.ops.compatibility(read(path), ow.ops.spec())}  # fmt: skip
+    found = {
+        (path.stem, str(c).lstrip("! "))
+        for path in FOLDER.glob("*.json")
+        for c in ow.ops.compatibility(read(path), ow.ops.spec())
+    }
     assert set(ACCEPTED) <= found
     assert all(reason.strip() for reason in ACCEPTED.values())
 
@@ -60,9 +63,19 @@ def test_a_break_would_be_found() -> None:
     """The check is no formality: a snapshot that promised more than there is fails it."""
     promised = read(FOLDER / NAME)
     promised["operators"]["Atan"]["attrs"].append(
-        {"name": "exact", "type": "bool", "required": False, "default": True, "since": 1, "check": None,
-         "condition": None})  # fmt: skip
+        {
+            "name": "exact",
+            "type": "bool",
+            "required": False,
+            "default": True,
+            "since": 1,
+            "check": None,
+            "condition": None,
+        }
+    )
     promised["operators"]["NoSuchOperator"] = promised["operators"]["Atan"]
     changes = ow.ops.compatibility(promised, ow.ops.spec())
     assert [(c.operator, c.part, c.allowed) for c in changes] == [
-        ("Atan", "attribute", False), ("NoSuchOperator", "operator", False)]  # fmt: skip
+        ("Atan", "attribute", False),
+        ("NoSuchOperator", "operator", False),
+    ]

@@ -45,8 +45,13 @@ def test_it_is_the_same_in_every_process() -> None:
     digest = "hashlib.sha256(json.dumps(ow.ops.spec()).encode()).hexdigest()"
     program = f"import opwright as ow, json, hashlib; print({digest})"
     here = hashlib.sha256(json.dumps(ow.ops.spec()).encode()).hexdigest()
-    there = subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": "77"},
-                           capture_output=True, text=True, check=True)  # fmt: skip
+    there = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONHASHSEED": "77"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert there.stdout.strip() == here
 
 
@@ -92,8 +97,14 @@ def test_all_of_a_definition_is_in_it() -> None:
     op = ow.ops.spec([SpecifiedAll])["SpecifiedAll"]
     assert json.loads(json.dumps(op, allow_nan=False)) == op
     assert {k: op[k] for k in ("version", "effect", "gradient", "lod", "inplace", "no_need_buffer", "shape_only")} == {
-        "version": 3, "effect": "random", "gradient": "empty", "lod": "vanishes", "inplace": {"y": "x"},
-        "no_need_buffer": ["x"], "shape_only": ["w"]}  # fmt: skip
+        "version": 3,
+        "effect": "random",
+        "gradient": "empty",
+        "lod": "vanishes",
+        "inplace": {"y": "x"},
+        "no_need_buffer": ["x"],
+        "shape_only": ["w"],
+    }
     x, w = op["inputs"]
     assert (x["ranks"], x["optional"], w["optional"], w["like"], w["since"]) == ([1, 2], False, True, "x", 3)
     y, kept = op["outputs"]
@@ -130,9 +141,15 @@ def assert_same(found: Any, wanted: Any) -> None:
 
 floats = st.floats() | st.sampled_from([math.nan, math.inf, -math.inf, -0.0, 5e-324, 1.7976931348623157e308])
 leaves = (
-    st.none() | st.booleans() | st.integers() | floats | st.text() | st.binary() | st.complex_numbers()
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | floats
+    | st.text()
+    | st.binary()
+    | st.complex_numbers()
     | st.sampled_from([ow.float32, ow.bfloat16, ow.string, ow.TensorShape(None), ow.TensorShape([None, 3])])
-)  # fmt: skip
+)
 
 
 @given(st.recursive(leaves, lambda inner: st.lists(inner, max_size=4).map(tuple), max_leaves=10))
@@ -156,10 +173,25 @@ def test_graphs_as_values() -> None:
     assert same(value_of(json.loads(json.dumps(plain(graph)))), graph)
 
 
-@pytest.mark.parametrize("found", [{}, {"float": "one"}, {"bytes": "%"}, {"dtype": "float33"}, {"shape": "x"},
-                                   {"array": {}}, {"array": {"dtype": "float32", "shape": [3], "data": "AAAA"}},
-                                   {"graph": "graph"}, {"python": "os.no_such"}, {"complex": ["1"]}, {"what": 1},
-                                   {"opaque": "x"}, {"a": 1, "b": 2}, {"dict": [1]}])  # fmt: skip
+@pytest.mark.parametrize(
+    "found",
+    [
+        {},
+        {"float": "one"},
+        {"bytes": "%"},
+        {"dtype": "float33"},
+        {"shape": "x"},
+        {"array": {}},
+        {"array": {"dtype": "float32", "shape": [3], "data": "AAAA"}},
+        {"graph": "graph"},
+        {"python": "os.no_such"},
+        {"complex": ["1"]},
+        {"what": 1},
+        {"opaque": "x"},
+        {"a": 1, "b": 2},
+        {"dict": [1]},
+    ],
+)
 def test_data_that_is_no_value(found: Any) -> None:
     with pytest.raises(ow.errors.InvalidArgumentError, match="no value of an attribute"):
         value_of(found)
@@ -186,11 +218,24 @@ def test_documents() -> None:
 # ---- which condition is stricter ------------------------------------------------------------------------------------
 
 CHECKS = [
-    ow.attr.at_least(0), ow.attr.at_least(1), ow.attr.greater_than(0), ow.attr.greater_than(-1), ow.attr.at_most(5),
-    ow.attr.less_than(5), ow.attr.less_than(6), ow.attr.between(0, 5), ow.attr.between(1, 4), ow.attr.between(2, 2),
-    ow.attr.one_of(1, 2), ow.attr.one_of(1, 2, 3), ow.attr.one_of(0), ow.attr.at_least(1) & ow.attr.at_most(4),
-    ow.attr.one_of(1, 2, 3) & ow.attr.greater_than(1), ow.attr.at_least(1) & ow.attr.at_least(3), ow.attr.finite(),
-]  # fmt: skip
+    ow.attr.at_least(0),
+    ow.attr.at_least(1),
+    ow.attr.greater_than(0),
+    ow.attr.greater_than(-1),
+    ow.attr.at_most(5),
+    ow.attr.less_than(5),
+    ow.attr.less_than(6),
+    ow.attr.between(0, 5),
+    ow.attr.between(1, 4),
+    ow.attr.between(2, 2),
+    ow.attr.one_of(1, 2),
+    ow.attr.one_of(1, 2, 3),
+    ow.attr.one_of(0),
+    ow.attr.at_least(1) & ow.attr.at_most(4),
+    ow.attr.one_of(1, 2, 3) & ow.attr.greater_than(1),
+    ow.attr.at_least(1) & ow.attr.at_least(3),
+    ow.attr.finite(),
+]
 
 
 @pytest.mark.parametrize("whole", [True, False])

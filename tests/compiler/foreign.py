@@ -63,16 +63,41 @@ def build(name: str, folder: Path) -> list[str]:
     triple, runner = RUNNERS[name]
     objects = sorted(f.name for f in folder.glob("*.o"))
     program = "main.wasm" if triple.startswith("wasm") else "main"
-    subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", triple, "-O1", "-w", "main.c", *objects, "-lm",
-                    "-o", program], cwd=folder, check=True, capture_output=True)  # fmt: skip
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "ziglang",
+            "cc",
+            "-target",
+            triple,
+            "-O1",
+            "-w",
+            "main.c",
+            *objects,
+            "-lm",
+            "-o",
+            program,
+        ],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+    )
     if triple.startswith("wasm"):
         (folder / "run.mjs").write_text(WASI)
         runner = [*runner, "run.mjs"]
     return [*runner, str(folder / program)]
 
 
-def run_on(name: str, folder: Path, family: Family, constants: dict[str, Any], arguments: Sequence[Any], items: int,
-           scratch: int = 0) -> list[np.ndarray]:  # fmt: skip
+def run_on(
+    name: str,
+    folder: Path,
+    family: Family,
+    constants: dict[str, Any],
+    arguments: Sequence[Any],
+    items: int,
+    scratch: int = 0,
+) -> list[np.ndarray]:
     """Run one kernel once on a target. Gives its arrays, in order, as they are afterwards."""
     need(name)
     target = targets.named(name)
@@ -80,9 +105,12 @@ def run_on(name: str, folder: Path, family: Family, constants: dict[str, Any], a
     entry = family.entry(constants)
     (folder / "kernels.o").write_bytes(target.object_code(str(family.emit(target, **constants))))
     arrays = [np.ascontiguousarray(a) for a in arguments if isinstance(a, np.ndarray)]
-    lines = ["#include <stdio.h>", "#include <stdint.h>",
-             f'int64_t kernel(void*, int64_t, int64_t, void*) __asm__("{entry}");',
-             f"static _Alignas(64) char scratch[{scratch + 64}];"]  # fmt: skip
+    lines = [
+        "#include <stdio.h>",
+        "#include <stdint.h>",
+        f'int64_t kernel(void*, int64_t, int64_t, void*) __asm__("{entry}");',
+        f"static _Alignas(64) char scratch[{scratch + 64}];",
+    ]
     lines += [f"static _Alignas(64) char a{i}[{a.nbytes + 64}];" for i, a in enumerate(arrays)]
     words, place = [], 0
     for value, kind in zip(arguments, family.kinds(constants).values(), strict=True):

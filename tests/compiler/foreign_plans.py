@@ -52,8 +52,9 @@ def run_forms_on(name: str, folder: Path, forms: Sequence[Form], given: Mapping[
             _forget()
 
 
-def _run(name: str, folder: Path, forms: Sequence[Form], given: Mapping[Buffer, np.ndarray],
-         patch: pytest.MonkeyPatch) -> np.ndarray:  # fmt: skip
+def _run(
+    name: str, folder: Path, forms: Sequence[Form], given: Mapping[Buffer, np.ndarray], patch: pytest.MonkeyPatch
+) -> np.ndarray:
     target, native = targets.named(name), targets.host()
     # all are loaded before anything is patched: what is imported later would keep the patch for good
     modules = [importlib.import_module(f"{kernels.__name__}.{m.name}") for m in pkgutil.iter_modules(kernels.__path__)]
@@ -81,8 +82,9 @@ def _run(name: str, folder: Path, forms: Sequence[Form], given: Mapping[Buffer, 
         (folder / f"kernel{number}.o").write_bytes(target.object_code(text))
     program, arrays = _program(plan, given, output)
     (folder / "main.c").write_text(program)
-    done = subprocess.run(build(name, folder), input=b"".join(a.tobytes() for a in arrays), cwd=folder, check=True,
-                          capture_output=True)  # fmt: skip
+    done = subprocess.run(
+        build(name, folder), input=b"".join(a.tobytes() for a in arrays), cwd=folder, check=True, capture_output=True
+    )
     return np.frombuffer(done.stdout, output.dtype.np).reshape(output.shape)
 
 
@@ -111,8 +113,10 @@ def _program(plan: Plan, given: Mapping[Buffer, np.ndarray], output: Buffer) -> 
                 words.append(f"(int64_t)(intptr_t)({name_of(w.of)} + {w.offset})")
             else:
                 words.append(f"{word(w, kind)}LL")
-        lines.append(f"  {{ int64_t w[] = {{{', '.join(words)}}};"
-                     f" if (kernel{step.code.address}(w, 0, {step.items}, scratch)) return {i + 1}; }}")
+        lines.append(
+            f"  {{ int64_t w[] = {{{', '.join(words)}}};"
+            f" if (kernel{step.code.address}(w, 0, {step.items}, scratch)) return {i + 1}; }}"
+        )
     scratch = max((s.scratch for s in plan.steps), default=0)
     size = output.size * output.dtype.size
     head = ["#include <stdio.h>", "#include <stdint.h>"]

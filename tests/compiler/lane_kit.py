@@ -58,7 +58,8 @@ def compiled(function: Callable[..., Value], inputs: int, width: int) -> Callabl
     b.position_at_end(done)
     b.ret_void()
     run: Any = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (inputs + 1), ctypes.c_int64)(
-        find_module(name, str(module), name).address)
+        find_module(name, str(module), name).address
+    )
 
     def call(*arrays: np.ndarray) -> np.ndarray:
         given = [np.ascontiguousarray(a, np.float32) for a in arrays]

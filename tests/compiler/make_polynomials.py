@@ -73,24 +73,49 @@ def _t_of(a: float) -> Any:
 FITS: dict[str, tuple[Callable[[Any], Any], Any, Any, int, str]] = {
     "EXP": (_tail(mp.exp, 1, 1), -mp.log(2) / 2, mp.log(2) / 2, 6, "(exp(r) - 1 - r) / r^2, |r| <= ln 2 / 2"),
     "EXP2": (_tail(lambda r: mp.power(2, r), 1), -mp.mpf(0.5), mp.mpf(0.5), 7, "(2^r - 1) / r, |r| <= 1/2"),
-    "LOG": (_tail_of_square(lambda s: 2 * mp.atanh(s), 2), 0, mp.mpf("0.0295"), 5,
-            "(2 atanh(s) / s - 2) / z of z = s^2, s = (m - 1) / (m + 1), m in [sqrt 1/2, sqrt 2]"),
-    "SIN": (_tail_of_square(mp.sin, 1), 0, (mp.pi / 4 + mp.mpf("0.001")) ** 2, 4,
-            "(sin(r) / r - 1) / z of z = r^2, |r| <= pi / 4"),
-    "COS": (lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2 if z > mp.mpf(10) ** -12 else mp.mpf(1) / 24,
-            0, (mp.pi / 4 + mp.mpf("0.001")) ** 2, 3, "(cos(r) - 1 + z / 2) / z^2 of z = r^2, |r| <= pi / 4"),
+    "LOG": (
+        _tail_of_square(lambda s: 2 * mp.atanh(s), 2),
+        0,
+        mp.mpf("0.0295"),
+        5,
+        "(2 atanh(s) / s - 2) / z of z = s^2, s = (m - 1) / (m + 1), m in [sqrt 1/2, sqrt 2]",
+    ),
+    "SIN": (
+        _tail_of_square(mp.sin, 1),
+        0,
+        (mp.pi / 4 + mp.mpf("0.001")) ** 2,
+        4,
+        "(sin(r) / r - 1) / z of z = r^2, |r| <= pi / 4",
+    ),
+    "COS": (
+        lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2 if z > mp.mpf(10) ** -12 else mp.mpf(1) / 24,
+        0,
+        (mp.pi / 4 + mp.mpf("0.001")) ** 2,
+        3,
+        "(cos(r) - 1 + z / 2) / z^2 of z = r^2, |r| <= pi / 4",
+    ),
     "ATAN": (_tail_of_square(mp.atan, 1), 0, mp.mpf(1), 11, "(atan(t) / t - 1) / z of z = t^2, |t| <= 1"),
     "ASIN": (_tail_of_square(mp.asin, 1), 0, mp.mpf("0.25"), 7, "(asin(t) / t - 1) / z of z = t^2, |t| <= 1/2"),
     "ERF": (_of_square(mp.erf), 0, mp.mpf(1), 8, "erf(x) / x of z = x^2, |x| <= 1"),
-    "ERFC": (_scaled_erfc, _t_of(1), _t_of(10.6), 12,
-             "erfc(a) exp(a^2) (1 + 2 a) of t = (a - 2) / (a + 2), 1 <= a <= 10.6"),
+    "ERFC": (
+        _scaled_erfc,
+        _t_of(1),
+        _t_of(10.6),
+        12,
+        "erfc(a) exp(a^2) (1 + 2 a) of t = (a - 2) / (a + 2), 1 <= a <= 10.6",
+    ),
     "SINGLE_EXP2": (_tail(lambda r: mp.power(2, r), 1), -mp.mpf(0.5), mp.mpf(0.5), 6, "as EXP2, for float32 alone"),
     "SHORT_EXP2": (_tail(lambda r: mp.power(2, r), 1), -mp.mpf(0.5), mp.mpf(0.5), 5, "as EXP2, for sums of 2^r and 1"),
     "SINGLE_FRACTION": (lambda r: mp.power(2, r), 0, mp.mpf(1), 6, "2^r, 0 <= r < 1, for float32 alone"),
     "SINGLE_ERF": (_of_square(mp.erf), 0, mp.mpf(1), 6, "as ERF, for float32 alone"),
-    "SINGLE_ERFC": (_over_t, 1 / (1 + SLOPE * 10), mp.mpf(1), 9,
-                    "erfc(a) exp(a^2) / t of t = 1 / (1 + 0.4 a), 0 <= a <= 10"),
-}  # fmt: skip
+    "SINGLE_ERFC": (
+        _over_t,
+        1 / (1 + SLOPE * 10),
+        mp.mpf(1),
+        9,
+        "erfc(a) exp(a^2) / t of t = 1 / (1 + 0.4 a), 0 <= a <= 10",
+    ),
+}
 
 
 def fitted(name: str) -> tuple[list[float], float]:
@@ -110,18 +135,25 @@ def two_over_pi(words: int = 10) -> list[int]:
 
 def text() -> str:
     """The module."""
-    lines = ['"""Polynomials of the vector functions, the lowest power first: near-minimax fits in float64.', "",
-             "Lives here: numbers, made by tests/compiler/make_polynomials.py, which says how.  "
-             "Not here: what they are for.",
-             '"""', ""]  # fmt: skip
+    lines = [
+        '"""Polynomials of the vector functions, the lowest power first: near-minimax fits in float64.',
+        "",
+        "Lives here: numbers, made by tests/compiler/make_polynomials.py, which says how.  "
+        "Not here: what they are for.",
+        '"""',
+        "",
+    ]
     for name, (_, _, _, _, what) in FITS.items():
         found, error = fitted(name)
         rows = [", ".join(repr(c) for c in found[i : i + 4]) for i in range(0, len(found), 4)]
         joined = ",\n    ".join(rows)
         lines += [f"{name} = (\n    {joined},\n)", f'"""{what}; within {error:.1e}."""', ""]
     words = [f"0x{word:08X}" for word in two_over_pi()]
-    lines += [f"TWO_OVER_PI = (\n    {', '.join(words[:8])},\n    {', '.join(words[8:])},\n)",
-              '"""The bits of 2 / pi behind the point, 32 a word."""', ""]  # fmt: skip
+    lines += [
+        f"TWO_OVER_PI = (\n    {', '.join(words[:8])},\n    {', '.join(words[8:])},\n)",
+        '"""The bits of 2 / pi behind the point, 32 a word."""',
+        "",
+    ]
     return "\n".join(lines)
 
 

@@ -129,7 +129,13 @@ def _transposed(form: f.TransposedContract, of: Callable[[f.Buffer], np.ndarray]
 
 
 FORMS: dict[type[f.Form], Callable[..., np.ndarray]] = {
-    f.Map: _map, f.Contract: _contract, f.Depthwise: _depthwise, f.Pool: _pool, f.Reduce: _reduce, f.Move: _move,
-    f.View: lambda form, of: of(form.input), f.MatMul: _matmul,
+    f.Map: _map,
+    f.Contract: _contract,
+    f.Depthwise: _depthwise,
+    f.Pool: _pool,
+    f.Reduce: _reduce,
+    f.Move: _move,
+    f.View: lambda form, of: of(form.input),
+    f.MatMul: _matmul,
     f.TransposedContract: _transposed,
-}  # fmt: skip
+}

@@ -12,8 +12,35 @@ import opwright as ow
 from opwright.core import flags, numerics
 
 INF, NAN = np.inf, np.nan
-EDGES = [0.0, -0.0, INF, -INF, NAN, 1.0, -1.0, 1e-45, -1e-45, 1e-40, 2.0**-126, 3.4e38, -3.4e38, 88.72283, 88.7229,
-         88.73, -87.34, -103.97, -103.98, -104.5, -150.0, 0.5, 0.624, 0.626, 9.01, 20.0, -20.0]  # fmt: skip
+EDGES = [
+    0.0,
+    -0.0,
+    INF,
+    -INF,
+    NAN,
+    1.0,
+    -1.0,
+    1e-45,
+    -1e-45,
+    1e-40,
+    2.0**-126,
+    3.4e38,
+    -3.4e38,
+    88.72283,
+    88.7229,
+    88.73,
+    -87.34,
+    -103.97,
+    -103.98,
+    -104.5,
+    -150.0,
+    0.5,
+    0.624,
+    0.626,
+    9.01,
+    20.0,
+    -20.0,
+]
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
@@ -26,7 +53,7 @@ FUNCTIONS: list[tuple[str, Callable[..., Any], Callable[..., Any], float]] = [  
     ("log", lambda x: ow.math.log(x), np.log, 2.0),
     ("tanh", lambda x: ow.tanh(x), np.tanh, 2.0),
     ("sigmoid", lambda x: ow.sigmoid(x), sigmoid, 4.0),
-]  # fmt: skip
+]
 
 
 def compiled(function: Any, arity: int = 1) -> Any:
@@ -42,8 +69,14 @@ def compiled(function: Any, arity: int = 1) -> Any:
     def two(op: Any, x: Any, y: Any) -> Any:
         raise AssertionError("the kernel computes")
 
-    body = {**inputs, "z": ow.Output(like="x"), "elementwise": True, "compute": one if arity == 1 else two,
-            "kernel": ow.kernel(function), "gradient": None}  # fmt: skip
+    body = {
+        **inputs,
+        "z": ow.Output(like="x"),
+        "elementwise": True,
+        "compute": one if arity == 1 else two,
+        "kernel": ow.kernel(function),
+        "gradient": None,
+    }
     return ow.operator(type("Staged", (), {"__doc__": ".. math:: z = f(x)", **body}))
 
 
@@ -71,11 +104,19 @@ def test_it_is_off_and_listed() -> None:
 
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize(("name", "function", "exact", "bound"), FUNCTIONS, ids=[f[0] for f in FUNCTIONS])
-def test_functions_are_near_float64_and_right_at_the_ends(name: Any, function: Any, exact: Any, bound: Any, fast: Any
-                                                          ) -> None:  # fmt: skip
+def test_functions_are_near_float64_and_right_at_the_ends(
+    name: Any, function: Any, exact: Any, bound: Any, fast: Any
+) -> None:
     rng = np.random.default_rng(5)
-    x = np.concatenate([EDGES, rng.uniform(-104, 89, 50000), rng.standard_normal(50000),
-                        10.0 ** rng.uniform(-44, 38, 50000), -(10.0 ** rng.uniform(-44, 2, 5000))]).astype(np.float32)
+    x = np.concatenate(
+        [
+            EDGES,
+            rng.uniform(-104, 89, 50000),
+            rng.standard_normal(50000),
+            10.0 ** rng.uniform(-44, 38, 50000),
+            -(10.0 ** rng.uniform(-44, 2, 5000)),
+        ]
+    ).astype(np.float32)
     with np.errstate(all="ignore"):
         want = exact(x.astype(np.float64))
     found = run(function, x, fast=fast)
@@ -96,9 +137,24 @@ def test_no_instruction_depends_on_where_an_element_lies(fast: bool) -> None:
             np.testing.assert_array_equal(run(function, np.roll(x, 5), fast=fast), np.roll(whole, 5))
 
 
-POW = [(-2.0, 2.0, 4.0), (-3.0, 3.0, -27.0), (-2.0, 0.5, NAN), (-2.0, 1.5, NAN), (0.0, 0.0, 1.0), (NAN, 0.0, 1.0),
-       (1.0, NAN, 1.0), (2.0, -1.0, 0.5), (-INF, 3.0, -INF), (-INF, 0.5, INF), (0.0, -1.0, INF), (-0.0, -1.0, -INF),
-       (10.0, 39.0, INF), (10.0, -46.0, 0.0), (-1.0, INF, 1.0), (-8.0, 1 / 3, NAN)]  # fmt: skip
+POW = [
+    (-2.0, 2.0, 4.0),
+    (-3.0, 3.0, -27.0),
+    (-2.0, 0.5, NAN),
+    (-2.0, 1.5, NAN),
+    (0.0, 0.0, 1.0),
+    (NAN, 0.0, 1.0),
+    (1.0, NAN, 1.0),
+    (2.0, -1.0, 0.5),
+    (-INF, 3.0, -INF),
+    (-INF, 0.5, INF),
+    (0.0, -1.0, INF),
+    (-0.0, -1.0, -INF),
+    (10.0, 39.0, INF),
+    (10.0, -46.0, 0.0),
+    (-1.0, INF, 1.0),
+    (-8.0, 1 / 3, NAN),
+]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -111,8 +167,9 @@ def test_pow_is_the_c_librarys_either_way(fast: bool, dtype: Any) -> None:
     squares = run(lambda a: ow.pow(a, 2.0), x, fast=fast)
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(squares, x * x)
-        np.testing.assert_array_equal(np.isnan(run(lambda a: ow.pow(a, 0.5), x, fast=fast)),
-                                      np.isnan(x) | ((x < 0) & np.isfinite(x)))  # fmt: skip
+        np.testing.assert_array_equal(
+            np.isnan(run(lambda a: ow.pow(a, 0.5), x, fast=fast)), np.isnan(x) | ((x < 0) & np.isfinite(x))
+        )
 
 
 @pytest.mark.parametrize("fast", [False, True])
@@ -126,13 +183,14 @@ def test_nan_and_infinities_are_never_assumed_away(fast: bool) -> None:
         (lambda v: ow.maximum(v, 0.0), [NAN, INF, 0, 0, 1]),
         (lambda v: ow.where(v != v, 7.0, v), [7, INF, -INF, 0, 1]),
         (lambda v: 1.0 / v, [NAN, 0, 0, INF, 1]),
-    ]  # fmt: skip
+    ]
     for function, want in rows:
         np.testing.assert_array_equal(run(function, x, fast=fast), np.array(want, np.float32))
 
 
 def test_sums_may_be_regrouped_and_stay_within_their_bound() -> None:
     x = np.random.default_rng(9).uniform(0.5, 2.0, 1000).astype(np.float32)
+
     def poly(v: Any) -> Any:
         return ((v * 0.3 + 0.7) * v + 1.1) * v / 3.0
 

@@ -158,11 +158,20 @@ def test_lists_are_never_written() -> None:
     same_bits(plans, big())
 
 
-@pytest.mark.parametrize("view", [
-    lambda t: ow.reshape(t, [-1]), lambda t: ow.transpose(t), lambda t: t[::-1], lambda t: t[:32],
-    lambda t: ow.split(t, 2)[1], lambda t: ow.broadcast_to(t, [2, 64, 512]), lambda t: ow.expand_dims(t, 0),
-    lambda t: ow.bitcast(t, ow.int32), lambda t: ow.unstack(t)[3],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda t: ow.reshape(t, [-1]),
+        lambda t: ow.transpose(t),
+        lambda t: t[::-1],
+        lambda t: t[:32],
+        lambda t: ow.split(t, 2)[1],
+        lambda t: ow.broadcast_to(t, [2, 64, 512]),
+        lambda t: ow.expand_dims(t, 0),
+        lambda t: ow.bitcast(t, ow.int32),
+        lambda t: ow.unstack(t)[3],
+    ],
+)
 def test_a_view_of_what_lives_is_left_alone(view: Any) -> None:
     """The name of the view dies, its memory does not."""
 
@@ -194,8 +203,9 @@ def test_through_a_reshape_the_buffer_is_found() -> None:
 def test_loops_reuse_what_they_carry_and_never_what_they_start_from() -> None:
     def loop(x: Any, n: Any) -> Any:
         start = x * 2.0
-        return ow.while_loop(lambda i, t: i < n, lambda i, t: (i + 1, ow.tanh(t) * x), (0, start))[1], \
-            ow.while_loop(lambda i, t: i < n, lambda i, t: (i + 1, ow.tanh(t) * x), (0, x))[1]  # fmt: skip
+        return ow.while_loop(lambda i, t: i < n, lambda i, t: (i + 1, ow.tanh(t) * x), (0, start))[1], ow.while_loop(
+            lambda i, t: i < n, lambda i, t: (i + 1, ow.tanh(t) * x), (0, x)
+        )[1]
 
     plans = both(graph_of(loop, BIG, ow.TensorSpec([], ow.int32)))
     assert plans[0].reused == 4
@@ -231,9 +241,15 @@ def test_a_known_size_beside_an_unknown_one_that_is_larger() -> None:
 
 
 SHAPES = [
-    ((64, 512), (64, 512)), ((1, 512), (64, 512)), ((64, 512), (1, 512)), ((2, 2), (2, 2)), ((0, 512), (0, 512)),
-    ((0, 512), (1, 512)), ((64, 512), (512,)), ((1, 65536), (2, 1)),
-]  # fmt: skip
+    ((64, 512), (64, 512)),
+    ((1, 512), (64, 512)),
+    ((64, 512), (1, 512)),
+    ((2, 2), (2, 2)),
+    ((0, 512), (0, 512)),
+    ((0, 512), (1, 512)),
+    ((64, 512), (512,)),
+    ((1, 65536), (2, 1)),
+]
 
 
 @pytest.mark.parametrize("shapes", SHAPES)
@@ -283,8 +299,23 @@ def test_who_holds_an_array() -> None:
 
 # ---- every operator that can ----------------------------------------------------------------------------------------
 
-NUMBERS = [np.float16, np.float32, np.float64, ml_dtypes.bfloat16, np.complex64, np.complex128, np.int8, np.uint8,
-           np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, np.bool_]  # fmt: skip
+NUMBERS = [
+    np.float16,
+    np.float32,
+    np.float64,
+    ml_dtypes.bfloat16,
+    np.complex64,
+    np.complex128,
+    np.int8,
+    np.uint8,
+    np.int16,
+    np.uint16,
+    np.int32,
+    np.uint32,
+    np.int64,
+    np.uint64,
+    np.bool_,
+]
 WRITING = [op for op in registry.catalogue().values() if op.inplace and op.profile.writes_out]
 
 
@@ -305,8 +336,11 @@ def test_into_each_declared_input_with_equal_bits(op: Any) -> None:
         for i, declared in enumerate(op.inputs):
             own_dtype = dtype if dtype in declared.dtypes else declared.dtypes[0]
             shape = (1021,) if op.name == "BiasAdd" and i == 1 else (9, 1021)
-            array = (rng.standard_normal(shape) * 3).astype(own_dtype.as_numpy_dtype) if own_dtype != ow.bool else \
-                rng.integers(0, 2, shape).astype(bool)  # fmt: skip
+            array = (
+                (rng.standard_normal(shape) * 3).astype(own_dtype.as_numpy_dtype)
+                if own_dtype != ow.bool
+                else rng.integers(0, 2, shape).astype(bool)
+            )
             if own_dtype.is_floating and len(shape) == 2:
                 array[0, :5] = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0]).astype(array.dtype)
             arrays.append(array)
@@ -331,24 +365,38 @@ def test_into_each_declared_input_with_equal_bits(op: Any) -> None:
 # ---- generated graphs -----------------------------------------------------------------------------------------------
 
 STEPS: list[Callable[[Any, Any], Any]] = [
-    lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, lambda a, b: a / (b * b + 1.0),
-    lambda a, b: ow.maximum(a, b), lambda a, b: ow.tanh(a), lambda a, b: ow.nn.relu(a), lambda a, b: ow.sigmoid(b),
-    lambda a, b: ow.where(a > b, a, b), lambda a, b: ow.identity(a), lambda a, b: ow.transpose(ow.transpose(a) + 1.0),
-    lambda a, b: ow.reshape(ow.reshape(a, [-1]) * 2.0, [96, 96]), lambda a, b: ow.matmul(a, b) * 0.01,
-    lambda a, b: a + ow.reduce_sum(b, 0), lambda a, b: a - ow.reduce_mean(b, 1, keepdims=True),
-    lambda a, b: ow.reverse(a, [0]) + b, lambda a, b: ow.concat(ow.split(a, 2), 0) * b,
-    lambda a, b: ow.clip_by_value(a, -1.0, 1.0), lambda a, b: ow.nn.bias_add(a, b[0]),
+    lambda a, b: a + b,
+    lambda a, b: a - b,
+    lambda a, b: a * b,
+    lambda a, b: a / (b * b + 1.0),
+    lambda a, b: ow.maximum(a, b),
+    lambda a, b: ow.tanh(a),
+    lambda a, b: ow.nn.relu(a),
+    lambda a, b: ow.sigmoid(b),
+    lambda a, b: ow.where(a > b, a, b),
+    lambda a, b: ow.identity(a),
+    lambda a, b: ow.transpose(ow.transpose(a) + 1.0),
+    lambda a, b: ow.reshape(ow.reshape(a, [-1]) * 2.0, [96, 96]),
+    lambda a, b: ow.matmul(a, b) * 0.01,
+    lambda a, b: a + ow.reduce_sum(b, 0),
+    lambda a, b: a - ow.reduce_mean(b, 1, keepdims=True),
+    lambda a, b: ow.reverse(a, [0]) + b,
+    lambda a, b: ow.concat(ow.split(a, 2), 0) * b,
+    lambda a, b: ow.clip_by_value(a, -1.0, 1.0),
+    lambda a, b: ow.nn.bias_add(a, b[0]),
     lambda a, b: ow.cond(a[0, 0] > b[0, 0], lambda: a * 2.0, lambda: a + b),
     lambda a, b: ow.while_loop(lambda i, t: i < 2, lambda i, t: (i + 1, ow.sin(t) + b), (0, a))[1],
-]  # fmt: skip
+]
 
 
 @st.composite
 def programs(draw: Any) -> list[tuple[int, int, int]]:
     """Steps by number, each of two of the values so far; with which of them are outputs left to the function."""
     length = draw(st.integers(2, 12))
-    return [(draw(st.integers(0, len(STEPS) - 1)), draw(st.integers(0, i + 1)), draw(st.integers(0, i + 1)))
-            for i in range(length)]  # fmt: skip
+    return [
+        (draw(st.integers(0, len(STEPS) - 1)), draw(st.integers(0, i + 1)), draw(st.integers(0, i + 1)))
+        for i in range(length)
+    ]
 
 
 def run_program(program: list[tuple[int, int, int]], x: Any, y: Any) -> list[Any]:

@@ -123,8 +123,9 @@ def nested(x: Any, k: Any) -> Any:
     return x + count
 
 
-@pytest.mark.parametrize("function", [branches, triangle, early, expression, halved, known_range],
-                         ids=lambda f: f.__name__)  # fmt: skip
+@pytest.mark.parametrize(
+    "function", [branches, triangle, early, expression, halved, known_range], ids=lambda f: f.__name__
+)
 def test_of_one_input(function: Any) -> None:
     np.testing.assert_allclose(run(function, X), one_by_one(function, X), rtol=1e-6)
 
@@ -204,11 +205,14 @@ def over_text(x: Any) -> Any:
     return x if y == "above" else -x
 
 
-@pytest.mark.parametrize(("function", "error", "says"), [
-    (mixed, ow.errors.SignatureError, "y has another dtype"),
-    (unset, UnboundLocalError, "'y'"),
-    (over_text, ow.errors.SignatureError, "y depends on a scalar's value and is no scalar"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("function", "error", "says"),
+    [
+        (mixed, ow.errors.SignatureError, "y has another dtype"),
+        (unset, UnboundLocalError, "'y'"),
+        (over_text, ow.errors.SignatureError, "y depends on a scalar's value and is no scalar"),
+    ],
+)
 def test_what_cannot_be_staged_is_named(function: Any, error: Any, says: str) -> None:
     with pytest.raises(error, match=says):
         run(function, X)

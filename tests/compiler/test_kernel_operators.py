@@ -79,11 +79,15 @@ ONE = [
     ("relu6", lambda x: ow.nn.relu6(x), lambda x: np.clip(x, x.dtype.type(0), x.dtype.type(6)), REAL),
     ("leaky", lambda x: ow.nn.leaky_relu(x, 0.25), lambda x: np.where(x > 0, x, x / 4), FLOATING),
     ("elu", lambda x: ow.nn.elu(x), lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))), FLOATING),
-    ("selu", lambda x: ow.nn.selu(x), lambda x: 1.0507009873554805 * np.where(
-        x > 0, x, 1.6732632423543773 * np.expm1(np.minimum(x, 0))), FLOATING),
+    (
+        "selu",
+        lambda x: ow.nn.selu(x),
+        lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543773 * np.expm1(np.minimum(x, 0))),
+        FLOATING,
+    ),
     ("softsign", lambda x: ow.nn.softsign(x), lambda x: x / (1 + np.abs(x)), FLOATING),
     ("silu", lambda x: ow.nn.silu(x), lambda x: x / (1 + np.exp(-x)), FLOATING),
-]  # fmt: skip
+]
 EXACT = {"//", "%", "truncatemod", "sign", "clip", "reciprocal"}  # the last bit, -0.0 and NaN too
 
 

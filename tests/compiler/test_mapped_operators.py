@@ -55,9 +55,12 @@ def test_shapes_broadcast_in_every_way_it_runs(shapes):
         "half": op(*(ow.cast(a, ow.float16) for a in arrays)),
         "traced": ow.function(lambda a, b: op(a, b))(*map(ow.constant, arrays)),
         "compiled": ow.function(lambda a, b: op(a, b), jit_compile=True)(*map(ow.constant, arrays)),
-        "unknown": ow.function(lambda a, b: op(a, b), jit_compile=True, input_signature=[
-            ow.TensorSpec([None] * len(s), ow.float32) for s in shapes])(*map(ow.constant, arrays)),
-    }  # fmt: skip
+        "unknown": ow.function(
+            lambda a, b: op(a, b),
+            jit_compile=True,
+            input_signature=[ow.TensorSpec([None] * len(s), ow.float32) for s in shapes],
+        )(*map(ow.constant, arrays)),
+    }
     for way, y in ways.items():
         assert tuple(y.shape) == wanted.shape, way
         np.testing.assert_allclose(

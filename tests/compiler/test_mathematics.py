@@ -20,9 +20,41 @@ from opwright.scalar import table
 
 FUNCTIONS = exact_functions()
 INF, NAN = math.inf, math.nan
-SPECIAL = np.float32([0.0, -0.0, 1, -1, 0.5, -0.5, 2, -2, 3, -3, 0.25, 1e-45, -1e-45, 1e-39, -1e-39, 2**-126,
-                      3.4028235e38, -3.4028235e38, 2**28, -(2**28), 2**28 - 32, 88.72283, 88.7229, -87.33655,
-                      -103.97208, -103.98, 16777216, 16777217, INF, -INF, NAN])  # fmt: skip
+SPECIAL = np.float32(
+    [
+        0.0,
+        -0.0,
+        1,
+        -1,
+        0.5,
+        -0.5,
+        2,
+        -2,
+        3,
+        -3,
+        0.25,
+        1e-45,
+        -1e-45,
+        1e-39,
+        -1e-39,
+        2**-126,
+        3.4028235e38,
+        -3.4028235e38,
+        2**28,
+        -(2**28),
+        2**28 - 32,
+        88.72283,
+        88.7229,
+        -87.33655,
+        -103.97208,
+        -103.98,
+        16777216,
+        16777217,
+        INF,
+        -INF,
+        NAN,
+    ]
+)
 
 _erfc = np.vectorize(math.erfc, otypes=[float])
 
@@ -32,17 +64,31 @@ def _gelu(x: Any) -> Any:
 
 
 ORACLES: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None]] = {  # in float64; in mpmath
-    "acos": (np.arccos, mp.acos), "acosh": (np.arccosh, mp.acosh), "asin": (np.arcsin, mp.asin),
-    "asinh": (np.arcsinh, mp.asinh), "atan": (np.arctan, mp.atan), "atan2": (np.arctan2, mp.atan2),
-    "atanh": (np.arctanh, mp.atanh), "cos": (np.cos, mp.cos), "cosh": (np.cosh, mp.cosh),
-    "erf": (np.vectorize(math.erf, otypes=[float]), mp.erf), "erfc": (_erfc, mp.erfc), "exp": (np.exp, mp.exp),
-    "expm1": (np.expm1, mp.expm1), "gelu": (_gelu, lambda x: x * mp.erfc(-x / mp.sqrt(2)) / 2), "log": (np.log, mp.log),
-    "log1p": (np.log1p, mp.log1p), "pow": (np.power, mp.power),
+    "acos": (np.arccos, mp.acos),
+    "acosh": (np.arccosh, mp.acosh),
+    "asin": (np.arcsin, mp.asin),
+    "asinh": (np.arcsinh, mp.asinh),
+    "atan": (np.arctan, mp.atan),
+    "atan2": (np.arctan2, mp.atan2),
+    "atanh": (np.arctanh, mp.atanh),
+    "cos": (np.cos, mp.cos),
+    "cosh": (np.cosh, mp.cosh),
+    "erf": (np.vectorize(math.erf, otypes=[float]), mp.erf),
+    "erfc": (_erfc, mp.erfc),
+    "exp": (np.exp, mp.exp),
+    "expm1": (np.expm1, mp.expm1),
+    "gelu": (_gelu, lambda x: x * mp.erfc(-x / mp.sqrt(2)) / 2),
+    "log": (np.log, mp.log),
+    "log1p": (np.log1p, mp.log1p),
+    "pow": (np.power, mp.power),
     "rsqrt": (lambda x: 1 / np.sqrt(x), lambda x: 1 / mp.sqrt(x)),
-    "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), lambda x: 1 / (1 + mp.exp(-x))), "sin": (np.sin, mp.sin),
-    "sinh": (np.sinh, mp.sinh), "softplus": (lambda x: np.logaddexp(0, x), lambda x: mp.log1p(mp.exp(x))),
-    "tan": (np.tan, mp.tan), "tanh": (np.tanh, mp.tanh),
-}  # fmt: skip
+    "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), lambda x: 1 / (1 + mp.exp(-x))),
+    "sin": (np.sin, mp.sin),
+    "sinh": (np.sinh, mp.sinh),
+    "softplus": (lambda x: np.logaddexp(0, x), lambda x: mp.log1p(mp.exp(x))),
+    "tan": (np.tan, mp.tan),
+    "tanh": (np.tanh, mp.tanh),
+}
 TWO = ("atan2", "pow")
 WIDTHS = (0, 4, 16)
 

@@ -108,8 +108,11 @@ def test_sizes_that_follow_are_worked_out():
         y = ow.reshape(x, [n // 2, -1])
         return ow.concat([y, ow.zeros(ow.shape(y))], 0)
 
-    graph = ow.function(f, input_signature=[ow.TensorSpec([None, None], ow.float32)], autograph=False
-                        ).get_concrete_function().optimized_graph  # fmt: skip
+    graph = (
+        ow.function(f, input_signature=[ow.TensorSpec([None, None], ow.float32)], autograph=False)
+        .get_concrete_function()
+        .optimized_graph
+    )
     known = specialised(graph, [(6, 5)])
     assert [v.shape.as_list() for v in known.outputs] == [[6, 10]]
     assert {n.op.name for n in known.nodes} <= {"Const", "Reshape", "Concat", "Identity"}

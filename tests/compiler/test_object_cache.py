@@ -32,8 +32,13 @@ with ow.flags(show="time"):
 
 
 def run(folder: Path, program: str = PROGRAM) -> tuple[str, str]:
-    done = subprocess.run([sys.executable, "-c", program], env=os.environ | {"OPWRIGHT_CACHE_DIR": str(folder)},
-                          capture_output=True, text=True, check=True)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"OPWRIGHT_CACHE_DIR": str(folder)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return done.stdout, done.stderr
 
 

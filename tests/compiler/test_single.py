@@ -48,8 +48,12 @@ RELAXED = {"log"}
 def numbers() -> np.ndarray:
     rng = np.random.default_rng(0)
     n = 1 << 13
-    usual = [rng.uniform(-90, 90, n), rng.uniform(-14, 14, n), rng.standard_normal(n),
-             np.exp(rng.uniform(-60, 3, n)) * rng.choice([1, -1], n)]  # fmt: skip
+    usual = [
+        rng.uniform(-90, 90, n),
+        rng.uniform(-14, 14, n),
+        rng.standard_normal(n),
+        np.exp(rng.uniform(-60, 3, n)) * rng.choice([1, -1], n),
+    ]
     return np.concatenate(usual).astype(np.float32)
 
 
@@ -105,8 +109,30 @@ def test_in_kernels_with_instructions_of_their_own(name: str, count: int) -> Non
 @pytest.mark.parametrize("count", [4, 16, 64])
 def test_exp_over_all_of_its_range(count: int) -> None:
     rng = np.random.default_rng(1)
-    x = np.concatenate([[math.inf, -math.inf, math.nan, 0.0, -0.0, 88.72, 88.73, 3e38, -3e38, -87.4, -103.9, -104.1,
-                         1e-45, -1e-45, 1.0, -1.0], rng.uniform(-104, 89, 4096), rng.uniform(-1, 1, 4144)])
+    x = np.concatenate(
+        [
+            [
+                math.inf,
+                -math.inf,
+                math.nan,
+                0.0,
+                -0.0,
+                88.72,
+                88.73,
+                3e38,
+                -3e38,
+                -87.4,
+                -103.9,
+                -104.1,
+                1e-45,
+                -1e-45,
+                1.0,
+                -1.0,
+            ],
+            rng.uniform(-104, 89, 4096),
+            rng.uniform(-1, 1, 4144),
+        ]
+    )
     x = x.astype(np.float32)
     y = np.empty_like(x)
     kl.call(vectors.code(name="exp", count=count), [x, y, x.size], items=1)

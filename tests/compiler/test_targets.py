@@ -91,16 +91,28 @@ def test_the_flag_restricts_this_process_to_a_target(name: str, capsys: pytest.C
     x = np.linspace(-3, 3, 37, dtype=np.float32)
     interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
     interpreter.invoke()
-    np.testing.assert_allclose(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]),
-                               np.tanh(x.astype(np.float64)) * 2, rtol=1e-6)  # fmt: skip
+    np.testing.assert_allclose(
+        interpreter.get_tensor(interpreter.get_output_details()[0]["index"]),
+        np.tanh(x.astype(np.float64)) * 2,
+        rtol=1e-6,
+    )
 
 
-@pytest.mark.parametrize(("name", "error", "words"), [
-    ("abacus", NotFoundError, "no such target"),
-    (ELSEWHERE, FailedPreconditionError, f"code for {ELSEWHERE} does not run on this processor"),
-    pytest.param("x86-64-v4-amx", FailedPreconditionError, "wanted  .*amx-tile", marks=pytest.mark.skipif(
-        targets.processor().has("amx-int8") or not targets.processor().is_x86, reason="this processor has it")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "error", "words"),
+    [
+        ("abacus", NotFoundError, "no such target"),
+        (ELSEWHERE, FailedPreconditionError, f"code for {ELSEWHERE} does not run on this processor"),
+        pytest.param(
+            "x86-64-v4-amx",
+            FailedPreconditionError,
+            "wanted  .*amx-tile",
+            marks=pytest.mark.skipif(
+                targets.processor().has("amx-int8") or not targets.processor().is_x86, reason="this processor has it"
+            ),
+        ),
+    ],
+)
 def test_the_flag_refuses_what_cannot_run_here(name: str, error: type[Exception], words: str) -> None:
     with ow.flags(target=name), pytest.raises(error, match=words):
         targets.host()

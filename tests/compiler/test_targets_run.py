@@ -17,6 +17,8 @@ from test_targets import FUNCTIONS, module_of_all
 from opwright.compiler import target as targets
 
 COUNT = 1 << 10  # elements; a multiple of every width
+
+
 def harness(width: int) -> str:
     """A C program: for each function it reads COUNT floats of each operand and writes as many."""
     declared = "".join(f"void f_{n}(float*, const float*{', const float*' if n in TWO else ''});\n" for n in FUNCTIONS)
@@ -26,7 +28,8 @@ def harness(width: int) -> str:
         each = f"f_{name}(y + i, a + i{', b + i' if name in TWO else ''})"
         calls += f"fread(a, 4, N, stdin); {more}for (int i = 0; i < N; i += {width}) {each}; fwrite(y, 4, N, stdout);\n"
     return f"#include <stdio.h>\n{declared}enum {{ N = {COUNT} }};\nstatic float a[N], b[N], y[N];\n" + (
-        f"int main(void) {{\n{calls}return 0;\n}}\n")
+        f"int main(void) {{\n{calls}return 0;\n}}\n"
+    )
 
 
 @pytest.mark.parametrize("name", sorted(RUNNERS))

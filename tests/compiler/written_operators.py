@@ -98,8 +98,12 @@ class RowNorms:
         return x / norms[..., None], norms.astype(np.float32)
 
     @ow.kernel
-    def kernel(x: kl.Array(kl.f32, "rows", "n"), y: kl.Array(kl.f32, "rows", "n"), norms: kl.Array(kl.f32, "rows"),
-               epsilon: kl.f32):  # fmt: skip
+    def kernel(
+        x: kl.Array(kl.f32, "rows", "n"),
+        y: kl.Array(kl.f32, "rows", "n"),
+        norms: kl.Array(kl.f32, "rows"),
+        epsilon: kl.f32,
+    ):
         for r in kl.parallel(x.shape[0]):
             total = epsilon
             for i in range(x.shape[1]):

@@ -137,8 +137,9 @@ def wait():
 @posix
 @pytest.mark.parametrize("writer", [w if w == "a file" else pytest.param(w, marks=pytest.mark.slow) for w in WRITERS])
 def test_a_killed_writer_leaves_what_the_next_one_removes(writer: str, tmp_path: Path) -> None:
-    child = subprocess.Popen([sys.executable, "-c", WAIT + WRITERS[writer], tmp_path / "target"],
-                             stdout=subprocess.PIPE)  # fmt: skip
+    child = subprocess.Popen(
+        [sys.executable, "-c", WAIT + WRITERS[writer], tmp_path / "target"], stdout=subprocess.PIPE
+    )
     assert child.stdout is not None
     assert child.stdout.readline() == b"writing\n"
     (half,) = tmp_path.iterdir()

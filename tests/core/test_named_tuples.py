@@ -43,11 +43,29 @@ def test_they_do_what_those_of_typing_do() -> None:
             case cls(x, y=y):
                 matched = (x, y)
         return [
-            tuple(made), made.x, made.y, made.z, made.twice, made._replace(y="other"), made._asdict(), cls._fields,
-            cls._field_defaults, cls._make("abc"), made == (1, "y", [2]), hash(cls(1)), repr(made)[len(cls.__name__):],
-            copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made)), len(made),
-            type(pickle.loads(pickle.dumps(made))) is cls, cls.__doc__, matched, [*made],
-            cls(1, "b", 3)[1:], hasattr(made, "__dict__"),
+            tuple(made),
+            made.x,
+            made.y,
+            made.z,
+            made.twice,
+            made._replace(y="other"),
+            made._asdict(),
+            cls._fields,
+            cls._field_defaults,
+            cls._make("abc"),
+            made == (1, "y", [2]),
+            hash(cls(1)),
+            repr(made)[len(cls.__name__) :],
+            copy.copy(made),
+            copy.deepcopy(made),
+            pickle.loads(pickle.dumps(made)),
+            len(made),
+            type(pickle.loads(pickle.dumps(made))) is cls,
+            cls.__doc__,
+            matched,
+            [*made],
+            cls(1, "b", 3)[1:],
+            hasattr(made, "__dict__"),
         ]
 
     assert all_of(Ours) == all_of(Typings)

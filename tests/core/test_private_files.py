@@ -78,8 +78,11 @@ def test_permissions_of_folders(case: str, tmp_path: Path) -> None:
         assert files.write("name", [CONTENT])
         assert files.read("name", 1000) == CONTENT
     else:
-        with pytest.warns(RuntimeWarning, match=rf"{cache} is not used: .*{wrong} can be written to by other users.*"
-                                                rf"chmod go-w .*{wrong}.*OPWRIGHT_CACHE_DIR"):  # fmt: skip
+        with pytest.warns(
+            RuntimeWarning,
+            match=rf"{cache} is not used: .*{wrong} can be written to by other users.*"
+            rf"chmod go-w .*{wrong}.*OPWRIGHT_CACHE_DIR",
+        ):
             assert not files.write("name", [CONTENT])
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -329,8 +332,13 @@ def test_a_program_runs_without_a_cache_that_is_refused(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     cache.mkdir()
     cache.chmod(0o777)
-    done = subprocess.run([sys.executable, program], env=os.environ | {"OPWRIGHT_CACHE_DIR": str(cache)},
-                          capture_output=True, text=True, check=True)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, program],
+        env=os.environ | {"OPWRIGHT_CACHE_DIR": str(cache)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout == ANSWER
     assert done.stderr.count("RuntimeWarning") == 1
     assert "is not used" in done.stderr
@@ -348,8 +356,16 @@ def test_no_code_of_another_user_runs(named: bool, place: Path) -> None:
     program.write_text(KERNEL)
 
     def run(python: str, user: int, *arguments: object, **more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([python, "-B", *map(str, arguments)], env=environ | more, capture_output=True, text=True,
-                              user=user, group=user, extra_groups=[], cwd="/")  # fmt: skip
+        return subprocess.run(
+            [python, "-B", *map(str, arguments)],
+            env=environ | more,
+            capture_output=True,
+            text=True,
+            user=user,
+            group=user,
+            extra_groups=[],
+            cwd="/",
+        )
 
     def works(python: str) -> bool:
         with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
 """Makes layers.npz, what Keras gives for the cases of tests/nn/layer_cases.py: run it where TensorFlow is installed.
 
-    PYTHONPATH=tests python tests/data/make_layers.py [NAME ...]     some cases only: listed, not written
+PYTHONPATH=tests python tests/data/make_layers.py [NAME ...]     some cases only: listed, not written
 """
 
 import pathlib

@@ -238,8 +238,11 @@ def test_python_runs_once_for_a_dataset(tf):
 def test_reduce_cardinality_and_single_elements_in_functions(tf):
     @tf.function
     def f(d, k):
-        return d.reduce(tf.constant(0, tf.int64), lambda s, x: s + x * k), d.cardinality(), \
-            d.batch(100).get_single_element()
+        return (
+            d.reduce(tf.constant(0, tf.int64), lambda s, x: s + x * k),
+            d.cardinality(),
+            d.batch(100).get_single_element(),
+        )
 
     for n in (5, 3):
         total, count, all_ = f(tf.data.Dataset.range(n), tf.constant(2, tf.int64))

@@ -18,8 +18,10 @@ def test_slices_of_datasets(tf):
     data = tf.data.Dataset
     pair = [data.range(2), data.range(3)]
     assert numbers(data.from_tensor_slices(pair)) == [[0, 1], [0, 1, 2]]
-    assert [(numbers([d]), int(n)) for d, n in data.from_tensor_slices((pair, [5, 6]))] == \
-        [([[0, 1]], 5), ([[0, 1, 2]], 6)]  # fmt: skip
+    assert [(numbers([d]), int(n)) for d, n in data.from_tensor_slices((pair, [5, 6]))] == [
+        ([[0, 1]], 5),
+        ([[0, 1, 2]], 6),
+    ]
     assert numbers(e["a"] for e in data.from_tensor_slices({"a": pair})) == [[0, 1], [0, 1, 2]]
     assert [int(x) for x in data.from_tensor_slices(pair).flat_map(lambda d: d)] == [0, 1, 0, 1, 2]
     assert sorted(map(len, numbers(data.from_tensor_slices(pair).shuffle(2).repeat(2)))) == [2, 2, 3, 3]
@@ -83,8 +85,9 @@ def test_batchable_types_inside_others(tf, masked):
         rest: tuple[tf.Tensor, ...]
 
     whole = Outer(masked(tf.constant([1, 2]), tf.constant([3.0, 4.0])), (tf.constant([5, 6]),))
-    found = [(int(o.inner.values), float(o.inner.weight), int(o.rest[0]))
-             for o in tf.data.Dataset.from_tensor_slices(whole)]  # fmt: skip
+    found = [
+        (int(o.inner.values), float(o.inner.weight), int(o.rest[0])) for o in tf.data.Dataset.from_tensor_slices(whole)
+    ]
     assert found == [(1, 3.0, 5), (2, 4.0, 6)]
 
 

@@ -8,14 +8,22 @@ from hypothesis import strategies as st
 
 small = st.integers(0, 7)
 STEPS = st.one_of(
-    st.tuples(st.just("take"), st.integers(-1, 7)), st.tuples(st.just("skip"), small),
-    st.tuples(st.just("repeat"), st.integers(0, 3)), st.tuples(st.just("batch"), st.integers(1, 4), st.booleans()),
-    st.tuples(st.just("shard"), st.integers(1, 3)), st.tuples(st.just("map")), st.tuples(st.just("filter")),
-    st.tuples(st.just("concatenate"), small), st.tuples(st.just("prefetch"), st.integers(0, 2)),
-    st.tuples(st.just("cache")), st.tuples(st.just("shuffle"), st.integers(1, 4)), st.tuples(st.just("interleave")),
+    st.tuples(st.just("take"), st.integers(-1, 7)),
+    st.tuples(st.just("skip"), small),
+    st.tuples(st.just("repeat"), st.integers(0, 3)),
+    st.tuples(st.just("batch"), st.integers(1, 4), st.booleans()),
+    st.tuples(st.just("shard"), st.integers(1, 3)),
+    st.tuples(st.just("map")),
+    st.tuples(st.just("filter")),
+    st.tuples(st.just("concatenate"), small),
+    st.tuples(st.just("prefetch"), st.integers(0, 2)),
+    st.tuples(st.just("cache")),
+    st.tuples(st.just("shuffle"), st.integers(1, 4)),
+    st.tuples(st.just("interleave")),
     st.tuples(st.just("window"), st.integers(1, 4), st.integers(1, 4), st.booleans()),
-    st.tuples(st.just("take_while")), st.tuples(st.just("zip")),
-)  # fmt: skip
+    st.tuples(st.just("take_while")),
+    st.tuples(st.just("zip")),
+)
 
 
 def batches(items, n, drop):
@@ -76,8 +84,9 @@ def apply(tf, ds, items, step):
         return ds.interleave(f, cycle_length=2), interleaved(items)
     if name == "window":
         size, shift, drop = args
-        return ds.window(size, shift, drop_remainder=drop).flat_map(lambda w: w), \
-            list(itertools.chain(*windows(items, size, shift, drop)))
+        return ds.window(size, shift, drop_remainder=drop).flat_map(lambda w: w), list(
+            itertools.chain(*windows(items, size, shift, drop))
+        )
     if name == "take_while":
         return ds.take_while(lambda x: x < 50), list(itertools.takewhile(lambda x: x < 50, items))
     assert name == "zip"

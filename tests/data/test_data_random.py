@@ -45,15 +45,16 @@ PIPELINES = {
     "flat_map": (lambda tf, d, r: d.flat_map(lambda x: tf.data.Dataset.from_tensors(r())).repeat(3), 6),
     "map below flat_map": (lambda tf, d, r: d.flat_map(lambda x: tf.data.Dataset.range(3).map(r)).repeat(2), 12),
     "interleave": (lambda tf, d, r: d.interleave(lambda x: tf.data.Dataset.from_tensors(r()), 2).repeat(3), 6),
-    "map below interleave": (lambda tf, d, r: d.interleave(lambda x: tf.data.Dataset.range(3).map(r), 2).repeat(2),
-                             12),
+    "map below interleave": (lambda tf, d, r: d.interleave(lambda x: tf.data.Dataset.range(3).map(r), 2).repeat(2), 12),
     "scan": (lambda tf, d, r: d.scan(0, lambda s, x: (s, r())).repeat(3), 6),
     "window": (lambda tf, d, r: d.map(r).repeat(3).window(2).flat_map(lambda w: w), 6),
-    "group_by_window": (lambda tf, d, r: tf.data.Dataset.range(8).group_by_window(
-        lambda x: x % 2, lambda key, w: w.map(r), 2), 8),
+    "group_by_window": (
+        lambda tf, d, r: tf.data.Dataset.range(8).group_by_window(lambda x: x % 2, lambda key, w: w.map(r), 2),
+        8,
+    ),
     "zip with itself": (lambda tf, d, r: tf.data.Dataset.zip((d.map(r),) * 2).map(lambda a, b: a - b), 2),
     "concatenate": (lambda tf, d, r: d.map(r).concatenate(d.map(lambda x: 2.0 + r())), 4),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", PIPELINES)
@@ -118,8 +119,9 @@ SHUFFLED = {
     "mapped before": lambda tf: tf.data.Dataset.range(10).map(lambda x: x + 0).shuffle(10),
     "of tensors": lambda tf: tf.data.Dataset.from_tensor_slices(np.arange(10)).shuffle(10),
     "zipped": lambda tf: tf.data.Dataset.zip((tf.data.Dataset.range(10).shuffle(10), tf.data.Dataset.range(10))).map(
-        lambda a, b: a),
-}  # fmt: skip
+        lambda a, b: a
+    ),
+}
 
 
 @pytest.mark.parametrize("name", SHUFFLED)
@@ -141,9 +143,11 @@ def test_random_access_of_batches_of_a_shuffled_dataset(tf):
 @pytest.mark.parametrize("seed", [None, 1])
 def test_random_access_of_what_has_no_length(tf, seed):
     numbers = [tf.data.Dataset.from_tensors(i).repeat() for i in range(50)]
-    for dataset in (tf.data.Dataset.random(seed, rerandomize_each_iteration=True),
-                    tf.data.Dataset.sample_from_datasets(numbers, seed=seed),
-                    tf.data.Dataset.range(50).shuffle(50, seed=seed).repeat()):  # fmt: skip
+    for dataset in (
+        tf.data.Dataset.random(seed, rerandomize_each_iteration=True),
+        tf.data.Dataset.sample_from_datasets(numbers, seed=seed),
+        tf.data.Dataset.range(50).shuffle(50, seed=seed).repeat(),
+    ):
         found = [int(tf.data.experimental.at(dataset, i)) for i in range(8)]
         assert len(set(found)) > 4
         assert [int(tf.data.experimental.at(dataset, i)) for i in range(8)] == found

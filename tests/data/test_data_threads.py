@@ -187,8 +187,11 @@ def test_tfrecords(tf, tmp_path):
         list(tf.data.TFRecordDataset(str(tmp_path / "bad")))
     with pytest.raises(tf.errors.NotFoundError):
         list(tf.data.TFRecordDataset(str(tmp_path / "none")))
-    with tf.io.TFRecordWriter(str(tmp_path / "w")) if hasattr(tf, "io") else \
-            tf.data.experimental.TFRecordWriter(str(tmp_path / "w")) as writer:
+    with (
+        tf.io.TFRecordWriter(str(tmp_path / "w"))
+        if hasattr(tf, "io")
+        else tf.data.experimental.TFRecordWriter(str(tmp_path / "w")) as writer
+    ):
         for r in records:
             writer.write(r)
     assert (tmp_path / "w").read_bytes() == plain.read_bytes()

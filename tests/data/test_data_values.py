@@ -42,14 +42,22 @@ VALUES = {
     "D.range(10).batch(4).rebatch([3, 2])": [[0, 1, 2], [3, 4], [5, 6, 7], [8, 9]],
     "D.range(10).batch(4).rebatch(3, drop_remainder=True)": [[0, 1, 2], [3, 4, 5], [6, 7, 8]],
     "ds.map(lambda x: tf.fill([x], x)).padded_batch(2)": [[[0], [1]], [[2, 2, 0], [3, 3, 3]], [[4, 4, 4, 4]]],
-    "D.range(3).map(lambda x: tf.fill([x], x)).padded_batch(3, [4], tf.constant(-1, tf.int64))":
-        [[[-1, -1, -1, -1], [1, -1, -1, -1], [2, 2, -1, -1]]],
+    "D.range(3).map(lambda x: tf.fill([x], x)).padded_batch(3, [4], tf.constant(-1, tf.int64))": [
+        [[-1, -1, -1, -1], [1, -1, -1, -1], [2, 2, -1, -1]]
+    ],
     "D.from_tensor_slices(['a', 'b']).map(lambda x: tf.stack([x])).padded_batch(2, [2])": [[[b"a", b""], [b"b", b""]]],
-    "ds.take(2)": [0, 1], "ds.take(0)": [], "ds.take(-1)": [0, 1, 2, 3, 4], "ds.skip(3)": [3, 4], "ds.skip(-1)": [],
+    "ds.take(2)": [0, 1],
+    "ds.take(0)": [],
+    "ds.take(-1)": [0, 1, 2, 3, 4],
+    "ds.skip(3)": [3, 4],
+    "ds.skip(-1)": [],
     "ds.skip(0)": [0, 1, 2, 3, 4],
-    "ds.take(2).repeat(2)": [0, 1, 0, 1], "ds.repeat(0)": [], "D.range(0).repeat()": [],
+    "ds.take(2).repeat(2)": [0, 1, 0, 1],
+    "ds.repeat(0)": [],
+    "D.range(0).repeat()": [],
     "ds.repeat().skip(4).take(3)": [4, 0, 1],
-    "ds.shard(2, 1)": [1, 3], "ds.concatenate(ds.take(1))": [0, 1, 2, 3, 4, 0],
+    "ds.shard(2, 1)": [1, 3],
+    "ds.concatenate(ds.take(1))": [0, 1, 2, 3, 4, 0],
     "ds.enumerate(10).take(2)": [(10, 0), (11, 1)],
     "D.zip((ds, ds.skip(3)))": [(0, 3), (1, 4)],
     "D.zip(ds.take(1), {'a': ds})": [(0, {"a": 0})],
@@ -63,19 +71,34 @@ VALUES = {
     "D.range(7).window(2, 3)": [[0, 1], [3, 4], [6]],
     "D.zip((ds, ds)).window(3)": [([0, 1, 2], [0, 1, 2]), ([3, 4], [3, 4])],
     "D.range(7).window(3).flat_map(lambda w: w.batch(3))": [[0, 1, 2], [3, 4, 5], [6]],
-    "D.range(7).group_by_window(lambda x: x % 2, lambda k, d: d.batch(2), window_size=2)":
-        [[0, 2], [1, 3], [4, 6], [5]],
-    "D.range(6).group_by_window(lambda x: x % 2, lambda k, d: d.batch(3), window_size_func=lambda k: k + 1)":
-        [[0], [2], [1, 3], [4], [5]],
-    "D.choose_from_datasets([ds, ds.map(lambda x: x + 10)], D.from_tensor_slices(np.array([0, 1, 1, 0], np.int64)))":
-        [0, 10, 11, 1],
+    "D.range(7).group_by_window(lambda x: x % 2, lambda k, d: d.batch(2), window_size=2)": [
+        [0, 2],
+        [1, 3],
+        [4, 6],
+        [5],
+    ],
+    "D.range(6).group_by_window(lambda x: x % 2, lambda k, d: d.batch(3), window_size_func=lambda k: k + 1)": [
+        [0],
+        [2],
+        [1, 3],
+        [4],
+        [5],
+    ],
+    "D.choose_from_datasets([ds, ds.map(lambda x: x + 10)], D.from_tensor_slices(np.array([0, 1, 1, 0], np.int64)))": [
+        0,
+        10,
+        11,
+        1,
+    ],
     "D.choose_from_datasets([ds.take(1), ds], D.from_tensor_slices(np.array([0, 0, 1], np.int64)))": [0],
     "D.choose_from_datasets([ds.take(1), ds], D.from_tensor_slices(np.array([0, 0, 1], np.int64)), False)": [0, 0],
-    "ds.prefetch(0)": [0, 1, 2, 3, 4], "ds.prefetch(2)": [0, 1, 2, 3, 4], "ds.prefetch(-1)": [0, 1, 2, 3, 4],
+    "ds.prefetch(0)": [0, 1, 2, 3, 4],
+    "ds.prefetch(2)": [0, 1, 2, 3, 4],
+    "ds.prefetch(-1)": [0, 1, 2, 3, 4],
     "D.counter(3, 2).take(3)": [3, 5, 7],
     "ds.apply(lambda d: d.skip(4))": [4],
     "ds.apply(tf.data.experimental.assert_cardinality(5))": [0, 1, 2, 3, 4],
-}  # fmt: skip
+}
 
 
 def made(tf, text):
@@ -89,11 +112,16 @@ def test_values(tf, text):
     assert vals(dataset) == VALUES[text]  # each iteration begins anew
 
 
-@pytest.mark.parametrize(("cycle", "block", "wanted"), [
-    (1, 1, [1, 2, 2, 3, 3, 3, 4, 4, 4, 4]), (2, 1, [1, 2, 2, 3, 3, 4, 3, 4, 4, 4]),
-    (2, 2, [1, 2, 2, 3, 3, 3, 4, 4, 4, 4]), (3, 1, [1, 2, 3, 2, 3, 4, 3, 4, 4, 4]),
-    (3, 2, [1, 2, 2, 3, 3, 4, 4, 3, 4, 4]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("cycle", "block", "wanted"),
+    [
+        (1, 1, [1, 2, 2, 3, 3, 3, 4, 4, 4, 4]),
+        (2, 1, [1, 2, 2, 3, 3, 4, 3, 4, 4, 4]),
+        (2, 2, [1, 2, 2, 3, 3, 3, 4, 4, 4, 4]),
+        (3, 1, [1, 2, 3, 2, 3, 4, 3, 4, 4, 4]),
+        (3, 2, [1, 2, 2, 3, 3, 4, 4, 3, 4, 4]),
+    ],
+)
 @pytest.mark.parametrize("threads", [False, True])
 def test_interleave(tf, cycle, block, wanted, threads):
     ds = tf.data.Dataset.range(1, 5)
@@ -104,11 +132,21 @@ def test_interleave(tf, cycle, block, wanted, threads):
 def test_bucket_by_sequence_length(tf):
     lengths = tf.data.Dataset.from_tensor_slices([1, 5, 2, 9, 3, 1, 7])
     ds = lengths.map(lambda n: tf.fill([n], n)).bucket_by_sequence_length(
-        lambda x: tf.shape(x)[0], bucket_boundaries=[3, 6], bucket_batch_sizes=[2, 1, 2])
-    assert vals(ds) == [[[5] * 5], [[1, 0], [2, 2]], [[3, 3, 3]], [[9] * 9, [7] * 7 + [0, 0]], [[1]]] or \
-        sorted(vals(ds)) == sorted([[[5] * 5], [[1, 0], [2, 2]], [[3, 3, 3]], [[1]], [[9] * 9, [7] * 7 + [0, 0]]])
-    padded = lengths.map(lambda n: tf.fill([n], n)).filter(lambda x: tf.shape(x)[0] < 6).bucket_by_sequence_length(
-        lambda x: tf.shape(x)[0], bucket_boundaries=[3, 6], bucket_batch_sizes=[2, 1, 2], pad_to_bucket_boundary=True)
+        lambda x: tf.shape(x)[0], bucket_boundaries=[3, 6], bucket_batch_sizes=[2, 1, 2]
+    )
+    assert vals(ds) == [[[5] * 5], [[1, 0], [2, 2]], [[3, 3, 3]], [[9] * 9, [7] * 7 + [0, 0]], [[1]]] or sorted(
+        vals(ds)
+    ) == sorted([[[5] * 5], [[1, 0], [2, 2]], [[3, 3, 3]], [[1]], [[9] * 9, [7] * 7 + [0, 0]]])
+    padded = (
+        lengths.map(lambda n: tf.fill([n], n))
+        .filter(lambda x: tf.shape(x)[0] < 6)
+        .bucket_by_sequence_length(
+            lambda x: tf.shape(x)[0],
+            bucket_boundaries=[3, 6],
+            bucket_batch_sizes=[2, 1, 2],
+            pad_to_bucket_boundary=True,
+        )
+    )
     assert vals(padded)[0] == [[5] * 5]
 
 
@@ -203,7 +241,7 @@ ERRORS = {
     "D.range(9).rebatch(3)": ("ValueError", "rank of >= 1"),
     "ds.apply(lambda d: 3)": ("TypeError", "tf.data.Dataset"),
     "ds.padded_batch(2, padded_shapes=[2])": ("ValueError", "not compatible"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("text", ERRORS)
@@ -227,13 +265,18 @@ def drain(dataset, tf):
 
 
 FAILING = {
-    "fail": [-1.0, "error", 1.0, 0.5], "fail.batch(2)": ["error", [1.0, 0.5]], "fail.take(2)": [-1.0, "error", 1.0],
-    "fail.skip(2)": ["error", "end"], "fail.repeat(2)": [-1.0, "error", 1.0, 0.5, -1.0, "error", 1.0, 0.5],
-    "fail.filter(lambda x: True)": [-1.0, "error", 1.0, 0.5], "fail.prefetch(2)": [-1.0, "error", 1.0, 0.5],
-    "fail.ignore_errors()": [-1.0, 1.0, 0.5], "fail.enumerate().map(lambda i, x: i)": [0, "error", 2, 3],
+    "fail": [-1.0, "error", 1.0, 0.5],
+    "fail.batch(2)": ["error", [1.0, 0.5]],
+    "fail.take(2)": [-1.0, "error", 1.0],
+    "fail.skip(2)": ["error", "end"],
+    "fail.repeat(2)": [-1.0, "error", 1.0, 0.5, -1.0, "error", 1.0, 0.5],
+    "fail.filter(lambda x: True)": [-1.0, "error", 1.0, 0.5],
+    "fail.prefetch(2)": [-1.0, "error", 1.0, 0.5],
+    "fail.ignore_errors()": [-1.0, 1.0, 0.5],
+    "fail.enumerate().map(lambda i, x: i)": [0, "error", 2, 3],
     "fail.cache()": [-1.0, "error", 1.0, 0.5],
     "fail.concatenate(fail)": [-1.0, "error", 1.0, 0.5, -1.0, "error", 1.0, 0.5],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("text", FAILING)
@@ -243,9 +286,7 @@ def test_an_element_that_fails_leaves_the_iterator_usable(tf, text):
     assert drain(eval(text, {"fail": fail}), tf) == [v for v in FAILING[text] if v != "end"]
 
 
-BAD_GENERATORS = {
-    "iter(['a'])": "expected type was int32", "iter([[1, 2]])": "shape", "iter([None])": "int32",
-}  # fmt: skip
+BAD_GENERATORS = {"iter(['a'])": "expected type was int32", "iter([[1, 2]])": "shape", "iter([None])": "int32"}
 
 
 @pytest.mark.parametrize("text", BAD_GENERATORS)
@@ -260,8 +301,9 @@ def test_generators(tf):
         for i in range(n):
             yield i, [float(i)] * i
 
-    ds = tf.data.Dataset.from_generator(count, args=(3,), output_signature=(
-        tf.TensorSpec((), tf.int64), tf.TensorSpec((None,), tf.float32)))
+    ds = tf.data.Dataset.from_generator(
+        count, args=(3,), output_signature=(tf.TensorSpec((), tf.int64), tf.TensorSpec((None,), tf.float32))
+    )
     assert vals(ds) == vals(ds) == [(0, []), (1, [1.0]), (2, [2.0, 2.0])]
 
     def failing():

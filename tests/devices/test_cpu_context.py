@@ -136,8 +136,14 @@ def test_number_of_threads(cpu):
     with ow.flags(num_threads=0):
         assert cpu.num_threads >= 1
     code = "import opwright as ow; print(ow.DeviceContextPool.instance().get('cpu').num_threads)"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60,
-                         env={**os.environ, "OPWRIGHT_NUM_THREADS": "3"})  # fmt: skip
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env={**os.environ, "OPWRIGHT_NUM_THREADS": "3"},
+    )
     assert ran.stdout.strip() == "3"
 
 
@@ -276,9 +282,7 @@ def test_without_a_seed_contexts_differ():
 
 def test_threads_get_different_generators():
     rng, drawn = ContextRandom(seed=1), []
-    threads = [
-        threading.Thread(target=lambda: drawn.extend(rng.next().random() for _ in range(50))) for _ in range(8)
-    ]
+    threads = [threading.Thread(target=lambda: drawn.extend(rng.next().random() for _ in range(50))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

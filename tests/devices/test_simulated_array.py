@@ -38,8 +38,8 @@ QUEUED = {
     "outer": lambda a, b, n: np.subtract.outer(b, b),
     "argmax": lambda a, b, n: a.argmax(axis=1),
     "any": lambda a, b, n: (a > 2).any(axis=0),
-    "softmax": lambda a, b, n: np.exp(a - a.max(-1, keepdims=True)) / np.exp(a - a.max(-1, keepdims=True)).sum(
-        -1, keepdims=True
+    "softmax": lambda a, b, n: (
+        np.exp(a - a.max(-1, keepdims=True)) / np.exp(a - a.max(-1, keepdims=True)).sum(-1, keepdims=True)
     ),
     "concatenate": lambda a, b, n: np.concatenate([a, a[:1], np.ones((1, 4), np.float32)], axis=0),
     "stack": lambda a, b, n: np.stack([a, a + 1], axis=-1),
@@ -164,9 +164,19 @@ def test_rearranging_shares_memory_and_queues_nothing():
     x = DEVICE.to_device(A)
     DEVICE.wait()
     with DEVICE.held():
-        for view in (x.T, x[1:], x.reshape(4, 3), np.expand_dims(x, 1), x[..., ::2],
-                     np.broadcast_to(x, (2, 3, 4)), np.split(x, 2, axis=1)[1], x.ravel(), x.view(np.int32), x[0, 0],
-                     np.moveaxis(x, 0, 1)):  # fmt: skip
+        for view in (
+            x.T,
+            x[1:],
+            x.reshape(4, 3),
+            np.expand_dims(x, 1),
+            x[..., ::2],
+            np.broadcast_to(x, (2, 3, 4)),
+            np.split(x, 2, axis=1)[1],
+            x.ravel(),
+            x.view(np.int32),
+            x[0, 0],
+            np.moveaxis(x, 0, 1),
+        ):
             assert view.storage is x.storage
         assert DEVICE.stream.done
         assert x.T.reshape(12).storage is not x.storage  # not without a copy
@@ -261,8 +271,18 @@ def test_indices_out_of_range_are_found_by_the_next_wait():
         DEVICE.wait()
 
 
-UNARY = [operator.neg, np.exp, np.sqrt, np.tanh, lambda x: x.sum(-1), lambda x: x.T, lambda x: x.astype(np.float32),
-         lambda x: x[:1], lambda x: x.cumsum(), lambda x: x.reshape(-1)]  # fmt: skip
+UNARY = [
+    operator.neg,
+    np.exp,
+    np.sqrt,
+    np.tanh,
+    lambda x: x.sum(-1),
+    lambda x: x.T,
+    lambda x: x.astype(np.float32),
+    lambda x: x[:1],
+    lambda x: x.cumsum(),
+    lambda x: x.reshape(-1),
+]
 BINARY = [operator.add, operator.mul, np.maximum, np.arctan2, lambda x, y: np.where(x > y, x, y)]
 
 

@@ -206,9 +206,13 @@ def test_every_way_of_waiting_raises(wait):
     x = device.to_device(np.ones(1))
     device.launch(lambda a: 1 // 0, x, name="boom")
     ways = {
-        "wait": device.wait, "get": x.get, "event": device.record().synchronize, "asarray": lambda: np.asarray(x),
-        "float": lambda: float(x), "to_host": lambda: device.to_host(x),
-    }  # fmt: skip
+        "wait": device.wait,
+        "get": x.get,
+        "event": device.record().synchronize,
+        "asarray": lambda: np.asarray(x),
+        "float": lambda: float(x),
+        "to_host": lambda: device.to_host(x),
+    }
     with pytest.raises(UnknownError, match="boom"):
         ways[wait]()
     assert x.get().tolist() == [1.0]

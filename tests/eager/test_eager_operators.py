@@ -10,10 +10,31 @@ from opwright.core.errors import InvalidArgumentError
 
 F = ow.constant([1.5, -2.0, 4.0])
 I = ow.constant([7, -7, 2])
-BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
-          operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne]  # fmt: skip
-OTHERS = [2, 2.0, [2.0, 1.0, 3.0], np.float32([2, 1, 3]), np.float32(2), np.float64([2, 1, 3]),
-          ow.constant([2.0, 1.0, 3.0]), ow.Variable([2.0, 1.0, 3.0])]  # fmt: skip
+BINARY = [
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.truediv,
+    operator.floordiv,
+    operator.mod,
+    operator.pow,
+    operator.lt,
+    operator.le,
+    operator.gt,
+    operator.ge,
+    operator.eq,
+    operator.ne,
+]
+OTHERS = [
+    2,
+    2.0,
+    [2.0, 1.0, 3.0],
+    np.float32([2, 1, 3]),
+    np.float32(2),
+    np.float64([2, 1, 3]),
+    ow.constant([2.0, 1.0, 3.0]),
+    ow.Variable([2.0, 1.0, 3.0]),
+]
 
 
 @pytest.mark.parametrize("other", OTHERS, ids=lambda o: type(o).__name__)

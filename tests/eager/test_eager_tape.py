@@ -296,9 +296,13 @@ def test_gather_gives_indexed_slices():
 
 @pytest.mark.parametrize(
     "through",
-    [ow.identity, lambda x: ow.identity_n([x])[0], lambda x: ow.identity(ow.identity(x)),
-     lambda x: ow.negative(ow.negative(x))],
-)  # fmt: skip
+    [
+        ow.identity,
+        lambda x: ow.identity_n([x])[0],
+        lambda x: ow.identity(ow.identity(x)),
+        lambda x: ow.negative(ow.negative(x)),
+    ],
+)
 def test_identity_passes_indexed_slices_on(through):
     for source in (ow.Variable([[1.0], [2.0], [3.0]]), ow.constant([[1.0], [2.0], [3.0]])):
         with ow.GradientTape(persistent=True) as tape:

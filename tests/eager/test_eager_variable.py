@@ -19,17 +19,25 @@ def values(v):
 PRINTED = [  # as TensorFlow 2.21 prints them
     (lambda: ow.Variable(1.5), "<tf.Variable 'Variable:0' shape=() dtype=float32, numpy=1.5>"),
     (lambda: ow.Variable(0.1), "<tf.Variable 'Variable:0' shape=() dtype=float32, numpy=0.10000000149011612>"),
-    (lambda: ow.Variable([1, 2], name="v"),
-     "<tf.Variable 'v:0' shape=(2,) dtype=int32, numpy=array([1, 2], dtype=int32)>"),
-    (lambda: ow.Variable([[1, 2], [3, 4]]),
-     "<tf.Variable 'Variable:0' shape=(2, 2) dtype=int32, numpy=\narray([[1, 2],\n       [3, 4]], dtype=int32)>"),
+    (
+        lambda: ow.Variable([1, 2], name="v"),
+        "<tf.Variable 'v:0' shape=(2,) dtype=int32, numpy=array([1, 2], dtype=int32)>",
+    ),
+    (
+        lambda: ow.Variable([[1, 2], [3, 4]]),
+        "<tf.Variable 'Variable:0' shape=(2, 2) dtype=int32, numpy=\narray([[1, 2],\n       [3, 4]], dtype=int32)>",
+    ),
     (lambda: ow.Variable("a"), "<tf.Variable 'Variable:0' shape=() dtype=string, numpy=b'a'>"),
-    (lambda: ow.Variable(ow.zeros([0, 2]), shape=ow.TensorShape(None)),
-     "<tf.Variable 'Variable:0' shape=<unknown> dtype=float32, numpy=array([], shape=(0, 2), dtype=float32)>"),
-    (lambda: ow.Variable([1.0], shape=[None], name="a/b"),
-     "<tf.Variable 'a/b:0' shape=(None,) dtype=float32, numpy=array([1.], dtype=float32)>"),
+    (
+        lambda: ow.Variable(ow.zeros([0, 2]), shape=ow.TensorShape(None)),
+        "<tf.Variable 'Variable:0' shape=<unknown> dtype=float32, numpy=array([], shape=(0, 2), dtype=float32)>",
+    ),
+    (
+        lambda: ow.Variable([1.0], shape=[None], name="a/b"),
+        "<tf.Variable 'a/b:0' shape=(None,) dtype=float32, numpy=array([1.], dtype=float32)>",
+    ),
     (lambda: ow.Variable(1.0, dtype=ow.float64), "<tf.Variable 'Variable:0' shape=() dtype=float64, numpy=1.0>"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("make", "text"), PRINTED, ids=range(len(PRINTED)))

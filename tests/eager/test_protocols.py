@@ -15,29 +15,70 @@ import pytest
 
 pytestmark = pytest.mark.filterwarnings("ignore:Casting complex values to real")  # NumPy's, for float(1 + 2j)
 VALUES = {
-    "float": 1.75, "int": np.int32(3), "bool": True, "complex": 1 + 2j, "half": np.float16(1.5), "vector": [1.5, 2.5],
-    "integers": [3, 1], "matrix": [[1.0, 2.0], [3.0, 4.0]], "string": "ab", "one": [2.0],
-}  # fmt: skip
+    "float": 1.75,
+    "int": np.int32(3),
+    "bool": True,
+    "complex": 1 + 2j,
+    "half": np.float16(1.5),
+    "vector": [1.5, 2.5],
+    "integers": [3, 1],
+    "matrix": [[1.0, 2.0], [3.0, 4.0]],
+    "string": "ab",
+    "one": [2.0],
+}
 PROTOCOLS = {
-    "float": float, "int": int, "bool": bool, "complex": complex,
-    "array of float64": lambda x: np.asarray(x, np.float64), "iter": list, "round": round, "trunc": math.trunc,
-    "divmod": lambda x: divmod(x, 2), "matmul": lambda x: x @ x, "neg": operator.neg, "abs": abs,
-    "invert": operator.invert, "add": lambda x: x + 1, "radd": lambda x: 1 + x, "pow": lambda x: x**2,
-    "less": lambda x: x < 2, "equal": lambda x: x == 2, "and": lambda x: x & x, "mod": lambda x: x % 2,
-    "floordiv": lambda x: x // 2, "rtruediv": lambda x: 2 / x, "getitem": lambda x: x[0], "isnan": math.isnan,
-    "setitem": lambda x: operator.setitem(x, 0, 1.0), "contains": lambda x: 2.0 in x, "hash": hash,
-    "call": lambda x: x(), "lshift": lambda x: x << 1,
-    "reshape": lambda x: x.reshape, "shape": lambda x: tuple(x.shape),
-    "dtype": lambda x: x.dtype.name, "deepcopy": copy.deepcopy, "pickle": lambda x: pickle.loads(pickle.dumps(x)),
-    "ref": lambda x: x.ref() == x.ref(), "weakref": lambda x: weakref.ref(x)() is x,
+    "float": float,
+    "int": int,
+    "bool": bool,
+    "complex": complex,
+    "array of float64": lambda x: np.asarray(x, np.float64),
+    "iter": list,
+    "round": round,
+    "trunc": math.trunc,
+    "divmod": lambda x: divmod(x, 2),
+    "matmul": lambda x: x @ x,
+    "neg": operator.neg,
+    "abs": abs,
+    "invert": operator.invert,
+    "add": lambda x: x + 1,
+    "radd": lambda x: 1 + x,
+    "pow": lambda x: x**2,
+    "less": lambda x: x < 2,
+    "equal": lambda x: x == 2,
+    "and": lambda x: x & x,
+    "mod": lambda x: x % 2,
+    "floordiv": lambda x: x // 2,
+    "rtruediv": lambda x: 2 / x,
+    "getitem": lambda x: x[0],
+    "isnan": math.isnan,
+    "setitem": lambda x: operator.setitem(x, 0, 1.0),
+    "contains": lambda x: 2.0 in x,
+    "hash": hash,
+    "call": lambda x: x(),
+    "lshift": lambda x: x << 1,
+    "reshape": lambda x: x.reshape,
+    "shape": lambda x: tuple(x.shape),
+    "dtype": lambda x: x.dtype.name,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda x: pickle.loads(pickle.dumps(x)),
+    "ref": lambda x: x.ref() == x.ref(),
+    "weakref": lambda x: weakref.ref(x)() is x,
     "weakref of ref": lambda x: weakref.ref(x.ref())() is None,
-}  # fmt: skip
+}
 OURS = {  # TensorFlow's variables have these otherwise, or not at all
-    "index": operator.index, "len": len, "bytes": bytes, "format": lambda x: f"{x:.1f}",
-    "format int": lambda x: f"{x:d}", "reversed": lambda x: list(reversed(x)), "range": lambda x: list(range(x)),
+    "index": operator.index,
+    "len": len,
+    "bytes": bytes,
+    "format": lambda x: f"{x:.1f}",
+    "format int": lambda x: f"{x:d}",
+    "reversed": lambda x: list(reversed(x)),
+    "range": lambda x: list(range(x)),
     "length hint": operator.length_hint,
-    "array": np.asarray, "sum": np.sum, "dlpack": lambda x: np.from_dlpack(x), "ndim": lambda x: x.ndim,
-}  # fmt: skip
+    "array": np.asarray,
+    "sum": np.sum,
+    "dlpack": lambda x: np.from_dlpack(x),
+    "ndim": lambda x: x.ndim,
+}
 
 
 def shown(result):
@@ -107,7 +148,7 @@ MIXED = {
     "float beside float16": (lambda tf: [0.0, tf.constant(1.0, tf.float16)], "float16", [0.0, 1.0]),
     "float beside a variable": (lambda tf: [0.5, tf.Variable(1.0, dtype=tf.float64)], "float64", [0.5, 1.0]),
     "strings": (lambda tf: ["a", tf.constant("bc")], "string", [b"a", b"bc"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", MIXED)

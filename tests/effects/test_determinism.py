@@ -123,8 +123,9 @@ def test_a_parallel_map_keeps_the_inputs_order() -> None:
         return np.int64(x)
 
     def order() -> list[int]:
-        data = ow.data.Dataset.range(8).map(lambda x: ow.numpy_function(slow_first, [x], ow.int64),
-                                            num_parallel_calls=4, deterministic=False)  # fmt: skip
+        data = ow.data.Dataset.range(8).map(
+            lambda x: ow.numpy_function(slow_first, [x], ow.int64), num_parallel_calls=4, deterministic=False
+        )
         return [int(x) for x in data]
 
     assert sorted(order()) == list(range(8))
@@ -186,8 +187,12 @@ def test_atomic_sums_go_to_the_cpu_where_results_are_to_be_reproducible(flag: st
         assert "atomic" in found[0].reason
         with ow.flags(kernel_fallback=False), pytest.raises(ow.errors.NotFoundError):
             candidates(op, op.bind({}), key, place)
-        assert candidates(ow.ops.get("Conv2D"), ow.ops.get("Conv2D").bind({"strides": [1] * 4, "padding": "SAME"}), key,
-                          place)[0].branch == "kernel"  # fmt: skip
+        assert (
+            candidates(
+                ow.ops.get("Conv2D"), ow.ops.get("Conv2D").bind({"strides": [1] * 4, "padding": "SAME"}), key, place
+            )[0].branch
+            == "kernel"
+        )
     assert set(ow.ops.list()) >= cuda_kernels.ATOMIC
 
 

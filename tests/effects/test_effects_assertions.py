@@ -29,8 +29,10 @@ def run(tf, f, *args, specs=None):
         f(*args)
         return tf.constant(0)
 
-    return {"eager": lambda: f(*map(tf.constant, args)),
-            "graph": lambda: tf.function(g, input_signature=specs)(*map(tf.constant, args))}  # fmt: skip
+    return {
+        "eager": lambda: f(*map(tf.constant, args)),
+        "graph": lambda: tf.function(g, input_signature=specs)(*map(tf.constant, args)),
+    }
 
 
 @pytest.mark.parametrize("mode", ["eager", "graph"])
@@ -74,8 +76,11 @@ def test_words_of_a_run(tf):
         tf.debugging.assert_less(x, 3, message="too large")
         return x
 
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"assertion failed: \[too large\] \[Condition x < y did "
-                       r"not hold element-wise:\] \[x \(x:0\) = \] \[1 2 3\.\.\.\] \[y .*= \] \[3\]"):  # fmt: skip
+    with pytest.raises(
+        tf.errors.InvalidArgumentError,
+        match=r"assertion failed: \[too large\] \[Condition x < y did "
+        r"not hold element-wise:\] \[x \(x:0\) = \] \[1 2 3\.\.\.\] \[y .*= \] \[3\]",
+    ):
         f(tf.constant([1, 2, 3, 4]))
 
 
@@ -134,8 +139,11 @@ def test_assert(tf):
         tf.Assert(tf.reduce_all(x > 1), ["data", x, tf.reshape(x, [5, 1])], summarize=4)
         return x
 
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"assertion failed: \[data\] \[1 2 3 4\.\.\.\] "
-                       r"\[\[1\]\[2\]\[3\]\[4\]\.\.\.\]"):  # fmt: skip
+    with pytest.raises(
+        tf.errors.InvalidArgumentError,
+        match=r"assertion failed: \[data\] \[1 2 3 4\.\.\.\] "
+        r"\[\[1\]\[2\]\[3\]\[4\]\.\.\.\]",
+    ):
         f(x)
 
 
@@ -206,8 +214,11 @@ def test_shapes(tf):
     check([(x, ("N", "Q")), (y, ("N", 3)), (q, ("Q",))])
     check([(x, (None, ".")), (tf.ones((3, 5)), ("*", 5)), (y, (..., "P"))])
     check([(x, "NQ"), (tf.constant(1.0), ("one",)), (tf.constant(1.0), ())])
-    with pytest.raises(ValueError, match=r"Specified by tensor .* dimension 0.  Tensor .* dimension 0 must have size 5"
-                       r".  Received size 2, shape \(2,\)"):  # fmt: skip
+    with pytest.raises(
+        ValueError,
+        match=r"Specified by tensor .* dimension 0.  Tensor .* dimension 0 must have size 5"
+        r".  Received size 2, shape \(2,\)",
+    ):
         check([(x, ("N", "Q")), (q, ("N",))])
     with pytest.raises(ValueError, match=r"Specified explicitly.  Tensor .* dimension 1 must have size 4"):
         check([(x, (5, 4))])
@@ -265,8 +276,13 @@ def watched(tf):
 def test_enable_check_numerics_eagerly(tf, watched):
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
         tf.constant([1.0, -1.0]) / 0.0
-    for words in ('Detected Infinity or NaN in output 0 of eagerly-executing op "RealDiv" (# of outputs: 1)',
-                  "shape: (2,)", "# of -Inf elements: 1", "# of +Inf elements: 1", "Input tensors (2):"):  # fmt: skip
+    for words in (
+        'Detected Infinity or NaN in output 0 of eagerly-executing op "RealDiv" (# of outputs: 1)',
+        "shape: (2,)",
+        "# of -Inf elements: 1",
+        "# of +Inf elements: 1",
+        "Input tensors (2):",
+    ):
         assert words in str(caught.value)
 
 

@@ -87,11 +87,15 @@ def test_shapes_that_the_caller_says(tf):
 
 
 ERRORS = [
-    (ValueError("v"), "InvalidArgumentError"), (TypeError("t"), "InvalidArgumentError"),
-    (RuntimeError("r"), "UnknownError"), (KeyError("k"), "UnknownError"), (ZeroDivisionError("z"), "UnknownError"),
-    (StopIteration("s"), "OutOfRangeError"), (NotImplementedError("n"), "UnimplementedError"),
+    (ValueError("v"), "InvalidArgumentError"),
+    (TypeError("t"), "InvalidArgumentError"),
+    (RuntimeError("r"), "UnknownError"),
+    (KeyError("k"), "UnknownError"),
+    (ZeroDivisionError("z"), "UnknownError"),
+    (StopIteration("s"), "OutOfRangeError"),
+    (NotImplementedError("n"), "UnimplementedError"),
     (MemoryError("m"), "ResourceExhaustedError"),
-]  # fmt: skip
+]
 
 
 @MODES

@@ -6,9 +6,14 @@ import pytest
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 KEYS = [
-    (np.s_[1], [7, 8, 9, 10]), (np.s_[1:3], [[1, 2, 3, 4], [5, 6, 7, 8]]), (np.s_[:, 1], [7, 8, 9]),
-    (np.s_[0, 2], 5), (np.s_[::2, ::3], [[1, 2], [3, 4]]), (np.s_[..., -1], [1, 2, 3]), (np.s_[-1:], [[1, 2, 3, 4]]),
-]  # fmt: skip
+    (np.s_[1], [7, 8, 9, 10]),
+    (np.s_[1:3], [[1, 2, 3, 4], [5, 6, 7, 8]]),
+    (np.s_[:, 1], [7, 8, 9]),
+    (np.s_[0, 2], 5),
+    (np.s_[::2, ::3], [[1, 2], [3, 4]]),
+    (np.s_[..., -1], [1, 2, 3]),
+    (np.s_[-1:], [[1, 2, 3, 4]]),
+]
 
 
 @pytest.mark.parametrize("mode", ["eager", "graph"])
@@ -34,10 +39,16 @@ def test_slices_are_tensors_otherwise(tf):
         v[0:2].assign([[1.0, 2.0, 3.0]] * 2)
 
 
-@pytest.mark.parametrize(("name", "expected"), [
-    ("scatter_nd_update", [9, 2, 1, 4]), ("scatter_nd_add", [10, 2, 4, 4]), ("scatter_nd_sub", [-8, 2, 2, 4]),
-    ("scatter_nd_max", [9, 2, 3, 4]), ("scatter_nd_min", [1, 2, 1, 4]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("scatter_nd_update", [9, 2, 1, 4]),
+        ("scatter_nd_add", [10, 2, 4, 4]),
+        ("scatter_nd_sub", [-8, 2, 2, 4]),
+        ("scatter_nd_max", [9, 2, 3, 4]),
+        ("scatter_nd_min", [1, 2, 1, 4]),
+    ],
+)
 def test_scatter_nd(tf, name, expected):
     v = tf.Variable([1.0, 2.0, 3.0, 4.0])
     getattr(v, name)([[0], [2]], [9.0, 1.0])

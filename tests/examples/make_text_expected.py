@@ -60,8 +60,22 @@ def texts():
 def unicode_texts():
     """Valid UTF-8 with white space of every kind, and what only looks like it."""
     draw = random.Random(1)
-    spaces = [*range(9, 14), *range(28, 33), 0x85, 0xA0, 0x1680, 0x180E, *range(0x2000, 0x200C), 0x2028, 0x2029, 0x202F,
-              0x205F, 0x2060, 0x3000, 0xFEFF]  # fmt: skip
+    spaces = [
+        *range(9, 14),
+        *range(28, 33),
+        0x85,
+        0xA0,
+        0x1680,
+        0x180E,
+        *range(0x2000, 0x200C),
+        0x2028,
+        0x2029,
+        0x202F,
+        0x205F,
+        0x2060,
+        0x3000,
+        0xFEFF,
+    ]
     pieces = [*map(chr, spaces), *["the", "THE", "\u0130", "\u00df", "\u65e5\u672c", "\U0001f600", "a\u0301", "\0"] * 3]
     return ["".join(draw.choices(pieces, k=draw.randrange(12))).encode() for _ in range(60)]
 

@@ -63,8 +63,11 @@ def test_numbers_of_words_in_the_file_are_those_of_tensorflow(reader, batch):
 @pytest.mark.parametrize("batch", EXPECTED["batches"], ids=lambda b: f"{len(b['text'])} texts")
 def test_words_and_runs_of_words_are_those_of_tensorflow(text_ops, batch):
     tokens, splits = text_ops.WhitespaceTokens(raw(batch["text"]), lower=True)
-    runs = {"tokens": (tokens, splits), "pairs": text_ops.RaggedNgrams(tokens, splits),
-            "threes": text_ops.RaggedNgrams(tokens, splits, width=3, separator="_")}  # fmt: skip
+    runs = {
+        "tokens": (tokens, splits),
+        "pairs": text_ops.RaggedNgrams(tokens, splits),
+        "threes": text_ops.RaggedNgrams(tokens, splits, width=3, separator="_"),
+    }
     for key, (values, ends) in runs.items():
         assert values.numpy().tolist() == raw(batch[key]["values"]).tolist(), key
         assert ends.numpy().tolist() == batch[key]["splits"], key

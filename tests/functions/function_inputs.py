@@ -10,11 +10,71 @@ import numpy as np
 FLOATS = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32, "float64": np.float64}
 
 # Where one of the functions has a zero, a pole, a branch of its implementation, or saturates.
-POINTS = (0.0, 0.25, 0.46875, 0.5, 0.625, 1.0, 1.4616321, 1.5, 2.0, 2.5, 3.0, 3.1415927, 4.0, 4.5, 5.0, 5.5, 6.0,
-          6.2831855, 7.0, 8.0, 9.0, 10.0, 11.09, 12.0, 13.3, 14.0, 15.9, 16.64, 17.33, 18.0, 20.0, 27.2, 36.7, 44.36,
-          65504.0, 80.0, 87.0, 87.33655, 88.0, 88.3, 88.3762626647949, 88.72283, 88.7229, 89.5, 95.0, 103.27893,
-          103.97208, 104.0, 105.0, 200.0, 709.78, 745.2, 1e3, 1e4, 8388607.5, 8388608.0, 16777216.0, 2.0**31, 1e10,
-          2.0**52, 2.0**63, 1e20, 1e38)  # fmt: skip
+POINTS = (
+    0.0,
+    0.25,
+    0.46875,
+    0.5,
+    0.625,
+    1.0,
+    1.4616321,
+    1.5,
+    2.0,
+    2.5,
+    3.0,
+    3.1415927,
+    4.0,
+    4.5,
+    5.0,
+    5.5,
+    6.0,
+    6.2831855,
+    7.0,
+    8.0,
+    9.0,
+    10.0,
+    11.09,
+    12.0,
+    13.3,
+    14.0,
+    15.9,
+    16.64,
+    17.33,
+    18.0,
+    20.0,
+    27.2,
+    36.7,
+    44.36,
+    65504.0,
+    80.0,
+    87.0,
+    87.33655,
+    88.0,
+    88.3,
+    88.3762626647949,
+    88.72283,
+    88.7229,
+    89.5,
+    95.0,
+    103.27893,
+    103.97208,
+    104.0,
+    105.0,
+    200.0,
+    709.78,
+    745.2,
+    1e3,
+    1e4,
+    8388607.5,
+    8388608.0,
+    16777216.0,
+    2.0**31,
+    1e10,
+    2.0**52,
+    2.0**63,
+    1e20,
+    1e38,
+)
 
 
 def finest(dtype: str) -> np.finfo:
@@ -32,11 +92,16 @@ def unary_inputs(dtype: str, count: int, seed: int = 0) -> np.ndarray:
     usual = np.concatenate([rng.uniform(0, 12, each // 2), rng.uniform(0, 110, each // 2)])
     with np.errstate(over="ignore"):
         points = np.array(POINTS).astype(kind)
-        positive = np.concatenate([
-            sizes.astype(kind), usual.astype(kind), points, np.nextafter(points, kind(np.inf)),
-            np.nextafter(points, kind(-np.inf)),
-            np.array([low, 3 * low, float(info.tiny), float(info.tiny) * 0.75, high, np.inf]).astype(kind),
-        ])  # fmt: skip
+        positive = np.concatenate(
+            [
+                sizes.astype(kind),
+                usual.astype(kind),
+                points,
+                np.nextafter(points, kind(np.inf)),
+                np.nextafter(points, kind(-np.inf)),
+                np.array([low, 3 * low, float(info.tiny), float(info.tiny) * 0.75, high, np.inf]).astype(kind),
+            ]
+        )
     return np.concatenate([positive, -positive, nans(kind)])
 
 
@@ -66,5 +131,7 @@ def binary_inputs(dtype: str, count: int, seed: int = 0) -> tuple[np.ndarray, np
         near_x = rng.uniform(-20, 20, count)
         near_y = np.where(rng.random(count) < 0.5, rng.uniform(-4, 4, count), near_x * rng.integers(1, 9, count))
         whole_x, whole_y = (rng.integers(-60, 60, count).astype(float) for _ in range(2))
-        return (np.concatenate([x, *(a.astype(kind) for a in (any_x, near_x, whole_x))]),
-                np.concatenate([y, *(a.astype(kind) for a in (any_y, near_y, whole_y))]))  # fmt: skip
+        return (
+            np.concatenate([x, *(a.astype(kind) for a in (any_x, near_x, whole_x))]),
+            np.concatenate([y, *(a.astype(kind) for a in (any_y, near_y, whole_y))]),
+        )

@@ -52,8 +52,12 @@ def kernel(function: Callable[..., Any], *arrays: Array) -> Array:
     def of_two(x: Any, y: Any) -> Any:
         return function(x, y)
 
-    body: dict[str, Any] = {"x": ow.Input(ow.floating), "z": ow.Output(like="x"), "elementwise": True,
-                            "kernel": ow.kernel(of_one if len(arrays) == 1 else of_two)}  # fmt: skip
+    body: dict[str, Any] = {
+        "x": ow.Input(ow.floating),
+        "z": ow.Output(like="x"),
+        "elementwise": True,
+        "kernel": ow.kernel(of_one if len(arrays) == 1 else of_two),
+    }
     if len(arrays) == 2:
         body["y"] = ow.Input(ow.floating, like="x")
         body = {name: body[name] for name in ("x", "y", "z", "elementwise", "kernel")}
@@ -116,6 +120,11 @@ def compiled(function: Callable[..., Any], *arrays: Array) -> Array:
 
 
 WAYS: dict[str, Callable[..., Array]] = {
-    "eager": eager, "traced": traced, "jit": jit, "kernel": kernel, "kernel_on_arrays": kernel_on_arrays,
-    "lite": interpreted, "lite_compiled": compiled,
-}  # fmt: skip
+    "eager": eager,
+    "traced": traced,
+    "jit": jit,
+    "kernel": kernel,
+    "kernel_on_arrays": kernel_on_arrays,
+    "lite": interpreted,
+    "lite_compiled": compiled,
+}

@@ -63,8 +63,12 @@ def faults(found: np.ndarray, exact: np.ndarray, allowance: np.ndarray, row: Row
         y, rounded = found.astype(np.float64), exact.astype(kind).astype(np.float64)
         bad = ~(np.abs(y - exact) <= allowance)
         same = (y == rounded) | (np.isnan(y) & np.isnan(exact))
-        edge = np.isfinite(exact) & (np.abs(exact) > largest - 2 * allowance) & (np.sign(y) == np.sign(exact)) \
-            & (np.abs(exact) < largest + 2 * allowance)  # rounded to the largest number, or to infinity
+        edge = (
+            np.isfinite(exact)
+            & (np.abs(exact) > largest - 2 * allowance)
+            & (np.sign(y) == np.sign(exact))
+            & (np.abs(exact) < largest + 2 * allowance)
+        )  # rounded to the largest number, or to infinity
         edge &= np.isinf(y) | (np.abs(y) > largest - 4 * allowance)
     bad &= ~same & ~edge
     lite = way.startswith("lite")
@@ -91,9 +95,11 @@ def check(row: Row, way: str, dtype: str, count: int) -> bool:
     if way.startswith("lite"):
         bad &= ~(np.abs(arrays[0]) >= row.lite_size)
     if bad.any():
-        lines = [f"{row.name}({', '.join(repr(float(a[i])) for a in arrays)}) = {found[i]!r}, exact {exact[i]!r}, "
-                 f"off by {abs(float(found[i]) - exact[i]) / units(exact, dtype)[i]:.3g} units"
-                 for i in np.flatnonzero(bad)[:8]]  # fmt: skip
+        lines = [
+            f"{row.name}({', '.join(repr(float(a[i])) for a in arrays)}) = {found[i]!r}, exact {exact[i]!r}, "
+            f"off by {abs(float(found[i]) - exact[i]) / units(exact, dtype)[i]:.3g} units"
+            for i in np.flatnonzero(bad)[:8]
+        ]
         pytest.fail(f"{way}, {dtype}: {bad.sum()} of {bad.size} numbers\n" + "\n".join(lines))
     return True
 

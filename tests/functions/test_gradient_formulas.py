@@ -47,10 +47,19 @@ def test_gradient_is_the_derivative(name: str, traced: bool) -> None:
             assert abs(slope - exact) <= 3e-6 * abs(exact) + 3e-7, (name, point, slope, exact)
 
 
-@pytest.mark.parametrize("function", [
-    lambda x: ow.nn.gelu(x), lambda x: ow.nn.gelu(x, True), ow.nn.silu, ow.sigmoid, ow.nn.selu, ow.nn.elu,
-    ow.math.softplus, ow.nn.activations.squareplus,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: ow.nn.gelu(x),
+        lambda x: ow.nn.gelu(x, True),
+        ow.nn.silu,
+        ow.sigmoid,
+        ow.nn.selu,
+        ow.nn.elu,
+        ow.math.softplus,
+        ow.nn.activations.squareplus,
+    ],
+)
 def test_gradients_of_large_numbers_are_finite(function) -> None:
     x = ow.constant(np.float32([-3e38, -1e20, -200.0, 200.0, 1e18]))
     with ow.GradientTape() as tape:

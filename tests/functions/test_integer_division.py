@@ -46,8 +46,13 @@ def in_kernel(function: Callable[..., Any], x: np.ndarray, y: np.ndarray) -> np.
     def of_two(x: Any, y: Any) -> Any:
         return function(x, y)
 
-    body = {"x": ow.Input(ow.integer), "y": ow.Input(ow.integer, like="x"), "z": ow.Output(like="x"),
-            "elementwise": True, "kernel": ow.kernel(of_two)}  # fmt: skip
+    body = {
+        "x": ow.Input(ow.integer),
+        "y": ow.Input(ow.integer, like="x"),
+        "z": ow.Output(like="x"),
+        "elementwise": True,
+        "kernel": ow.kernel(of_two),
+    }
     try:
         result: np.ndarray = ow.operator(type("InKernel", (), body))(ow.constant(x), ow.constant(y)).numpy()
     except ow.errors.UnimplementedError as error:

@@ -74,8 +74,14 @@ def change(**parts):
     x = b.input(parts.get("input", "x"), parts.get("spec", F32))
     y = b.input("y", F32)
     op = parts.get("op", GraphAdd)
-    node = b.node(op, parts.get("inputs", lambda x, y: (x, y))(x, y), parts.get("attrs", {}), [F32], parts.get("name"),
-                  parts.get("at"))  # fmt: skip
+    node = b.node(
+        op,
+        parts.get("inputs", lambda x, y: (x, y))(x, y),
+        parts.get("attrs", {}),
+        [F32],
+        parts.get("name"),
+        parts.get("at"),
+    )
     return b.build([node.outputs[0]] * parts.get("outputs", 1))
 
 

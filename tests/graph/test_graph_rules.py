@@ -38,8 +38,13 @@ k = ow.constant
 
 def traced(function, arrays, shapes="known"):
     """The graph as it was recorded, and after all passes; both run on the arrays."""
-    specs = [ow.TensorSpec(a.shape if shapes == "known" else [None] * a.ndim if shapes == "sizes" else None,
-                           ow.string if a.dtype == object else a.dtype) for a in arrays]  # fmt: skip
+    specs = [
+        ow.TensorSpec(
+            a.shape if shapes == "known" else [None] * a.ndim if shapes == "sizes" else None,
+            ow.string if a.dtype == object else a.dtype,
+        )
+        for a in arrays
+    ]
     concrete = ow.function(function, autograph=False).get_concrete_function(*specs)
     program = concrete.program
     builder = program.trace.builder
@@ -70,18 +75,31 @@ ROWS = {
     "fold_constants": ([(lambda x: x * ow.exp(k(0.5)), [F])], [(lambda x: ow.exp(x), [F])]),
     "common_subexpression": ([(lambda x: (ow.sin(x), ow.sin(x)), [F])], [(lambda x: (ow.sin(x), ow.cos(x)), [F])]),
     "add_zero": (
-        [(lambda x: x + -0.0, [F]), (lambda x: x + k(-0.0, ow.bfloat16), [BF]), (lambda x: x + 0, [I]),
-         (lambda x: k(0) + x, [I], "nothing"), (lambda x: x + k([-0.0] * 10), [F])],
-        [(lambda x: x + 0.0, [F]), (lambda x: x + k([[-0.0]]), [F]), (lambda x: x + k([-0.0]), [F], "nothing"),
-         (lambda x: x + k([0, 0, 0, 0, 0, 1]), [I])],
+        [
+            (lambda x: x + -0.0, [F]),
+            (lambda x: x + k(-0.0, ow.bfloat16), [BF]),
+            (lambda x: x + 0, [I]),
+            (lambda x: k(0) + x, [I], "nothing"),
+            (lambda x: x + k([-0.0] * 10), [F]),
+        ],
+        [
+            (lambda x: x + 0.0, [F]),
+            (lambda x: x + k([[-0.0]]), [F]),
+            (lambda x: x + k([-0.0]), [F], "nothing"),
+            (lambda x: x + k([0, 0, 0, 0, 0, 1]), [I]),
+        ],
     ),
     "subtract_zero": (
         [(lambda x: x - 0.0, [F]), (lambda x: x - 0, [U])],
         [(lambda x: x - -0.0, [F]), (lambda x: 0.0 - x, [F]), (lambda x: x - 1, [I])],
     ),
     "multiply_by_one": (
-        [(lambda x: x * 1.0, [F]), (lambda x: k(1.0, ow.float16) * x, [F16]), (lambda x: x * 1, [I], "nothing"),
-         (lambda x: x * k([[1.0]]), [M], "sizes")],
+        [
+            (lambda x: x * 1.0, [F]),
+            (lambda x: k(1.0, ow.float16) * x, [F16]),
+            (lambda x: x * 1, [I], "nothing"),
+            (lambda x: x * k([[1.0]]), [M], "sizes"),
+        ],
         [(lambda x: x * k(1.0, ow.complex64), [C]), (lambda x: x * k([[1.0]]), [F]), (lambda x: x * -1.0, [F])],
     ),
     "divide_by_one": (
@@ -105,17 +123,30 @@ ROWS = {
         [(lambda x: x & False, [B]), (lambda x: x | True, [B])],
     ),
     "twice": (
-        [(lambda x: ow.negative(-x), [F]), (lambda x: ow.negative(-x), [I]), (lambda x: ow.negative(-x), [C]),
-         (lambda x: ~(~x), [B], "nothing"),
-         (lambda x: ow.bitwise.invert(ow.bitwise.invert(x)), [U]), (lambda x: ow.math.conj(ow.math.conj(x)), [C])],
+        [
+            (lambda x: ow.negative(-x), [F]),
+            (lambda x: ow.negative(-x), [I]),
+            (lambda x: ow.negative(-x), [C]),
+            (lambda x: ~(~x), [B], "nothing"),
+            (lambda x: ow.bitwise.invert(ow.bitwise.invert(x)), [U]),
+            (lambda x: ow.math.conj(ow.math.conj(x)), [C]),
+        ],
         [(lambda x: 1.0 / (1.0 / x), [F]), (lambda x: ow.bitwise.invert(-x), [I])],
     ),
     "once_is_enough": (
-        [(lambda x: ow.abs(ow.abs(x)), [F]), (lambda x: ow.floor(ow.floor(x)), [F], "nothing"),
-         (lambda x: ow.nn.relu(ow.nn.relu(x)), [F]), (lambda x: ow.sign(ow.sign(x)), [F]),
-         (lambda x: ow.round(ow.round(x)), [F64]), (lambda x: ow.strings.lower(ow.strings.lower(x)), [S])],
-        [(lambda x: ow.sqrt(ow.sqrt(x)), [F]), (lambda x: ow.sign(ow.sign(x)), [C]),
-         (lambda x: ow.strings.lower(ow.strings.lower(x), encoding="utf-8"), [S])],
+        [
+            (lambda x: ow.abs(ow.abs(x)), [F]),
+            (lambda x: ow.floor(ow.floor(x)), [F], "nothing"),
+            (lambda x: ow.nn.relu(ow.nn.relu(x)), [F]),
+            (lambda x: ow.sign(ow.sign(x)), [F]),
+            (lambda x: ow.round(ow.round(x)), [F64]),
+            (lambda x: ow.strings.lower(ow.strings.lower(x)), [S]),
+        ],
+        [
+            (lambda x: ow.sqrt(ow.sqrt(x)), [F]),
+            (lambda x: ow.sign(ow.sign(x)), [C]),
+            (lambda x: ow.strings.lower(ow.strings.lower(x), encoding="utf-8"), [S]),
+        ],
     ),
     "with_itself": (
         [(lambda x: ow.maximum(x, x), [F]), (lambda x: x & x, [B]), (lambda x: ow.bitwise.bitwise_or(x, x), [I])],
@@ -124,8 +155,10 @@ ROWS = {
     "absolute_of_negative": ([(lambda x: ow.abs(-x), [F]), (lambda x: ow.abs(-x), [I])], [(lambda x: -ow.abs(x), [F])]),
     "select_known": (
         [(lambda x, y: ow.where(True, x, y), [F, F[::-1].copy()]), (lambda x, y: ow.where([False] * 10, x, y), [F, F])],
-        [(lambda x: ow.where([True, False], x, 0.0), [np.float32([1, 2])]),
-         (lambda x: ow.where([[True]], x, x * x), [F])],
+        [
+            (lambda x: ow.where([True, False], x, 0.0), [np.float32([1, 2])]),
+            (lambda x: ow.where([[True]], x, x * x), [F]),
+        ],
     ),
     "select_either": (
         [(lambda c, x: ow.where(c, x, x), [B, np.float32([1, np.nan])])],
@@ -136,76 +169,120 @@ ROWS = {
         [(lambda x: ow.cast(x, "float64"), [F])],
     ),
     "cast_there_and_back": (
-        [(lambda x: ow.cast(ow.cast(x, "float64"), "float32"), [F]),
-         (lambda x: ow.cast(ow.cast(x, "int32"), "bool"), [B]),
-         (lambda x: ow.cast(ow.cast(x, "float32"), "bfloat16"), [BF]),
-         (lambda x: ow.cast(ow.cast(x, "float64"), "int32"), [I])],
-        [(lambda x: ow.cast(ow.cast(x, "float32"), "int32"), [np.int32([1, 2])]),
-         (lambda x: ow.cast(ow.cast(x, "float16"), "float32"), [F]),
-         (lambda x: ow.cast(ow.cast(x, "int32"), "float32"), [M]),
-         (lambda x: ow.cast(ow.cast(x, "float32"), "uint8"), [B])],
+        [
+            (lambda x: ow.cast(ow.cast(x, "float64"), "float32"), [F]),
+            (lambda x: ow.cast(ow.cast(x, "int32"), "bool"), [B]),
+            (lambda x: ow.cast(ow.cast(x, "float32"), "bfloat16"), [BF]),
+            (lambda x: ow.cast(ow.cast(x, "float64"), "int32"), [I]),
+        ],
+        [
+            (lambda x: ow.cast(ow.cast(x, "float32"), "int32"), [np.int32([1, 2])]),
+            (lambda x: ow.cast(ow.cast(x, "float16"), "float32"), [F]),
+            (lambda x: ow.cast(ow.cast(x, "int32"), "float32"), [M]),
+            (lambda x: ow.cast(ow.cast(x, "float32"), "uint8"), [B]),
+        ],
     ),
     "sum_of_one": ([(lambda x: registry.get("AddN")([x]), [F])], [(lambda x: ow.add_n([x, x]), [F])]),
     "known_shape": (
-        [(lambda x: registry.get("Shape")(x, out_type="int64"), [M]), (lambda x: registry.get("Rank")(x), [M], "sizes"),
-         (lambda x: registry.get("Size")(x), [M])],
-        [(lambda x: ow.shape(x), [M], "sizes"), (lambda x: ow.size(x), [M], "sizes"),
-         (lambda x: ow.rank(x), [M], "nothing")],
+        [
+            (lambda x: registry.get("Shape")(x, out_type="int64"), [M]),
+            (lambda x: registry.get("Rank")(x), [M], "sizes"),
+            (lambda x: registry.get("Size")(x), [M]),
+        ],
+        [
+            (lambda x: ow.shape(x), [M], "sizes"),
+            (lambda x: ow.size(x), [M], "sizes"),
+            (lambda x: ow.rank(x), [M], "nothing"),
+        ],
     ),
     "there_and_back": (
-        [(lambda x: ow.reshape(ow.reshape(x, [6]), [2, 3]), [M]), (lambda x: ow.reshape(x, [2, -1]), [M]),
-         (lambda x: ow.reshape(ow.reshape(x, [6]), [3, 2]), [M]),
-         (lambda x: ow.reshape(ow.expand_dims(x, 1), [2, 3]), [M]),
-         (lambda x: ow.squeeze(ow.expand_dims(x, 0), [0]), [M])],
+        [
+            (lambda x: ow.reshape(ow.reshape(x, [6]), [2, 3]), [M]),
+            (lambda x: ow.reshape(x, [2, -1]), [M]),
+            (lambda x: ow.reshape(ow.reshape(x, [6]), [3, 2]), [M]),
+            (lambda x: ow.reshape(ow.expand_dims(x, 1), [2, 3]), [M]),
+            (lambda x: ow.squeeze(ow.expand_dims(x, 0), [0]), [M]),
+        ],
         [(lambda x: ow.reshape(x, [3, 2]), [M]), (lambda x: ow.reshape(ow.reshape(x, [6]), [2, 3]), [M], "sizes")],
     ),
     "expand_and_squeeze": (
-        [(lambda x: ow.squeeze(ow.expand_dims(x, 1), [1]), [M], "sizes"),
-         (lambda x: ow.squeeze(ow.expand_dims(x, -1), [2]), [M], "sizes")],
-        [(lambda x: ow.squeeze(ow.expand_dims(x, 1), [0]), [M[:1]], "sizes"),
-         (lambda x: ow.squeeze(ow.expand_dims(x, 1)), [M], "sizes")],
+        [
+            (lambda x: ow.squeeze(ow.expand_dims(x, 1), [1]), [M], "sizes"),
+            (lambda x: ow.squeeze(ow.expand_dims(x, -1), [2]), [M], "sizes"),
+        ],
+        [
+            (lambda x: ow.squeeze(ow.expand_dims(x, 1), [0]), [M[:1]], "sizes"),
+            (lambda x: ow.squeeze(ow.expand_dims(x, 1)), [M], "sizes"),
+        ],
     ),
     "transpose": (
-        [(lambda x: ow.transpose(ow.transpose(x)), [M], "sizes"), (lambda x: ow.transpose(x, [0, 1]), [M], "sizes"),
-         (lambda x: ow.transpose(ow.transpose(x[None], [1, 2, 0]), [1, 2, 0]), [M])],
+        [
+            (lambda x: ow.transpose(ow.transpose(x)), [M], "sizes"),
+            (lambda x: ow.transpose(x, [0, 1]), [M], "sizes"),
+            (lambda x: ow.transpose(ow.transpose(x[None], [1, 2, 0]), [1, 2, 0]), [M]),
+        ],
         [(lambda x: ow.transpose(x), [M]), (lambda x: ow.transpose(ow.transpose(x)), [M], "nothing")],
     ),
     "same_shape": (
-        [(lambda x: ow.broadcast_to(x, [2, 3]), [M]), (lambda x: ow.slice(x, [0, 0], [2, -1]), [M]),
-         (lambda x: registry.get("SumToLike")(x, ow.sin(x)), [M]), (lambda x: ow.ensure_shape(x, [2, None]), [M])],
-        [(lambda x: ow.broadcast_to(x, [2, 2, 3]), [M]), (lambda x: ow.slice(x, [0, 0], [1, -1]), [M]),
-         (lambda x: ow.ensure_shape(x, [2, 3]), [M], "sizes")],
+        [
+            (lambda x: ow.broadcast_to(x, [2, 3]), [M]),
+            (lambda x: ow.slice(x, [0, 0], [2, -1]), [M]),
+            (lambda x: registry.get("SumToLike")(x, ow.sin(x)), [M]),
+            (lambda x: ow.ensure_shape(x, [2, None]), [M]),
+        ],
+        [
+            (lambda x: ow.broadcast_to(x, [2, 2, 3]), [M]),
+            (lambda x: ow.slice(x, [0, 0], [1, -1]), [M]),
+            (lambda x: ow.ensure_shape(x, [2, 3]), [M], "sizes"),
+        ],
     ),
     "slice_of_everything": (
         [(lambda x: x[:, :], [M]), (lambda x: x[0:2], [M]), (lambda x: x[...], [M])],
-        [(lambda x: x[::-1], [M]), (lambda x: x[None, 0], [M[:1]]), (lambda x: x[:2], [M], "sizes"),
-         (lambda x: x[:1], [M])],
+        [
+            (lambda x: x[::-1], [M]),
+            (lambda x: x[None, 0], [M[:1]]),
+            (lambda x: x[:2], [M], "sizes"),
+            (lambda x: x[:1], [M]),
+        ],
     ),
     "one_part": (
         [(lambda x: ow.concat([x], 0), [M], "nothing"), (lambda x: ow.split(x, 1), [M])],
         [(lambda x: ow.concat([x, x], 0), [M]), (lambda x: ow.split(x, 2), [M]), (lambda x: ow.stack([x]), [M])],
     ),
     "no_axes": (
-        [(lambda x: ow.reduce_sum(x, []), [I]), (lambda x: ow.reduce_max(x, []), [F]),
-         (lambda x: ow.reverse(x, []), [F]),
-         (lambda x: ow.reduce_all(x, []), [B], "nothing"), (lambda x: ow.reduce_prod(x, []), [I])],
-        [(lambda x: ow.reduce_sum(x), [F]), (lambda x: ow.reduce_sum(x, []), [F]),
-         (lambda x: ow.reduce_sum(x, [0]), [np.float32([-0.0])])],
+        [
+            (lambda x: ow.reduce_sum(x, []), [I]),
+            (lambda x: ow.reduce_max(x, []), [F]),
+            (lambda x: ow.reverse(x, []), [F]),
+            (lambda x: ow.reduce_all(x, []), [B], "nothing"),
+            (lambda x: ow.reduce_prod(x, []), [I]),
+        ],
+        [
+            (lambda x: ow.reduce_sum(x), [F]),
+            (lambda x: ow.reduce_sum(x, []), [F]),
+            (lambda x: ow.reduce_sum(x, [0]), [np.float32([-0.0])]),
+        ],
     ),
     "tile_once": ([(lambda x: ow.tile(x, [1, 1]), [M], "sizes")], [(lambda x: ow.tile(x, [1, 2]), [M])]),
     "pad_with_nothing": (
-        [(lambda x: ow.pad(x, [[0, 0], [0, 0]]), [M], "sizes"),
-         (lambda x: ow.pad(x, [[0, 0], [0, 0]], mode="REFLECT"), [M])],
+        [
+            (lambda x: ow.pad(x, [[0, 0], [0, 0]]), [M], "sizes"),
+            (lambda x: ow.pad(x, [[0, 0], [0, 0]], mode="REFLECT"), [M]),
+        ],
         [(lambda x: ow.pad(x, [[0, 0], [0, 1]]), [M])],
     ),
-    "roll_by_nothing": ([(lambda x: ow.roll(x, [0], [1]), [M])],
-         [(lambda x: registry.get("Roll")(x, k([1]), axis=[1]), [M])]),
+    "roll_by_nothing": (
+        [(lambda x: ow.roll(x, [0], [1]), [M])],
+        [(lambda x: registry.get("Roll")(x, k([1]), axis=[1]), [M])],
+    ),
     "unpack_of_pack": (
-        [(lambda x: ow.unstack(ow.stack([x, x + 1.0])), [M], "sizes"),
-         (lambda x: ow.unstack(ow.stack([x, x], -1), axis=2), [M])],
+        [
+            (lambda x: ow.unstack(ow.stack([x, x + 1.0])), [M], "sizes"),
+            (lambda x: ow.unstack(ow.stack([x, x], -1), axis=2), [M]),
+        ],
         [(lambda x: ow.unstack(ow.stack([x, x + 1.0]), axis=1), [M])],
     ),
-}  # fmt: skip
+}
 
 
 def rows(which):
@@ -241,12 +318,34 @@ def test_operators_that_rules_name_exist():
 
 # ---- random programs ------------------------------------------------------------------------------------------------
 
-UNARY = [ow.abs, ow.negative, ow.floor, ow.sign, ow.nn.relu, ow.exp, lambda x: ow.reshape(x, [3, 2]), ow.sqrt,
-         lambda x: ow.reshape(x, [2, 3]), lambda x: ow.transpose(ow.transpose(x)), lambda x: x + 0.0, lambda x: x - 0.0,
-         lambda x: x * 1.0, lambda x: x * 0.0, lambda x: x / 1.0, lambda x: x**1.0, lambda x: x + -0.0, ow.identity,
-         lambda x: ow.squeeze(ow.expand_dims(x, 0)), lambda x: ow.reduce_sum(x, []), lambda x: ow.concat([x], 0),
-         lambda x: ow.cast(ow.cast(x, "float64"), "float32"), lambda x: ow.where(True, x, -x), lambda x: x[:, :],
-         lambda x: ow.broadcast_to(x, ow.shape(x)), lambda x: ow.tile(x, [1, 1])]  # fmt: skip
+UNARY = [
+    ow.abs,
+    ow.negative,
+    ow.floor,
+    ow.sign,
+    ow.nn.relu,
+    ow.exp,
+    lambda x: ow.reshape(x, [3, 2]),
+    ow.sqrt,
+    lambda x: ow.reshape(x, [2, 3]),
+    lambda x: ow.transpose(ow.transpose(x)),
+    lambda x: x + 0.0,
+    lambda x: x - 0.0,
+    lambda x: x * 1.0,
+    lambda x: x * 0.0,
+    lambda x: x / 1.0,
+    lambda x: x**1.0,
+    lambda x: x + -0.0,
+    ow.identity,
+    lambda x: ow.squeeze(ow.expand_dims(x, 0)),
+    lambda x: ow.reduce_sum(x, []),
+    lambda x: ow.concat([x], 0),
+    lambda x: ow.cast(ow.cast(x, "float64"), "float32"),
+    lambda x: ow.where(True, x, -x),
+    lambda x: x[:, :],
+    lambda x: ow.broadcast_to(x, ow.shape(x)),
+    lambda x: ow.tile(x, [1, 1]),
+]
 BINARY = [ow.add, ow.subtract, ow.multiply, ow.maximum, ow.divide]
 
 

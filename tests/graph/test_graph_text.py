@@ -57,18 +57,46 @@ VALUES = {
     "whole": [0, -1, 2**63 - 1, -(2**63), 10**30],
     "real": [0.0, -0.0, 1.5, -1e-300, 5e-324, 1e308, 0.1, float("nan"), float("inf"), float("-inf"), 1e22, 123456789.0],
     "yes": [True, False],
-    "words": ["", "plain", "it's", 'say "hi"', "both ' and \"", "back\\slash", "two\nlines", "tab\t", "naïve ☃ 𝒳",
-              "\x00\x7f", "# no comment", "nan"],
+    "words": [
+        "",
+        "plain",
+        "it's",
+        'say "hi"',
+        "both ' and \"",
+        "back\\slash",
+        "two\nlines",
+        "tab\t",
+        "naïve ☃ 𝒳",
+        "\x00\x7f",
+        "# no comment",
+        "nan",
+    ],
     "raw": [b"", b"\x00\xff'\"\\\n"],
     "kind": list(dtypes.any_dtype),
     "sizes": [TensorShape(None), TensorShape([]), TensorShape([2, None]), TensorShape([0]), TensorShape([None, None])],
     "reals": [(), (1.0,), (float("nan"), -0.0, float("-inf"))],
-    "anything": [None, (), ((),), (1, ("a", (b"b", None)), (True, 2.5)), 1 + 2j, complex("nan-infj"),
-                 (complex(-0.0, 0.0), 1e300j), (dtypes.float32, TensorShape([1, None]))],
-    "array": [np.float32([np.nan, np.inf, -np.inf, -0.0]), np.frombuffer(b"\x01\x00\xa0\x7f" * 3, np.float32),
-              ml_dtypes.bfloat16(1.25).reshape(1), np.zeros((), bool), np.float16([65504, 6e-8]),
-              np.array(["x", "é"]), np.array([b"x"]), np.array([1.5, 2.5], ">f4"), np.array([2**64 - 1], np.uint64)],
-}  # fmt: skip
+    "anything": [
+        None,
+        (),
+        ((),),
+        (1, ("a", (b"b", None)), (True, 2.5)),
+        1 + 2j,
+        complex("nan-infj"),
+        (complex(-0.0, 0.0), 1e300j),
+        (dtypes.float32, TensorShape([1, None])),
+    ],
+    "array": [
+        np.float32([np.nan, np.inf, -np.inf, -0.0]),
+        np.frombuffer(b"\x01\x00\xa0\x7f" * 3, np.float32),
+        ml_dtypes.bfloat16(1.25).reshape(1),
+        np.zeros((), bool),
+        np.float16([65504, 6e-8]),
+        np.array(["x", "é"]),
+        np.array([b"x"]),
+        np.array([1.5, 2.5], ">f4"),
+        np.array([2**64 - 1], np.uint64),
+    ],
+}
 
 
 @pytest.mark.parametrize("key", VALUES)
@@ -204,8 +232,27 @@ SEEDS = [
     "graph g(x: f32[2,?], y: bf16[...]) {\n  a: f32[2] = GraphTotal([x, x], _)  # f.py:1\n"
     "  s: f32[2], s.1: f32[2] = GraphSplit(a)\n  w: () = GraphWrite(s, tag=3)\n  return s.1, a\n}",
 ]
-PIECES = [*"()[]{},:=?#-+1j_x \n'\"\\é\x00", "...", "e9", "nan", "inf", "graph", "return", "f32", "i4[1]", "str[1]",
-          "[1]", "tensor(", "shape(", "dtype(", "complex(", "9" * 30, "b'", "0x1", "1_0"]  # fmt: skip
+PIECES = [
+    *"()[]{},:=?#-+1j_x \n'\"\\é\x00",
+    "...",
+    "e9",
+    "nan",
+    "inf",
+    "graph",
+    "return",
+    "f32",
+    "i4[1]",
+    "str[1]",
+    "[1]",
+    "tensor(",
+    "shape(",
+    "dtype(",
+    "complex(",
+    "9" * 30,
+    "b'",
+    "0x1",
+    "1_0",
+]
 
 
 @st.composite

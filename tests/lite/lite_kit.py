@@ -60,8 +60,9 @@ class Build:
         return self
 
     def op(self, name: str, inputs: str = "", outputs: str = "", version: int = 1, **options: Any) -> Any:
-        return self.operator(versions.operator_code(name, version), inputs, outputs,
-                             builtin_options=get(name).to_options(options))  # fmt: skip
+        return self.operator(
+            versions.operator_code(name, version), inputs, outputs, builtin_options=get(name).to_options(options)
+        )
 
     def node(self, name: str, inputs: str, outputs: str, /, **options: Any) -> Any:
         """As `op`, with options as a file has them: graphs by the index of their subgraph, in either union."""
@@ -85,8 +86,10 @@ class Build:
         if inputs is not None:
             self.ends(inputs, outputs)
         if signature and inputs is not None:
-            maps = [[objects.TensorMap(name=n, tensor_index=self.names[n]) for n in side.split()]
-                    for side in (inputs, outputs)]  # fmt: skip
+            maps = [
+                [objects.TensorMap(name=n, tensor_index=self.names[n]) for n in side.split()]
+                for side in (inputs, outputs)
+            ]
             self.model.signature_defs.append(
                 objects.SignatureDef(signature_key=signature, inputs=maps[0], outputs=maps[1])
             )
@@ -100,8 +103,9 @@ def any_batch() -> bytes:
     for name, at in (("batch", 0), ("n", 1)):
         for word, value in (("from", at), ("to", at + 1), ("by", 1)):
             b.tensor(f"{name}.{word}", type="INT32", data=np.int32([value]))
-        b.tensor(name, (), "INT32").op("STRIDED_SLICE", f"sizes {name}.from {name}.to {name}.by", name,
-                                       shrink_axis_mask=1)  # fmt: skip
+        b.tensor(name, (), "INT32").op(
+            "STRIDED_SLICE", f"sizes {name}.from {name}.to {name}.by", name, shrink_axis_mask=1
+        )
     b.tensor("two", type="INT32", data=np.int32(2)).tensor("half", (), "INT32").op("FLOOR_DIV", "n two", "half")
     b.tensor("shape", (3,), "INT32").op("PACK", "batch half two", "shape", values_count=3)
     return b.tensor("y", (2, 3, 2)).op("RESHAPE", "r shape", "y").done()

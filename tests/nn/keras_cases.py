@@ -132,9 +132,19 @@ METRICS = [
 ]
 
 
-COUNTED = ("AUC", "FalseNegatives", "FalsePositives", "Precision",
-           "PrecisionAtRecall", "Recall", "RecallAtPrecision", "SensitivityAtSpecificity", "SpecificityAtSensitivity",
-           "TrueNegatives", "TruePositives")  # fmt: skip
+COUNTED = (
+    "AUC",
+    "FalseNegatives",
+    "FalsePositives",
+    "Precision",
+    "PrecisionAtRecall",
+    "Recall",
+    "RecallAtPrecision",
+    "SensitivityAtSpecificity",
+    "SpecificityAtSensitivity",
+    "TrueNegatives",
+    "TruePositives",
+)
 
 
 def title(case):
@@ -212,12 +222,16 @@ def filled(model):
 
 def mlp(tf, outputs=3, activation="softmax"):
     keras = tf.keras
-    return filled(keras.Sequential([
-        keras.Input((2,)),
-        keras.layers.Dense(16, activation="relu"),
-        keras.layers.Dense(8, activation="tanh"),
-        keras.layers.Dense(outputs, activation=activation),
-    ]))  # fmt: skip
+    return filled(
+        keras.Sequential(
+            [
+                keras.Input((2,)),
+                keras.layers.Dense(16, activation="relu"),
+                keras.layers.Dense(8, activation="tanh"),
+                keras.layers.Dense(outputs, activation=activation),
+            ]
+        )
+    )
 
 
 def curves(history):
@@ -240,11 +254,15 @@ def fit_sgd_weighted(tf):
     """Momentum, one-hot labels, sample and class weights, weighted metrics, regularisers."""
     x, y = problem()
     keras = tf.keras
-    model = filled(keras.Sequential([
-        keras.Input((2,)),
-        keras.layers.Dense(8, activation="sigmoid", kernel_regularizer=keras.regularizers.L2(0.01)),
-        keras.layers.Dense(3),
-    ]))  # fmt: skip
+    model = filled(
+        keras.Sequential(
+            [
+                keras.Input((2,)),
+                keras.layers.Dense(8, activation="sigmoid", kernel_regularizer=keras.regularizers.L2(0.01)),
+                keras.layers.Dense(3),
+            ]
+        )
+    )
     model.compile(
         keras.optimizers.SGD(0.1, momentum=0.9),
         keras.losses.CategoricalCrossentropy(from_logits=True),
@@ -255,8 +273,9 @@ def fit_sgd_weighted(tf):
     weights = np.linspace(0.5, 1.5, len(x)).astype("float32")
     history = model.fit(x, one_hot, batch_size=32, epochs=4, shuffle=False, sample_weight=weights, verbose=0)
     found = curves(history)
-    history = model.fit(x, one_hot, batch_size=32, epochs=2, shuffle=False, class_weight={0: 1.0, 1: 2.0, 2: 0.5},
-                        verbose=0)  # fmt: skip
+    history = model.fit(
+        x, one_hot, batch_size=32, epochs=2, shuffle=False, class_weight={0: 1.0, 1: 2.0, 2: 0.5}, verbose=0
+    )
     found.update({f"by class, {k}": v for k, v in curves(history).items()})
     return found
 
@@ -301,8 +320,9 @@ def fit_binary(tf):
         keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate * 0.8 if epoch > 2 else rate),
         keras.callbacks.EarlyStopping("loss", min_delta=0.02, patience=1),
     ]
-    return curves(model.fit(x, y, epochs=20, shuffle=False, callbacks=callbacks, validation_data=(x[:30], y[:30]),
-                            verbose=0))  # fmt: skip
+    return curves(
+        model.fit(x, y, epochs=20, shuffle=False, callbacks=callbacks, validation_data=(x[:30], y[:30]), verbose=0)
+    )
 
 
 def fit_plateau(tf):

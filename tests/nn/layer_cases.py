@@ -16,9 +16,9 @@ def case(name, make, *inputs, call=None, **kwargs):
     """name: unique. make: of the layers' module. inputs: shapes, or functions of a random generator. call: of the layer
     and the inputs, by default the layer on the first input."""
     assert name not in CASES, name
-    CASES[name] = SimpleNamespace(name=name, make=make, inputs=inputs,
-                                  call=call or (lambda layer, x, **kw: layer(x, **kw)),
-                                  kwargs=kwargs)  # fmt: skip
+    CASES[name] = SimpleNamespace(
+        name=name, make=make, inputs=inputs, call=call or (lambda layer, x, **kw: layer(x, **kw)), kwargs=kwargs
+    )
 
 
 def generator(name):
@@ -97,6 +97,7 @@ def positive(*shape):
 
 def mask(*shape):
     """Ones, then zeros, of random lengths of at least 1."""
+
     def make(rng):
         lengths = rng.integers(1, shape[-1] + 1, shape[:-1])
         return np.arange(shape[-1]) < lengths[..., None]
@@ -113,13 +114,19 @@ case("dense_lora", lambda L: L.Dense(4, lora_rank=2), (3, 5))
 case("einsum_dense", lambda L: L.EinsumDense("ab,bc->ac", 6, bias_axes="c"), (3, 5))
 case("einsum_dense_left", lambda L: L.EinsumDense("...x,xyz->...yz", (4, 2), bias_axes="yz"), (2, 3, 5))
 case("einsum_dense_right", lambda L: L.EinsumDense("ab...,bc->ac...", 4, bias_axes="c"), (2, 3, 5))
-case("einsum_dense_middle", lambda L: L.EinsumDense("abc,cde->abde", (None, 3, 4), bias_axes="de", activation="gelu"),
-     (2, 3, 5))  # fmt: skip
+case(
+    "einsum_dense_middle",
+    lambda L: L.EinsumDense("abc,cde->abde", (None, 3, 4), bias_axes="de", activation="gelu"),
+    (2, 3, 5),
+)
 case("embedding", lambda L: L.Embedding(7, 3), integers(7, 2, 4))
 case("embedding_lora", lambda L: L.Embedding(7, 3, lora_rank=2), integers(7, 2, 4))
 case("embedding_masked_lstm", lambda L: _chain(L.Embedding(5, 3, mask_zero=True), L.LSTM(2)), integers(3, 4, 5))
-case("masking_gru", lambda L: _chain(L.Masking(0.0), L.GRU(2, return_sequences=True)),
-     lambda rng: rng.standard_normal((3, 5, 2)).astype(np.float32) * mask(3, 5)(rng)[..., None].astype(np.float32))
+case(
+    "masking_gru",
+    lambda L: _chain(L.Masking(0.0), L.GRU(2, return_sequences=True)),
+    lambda rng: rng.standard_normal((3, 5, 2)).astype(np.float32) * mask(3, 5)(rng)[..., None].astype(np.float32),
+)
 case("lambda", lambda L: L.Lambda(lambda x: x * 2.0 + 1.0), (2, 3))
 case("identity", lambda L: L.Identity(), (2, 3))
 
@@ -168,16 +175,23 @@ for kind in ("valid", "same"):
     case(f"conv1d_transpose_{kind}", lambda L, p=kind: L.Conv1DTranspose(3, 3, strides=2, padding=p), (2, 4, 2))
     case(f"conv2d_transpose_{kind}", lambda L, p=kind: L.Conv2DTranspose(3, 3, strides=2, padding=p), (1, 4, 3, 2))
     case(f"conv3d_transpose_{kind}", lambda L, p=kind: L.Conv3DTranspose(2, 2, strides=2, padding=p), (1, 3, 2, 2, 2))
-    case(f"conv2d_transpose_pad_{kind}",
-         lambda L, p=kind: L.Conv2DTranspose(2, 3, strides=(3, 2), padding=p, output_padding=(1, 1)),
-         (1, 4, 3, 2))  # fmt: skip
+    case(
+        f"conv2d_transpose_pad_{kind}",
+        lambda L, p=kind: L.Conv2DTranspose(2, 3, strides=(3, 2), padding=p, output_padding=(1, 1)),
+        (1, 4, 3, 2),
+    )
     case(f"depthwise1d_{kind}", lambda L, p=kind: L.DepthwiseConv1D(3, depth_multiplier=2, padding=p), (2, 6, 2))
-    case(f"depthwise2d_{kind}", lambda L, p=kind: L.DepthwiseConv2D(3, strides=2, depth_multiplier=2, padding=p),
-         (2, 6, 6, 2))  # fmt: skip
+    case(
+        f"depthwise2d_{kind}",
+        lambda L, p=kind: L.DepthwiseConv2D(3, strides=2, depth_multiplier=2, padding=p),
+        (2, 6, 6, 2),
+    )
     case(f"separable1d_{kind}", lambda L, p=kind: L.SeparableConv1D(4, 3, depth_multiplier=2, padding=p), (2, 6, 2))
-    case(f"separable2d_{kind}",
-         lambda L, p=kind: L.SeparableConv2D(4, 3, depth_multiplier=2, padding=p, activation="relu"),
-         (2, 6, 6, 2))  # fmt: skip
+    case(
+        f"separable2d_{kind}",
+        lambda L, p=kind: L.SeparableConv2D(4, 3, depth_multiplier=2, padding=p, activation="relu"),
+        (2, 6, 6, 2),
+    )
 case("depthwise2d_dilated", lambda L: L.DepthwiseConv2D(2, dilation_rate=2), (1, 6, 6, 2))
 case("depthwise2d_first", lambda L: L.DepthwiseConv2D(3, data_format="channels_first"), (1, 2, 6, 6))
 case("separable2d_first", lambda L: L.SeparableConv2D(3, 3, data_format="channels_first"), (1, 2, 6, 6))
@@ -187,32 +201,62 @@ case("separable2d_first", lambda L: L.SeparableConv2D(3, 3, data_format="channel
 for n, shape in ((1, (2, 7, 3)), (2, (2, 7, 6, 3)), (3, (1, 5, 4, 4, 2))):
     for kind in ("Max", "Average"):
         for padding in ("valid", "same"):
-            case(f"{kind}_pool{n}_{padding}",
-                 lambda L, k=kind, n=n, p=padding: getattr(L, f"{k}Pooling{n}D")(3, strides=2, padding=p),
-                 shape)  # fmt: skip
+            case(
+                f"{kind}_pool{n}_{padding}",
+                lambda L, k=kind, n=n, p=padding: getattr(L, f"{k}Pooling{n}D")(3, strides=2, padding=p),
+                shape,
+            )
         case(f"global_{kind}_pool{n}", lambda L, k=kind, n=n: getattr(L, f"Global{k}Pooling{n}D")(), shape)
-        case(f"global_{kind}_pool{n}_first",
-             lambda L, k=kind, n=n: getattr(L, f"Global{k}Pooling{n}D")(data_format="channels_first", keepdims=True),
-             shape)  # fmt: skip
+        case(
+            f"global_{kind}_pool{n}_first",
+            lambda L, k=kind, n=n: getattr(L, f"Global{k}Pooling{n}D")(data_format="channels_first", keepdims=True),
+            shape,
+        )
         case(f"adaptive_{kind}_pool{n}", lambda L, k=kind, n=n: getattr(L, f"Adaptive{k}Pooling{n}D")(2), shape)
-case("global_average_masked", lambda L: L.GlobalAveragePooling1D(), (3, 5, 2), mask(3, 5),
-     call=lambda layer, x, m: layer(x, mask=m))  # fmt: skip
+case(
+    "global_average_masked",
+    lambda L: L.GlobalAveragePooling1D(),
+    (3, 5, 2),
+    mask(3, 5),
+    call=lambda layer, x, m: layer(x, mask=m),
+)
 
 # ---- normalisation --------------------------------------------------------------------------------------------------
 
 for training in (False, True):
     case(f"batch_norm_{training}", lambda L: L.BatchNormalization(), (6, 4), training=training)
-    case(f"batch_norm_4d_{training}", lambda L: L.BatchNormalization(axis=1, momentum=0.9), (3, 2, 4, 4),
-         training=training)
-    case(f"batch_norm_plain_{training}", lambda L: L.BatchNormalization(center=False, scale=False), (2, 3, 3, 2),
-         training=training)  # fmt: skip
-    case(f"batch_norm_renorm_{training}",
-         lambda L: L.BatchNormalization(renorm=True, renorm_clipping={"rmax": 2.0, "rmin": 0.5, "dmax": 1.0}), (6, 3),
-         training=training)  # fmt: skip
-    case(f"spectral_{training}", lambda L: L.SpectralNormalization(L.Dense(3), power_iterations=2), (4, 5),
-         training=training)
-case("batch_norm_mask", lambda L: L.BatchNormalization(), (3, 5, 2), mask(3, 5),
-     call=lambda layer, x, m, **kw: layer(x, mask=m, **kw), training=True)  # fmt: skip
+    case(
+        f"batch_norm_4d_{training}",
+        lambda L: L.BatchNormalization(axis=1, momentum=0.9),
+        (3, 2, 4, 4),
+        training=training,
+    )
+    case(
+        f"batch_norm_plain_{training}",
+        lambda L: L.BatchNormalization(center=False, scale=False),
+        (2, 3, 3, 2),
+        training=training,
+    )
+    case(
+        f"batch_norm_renorm_{training}",
+        lambda L: L.BatchNormalization(renorm=True, renorm_clipping={"rmax": 2.0, "rmin": 0.5, "dmax": 1.0}),
+        (6, 3),
+        training=training,
+    )
+    case(
+        f"spectral_{training}",
+        lambda L: L.SpectralNormalization(L.Dense(3), power_iterations=2),
+        (4, 5),
+        training=training,
+    )
+case(
+    "batch_norm_mask",
+    lambda L: L.BatchNormalization(),
+    (3, 5, 2),
+    mask(3, 5),
+    call=lambda layer, x, m, **kw: layer(x, mask=m, **kw),
+    training=True,
+)
 case("layer_norm", lambda L: L.LayerNormalization(), (3, 4, 5))
 case("layer_norm_axes", lambda L: L.LayerNormalization(axis=[1, 2], epsilon=1e-5), (3, 4, 5))
 case("layer_norm_axis1", lambda L: L.LayerNormalization(axis=1, center=False), (3, 4, 5))
@@ -228,62 +272,156 @@ case("unit_norm_axes", lambda L: L.UnitNormalization(axis=[1, 2]), (3, 4, 2))
 for kind in ("SimpleRNN", "GRU", "LSTM"):
     case(f"{kind}", lambda L, k=kind: getattr(L, k)(3), (2, 4, 2))
     case(f"{kind}_sequences", lambda L, k=kind: getattr(L, k)(3, return_sequences=True, use_bias=False), (2, 4, 2))
-    case(f"{kind}_state",
-         lambda L, k=kind: getattr(L, k)(3, return_state=True, go_backwards=True, return_sequences=True),
-         (2, 4, 2))  # fmt: skip
-    case(f"{kind}_mask", lambda L, k=kind: getattr(L, k)(3, return_state=True), (3, 5, 2), mask(3, 5),
-         call=lambda layer, x, m: layer(x, mask=m))  # fmt: skip
-    case(f"{kind}_mask_sequences", lambda L, k=kind: getattr(L, k)(3, return_sequences=True), (3, 5, 2),
-         lambda rng: rng.random((3, 5)) > 0.4, call=lambda layer, x, m: layer(x, mask=m))  # fmt: skip
-    case(f"{kind}_initial", lambda L, k=kind: getattr(L, k)(3, unroll=True), (2, 4, 2), (2, 3), (2, 3),
-         call=lambda layer, x, h, c, k=kind: layer(x, initial_state=[h, c] if k == "LSTM" else [h]))  # fmt: skip
-    case(f"{kind}_cell", lambda L, k=kind: getattr(L, f"{k}Cell")(3), (2, 4), (2, 3), (2, 3),
-         call=lambda layer, x, h, c, k=kind: layer(x, [h, c] if k == "LSTM" else [h]))  # fmt: skip
+    case(
+        f"{kind}_state",
+        lambda L, k=kind: getattr(L, k)(3, return_state=True, go_backwards=True, return_sequences=True),
+        (2, 4, 2),
+    )
+    case(
+        f"{kind}_mask",
+        lambda L, k=kind: getattr(L, k)(3, return_state=True),
+        (3, 5, 2),
+        mask(3, 5),
+        call=lambda layer, x, m: layer(x, mask=m),
+    )
+    case(
+        f"{kind}_mask_sequences",
+        lambda L, k=kind: getattr(L, k)(3, return_sequences=True),
+        (3, 5, 2),
+        lambda rng: rng.random((3, 5)) > 0.4,
+        call=lambda layer, x, m: layer(x, mask=m),
+    )
+    case(
+        f"{kind}_initial",
+        lambda L, k=kind: getattr(L, k)(3, unroll=True),
+        (2, 4, 2),
+        (2, 3),
+        (2, 3),
+        call=lambda layer, x, h, c, k=kind: layer(x, initial_state=[h, c] if k == "LSTM" else [h]),
+    )
+    case(
+        f"{kind}_cell",
+        lambda L, k=kind: getattr(L, f"{k}Cell")(3),
+        (2, 4),
+        (2, 3),
+        (2, 3),
+        call=lambda layer, x, h, c, k=kind: layer(x, [h, c] if k == "LSTM" else [h]),
+    )
     for mode in ("concat", "sum", "mul", "ave", None):
-        case(f"bidirectional_{kind}_{mode}",
-             lambda L, k=kind, m=mode: L.Bidirectional(getattr(L, k)(2, return_sequences=m != "sum"), merge_mode=m),
-             (2, 3, 2))  # fmt: skip
+        case(
+            f"bidirectional_{kind}_{mode}",
+            lambda L, k=kind, m=mode: L.Bidirectional(getattr(L, k)(2, return_sequences=m != "sum"), merge_mode=m),
+            (2, 3, 2),
+        )
 case("GRU_reset_before", lambda L: L.GRU(3, reset_after=False, recurrent_activation="hard_sigmoid"), (2, 4, 2))
 case("LSTM_activations", lambda L: L.LSTM(3, activation="relu", recurrent_activation="hard_sigmoid"), (2, 4, 2))
-case("bidirectional_mask", lambda L: L.Bidirectional(L.GRU(2, return_sequences=True)), (3, 5, 2), mask(3, 5),
-     call=lambda layer, x, m: layer(x, mask=m))  # fmt: skip
+case(
+    "bidirectional_mask",
+    lambda L: L.Bidirectional(L.GRU(2, return_sequences=True)),
+    (3, 5, 2),
+    mask(3, 5),
+    call=lambda layer, x, m: layer(x, mask=m),
+)
 case("bidirectional_state", lambda L: L.Bidirectional(L.LSTM(2, return_state=True)), (3, 4, 2))
-case("bidirectional_initial", lambda L: L.Bidirectional(L.GRU(2)), (3, 4, 2), (3, 2), (3, 2),
-     call=lambda layer, x, a, b: layer(x, initial_state=[a, b]))  # fmt: skip
+case(
+    "bidirectional_initial",
+    lambda L: L.Bidirectional(L.GRU(2)),
+    (3, 4, 2),
+    (3, 2),
+    (3, 2),
+    call=lambda layer, x, a, b: layer(x, initial_state=[a, b]),
+)
 case("stacked_rnn", lambda L: L.RNN([L.LSTMCell(3), L.GRUCell(2)], return_sequences=True), (2, 4, 2))
-case("stacked_rnn_mask", lambda L: L.RNN([L.SimpleRNNCell(3), L.LSTMCell(2)]), (2, 4, 2), mask(2, 4),
-     call=lambda layer, x, m: layer(x, mask=m))  # fmt: skip
-case("rnn_zero_output", lambda L: L.RNN(L.GRUCell(2), return_sequences=True, zero_output_for_mask=True), (3, 5, 2),
-     mask(3, 5),
-     call=lambda layer, x, m: layer(x, mask=m))  # fmt: skip
+case(
+    "stacked_rnn_mask",
+    lambda L: L.RNN([L.SimpleRNNCell(3), L.LSTMCell(2)]),
+    (2, 4, 2),
+    mask(2, 4),
+    call=lambda layer, x, m: layer(x, mask=m),
+)
+case(
+    "rnn_zero_output",
+    lambda L: L.RNN(L.GRUCell(2), return_sequences=True, zero_output_for_mask=True),
+    (3, 5, 2),
+    mask(3, 5),
+    call=lambda layer, x, m: layer(x, mask=m),
+)
 case("time_distributed", lambda L: L.TimeDistributed(L.Dense(3)), (2, 4, 5))
 case("time_distributed_conv", lambda L: L.TimeDistributed(L.Conv2D(2, 2)), (2, 3, 4, 4, 2))
 
 # ---- attention ------------------------------------------------------------------------------------------------------
 
 case("mha", lambda L: L.MultiHeadAttention(2, 3), (2, 4, 5), call=lambda layer, x: layer(x, x))
-case("mha_key", lambda L: L.MultiHeadAttention(2, 3, value_dim=4, output_shape=6), (2, 4, 5), (2, 3, 2), (2, 3, 4),
-     call=lambda layer, q, v, k: layer(q, v, k))  # fmt: skip
-case("mha_causal", lambda L: L.MultiHeadAttention(2, 3, use_bias=False), (2, 4, 5),
-     call=lambda layer, x: layer(x, x, use_causal_mask=True))  # fmt: skip
-case("mha_scores", lambda L: L.MultiHeadAttention(2, 3), (2, 4, 5), (2, 3, 5), lambda rng: rng.random((2, 4, 3)) > 0.3,
-     call=lambda layer, q, v, m: layer(q, v, attention_mask=m, return_attention_scores=True))  # fmt: skip
-case("mha_masks", lambda L: L.MultiHeadAttention(2, 3), (2, 4, 5), (2, 3, 5), mask(2, 3),
-     call=lambda layer, q, v, m: layer(q, v, value_mask=m))  # fmt: skip
-case("mha_axes", lambda L: L.MultiHeadAttention(2, 3, attention_axes=(2,)), (2, 3, 4, 5),
-     call=lambda layer, x: layer(x, x))
-case("mha_gate_window", lambda L: L.MultiHeadAttention(2, 3, use_gate=True, sliding_window=2), (2, 5, 4),
-     call=lambda layer, x: layer(x, x, use_causal_mask=True))  # fmt: skip
+case(
+    "mha_key",
+    lambda L: L.MultiHeadAttention(2, 3, value_dim=4, output_shape=6),
+    (2, 4, 5),
+    (2, 3, 2),
+    (2, 3, 4),
+    call=lambda layer, q, v, k: layer(q, v, k),
+)
+case(
+    "mha_causal",
+    lambda L: L.MultiHeadAttention(2, 3, use_bias=False),
+    (2, 4, 5),
+    call=lambda layer, x: layer(x, x, use_causal_mask=True),
+)
+case(
+    "mha_scores",
+    lambda L: L.MultiHeadAttention(2, 3),
+    (2, 4, 5),
+    (2, 3, 5),
+    lambda rng: rng.random((2, 4, 3)) > 0.3,
+    call=lambda layer, q, v, m: layer(q, v, attention_mask=m, return_attention_scores=True),
+)
+case(
+    "mha_masks",
+    lambda L: L.MultiHeadAttention(2, 3),
+    (2, 4, 5),
+    (2, 3, 5),
+    mask(2, 3),
+    call=lambda layer, q, v, m: layer(q, v, value_mask=m),
+)
+case(
+    "mha_axes",
+    lambda L: L.MultiHeadAttention(2, 3, attention_axes=(2,)),
+    (2, 3, 4, 5),
+    call=lambda layer, x: layer(x, x),
+)
+case(
+    "mha_gate_window",
+    lambda L: L.MultiHeadAttention(2, 3, use_gate=True, sliding_window=2),
+    (2, 5, 4),
+    call=lambda layer, x: layer(x, x, use_causal_mask=True),
+)
 case("gqa", lambda L: L.GroupQueryAttention(3, 4, 2), (2, 4, 5), (2, 3, 5), call=lambda layer, q, v: layer(q, v))
-case("gqa_scores", lambda L: L.GroupQueryAttention(3, 4, 2), (2, 4, 5),
-     call=lambda layer, x: layer(x, x, return_attention_scores=True, use_causal_mask=True))  # fmt: skip
+case(
+    "gqa_scores",
+    lambda L: L.GroupQueryAttention(3, 4, 2),
+    (2, 4, 5),
+    call=lambda layer, x: layer(x, x, return_attention_scores=True, use_causal_mask=True),
+)
 for mode in ("dot", "concat"):
-    case(f"attention_{mode}", lambda L, m=mode: L.Attention(use_scale=True, score_mode=m), (2, 3, 4), (2, 5, 4),
-         call=lambda layer, q, v: layer([q, v], return_attention_scores=True))  # fmt: skip
-case("attention_masks", lambda L: L.Attention(), (2, 3, 4), (2, 3, 4), (2, 3, 4), mask(2, 3), mask(2, 3),
-     call=lambda layer, q, v, k, a, b: layer([q, v, k], mask=[a, b], use_causal_mask=True))  # fmt: skip
-case("additive_attention", lambda L: L.AdditiveAttention(), (2, 3, 4), (2, 5, 4),
-     call=lambda layer, q, v: layer([q, v]))
+    case(
+        f"attention_{mode}",
+        lambda L, m=mode: L.Attention(use_scale=True, score_mode=m),
+        (2, 3, 4),
+        (2, 5, 4),
+        call=lambda layer, q, v: layer([q, v], return_attention_scores=True),
+    )
+case(
+    "attention_masks",
+    lambda L: L.Attention(),
+    (2, 3, 4),
+    (2, 3, 4),
+    (2, 3, 4),
+    mask(2, 3),
+    mask(2, 3),
+    call=lambda layer, q, v, k, a, b: layer([q, v, k], mask=[a, b], use_causal_mask=True),
+)
+case(
+    "additive_attention", lambda L: L.AdditiveAttention(), (2, 3, 4), (2, 5, 4), call=lambda layer, q, v: layer([q, v])
+)
 
 # ---- shapes ---------------------------------------------------------------------------------------------------------
 
@@ -304,8 +442,11 @@ case("upsampling2d", lambda L: L.UpSampling2D((2, 3)), (2, 3, 4, 2))
 for method in ("bilinear", "bicubic", "lanczos3", "lanczos5"):
     case(f"upsampling2d_{method}", lambda L, m=method: L.UpSampling2D(2, interpolation=m), (1, 4, 5, 2))
     case(f"resizing_{method}", lambda L, m=method: L.Resizing(3, 7, interpolation=m), (1, 6, 5, 2))
-case("upsampling2d_first", lambda L: L.UpSampling2D(2, data_format="channels_first", interpolation="bilinear"),
-     (1, 2, 3, 4))
+case(
+    "upsampling2d_first",
+    lambda L: L.UpSampling2D(2, data_format="channels_first", interpolation="bilinear"),
+    (1, 2, 3, 4),
+)
 case("upsampling3d", lambda L: L.UpSampling3D(2), (1, 2, 3, 2, 2))
 case("resizing_nearest", lambda L: L.Resizing(3, 7, interpolation="nearest"), (1, 6, 5, 2))
 case("resizing_antialias", lambda L: L.Resizing(3, 4, antialias=True), (1, 9, 8, 2))
@@ -315,11 +456,22 @@ case("resizing_pad", lambda L: L.Resizing(4, 4, pad_to_aspect_ratio=True, fill_v
 # ---- merging --------------------------------------------------------------------------------------------------------
 
 for kind in ("Add", "Multiply", "Average", "Maximum", "Minimum", "Concatenate"):
-    case(f"{kind}", lambda L, k=kind: getattr(L, k)(), (2, 3, 4), (2, 3, 4), (2, 3, 4),
-         call=lambda layer, a, b, c: layer([a, b, c]))  # fmt: skip
+    case(
+        f"{kind}",
+        lambda L, k=kind: getattr(L, k)(),
+        (2, 3, 4),
+        (2, 3, 4),
+        (2, 3, 4),
+        call=lambda layer, a, b, c: layer([a, b, c]),
+    )
 for kind in ("Add", "Multiply", "Maximum"):
-    case(f"{kind}_broadcast", lambda L, k=kind: getattr(L, k)(), (2, 3, 4), (2, 1, 4),
-         call=lambda layer, a, b: layer([a, b]))
+    case(
+        f"{kind}_broadcast",
+        lambda L, k=kind: getattr(L, k)(),
+        (2, 3, 4),
+        (2, 1, 4),
+        call=lambda layer, a, b: layer([a, b]),
+    )
     case(f"{kind}_ranks", lambda L, k=kind: getattr(L, k)(), (2, 3, 4), (2, 4), call=lambda layer, a, b: layer([a, b]))
 case("Subtract", lambda L: L.Subtract(), (2, 3), (2, 3), call=lambda layer, a, b: layer([a, b]))
 case("Concatenate_axis1", lambda L: L.Concatenate(axis=1), (2, 3, 4), (2, 1, 4), call=lambda layer, a, b: layer([a, b]))
@@ -330,18 +482,51 @@ case("Dot_rank4", lambda L: L.Dot(axes=(3, 1)), (2, 4, 3, 5), (2, 5), call=lambd
 
 # ---- activations ----------------------------------------------------------------------------------------------------
 
-for kind in ("relu", "sigmoid", "softmax", "gelu", "silu", "mish", "hard_sigmoid", "hard_silu", "selu", "softplus",
-             "softsign",
-             "exponential", "log_softmax", "celu", "glu", "tanh_shrink", "hard_tanh", "hard_shrink", "soft_shrink",
-             "squareplus",
-             "sparse_plus", "sparse_sigmoid", "sparsemax", "log_sigmoid", "leaky_relu", "relu6", "elu",
-             "linear"):  # fmt: skip
-    case(f"activation_{kind}", lambda L, k=kind: L.Activation(k),
-         lambda rng: (3 * rng.standard_normal((3, 4))).astype(np.float32))
-case("relu_all", lambda L: L.ReLU(max_value=2.0, negative_slope=0.1, threshold=0.5),
-     lambda rng: (3 * rng.standard_normal((3, 4))).astype(np.float32))  # fmt: skip
-case("relu_slope_max", lambda L: L.ReLU(max_value=6.0, negative_slope=0.1),
-     lambda rng: (6 * rng.standard_normal((3, 4))).astype(np.float32))  # fmt: skip
+for kind in (
+    "relu",
+    "sigmoid",
+    "softmax",
+    "gelu",
+    "silu",
+    "mish",
+    "hard_sigmoid",
+    "hard_silu",
+    "selu",
+    "softplus",
+    "softsign",
+    "exponential",
+    "log_softmax",
+    "celu",
+    "glu",
+    "tanh_shrink",
+    "hard_tanh",
+    "hard_shrink",
+    "soft_shrink",
+    "squareplus",
+    "sparse_plus",
+    "sparse_sigmoid",
+    "sparsemax",
+    "log_sigmoid",
+    "leaky_relu",
+    "relu6",
+    "elu",
+    "linear",
+):
+    case(
+        f"activation_{kind}",
+        lambda L, k=kind: L.Activation(k),
+        lambda rng: (3 * rng.standard_normal((3, 4))).astype(np.float32),
+    )
+case(
+    "relu_all",
+    lambda L: L.ReLU(max_value=2.0, negative_slope=0.1, threshold=0.5),
+    lambda rng: (3 * rng.standard_normal((3, 4))).astype(np.float32),
+)
+case(
+    "relu_slope_max",
+    lambda L: L.ReLU(max_value=6.0, negative_slope=0.1),
+    lambda rng: (6 * rng.standard_normal((3, 4))).astype(np.float32),
+)
 case("leaky_relu", lambda L: L.LeakyReLU(0.3), (3, 4))
 case("prelu", lambda L: L.PReLU(), (3, 4, 2))
 case("prelu_shared", lambda L: L.PReLU(shared_axes=[1]), (3, 4, 2))

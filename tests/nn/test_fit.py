@@ -142,8 +142,9 @@ def test_checkpoints(keras, tmp_path):
 
 def test_csv(keras, tmp_path):
     path = tmp_path / "log.csv"
-    linear(keras).fit(X, Y, batch_size=10, epochs=2, shuffle=False, verbose=0,
-                      callbacks=[keras.callbacks.CSVLogger(str(path))])  # fmt: skip
+    linear(keras).fit(
+        X, Y, batch_size=10, epochs=2, shuffle=False, verbose=0, callbacks=[keras.callbacks.CSVLogger(str(path))]
+    )
     rows = [line.split(",") for line in path.read_text().split()]
     assert rows[0][:2] == ["epoch", "loss"]
     np.testing.assert_allclose([float(r[1]) for r in rows[1:]], wanted(), rtol=1e-5)

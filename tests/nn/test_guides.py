@@ -95,10 +95,17 @@ def test_callbacks_always_get_a_dict(keras):
     model.evaluate(rows(4, 3), rows(4, 1), verbose=0, callbacks=[All()])
     model.predict(rows(4, 3), verbose=0, callbacks=[All()])
     assert heard == [
-        ("train_begin", []), ("epoch_begin", []), ("train_batch_begin", []), ("train_end", ["loss", "mae"]),
-        ("test_begin", []), ("test_batch_begin", []), ("test_end", ["loss", "mae"]),
-        ("predict_begin", []), ("predict_batch_begin", []), ("predict_end", []),
-    ]  # fmt: skip
+        ("train_begin", []),
+        ("epoch_begin", []),
+        ("train_batch_begin", []),
+        ("train_end", ["loss", "mae"]),
+        ("test_begin", []),
+        ("test_batch_begin", []),
+        ("test_end", ["loss", "mae"]),
+        ("predict_begin", []),
+        ("predict_batch_begin", []),
+        ("predict_end", []),
+    ]
 
 
 def test_train_on_batch_gives_the_figures_of_that_batch(keras):

@@ -3,22 +3,36 @@
 import numpy as np
 import pytest
 
-SEEDED = ("RandomNormal", "TruncatedNormal", "RandomUniform", "GlorotNormal", "GlorotUniform", "HeNormal", "HeUniform",
-          "LecunNormal", "LecunUniform", "VarianceScaling", "Orthogonal")  # fmt: skip
+SEEDED = (
+    "RandomNormal",
+    "TruncatedNormal",
+    "RandomUniform",
+    "GlorotNormal",
+    "GlorotUniform",
+    "HeNormal",
+    "HeUniform",
+    "LecunNormal",
+    "LecunUniform",
+    "VarianceScaling",
+    "Orthogonal",
+)
 SHAPE = (3, 3, 40, 60)  # fans 360 and 540
 
 
-@pytest.mark.parametrize(("name", "variance", "bound"), [
-    ("GlorotNormal", 2 / 900, None),
-    ("GlorotUniform", 2 / 900, (6 / 900) ** 0.5),
-    ("HeNormal", 2 / 360, None),
-    ("HeUniform", 2 / 360, (6 / 360) ** 0.5),
-    ("LecunNormal", 1 / 360, None),
-    ("LecunUniform", 1 / 360, (3 / 360) ** 0.5),
-    ("RandomNormal", 0.05**2, None),
-    ("TruncatedNormal", 0.05**2 * 0.87962566103423978**2, 0.1),
-    ("RandomUniform", 0.1**2 / 12, 0.05),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "variance", "bound"),
+    [
+        ("GlorotNormal", 2 / 900, None),
+        ("GlorotUniform", 2 / 900, (6 / 900) ** 0.5),
+        ("HeNormal", 2 / 360, None),
+        ("HeUniform", 2 / 360, (6 / 360) ** 0.5),
+        ("LecunNormal", 1 / 360, None),
+        ("LecunUniform", 1 / 360, (3 / 360) ** 0.5),
+        ("RandomNormal", 0.05**2, None),
+        ("TruncatedNormal", 0.05**2 * 0.87962566103423978**2, 0.1),
+        ("RandomUniform", 0.1**2 / 12, 0.05),
+    ],
+)
 def test_distributions(tf, name, variance, bound):
     """Mean 0 and the variance of the formula; 21,600 numbers, so a deviation of 1 % or so."""
     x = np.asarray(getattr(tf.keras.initializers, name)(seed=3)(SHAPE))
@@ -44,8 +58,10 @@ def test_variance_scaling(tf, mode, distribution):
 @pytest.mark.parametrize(("shape", "fans"), [((), 1), ((6,), 6), ((4, 8), 4), ((2, 3, 4, 8), 24)])
 def test_fans_of_shapes(tf, shape, fans):
     """Uniform numbers with fan_in reach sqrt(3 / fan_in)."""
-    tops = [np.abs(np.asarray(tf.keras.initializers.VarianceScaling(distribution="uniform", seed=s)(shape))).max()
-            for s in range(200)]  # fmt: skip
+    tops = [
+        np.abs(np.asarray(tf.keras.initializers.VarianceScaling(distribution="uniform", seed=s)(shape))).max()
+        for s in range(200)
+    ]
     assert max(tops) <= (3 / fans) ** 0.5 * (1 + 1e-6)
     assert max(tops) > 0.93 * (3 / fans) ** 0.5
 

@@ -251,9 +251,13 @@ def interrupted_at(tf, epoch, epochs):
     return Interrupt()
 
 
-@pytest.mark.parametrize("kind", [  # Keras refuses to restore what is not built
-    "built", *(pytest.param(kind, marks=pytest.mark.ours) for kind in ("unbuilt sequential", "subclass")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind",
+    [  # Keras refuses to restore what is not built
+        "built",
+        *(pytest.param(kind, marks=pytest.mark.ours) for kind in ("unbuilt sequential", "subclass")),
+    ],
+)
 def test_an_interrupted_training_goes_on_with_epoch_weights_and_optimizer(tf, tmp_path, kind):
     keras = tf.keras
 
@@ -267,8 +271,11 @@ def test_an_interrupted_training_goes_on_with_epoch_weights_and_optimizer(tf, tm
 
     def make():
         dense = keras.layers.Dense(1, kernel_initializer="ones")
-        model = {"built": lambda: keras.Sequential([keras.Input((2,)), dense]),
-                 "unbuilt sequential": lambda: keras.Sequential([dense]), "subclass": Sub}[kind]()  # fmt: skip
+        model = {
+            "built": lambda: keras.Sequential([keras.Input((2,)), dense]),
+            "unbuilt sequential": lambda: keras.Sequential([dense]),
+            "subclass": Sub,
+        }[kind]()
         model.compile(keras.optimizers.Adam(0.1), "mse")
         return model
 
@@ -302,8 +309,14 @@ def test_backups_by_batches_and_the_one_before(tf, tmp_path):
     x, y = np.ones((8, 2), np.float32), np.ones((8, 1), np.float32)
     backup = lambda **options: keras.callbacks.BackupAndRestore(tmp_path, save_freq=2, **options)  # noqa: E731
     with pytest.raises(Interrupted):
-        model.fit(x, y, batch_size=2, epochs=3, verbose=0,
-                  callbacks=[backup(double_checkpoint=True), interrupted_at(tf, 1, [])])  # fmt: skip
+        model.fit(
+            x,
+            y,
+            batch_size=2,
+            epochs=3,
+            verbose=0,
+            callbacks=[backup(double_checkpoint=True), interrupted_at(tf, 1, [])],
+        )
     assert sorted(p.name for p in tmp_path.iterdir()) == ["backup.previous.safetensors", "backup.safetensors"]
     content = (tmp_path / "backup.safetensors").read_bytes()
     (tmp_path / "backup.safetensors").write_bytes(content[: len(content) // 2])
@@ -323,8 +336,13 @@ def test_a_backup_of_another_model_or_optimizer_is_refused(tf, tmp_path):
 
     def fit(model, optimizer, epoch, **options):
         model.compile(optimizer, "mse", **options)
-        model.fit(np.ones((4, 2)), np.ones((4, 1)), epochs=2, verbose=0,
-                  callbacks=[keras.callbacks.BackupAndRestore(tmp_path), interrupted_at(tf, epoch, [])])  # fmt: skip
+        model.fit(
+            np.ones((4, 2)),
+            np.ones((4, 1)),
+            epochs=2,
+            verbose=0,
+            callbacks=[keras.callbacks.BackupAndRestore(tmp_path), interrupted_at(tf, epoch, [])],
+        )
 
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     with pytest.raises(Interrupted):
@@ -418,8 +436,10 @@ def test_a_field_that_is_no_input_is_warned_of(tf):
 def test_attributes_of_metrics(tf):
     assert tf.keras.metrics.TopKCategoricalAccuracy(k=3).k == 3
     assert tf.keras.metrics.SparseTopKCategoricalAccuracy(k=3).k == 3
-    counts = [getattr(tf.keras.metrics.AUC(50), name) for name in (
-        "true_positives", "false_positives", "true_negatives", "false_negatives")]  # fmt: skip
+    counts = [
+        getattr(tf.keras.metrics.AUC(50), name)
+        for name in ("true_positives", "false_positives", "true_negatives", "false_negatives")
+    ]
     assert [tuple(c.shape) for c in counts] == [(50,)] * 4
     assert tf.keras.metrics.Precision(name="p").true_positives.path == "p/true_positives"
 

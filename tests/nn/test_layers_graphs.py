@@ -10,10 +10,37 @@ from nn import layer_cases
 from nn.layer_cases import CASES
 
 NEED_SIZES = ("adaptive_", "resizing_crop", "resizing_pad")  # layers that say so
-TIME_KNOWN = (*NEED_SIZES, "initial", "flatten", "reshape", "dense", "prelu", "layer_norm", "batch_norm", "group_norm",
-              "Dot", "softmax", "unit_norm", "normalization", "upsampling", "permute", "repeat", "lambda", "identity",
-              "activation", "category", "embedding", "relu", "elu", "rescaling", "activity", "off", "cell", "spectral",
-              "einsum")  # fmt: skip
+TIME_KNOWN = (
+    *NEED_SIZES,
+    "initial",
+    "flatten",
+    "reshape",
+    "dense",
+    "prelu",
+    "layer_norm",
+    "batch_norm",
+    "group_norm",
+    "Dot",
+    "softmax",
+    "unit_norm",
+    "normalization",
+    "upsampling",
+    "permute",
+    "repeat",
+    "lambda",
+    "identity",
+    "activation",
+    "category",
+    "embedding",
+    "relu",
+    "elu",
+    "rescaling",
+    "activity",
+    "off",
+    "cell",
+    "spectral",
+    "einsum",
+)
 
 
 PEER_DIFFERS = ("activation_glu", "einsum_dense_middle", "time_distributed", "time_distributed_conv")
@@ -74,15 +101,20 @@ def test_with_unknown_sizes(tf, name):
     """All sizes but the channels unknown: loops over time have no known end."""
     c, layer, tensors, eager = built(tf, name)
     first = "first" in name or "batch_norm_4d" in name
-    shapes = [[None, t.shape[1], *[None] * (len(t.shape) - 2)] if first else [*[None] * (len(t.shape) - 1), t.shape[-1]]
-              for t in tensors]  # fmt: skip
-    traced = tf.function(lambda *xs: c.call(layer, *xs, **c.kwargs),
-                         input_signature=[tf.TensorSpec(s, t.dtype) for s, t in zip(shapes, tensors)])  # fmt: skip
+    shapes = [
+        [None, t.shape[1], *[None] * (len(t.shape) - 2)] if first else [*[None] * (len(t.shape) - 1), t.shape[-1]]
+        for t in tensors
+    ]
+    traced = tf.function(
+        lambda *xs: c.call(layer, *xs, **c.kwargs),
+        input_signature=[tf.TensorSpec(s, t.dtype) for s, t in zip(shapes, tensors)],
+    )
     agree(traced(*tensors), eager)
 
 
-@pytest.mark.parametrize("name", [n for n in CASES if n.split("_")[0] in ("SimpleRNN", "GRU", "LSTM", "stacked", "rnn",
-                                                                         "bidirectional")])  # fmt: skip
+@pytest.mark.parametrize(
+    "name", [n for n in CASES if n.split("_")[0] in ("SimpleRNN", "GRU", "LSTM", "stacked", "rnn", "bidirectional")]
+)
 def test_gradients_through_the_loop_over_time(tf, name):
     """The gradients of the graph's loop are those of Python's."""
     c, layer, tensors, _ = built(tf, name)
@@ -103,8 +135,11 @@ def test_gradients_through_the_loop_over_time(tf, name):
 @each_row("name", cases(lambda n: not n.startswith(("embedding_masked", "masking_gru"))), by=first_word)
 def test_output_shapes_and_configurations(tf, name):
     c, layer, tensors, eager = built(tf, name)
-    if c.call.__defaults__ is None and not any(k in name for k in ("mha", "gqa", "cell",
-                                                                   "attention")) and len(tensors) == 1:
+    if (
+        c.call.__defaults__ is None
+        and not any(k in name for k in ("mha", "gqa", "cell", "attention"))
+        and len(tensors) == 1
+    ):
         found = layer.compute_output_shape(tuple(tensors[0].shape))
         flat = [found] if isinstance(found[0], (int, type(None))) else list(found)
         assert [tuple(s) for s in flat] == [tuple(y.shape) for y in eager]

@@ -8,15 +8,22 @@ ONES = np.ones((200, 50), np.float32)
 
 def layers_of_noise(L):
     return {
-        "dropout": L.Dropout(0.4), "gaussian_dropout": L.GaussianDropout(0.4), "noise": L.GaussianNoise(0.5),
+        "dropout": L.Dropout(0.4),
+        "gaussian_dropout": L.GaussianDropout(0.4),
+        "noise": L.GaussianNoise(0.5),
         "alpha": L.AlphaDropout(0.3),
-    }  # fmt: skip
+    }
 
 
-@pytest.mark.parametrize(("name", "mean", "deviation"), [
-    ("dropout", 1.0, (0.4 / 0.6) ** 0.5), ("gaussian_dropout", 1.0, (0.4 / 0.6) ** 0.5), ("noise", 1.0, 0.5),
-    ("alpha", None, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "mean", "deviation"),
+    [
+        ("dropout", 1.0, (0.4 / 0.6) ** 0.5),
+        ("gaussian_dropout", 1.0, (0.4 / 0.6) ** 0.5),
+        ("noise", 1.0, 0.5),
+        ("alpha", None, None),
+    ],
+)
 def test_noise(tf, name, mean, deviation):
     layer = layers_of_noise(tf.keras.layers)[name]
     y = np.asarray(layer(ONES, training=True))
@@ -155,8 +162,9 @@ def test_dropout_in_recurrent_layers(tf, kind, rates):
 
 def test_input_dropout_stays_over_time(tf):
     """With dropout alone a feature is gone at all steps: units that sum inputs give multiples of the time."""
-    layer = tf.keras.layers.SimpleRNN(1, activation="linear", use_bias=False, dropout=0.5, kernel_initializer="ones",
-                                      recurrent_initializer="ones")  # fmt: skip
+    layer = tf.keras.layers.SimpleRNN(
+        1, activation="linear", use_bias=False, dropout=0.5, kernel_initializer="ones", recurrent_initializer="ones"
+    )
     y = np.asarray(layer(np.ones((64, 8, 3), np.float32), training=True)).ravel()
     assert set(np.unique(y)) <= {0.0, 16.0, 32.0, 48.0}
     assert len(np.unique(y)) > 1
@@ -226,8 +234,9 @@ def test_masks_of_merged_inputs(tf):
     masking = L.Masking()
     a = np.array([[[1.0], [0.0], [3.0]]], np.float32)
     b = np.array([[[1.0], [2.0], [0.0]]], np.float32)
-    summing = L.SimpleRNN(1, activation="linear", use_bias=False, kernel_initializer="ones",
-                          recurrent_initializer="ones")
+    summing = L.SimpleRNN(
+        1, activation="linear", use_bias=False, kernel_initializer="ones", recurrent_initializer="ones"
+    )
     assert float(summing(L.Concatenate(axis=1)([masking(a), masking(b)]))[0, 0]) == 7.0
     assert float(summing(L.Multiply()([masking(a), masking(b)]))[0, 0]) == 6.0
     assert float(summing(L.Maximum()([masking(a), masking(b)]))[0, 0]) == 6.0
@@ -236,31 +245,34 @@ def test_masks_of_merged_inputs(tf):
 # ---- what is refused ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("make", "shape", "words"), [
-    (lambda L: L.Dense(0), None, "units"),
-    (lambda L: L.Conv2D(3, 3, padding="full"), None, "padding"),
-    (lambda L: L.Conv2D(3, (1, 2, 3)), None, "kernel_size"),
-    (lambda L: L.Conv2D(3, 3, groups=2), None, "groups"),
-    (lambda L: L.Conv2D(3, 3, strides=2, dilation_rate=2), None, "dilation_rate"),
-    (lambda L: L.Conv2D(3, 3), (1, 2, 2, 1), "zero or negative"),
-    (lambda L: L.Conv2D(4, 3, groups=2), (1, 5, 5, 3), "groups"),
-    (lambda L: L.Conv2D(3, 3), (4, 5), "ndim"),
-    (lambda L: L.Conv2D(3, 3, data_format="nhwc"), None, "data_format"),
-    (lambda L: L.Conv2DTranspose(3, 3, strides=2, output_padding=2), None, "output_padding"),
-    (lambda L: L.Reshape((4, 2)), (2, 3), "total size"),
-    (lambda L: L.Permute((0, 1)), None, "dims"),
-    (lambda L: L.Cropping2D(3), (1, 4, 4, 1), "cropping"),
-    (lambda L: L.GroupNormalization(groups=3), (2, 4), "groups"),
-    (lambda L: L.RNN([1, 2]), None, "call"),
-    (lambda L: L.Bidirectional(3), None, "Layer"),
-    (lambda L: L.Bidirectional(L.GRU(2), merge_mode="both"), None, "merge mode"),
-    (lambda L: L.MaxPooling2D(0), None, "pool_size"),
-    (lambda L: L.ReLU(max_value=-1.0), None, "max_value"),
-    (lambda L: L.EinsumDense("ab->b", 3), (2, 3), "equation"),
-    (lambda L: L.Attention(score_mode="sum"), None, "score_mode"),
-    (lambda L: L.UpSampling2D(interpolation="near"), (1, 2, 2, 1), "interpolation|near"),
-    (lambda L: L.Dense(3, surprise=1), None, "surprise"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("make", "shape", "words"),
+    [
+        (lambda L: L.Dense(0), None, "units"),
+        (lambda L: L.Conv2D(3, 3, padding="full"), None, "padding"),
+        (lambda L: L.Conv2D(3, (1, 2, 3)), None, "kernel_size"),
+        (lambda L: L.Conv2D(3, 3, groups=2), None, "groups"),
+        (lambda L: L.Conv2D(3, 3, strides=2, dilation_rate=2), None, "dilation_rate"),
+        (lambda L: L.Conv2D(3, 3), (1, 2, 2, 1), "zero or negative"),
+        (lambda L: L.Conv2D(4, 3, groups=2), (1, 5, 5, 3), "groups"),
+        (lambda L: L.Conv2D(3, 3), (4, 5), "ndim"),
+        (lambda L: L.Conv2D(3, 3, data_format="nhwc"), None, "data_format"),
+        (lambda L: L.Conv2DTranspose(3, 3, strides=2, output_padding=2), None, "output_padding"),
+        (lambda L: L.Reshape((4, 2)), (2, 3), "total size"),
+        (lambda L: L.Permute((0, 1)), None, "dims"),
+        (lambda L: L.Cropping2D(3), (1, 4, 4, 1), "cropping"),
+        (lambda L: L.GroupNormalization(groups=3), (2, 4), "groups"),
+        (lambda L: L.RNN([1, 2]), None, "call"),
+        (lambda L: L.Bidirectional(3), None, "Layer"),
+        (lambda L: L.Bidirectional(L.GRU(2), merge_mode="both"), None, "merge mode"),
+        (lambda L: L.MaxPooling2D(0), None, "pool_size"),
+        (lambda L: L.ReLU(max_value=-1.0), None, "max_value"),
+        (lambda L: L.EinsumDense("ab->b", 3), (2, 3), "equation"),
+        (lambda L: L.Attention(score_mode="sum"), None, "score_mode"),
+        (lambda L: L.UpSampling2D(interpolation="near"), (1, 2, 2, 1), "interpolation|near"),
+        (lambda L: L.Dense(3, surprise=1), None, "surprise"),
+    ],
+)
 def test_refused(tf, make, shape, words):
     with pytest.raises((ValueError, TypeError), match=words):
         make(tf.keras.layers)(np.ones(shape or (2, 2), np.float32))
@@ -282,10 +294,16 @@ def test_merging_is_refused(tf):
 def test_functions_that_merge(tf):
     L = tf.keras.layers
     a, b = np.array([[1.0, 5.0]], np.float32), np.array([[3.0, 2.0]], np.float32)
-    for name, wanted in (("add", a + b), ("subtract", a - b), ("multiply", a * b), ("average", (a + b) / 2),
-                         ("maximum", np.maximum(a, b)), ("minimum", np.minimum(a, b)),
-                         ("concatenate", np.concatenate([a, b], -1)),
-                         ("dot", (a * b).sum(-1, keepdims=True))):  # fmt: skip
+    for name, wanted in (
+        ("add", a + b),
+        ("subtract", a - b),
+        ("multiply", a * b),
+        ("average", (a + b) / 2),
+        ("maximum", np.maximum(a, b)),
+        ("minimum", np.minimum(a, b)),
+        ("concatenate", np.concatenate([a, b], -1)),
+        ("dot", (a * b).sum(-1, keepdims=True)),
+    ):
         np.testing.assert_allclose(getattr(L, name)([a, b]), wanted)
 
 
@@ -299,9 +317,12 @@ def test_normalization_adapts(tf):
 def test_mixed_precision(tf):
     L = tf.keras.layers
     x = np.random.default_rng(4).standard_normal((2, 6, 6, 4)).astype(np.float32)
-    for layer in (L.Conv2D(3, 3, dtype="mixed_float16"), L.Dense(3, dtype="mixed_float16"),
-                  L.BatchNormalization(dtype="mixed_float16"),
-                  L.LayerNormalization(dtype="mixed_float16")):  # fmt: skip
+    for layer in (
+        L.Conv2D(3, 3, dtype="mixed_float16"),
+        L.Dense(3, dtype="mixed_float16"),
+        L.BatchNormalization(dtype="mixed_float16"),
+        L.LayerNormalization(dtype="mixed_float16"),
+    ):
         y = layer(x)
         assert tf.as_dtype(y.dtype) == tf.float16
         assert {tf.as_dtype(w.dtype) for w in layer.weights} == {tf.float32}
@@ -315,14 +336,19 @@ def test_weights_are_exchanged(tf):
     assert [tuple(w.shape) for w in layer.weights] == [(4, 8), (2, 8), (8,)] * 2
     norm = L.BatchNormalization()
     norm(np.ones((2, 3), np.float32))
-    assert [w.name.rpartition("/")[2].partition(":")[0] for w in norm.weights] == ["gamma", "beta", "moving_mean",
-                                                                                   "moving_variance"]
+    assert [w.name.rpartition("/")[2].partition(":")[0] for w in norm.weights] == [
+        "gamma",
+        "beta",
+        "moving_mean",
+        "moving_variance",
+    ]
     assert len(norm.trainable_weights) == 2
 
 
 @pytest.mark.ours  # Keras 3 does not stage them
 def test_functions_of_users_are_converted(tf):
     """Python's `if` on tensors works in Lambda and Activation inside a function."""
+
     def bent(x):
         if tf.reduce_sum(x) > 0:
             y = x * 2.0

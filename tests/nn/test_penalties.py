@@ -29,8 +29,9 @@ def test_orthogonal_regularizer(tf, mode):
     cosines = np.abs(unit @ unit.T)
     n = len(unit)
     wanted = 0.4 * np.triu(cosines, 1).sum() / (n * (n - 1) / 2)
-    assert float(tf.keras.regularizers.OrthogonalRegularizer(0.4, mode)(tf.constant(X))) == pytest.approx(wanted,
-                                                                                                          rel=1e-5)
+    assert float(tf.keras.regularizers.OrthogonalRegularizer(0.4, mode)(tf.constant(X))) == pytest.approx(
+        wanted, rel=1e-5
+    )
 
 
 def test_constraints(tf):
@@ -50,8 +51,13 @@ def test_constraints(tf):
 
 
 def test_layers_have_losses_and_constraints(tf):
-    layer = tf.keras.layers.Dense(3, kernel_regularizer="l2", bias_regularizer=tf.keras.regularizers.L1(0.5),
-                                  kernel_constraint="non_neg", bias_initializer="ones")  # fmt: skip
+    layer = tf.keras.layers.Dense(
+        3,
+        kernel_regularizer="l2",
+        bias_regularizer=tf.keras.regularizers.L1(0.5),
+        kernel_constraint="non_neg",
+        bias_initializer="ones",
+    )
     layer(X)
     kernel = layer.get_weights()[0].astype(np.float64)
     assert sorted(float(v) for v in layer.losses) == pytest.approx(sorted([0.01 * (kernel**2).sum(), 1.5]), rel=1e-5)
@@ -78,8 +84,9 @@ def test_activations_by_name(tf):
 def test_activations_of_arguments(tf):
     a, x = tf.keras.activations, 3 * X.astype(np.float64)
     given = tf.constant((3 * X).astype(np.float32))
-    np.testing.assert_allclose(a.relu(given, negative_slope=0.2, threshold=0.5),
-                               np.where(x > 0.5, x, 0.2 * (x - 0.5)), rtol=1e-5, atol=1e-6)  # fmt: skip
+    np.testing.assert_allclose(
+        a.relu(given, negative_slope=0.2, threshold=0.5), np.where(x > 0.5, x, 0.2 * (x - 0.5)), rtol=1e-5, atol=1e-6
+    )
     np.testing.assert_allclose(a.relu(given, max_value=1.5), np.clip(x, 0, 1.5), rtol=1e-5)
     np.testing.assert_allclose(a.elu(given, 0.3), np.where(x > 0, x, 0.3 * np.expm1(x)), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(a.leaky_relu(given, 0.3), np.where(x > 0, x, 0.3 * x), rtol=1e-5)

@@ -133,6 +133,7 @@ def stitched(indices, data):
 
 TWICE = ints([1], [3], [1])
 
+
 # fmt: off
 def updated(x, begin, end, strides, value):
     y = x.copy()

@@ -82,9 +82,11 @@ KERNELS = {
     "triangle": (1, lambda x: 1 - x),
     "keyscubic": (2, lambda x: keys(x, -0.5)),
     # Mitchell and Netravali 1988 with B = C = 1/3
-    "mitchellcubic": (2, lambda x: (7 * x**3 - 12 * x**2 + 16 / 3) / 6 if x < 1
-                      else (-7 / 3 * x**3 + 12 * x**2 - 20 * x + 32 / 3) / 6),
-}  # fmt: skip
+    "mitchellcubic": (
+        2,
+        lambda x: (7 * x**3 - 12 * x**2 + 16 / 3) / 6 if x < 1 else (-7 / 3 * x**3 + 12 * x**2 - 20 * x + 32 / 3) / 6,
+    ),
+}
 
 
 def spread(n, m, scale, shift, kernel, antialias):
@@ -147,13 +149,24 @@ def resized(op, weights, *, with_dtype=False):
         for image, wanted in SHAPES:
             rows.append(case(f32(*image), size(*wanted), expect=by(weights, **options), **options, **RESIZED))
             grads = f32(image[0], *wanted, image[3])
-            rows.append(case(grads, f32(*image), size(*wanted), call=slope(op), expect=back(weights, **options),
-                             **options, **RESIZED))  # fmt: skip
+            rows.append(
+                case(
+                    grads,
+                    f32(*image),
+                    size(*wanted),
+                    call=slope(op),
+                    expect=back(weights, **options),
+                    **options,
+                    **RESIZED,
+                )
+            )
     like = None if not with_dtype else "float64"
-    rows.append(case(f64(1, 4, 3, 2), size(3, 5), expect=by(weights), gives=like or "float32", rtol=2e-6, atol=1e-6,
-                     **RESIZED))  # fmt: skip
-    rows.append(case(f16(1, 4, 3, 2), size(3, 5), expect=by(weights), gives="float16" if like else "float32",
-                     **RESIZED))  # fmt: skip
+    rows.append(
+        case(f64(1, 4, 3, 2), size(3, 5), expect=by(weights), gives=like or "float32", rtol=2e-6, atol=1e-6, **RESIZED)
+    )
+    rows.append(
+        case(f16(1, 4, 3, 2), size(3, 5), expect=by(weights), gives="float16" if like else "float32", **RESIZED)
+    )
     rows.append(case(f32(0, 4, 3, 2), size(3, 5), expect=lambda x, _: np.zeros((0, 3, 5, 2)), **RESIZED))
     return [*rows, *wrong()]
 
@@ -170,11 +183,16 @@ def wrong():
 
 def back_rows(weights, *wanted):
     """Rows of the operator of a gradient: grads and an image."""
-    rows = [case(f32(2, 7, 3, 3), f32(2, 4, 5, 3), expect=back(weights, **o), half=False, grad=[0], **o)
-            for o in ({}, ALIGNED, HALF)]  # fmt: skip
-    return [*rows, case(f64(1, 2, 2, 1), f64(1, 3, 3, 1), expect=back(weights), half=False, grad=[0], rtol=1e-6),
-            bad(f32(2, 7, 3, 3), f32(1, 4, 5, 3), says="differ in batch or channels"),
-            bad(f32(1, 2, 2, 1), f32(1, 3, 3, 1), **ALIGNED, **HALF, says="must be False")]  # fmt: skip
+    rows = [
+        case(f32(2, 7, 3, 3), f32(2, 4, 5, 3), expect=back(weights, **o), half=False, grad=[0], **o)
+        for o in ({}, ALIGNED, HALF)
+    ]
+    return [
+        *rows,
+        case(f64(1, 2, 2, 1), f64(1, 3, 3, 1), expect=back(weights), half=False, grad=[0], rtol=1e-6),
+        bad(f32(2, 7, 3, 3), f32(1, 4, 5, 3), says="differ in batch or channels"),
+        bad(f32(1, 2, 2, 1), f32(1, 3, 3, 1), **ALIGNED, **HALF, says="must be False"),
+    ]
 
 
 BOTH = bad(f32(1, 4, 3, 2), size(3, 5), align_corners=True, half_pixel_centers=True, says="must be False")
@@ -185,17 +203,23 @@ def pixels(images, size, **options):
 
 
 CASES = {
-    "ResizeBilinear": [*resized("ResizeBilinear", triangle), BOTH,
-                       case(u8(1, 4, 3, 2), size(3, 5), expect=by(triangle), gives="float32"),
-                       case(i16(1, 4, 3, 2), size(3, 5), expect=by(triangle), gives="float32")],
+    "ResizeBilinear": [
+        *resized("ResizeBilinear", triangle),
+        BOTH,
+        case(u8(1, 4, 3, 2), size(3, 5), expect=by(triangle), gives="float32"),
+        case(i16(1, 4, 3, 2), size(3, 5), expect=by(triangle), gives="float32"),
+    ],
     "ResizeBilinearGrad": back_rows(triangle),
-    "ResizeBicubic": [*resized("ResizeBicubic", cubic), BOTH,
-                      case(u8(1, 4, 3, 2), size(3, 5), expect=by(cubic), gives="float32")],
+    "ResizeBicubic": [
+        *resized("ResizeBicubic", cubic),
+        BOTH,
+        case(u8(1, 4, 3, 2), size(3, 5), expect=by(cubic), gives="float32"),
+    ],
     "ResizeBicubicGrad": back_rows(cubic),
     "ResizeNearestNeighbor": [
-        *resized("ResizeNearestNeighbor", nearest, with_dtype=True), BOTH,
+        *resized("ResizeNearestNeighbor", nearest, with_dtype=True),
+        BOTH,
         case(u8(2, 4, 3, 2), size(3, 5), expect=pixels, gives="uint8"),
-
         case(f64(2, 4, 3, 2), size(3, 5), expect=by(nearest, **HALF), **HALF),
     ],
     "ResizeNearestNeighborGrad": [
@@ -214,7 +238,7 @@ CASES = {
     ],
     "ScaleAndTranslate": [],
     "ScaleAndTranslateGrad": [],
-}  # fmt: skip
+}
 
 
 def _numbers(*values):
@@ -226,8 +250,10 @@ for _kernel in KERNELS:
         _attrs = {"kernel_type": _kernel, "antialias": _antialias}
 
         def _rows_columns(shape, m, scale, shift, attrs=_attrs):
-            return (spread(n, int(k), float(np.float32(s)), float(np.float32(t)), *attrs.values())
-                    for n, k, s, t in zip(shape, m, scale, shift))  # fmt: skip
+            return (
+                spread(n, int(k), float(np.float32(s)), float(np.float32(t)), *attrs.values())
+                for n, k, s, t in zip(shape, m, scale, shift)
+            )
 
         def _forward(x, m, scale, shift, make=_rows_columns):
             rows, columns = make(x.shape[1:3], m, scale, shift)
@@ -238,23 +264,57 @@ for _kernel in KERNELS:
             return np.einsum("pi,qj,npqc->nijc", rows, columns, g)
 
         CASES["ScaleAndTranslate"].append(
-            case(f32(1, 6, 7, 2), size(5, 4), _numbers(1.7, 0.43), _numbers(-1.3, 0.7), expect=_forward, **_attrs,
-                 **RESIZED, atol=5e-6))  # fmt: skip
+            case(
+                f32(1, 6, 7, 2),
+                size(5, 4),
+                _numbers(1.7, 0.43),
+                _numbers(-1.3, 0.7),
+                expect=_forward,
+                **_attrs,
+                **RESIZED,
+                atol=5e-6,
+            )
+        )
         CASES["ScaleAndTranslateGrad"].append(
-            case(f32(1, 5, 4, 2), f32(1, 6, 7, 2), _numbers(1.7, 0.43), _numbers(-1.3, 0.7), expect=_backward, **_attrs,
-                 half=False, grad=[0], atol=5e-6))  # fmt: skip
+            case(
+                f32(1, 5, 4, 2),
+                f32(1, 6, 7, 2),
+                _numbers(1.7, 0.43),
+                _numbers(-1.3, 0.7),
+                expect=_backward,
+                **_attrs,
+                half=False,
+                grad=[0],
+                atol=5e-6,
+            )
+        )
 CASES["ScaleAndTranslate"] += [
-    case(f32(1, 5, 4, 2), f32(1, 6, 7, 2), size(5, 4), _numbers(1.7, 0.43), _numbers(-1.3, 0.7), half=False, grad=False,
-         call=slope("ScaleAndTranslate"), kernel_type="triangle", antialias=False, atol=5e-6,
-         expect=lambda g, x, m, s, t: np.einsum(
-             "pi,qj,npqc->nijc", spread(6, 5, np.float32(1.7), np.float32(-1.3), "triangle", False),
-             spread(7, 4, np.float32(0.43), np.float32(0.7), "triangle", False), g)),
+    case(
+        f32(1, 5, 4, 2),
+        f32(1, 6, 7, 2),
+        size(5, 4),
+        _numbers(1.7, 0.43),
+        _numbers(-1.3, 0.7),
+        half=False,
+        grad=False,
+        call=slope("ScaleAndTranslate"),
+        kernel_type="triangle",
+        antialias=False,
+        atol=5e-6,
+        expect=lambda g, x, m, s, t: np.einsum(
+            "pi,qj,npqc->nijc",
+            spread(6, 5, np.float32(1.7), np.float32(-1.3), "triangle", False),
+            spread(7, 4, np.float32(0.43), np.float32(0.7), "triangle", False),
+            g,
+        ),
+    ),
     bad(f32(1, 6, 7, 2), size(5, 4), _numbers(0.0, 1.0), _numbers(0.0, 0.0), says="greater than zero"),
     bad(f32(1, 6, 7, 2), size(5, 4), _numbers(1.0), _numbers(0.0, 0.0), says="scale must be"),
     bad(f32(1, 6, 7, 2), size(5, 4), _numbers(1.0, 1.0), _numbers(0.0, 0.0), kernel_type="sinc", says="kernel_type"),
-]  # fmt: skip
+]
 CASES["ScaleAndTranslateGrad"].append(
-    bad(f32(1, 5, 4, 2), f32(1, 6, 7, 2), _numbers(1.0, 1.0), _numbers(1.0), says="translation must be"))
+    bad(f32(1, 5, 4, 2), f32(1, 6, 7, 2), _numbers(1.0, 1.0), _numbers(1.0), says="translation must be")
+)
 
 
 # ---- functions ----------------------------------------------------------------------------------------------------
@@ -280,12 +340,24 @@ def resize_rows():
         yield case(f32(4, 5, 2), size(3, 8), method, expect=resize_by(weights, **options), **RESIZED)
     own = {kernel: kernel for kernel in ("lanczos3", "lanczos5", "gaussian", "mitchellcubic")}
     for method, kernel in {"bilinear": "triangle", "bicubic": "keyscubic", **own}.items():
-        yield case(f32(2, 8, 5, 1), (3, 9), method, antialias=True, expect=resize_by(smooth(kernel, True)), atol=5e-6,
-                   **RESIZED)  # fmt: skip
+        yield case(
+            f32(2, 8, 5, 1),
+            (3, 9),
+            method,
+            antialias=True,
+            expect=resize_by(smooth(kernel, True)),
+            atol=5e-6,
+            **RESIZED,
+        )
         if kernel not in ("triangle", "keyscubic"):
             yield case(f32(8, 5, 1), (3, 9), method, expect=resize_by(smooth(kernel, False)), atol=5e-6, **RESIZED)
-    yield case(f32(8, 4, 1), (5, 5), preserve_aspect_ratio=True, **RESIZED,
-               expect=lambda x, _: resize_by(triangle, **HALF)(x, (5, 2)))  # fmt: skip
+    yield case(
+        f32(8, 4, 1),
+        (5, 5),
+        preserve_aspect_ratio=True,
+        **RESIZED,
+        expect=lambda x, _: resize_by(triangle, **HALF)(x, (5, 2)),
+    )
     yield case(u8(2, 8, 4, 1), (5, 5), 1, expect=lambda x, *_: pixels(x, (5, 5), **HALF), gives="uint8")
     yield bad(f32(4, 5), (2, 2), says="3 or 4 dimensions")
     yield bad(f32(4, 5, 1), (2, 2, 2), says="'size'")
@@ -341,11 +413,10 @@ CASES["image.crop_to_bounding_box"] = [
 CASES["image.pad_to_bounding_box"] = [
     case(f64(2, 2, 3, 1), 1, 2, 4, 6, expect=framed),
     case(u8(2, 3, 2), 0, 0, 2, 3, expect=framed),
-    case(f32(2, 3, 2), size(1)[0], size(0)[0], size(4)[0], size(5)[0],
-         expect=lambda x, *n: framed(x, *map(int, n))),
+    case(f32(2, 3, 2), size(1)[0], size(0)[0], size(4)[0], size(5)[0], expect=lambda x, *n: framed(x, *map(int, n))),
     bad(f32(2, 3, 2), 1, 0, 2, 3, says="height must be <= target - offset"),
     bad(f32(2, 3, 2), 0, -1, 2, 3, says="offset_width must be >= 0"),
-]  # fmt: skip
+]
 CASES["image.central_crop"] = [
     case(f64(2, 5, 8, 1), 0.5, expect=lambda x, _: x[:, 1:4, 2:6]),
     case(f64(7, 4, 2), 0.3, expect=lambda x, _: x[2:5, 1:3]),
@@ -354,17 +425,21 @@ CASES["image.central_crop"] = [
     bad(f32(7, 4), 0.5, says="rank = 3"),
 ]
 CASES["image.flip_left_right"] = [
-    case(f64(3, 4, 2), expect=lambda x: x[:, ::-1]), case(u8(2, 3, 4, 1), expect=lambda x: x[:, :, ::-1]),
-    bad(f32(3, 4), says="three-dimensional"), bad(f32(1, 1, 3, 4, 2), says="3 or 4"),
-]  # fmt: skip
-CASES["image.flip_up_down"] = [
-    case(f64(3, 4, 2), expect=lambda x: x[::-1]), case(u8(2, 3, 4, 1), expect=lambda x: x[:, ::-1]),
-    bad(f32(3, 0, 1), says="must be > 0"),
-]  # fmt: skip
-CASES["image.transpose"] = [
-    case(f64(3, 4, 2), expect=lambda x: x.swapaxes(0, 1)), case(u8(2, 3, 4, 1), expect=lambda x: x.swapaxes(1, 2)),
+    case(f64(3, 4, 2), expect=lambda x: x[:, ::-1]),
+    case(u8(2, 3, 4, 1), expect=lambda x: x[:, :, ::-1]),
     bad(f32(3, 4), says="three-dimensional"),
-]  # fmt: skip
+    bad(f32(1, 1, 3, 4, 2), says="3 or 4"),
+]
+CASES["image.flip_up_down"] = [
+    case(f64(3, 4, 2), expect=lambda x: x[::-1]),
+    case(u8(2, 3, 4, 1), expect=lambda x: x[:, ::-1]),
+    bad(f32(3, 0, 1), says="must be > 0"),
+]
+CASES["image.transpose"] = [
+    case(f64(3, 4, 2), expect=lambda x: x.swapaxes(0, 1)),
+    case(u8(2, 3, 4, 1), expect=lambda x: x.swapaxes(1, 2)),
+    bad(f32(3, 4), says="three-dimensional"),
+]
 CASES["image.rot90"] = [
     *(case(f64(3, 4, 2), k, expect=np.rot90) for k in (-3, 0, 1, 2, 3, 6)),
     *(case(f64(2, 3, 4, 1), size(k)[0], expect=lambda x, k: np.rot90(x, k, (1, 2))) for k in (0, 1, 2, 7)),
@@ -386,12 +461,15 @@ SIDES = either(lambda x: x, lambda x: x[..., ::-1, :])
 UPSIDE = either(lambda x: x, lambda x: x[..., ::-1, :, :])
 for _name, _holds in {"left_right": SIDES, "up_down": UPSIDE}.items():
     CASES[f"image.random_flip_{_name}"] = [
-        case(f64(3, 4, 1), holds=_holds), case(u8(6, 3, 4, 2), 7, holds=_holds), bad(f32(3, 4), says="three-dim"),
-    ]  # fmt: skip
+        case(f64(3, 4, 1), holds=_holds),
+        case(u8(6, 3, 4, 2), 7, holds=_holds),
+        bad(f32(3, 4), says="three-dim"),
+    ]
     CASES[f"image.stateless_random_flip_{_name}"] = [
-        *(case(f64(3, 4, 1), size(k, 5), holds=_holds) for k in range(3)), case(f32(6, 3, 4, 2), (1, 2), holds=_holds),
+        *(case(f64(3, 4, 1), size(k, 5), holds=_holds) for k in range(3)),
+        case(f32(6, 3, 4, 2), (1, 2), holds=_holds),
         bad(f32(3, 4, 1), (1, 2, 3), says="seed"),
-    ]  # fmt: skip
+    ]
 
 
 def is_part(y, x, *_):
@@ -400,13 +478,15 @@ def is_part(y, x, *_):
 
 
 CASES["image.random_crop"] = [
-    case(f64(5, 6, 2), (3, 2, 2), holds=is_part, grad=False), case(u8(7), size(3), 5, holds=is_part),
+    case(f64(5, 6, 2), (3, 2, 2), holds=is_part, grad=False),
+    case(u8(7), size(3), 5, holds=is_part),
     bad(f32(5, 6, 2), (6, 2, 2), says="Need value.shape >= size"),
-]  # fmt: skip
+]
 CASES["image.stateless_random_crop"] = [
-    case(f64(5, 6, 2), (3, 2, 2), (1, 2), holds=is_part), case(f64(5, 6, 2), size(5, 6, 2), size(1, 2), holds=is_part),
+    case(f64(5, 6, 2), (3, 2, 2), (1, 2), holds=is_part),
+    case(f64(5, 6, 2), size(5, 6, 2), size(1, 2), holds=is_part),
     bad(f32(5, 6, 2), (3, 2), (1, 2), says="Need value.shape >= size"),
-]  # fmt: skip
+]
 
 
 # ---- patches ------------------------------------------------------------------------------------------------------

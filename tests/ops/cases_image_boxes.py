@@ -52,13 +52,28 @@ WHERE = ints(1, 0, 1)
 CASES = {
     "CropAndResize": [
         *(case(f64(2, 5, 6, 2), BOXES, WHERE, ints(*size), expect=cut) for size in ((3, 4), (1, 5), (4, 1), (1, 1))),
-        case(f32(2, 5, 6, 2), BOXES.astype(np.float32), WHERE, ints(3, 2), extrapolation_value=-7.0,
-             expect=lambda *a: cut(*a, extrapolation_value=-7.0)),
-        case(f64(2, 5, 6, 2), BOXES, WHERE, ints(3, 4), method="nearest", grad=[0],
-             expect=lambda *a: cut(*a, "nearest")),
+        case(
+            f32(2, 5, 6, 2),
+            BOXES.astype(np.float32),
+            WHERE,
+            ints(3, 2),
+            extrapolation_value=-7.0,
+            expect=lambda *a: cut(*a, extrapolation_value=-7.0),
+        ),
+        case(
+            f64(2, 5, 6, 2), BOXES, WHERE, ints(3, 4), method="nearest", grad=[0], expect=lambda *a: cut(*a, "nearest")
+        ),
         case(u8(2, 5, 6, 2), BOXES, WHERE, ints(3, 4), expect=cut, gives="float64", rtol=1e-9),
-        case(u8(2, 5, 6, 1), BOXES.astype(np.float32), WHERE, ints(3, 4), gives="float32", method="nearest",
-             grad=False, expect=lambda *a: cut(*a, "nearest")),
+        case(
+            u8(2, 5, 6, 1),
+            BOXES.astype(np.float32),
+            WHERE,
+            ints(3, 4),
+            gives="float32",
+            method="nearest",
+            grad=False,
+            expect=lambda *a: cut(*a, "nearest"),
+        ),
         case(f32(2, 5, 6, 2), np.zeros((0, 4), np.float32), ints(), ints(3, 2), expect=np.zeros((0, 3, 2, 2))),
         bad(f32(2, 5, 6, 2), BOXES, ints(0, 2, 1), ints(3, 2), says="outside [0, batch_size)"),
         bad(f32(2, 5, 6, 2), BOXES, ints(0, 1), ints(3, 2), says="box_indices"),
@@ -71,13 +86,23 @@ CASES = {
         case(f32(2, 5, 6, 2), BOXES.astype(np.float32), WHERE, (3, 4), "nearest", 2.5, expect=cut, grad=[0]),
         bad(f32(5, 6, 2), BOXES, WHERE, (3, 4), says="rank"),
     ],
-}  # fmt: skip
+}
 
 
 # ---- drawing ------------------------------------------------------------------------------------------------------
 
-PALETTE = [(1, 1, 0, 1), (0, 0, 1, 1), (1, 0, 0, 1), (0, 1, 0, 1), (0.5, 0, 0.5, 1), (0.5, 0.5, 0, 1), (0.5, 0, 0, 1),
-           (0, 0, 0.5, 1), (0, 1, 1, 1), (1, 0, 1, 1)]  # fmt: skip
+PALETTE = [
+    (1, 1, 0, 1),
+    (0, 0, 1, 1),
+    (1, 0, 0, 1),
+    (0, 1, 0, 1),
+    (0.5, 0, 0.5, 1),
+    (0.5, 0.5, 0, 1),
+    (0.5, 0, 0, 1),
+    (0, 0, 0.5, 1),
+    (0, 1, 1, 1),
+    (1, 0, 1, 1),
+]
 
 
 def drawn(images, boxes, colors=None):
@@ -94,22 +119,29 @@ def drawn(images, boxes, colors=None):
     return out
 
 
-FRAMES = np.array([[[0.11, 0.13, 0.62, 0.71], [-0.3, 0.3, 0.4, 1.3], [0.8, 0.2, 0.3, 0.9]],
-                   [[0.2, 0.2, 0.2, 0.2], [1.2, 0.1, 1.4, 0.5], [-0.5, -0.5, 1.5, 1.5]]], np.float32)  # fmt: skip
+FRAMES = np.array(
+    [
+        [[0.11, 0.13, 0.62, 0.71], [-0.3, 0.3, 0.4, 1.3], [0.8, 0.2, 0.3, 0.9]],
+        [[0.2, 0.2, 0.2, 0.2], [1.2, 0.1, 1.4, 0.5], [-0.5, -0.5, 1.5, 1.5]],
+    ],
+    np.float32,
+)
 
 CASES["DrawBoundingBoxes"] = [
     case(f32(2, 9, 11, 3), FRAMES, f32(2, 3), expect=drawn),
-    case(f32(2, 9, 11, 3), FRAMES, None, expect=drawn), case(f16(2, 9, 11, 4), FRAMES, None, expect=drawn),
-    case(f64(2, 9, 11, 1), FRAMES, None, expect=drawn), case(f64(2, 9, 11, 2), FRAMES, f32(2, 4), expect=drawn),
+    case(f32(2, 9, 11, 3), FRAMES, None, expect=drawn),
+    case(f16(2, 9, 11, 4), FRAMES, None, expect=drawn),
+    case(f64(2, 9, 11, 1), FRAMES, None, expect=drawn),
+    case(f64(2, 9, 11, 2), FRAMES, f32(2, 4), expect=drawn),
     case(f32(1, 9, 11, 3), np.tile(FRAMES[:1], (1, 5, 1)), None, expect=drawn),
     bad(f32(2, 9, 11, 3), FRAMES[:1], None, says="boxes must be"),
     bad(f32(2, 9, 11, 3), FRAMES, f32(2, 2), says="as many columns"),
     bad(f32(2, 9, 11, 2), FRAMES, None, says="colors of its own"),
-]  # fmt: skip
+]
 CASES["image.draw_bounding_boxes"] = [
     case(f32(2, 9, 11, 3), FRAMES, f32(2, 3), expect=drawn, grad=False),
     case(f32(2, 9, 11, 1), FRAMES, None, expect=drawn, grad=False),
-]  # fmt: skip
+]
 
 
 # ---- leaving out --------------------------------------------------------------------------------------------------
@@ -153,7 +185,7 @@ def soft(boxes, scores, most, iou, lowest, sigma, **_):
         chosen.append(best)
         kept.append(scores[best])
         for i in rest:
-            scores[i] *= math.exp(-of_boxes(boxes)(i, best) ** 2 / (2 * float(sigma)))
+            scores[i] *= math.exp(-(of_boxes(boxes)(i, best) ** 2) / (2 * float(sigma)))
         rest = [i for i in rest if scores[i] > lowest]
     return np.array(chosen, np.int32), np.array(kept), np.int32(len(chosen))
 
@@ -179,10 +211,25 @@ NONE = number(0.0)
 CASES["NonMaxSuppression"] = [
     case(MANY, SCORES, ints(9)[0], number(0.3), ALL, NONE, expect=selected),
     case(TWISTED, SCORES, ints(30)[0], number(0.1), number(0.4), NONE, expect=selected),
-    case(MANY.astype(np.float64), SCORES.astype(np.float64), ints(9)[0], number(0.5, float), number(0.2, float),
-         number(0.0, float), expect=selected),
-    case(MANY, SCORES, ints(30)[0], number(0.2), number(0.3), NONE, pad_to_max_output_size=True,
-         expect=lambda *a: selected(*a, pad_to_max_output_size=True)),
+    case(
+        MANY.astype(np.float64),
+        SCORES.astype(np.float64),
+        ints(9)[0],
+        number(0.5, float),
+        number(0.2, float),
+        number(0.0, float),
+        expect=selected,
+    ),
+    case(
+        MANY,
+        SCORES,
+        ints(30)[0],
+        number(0.2),
+        number(0.3),
+        NONE,
+        pad_to_max_output_size=True,
+        expect=lambda *a: selected(*a, pad_to_max_output_size=True),
+    ),
     case(MANY, np.round(SCORES * 4), ints(9)[0], number(0.3), ALL, NONE, expect=selected, half=False),
     case(MANY, SCORES, ints(12)[0], number(0.5), number(0.1), number(0.25), expect=soft, half=False),
     case(MANY, SCORES, ints(30)[0], number(0.2), number(0.01), number(1.5), expect=soft, half=False),
@@ -192,7 +239,7 @@ CASES["NonMaxSuppression"] = [
     bad(MANY[:, :3], SCORES, ints(9)[0], number(0.3), ALL, NONE, says="4 columns"),
     bad(MANY, SCORES, ints(9)[0], number(1.3), ALL, NONE, says="iou_threshold must be in [0, 1]"),
     bad(MANY, SCORES, ints(-1)[0], number(0.3), ALL, NONE, says="non-negative"),
-]  # fmt: skip
+]
 CASES["image.non_max_suppression"] = [
     case(MANY, SCORES, 9, 0.3, expect=lambda *a: selected(*a, -np.inf)[0], half=False),
     case(MANY, SCORES, 9, 0.3, 0.6, expect=lambda *a: selected(*a)[0], half=False),
@@ -231,18 +278,33 @@ CASES["NonMaxSuppressionPadded"] = [
     case(MANY, SCORES, ints(9)[0], number(0.3), ALL, expect=padded, half=False),
     case(TWISTED, SCORES, ints(30)[0], number(0.2), number(0.4), expect=padded, half=False),
     case(PAIR, PAIR_SCORES, ints(7)[0], number(0.25), ALL, expect=padded, half=False),
-    case(MANY, -np.sort(-SCORES), ints(9)[0], number(0.3), ALL, expect=padded, half=False, sorted_input=True,
-         canonicalized_coordinates=True),
-    case(np.zeros((0, 4), np.float32), np.zeros(0, np.float32), ints(3)[0], number(0.3), ALL,
-         expect=(np.zeros(3, np.int32), np.int32(0))),
+    case(
+        MANY,
+        -np.sort(-SCORES),
+        ints(9)[0],
+        number(0.3),
+        ALL,
+        expect=padded,
+        half=False,
+        sorted_input=True,
+        canonicalized_coordinates=True,
+    ),
+    case(
+        np.zeros((0, 4), np.float32),
+        np.zeros(0, np.float32),
+        ints(3)[0],
+        number(0.3),
+        ALL,
+        expect=(np.zeros(3, np.int32), np.int32(0)),
+    ),
     bad(MANY, SCORES[:4], ints(9)[0], number(0.3), ALL, says="scores has incompatible shape"),
     bad(SCORES, SCORES, ints(9)[0], number(0.3), ALL, says="4 columns"),
-]  # fmt: skip
+]
 CASES["image.non_max_suppression_padded"] = [
     case(PAIR, PAIR_SCORES, 7, 0.25, pad_to_max_output_size=True, expect=padded, half=False),
     case(MANY, SCORES, 30, 0.3, expect=lambda *a: selected(*a, -np.inf)[::2], half=False),
     bad(PAIR, PAIR_SCORES, 7, 0.25, says="must be True for batched"),
-]  # fmt: skip
+]
 
 
 def combined(boxes, scores, per_class, total, iou, lowest=-np.inf, pad_per_class=False, clip_boxes=True, **_):
@@ -266,22 +328,58 @@ def combined(boxes, scores, per_class, total, iou, lowest=-np.inf, pad_per_class
 
 MIXED, CLASSED, SHARED = crowd(2, 12, 3) * 1.6 - 0.2, marks(2, 12, 3), crowd(2, 12, 1)
 CASES["CombinedNonMaxSuppression"] = [
-    *(case(MIXED, CLASSED, ints(4)[0], ints(9)[0], number(0.3), number(0.2), pad_per_class=pad, clip_boxes=clip,
-           expect=lambda *a, pad=pad, clip=clip: combined(*a, pad, clip))
-      for pad in (False, True) for clip in (False, True)),
-    case(SHARED, CLASSED, ints(2)[0], ints(20)[0], number(0.4), ALL, pad_per_class=True,
-         expect=lambda *a: combined(*a, pad_per_class=True)),
-    case(SHARED.astype(np.float64), CLASSED.astype(np.float64), ints(50)[0], ints(5)[0], number(0.4), ALL,
-         expect=combined),
+    *(
+        case(
+            MIXED,
+            CLASSED,
+            ints(4)[0],
+            ints(9)[0],
+            number(0.3),
+            number(0.2),
+            pad_per_class=pad,
+            clip_boxes=clip,
+            expect=lambda *a, pad=pad, clip=clip: combined(*a, pad, clip),
+        )
+        for pad in (False, True)
+        for clip in (False, True)
+    ),
+    case(
+        SHARED,
+        CLASSED,
+        ints(2)[0],
+        ints(20)[0],
+        number(0.4),
+        ALL,
+        pad_per_class=True,
+        expect=lambda *a: combined(*a, pad_per_class=True),
+    ),
+    case(
+        SHARED.astype(np.float64),
+        CLASSED.astype(np.float64),
+        ints(50)[0],
+        ints(5)[0],
+        number(0.4),
+        ALL,
+        expect=combined,
+    ),
     bad(SHARED, CLASSED[:, :5], ints(2)[0], ints(20)[0], number(0.4), ALL, says="scores has incompatible shape"),
     bad(MIXED, CLASSED[..., :2], ints(2)[0], ints(20)[0], number(0.4), ALL, says="either 1 or num classes"),
     bad(MIXED, CLASSED, ints(2)[0], ints(0)[0], number(0.4), ALL, says="max_total_size must be > 0"),
     bad(MIXED, CLASSED, ints(2)[0], ints(3)[0], number(-0.4), ALL, says="iou_threshold"),
-]  # fmt: skip
+]
 CASES["image.combined_non_max_suppression"] = [
     case(MIXED, CLASSED, 4, 9, 0.3, 0.2, expect=combined, half=False, grad=False),
-    case(SHARED, CLASSED, 4, 9, 0.3, pad_per_class=True, half=False, grad=False,
-         expect=lambda *a: combined(*a, pad_per_class=True)),
+    case(
+        SHARED,
+        CLASSED,
+        4,
+        9,
+        0.3,
+        pad_per_class=True,
+        half=False,
+        grad=False,
+        expect=lambda *a: combined(*a, pad_per_class=True),
+    ),
 ]
 
 
@@ -301,8 +399,12 @@ def frames(begin, size, bboxes, image_size, boxes, covered, *_, **__):
     np.testing.assert_allclose(bboxes, [[box]], rtol=1e-6)
     assert 0.1 <= rows * columns / (high * wide) <= 0.6
     assert 0.5 - 0.05 <= columns / rows <= 2.05
-    kept = [max(min(b[2], box[2]) - max(b[0], box[0]), 0) * max(min(b[3], box[3]) - max(b[1], box[1]), 0)
-            / ((b[2] - b[0]) * (b[3] - b[1])) for b in boxes.reshape(-1, 4).tolist()]  # fmt: skip
+    kept = [
+        max(min(b[2], box[2]) - max(b[0], box[0]), 0)
+        * max(min(b[3], box[3]) - max(b[1], box[1]), 0)
+        / ((b[2] - b[0]) * (b[3] - b[1]))
+        for b in boxes.reshape(-1, 4).tolist()
+    ]
     assert max(kept) >= float(covered) - 0.05
 
 
@@ -313,20 +415,35 @@ def everything(begin, size, bboxes, image_size, *_):
 
 
 IMAGE = ints(60, 80, 3)
-for _name, _seeds in {"SampleDistortedBoundingBox": [()] * 3,
-                      "StatelessSampleDistortedBoundingBox": [(ints(k, 7),) for k in range(5)]}.items():  # fmt: skip
+for _name, _seeds in {
+    "SampleDistortedBoundingBox": [()] * 3,
+    "StatelessSampleDistortedBoundingBox": [(ints(k, 7),) for k in range(5)],
+}.items():
     CASES[_name] = [
         *(case(IMAGE, OBJECTS, number(0.5), *seed, holds=frames, **RANGES) for seed in _seeds),
-        case(IMAGE.astype(np.int64), OBJECTS, number(0.1), *_seeds[0], holds=frames, **RANGES,
-             gives=["int64", "int64", "float32"]),
+        case(
+            IMAGE.astype(np.int64),
+            OBJECTS,
+            number(0.1),
+            *_seeds[0],
+            holds=frames,
+            **RANGES,
+            gives=["int64", "int64", "float32"],
+        ),
         case(IMAGE, OBJECTS, number(1.0), *_seeds[0], holds=everything, area_range=(0.001, 0.002)),
-        case(IMAGE, np.zeros((1, 0, 4), np.float32), number(1.0), *_seeds[0], holds=everything,
-             use_image_if_no_bounding_boxes=True),
+        case(
+            IMAGE,
+            np.zeros((1, 0, 4), np.float32),
+            number(1.0),
+            *_seeds[0],
+            holds=everything,
+            use_image_if_no_bounding_boxes=True,
+        ),
         bad(IMAGE, np.zeros((1, 0, 4), np.float32), number(0.1), *_seeds[0], says="No bounding boxes"),
         bad(IMAGE, OBJECTS + 0.5, number(0.1), *_seeds[0], says="in [0.0, 1.0]"),
         bad(IMAGE[:2], OBJECTS, number(0.1), *_seeds[0], says="image_size must be"),
         bad(IMAGE, OBJECTS, number(0.1), *_seeds[0], area_range=(0.5, 1.5), says="not exceed 1"),
-    ]  # fmt: skip
+    ]
 CASES["image.sample_distorted_bounding_box"] = [
     case(IMAGE, OBJECTS, 3, 0.5, holds=lambda b, s, x, i, o, _, c, **k: frames(b, s, x, i, o, c), **RANGES),
     bad(IMAGE, np.zeros((1, 0, 4), np.float32), says="No bounding boxes"),

@@ -43,6 +43,7 @@ def n(x):
 
 def whole(function, most=255):
     """`function` of the numbers in [0, 1] that integers stand for, brought back, clipped and cut off."""
+
     def oracle(x, *args):
         y = function((x.astype(np.float32) / np.float32(most)).astype(np.float64), *args)
         return np.floor(np.clip(y * (most + 0.5), 0, most)).astype(x.dtype)
@@ -65,13 +66,15 @@ def convert_rows():
     yield case(i16(7, low=0, high=32767), "float16", expect=as_floats(32767), gives="float16")
     yield case(light(f32(7)), "uint8", expect=lambda x, _: np.floor(x * 255.5), gives="uint8", half=False)
     yield case(light(f32(7)), "uint16", expect=lambda x, _: np.floor(x * 65535.5), half=False)
-    yield case(f32(7), "uint8", saturate=True, half=False,
-               expect=lambda x, *_, **__: np.floor(np.clip(x * 255.5, 0, 255)))  # fmt: skip
+    yield case(
+        f32(7), "uint8", saturate=True, half=False, expect=lambda x, *_, **__: np.floor(np.clip(x * 255.5, 0, 255))
+    )
     yield case(u8(7, high=255), "uint16", expect=kind_of(np.uint16, then=lambda x: x * 256))
     yield case(u16(7, high=65535), "uint8", expect=kind_of(np.uint8, then=lambda x: x // 256))
     yield case(u8(7, high=255), "int8", expect=kind_of(np.int8, then=lambda x: x // 2))
-    yield case(i16(7, low=-9, high=9), "uint8", saturate=True,
-               expect=kind_of(np.uint8, then=lambda x: np.maximum(x // 128, 0)))  # fmt: skip
+    yield case(
+        i16(7, low=-9, high=9), "uint8", saturate=True, expect=kind_of(np.uint8, then=lambda x: np.maximum(x // 128, 0))
+    )
     yield case(f64(7), "float32", expect=lambda x, _: x, gives="float32", grad=False)
     yield case(f64(7), "float64", expect=lambda x, _: x)
     yield bad(f32(7), "string", raises=AttributeError, says="floating point or integer")
@@ -102,7 +105,9 @@ CASES = {
         case(GREY, expect=lambda x: np.stack([0 * x[..., 0], 0 * x[..., 0], x[..., 0]], -1), grad=False),
         case(np.array([[-1.0, -2.0, -3.0]]), expect=np.array([[1 / 12, 0.0, -1.0]])),
         case(f32(0, 3), expect=lambda x: x),
-        bad(f32(2, 4), says="3 channels"), bad(n(1.0), says="at least 1-D"), bad(i32(3), says="dtype"),
+        bad(f32(2, 4), says="3 channels"),
+        bad(n(1.0), says="at least 1-D"),
+        bad(i32(3), says="dtype"),
     ],
     "HSVToRGB": [
         case(light(f64(2, 3, 3)), expect=pixelwise(colorsys.hsv_to_rgb)),
@@ -116,21 +121,24 @@ CASES = {
         case(f16(3, 4, 2), n(1.5), expect=contrasted, gives="float16"),
         case(bf16(3, 4, 2), n(0.5), expect=contrasted, gives="bfloat16"),
         case(f32(0, 4, 2), n(0.5), expect=lambda x, _: x, grad=False),
-        bad(f32(3, 4), n(0.5), says="at least 3-D"), bad(f32(3, 4, 2), f32(2), says="rank"),
+        bad(f32(3, 4), n(0.5), says="at least 3-D"),
+        bad(f32(3, 4, 2), f32(2), says="rank"),
     ],
     "AdjustHue": [
         case(light(f64(3, 4, 3)), np.array(0.3), expect=pixelwise(turned)),
         case(light(f64(2, 2, 1, 3)), np.array(-0.77), expect=pixelwise(turned)),
         case(light(f16(2, 2, 3)), n(0.4), expect=pixelwise(turned), gives="float16"),
         case(GREY[None], n(0.3), expect=lambda x, _: x, grad=False),
-        bad(f32(2, 2, 4), n(0.3), says="3 channels"), bad(f32(2, 3), n(0.3), says="at least 3-D"),
+        bad(f32(2, 2, 4), n(0.3), says="3 channels"),
+        bad(f32(2, 3), n(0.3), says="at least 3-D"),
     ],
     "AdjustSaturation": [
         case(light(f64(3, 4, 3)), np.array(0.6), expect=pixelwise(saturated)),
         case(light(f64(2, 2, 2, 3)), np.array(1.7), expect=pixelwise(saturated)),
         case(light(f16(2, 2, 3)), n(0.4), expect=pixelwise(saturated), gives="float16"),
         case(GREY[None], n(2.0), expect=lambda x, _: x, grad=False),
-        bad(f32(2, 2, 4), n(0.3), says="3 channels"), bad(f32(2, 3), n(0.3), says="at least 3-D"),
+        bad(f32(2, 2, 4), n(0.3), says="3 channels"),
+        bad(f32(2, 3), n(0.3), says="at least 3-D"),
     ],
     "image.adjust_brightness": [
         case(f64(2, 3, 1), 0.25, expect=lambda x, d: x + d),
@@ -165,8 +173,11 @@ CASES = {
     "image.convert_image_dtype": list(convert_rows()),
     "image.rgb_to_grayscale": [
         case(f64(2, 4, 3), expect=lambda x: (x @ [0.2989, 0.587, 0.114])[..., None], rtol=1e-6, atol=1e-6),
-        case(u8(2, 4, 3, high=255), expect=lambda x: np.floor((x / 255) @ [0.2989, 0.587, 0.114] * 255.5)[..., None],
-             gives="uint8"),
+        case(
+            u8(2, 4, 3, high=255),
+            expect=lambda x: np.floor((x / 255) @ [0.2989, 0.587, 0.114] * 255.5)[..., None],
+            gives="uint8",
+        ),
     ],
     "image.grayscale_to_rgb": [
         case(f64(2, 4, 1), expect=lambda x: np.concatenate([x] * 3, -1)),
@@ -175,10 +186,12 @@ CASES = {
     ],
     "image.rgb_to_yiq": [case(f64(2, 3), expect=matrix_of(YIQ)), case(f32(2, 4, 3), expect=matrix_of(YIQ))],
     "image.rgb_to_yuv": [case(f64(2, 3), expect=matrix_of(YUV)), case(f32(2, 4, 3), expect=matrix_of(YUV))],
-    "image.yiq_to_rgb": [case(f64(2, 3), expect=matrix_of(FROM_YIQ)),
-                         case(f64(4, 3), expect=matrix_of(np.linalg.inv(YIQ)), atol=5e-4)],
+    "image.yiq_to_rgb": [
+        case(f64(2, 3), expect=matrix_of(FROM_YIQ)),
+        case(f64(4, 3), expect=matrix_of(np.linalg.inv(YIQ)), atol=5e-4),
+    ],
     "image.yuv_to_rgb": [case(f64(2, 3), expect=matrix_of(np.linalg.inv(YUV)), rtol=1e-5, atol=1e-5)],
-}  # fmt: skip
+}
 
 
 # ---- by chance ----------------------------------------------------------------------------------------------------
@@ -186,6 +199,7 @@ CASES = {
 
 def one_number(measure, low, high):
     """The result is the image changed by one number, which `measure` finds for every element, in its range."""
+
     def holds(y, x, *_):
         found = measure(y.astype(np.float64), x.astype(np.float64))
         assert np.ptp(found) < 1e-4
@@ -199,13 +213,21 @@ def contrast_of(y, x):
 
 
 def saturation_of(y, x):
-    return np.array([colorsys.rgb_to_hsv(*q)[1] / colorsys.rgb_to_hsv(*p)[1]
-                     for q, p in zip(y.reshape(-1, 3).tolist(), x.reshape(-1, 3).tolist())])  # fmt: skip
+    return np.array(
+        [
+            colorsys.rgb_to_hsv(*q)[1] / colorsys.rgb_to_hsv(*p)[1]
+            for q, p in zip(y.reshape(-1, 3).tolist(), x.reshape(-1, 3).tolist())
+        ]
+    )
 
 
 def hue_change(y, x):
-    change = np.array([colorsys.rgb_to_hsv(*q)[0] - colorsys.rgb_to_hsv(*p)[0]
-                       for q, p in zip(y.reshape(-1, 3).tolist(), x.reshape(-1, 3).tolist())])  # fmt: skip
+    change = np.array(
+        [
+            colorsys.rgb_to_hsv(*q)[0] - colorsys.rgb_to_hsv(*p)[0]
+            for q, p in zip(y.reshape(-1, 3).tolist(), x.reshape(-1, 3).tolist())
+        ]
+    )
     return (change + 0.5) % 1.0 - 0.5
 
 
@@ -217,9 +239,10 @@ for _name, _args, _holds, _wrong, _says in (
     ("saturation", (0.2, 1.2), one_number(saturation_of, 0.2, 1.2), (-1.0, 1.0), "lower must be non-negative"),
 ):
     CASES[f"image.random_{_name}"] = [
-        case(DULL, *_args, holds=_holds, grad=False), case(DULL, *_args, seed=5, holds=_holds, grad=False),
+        case(DULL, *_args, holds=_holds, grad=False),
+        case(DULL, *_args, seed=5, holds=_holds, grad=False),
         bad(DULL, *_wrong, raises=ValueError, says=_says),
-    ]  # fmt: skip
+    ]
     CASES[f"image.stateless_random_{_name}"] = [
         *(case(DULL, *_args, seed=(k, 2), holds=_holds, grad=False) for k in range(3)),
         bad(DULL, *_wrong, seed=(1, 2), raises=ValueError, says=_says),
@@ -240,7 +263,7 @@ def sobel(x):
 
 
 def variation(x):
-    return (np.abs(np.diff(x, axis=-3)).sum((-3, -2, -1)) + np.abs(np.diff(x, axis=-2)).sum((-3, -2, -1)))
+    return np.abs(np.diff(x, axis=-3)).sum((-3, -2, -1)) + np.abs(np.diff(x, axis=-2)).sum((-3, -2, -1))
 
 
 def differences(x):
@@ -260,6 +283,7 @@ def bell(size, sigma):
 
 def moments(a, b, size=11, sigma=1.5):
     """Means, variances and covariance in the window around each pixel."""
+
     def mean(x):
         views = np.lib.stride_tricks.sliding_window_view(x, (size, size), (-3, -2))
         return (views * bell(size, sigma)).sum((-2, -1))
@@ -309,31 +333,57 @@ NEAR = {"rtol": 1e-4, "atol": 2e-6, "grad": False, "half": False}
 BYTES, OTHERS = (np.round(x * 255).astype(np.uint8) for x in (FIRST, SECOND))
 
 CASES |= {
-    "image.sobel_edges": [case(f64(2, 4, 5, 2), expect=sobel), case(f32(1, 3, 3, 1), expect=sobel),
-                          bad(f32(3, 3, 1), says="4 dimensions")],
-    "image.image_gradients": [case(f64(2, 4, 5, 2), expect=differences), case(i32(1, 3, 1, 2), expect=differences),
-                              bad(f32(3, 3, 1), says="4 dimensions")],
-    "image.total_variation": [case(f64(2, 4, 5, 2), expect=variation), case(f64(4, 5, 1), expect=variation),
-                              bad(f32(3, 3), says="3 or 4")],
+    "image.sobel_edges": [
+        case(f64(2, 4, 5, 2), expect=sobel),
+        case(f32(1, 3, 3, 1), expect=sobel),
+        bad(f32(3, 3, 1), says="4 dimensions"),
+    ],
+    "image.image_gradients": [
+        case(f64(2, 4, 5, 2), expect=differences),
+        case(i32(1, 3, 1, 2), expect=differences),
+        bad(f32(3, 3, 1), says="4 dimensions"),
+    ],
+    "image.total_variation": [
+        case(f64(2, 4, 5, 2), expect=variation),
+        case(f64(4, 5, 1), expect=variation),
+        bad(f32(3, 3), says="3 or 4"),
+    ],
     "image.psnr": [
-        case(FIRST, SECOND, 1.0, expect=decibels, **NEAR), case(FIRST[0], SECOND[0], 2.0, expect=decibels, **NEAR),
+        case(FIRST, SECOND, 1.0, expect=decibels, **NEAR),
+        case(FIRST[0], SECOND[0], 2.0, expect=decibels, **NEAR),
         case(BYTES, OTHERS, 255, expect=lambda a, b, m: decibels(a.astype(float), b.astype(float), m), **NEAR),
         case(FIRST, FIRST, 1.0, expect=np.array([np.inf, np.inf]), **NEAR),
         bad(FIRST, SECOND[:, :5], 1.0, says="not compatible"),
     ],
     "image.ssim": [
-        case(FIRST, SECOND, 1.0, expect=ssim, **NEAR), case(FIRST[0], SECOND[0], 1.0, expect=ssim, **NEAR),
-        case(BYTES, OTHERS, 255, expect=ssim, **NEAR), case(FIRST, FIRST, 1.0, expect=np.ones(2), **NEAR),
+        case(FIRST, SECOND, 1.0, expect=ssim, **NEAR),
+        case(FIRST[0], SECOND[0], 1.0, expect=ssim, **NEAR),
+        case(BYTES, OTHERS, 255, expect=ssim, **NEAR),
+        case(FIRST, FIRST, 1.0, expect=np.ones(2), **NEAR),
         case(FIRST, SECOND, 1.0, 7, 1.0, 0.02, 0.05, expect=ssim, **NEAR),
-        case(FIRST, SECOND, 1.0, return_index_map=True, **NEAR,
-             expect=lambda a, b, m, **_: np.prod(similar(a, b, m), axis=0).mean(-1)),
-        bad(FIRST, SECOND[:, :5], 1.0, says="not compatible"), bad(FIRST[:, :9], SECOND[:, :9], 1.0, says="smaller"),
+        case(
+            FIRST,
+            SECOND,
+            1.0,
+            return_index_map=True,
+            **NEAR,
+            expect=lambda a, b, m, **_: np.prod(similar(a, b, m), axis=0).mean(-1),
+        ),
+        bad(FIRST, SECOND[:, :5], 1.0, says="not compatible"),
+        bad(FIRST[:, :9], SECOND[:, :9], 1.0, says="smaller"),
     ],
     "image.ssim_multiscale": [
         case(FIRST, SECOND, 1.0, (0.3, 0.7), 5, expect=over_scales((0.3, 0.7), 5), **NEAR),
         case(FIRST[0], SECOND[0], 1.0, (0.2, 0.3, 0.5), 3, expect=over_scales((0.2, 0.3, 0.5), 3), **NEAR),
-        case(pos(f32(1, 1, 12, 11, 1)), pos(f32(1, 1, 12, 11, 1)), 2.0, (1.0,), 11, **NEAR,
-             expect=over_scales((1.0,), 11)),
+        case(
+            pos(f32(1, 1, 12, 11, 1)),
+            pos(f32(1, 1, 12, 11, 1)),
+            2.0,
+            (1.0,),
+            11,
+            **NEAR,
+            expect=over_scales((1.0,), 11),
+        ),
         bad(FIRST, SECOND, 1.0, says="smaller"),
     ],
-}  # fmt: skip
+}

@@ -38,8 +38,13 @@ def each(function, *arrays):
 
 def dot(a, b):
     """The product of matrices, written out."""
-    return each(lambda x, y: np.array([[sum(x[i, k] * y[k, j] for k in range(len(y))) for j in range(y.shape[1])]
-                                       for i in range(len(x))], a.dtype).reshape(len(x), y.shape[1]), a, b)  # fmt: skip
+    return each(
+        lambda x, y: np.array(
+            [[sum(x[i, k] * y[k, j] for k in range(len(y))) for j in range(y.shape[1])] for i in range(len(x))], a.dtype
+        ).reshape(len(x), y.shape[1]),
+        a,
+        b,
+    )
 
 
 def turned(x):

@@ -87,14 +87,17 @@ def lrn(radius: int, bias: float, alpha: float, beta: float) -> Any:
 CASES = {
     "Relu": [
         case(f64(3, 4), expect=lambda x: x * (x > 0)),
-        case(np.array([-1, 0, 2, np.nan, np.inf, -np.inf], np.float32), expect=[0, 0, 2, np.nan, np.inf, 0],
-             grad=False),
+        case(
+            np.array([-1, 0, 2, np.nan, np.inf, -np.inf], np.float32), expect=[0, 0, 2, np.nan, np.inf, 0], grad=False
+        ),
         case(i8(5), expect=lambda x: np.where(x > 0, x, 0)),
         case(f32(0, 3), expect=np.zeros((0, 3))),
         bad(np.array([True]), says="dtype"),
     ],
-    "Relu6": [case(4 * f64(3, 4), expect=lambda x: np.clip(x, 0, 6)), case(4 * i32(7),
-                                                                           expect=lambda x: np.clip(x, 0, 6))],
+    "Relu6": [
+        case(4 * f64(3, 4), expect=lambda x: np.clip(x, 0, 6)),
+        case(4 * i32(7), expect=lambda x: np.clip(x, 0, 6)),
+    ],
     "LeakyRelu": [
         case(f64(3, 4), expect=lambda x: np.where(x > 0, x, 0.2 * x)),
         case(f64(3, 4), expect=lambda x: np.where(x > 0, x, 1.5 * x), alpha=1.5),
@@ -105,13 +108,19 @@ CASES = {
         case(f64(4), alpha=0.3, expect=lambda x: np.where(x > 0, x, x * 0.3)),
         case(f64(4), np.float64(0.3), expect=lambda x, a: np.where(x > 0, x, x * a)),
     ],
-    "Elu": [case(f64(3, 4), expect=elu), case(np.array([-1e-9, -800.0]), expect=[-1e-9, -1.0], grad=False),
-            bad(i32(3), says="dtype")],
+    "Elu": [
+        case(f64(3, 4), expect=elu),
+        case(np.array([-1e-9, -800.0]), expect=[-1e-9, -1.0], grad=False),
+        bad(i32(3), says="dtype"),
+    ],
     "Selu": [case(f64(3, 4), expect=lambda x: SELU[0] * np.where(x < 0, SELU[1] * (np.exp(x) - 1), x))],
     "Gelu": [
         case(f64(3, 4), expect=lambda x: x * (1 + erf(x / math.sqrt(2))) / 2),
-        case(f64(3, 4), approximate=True,
-             expect=lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))),
+        case(
+            f64(3, 4),
+            approximate=True,
+            expect=lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+        ),
     ],
     "nn.silu": [
         case(f64(3, 4), expect=lambda x: x * sigmoid(x)),
@@ -119,8 +128,10 @@ CASES = {
         case(f64(3, 4), np.float64(0.5), expect=lambda x, b: x * sigmoid(b * x)),
     ],
     "nn.swish": [case(f64(3, 4), expect=lambda x: x * sigmoid(x))],
-    "nn.crelu": [case(f64(3, 4), expect=lambda x: np.maximum(np.concatenate([x, -x], -1), 0)),
-                 case(f64(3, 4), axis=0, expect=lambda x: np.maximum(np.concatenate([x, -x], 0), 0))],
+    "nn.crelu": [
+        case(f64(3, 4), expect=lambda x: np.maximum(np.concatenate([x, -x], -1), 0)),
+        case(f64(3, 4), axis=0, expect=lambda x: np.maximum(np.concatenate([x, -x], 0), 0)),
+    ],
     "nn.relu6": [case(4 * f64(5), expect=lambda x: np.clip(x, 0, 6))],
     "Softmax": [
         case(f64(3, 4), expect=lambda x: np.exp(log_softmax(x))),
@@ -139,8 +150,10 @@ CASES = {
         case(np.array([1000.0, 0.0], np.float32), expect=[0.0, -1000.0], grad=False),
         bad(f32(2, 3), says="out of range", axis=-3),
     ],
-    "nn.softmax": [case(f64(3, 4), expect=lambda x: np.exp(log_softmax(x))),
-                   case(f64(3, 4), axis=0, expect=lambda x: np.exp(log_softmax(x, 0)))],
+    "nn.softmax": [
+        case(f64(3, 4), expect=lambda x: np.exp(log_softmax(x))),
+        case(f64(3, 4), axis=0, expect=lambda x: np.exp(log_softmax(x, 0))),
+    ],
     "nn.log_softmax": [case(f64(3, 4), expect=log_softmax)],
     "SoftmaxCrossEntropyWithLogits": [
         case(probabilities(f64(3, 4)), f64(3, 4), expect=lambda z, x: -np.sum(z * log_softmax(x), -1)),
@@ -159,8 +172,11 @@ CASES = {
     ],
     "SparseSoftmaxCrossEntropyWithLogits": [
         case(np.array([1, 0, 3]), f64(3, 4), expect=lambda z, x: -log_softmax(x)[np.arange(3), z]),
-        case(np.array([[1, 0], [2, 2]], np.int32), f64(2, 2, 3),
-             expect=lambda z, x: -np.take_along_axis(log_softmax(x), z[..., None], -1)[..., 0]),
+        case(
+            np.array([[1, 0], [2, 2]], np.int32),
+            f64(2, 2, 3),
+            expect=lambda z, x: -np.take_along_axis(log_softmax(x), z[..., None], -1)[..., 0],
+        ),
         case(np.int32(1), f64(3), expect=lambda z, x: -log_softmax(x)[z]),
         case(np.zeros(0, np.int32), f32(0, 3), expect=np.zeros(0)),
         bad(np.array([5]), f32(1, 2), says="Received a label value of 5 which is outside the valid range of [0, 2)"),
@@ -181,23 +197,36 @@ CASES = {
     ],
     "nn.log_poisson_loss": [
         case(pos(f64(3, 4)), f64(3, 4), expect=lambda z, c: np.exp(c) - z * c),
-        case(3 * pos(f64(3, 4)), f64(3, 4), compute_full_loss=True,
-             expect=lambda z, c: np.exp(c) - z * c + np.where(z > 1, z * np.log(z) - z
-                                                              + np.log(2 * math.pi * z) / 2, 0)),
+        case(
+            3 * pos(f64(3, 4)),
+            f64(3, 4),
+            compute_full_loss=True,
+            expect=lambda z, c: np.exp(c) - z * c + np.where(z > 1, z * np.log(z) - z + np.log(2 * math.pi * z) / 2, 0),
+        ),
     ],
     "nn.compute_average_loss": [
         case(f64(4), expect=np.mean),
-        case(f64(4), sample_weight=np.array([1.0, 0.0, 2.0, 0.5]), global_batch_size=8,
-             expect=lambda x: np.sum(x * [1.0, 0.0, 2.0, 0.5]) / 8),
+        case(
+            f64(4),
+            sample_weight=np.array([1.0, 0.0, 2.0, 0.5]),
+            global_batch_size=8,
+            expect=lambda x: np.sum(x * [1.0, 0.0, 2.0, 0.5]) / 8,
+        ),
     ],
-    "L2Loss": [case(f64(3, 4), expect=lambda t: np.sum(t * t) / 2), case(f32(0), expect=0.0), bad(i32(3),
-                                                                                                  says="dtype")],
+    "L2Loss": [
+        case(f64(3, 4), expect=lambda t: np.sum(t * t) / 2),
+        case(f32(0), expect=0.0),
+        bad(i32(3), says="dtype"),
+    ],
     "BiasAdd": [
         case(f64(2, 3, 4), f64(4), expect=lambda x, b: x + b),
         case(f64(2, 3, 4, 2), f64(3), data_format="NCHW", expect=lambda x, b: x + b[:, None, None]),
         case(i32(2, 3), i32(3), expect=lambda x, b: x + b),
-        bad(f32(2, 3), f32(2),
-            says="Must provide as many biases as the last dimension of the input tensor: [2] vs. [2, 3]"),
+        bad(
+            f32(2, 3),
+            f32(2),
+            says="Must provide as many biases as the last dimension of the input tensor: [2] vs. [2, 3]",
+        ),
         bad(f32(2, 3, 4), f32(4), says="second dimension", data_format="NCHW"),
         bad(f32(3), f32(3), says="rank must be at least 2"),
         bad(f32(2, 3), f32(1, 3), says="rank 1"),
@@ -215,15 +244,46 @@ CASES = {
         case(f64(2, 3, 2, 3), f64(3), f64(3), epsilon=0.01, expect=batch_norm(3, 0.01)),
         case(f64(2, 3, 2, 2), f64(3), f64(3), epsilon=0.01, data_format="NCHW", expect=batch_norm(1, 0.01)),
         case(f64(2, 2, 2, 1, 3), f64(3), f64(3), epsilon=0.01, data_format="NDHWC", expect=batch_norm(4, 0.01)),
-        case(f64(2, 3, 2, 3), f64(3), f64(3), f64(3), pos(f64(3)), epsilon=0.01, exponential_avg_factor=0.25,
-             expect=batch_norm(3, 0.01, 0.25)),
-        case(f64(2, 3, 2, 3), f64(3), f64(3), f64(3), pos(f64(3)), epsilon=0.01, is_training=False,
-             expect=batch_norm_fixed(3, 0.01)),
-        case(f64(2, 3, 2, 2), f64(3), f64(3), f64(3), pos(f64(3)), epsilon=0.01, is_training=False, data_format="NCHW",
-             expect=batch_norm_fixed(1, 0.01)),
+        case(
+            f64(2, 3, 2, 3),
+            f64(3),
+            f64(3),
+            f64(3),
+            pos(f64(3)),
+            epsilon=0.01,
+            exponential_avg_factor=0.25,
+            expect=batch_norm(3, 0.01, 0.25),
+        ),
+        case(
+            f64(2, 3, 2, 3),
+            f64(3),
+            f64(3),
+            f64(3),
+            pos(f64(3)),
+            epsilon=0.01,
+            is_training=False,
+            expect=batch_norm_fixed(3, 0.01),
+        ),
+        case(
+            f64(2, 3, 2, 2),
+            f64(3),
+            f64(3),
+            f64(3),
+            pos(f64(3)),
+            epsilon=0.01,
+            is_training=False,
+            data_format="NCHW",
+            expect=batch_norm_fixed(1, 0.01),
+        ),
         case(f32(2, 3, 2, 3), f32(3), f32(3), expect=batch_norm(3, 0.0001), half=False),
-        case(f32(2, 3, 2, 3).astype(np.float16), f32(3), f32(3), expect=batch_norm(3, 0.0001), grad=False,
-             gives=["float16", "float32", "float32"]),
+        case(
+            f32(2, 3, 2, 3).astype(np.float16),
+            f32(3),
+            f32(3),
+            expect=batch_norm(3, 0.0001),
+            grad=False,
+            gives=["float16", "float32", "float32"],
+        ),
         bad(f32(2, 3, 2, 3), f32(2), f32(3), says="same number of elements as the channels"),
         bad(f32(2, 3, 2, 3), f32(3), f32(3), says="mean is missing", is_training=False),
         bad(f64(2, 3, 2, 3), f32(3), f32(3), says="wrong dtype"),
@@ -256,42 +316,70 @@ CASES = {
         case(f64(3, 4), [0, 1], keepdims=True, expect=lambda x, _: (x.mean(keepdims=True), x.var(keepdims=True))),
         case(1000 + f32(5, 4), [-1], expect=lambda x, _: (x.mean(-1), x.var(-1)), rtol=1e-4, grad=False, half=False),
     ],
-    "nn.weighted_moments": [
-        case(f64(3, 4), [0], pos(f64(3, 1)), expect=lambda x, _, w: weighted(x, w)),
-    ],
+    "nn.weighted_moments": [case(f64(3, 4), [0], pos(f64(3, 1)), expect=lambda x, _, w: weighted(x, w))],
     "nn.sufficient_statistics": [
-        case(f64(3, 4), [0], call=lambda x, a: _nn().sufficient_statistics(x, a)[:3],
-             expect=lambda x, _: (3, x.sum(0), (x * x).sum(0))),
+        case(
+            f64(3, 4),
+            [0],
+            call=lambda x, a: _nn().sufficient_statistics(x, a)[:3],
+            expect=lambda x, _: (3, x.sum(0), (x * x).sum(0)),
+        ),
         case(f64(3, 4), [0, 1], shift=0.5, expect=lambda x, _: (12, (x - 0.5).sum(), ((x - 0.5) ** 2).sum(), 0.5)),
     ],
     "nn.normalize_moments": [
-        case(np.float64(3), f64(4), pos(f64(4)), shift=None, expect=lambda n, m, v: (m / n, v / n - (m / n) ** 2)),
+        case(np.float64(3), f64(4), pos(f64(4)), shift=None, expect=lambda n, m, v: (m / n, v / n - (m / n) ** 2))
     ],
     "nn.batch_normalization": [
-        case(f64(3, 4), f64(4), pos(f64(4)), f64(4), f64(4), 0.01,
-             expect=lambda x, m, v, b, s, e: (x - m) / np.sqrt(v + e) * s + b),
-        case(f64(3, 4), f64(4), pos(f64(4)), None, None, 0.01, expect=lambda x, m, v, b, s, e: (x - m) / np.sqrt(v
-                                                                                                                 + e)),
+        case(
+            f64(3, 4),
+            f64(4),
+            pos(f64(4)),
+            f64(4),
+            f64(4),
+            0.01,
+            expect=lambda x, m, v, b, s, e: (x - m) / np.sqrt(v + e) * s + b,
+        ),
+        case(
+            f64(3, 4), f64(4), pos(f64(4)), None, None, 0.01, expect=lambda x, m, v, b, s, e: (x - m) / np.sqrt(v + e)
+        ),
     ],
     "nn.batch_norm_with_global_normalization": [
-        case(f64(3, 4), f64(4), pos(f64(4)), f64(4), f64(4), 0.01, False,
-             expect=lambda x, m, v, b, s, e, _: (x - m) / np.sqrt(v + e) + b),
+        case(
+            f64(3, 4),
+            f64(4),
+            pos(f64(4)),
+            f64(4),
+            f64(4),
+            0.01,
+            False,
+            expect=lambda x, m, v, b, s, e, _: (x - m) / np.sqrt(v + e) + b,
+        )
     ],
     "nn.embedding_lookup": [
         case(f64(5, 3), np.array([[0, 4], [2, 2]]), expect=lambda w, i: w[i]),
         case([f64(2, 3), f64(3, 3)], np.array([0, 4, 1]), expect=lambda w, i: np.concatenate(w)[i]),
-        case(f64(5, 3), np.array([1, 3]), max_norm=1.0,
-             expect=lambda w, i: w[i] * np.minimum(1, 1 / np.linalg.norm(w[i], axis=1, keepdims=True))),
+        case(
+            f64(5, 3),
+            np.array([1, 3]),
+            max_norm=1.0,
+            expect=lambda w, i: w[i] * np.minimum(1, 1 / np.linalg.norm(w[i], axis=1, keepdims=True)),
+        ),
         bad([], np.array([0]), says="must be specified", raises=ValueError),
     ],
     "nn.dropout": [
         case(f64(3, 4), 0, expect=lambda x, _: x),
-        case(f64(30, 40), 0.25, holds=lambda y, x, r: bool(np.all((y == 0) | np.isclose(y, x / 0.75)))
-             and 0.2 < np.mean(y == 0) < 0.3, grad=False),
-        case(f64(30, 40), 0.5, noise_shape=[30, 1], holds=lambda y, x, r: set(np.sum(y == 0, 1)) == {0, 40},
-             grad=False),
-        case(f64(30, 40), 0.5, noise_shape=[None, 1], holds=lambda y, x, r: set(np.sum(y == 0, 1)) == {0, 40},
-             grad=False),
+        case(
+            f64(30, 40),
+            0.25,
+            holds=lambda y, x, r: bool(np.all((y == 0) | np.isclose(y, x / 0.75))) and 0.2 < np.mean(y == 0) < 0.3,
+            grad=False,
+        ),
+        case(
+            f64(30, 40), 0.5, noise_shape=[30, 1], holds=lambda y, x, r: set(np.sum(y == 0, 1)) == {0, 40}, grad=False
+        ),
+        case(
+            f64(30, 40), 0.5, noise_shape=[None, 1], holds=lambda y, x, r: set(np.sum(y == 0, 1)) == {0, 40}, grad=False
+        ),
         case(f32(30, 40), np.float32(0.5), holds=lambda y, x, r: 0.4 < np.mean(y == 0) < 0.6, grad=False, half=False),
         bad(f32(3), 1.0, says="range [0, 1)", raises=ValueError),
         bad(f32(3), -0.1, says="range [0, 1)", raises=ValueError),
@@ -299,10 +387,15 @@ CASES = {
         bad(i32(3), 0.5, says="floating point", raises=ValueError),
     ],
     "nn.stateless_dropout": [
-        case(f64(30, 40), 0.25, np.array([1, 2]), grad=[0],
-             holds=lambda y, x, r, s: bool(np.all((y == 0) | np.isclose(y, x / 0.75))) and 0.2 < np.mean(y == 0) < 0.3),
+        case(
+            f64(30, 40),
+            0.25,
+            np.array([1, 2]),
+            grad=[0],
+            holds=lambda y, x, r, s: bool(np.all((y == 0) | np.isclose(y, x / 0.75))) and 0.2 < np.mean(y == 0) < 0.3,
+        )
     ],
-}  # fmt: skip
+}
 
 
 def _nn() -> Any:

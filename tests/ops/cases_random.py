@@ -64,8 +64,13 @@ CASES = {
         case(SHAPE, np.float32(2.0), holds=inside(0, 100), gives="int64", half=False),
         case(np.array([5], np.int32), f32(2, 3) + 3, dtype="float32", holds=draws(5, 2, 3), half=False),
         bad(f32(1), f32(3), says="dtype"),
-        case(np.array([2], np.int32), np.array([-1.0, np.nan]), dtype="float32",
-             expect=np.full((2, 2), np.nan), half=False),
+        case(
+            np.array([2], np.int32),
+            np.array([-1.0, np.nan]),
+            dtype="float32",
+            expect=np.full((2, 2), np.nan),
+            half=False,
+        ),
     ],
     "RandomShuffle": [
         case(i32(20, 2), holds=same_rows),
@@ -74,8 +79,12 @@ CASES = {
         case(f32(0, 2), expect=np.zeros((0, 2))),
     ],
     "Multinomial": [
-        case(LOGITS, np.int32(50), holds=lambda y, *_: y.shape == (2, 50) and set(y[0]) == {0, 1}
-             and set(y[1]) == {0}, half=False),
+        case(
+            LOGITS,
+            np.int32(50),
+            holds=lambda y, *_: y.shape == (2, 50) and set(y[0]) == {0, 1} and set(y[1]) == {0},
+            half=False,
+        ),
         case(LOGITS, np.int32(5), output_dtype="int32", gives="int32", holds=draws(2, 5), half=False),
         case(np.array([[-np.inf, 0.0, -np.inf]] * 3), np.int32(9), expect=np.ones((3, 9), np.int64), half=False),
         case(f32(0, 3), np.int32(4), holds=draws(0, 4), half=False),
@@ -92,10 +101,7 @@ CASES = {
         case(SHAPE, SEED, dtype="float64", holds=inside(-9, 9), gives="float64"),
         bad(SHAPE, np.array([1]), says="seed must have shape [2]"),
     ],
-    "StatelessTruncatedNormal": [
-        case(SHAPE, SEED, holds=inside(-2, 2)),
-        bad(SHAPE, np.array([[1, 2]]), says="rank 1"),
-    ],
+    "StatelessTruncatedNormal": [case(SHAPE, SEED, holds=inside(-2, 2)), bad(SHAPE, np.array([[1, 2]]), says="rank 1")],
     "StatelessRandomUniformInt": [
         case(SHAPE, SEED, np.int32(-3), np.int32(4), holds=inside(-3, 4)),
         case(SHAPE, SEED, np.uint64(3), np.uint64(2**63), holds=inside(3, 2**63), gives="uint64"),
@@ -118,17 +124,27 @@ CASES = {
         bad(SHAPE, SEED, i32(7, low=1, high=9), np.float32(0.5), says="counts does not broadcast to shape"),
         bad(SHAPE, SEED, np.float32(3), np.array([0.5, 1.5, 2] * 10), says="probs must be in [0, 1]"),
         case(SHAPE, SEED, np.float32(10), np.float32(0.5), holds=inside(0, 11), gives="int32", half=False),
-        case(SHAPE, SEED, i32(30, low=1, high=9), np.float32(1.0), half=False,
-             expect=lambda s, seed, n, p: np.broadcast_to(n, (40, 30))),
+        case(
+            SHAPE,
+            SEED,
+            i32(30, low=1, high=9),
+            np.float32(1.0),
+            half=False,
+            expect=lambda s, seed, n, p: np.broadcast_to(n, (40, 30)),
+        ),
     ],
     "StatelessMultinomial": [
         case(LOGITS, np.int32(50), SEED, holds=draws(2, 50), half=False),
         bad(LOGITS, np.int32(5), np.array([1]), says="seed must have shape [2]"),
     ],
-    "StatelessShuffle": [case(i32(20, 2), SEED, holds=same_rows), bad(i32(3), np.array([1]),
-                                                                      says="seed must have shape [2]")],
-    "random.normal": [case([40, 30], 5.0, 0.1, holds=inside(4, 6)), case(SHAPE, np.float32(5), np.float32(0.1),
-                                                                         grad=False, half=False, holds=inside(4, 6))],
+    "StatelessShuffle": [
+        case(i32(20, 2), SEED, holds=same_rows),
+        bad(i32(3), np.array([1]), says="seed must have shape [2]"),
+    ],
+    "random.normal": [
+        case([40, 30], 5.0, 0.1, holds=inside(4, 6)),
+        case(SHAPE, np.float32(5), np.float32(0.1), grad=False, half=False, holds=inside(4, 6)),
+    ],
     "random.truncated_normal": [case([40, 30], 5.0, 0.5, holds=inside(4, 6))],
     "random.uniform": [
         case([40, 30], holds=inside(0, 1)),
@@ -141,10 +157,14 @@ CASES = {
         bad([2], 5, 5, dtype="int64", says="Need minval < maxval"),
     ],
     "random.shuffle": [case(i32(20), holds=same_rows)],
-    "random.categorical": [case(LOGITS, 7, holds=draws(2, 7), gives="int64", half=False),
-                           case(LOGITS, 7, dtype="int32", holds=draws(2, 7), gives="int32", half=False)],
-    "random.gamma": [case([40, 30], 2.0, holds=inside(0, 100)), case([5], [1.0, 2.0], [[1.0], [2.0]],
-                                                                     holds=draws(5, 2, 2))],
+    "random.categorical": [
+        case(LOGITS, 7, holds=draws(2, 7), gives="int64", half=False),
+        case(LOGITS, 7, dtype="int32", holds=draws(2, 7), gives="int32", half=False),
+    ],
+    "random.gamma": [
+        case([40, 30], 2.0, holds=inside(0, 100)),
+        case([5], [1.0, 2.0], [[1.0], [2.0]], holds=draws(5, 2, 2)),
+    ],
     "random.poisson": [case([5], [1.0, 2.0], holds=draws(5, 2), gives="float32")],
     "random.stateless_normal": [case([40, 30], [1, 2], 5.0, 0.1, holds=inside(4, 6))],
     "random.stateless_truncated_normal": [case([40, 30], [1, 2], holds=inside(-2, 2))],
@@ -159,7 +179,8 @@ CASES = {
     "random.stateless_poisson": [case([5, 2], [1, 2], [1.0, 2.0], holds=draws(5, 2), gives="int32")],
     "random.stateless_binomial": [case([5, 2], [1, 2], 10.0, 0.5, holds=draws(5, 2))],
     "random.stateless_shuffle": [case(i32(20), [1, 2], holds=same_rows)],
-    "random.split": [case(SEED, num=3, holds=lambda y, *_: y.shape == (3, 2)
-                          and len(np.unique(y)) == 6, gives="int64")],
+    "random.split": [
+        case(SEED, num=3, holds=lambda y, *_: y.shape == (3, 2) and len(np.unique(y)) == 6, gives="int64")
+    ],
     "random.fold_in": [case(SEED, 3, holds=draws(2), gives="int64")],
-}  # fmt: skip
+}

@@ -15,9 +15,17 @@ from opwright.core.errors import NotFoundError, OutOfRangeError
 
 # How many rows come out depends on the offsets, or on numbers among the inputs.
 SHAPE_DEPENDS_ON_DATA = {
-    "SequencePoolGrad", "SequenceExpand", "SequenceExpandAs", "SequenceSlice", "SequencePlace", "SequencePad",
-    "SequenceUnpad", "SequenceErase", "SequenceMask", "SequenceRepad",
-}  # fmt: skip
+    "SequencePoolGrad",
+    "SequenceExpand",
+    "SequenceExpandAs",
+    "SequenceSlice",
+    "SequencePlace",
+    "SequencePad",
+    "SequenceUnpad",
+    "SequenceErase",
+    "SequenceMask",
+    "SequenceRepad",
+}
 
 
 def off(*lengths):
@@ -76,15 +84,28 @@ def lstm_row(offsets, start=True, peepholes=True, **attrs):
     rows, n = int(offsets[-1]), len(offsets) - 1
     inputs = [f64(rows, 4 * UNITS), f64(UNITS, 4 * UNITS), f64(1, (7 if peepholes else 4) * UNITS)]
     inputs += [f64(n, UNITS), f64(n, UNITS)] if start else [None, None]
-    return case(*inputs, offsets, use_peepholes=peepholes, grad=False, **attrs,
-                expect=lambda *a: by_loop.lstm(*a, use_peepholes=peepholes, **attrs))  # fmt: skip
+    return case(
+        *inputs,
+        offsets,
+        use_peepholes=peepholes,
+        grad=False,
+        **attrs,
+        expect=lambda *a: by_loop.lstm(*a, use_peepholes=peepholes, **attrs),
+    )
 
 
 def gru_row(offsets, start=True, bias=True, **attrs):
     rows, n = int(offsets[-1]), len(offsets) - 1
-    return case(f64(rows, 3 * UNITS), f64(UNITS, 3 * UNITS), f64(1, 3 * UNITS) if bias else None,
-                f64(n, UNITS) if start else None, offsets, grad=False, **attrs,
-                expect=lambda *a: by_loop.gru(*a, **attrs))  # fmt: skip
+    return case(
+        f64(rows, 3 * UNITS),
+        f64(UNITS, 3 * UNITS),
+        f64(1, 3 * UNITS) if bias else None,
+        f64(n, UNITS) if start else None,
+        offsets,
+        grad=False,
+        **attrs,
+        expect=lambda *a: by_loop.gru(*a, **attrs),
+    )
 
 
 CASES = {
@@ -115,10 +136,7 @@ CASES = {
         bad(f64(4, 2), SOME, pooltype="MAX", says="max_index"),
         bad(f64(3, 2), SOME, says="one row for each sequence"),
     ],
-    "SequencePick": [
-        case(f64(6, 2), SOME, INDEX, expect=picked),
-        bad(f64(6, 3), SOME, INDEX, says="differ in shape"),
-    ],
+    "SequencePick": [case(f64(6, 2), SOME, INDEX, expect=picked), bad(f64(6, 3), SOME, INDEX, says="differ in shape")],
     "SequenceSoftmax": [
         case(f64(6), SOME, expect=by_loop.softmax),
         case(f64(6, 1), SOME, expect=by_loop.softmax),
@@ -128,16 +146,33 @@ CASES = {
         bad(f64(5), SOME, says="there are 5 rows"),
     ],
     "SequenceSoftmaxGrad": [
-        case(f64(6), f64(6), SOME, expect=lambda dy, y, o: y * (dy - np.repeat([(dy * y)[a:b].sum() for a, b in
-                                                                              by_loop.spans(o)], np.diff(o)))),
+        case(
+            f64(6),
+            f64(6),
+            SOME,
+            expect=lambda dy, y, o: (
+                y * (dy - np.repeat([(dy * y)[a:b].sum() for a, b in by_loop.spans(o)], np.diff(o)))
+            ),
+        ),
         bad(f64(6, 1), f64(6), SOME, says="differ in shape"),
     ],
     "SequenceExpand": [
         case(f64(3, 2), u8(6), None, [off(2, 0, 4)], expect=lambda x, y, o, levels: by_loop.expand(x, None, levels[0])),
-        case(f64(4, 2), None, off(1, 0, 3), [off(2, 3, 1)],
-             expect=lambda x, y, o, levels: by_loop.expand(x, o, levels[0])),
-        case(bools(2, 2), None, None, [off(1, 1), off(3, 2)], ref_level=0,
-             expect=lambda x, y, o, levels: by_loop.expand(x, None, levels[0])),
+        case(
+            f64(4, 2),
+            None,
+            off(1, 0, 3),
+            [off(2, 3, 1)],
+            expect=lambda x, y, o, levels: by_loop.expand(x, o, levels[0]),
+        ),
+        case(
+            bools(2, 2),
+            None,
+            None,
+            [off(1, 1), off(3, 2)],
+            ref_level=0,
+            expect=lambda x, y, o, levels: by_loop.expand(x, None, levels[0]),
+        ),
         bad(f64(3, 2), None, None, [off(2, 0)], says=("as many rows", "its last level")),
         bad(f64(3, 2), None, off(1, 2), [off(2, 0, 1)], says="as many sequences"),
         bad(f64(3, 2), None, None, [off(2, 0, 1)], ref_level=1, says="no level 1"),
@@ -150,8 +185,11 @@ CASES = {
         bad(f64(2, 2), None, off(2, 0, 3), says="one row for each sequence"),
     ],
     "SequenceConcat": [
-        case([f64(3, 2), f64(4, 2), f64(0, 2)], [off(2, 1), off(0, 4), off(0, 0)],
-             expect=lambda x, o: by_loop.concat(x, o)),
+        case(
+            [f64(3, 2), f64(4, 2), f64(0, 2)],
+            [off(2, 1), off(0, 4), off(0, 0)],
+            expect=lambda x, o: by_loop.concat(x, o),
+        ),
         case([i32(2), i32(1)], [off(2), off(1)], expect=lambda x, o: by_loop.concat(x, o)),
         bad([f64(3, 2)], [off(2, 1)], says="nothing to join"),
         bad([f64(3, 2), f64(3, 1)], [off(2, 1), off(2, 1)], says="another shape"),
@@ -164,8 +202,12 @@ CASES = {
         bad(f64(5, 2), longs(5), says="no such row"),
     ],
     "SequencePlace": [
-        case(f64(2, 3), longs(3, 0), np.int32(5),
-             expect=lambda y, rows, n: np.stack([y[1], 0 * y[0], 0 * y[0], y[0], 0 * y[0]])),
+        case(
+            f64(2, 3),
+            longs(3, 0),
+            np.int32(5),
+            expect=lambda y, rows, n: np.stack([y[1], 0 * y[0], 0 * y[0], y[0], 0 * y[0]]),
+        ),
         bad(f64(2, 3), longs(3, -1), np.int32(5), says="no such row"),
     ],
     "SequenceSlice": [
@@ -202,8 +244,12 @@ CASES = {
         bad(f64(3), longs(2, 1, 0), says="rank 2 or more"),
     ],
     "SequenceRepad": [
-        case(f64(6, 2), longs(2, 0, 4), np.array([3, 5, 2], np.int32),
-             expect=lambda y, n, s: by_loop.pad(y, 0.0, off(2, 0, 4), 5)[0]),
+        case(
+            f64(6, 2),
+            longs(2, 0, 4),
+            np.array([3, 5, 2], np.int32),
+            expect=lambda y, n, s: by_loop.pad(y, 0.0, off(2, 0, 4), 5)[0],
+        ),
         bad(f64(5, 2), longs(2, 0, 4), np.array([3, 5, 2], np.int32), says="as many rows"),
     ],
     "SequenceMask": [
@@ -216,25 +262,67 @@ CASES = {
         bad(longs(3, 0), np.array([0]), says="at least 1"),
     ],
     "SequenceContext": [
-        case(f64(6, 2), None, SOME, context_length=3, context_start=-1,
-             expect=lambda x, p, o: by_loop.windows(x, o, 3, -1)),
-        case(f64(6, 2), f64(2, 2), SOME, context_length=3, context_start=-1, padding_trainable=True,
-             expect=lambda x, p, o: by_loop.windows(x, o, 3, -1, p)),
+        case(
+            f64(6, 2),
+            None,
+            SOME,
+            context_length=3,
+            context_start=-1,
+            expect=lambda x, p, o: by_loop.windows(x, o, 3, -1),
+        ),
+        case(
+            f64(6, 2),
+            f64(2, 2),
+            SOME,
+            context_length=3,
+            context_start=-1,
+            padding_trainable=True,
+            expect=lambda x, p, o: by_loop.windows(x, o, 3, -1, p),
+        ),
         bad(f64(6, 2), None, SOME, context_length=3, padding_trainable=True, says="padding_data"),
         bad(f64(6, 2), f64(1, 2), SOME, context_length=3, padding_trainable=True, says="shape [2, 2]"),
     ],
     "SequenceContextGrad": [
-        case(f64(6, 6), SOME, context_length=3, context_start=-1, padding_trainable=True,
-             expect=lambda dy, o: by_loop.windows_gradient(dy, o, 3, -1)),
+        case(
+            f64(6, 6),
+            SOME,
+            context_length=3,
+            context_start=-1,
+            padding_trainable=True,
+            expect=lambda dy, o: by_loop.windows_gradient(dy, o, 3, -1),
+        ),
         bad(f64(6, 5), SOME, context_length=3, says="whole windows"),
     ],
     "SequenceConv": [
-        case(f64(6, 2), f64(6, 4), None, SOME, context_length=3, context_start=-1,
-             expect=lambda x, w, p, o: by_loop.windows(x, o, 3, -1) @ w),
-        case(f64(6, 2), f64(8, 1), f64(5, 2), SOME, context_length=4, context_start=-5, padding_trainable=True,
-             expect=lambda x, w, p, o: by_loop.windows(x, o, 4, -5, p) @ w),
-        case(f64(6, 2), f64(4, 3), f64(3, 2), SOME, context_length=2, context_start=2, padding_trainable=True,
-             expect=lambda x, w, p, o: by_loop.windows(x, o, 2, 2, p) @ w),
+        case(
+            f64(6, 2),
+            f64(6, 4),
+            None,
+            SOME,
+            context_length=3,
+            context_start=-1,
+            expect=lambda x, w, p, o: by_loop.windows(x, o, 3, -1) @ w,
+        ),
+        case(
+            f64(6, 2),
+            f64(8, 1),
+            f64(5, 2),
+            SOME,
+            context_length=4,
+            context_start=-5,
+            padding_trainable=True,
+            expect=lambda x, w, p, o: by_loop.windows(x, o, 4, -5, p) @ w,
+        ),
+        case(
+            f64(6, 2),
+            f64(4, 3),
+            f64(3, 2),
+            SOME,
+            context_length=2,
+            context_start=2,
+            padding_trainable=True,
+            expect=lambda x, w, p, o: by_loop.windows(x, o, 2, 2, p) @ w,
+        ),
         case(f32(0, 2), f32(4, 3), None, off(0, 0), context_length=2, expect=np.zeros((0, 3))),
         bad(f64(6, 2), f64(5, 4), None, SOME, context_length=3, says=("filter", "6 rows")),
         bad(f64(6, 2), f64(6, 4), None, SOME, context_length=3, context_stride=2, says="context_stride 1"),
@@ -250,10 +338,19 @@ CASES = {
         bad(np.ones((3, 2), np.int64), off(3), tokens=[1], says="shape [rows, 1]"),
     ],
     "SequenceEnumerate": [
-        case(column(4, 8, 15, 16, 23, 42), SOME, win_size=2,
-             expect=[[4, 8], [8, 0], [15, 16], [16, 23], [23, 0], [42, 0]]),
-        case(column(4, 8, 15).astype(np.int32), off(3), win_size=5, pad_value=-1,
-             expect=[[4, 8, 15, -1, -1], [8, 15, -1, -1, -1], [15, -1, -1, -1, -1]]),
+        case(
+            column(4, 8, 15, 16, 23, 42),
+            SOME,
+            win_size=2,
+            expect=[[4, 8], [8, 0], [15, 16], [16, 23], [23, 0], [42, 0]],
+        ),
+        case(
+            column(4, 8, 15).astype(np.int32),
+            off(3),
+            win_size=5,
+            pad_value=-1,
+            expect=[[4, 8, 15, -1, -1], [8, 15, -1, -1, -1], [15, -1, -1, -1, -1]],
+        ),
         bad(column(4, 8), off(2), win_size=1, says="win_size"),
         bad(np.ones((3, 2), np.int64), off(3), win_size=2, says="shape [rows, 1]"),
         bad(column(4, 8), off(3), win_size=2, says="there are 2 rows"),
@@ -281,8 +378,15 @@ CASES = {
         case(f64(6, 1), None, None, None, target_lod=[0, 1, 1, 6], expect=lambda x, *_: (x, [0, 1, 1, 6])),
         case(f64(3), np.array([0, 3], np.int32), None, None, expect=lambda x, *_: (x, [0, 3])),
         case(f64(3), f64(3), [off(1, 1), off(3, 0)], None, expect=lambda x, *_: (x, [0, 1, 2], [0, 3, 3])),
-        case(f64(3), None, None, [off(1, 1)], target_lod=[0, 3, 3], append=True,
-             expect=lambda x, *_: (x, [0, 1, 2], [0, 3, 3])),
+        case(
+            f64(3),
+            None,
+            None,
+            [off(1, 1)],
+            target_lod=[0, 3, 3],
+            append=True,
+            expect=lambda x, *_: (x, [0, 1, 2], [0, 3, 3]),
+        ),
         case(i32(0), None, None, None, target_lod=[0, 0], expect=lambda x, *_: (x, [0, 0])),
         bad(f64(6, 1), None, None, None, says="no LoD to set"),
         bad(f64(6, 1), None, None, None, target_lod=[0], says="two or more"),
@@ -298,8 +402,9 @@ CASES = {
         lstm_row(SOME),
         lstm_row(SOME, start=False, is_reverse=True),
         lstm_row(off(0, 5, 1), peepholes=False),
-        lstm_row(off(2, 2), peepholes=False, gate_activation="tanh", cell_activation="relu",
-                 candidate_activation="identity"),
+        lstm_row(
+            off(2, 2), peepholes=False, gate_activation="tanh", cell_activation="relu", candidate_activation="identity"
+        ),
         bad(f64(6, 12), f64(3, 12), f64(1, 21), f64(4, 3), None, SOME, raises=NotFoundError, says=("'h0'", "'c0'")),
         bad(f64(6, 12), f64(3, 12), f64(1, 21), None, f64(4, 3), SOME, raises=NotFoundError, says=("'h0'", "'c0'")),
         bad(f64(6, 12), f64(3, 12), f64(1, 21), f64(4, 3), f64(3, 3), SOME, says="h0 and c0"),
@@ -312,8 +417,20 @@ CASES = {
         bad(f64(6, 12), f64(3, 12), f64(1, 21), None, None, SOME, gate_activation="gelu", says="gate_activation"),
     ],
     "DynamicLstmGrad": [
-        bad(f64(5, 3), f64(6, 3), f64(3, 12), f64(1, 21), None, None, SOME, f64(6, 3), f64(6, 3), f64(6, 12), f64(6, 3),
-            says=("'dhidden'", "hidden")),
+        bad(
+            f64(5, 3),
+            f64(6, 3),
+            f64(3, 12),
+            f64(1, 21),
+            None,
+            None,
+            SOME,
+            f64(6, 3),
+            f64(6, 3),
+            f64(6, 12),
+            f64(6, 3),
+            says=("'dhidden'", "hidden"),
+        )
     ],
     "DynamicGru": [
         gru_row(SOME),
@@ -327,6 +444,6 @@ CASES = {
         bad(f64(6, 9), f64(3, 9), None, None, SOME, activation="gelu", says="activation"),
     ],
     "DynamicGruGrad": [
-        bad(f64(5, 3), f64(3, 9), None, SOME, f64(6, 9), f64(6, 3), f64(6, 3), says=("'dhidden'", "hidden")),
+        bad(f64(5, 3), f64(3, 9), None, SOME, f64(6, 9), f64(6, 3), f64(6, 3), says=("'dhidden'", "hidden"))
     ],
-}  # fmt: skip
+}

@@ -198,8 +198,10 @@ class _Differentiable:
         from opwright.core import nest
         from opwright.ops.indexed_slices import IndexedSlices
 
-        inputs = [list(x) if isinstance(x, (list, tuple)) and any(p[0] == i for p in self.places) else x
-                  for i, x in enumerate(self.inputs)]  # fmt: skip
+        inputs = [
+            list(x) if isinstance(x, (list, tuple)) and any(p[0] == i for p in self.places) else x
+            for i, x in enumerate(self.inputs)
+        ]
         for (i, j), value in zip(self.places, values):
             if j is None:
                 inputs[i] = value
@@ -390,8 +392,10 @@ def _traced(row: Case, unknown: bool) -> tuple[Any, list[np.ndarray]]:
                 arrays.append(np.asarray(y))
 
     def f(*args: Any) -> Any:
-        inputs = [list(x) if isinstance(x, (list, tuple)) and any(p[0] == i and p[1] is not None for p in places) else x
-                  for i, x in enumerate(row.inputs)]  # fmt: skip
+        inputs = [
+            list(x) if isinstance(x, (list, tuple)) and any(p[0] == i and p[1] is not None for p in places) else x
+            for i, x in enumerate(row.inputs)
+        ]
         for (i, j), value in zip(places, args):
             if j is None:
                 inputs[i] = value

@@ -21,10 +21,24 @@ from opwright.ops.lod_tensor import LoDTensor
 # Functions that put sequences after sequences: crelu is the concatenation of two results.
 JOINS = {"nn.crelu"}
 # Rows depend on the rows before them, or on all: as many rows come out, so sequences stay, as elsewhere in the field.
-ALONG_ROWS = ("Cum", "math.cum", "ShiftByOne", "LinearRecurrence", "FusedBatchNorm", "nn.batch_norm", "nn.fused_batch",
-              "clip_by_norm", "math.clip_by_average_norm", "math.l2_normalize", "sequence_mask",
-              "image.per_image_standardization", "image.stateless_random_flip_up_down", "linalg.tridiagonal_matmul",
-              "SegmentMax", "UnsortedSegmentMax")  # of these rows that ask for a gradient  # fmt: skip
+ALONG_ROWS = (
+    "Cum",
+    "math.cum",
+    "ShiftByOne",
+    "LinearRecurrence",
+    "FusedBatchNorm",
+    "nn.batch_norm",
+    "nn.fused_batch",
+    "clip_by_norm",
+    "math.clip_by_average_norm",
+    "math.l2_normalize",
+    "sequence_mask",
+    "image.per_image_standardization",
+    "image.stateless_random_flip_up_down",
+    "linalg.tridiagonal_matmul",
+    "SegmentMax",
+    "UnsortedSegmentMax",
+)  # of these rows that ask for a gradient
 # Rows that are broadcast away, and concatenation with what has no sequences, are refused in these words.
 REFUSED = ("has not the rows", "differ in their LoD levels")
 
@@ -45,8 +59,9 @@ def _reads_offsets(row: Case) -> bool:
     return op is not None and "sequence" in op.__module__.split(".")
 
 
-@checks.check(lambda row: works(row) and not is_random(row) and any(map(_is_rows, row.inputs))
-              and not _reads_offsets(row))  # fmt: skip
+@checks.check(
+    lambda row: works(row) and not is_random(row) and any(map(_is_rows, row.inputs)) and not _reads_offsets(row)
+)
 def takes_lod(row: Case) -> None:
     """With a LoD on one input the numbers are the same, and a result that has it has the rows it speaks of."""
     plain = [np.asarray(y.numpy()) for y in _tensors(row.run())]
@@ -75,8 +90,9 @@ def _tensors(result: Any) -> list[Any]:
     return [y for y in nest.flatten(result) if hasattr(y, "numpy") and not getattr(y, "dtype", None).is_handle]
 
 
-@checks.check(lambda row: works(row) and not is_random(row) and any(map(_has_own_rows, row.inputs))
-              and not _reads_offsets(row))  # fmt: skip
+@checks.check(
+    lambda row: works(row) and not is_random(row) and any(map(_has_own_rows, row.inputs)) and not _reads_offsets(row)
+)
 def rows_under_a_lod_are_by_position(row: Case) -> None:
     """Where the LoD stays, another first row of the input changes no other row of the result."""
     if row.key.startswith(ALONG_ROWS) or row.key in JOINS:
@@ -98,8 +114,9 @@ def rows_under_a_lod_are_by_position(row: Case) -> None:
             continue
         for y, other in zip(*found):
             if isinstance(y, LoDTensor):
-                np.testing.assert_array_equal(np.asarray(y.numpy())[1:], np.asarray(other.numpy())[1:],
-                                              err_msg=f"input {i}")  # fmt: skip
+                np.testing.assert_array_equal(
+                    np.asarray(y.numpy())[1:], np.asarray(other.numpy())[1:], err_msg=f"input {i}"
+                )
 
 
 def _has_own_rows(x: Any) -> bool:

@@ -62,8 +62,13 @@ def assert_close(found: np.ndarray, wanted: Any, rtol: float | None, atol: float
         with np.errstate(all="ignore"):
             target = wanted.astype(found.dtype)  # what overflows there is infinite there
         kind = np.complex128 if found.dtype.kind == "c" else np.float64
-        np.testing.assert_allclose(found.astype(kind), target.astype(kind), rel if rtol is None else rtol,
-                                   near if atol is None else atol, err_msg=what)  # fmt: skip
+        np.testing.assert_allclose(
+            found.astype(kind),
+            target.astype(kind),
+            rel if rtol is None else rtol,
+            near if atol is None else atol,
+            err_msg=what,
+        )
     elif rtol or atol:
         integers = found.astype(np.float64)
         np.testing.assert_allclose(integers, wanted.astype(np.float64), rtol or 0.0, atol or 0.0, err_msg=what)

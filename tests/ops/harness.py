@@ -89,10 +89,23 @@ class Case:
         return self.function()(*(as_tensors(self.inputs if inputs is None else inputs)), **self.attrs)
 
 
-def case(*inputs: Any, expect: Any = None, says_nothing: str = "", holds: Callable[..., Any] | None = None,
-         gives: Any = None, grad: Any = None, rtol: float | None = None, atol: float | None = None,
-         call: Callable[..., Any] | None = None, half: bool | None = None, trace: bool = True, unknown: bool = True,
-         widen: bool = True, static: Sequence[int] = (), **attrs: Any) -> Case:  # fmt: skip
+def case(
+    *inputs: Any,
+    expect: Any = None,
+    says_nothing: str = "",
+    holds: Callable[..., Any] | None = None,
+    gives: Any = None,
+    grad: Any = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    call: Callable[..., Any] | None = None,
+    half: bool | None = None,
+    trace: bool = True,
+    unknown: bool = True,
+    widen: bool = True,
+    static: Sequence[int] = (),
+    **attrs: Any,
+) -> Case:
     """A call that works.
 
     inputs: arrays; lists of arrays for a repeated input; None for an absent one; anything else is passed as it is.
@@ -107,12 +120,28 @@ def case(*inputs: Any, expect: Any = None, says_nothing: str = "", holds: Callab
     """
     if expect is None and holds is None and not says_nothing:
         raise TypeError("a case needs expect=, holds=, or says_nothing='the reason why it has neither'")
-    return Case(inputs, attrs, expect, says_nothing, holds, gives, grad, rtol, atol, call, half, trace, unknown,
-                widen, tuple(static))  # fmt: skip
+    return Case(
+        inputs,
+        attrs,
+        expect,
+        says_nothing,
+        holds,
+        gives,
+        grad,
+        rtol,
+        atol,
+        call,
+        half,
+        trace,
+        unknown,
+        widen,
+        tuple(static),
+    )
 
 
-def bad(*inputs: Any, says: str | Sequence[str], raises: Any = None, call: Callable[..., Any] | None = None,
-        **attrs: Any) -> Case:  # fmt: skip
+def bad(
+    *inputs: Any, says: str | Sequence[str], raises: Any = None, call: Callable[..., Any] | None = None, **attrs: Any
+) -> Case:
     """A call that must fail, with class `raises` (InvalidArgumentError), the operator's name and the words `says`."""
     from opwright.core.errors import InvalidArgumentError
 

@@ -18,9 +18,13 @@ def spans(offsets):
 
 def pool(x, offsets, kind, pad=0.0):
     of = {
-        "SUM": lambda s: s.sum(0), "AVERAGE": lambda s: s.sum(0) / len(s), "SQRT": lambda s: s.sum(0) / len(s) ** 0.5,
-        "FIRST": lambda s: s[0], "LAST": lambda s: s[-1], "MAX": lambda s: s.max(0),
-    }[kind]  # fmt: skip
+        "SUM": lambda s: s.sum(0),
+        "AVERAGE": lambda s: s.sum(0) / len(s),
+        "SQRT": lambda s: s.sum(0) / len(s) ** 0.5,
+        "FIRST": lambda s: s[0],
+        "LAST": lambda s: s[-1],
+        "MAX": lambda s: s.max(0),
+    }[kind]
     y = np.full((len(offsets) - 1, *x.shape[1:]), pad)
     for i, (a, b) in enumerate(spans(offsets)):
         if b > a:
@@ -136,8 +140,19 @@ def _steps(a, b, reverse):
     return range(b - 1, a - 1, -1) if reverse else range(a, b)
 
 
-def lstm(x, weight, bias, h0, c0, offsets, use_peepholes=True, is_reverse=False, gate_activation="sigmoid",
-         cell_activation="tanh", candidate_activation="tanh"):  # fmt: skip
+def lstm(
+    x,
+    weight,
+    bias,
+    h0,
+    c0,
+    offsets,
+    use_peepholes=True,
+    is_reverse=False,
+    gate_activation="sigmoid",
+    cell_activation="tanh",
+    candidate_activation="tanh",
+):
     d = len(weight)
     g, s, a_ = (ACTIVATIONS[k] for k in (gate_activation, cell_activation, candidate_activation))
     w_ic, w_fc, w_oc = bias[0, 4 * d :].reshape(3, d) if use_peepholes else np.zeros((3, d))
@@ -153,8 +168,9 @@ def lstm(x, weight, bias, h0, c0, offsets, use_peepholes=True, is_reverse=False,
     return hidden, cell
 
 
-def gru(x, weight, bias, h0, offsets, activation="tanh", gate_activation="sigmoid", is_reverse=False,
-        origin_mode=False):  # fmt: skip
+def gru(
+    x, weight, bias, h0, offsets, activation="tanh", gate_activation="sigmoid", is_reverse=False, origin_mode=False
+):
     d = len(weight)
     g, act = ACTIVATIONS[gate_activation], ACTIVATIONS[activation]
     memory = weight.ravel()

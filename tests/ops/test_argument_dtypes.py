@@ -24,7 +24,7 @@ WAYS = {
     "Variable": lambda tf, value, dtype: tf.Variable(value, dtype=dtype).read_value(),
     "constant, traced": lambda tf, value, dtype: tf.function(lambda: tf.constant(value, dtype))(),
     "convert_to_tensor, traced": lambda tf, value, dtype: tf.function(lambda: tf.convert_to_tensor(value, dtype))(),
-}  # fmt: skip
+}
 
 
 @pytest.mark.filterwarnings("error")
@@ -45,10 +45,20 @@ def test_numpy_arrays_are_cast_to_the_wanted_dtype(tf, name, way):
 def test_an_array_beside_a_tensor_takes_its_dtype(tf, name, traced):
     value, x = ARRAYS[name], tf.constant([1, 2])
     cast = np.asarray(value).astype(np.int32)
-    forms = {"x + a": lambda x: x + value, "a + x": lambda x: value + x, "add": lambda x: tf.add(x, value),
-             "a - x": lambda x: value - x, "maximum": lambda x: tf.maximum(x, value)}  # fmt: skip
-    expected = {"x + a": 1 + cast, "a + x": 1 + cast, "add": 1 + cast, "a - x": cast - 1,
-                "maximum": np.maximum(1, cast)}  # fmt: skip
+    forms = {
+        "x + a": lambda x: x + value,
+        "a + x": lambda x: value + x,
+        "add": lambda x: tf.add(x, value),
+        "a - x": lambda x: value - x,
+        "maximum": lambda x: tf.maximum(x, value),
+    }
+    expected = {
+        "x + a": 1 + cast,
+        "a + x": 1 + cast,
+        "add": 1 + cast,
+        "a - x": cast - 1,
+        "maximum": np.maximum(1, cast),
+    }
     for form, function in forms.items():
         found = (tf.function(function) if traced else function)(tf.constant([1, 1]))
         assert found.dtype == tf.int32
@@ -93,12 +103,14 @@ LISTS = {
     "add": (lambda tf, a, b: tf.add(a, [b, b]), [4, 5]),
     "maximum": (lambda tf, a, b: tf.maximum(a, [b, b]), [3, 3]),
     "nested": (lambda tf, a, b: tf.concat((a[None], [[b, b]]), 0), [[1, 2], [3, 3]]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("traced", [False, True])
-@pytest.mark.parametrize("dtypes", [("int32", "int64"), ("int64", "int32"), ("float32", "int64"),
-                                    ("float32", "float64"), ("int32", "float32")])  # fmt: skip
+@pytest.mark.parametrize(
+    "dtypes",
+    [("int32", "int64"), ("int64", "int32"), ("float32", "int64"), ("float32", "float64"), ("int32", "float32")],
+)
 @pytest.mark.parametrize("name", LISTS)
 def test_tensors_in_a_list_take_the_dtype_of_the_tensor_beside_it(tf, name, dtypes, traced):
     function, expected = LISTS[name]
@@ -130,7 +142,7 @@ INDEXED = {
     "gather_nd": (lambda tf, i: tf.gather_nd([1.0, 2.0], i[:, None]), [2.0, 1.0]),
     "unsorted_segment_sum": (lambda tf, i: tf.math.unsorted_segment_sum([1.0, 2.0], i, 2), [2.0, 1.0]),
     "embedding_lookup": (lambda tf, i: tf.nn.embedding_lookup(tf.constant([[1.0], [2.0]]), i), [[2.0], [1.0]]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("dtype", ["int16", "int32", "int64"])
@@ -142,11 +154,18 @@ def test_indices_of_any_width(tf, name, dtype):
     np.testing.assert_array_equal(tf.function(lambda i: function(tf, i))(indices).numpy(), expected)
 
 
-@pytest.mark.parametrize(("a", "b", "output", "dtype"), [
-    ("int8", "uint8", "int32", "int32"), ("uint8", "int8", "int32", "int32"), ("int8", "int8", "int32", "int32"),
-    ("bfloat16", "int8", "bfloat16", "bfloat16"), ("uint8", "bfloat16", "bfloat16", "bfloat16"),
-    ("bfloat16", "float32", None, "float32"), ("float32", "bfloat16", None, "float32"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("a", "b", "output", "dtype"),
+    [
+        ("int8", "uint8", "int32", "int32"),
+        ("uint8", "int8", "int32", "int32"),
+        ("int8", "int8", "int32", "int32"),
+        ("bfloat16", "int8", "bfloat16", "bfloat16"),
+        ("uint8", "bfloat16", "bfloat16", "bfloat16"),
+        ("bfloat16", "float32", None, "float32"),
+        ("float32", "bfloat16", None, "float32"),
+    ],
+)
 def test_factors_of_two_dtypes(tf, a, b, output, dtype):
     x, y = tf.cast([[3, 100], [1, 2]], a), tf.cast([[100, 2], [4, 1]], b)
     found = tf.matmul(x, y, output_type=None if output is None else getattr(tf, output))
@@ -178,7 +197,7 @@ ONE_HOT = {
     "an array": ({"on_value": np.float64(1.5)}, "float64", [[1.5, 0], [0, 1.5]]),
     "a dtype": ({"on_value": 1, "off_value": 0, "dtype": "float32"}, "float32", [[1, 0], [0, 1]]),
     "nothing": ({}, "float32", [[1, 0], [0, 1]]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ONE_HOT)
@@ -189,15 +208,22 @@ def test_one_hot_takes_the_dtype_of_what_is_there(tf, name):
     np.testing.assert_array_equal(found.numpy(), expected)
 
 
-@pytest.mark.parametrize("arguments", [{"on_value": 1.0, "off_value": 0}, {"on_value": 1, "off_value": 0.0},
-                                       {"on_value": 1.0, "off_value": 0, "dtype": "int32"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"on_value": 1.0, "off_value": 0},
+        {"on_value": 1, "off_value": 0.0},
+        {"on_value": 1.0, "off_value": 0, "dtype": "int32"},
+    ],
+)
 def test_one_hot_of_two_dtypes_is_refused(tf, arguments):
     with pytest.raises(TypeError):
         tf.one_hot([0, 1], 2, **arguments)
 
 
-@pytest.mark.parametrize(("arr", "expected"), [([1.0, 2.0], [0, 1, 1]), ([], []), ([1.7, 2], [0, 1, 1]),
-                                               ([True], [0, 1]), ([1, 1], [0, 2])])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arr", "expected"), [([1.0, 2.0], [0, 1, 1]), ([], []), ([1.7, 2], [0, 1, 1]), ([True], [0, 1]), ([1, 1], [0, 2])]
+)
 def test_bincount_casts_what_it_counts(tf, arr, expected):
     found = tf.math.bincount(arr)
     assert found.dtype == tf.int32
@@ -253,15 +279,17 @@ def test_the_gradient_of_rows_by_index_vectors_is_sparse(tf):
 # ---- wrong arguments ------------------------------------------------------------------------------------------------
 
 REFUSED = {
-    "a branch's key that is no integer": (TypeError, lambda tf: tf.switch_case(
-        tf.constant(0), {1.0: lambda: 1, 0: lambda: 2})),
+    "a branch's key that is no integer": (
+        TypeError,
+        lambda tf: tf.switch_case(tf.constant(0), {1.0: lambda: 1, 0: lambda: 2}),
+    ),
     "the real part of text": (TypeError, lambda tf: tf.math.real(tf.constant(["a"]))),
     "the real part of truth values": (TypeError, lambda tf: tf.math.real(tf.constant([True]))),
     "the angle of text": ((TypeError, ValueError), lambda tf: tf.math.angle(tf.constant(["a"]))),
     "substr, pos and len of two shapes": (ValueError, lambda tf: tf.strings.substr(["abc", "abc"], [0, 1], 1)),
     "substr, len alone a vector": (ValueError, lambda tf: tf.strings.substr(["abc", "abc"], 0, [1, 1])),
     "a constraint that cannot be called": (ValueError, lambda tf: tf.Variable(1.0, constraint=0)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -275,11 +303,22 @@ def test_wrong_arguments_are_refused(tf, name):
 # ---- repeat, einsum -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("data", "repeats"), [([None], []), ([None], [None]), ([None], None), (None, []), (None, None),
-                                               pytest.param(None, [None], marks=pytest.mark.ours)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("data", "repeats"),
+    [
+        ([None], []),
+        ([None], [None]),
+        ([None], None),
+        (None, []),
+        (None, None),
+        pytest.param(None, [None], marks=pytest.mark.ours),
+    ],
+)
 def test_repeat_of_unknown_ranks(tf, data, repeats):
-    f = tf.function(lambda x, r: tf.repeat(x, r, axis=0),
-                    input_signature=[tf.TensorSpec(data, tf.float32), tf.TensorSpec(repeats, tf.int32)])  # fmt: skip
+    f = tf.function(
+        lambda x, r: tf.repeat(x, r, axis=0),
+        input_signature=[tf.TensorSpec(data, tf.float32), tf.TensorSpec(repeats, tf.int32)],
+    )
     x = tf.constant([1.0, 2.0])
     if repeats != [None]:
         np.testing.assert_array_equal(f(x, tf.constant(2)).numpy(), [1, 1, 2, 2])
@@ -289,24 +328,30 @@ def test_repeat_of_unknown_ranks(tf, data, repeats):
         with pytest.raises(tf.errors.InvalidArgumentError):
             f(x, tf.constant([1, 2, 3]))
     if data is None and repeats != []:
-        np.testing.assert_array_equal(f(tf.constant([[1.0, 2.0], [3.0, 4.0]]), tf.constant([2, 1])).numpy(),
-                                      [[1, 2], [1, 2], [3, 4]])  # fmt: skip
+        np.testing.assert_array_equal(
+            f(tf.constant([[1.0, 2.0], [3.0, 4.0]]), tf.constant([2, 1])).numpy(), [[1, 2], [1, 2], [3, 4]]
+        )
 
 
 def test_repeat_of_a_flat_tensor_of_unknown_rank(tf):
     f = tf.function(lambda x, r: tf.repeat(x, r), input_signature=[tf.TensorSpec(None), tf.TensorSpec(None, tf.int32)])
-    np.testing.assert_array_equal(f(tf.constant([[1.0, 2.0], [3.0, 4.0]]), tf.constant([2, 1, 0, 1])).numpy(),
-                                  [1, 1, 2, 4])  # fmt: skip
+    np.testing.assert_array_equal(
+        f(tf.constant([[1.0, 2.0], [3.0, 4.0]]), tf.constant([2, 1, 0, 1])).numpy(), [1, 1, 2, 4]
+    )
     np.testing.assert_array_equal(f(tf.constant(7.0), tf.constant(3)).numpy(), [7, 7, 7])
 
 
 EINSUMS = [
-    ("ij...,jk...->ik...", [3, 2, 1], [2, 4]), ("ij...,jk...->ik...", [3, 2], [2, 4, 5]),
-    ("ij...,jk...->ik...", [3, 2, 5], [2, 4, 1]), ("i...,i...->...", [3], [3, 4]),
-    ("ij...,j...->i...", [3, 2, 1, 4], [2, 5, 4]), ("b...c,...cd->b...d", [2, 1, 3], [4, 3, 5]),
-    ("...ij,...jk->...ik", [1, 3, 2], [5, 2, 4]), ("...i,...i->...i", [2, 1, 3], [4, 3]),
+    ("ij...,jk...->ik...", [3, 2, 1], [2, 4]),
+    ("ij...,jk...->ik...", [3, 2], [2, 4, 5]),
+    ("ij...,jk...->ik...", [3, 2, 5], [2, 4, 1]),
+    ("i...,i...->...", [3], [3, 4]),
+    ("ij...,j...->i...", [3, 2, 1, 4], [2, 5, 4]),
+    ("b...c,...cd->b...d", [2, 1, 3], [4, 3, 5]),
+    ("...ij,...jk->...ik", [1, 3, 2], [5, 2, 4]),
+    ("...i,...i->...i", [2, 1, 3], [4, 3]),
     ("ij...,jk->ik...", [3, 2, 4], [2, 5]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("equation", "left", "right"), EINSUMS)
@@ -331,6 +376,7 @@ def test_gradients_of_einsum_where_an_ellipsis_broadcasts(tf, equation, left, ri
         for i in range(x.size):
             unit = np.zeros(x.size)
             unit[i] = 1
-            expected[i] = (np.einsum(equation, *(unit.reshape(x.shape) if k == j else y
-                                                 for j, y in enumerate((a, b)))) * w).sum()  # fmt: skip
+            expected[i] = (
+                np.einsum(equation, *(unit.reshape(x.shape) if k == j else y for j, y in enumerate((a, b)))) * w
+            ).sum()
         np.testing.assert_allclose(found[k].numpy(), expected.reshape(x.shape), 1e-12, 1e-12)

@@ -26,21 +26,43 @@ CATALOGUE = registry.catalogue()
 
 # Operators that no row of a table can call by itself: what tests them instead.
 TESTED_ELSEWHERE = dict.fromkeys(
-    ("ReadVariable", "AssignVariable", "AssignAddVariable", "AssignSubVariable", "ScatterUpdateVariable",
-     "ScatterAddVariable", "ScatterSubVariable", "ScatterMulVariable", "ScatterDivVariable", "ScatterMaxVariable",
-     "ScatterMinVariable"),
+    (
+        "ReadVariable",
+        "AssignVariable",
+        "AssignAddVariable",
+        "AssignSubVariable",
+        "ScatterUpdateVariable",
+        "ScatterAddVariable",
+        "ScatterSubVariable",
+        "ScatterMulVariable",
+        "ScatterDivVariable",
+        "ScatterMaxVariable",
+        "ScatterMinVariable",
+    ),
     "tests/eager/test_eager_variable.py",
-)  # fmt: skip
-TESTED_ELSEWHERE |= {"UpdateVariable": "tests/optimizers/test_optimizers_updates.py",
-                     "UpdateRows": "tests/optimizers/test_optimizers_sparse.py"}  # fmt: skip
+)
+TESTED_ELSEWHERE |= {
+    "UpdateVariable": "tests/optimizers/test_optimizers_updates.py",
+    "UpdateRows": "tests/optimizers/test_optimizers_sparse.py",
+}
 TESTED_ELSEWHERE |= dict.fromkeys(
     ("Assert", "EagerPyFunc", "EagerPyFuncGrad", "Print", "PyFunc", "PyFuncStateless", "Timestamp"), "tests/effects"
 )
 TESTED_ELSEWHERE |= dict.fromkeys(
-    ("BuildDataset", "DatasetCardinality", "DatasetReduce", "IteratorHasNext", "IteratorNext",
-     "IteratorNextAsOptional", "MakeIterator", "MakeOptional", "OptionalGetValue", "OptionalHasValue"),
+    (
+        "BuildDataset",
+        "DatasetCardinality",
+        "DatasetReduce",
+        "IteratorHasNext",
+        "IteratorNext",
+        "IteratorNextAsOptional",
+        "MakeIterator",
+        "MakeOptional",
+        "OptionalGetValue",
+        "OptionalHasValue",
+    ),
     "tests/data/test_data_functions.py",
-)  # fmt: skip
+)
 TESTED_ELSEWHERE |= dict.fromkeys(("If", "Case", "While", "Undefined"), "tests/tracing/test_branches.py, test_loops.py")
 
 
@@ -109,8 +131,17 @@ def public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 # Functions of `__all__` that families share among themselves; users do not call them.
-INTERNAL = {"identity_without_record", "sum_to_shape_of", "compatibility", "lint", "get", "list_names", "spec",
-            "register_kernel", "explain"}  # fmt: skip
+INTERNAL = {
+    "identity_without_record",
+    "sum_to_shape_of",
+    "compatibility",
+    "lint",
+    "get",
+    "list_names",
+    "spec",
+    "register_kernel",
+    "explain",
+}
 # What TensorFlow itself has after `name`; positions are kept, so that calls by position mean the same.
 AFTER_NAME = {
     "embedding_lookup": ["padding_idx"],
@@ -122,14 +153,26 @@ AFTER_NAME = {
     "matrix_transpose": ["conjugate"],
     "non_max_suppression_padded": ["sorted_input", "canonicalized_coordinates", "tile_size"],
     "fused_batch_norm": ["exponential_avg_factor"],
-    "stateless_normal": ["alg"], "stateless_truncated_normal": ["alg"], "stateless_uniform": ["alg"],
+    "stateless_normal": ["alg"],
+    "stateless_truncated_normal": ["alg"],
+    "stateless_uniform": ["alg"],
     "tridiagonal_solve": ["partial_pivoting", "perturb_singular"],
-}  # fmt: skip
+}
 # Where TensorFlow has an option behind a flag, or PaddlePaddle for layers over sequences; positions are kept.
 FLAG_FIRST = {
-    "as_string", "dynamic_lstm", "eigh_tridiagonal", "frame", "fused_batch_norm", "hamming_window", "hann_window",
-    "matmul", "mdct", "non_max_suppression_padded", "reduce_join", "top_k",
-}  # fmt: skip
+    "as_string",
+    "dynamic_lstm",
+    "eigh_tridiagonal",
+    "frame",
+    "fused_batch_norm",
+    "hamming_window",
+    "hann_window",
+    "matmul",
+    "mdct",
+    "non_max_suppression_padded",
+    "reduce_join",
+    "top_k",
+}
 
 
 def test_parameters_stand_by_importance() -> None:

@@ -53,10 +53,9 @@ def failed(op: Any, cases: Any, **options: Any) -> dict[str, str]:
 
 
 def test_a_right_operator() -> None:
-    found = check_operator(defined(), [
-        {"x": X},
-        {"inputs": {"x": X}, "attrs": {"limit": 0.31}, "expect": lambda x: clip(x, 0.31)},
-    ])  # fmt: skip
+    found = check_operator(
+        defined(), [{"x": X}, {"inputs": {"x": X}, "attrs": {"limit": 0.31}, "expect": lambda x: clip(x, 0.31)}]
+    )
     assert len({o.operator for o in found}) == 2
     assert all(o.operator.startswith("TestingCases, case ") for o in found)
     states = {(o.check, o.state) for o in found}
@@ -80,8 +79,12 @@ def test_the_outcomes_print_as_a_table() -> None:
 
 
 def test_forms_of_cases() -> None:
-    cases = [{"inputs": [X], "expect": clip, "rtol": 1e-5}, {"x": "float32[2,3]", "limit": 0.2}, {"x": "f64[0,3]"},
-             {"x": ow.TensorSpec([], ow.float32)}]  # fmt: skip
+    cases = [
+        {"inputs": [X], "expect": clip, "rtol": 1e-5},
+        {"x": "float32[2,3]", "limit": 0.2},
+        {"x": "f64[0,3]"},
+        {"x": ow.TensorSpec([], ow.float32)},
+    ]
     found = check_operator(defined(), cases, without=ELSEWHERE)
     shown = list(dict.fromkeys(o.operator.partition(" (")[2] for o in found))
     assert shown == ["x f64[3,4])", "x f32[2,3], limit=0.2)", "x f64[0,3])", "x f32[])"]
@@ -96,8 +99,12 @@ def test_without_cases_inputs_are_made_up() -> None:
 
 def test_every_case_is_run_and_the_failing_one_named() -> None:
     with pytest.raises(CheckError, match=r"case 1 \(x f64\[3,4\], limit=0.3\): outputs: ") as found:
-        check_operator(defined(), [{"x": X}, {"x": X, "limit": 0.3}, {"x": X, "limit": 0.7}],
-                       expect=lambda x: clip(x, 0.7), without=ELSEWHERE)  # fmt: skip
+        check_operator(
+            defined(),
+            [{"x": X}, {"x": X, "limit": 0.3}, {"x": X, "limit": 0.7}],
+            expect=lambda x: clip(x, 0.7),
+            without=ELSEWHERE,
+        )
     wrong = [o for o in found.value.outcomes if o.check == "outputs" and o.state == "failed"]
     assert [o.operator.partition(" (")[0] for o in wrong] == ["TestingCases, case 0", "TestingCases, case 1"]
 
@@ -110,11 +117,17 @@ def test_a_call_that_fails_is_said_once() -> None:
 
 @pytest.mark.parametrize(
     ("cases", "words"),
-    [([], "there are no cases"), ([3], "case 0 is int"), ([{"x": "hello"}], "input 'x' is the text 'hello'"),
-     ([{"z": 1}], "case 0 has 'z'"), ([{"x": X, "attrs": {}}], "no input or attribute 'attrs'"),
-     ([{"x": "float32[?,2]"}], "unknown sizes"), ([{"inputs": {"x": X}, "attrs": {"q": 1}}], "attribute 'q'"),
-     ([{"x": ow.TensorSpec(None)}], "unknown sizes")],
-)  # fmt: skip
+    [
+        ([], "there are no cases"),
+        ([3], "case 0 is int"),
+        ([{"x": "hello"}], "input 'x' is the text 'hello'"),
+        ([{"z": 1}], "case 0 has 'z'"),
+        ([{"x": X, "attrs": {}}], "no input or attribute 'attrs'"),
+        ([{"x": "float32[?,2]"}], "unknown sizes"),
+        ([{"inputs": {"x": X}, "attrs": {"q": 1}}], "attribute 'q'"),
+        ([{"x": ow.TensorSpec(None)}], "unknown sizes"),
+    ],
+)
 def test_cases_that_are_none(cases: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         check_operator(defined(), cases)
@@ -126,13 +139,24 @@ _calls = iter(range(1, 10**6))
 MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {  # what is wrong, the check that finds it, what it says
     "another number each time": (
         {"compute": lambda op, x: x + x.dtype.type(next(_calls)), "kernel": ..., "gradient": ...},
-        "same again", "called again"),
+        "same again",
+        "called again",
+    ),
     "an attribute that no file holds": (
-        {"table": ow.Attr(object, default=object())}, "interpreted", "options['table'] cannot be"),
+        {"table": ow.Attr(object, default=object())},
+        "interpreted",
+        "options['table'] cannot be",
+    ),
     "only sizes that are known": (
-        {"infer": lambda op: ow.TensorSpec([n + 0 for n in op.x.shape.as_list()], op.x.dtype), "kernel": ...,
-         "gradient": ...}, "interpreted", ""),
-}  # fmt: skip
+        {
+            "infer": lambda op: ow.TensorSpec([n + 0 for n in op.x.shape.as_list()], op.x.dtype),
+            "kernel": ...,
+            "gradient": ...,
+        },
+        "interpreted",
+        "",
+    ),
+}
 
 
 @pytest.mark.parametrize("what", list(MISTAKES))
@@ -146,16 +170,23 @@ def growing(version: int, **body: Any) -> Any:
     """Version 2 has a floor."""
     if version >= 2:
         body = {"floor": ow.Attr(float, default=-np.inf, since=2), **body}
-    return defined(version, kernel=..., gradient=..., compute=lambda op, x: np.maximum(
-        np.minimum(x, op.limit), getattr(op, "floor", -np.inf)), **body)  # fmt: skip
+    return defined(
+        version,
+        kernel=...,
+        gradient=...,
+        compute=lambda op, x: np.maximum(np.minimum(x, op.limit), getattr(op, "floor", -np.inf)),
+        **body,
+    )
 
 
 @pytest.mark.parametrize(
     ("version", "case", "detail"),
-    [(1, {"x": X}, "version 1 of 1, 1 options, 0 older files"),
-     (2, {"x": X}, "version 1 of 2, 1 options, 1 older files"),
-     (2, {"x": X, "floor": -0.5}, "version 2 of 2, 2 options, 1 older files")],
-)  # fmt: skip
+    [
+        (1, {"x": X}, "version 1 of 1, 1 options, 0 older files"),
+        (2, {"x": X}, "version 1 of 2, 1 options, 1 older files"),
+        (2, {"x": X, "floor": -0.5}, "version 2 of 2, 2 options, 1 older files"),
+    ],
+)
 def test_versions_that_are_right(version: int, case: Any, detail: str) -> None:
     found = {o.check: o for o in check_operator(growing(version), [case])}
     assert (found["versions"].state, found["versions"].detail) == ("ok", detail)
@@ -190,9 +221,12 @@ def test_others_that_compute_something_else(monkeypatch: pytest.MonkeyPatch) -> 
         native_nodes: dict[str, bool] = {}
 
         def __init__(self, *arguments: Any, **options: Any) -> None: ...
-        def __enter__(self) -> Wrong: return self
+        def __enter__(self) -> Wrong:
+            return self
+
         def __exit__(self, *error: Any) -> None: ...
-        def run(self, arrays: Any) -> Any: return [2 * a for a in arrays]  # fmt: skip
+        def run(self, arrays: Any) -> Any:
+            return [2 * a for a in arrays]
 
     monkeypatch.setattr("opwright.lite.litert.CompiledModel", Wrong)
     found = failed(op, [{"x": X}], without=ONLY["official run time"])["official run time"]
@@ -224,8 +258,12 @@ def test_what_is_not_for_an_operator() -> None:
     found = {o.check: o for o in check_operator("Tanh", [{"x": "float32[2,3]"}])}
     assert (found["versions"].state, found["versions"].detail) == ("not tried", "it is builtin operators in a file")
     assert found["interpreted"].detail == "builtin operators"
-    lods = {o.check: o for o in check_operator("SequencePool", [{
-        "x": ow.LoDTensor(np.arange(10.0).reshape(5, 2), [[0, 2, 2, 5]]), "pooltype": "SUM"}])}  # fmt: skip
+    lods = {
+        o.check: o
+        for o in check_operator(
+            "SequencePool", [{"x": ow.LoDTensor(np.arange(10.0).reshape(5, 2), [[0, 2, 2, 5]]), "pooltype": "SUM"}]
+        )
+    }
     assert lods["interpreted"].state == "not tried"
 
 
@@ -240,8 +278,11 @@ def test_gradients_of_what_takes_no_float64(dtypes: Any) -> None:
     found = {o.check: o for o in check_operator(defined(**narrow), [{"x": X.astype(np.float32)}], without=OF_GRADIENTS)}
     assert {o.state for o in found.values()} == {"ok"}
     assert found["gradient is slope"].detail == "12 elements, coarsely, in float32"
-    wrong = failed(defined(**narrow, gradient=lambda op, dy: ow.where(op.x < op.limit, 1.01 * dy, 0.25 * dy)),
-                   [{"x": X.astype(np.float32)}], without=OF_GRADIENTS)  # fmt: skip
+    wrong = failed(
+        defined(**narrow, gradient=lambda op, dy: ow.where(op.x < op.limit, 1.01 * dy, 0.25 * dy)),
+        [{"x": X.astype(np.float32)}],
+        without=OF_GRADIENTS,
+    )
     assert list(wrong) == ["gradient is slope"]
 
 

@@ -49,8 +49,9 @@ CONVOLUTIONS = [  # image, filters, attributes
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize(("name", "image", "filters", "attrs"), CONVOLUTIONS)
-def test_convolutions_equal_the_reference(on_sim: None, name: Any, image: Any, filters: Any, attrs: Any, dtype: Any
-                                          ) -> None:  # fmt: skip
+def test_convolutions_equal_the_reference(
+    on_sim: None, name: Any, image: Any, filters: Any, attrs: Any, dtype: Any
+) -> None:
     arrays = [RNG.standard_normal(shape).astype(dtype) for shape in (image, filters)]
     found, y = run(name, arrays, SIM, **attrs)
     assert (found.branch, found.chosen.library) == ("kernel", "cublas")

@@ -169,10 +169,16 @@ def define(**body):
         ({"attrs": ow.Input()}, ValueError, "the name 'attrs' is taken"),
         ({"operator": ow.Output(like="x")}, ValueError, "the name 'operator' is taken"),
         ({"reference": lambda op: 1}, ValueError, "the name 'reference' is taken; name this method otherwise"),
-        ({"kernel": ow.kernel(lambda x: (x, x)), "z": ow.Output(like="x")}, ValueError,
-         "a kernel on scalars gives one result, the operator y, z"),
-        ({"kernel": ow.kernel(lambda x, z: x), "z": ow.Input(repeated=True)}, ValueError,
-         "a kernel on scalars takes a scalar of each input, and z is repeated"),
+        (
+            {"kernel": ow.kernel(lambda x: (x, x)), "z": ow.Output(like="x")},
+            ValueError,
+            "a kernel on scalars gives one result, the operator y, z",
+        ),
+        (
+            {"kernel": ow.kernel(lambda x, z: x), "z": ow.Input(repeated=True)},
+            ValueError,
+            "a kernel on scalars takes a scalar of each input, and z is repeated",
+        ),
         ({"kernel": ow.kernel(lambda x, z: x)}, ValueError, "its kernel takes x, z; the inputs are x"),
         ({"kernel": ow.kernel(lambda x, *, q: x)}, ValueError, "parameter 'q' is no attribute"),
         ({"a": ow.Attr(float, since=2)}, ValueError, "attribute a has since > 1, so it needs a default"),
@@ -181,16 +187,22 @@ def define(**body):
         ({"a": ow.Attr(float, default="1")}, TypeError, "attribute a: the default '1' has the wrong type"),
         ({"a": ow.Attr([int], default=[1, "2"])}, TypeError, "wanted list of int"),
         ({"a": ow.Attr([int], default="12")}, TypeError, "wanted list of int"),
-        ({"a": ow.Attr(float, default=-1, check=ow.attr.at_least(0))}, ValueError,
-         "attribute a: the default -1 is out of its range; wanted at least 0"),
+        (
+            {"a": ow.Attr(float, default=-1, check=ow.attr.at_least(0))},
+            ValueError,
+            "attribute a: the default -1 is out of its range; wanted at least 0",
+        ),
         ({"a": ow.Attr(int, default=0, since=0)}, ValueError, "a: since is a version of the operator, 1 or more"),
         ({"w": ow.Input(optional=True, since=1.5)}, ValueError, "w: since is a version of the operator"),
         ({"w": ow.Input(since=2)}, ValueError, "input w has since > 1, so it is optional"),
         ({"z": ow.Output(like="x", since=2)}, ValueError, "output z has since > 1, so it is intermediate"),
         ({"w": ow.Input(rank="x")}, ValueError, "input w: rank is a number of dimensions, or a tuple of them"),
         ({"w": ow.Input(rank=(1, -2))}, ValueError, "input w: rank is a number of dimensions"),
-        ({"w": ow.Input(optional=True), "v": ow.Input()}, ValueError,
-         "the required input v stands after the optional input w"),
+        (
+            {"w": ow.Input(optional=True), "v": ow.Input()},
+            ValueError,
+            "the required input v stands after the optional input w",
+        ),
     ],
     ids=lambda v: v if isinstance(v, str) else None,
 )
@@ -375,7 +387,7 @@ BAD_CALLS = [  # call, error, everything the one message must name: operator, ar
     (lambda: DefinedKinds(X, wholes=3), SignatureError, ["DefinedKinds", "'wholes'", "3 (int)", "list of int"]),
     (lambda: DefinedKinds(X, words="c" * 999), InvalidArgumentError, ["DefinedKinds", "ccc...", "(str)"]),
     (lambda: DefinedKinds(X, whole=np.zeros(3)), SignatureError, ["DefinedKinds", "array of float64 [3]"]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("call", "error", "words"), BAD_CALLS, ids=["-".join(w) for *_, w in BAD_CALLS])

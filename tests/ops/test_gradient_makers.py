@@ -40,11 +40,17 @@ def gradient_of(op: object, *inputs: np.ndarray, **attrs: object) -> list[np.nda
 def test_words() -> None:
     none, empty = define("WordNone"), define("WordEmpty", gradient=None)
     custom = define("WordCustom", gradient=lambda op, dy: dy)
-    default, single = define("WordDefault", gradient=ow.ops.DefaultGradient()), define(
-        "WordSingle", gradient=ow.ops.SingleGradient("OtherGrad"))  # fmt: skip
+    default, single = (
+        define("WordDefault", gradient=ow.ops.DefaultGradient()),
+        define("WordSingle", gradient=ow.ops.SingleGradient("OtherGrad")),
+    )
     assert [str(op.gradient_maker) for op in (none, empty, custom, default, single)] == [
-        "none", "empty", "custom", "default", "single",
-    ]  # fmt: skip
+        "none",
+        "empty",
+        "custom",
+        "default",
+        "single",
+    ]
     assert repr(single.gradient_maker) == "SingleGradient('OtherGrad')"
     assert none.gradient_maker == "none"
 
@@ -116,8 +122,10 @@ class Scaled:
             dz = op.factor * (z_grad + total_grad)
             return dz * y, dz * x
 
-        parts = {n: ow.Input(floating, like=None if n == "x" else "x")
-                 for n in ("x", "y", "z", "total", "z_grad", "total_grad")}  # fmt: skip
+        parts = {
+            n: ow.Input(floating, like=None if n == "x" else "x")
+            for n in ("x", "y", "z", "total", "z_grad", "total_grad")
+        }
         grad = {
             **parts,
             "x_grad": ow.Output(like="x"),
@@ -294,8 +302,15 @@ def test_reading_a_no_need_buffer_input_is_an_error(rule: object, traced: bool) 
     assert "take 'x' out of no_need_buffer" in text
 
 
-ASKING = {"float": float, "bool": bool, "int": int, "len": len, "asarray": np.asarray, "numpy": lambda x: x.numpy(),
-          "list": list}  # fmt: skip
+ASKING = {
+    "float": float,
+    "bool": bool,
+    "int": int,
+    "len": len,
+    "asarray": np.asarray,
+    "numpy": lambda x: x.numpy(),
+    "list": list,
+}
 
 
 @pytest.mark.parametrize("ask", ASKING.values(), ids=ASKING)
@@ -314,9 +329,17 @@ def test_what_an_outline_answers() -> None:
 
     def rule(op, dz):
         x = op.x
-        seen.update(shape=x.shape, dtype=x.dtype, rank=x.rank, spec=x.spec, asked=ow.shape(x).numpy().tolist(),
-                    size=int(ow.size(x)), rank_op=int(ow.rank(x)), zeros=ow.zeros_like(x).numpy(),
-                    ones=ow.ones_like(x).numpy())  # fmt: skip
+        seen.update(
+            shape=x.shape,
+            dtype=x.dtype,
+            rank=x.rank,
+            spec=x.spec,
+            asked=ow.shape(x).numpy().tolist(),
+            size=int(ow.size(x)),
+            rank_op=int(ow.rank(x)),
+            zeros=ow.zeros_like(x).numpy(),
+            ones=ow.ones_like(x).numpy(),
+        )
         return dz * op.y, ow.reshape(dz, x.shape)
 
     op = multiplied("AnsweringOutline", gradient=rule, no_need_buffer=("x",))
@@ -422,23 +445,59 @@ def test_needs_found_in_a_rule(case: str) -> None:
 
 
 def test_no_need_buffer_moves_to_shape() -> None:
-    op = multiplied("MovedToShape", gradient=lambda op, dz: (dz * op.y, ow.reshape(dz, ow.shape(op.x))),
-                    no_need_buffer=("x", "z"))  # fmt: skip
+    op = multiplied(
+        "MovedToShape", gradient=lambda op, dz: (dz * op.y, ow.reshape(dz, ow.shape(op.x))), no_need_buffer=("x", "z")
+    )
     assert dict(op.gradient_needs.inputs) == {"x": "shape", "y": "value"}
     assert dict(op.gradient_needs.outputs) == {"z": "nothing"}
 
 
 # From the formulas: what a gradient must know. d(x + y) nothing, d(x y) both, d exp = exp, d tanh = 1 - tanh^2, ...
 KNOWN = {
-    "Add": "", "Sub": "", "Neg": "", "Identity": "", "Concat": "", "Reshape": "", "Transpose": "", "Sum": "",
-    "Mean": "", "ExpandDims": "", "Squeeze": "", "BroadcastTo": "", "Cast": "", "AvgPool": "", "Pack": "", "Unpack": "",
-    "BiasAdd": "", "StopGradient": "", "Mul": "x y", "MatMul": "a b", "Exp": "y", "Tanh": "y", "Sigmoid": "y",
-    "Sqrt": "y", "Relu": "activations", "Log": "x", "Sin": "x", "Square": "x", "RealDiv": "y z", "Softmax": "softmax",
-    "LogSoftmax": "logsoftmax", "Gather": "indices", "MaxPool": "input", "Conv2D": "input filters",
+    "Add": "",
+    "Sub": "",
+    "Neg": "",
+    "Identity": "",
+    "Concat": "",
+    "Reshape": "",
+    "Transpose": "",
+    "Sum": "",
+    "Mean": "",
+    "ExpandDims": "",
+    "Squeeze": "",
+    "BroadcastTo": "",
+    "Cast": "",
+    "AvgPool": "",
+    "Pack": "",
+    "Unpack": "",
+    "BiasAdd": "",
+    "StopGradient": "",
+    "Mul": "x y",
+    "MatMul": "a b",
+    "Exp": "y",
+    "Tanh": "y",
+    "Sigmoid": "y",
+    "Sqrt": "y",
+    "Relu": "activations",
+    "Log": "x",
+    "Sin": "x",
+    "Square": "x",
+    "RealDiv": "y z",
+    "Softmax": "softmax",
+    "LogSoftmax": "logsoftmax",
+    "Gather": "indices",
+    "MaxPool": "input",
+    "Conv2D": "input filters",
     "Select": "condition",
-    "SegmentSum": "segment_ids", "Cumsum": "", "Tile": "multiples", "ReverseSequence": "seq_lengths",
-    "ReadVariable": "", "Reverse": "", "SpaceToDepth": "", "MatrixBandPart": "num_lower num_upper",
-}  # fmt: skip
+    "SegmentSum": "segment_ids",
+    "Cumsum": "",
+    "Tile": "multiples",
+    "ReverseSequence": "seq_lengths",
+    "ReadVariable": "",
+    "Reverse": "",
+    "SpaceToDepth": "",
+    "MatrixBandPart": "num_lower num_upper",
+}
 
 
 @pytest.mark.parametrize("name", KNOWN)

@@ -144,8 +144,10 @@ def test_nothing_is_kept_for_nothing(name: str) -> None:
             except (AssertionError, ValueError, TypeError, AttributeError):
                 break  # it is read
         else:
-            pytest.fail(f"{name}: the gradient gives the same without the elements of {part!r}; name it in "
-                        f"no_need_buffer = {(*op.no_need_buffer, part)!r}")  # fmt: skip
+            pytest.fail(
+                f"{name}: the gradient gives the same without the elements of {part!r}; name it in "
+                f"no_need_buffer = {(*op.no_need_buffer, part)!r}"
+            )
 
 
 def test_most_operators_are_reached() -> None:

@@ -35,36 +35,62 @@ WITH_GRADIENT = [name for name, op in CATALOGUE.items() if op.gradient_rule is n
 
 # Operators of which no row can take differences in float64, and what compares their gradients.
 ELSEWHERE = {
-    **dict.fromkeys(("ResizeBilinear", "ResizeBicubic", "ScaleAndTranslate"),
-                    "they give float32 whatever they take; they are linear, and rows of their gradient operators "
-                    "compare these with the transpose"),
+    **dict.fromkeys(
+        ("ResizeBilinear", "ResizeBicubic", "ScaleAndTranslate"),
+        "they give float32 whatever they take; they are linear, and rows of their gradient operators "
+        "compare these with the transpose",
+    ),
     **dict.fromkeys(("DynamicLstm", "DynamicLstmGrad", "DynamicGru", "DynamicGruGrad"), "test_sequence_empty.py"),
     **dict.fromkeys(("ReadVariable", "EagerPyFunc", "EagerPyFuncGrad"), "tests/eager, tests/effects"),
     "NextAfter": "the next number up is no slope that differences could see",
-    **dict.fromkeys(("FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel"),
-                    "steps: their gradient is by definition another; rows compare it with TensorFlow's"),
-}  # fmt: skip
+    **dict.fromkeys(
+        ("FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel"),
+        "steps: their gradient is by definition another; rows compare it with TensorFlow's",
+    ),
+}
 
 # Tables with floating inputs and a gradient none of whose rows compares it: why.
 NOT_COMPARED = {
     **{name: reason for name, reason in ELSEWHERE.items() if name.startswith("FakeQuant")},
     **dict.fromkeys(("zeros_like", "math.zero_fraction", "math.bincount"), "constant, or counts"),
-    **dict.fromkeys(("ResizeBilinear", "ResizeBicubic", "ScaleAndTranslate", "image.resize", "image.resize_with_pad"),
-                    ELSEWHERE["ResizeBilinear"]),
-    **dict.fromkeys(("image.random_crop", "image.random_brightness", "image.random_hue", "image.random_contrast",
-                     "image.random_saturation", "random.normal"), "another draw at each call"),
-    **dict.fromkeys(("image.stateless_random_brightness", "image.stateless_random_hue",
-                     "image.stateless_random_contrast", "image.stateless_random_saturation"),
-                    "of a table of what is adjusted, which compares"),
-    **dict.fromkeys(("image.draw_bounding_boxes", "image.non_max_suppression_with_scores",
-                     "image.combined_non_max_suppression"), "boxes are chosen, with no slope"),
-    **dict.fromkeys(("image.per_image_standardization", "image.psnr", "image.ssim", "image.ssim_multiscale"),
-                    "they compute in float32"),
+    **dict.fromkeys(
+        ("ResizeBilinear", "ResizeBicubic", "ScaleAndTranslate", "image.resize", "image.resize_with_pad"),
+        ELSEWHERE["ResizeBilinear"],
+    ),
+    **dict.fromkeys(
+        (
+            "image.random_crop",
+            "image.random_brightness",
+            "image.random_hue",
+            "image.random_contrast",
+            "image.random_saturation",
+            "random.normal",
+        ),
+        "another draw at each call",
+    ),
+    **dict.fromkeys(
+        (
+            "image.stateless_random_brightness",
+            "image.stateless_random_hue",
+            "image.stateless_random_contrast",
+            "image.stateless_random_saturation",
+        ),
+        "of a table of what is adjusted, which compares",
+    ),
+    **dict.fromkeys(
+        ("image.draw_bounding_boxes", "image.non_max_suppression_with_scores", "image.combined_non_max_suppression"),
+        "boxes are chosen, with no slope",
+    ),
+    **dict.fromkeys(
+        ("image.per_image_standardization", "image.psnr", "image.ssim", "image.ssim_multiscale"),
+        "they compute in float32",
+    ),
     "tensor_scatter_nd_max": "ties; TensorScatterMax compares",
     "linalg.eig": "vectors are fixed up to a factor; Eig compares what is",
     "NextAfter": ELSEWHERE["NextAfter"],
-    "DynamicLstm": "test_sequence_empty.py", "DynamicGru": "test_sequence_empty.py",
-}  # fmt: skip
+    "DynamicLstm": "test_sequence_empty.py",
+    "DynamicGru": "test_sequence_empty.py",
+}
 
 
 @functools.cache

@@ -55,10 +55,16 @@ def test_one_index_for_each_row():
 
 
 @pytest.mark.parametrize("index", [5, -1])
-@pytest.mark.parametrize("use", [lambda s: s.merged(), lambda s: s.to_dense(),
-                                 lambda s: s + ow.zeros((5, 2), "float64"),
-                                 lambda s: ow.Variable(np.zeros((5, 2))).scatter_add(s)],
-                         ids=["merged", "to_dense", "add", "scatter_add"])  # fmt: skip
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda s: s.merged(),
+        lambda s: s.to_dense(),
+        lambda s: s + ow.zeros((5, 2), "float64"),
+        lambda s: ow.Variable(np.zeros((5, 2))).scatter_add(s),
+    ],
+    ids=["merged", "to_dense", "add", "scatter_add"],
+)
 def test_rows_that_are_not_there(use, index):
     with pytest.raises(InvalidArgumentError, match=str(index)):
         use(slices([1, index], [[1.0, 1.0], [1.0, 1.0]]))
@@ -73,8 +79,10 @@ def test_reading_as_a_tensor_makes_it_dense():
 # ---- merging --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("indices", "wanted"), [([2, 0, 2], [0, 2]), ([4, 1, 0], [0, 1, 4]), ([0, 1, 3], [0, 1, 3]),
-                                             ([1, 1], [1]), ([3], [3]), ([], [])])  # fmt: skip
+@pytest.mark.parametrize(
+    ("indices", "wanted"),
+    [([2, 0, 2], [0, 2]), ([4, 1, 0], [0, 1, 4]), ([0, 1, 3], [0, 1, 3]), ([1, 1], [1]), ([3], [3]), ([], [])],
+)
 def test_merged_is_unique_and_ascending(indices, wanted):
     values = np.arange(2.0 * len(indices)) + 1
     m = slices(indices, values).merged()
@@ -149,8 +157,9 @@ def test_beside_a_tensor_they_are_a_tensor():
     assert isinstance(slices(*A, shape=None) + ones, ow.Tensor)  # the tensor knows the shape
 
 
-@pytest.mark.parametrize("change", [lambda s: -s, lambda s: s * 3.0, lambda s: 3.0 * s, lambda s: s / 4.0,
-                                    lambda s: np.float64(2.0) * s])  # fmt: skip
+@pytest.mark.parametrize(
+    "change", [lambda s: -s, lambda s: s * 3.0, lambda s: 3.0 * s, lambda s: s / 4.0, lambda s: np.float64(2.0) * s]
+)
 def test_linear_in_the_rows(change):
     found = change(slices(*A))
     assert isinstance(found, ow.IndexedSlices)
@@ -162,8 +171,9 @@ def test_factors_with_dimensions_are_refused():
         slices(*A) * ow.ones((5, 2))
 
 
-@pytest.mark.parametrize("other", [slices(*B, shape=(6, 2)), slices([0], [[1.0, 2.0, 3.0]], (5, 3))],
-                         ids=["height", "width"])  # fmt: skip
+@pytest.mark.parametrize(
+    "other", [slices(*B, shape=(6, 2)), slices([0], [[1.0, 2.0, 3.0]], (5, 3))], ids=["height", "width"]
+)
 def test_heights_and_widths_must_match(other):
     for add in (lambda: slices(*A) + other, lambda: ow.add_n([slices(*A), other])):
         with pytest.raises(InvalidArgumentError, match=r"do not add up[\s\S]*equal heights"):
@@ -263,8 +273,11 @@ def test_two_lookups_in_a_function_stay_rows():
 # ---- arrays, and who else holds them --------------------------------------------------------------------------------
 
 
-@given(st.lists(st.integers(0, 4), max_size=80), st.integers(0, 2**31),
-       st.sampled_from([np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum]))
+@given(
+    st.lists(st.integers(0, 4), max_size=80),
+    st.integers(0, 2**31),
+    st.sampled_from([np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum]),
+)
 def test_combine_is_ufunc_at_to_the_bit(indices, seed, ufunc):
     rng = np.random.default_rng(seed)
     at, updates, start = np.array(indices, int), rng.normal(size=(len(indices), 3)), rng.normal(size=(5, 3))
@@ -275,9 +288,12 @@ def test_combine_is_ufunc_at_to_the_bit(indices, seed, ufunc):
 
 
 HOLD = {
-    "value": lambda v: v.value(), "slice": lambda v: v[1:3], "array": np.asarray,
-    "gather": lambda v: ow.reshape(v, [-1]), "dlpack": lambda v: np.from_dlpack(v.value()),
-}  # fmt: skip
+    "value": lambda v: v.value(),
+    "slice": lambda v: v[1:3],
+    "array": np.asarray,
+    "gather": lambda v: ow.reshape(v, [-1]),
+    "dlpack": lambda v: np.from_dlpack(v.value()),
+}
 CHANGE = {
     "scatter_add": lambda v: v.scatter_add(ow.IndexedSlices(ow.ones((1, 64)), ow.constant([1]))),
     "scatter_update": lambda v: v.scatter_update(ow.IndexedSlices(ow.zeros((1, 64)), ow.constant([1]))),
@@ -407,8 +423,9 @@ def not_rows(t, i):
     return ow.cond(i[0] > 0, lambda: ow.reduce_sum(ow.gather(t, i) ** 2), lambda: ow.reduce_sum(t * t))
 
 
-@pytest.mark.parametrize(("f", "stays"), [(looped, True), (branched, True), (branched_twice, True),
-                                          (case_in_loop, True), (not_rows, False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("f", "stays"), [(looped, True), (branched, True), (branched_twice, True), (case_in_loop, True), (not_rows, False)]
+)
 @pytest.mark.parametrize("first", [0, 3])
 @pytest.mark.parametrize("kind", ["variable", "tensor"])
 def test_rows_out_of_branches_and_loops(f, stays, first, kind):

@@ -70,8 +70,10 @@ def _can_give(op: Any, attr: Any, dtype: DType) -> bool:
         try:
             other = op.bind({**bound.attrs, attr.name: [dtype] if isinstance(attr.type, list) else dtype})
             specs = op.infer(other, inputs)
-            op.compute(other, [None if x is None else [y._array for y in x] if isinstance(x, tuple) else x._array
-                               for x in inputs])  # fmt: skip
+            op.compute(
+                other,
+                [None if x is None else [y._array for y in x] if isinstance(x, tuple) else x._array for x in inputs],
+            )
         except Exception:
             continue
         flat = [s for spec in specs for s in (spec if isinstance(spec, list) else [spec])]
@@ -104,8 +106,10 @@ def _calls() -> list[Any]:
 def test_what_comes_out_of_every_row_has_the_kind_that_was_inferred() -> None:
     covered = set()
     for op, bound, inputs, result in _calls():
-        read = [None if x is None else [kinds.of_value(y) for y in x] if isinstance(x, tuple) else kinds.of_value(x)
-                for x in inputs]  # fmt: skip
+        read = [
+            None if x is None else [kinds.of_value(y) for y in x] if isinstance(x, tuple) else kinds.of_value(x)
+            for x in inputs
+        ]
         said = ["dense" if k == "lod" else k for k in op.infer_kinds(read, bound.attrs, inputs)]  # offsets come apart
         assert len(said) == len(op.outputs)
         shown = [(o, k) for o, k in zip(op.outputs, said) if not o.intermediate]
@@ -124,15 +128,18 @@ def test_what_comes_out_of_every_row_has_the_kind_that_was_inferred() -> None:
 SUM = registry.get("AddN")
 
 
-@pytest.mark.parametrize(("read", "gives"), [
-    (["dense", "dense"], "dense"),
-    (["rows", "dense"], "dense"),
-    (["dense", "rows", "rows"], "dense"),
-    (["rows", "rows"], "rows"),
-    (["rows"], "rows"),
-    (["list", "list"], "list"),
-    (["lod", "dense"], "lod"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("read", "gives"),
+    [
+        (["dense", "dense"], "dense"),
+        (["rows", "dense"], "dense"),
+        (["dense", "rows", "rows"], "dense"),
+        (["rows", "rows"], "rows"),
+        (["rows"], "rows"),
+        (["list", "list"], "list"),
+        (["lod", "dense"], "lod"),
+    ],
+)
 def test_kind_of_a_sum(read: list[str], gives: str) -> None:
     assert SUM.infer_kinds([read]) == [gives]
 
@@ -218,18 +225,21 @@ def test_eager_calls_make_rows_dense_as_before() -> None:
 # ---- LoDs, attributes, graphs ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "read", "attrs", "gives"), [
-    ("Tanh", ["lod"], {}, "lod"),
-    ("Add", ["dense", "lod"], {}, "lod"),
-    ("Add", ["dense", "dense"], {}, "dense"),
-    ("Shape", ["lod"], {}, "dense"),
-    ("ListGet", ["list", "dense", None], {"element_dtype": dtypes.variant}, "list"),
-    ("ListGet", ["list", "dense", None], {"element_dtype": dtypes.float32}, "dense"),
-    ("ListPush", ["list", "dense"], {}, "list"),
-    ("ReadVariable", ["object"], {"dtype": dtypes.float32, "shape": []}, "dense"),
-    ("Undefined", [], {"dtype": dtypes.variant, "shape": []}, "list"),
-    ("Sum", ["lod"], {"axis": None}, "dense"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "read", "attrs", "gives"),
+    [
+        ("Tanh", ["lod"], {}, "lod"),
+        ("Add", ["dense", "lod"], {}, "lod"),
+        ("Add", ["dense", "dense"], {}, "dense"),
+        ("Shape", ["lod"], {}, "dense"),
+        ("ListGet", ["list", "dense", None], {"element_dtype": dtypes.variant}, "list"),
+        ("ListGet", ["list", "dense", None], {"element_dtype": dtypes.float32}, "dense"),
+        ("ListPush", ["list", "dense"], {}, "list"),
+        ("ReadVariable", ["object"], {"dtype": dtypes.float32, "shape": []}, "dense"),
+        ("Undefined", [], {"dtype": dtypes.variant, "shape": []}, "list"),
+        ("Sum", ["lod"], {"axis": None}, "dense"),
+    ],
+)
 def test_kinds_follow_from_definitions(name: str, read: list[Any], attrs: dict[str, Any], gives: str) -> None:
     assert registry.get(name).infer_kinds(read, attrs) == [gives]
 
@@ -263,8 +273,13 @@ def test_kinds_go_through_branches_and_loops() -> None:
 
 
 def test_a_graph_names_the_node_that_reads_rows() -> None:
-    graph = ow.function(lambda x: ow.tanh(ow.negative(x, name="n"), name="t"),
-                        input_signature=[ow.TensorSpec([2], name="x")]).get_concrete_function().graph  # fmt: skip
+    graph = (
+        ow.function(
+            lambda x: ow.tanh(ow.negative(x, name="n"), name="t"), input_signature=[ow.TensorSpec([2], name="x")]
+        )
+        .get_concrete_function()
+        .graph
+    )
     with pytest.raises(errors.InvalidArgumentError, match=r"Tanh 't'.*'x' is sparse rows"):
         kinds.of_graph(graph, {"x": "rows"})
 
@@ -272,13 +287,19 @@ def test_a_graph_names_the_node_that_reads_rows() -> None:
 # ---- definitions ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("body", "words"), [
-    ({"x": lambda: ow.Input(kinds=("dense", "sparse")), "y": lambda: ow.Output(like="x")}, "kinds are among"),
-    ({"x": lambda: ow.Input(kinds=()), "y": lambda: ow.Output(like="x")}, "kinds are among"),
-    ({"x": lambda: ow.Input(), "y": lambda: ow.Output(like="x", kind="as z")}, "kind is among"),
-    ({"x": lambda: ow.Input(kinds=("dense", "rows")), "y": lambda: ow.Output(like="x")}, "on_rows"),
-    ({"x": lambda: ow.Input(), "y": lambda: ow.Output(like="x"), "on_rows": lambda: lambda op, x: x}, "no input takes"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"x": lambda: ow.Input(kinds=("dense", "sparse")), "y": lambda: ow.Output(like="x")}, "kinds are among"),
+        ({"x": lambda: ow.Input(kinds=()), "y": lambda: ow.Output(like="x")}, "kinds are among"),
+        ({"x": lambda: ow.Input(), "y": lambda: ow.Output(like="x", kind="as z")}, "kind is among"),
+        ({"x": lambda: ow.Input(kinds=("dense", "rows")), "y": lambda: ow.Output(like="x")}, "on_rows"),
+        (
+            {"x": lambda: ow.Input(), "y": lambda: ow.Output(like="x"), "on_rows": lambda: lambda op, x: x},
+            "no input takes",
+        ),
+    ],
+)
 def test_definitions_that_contradict_themselves(body: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         ow.operator(type("KindsWrong", (), {k: v() for k, v in body.items()}))

@@ -17,9 +17,13 @@ SOURCES = sorted(Path(linting.__file__).parent.rglob("*.py"))
 
 def define(name: str = "LintGood", **changes: Any) -> Any:
     body: dict[str, Any] = {
-        "__doc__": "Twice the input.\n\n.. math:: y = 2 x", "x": ow.Input(ow.floating), "y": ow.Output(like="x"),
-        "compute": lambda op, x: x * 2, "gradient": lambda op, dy: dy * 2.0, **changes,
-    }  # fmt: skip
+        "__doc__": "Twice the input.\n\n.. math:: y = 2 x",
+        "x": ow.Input(ow.floating),
+        "y": ow.Output(like="x"),
+        "compute": lambda op, x: x * 2,
+        "gradient": lambda op, dy: dy * 2.0,
+        **changes,
+    }
     return ow.operator(name=name)(type(name, (), {k: v for k, v in body.items() if v is not ...}))
 
 

@@ -111,10 +111,17 @@ def test_copies(again):
     np.testing.assert_array_equal(made.numpy(), ROWS)
 
 
-@pytest.mark.parametrize(("layer", "args"), [
-    ("Dense", (4,)), ("Dropout", (0.5,)), ("LayerNormalization", ()), ("BatchNormalization", ()), ("ReLU", ()),
-    ("Softmax", ()),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("layer", "args"),
+    [
+        ("Dense", (4,)),
+        ("Dropout", (0.5,)),
+        ("LayerNormalization", ()),
+        ("BatchNormalization", ()),
+        ("ReLU", ()),
+        ("Softmax", ()),
+    ],
+)
 def test_layers_by_position_keep_the_sequences(layer, args):
     x = batch(2, 0, 3, rows=ROWS.astype(np.float32))
     made = getattr(ow.keras.layers, layer)(*args)
@@ -199,7 +206,7 @@ WRONG = [
     (lambda: seq.pool(ow.constant(ROWS), "sum"), SignatureError, "an ordinary tensor, f64[5,3]"),
     (lambda: seq.expand(ow.constant(ROWS), batch(2, 0, 3)), InvalidArgumentError, "on its last level"),
     (lambda: seq.reverse(ow.LoDTensor(ROWS, [[0, 2], [0, 2, 5]])), InvalidArgumentError, "x.sequences"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("call", "error", "says"), WRONG, ids=range(len(WRONG)))
@@ -269,19 +276,29 @@ def test_generators_give_sequences_packed_or_as_lists():
     assert found[2].shape == (0, 2)
 
 
-@pytest.mark.parametrize("given", [
-    ow.LoDTensor(np.ones((5, 2), np.float32), [[0, 2, 3], [0, 2, 2, 5]]), ow.LoDTensor(np.ones((5, 2)), [[0, 2, 5]]),
-    ow.LoDTensor(np.ones((5, 3), np.float32), [[0, 2, 5]]), ow.ones([5, 2]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "given",
+    [
+        ow.LoDTensor(np.ones((5, 2), np.float32), [[0, 2, 3], [0, 2, 2, 5]]),
+        ow.LoDTensor(np.ones((5, 2)), [[0, 2, 5]]),
+        ow.LoDTensor(np.ones((5, 3), np.float32), [[0, 2, 5]]),
+        ow.ones([5, 2]),
+    ],
+)
 def test_generators_that_give_other_sequences_than_they_say(given):
     with pytest.raises(InvalidArgumentError, match=r"output_signature(.|\n)*wanted  LoDTensorSpec"):
         list(generated(given, spec=ow.LoDTensorSpec([None, 2], ow.float32)))
 
 
-@pytest.mark.parametrize("call", [
-    lambda x: ow.map_fn(lambda v: v, x), lambda x: ow.scan(lambda a, v: a + v, x),
-    lambda x: ow.data.Dataset.from_tensor_slices({"x": x}), lambda x: ow.data.Dataset.from_tensors(x).batch(2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: ow.map_fn(lambda v: v, x),
+        lambda x: ow.scan(lambda a, v: a + v, x),
+        lambda x: ow.data.Dataset.from_tensor_slices({"x": x}),
+        lambda x: ow.data.Dataset.from_tensors(x).batch(2),
+    ],
+)
 def test_what_goes_by_elements_says_what_to_do(call):
     with pytest.raises(TypeError, match=r"x\.values|unpad"):
         call(batch(2, 0, 3))

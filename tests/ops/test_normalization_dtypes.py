@@ -46,8 +46,11 @@ def test_batch_normalization_of_short_floats_beside_float32(dtype: str, with_sca
 def test_statistics_of_x_s_own_dtype_stay_in_it() -> None:
     x = ow.constant(X.astype(np.float16))
     mean, variance = (ow.constant(v.astype(np.float16)) for v in (MEAN, VARIANCE))
-    graph = ow.function(lambda x, m, v: ow.nn.batch_normalization(x, m, v, None, None, 1e-3)).get_concrete_function(
-        x, mean, variance).graph  # fmt: skip
+    graph = (
+        ow.function(lambda x, m, v: ow.nn.batch_normalization(x, m, v, None, None, 1e-3))
+        .get_concrete_function(x, mean, variance)
+        .graph
+    )
     assert "Cast" not in {op.type for op in graph.get_operations()}
 
 

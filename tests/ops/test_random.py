@@ -154,6 +154,7 @@ def test_threads_share_one_sequence_without_repeats() -> None:
 
 # ---- traced ---------------------------------------------------------------------------------------------------------
 
+
 def _body() -> Any:
     return random.normal([3]), random.normal([3]), random.uniform([3], seed=7)
 

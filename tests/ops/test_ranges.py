@@ -13,18 +13,31 @@ from opwright import lite
 
 #        dtype      start, limit, delta   count, last
 ROWS = [
-    ("float32", (0.1, 1.1, 0.1), 10, 1.0), ("float32", (0.0, 0.3, 0.1), 3, 0.2), ("float32", (0.0, 1.0, 0.1), 10, 0.9),
-    ("float32", (0.0, 2.1, 0.3), 7, 1.8), ("float32", (1.0, 0.0, -0.3), 4, 0.1),
+    ("float32", (0.1, 1.1, 0.1), 10, 1.0),
+    ("float32", (0.0, 0.3, 0.1), 3, 0.2),
+    ("float32", (0.0, 1.0, 0.1), 10, 0.9),
+    ("float32", (0.0, 2.1, 0.3), 7, 1.8),
+    ("float32", (1.0, 0.0, -0.3), 4, 0.1),
     ("float32", (0.0, 100.0, 0.1), 1000, 99.9),
-    ("float32", (5.0, 5.0, 1.0), 0, None), ("float32", (0.3, 0.9, 0.3), 2, 0.6),
-    ("float64", (0.1, 1.1, 0.1), 10, 1.0), ("float64", (0.0, 0.3, 0.1), 3, 0.2), ("float64", (0.0, 2.1, 0.3), 8, 2.1),
-    ("float64", (0.3, 0.9, 0.3), 3, 0.9), ("float64", (0.0, 1e-40, 1e-41), 10, 9e-41),
-    ("float16", (0.0, 0.3, 0.1), 4, 0.3), ("float16", (0.1, 1.1, 0.1), 10, 1.0), ("float16", (0.0, 2.1, 0.3), 7, 1.8),
-    ("bfloat16", (0.0, 0.3, 0.1), 3, 0.2), ("bfloat16", (0.1, 1.1, 0.1), 10, 1.0),
-    ("int32", (0, 10, 3), 4, 9), ("int32", (10, 0, -3), 4, 1), ("int64", (-(2**62), 2**62, 2**61), 4, 2**61),
-    ("int32", (-(2**31), 2**31 - 1, 2**30), 4, 2**30), ("int8", (-128, 127, 100), 3, 72),
+    ("float32", (5.0, 5.0, 1.0), 0, None),
+    ("float32", (0.3, 0.9, 0.3), 2, 0.6),
+    ("float64", (0.1, 1.1, 0.1), 10, 1.0),
+    ("float64", (0.0, 0.3, 0.1), 3, 0.2),
+    ("float64", (0.0, 2.1, 0.3), 8, 2.1),
+    ("float64", (0.3, 0.9, 0.3), 3, 0.9),
+    ("float64", (0.0, 1e-40, 1e-41), 10, 9e-41),
+    ("float16", (0.0, 0.3, 0.1), 4, 0.3),
+    ("float16", (0.1, 1.1, 0.1), 10, 1.0),
+    ("float16", (0.0, 2.1, 0.3), 7, 1.8),
+    ("bfloat16", (0.0, 0.3, 0.1), 3, 0.2),
+    ("bfloat16", (0.1, 1.1, 0.1), 10, 1.0),
+    ("int32", (0, 10, 3), 4, 9),
+    ("int32", (10, 0, -3), 4, 1),
+    ("int64", (-(2**62), 2**62, 2**61), 4, 2**61),
+    ("int32", (-(2**31), 2**31 - 1, 2**30), 4, 2**30),
+    ("int8", (-128, 127, 100), 3, 72),
     ("uint8", (0, 255, 100), 3, 200),
-]  # fmt: skip
+]
 
 
 def run_lite(function, *arrays):
@@ -46,8 +59,12 @@ def run_lite(function, *arrays):
 @pytest.mark.parametrize(("dtype", "arguments", "count", "last"), ROWS, ids=str)
 def test_range(dtype, arguments, count, last):
     arguments = [np.array(v, ow.as_dtype(dtype).np) for v in arguments]
-    found = [ow.range(*arguments), ow.function(lambda: ow.range(*arguments))(), ow.function(ow.range)(*arguments),
-             ow.function(ow.range, jit_compile=True)(*arguments)]  # fmt: skip
+    found = [
+        ow.range(*arguments),
+        ow.function(lambda: ow.range(*arguments))(),
+        ow.function(ow.range)(*arguments),
+        ow.function(ow.range, jit_compile=True)(*arguments),
+    ]
     found = [y.numpy() for y in found]
     if dtype in ("float32", "int32", "int64"):
         found += run_lite(lambda a, b, c: ow.range(a, b, c), *arguments)
@@ -64,8 +81,11 @@ def test_python_numbers_are_float32():
     assert ow.range(0.0, 0.3, 0.1).shape == (3,)
 
 
-@pytest.mark.parametrize("arguments", [(0.0, np.inf, 1.0), (0.0, np.nan, 1.0), (0.0, 1.0, np.nan), (0.0, 1.0, 0.0),
-                                       (0.0, 1.0, -1.0), (0.0, 3e38, 1e-30)], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments",
+    [(0.0, np.inf, 1.0), (0.0, np.nan, 1.0), (0.0, 1.0, np.nan), (0.0, 1.0, 0.0), (0.0, 1.0, -1.0), (0.0, 3e38, 1e-30)],
+    ids=str,
+)
 def test_ranges_without_an_end_are_errors(arguments):
     with pytest.raises(ow.errors.InvalidArgumentError):
         ow.range(*arguments)
@@ -73,17 +93,27 @@ def test_ranges_without_an_end_are_errors(arguments):
         ow.function(ow.range)(*map(np.float32, arguments))
 
 
-@pytest.mark.parametrize(("start", "stop", "num"), [
-    (0.1, 1.1, 7), (0.0, 1.0, 10), (1.0, -1.0, 5), (3.0, 7.0, 1), (0.0, 3.3e38, 3), (-3.3e38, 3.3e38, 4),
-    (0.1, 0.7, 1000),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("start", "stop", "num"),
+    [
+        (0.1, 1.1, 7),
+        (0.0, 1.0, 10),
+        (1.0, -1.0, 5),
+        (3.0, 7.0, 1),
+        (0.0, 3.3e38, 3),
+        (-3.3e38, 3.3e38, 4),
+        (0.1, 0.7, 1000),
+    ],
+)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_linspace_has_both_ends_exactly(dtype, start, stop, num):
     start, stop = (np.array(v, dtype) for v in (start, stop))
     wanted = np.linspace(float(start), float(stop), num)
-    found = [ow.linspace(start, stop, num).numpy(),
-             ow.function(lambda a, b: ow.linspace(a, b, num))(start, stop).numpy(),
-             ow.linspace(start[None], stop[None], num).numpy()[:, 0]]  # fmt: skip
+    found = [
+        ow.linspace(start, stop, num).numpy(),
+        ow.function(lambda a, b: ow.linspace(a, b, num))(start, stop).numpy(),
+        ow.linspace(start[None], stop[None], num).numpy()[:, 0],
+    ]
     if dtype == "float32":
         found += run_lite(lambda a, b: ow.linspace(a, b, num), start, stop)
     for y in found:

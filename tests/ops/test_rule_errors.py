@@ -11,11 +11,25 @@ import opwright as ow
 from opwright import lite
 
 EXCEPTIONS = (
-    KeyError("q"), IndexError("i"), LookupError("l"), RuntimeError("r"), ValueError("v"), TypeError("t"),
-    AttributeError("a"), ZeroDivisionError("z"), ArithmeticError("m"), AssertionError("s"), MemoryError("e"),
-    NotImplementedError("n"), OSError(2, "no such file"), StopIteration("i"), UnicodeError("u"),
-    UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"), Exception("x"), np.linalg.LinAlgError("singular"),
-)  # fmt: skip
+    KeyError("q"),
+    IndexError("i"),
+    LookupError("l"),
+    RuntimeError("r"),
+    ValueError("v"),
+    TypeError("t"),
+    AttributeError("a"),
+    ZeroDivisionError("z"),
+    ArithmeticError("m"),
+    AssertionError("s"),
+    MemoryError("e"),
+    NotImplementedError("n"),
+    OSError(2, "no such file"),
+    StopIteration("i"),
+    UnicodeError("u"),
+    UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"),
+    Exception("x"),
+    np.linalg.LinAlgError("singular"),
+)
 COUNT = itertools.count()
 
 
@@ -28,8 +42,12 @@ def raising(error):
 
 def define(**body):
     name = f"RuleErrors{next(COUNT)}"
-    parts = {"x": ow.Input(ow.floating), "y": ow.Output(like="x"), "compute": lambda op, x: x * 1,
-             "gradient": lambda op, dy: dy}  # fmt: skip
+    parts = {
+        "x": ow.Input(ow.floating),
+        "y": ow.Output(like="x"),
+        "compute": lambda op, x: x * 1,
+        "gradient": lambda op, dy: dy,
+    }
     return ow.operator(name=name)(type(name, (), {**parts, **body}))
 
 
@@ -61,10 +79,7 @@ RUNS = {
     )(ow.constant(x)),
     "scope": on_scope,
 }
-GRADIENTS = {
-    "eager": lambda f: f,
-    "traced": ow.function,
-}
+GRADIENTS = {"eager": lambda f: f, "traced": ow.function}
 
 
 @pytest.mark.parametrize("way", RUNS)
@@ -173,11 +188,15 @@ def test_errors_of_two_classes_are_pickled():
 )
 def test_offsets_that_are_no_lod_are_refused_where_they_are_computed(way, offsets, words):
     op = define(
-        x=ow.Input(ow.floating), offsets=ow.Input(ow.int64, lod_of="x"), y=ow.Output(like="x"),
-        new=ow.Output(dtype=ow.int64, lod_of="y"), lod="changed", gradient=None,
+        x=ow.Input(ow.floating),
+        offsets=ow.Input(ow.int64, lod_of="x"),
+        y=ow.Output(like="x"),
+        new=ow.Output(dtype=ow.int64, lod_of="y"),
+        lod="changed",
+        gradient=None,
         infer=lambda op: (op.x.spec, ow.TensorSpec([None], ow.int64)),
         compute=lambda op, x, given: (x * 1, np.array(offsets)),
-    )  # fmt: skip
+    )
     x = ow.create_lod_tensor(np.float32([[1], [2], [3], [4]]), [[2, 2]])
 
     def run():
@@ -196,11 +215,15 @@ def test_offsets_that_are_no_lod_are_refused_where_they_are_computed(way, offset
 
 def test_offsets_must_fit_the_level_above():
     op = define(
-        x=ow.Input(ow.floating), offsets=ow.Input(ow.int64, lod_of="x"), y=ow.Output(like="x"),
-        new=ow.Output(dtype=ow.int64, lod_of="y"), lod="changed", gradient=None,
+        x=ow.Input(ow.floating),
+        offsets=ow.Input(ow.int64, lod_of="x"),
+        y=ow.Output(like="x"),
+        new=ow.Output(dtype=ow.int64, lod_of="y"),
+        lod="changed",
+        gradient=None,
         infer=lambda op: (op.x.spec, ow.TensorSpec([None], ow.int64)),
         compute=lambda op, x, given: (x * 1, np.array([0, len(x)])),
-    )  # fmt: skip
+    )
     x = ow.create_lod_tensor(np.float32([[1], [2], [3]]), [[1, 1], [2, 1]])  # two sequences of one each
     with pytest.raises(ow.errors.DefinitionError, match=r"level 0 ends at 2, but level 1 has 1 sequences"):
         op(x)

@@ -21,43 +21,63 @@ def np_diag(x, k):
 FLOATING = {
     "reduce_sum": (lambda tf, x, n: tf.reduce_sum(x, n), lambda x, n: x.sum(n)),
     "reduce_sum, a list": (lambda tf, x, n: tf.reduce_sum(x, [n]), lambda x, n: x.sum(n)),
-    "reduce_mean, two axes": (lambda tf, x, n: tf.reduce_mean(x, [n, (n + 1) % 3]),
-                              lambda x, n: x.mean((n, (n + 1) % 3))),
+    "reduce_mean, two axes": (
+        lambda tf, x, n: tf.reduce_mean(x, [n, (n + 1) % 3]),
+        lambda x, n: x.mean((n, (n + 1) % 3)),
+    ),
     "reduce_max, keepdims": (lambda tf, x, n: tf.reduce_max(x, n, keepdims=True), lambda x, n: x.max(n, keepdims=True)),
-    "reduce_prod, two axes, keepdims": (lambda tf, x, n: tf.reduce_prod(x, [n, (n + 1) % 3], keepdims=True),
-                                        lambda x, n: x.prod((n, (n + 1) % 3), keepdims=True)),
+    "reduce_prod, two axes, keepdims": (
+        lambda tf, x, n: tf.reduce_prod(x, [n, (n + 1) % 3], keepdims=True),
+        lambda x, n: x.prod((n, (n + 1) % 3), keepdims=True),
+    ),
     "reduce_min, no axis": (lambda tf, x, n: tf.reduce_min(x, tf.range(n, n)), lambda x, n: x),
     "reduce_logsumexp": (lambda tf, x, n: tf.reduce_logsumexp(x, n), lambda x, n: np.log(np.exp(x).sum(n))),
     "reduce_variance": (lambda tf, x, n: tf.math.reduce_variance(x, n), lambda x, n: x.var(n)),
     "reduce_std": (lambda tf, x, n: tf.math.reduce_std(x, [n]), lambda x, n: x.std(n)),
-    "reduce_euclidean_norm": (lambda tf, x, n: tf.math.reduce_euclidean_norm(x, n),
-                              lambda x, n: np.sqrt((x * x).sum(n))),
-    "l2_normalize": (lambda tf, x, n: tf.math.l2_normalize(x, n),
-                     lambda x, n: x / np.sqrt((x * x).sum(n, keepdims=True))),
-    "transpose": (lambda tf, x, n: tf.transpose(x, tf.stack([n % 3, (n + 1) % 3, (n + 2) % 3])),
-                  lambda x, n: x.transpose(n % 3, (n + 1) % 3, (n + 2) % 3)),
-    "transpose, a list": (lambda tf, x, n: tf.transpose(x, [n % 3, (n + 2) % 3, (n + 1) % 3]),
-                          lambda x, n: x.transpose(n, (n + 2) % 3, (n + 1) % 3)),
+    "reduce_euclidean_norm": (
+        lambda tf, x, n: tf.math.reduce_euclidean_norm(x, n),
+        lambda x, n: np.sqrt((x * x).sum(n)),
+    ),
+    "l2_normalize": (
+        lambda tf, x, n: tf.math.l2_normalize(x, n),
+        lambda x, n: x / np.sqrt((x * x).sum(n, keepdims=True)),
+    ),
+    "transpose": (
+        lambda tf, x, n: tf.transpose(x, tf.stack([n % 3, (n + 1) % 3, (n + 2) % 3])),
+        lambda x, n: x.transpose(n % 3, (n + 1) % 3, (n + 2) % 3),
+    ),
+    "transpose, a list": (
+        lambda tf, x, n: tf.transpose(x, [n % 3, (n + 2) % 3, (n + 1) % 3]),
+        lambda x, n: x.transpose(n, (n + 2) % 3, (n + 1) % 3),
+    ),
     "concat": (lambda tf, x, n: tf.concat([x, 2 * x, x], n), lambda x, n: np.concatenate([x, 2 * x, x], n)),
-    "gather": (lambda tf, x, n: tf.gather(x, [[1, 0, 1], [0, 0, 1]], axis=n),
-               lambda x, n: np.take(x, [[1, 0, 1], [0, 0, 1]], n)),
+    "gather": (
+        lambda tf, x, n: tf.gather(x, [[1, 0, 1], [0, 0, 1]], axis=n),
+        lambda x, n: np.take(x, [[1, 0, 1], [0, 0, 1]], n),
+    ),
     "gather, a scalar": (lambda tf, x, n: tf.gather(x, 1, axis=n), lambda x, n: np.take(x, 1, n)),
     "split": (lambda tf, x, n: tf.split(x, [1, -1], axis=n)[1], lambda x, n: np.split(x, [1], n)[1]),
     "cumsum": (lambda tf, x, n: tf.cumsum(x, n), lambda x, n: x.cumsum(n)),
-    "cumsum, reversed": (lambda tf, x, n: tf.cumsum(x, n, reverse=True),
-                         lambda x, n: np.flip(np.flip(x, n).cumsum(n), n)),
+    "cumsum, reversed": (
+        lambda tf, x, n: tf.cumsum(x, n, reverse=True),
+        lambda x, n: np.flip(np.flip(x, n).cumsum(n), n),
+    ),
     "cumprod": (lambda tf, x, n: tf.math.cumprod(x, n), lambda x, n: x.cumprod(n)),
-    "cumulative_logsumexp": (lambda tf, x, n: tf.math.cumulative_logsumexp(x, n),
-                             lambda x, n: np.logaddexp.accumulate(x, n)),
+    "cumulative_logsumexp": (
+        lambda tf, x, n: tf.math.cumulative_logsumexp(x, n),
+        lambda x, n: np.logaddexp.accumulate(x, n),
+    ),
     "expand_dims": (lambda tf, x, n: tf.expand_dims(x, n), lambda x, n: np.expand_dims(x, n)),
     "reverse": (lambda tf, x, n: tf.reverse(x, [n]), lambda x, n: np.flip(x, n)),
     "reverse, two axes": (lambda tf, x, n: tf.reverse(x, [n, (n + 1) % 3]), lambda x, n: np.flip(x, (n, (n + 1) % 3))),
     "roll": (lambda tf, x, n: tf.roll(x, 1, n), lambda x, n: np.roll(x, 1, n)),
     "roll, an axis twice": (lambda tf, x, n: tf.roll(x, [1, 2], [n, n]), lambda x, n: np.roll(x, (1, 2), (n, n))),
     "fftshift": (lambda tf, x, n: tf.signal.fftshift(x, axes=[n]), lambda x, n: np.fft.fftshift(x, n)),
-    "frame": (lambda tf, x, n: tf.signal.frame(x, 2, 1, axis=n), lambda x, n: np.moveaxis(
-        np.lib.stride_tricks.sliding_window_view(x, 2, n), -1, n % 3 + 1)),
-}  # fmt: skip
+    "frame": (
+        lambda tf, x, n: tf.signal.frame(x, 2, 1, axis=n),
+        lambda x, n: np.moveaxis(np.lib.stride_tricks.sliding_window_view(x, 2, n), -1, n % 3 + 1),
+    ),
+}
 
 WHOLE = {
     "argmax": (lambda tf, x, n: tf.argmax(x, n), lambda x, n: x.argmax(n)),
@@ -65,41 +85,53 @@ WHOLE = {
     "reduce_any": (lambda tf, x, n: tf.reduce_any(x > 1, n), lambda x, n: (x > 1).any(n)),
     "reduce_all": (lambda tf, x, n: tf.reduce_all(x > -1, [n]), lambda x, n: (x > -1).all(n)),
     "count_nonzero": (lambda tf, x, n: tf.math.count_nonzero(x > 0, n), lambda x, n: (x > 0).sum(n)),
-    "concat of int64": (lambda tf, x, n: tf.concat([tf.cast(x > 0, tf.int64)] * 2, n),
-                        lambda x, n: np.concatenate([x > 0] * 2, n)),
-    "reduce_join": (lambda tf, x, n: tf.strings.length(tf.strings.reduce_join(tf.fill([3, 2, 4], "a"), n)),
-                    lambda x, n: np.full(np.delete(x.shape, n), x.shape[n])),
-}  # fmt: skip
+    "concat of int64": (
+        lambda tf, x, n: tf.concat([tf.cast(x > 0, tf.int64)] * 2, n),
+        lambda x, n: np.concatenate([x > 0] * 2, n),
+    ),
+    "reduce_join": (
+        lambda tf, x, n: tf.strings.length(tf.strings.reduce_join(tf.fill([3, 2, 4], "a"), n)),
+        lambda x, n: np.full(np.delete(x.shape, n), x.shape[n]),
+    ),
+}
 
 SIZES = {  # by a number from 1 on
     "linspace": (lambda tf, x, n: tf.linspace(1.0, 4.0, n), lambda x, n: np.linspace(1.0, 4.0, n)),
     "linspace of int32": (lambda tf, x, n: tf.linspace(1, 4, n), lambda x, n: np.linspace(1.0, 4.0, n)),
     "linspace of vectors": (lambda tf, x, n: tf.linspace(x[0], x[1], n), lambda x, n: np.linspace(x[0], x[1], n)),
-    "linspace of vectors, last": (lambda tf, x, n: tf.linspace(x[0], x[1], n, axis=-1),
-                                  lambda x, n: np.linspace(x[0], x[1], n, axis=-1)),
+    "linspace of vectors, last": (
+        lambda tf, x, n: tf.linspace(x[0], x[1], n, axis=-1),
+        lambda x, n: np.linspace(x[0], x[1], n, axis=-1),
+    ),
     "eye": (lambda tf, x, n: tf.eye(n), lambda x, n: np.eye(n)),
     "eye, columns": (lambda tf, x, n: tf.eye(2, n, dtype=tf.int32), lambda x, n: np.eye(2, n)),
     "eye, a batch": (lambda tf, x, n: tf.eye(n, batch_shape=[2, n]), lambda x, n: np.tile(np.eye(n), (2, n, 1, 1))),
     "diag": (lambda tf, x, n: tf.linalg.diag(x, k=n), np_diag),
     "diag below": (lambda tf, x, n: tf.linalg.diag(x, k=-n), lambda x, n: np_diag(x, -n)),
-    "diag, padded": (lambda tf, x, n: tf.linalg.diag(x, k=n, padding_value=7.0),
-                     lambda x, n: np_diag(x, n) + 7 * (1 - np_diag(np.ones_like(x), n))),
-    "diag_part": (lambda tf, x, n: tf.linalg.diag_part(tf.transpose(x, [1, 0, 2]), k=n),
-                  lambda x, n: np.diagonal(x.transpose(1, 0, 2), n, 1, 2)),
-    "set_diag": (lambda tf, x, n: tf.linalg.set_diag(
-        tf.zeros([4, 4]), tf.range(1.0, 5.0 - tf.cast(n, tf.float32)), k=n),
-                 lambda x, n: np.diag(np.arange(1.0, 5 - n), n)),
+    "diag, padded": (
+        lambda tf, x, n: tf.linalg.diag(x, k=n, padding_value=7.0),
+        lambda x, n: np_diag(x, n) + 7 * (1 - np_diag(np.ones_like(x), n)),
+    ),
+    "diag_part": (
+        lambda tf, x, n: tf.linalg.diag_part(tf.transpose(x, [1, 0, 2]), k=n),
+        lambda x, n: np.diagonal(x.transpose(1, 0, 2), n, 1, 2),
+    ),
+    "set_diag": (
+        lambda tf, x, n: tf.linalg.set_diag(tf.zeros([4, 4]), tf.range(1.0, 5.0 - tf.cast(n, tf.float32)), k=n),
+        lambda x, n: np.diag(np.arange(1.0, 5 - n), n),
+    ),
     "one_hot": (lambda tf, x, n: tf.one_hot([0, 1], n), lambda x, n: np.eye(2, n) if n > 1 else np.array([[1], [0]])),
     "top_k": (lambda tf, x, n: tf.math.top_k(x, n)[0], lambda x, n: np.sort(x)[..., ::-1][..., :n]),
-}  # fmt: skip
+}
 
 RANKS = {"known": [3, 2, 4], "only the rank": [None] * 3, "nothing": None}
 
 
 def called(tf, function, shape, *numbers):
     """What a function gives for each number, the one argument that its trace does not know."""
-    traced = tf.function(lambda x, n: function(tf, x, n),
-                         input_signature=[tf.TensorSpec(shape, tf.float32), tf.TensorSpec([], tf.int32)])  # fmt: skip
+    traced = tf.function(
+        lambda x, n: function(tf, x, n), input_signature=[tf.TensorSpec(shape, tf.float32), tf.TensorSpec([], tf.int32)]
+    )
     return [traced(tf.constant(X), tf.constant(n)).numpy() for n in numbers]
 
 
@@ -165,7 +197,7 @@ WRONG = {
     "gather": lambda tf, x, n: tf.gather(x, [0], axis=n + 2),
     "diag_part": lambda tf, x, n: tf.linalg.diag_part(x, k=n + 3),
     "cumsum": lambda tf, x, n: tf.cumsum(x, n - 5),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -179,21 +211,30 @@ def test_an_axis_that_is_wrong_is_refused_when_it_runs(tf, name, shape):
 
 DERIVED = {
     "a range from 1 on": (lambda tf, x: tf.reduce_sum(x, tf.range(1, tf.rank(x))), lambda x: x.sum((1, 2)), [3]),
-    "the first two swapped": (lambda tf, x: tf.transpose(x, tf.concat([[1, 0], tf.range(2, tf.rank(x))], 0)),
-                              lambda x: x.transpose(1, 0, 2), [2, 3, 4]),
-    "the last first": (lambda tf, x: tf.transpose(x, tf.concat([[tf.rank(x) - 1], tf.range(tf.rank(x) - 1)], 0)),
-                       lambda x: x.transpose(2, 0, 1), [4, 3, 2]),
+    "the first two swapped": (
+        lambda tf, x: tf.transpose(x, tf.concat([[1, 0], tf.range(2, tf.rank(x))], 0)),
+        lambda x: x.transpose(1, 0, 2),
+        [2, 3, 4],
+    ),
+    "the last first": (
+        lambda tf, x: tf.transpose(x, tf.concat([[tf.rank(x) - 1], tf.range(tf.rank(x) - 1)], 0)),
+        lambda x: x.transpose(2, 0, 1),
+        [4, 3, 2],
+    ),
     "all reversed": (lambda tf, x: tf.transpose(x, tf.range(tf.rank(x))[::-1]), lambda x: x.T, [4, 2, 3]),
     "the last": (lambda tf, x: tf.concat([x, x], tf.rank(x) - 1), lambda x: np.concatenate([x, x], 2), [3, 2, 8]),
     "behind the last": (lambda tf, x: tf.expand_dims(x, tf.rank(x)), lambda x: x[..., None], [3, 2, 4, 1]),
     "stacked": (lambda tf, x: tf.reduce_max(x, tf.stack([0, tf.rank(x) - 1])), lambda x: x.max((0, 2)), [2]),
-    "where it is negative": (lambda tf, x: tf.reduce_sum(x, tf.where([True, False], tf.rank(x) - [1, 0], [0, 0])),
-                             lambda x: x.sum((2, 0)), [2]),
+    "where it is negative": (
+        lambda tf, x: tf.reduce_sum(x, tf.where([True, False], tf.rank(x) - [1, 0], [0, 0])),
+        lambda x: x.sum((2, 0)),
+        [2],
+    ),
     "a size": (lambda tf, x: tf.linspace(0.0, 1.0, tf.shape(x)[1] + 1), lambda x: np.linspace(0, 1, 3), [3]),
     "a product of sizes": (lambda tf, x: tf.eye(tf.reduce_prod(tf.shape(x)[:2])), lambda x: np.eye(6), [6, 6]),
     "unstacked sizes": (lambda tf, x: tf.eye(tf.unstack(tf.shape(x), 3)[1]), lambda x: np.eye(2), [2, 2]),
     "squeezed": (lambda tf, x: tf.argmax(x, tf.size(tf.shape(x)) - 1), lambda x: x.argmax(2), [3, 2]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", DERIVED)
@@ -245,8 +286,11 @@ def test_a_value_read_many_times_is_derived_once(tf):
 @pytest.mark.parametrize("traced", [False, True])
 def test_a_variable_as_an_axis(tf, traced):
     axis = tf.Variable(1)
-    functions = {"sum": lambda x: tf.reduce_sum(x, axis), "concat": lambda x: tf.concat([x, x], axis),
-                 "transpose": lambda x: tf.transpose(x, [axis, 0, 2])}  # fmt: skip
+    functions = {
+        "sum": lambda x: tf.reduce_sum(x, axis),
+        "concat": lambda x: tf.concat([x, x], axis),
+        "transpose": lambda x: tf.transpose(x, [axis, 0, 2]),
+    }
     expected = {"sum": X.sum(1), "concat": np.concatenate([X, X], 1), "transpose": X.transpose(1, 0, 2)}
     for name, function in functions.items():
         found = (tf.function(function) if traced else function)(tf.constant(X))
@@ -260,8 +304,18 @@ def test_what_keeps_the_shape_knows_it(tf, name):
     assert concrete.output_shapes.as_list() == [3, 2, 4]
 
 
-CONVERTED = ["reduce_sum", "reduce_prod, two axes, keepdims", "transpose", "concat", "gather", "split", "argmax",
-             "cumsum", "expand_dims", "reverse, two axes"]  # fmt: skip
+CONVERTED = [
+    "reduce_sum",
+    "reduce_prod, two axes, keepdims",
+    "transpose",
+    "concat",
+    "gather",
+    "split",
+    "argmax",
+    "cumsum",
+    "expand_dims",
+    "reverse, two axes",
+]
 
 
 @pytest.mark.ours

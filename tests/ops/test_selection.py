@@ -41,8 +41,17 @@ def test_keys_forget_the_number_of_the_device_and_take_what_stands_for_their_par
     one, two = ow.KernelKey(ow.CUDAPlace(0), "float32"), ow.KernelKey(ow.CUDAPlace(1), ow.float32)
     assert one == two == ow.KernelKey("gpu", np.float32)
     assert hash(one) == hash(two)
-    assert len({ow.KernelKey(*k) for k in itertools.product(("cpu", "gpu"), (ow.float32, ow.float64, None),
-                                                            ("any", "NHWC"), ("any", "cudnn"))}) == 24  # fmt: skip
+    assert (
+        len(
+            {
+                ow.KernelKey(*k)
+                for k in itertools.product(
+                    ("cpu", "gpu"), (ow.float32, ow.float64, None), ("any", "NHWC"), ("any", "cudnn")
+                )
+            }
+        )
+        == 24
+    )
     for bad in ({"layout": "NC"}, {"library": "magic"}, {"place": ""}):
         with pytest.raises(ValueError, match="KernelKey"):
             ow.KernelKey(**{"place": "cpu", **bad})
@@ -68,8 +77,10 @@ def test_kernels_serve_by_library_then_dtype_then_layout() -> None:
     found = [k for k, _ in serving(twice, ow.KernelKey(CPU, ow.float32, "NCHW"))]
     assert [(k.library, k.dtype, k.layout) for k in found] == [
         (library, dtype, layout)
-        for library in ("foreign", "compiled") for dtype in (ow.float32, None) for layout in ("NCHW", "any")
-    ]  # fmt: skip
+        for library in ("foreign", "compiled")
+        for dtype in (ow.float32, None)
+        for layout in ("NCHW", "any")
+    ]
     assert {k.layout for k, _ in serving(twice, ow.KernelKey(CPU, ow.float32, "NHWC"))} == {"any"}
     assert {k.dtype for k, _ in serving(twice, ow.KernelKey(CPU, ow.float64))} == {None}
     assert serving(twice, ow.KernelKey(GPU, ow.float32)) == ()
@@ -131,19 +142,35 @@ def test_optional_inputs_may_be_absent_or_empty_and_lists_are_checked_whole() ->
 def test_without_inputs_the_dtype_is_an_attributes() -> None:
     assert explain("Const", value=np.float64([1])).requested.dtype is ow.float64
     assert explain("Undefined", dtype=ow.int8, shape=[2]).requested.dtype is ow.int8
-    assert explain("Shape", [held("Shape", ow.ops.get("Shape").input_names[0], TensorSpec([2]), by_shape=True)],
-                   out_type=ow.int64).requested.dtype is ow.int64  # fmt: skip
+    assert (
+        explain(
+            "Shape",
+            [held("Shape", ow.ops.get("Shape").input_names[0], TensorSpec([2]), by_shape=True)],
+            out_type=ow.int64,
+        ).requested.dtype
+        is ow.int64
+    )
 
 
 def test_a_definition_may_ask_otherwise_with_the_same_checks() -> None:
     def rule(op: Any, place: Any) -> Any:
         return ow.KernelKey(place, op.dtype_of("table"), "NHWC", "foreign")
 
-    lookup = ow.operator(type("Lookup", (), {
-        "__doc__": ".. math:: y = table_{ids}", "ids": ow.Input(ow.integer), "table": ow.Input(ow.floating),
-        "y": ow.Output(like="table"), "compute": lambda op, ids, table: table[ids], "expected_kernel_key": rule,
-        "infer": lambda op: TensorSpec(None, op.table.dtype),
-    }))  # fmt: skip
+    lookup = ow.operator(
+        type(
+            "Lookup",
+            (),
+            {
+                "__doc__": ".. math:: y = table_{ids}",
+                "ids": ow.Input(ow.integer),
+                "table": ow.Input(ow.floating),
+                "y": ow.Output(like="table"),
+                "compute": lambda op, ids, table: table[ids],
+                "expected_kernel_key": rule,
+                "infer": lambda op: TensorSpec(None, op.table.dtype),
+            },
+        )
+    )
     ids, table = TensorSpec([3], ow.int64), TensorSpec([5, 2], ow.float64)
     assert explain(lookup, [ids, table]).requested == ow.KernelKey(CPU, ow.float64, "NHWC", "foreign")
     with pytest.raises(ow.errors.InvalidArgumentError, match=r"Lookup: input 'table' is not initialized"):
@@ -158,8 +185,10 @@ def test_a_rule_may_not_look_into_an_input_of_which_the_shape_alone_is_read() ->
     y = ow.Output(dtype=ow.float32)
     settings = {"shape_only": ("x",), "infer": lambda op: TensorSpec(op.x.shape, ow.float32), "y": y}
     with pytest.raises(ow.errors.DefinitionError, match=r"may not look into input 'x'"):
-        explain(fresh(expected_kernel_key=lambda op, place: ow.KernelKey(place, op.dtype_of("x")), **settings),
-                [ow.TensorSpec([2])])  # fmt: skip
+        explain(
+            fresh(expected_kernel_key=lambda op, place: ow.KernelKey(place, op.dtype_of("x")), **settings),
+            [ow.TensorSpec([2])],
+        )
     assert explain(fresh(**settings), [ow.TensorSpec([2], ow.float64)]).requested.dtype is ow.float32
 
 
@@ -300,8 +329,13 @@ def test_branch_none() -> None:
     ow.ops.register_kernel(twice, dtype=ow.float32)(lambda op, x: x + x)
     with pytest.raises(ow.errors.NotFoundError) as error:
         run(twice, SIM, kernel_fallback=False)
-    for word in ("Twice", "(sim, float32, any layout, any library)", "(cpu, float32, any layout, foreign)",
-                 "computes on the host", "kernel_fallback"):  # fmt: skip
+    for word in (
+        "Twice",
+        "(sim, float32, any layout, any library)",
+        "(cpu, float32, any layout, foreign)",
+        "computes on the host",
+        "kernel_fallback",
+    ):
         assert word in str(error.value)
     with ow.flags(kernel_fallback=False):
         found = explain(twice, [X], SIM)
@@ -363,10 +397,16 @@ def test_libraries_of_ones_own_and_onednn_are_tried_in_their_order():
         ow.ops.register_library(name, before="cudnn")
 
 
-@pytest.mark.parametrize(("name", "before", "words"), [
-    ("two words", "foreign", "identifier"), ("any", "foreign", "identifier"), ("mkldnn", "foreign", "identifier"),
-    (3, "foreign", "identifier"), ("selection_new", "nobody", "is not one of cudnn"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "before", "words"),
+    [
+        ("two words", "foreign", "identifier"),
+        ("any", "foreign", "identifier"),
+        ("mkldnn", "foreign", "identifier"),
+        (3, "foreign", "identifier"),
+        ("selection_new", "nobody", "is not one of cudnn"),
+    ],
+)
 def test_names_that_are_no_libraries(name, before, words):
     with pytest.raises(ValueError, match=words):
         ow.ops.register_library(name, before=before)

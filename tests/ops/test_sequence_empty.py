@@ -46,17 +46,20 @@ Row = tuple[Callable[..., Any], Callable[..., Any], dict[str, np.ndarray], set[s
 
 def pools(kind: str) -> Callable[[Setting], Row]:
     return lambda s: (
-        lambda x: seq.pool(x, kind, 0.25), lambda x: by_loop.pool(x, s.offsets, kind, 0.25),
-        {"x": s.numbers("x", s.rows, D)}, {"x"},
-    )  # fmt: skip
+        lambda x: seq.pool(x, kind, 0.25),
+        lambda x: by_loop.pool(x, s.offsets, kind, 0.25),
+        {"x": s.numbers("x", s.rows, D)},
+        {"x"},
+    )
 
 
 def joined(s: Setting) -> Row:
     return (
         lambda x, y: seq.concat([x, ow.LoDTensor(y, [s.other])]),
         lambda x, y: by_loop.concat([x, y], [s.offsets, s.other])[0],
-        {"x": s.numbers("x", s.rows, D), "y": s.numbers("y", s.rows, D)}, {"x"},
-    )  # fmt: skip
+        {"x": s.numbers("x", s.rows, D), "y": s.numbers("y", s.rows, D)},
+        {"x"},
+    )
 
 
 def cut(s: Setting) -> Row:
@@ -65,8 +68,9 @@ def cut(s: Setting) -> Row:
     return (
         lambda x: seq.slice(x, first[:, None], size[:, None]),
         lambda x: by_loop.slice(x, first[:, None], size[:, None], s.offsets)[0],
-        {"x": s.numbers("x", s.rows, D)}, {"x"},
-    )  # fmt: skip
+        {"x": s.numbers("x", s.rows, D)},
+        {"x"},
+    )
 
 
 def unpadded(s: Setting) -> Row:
@@ -81,8 +85,10 @@ def convolved(trained: bool) -> Callable[[Setting], Row]:
             inputs["p"] = s.numbers("p", 2, D)
         return (
             lambda x, w, p=None: seq.conv(x, w, 3, -1, p),
-            lambda x, w, p=None: by_loop.windows(x, s.offsets, 3, -1, p) @ w, inputs, {"x"},
-        )  # fmt: skip
+            lambda x, w, p=None: by_loop.windows(x, s.offsets, 3, -1, p) @ w,
+            inputs,
+            {"x"},
+        )
 
     return row
 
@@ -92,21 +98,27 @@ def scattered(s: Setting) -> Row:
     return (
         lambda x, u: seq.scatter(x, ow.LoDTensor(ids, [s.offsets]), u),
         lambda x, u: by_loop.scatter(x, ids, u, s.offsets, None),
-        {"x": s.numbers("x", s.n, D), "u": s.numbers("u", s.rows, 1)}, {"u"},
-    )  # fmt: skip
+        {"x": s.numbers("x", s.n, D), "u": s.numbers("u", s.rows, 1)},
+        {"u"},
+    )
 
 
 def lstm(start: bool, reverse: bool, peepholes: bool) -> Callable[[Setting], Row]:
     def row(s: Setting) -> Row:
-        inputs = {"x": s.numbers("x", s.rows, 4 * D), "w": s.numbers("w", D, 4 * D),
-                  "b": s.numbers("b", 1, (7 if peepholes else 4) * D)}  # fmt: skip
+        inputs = {
+            "x": s.numbers("x", s.rows, 4 * D),
+            "w": s.numbers("w", D, 4 * D),
+            "b": s.numbers("b", 1, (7 if peepholes else 4) * D),
+        }
         if start:
             inputs |= {"h0": s.numbers("h0", s.n, D), "c0": s.numbers("c0", s.n, D)}
         attrs = {"use_peepholes": peepholes, "is_reverse": reverse}
         return (
             lambda x, w, b, h0=None, c0=None: seq.dynamic_lstm(x, w, b, h0, c0, **attrs),
-            lambda x, w, b, h0=None, c0=None: by_loop.lstm(x, w, b, h0, c0, s.offsets, **attrs), inputs, {"x"},
-        )  # fmt: skip
+            lambda x, w, b, h0=None, c0=None: by_loop.lstm(x, w, b, h0, c0, s.offsets, **attrs),
+            inputs,
+            {"x"},
+        )
 
     return row
 
@@ -119,8 +131,10 @@ def gru(start: bool, reverse: bool, origin: bool) -> Callable[[Setting], Row]:
         attrs = {"is_reverse": reverse, "origin_mode": origin}
         return (
             lambda x, w, b, h0=None: seq.dynamic_gru(x, w, b, h0, **attrs),
-            lambda x, w, b, h0=None: by_loop.gru(x, w, b, h0, s.offsets, **attrs), inputs, {"x"},
-        )  # fmt: skip
+            lambda x, w, b, h0=None: by_loop.gru(x, w, b, h0, s.offsets, **attrs),
+            inputs,
+            {"x"},
+        )
 
     return row
 
@@ -129,38 +143,66 @@ def gru(start: bool, reverse: bool, origin: bool) -> Callable[[Setting], Row]:
 OPERATORS: dict[str, Callable[[Setting], Row]] = {
     **{f"pool {kind}": pools(kind) for kind in by_loop.POOLS},
     "softmax": lambda s: (
-        seq.softmax, lambda x: by_loop.softmax(x, s.offsets), {"x": s.numbers("x", s.rows, 1)}, {"x"}),
+        seq.softmax,
+        lambda x: by_loop.softmax(x, s.offsets),
+        {"x": s.numbers("x", s.rows, 1)},
+        {"x"},
+    ),
     "expand rows": lambda s: (
         lambda x: seq.expand(x, ow.LoDTensor(s.numbers("y", s.rows, 1), [s.offsets])),
-        lambda x: by_loop.expand(x, None, s.offsets), {"x": s.numbers("x", s.n, D)}, set()),
+        lambda x: by_loop.expand(x, None, s.offsets),
+        {"x": s.numbers("x", s.n, D)},
+        set(),
+    ),
     "expand": lambda s: (
         lambda x: seq.expand(x, ow.LoDTensor(s.numbers("y", s.rows, 1), [s.other])),
-        lambda x: by_loop.expand(x, s.offsets, s.other)[0], {"x": s.numbers("x", s.rows, D)}, {"x"}),
+        lambda x: by_loop.expand(x, s.offsets, s.other)[0],
+        {"x": s.numbers("x", s.rows, D)},
+        {"x"},
+    ),
     "expand_as": lambda s: (
         lambda x: seq.expand_as(x, ow.LoDTensor(s.numbers("y", s.rows, 1), [s.offsets])),
-        lambda x: by_loop.expand(x, None, s.offsets), {"x": s.numbers("x", s.n, D)}, set()),
+        lambda x: by_loop.expand(x, None, s.offsets),
+        {"x": s.numbers("x", s.n, D)},
+        set(),
+    ),
     "concat": joined,
     "slice": cut,
     "reverse": lambda s: (
-        seq.reverse, lambda x: by_loop.reverse(x, s.offsets), {"x": s.numbers("x", s.rows, D)}, {"x"}),
+        seq.reverse,
+        lambda x: by_loop.reverse(x, s.offsets),
+        {"x": s.numbers("x", s.rows, D)},
+        {"x"},
+    ),
     "pad": lambda s: (
-        lambda x: seq.pad(x, 0.5)[0], lambda x: by_loop.pad(x, 0.5, s.offsets)[0], {"x": s.numbers("x", s.rows, D)},
-        {"x"}),
+        lambda x: seq.pad(x, 0.5)[0],
+        lambda x: by_loop.pad(x, 0.5, s.offsets)[0],
+        {"x": s.numbers("x", s.rows, D)},
+        {"x"},
+    ),
     "unpad": unpadded,
     "conv": convolved(False),
     "conv trained": convolved(True),
     "reshape": lambda s: (
-        lambda x: seq.reshape(x, 1), lambda x: x.reshape(-1, 1), {"x": s.numbers("x", s.rows, D)}, {"x"}),
+        lambda x: seq.reshape(x, 1),
+        lambda x: x.reshape(-1, 1),
+        {"x": s.numbers("x", s.rows, D)},
+        {"x"},
+    ),
     "scatter": scattered,
     "lod_reset": lambda s: (
-        lambda x: seq.lod_reset(x, target_lod=s.other.tolist()), lambda x: x, {"x": s.numbers("x", s.rows, D)}, {"x"}),
+        lambda x: seq.lod_reset(x, target_lod=s.other.tolist()),
+        lambda x: x,
+        {"x": s.numbers("x", s.rows, D)},
+        {"x"},
+    ),
     "lstm": lstm(False, False, True),
     "lstm from a start": lstm(True, True, False),
     "lstm whole": lstm(True, False, True),
     "gru": gru(False, False, False),
     "gru from a start": gru(True, True, False),
     "gru origin": gru(True, False, True),
-}  # fmt: skip
+}
 
 
 def listed(found: Any) -> list[Any]:

@@ -30,21 +30,24 @@ CALLS: dict[str, Callable[[Inputs, dict[str, Any]], dict[str, Any]]] = {
     "sequence_concat": lambda i, a: {"Out": seq.concat(i["X"])},
     "sequence_slice": lambda i, a: {"Out": seq.slice(i["X"], i["Offset"], i["Length"])},
     "sequence_reverse": lambda i, a: {"Y": seq.reverse(i["X"])},
-    "sequence_pad": lambda i, a: dict(zip(("Out", "Length"), seq.pad(
-        i["X"], i["PadValue"], None if a["padded_length"] < 0 else a["padded_length"]))),
+    "sequence_pad": lambda i, a: dict(
+        zip(("Out", "Length"), seq.pad(i["X"], i["PadValue"], None if a["padded_length"] < 0 else a["padded_length"]))
+    ),
     "sequence_unpad": lambda i, a: {"Out": seq.unpad(i["X"], i["Length"])},
-    "sequence_conv": lambda i, a: {"Out": seq.conv(
-        i["X"], i["Filter"], a["contextLength"], a.get("contextStart", 0), i.get("PaddingData"))},
+    "sequence_conv": lambda i, a: {
+        "Out": seq.conv(i["X"], i["Filter"], a["contextLength"], a.get("contextStart", 0), i.get("PaddingData"))
+    },
     "sequence_erase": lambda i, a: {"Out": seq.erase(i["X"], **a)},
     "sequence_enumerate": lambda i, a: {"Out": seq.enumerate(i["X"], **a)},
     "sequence_mask": lambda i, a: {"Y": seq.mask(i["X"], a["maxlen"])},
     "sequence_reshape": lambda i, a: {"Out": seq.reshape(i["X"], **a)},
     "sequence_scatter": lambda i, a: {"Out": seq.scatter(i["X"], i["Ids"], i["Updates"])},
     "lod_reset": lambda i, a: {"Out": seq.lod_reset(i["X"], i.get("Y"), **a)},
-    "lstm": lambda i, a: dict(zip(("Hidden", "Cell"), seq.dynamic_lstm(
-        i["Input"], i["Weight"], i["Bias"], i.get("H0"), i.get("C0"), **a))),
+    "lstm": lambda i, a: dict(
+        zip(("Hidden", "Cell"), seq.dynamic_lstm(i["Input"], i["Weight"], i["Bias"], i.get("H0"), i.get("C0"), **a))
+    ),
     "gru": lambda i, a: {"Hidden": seq.dynamic_gru(i["Input"], i["Weight"], i.get("Bias"), i.get("H0"), **a)},
-}  # fmt: skip
+}
 
 
 def array(v: Any) -> np.ndarray:

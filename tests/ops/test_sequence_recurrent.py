@@ -36,6 +36,7 @@ def test_lstm_gradients(gate, other, reverse):
         outputs = seq.dynamic_lstm(*sources, **attrs)
     grads = tape.gradient(outputs, sources, output_gradients=[ow.constant(w) for w in weights])
     for k, dx in enumerate(grads):
+
         def moved(v, k=k):
             return by_loop.lstm(*inputs[:k], v, *inputs[k + 1 :], OFFSETS, **attrs)
 
@@ -57,6 +58,7 @@ def test_gru_gradients(gate, activation, origin):
         hidden = seq.dynamic_gru(*sources, **attrs)
     grads = tape.gradient(hidden, sources, output_gradients=ow.constant(weights[0]))
     for k, dx in enumerate(grads):
+
         def moved(v, k=k):
             return [by_loop.gru(*inputs[:k], v, *inputs[k + 1 :], OFFSETS, **attrs)]
 
@@ -93,10 +95,14 @@ def test_gates_are_held_at_13():
     np.testing.assert_allclose(dx[0, 1], gate * (1 - gate) * np.tanh(1.0), 1e-9)
 
 
-@pytest.mark.parametrize("function", [
-    lambda x: seq.dynamic_lstm(x, ow.ones([1, 4], ow.float64), ow.ones([1, 7], ow.float64))[0],
-    lambda x: seq.dynamic_gru(x[:, :3], ow.ones([1, 3], ow.float64)),
-], ids=["lstm", "gru"])  # fmt: skip
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: seq.dynamic_lstm(x, ow.ones([1, 4], ow.float64), ow.ones([1, 7], ow.float64))[0],
+        lambda x: seq.dynamic_gru(x[:, :3], ow.ones([1, 3], ow.float64)),
+    ],
+    ids=["lstm", "gru"],
+)
 def test_second_derivatives_of_recurrences_are_refused_in_words(function):
     x = ow.LoDTensor(np.ones((3, 4)), [[0, 2, 3]])
     with ow.GradientTape() as outer:
@@ -113,48 +119,68 @@ def test_second_derivatives_of_recurrences_are_refused_in_words(function):
 # for x, weight and bias the sum of g_k cos(k) over the flat gradient g of the sum of hidden.
 PEER = {
     ("lstm", False): (
-        [[[0.0, 0.119551565276],
-          [-0.149392813424, 0.080437836451],
-          [-0.217828957595, -0.131180057788],
-          [-0.343340508097, -0.32560370703],
-          [-0.284425330086, -0.424003593405]],
-         [[0.0, 0.439343118319],
-          [-0.391746252021, 0.268489306218],
-          [-0.399762635938, -0.324587795678],
-          [-0.527908285427, -0.610899984106],
-          [-0.398251716783, -0.66575222862]]],
+        [
+            [
+                [0.0, 0.119551565276],
+                [-0.149392813424, 0.080437836451],
+                [-0.217828957595, -0.131180057788],
+                [-0.343340508097, -0.32560370703],
+                [-0.284425330086, -0.424003593405],
+            ],
+            [
+                [0.0, 0.439343118319],
+                [-0.391746252021, 0.268489306218],
+                [-0.399762635938, -0.324587795678],
+                [-0.527908285427, -0.610899984106],
+                [-0.398251716783, -0.66575222862],
+            ],
+        ],
         [0.09311750792, -0.102784175578, 1.983354638254],
     ),
     ("lstm", True): (
-        [[[-0.078177824733, 0.1188165401],
-          [-0.147596448633, 0.022606894702],
-          [-0.345640931476, -0.264724707611],
-          [-0.2321684674, -0.291860740049],
-          [-0.080010272525, -0.167242164496]],
-         [[-0.271986833384, 0.42452607836],
-          [-0.37935526767, 0.073603729332],
-          [-0.655591661748, -0.703973324307],
-          [-0.34142142975, -0.541200086281],
-          [-0.110710848681, -0.24096852052]]],
+        [
+            [
+                [-0.078177824733, 0.1188165401],
+                [-0.147596448633, 0.022606894702],
+                [-0.345640931476, -0.264724707611],
+                [-0.2321684674, -0.291860740049],
+                [-0.080010272525, -0.167242164496],
+            ],
+            [
+                [-0.271986833384, 0.42452607836],
+                [-0.37935526767, 0.073603729332],
+                [-0.655591661748, -0.703973324307],
+                [-0.34142142975, -0.541200086281],
+                [-0.110710848681, -0.24096852052],
+            ],
+        ],
         [0.662311407774, -0.054791753864, 1.845599564552],
     ),
     ("gru", False): (
-        [[[0.126824037426, -0.282702652976],
-          [0.256748837328, 0.023237456247],
-          [-0.54978132185, -0.367591729171],
-          [-0.122362366903, -0.248779322036],
-          [0.07176704235, 0.029038529743]]],
+        [
+            [
+                [0.126824037426, -0.282702652976],
+                [0.256748837328, 0.023237456247],
+                [-0.54978132185, -0.367591729171],
+                [-0.122362366903, -0.248779322036],
+                [0.07176704235, 0.029038529743],
+            ]
+        ],
         [-1.999570878245, 0.401119264869, -0.33252389958],
     ),
     ("gru", True): (
-        [[[0.200910996873, 0.181663524519],
-          [0.369186529442, 0.506314680298],
-          [-0.074433552482, -0.131479868177],
-          [0.198126218635, 0.183683864609],
-          [0.383595966286, 0.506913168208]]],
+        [
+            [
+                [0.200910996873, 0.181663524519],
+                [0.369186529442, 0.506314680298],
+                [-0.074433552482, -0.131479868177],
+                [0.198126218635, 0.183683864609],
+                [0.383595966286, 0.506913168208],
+            ]
+        ],
         [-2.984403525218, -0.288746311392, -1.129310149026],
     ),
-}  # fmt: skip
+}
 
 
 def peer_inputs(blocks, with_peepholes):
@@ -198,11 +224,13 @@ def second(function, x, weights, v):
 def test_second_derivatives(kind):
     """Of y(x * x), against differences of the first derivative, which the rows have checked."""
     function = {
-        "softmax": lambda x: seq.softmax(x * x), "conv": lambda x: seq.conv(x * x, numbers(5, 3, 2) * 2.0),
-        "reverse": lambda x: seq.reverse(x * x), "pad": lambda x: seq.pad(x * x)[0],
+        "softmax": lambda x: seq.softmax(x * x),
+        "conv": lambda x: seq.conv(x * x, numbers(5, 3, 2) * 2.0),
+        "reverse": lambda x: seq.reverse(x * x),
+        "pad": lambda x: seq.pad(x * x)[0],
         "expand": lambda x: seq.expand(x * x, ow.LoDTensor(np.zeros(5), [[0, 2, 2, 3, 5]])),
         "slice": lambda x: seq.slice(x * x, [[1], [0], [0], [2]], [[1], [0], [1], [3]]),
-    }.get(kind, lambda x: seq.pool(x * x, kind))  # fmt: skip
+    }.get(kind, lambda x: seq.pool(x * x, kind))
     values, v = numbers(6, 9, 1), numbers(7, 9, 1)
     x = ow.LoDTensor(values, [OFFSETS])
     weights = ow.constant(numbers(8, *function(x).shape))

@@ -45,34 +45,114 @@ def one_hot(n: int, depth: int) -> Any:
 AT = {"Concat": {"axis": 1}, "Conv2D": {"strides": [1, 1, 1, 1], "padding": "SAME"}}
 # operator, row, arguments, whether the heuristic takes it: at threshold - 1, threshold, threshold + 1
 CASES: list[tuple[str, str, Any, bool]] = [
-    *(("Concat", "concat_columns", columns(n, c), took) for n, c, took in
-      [(8191, 16, False), (8192, 16, False), (8193, 16, True), (8300, 15, False), (8300, 17, True),
-       (9215, 16, True), (9216, 16, False), (9217, 16, True), (32767, 16, True), (32769, 16, False)]),
-    *(("OneHot", "one_hot", one_hot(n, d), took) for n, d, took in
-      [(4095, 1, False), (4096, 1, True), (4097, 1, True), (64, 63, False), (64, 64, True), (64, 65, True)]),
+    *(
+        ("Concat", "concat_columns", columns(n, c), took)
+        for n, c, took in [
+            (8191, 16, False),
+            (8192, 16, False),
+            (8193, 16, True),
+            (8300, 15, False),
+            (8300, 17, True),
+            (9215, 16, True),
+            (9216, 16, False),
+            (9217, 16, True),
+            (32767, 16, True),
+            (32769, 16, False),
+        ]
+    ),
+    *(
+        ("OneHot", "one_hot", one_hot(n, d), took)
+        for n, d, took in [
+            (4095, 1, False),
+            (4096, 1, True),
+            (4097, 1, True),
+            (64, 63, False),
+            (64, 64, True),
+            (64, 65, True),
+        ]
+    ),
     *(("TopK", "top_k_one", (floats(3, n), k), took) for n, k, took in [(5, 1, True), (5, 2, False), (1, 1, True)]),
-    *(("TopK", "top_k_part", (floats(r, n), k), took) for r, n, k, took in
-      [(1, 8191, 2, False), (1, 8192, 2, True), (1, 8193, 2, True), (1024, 15, 2, False), (1024, 16, 2, True),
-       (1024, 17, 2, True), (1024, 16, 3, False)]),
-    *(("UnsortedSegmentSum", "segment_sum_scalars", segments(n, 0, 5, dtype), True) for n in (1, 50)
-      for dtype in (F, np.float64)),
-    *(("UnsortedSegmentSum", "segment_sum_few", segments(n, w, c), took) for n, w, c, took in
-      [(127, 8, 32, False), (128, 8, 32, True), (129, 8, 32, True), (200, 7, 32, False), (200, 9, 32, True),
-       (200, 8, 33, False), (200, 8, 31, True), (16383, 8, 3, True), (16384, 8, 3, True), (16385, 8, 3, False)]),
-    *(("UnsortedSegmentSum", "segment_sum_many", segments(n, w, c), took) for n, w, c, took in
-      [(1023, 32, 600, False), (1024, 32, 600, True), (1025, 32, 600, True), (1100, 31, 600, False),
-       (1100, 33, 600, True), (1100, 32, 549, False), (1100, 32, 550, True), (1100, 32, 551, True)]),
-    *(("SegmentSum", "segment_sum_rising", (d, np.sort(np.abs(i)), c), True) for d, i, c in
-      [segments(20, 3, 9), segments(20, 0, 9, np.float16), segments(1, 2, 1), segments(30, 2, 50, np.int32)]),
-    *(("MatMul", "matmul_flat", (floats(n, m, 6), floats(6, 5)), took) for n, m, took in
-      [(4, 1, False), (5, 1, True), (6, 1, True), (9, 2, False)]),
-    *(("Conv2D", "conv_point", conv(i, k, s), took) for i, k, s, took in
-      [((2, 5, 6, 3), (1, 1, 3, 4), 1, True), ((2, 5, 6, 3), (1, 1, 3, 4), 2, True),
-       ((1, 5, 5, 4), (1, 1, 2, 4), 1, False), ((1, 5, 5, 3), (1, 2, 3, 4), 1, False)]),
-    *(("Conv2D", "conv_taps", conv((1, h, 32, c), (k, k, c, f), s), took) for h, c, k, f, s, took in
-      [(63, 32, 3, 8, 1, False), (64, 32, 3, 8, 1, True), (65, 32, 3, 8, 1, True), (64, 31, 3, 8, 1, False),
-       (64, 33, 2, 8, 1, True), (64, 32, 4, 8, 1, False), (64, 32, 3, 129, 1, False), (64, 32, 3, 8, 2, False)]),
-]  # fmt: skip
+    *(
+        ("TopK", "top_k_part", (floats(r, n), k), took)
+        for r, n, k, took in [
+            (1, 8191, 2, False),
+            (1, 8192, 2, True),
+            (1, 8193, 2, True),
+            (1024, 15, 2, False),
+            (1024, 16, 2, True),
+            (1024, 17, 2, True),
+            (1024, 16, 3, False),
+        ]
+    ),
+    *(
+        ("UnsortedSegmentSum", "segment_sum_scalars", segments(n, 0, 5, dtype), True)
+        for n in (1, 50)
+        for dtype in (F, np.float64)
+    ),
+    *(
+        ("UnsortedSegmentSum", "segment_sum_few", segments(n, w, c), took)
+        for n, w, c, took in [
+            (127, 8, 32, False),
+            (128, 8, 32, True),
+            (129, 8, 32, True),
+            (200, 7, 32, False),
+            (200, 9, 32, True),
+            (200, 8, 33, False),
+            (200, 8, 31, True),
+            (16383, 8, 3, True),
+            (16384, 8, 3, True),
+            (16385, 8, 3, False),
+        ]
+    ),
+    *(
+        ("UnsortedSegmentSum", "segment_sum_many", segments(n, w, c), took)
+        for n, w, c, took in [
+            (1023, 32, 600, False),
+            (1024, 32, 600, True),
+            (1025, 32, 600, True),
+            (1100, 31, 600, False),
+            (1100, 33, 600, True),
+            (1100, 32, 549, False),
+            (1100, 32, 550, True),
+            (1100, 32, 551, True),
+        ]
+    ),
+    *(
+        ("SegmentSum", "segment_sum_rising", (d, np.sort(np.abs(i)), c), True)
+        for d, i, c in [
+            segments(20, 3, 9),
+            segments(20, 0, 9, np.float16),
+            segments(1, 2, 1),
+            segments(30, 2, 50, np.int32),
+        ]
+    ),
+    *(
+        ("MatMul", "matmul_flat", (floats(n, m, 6), floats(6, 5)), took)
+        for n, m, took in [(4, 1, False), (5, 1, True), (6, 1, True), (9, 2, False)]
+    ),
+    *(
+        ("Conv2D", "conv_point", conv(i, k, s), took)
+        for i, k, s, took in [
+            ((2, 5, 6, 3), (1, 1, 3, 4), 1, True),
+            ((2, 5, 6, 3), (1, 1, 3, 4), 2, True),
+            ((1, 5, 5, 4), (1, 1, 2, 4), 1, False),
+            ((1, 5, 5, 3), (1, 2, 3, 4), 1, False),
+        ]
+    ),
+    *(
+        ("Conv2D", "conv_taps", conv((1, h, 32, c), (k, k, c, f), s), took)
+        for h, c, k, f, s, took in [
+            (63, 32, 3, 8, 1, False),
+            (64, 32, 3, 8, 1, True),
+            (65, 32, 3, 8, 1, True),
+            (64, 31, 3, 8, 1, False),
+            (64, 33, 2, 8, 1, True),
+            (64, 32, 4, 8, 1, False),
+            (64, 32, 3, 129, 1, False),
+            (64, 32, 3, 8, 2, False),
+        ]
+    ),
+]
 
 
 def parts(op: str, row: str) -> Any:
@@ -81,8 +161,9 @@ def parts(op: str, row: str) -> Any:
 
 
 @pytest.mark.parametrize(("op", "row", "args", "took"), CASES, ids=[f"{c[1]}-{i}" for i, c in enumerate(CASES)])
-def test_each_agrees_with_the_plain_one_on_both_sides_of_its_thresholds(op: Any, row: Any, args: Any, took: Any
-                                                                        ) -> None:  # fmt: skip
+def test_each_agrees_with_the_plain_one_on_both_sides_of_its_thresholds(
+    op: Any, row: Any, args: Any, took: Any
+) -> None:
     table, strategy, call = parts(op, row)
     assert bool(strategy.pays(call, *args) and strategy.fits(call, *args)) is took
     plain = table.plain(call, *args)

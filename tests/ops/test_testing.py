@@ -107,7 +107,6 @@ def writes(op: Any, x: Any) -> Any:
     return clip(x)
 
 
-
 COUNT = iter(range(10**6))
 MISTAKES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "another formula": ({"compute": lambda op, x: np.minimum(x, op.limit)}, {"outputs", "gradient is slope"}),
@@ -118,21 +117,31 @@ MISTAKES: dict[str, tuple[dict[str, Any], set[str]]] = {
     ),
     "another answer at each call": ({"compute": lambda op, x: clip(x) + 1e-3 * next(COUNT)}, {"outputs", "places"}),
     "inputs written": ({"compute": writes}, {"inputs stay", "places"}),
-    "a dtype that is not computed": (
-        {"x": ow.Input((*ow.floating, "string"))},
-        {"every dtype"},
-    ),
+    "a dtype that is not computed": ({"x": ow.Input((*ow.floating, "string"))}, {"every dtype"}),
     "inference that claims too much": (
         {"infer": lambda op: op.x.spec.with_shape([2 if d is None else d for d in op.x.spec.shape.dims or (2, 3)])},
         {"inference"},
     ),
-    "an input that is never read": ({"w": ow.Input(like="x"), "compute": lambda op, x, w: clip(x),
-                                     "gradient": lambda op, dy: (dy * ow.where(op.x < op.limit, 1.0, 0.25), None)},
-                                    {"places"}),
-    "a LoD over other rows": ({"compute": lambda op, x: clip(x[:1]), "infer": lambda op: op.x.spec.with_shape(
-        [None if op.x.spec.shape.rank is None else 1, *list(op.x.spec.shape)[1:]] if op.x.spec.shape.rank else None)},
-        {"outputs"}),
-}  # fmt: skip
+    "an input that is never read": (
+        {
+            "w": ow.Input(like="x"),
+            "compute": lambda op, x, w: clip(x),
+            "gradient": lambda op, dy: (dy * ow.where(op.x < op.limit, 1.0, 0.25), None),
+        },
+        {"places"},
+    ),
+    "a LoD over other rows": (
+        {
+            "compute": lambda op, x: clip(x[:1]),
+            "infer": lambda op: op.x.spec.with_shape(
+                [None if op.x.spec.shape.rank is None else 1, *list(op.x.spec.shape)[1:]]
+                if op.x.spec.shape.rank
+                else None
+            ),
+        },
+        {"outputs"},
+    ),
+}
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
@@ -159,8 +168,12 @@ def test_an_older_specification(tmp_path: Path) -> None:
     path = tmp_path / "old.json"
     path.write_text(json.dumps(old))
     assert check(defined(), GIVEN, against=path)[-1] == ("TestingClip", "compatible", "ok", "0 changes, all allowed")
-    assert failed(defined(limit=..., level=ow.Attr(float, default=0.31), compute=lambda op, x: clip(x), gradient=...),
-                  {"x": X}, None, against=old) == {"compatible"}  # fmt: skip
+    assert failed(
+        defined(limit=..., level=ow.Attr(float, default=0.31), compute=lambda op, x: clip(x), gradient=...),
+        {"x": X},
+        None,
+        against=old,
+    ) == {"compatible"}
 
 
 def test_what_there_is_not() -> None:

@@ -92,8 +92,11 @@ def test_a_class_of_shapes_shares_a_choice_and_other_dtypes_and_attributes_do_no
     assert tuning.shape_class([np.empty(3, np.float32)]) != tuning.shape_class([np.empty(3, np.float64)])
     scaled = fresh("Scaled", k=ow.Attr(float, default=1.0))
     one, two = scaled.bind({"k": 1.0}), scaled.bind({"k": 2.0})
-    keys = {tuning.key_of("Scaled", call, kernels.KernelKey("cpu", dtype), "c")
-            for call in (one, two) for dtype in (ow.float32, ow.float64)}  # fmt: skip
+    keys = {
+        tuning.key_of("Scaled", call, kernels.KernelKey("cpu", dtype), "c")
+        for call in (one, two)
+        for dtype in (ow.float32, ow.float64)
+    }
     assert len(keys) == 4
 
 
@@ -226,10 +229,21 @@ def test_a_choice_outlives_the_process() -> None:
     assert tuning.remembered("other") is None
 
 
-@pytest.mark.parametrize("damage", [
-    b"", b"{", b"[]", b"null", b"\xff\xfe\x00", b'{"format": 1}', b'{"format": 99, "machine": "m", "choices": {}}',
-    b"[" * 100000, b"7" * 5000, b'{"format": 1, "machine": 5, "choices": 7}',
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"\xff\xfe\x00",
+        b'{"format": 1}',
+        b'{"format": 99, "machine": "m", "choices": {}}',
+        b"[" * 100000,
+        b"7" * 5000,
+        b'{"format": 1, "machine": 5, "choices": 7}',
+    ],
+)
 def test_damage_counts_as_empty_and_is_mended(damage: bytes) -> None:
     here = tuning_file.path()
     here.parent.mkdir(parents=True, exist_ok=True)
@@ -241,11 +255,20 @@ def test_damage_counts_as_empty_and_is_mended(damage: bytes) -> None:
 
 def test_entries_that_are_none_are_left_out_one_by_one() -> None:
     right = {"chosen": "a", "seconds": {"a": 1.0}}
-    wrong = [7, {}, {"chosen": "z", "seconds": {"a": 1.0}}, {"chosen": "a", "seconds": {"a": "x"}},
-             {"chosen": "a", "seconds": {"a": -1}}, {"chosen": ["a"], "seconds": {"a": 1}},
-             {"chosen": "a", "seconds": 3}]
-    content = {"format": 1, "machine": tuning_file.machine(),
-               "choices": {"right": right} | {str(i): w for i, w in enumerate(wrong)}}  # fmt: skip
+    wrong = [
+        7,
+        {},
+        {"chosen": "z", "seconds": {"a": 1.0}},
+        {"chosen": "a", "seconds": {"a": "x"}},
+        {"chosen": "a", "seconds": {"a": -1}},
+        {"chosen": ["a"], "seconds": {"a": 1}},
+        {"chosen": "a", "seconds": 3},
+    ]
+    content = {
+        "format": 1,
+        "machine": tuning_file.machine(),
+        "choices": {"right": right} | {str(i): w for i, w in enumerate(wrong)},
+    }
     tuning_file.path().write_text(json.dumps(content))
     assert list(tuning_file.read()) == ["right"]
 
@@ -318,10 +341,14 @@ def test_threads_that_tune_at_once_give_right_results() -> None:
 
 
 AGREE = [
-    ([1.0, 2.0], [1.0, 2.0 + 1e-6], None, True), ([1.0, 2.0], [1.0, 2.001], None, False),
-    ([np.nan, 1.0], [np.nan, 1.0], 0, True), ([np.nan, 1.0], [1.0, np.nan], None, False),
-    ([np.inf, 1.0], [-np.inf, 1.0], None, False), ([np.inf], [np.inf], 0, True), ([1.0], [1.0, 1.0], None, False),
-]  # fmt: skip
+    ([1.0, 2.0], [1.0, 2.0 + 1e-6], None, True),
+    ([1.0, 2.0], [1.0, 2.001], None, False),
+    ([np.nan, 1.0], [np.nan, 1.0], 0, True),
+    ([np.nan, 1.0], [1.0, np.nan], None, False),
+    ([np.inf, 1.0], [-np.inf, 1.0], None, False),
+    ([np.inf], [np.inf], 0, True),
+    ([1.0], [1.0, 1.0], None, False),
+]
 
 
 @pytest.mark.parametrize(("a", "b", "tolerance", "want"), AGREE)

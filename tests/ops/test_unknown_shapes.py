@@ -24,17 +24,31 @@ from opwright.ops.arguments import tensors
 # Rows of errors that depend on values, where neither zeros nor ones are right values: operator to what is wanted.
 NEEDS_VALUES: dict[str, str] = {
     **dict.fromkeys(("Cholesky", "Lu", "MatrixInverse", "MatrixSolve"), "a matrix that can be factored"),
-    **dict.fromkeys(("ListAdd", "ListConcat", "ListGather", "ListGet", "ListPop", "ListPush", "ListSet", "ListSplit",
-                     "ListStack"), "what is in a list is known when it is there"),
+    **dict.fromkeys(
+        ("ListAdd", "ListConcat", "ListGather", "ListGet", "ListPop", "ListPush", "ListSet", "ListSplit", "ListStack"),
+        "what is in a list is known when it is there",
+    ),
     **dict.fromkeys(("SampleDistortedBoundingBox", "StatelessSampleDistortedBoundingBox"), "boxes with two corners"),
     "HistogramFixedWidth": "a range of two different ends",
     "InvertPermutation": "a permutation",
     "MergeRows": "the shape of the whole",
     "RowsAt": "an index that is there",
-    **dict.fromkeys(("LodReset", "SequenceConcat", "SequenceEnumerate", "SequencePad", "SequencePool", "SequenceRepad",
-                     "SequenceReshape", "SequenceScatter", "SequenceSoftmax"), "offsets that end at the last row"),
+    **dict.fromkeys(
+        (
+            "LodReset",
+            "SequenceConcat",
+            "SequenceEnumerate",
+            "SequencePad",
+            "SequencePool",
+            "SequenceRepad",
+            "SequenceReshape",
+            "SequenceScatter",
+            "SequenceSoftmax",
+        ),
+        "offsets that end at the last row",
+    ),
     "UnicodeTranscode": "text in the encoding that was named",
-}  # fmt: skip
+}
 
 _seen: set[str] = set()  # calls that were looked at: many rows run the same helpers
 
@@ -143,6 +157,7 @@ def _refuses(op: Any, bound: Any, inputs: Any) -> bool:
 def _runs_on_other_values(op: Any, bound: Any, inputs: Any) -> bool:
     """Whether the call works on zeros or ones of the same dtypes and shapes."""
     for number in (0, 1):
+
         def one(x: Any, number: int = number) -> Any:
             if x.dtype.is_handle:
                 return x
@@ -150,8 +165,10 @@ def _runs_on_other_values(op: Any, bound: Any, inputs: Any) -> bool:
             return make(np.full(tuple(x.shape), filled, x.dtype.np), x.dtype, None)
 
         for kept in (None, *range(len(inputs))):  # all others, or all but one
-            other = [x if x is None or k == kept else tuple(map(one, x)) if isinstance(x, tuple) else one(x)
-                     for k, x in enumerate(inputs)]  # fmt: skip
+            other = [
+                x if x is None or k == kept else tuple(map(one, x)) if isinstance(x, tuple) else one(x)
+                for k, x in enumerate(inputs)
+            ]
             other = _with_offsets(op, other)
             try:
                 dispatch.call(op, other, bound)

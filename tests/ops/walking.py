@@ -33,10 +33,11 @@ WITHOUT_GRADIENT = {
 
 
 # Hundreds of small steps a call, each of which an asynchronous device queues: 9 of 14 s of a walk at one.
-SERIES = frozenset("""
+_SERIES = """
     BesselI0 BesselI0e BesselI1 BesselI1e BesselJ0 BesselJ1 BesselY0 BesselY1 Betainc Dawsn Expint FresnelCos FresnelSin
     Igamma IgammaGradA Igammac Lgamma Polygamma
-""".split())  # noqa: SIM905  a list of this length reads better as words
+"""
+SERIES = frozenset(_SERIES.split())
 
 
 @functools.cache
@@ -77,10 +78,10 @@ def _whole(t: Any) -> Any:
     return make(np.full(t.shape.as_list(), np.nan if t.dtype.is_floating or t.dtype.is_complex else 0, t.dtype.np))
 
 
-def walk(check: Callable[[Trial, Any], Any], every: bool = False, leave: frozenset[str] = frozenset()
-         ) -> tuple[dict[str, list[Any]], list[str]]:  # fmt: skip
-    """A check on each of the calls: what it gave by operator, and what went wrong, in words. leave: operators left out.
-    """
+def walk(
+    check: Callable[[Trial, Any], Any], every: bool = False, leave: frozenset[str] = frozenset()
+) -> tuple[dict[str, list[Any]], list[str]]:
+    """Run a check on each of the calls: results by operator, and failures in words. leave: operators left out."""
     given: dict[str, list[Any]] = collections.defaultdict(list)
     wrong = []
     with warnings.catch_warnings():

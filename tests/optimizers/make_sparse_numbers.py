@@ -18,8 +18,13 @@ import numpy as np
 FILE = Path(__file__).parent / "sparse_numbers.json"
 START = np.linspace(-1.0, 1.0, 10).reshape(5, 2)
 # Rows twice in a step, rows that come and go, rows out of order, no rows at all.
-STEPS = [([3, 0], [[1.0, -2.0], [0.5, 0.25]]), ([1, 4, 1], [[1.0, 1.0], [-3.0, 0.5], [0.5, -2.0]]),
-         ([2, 2, 2], [[0.5, 0.5]] * 3), ([0], [[2.0, -1.0]]), ([], np.zeros((0, 2)))]  # fmt: skip
+STEPS = [
+    ([3, 0], [[1.0, -2.0], [0.5, 0.25]]),
+    ([1, 4, 1], [[1.0, 1.0], [-3.0, 0.5], [0.5, -2.0]]),
+    ([2, 2, 2], [[0.5, 0.5]] * 3),
+    ([0], [[2.0, -1.0]]),
+    ([], np.zeros((0, 2))),
+]
 KEPT = (2, 5)  # after how many steps the numbers are taken
 KERAS = {
     "SGD": ("SGD", {}),

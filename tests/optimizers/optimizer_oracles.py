@@ -71,8 +71,19 @@ def adagrad(s, w, g, t, lr, initial_accumulator_value=0.1, epsilon=1e-7):
     return w - lr * g / np.sqrt(a + epsilon)
 
 
-def ftrl(s, w, g, t, lr, learning_rate_power=-0.5, initial_accumulator_value=0.1, l1_regularization_strength=0.0,
-         l2_regularization_strength=0.0, l2_shrinkage_regularization_strength=0.0, beta=0.0):  # fmt: skip
+def ftrl(
+    s,
+    w,
+    g,
+    t,
+    lr,
+    learning_rate_power=-0.5,
+    initial_accumulator_value=0.1,
+    l1_regularization_strength=0.0,
+    l2_regularization_strength=0.0,
+    l2_shrinkage_regularization_strength=0.0,
+    beta=0.0,
+):
     """McMahan et al., 2013, algorithm 1; shrinkage adds 2 lambda w to the gradient of the linear term."""
     n = s.get("n", np.full_like(w, initial_accumulator_value))
     n_new = s["n"] = n + g**2
@@ -91,9 +102,17 @@ def lion(s, w, g, t, lr, beta_1=0.9, beta_2=0.99):
 
 
 RULES = {
-    "SGD": sgd, "Adam": adam, "AdamW": adam, "Adamax": adamax, "Nadam": nadam, "RMSprop": rmsprop,
-    "Adadelta": adadelta, "Adagrad": adagrad, "Ftrl": ftrl, "Lion": lion,
-}  # fmt: skip
+    "SGD": sgd,
+    "Adam": adam,
+    "AdamW": adam,
+    "Adamax": adamax,
+    "Nadam": nadam,
+    "RMSprop": rmsprop,
+    "Adadelta": adadelta,
+    "Adagrad": adagrad,
+    "Ftrl": ftrl,
+    "Lion": lion,
+}
 
 
 def clipped(grads, clipnorm=None, clipvalue=None, global_clipnorm=None):
@@ -105,9 +124,23 @@ def clipped(grads, clipnorm=None, clipvalue=None, global_clipnorm=None):
     return [np.clip(g, -clipvalue, clipvalue) for g in grads] if clipvalue else grads
 
 
-def descend(name, start, steps, lr, *, weight_decay=None, use_ema=False, ema_momentum=0.99,
-            ema_overwrite_frequency=None, loss_scale_factor=None, gradient_accumulation_steps=1, clipnorm=None,
-            clipvalue=None, global_clipnorm=None, **hyper):  # fmt: skip
+def descend(
+    name,
+    start,
+    steps,
+    lr,
+    *,
+    weight_decay=None,
+    use_ema=False,
+    ema_momentum=0.99,
+    ema_overwrite_frequency=None,
+    loss_scale_factor=None,
+    gradient_accumulation_steps=1,
+    clipnorm=None,
+    clipvalue=None,
+    global_clipnorm=None,
+    **hyper,
+):
     """The variables after each of `steps` (lists of gradients, one for each variable), and the averages at the end.
 
     lr: a number, or a function of the number of steps made before.

@@ -17,29 +17,50 @@ from opwright.optimizers import schedules
 
 ROWS = [
     ("ExponentialDecay", oracles.exponential, {"initial_learning_rate": 0.5, "decay_steps": 10, "decay_rate": 0.9}),
-    ("ExponentialDecay", oracles.exponential,
-     {"initial_learning_rate": 0.5, "decay_steps": 4, "decay_rate": 0.5, "staircase": True}),
+    (
+        "ExponentialDecay",
+        oracles.exponential,
+        {"initial_learning_rate": 0.5, "decay_steps": 4, "decay_rate": 0.5, "staircase": True},
+    ),
     ("InverseTimeDecay", oracles.inverse_time, {"initial_learning_rate": 0.5, "decay_steps": 1.0, "decay_rate": 0.5}),
-    ("InverseTimeDecay", oracles.inverse_time,
-     {"initial_learning_rate": 0.1, "decay_steps": 4, "decay_rate": 2.0, "staircase": True}),
+    (
+        "InverseTimeDecay",
+        oracles.inverse_time,
+        {"initial_learning_rate": 0.1, "decay_steps": 4, "decay_rate": 2.0, "staircase": True},
+    ),
     ("PiecewiseConstantDecay", oracles.piecewise, {"boundaries": [3, 10], "values": [1.0, 0.5, 0.25]}),
     ("PiecewiseConstantDecay", oracles.piecewise, {"boundaries": [], "values": [0.5]}),
     ("PolynomialDecay", oracles.polynomial, {"initial_learning_rate": 0.5, "decay_steps": 20}),
-    ("PolynomialDecay", oracles.polynomial,
-     {"initial_learning_rate": 0.5, "decay_steps": 10, "end_learning_rate": 0.01, "power": 0.5}),
-    ("PolynomialDecay", oracles.polynomial,
-     {"initial_learning_rate": 0.5, "decay_steps": 8, "end_learning_rate": 0.1, "power": 2.0, "cycle": True}),
+    (
+        "PolynomialDecay",
+        oracles.polynomial,
+        {"initial_learning_rate": 0.5, "decay_steps": 10, "end_learning_rate": 0.01, "power": 0.5},
+    ),
+    (
+        "PolynomialDecay",
+        oracles.polynomial,
+        {"initial_learning_rate": 0.5, "decay_steps": 8, "end_learning_rate": 0.1, "power": 2.0, "cycle": True},
+    ),
     ("CosineDecay", oracles.cosine, {"initial_learning_rate": 0.5, "decay_steps": 20}),
     ("CosineDecay", oracles.cosine, {"initial_learning_rate": 0.5, "decay_steps": 10, "alpha": 0.25}),
-    ("CosineDecay", oracles.cosine, {"initial_learning_rate": 0.0, "decay_steps": 10, "alpha": 0.1,
-                                     "warmup_target": 0.5, "warmup_steps": 8}),
+    (
+        "CosineDecay",
+        oracles.cosine,
+        {"initial_learning_rate": 0.0, "decay_steps": 10, "alpha": 0.1, "warmup_target": 0.5, "warmup_steps": 8},
+    ),
     ("CosineDecay", oracles.cosine, {"initial_learning_rate": 0.1, "decay_steps": 10, "warmup_target": 0.5}),
     ("CosineDecayRestarts", oracles.cosine_restarts, {"initial_learning_rate": 0.5, "first_decay_steps": 4}),
-    ("CosineDecayRestarts", oracles.cosine_restarts,
-     {"initial_learning_rate": 0.5, "first_decay_steps": 5, "t_mul": 1.5, "m_mul": 0.75, "alpha": 0.1}),
-    ("CosineDecayRestarts", oracles.cosine_restarts,
-     {"initial_learning_rate": 0.5, "first_decay_steps": 6, "t_mul": 1.0, "m_mul": 0.5}),
-]  # fmt: skip
+    (
+        "CosineDecayRestarts",
+        oracles.cosine_restarts,
+        {"initial_learning_rate": 0.5, "first_decay_steps": 5, "t_mul": 1.5, "m_mul": 0.75, "alpha": 0.1},
+    ),
+    (
+        "CosineDecayRestarts",
+        oracles.cosine_restarts,
+        {"initial_learning_rate": 0.5, "first_decay_steps": 6, "t_mul": 1.0, "m_mul": 0.5},
+    ),
+]
 TIMES = [0, 1, 2, 3, 4, 7, 8, 9, 10, 11, 13, 16, 17, 19, 20, 23, 31, 40]
 
 

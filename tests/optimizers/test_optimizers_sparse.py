@@ -113,8 +113,10 @@ def stepper(optimizer, variable, traced):
     return ow.function(step) if traced else step
 
 
-@pytest.mark.parametrize(("dtype", "traced"), [("float32", False), ("float32", True), ("float64", False),
-                                           ("float16", False), ("bfloat16", False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("dtype", "traced"),
+    [("float32", False), ("float32", True), ("float64", False), ("float16", False), ("bfloat16", False)],
+)
 @pytest.mark.parametrize("name", MORE)
 def test_bits_are_those_of_the_dense_update(name, dtype, traced):
     exact = "clip" not in name  # norms are sums of other zeros
@@ -152,20 +154,35 @@ def worked(optimizer, state=()):
 
 V0, M0 = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.01, 0.02, 0.03, 0.04])
 # Our momentum u is -learning_rate times the specification's v.
-ADAM = ([0.94268679, 1.95973064, 2.93756359, 3.94305052], [0.19, 0.18, 0.345, 0.36],
-        [0.01099, 0.01998, 0.0305325, 0.03996])  # fmt: skip
+ADAM = (
+    [0.94268679, 1.95973064, 2.93756359, 3.94305052],
+    [0.19, 0.18, 0.345, 0.36],
+    [0.01099, 0.01998, 0.0305325, 0.03996],
+)
 WORKED = {
     "sgd": (lambda: optimizers.SGD(0.1), (), ([0.9, 2, 2.925, 4],)),
-    "momentum": (lambda: optimizers.SGD(0.1, 0.9), (-0.1 * V0,),
-                 ([0.891, 1.982, 2.898, 3.964], -0.1 * np.array([1.09, 0.18, 1.02, 0.36]))),
-    "nesterov": (lambda: optimizers.SGD(0.1, 0.9, True), (-0.1 * V0,),
-                 ([0.8019, 1.9838, 2.8332, 3.9676], -0.1 * np.array([1.09, 0.18, 1.02, 0.36]))),
-    "adagrad": (lambda: optimizers.Adagrad(0.1, 0.1, 1e-6), (),
-                ([0.90465383, 2, 2.90785585, 4], [1.1, 0.1, 0.6625, 0.1])),
+    "momentum": (
+        lambda: optimizers.SGD(0.1, 0.9),
+        (-0.1 * V0,),
+        ([0.891, 1.982, 2.898, 3.964], -0.1 * np.array([1.09, 0.18, 1.02, 0.36])),
+    ),
+    "nesterov": (
+        lambda: optimizers.SGD(0.1, 0.9, True),
+        (-0.1 * V0,),
+        ([0.8019, 1.9838, 2.8332, 3.9676], -0.1 * np.array([1.09, 0.18, 1.02, 0.36])),
+    ),
+    "adagrad": (
+        lambda: optimizers.Adagrad(0.1, 0.1, 1e-6),
+        (),
+        ([0.90465383, 2, 2.90785585, 4], [1.1, 0.1, 0.6625, 0.1]),
+    ),
     "adam": (lambda: optimizers.Adam(0.1, 0.9, 0.999, 1e-8), (V0, M0), ADAM),
-    "adam-lazy": (lambda: optimizers.Adam(0.1, 0.9, 0.999, 1e-8, lazy_mode=True), (V0, M0),
-                  ([0.94268679, 2, 2.93756359, 4], [0.19, 0.2, 0.345, 0.4], [0.01099, 0.02, 0.0305325, 0.04])),
-}  # fmt: skip
+    "adam-lazy": (
+        lambda: optimizers.Adam(0.1, 0.9, 0.999, 1e-8, lazy_mode=True),
+        (V0, M0),
+        ([0.94268679, 2, 2.93756359, 4], [0.19, 0.2, 0.345, 0.4], [0.01099, 0.02, 0.0305325, 0.04]),
+    ),
+}
 
 
 @pytest.mark.parametrize(("maker", "state", "expected"), WORKED.values(), ids=WORKED)

@@ -31,10 +31,22 @@ def test_readers_see_whole_steps_and_keep_what_they_read():
             y = ow.reduce_sum(v * ones)
         return tape.gradient(y, v).numpy()
 
-    writers = [lambda: v.assign_add(ones), lambda: v.assign(ow.zeros(SHAPE)), traced,
-               lambda: optimizer.apply([ones], [v]), lambda: optimizer.apply([rows], [v])]  # fmt: skip
-    readers = [v.numpy, lambda: np.asarray(v), lambda: np.asarray(v.value()), lambda: memoryview(np.asarray(v.value())),
-               lambda: v[3:9].numpy(), lambda: read().numpy(), gradient]  # fmt: skip
+    writers = [
+        lambda: v.assign_add(ones),
+        lambda: v.assign(ow.zeros(SHAPE)),
+        traced,
+        lambda: optimizer.apply([ones], [v]),
+        lambda: optimizer.apply([rows], [v]),
+    ]
+    readers = [
+        v.numpy,
+        lambda: np.asarray(v),
+        lambda: np.asarray(v.value()),
+        lambda: memoryview(np.asarray(v.value())),
+        lambda: v[3:9].numpy(),
+        lambda: read().numpy(),
+        gradient,
+    ]
     wrong: list[str] = []
     end = time.monotonic() + SECONDS
 

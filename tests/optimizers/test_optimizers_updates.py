@@ -23,15 +23,24 @@ OWN = {
     "AdamW": [{}, {"weight_decay": 0.125, "beta_1": 0.5}, {"beta_2": 0.5, "amsgrad": True}],
     "Adamax": [{}, {"beta_1": 0.7, "beta_2": 0.6, "epsilon": 1e-2}],
     "Nadam": [{}, {"beta_1": 0.7, "beta_2": 0.9, "epsilon": 1e-3}],
-    "RMSprop": [{}, {"rho": 0.5, "epsilon": 1e-2}, {"momentum": 0.9}, {"centered": True, "epsilon": 1e-3},
-                {"centered": True, "momentum": 0.5, "rho": 0.7, "epsilon": 1e-3}],
+    "RMSprop": [
+        {},
+        {"rho": 0.5, "epsilon": 1e-2},
+        {"momentum": 0.9},
+        {"centered": True, "epsilon": 1e-3},
+        {"centered": True, "momentum": 0.5, "rho": 0.7, "epsilon": 1e-3},
+    ],
     "Adadelta": [{}, {"rho": 0.7, "epsilon": 1e-2}],
     "Adagrad": [{}, {"initial_accumulator_value": 0.0, "epsilon": 1e-2}, {"initial_accumulator_value": 1.5}],
-    "Ftrl": [{}, {"l1_regularization_strength": 0.5}, {"l2_regularization_strength": 0.25, "beta": 0.5},
-             {"l2_shrinkage_regularization_strength": 0.125, "learning_rate_power": -0.75},
-             {"l1_regularization_strength": 0.1, "l2_regularization_strength": 0.1, "initial_accumulator_value": 1.0}],
+    "Ftrl": [
+        {},
+        {"l1_regularization_strength": 0.5},
+        {"l2_regularization_strength": 0.25, "beta": 0.5},
+        {"l2_shrinkage_regularization_strength": 0.125, "learning_rate_power": -0.75},
+        {"l1_regularization_strength": 0.1, "l2_regularization_strength": 0.1, "initial_accumulator_value": 1.0},
+    ],
     "Lion": [{}, {"beta_1": 0.5, "beta_2": 0.75}],
-}  # fmt: skip
+}
 COMMON = [
     {"weight_decay": 0.25},
     {"clipnorm": 0.5},
@@ -43,9 +52,14 @@ COMMON = [
     {"use_ema": True, "ema_momentum": 0.5, "ema_overwrite_frequency": 3},
     {"loss_scale_factor": 8.0},
     {"gradient_accumulation_steps": 3},
-    {"gradient_accumulation_steps": 2, "clipnorm": 0.5, "weight_decay": 0.125, "use_ema": True,
-     "ema_overwrite_frequency": 2},
-]  # fmt: skip
+    {
+        "gradient_accumulation_steps": 2,
+        "clipnorm": 0.5,
+        "weight_decay": 0.125,
+        "use_ema": True,
+        "ema_overwrite_frequency": 2,
+    },
+]
 ROWS = [(name, options) for name, rows in OWN.items() for options in rows] + [
     (name, options) for name in ("SGD", "Adam", "Nadam") for options in COMMON
 ]
@@ -179,8 +193,9 @@ def test_steps_follow_the_formula_in_float32(row):
 @pytest.mark.parametrize("name", sorted(OWN))
 def test_half_precision_variables_keep_their_dtype_and_descend(name, dtype):
     w = ow.Variable(np.full(3, 1.0, ow.as_dtype(dtype).np))
-    optimizer = getattr(optimizers, name)(0.125, **({"epsilon": 1e-3} if "epsilon" in
-                                                    getattr(optimizers, name).hyperparameters else {}))  # fmt: skip
+    optimizer = getattr(optimizers, name)(
+        0.125, **({"epsilon": 1e-3} if "epsilon" in getattr(optimizers, name).hyperparameters else {})
+    )
     optimizer.build([w])
     slots = [v for v in optimizer.variables[2:] if v.shape.rank]
     for _ in range(3):
@@ -205,8 +220,9 @@ def test_a_schedule_counts_single_steps_while_gradients_accumulate():
     start, steps = problem()
     schedule = schedules.PiecewiseConstantDecay([4, 8], [0.5, 0.125, 0.03125])
     course, _ = run(optimizers.SGD(schedule, gradient_accumulation_steps=3), start, steps, "float64")
-    expected, _ = descend("SGD", start, steps, lambda t: 0.5 if t <= 4 else 0.125 if t <= 8 else 0.03125,
-                          gradient_accumulation_steps=3)  # fmt: skip
+    expected, _ = descend(
+        "SGD", start, steps, lambda t: 0.5 if t <= 4 else 0.125 if t <= 8 else 0.03125, gradient_accumulation_steps=3
+    )
     check(course, expected, 1e-12)
 
 
@@ -235,6 +251,11 @@ def test_variables_of_several_dtypes_in_one_step():
     w, x = ow.Variable(np.float32([1.0, 2.0])), ow.Variable(np.float64([3.0]))
     optimizer = optimizers.Adam(0.5, global_clipnorm=1.0)
     optimizer.apply([np.float32([3.0, 0.0]), np.float64([4.0])], [w, x])
-    expected, _ = descend("Adam", [np.array([1.0, 2.0]), np.array([3.0])], [[np.array([3.0, 0.0]), np.array([4.0])]],
-                          0.5, global_clipnorm=1.0)  # fmt: skip
+    expected, _ = descend(
+        "Adam",
+        [np.array([1.0, 2.0]), np.array([3.0])],
+        [[np.array([3.0, 0.0]), np.array([4.0])]],
+        0.5,
+        global_clipnorm=1.0,
+    )
     check([[w.numpy(), x.numpy()]], expected, 1e-5)

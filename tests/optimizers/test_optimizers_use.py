@@ -24,21 +24,29 @@ SLOTS = [
     (lambda: optimizers.SGD(), []),
     (lambda: optimizers.SGD(0.1, 0.5), ["w_momentum", "b_momentum"]),
     (lambda: optimizers.Adam(), ["w_momentum", "w_velocity", "b_momentum", "b_velocity"]),
-    (lambda: optimizers.Adam(amsgrad=True), ["w_momentum", "w_velocity", "b_momentum", "b_velocity", "w_velocity_hat",
-                                             "b_velocity_hat"]),
+    (
+        lambda: optimizers.Adam(amsgrad=True),
+        ["w_momentum", "w_velocity", "b_momentum", "b_velocity", "w_velocity_hat", "b_velocity_hat"],
+    ),
     (lambda: optimizers.Nadam(), ["w_momentum", "w_velocity", "b_momentum", "b_velocity", "u_product"]),
     (lambda: optimizers.Adamax(), ["w_momentum", "w_norm", "b_momentum", "b_norm"]),
     (lambda: optimizers.RMSprop(), ["w_velocity", "b_velocity"]),
-    (lambda: optimizers.RMSprop(momentum=0.1, centered=True),
-     ["w_velocity", "b_velocity", "w_momentum", "b_momentum", "w_average_gradient", "b_average_gradient"]),
-    (lambda: optimizers.Adadelta(),
-     ["w_accumulated_grad", "w_accumulated_delta_var", "b_accumulated_grad", "b_accumulated_delta_var"]),
+    (
+        lambda: optimizers.RMSprop(momentum=0.1, centered=True),
+        ["w_velocity", "b_velocity", "w_momentum", "b_momentum", "w_average_gradient", "b_average_gradient"],
+    ),
+    (
+        lambda: optimizers.Adadelta(),
+        ["w_accumulated_grad", "w_accumulated_delta_var", "b_accumulated_grad", "b_accumulated_delta_var"],
+    ),
     (lambda: optimizers.Adagrad(), ["w_accumulator", "b_accumulator"]),
     (lambda: optimizers.Ftrl(), ["w_accumulator", "w_linear", "b_accumulator", "b_linear"]),
     (lambda: optimizers.Lion(), ["w_momentum", "b_momentum"]),
-    (lambda: optimizers.SGD(use_ema=True, gradient_accumulation_steps=2),
-     ["w_average", "b_average", "w_gradient_accumulator", "b_gradient_accumulator"]),
-]  # fmt: skip
+    (
+        lambda: optimizers.SGD(use_ema=True, gradient_accumulation_steps=2),
+        ["w_average", "b_average", "w_gradient_accumulator", "b_gradient_accumulator"],
+    ),
+]
 
 
 @pytest.mark.parametrize(("make", "slots"), SLOTS)
@@ -205,13 +213,30 @@ def test_scale_loss():
 # ---- configuration --------------------------------------------------------------------------------------------------
 
 CONFIGS = [
-    (name, {"learning_rate": 0.25, "weight_decay": 0.5, "clipnorm": 2.0, "use_ema": True, "ema_momentum": 0.5,
-            "ema_overwrite_frequency": 7, "loss_scale_factor": 4.0, "gradient_accumulation_steps": 3, "name": "mine"})
+    (
+        name,
+        {
+            "learning_rate": 0.25,
+            "weight_decay": 0.5,
+            "clipnorm": 2.0,
+            "use_ema": True,
+            "ema_momentum": 0.5,
+            "ema_overwrite_frequency": 7,
+            "loss_scale_factor": 4.0,
+            "gradient_accumulation_steps": 3,
+            "name": "mine",
+        },
+    )
     for name in ALL
-] + [("SGD", {"momentum": 0.5, "nesterov": True}), ("Adam", {"beta_1": 0.5, "beta_2": 0.75, "epsilon": 1e-3,
-     "amsgrad": True}), ("RMSprop", {"rho": 0.5, "momentum": 0.25, "centered": True}), ("Lion", {"beta_1": 0.5}),
-     ("Ftrl", {"learning_rate_power": -0.25, "l1_regularization_strength": 1.0, "beta": 2.0}),
-     ("Adagrad", {"initial_accumulator_value": 0.5}), ("Adadelta", {"rho": 0.5})]  # fmt: skip
+] + [
+    ("SGD", {"momentum": 0.5, "nesterov": True}),
+    ("Adam", {"beta_1": 0.5, "beta_2": 0.75, "epsilon": 1e-3, "amsgrad": True}),
+    ("RMSprop", {"rho": 0.5, "momentum": 0.25, "centered": True}),
+    ("Lion", {"beta_1": 0.5}),
+    ("Ftrl", {"learning_rate_power": -0.25, "l1_regularization_strength": 1.0, "beta": 2.0}),
+    ("Adagrad", {"initial_accumulator_value": 0.5}),
+    ("Adadelta", {"rho": 0.5}),
+]
 
 
 @pytest.mark.parametrize(("name", "options"), CONFIGS)
@@ -237,10 +262,21 @@ def test_defaults():
     config = optimizers.Adam(name="adam").get_config()
     assert config.pop("learning_rate") == float(np.float32(0.001))
     assert config == {
-        "name": "adam", "weight_decay": None, "clipnorm": None, "clipvalue": None, "global_clipnorm": None,
-        "use_ema": False, "ema_momentum": 0.99, "ema_overwrite_frequency": None, "loss_scale_factor": None,
-        "gradient_accumulation_steps": None, "beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-07, "amsgrad": False,
-    }  # fmt: skip
+        "name": "adam",
+        "weight_decay": None,
+        "clipnorm": None,
+        "clipvalue": None,
+        "global_clipnorm": None,
+        "use_ema": False,
+        "ema_momentum": 0.99,
+        "ema_overwrite_frequency": None,
+        "loss_scale_factor": None,
+        "gradient_accumulation_steps": None,
+        "beta_1": 0.9,
+        "beta_2": 0.999,
+        "epsilon": 1e-07,
+        "amsgrad": False,
+    }
     assert optimizers.AdamW().weight_decay == 0.004
     assert float(optimizers.SGD().learning_rate) == pytest.approx(0.01)
 

@@ -51,32 +51,58 @@ def size_of(x: Value) -> int:
 # ---- steps: (rng, values) -> value, or None where none fits --------------------------------------------------------
 
 UNARY: dict[str, Callable[[Value], Value]] = {
-    "abs": ow.abs, "negative": ow.negative, "square": ow.square, "exp": lambda x: ow.exp(ow.minimum(known(x), 20.0)),
-    "expm1": lambda x: ow.math.expm1(ow.minimum(known(x), 20.0)), "log1p": lambda x: ow.math.log1p(ow.abs(x)),
-    "sqrt": lambda x: ow.sqrt(ow.abs(x)), "rsqrt": lambda x: ow.math.rsqrt(ow.abs(x) + 0.5), "tanh": ow.tanh,
-    "sigmoid": ow.sigmoid, "softplus": ow.math.softplus, "softsign": ow.nn.softsign, "relu": ow.nn.relu,
-    "relu6": ow.nn.relu6, "elu": ow.nn.elu, "selu": ow.nn.selu, "gelu": ow.nn.gelu, "silu": ow.nn.silu,
-    "gelu_tanh": lambda x: ow.nn.gelu(x, True), "leaky_relu": ow.nn.leaky_relu,
-    "hard_silu": ow.nn.activations.hard_silu, "sin": lambda x: ow.sin(bounded(x, 9.0)),
-    "cos": lambda x: ow.cos(bounded(x, 9.0)), "scale": lambda x: x * 0.5 + 0.25,
-    "reciprocal": lambda x: 1.0 / (1.0 + ow.square(x)), "where": lambda x: ow.where(x > 0.0, x, 0.1 * x),
-    "finite": lambda x: ow.where(ow.math.is_finite(x), x, ow.ones_like(x)), "mish": ow.nn.activations.mish,
-}  # fmt: skip
+    "abs": ow.abs,
+    "negative": ow.negative,
+    "square": ow.square,
+    "exp": lambda x: ow.exp(ow.minimum(known(x), 20.0)),
+    "expm1": lambda x: ow.math.expm1(ow.minimum(known(x), 20.0)),
+    "log1p": lambda x: ow.math.log1p(ow.abs(x)),
+    "sqrt": lambda x: ow.sqrt(ow.abs(x)),
+    "rsqrt": lambda x: ow.math.rsqrt(ow.abs(x) + 0.5),
+    "tanh": ow.tanh,
+    "sigmoid": ow.sigmoid,
+    "softplus": ow.math.softplus,
+    "softsign": ow.nn.softsign,
+    "relu": ow.nn.relu,
+    "relu6": ow.nn.relu6,
+    "elu": ow.nn.elu,
+    "selu": ow.nn.selu,
+    "gelu": ow.nn.gelu,
+    "silu": ow.nn.silu,
+    "gelu_tanh": lambda x: ow.nn.gelu(x, True),
+    "leaky_relu": ow.nn.leaky_relu,
+    "hard_silu": ow.nn.activations.hard_silu,
+    "sin": lambda x: ow.sin(bounded(x, 9.0)),
+    "cos": lambda x: ow.cos(bounded(x, 9.0)),
+    "scale": lambda x: x * 0.5 + 0.25,
+    "reciprocal": lambda x: 1.0 / (1.0 + ow.square(x)),
+    "where": lambda x: ow.where(x > 0.0, x, 0.1 * x),
+    "finite": lambda x: ow.where(ow.math.is_finite(x), x, ow.ones_like(x)),
+    "mish": ow.nn.activations.mish,
+}
 BINARY: dict[str, Callable[[Value, Value], Value]] = {
-    "add": ow.add, "subtract": ow.subtract, "multiply": ow.multiply,
-    "maximum": lambda x, y: ow.maximum(known(x), known(y)), "minimum": lambda x, y: ow.minimum(known(x), known(y)),
-    "squared_difference": ow.math.squared_difference, "divide": lambda x, y: x / (1.0 + ow.abs(y)),
+    "add": ow.add,
+    "subtract": ow.subtract,
+    "multiply": ow.multiply,
+    "maximum": lambda x, y: ow.maximum(known(x), known(y)),
+    "minimum": lambda x, y: ow.minimum(known(x), known(y)),
+    "squared_difference": ow.math.squared_difference,
+    "divide": lambda x, y: x / (1.0 + ow.abs(y)),
     "atan2": lambda x, y: ow.atan2(x, ow.abs(y) + 0.1),
     "no_nan": lambda x, y: ow.math.multiply_no_nan(x, ow.sigmoid(y)),
     "divide_no_nan": lambda x, y: ow.math.divide_no_nan(x, ow.floor(bounded(y, 3.0))),
     "pow": lambda x, y: ow.pow(bounded(ow.abs(x), 3.0) + 0.1, bounded(y, 3.0)),
-}  # fmt: skip
+}
 WHOLE: dict[str, Callable[[Value, Value], Value]] = {
-    "add": ow.add, "subtract": ow.subtract, "multiply": ow.multiply, "maximum": ow.maximum, "minimum": ow.minimum,
+    "add": ow.add,
+    "subtract": ow.subtract,
+    "multiply": ow.multiply,
+    "maximum": ow.maximum,
+    "minimum": ow.minimum,
     "floordiv": lambda x, y: x // ow.where(ow.equal(y, ow.zeros_like(y)), ow.ones_like(y), y),
     "floormod": lambda x, y: x % ow.where(ow.equal(y, ow.zeros_like(y)), ow.ones_like(y), y),
     "where": lambda x, y: ow.where(x > y, x, y),
-}  # fmt: skip
+}
 
 
 def pick(rng: Any, values: list[Value], *dtypes: str) -> Value | None:
@@ -207,8 +233,11 @@ def product(rng: Any, values: list[Value]) -> Value | None:
     n = int(x.shape[-1])
     if len(x.shape) == 4 and min(int(d) for d in x.shape[1:]) and rng.integers(2):
         weights = ow.constant(rng.standard_normal((2, 2, n, int(rng.integers(1, 5)))).astype(np.float32) * 0.4)
-        return ow.nn.conv2d(ow.tanh(x), weights, 1 + int(rng.integers(2)), "SAME" if rng.integers(2) else "VALID") \
-            if min(int(d) for d in x.shape[1:3]) >= 2 else None  # fmt: skip
+        return (
+            ow.nn.conv2d(ow.tanh(x), weights, 1 + int(rng.integers(2)), "SAME" if rng.integers(2) else "VALID")
+            if min(int(d) for d in x.shape[1:3]) >= 2
+            else None
+        )
     weights = ow.constant(rng.standard_normal((n, int(rng.integers(1, 9)))).astype(np.float32) * max(n, 1) ** -0.5)
     x = ow.reshape(ow.tanh(x), [int(np.prod(x.shape[:-1])), n])
     return ow.nn.softmax(x) if n and not rng.integers(3) else ow.matmul(x, weights)
@@ -247,13 +276,25 @@ def gradient(rng: Any, values: list[Value]) -> Value | None:
         tape.watch(x)
         y = second(first(x))
         if cut and len(x.shape):
-            y = y[:cut - 1] if cut == 1 else y[::2]
+            y = y[: cut - 1] if cut == 1 else y[::2]
         y = ow.reduce_sum(y)
     return tape.gradient(y, x)
 
 
-STEPS = ((unary, 8), (binary, 7), (cast, 3), (compared, 2), (view, 6), (reduced, 3), (scanned, 1), (sorted_, 1),
-         (product, 2), (conditional, 1), (loop, 1), (gradient, 2))  # fmt: skip
+STEPS = (
+    (unary, 8),
+    (binary, 7),
+    (cast, 3),
+    (compared, 2),
+    (view, 6),
+    (reduced, 3),
+    (scanned, 1),
+    (sorted_, 1),
+    (product, 2),
+    (conditional, 1),
+    (loop, 1),
+    (gradient, 2),
+)
 SHAPES = ((2, 6, 5, 3), (4, 7), (3, 5, 8), (1, 9, 9, 4), (33, 17), (5,), (), (0, 4), (2, 0), (1, 1), (130,))
 
 
@@ -338,8 +379,12 @@ def differences(seed: int) -> list[str]:
     program, arrays = draw(seed)
     with np.errstate(all="ignore"):
         found = ways(program, arrays)
-    return [f"{way}, result {i}: {text}" for way, results in found.items() for i, (y, z) in
-            enumerate(zip(results, found["eager"], strict=True)) if (text := unlike(y, z))]  # fmt: skip
+    return [
+        f"{way}, result {i}: {text}"
+        for way, results in found.items()
+        for i, (y, z) in enumerate(zip(results, found["eager"], strict=True))
+        if (text := unlike(y, z))
+    ]
 
 
 def main(first: int, last: int) -> int:

@@ -218,8 +218,11 @@ def test_an_operator_without_gradient_is_named() -> None:
 
 
 ERRORS: dict[str, tuple[Callable[[Graph], Any], type[Exception], str]] = {
-    "loss of several": (lambda g: append_backward(g, "y"), errors.InvalidArgumentError,
-                        r"one floating.*[\s\S]*f64\[3\][\s\S]*reduce_mean"),
+    "loss of several": (
+        lambda g: append_backward(g, "y"),
+        errors.InvalidArgumentError,
+        r"one floating.*[\s\S]*f64\[3\][\s\S]*reduce_mean",
+    ),
     "loss of integers": (lambda g: append_backward(g, "n"), errors.InvalidArgumentError, r"floating"),
     "no such loss": (lambda g: append_backward(g, "tanhh"), errors.NotFoundError, r"no such loss[\s\S]*tanh"),
     "no such parameter": (lambda g: append_backward(g, "l", ["q"]), errors.NotFoundError, "parameter"),
@@ -229,9 +232,12 @@ ERRORS: dict[str, tuple[Callable[[Graph], Any], type[Exception], str]] = {
     "another type": (lambda g: graph_gradients(g, "l", "x", ["y"]), errors.InvalidArgumentError, "differ in"),
     "too many": (lambda g: graph_gradients(g, "l", "x", ["l", "l"]), errors.InvalidArgumentError, "one gradient"),
     "unknown node": (lambda g: append_backward(g, "l").input_gradients("q"), KeyError, "no node 'q'"),
-    "another graph's value": (lambda g: append_backward(g, "l").gradient_of[graph_of(ow.tanh, spec("x")).inputs[0]],
-                              KeyError, "another graph"),
-}  # fmt: skip
+    "another graph's value": (
+        lambda g: append_backward(g, "l").gradient_of[graph_of(ow.tanh, spec("x")).inputs[0]],
+        KeyError,
+        "another graph",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", ERRORS)

@@ -164,8 +164,16 @@ def test_gradients_start_from_what_is_given_and_targets_may_lie_on_each_others_w
     np.testing.assert_allclose(values["x@GRAD"], (3 * seed + 1) * 2 * x)
 
 
-UNARY = [ow.tanh, ow.sin, ow.identity, ow.exp, lambda x: x * 0.5, lambda x: ow.split(x, 2)[1],
-         lambda x: ow.concat([x, x], 0)[1:3], ow.stop_gradient]  # fmt: skip
+UNARY = [
+    ow.tanh,
+    ow.sin,
+    ow.identity,
+    ow.exp,
+    lambda x: x * 0.5,
+    lambda x: ow.split(x, 2)[1],
+    lambda x: ow.concat([x, x], 0)[1:3],
+    ow.stop_gradient,
+]
 BINARY = [ow.add, ow.multiply, ow.subtract, ow.maximum]
 
 
@@ -217,8 +225,9 @@ def test_rows_of_a_table() -> None:
 
 @pytest.mark.parametrize("axis", [1, -1])
 def test_a_lookup_along_another_axis_is_dense(axis: int) -> None:
-    graph = graph_of(lambda t, i: ow.reduce_sum(ow.gather(t, i, axis=axis) ** 2.0), spec("t", 4, 2),
-                     spec("i", 3, dtype=ow.int64))  # fmt: skip
+    graph = graph_of(
+        lambda t, i: ow.reduce_sum(ow.gather(t, i, axis=axis) ** 2.0), spec("t", 4, 2), spec("i", 3, dtype=ow.int64)
+    )
     result = append_backward(graph, graph.outputs[0])
     assert result.gradient_of["t"] is result.graph.outputs[1]
     assert result.kinds["t@GRAD"] == "dense"
@@ -250,8 +259,9 @@ def test_sums_of_rows_are_merged_and_sums_with_dense_are_dense() -> None:
 
 
 def test_a_scope_holds_the_gradients_under_their_names() -> None:
-    graph = graph_of(lambda t, i, w: ow.reduce_sum(ow.gather(t, i) * w), spec("t", 4, 2), spec("i", 2, dtype=ow.int64),
-                     spec("w", 2))  # fmt: skip
+    graph = graph_of(
+        lambda t, i, w: ow.reduce_sum(ow.gather(t, i) * w), spec("t", 4, 2), spec("i", 2, dtype=ow.int64), spec("w", 2)
+    )
     result = append_backward(graph, graph.outputs[0])
     table, w = RNG.standard_normal((4, 2)), RNG.standard_normal(2)
     scope = ow.Scope()

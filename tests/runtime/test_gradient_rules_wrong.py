@@ -13,8 +13,14 @@ X = np.float64([1, 2, 3])
 
 
 def define(rule: Any, **parts: Any) -> Any:
-    body = {"x": ow.Input(dtypes=ow.floating), "y": ow.Output(like="x"), "infer": lambda op: op.x.spec,
-            "gradient": rule, "compute": lambda op, x: x * 2, "__doc__": ".. math:: y = 2 x"} | parts  # fmt: skip
+    body = {
+        "x": ow.Input(dtypes=ow.floating),
+        "y": ow.Output(like="x"),
+        "infer": lambda op: op.x.spec,
+        "gradient": rule,
+        "compute": lambda op, x: x * 2,
+        "__doc__": ".. math:: y = 2 x",
+    } | parts
     return ow.operator(type("Ruled", (), body))
 
 
@@ -56,8 +62,13 @@ def test_arrays_are_tensors(run: Any) -> None:
 
 
 def test_a_list_of_another_length_shifts_nothing() -> None:
-    op = define(lambda op, dy: [dy], x=ow.Input(dtypes=ow.floating, repeated=True), y=ow.Output(),
-                infer=lambda op: op.x[0].spec, compute=lambda op, x: x[0] + x[1])  # fmt: skip
+    op = define(
+        lambda op, dy: [dy],
+        x=ow.Input(dtypes=ow.floating, repeated=True),
+        y=ow.Output(),
+        infer=lambda op: op.x[0].spec,
+        compute=lambda op, x: x[0] + x[1],
+    )
     x = ow.constant(X)
     with ow.GradientTape() as tape:
         tape.watch(x)

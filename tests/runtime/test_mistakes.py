@@ -57,7 +57,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "another dtype than the graph's": (lambda: run_with(np.ones(2)), r"input 'x'.*f64\[2\].*wanted +f32\[2\]"),
     "another shape than the graph's": (lambda: run_with(F([1, 2, 3])), r"run_graph: input 'x'.*f32\[3\].*f32\[2\]"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

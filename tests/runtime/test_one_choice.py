@@ -15,8 +15,13 @@ Key = ow.KernelKey
 
 
 def define(**rules: Any) -> Any:
-    body = {"x": ow.Input(dtypes=FLOATS), "y": ow.Output(like="x"), "infer": lambda op: op.x.spec,
-            "compute": lambda op, x, *more: x * 1, "__doc__": ".. math:: y = x"} | rules  # fmt: skip
+    body = {
+        "x": ow.Input(dtypes=FLOATS),
+        "y": ow.Output(like="x"),
+        "infer": lambda op: op.x.spec,
+        "compute": lambda op, x, *more: x * 1,
+        "__doc__": ".. math:: y = x",
+    } | rules
     return ow.operator(type("OneChoice", (), body))
 
 
@@ -45,16 +50,20 @@ ONE = np.ones((1, 2, 3, 4), np.float32)
 
 @pytest.mark.parametrize(("library", "wanted"), [("foreign", 2), ("compiled", 3), ("reference", 4), ("any", 2)])
 def test_a_library_forced_by_an_attribute(library: str, wanted: float) -> None:
-    op = define(library=ow.Attr(str, default="any"),
-                expected_kernel_key=lambda op, place: Key(place, op.dtype_of("x"), library=op.library))  # fmt: skip
+    op = define(
+        library=ow.Attr(str, default="any"),
+        expected_kernel_key=lambda op, place: Key(place, op.dtype_of("x"), library=op.library),
+    )
     for factor, name in ((2, "foreign"), (3, "compiled"), (4, "reference")):
         ow.ops.register_kernel(op, library=name)(times(factor))
     assert answers(op, {"x": ONE}, library=library) == [wanted] * 4
 
 
 def test_a_dtype_that_is_not_the_first_inputs() -> None:
-    op = define(w=ow.Input(dtypes=(ow.int32, ow.int64), mixed=True),
-                expected_kernel_key=lambda op, place: Key(place, op.dtype_of("w")))  # fmt: skip
+    op = define(
+        w=ow.Input(dtypes=(ow.int32, ow.int64), mixed=True),
+        expected_kernel_key=lambda op, place: Key(place, op.dtype_of("w")),
+    )
     ow.ops.register_kernel(op, dtype=ow.int64)(times(5))
     assert answers(op, {"x": ONE, "w": np.int64([1])}) == [5] * 4
     assert answers(op, {"x": ONE, "w": np.int32([1])}) == [1] * 4
@@ -104,8 +113,9 @@ def test_rules_that_are_wrong(mistake: str) -> None:
 
 
 def test_where_no_kernel_serves_the_advice_is_one_that_helps() -> None:
-    op = ow.operator(type("OneChoice", (), {
-        "x": ow.Input(dtypes=FLOATS), "y": ow.Output(like="x"), "__doc__": ".. math:: y = x"}))  # fmt: skip
+    op = ow.operator(
+        type("OneChoice", (), {"x": ow.Input(dtypes=FLOATS), "y": ow.Output(like="x"), "__doc__": ".. math:: y = x"})
+    )
     ow.ops.register_kernel(op, dtype=ow.float64)(times(2))
     scope = ow.Scope()
     scope.var("x").set(ONE)

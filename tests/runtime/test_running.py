@@ -257,8 +257,12 @@ def test_an_input_that_nobody_reads_is_reported() -> None:
 
 
 def test_an_input_declared_by_shape_that_is_read_is_reported() -> None:
-    sly = fresh(shape_only=("x",), infer=lambda op: ow.TensorSpec(op.x.shape, ow.float32),
-                y=ow.Output(dtype=ow.float32), compute=lambda op, x: x + np.float32(1))  # fmt: skip
+    sly = fresh(
+        shape_only=("x",),
+        infer=lambda op: ow.TensorSpec(op.x.shape, ow.float32),
+        y=ow.Output(dtype=ow.float32),
+        compute=lambda op, x: x + np.float32(1),
+    )
     says = "'x' is in shape_only"
     with ow.flags(check_unused_inputs=True), pytest.raises(ow.errors.PermissionDeniedError, match=says):
         sly.on({"x": "a"}, {"y": "b"}).run(filled(a=[1.0]), CPU)

@@ -55,9 +55,20 @@ def test_dropping_a_parent_drops_its_children() -> None:
     assert other.is_dropped
 
 
-@pytest.mark.parametrize("use", [lambda s: s.var("x"), lambda s: s.find_var("x"), lambda s: s.find_local_var("x"),
-                                 lambda s: s.new_scope(), lambda s: s.local_var_names(), lambda s: s.drop_kids(),
-                                 lambda s: s.rename("x", "y"), lambda s: s.erase("x"), lambda s: s.kids])  # fmt: skip
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda s: s.var("x"),
+        lambda s: s.find_var("x"),
+        lambda s: s.find_local_var("x"),
+        lambda s: s.new_scope(),
+        lambda s: s.local_var_names(),
+        lambda s: s.drop_kids(),
+        lambda s: s.rename("x", "y"),
+        lambda s: s.erase("x"),
+        lambda s: s.kids,
+    ],
+)
 def test_using_a_dropped_scope_says_so(use: Any) -> None:
     scope = ow.Scope()
     scope.var("x")
@@ -191,10 +202,20 @@ def test_kinds_follow_the_value() -> None:
     scope = ow.Scope()
     rows = ow.IndexedSlices(ow.ones([1, 2]), ow.constant([1]), ow.constant([3, 2]))
     trainable = ow.Variable(1.0)
-    for value, kind in [(1, "dense"), ([1.0, 2.0], "dense"), (np.ones(2), "dense"), (ow.constant("a"), "dense"),
-                        (ow.LoDTensor([[1.0], [2.0]], [[0, 1, 2]]), "dense"), (rows, "rows"),
-                        ([ow.constant(1.0), np.ones(2)], "list"), ([], "list"), (trainable, "object"),
-                        (object(), "object"), ({"a": 1}, "object"), (iter([]), "object")]:  # fmt: skip
+    for value, kind in [
+        (1, "dense"),
+        ([1.0, 2.0], "dense"),
+        (np.ones(2), "dense"),
+        (ow.constant("a"), "dense"),
+        (ow.LoDTensor([[1.0], [2.0]], [[0, 1, 2]]), "dense"),
+        (rows, "rows"),
+        ([ow.constant(1.0), np.ones(2)], "list"),
+        ([], "list"),
+        (trainable, "object"),
+        (object(), "object"),
+        ({"a": 1}, "object"),
+        (iter([]), "object"),
+    ]:
         x = scope.var("x")
         x.set(value)
         assert x.kind == kind, value

@@ -40,8 +40,13 @@ def long_ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def doubler(name: str, **rules: Any) -> Any:
-    rules = {"x": ow.Input(dtypes=ow.floating), "y": ow.Output(like="x"), "compute": lambda op, x: x * 2,
-             "__doc__": ".. math:: y = 2 x", "__module__": __name__} | rules  # fmt: skip
+    rules = {
+        "x": ow.Input(dtypes=ow.floating),
+        "y": ow.Output(like="x"),
+        "compute": lambda op, x: x * 2,
+        "__doc__": ".. math:: y = 2 x",
+        "__module__": __name__,
+    } | rules
     return ow.operator(type(name, (), rules))
 
 

@@ -41,11 +41,21 @@ def test_a_dtype_is_cast_only_where_the_definition_asks_for_it() -> None:
     def cast_y(op: Any, held: Any, expected: Any) -> Any:
         return ow.KernelKey(expected.place, expected.dtype if held.slot == "y" else held.dtype)
 
-    mixed = ow.operator(type("AddCast", (), {
-        "__doc__": ".. math:: z = x + y", "x": ow.Input(ow.floating), "y": ow.Input(ow.numeric),
-        "z": ow.Output(like="x"), "compute": lambda op, x, y: x + y, "infer": lambda op: op.x.spec,
-        "input_kernel_key": cast_y,
-    }))  # fmt: skip
+    mixed = ow.operator(
+        type(
+            "AddCast",
+            (),
+            {
+                "__doc__": ".. math:: z = x + y",
+                "x": ow.Input(ow.floating),
+                "y": ow.Input(ow.numeric),
+                "z": ow.Output(like="x"),
+                "compute": lambda op, x, y: x + y,
+                "infer": lambda op: op.x.spec,
+                "input_kernel_key": cast_y,
+            },
+        )
+    )
     scope = scope_of(a=np.float32([1.5]), b=np.int64([2]))
     found = mixed.on({"x": "a", "y": "b"}, {"z": "c"}).run(scope, CPU)
     assert [str(t) for t in found.transforms] == ["y 'b': dtype int64 -> float32"]
@@ -67,12 +77,21 @@ def test_places_differ_by_kind_and_by_number() -> None:
 
 
 def test_layout_then_dtype_then_place() -> None:
-    both = ow.operator(type("HalfNchw", (), {
-        "__doc__": ".. math:: y = 2 x", "x": ow.Input(ow.numeric), "y": ow.Output(),
-        "infer": lambda op: ow.TensorSpec(op.x.shape, ow.float64), "compute": lambda op, x: x * 2,
-        "expected_kernel_key": lambda op, place: ow.KernelKey(place, ow.float64, "NCHW"),
-        "input_kernel_key": lambda op, held, expected: expected,
-    }))  # fmt: skip
+    both = ow.operator(
+        type(
+            "HalfNchw",
+            (),
+            {
+                "__doc__": ".. math:: y = 2 x",
+                "x": ow.Input(ow.numeric),
+                "y": ow.Output(),
+                "infer": lambda op: ow.TensorSpec(op.x.shape, ow.float64),
+                "compute": lambda op, x: x * 2,
+                "expected_kernel_key": lambda op, place: ow.KernelKey(place, ow.float64, "NCHW"),
+                "input_kernel_key": lambda op, held, expected: expected,
+            },
+        )
+    )
     scope = ow.Scope()
     with_layout(scope, "a", IMAGE, "NHWC")
     found = both.on({"x": "a"}, {"y": "b"}).run(scope, SIM)

@@ -221,8 +221,22 @@ def test_text_keys_only(tf, tmp_path):
         tf.train.Checkpoint(m=module).save(str(tmp_path / "s"))
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "int8", "uint16", "int64", "uint64", "bool",
-                                   "complex64", "complex128", "string"])  # fmt: skip
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "float16",
+        "bfloat16",
+        "float64",
+        "int8",
+        "uint16",
+        "int64",
+        "uint64",
+        "bool",
+        "complex64",
+        "complex128",
+        "string",
+    ],
+)
 def test_every_dtype(tf, tmp_path, dtype):
     value = [b"a", b"", b"\x00\xff"] if dtype == "string" else [1, 0, 1]
     v = tf.Variable(tf.cast(value, dtype) if dtype != "string" else value)
@@ -263,8 +277,14 @@ def test_manager(tf, tmp_path):
 def test_manager_intervals_and_names(tf, tmp_path):
     step, calls = tf.Variable(0), []
     manager = tf.train.CheckpointManager(
-        tf.train.Checkpoint(step=step), str(tmp_path), max_to_keep=None, checkpoint_name="model", step_counter=step,
-        checkpoint_interval=2, init_fn=lambda: calls.append(1))  # fmt: skip
+        tf.train.Checkpoint(step=step),
+        str(tmp_path),
+        max_to_keep=None,
+        checkpoint_name="model",
+        step_counter=step,
+        checkpoint_interval=2,
+        init_fn=lambda: calls.append(1),
+    )
     assert manager.restore_or_initialize() is None
     assert calls == [1]
     saved = []
@@ -359,8 +379,9 @@ def test_files(tf, tmp_path):
 
 
 @pytest.mark.ours
-@pytest.mark.parametrize("how", ["index cut", "data cut", "data flipped", "data gone", "version", "traversal",
-                                 "format"])  # fmt: skip
+@pytest.mark.parametrize(
+    "how", ["index cut", "data cut", "data flipped", "data gone", "version", "traversal", "format"]
+)
 def test_damaged_files(tf, tmp_path, how):
     import json
 

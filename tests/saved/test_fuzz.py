@@ -19,11 +19,52 @@ from opwright.core.errors import OpError
 from opwright.saved import safetensors
 
 pytestmark = pytest.mark.ours
-ODD = [None, True, -1, 0, 1, 3, 10**9, 10**30, 1.5, "", "x", "../x", "f32[2]", "f32[99999999999]", [], {}, [0],
-       {"a": 0}]  # fmt: skip
-WORDS = ["f32[]", "i32[?]", "str[...]", "resource[]", "None", "True", "-1", "1e400", "[]", "99999999999999999999",
-         "graph", "return", "()", "=", "nan", "x", "Identity", "Fill", "While", "shape(?)", "dtype(i64)", "b'x'", "_",
-         "stored(f32[2], 'q')"]  # fmt: skip
+ODD = [
+    None,
+    True,
+    -1,
+    0,
+    1,
+    3,
+    10**9,
+    10**30,
+    1.5,
+    "",
+    "x",
+    "../x",
+    "f32[2]",
+    "f32[99999999999]",
+    [],
+    {},
+    [0],
+    {"a": 0},
+]
+WORDS = [
+    "f32[]",
+    "i32[?]",
+    "str[...]",
+    "resource[]",
+    "None",
+    "True",
+    "-1",
+    "1e400",
+    "[]",
+    "99999999999999999999",
+    "graph",
+    "return",
+    "()",
+    "=",
+    "nan",
+    "x",
+    "Identity",
+    "Fill",
+    "While",
+    "shape(?)",
+    "dtype(i64)",
+    "b'x'",
+    "_",
+    "stored(f32[2], 'q')",
+]
 
 
 def model():

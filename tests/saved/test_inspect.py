@@ -24,8 +24,10 @@ def test_inspect(tmp_path):
     kinds = {"inputs": {"x": "f32[?,2]"}, "outputs": {"output_0": "f32[?,2]"}}
     assert found["signatures"] == [{"key": "serving_default", **kinds}]
     assert found["functions"] == [{"name": "f", "traces": ["(x: f32[?,2]) -> f32[?,2]"]}]
-    assert found["variables"] == [{"name": "w", "type": "f32[1,2]", "trainable": True},
-                                  {"name": "parts.0", "type": "i32[]", "trainable": False}]  # fmt: skip
+    assert found["variables"] == [
+        {"name": "w", "type": "f32[1,2]", "trainable": True},
+        {"name": "parts.0", "type": "i32[]", "trainable": False},
+    ]
     assert found["operators"]["Mul"] == 1
     shown = run(tmp_path / "m")
     assert shown.exit_code == 0

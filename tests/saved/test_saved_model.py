@@ -121,8 +121,12 @@ def test_traces_are_chosen_by_arguments(tf, tmp_path):
     assert float(loaded.power(tf.constant(2.0), 3)["y"]) == 8.0
     assert float(loaded.power(x=tf.constant(2.0), n=3)["y"]) == 8.0
     assert float(loaded.power(tf.constant(2.0), scale=2.0)["y"]) == 8.0
-    for bad in (lambda: loaded.power(tf.constant(2.0)), lambda: loaded.power(tf.constant([1, 2])),
-                lambda: loaded.power(tf.constant(2.0), n=4), lambda: loaded.power(tf.constant([1.0]))):  # fmt: skip
+    for bad in (
+        lambda: loaded.power(tf.constant(2.0)),
+        lambda: loaded.power(tf.constant([1, 2])),
+        lambda: loaded.power(tf.constant(2.0), n=4),
+        lambda: loaded.power(tf.constant([1.0])),
+    ):
         with pytest.raises(ValueError, match="Could not find matching concrete function") as info:
             bad()
         assert "one of the following 3 option(s)" in str(info.value)

@@ -75,7 +75,7 @@ def test_another_process_without_the_program(tmp_path):
         "print(json.dumps([y.numpy().tolist(), g.numpy().tolist(), t.gradient(s, z).numpy().tolist(),\n"
         "                  int(m.steps), m.note, repr(m.sizes)]))\n",
         tmp_path / "m",
-    )  # fmt: skip
+    )
     y, g, custom, steps, note, sizes = json.loads(printed)
     with ow.GradientTape() as tape:
         wanted = model.run(ow.constant(x), ow.constant(n))
@@ -180,7 +180,9 @@ def test_operators_of_users(tmp_path):
     printed = elsewhere(
         "import sys, opwright as ow\n"
         "try:\n    ow.saved_model.load(sys.argv[1])\n"
-        "except ow.errors.NotFoundError as e:\n    print(e)", tmp_path / "m")  # fmt: skip
+        "except ow.errors.NotFoundError as e:\n    print(e)",
+        tmp_path / "m",
+    )
     assert "SavedTestCube" in printed
     assert "import the modules" in printed
 
@@ -303,8 +305,11 @@ def test_models(tmp_path):
     assert list(loaded.signatures) == ["serving_default"]
     content = ow.lite.TFLiteConverter.from_saved_model(tmp_path / "m").convert()
     runner = ow.lite.Interpreter(model_content=content).get_signature_runner()
-    np.testing.assert_allclose(next(iter(runner(**{k: x.numpy()[:1] for k in runner.get_input_details()}).values())),
-                               model(x).numpy()[:1], rtol=1e-5)  # fmt: skip
+    np.testing.assert_allclose(
+        next(iter(runner(**{k: x.numpy()[:1] for k in runner.get_input_details()}).values())),
+        model(x).numpy()[:1],
+        rtol=1e-5,
+    )
     path = ow.train.Checkpoint(model=model).write(tmp_path / "c")
     other = Sequential([Dense(4, activation="relu"), Dense(2)])
     status = ow.train.Checkpoint(model=other).read(path)
@@ -312,24 +317,27 @@ def test_models(tmp_path):
     status.assert_existing_objects_matched()
 
 
-@pytest.mark.parametrize(("change", "error"), [
-    (lambda c: c.update(format="x"), errors.DataLossError),
-    (lambda c: c.update(version=2), errors.UnimplementedError),
-    (lambda c: c.update(version="1"), errors.DataLossError),
-    (lambda c: c.update(graphs="../graphs.txt"), errors.DataLossError),
-    (lambda c: c.update(variables="/etc/passwd"), errors.DataLossError),
-    (lambda c: c.update(graphs_crc32=1), errors.DataLossError),
-    (lambda c: c["operators"].update(Nonsense={"version": 1}), errors.NotFoundError),
-    (lambda c: c["operators"]["Mul"].update(version=99), errors.UnimplementedError),
-    (lambda c: c["objects"][0]["children"].update(v=10**9), errors.DataLossError),
-    (lambda c: c["objects"][1].update(value="other"), errors.DataLossError),
-    (lambda c: c["tensors"].clear(), errors.DataLossError),
-    (lambda c: [t.update(type="f32[1000000000000]") for t in c["tensors"].values()], errors.DataLossError),
-    (lambda c: c["functions"][0].update(captures=[]), errors.DataLossError),
-    (lambda c: c["functions"][0].update(graph=77), errors.DataLossError),
-    (lambda c: c["functions"][0].update(outputs={"list": []}), errors.DataLossError),
-    (lambda c: c["signatures"].update(serving_default=-1), errors.DataLossError),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda c: c.update(format="x"), errors.DataLossError),
+        (lambda c: c.update(version=2), errors.UnimplementedError),
+        (lambda c: c.update(version="1"), errors.DataLossError),
+        (lambda c: c.update(graphs="../graphs.txt"), errors.DataLossError),
+        (lambda c: c.update(variables="/etc/passwd"), errors.DataLossError),
+        (lambda c: c.update(graphs_crc32=1), errors.DataLossError),
+        (lambda c: c["operators"].update(Nonsense={"version": 1}), errors.NotFoundError),
+        (lambda c: c["operators"]["Mul"].update(version=99), errors.UnimplementedError),
+        (lambda c: c["objects"][0]["children"].update(v=10**9), errors.DataLossError),
+        (lambda c: c["objects"][1].update(value="other"), errors.DataLossError),
+        (lambda c: c["tensors"].clear(), errors.DataLossError),
+        (lambda c: [t.update(type="f32[1000000000000]") for t in c["tensors"].values()], errors.DataLossError),
+        (lambda c: c["functions"][0].update(captures=[]), errors.DataLossError),
+        (lambda c: c["functions"][0].update(graph=77), errors.DataLossError),
+        (lambda c: c["functions"][0].update(outputs={"list": []}), errors.DataLossError),
+        (lambda c: c["signatures"].update(serving_default=-1), errors.DataLossError),
+    ],
+)
 def test_damaged_manifests(tmp_path, change, error):
     module = ow.Module()
     module.v = ow.Variable([2.0])

@@ -71,10 +71,7 @@ FORMULAS: dict[str, tuple[Function, Function]] = {
             truncated(Fraction(b * b * ((1 << 20) // 37) - truncated(Fraction((a >> 9) * 1024, 37)) ** 2, 1 << 20)), 32
         ),
     ),
-    "normalized": (
-        lambda m, a, b, c, d: LayerNormalization(m).normalized(a, 77, BY, b, c, BY),
-        normalized,
-    ),
+    "normalized": (lambda m, a, b, c, d: LayerNormalization(m).normalized(a, 77, BY, b, c, BY), normalized),
     "mean of four": (lambda m, a, b, c, d: FixedMean(m).of_four((a, b, c, d), 300, 1001), mean_of_four),
     "share": (
         lambda m, a, b, c, d: SoftmaxOfInt16(m).share(m.abs(a), m.abs(b), (c & 15) + 1),

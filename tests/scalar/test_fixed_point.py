@@ -52,11 +52,7 @@ EXACT: dict[str, tuple[int, Function, Function]] = {
         lambda f, a, b, e: f.high_product(a, b),
         lambda a, b, e: clamped(nearest(Fraction(a * b, 1 << 31)), 32),
     ),
-    "high_product of a number": (
-        32,
-        lambda f, a, b, e: f.high_product(a, -(1 << 31)),
-        lambda a, b, e: clamped(-a, 32),
-    ),
+    "high_product of a number": (32, lambda f, a, b, e: f.high_product(a, -(1 << 31)), lambda a, b, e: clamped(-a, 32)),
     "high_product of 16": (
         16,
         lambda f, a, b, e: f.high_product(a, -b),

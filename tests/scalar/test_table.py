@@ -54,10 +54,16 @@ def enclosed(function: Any) -> list[Any]:
 
 
 OWN = {
-    "DIV": "integers overflow to the greatest", "FLOOR_DIV": "floats are divided in float64",
-    "POW": "integers wrap, or become the least", "ELU": "the sign of zero", "HARD_SWISH": "it divides by 6",
-    "LOGISTIC": "e^x below -9", "GELU": "float16 by steps", "FLOOR_MOD": "divisors are looked at",
-    "LEAKY_RELU": "alpha is an option", "RSQRT": "short floats are computed in float32",
+    "DIV": "integers overflow to the greatest",
+    "FLOOR_DIV": "floats are divided in float64",
+    "POW": "integers wrap, or become the least",
+    "ELU": "the sign of zero",
+    "HARD_SWISH": "it divides by 6",
+    "LOGISTIC": "e^x below -9",
+    "GELU": "float16 by steps",
+    "FLOOR_MOD": "divisors are looked at",
+    "LEAKY_RELU": "alpha is an option",
+    "RSQRT": "short floats are computed in float32",
 }
 """Builtin operators that have a computation of their own, with what it has that the row has not."""
 
@@ -88,14 +94,20 @@ def _each(function: Callable[..., float]) -> Callable[..., Any]:
 
 SCALE, ALPHA = 1.0507009873554805, 1.6732632423543772  # Klambauer et al. 2017
 ORACLES: dict[str, Callable[..., Any]] = {  # in float64
-    "erf": _each(math.erf), "erfc": _each(math.erfc), "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-    "softplus": lambda x: np.logaddexp(0, x), "softsign": lambda x: x / (1 + np.abs(x)),
+    "erf": _each(math.erf),
+    "erfc": _each(math.erfc),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "softplus": lambda x: np.logaddexp(0, x),
+    "softsign": lambda x: x / (1 + np.abs(x)),
     "elu": lambda x: np.where(x < 0, np.expm1(x), x),
     "selu": lambda x: SCALE * np.where(x > 0, x, ALPHA * np.expm1(np.minimum(x, 0))),
     "gelu": lambda x: x / 2 * _each(math.erfc)(-x / math.sqrt(2)),
     "gelu_tanh": lambda x: x / (1 + np.exp(-2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
-    "hard_swish": lambda x: x * np.clip(x + 3, 0, 6) / 6, "relu": lambda x: np.maximum(x, 0),
-    "relu6": lambda x: np.clip(x, 0, 6), "rsqrt": lambda x: 1 / np.sqrt(x), "reciprocal": lambda x: 1 / x,
+    "hard_swish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+    "relu": lambda x: np.maximum(x, 0),
+    "relu6": lambda x: np.clip(x, 0, 6),
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "reciprocal": lambda x: 1 / x,
     "round_away": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x),
 }
 

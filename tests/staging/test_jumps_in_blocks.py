@@ -54,10 +54,17 @@ def program(loop, blocks, jump):
 SINGLE = [(block,) for block in BLOCKS]
 NESTED = list(itertools.permutations(("with", "try finally", "try except", "if"), 2))
 ROWS = [
-    pytest.param(loop, blocks, jump, id=f"{jump} in {' in '.join(blocks)} in {loop}",
-                 marks=[pytest.mark.ours] if BEYOND_TENSORFLOW & {jump, *blocks} else [])
-    for loop in LOOPS for blocks in SINGLE + (NESTED if loop == "while" else []) for jump in JUMPS
-]  # fmt: skip
+    pytest.param(
+        loop,
+        blocks,
+        jump,
+        id=f"{jump} in {' in '.join(blocks)} in {loop}",
+        marks=[pytest.mark.ours] if BEYOND_TENSORFLOW & {jump, *blocks} else [],
+    )
+    for loop in LOOPS
+    for blocks in SINGLE + (NESTED if loop == "while" else [])
+    for jump in JUMPS
+]
 
 
 class Numbers:

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-SINCE_3_12 = '''
+SINCE_3_12 = """
 def comprehension_in_a_branch(x):
     y = [v * 2 for v in tf.unstack(x)]
     v = x
@@ -60,7 +60,7 @@ def groups_of_errors(x):
     except* KeyError:
         x = x + 100
     return x
-'''
+"""
 
 
 @pytest.fixture

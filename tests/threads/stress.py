@@ -38,9 +38,15 @@ from opwright import language as kl  # noqa: E402
 from opwright import lite  # noqa: E402
 
 UNARY: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "ABS": np.abs, "COS": np.cos, "SIN": np.sin, "TANH": np.tanh, "SQUARE": np.square, "NEG": np.negative,
-    "FLOOR": np.floor, "EXP": np.exp,
-}  # fmt: skip
+    "ABS": np.abs,
+    "COS": np.cos,
+    "SIN": np.sin,
+    "TANH": np.tanh,
+    "SQUARE": np.square,
+    "NEG": np.negative,
+    "FLOOR": np.floor,
+    "EXP": np.exp,
+}
 SAFE = ("ABS", "COS", "SIN", "TANH", "NEG")
 done: collections.Counter[str] = collections.Counter()
 errors: list[str] = []
@@ -135,13 +141,19 @@ def shared_interpreter(rng: random.Random) -> None:
         Shared.interpreter, Shared.shape = new, shape
     interpreter = Shared.interpreter
     calls: list[Callable[[], Any]] = [
-        interpreter.invoke, interpreter.invoke, interpreter.invoke, interpreter.allocate_tensors,
+        interpreter.invoke,
+        interpreter.invoke,
+        interpreter.invoke,
+        interpreter.allocate_tensors,
         lambda: interpreter.get_tensor(interpreter.get_output_details()[0]["index"]),
         lambda: interpreter.tensor(interpreter.get_output_details()[0]["index"])().sum(),
         lambda: interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], [rng.randint(1, 9), 3]),
-        interpreter.get_tensor_details, interpreter.close, lambda: interpreter.profile(1),
-        interpreter.remove_all_delegates, interpreter.reset_all_variables,
-    ]  # fmt: skip
+        interpreter.get_tensor_details,
+        interpreter.close,
+        lambda: interpreter.profile(1),
+        interpreter.remove_all_delegates,
+        interpreter.reset_all_variables,
+    ]
     for _ in range(5):
         with contextlib.suppress(RuntimeError, ValueError):  # refused, closed, not ready or not allocated
             rng.choice(calls)()

@@ -22,8 +22,13 @@ def run(script: str, cache: Path, **environment: str) -> subprocess.CompletedPro
     variables = {**os.environ, "OPWRIGHT_CACHE_DIR": os.fspath(cache), "OPWRIGHT_COMPILED": "1", **environment}
     variables.pop("OPWRIGHT_BACKGROUND", None)
     path = os.pathsep.join([os.fspath(Path(__file__).parents[1] / "lite"), *sys.path])
-    return subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=120,
-                          env={**variables, "PYTHONPATH": path})  # fmt: skip
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**variables, "PYTHONPATH": path},
+    )
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -110,14 +115,18 @@ COLD = """
 
 
 def test_many_cold_interpreters_have_two_threads(tmp_path: Path) -> None:
-    done = run(COLD + """
+    done = run(
+        COLD
+        + """
     most, made = 0, []
     for n in range(30):
         made.append(interpreter(n))
         made[-1].invoke()
         most = max(most, threading.active_count() - 1)
     print(most, len(made))
-    """, tmp_path)  # fmt: skip
+    """,
+        tmp_path,
+    )
     assert done.returncode == 0, done.stderr
     most, count = map(int, done.stdout.split())
     assert 1 <= most <= 2
@@ -125,7 +134,9 @@ def test_many_cold_interpreters_have_two_threads(tmp_path: Path) -> None:
 
 
 def test_nothing_is_compiled_for_who_is_gone(tmp_path: Path) -> None:
-    done = run(COLD + """
+    done = run(
+        COLD
+        + """
     from opwright.compiler.background import LLVM, compiling
     with LLVM:  # nothing is compiled meanwhile
         made = [interpreter(n) for n in range(6)]
@@ -140,17 +151,23 @@ def test_nothing_is_compiled_for_who_is_gone(tmp_path: Path) -> None:
     assert jobs[0].error is None and jobs[1].error is None
     made[0].invoke(); made[0].invoke()
     assert made[0]._engine.runs_nodes()
-    """, tmp_path)  # fmt: skip
+    """,
+        tmp_path,
+    )
     assert done.returncode == 0, done.stderr
 
 
 def test_the_process_ends_while_models_are_compiled(tmp_path: Path) -> None:
     start = time.monotonic()
-    done = run(COLD + """
+    done = run(
+        COLD
+        + """
     made = [interpreter(n) for n in range(60)]
     for i in made: i.invoke()
     print("made")
-    """, tmp_path)  # fmt: skip
+    """,
+        tmp_path,
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "made\n", "")
     assert time.monotonic() - start < 60  # compiling them all would take longer
 

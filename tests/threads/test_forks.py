@@ -86,13 +86,22 @@ sys.exit(os.waitpid(child, 0)[1] >> 8)
 
 
 def fork(use: str, delay: float, tmp_path: Path, background: bool) -> None:
-    environment = {**os.environ, "OPWRIGHT_CACHE_DIR": os.fspath(tmp_path), "OPWRIGHT_COMPILED": "1",
-                   "OPWRIGHT_BACKGROUND": str(int(background))}  # fmt: skip
+    environment = {
+        **os.environ,
+        "OPWRIGHT_CACHE_DIR": os.fspath(tmp_path),
+        "OPWRIGHT_COMPILED": "1",
+        "OPWRIGHT_BACKGROUND": str(int(background)),
+    }
     kit = os.fspath(Path(__file__).parents[1] / "lite")
     script = tmp_path / "script.py"  # a file: kernels are read from their source
     script.write_text(SCRIPT)
-    done = subprocess.run([sys.executable, os.fspath(script), use, str(delay), kit], capture_output=True, text=True,
-                          timeout=150, env=environment)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, os.fspath(script), use, str(delay), kit],
+        capture_output=True,
+        text=True,
+        timeout=150,
+        env=environment,
+    )
     assert done.returncode == 0, f"{done.returncode}\n{done.stdout}{done.stderr[-3000:]}"
 
 

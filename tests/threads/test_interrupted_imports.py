@@ -16,11 +16,20 @@ SCRIPTS = Path(__file__).parent / "interrupted_imports.py"
 
 def interrupted(tmp_path: Path, where: float, scenario: str) -> int:
     """Run a scenario with a KeyboardInterrupt in every module that it imports. Gives the number of modules."""
-    environment = {**os.environ, "OPWRIGHT_CACHE_DIR": os.fspath(tmp_path), "OPWRIGHT_COMPILED": "1",
-                   "OPWRIGHT_BACKGROUND": "0"}  # fmt: skip
+    environment = {
+        **os.environ,
+        "OPWRIGHT_CACHE_DIR": os.fspath(tmp_path),
+        "OPWRIGHT_COMPILED": "1",
+        "OPWRIGHT_BACKGROUND": "0",
+    }
     package = os.path.dirname(opwright.__file__)
-    done = subprocess.run([sys.executable, os.fspath(SCRIPTS), str(where), package, scenario], capture_output=True,
-                          text=True, timeout=900, env=environment)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, os.fspath(SCRIPTS), str(where), package, scenario],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        env=environment,
+    )
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
     return int(done.stdout.split()[-1])
 

@@ -146,8 +146,15 @@ def test_a_fork_waits_for_imports_of_other_threads(tmp_path: Path) -> None:
 # ---- the whole package ----------------------------------------------------------------------------------------------
 
 # Locks whose owner mends them after a fork in a hook of its own, and those that live no longer than one call.
-OTHER_LOCKS = {"core/forks.py", "devices/cpu.py", "devices/memory.py", "devices/pinned.py", "devices/pool.py",
-               "devices/streams.py", "lite/litert/running.py"}  # fmt: skip
+OTHER_LOCKS = {
+    "core/forks.py",
+    "devices/cpu.py",
+    "devices/memory.py",
+    "devices/pinned.py",
+    "devices/pool.py",
+    "devices/streams.py",
+    "lite/litert/running.py",
+}
 # Functions whose results are plain values of Python's, though their modules call foreign functions.
 VALUES = {"cache_bytes", "runs_images", "items_offset", "_rules"}
 VALUES |= {"_environment"}  # under a lock
@@ -167,8 +174,13 @@ def test_every_lock_is_one_that_a_fork_frees() -> None:
 def test_no_cache_without_a_lock_holds_foreign_memory() -> None:
     """`functools.cache` gives threads that come at once an object each, and frees all but one."""
     cached = re.compile(r"@functools\.(?:cache|lru_cache\(.*\))[^\n]*\ndef (\w+)")
-    found = {f"{name} {function}" for name, text in modules() if re.search("^import ctypes", text, re.MULTILINE)
-             for function in cached.findall(text) if function not in VALUES}  # fmt: skip
+    found = {
+        f"{name} {function}"
+        for name, text in modules()
+        if re.search("^import ctypes", text, re.MULTILINE)
+        for function in cached.findall(text)
+        if function not in VALUES
+    }
     assert not found, "take core.once.once"
 
 

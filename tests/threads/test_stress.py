@@ -22,8 +22,13 @@ def stress(seconds: float, seed: int, tmp_path: Path) -> None:
     environment = {**os.environ, "OPWRIGHT_CACHE_DIR": os.fspath(tmp_path), "OPWRIGHT_COMPILED": "1"}
     environment.pop("OPWRIGHT_BACKGROUND", None)
     script = os.fspath(Path(__file__).with_name("stress.py"))
-    done = subprocess.run([sys.executable, script, str(seconds), str(seed)], capture_output=True, text=True,
-                          timeout=seconds + 400, env=environment)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, script, str(seconds), str(seed)],
+        capture_output=True,
+        text=True,
+        timeout=seconds + 400,
+        env=environment,
+    )
     assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}{told(done.stderr)}"
 
 

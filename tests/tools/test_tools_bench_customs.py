@@ -66,16 +66,39 @@ def folder(tmp_path_factory):
 def test_custom_operators_stand_among_the_others_by_name_and_version(folder):
     found = result_of("bench", folder / "mixed.tflite", "--custom", folder / "mine.py", "--runs", 3, "--ops", "--json")
     nodes = [(r["operator"], r["custom"], r["version"]) for r in found["nodes"]]
-    assert sorted(nodes) == sorted([("MUL", False, 1), ("BenchLeaky", True, 1), ("BenchLeaky", True, 2),
-                                    ("ADD", False, 1), ("BenchSorted", True, 1), ("SUB", False, 1)])  # fmt: skip
+    assert sorted(nodes) == sorted(
+        [
+            ("MUL", False, 1),
+            ("BenchLeaky", True, 1),
+            ("BenchLeaky", True, 2),
+            ("ADD", False, 1),
+            ("BenchSorted", True, 1),
+            ("SUB", False, 1),
+        ]
+    )
     kinds = {(r["operator"], r["version"]): r["count"] for r in found["operators"]}
-    assert kinds == {("MUL", None): 1, ("BenchLeaky", 1): 1, ("BenchLeaky", 2): 1, ("ADD", None): 1,
-                     ("BenchSorted", 1): 1, ("SUB", None): 1}  # fmt: skip
+    assert kinds == {
+        ("MUL", None): 1,
+        ("BenchLeaky", 1): 1,
+        ("BenchLeaky", 2): 1,
+        ("ADD", None): 1,
+        ("BenchSorted", 1): 1,
+        ("SUB", None): 1,
+    }
 
 
 def test_tables_and_the_page_say_so(folder, tmp_path):
-    result = opwright("bench", folder / "mixed.tflite", "--custom", folder / "mine.py", "--runs", 2, "--ops", "--html",
-                      tmp_path / "page.html")  # fmt: skip
+    result = opwright(
+        "bench",
+        folder / "mixed.tflite",
+        "--custom",
+        folder / "mine.py",
+        "--runs",
+        2,
+        "--ops",
+        "--html",
+        tmp_path / "page.html",
+    )
     page = (tmp_path / "page.html").read_text()
     for text in ("BenchLeaky v1 (custom)", "BenchLeaky v2 (custom)", "BenchSorted v1 (custom)", "interpreter"):
         assert text in result.stdout, text
@@ -83,9 +106,11 @@ def test_tables_and_the_page_say_so(folder, tmp_path):
 
 
 def test_a_custom_operator_of_a_builtin_name_is_apart(tmp_path):
-    (tmp_path / "add.py").write_text("import opwright as ow\n\n@ow.operator(name='ADD')\nclass Add:\n"
-                                     "    x = ow.Input(ow.floating)\n    y = ow.Output(like='x')\n\n"
-                                     "    def compute(op, x):\n        return x + 1\n")  # fmt: skip
+    (tmp_path / "add.py").write_text(
+        "import opwright as ow\n\n@ow.operator(name='ADD')\nclass Add:\n"
+        "    x = ow.Input(ow.floating)\n    y = ow.Output(like='x')\n\n"
+        "    def compute(op, x):\n        return x + 1\n"
+    )
     (tmp_path / "m.tflite").write_bytes(Build().custom("ADD", "x", "a").op("ADD", "a x", "y").done())
     found = result_of("bench", tmp_path / "m.tflite", "--custom", tmp_path / "add.py", "--runs", 2, "--ops", "--json")
     kinds = sorted((r["operator"], r["custom"], r["count"]) for r in found["operators"])
@@ -99,7 +124,10 @@ def test_with_the_compiled_engine_who_runs_what_is_told(folder):
         apart = result_of("bench", folder / "mixed.tflite", *custom, "--json")["nodes"]
         tables = opwright("bench", folder / "native.tflite", *custom).stdout
     assert [(r["operator"], r.get("delegate")) for r in fused] == [
-        ("MUL", "Opwright"), ("BenchLeaky", "Opwright"), ("ADD", "Opwright")]  # fmt: skip
+        ("MUL", "Opwright"),
+        ("BenchLeaky", "Opwright"),
+        ("ADD", "Opwright"),
+    ]
     assert sum(r["average"] == 0 for r in fused) == 2  # one kernel does the work of all three
     assert "fused" in tables
     assert {r["operator"]: r.get("delegate") for r in apart}["BenchSorted"] is None
@@ -128,9 +156,11 @@ def test_beside_the_official_run_time(folder, monkeypatch):
 
 def test_what_the_official_run_time_cannot_be_given_is_named(tmp_path):
     pytest.importorskip("ai_edge_litert")
-    (tmp_path / "words.py").write_text("import opwright as ow\n\n@ow.operator\nclass BenchWords:\n"
-                                       "    x = ow.Input(ow.string)\n    y = ow.Output(like='x')\n\n"
-                                       "    def compute(op, x):\n        return x\n")  # fmt: skip
+    (tmp_path / "words.py").write_text(
+        "import opwright as ow\n\n@ow.operator\nclass BenchWords:\n"
+        "    x = ow.Input(ow.string)\n    y = ow.Output(like='x')\n\n"
+        "    def compute(op, x):\n        return x\n"
+    )
     scope = {}
     exec((tmp_path / "words.py").read_text(), scope)
     words = scope["BenchWords"]
@@ -142,14 +172,17 @@ def test_what_the_official_run_time_cannot_be_given_is_named(tmp_path):
     converter = ow.lite.TFLiteConverter.from_concrete_functions([f.get_concrete_function()], f)
     converter.allow_custom_ops = True
     (tmp_path / "m.tflite").write_bytes(converter.convert())
-    result = opwright("bench", tmp_path / "m.tflite", "--custom", tmp_path / "words.py", "--runs", 2, "--vs", "litert",
-                      exit_code=3)  # fmt: skip
+    result = opwright(
+        "bench", tmp_path / "m.tflite", "--custom", tmp_path / "words.py", "--runs", 2, "--vs", "litert", exit_code=3
+    )
     assert "litert has no custom operator BenchWords, and cannot be given it: " in result.stderr
 
 
 def test_a_profile_of_python_methods_has_them_as_custom():
-    kernel = ow.lite.Registration(prepare=lambda c, n: c.resize_tensor(n.outputs[0], n.inputs[0].shape),
-                                  invoke=lambda c, n: np.copyto(n.outputs[0].data, n.inputs[0].data))  # fmt: skip
+    kernel = ow.lite.Registration(
+        prepare=lambda c, n: c.resize_tensor(n.outputs[0], n.inputs[0].shape),
+        invoke=lambda c, n: np.copyto(n.outputs[0].data, n.inputs[0].data),
+    )
     content = Build().custom("Same", "x", "a").op("ADD", "a x", "y").done()
     interpreter = ow.lite.Interpreter(model_content=content, custom_ops={"Same": kernel})
     interpreter.allocate_tensors()

@@ -74,14 +74,38 @@ def test_compat_tells_what_may_change_from_what_may_not(catalogue, saved):
     assert "  ! the operator is gone" in result.stdout
     assert "1 changes, 1 not allowed" in result.stderr
     (change,) = result_of("op", "compat", more, "--json", exit_code=1)
-    assert change == {"operator": "Atan9", "what": "the operator is gone", "allowed": False, "part": "operator",
-                      "name": "", "rule": "gone", "old": "Atan9", "new": None}  # fmt: skip
+    assert change == {
+        "operator": "Atan9",
+        "what": "the operator is gone",
+        "allowed": False,
+        "part": "operator",
+        "name": "",
+        "rule": "gone",
+        "old": "Atan9",
+        "new": None,
+    }
 
 
-HOSTILE = ["", "{", "[]", '{"Atan": 3}', '{"Atan": {}}', "\x00", "[" * 100_000, '{"a": ' * 5000, "NaN",
-           '{"a": Infinity}',
-           '{"format": 1}', '{"format": 1, "operators": [1]}', "9" * 5000, '"text"', "null", "\ud800",
-           '{"format": 99999999999999999999, "operators": {}}', '{"Atan": {"version": -1}}']  # fmt: skip
+HOSTILE = [
+    "",
+    "{",
+    "[]",
+    '{"Atan": 3}',
+    '{"Atan": {}}',
+    "\x00",
+    "[" * 100_000,
+    '{"a": ' * 5000,
+    "NaN",
+    '{"a": Infinity}',
+    '{"format": 1}',
+    '{"format": 1, "operators": [1]}',
+    "9" * 5000,
+    '"text"',
+    "null",
+    "\ud800",
+    '{"format": 99999999999999999999, "operators": {}}',
+    '{"Atan": {"version": -1}}',
+]
 
 
 @pytest.mark.parametrize("content", HOSTILE, ids=range(len(HOSTILE)))
@@ -92,8 +116,10 @@ def test_compat_of_files_that_are_no_catalogues(tmp_path, content):
 
 def test_compat_of_a_value_nested_deeply(tmp_path, catalogue, saved):
     """Deep enough for JSON to read, perhaps too deep to compare: an exit code, never a traceback."""
-    atan = {**catalogue["operators"]["Atan"], "attrs": [
-        {"name": "n", "type": "object", "required": False, "default": None}]}  # fmt: skip
+    atan = {
+        **catalogue["operators"]["Atan"],
+        "attrs": [{"name": "n", "type": "object", "required": False, "default": None}],
+    }
     for depth in (100, 900, 20_000):
         path = saved({"Atan": atan}, f"{depth}.json")
         path.write_text(path.read_text().replace('"default": null', '"default": ' + "[" * depth + "]" * depth))

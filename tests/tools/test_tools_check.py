@@ -47,8 +47,14 @@ def model(*rows, metadata=None):
             codes.append(versions.operator_code(name if known else "CUSTOM", version, None if known else name))
         first = len(tensors)
         tensors += [tensor(f"t{first + i}", type) for i in range(n + 1)]
-        operators.append(objects.Operator(opcode_index=keys[name, version], builtin_options=options,
-                                          inputs=list(range(first, first + n)), outputs=[first + n]))  # fmt: skip
+        operators.append(
+            objects.Operator(
+                opcode_index=keys[name, version],
+                builtin_options=options,
+                inputs=list(range(first, first + n)),
+                outputs=[first + n],
+            )
+        )
     inputs = sorted({int(i) for op in operators for i in op.inputs})
     main = objects.SubGraph(tensors=tensors, operators=operators, inputs=inputs, outputs=[len(tensors) - 1], name="m")
     made = ow.lite.Model(operator_codes=codes, subgraphs=[main], buffers=[objects.Buffer()])
@@ -72,8 +78,12 @@ CONV = objects.Conv2DOptions(stride_w=1, stride_h=1)
 
 def late_model():
     """CONV_2D version 7 (run time 2.11) at node 1 and 3, GELU version 1 (2.9) at node 2."""
-    return model(("ADD", 1, None, "FLOAT32", 2), ("CONV_2D", 7, CONV, "FLOAT32", 3),
-                 ("GELU", 1, objects.GeluOptions(), "FLOAT32", 1), ("CONV_2D", 7, CONV, "FLOAT32", 3))  # fmt: skip
+    return model(
+        ("ADD", 1, None, "FLOAT32", 2),
+        ("CONV_2D", 7, CONV, "FLOAT32", 3),
+        ("GELU", 1, objects.GeluOptions(), "FLOAT32", 1),
+        ("CONV_2D", 7, CONV, "FLOAT32", 3),
+    )
 
 
 def test_every_failing_node_is_named_the_first_first(saved):
@@ -85,15 +95,32 @@ def test_every_failing_node_is_named_the_first_first(saved):
     assert "- 2.8 also stops at CONV_2D version 7, node 3, which needs 2.11" in lines
     found = result_of("check", path, "--runtime", "2.8", "--json", exit_code=1)
     assert [(s["operator"], s["version"], s["node"], s["needs"]) for s in found["stops"]] == [
-        ("CONV_2D", 7, 1, "2.11.0"), ("GELU", 1, 2, "2.9.0"), ("CONV_2D", 7, 3, "2.11.0")]  # fmt: skip
+        ("CONV_2D", 7, 1, "2.11.0"),
+        ("GELU", 1, 2, "2.9.0"),
+        ("CONV_2D", 7, 3, "2.11.0"),
+    ]
     assert (found["min_runtime"], found["ok"], found["runtime"]) == ("2.11.0", False, "2.8")
 
 
 @pytest.mark.parametrize(
     ("runtime", "stops"),
-    [("1.4", 4), ("1.5", 3), ("1.14", 3), ("2.8", 3), ("2.8.0", 3), ("2.8.9", 3), ("2.9", 2), ("2.10.1", 2),
-     ("2.11", 0), ("2.11.0", 0), ("2.23", 0), ("2", 0), ("3.0", 0), ("999999.1.2", 0)],
-)  # fmt: skip
+    [
+        ("1.4", 4),
+        ("1.5", 3),
+        ("1.14", 3),
+        ("2.8", 3),
+        ("2.8.0", 3),
+        ("2.8.9", 3),
+        ("2.9", 2),
+        ("2.10.1", 2),
+        ("2.11", 0),
+        ("2.11.0", 0),
+        ("2.23", 0),
+        ("2", 0),
+        ("3.0", 0),
+        ("999999.1.2", 0),
+    ],
+)
 def test_run_times_as_people_write_them(saved, runtime, stops):
     found = result_of("check", saved(late_model()), "--runtime", runtime, "--json", exit_code=1 if stops else 0)
     assert len(found["stops"]) == stops
@@ -122,7 +149,8 @@ def test_nodes_of_one_cause_are_one_line(saved):
     assert [line for line in lines if "2.8" in line] == [
         "needs 2.11; 2.8 stops at CONV_2D version 7, node 0",
         "- 2.8 also stops at CONV_2D version 7, 9 nodes: 1, 2, 4..8, 10, 11, which needs 2.11",
-        "- 2.8 also stops at GELU version 1, 2 nodes: 3, 9, which needs 2.9"]  # fmt: skip
+        "- 2.8 also stops at GELU version 1, 2 nodes: 3, 9, which needs 2.9",
+    ]
 
 
 DILATED = objects.DepthwiseConv2DOptions(stride_w=1, stride_h=1, depth_multiplier=1, dilation_w_factor=2)
@@ -138,8 +166,9 @@ def test_what_a_node_needs_counts_and_not_its_stamp(saved, case):
     path = saved(model(row, metadata=versions.metadata_of(least)))
     stdout = opwright("check", path, "--runtime", without, exit_code=1).stdout
     assert f"needs run time {least}" in stdout
-    needed = versions.stamp(row[0], versions.view(ow.lite.Model.read(path).subgraphs[0],
-                                                  ow.lite.Model.read(path).subgraphs[0].operators[0]))  # fmt: skip
+    needed = versions.stamp(
+        row[0], versions.view(ow.lite.Model.read(path).subgraphs[0], ow.lite.Model.read(path).subgraphs[0].operators[0])
+    )
     assert f"{without} stops at {row[0]} version {needed} (stamped 1), node 0" in stdout
     assert "metadata" not in stdout  # it is right
     found = result_of("check", path, "--runtime", without, "--json", exit_code=1)
@@ -169,8 +198,10 @@ def test_custom_operators_that_a_run_time_lacks(saved, tmp_path):
     assert found["stops"] == []
     opwright("check", path, "--runtime", "2.17", "--custom", tmp_path / "mine.py")  # the user brings it
     flex = saved(customs(("FlexErf", 1)), "flex.tflite")
-    assert "2.17 has no custom operator FlexErf, node 0: TensorFlow's Flex delegate runs it" in opwright(
-        "check", flex, "--runtime", "2.17", exit_code=1).stdout  # fmt: skip
+    assert (
+        "2.17 has no custom operator FlexErf, node 0: TensorFlow's Flex delegate runs it"
+        in opwright("check", flex, "--runtime", "2.17", exit_code=1).stdout
+    )
 
 
 def test_versions_nobody_has(saved):
@@ -198,11 +229,18 @@ def test_stamps_that_are_not_those_needed(saved):
 
 @pytest.mark.parametrize(
     ("metadata", "says"),
-    [(versions.metadata_of("1.5.0"), ""), (versions.metadata_of("1.5"), "says 1.5, the operators need 1.5.0"),
-     (versions.metadata_of("2.3.0"), "says 2.3.0, the operators need 1.5.0"),
-     (versions.metadata_of(""), "says nothing, the operators need 1.5.0"), (b"2.3.0", "malformed"),
-     (b"two\0", "malformed"), (b"2.\xff\0", "malformed"), (b"", "malformed"), (None, "")],
-)  # fmt: skip
+    [
+        (versions.metadata_of("1.5.0"), ""),
+        (versions.metadata_of("1.5"), "says 1.5, the operators need 1.5.0"),
+        (versions.metadata_of("2.3.0"), "says 2.3.0, the operators need 1.5.0"),
+        (versions.metadata_of(""), "says nothing, the operators need 1.5.0"),
+        (b"2.3.0", "malformed"),
+        (b"two\0", "malformed"),
+        (b"2.\xff\0", "malformed"),
+        (b"", "malformed"),
+        (None, ""),
+    ],
+)
 def test_the_metadata_is_compared(saved, metadata, says):
     found = result_of("check", saved(model(("ADD", 1, None, "FLOAT32", 2), metadata=metadata)), "--json")
     assert len(found["warnings"]) == (1 if says else 0)
@@ -234,8 +272,9 @@ def test_versions_in_the_options_of_custom_operators_count(saved, tmp_path):
     found = json.loads(opwright("check", path, "--custom", tmp_path / "mine.py", "--json", exit_code=1).stdout)
     rows = [(row["version"], row["nodes"], row["here"]) for row in found["operators"] if row["nodes"]]
     assert rows == [(1, 1, "yes"), (2, 1, "yes"), (3, 1, "no")]
-    assert found["problems"] == ["custom operator CheckTestMine version 3: the definition given has version 1..2; "
-                                 "get a newer one"]  # fmt: skip
+    assert found["problems"] == [
+        "custom operator CheckTestMine version 3: the definition given has version 1..2; get a newer one"
+    ]
 
 
 def test_custom_operators_of_a_module(saved, tmp_path, monkeypatch):
@@ -244,9 +283,13 @@ def test_custom_operators_of_a_module(saved, tmp_path, monkeypatch):
     path = saved(customs(("CheckTestMine", 1)))
     for given in ("check_test_module:Mine", "check_test_module"):
         assert result_of("check", path, "--custom", given, "--json")["ok"] is True
-    for given, says in (("check_test_module:other", "has no operator other"), ("no_such_module:X", "No module"),
-                        ("check_test_module:X", "has no operator X"), (tmp_path / "none.py", "no such file"),
-                        (":", "--custom :")):  # fmt: skip
+    for given, says in (
+        ("check_test_module:other", "has no operator other"),
+        ("no_such_module:X", "No module"),
+        ("check_test_module:X", "has no operator X"),
+        (tmp_path / "none.py", "no such file"),
+        (":", "--custom :"),
+    ):
         assert says in opwright("check", path, "--custom", given, exit_code=3).stderr
 
 

@@ -29,9 +29,13 @@ def commands(group=cli, path=()):
 def command_line(*arguments, **environment):
     """`python -m opwright` in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "opwright", *map(str, arguments)], capture_output=True, text=True, timeout=120,
-        env={**os.environ, **environment}, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "opwright", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
+        check=False,
+    )
 
 
 # ---- help and entry points -------------------------------------------------------------------------------------------
@@ -39,9 +43,24 @@ def command_line(*arguments, **environment):
 
 def test_there_are_the_documented_commands():
     assert {" ".join(c) for c in commands()} == {
-        "demo", "inspect", "check", "convert", "resolver", "run", "bench", "doctor", "explain",
-        "op new", "op model", "op export", "op list", "op show", "op spec", "op compat", "op test",
-    }  # fmt: skip
+        "demo",
+        "inspect",
+        "check",
+        "convert",
+        "resolver",
+        "run",
+        "bench",
+        "doctor",
+        "explain",
+        "op new",
+        "op model",
+        "op export",
+        "op list",
+        "op show",
+        "op spec",
+        "op compat",
+        "op test",
+    }
 
 
 @pytest.mark.parametrize("path", list(commands()), ids=" ".join)
@@ -108,8 +127,14 @@ def test_the_exit_code_is_that_of_the_command_when_nobody_reads(name, exit_code,
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
 def test_a_full_disk_is_said_in_a_line():
     with open("/dev/full", "w") as full:
-        found = subprocess.run([sys.executable, "-m", "opwright", "op", "list"], stdout=full, stderr=subprocess.PIPE,
-                               text=True, timeout=120, check=False)  # fmt: skip
+        found = subprocess.run(
+            [sys.executable, "-m", "opwright", "op", "list"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=120,
+            check=False,
+        )
     assert (found.returncode, len(found.stderr.splitlines())) == (3, 1)
 
 

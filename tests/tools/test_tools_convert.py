@@ -175,10 +175,15 @@ def test_patterns_of_a_file_and_of_a_module(saved, tmp_path, monkeypatch):
     np.testing.assert_allclose(found, loaded.numpy(), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(("text", "says"), [
-    ("nowhere.py", "no such file"), ("json", "json: no pattern made by @lite.pattern"),
-    ("no_such_module_at_all", "ModuleNotFoundError"), ("json:dumps", "no pattern dumps"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("nowhere.py", "no such file"),
+        ("json", "json: no pattern made by @lite.pattern"),
+        ("no_such_module_at_all", "ModuleNotFoundError"),
+        ("json:dumps", "no pattern dumps"),
+    ],
+)
 def test_patterns_that_are_none(saved, text, says):
     done = convert(saved, "--signature", "infer", "--pattern", text)
     assert (done.exit_code, done.stdout) == (3, "")

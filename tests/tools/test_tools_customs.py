@@ -54,7 +54,7 @@ def loaded(monkeypatch):
         ("libatan.so:Atan=A,acme:Sin=B", ("libatan.so", {"Atan": "A", "acme:Sin": "B"})),
         ("libatan.so:", ("libatan.so", None)),
     ],
-)  # fmt: skip
+)
 def test_libraries(loaded, text, call):
     (table,) = custom_operators([text])
     assert loaded == [call]
@@ -74,17 +74,26 @@ def test_modules(tmp_path, monkeypatch):
     assert [op.name for op in custom_operators(["customs_here:CustomsTwo"])] == ["CustomsTwo"]
     assert [list(table) for table in custom_operators(["customs_here:TABLE"])] == [["InTable"]]
     assert [op.name for op in custom_operators(["customs_here.py", "customs_here:CustomsTwo"])] == [
-        "CustomsOne", "CustomsTwo", "CustomsTwo"]  # fmt: skip
+        "CustomsOne",
+        "CustomsTwo",
+        "CustomsTwo",
+    ]
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("libbroken.so", "no ELF file"), ("libatan.so:Atan", "wanted libatan.so:Name=EntryPoint"),
-     ("libatan.so:=A", "wanted libatan.so:Name"), ("none.py", "no such file"),
-     ("no_such_module", "ModuleNotFoundError"),
-     ("json", "has no operator made by"), ("json:loads", "has no operator loads"), ("json:nothing", "has no operator"),
-     ("", "--custom")],
-)  # fmt: skip
+    [
+        ("libbroken.so", "no ELF file"),
+        ("libatan.so:Atan", "wanted libatan.so:Name=EntryPoint"),
+        ("libatan.so:=A", "wanted libatan.so:Name"),
+        ("none.py", "no such file"),
+        ("no_such_module", "ModuleNotFoundError"),
+        ("json", "has no operator made by"),
+        ("json:loads", "has no operator loads"),
+        ("json:nothing", "has no operator"),
+        ("", "--custom"),
+    ],
+)
 def test_what_is_no_use(loaded, text, words):
     with pytest.raises(BadFile, match=words):
         custom_operators([text])

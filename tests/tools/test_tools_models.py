@@ -301,8 +301,18 @@ def test_bench_prints_times(models):
     result = opwright("bench", models / "sin.tflite", "--runs", 5, "--ops")
     for text in ("load", "allocate", "invoke median", "Run order", "Top by computation time", "By operator"):
         assert text in result.stdout
-    for column in ("node type", "first us", "avg us", "median us", "least us", "cdf %", "mem KB", "times called",
-                   "name", "count"):  # fmt: skip
+    for column in (
+        "node type",
+        "first us",
+        "avg us",
+        "median us",
+        "least us",
+        "cdf %",
+        "mem KB",
+        "times called",
+        "name",
+        "count",
+    ):
         assert column in result.stdout
     assert "nodes executed: 2 a run" in result.stdout
     assert "memory: arena " in result.stdout

@@ -58,15 +58,18 @@ def test_json_and_an_operator_of_the_catalogue(tmp_path):
     assert "TfLiteOperatorCreate" not in (tmp_path / "Atan.c").read_text()
 
 
-@pytest.mark.parametrize(("arguments", "code", "words"), [
-    (["ExportedByHand"], 1, "attrs={'of': [...]}"),
-    (["WithoutAKernel"], 1, "it has no kernel"),
-    (["NobodyMadeThis"], 3, "no operator 'NobodyMadeThis'"),
-    (["ExportedByHand", "--attr", "of"], 2, "NAME=VALUE"),
-    (["ExportedByHand", "--attr", "beta=1"], 1, "no attribute 'beta'"),
-    (["ExportedByHand", "--attr", "of=word"], 1, "attribute 'of' cannot be that"),
-    (["ExportedByHand", "--api", "rust"], 2, "rust"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["ExportedByHand"], 1, "attrs={'of': [...]}"),
+        (["WithoutAKernel"], 1, "it has no kernel"),
+        (["NobodyMadeThis"], 3, "no operator 'NobodyMadeThis'"),
+        (["ExportedByHand", "--attr", "of"], 2, "NAME=VALUE"),
+        (["ExportedByHand", "--attr", "beta=1"], 1, "no attribute 'beta'"),
+        (["ExportedByHand", "--attr", "of=word"], 1, "attribute 'of' cannot be that"),
+        (["ExportedByHand", "--api", "rust"], 2, "rust"),
+    ],
+)
 def test_exit_codes(arguments, code, words, file, tmp_path):
     found = run(*arguments, "--custom", file, "-o", tmp_path / "c")
     assert found.exit_code == code, found.output

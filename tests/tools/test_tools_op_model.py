@@ -57,14 +57,19 @@ def signature(path):
     [
         (["Tanh", "--shape", "2,3"], "TANH", ["x"], [(2, 3)], ["y"]),
         (["ADD", "--shape", "2,3", "--shape", "3"], "ADD", ["x", "y"], [(2, 3), (3,)], ["z"]),
-        (["Concat", "--shape", "2,3", "--shape", "4,3", "--attr", "axis=0"], "CONCATENATION", ["values_0", "values_1"],
-         [(2, 3), (4, 3)], ["output"]),
+        (
+            ["Concat", "--shape", "2,3", "--shape", "4,3", "--attr", "axis=0"],
+            "CONCATENATION",
+            ["values_0", "values_1"],
+            [(2, 3), (4, 3)],
+            ["output"],
+        ),
         (["RESHAPE", "--shape", "2,6", "--value", "[3,4]"], "RESHAPE", ["x"], [(2, 6)], ["y"]),
         (["MatMul", "--shape", "b=4,5", "--shape", "a=3,4"], "BATCH_MATMUL", ["a", "b"], [(3, 4), (4, 5)], ["output"]),
         (["TopK", "--shape", "2,6", "--value", "k=3"], "TOPK_V2", ["input"], [(2, 6)], ["indices", "values"]),
         (["StringLength", "--shape", "3", "--dtype", "string"], "StringLength", ["input"], [(3,)], ["output"]),
     ],
-)  # fmt: skip
+)
 def test_names_of_every_kind(model, arguments, name, inputs, shapes, outputs):
     made, path = model(*arguments)
     assert name in operators(made)
@@ -74,8 +79,21 @@ def test_names_of_every_kind(model, arguments, name, inputs, shapes, outputs):
 
 
 def test_weights_are_constants_of_the_file(model):
-    made, path = model("CONV_2D", "--shape", "1,8,8,3", "--constant", "filter=4,3,3,3", "--constant", "bias=4",
-                       "--attr", "stride_w=2", "--attr", "stride_h=1", "--attr", "padding=VALID")  # fmt: skip
+    made, path = model(
+        "CONV_2D",
+        "--shape",
+        "1,8,8,3",
+        "--constant",
+        "filter=4,3,3,3",
+        "--constant",
+        "bias=4",
+        "--attr",
+        "stride_w=2",
+        "--attr",
+        "stride_h=1",
+        "--attr",
+        "padding=VALID",
+    )
     assert operators(made) == ["CONV_2D"]
     assert signature(path)[1] == [(1, 8, 8, 3)]
     (details,) = lite.Interpreter(model_path=str(path)).get_output_details()
@@ -92,8 +110,21 @@ def test_types(model, dtype):
 
 def test_operators_of_a_file(model, tmp_path):
     (tmp_path / "mine.py").write_text(MINE)
-    made, path = model("ModelMine", "--custom", tmp_path / "mine.py", "--shape", "2,2", "--attr", "a=0.5", "--attr",
-                       "flag=true", "--attr", "sizes=1,2,3", "--attr", "word=SAME")  # fmt: skip
+    made, path = model(
+        "ModelMine",
+        "--custom",
+        tmp_path / "mine.py",
+        "--shape",
+        "2,2",
+        "--attr",
+        "a=0.5",
+        "--attr",
+        "flag=true",
+        "--attr",
+        "sizes=1,2,3",
+        "--attr",
+        "word=SAME",
+    )
     assert operators(made) == ["ModelMine"]
     options = lite.format.flex.decode_options(made.subgraphs[0].operators[0].custom_options)
     assert options == {"a": 0.5, "flag": True, "sizes": [1, 2, 3], "word": "SAME"}
@@ -142,7 +173,7 @@ def test_check_says_that_the_catalogue_has_it(model):
         (["Atan", "--shape", "3", "--custom", "no_such_file.py"], 3, "no such file"),
         (["Atan", "--shape", "-3"], 2, "is no shape"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be(tmp_path, arguments, code, words):
     target = tmp_path / "one.tflite"
     assert words in opwright("op", "model", *arguments, "-o", target, exit_code=code).stderr

@@ -16,8 +16,15 @@ SOURCES = Path(ow.__file__).parents[1]
 
 
 def run(*command, cwd=None, **environment):
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False, timeout=280, cwd=cwd,
-                          env={**os.environ, **environment})  # fmt: skip
+    done = subprocess.run(
+        [str(c) for c in command],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+        cwd=cwd,
+        env={**os.environ, **environment},
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -25,8 +32,13 @@ def run(*command, cwd=None, **environment):
 def test_its_tests_pass_in_place(tmp_path):
     made = result_of("op", "new", "BentLine", "-o", tmp_path / "bent", "--json")
     assert (made["package"], made["module"], made["operator"]) == ("bent-line", "bent_line", "BentLine")
-    assert sorted(made["files"]) == ["README.md", "pyproject.toml", "src/bent_line/__init__.py",
-                                     "src/bent_line/operator.py", "tests/test_bent_line.py"]  # fmt: skip
+    assert sorted(made["files"]) == [
+        "README.md",
+        "pyproject.toml",
+        "src/bent_line/__init__.py",
+        "src/bent_line/operator.py",
+        "tests/test_bent_line.py",
+    ]
     found = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file())
     assert found == sorted(f"bent/{name}" for name in made["files"])
     said = run(sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", cwd=tmp_path / "bent")
@@ -43,8 +55,18 @@ def test_what_it_writes_is_as_an_operator_should_be(tmp_path):
     not_tried = {name for name, state in states.items() if state == "not tried"}
     assert not_tried - {"exported", "official run time"} == {"empty sequences"}  # these two as far as there is what for
     if (Path(sys.executable).parent / "ruff").exists():
-        run(Path(sys.executable).parent / "ruff", "check", "--isolated", "--select", "E,F,I,W,B,UP", "--line-length",
-            "120", "src", "tests", cwd=tmp_path / "bent")  # fmt: skip
+        run(
+            Path(sys.executable).parent / "ruff",
+            "check",
+            "--isolated",
+            "--select",
+            "E,F,I,W,B,UP",
+            "--line-length",
+            "120",
+            "src",
+            "tests",
+            cwd=tmp_path / "bent",
+        )
 
 
 NAMES = {

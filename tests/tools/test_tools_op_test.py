@@ -31,11 +31,14 @@ class TrialGood:
 RULES = {  # what is put in place of a line of the good one, and the check that fails
     "gradient": ("return dy * ow.where", "return 2.0 * dy * ow.where", "gradient is slope"),
     "written inputs": ("        return np.minimum(x,", "        x[...] = 0\n        return np.minimum(x,", "calls"),
-    "inference": ("    def compute", "    def infer(op): return ow.TensorSpec([7], op.x.dtype)\n    def compute",
-                  "calls"),
+    "inference": (
+        "    def compute",
+        "    def infer(op): return ow.TensorSpec([7], op.x.dtype)\n    def compute",
+        "calls",
+    ),
     "words": ("    .. math::", "    ::", "lint"),
     "one dtype alone": ("ow.Input(ow.floating)", 'ow.Input("float32")', "lint"),
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -96,9 +99,13 @@ def test_the_catalogues():
 
 @pytest.mark.parametrize(
     ("source", "words"),
-    [("1 / 0", "ZeroDivisionError"), ("x = 1", "defines no operator"), ("def", "SyntaxError"),
-     ("raise SystemExit(5)", "SystemExit")],
-)  # fmt: skip
+    [
+        ("1 / 0", "ZeroDivisionError"),
+        ("x = 1", "defines no operator"),
+        ("def", "SyntaxError"),
+        ("raise SystemExit(5)", "SystemExit"),
+    ],
+)
 def test_files_that_are_no_use(file_of, source, words):
     assert words in opwright("op", "test", file_of(source), exit_code=3).stderr
 
@@ -116,7 +123,8 @@ def test_the_specification_of_a_file(file_of, tmp_path):
     old.write_text(json.dumps(made))
     assert opwright("op", "compat", old, old)
     grown = GOOD.replace("@ow.operator\n", "@ow.operator(version=2)\n").replace(
-        "    limit =", "    floor = ow.Attr(float, default=0.0, since=2)\n    limit =")
+        "    limit =", "    floor = ow.Attr(float, default=0.0, since=2)\n    limit ="
+    )
     new = tmp_path / "new.json"
     new.write_text(opwright("op", "spec", "--file", file_of(grown, "grown.py")).stdout)
     assert "attributes\n    'floor' is new, default 0.0" in opwright("op", "compat", old, new).stdout

@@ -118,8 +118,9 @@ def test_custom_operators_are_arguments(tmp_path):
     old = ow.lite.Registration(invoke=lambda c, n: None)
     with pytest.raises(ow.errors.InvalidArgumentError, match=r"version 2 of custom operator CheckTestMine"):
         make(CheckTestMine=old, a_b=mine, op_for=mine)
-    interpreter = Interpreter(model_path=str(tmp_path / "m.tflite"),
-                              op_resolver=make(CheckTestMine=mine, a_b=mine, op_for=mine))  # fmt: skip
+    interpreter = Interpreter(
+        model_path=str(tmp_path / "m.tflite"), op_resolver=make(CheckTestMine=mine, a_b=mine, op_for=mine)
+    )
     interpreter.allocate_tensors()
 
 

@@ -33,22 +33,68 @@ v = ow.Variable([0.6, -0.7], dtype=ow.float64)
 NAMES = {"tf": ow, "softplus": softplus, "squashed": squashed, "v": v}
 ARGUMENTS = ("a", "b", "s", "v")
 
-VECTORS = st.sampled_from([
-    "a * b", "tf.sin(a) + b * 0.5", "a * s", "tf.tanh(a + b)", "b - a * 0.3", "a * v", "tf.cos(b) * v", "a[::-1]",
-    "tf.concat([a[:1], b[1:]], 0)", "tf.where(a > b, a, b * 0.9)", "tf.gather(b, [1, 0]) * a", "a", "b", "v + 0.1 * b",
-    "tf.linalg.matvec(tf.stack([a, b]), v)", "squashed(a)", "softplus(b) * 0.5", "tf.stop_gradient(a) * b",
-    "tf.stack([s, a[0]])", "tf.fill([2], s)", "tf.maximum(a, 0.1) * b", "tf.clip_by_value(b, -0.6, 0.6) + a * 0.1",
-    "tf.cumsum(a) * 0.5", "tf.zeros_like(a) + s", "tf.constant([0.3, -0.2], tf.float64)",
-])  # fmt: skip
-SCALARS = st.sampled_from([
-    "tf.reduce_sum(a * b)", "s * 0.7 + a[0]", "tf.tanh(s) * b[1]", "tf.reduce_mean(a) - s", "a[0] * b[1]", "s * s",
-    "tf.sin(s)", "tf.reduce_max(a) * s", "tf.reduce_sum(v) * s", "tf.norm(b) * 0.4", "s", "s + 0.2",
-    "tf.reduce_prod(v + a * 0.1)", "tf.stop_gradient(s) * a[1]", "tf.square(a[1]) + 0.1",
-])  # fmt: skip
-CONDITIONS = st.sampled_from([
-    "s > 0.1", "tf.reduce_sum(a) < 0.4", "a[0] > b[0]", "s < 0.5 and b[1] > -0.3", "not s > 0.6", "n > 1", "n < 2",
-    "-0.5 < s < 0.5", "tf.reduce_all(a > -0.2)", "tf.reduce_any(b > 0.8) or s < 0.0",
-])  # fmt: skip
+VECTORS = st.sampled_from(
+    [
+        "a * b",
+        "tf.sin(a) + b * 0.5",
+        "a * s",
+        "tf.tanh(a + b)",
+        "b - a * 0.3",
+        "a * v",
+        "tf.cos(b) * v",
+        "a[::-1]",
+        "tf.concat([a[:1], b[1:]], 0)",
+        "tf.where(a > b, a, b * 0.9)",
+        "tf.gather(b, [1, 0]) * a",
+        "a",
+        "b",
+        "v + 0.1 * b",
+        "tf.linalg.matvec(tf.stack([a, b]), v)",
+        "squashed(a)",
+        "softplus(b) * 0.5",
+        "tf.stop_gradient(a) * b",
+        "tf.stack([s, a[0]])",
+        "tf.fill([2], s)",
+        "tf.maximum(a, 0.1) * b",
+        "tf.clip_by_value(b, -0.6, 0.6) + a * 0.1",
+        "tf.cumsum(a) * 0.5",
+        "tf.zeros_like(a) + s",
+        "tf.constant([0.3, -0.2], tf.float64)",
+    ]
+)
+SCALARS = st.sampled_from(
+    [
+        "tf.reduce_sum(a * b)",
+        "s * 0.7 + a[0]",
+        "tf.tanh(s) * b[1]",
+        "tf.reduce_mean(a) - s",
+        "a[0] * b[1]",
+        "s * s",
+        "tf.sin(s)",
+        "tf.reduce_max(a) * s",
+        "tf.reduce_sum(v) * s",
+        "tf.norm(b) * 0.4",
+        "s",
+        "s + 0.2",
+        "tf.reduce_prod(v + a * 0.1)",
+        "tf.stop_gradient(s) * a[1]",
+        "tf.square(a[1]) + 0.1",
+    ]
+)
+CONDITIONS = st.sampled_from(
+    [
+        "s > 0.1",
+        "tf.reduce_sum(a) < 0.4",
+        "a[0] > b[0]",
+        "s < 0.5 and b[1] > -0.3",
+        "not s > 0.6",
+        "n > 1",
+        "n < 2",
+        "-0.5 < s < 0.5",
+        "tf.reduce_all(a > -0.2)",
+        "tf.reduce_any(b > 0.8) or s < 0.0",
+    ]
+)
 
 
 def indented(lines):
@@ -78,10 +124,11 @@ def called(draw, depth):
         return [f"a, s = tf.cond({draw(CONDITIONS)}, lambda: ({draw(VECTORS)}, {draw(SCALARS)}), lambda: (b, s))"]
     if kind == 1:
         return [
-            f"def body{k}(i, a, s, b=b):", *indented(draw(blocks(depth, False, False))),
+            f"def body{k}(i, a, s, b=b):",
+            *indented(draw(blocks(depth, False, False))),
             f"    return i + 1, tf.tanh({draw(VECTORS)}), tf.tanh({draw(SCALARS)})",
             f"_, a, s = tf.while_loop(lambda i, a, s: i < n, body{k}, (0, a, s))",
-        ]  # fmt: skip
+        ]
     if kind == 2:
         of_e = draw(st.sampled_from(["tf.sin(e) * s", "e * e - b[0]", "tf.cond(e > 0.0, lambda: e * v[0], lambda: s)"]))
         return [f"a = tf.map_fn(lambda e: {of_e}, {draw(VECTORS)})"]
@@ -93,10 +140,12 @@ def called(draw, depth):
         return [
             f"t{k} = tf.TensorArray(tf.float64, size=0, dynamic_size=True, element_shape=[2], clear_after_read=False)",
             f"t{k} = t{k}.write(0, {draw(VECTORS)})",
-            f"for i{k} in tf.range(1, n + 1):", *indented(draw(blocks(depth, False, False))),
-            f"    t{k} = {made}", *([f"    a = t{k}.read(i{k} - 1) * 0.5 + b"] if draw(st.booleans()) else []),
+            f"for i{k} in tf.range(1, n + 1):",
+            *indented(draw(blocks(depth, False, False))),
+            f"    t{k} = {made}",
+            *([f"    a = t{k}.read(i{k} - 1) * 0.5 + b"] if draw(st.booleans()) else []),
             f"b = tf.reduce_sum(tf.reshape(t{k}.{order}, [-1, 2]), 0) * 0.4",
-        ]  # fmt: skip
+        ]
     if kind == 5:
         lines = [f"def inner{k}(a, s, b):", *indented(draw(blocks(depth, False, True)))]
         lines.append(f"    return {draw(VECTORS)}, {draw(SCALARS)}")
@@ -105,9 +154,12 @@ def called(draw, depth):
         return [*lines, f"a, s = inner{k}(b, s, a)"]
     if kind == 6:
         return [
-            f"l{k} = [a]", "for _ in tf.range(n):", *indented(draw(blocks(depth, False, False))),
-            f"    l{k}.append({draw(VECTORS)})", f"a = tf.tanh(tf.reduce_mean(tf.stack(l{k}), 0))",
-        ]  # fmt: skip
+            f"l{k} = [a]",
+            "for _ in tf.range(n):",
+            *indented(draw(blocks(depth, False, False))),
+            f"    l{k}.append({draw(VECTORS)})",
+            f"a = tf.tanh(tf.reduce_mean(tf.stack(l{k}), 0))",
+        ]
     return [f"v.assign{draw(st.sampled_from(['', '_add', '_sub']))}(0.3 * tf.stop_gradient({draw(VECTORS)}))"]
 
 
@@ -162,9 +214,9 @@ def programs(draw, depth=2):
     return "def program(a, b, s, n):\n" + "".join(f"    {line}\n" for line in body)
 
 
-POINTS = st.sampled_from([
-    ([0.31, -0.42], [0.53, 0.87], 0.23), ([-0.71, 0.12], [0.91, -0.35], -0.44), ([0.64, 0.77], [-0.15, 0.29], 0.71),
-])  # fmt: skip
+POINTS = st.sampled_from(
+    [([0.31, -0.42], [0.53, 0.87], 0.23), ([-0.71, 0.12], [0.91, -0.35], -0.44), ([0.64, 0.77], [-0.15, 0.29], 0.71)]
+)
 
 
 class Made:

@@ -73,19 +73,47 @@ def double(x):
 PLAIN = Plain()
 Pair = collections.namedtuple("Pair", "a b")
 VALUES = {
-    "range": range(3), "range of large numbers": range(1000, 1003), "range backwards": range(5, 0, -2),
-    "empty range": range(0), "enum": Colour.RED, "int enum": Level.LOW, "flag": Flag.A | Flag.B,
-    "frozenset": frozenset({1, 2}), "bytes": b"ab", "frozen dataclass": Frozen(1), "object": ByIdentity(1),
-    "partial": functools.partial(double, 1), "function": double, "lambda": lambda x: x, "builtin": len, "class": int,
-    "method": PLAIN.method, "callable": PLAIN, "module": math,
-    "numpy type": np.float32, "numpy dtype": np.dtype("int8"),
-    "numpy text": np.str_("mean"), "ellipsis": ..., "int subclass": Number(3), "str subclass": Text("a"),
-    "complex": 1 + 2j, "large int": 2**100, "decimal": decimal.Decimal("1.5"), "fraction": fractions.Fraction(1, 2),
-    "path": pathlib.PurePath("/a"), "pattern": re.compile("a"), "own sequence": Sequence(1, 2),
+    "range": range(3),
+    "range of large numbers": range(1000, 1003),
+    "range backwards": range(5, 0, -2),
+    "empty range": range(0),
+    "enum": Colour.RED,
+    "int enum": Level.LOW,
+    "flag": Flag.A | Flag.B,
+    "frozenset": frozenset({1, 2}),
+    "bytes": b"ab",
+    "frozen dataclass": Frozen(1),
+    "object": ByIdentity(1),
+    "partial": functools.partial(double, 1),
+    "function": double,
+    "lambda": lambda x: x,
+    "builtin": len,
+    "class": int,
+    "method": PLAIN.method,
+    "callable": PLAIN,
+    "module": math,
+    "numpy type": np.float32,
+    "numpy dtype": np.dtype("int8"),
+    "numpy text": np.str_("mean"),
+    "ellipsis": ...,
+    "int subclass": Number(3),
+    "str subclass": Text("a"),
+    "complex": 1 + 2j,
+    "large int": 2**100,
+    "decimal": decimal.Decimal("1.5"),
+    "fraction": fractions.Fraction(1, 2),
+    "path": pathlib.PurePath("/a"),
+    "pattern": re.compile("a"),
+    "own sequence": Sequence(1, 2),
     "namedtuple": Pair(1, 2),
-    "empty list": [], "empty dict": {}, "nested": {"a": [range(2), (Level.LOW, b"x")]},
-    "views": {"a": 1}.values(), "namespace": types.SimpleNamespace, "union": int | str, "generic": list[int],
-}  # fmt: skip
+    "empty list": [],
+    "empty dict": {},
+    "nested": {"a": [range(2), (Level.LOW, b"x")]},
+    "views": {"a": 1}.values(),
+    "namespace": types.SimpleNamespace,
+    "union": int | str,
+    "generic": list[int],
+}
 WAYS = {
     "by position": lambda f, v: f(v),
     "by keyword": lambda f, v: f(x=v),
@@ -157,10 +185,15 @@ def test_slices_are_taken_part_by_part(tf):
     assert f.experimental_get_tracing_count() == 3
 
 
-@pytest.mark.parametrize(("change", "value"), [
-    (append, lambda: [1]), (drop, lambda: {"a": 1}), (replace, lambda: {"a": 1}),
-    (change_inside, lambda: {"b": [range(2)]}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "value"),
+    [
+        (append, lambda: [1]),
+        (drop, lambda: {"a": 1}),
+        (replace, lambda: {"a": 1}),
+        (change_inside, lambda: {"b": [range(2)]}),
+    ],
+)
 def test_a_change_of_an_argument_is_still_an_error(tf, change, value):
     with pytest.raises(ValueError, match="should not modify its Python input arguments"):
         tf.function(change)(value())

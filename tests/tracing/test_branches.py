@@ -168,15 +168,10 @@ def test_nested_cond(tf):
         assert tape.gradient(y, x).numpy() == slope
 
 
-
-
-
 @pytest.mark.parametrize(("index", "wanted"), [(0, 10.0), (1, 20.0), (2, 30.0), (7, 30.0), (-1, 30.0)])
 def test_switch_case(tf, index, wanted):
     x = tf.constant(10.0)
-    (got,) = both_ways(
-        tf, lambda i: tf.switch_case(i, [lambda: x, lambda: x * 2, lambda: x * 3]), tf.constant(index)
-    )
+    (got,) = both_ways(tf, lambda i: tf.switch_case(i, [lambda: x, lambda: x * 2, lambda: x * 3]), tf.constant(index))
     assert got == wanted
 
 

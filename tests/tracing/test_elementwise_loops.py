@@ -14,9 +14,10 @@ def test_map_fn(tf):
 def test_map_fn_of_structures(tf):
     def f(x, y):
         return tf.map_fn(
-            lambda pair: (pair[0] + pair[1], tf.cast(pair[0], tf.float32)), (x, y),
+            lambda pair: (pair[0] + pair[1], tf.cast(pair[0], tf.float32)),
+            (x, y),
             fn_output_signature=(tf.int32, tf.float32),
-        )  # fmt: skip
+        )
 
     total, floats = both_ways(tf, f, tf.constant([1, 2, 3]), tf.constant([10, 20, 30]))
     np.testing.assert_array_equal(total, [11, 22, 33])

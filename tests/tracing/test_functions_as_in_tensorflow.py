@@ -36,9 +36,12 @@ class Plain:
 
 
 METADATA = {
-    "list": ([1, 2], [1, 2, 3]), "dict": ({"a": 1}, {"a": 2}), "nested": ([{"a": [1]}], [{"a": [2]}]),
-    "array": (np.array([1, 2]), np.array([1, 3])), "set": ({1, 2}, {1, 3}),
-}  # fmt: skip
+    "list": ([1, 2], [1, 2, 3]),
+    "dict": ({"a": 1}, {"a": 2}),
+    "nested": ([{"a": [1]}], [{"a": [2]}]),
+    "array": (np.array([1, 2]), np.array([1, 3])),
+    "set": ({1, 2}, {1, 3}),
+}
 
 
 @pytest.mark.parametrize("kind", [pytest.param(k, marks=[pytest.mark.ours] if k == "array" else []) for k in METADATA])
@@ -76,19 +79,32 @@ KEYWORDS = {
     "of the parameter": (lambda tf: tf.function(lambda x: x).get_concrete_function(spec(tf, "y")), {"x": 3.0}, 3.0),
     "of parts": (
         lambda tf: tf.function(lambda a: a["u"] - a["v"]).get_concrete_function(
-            {"u": spec(tf, "p"), "v": spec(tf, "q")}),
-        {"q": 3.0, "p": 5.0}, 2.0),
+            {"u": spec(tf, "p"), "v": spec(tf, "q")}
+        ),
+        {"q": 3.0, "p": 5.0},
+        2.0,
+    ),
     "of parts without": (
         lambda tf: tf.function(lambda a: a[0] - a[1]).get_concrete_function([spec(tf), spec(tf)]),
-        {"a_1": 3.0, "a": 5.0}, 2.0),
+        {"a_1": 3.0, "a": 5.0},
+        2.0,
+    ),
     "crossed": (
         lambda tf: tf.function(lambda a, b: a - b).get_concrete_function(spec(tf, "b"), spec(tf, "a")),
-        {"a": 3.0, "b": 5.0}, -2.0),
+        {"a": 3.0, "b": 5.0},
+        -2.0,
+    ),
     "of a signature": (
-        lambda tf: tf.function(lambda x: x, input_signature=[spec(tf, "y")]).get_concrete_function(), {"y": 3.0}, 3.0),
+        lambda tf: tf.function(lambda x: x, input_signature=[spec(tf, "y")]).get_concrete_function(),
+        {"y": 3.0},
+        3.0,
+    ),
     "beside a number": (
-        lambda tf: tf.function(lambda x, k: x * k).get_concrete_function(spec(tf, "y"), 2.0), {"y": 3.0}, 6.0),
-}  # fmt: skip
+        lambda tf: tf.function(lambda x, k: x * k).get_concrete_function(spec(tf, "y"), 2.0),
+        {"y": 3.0},
+        6.0,
+    ),
+}
 
 
 @pytest.mark.parametrize("case", KEYWORDS)
@@ -257,4 +273,5 @@ def test_keys_of_group_by_window_may_be_python_numbers(tf):
     assert [x.numpy().tolist() for x in grouped] == [[0, 1], [2, 3]]
     with pytest.raises(ValueError, match="int64"):
         tf.data.Dataset.range(4).group_by_window(
-            lambda x: tf.constant(0, tf.int32), lambda key, window: window.batch(2), window_size=2)  # fmt: skip
+            lambda x: tf.constant(0, tf.int32), lambda key, window: window.batch(2), window_size=2
+        )

@@ -94,8 +94,15 @@ def ran(function, n):
             result = int(function(ow.constant(n), iterator, random))
         except ow.errors.InvalidArgumentError:
             result = "assertion failed"
-    return [*LOG], written.getvalue(), result, int(v.numpy()), int(w.numpy()), int(next(iterator)), \
-        int(random.uniform([], maxval=100, dtype=ow.int32))  # fmt: skip
+    return (
+        [*LOG],
+        written.getvalue(),
+        result,
+        int(v.numpy()),
+        int(w.numpy()),
+        int(next(iterator)),
+        int(random.uniform([], maxval=100, dtype=ow.int32)),
+    )
 
 
 def check(source, n):

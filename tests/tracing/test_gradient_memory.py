@@ -77,8 +77,9 @@ def test_what_is_held(function: Callable[..., Any], buffers: float, known: bool)
 @pytest.mark.parametrize("function", [rows_and_columns, moved, of_results])
 def test_the_gradient_is_the_eager_one(function: Callable[..., Any], known: bool) -> None:
     a = ow.constant(np.linspace(0.1, 0.9, 12).reshape(3, 4))
-    traced = ow.function(function, autograph=False, input_signature=[ow.TensorSpec(None if not known else [3, 4],
-                                                                                   ow.float64)])  # fmt: skip
+    traced = ow.function(
+        function, autograph=False, input_signature=[ow.TensorSpec(None if not known else [3, 4], ow.float64)]
+    )
 
     def both(f: Any) -> tuple[Any, Any]:
         with ow.GradientTape() as outer:
@@ -133,8 +134,9 @@ def test_a_branch_keeps_shapes_instead_of_tensors() -> None:
 
 def test_a_second_output_that_nobody_differentiates() -> None:
     """Zeros in place of its gradient need its shape alone."""
-    traced = ow.function(lambda x: (ow.reduce_sum(x * 2.0), ow.exp(x)), autograph=False,
-                         input_signature=signature(False))  # fmt: skip
+    traced = ow.function(
+        lambda x: (ow.reduce_sum(x * 2.0), ow.exp(x)), autograph=False, input_signature=signature(False)
+    )
     with ow.GradientTape() as tape:
         tape.watch(x)
         y, _ = traced(x)

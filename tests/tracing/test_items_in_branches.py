@@ -140,13 +140,23 @@ def attribute_deleted_in_one_branch(n):
 
 
 REFUSED = [
-    (key_in_one_branch, "else"), (key_in_one_branch_not_read, "else"), (key_in_the_other_branch, "main"),
-    (key_by_a_name, "else"), (key_of_a_nested_dict, "else"), (attribute_in_one_branch, "else"),
-    (attribute_of_an_item, "else"), (key_that_is_unpacked_into, "else"), (key_that_is_none, "else"),
-    (key_that_is_a_loop_target, "else"), (key_in_a_nested_if, "else"), (key_inside_try, "else"),
-    (key_inside_with, "else"), (key_in_a_python_loop, "else"), (key_deleted_in_one_branch, "main"),
+    (key_in_one_branch, "else"),
+    (key_in_one_branch_not_read, "else"),
+    (key_in_the_other_branch, "main"),
+    (key_by_a_name, "else"),
+    (key_of_a_nested_dict, "else"),
+    (attribute_in_one_branch, "else"),
+    (attribute_of_an_item, "else"),
+    (key_that_is_unpacked_into, "else"),
+    (key_that_is_none, "else"),
+    (key_that_is_a_loop_target, "else"),
+    (key_in_a_nested_if, "else"),
+    (key_inside_try, "else"),
+    (key_inside_with, "else"),
+    (key_in_a_python_loop, "else"),
+    (key_deleted_in_one_branch, "main"),
     (attribute_deleted_in_one_branch, "else"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("program", "branch"), REFUSED, ids=[p.__name__ for p, _ in REFUSED])
@@ -224,8 +234,14 @@ def key_added_to(n):
     return x["a"]
 
 
-SAME = [key_in_both_branches, attribute_in_both_branches, key_in_all_of_three, dict_bound_anew_after_a_change,
-        key_born_in_a_loop, key_added_to]  # fmt: skip
+SAME = [
+    key_in_both_branches,
+    attribute_in_both_branches,
+    key_in_all_of_three,
+    dict_bound_anew_after_a_change,
+    key_born_in_a_loop,
+    key_added_to,
+]
 
 
 def index_from_the_end(n):
@@ -308,9 +324,18 @@ def keys_deleted_in_both(n):
     return x["a"] + len(x)
 
 
-LEAKS = [index_from_the_end, index_that_is_computed, index_of_two_numbers, index_that_changes_inside,
-         index_that_is_a_call, items_by_a_python_loop_in_a_loop, slice_of_a_list, update_of_a_dict,
-         change_by_a_local_function, keys_deleted_in_both]  # fmt: skip
+LEAKS = [
+    index_from_the_end,
+    index_that_is_computed,
+    index_of_two_numbers,
+    index_that_changes_inside,
+    index_that_is_a_call,
+    items_by_a_python_loop_in_a_loop,
+    slice_of_a_list,
+    update_of_a_dict,
+    change_by_a_local_function,
+    keys_deleted_in_both,
+]
 
 
 def same_as_python(tf, program):

@@ -158,15 +158,24 @@ y = f(ow.constant(np.float32([[1, 4], [9, 16]])))
 print(float(ow.reduce_sum(y)), *[m for m in sys.modules if m.startswith(HEAVY)])
 compiling.submit(lambda: None).wait()
 """
-HEAVY = ("llvmlite", "opwright.compiler.language", "opwright.compiler.kernels", "opwright.compiler.loops",
-         "opwright.compiler.lowering")  # fmt: skip
+HEAVY = (
+    "llvmlite",
+    "opwright.compiler.language",
+    "opwright.compiler.kernels",
+    "opwright.compiler.loops",
+    "opwright.compiler.lowering",
+)
 
 
 def test_a_later_process_imports_no_compiler(tmp_path):
     env = os.environ | {"OPWRIGHT_CACHE_DIR": str(tmp_path)}
     script = f"HEAVY = {HEAVY!r}\n{SCRIPT}"
-    first, second = (subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)
-                     .stdout.split() for _ in range(2))  # fmt: skip
+    first, second = (
+        subprocess.run(
+            [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True
+        ).stdout.split()
+        for _ in range(2)
+    )
     assert len(first) > 10
     assert second == [first[0]]
     assert float(first[0]) == 24

@@ -50,8 +50,12 @@ def test_three_operators_are_one_native_call():
 
 
 def test_each_set_of_shapes_is_compiled():
-    f = ow.function(lambda x: ow.reduce_sum(ow.exp(x) * 2.0 + x, axis=-1), jit_compile=True, autograph=False,
-                    input_signature=[ow.TensorSpec([None, None], ow.float32)])  # fmt: skip
+    f = ow.function(
+        lambda x: ow.reduce_sum(ow.exp(x) * 2.0 + x, axis=-1),
+        jit_compile=True,
+        autograph=False,
+        input_signature=[ow.TensorSpec([None, None], ow.float32)],
+    )
     for shape in ((3, 5), (4, 7), (3, 5), (1, 1), (0, 3)):
         x = array(*shape)
         np.testing.assert_allclose(f(x), (np.exp(x.numpy()) * 2 + x.numpy()).sum(-1), 1e-5)

@@ -27,8 +27,14 @@ PROGRAM = textwrap.dedent("""
 def test_pdb_in_a_staged_loop(tmp_path):
     file = tmp_path / "program.py"
     file.write_text(PROGRAM, "utf-8")
-    found = subprocess.run([sys.executable, file], input="p total\np x.dtype\nw\nc\n", text=True, capture_output=True,
-                           timeout=120, check=False)  # fmt: skip
+    found = subprocess.run(
+        [sys.executable, file],
+        input="p total\np x.dtype\nw\nc\n",
+        text=True,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
     assert found.returncode == 0, found.stderr
     shown = found.stdout.splitlines()
     here = sys.version_info >= (3, 13)  # from there on breakpoint() stops at itself, not at what follows

@@ -55,9 +55,20 @@ def itself(tf, x):
     return x
 
 
-CASES = {plain: 6.0, traced_call: 6.0, concrete_call: 6.0, captured_by_the_called: 6.0, branch: 6.0, loop: 108.0,
-         mapped: 18.0, array_in_a_loop: 3.0, python_called: 6.0, own_gradient: 6.0, two_results: 12.0,
-         itself: 1.0}  # fmt: skip
+CASES = {
+    plain: 6.0,
+    traced_call: 6.0,
+    concrete_call: 6.0,
+    captured_by_the_called: 6.0,
+    branch: 6.0,
+    loop: 108.0,
+    mapped: 18.0,
+    array_in_a_loop: 3.0,
+    python_called: 6.0,
+    own_gradient: 6.0,
+    two_results: 12.0,
+    itself: 1.0,
+}
 
 
 @pytest.fixture(params=CASES, ids=lambda f: f.__name__)
@@ -101,9 +112,11 @@ def test_an_argument_of_the_enclosing_function(tf, case):
 
 # TensorFlow gives an empty array where a function of two results is differentiated in a loop.
 @pytest.mark.parametrize(
-    "case", [pytest.param(f, marks=[pytest.mark.ours] if f is two_results else []) for f in CASES], indirect=True,
+    "case",
+    [pytest.param(f, marks=[pytest.mark.ours] if f is two_results else []) for f in CASES],
+    indirect=True,
     ids=lambda f: f.__name__,
-)  # fmt: skip
+)
 def test_in_a_branch_and_in_a_loop(tf, case):
     f, expected = case
 
@@ -202,9 +215,10 @@ def through_scan(tf, s, n):
 
 @pytest.mark.parametrize("order", [1, 2, 3])
 @pytest.mark.parametrize(
-    "f", [through_cond, through_switch, through_while, through_loops_in_loops, through_map_fn, through_scan],
+    "f",
+    [through_cond, through_switch, through_while, through_loops_in_loops, through_map_fn, through_scan],
     ids=lambda f: f.__name__,
-)  # fmt: skip
+)
 def test_nested_tapes_in_a_function_give_what_they_give_eagerly(tf, f, order):
     """A forward loop or branch gets more outputs for its gradient: the outer tape follows these too."""
 

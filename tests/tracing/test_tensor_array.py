@@ -113,7 +113,9 @@ RAISES = {
     "write another shape": (lambda tf: of(tf).write(1, 1.0).write(0, [1.0]), VALUE, VALUE),
     "write another shape than declared": (lambda tf: of(tf, element_shape=[2]).write(0, [1.0]), VALUE, VALUE),
     "write another shape, not inferred": (
-        lambda tf: of(tf, element_shape=[2], infer_shape=False).write(0, [1.0]), VALUE, VALUE
+        lambda tf: of(tf, element_shape=[2], infer_shape=False).write(0, [1.0]),
+        VALUE,
+        VALUE,
     ),
     "float index": (lambda tf: of(tf).write(1.0, 1.0), TYPE, TYPE),
     "stack of nothing known": (lambda tf: of(tf), VALUE, INVALID),
@@ -207,8 +209,17 @@ def test_shapes_are_learnt_while_tracing(tf):
         return ta.stack()
 
     f(tf.ones([3, 5]))
-    expected = {"none": None, "part": [None, 5], "read part": [None, 5], "all": [3, 5], "stack": [2, 3, 5],
-                "gather": [3, 3, 5], "concat": [None, 5], "not inferred": None, "unstack": [2, 1]}  # fmt: skip
+    expected = {
+        "none": None,
+        "part": [None, 5],
+        "read part": [None, 5],
+        "all": [3, 5],
+        "stack": [2, 3, 5],
+        "gather": [3, 3, 5],
+        "concat": [None, 5],
+        "not inferred": None,
+        "unstack": [2, 1],
+    }
     for key, shape in expected.items():
         found = shapes[key]
         assert (found.as_list() if found.rank is not None else None) == shape, key

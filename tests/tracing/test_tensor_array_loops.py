@@ -189,9 +189,12 @@ def test_read_in_a_loop(tf):
     def f(n, x):
         ta = of(tf, n).unstack(x)
         return tf.reduce_sum(
-            tf.while_loop(lambda i, s: i < n, lambda i, s: (i + 1, s * 0.5 + ta.read(i) ** 2),
-                          [tf.constant(0), tf.zeros([2], tf.float64)])[1]
-        )  # fmt: skip
+            tf.while_loop(
+                lambda i, s: i < n,
+                lambda i, s: (i + 1, s * 0.5 + ta.read(i) ** 2),
+                [tf.constant(0), tf.zeros([2], tf.float64)],
+            )[1]
+        )
 
     def formula(x):
         return (0.25 * x[0] ** 2 + 0.5 * x[1] ** 2 + x[2] ** 2).sum()
@@ -206,9 +209,10 @@ def test_read_and_written_in_one_loop(tf):
     def f(n, x):
         ta = of(tf, n, clear_after_read=False).write(0, x[0]).write(1, x[1])
         _, ta = tf.while_loop(
-            lambda i, t: i < n, lambda i, t: (i + 1, t.write(i, t.read(i - 1) * x[2] + t.read(i - 2))),
+            lambda i, t: i < n,
+            lambda i, t: (i + 1, t.write(i, t.read(i - 1) * x[2] + t.read(i - 2))),
             [tf.constant(2), ta],
-        )  # fmt: skip
+        )
         return tf.reduce_sum(ta.stack() ** 2)
 
     def formula(x):
@@ -335,12 +339,11 @@ def test_rebinding_in_a_loop_with_several_arrays(tf, converted):
             a, b = pair["a"], pair["b"]
             return i + 1, {"a": b.write(i, x[i] ** 2), "b": a.write(i, x[i] ** 3)}
 
-        _, pair = tf.while_loop(
-            lambda i, _: i < n, body, [tf.constant(0), {"a": of(tf, n), "b": of(tf, n)}]
-        )
+        _, pair = tf.while_loop(lambda i, _: i < n, body, [tf.constant(0), {"a": of(tf, n), "b": of(tf, n)}])
         return tf.reduce_sum(pair["a"].stack() + 2.0 * pair["b"].stack())
 
     call = tf.function(f, autograph=converted)
+
     # turns: 0 gives a the square, 1 swaps: what was a is b, which gets a cube ...
     def formula(x):
         a, b = [0, 0, 0], [0, 0, 0]
@@ -399,9 +402,11 @@ def test_shape_invariants(tf):
     @tf.function
     def f(n):
         return tf.while_loop(
-            lambda i, _: i < n, lambda i, t: (i + 1, t.write(i, 1.0)), [tf.constant(0), of(tf, 3)],
+            lambda i, _: i < n,
+            lambda i, t: (i + 1, t.write(i, 1.0)),
+            [tf.constant(0), of(tf, 3)],
             shape_invariants=[tf.TensorShape([]), tf.TensorShape(None)],
-        )[1].stack()  # fmt: skip
+        )[1].stack()
 
     assert f(tf.constant(2)).numpy().tolist() == [1, 1, 0]
 

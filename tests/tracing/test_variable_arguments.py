@@ -24,9 +24,10 @@ def test_ever_new_variables_are_traced_once(tf):
     assert count(f) == 1
 
 
-@pytest.mark.parametrize("other", [
-    {"initial_value": 1.0, "trainable": False}, {"initial_value": [1.0]}, {"initial_value": 1, "dtype": "int32"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "other",
+    [{"initial_value": 1.0, "trainable": False}, {"initial_value": [1.0]}, {"initial_value": 1, "dtype": "int32"}],
+)
 def test_variables_of_another_type_are_not(tf, other):
     f = tf.function(lambda v: v + v)
     f(tf.Variable(1.0))

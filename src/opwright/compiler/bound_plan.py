@@ -62,8 +62,9 @@ class PlanImage(NamedTuple):
             block[self.inside[number]] += array.__array_interface__["data"][0]
         return self._replace(block=block, inside={}, keep=read)
 
-    def bind(self, threads: int = 1, address: Callable[[int], int] | None = None,
-             ahead: Sequence[native.Step] = ()) -> BoundPlan:
+    def bind(
+        self, threads: int = 1, address: Callable[[int], int] | None = None, ahead: Sequence[native.Step] = ()
+    ) -> BoundPlan:
         """Return the plan bound to memory, ready to run once its outside is connected.
 
         address: where the elements of a constant tensor are, by its number; ahead: steps that run first
@@ -76,8 +77,14 @@ class BoundPlan:
     """A plan bound to an arena of its own and to threads. executor: runs the steps ahead, then the plan's; ahead: the
     words of the steps ahead."""
 
-    def __init__(self, image: PlanImage, threads: int, address: Callable[[int], int] | None,
-                 ahead: Sequence[native.Step] = (), keep: Any = None) -> None:
+    def __init__(
+        self,
+        image: PlanImage,
+        threads: int,
+        address: Callable[[int], int] | None,
+        ahead: Sequence[native.Step] = (),
+        keep: Any = None,
+    ) -> None:
         self.image, self._first = image, len(ahead)
         arena = aligned(image.arena)
         block, ends = (image.block, [image.block.size]) if not ahead else self._with(ahead)

@@ -129,9 +129,12 @@ class Objects:
     def _warn(self, error: OSError) -> None:
         if not self._told:
             self._told = True
-            warnings.warn(f"compiled kernels cannot be kept in {self.files.path}: {error}; each process compiles "
-                          "them again. OPWRIGHT_CACHE_DIR names another folder.",
-                          RuntimeWarning, stacklevel=3)
+            warnings.warn(
+                f"compiled kernels cannot be kept in {self.files.path}: {error}; each process compiles "
+                "them again. OPWRIGHT_CACHE_DIR names another folder.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
     # ---- the limit ---------------------------------------------------------------------------------------------------
 

@@ -87,8 +87,9 @@ class _Constants:
             self.arrays[-1 - len(self.arrays)] = np.ascontiguousarray(node.attrs["value"])
 
 
-def _restored(graph: Graph, note: Any, plans: Iterator[PlanImage], constants: _Constants,
-              call_of: Callable[[CompiledRegion], Any]) -> CompiledGraph:
+def _restored(
+    graph: Graph, note: Any, plans: Iterator[PlanImage], constants: _Constants, call_of: Callable[[CompiledRegion], Any]
+) -> CompiledGraph:
     operands = Operands(graph)
     nodes = [node for node in operands.nodes if node.op.name != "Const"]
     schedule: list[CompiledRegion | Node] = []

@@ -72,13 +72,19 @@ class _Callee:
     def otherwise(self, taken: tuple[Any, Any, Any], arrays: tuple[Any, ...]) -> None:
         """Run where `connected` did not: each input made what the plan takes. Raises what a kernel has to say."""
         inputs = len(self.region.inputs)
-        fitting = [np.ascontiguousarray(np.asarray(a), d).reshape(shape) if np.shape(a) == shape else None
-                   for a, shape, d in zip(arrays[:inputs], self.shapes, self.dtypes)]
+        fitting = [
+            np.ascontiguousarray(np.asarray(a), d).reshape(shape) if np.shape(a) == shape else None
+            for a, shape, d in zip(arrays[:inputs], self.shapes, self.dtypes)
+        ]
         for a, v, found in zip(arrays, self.values, fitting):
             if found is None:
-                raise InternalError(op=self.region.nodes[0].op.name, node=self.region.nodes[0].name,
-                                    what="a native call is given another shape than it was compiled for",
-                                    found=list(np.shape(a)), wanted=repr(v))
+                raise InternalError(
+                    op=self.region.nodes[0].op.name,
+                    node=self.region.nodes[0].name,
+                    what="a native call is given another shape than it was compiled for",
+                    found=list(np.shape(a)),
+                    wanted=repr(v),
+                )
         given = (*fitting, *arrays[inputs:])
         running = taken[2].running if isinstance(taken[2], _Holding) else taken[2]
         if self.native:
@@ -124,8 +130,13 @@ def function_of(region: CompiledRegion, connector: int | None = None) -> Callabl
     """
     callee = _Callee(region, connector)
     scope: dict[str, Any] = {
-        "pop": callee.free.pop, "push": callee.free.append, "another": callee.another, "otherwise": callee.otherwise,
-        "offset": items_offset() or 0, "ndarray": np.ndarray, "asarray": np.asarray,
+        "pop": callee.free.pop,
+        "push": callee.free.append,
+        "another": callee.another,
+        "otherwise": callee.otherwise,
+        "offset": items_offset() or 0,
+        "ndarray": np.ndarray,
+        "asarray": np.asarray,
     }
     xs = [f"x{i}" for i in range(len(region.inputs))]
     ys = [f"y{i}" for i in range(len(region.outputs))]

@@ -38,5 +38,8 @@ def _reads_a_shape(node: Node) -> bool:
     op = node.op
     if not getattr(op, "shape_only", ()) or node.effect is not None or len(list(node.operands)) != 1:
         return False
-    return set(op.shape_only) == set(op.input_names) and all(v.shape.rank in (0, 1) for v in node.outputs) \
+    return (
+        set(op.shape_only) == set(op.input_names)
+        and all(v.shape.rank in (0, 1) for v in node.outputs)
         and not any(v.shape.rank is None for v in node.outputs)
+    )

@@ -55,13 +55,16 @@ class CompiledKernel:
             for copy, a in zip(fitting, arrays):
                 copy[...] = a
             if not self.run(out, *fitting):
-                raise InternalError(what="a kernel refuses arrays that were made for it",
-                                    found=", ".join(f"{a.dtype}{list(a.shape)}" for a in fitting))
+                raise InternalError(
+                    what="a kernel refuses arrays that were made for it",
+                    found=", ".join(f"{a.dtype}{list(a.shape)}" for a in fitting),
+                )
         return out
 
 
-def compile_elementwise(function: Callable[..., Any], name: str, inputs: Sequence[np.dtype], attrs: dict[str, Any],
-                        fast: bool | None = None) -> CompiledKernel:
+def compile_elementwise(
+    function: Callable[..., Any], name: str, inputs: Sequence[np.dtype], attrs: dict[str, Any], fast: bool | None = None
+) -> CompiledKernel:
     """Stage, optimise and load one kernel. fast: as of `emit`."""
     found = [of_numpy(d) for d in inputs]
     full = f"{name}.{'_'.join(d.short for d in found)}"
@@ -149,8 +152,9 @@ def _outside(module: ir.Module, name: str, result: ir.Type, arguments: list[ir.T
     return module.globals.get(name) or ir.Function(module, ir.FunctionType(result, arguments), name)
 
 
-def _elements(b: ir.IRBuilder, rank: ir.Value, sizes: ir.Value, others: Sequence[ir.Value],
-              refused: ir.Block) -> ir.Value:
+def _elements(
+    b: ir.IRBuilder, rank: ir.Value, sizes: ir.Value, others: Sequence[ir.Value], refused: ir.Block
+) -> ir.Value:
     """The product of the sizes; to `refused` where others differ from them."""
     before, function = b.block, b.function
     head, turn, end = (function.append_basic_block(f"axis.{n}") for n in ("head", "turn", "done"))

@@ -37,8 +37,9 @@ class InlinedKernel:
 
     __slots__ = ("_arrays", "attrs", "dtype", "endless", "fast", "function", "inputs", "key", "name", "weight")
 
-    def __init__(self, function: Callable[..., Any], name: str, inputs: Sequence[DType], attrs: dict[str, Any],
-                 fast: bool) -> None:
+    def __init__(
+        self, function: Callable[..., Any], name: str, inputs: Sequence[DType], attrs: dict[str, Any], fast: bool
+    ) -> None:
         from .language.elements import look_at
 
         self.function, self.name, self.inputs, self.attrs, self.fast = function, name, tuple(inputs), attrs, fast

@@ -66,8 +66,10 @@ class Kernel:
         try:
             compiled = self._compiled.get(key)
         except TypeError:  # an array in place of a call
-            raise TypeError(f"{self!r} is on scalars: it computes in an @ow.operator class; a kernel to be called has "
-                            "parameters annotated with ow.language.Array(dtype, ...)") from None
+            raise TypeError(
+                f"{self!r} is on scalars: it computes in an @ow.operator class; a kernel to be called has "
+                "parameters annotated with ow.language.Array(dtype, ...)"
+            ) from None
         if compiled is None:
             if not all(a.dtype in COMPILED for a in arrays):
                 return NotImplemented

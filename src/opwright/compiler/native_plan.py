@@ -71,8 +71,10 @@ class NativePlan:
         if self._fixed:
             key: tuple[Shape | None, ...] = tuple(_fixed_shape(v) for v in self.graph.inputs)
         else:
-            key = tuple(a.shape if type(a) is np.ndarray else None if v.dtype.is_handle else np.shape(a)
-                        for a, v in zip(inputs, self.graph.inputs))
+            key = tuple(
+                a.shape if type(a) is np.ndarray else None if v.dtype.is_handle else np.shape(a)
+                for a, v in zip(inputs, self.graph.inputs)
+            )
         found = self._made.get(key)
         if found is None:
             with self._lock:

@@ -64,8 +64,9 @@ class OperatorKernel:
             elif name in operator.attr_defs:
                 self.roles[name] = ATTR, name
             else:
-                raise wrong(f"has a parameter {name!r}, which is none of "
-                            f"{', '.join((*inputs, *outputs, *operator.attr_defs))}")
+                raise wrong(
+                    f"has a parameter {name!r}, which is none of {', '.join((*inputs, *outputs, *operator.attr_defs))}"
+                )
             if isinstance(kind, Array) == (self.roles[name][0] == ATTR):
                 wanted = "a dtype" if self.roles[name][0] == ATTR else "kl.Array(dtype, sizes)"
                 raise wrong(f"annotates {name!r} with {kind!r}, wanted {wanted}")
@@ -83,8 +84,10 @@ class OperatorKernel:
 
     def constants(self, op: Any) -> dict[str, Any]:
         """Its constants for these attributes."""
-        return {n: getattr(op, n) if n in self.operator.attr_defs else default
-                for n, default in self.kernel.constants.items()}
+        return {
+            n: getattr(op, n) if n in self.operator.attr_defs else default
+            for n, default in self.kernel.constants.items()
+        }
 
     def misfit(self, inputs: Sequence[Any], outputs: Sequence[Any] = ()) -> str | None:
         """Why it is not for inputs and outputs of these dtypes and shapes; None where it is. Each has `dtype`, NumPy's
@@ -180,8 +183,11 @@ class ArrayCode:
         self.name, self._text = kernel.kernel.name, str(module)
         written = sorted(n for n in facts.written if kernel.roles[n][0] == INPUT)
         if written:
-            raise InvalidArgumentError(op=self.name, what=f"its kernel writes input {written[0]!r}",
-                                       wanted="inputs as they were: others read them too")
+            raise InvalidArgumentError(
+                op=self.name,
+                what=f"its kernel writes input {written[0]!r}",
+                wanted="inputs as they were: others read them too",
+            )
         self.guards, self.counted = facts.guards.places, facts.parallel
         self.key = hashlib.sha256(self._text.encode()).hexdigest()[:32]
         self.words: list[Word] = []
@@ -192,8 +198,11 @@ class ArrayCode:
                 self.kinds.append(kind)
                 continue
             axes = range(len(kind.shape))
-            self.words += [Word(name, "address"), *(Word(name, "size", k) for k in axes),
-                           *(Word(name, "stride", k) for k in axes)]
+            self.words += [
+                Word(name, "address"),
+                *(Word(name, "size", k) for k in axes),
+                *(Word(name, "stride", k) for k in axes),
+            ]
             self.kinds += [None] * (1 + 2 * len(kind.shape))
         loads = sum(i.opname == "load" for b in module.globals[f"{self.name}.items"].blocks for i in b.instructions)
         self.fixed = loads <= len(self.words)  # more: it reads elements, or has variables of its own

@@ -136,8 +136,12 @@ class Partitioner:
             operands, states = list(node.operands), [v for v in node.operands if v.dtype.is_handle]
             if node.effect is None:
                 accesses.append(NodeAccess(operands, node.outputs))
-            elif node.effect in ("read", "write") and states and set(states) <= set(handles) \
-                    and not any(True for _ in node.subgraphs):
+            elif (
+                node.effect in ("read", "write")
+                and states
+                and set(states) <= set(handles)
+                and not any(True for _ in node.subgraphs)
+            ):
                 accesses.append(NodeAccess([*operands, _WORLD], [*node.outputs, *states]))
             else:
                 accesses.append(NodeAccess([*operands, *handles, _WORLD], [*node.outputs, *handles, _WORLD]))

@@ -45,8 +45,9 @@ class Plan:
 
     __slots__ = ("_consuming", "_nodes", "_scope", "filename", "graph", "reused", "run", "source")
 
-    def __init__(self, graph: Graph, check_numerics: bool = False, check_inputs: bool = False,
-                 inplace: bool | None = None) -> None:
+    def __init__(
+        self, graph: Graph, check_numerics: bool = False, check_inputs: bool = False, inplace: bool | None = None
+    ) -> None:
         self.graph = graph
         self.filename = _file_name()
         if inplace is None:
@@ -91,8 +92,12 @@ class Plan:
         if node is None or (isinstance(error, OpError) and error.node is not None):
             return error
         if isinstance(error, OpError):
-            located = type(error)(op=node.op.name, node=node.name, at=node.at, what=error.message.partition(": ")[2]
-                                  if error.op == node.op.name else error.message)
+            located = type(error)(
+                op=node.op.name,
+                node=node.name,
+                at=node.at,
+                what=error.message.partition(": ")[2] if error.op == node.op.name else error.message,
+            )
             return located.with_traceback(error.__traceback__)
         found = {v.name: v.spec.short() for v in node.operands}
         first = next(node.operands, None)

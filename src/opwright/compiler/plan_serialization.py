@@ -66,8 +66,16 @@ def save(
             return
         body = writer.body()
         arrays = np.concatenate([np.zeros(0, np.int64), *writer.arrays])
-        text = json.dumps({"note": note, "plans": rows, "kernels": writer.kernels, "helpers": kept_helpers,
-                           "constants": body.size, "lengths": [n.size for n in writer.arrays]}).encode()
+        text = json.dumps(
+            {
+                "note": note,
+                "plans": rows,
+                "kernels": writer.kernels,
+                "helpers": kept_helpers,
+                "constants": body.size,
+                "lengths": [n.size for n in writer.arrays],
+            }
+        ).encode()
         text += b" " * (-len(text + code) % 8)
         head = HEAD.pack(len(text), len(code), arrays.size) + text + code + arrays.tobytes()
         keep_description()

@@ -139,8 +139,13 @@ def note_of(nodes: Iterable[Node], schedule: Schedule, uncompiled: Iterable[Unco
     return {"schedule": rows, "uncompiled": [list(node) for node in uncompiled], "inner": inner}
 
 
-def rewritten(graph: Graph, operands: Operands, schedule: Schedule, call_of: Callable[[CompiledRegion], Any],
-              within: Callable[[Graph], Graph]) -> Graph:
+def rewritten(
+    graph: Graph,
+    operands: Operands,
+    schedule: Schedule,
+    call_of: Callable[[CompiledRegion], Any],
+    within: Callable[[Graph], Graph],
+) -> Graph:
     """Return the graph with a node for each region. call_of: makes the function of a region; within: what becomes of
     the graphs of control flow."""
     replaced: dict[Value, Value] = {}

@@ -60,8 +60,10 @@ def _specs(node: Node, operands: Sequence[Any]) -> list[TensorSpec]:
     flat = [s for spec in found for s in (spec if isinstance(spec, list) else (spec,))]
     if len(flat) != len(recorded):
         return recorded
-    return [r if r.shape.is_fully_defined() or s.shape.rank is None else r.with_shape(s.shape)
-            for r, s in zip(recorded, flat)]
+    return [
+        r if r.shape.is_fully_defined() or s.shape.rank is None else r.with_shape(s.shape)
+        for r, s in zip(recorded, flat)
+    ]
 
 
 def _known(node: Node) -> list[Node] | None:

@@ -53,9 +53,12 @@ class Target(NamedTuple):
                 llvm.initialize_all_targets()
                 llvm.Target.from_triple(triple)
         except RuntimeError as error:
-            raise NotFoundError(what="LLVM has no such target", found=triple,
-                                wanted="a triple, as x86_64-unknown-linux-gnu",
-                                do="; ".join(str(error).split("; ")[:2])) from None
+            raise NotFoundError(
+                what="LLVM has no such target",
+                found=triple,
+                wanted="a triple, as x86_64-unknown-linux-gnu",
+                do="; ".join(str(error).split("; ")[:2]),
+            ) from None
         found = Target("-".join(filter(None, (triple, cpu))), triple, cpu, features)
         wide = 64 if found.has("avx512f") else 32 if found.has("avx2") else 16
         return found._replace(vector_bytes=wide)
@@ -149,32 +152,62 @@ IMPLIED = {
     "cascadelake": (*_AVX512, "avx512vnni"),
     **dict.fromkeys(("icelake-client", "icelake-server", "tigerlake", "rocketlake"), _ICELAKE),
     **dict.fromkeys(("znver4", "znver5"), (*_ICELAKE, "avx512bf16")),
-    **dict.fromkeys(("sapphirerapids", "emeraldrapids", "graniterapids"),
-                    (*_ICELAKE, "avx512bf16", "amx-tile", "amx-int8")),
-    **dict.fromkeys(("cortex-a55", "cortex-a75", "cortex-a76", "cortex-a77", "cortex-a78", "cortex-x1", "neoverse-n1",
-                     "apple-a13", "apple-a14", "apple-m1"), ("neon", "dotprod")),
-    **dict.fromkeys(("cortex-a510", "cortex-a710", "cortex-x2", "cortex-x3", "neoverse-n2", "neoverse-v1",
-                     "neoverse-v2", "apple-m2", "apple-m3", "apple-m4"), ("neon", "dotprod", "i8mm")),
+    **dict.fromkeys(
+        ("sapphirerapids", "emeraldrapids", "graniterapids"), (*_ICELAKE, "avx512bf16", "amx-tile", "amx-int8")
+    ),
+    **dict.fromkeys(
+        (
+            "cortex-a55",
+            "cortex-a75",
+            "cortex-a76",
+            "cortex-a77",
+            "cortex-a78",
+            "cortex-x1",
+            "neoverse-n1",
+            "apple-a13",
+            "apple-a14",
+            "apple-m1",
+        ),
+        ("neon", "dotprod"),
+    ),
+    **dict.fromkeys(
+        (
+            "cortex-a510",
+            "cortex-a710",
+            "cortex-x2",
+            "cortex-x3",
+            "neoverse-n2",
+            "neoverse-v1",
+            "neoverse-v2",
+            "apple-m2",
+            "apple-m3",
+            "apple-m4",
+        ),
+        ("neon", "dotprod", "i8mm"),
+    ),
 }
 """Features that a cpu's name stands for, of those that kernels ask about."""
 
 _X86_V3 = "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe"
-NAMED: dict[str, Target] = {t.name: t for t in (
-    Target("x86-64-v2", "x86_64-unknown-linux-gnu", "x86-64-v2"),
-    Target("x86-64-v3", "x86_64-unknown-linux-gnu", "x86-64-v3", _X86_V3, 32),
-    Target("x86-64-v3-vnni", "x86_64-unknown-linux-gnu", "x86-64-v3", f"{_X86_V3},+avxvnni", 32),
-    Target("x86-64-v4", "x86_64-unknown-linux-gnu", "x86-64-v4", "", 64),
-    Target("x86-64-v4-vnni", "x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512vnni", 64),
-    Target("x86-64-v4-bf16", "x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512vnni,+avx512bf16", 64),
-    Target("x86-64-v4-amx", "x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512vnni,+amx-tile,+amx-int8", 64),
-    Target("aarch64", "aarch64-unknown-linux-gnu", "generic", "+neon"),
-    Target("aarch64-dotprod", "aarch64-unknown-linux-gnu", "generic", "+neon,+dotprod"),
-    Target("aarch64-i8mm", "aarch64-unknown-linux-gnu", "generic", "+neon,+dotprod,+i8mm"),
-    Target("riscv64", "riscv64-unknown-linux-gnu", "generic-rv64", "+m,+a,+f,+d,+c"),
-    Target("riscv64-v", "riscv64-unknown-linux-gnu", "generic-rv64", "+m,+a,+f,+d,+c,+v"),
-    Target("wasm32-simd128", "wasm32-unknown-unknown", "generic", "+simd128"),
-    Target("generic", "x86_64-unknown-linux-gnu", "x86-64"),
-)}
+NAMED: dict[str, Target] = {
+    t.name: t
+    for t in (
+        Target("x86-64-v2", "x86_64-unknown-linux-gnu", "x86-64-v2"),
+        Target("x86-64-v3", "x86_64-unknown-linux-gnu", "x86-64-v3", _X86_V3, 32),
+        Target("x86-64-v3-vnni", "x86_64-unknown-linux-gnu", "x86-64-v3", f"{_X86_V3},+avxvnni", 32),
+        Target("x86-64-v4", "x86_64-unknown-linux-gnu", "x86-64-v4", "", 64),
+        Target("x86-64-v4-vnni", "x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512vnni", 64),
+        Target("x86-64-v4-bf16", "x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512vnni,+avx512bf16", 64),
+        Target("x86-64-v4-amx", "x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512vnni,+amx-tile,+amx-int8", 64),
+        Target("aarch64", "aarch64-unknown-linux-gnu", "generic", "+neon"),
+        Target("aarch64-dotprod", "aarch64-unknown-linux-gnu", "generic", "+neon,+dotprod"),
+        Target("aarch64-i8mm", "aarch64-unknown-linux-gnu", "generic", "+neon,+dotprod,+i8mm"),
+        Target("riscv64", "riscv64-unknown-linux-gnu", "generic-rv64", "+m,+a,+f,+d,+c"),
+        Target("riscv64-v", "riscv64-unknown-linux-gnu", "generic-rv64", "+m,+a,+f,+d,+c,+v"),
+        Target("wasm32-simd128", "wasm32-unknown-unknown", "generic", "+simd128"),
+        Target("generic", "x86_64-unknown-linux-gnu", "x86-64"),
+    )
+}
 """Targets by name; `host` is this machine."""
 
 
@@ -199,8 +232,12 @@ def _restricted(name: str) -> Target:
     lacking = [f for f in (*listed, *IMPLIED.get(wanted.cpu, ())) if not here.has(f)]
     if wanted.is_x86 != here.is_x86 or wanted.is_aarch64 != here.is_aarch64 or lacking:
         raise FailedPreconditionError(
-            op="flag target", what=f"code for {name} does not run on this processor", do="target='host'",
-            found=f"{here.cpu} ({here.triple})", wanted=", ".join(dict.fromkeys(lacking)) or wanted.triple)
+            op="flag target",
+            what=f"code for {name} does not run on this processor",
+            do="target='host'",
+            found=f"{here.cpu} ({here.triple})",
+            wanted=", ".join(dict.fromkeys(lacking)) or wanted.triple,
+        )
     return wanted._replace(triple=here.triple)
 
 

@@ -44,7 +44,9 @@ INFIX: dict[Any, tuple[str, frozenset[Any]]] = {  # what a ufunc is on scalars o
     np.logical_not: ("{} != true", _BOOLS),  # ~ of a NumPy scalar makes an array first
 }
 _EXACT = {  # casts of scalars that NumPy's types make themselves, with one rounding at most
-    (dtypes.int32, dtypes.int64), (dtypes.int32, dtypes.float32), (dtypes.int32, dtypes.float64),
+    (dtypes.int32, dtypes.int64),
+    (dtypes.int32, dtypes.float32),
+    (dtypes.int32, dtypes.float64),
     (dtypes.float32, dtypes.float64),
 }
 DEEPEST = 12  # CPython takes 20 loops inside each other, and 100 levels of indentation
@@ -59,9 +61,13 @@ class Writer:
     last use where nobody else holds it. Line by line they are the same but for the first two.
     """
 
-    def __init__(self, graph: Graph, separate: Callable[[Graph], Callable[..., Any]],
-                 wrap: Callable[[Callable[..., Any], Node], Callable[..., Any]] | None = None,
-                 inplace: bool = True) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        separate: Callable[[Graph], Callable[..., Any]],
+        wrap: Callable[[Callable[..., Any], Node], Callable[..., Any]] | None = None,
+        inplace: bool = True,
+    ) -> None:
         self.scope: dict[str, Any] = {"true": np.True_, "own": own, "own_like": own_like}
         self._inplace = inplace and wrap is None
         self._made: set[str] = set()  # names of what nodes made: whose memory may be reused
@@ -144,8 +150,9 @@ class Writer:
                 self._line(depth, f"del {', '.join(sorted(dead))}")
         return [name for name, count in shared.items() if count > 0]
 
-    def _drop(self, values: Iterable[Value], names: dict[Value, str], shared: dict[str, int],
-              reads: Lifetimes[Value], i: int) -> set[str]:
+    def _drop(
+        self, values: Iterable[Value], names: dict[Value, str], shared: dict[str, int], reads: Lifetimes[Value], i: int
+    ) -> set[str]:
         """Of the names of values that node i reads or makes those that nobody reads after it."""
         dead = set()
         for value in set(values):
@@ -208,8 +215,15 @@ class Writer:
 
     # ---- control flow -----------------------------------------------------------------------------------------------
 
-    def _branch(self, node: Node, graph: Graph, operands: tuple[Value, ...], names: dict[Value, str], depth: int,
-                dying: set[str]) -> None:
+    def _branch(
+        self,
+        node: Node,
+        graph: Graph,
+        operands: tuple[Value, ...],
+        names: dict[Value, str],
+        depth: int,
+        dying: set[str],
+    ) -> None:
         """A branch in place: its nodes, then its outputs under the names of the node's. dying: names that it drops."""
         inner = {v: names[o] for v, o in zip(graph.inputs, operands)}
         before = len(self._lines)

@@ -43,7 +43,9 @@ def call_apart(target: str, arguments: list[Any], content: Any = None, **changed
     head = {
         "path": [os.path.abspath(folder) for folder in sys.path],
         "flags": {name: sorted(v) if isinstance(v, frozenset) else v for name, v in values.items() if v is not None},
-        "target": target, "arguments": arguments, "bytes": None if content is None else memoryview(content).nbytes,
+        "target": target,
+        "arguments": arguments,
+        "bytes": None if content is None else memoryview(content).nbytes,
     }
     text = json.dumps(head).encode()
     try:

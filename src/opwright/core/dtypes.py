@@ -33,8 +33,22 @@ class DType:
     and handles). short: the name in graph text, such as f32.
     """
 
-    __slots__ = ("_extended", "as_numpy_dtype", "has_gradient", "is_bool", "is_complex", "is_floating", "is_handle",
-                 "is_integer", "is_quantized", "is_unsigned", "name", "np", "short", "size")
+    __slots__ = (
+        "_extended",
+        "as_numpy_dtype",
+        "has_gradient",
+        "is_bool",
+        "is_complex",
+        "is_floating",
+        "is_handle",
+        "is_integer",
+        "is_quantized",
+        "is_unsigned",
+        "name",
+        "np",
+        "short",
+        "size",
+    )
 
     def __init__(self, name: str, short: str, numpy_type: Any, kind: str) -> None:
         self.name, self.short = name, short
@@ -161,8 +175,23 @@ variant = DType("variant", "variant", np.object_, "v")
 """A value that is no array and never changes, such as a list of tensors."""
 
 ALL: tuple[DType, ...] = (
-    float16, bfloat16, float32, float64, int4, int8, uint8, int16, uint16, int32, uint32, int64, uint64,
-    bool, string, complex64, complex128,
+    float16,
+    bfloat16,
+    float32,
+    float64,
+    int4,
+    int8,
+    uint8,
+    int16,
+    uint16,
+    int32,
+    uint32,
+    int64,
+    uint64,
+    bool,
+    string,
+    complex64,
+    complex128,
 )
 
 FILE_ONLY: tuple[DType, ...] = (
@@ -252,6 +281,15 @@ _EXTENDED_BY_NUMPY: dict[Any, DType] = {}  # filled when a dtype is met that Num
 _BY_OBJECT: dict[Any, DType] = {
     **_BY_NAME,
     **{d.as_numpy_dtype: d for d in _OF_NUMPY},
-    float: float32, int: int32, complex: complex128, str: string, bytes: string, np.str_: string, np.bytes_: string,
-    "half": float16, "float": float32, "double": float64, builtins.bool: bool,
+    float: float32,
+    int: int32,
+    complex: complex128,
+    str: string,
+    bytes: string,
+    np.str_: string,
+    np.bytes_: string,
+    "half": float16,
+    "float": float32,
+    "double": float64,
+    builtins.bool: bool,
 }

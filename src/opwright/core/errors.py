@@ -17,14 +17,42 @@ from collections.abc import Mapping
 from typing import Any
 
 __all__ = [
-    "ABORTED", "ALREADY_EXISTS", "CANCELLED", "DATA_LOSS", "DEADLINE_EXCEEDED", "FAILED_PRECONDITION", "INTERNAL",
-    "INVALID_ARGUMENT", "NOT_FOUND", "OK", "OUT_OF_RANGE", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED",
-    "UNAUTHENTICATED", "UNAVAILABLE", "UNIMPLEMENTED", "UNKNOWN",
-    "AbortedError", "AlreadyExistsError", "CancelledError", "DataLossError", "DeadlineExceededError",
-    "DefinitionError", "FailedPreconditionError", "InternalError", "InvalidArgumentError", "NotFoundError", "OpError",
+    "ABORTED",
+    "ALREADY_EXISTS",
+    "CANCELLED",
+    "DATA_LOSS",
+    "DEADLINE_EXCEEDED",
+    "FAILED_PRECONDITION",
+    "INTERNAL",
+    "INVALID_ARGUMENT",
+    "NOT_FOUND",
+    "OK",
+    "OUT_OF_RANGE",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "UNAUTHENTICATED",
+    "UNAVAILABLE",
+    "UNIMPLEMENTED",
+    "UNKNOWN",
+    "AbortedError",
+    "AlreadyExistsError",
+    "CancelledError",
+    "DataLossError",
+    "DeadlineExceededError",
+    "DefinitionError",
+    "FailedPreconditionError",
+    "InternalError",
+    "InvalidArgumentError",
+    "NotFoundError",
+    "OpError",
     "OutOfRangeError",
-    "PermissionDeniedError", "ResourceExhaustedError", "SignatureError", "UnauthenticatedError", "UnavailableError",
-    "UnimplementedError", "UnknownError",
+    "PermissionDeniedError",
+    "ResourceExhaustedError",
+    "SignatureError",
+    "UnauthenticatedError",
+    "UnavailableError",
+    "UnimplementedError",
+    "UnknownError",
 ]
 
 # The field's status codes: what `error.code` and `error.error_code` are.
@@ -242,8 +270,11 @@ def also(cls: type[OpError], base: type[Exception]) -> type[OpError]:
         return cls
     known = _joined.get((cls, base))
     if known is None:
-        body = {"__module__": cls.__module__, "__doc__": cls.__doc__,
-                "__reduce__": lambda self: (_rebuild, (cls, base, self.message, dict(self.__dict__)))}
+        body = {
+            "__module__": cls.__module__,
+            "__doc__": cls.__doc__,
+            "__reduce__": lambda self: (_rebuild, (cls, base, self.message, dict(self.__dict__))),
+        }
         known = _joined.setdefault((cls, base), type(cls.__name__, (cls, base), body))
     return known
 

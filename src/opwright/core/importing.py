@@ -71,8 +71,9 @@ def import_module(name: str, package: str | None = None) -> ModuleType:
             gc.enable()
 
 
-def lazily(package: str, unlisted: tuple[str, ...] = ()
-           ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+def lazily(
+    package: str, unlisted: tuple[str, ...] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return `__getattr__`, `__dir__` and `__all__` of a package whose names are imported at the first use.
 
     The package's `__init__.pyi` lists the names, for type checkers too, one on a line: `from .module import a as a`, or

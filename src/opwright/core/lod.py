@@ -41,8 +41,9 @@ def as_levels(lod: Any) -> Levels:
         if array.ndim != 1 or array.dtype.kind not in "iu":
             flat = array.ndim == 0 and array.dtype.kind in "iu"
             do = f"one level is a list in a list: [{list(lod)}]" if flat else None
-            raise TypeError(compose("a level is no list of integers", op="LoDTensor", found=repr(level),
-                                    wanted=_WANTED, do=do))
+            raise TypeError(
+                compose("a level is no list of integers", op="LoDTensor", found=repr(level), wanted=_WANTED, do=do)
+            )
         made = array.astype(np.int64)
         made.setflags(write=False)
         levels.append(made)
@@ -81,8 +82,13 @@ def check(levels: Levels, rows: int | None, op: str = "LoDTensor") -> None:
     if why is not None:
         found = [level.tolist() if len(level) <= 12 else f"{len(level)} offsets" for level in levels]
         wanted = "offsets that start at 0, never fall and end at the number of units below"
-        raise InvalidArgumentError(op=op, what=f"this is no LoD: {why}", found=found, wanted=wanted,
-                                   do="from lengths make it with ow.create_lod_tensor")
+        raise InvalidArgumentError(
+            op=op,
+            what=f"this is no LoD: {why}",
+            found=found,
+            wanted=wanted,
+            do="from lengths make it with ow.create_lod_tensor",
+        )
 
 
 def from_lengths(lengths: Any) -> Levels:
@@ -90,8 +96,12 @@ def from_lengths(lengths: Any) -> Levels:
     levels = []
     for k, level in enumerate(as_levels(lengths)):
         if len(level) and level.min() < 0:
-            raise InvalidArgumentError(op="LoDTensor", what=f"a sequence of level {k} has a negative length",
-                                       found=level.tolist(), wanted="lengths of at least 0")
+            raise InvalidArgumentError(
+                op="LoDTensor",
+                what=f"a sequence of level {k} has a negative length",
+                found=level.tolist(),
+                wanted="lengths of at least 0",
+            )
         offsets = np.zeros(len(level) + 1, np.int64)
         np.cumsum(level, out=offsets[1:])
         offsets.setflags(write=False)
@@ -121,15 +131,23 @@ def sliced(levels: Levels, begin: int, end: int, level: int = 0) -> tuple[Levels
     if not 0 <= level < len(levels):
         raise InvalidArgumentError(op="LoDTensor", what=f"there is no level {level}", found=f"{len(levels)} levels")
     if not 0 <= begin < end <= len(levels[level]) - 1:
-        raise InvalidArgumentError(op="LoDTensor", what=f"no sequences [{begin}, {end}) on level {level}",
-                                   found=f"{len(levels[level]) - 1} sequences", wanted="0 <= begin < end")
+        raise InvalidArgumentError(
+            op="LoDTensor",
+            what=f"no sequences [{begin}, {end}) on level {level}",
+            found=f"{len(levels[level]) - 1} sequences",
+            wanted="0 <= begin < end",
+        )
     kept: list[np.ndarray] = []
     for offsets in levels[level:]:
         part = offsets[begin : end + 1]
         if len(part) < 2:
-            raise InvalidArgumentError(op="LoDTensor", what=f"these sequences of level {level} have none on the levels "
-                                       "below, and a LoD has one at least on each", wanted="some that are not empty",
-                                       found=f"empty ones on level {level + len(kept) - 1}")
+            raise InvalidArgumentError(
+                op="LoDTensor",
+                what=f"these sequences of level {level} have none on the levels "
+                "below, and a LoD has one at least on each",
+                wanted="some that are not empty",
+                found=f"empty ones on level {level + len(kept) - 1}",
+            )
         begin, end = int(part[0]), int(part[-1])
         kept.append(part - part[0])
     return tuple(kept), begin, end

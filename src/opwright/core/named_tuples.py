@@ -45,8 +45,10 @@ else:
             missing = [field for field in cls._fields if field not in all_items]
             unknown = [name for name in named if name not in cls._fields]
             if len(items) > len(cls._fields) or twice or missing or unknown:
-                raise TypeError(f"{cls.__name__}({', '.join(cls._fields)}): {len(items)} items by place; "
-                                f"missing {missing}, given twice {sorted(twice)}, unknown {unknown}")
+                raise TypeError(
+                    f"{cls.__name__}({', '.join(cls._fields)}): {len(items)} items by place; "
+                    f"missing {missing}, given twice {sorted(twice)}, unknown {unknown}"
+                )
             return tuple([all_items[field] for field in cls._fields])
 
         @classmethod

@@ -126,9 +126,7 @@ class SimulatedPlace(Place):
     kind = "sim"
 
 
-_KINDS = {
-    "cpu": CPUPlace, "gpu": CUDAPlace, "cuda": CUDAPlace, "pinned": CUDAPinnedPlace, "sim": SimulatedPlace,
-}
+_KINDS = {"cpu": CPUPlace, "gpu": CUDAPlace, "cuda": CUDAPlace, "pinned": CUDAPinnedPlace, "sim": SimulatedPlace}
 _SINGLE = {CPUPlace: "there is one processor, number 0", CUDAPinnedPlace: "there is one page-locked memory, number 0"}
 
 # "gpu:1", "/device:GPU:1", "/job:localhost/replica:0/task:0/device:GPU:1"; the number may be left out.

@@ -70,8 +70,11 @@ def fault_of_folder(folder: str | os.PathLike[str], above: bool = False) -> Faul
             owners = f"belongs to user {found.st_uid}, and this process is user {user}'s"
             return Fault(at, owners, "name another folder")
         if found.st_mode & _WRITABLE_BY_OTHERS and (own or not found.st_mode & stat.S_ISVTX):
-            return Fault(at, f"can be written to by other users (permissions {stat.S_IMODE(found.st_mode):04o})",
-                         f"chmod go-w {at}, or name another folder")
+            return Fault(
+                at,
+                f"can be written to by other users (permissions {stat.S_IMODE(found.st_mode):04o})",
+                f"chmod go-w {at}, or name another folder",
+            )
         if at == os.path.dirname(at):
             return None
         at = os.path.dirname(at)
@@ -101,8 +104,11 @@ class PrivateFolder:
         """
         if self.path is None:
             if make:
-                _warn_once("", "nothing is kept for later processes: this user has no home directory. "
-                           "try OPWRIGHT_CACHE_DIR=FOLDER, a folder of the user's own")
+                _warn_once(
+                    "",
+                    "nothing is kept for later processes: this user has no home directory. "
+                    "try OPWRIGHT_CACHE_DIR=FOLDER, a folder of the user's own",
+                )
             return None
         user = os.geteuid() if _POSIX else 0
         if user != self._user:
@@ -120,9 +126,12 @@ class PrivateFolder:
                 return None
             if fault is not None:
                 self._refused = True
-                _warn_once(fault.path, f"the cache folder {self.path} is not used: {fault.path} {fault.found}. Whoever "
-                           "can write there could have this process run other code. Nothing is kept for later "
-                           f"processes. try {fault.do}: OPWRIGHT_CACHE_DIR=FOLDER")
+                _warn_once(
+                    fault.path,
+                    f"the cache folder {self.path} is not used: {fault.path} {fault.found}. Whoever "
+                    "can write there could have this process run other code. Nothing is kept for later "
+                    f"processes. try {fault.do}: OPWRIGHT_CACHE_DIR=FOLDER",
+                )
                 return None
         self._trusted = os.path.realpath(self.path)
         return self._trusted
@@ -233,8 +242,11 @@ def open_private(path: str, most_bytes: int) -> int | None:
             return None
         raise
     found = os.fstat(handle)
-    if (not stat.S_ISREG(found.st_mode) or found.st_size > most_bytes
-            or (_POSIX and (found.st_uid != os.geteuid() or found.st_mode & _WRITABLE_BY_OTHERS))):
+    if (
+        not stat.S_ISREG(found.st_mode)
+        or found.st_size > most_bytes
+        or (_POSIX and (found.st_uid != os.geteuid() or found.st_mode & _WRITABLE_BY_OTHERS))
+    ):
         os.close(handle)
         return None
     return handle

@@ -249,9 +249,7 @@ PLAIN, EXPANDED = RowByType(False), RowByType(True)
 
 
 def register_composite(
-    cls: type,
-    to_components: Callable[[Any], Sequence[Any]],
-    from_components: Callable[[Any, list[Any]], Any],
+    cls: type, to_components: Callable[[Any], Sequence[Any]], from_components: Callable[[Any, list[Any]], Any]
 ) -> None:
     """Makes `cls` and its subclasses composites: leaves, unless `expand_composites=True` asks for their parts.
 

@@ -252,8 +252,11 @@ def type_spec_from_value(value: Any) -> Any:
         if isinstance(value, cls):
             return converter(value)
     found = f"{value!r} of type {type(value).__name__}"
-    raise TypeError(compose("no TypeSpec describes this value", op="type_spec_from_value", found=found,
-                            wanted="a tensor or a composite"))
+    raise TypeError(
+        compose(
+            "no TypeSpec describes this value", op="type_spec_from_value", found=found, wanted="a tensor or a composite"
+        )
+    )
 
 
 # --- nestings inside serializations and components: tuples, lists, dicts; all else is a part ------------------------
@@ -334,8 +337,12 @@ def comparable(value: Any) -> Any:
     if isinstance(value, (set, frozenset)):
         return (type(value), frozenset(map(comparable, value)))
     if isinstance(value, np.ndarray):
-        return (np.ndarray, value.dtype.str, value.shape, value.tobytes() if value.dtype != object else
-                comparable(value.tolist()))
+        return (
+            np.ndarray,
+            value.dtype.str,
+            value.shape,
+            value.tobytes() if value.dtype != object else comparable(value.tolist()),
+        )
     return (type(value), value)
 
 

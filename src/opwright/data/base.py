@@ -81,8 +81,9 @@ class DatasetBase(CompositeTensor):
     def __init_subclass__(cls) -> None:
         setattr(kinds, cls.__name__.lstrip("_"), cls)
 
-    def __init__(self, spec: Any, inputs: Sequence[Any] = (), operands: Sequence[Any] = (),
-                 functions: Sequence[Traced] = ()) -> None:
+    def __init__(
+        self, spec: Any, inputs: Sequence[Any] = (), operands: Sequence[Any] = (), functions: Sequence[Traced] = ()
+    ) -> None:
         self._form = Form(spec)
         self._inputs, self._functions = tuple(inputs), tuple(functions)
         self._operands = tuple(operands)
@@ -220,7 +221,6 @@ class DatasetSpec(TypeSpec):
             return handle.dataset
         return kinds.VariantDataset(components, self._element_spec)
 
-
     def _batch(self, size: int | None) -> DatasetSpec:
         """The type of `size` such datasets."""
         return DatasetSpec(self._element_spec, [size, *self._dataset_shape])
@@ -273,5 +273,3 @@ def int_operand(value: Any, what: str) -> Any:
 def static_int(value: Any) -> int | None:
     """The number, where it is known while tracing."""
     return None if type(value) is SymbolicTensor else int(value)
-
-

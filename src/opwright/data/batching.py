@@ -51,10 +51,12 @@ def stacked(items: Sequence[Flat], form: Form) -> Any:
         for i, item in enumerate(items):
             array = item[k]
             if array.shape != shape:
-                what = (f"Cannot batch tensors with different shapes in component {k}. First element had shape "
-                        f"{list(shape)} and element {i} had shape {list(array.shape)}. Cannot add tensor to the batch: "
-                        f"number of elements does not match. Shapes are: [tensor]: {list(array.shape)}, [batch]: "
-                        f"{list(shape)}")
+                what = (
+                    f"Cannot batch tensors with different shapes in component {k}. First element had shape "
+                    f"{list(shape)} and element {i} had shape {list(array.shape)}. Cannot add tensor to the batch: "
+                    f"number of elements does not match. Shapes are: [tensor]: {list(array.shape)}, [batch]: "
+                    f"{list(shape)}"
+                )
                 return Failure(InvalidArgumentError(op="Dataset.batch", what=what, do="padded_batch"))
             out[i] = array
         columns.append(out)
@@ -184,8 +186,9 @@ class _RebatchDataset(Dataset):
         if type(sizes) is not SymbolicTensor:
             sizes = np.asarray(sizes, np.int64).reshape(-1)
             if sizes.size == 0 or (sizes < 1).any():
-                raise InvalidArgumentError(op="Dataset.rebatch", found=sizes.tolist(),
-                                           what="batch sizes must be greater than zero")
+                raise InvalidArgumentError(
+                    op="Dataset.rebatch", found=sizes.tolist(), what="batch sizes must be greater than zero"
+                )
             n = int(input_dataset._cardinality())
             total = input_dataset._form.components[0].shape
             even = n >= 0 and total.rank and total[0] is not None and n * total[0] % int(sizes.sum()) == 0
@@ -194,9 +197,10 @@ class _RebatchDataset(Dataset):
 
         def again(spec: Any) -> TensorSpec:
             if not isinstance(spec, TensorSpec) or spec.shape.rank == 0:
-                raise ValueError("Invalid `batch_sizes`. Expected dataset with rank of >= 1 but found a dataset with "
-                                 "scalar elements. Fix the issue by adding the `batch` transformation to the dataset."
-                                 )
+                raise ValueError(
+                    "Invalid `batch_sizes`. Expected dataset with rank of >= 1 but found a dataset with "
+                    "scalar elements. Fix the issue by adding the `batch` transformation to the dataset."
+                )
             return TensorSpec(None if spec.shape.rank is None else (known, *spec.shape[1:]), spec.dtype)
 
         super().__init__(map_leaves(again, input_dataset.element_spec), (input_dataset,), (sizes,))

@@ -105,8 +105,11 @@ def _write_array(file: IO[bytes], array: np.ndarray) -> None:
 
 def _read(path: str, dtypes: tuple[DType, ...]) -> Iterator[Any]:
     def damaged(what: str) -> DataLossError:
-        return DataLossError(op="Dataset.cache", what=f"{path!r} is no whole cache file of this dataset: {what}",
-                             do="delete it, and the next iteration writes it again")
+        return DataLossError(
+            op="Dataset.cache",
+            what=f"{path!r} is no whole cache file of this dataset: {what}",
+            do="delete it, and the next iteration writes it again",
+        )
 
     size = os.path.getsize(path)
     with open(path, "rb") as file:

@@ -55,8 +55,9 @@ class Dataset(Making, Transforming, Grouping):
         """Raises TypeError where the number of elements is infinite or unknown."""
         n = self._cardinality()
         if state.trace is not None and not self._is_known():
-            raise TypeError("`tf.data.Dataset` only supports `len` in eager mode. Use `tf.data.Dataset.cardinality()` "
-                            "instead.")
+            raise TypeError(
+                "`tf.data.Dataset` only supports `len` in eager mode. Use `tf.data.Dataset.cardinality()` instead."
+            )
         if n == INFINITE:
             raise TypeError("The dataset is infinite.")
         if n == UNKNOWN:

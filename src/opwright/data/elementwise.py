@@ -93,8 +93,10 @@ class _ScanDataset(Dataset):
         def new_state(traced: Traced) -> Any:
             spec = traced.form.spec
             if type(spec) is not tuple or len(spec) != 2:
-                raise TypeError("The scan function must return a pair comprising the new state and the output value; "
-                                f"{traced.name} gives {spec!r}")
+                raise TypeError(
+                    "The scan function must return a pair comprising the new state and the output value; "
+                    f"{traced.name} gives {spec!r}"
+                )
             return spec[0]
 
         traced, state = relaxed(scan_func, state, input_dataset.element_spec, "scan", "scan_func", new_state)
@@ -135,8 +137,10 @@ class _UniqueDataset(Dataset):
     def __init__(self, input_dataset: Any) -> None:
         form = input_dataset._form
         if len(form.components) != 1 or form.dtypes[0].name not in ("int32", "int64", "string"):
-            raise TypeError(f"`tf.data.Dataset.unique` does not support type {form.spec!r} -- only `tf.int32`, "
-                            "`tf.int64`, and `tf.string` are supported.")
+            raise TypeError(
+                f"`tf.data.Dataset.unique` does not support type {form.spec!r} -- only `tf.int32`, "
+                "`tf.int64`, and `tf.string` are supported."
+            )
         super().__init__(form.spec, (input_dataset,))
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:

@@ -104,30 +104,53 @@ def copy_to_device(target_device: str, source_device: str = "/cpu:0") -> Apply:
     return lambda dataset: dataset
 
 
-def group_by_window(key_func: Callable[..., Any], reduce_func: Callable[..., Any], window_size: Any = None,
-                    window_size_func: Callable[..., Any] | None = None) -> Apply:
+def group_by_window(
+    key_func: Callable[..., Any],
+    reduce_func: Callable[..., Any],
+    window_size: Any = None,
+    window_size_func: Callable[..., Any] | None = None,
+) -> Apply:
     """For `apply`: `Dataset.group_by_window`."""
     return lambda dataset: dataset.group_by_window(key_func, reduce_func, window_size, window_size_func)
 
 
-def bucket_by_sequence_length(element_length_func: Callable[..., Any], bucket_boundaries: Sequence[int],
-                              bucket_batch_sizes: Sequence[int], padded_shapes: Any = None, padding_values: Any = None,
-                              pad_to_bucket_boundary: bool = False, no_padding: bool = False,
-                              drop_remainder: bool = False) -> Apply:
+def bucket_by_sequence_length(
+    element_length_func: Callable[..., Any],
+    bucket_boundaries: Sequence[int],
+    bucket_batch_sizes: Sequence[int],
+    padded_shapes: Any = None,
+    padding_values: Any = None,
+    pad_to_bucket_boundary: bool = False,
+    no_padding: bool = False,
+    drop_remainder: bool = False,
+) -> Apply:
     """For `apply`: `Dataset.bucket_by_sequence_length`."""
     return lambda dataset: dataset.bucket_by_sequence_length(
-        element_length_func, bucket_boundaries, bucket_batch_sizes, padded_shapes, padding_values,
-        pad_to_bucket_boundary, no_padding, drop_remainder)
+        element_length_func,
+        bucket_boundaries,
+        bucket_batch_sizes,
+        padded_shapes,
+        padding_values,
+        pad_to_bucket_boundary,
+        no_padding,
+        drop_remainder,
+    )
 
 
-def rejection_resample(class_func: Callable[..., Any], target_dist: Any, initial_dist: Any = None, seed: Any = None
-                       ) -> Apply:
+def rejection_resample(
+    class_func: Callable[..., Any], target_dist: Any, initial_dist: Any = None, seed: Any = None
+) -> Apply:
     """For `apply`: `Dataset.rejection_resample`."""
     return lambda dataset: dataset.rejection_resample(class_func, target_dist, initial_dist, seed)
 
 
-def map_and_batch(map_func: Callable[..., Any], batch_size: Any, num_parallel_batches: Any = None,
-                  drop_remainder: bool = False, num_parallel_calls: Any = None) -> Apply:
+def map_and_batch(
+    map_func: Callable[..., Any],
+    batch_size: Any,
+    num_parallel_batches: Any = None,
+    drop_remainder: bool = False,
+    num_parallel_calls: Any = None,
+) -> Apply:
     """For `apply`: map, then batch."""
     return lambda dataset: dataset.map(map_func, num_parallel_calls).batch(batch_size, drop_remainder)
 
@@ -137,8 +160,14 @@ def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: Any = None) ->
     return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
 
 
-def parallel_interleave(map_func: Callable[..., Any], cycle_length: Any, block_length: Any = 1, sloppy: Any = False,
-                        buffer_output_elements: Any = None, prefetch_input_elements: Any = None) -> Apply:
+def parallel_interleave(
+    map_func: Callable[..., Any],
+    cycle_length: Any,
+    block_length: Any = 1,
+    sloppy: Any = False,
+    buffer_output_elements: Any = None,
+    prefetch_input_elements: Any = None,
+) -> Apply:
     """For `apply`: `Dataset.interleave` with threads."""
     return lambda dataset: dataset.interleave(map_func, cycle_length, block_length, cycle_length)
 
@@ -148,8 +177,9 @@ def choose_from_datasets(datasets: Sequence[Any], choice_dataset: Any, stop_on_e
     return Dataset.choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset)
 
 
-def sample_from_datasets(datasets: Sequence[Any], weights: Any = None, seed: Any = None,
-                         stop_on_empty_dataset: bool = False) -> Any:
+def sample_from_datasets(
+    datasets: Sequence[Any], weights: Any = None, seed: Any = None, stop_on_empty_dataset: bool = False
+) -> Any:
     """`Dataset.sample_from_datasets`."""
     return Dataset.sample_from_datasets(datasets, weights, seed, stop_on_empty_dataset)
 
@@ -190,8 +220,10 @@ def at(dataset: Dataset, index: Any) -> Any:
 def from_list(elements: Sequence[Any], name: str | None = None) -> Any:
     """A dataset of nested values, one for each element of a list. Raises ValueError for none."""
     if not elements:
-        raise ValueError("Invalid `elements`. `elements` should not be empty. If you want an empty dataset, use "
-                         "`tf.data.Dataset.range(0)`.")
+        raise ValueError(
+            "Invalid `elements`. `elements` should not be empty. If you want an empty dataset, use "
+            "`tf.data.Dataset.range(0)`."
+        )
     found = Dataset.from_tensors(elements[0])
     for element in elements[1:]:
         found = found.concatenate(Dataset.from_tensors(element))

@@ -99,13 +99,18 @@ class _FilesDataset(Dataset):
                 filenames = np.empty(0, object)
             tensor = convert_to_tensor(filenames)
             if tensor.dtype.name != "string":
-                raise TypeError("The `filenames` argument must contain `tf.string` elements. Got "
-                                f"`{tensor.dtype.name}` elements.")
+                raise TypeError(
+                    f"The `filenames` argument must contain `tf.string` elements. Got `{tensor.dtype.name}` elements."
+                )
             inputs, names = [], [operand(tensor)]
         kind = (compression_type or "").upper() if isinstance(compression_type, (str, type(None))) else compression_type
         if kind not in _COMPRESSIONS:
-            raise InvalidArgumentError(op=type(self).__name__, found=repr(compression_type), wanted="'GZIP' or 'ZLIB'",
-                                       what="unknown compression_type")
+            raise InvalidArgumentError(
+                op=type(self).__name__,
+                found=repr(compression_type),
+                wanted="'GZIP' or 'ZLIB'",
+                what="unknown compression_type",
+            )
         self._compression = kind
         super().__init__(TensorSpec((), "string"), inputs, [*names, *operands])
 
@@ -179,8 +184,14 @@ class TextLineDataset(_FilesDataset):
     Iterating raises NotFoundError for a file that is not there.
     """
 
-    def __init__(self, filenames: Any, compression_type: Any = None, buffer_size: Any = None,
-                 num_parallel_reads: Any = None, name: str | None = None) -> None:
+    def __init__(
+        self,
+        filenames: Any,
+        compression_type: Any = None,
+        buffer_size: Any = None,
+        num_parallel_reads: Any = None,
+        name: str | None = None,
+    ) -> None:
         super().__init__(filenames, compression_type)
 
     def records(self, file: IO[bytes], name: str) -> Iterator[bytes]:
@@ -198,8 +209,14 @@ class TFRecordDataset(_FilesDataset):
     Iterating raises NotFoundError for a file that is not there, DataLossError for one that is damaged.
     """
 
-    def __init__(self, filenames: Any, compression_type: Any = None, buffer_size: Any = None,
-                 num_parallel_reads: Any = None, name: str | None = None) -> None:
+    def __init__(
+        self,
+        filenames: Any,
+        compression_type: Any = None,
+        buffer_size: Any = None,
+        num_parallel_reads: Any = None,
+        name: str | None = None,
+    ) -> None:
         super().__init__(filenames, compression_type)
 
     def records(self, file: IO[bytes], name: str) -> Iterator[bytes]:
@@ -234,11 +251,21 @@ class FixedLengthRecordDataset(_FilesDataset):
     even.
     """
 
-    def __init__(self, filenames: Any, record_bytes: Any, header_bytes: Any = None, footer_bytes: Any = None,
-                 buffer_size: Any = None, compression_type: Any = None, num_parallel_reads: Any = None,
-                 name: str | None = None) -> None:
-        numbers = [int_operand(0 if v is None else v, n) for v, n in
-                   ((record_bytes, "record_bytes"), (header_bytes, "header_bytes"), (footer_bytes, "footer_bytes"))]
+    def __init__(
+        self,
+        filenames: Any,
+        record_bytes: Any,
+        header_bytes: Any = None,
+        footer_bytes: Any = None,
+        buffer_size: Any = None,
+        compression_type: Any = None,
+        num_parallel_reads: Any = None,
+        name: str | None = None,
+    ) -> None:
+        numbers = [
+            int_operand(0 if v is None else v, n)
+            for v, n in ((record_bytes, "record_bytes"), (header_bytes, "header_bytes"), (footer_bytes, "footer_bytes"))
+        ]
         super().__init__(filenames, compression_type, numbers)
 
     def records(self, file: IO[bytes], name: str) -> Iterator[bytes]:
@@ -259,8 +286,12 @@ class TFRecordWriter:
     def __init__(self, path: Any, options: Any = None) -> None:
         kind = (options or "") if isinstance(options, (str, type(None))) else getattr(options, "compression_type", "")
         if kind not in _COMPRESSIONS:
-            raise InvalidArgumentError(op="TFRecordWriter", what="unknown compression", found=repr(options),
-                                       wanted="None, '', 'GZIP' or 'ZLIB'")
+            raise InvalidArgumentError(
+                op="TFRecordWriter",
+                what="unknown compression",
+                found=repr(options),
+                wanted="None, '', 'GZIP' or 'ZLIB'",
+            )
         self._file: Any = gzip.open(path, "wb") if kind == "GZIP" else open(path, "wb")  # noqa: SIM115
         self._deflate = zlib.compressobj() if kind == "ZLIB" else None
 

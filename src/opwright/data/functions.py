@@ -52,11 +52,18 @@ class Traced:
 
     __slots__ = ("captured", "form", "name", "program")
 
-    def __init__(self, function: Callable[..., Any], structure: Any, transformation: str, argument: str = "func",
-                 keep_list: bool = False) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        structure: Any,
+        transformation: str,
+        argument: str = "func",
+        keep_list: bool = False,
+    ) -> None:
         if not callable(function):
-            raise ValueError(f"Argument `{argument}` must be a callable. Received {argument}={function!r} "
-                             f"(of type {type(function)})")
+            raise ValueError(
+                f"Argument `{argument}` must be a callable. Received {argument}={function!r} (of type {type(function)})"
+            )
         self.name = f"Dataset.{transformation}({name_of(function)})"
         parent = dispatch.state.trace
         parent = parent if isinstance(parent, FuncTrace) else None
@@ -138,8 +145,9 @@ def check_predicate(function: Traced, name: str = "predicate") -> Traced:
     spec = function.form.spec
     components = function.form.components
     if len(components) != 1 or not components[0].dtype.is_bool or components[0].shape.rank not in (0, None):
-        raise ValueError(f"Invalid `{name}`. `{name}` must return a `tf.bool` scalar tensor, but its return type is "
-                         f"{spec!r}.")
+        raise ValueError(
+            f"Invalid `{name}`. `{name}` must return a `tf.bool` scalar tensor, but its return type is {spec!r}."
+        )
     return function
 
 
@@ -149,8 +157,14 @@ def initial(value: Any) -> tuple[Any, list[Any]]:
     return spec, [operand(t) for t in tensors]
 
 
-def relaxed(function: Callable[..., Any], state: Any, element: Any, transformation: str, argument: str,
-            state_in: Callable[[Traced], Any]) -> tuple[Traced, Any]:
+def relaxed(
+    function: Callable[..., Any],
+    state: Any,
+    element: Any,
+    transformation: str,
+    argument: str,
+    state_in: Callable[[Traced], Any],
+) -> tuple[Traced, Any]:
     """A function (state, element) traced so that its new state is of the state's type, shapes widened where they must.
 
     state_in: where in the result the state stands. Gives the function and the state's type.
@@ -162,14 +176,17 @@ def relaxed(function: Callable[..., Any], state: Any, element: Any, transformati
         try:
             joined = map_leaves(lambda a, b: a.most_specific_common_supertype([b]), state, new)
         except (TypeError, ValueError) as error:
-            raise TypeError(f"The element structure of the state of {traced.name} must match its initial state: "
-                            f"{error}. Expected {state!r} but found {new!r}.") from None
+            raise TypeError(
+                f"The element structure of the state of {traced.name} must match its initial state: "
+                f"{error}. Expected {state!r} but found {new!r}."
+            ) from None
         apart = [(a, b) for spec, a, b in zip(flatten(joined), flatten(state), flatten(new)) if spec is None]
         if apart:
             a, b = apart[0]
-            raise TypeError(f"The element types for the new state of {traced.name} must match the initial state. "
-                            f"Expected {a!r}, got {b!r}.")
+            raise TypeError(
+                f"The element types for the new state of {traced.name} must match the initial state. "
+                f"Expected {a!r}, got {b!r}."
+            )
         if joined == state:
             return traced, state
         state = joined
-

@@ -36,8 +36,14 @@ class Making(DatasetBase):
         return kinds.TensorSliceDataset(tensors)
 
     @staticmethod
-    def from_generator(generator: Callable[..., Any], output_types: Any = None, output_shapes: Any = None,
-                       args: Any = None, output_signature: Any = None, name: str | None = None) -> Any:
+    def from_generator(
+        generator: Callable[..., Any],
+        output_types: Any = None,
+        output_shapes: Any = None,
+        args: Any = None,
+        output_signature: Any = None,
+        name: str | None = None,
+    ) -> Any:
         """What a Python function yields, called anew for each iteration; elements are made as they are asked for.
 
         output_signature: nested TensorSpecs of an element; or the older output_types (nested dtypes) and output_shapes.
@@ -47,15 +53,19 @@ class Making(DatasetBase):
         if not callable(generator):
             raise TypeError("`generator` must be a Python callable.")
         if output_types is None and output_signature is None:
-            raise TypeError("To specify the output signature you need to provide either the `output_signature` "
-                            "argument or the `output_types` argument.")
+            raise TypeError(
+                "To specify the output signature you need to provide either the `output_signature` "
+                "argument or the `output_types` argument."
+            )
         if output_signature is not None:
             if output_types is not None:
-                raise TypeError("The `output_types` argument can not be used together with the `output_signature` "
-                                "argument.")
+                raise TypeError(
+                    "The `output_types` argument can not be used together with the `output_signature` argument."
+                )
             if output_shapes is not None:
-                raise TypeError("The `output_shapes` argument can not be used together with the `output_signature` "
-                                "argument.")
+                raise TypeError(
+                    "The `output_shapes` argument can not be used together with the `output_signature` argument."
+                )
             spec = spec_tree(output_signature, "output_signature")
         else:
             types = map_leaves(as_dtype, _tuples(output_types))
@@ -104,11 +114,15 @@ class Making(DatasetBase):
         for leaf in flatten(nested):
             if not isinstance(leaf, DatasetBase):
                 if isinstance(leaf, list):
-                    raise TypeError("Invalid input to `zip`. Inputs are expected to be (nested) structures of "
-                                    "`tf.data.Dataset` objects. Python `list` is not supported and you should use "
-                                    "`tuple` instead.")
-                raise TypeError("Invalid input to `zip`. Inputs are expected to be (nested) structures of "
-                                f"`tf.data.Dataset` objects but encountered object of type {type(leaf)}.")
+                    raise TypeError(
+                        "Invalid input to `zip`. Inputs are expected to be (nested) structures of "
+                        "`tf.data.Dataset` objects. Python `list` is not supported and you should use "
+                        "`tuple` instead."
+                    )
+                raise TypeError(
+                    "Invalid input to `zip`. Inputs are expected to be (nested) structures of "
+                    f"`tf.data.Dataset` objects but encountered object of type {type(leaf)}."
+                )
         return kinds.ZipDataset(nested)
 
     @staticmethod
@@ -141,16 +155,19 @@ class Making(DatasetBase):
             raise TypeError("`choice_dataset` should be a dataset.")
         found = choice_dataset.element_spec
         if not isinstance(found, TensorSpec) or found.shape.rank not in (0, None) or found.dtype.name != "int64":
-            raise TypeError("Elements of `choice_dataset` must be scalar `tf.int64` tensors; "
-                            f"found {found!r}")
+            raise TypeError(f"Elements of `choice_dataset` must be scalar `tf.int64` tensors; found {found!r}")
         if not datasets:
             raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
         return kinds.DirectedInterleaveDataset(choice_dataset, datasets, stop_on_empty_dataset)
 
     @staticmethod
-    def sample_from_datasets(datasets: Sequence[Any], weights: Any = None, seed: Any = None,
-                             stop_on_empty_dataset: bool = False, rerandomize_each_iteration: bool | None = None
-                             ) -> Any:
+    def sample_from_datasets(
+        datasets: Sequence[Any],
+        weights: Any = None,
+        seed: Any = None,
+        stop_on_empty_dataset: bool = False,
+        rerandomize_each_iteration: bool | None = None,
+    ) -> Any:
         """Elements of datasets drawn at random, by weights: a list, a tensor, or a dataset of such. Default: alike.
 
         stop_on_empty_dataset: whether it ends when an exhausted dataset is drawn; else it is drawn no more.
@@ -167,11 +184,15 @@ class Making(DatasetBase):
             if value is None:
                 raise ValueError("the weights of Dataset.sample_from_datasets must be known while tracing")
             if value.shape != (len(datasets),):
-                raise ValueError(f"Invalid `weights`. The shape of `weights` should be compatible with "
-                                 f"`[len(datasets)]` but is {value.shape}.")
+                raise ValueError(
+                    f"Invalid `weights`. The shape of `weights` should be compatible with "
+                    f"`[len(datasets)]` but is {value.shape}."
+                )
             if value.dtype.kind != "f":
-                raise TypeError(f"Invalid `weights`. `weights` type must be either `tf.float32` or `tf.float64` but is "
-                                f"{dtypes.of_numpy(value.dtype)!r}.")
+                raise TypeError(
+                    f"Invalid `weights`. `weights` type must be either `tf.float32` or `tf.float64` but is "
+                    f"{dtypes.of_numpy(value.dtype)!r}."
+                )
             weights = value
             if not stop_on_empty_dataset:  # what cannot be drawn need not be waited for
                 datasets = [d for d, w in zip(datasets, value) if w > 0]

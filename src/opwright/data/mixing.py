@@ -53,8 +53,9 @@ def dataset_function(function: Any, spec: Any, transformation: str, argument: st
     """A function of an element that gives a dataset. Raises TypeError for one that gives something else."""
     traced = Traced(function, spec, transformation, argument)
     if not isinstance(traced.form.spec, DatasetSpec):
-        raise TypeError(f"The `{argument}` argument must return a `Dataset` object. {traced.name} gives "
-                        f"{traced.form.spec!r}.")
+        raise TypeError(
+            f"The `{argument}` argument must return a `Dataset` object. {traced.name} gives {traced.form.spec!r}."
+        )
     return traced
 
 
@@ -81,8 +82,9 @@ class _FlatMapDataset(Dataset):
 class _InterleaveDataset(Dataset):
     """`cycle_length` datasets open at a time, `block_length` elements of each in turn."""
 
-    def __init__(self, input_dataset: Any, map_func: Any, cycle_length: Any, block_length: Any,
-                 num_parallel_calls: Any = None) -> None:
+    def __init__(
+        self, input_dataset: Any, map_func: Any, cycle_length: Any, block_length: Any, num_parallel_calls: Any = None
+    ) -> None:
         traced = dataset_function(map_func, input_dataset.element_spec, "interleave", "map_func")
         self._ahead = calls_at_once(num_parallel_calls) > 1
         if cycle_length is None:
@@ -156,8 +158,9 @@ class _DirectedInterleaveDataset(Dataset):
             k = int(choice[0])
             if not 0 <= k < len(flows):
                 what = f"the choice is out of range: {k}"
-                yield Failure(InvalidArgumentError(op="Dataset.choose_from_datasets", what=what,
-                                                   wanted=f"0 to {len(flows) - 1}"))
+                yield Failure(
+                    InvalidArgumentError(op="Dataset.choose_from_datasets", what=what, wanted=f"0 to {len(flows) - 1}")
+                )
                 continue
             if flows[k] is None:
                 continue
@@ -239,8 +242,11 @@ class _ResampleDataset(Dataset):
                 (label,) = class_of(*item)
                 c = int(label)
                 if not 0 <= c < len(target):
-                    raise InvalidArgumentError(op="Dataset.rejection_resample", what=f"class {c} is out of range",
-                                               wanted=f"0 to {len(target) - 1}")
+                    raise InvalidArgumentError(
+                        op="Dataset.rejection_resample",
+                        what=f"class {c} is out of range",
+                        wanted=f"0 to {len(target) - 1}",
+                    )
             except Exception as error:
                 yield Failure(error)
                 continue

@@ -93,8 +93,11 @@ class Optional(CompositeTensor):
         if state.trace is None:
             flat = self._handle._array.components
             if flat is None:
-                raise InvalidArgumentError(op="OptionalGetValue", what="The given optional does not have a value.",
-                                           wanted="one for which has_value() is true")
+                raise InvalidArgumentError(
+                    op="OptionalGetValue",
+                    what="The given optional does not have a value.",
+                    wanted="one for which has_value() is true",
+                )
             return self._form.arrays_to_tensors(flat)
         tensors: Any = iteration.OptionalGetValue(here(self._handle), **self._form.attrs)
         return self._form.tensors_to_value(tensors)

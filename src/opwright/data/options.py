@@ -85,10 +85,22 @@ class DistributeOptions(_Settings):
 class OptimizationOptions(_Settings):
     """Which rewrites of a pipeline to apply."""
 
-    _names = ("apply_default_optimizations", "filter_fusion", "filter_parallelization", "inject_prefetch",
-              "inject_io_prefetch", "map_and_batch_fusion", "map_and_filter_fusion", "map_fusion",
-              "map_parallelization", "noop_elimination", "parallel_batch", "seq_interleave_prefetch",
-              "shuffle_and_repeat_fusion", "warm_start")
+    _names = (
+        "apply_default_optimizations",
+        "filter_fusion",
+        "filter_parallelization",
+        "inject_prefetch",
+        "inject_io_prefetch",
+        "map_and_batch_fusion",
+        "map_and_filter_fusion",
+        "map_fusion",
+        "map_parallelization",
+        "noop_elimination",
+        "parallel_batch",
+        "seq_interleave_prefetch",
+        "shuffle_and_repeat_fusion",
+        "warm_start",
+    )
 
 
 class ServiceOptions(_Settings):
@@ -100,9 +112,21 @@ class ServiceOptions(_Settings):
 class Options(_Settings):
     """Settings of a dataset, for `with_options`: deterministic, threading, autotune and others; kept, not obeyed."""
 
-    _names = ("dataset_name", "deterministic", "experimental_deterministic", "experimental_external_state_policy",
-              "experimental_slack", "experimental_symbolic_checkpoint", "experimental_warm_start",
-              "framework_type", "warm_start")
-    _parts = {"autotune": AutotuneOptions, "experimental_distribute": DistributeOptions,
-              "experimental_optimization": OptimizationOptions, "experimental_service": ServiceOptions,
-              "threading": ThreadingOptions}
+    _names = (
+        "dataset_name",
+        "deterministic",
+        "experimental_deterministic",
+        "experimental_external_state_policy",
+        "experimental_slack",
+        "experimental_symbolic_checkpoint",
+        "experimental_warm_start",
+        "framework_type",
+        "warm_start",
+    )
+    _parts = {
+        "autotune": AutotuneOptions,
+        "experimental_distribute": DistributeOptions,
+        "experimental_optimization": OptimizationOptions,
+        "experimental_service": ServiceOptions,
+        "threading": ThreadingOptions,
+    }

@@ -145,8 +145,9 @@ class _ShardDataset(OrderingDataset):
         if n < 1:
             raise InvalidArgumentError(op="Dataset.shard", what="Number of shards must be greater than zero", found=n)
         if not 0 <= i < n:
-            raise InvalidArgumentError(op="Dataset.shard", what=f"Index must be between 0 and {n - 1} (currently "
-                                       f"index = {i}).")
+            raise InvalidArgumentError(
+                op="Dataset.shard", what=f"Index must be between 0 and {n - 1} (currently index = {i})."
+            )
 
     def order(self, context: IteratorContext, start: Start) -> Iterator[Any]:
         n, i = map(int, self._operands)
@@ -173,8 +174,9 @@ class _ShuffleDataset(OrderingDataset):
         self._entropy = secrets.randbits(64)  # for one that has no seed: where it repeats an order, its own
         size = static_int(self._operands[0])
         if size is not None and size < 1 and size != UNKNOWN:
-            raise InvalidArgumentError(op="Dataset.shuffle", found=size,
-                                       what="buffer_size must be greater than zero or UNKNOWN_CARDINALITY")
+            raise InvalidArgumentError(
+                op="Dataset.shuffle", found=size, what="buffer_size must be greater than zero or UNKNOWN_CARDINALITY"
+            )
 
     def _generator(self, context: IteratorContext) -> random.Random:
         first, second = self._seeds["seed"], self._seeds["seed2"]

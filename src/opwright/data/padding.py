@@ -26,8 +26,9 @@ from .structure import Flat, Form, flatten, is_structure, map_leaves, operand
 class _PaddedBatchDataset(Dataset):
     """Batches whose elements are made of one shape first, by padding at the end of each dimension."""
 
-    def __init__(self, input_dataset: Any, batch_size: Any, padded_shapes: Any, padding_values: Any,
-                 drop_remainder: Any) -> None:
+    def __init__(
+        self, input_dataset: Any, batch_size: Any, padded_shapes: Any, padding_values: Any, drop_remainder: Any
+    ) -> None:
         spec, form = input_dataset.element_spec, input_dataset._form
         for leaf in flatten(spec):
             if not isinstance(leaf, TensorSpec):
@@ -37,10 +38,7 @@ class _PaddedBatchDataset(Dataset):
         shapes = _padded_shapes(padded_shapes, spec)
         values = _padding_values(padding_values, spec)
         known = static_int(size) if self._drop else None
-        specs = [
-            TensorSpec(_padded_dims(known, s), c.dtype)
-            for s, c in zip(shapes, form.components)
-        ]
+        specs = [TensorSpec(_padded_dims(known, s), c.dtype) for s, c in zip(shapes, form.components)]
         self._shapes = tuple(tuple(s) if type(s) is list else None for s in shapes)
         operands = [size, *values, *(s for s in shapes if type(s) is SymbolicTensor)]
         rest = iter(specs)
@@ -100,12 +98,16 @@ def _padded_shapes(given: Any, spec: Any) -> list[Any]:
             shape = shape.numpy()
         dims = TensorShape(None if shape is None else [None if d is None or d == -1 else int(d) for d in shape])
         if dims.rank is None or (leaf.shape.rank is not None and dims.rank != leaf.shape.rank):
-            raise ValueError(f"The padded shape {dims} is not compatible with the shape {leaf.shape} of the "
-                             "corresponding input component.")
+            raise ValueError(
+                f"The padded shape {dims} is not compatible with the shape {leaf.shape} of the "
+                "corresponding input component."
+            )
         for have, want in zip(leaf.shape.dims or (), dims):
             if have is not None and want is not None and have > want:
-                raise ValueError(f"The padded shape {dims} is not compatible with the shape {leaf.shape} of the "
-                                 "corresponding input component.")
+                raise ValueError(
+                    f"The padded shape {dims} is not compatible with the shape {leaf.shape} of the "
+                    "corresponding input component."
+                )
         found.append(list(dims))
 
     if not is_structure(spec):
@@ -163,14 +165,22 @@ def _padded(items: Sequence[Flat], form: Form, shapes: Sequence[Any], values: Se
         arrays = [item[k] for item in items]
         for array in arrays:
             if array.ndim != len(shape):
-                what = f"All elements in a batch must have the same rank as the padded shape for component {k}: " \
-                       f"expected rank {len(shape)} but got element with rank {array.ndim}"
+                what = (
+                    f"All elements in a batch must have the same rank as the padded shape for component {k}: "
+                    f"expected rank {len(shape)} but got element with rank {array.ndim}"
+                )
                 return Failure(InvalidArgumentError(op="Dataset.padded_batch", what=what))
         sizes = [max(a.shape[d] for a in arrays) if want is None else want for d, want in enumerate(shape)]
         if any(a.shape[d] > sizes[d] for a in arrays for d in range(len(sizes))):
             what = "Attempted to pad to a smaller size than the input element."
-            return Failure(DataLossError(op="Dataset.padded_batch", what=what, wanted=f"at most {sizes}",
-                                         found=[list(a.shape) for a in arrays]))
+            return Failure(
+                DataLossError(
+                    op="Dataset.padded_batch",
+                    what=what,
+                    wanted=f"at most {sizes}",
+                    found=[list(a.shape) for a in arrays],
+                )
+            )
         out = np.empty((len(arrays), *sizes), spec.dtype.np)
         out[...] = value
         for i, array in enumerate(arrays):

@@ -42,8 +42,11 @@ class _PrefetchDataset(Dataset):
     def begin(self) -> None:
         size = static_int(self._operands[0])
         if size is not None and size < AUTOTUNE:
-            raise InvalidArgumentError(op="Dataset.prefetch", found=size, what="buffer_size must be >= 0 or set "
-                                       "buffer_size to be -1 for auto-tuning")
+            raise InvalidArgumentError(
+                op="Dataset.prefetch",
+                found=size,
+                what="buffer_size must be >= 0 or set buffer_size to be -1 for auto-tuning",
+            )
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
         size = int(self._operands[0])
@@ -77,8 +80,11 @@ def prefetched(start: Callable[[], Iterator[Any]], size: int) -> Iterator[Any]:
 
 
 def _cut_off(what: str) -> FailedPreconditionError:
-    return FailedPreconditionError(op=f"Dataset.{what}", what="its threads are in the process that this one was forked "
-                                   "from", do="begin to iterate after the fork")
+    return FailedPreconditionError(
+        op=f"Dataset.{what}",
+        what="its threads are in the process that this one was forked from",
+        do="begin to iterate after the fork",
+    )
 
 
 def _produce(start: Callable[[], Iterator[Any]], ready: Any, room: Any) -> None:
@@ -109,8 +115,9 @@ def calls_at_once(num_parallel_calls: Any) -> int:
     if num_parallel_calls == AUTOTUNE:
         return os.cpu_count() or 1
     if num_parallel_calls < 1:
-        raise InvalidArgumentError(op="Dataset", found=num_parallel_calls,
-                                   what="num_parallel_calls must be greater than zero.")
+        raise InvalidArgumentError(
+            op="Dataset", found=num_parallel_calls, what="num_parallel_calls must be greater than zero."
+        )
     return int(num_parallel_calls)
 
 

@@ -44,9 +44,15 @@ class _TensorDataset(Dataset):
 class _TensorSliceDataset(Dataset):
     def __init__(self, value: Any) -> None:
         if any(isinstance(part, LoDTensor) for part in nest.flatten(value)):
-            raise TypeError(compose("sequences cannot be sliced to elements of one type", found="a LoDTensor",
-                                    op="Dataset.from_tensor_slices", wanted="tensors", do="from_tensors for the whole, "
-                                    "or from_generator with x.to_nested(), or x.values for its rows"))
+            raise TypeError(
+                compose(
+                    "sequences cannot be sliced to elements of one type",
+                    found="a LoDTensor",
+                    op="Dataset.from_tensor_slices",
+                    wanted="tensors",
+                    do="from_tensors for the whole, or from_generator with x.to_nested(), or x.values for its rows",
+                )
+            )
         spec, tensors = form_of_value(value)
         size: int | None = None
         if not tensors:
@@ -57,8 +63,10 @@ class _TensorSliceDataset(Dataset):
                 raise ValueError("Unbatching a tensor is only supported for rank >= 1")
             if shape.rank and shape[0] is not None:
                 if size is not None and shape[0] != size:
-                    raise ValueError(f"Dimensions {size} and {shape[0]} are not compatible: Dataset.from_tensor_slices "
-                                     "takes components with one first dimension")
+                    raise ValueError(
+                        f"Dimensions {size} and {shape[0]} are not compatible: Dataset.from_tensor_slices "
+                        "takes components with one first dimension"
+                    )
                 size = shape[0]
         super().__init__(map_leaves(unbatched, spec), operands=[operand(t) for t in tensors])
         self.begin()
@@ -67,8 +75,12 @@ class _TensorSliceDataset(Dataset):
         arrays = [a for a in self._operands if type(a) is not SymbolicTensor]
         sizes = {len(a) for a in arrays}
         if len(sizes) > 1:
-            raise InvalidArgumentError(op="Dataset.from_tensor_slices", what="the components differ in their first "
-                                       "dimension", found=sorted(sizes), wanted="one size")
+            raise InvalidArgumentError(
+                op="Dataset.from_tensor_slices",
+                what="the components differ in their first dimension",
+                found=sorted(sizes),
+                wanted="one size",
+            )
 
     def rows(self, context: IteratorContext) -> Rows:
         n = len(self._operands[0])
@@ -218,8 +230,11 @@ def raised_in(error: Exception, function: Any) -> Exception:
     """The error to raise for one that a user's generator raised: by TensorFlow's classes, with the cause kept."""
     if isinstance(error, errors.OpError):
         return error
-    wanted: Any = InvalidArgumentError if isinstance(error, (TypeError, ValueError)) else \
-        getattr(errors, "UnknownError", errors.OpError)
+    wanted: Any = (
+        InvalidArgumentError
+        if isinstance(error, (TypeError, ValueError))
+        else getattr(errors, "UnknownError", errors.OpError)
+    )
     new = wanted(op="Dataset.from_generator", what=f"{type(error).__name__}: {error}, raised in {name_of(function)!r}")
     new.__cause__ = error
     return new
@@ -231,8 +246,11 @@ def element_converter(form: Form, who: str) -> Callable[[Any], Any]:
 
     def component(value: Any, spec: TensorSpec) -> Any:
         try:
-            array = value._array if type(value) is EagerTensor and value._dtype is spec.dtype else \
-                _loosely(value, spec.dtype)
+            array = (
+                value._array
+                if type(value) is EagerTensor and value._dtype is spec.dtype
+                else _loosely(value, spec.dtype)
+            )
         except (TypeError, ValueError, OverflowError) as error:
             raise InvalidArgumentError(
                 op="Dataset.from_generator",
@@ -254,9 +272,13 @@ def element_converter(form: Form, who: str) -> Callable[[Any], Any]:
             value = LoDTensor.from_nested(value, spec.lod_level, spec.dtype, [n or 0 for n in row[1:]])
         if not isinstance(value, LoDTensor) or not spec.is_compatible_with(value):
             found = repr(value._type_spec) if isinstance(value, LoDTensor) else _short(value)
-            raise InvalidArgumentError(op="Dataset.from_generator", what="the generator gave other sequences than "
-                                       f"output_signature says ({who})", found=found, wanted=repr(spec),
-                                       do="nested lists are packed as they come; else ow.LoDTensor")
+            raise InvalidArgumentError(
+                op="Dataset.from_generator",
+                what=f"the generator gave other sequences than output_signature says ({who})",
+                found=found,
+                wanted=repr(spec),
+                do="nested lists are packed as they come; else ow.LoDTensor",
+            )
         return value
 
     def convert(value: Any) -> Any:

@@ -96,8 +96,16 @@ def _next(iterator: Any, *default: Any) -> Any:
     return cond(iterator.has_next(), iterator.get_next, lambda: default[0])
 
 
-_BUILTINS: dict[str, Any] = {"all": _all, "any": _any, "enumerate": _enumerate, "filter": _filter, "len": _len,
-                             "map": _map, "next": _next, "zip": _zip}
+_BUILTINS: dict[str, Any] = {
+    "all": _all,
+    "any": _any,
+    "enumerate": _enumerate,
+    "filter": _filter,
+    "len": _len,
+    "map": _map,
+    "next": _next,
+    "zip": _zip,
+}
 
 STAGE = DataStage()
 register_stage(Dataset, STAGE)

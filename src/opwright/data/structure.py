@@ -205,8 +205,9 @@ def spec_tree(spec: Any, what: str) -> Any:
     """A nesting of TypeSpecs as given by a user, checked. Raises TypeError naming what is none."""
     for leaf in flatten(spec):
         if not isinstance(leaf, TypeSpec):
-            raise TypeError(f"`{what}` must contain objects that are subclass of `tf.TypeSpec` but found "
-                            f"{type(leaf)} which is not.")
+            raise TypeError(
+                f"`{what}` must contain objects that are subclass of `tf.TypeSpec` but found {type(leaf)} which is not."
+            )
     return spec
 
 

@@ -22,9 +22,15 @@ class Transforming(DatasetBase):
 
     # ---- functions of elements --------------------------------------------------------------------------------------
 
-    def map(self, map_func: Callable[..., Any], num_parallel_calls: Any = None, deterministic: bool | None = None,
-            synchronous: bool | None = None, use_unbounded_threadpool: bool = False, name: str | None = None
-            ) -> Any:
+    def map(
+        self,
+        map_func: Callable[..., Any],
+        num_parallel_calls: Any = None,
+        deterministic: bool | None = None,
+        synchronous: bool | None = None,
+        use_unbounded_threadpool: bool = False,
+        name: str | None = None,
+    ) -> Any:
         """`map_func` of each element. It is traced once, with the element's type; a tuple is given as arguments.
 
         num_parallel_calls: how many calls may run at once; AUTOTUNE means as many as there are cores. deterministic:
@@ -51,9 +57,15 @@ class Transforming(DatasetBase):
         """The elements of the datasets that `map_func` makes of each element, one dataset after the other."""
         return kinds.FlatMapDataset(self, map_func)
 
-    def interleave(self, map_func: Callable[..., Any], cycle_length: Any = None, block_length: Any = None,
-                   num_parallel_calls: Any = None, deterministic: bool | None = None, name: str | None = None
-                   ) -> Any:
+    def interleave(
+        self,
+        map_func: Callable[..., Any],
+        cycle_length: Any = None,
+        block_length: Any = None,
+        num_parallel_calls: Any = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Any:
         """As flat_map, `cycle_length` datasets at a time, `block_length` elements of each in turn.
 
         cycle_length: by default num_parallel_calls, else the number of cores. With num_parallel_calls each dataset
@@ -90,8 +102,9 @@ class Transforming(DatasetBase):
         """Each `num_shards`-th element, beginning with number `index`. Raises InvalidArgumentError outside of them."""
         return kinds.ShardDataset(self, num_shards, index)
 
-    def shuffle(self, buffer_size: Any, seed: Any = None, reshuffle_each_iteration: bool | None = True,
-                name: str | None = None) -> Any:
+    def shuffle(
+        self, buffer_size: Any, seed: Any = None, reshuffle_each_iteration: bool | None = True, name: str | None = None
+    ) -> Any:
         """Elements in a random order, out of a buffer of `buffer_size` (UNKNOWN_CARDINALITY: of all).
 
         The same seed gives the same orders: the same one in each iteration if not `reshuffle_each_iteration`.
@@ -136,8 +149,14 @@ class Transforming(DatasetBase):
 
     # ---- balancing ----------------------------------------------------------------------------------------------
 
-    def rejection_resample(self, class_func: Callable[..., Any], target_dist: Any, initial_dist: Any = None,
-                           seed: Any = None, name: str | None = None) -> Any:
+    def rejection_resample(
+        self,
+        class_func: Callable[..., Any],
+        target_dist: Any,
+        initial_dist: Any = None,
+        seed: Any = None,
+        name: str | None = None,
+    ) -> Any:
         """(class, element) with classes as often as `target_dist` says, elements being dropped at random.
 
         class_func: the class of an element, an int32 scalar. initial_dist: how often classes are; None: counted as
@@ -149,8 +168,14 @@ class Transforming(DatasetBase):
 class Grouping(DatasetBase):
     """The methods of Dataset that make elements of several elements, or several of one."""
 
-    def batch(self, batch_size: Any, drop_remainder: bool = False, num_parallel_calls: Any = None,
-              deterministic: bool | None = None, name: str | None = None) -> Any:
+    def batch(
+        self,
+        batch_size: Any,
+        drop_remainder: bool = False,
+        num_parallel_calls: Any = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Any:
         """Elements stacked, `batch_size` at a time; a last smaller batch unless drop_remainder.
 
         num_parallel_calls, deterministic: accepted. raises InvalidArgumentError for a size below 1; iterating raises it
@@ -158,8 +183,14 @@ class Grouping(DatasetBase):
         """
         return kinds.BatchDataset(self, batch_size, drop_remainder)
 
-    def padded_batch(self, batch_size: Any, padded_shapes: Any = None, padding_values: Any = None,
-                     drop_remainder: bool = False, name: str | None = None) -> Any:
+    def padded_batch(
+        self,
+        batch_size: Any,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Any:
         """Elements padded at the end of each dimension to one shape, then stacked.
 
         padded_shapes: nested as the elements: sizes, None or -1 where the longest of the batch decides; by default the
@@ -176,8 +207,9 @@ class Grouping(DatasetBase):
         """Batches of other sizes: `batch_size`, or several that come in turn."""
         return kinds.RebatchDataset(self, batch_size, drop_remainder)
 
-    def window(self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: bool = False,
-               name: str | None = None) -> Any:
+    def window(
+        self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: bool = False, name: str | None = None
+    ) -> Any:
         """Datasets of `size` elements, `stride` apart, the next beginning `shift` (size) elements further.
 
         Each component of an element becomes a dataset of its own.
@@ -185,19 +217,31 @@ class Grouping(DatasetBase):
         """
         return kinds.WindowDataset(self, size, shift, stride, drop_remainder)
 
-    def group_by_window(self, key_func: Callable[..., Any], reduce_func: Callable[..., Any], window_size: Any = None,
-                        window_size_func: Callable[..., Any] | None = None, name: str | None = None
-                        ) -> Any:
+    def group_by_window(
+        self,
+        key_func: Callable[..., Any],
+        reduce_func: Callable[..., Any],
+        window_size: Any = None,
+        window_size_func: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> Any:
         """Elements gathered by `key_func` (int64); of `window_size` with one key, `reduce_func(key, dataset)` makes the
         dataset whose elements come out. window_size_func: the size for a key, instead.
         """
         return kinds.GroupByWindowDataset(self, key_func, reduce_func, window_size, window_size_func)
 
-    def bucket_by_sequence_length(self, element_length_func: Callable[..., Any], bucket_boundaries: Sequence[int],
-                                  bucket_batch_sizes: Sequence[int], padded_shapes: Any = None,
-                                  padding_values: Any = None, pad_to_bucket_boundary: bool = False,
-                                  no_padding: bool = False, drop_remainder: bool = False, name: str | None = None
-                                  ) -> Any:
+    def bucket_by_sequence_length(
+        self,
+        element_length_func: Callable[..., Any],
+        bucket_boundaries: Sequence[int],
+        bucket_batch_sizes: Sequence[int],
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        pad_to_bucket_boundary: bool = False,
+        no_padding: bool = False,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Any:
         """Batches of elements of like length: bucket i has lengths below bucket_boundaries[i], the last all others.
 
         element_length_func: an element's length, int32. bucket_batch_sizes: one more than there are boundaries.
@@ -206,8 +250,10 @@ class Grouping(DatasetBase):
         """
         boundaries, sizes = list(bucket_boundaries), list(bucket_batch_sizes)
         if len(sizes) != len(boundaries) + 1:
-            raise ValueError("`len(bucket_batch_sizes)` must equal `len(bucket_boundaries) + 1` but got "
-                             f"{len(sizes)} and {len(boundaries)}.")
+            raise ValueError(
+                "`len(bucket_batch_sizes)` must equal `len(bucket_boundaries) + 1` but got "
+                f"{len(sizes)} and {len(boundaries)}."
+            )
         bounds = dispatch.to_tensor(boundaries, dtypes.int64)._array if boundaries else None
         spec = self.element_spec
 
@@ -226,8 +272,11 @@ class Grouping(DatasetBase):
 
             def one(leaf: Any, shape: Any) -> Any:
                 dims = TensorShape(shape).as_list()
-                return array_ops.stack([end if d is None else dispatch.to_tensor(d, dtypes.int64) for d in dims]) \
-                    if dims else []
+                return (
+                    array_ops.stack([end if d is None else dispatch.to_tensor(d, dtypes.int64) for d in dims])
+                    if dims
+                    else []
+                )
 
             given = map_leaves(lambda s: s.shape, spec) if padded_shapes is None else padded_shapes
             return map_leaves(one, spec, given) if is_structure(spec) else one(spec, given)

@@ -53,8 +53,10 @@ class _WindowDataset(Dataset):
     """Each element a dataset of `size` elements, `stride` apart; the next begins `shift` elements further."""
 
     def __init__(self, input_dataset: Any, size: Any, shift: Any, stride: Any, drop_remainder: Any) -> None:
-        numbers = [int_operand(v, n) for v, n in ((size, "size"), (size if shift is None else shift, "shift"),
-                                                  (stride, "stride"))]
+        numbers = [
+            int_operand(v, n)
+            for v, n in ((size, "size"), (size if shift is None else shift, "shift"), (stride, "stride"))
+        ]
         self._drop = bool_of(drop_remainder)
         super().__init__(map_leaves(DatasetSpec, input_dataset.element_spec), (input_dataset,), numbers)
         self.begin()
@@ -62,8 +64,9 @@ class _WindowDataset(Dataset):
     def begin(self) -> None:
         for name, value in zip(("size", "shift", "stride"), self._operands):
             if type(value) is not SymbolicTensor and value < 1:
-                raise InvalidArgumentError(op="Dataset.window", found=value,
-                                           what=f"Window {name} must be greater than zero.")
+                raise InvalidArgumentError(
+                    op="Dataset.window", found=value, what=f"Window {name} must be greater than zero."
+                )
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
         size, shift, stride = map(int, self._operands)
@@ -113,22 +116,28 @@ class _GroupByWindowDataset(Dataset):
 
     def __init__(self, input_dataset: Any, key_func: Any, reduce_func: Any, window_size: Any, size_func: Any) -> None:
         if (window_size is None) == (size_func is None):
-            raise ValueError("Exactly one of the `window_size` and `window_size_func` arguments must be provided, "
-                             "not both." if window_size is not None else
-                             "Either the `window_size` or `window_size_func` argument must be provided.")
+            raise ValueError(
+                "Exactly one of the `window_size` and `window_size_func` arguments must be provided, not both."
+                if window_size is not None
+                else "Either the `window_size` or `window_size_func` argument must be provided."
+            )
         spec = input_dataset.element_spec
         key = Traced(_int64_key(key_func), spec, "group_by_window", "key_func")
         found = key.form.spec
         if not isinstance(found, TensorSpec) or found.shape.rank not in (0, None) or found.dtype.name != "int64":
-            raise ValueError("Invalid `key_func`. `key_func` must return a single `tf.int64` scalar tensor but "
-                             f"{key.name} gives {found!r}.")
+            raise ValueError(
+                "Invalid `key_func`. `key_func` must return a single `tf.int64` scalar tensor but "
+                f"{key.name} gives {found!r}."
+            )
         scalar = TensorSpec((), "int64")
         functions = [key, dataset_function(reduce_func, (scalar, DatasetSpec(spec)), "group_by_window", "reduce_func")]
         if size_func is not None:
             size = Traced(size_func, scalar, "group_by_window", "window_size_func")
             if not isinstance(size.form.spec, TensorSpec) or size.form.spec.dtype.name not in ("int32", "int64"):
-                raise ValueError("Invalid `window_size_func`. `window_size_func` must return a single `tf.int64` "
-                                 f"scalar tensor but {size.name} gives {size.form.spec!r}.")
+                raise ValueError(
+                    "Invalid `window_size_func`. `window_size_func` must return a single `tf.int64` "
+                    f"scalar tensor but {size.name} gives {size.form.spec!r}."
+                )
             functions.append(size)
         operands = () if window_size is None else (int_operand(window_size, "window_size"),)
         super().__init__(functions[1].form.spec.element_spec, (input_dataset,), operands, functions)
@@ -162,8 +171,9 @@ class _GroupByWindowDataset(Dataset):
                 if number not in groups:
                     size = fixed if size_of is None else int(size_of(key)[0])
                     if size < 1:
-                        raise InvalidArgumentError(op="Dataset.group_by_window", found=size,
-                                                   what="Window size must be greater than zero")
+                        raise InvalidArgumentError(
+                            op="Dataset.group_by_window", found=size, what="Window size must be greater than zero"
+                        )
                     groups[number] = (key, [], size)
             except Exception as error:
                 yield Failure(error)

@@ -121,7 +121,9 @@ class CUDADeviceContext(InProcess):
     def _check_dtype(self, dtype: np.dtype) -> np.dtype:
         if dtype.hasobject:
             raise InvalidArgumentError(
-                op=repr(self.place), what="a device holds numbers, no Python objects", found=f"dtype {dtype}",
+                op=repr(self.place),
+                what="a device holds numbers, no Python objects",
+                found=f"dtype {dtype}",
                 do="keep strings and handles on CPUPlace()",
             )
         return dtype
@@ -235,7 +237,8 @@ class CUDADeviceContext(InProcess):
                 cudnn = importlib.import_module("cudnn")
             except ImportError as error:
                 raise UnavailableError(
-                    op=repr(self.place), what="there is no cuDNN here",
+                    op=repr(self.place),
+                    what="there is no cuDNN here",
                     found=f"CuPy {self.cupy.__version__} without cupy.cudnn, and no package cudnn",
                     do="pip install nvidia-cudnn-frontend nvidia-cudnn-cu12",
                 ) from error

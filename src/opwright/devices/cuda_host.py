@@ -30,16 +30,21 @@ def cupy_for(place: Place) -> Any:
         cupy = importlib.import_module("cupy")
     except Exception as error:  # ImportError, or whatever a half-installed one raises
         raise UnavailableError(
-            op=repr(place), what="this place needs CuPy, which does not load here", found=_first_line(error),
-            wanted="CuPy 13 or newer", do=_INSTALL,
+            op=repr(place),
+            what="this place needs CuPy, which does not load here",
+            found=_first_line(error),
+            wanted="CuPy 13 or newer",
+            do=_INSTALL,
         ) from error
     version = getattr(cupy, "__version__", "of unknown version")
     try:
         count = int(cupy.cuda.runtime.getDeviceCount())
     except Exception as error:  # CuPy's own class, which there is no way to name without CuPy
         raise UnavailableError(
-            op=repr(place), what="CuPy is here, but finds no CUDA device",
-            found=f"CuPy {version}: {_first_line(error)}", wanted="a GPU with its driver",
+            op=repr(place),
+            what="CuPy is here, but finds no CUDA device",
+            found=f"CuPy {version}: {_first_line(error)}",
+            wanted="a GPU with its driver",
             do="look at what nvidia-smi says, or use CPUPlace()",
         ) from error
     if count <= place.device_id:

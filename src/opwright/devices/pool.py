@@ -61,7 +61,8 @@ def register_place_kind(kind: str, factory: Factory, *, replace: bool = False) -
     """
     if kind in _factories and not is_abandoned(_factories[kind]) and (not replace or kind in _BUILT_IN):
         raise AlreadyExistsError(
-            op="register_place_kind", what=f"places of kind {kind!r} have a device context already",
+            op="register_place_kind",
+            what=f"places of kind {kind!r} have a device context already",
             do="choose another word" if kind in _BUILT_IN else "replace=True, if the new one is meant",
         )
     _factories[kind] = factory

@@ -94,7 +94,9 @@ class SimulatedDeviceContext(DeviceContext):
         shape, dtype = sizes(shape), numpy_dtype(dtype)
         if dtype.hasobject:
             raise InvalidArgumentError(
-                op=str(self.place), what="a device holds numbers, no Python objects", found=f"dtype {dtype}",
+                op=str(self.place),
+                what="a device holds numbers, no Python objects",
+                found=f"dtype {dtype}",
                 do="keep strings and handles on CPUPlace()",
             )
         nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
@@ -175,7 +177,9 @@ class SimulatedDeviceContext(DeviceContext):
         if isinstance(value, SimulatedArray):
             if value.context is not self:
                 raise InvalidArgumentError(
-                    op=str(self.place), what="this array is on another device", found=str(value.place),
+                    op=str(self.place),
+                    what="this array is on another device",
+                    found=str(value.place),
                     do="devices.transfer.transfer(array, place)",
                 )
             return value.raw

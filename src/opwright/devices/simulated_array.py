@@ -242,9 +242,11 @@ def queue(context: SimulatedDeviceContext, fn: Callable[..., Any], args: Any, kw
         found = _leaves(fn(*given, **given_kwargs))
         if [(np.shape(f), f.dtype) for f in found] != [(t.shape, t.dtype) for t in targets]:
             raise InternalError(
-                op=name, what="the shape or dtype of its result follows from values, which were not known",
+                op=name,
+                what="the shape or dtype of its result follows from values, which were not known",
                 found=[f"{f.dtype}{list(np.shape(f))}" for f in found],
-                wanted=[f"{t.dtype}{list(t.shape)}" for t in targets], do="get() the arrays before",
+                wanted=[f"{t.dtype}{list(t.shape)}" for t in targets],
+                do="get() the arrays before",
             )
         for target, value in zip(targets, found, strict=True):
             np.copyto(target, value)

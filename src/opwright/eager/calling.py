@@ -123,8 +123,10 @@ class ArrayFunction:
         """Arrays of the results."""
         with _Outside():
             given = self.function(*(a.copy() if isinstance(a, np.ndarray) else a for a in map(_whole, arrays)))
-        return [_array(i, v, d, self.function) for i, (v, d) in enumerate(zip(_listed(self.function, given, wanted),
-                                                                              wanted))]
+        return [
+            _array(i, v, d, self.function)
+            for i, (v, d) in enumerate(zip(_listed(self.function, given, wanted), wanted))
+        ]
 
     def __repr__(self) -> str:
         return f"<function {_name(self.function)}>"
@@ -251,8 +253,9 @@ def _state_shapes(results: Sequence[Any], specs: Sequence[Any]) -> None:
                 tensor.set_shape(spec.shape)
 
 
-def numpy_function(func: Any = None, inp: Any = None, Tout: Any = None, stateful: bool = True, name: str | None = None
-                   ) -> Any:
+def numpy_function(
+    func: Any = None, inp: Any = None, Tout: Any = None, stateful: bool = True, name: str | None = None
+) -> Any:
     """Call a Python function of NumPy arrays each time the program runs. No gradient flows through it.
 
     func: takes the arrays of `inp`, strings as arrays of bytes, and gives arrays of the dtypes of Tout: one for one
@@ -289,5 +292,3 @@ def _decorated(function: Callable[..., Any], Tout: Any, stateful: bool, name: st
         return numpy_function(function, args, Tout, stateful, name)
 
     return wrapped
-
-

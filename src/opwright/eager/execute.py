@@ -149,9 +149,13 @@ def _infer(op: Operator, bound: Call, inputs: Sequence[Any], key: Any, name: str
             dims: Any = spec.shape.dims
             nbytes = math.prod(dims) * spec.dtype.size
             if nbytes > ADDRESSABLE:
-                raise ResourceExhaustedError(op=op.name, node=name, what="an output is larger than any memory",
-                                             found=f"{spec.short()}: {nbytes} bytes",
-                                             wanted=f"at most {ADDRESSABLE}")
+                raise ResourceExhaustedError(
+                    op=op.name,
+                    node=name,
+                    what="an output is larger than any memory",
+                    found=f"{spec.short()}: {nbytes} bytes",
+                    wanted=f"at most {ADDRESSABLE}",
+                )
     if promised and not any(o.asked for o in operands) and len(bound.inferred) < 64:
         bound.inferred[key] = promised
     return promised
@@ -181,8 +185,9 @@ def _is_mapped(result: Any, dtype: Any, first: np.ndarray) -> bool:
     return type(result) is np.ndarray and result.dtype is dtype.np and result.shape == first.shape
 
 
-def _check_promise(op: Operator, results: Sequence[Any], promised: Sequence[Any], bound: Call, inputs: Sequence[Any],
-                   name: str | None) -> None:
+def _check_promise(
+    op: Operator, results: Sequence[Any], promised: Sequence[Any], bound: Call, inputs: Sequence[Any], name: str | None
+) -> None:
     """Check that what was computed is what inference promised. Tests check the catalogue's operators, this the others'.
 
     raises DefinitionError naming operator, what computed it, found and wanted
@@ -239,8 +244,9 @@ def _check_numerics(op: Operator, inputs: Sequence[Any], outputs: Sequence[Eager
         return
     shown = [str(y) for x in inputs if x is not None for y in (x if type(x) is tuple else (x,))]
     for i in range(len(outputs)):
-        error = wrong_number(op.name, i, [o._array for o in outputs], [o._dtype for o in outputs], shown, name,
-                             users_line())
+        error = wrong_number(
+            op.name, i, [o._array for o in outputs], [o._dtype for o in outputs], shown, name, users_line()
+        )
         if error is not None:
             raise error
 

@@ -222,8 +222,14 @@ class GradientTape:
         result = self._gradients(flat_targets, flat_dys, flat_sources, unconnected, not self.persistent)
         return nest.pack_sequence_as(sources, result, expand_composites=True)
 
-    def _gradients(self, targets: Sequence[Any], dys: Sequence[Any], sources: Sequence[Any],
-                   unconnected: UnconnectedGradients, use_up: bool = False) -> list[Any]:
+    def _gradients(
+        self,
+        targets: Sequence[Any],
+        dys: Sequence[Any],
+        sources: Sequence[Any],
+        unconnected: UnconnectedGradients,
+        use_up: bool = False,
+    ) -> list[Any]:
         start: dict[int, Any] = {}
         originals, sources = sources, [linked(self._here(s)) for s in sources]
         for t, dy in zip(map(self._here, targets), dys):
@@ -302,8 +308,10 @@ class GradientTape:
         target, source = rows_of(target), rows_of(source)
         shape, source_shape = _known_shape(target, "batch_jacobian"), _known_shape(source, "batch_jacobian")
         if not shape or not source_shape or shape[0] != source_shape[0]:
-            raise ValueError("Need first dimension of target shape and source shape to match, found "
-                             f"{target.shape} and {source.shape}")
+            raise ValueError(
+                "Need first dimension of target shape and source shape to match, found "
+                f"{target.shape} and {source.shape}"
+            )
         self._begin()
         batch, inner = shape[0], shape[1:]
         rows = []

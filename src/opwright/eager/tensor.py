@@ -91,8 +91,9 @@ class EagerTensor(Tensor):
         view.flags.writeable = False
         return view
 
-    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
-                   ) -> Any:
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
         return self._array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -381,9 +382,11 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
         if made.size == 1:
             made = np.full(dims, made.reshape(())[()], made.dtype)
         elif made.size != np.prod(dims):
-            raise TypeError(f"Eager execution of tf.constant with unsupported shape. Tensor {list(made.shape)} "
-                            f"(converted from {_shown(value)}) has {made.size} elements, but got `shape` {dims} "
-                            f"with {int(np.prod(dims))} elements)")
+            raise TypeError(
+                f"Eager execution of tf.constant with unsupported shape. Tensor {list(made.shape)} "
+                f"(converted from {_shown(value)}) has {made.size} elements, but got `shape` {dims} "
+                f"with {int(np.prod(dims))} elements)"
+            )
         else:
             made = made.reshape(dims)
     if dispatch.state.trace is not None:

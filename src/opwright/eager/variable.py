@@ -39,8 +39,18 @@ class Variable(TensorLike):
     raises TypeError or ValueError as `constant` does
     """
 
-    __slots__ = ("__weakref__", "_guard", "_initial", "_lock", "_value", "constraint", "dtype", "name", "shape",
-                 "trainable")
+    __slots__ = (
+        "__weakref__",
+        "_guard",
+        "_initial",
+        "_lock",
+        "_value",
+        "constraint",
+        "dtype",
+        "name",
+        "shape",
+        "trainable",
+    )
 
     def __init__(
         self,
@@ -409,8 +419,14 @@ class Variable(TensorLike):
         return _restored, (self.numpy(), self.trainable, self.name, self.dtype, self.shape)
 
     def __deepcopy__(self, memo: Any) -> Variable:
-        return Variable(self.numpy(), self.trainable, name=self.name.rpartition(":")[0], dtype=self.dtype,
-                        constraint=self.constraint, shape=self.shape)
+        return Variable(
+            self.numpy(),
+            self.trainable,
+            name=self.name.rpartition(":")[0],
+            dtype=self.dtype,
+            constraint=self.constraint,
+            shape=self.shape,
+        )
 
     def __repr__(self) -> str:
         value = self._settled() if self._initial is not None else self._value

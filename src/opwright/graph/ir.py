@@ -147,10 +147,15 @@ class Node:
 
         Its name, its outputs' names and its line are this one's; what is not given is, too.
         """
-        return Node(self.op if op is None else op, self.inputs if inputs is None else inputs,
-                    self.attrs if attrs is None else attrs,
-                    [v.spec for v in self.outputs] if specs is None else specs, self.name, self.at,
-                    [v.name for v in self.outputs])
+        return Node(
+            self.op if op is None else op,
+            self.inputs if inputs is None else inputs,
+            self.attrs if attrs is None else attrs,
+            [v.spec for v in self.outputs] if specs is None else specs,
+            self.name,
+            self.at,
+            [v.name for v in self.outputs],
+        )
 
     def with_operands(self, inputs: Sequence[Operand], attrs: Mapping[str, Any] | None = None) -> Node:
         """Return the node as it reads other values, or has other attributes, with the very same outputs.
@@ -194,8 +199,9 @@ class Node:
                 yield from (v for v in value if isinstance(v, Graph))
 
     def __repr__(self) -> str:
-        ins = ", ".join("_" if o is None else str([v.name for v in o]) if isinstance(o, tuple) else o.name
-                        for o in self.inputs)
+        ins = ", ".join(
+            "_" if o is None else str([v.name for v in o]) if isinstance(o, tuple) else o.name for o in self.inputs
+        )
         return f"{', '.join(map(repr, self.outputs)) or self.name} = {self.op.name}({ins})"
 
 
@@ -225,8 +231,9 @@ class Graph:
     origin: Any
     _effect: Any
 
-    def __init__(self, name: str, inputs: Sequence[Value], nodes: Sequence[Node], outputs: Sequence[Value],
-                 origin: Any = None) -> None:
+    def __init__(
+        self, name: str, inputs: Sequence[Value], nodes: Sequence[Node], outputs: Sequence[Value], origin: Any = None
+    ) -> None:
         put = object.__setattr__
         put(self, "name", name)
         put(self, "origin", origin)
@@ -377,8 +384,15 @@ class GraphBuilder:
         """
         count = len(old.outputs)
         added = [self.unique(f"{old.name}.{i}") for i in range(count, count + len(more))]
-        node = Node(old.op, inputs, attrs, [*(v.spec for v in old.outputs), *more], old.name, old.at,
-                    [*(v.name for v in old.outputs), *added])
+        node = Node(
+            old.op,
+            inputs,
+            attrs,
+            [*(v.spec for v in old.outputs), *more],
+            old.name,
+            old.at,
+            [*(v.name for v in old.outputs), *added],
+        )
         for value in old.outputs:
             _set_value_node(value, node)
         _set_outputs(node, (*old.outputs, *node.outputs[count:]))

@@ -19,16 +19,49 @@ import numpy as np
 from ..core.dtypes import string
 from .ir import Graph, Node, Operand, Value, flat, same_attr
 
-COMMUTATIVE = frozenset({
-    "Add", "Mul", "Maximum", "Minimum", "SquaredDifference", "Equal", "NotEqual", "LogicalAnd", "LogicalOr",
-    "BitwiseAnd", "BitwiseOr", "BitwiseXor",
-})
+COMMUTATIVE = frozenset(
+    {
+        "Add",
+        "Mul",
+        "Maximum",
+        "Minimum",
+        "SquaredDifference",
+        "Equal",
+        "NotEqual",
+        "LogicalAnd",
+        "LogicalOr",
+        "BitwiseAnd",
+        "BitwiseOr",
+        "BitwiseXor",
+    }
+)
 """Operators of two operands that may change places, with the same result."""
 
-AXES_OF_FIRST = frozenset({
-    "All", "Any", "ArgMax", "ArgMin", "Cumprod", "Cumsum", "CumulativeLogsumexp", "EuclideanNorm", "LogSoftmax", "Max",
-    "Mean", "Min", "Prod", "Reverse", "Roll", "Softmax", "Split", "SplitV", "Squeeze", "Sum", "Unpack",
-})
+AXES_OF_FIRST = frozenset(
+    {
+        "All",
+        "Any",
+        "ArgMax",
+        "ArgMin",
+        "Cumprod",
+        "Cumsum",
+        "CumulativeLogsumexp",
+        "EuclideanNorm",
+        "LogSoftmax",
+        "Max",
+        "Mean",
+        "Min",
+        "Prod",
+        "Reverse",
+        "Roll",
+        "Softmax",
+        "Split",
+        "SplitV",
+        "Squeeze",
+        "Sum",
+        "Unpack",
+    }
+)
 """Operators whose attribute `axis` numbers the dimensions of their first operand: -1 of rank 3 is 2."""
 
 MOST_STEPS = 5_000  # of one search; operands that commute can be tried in more ways than anybody can wait for
@@ -274,8 +307,11 @@ def _likely(template: Template, graph: Graph) -> dict[Node, Set[Node]]:
         by_operator.setdefault(node.op, []).append(node)
     found: dict[Node, Set[Node]] = {}
     for wanted in template.graph.nodes:
-        found[wanted] = {n for n in by_operator.get(wanted.op, ())
-                         if any(_may_stand(found, wanted.inputs, order) for order in _orders(n))}
+        found[wanted] = {
+            n
+            for n in by_operator.get(wanted.op, ())
+            if any(_may_stand(found, wanted.inputs, order) for order in _orders(n))
+        }
     return found
 
 

@@ -138,15 +138,20 @@ class SimpleDelegate(Delegate):
     max_delegated_partitions = min_nodes_per_partition = 0
     dynamic_tensors = "forbid"
 
-    def __init__(self, *, max_delegated_partitions: int = 0, min_nodes_per_partition: int = 0,
-                 dynamic_tensors: str = "forbid") -> None:
-        for name, value in (("max_delegated_partitions", max_delegated_partitions),
-                            ("min_nodes_per_partition", min_nodes_per_partition)):
+    def __init__(
+        self, *, max_delegated_partitions: int = 0, min_nodes_per_partition: int = 0, dynamic_tensors: str = "forbid"
+    ) -> None:
+        for name, value in (
+            ("max_delegated_partitions", max_delegated_partitions),
+            ("min_nodes_per_partition", min_nodes_per_partition),
+        ):
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
                 raise ValueError(f"{type(self).__name__}: {name} is a count, found {value!r}")
         if dynamic_tensors not in DYNAMIC_TENSORS:
-            raise ValueError(f"{type(self).__name__}: dynamic_tensors is one of {', '.join(DYNAMIC_TENSORS)}, "
-                             f"found {dynamic_tensors!r}")
+            raise ValueError(
+                f"{type(self).__name__}: dynamic_tensors is one of {', '.join(DYNAMIC_TENSORS)}, "
+                f"found {dynamic_tensors!r}"
+            )
         self.max_delegated_partitions = max_delegated_partitions
         self.min_nodes_per_partition = min_nodes_per_partition
         self.dynamic_tensors = dynamic_tensors

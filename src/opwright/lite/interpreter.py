@@ -120,8 +120,11 @@ class Interpreter:
         if op_resolver is not None and not isinstance(op_resolver, resolver.OpResolver):
             raise TypeError(f"op_resolver is a lite.OpResolver, found {type(op_resolver).__name__}")
         nothing = isinstance(custom_ops, tuple | list | set | dict) and not custom_ops
-        self._given = None if op_resolver is None and nothing else resolver.with_customs(
-            resolver.default_resolver() if op_resolver is None else op_resolver, custom_ops)
+        self._given = (
+            None
+            if op_resolver is None and nothing
+            else resolver.with_customs(resolver.default_resolver() if op_resolver is None else op_resolver, custom_ops)
+        )
         self._preserve_all = bool(experimental_preserve_all_tensors)
         self._threads = num_threads or flags.get("num_threads") or _cores()
         self._lent: Lent = {}
@@ -284,8 +287,9 @@ class Interpreter:
         raises RuntimeError (errors.OpError, too) as invoke does; ValueError for no runs
         """
         if runs < 1:
-            raise InvalidArgumentError(op="Interpreter.profile", what="no runs to time", found=f"runs={runs}",
-                                       wanted="1 or more")
+            raise InvalidArgumentError(
+                op="Interpreter.profile", what="no runs to time", found=f"runs={runs}", wanted="1 or more"
+            )
         return profiling.profile(self._subgraphs, runs, memory)
 
     @exclusive("closed")
@@ -483,8 +487,14 @@ class Interpreter:
         self._engine = self._new_engine()
 
     def _new_engine(self, late: bool = False) -> engine.Engine:
-        return engine.Engine(self._subgraphs, lambda delegate: self._delegate(delegate, strict=False), self._source,
-                             self._content, self._background, late)
+        return engine.Engine(
+            self._subgraphs,
+            lambda delegate: self._delegate(delegate, strict=False),
+            self._source,
+            self._content,
+            self._background,
+            late,
+        )
 
     @property
     def _background(self) -> bool:
@@ -571,8 +581,10 @@ class Interpreter:
 
     def _subgraph(self, index: int) -> Subgraph:
         if not 0 <= index < len(self._subgraphs):
-            raise InvalidArgumentError(what=f"subgraph_index is out of range: {index} for the model, "
-                                       f"which has {len(self._subgraphs)} subgraphs.")
+            raise InvalidArgumentError(
+                what=f"subgraph_index is out of range: {index} for the model, "
+                f"which has {len(self._subgraphs)} subgraphs."
+            )
         return self._subgraphs[index]
 
     def _tensor(self, index: Any, subgraph_index: int) -> Tensor:
@@ -586,8 +598,10 @@ class Interpreter:
         except AttributeError:
             raise TypeError(f"a tensor index is an integer, found {index!r}") from None
         if not 0 <= place < len(tensors):
-            raise InvalidArgumentError(what=f"Invalid tensor index {place} exceeds max tensor index {len(tensors)}",
-                                       do='get_input_details()[i]["index"]')
+            raise InvalidArgumentError(
+                what=f"Invalid tensor index {place} exceeds max tensor index {len(tensors)}",
+                do='get_input_details()[i]["index"]',
+            )
         return tensors[place]
 
     def _elements(self, index: int, subgraph_index: int) -> np.ndarray:

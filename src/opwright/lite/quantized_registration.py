@@ -73,9 +73,14 @@ def rule_of(operator: Any, node: Node) -> Any:
     if path is None:
         tensors = [t for t in (*node.tensors_in, *node.tensors_out) if is_narrow(t)]
         named = ", ".join(f"{t.name!r} {t.type.name}" for t in tensors if t is not None)
-        raise UnimplementedError(op=node.name, what="this operator has no kernel for quantized tensors", found=named,
-                                 wanted="tensors without scales", do="convert the model with this operator in float",
-                                 explain="OW103")
+        raise UnimplementedError(
+            op=node.name,
+            what="this operator has no kernel for quantized tensors",
+            found=named,
+            wanted="tensors without scales",
+            do="convert the model with this operator in float",
+            explain="OW103",
+        )
     return path
 
 
@@ -96,16 +101,24 @@ def kernel_of(operator: Any, path: Any, call: Any, node: Node, group: Callable[.
     inputs = group(operator, [None if t is None else Operand(t) for t in node.tensors_in], node)
     outputs: list[Any] = [Operand(t) for t in node.tensors_out]
     if len(outputs) != len(operator.outputs) and not any(o.repeated for o in operator.outputs):
-        raise InvalidArgumentError(op=node.name, what="the node has another number of outputs than the operator",
-                                   found=len(outputs), wanted=len(operator.outputs))
+        raise InvalidArgumentError(
+            op=node.name,
+            what="the node has another number of outputs than the operator",
+            found=len(outputs),
+            wanted=len(operator.outputs),
+        )
     if not operator.profile.single and len(operator.outputs) == 1:
         outputs = [tuple(outputs)]
     blocked = next((o for o in inputs if isinstance(o, Operand) and o.blocks is not None), None)
     if blocked is not None:
         if path not in BLOCKWISE:
-            raise UnimplementedError(op=node.name, what="this operator does not take scales by block",
-                                     found=f"{blocked.name!r} {blocked.type}", wanted="one scale, or one a channel",
-                                     explain="OW103")
+            raise UnimplementedError(
+                op=node.name,
+                what="this operator does not take scales by block",
+                found=f"{blocked.name!r} {blocked.type}",
+                wanted="one scale, or one a channel",
+                explain="OW103",
+            )
         path = BLOCKWISE[path]
     try:
         with np.errstate(all="ignore"):  # of scales as they come; what they make is checked
@@ -140,8 +153,13 @@ def as_real(operator: Any, node: Node, known: Callable[[Tensor], Any]) -> list[A
     for i, t in enumerate(tensors):
         if t is None:
             seen.append(None)
-        elif t.is_quantized or (t.dtype.is_integer and not t.is_variable and not floats
-                                and i < len(declared) and t.dtype not in declared[i].dtypes):
+        elif t.is_quantized or (
+            t.dtype.is_integer
+            and not t.is_variable
+            and not floats
+            and i < len(declared)
+            and t.dtype not in declared[i].dtypes
+        ):
             seen.append(Real(t, real))
         else:
             seen.append(known(t))
@@ -161,7 +179,10 @@ def divided(operator: Any) -> Callable[..., Any] | None:
 
 
 def run_quantized(
-    kernel: Callable[..., Any], arrays: Sequence[Any], outs: Sequence[np.ndarray], name: str,
+    kernel: Callable[..., Any],
+    arrays: Sequence[Any],
+    outs: Sequence[np.ndarray],
+    name: str,
     divide: Callable[..., Any] | None = None,
 ) -> None:
     """Run a kernel; its results, already within range, are stored in the outputs' type.
@@ -178,10 +199,18 @@ def run_quantized(
     if not isinstance(results, (tuple, list)):
         results = (results,)
     if len(results) != len(outs):
-        raise InternalError(op=name, what="the integer kernel gave another number of results than the node has outputs",
-                            found=len(results), wanted=len(outs))
+        raise InternalError(
+            op=name,
+            what="the integer kernel gave another number of results than the node has outputs",
+            found=len(results),
+            wanted=len(outs),
+        )
     for result, out in zip(results, outs):
         if result.shape != out.shape:
-            raise InternalError(op=name, what="the integer kernel gave another shape than was inferred",
-                                found=list(result.shape), wanted=list(out.shape))
+            raise InternalError(
+                op=name,
+                what="the integer kernel gave another shape than was inferred",
+                found=list(result.shape),
+                wanted=list(out.shape),
+            )
         np.copyto(out, result, casting="unsafe")

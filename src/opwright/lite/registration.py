@@ -129,15 +129,23 @@ class OperatorRegistration(Registration):
                 break  # an older file has no place for what later versions keep for the gradient
             specs.extend(spec) if isinstance(spec, list) else specs.append(spec)
         if len(specs) != len(node.tensors_out):
-            raise InvalidArgumentError(op=node.name, what="the node has another number of outputs than the operator",
-                                       found=len(node.tensors_out), wanted=len(specs))
+            raise InvalidArgumentError(
+                op=node.name,
+                what="the node has another number of outputs than the operator",
+                found=len(node.tensors_out),
+                wanted=len(specs),
+            )
         for spec, t in zip(specs, node.tensors_out):
             if spec.dtype is not dtype_of(t):
                 if isinstance(self.operator, LiteOperator) and self.operator.retypes:
                     t.set_dtype(spec.dtype)
                     continue
-                raise InvalidArgumentError(op=node.name, what=f"output {t.name!r} has the wrong type",
-                                           found=t.dtype.name, wanted=spec.dtype.name)
+                raise InvalidArgumentError(
+                    op=node.name,
+                    what=f"output {t.name!r} has the wrong type",
+                    found=t.dtype.name,
+                    wanted=spec.dtype.name,
+                )
         return specs
 
     def _prepare(self, context: Context, node: Node) -> None:
@@ -206,8 +214,10 @@ class OperatorRegistration(Registration):
     def _elements(self, node: Node) -> list[Any]:
         """The inputs as arrays; of one whose shape alone is read, an array that may have no elements yet."""
         if self.operator.shape_only:
-            return [None if t is None else t.readonly if t.array is not None else np.broadcast_to(_NONE, t.shape)
-                    for t in node.tensors_in]
+            return [
+                None if t is None else t.readonly if t.array is not None else np.broadcast_to(_NONE, t.shape)
+                for t in node.tensors_in
+            ]
         return [None if t is None else t.readonly for t in node.tensors_in]
 
     def _bound(self, node: Node) -> Callable[[], Any]:
@@ -350,8 +360,9 @@ def store(results: Sequence[Any], outs: Sequence[Any], operator: Operator) -> No
     raises DefinitionError where they are not what `infer` promised (InternalError for an operator of this package)
     """
     if len(results) != len(outs):
-        raise contract_violation(operator, "compute", "gave another number of results than infer",
-                                 found=len(results), wanted=len(outs))
+        raise contract_violation(
+            operator, "compute", "gave another number of results than infer", found=len(results), wanted=len(outs)
+        )
     for result, out in zip(results, outs):
         np.copyto(out, _fitting(result, out, operator))
 
@@ -359,9 +370,14 @@ def store(results: Sequence[Any], outs: Sequence[Any], operator: Operator) -> No
 def _fitting(result: Any, out: np.ndarray, operator: Operator) -> np.ndarray:
     array = np.asarray(result, object if out.dtype.kind == "O" else None)
     if array.shape != out.shape or array.dtype != out.dtype:
-        raise contract_violation(operator, "compute", "gave another dtype or shape than was inferred",
-                                 found=f"{array.dtype} {list(array.shape)}", wanted=f"{out.dtype} {list(out.shape)}",
-                                 do=f"y.astype({out.dtype.name!r}) in compute, or mend infer")
+        raise contract_violation(
+            operator,
+            "compute",
+            "gave another dtype or shape than was inferred",
+            found=f"{array.dtype} {list(array.shape)}",
+            wanted=f"{out.dtype} {list(out.shape)}",
+            do=f"y.astype({out.dtype.name!r}) in compute, or mend infer",
+        )
     return array
 
 

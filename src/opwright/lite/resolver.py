@@ -237,9 +237,12 @@ def _warn_of_another_library(name: str, kernel: Any, libraries: dict[str, str]) 
         return
     before = libraries.setdefault(name, library)
     if before != library:
-        warnings.warn(f"custom_ops: two libraries have an operator {name!r}: {before} and {library}; the latter's is "
-                      "used. Give one of them, or load_custom_ops(path, {name: function}) with other names.",
-                      RuntimeWarning, stacklevel=4)
+        warnings.warn(
+            f"custom_ops: two libraries have an operator {name!r}: {before} and {library}; the latter's is "
+            "used. Give one of them, or load_custom_ops(path, {name: function}) with other names.",
+            RuntimeWarning,
+            stacklevel=4,
+        )
         libraries[name] = library
 
 
@@ -260,8 +263,10 @@ def _flat(custom_ops: CustomOps) -> Iterator[OpResolver | tuple[str, Any]]:
         for item in custom_ops:
             yield from _flat(item)
     else:
-        raise TypeError("custom_ops holds @ow.operator classes, mappings from names to Registrations, or resolvers; "
-                        f"found {custom_ops!r}"[:300])
+        raise TypeError(
+            "custom_ops holds @ow.operator classes, mappings from names to Registrations, or resolvers; "
+            f"found {custom_ops!r}"[:300]
+        )
 
 
 _NO_OPERATORS = ("CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES")
@@ -289,12 +294,20 @@ def _entry(op: Any, kernel: Any, low: Any, high: Any) -> Entry:
     found = registration_of(kernel)
     for version in (low, high):
         if not isinstance(version, int) or isinstance(version, bool):
-            raise InvalidArgumentError(op=name, what="versions are integers", found=f"{low!r}..{high!r}",
-                                       wanted="such as min_version=1, max_version=2")
+            raise InvalidArgumentError(
+                op=name,
+                what="versions are integers",
+                found=f"{low!r}..{high!r}",
+                wanted="such as min_version=1, max_version=2",
+            )
     if not 1 <= low <= high <= MAX_VERSION:
-        raise InvalidArgumentError(op=name, what="the range of versions is empty", found=f"{low}..{high}",
-                                   wanted="1 <= min_version <= max_version",
-                                   do=f"max_version={max(low, found.version)}" if high < low else None)
+        raise InvalidArgumentError(
+            op=name,
+            what="the range of versions is empty",
+            found=f"{low}..{high}",
+            wanted="1 <= min_version <= max_version",
+            do=f"max_version={max(low, found.version)}" if high < low else None,
+        )
     return Entry(low, high, found)
 
 

@@ -49,13 +49,21 @@ def written_version(name: str, given: Mapping[str, Any], code_version: int) -> i
         return code_version
     found = given[VERSION_KEY]
     if type(found) is not int or found < 1:
-        raise InvalidArgumentError(op=name, what="the version in the node's options is none", found=repr(found),
-                                   wanted="an integer of at least 1", do="convert the model again")
+        raise InvalidArgumentError(
+            op=name,
+            what="the version in the node's options is none",
+            found=repr(found),
+            wanted="an integer of at least 1",
+            do="convert the model again",
+        )
     if code_version not in (1, found):
-        raise InvalidArgumentError(op=name, what="the file contradicts itself about the operator's version",
-                                   found={"operator code": code_version, "options": found},
-                                   wanted="one version, or 1 in the operator code",
-                                   do="convert the model again")
+        raise InvalidArgumentError(
+            op=name,
+            what="the file contradicts itself about the operator's version",
+            found={"operator code": code_version, "options": found},
+            wanted="one version, or 1 in the operator code",
+            do="convert the model again",
+        )
     return found
 
 
@@ -69,15 +77,22 @@ def bind_options(operator: Operator, options: Any, code_version: int = 1) -> Cal
     version = written_version(operator.name, given, code_version)
     if VERSION_KEY in given and version > operator.version:
         wanted = f"1..{operator.version}" if operator.version > 1 else "version 1"
-        raise InvalidArgumentError(op=operator.name, what=f"the file has version {version} of this operator",
-                                   found=f"{VERSION_KEY}={version} in the node's options",
-                                   wanted=f"{wanted}, which the definition has", do=NEWER)
+        raise InvalidArgumentError(
+            op=operator.name,
+            what=f"the file has version {version} of this operator",
+            found=f"{VERSION_KEY}={version} in the node's options",
+            wanted=f"{wanted}, which the definition has",
+            do=NEWER,
+        )
     attrs = {name: value for name, value in given.items() if name != VERSION_KEY and name in operator.attr_defs}
     unknown = sorted(n for n in given if n != VERSION_KEY and n not in attrs and not _says_a_type(n, given[n]))
     if unknown:
-        raise SignatureError(op=operator.name, what=f"options that it does not know: {', '.join(unknown)}",
-                             wanted=f"among {', '.join(operator.attr_defs) or 'none'}",
-                             do=NEWER)
+        raise SignatureError(
+            op=operator.name,
+            what=f"options that it does not know: {', '.join(unknown)}",
+            wanted=f"among {', '.join(operator.attr_defs) or 'none'}",
+            do=NEWER,
+        )
     for name, value in attrs.items():
         kind = operator.attr_defs[name].type
         item = kind[0] if isinstance(kind, list) else kind
@@ -86,8 +101,12 @@ def bind_options(operator: Operator, options: Any, code_version: int = 1) -> Cal
             try:
                 attrs[name] = [*map(read, value)] if isinstance(kind, list) and type(value) is list else read(value)
             except (KeyError, TypeError, ValueError, OverflowError) as error:
-                raise InvalidArgumentError(op=operator.name, what=f"option {name!r} holds no {item.__name__}: {error}",
-                                           found=f"{value!r}"[:80], wanted=_WANTED.get(item)) from None
+                raise InvalidArgumentError(
+                    op=operator.name,
+                    what=f"option {name!r} holds no {item.__name__}: {error}",
+                    found=f"{value!r}"[:80],
+                    wanted=_WANTED.get(item),
+                ) from None
     return operator.bind(attrs)
 
 

@@ -10,8 +10,15 @@ from typing import Any
 from ..core.dtypes import as_dtype
 from . import named
 
-__all__ = ["clear_session", "epsilon", "floatx", "image_data_format", "set_epsilon", "set_floatx",
-           "set_image_data_format"]
+__all__ = [
+    "clear_session",
+    "epsilon",
+    "floatx",
+    "image_data_format",
+    "set_epsilon",
+    "set_floatx",
+    "set_image_data_format",
+]
 
 _SETTINGS: dict[str, Any] = {"epsilon": 1e-7, "floatx": "float32", "image_data_format": "channels_last"}
 

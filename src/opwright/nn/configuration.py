@@ -77,8 +77,10 @@ class Configured:
         try:
             return cls(**config)
         except TypeError as error:
-            raise TypeError(f"Error when deserializing class '{cls.__name__}' using config={config}.\n\n"
-                            f"Exception encountered: {error}") from error
+            raise TypeError(
+                f"Error when deserializing class '{cls.__name__}' using config={config}.\n\n"
+                f"Exception encountered: {error}"
+            ) from error
 
 
 def _plain(value: Any) -> bool:

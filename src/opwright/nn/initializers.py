@@ -88,8 +88,10 @@ class Identity(Initializer):
     def __call__(self, shape: Any, dtype: Any = None) -> Any:
         """The matrix."""
         if len(shape) != 2:
-            raise ValueError("Identity matrix initializer can only be used for 2D matrices. "
-                             f"Received: shape={shape} of rank {len(shape)}.")
+            raise ValueError(
+                "Identity matrix initializer can only be used for 2D matrices. "
+                f"Received: shape={shape} of rank {len(shape)}."
+            )
         rows, columns = _shape(shape)
         return self.gain * array.eye(rows, columns, dtype=_dtype(dtype))
 
@@ -101,8 +103,10 @@ class _Random(Initializer):
         if isinstance(seed, dict):
             seed = SeedGenerator.from_config(seed["config"])
         if seed is not None and not isinstance(seed, (int, np.integer, SeedGenerator)):
-            raise ValueError("`seed` argument should be an instance of `keras.random.SeedGenerator()` or an integer. "
-                             f"Received: seed={seed}")
+            raise ValueError(
+                "`seed` argument should be an instance of `keras.random.SeedGenerator()` or an integer. "
+                f"Received: seed={seed}"
+            )
         self._init_seed = seed
         self.seed = default_seed() if seed is None else seed
 
@@ -122,8 +126,12 @@ class _Random(Initializer):
         """The constructor's arguments, with the seed that was given."""
         seed: Any = self._init_seed
         if isinstance(seed, SeedGenerator):
-            seed = {"module": "keras.random", "class_name": "SeedGenerator", "config": seed.get_config(),
-                    "registered_name": None}
+            seed = {
+                "module": "keras.random",
+                "class_name": "SeedGenerator",
+                "config": seed.get_config(),
+                "registered_name": None,
+            }
         return {"seed": seed, **super().get_config()}
 
 
@@ -163,8 +171,9 @@ class RandomUniform(_Random):
         return self._uniform(shape, self.minval, self.maxval, dtype)
 
 
-def compute_fans(shape: Sequence[int], input_axes: Sequence[int] | None = None,
-                 output_axes: Sequence[int] | None = None) -> tuple[int, int]:
+def compute_fans(
+    shape: Sequence[int], input_axes: Sequence[int] | None = None, output_axes: Sequence[int] | None = None
+) -> tuple[int, int]:
     """How many units feed one unit of a kernel, and how many one unit feeds.
 
     [in, out] for matrices, [*window, in, out] for kernels of convolutions, both times the window's size; a vector's
@@ -194,8 +203,15 @@ class VarianceScaling(_Random):
     DISTRIBUTIONS: ClassVar = ("uniform", "truncated_normal", "untruncated_normal")
     arguments: tuple[str, ...] = ("scale", "mode", "distribution", "input_axes", "output_axes")
 
-    def __init__(self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal",
-                 seed: Any = None, input_axes: Any = None, output_axes: Any = None) -> None:
+    def __init__(
+        self,
+        scale: float = 1.0,
+        mode: str = "fan_in",
+        distribution: str = "truncated_normal",
+        seed: Any = None,
+        input_axes: Any = None,
+        output_axes: Any = None,
+    ) -> None:
         if scale <= 0.0:
             raise ValueError(f"Argument `scale` must be positive float. Received: scale={scale}")
         if mode not in self.MODES:
@@ -285,8 +301,10 @@ class Orthogonal(_Random):
         """The matrix."""
         shape = _shape(shape)
         if len(shape) < 2:
-            raise ValueError("The tensor to initialize must be at least two-dimensional. "
-                             f"Received: shape={shape} of rank {len(shape)}.")
+            raise ValueError(
+                "The tensor to initialize must be at least two-dimensional. "
+                f"Received: shape={shape} of rank {len(shape)}."
+            )
         rows, columns = python_math.prod(shape[:-1]), shape[-1]
         tall = (max(rows, columns), min(rows, columns))
         q, r = linalg.qr(self._normal(tall, 0.0, 1.0, dtype))
@@ -299,10 +317,27 @@ class Orthogonal(_Random):
 FAMILY = Family("initializer", "keras.initializers")
 FAMILY.add(
     (
-        Zeros, Ones, Constant, Identity, RandomNormal, TruncatedNormal, RandomUniform, VarianceScaling, GlorotUniform,
-        GlorotNormal, LecunNormal, LecunUniform, HeNormal, HeUniform, Orthogonal,
+        Zeros,
+        Ones,
+        Constant,
+        Identity,
+        RandomNormal,
+        TruncatedNormal,
+        RandomUniform,
+        VarianceScaling,
+        GlorotUniform,
+        GlorotNormal,
+        LecunNormal,
+        LecunUniform,
+        HeNormal,
+        HeUniform,
+        Orthogonal,
     ),
-    zero=Zeros, one=Ones, normal=RandomNormal, uniform=RandomUniform, IdentityInitializer=Identity,
+    zero=Zeros,
+    one=Ones,
+    normal=RandomNormal,
+    uniform=RandomUniform,
+    IdentityInitializer=Identity,
     OrthogonalInitializer=Orthogonal,
 )
 get, serialize, deserialize = FAMILY.get, FAMILY.serialize, FAMILY.deserialize
@@ -316,9 +351,40 @@ lecun_uniform, lecun_normal = LecunUniform, LecunNormal
 he_uniform, he_normal = HeUniform, HeNormal
 
 __all__ = [
-    "Constant", "GlorotNormal", "GlorotUniform", "HeNormal", "HeUniform", "Identity", "IdentityInitializer",
-    "Initializer", "LecunNormal", "LecunUniform", "Ones", "Orthogonal", "OrthogonalInitializer", "RandomNormal",
-    "RandomUniform", "TruncatedNormal", "VarianceScaling", "Zeros", "constant", "deserialize", "get", "glorot_normal",
-    "glorot_uniform", "he_normal", "he_uniform", "identity", "lecun_normal", "lecun_uniform", "ones", "orthogonal",
-    "random_normal", "random_uniform", "serialize", "truncated_normal", "variance_scaling", "zeros",
+    "Constant",
+    "GlorotNormal",
+    "GlorotUniform",
+    "HeNormal",
+    "HeUniform",
+    "Identity",
+    "IdentityInitializer",
+    "Initializer",
+    "LecunNormal",
+    "LecunUniform",
+    "Ones",
+    "Orthogonal",
+    "OrthogonalInitializer",
+    "RandomNormal",
+    "RandomUniform",
+    "TruncatedNormal",
+    "VarianceScaling",
+    "Zeros",
+    "constant",
+    "deserialize",
+    "get",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "identity",
+    "lecun_normal",
+    "lecun_uniform",
+    "ones",
+    "orthogonal",
+    "random_normal",
+    "random_uniform",
+    "serialize",
+    "truncated_normal",
+    "variance_scaling",
+    "zeros",
 ]

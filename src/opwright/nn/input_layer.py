@@ -16,9 +16,19 @@ from .layer import Layer
 class InputLayer(Layer):
     """The layer of an input; `output` is its KerasTensor. Arguments: see `Input`."""
 
-    def __init__(self, shape: Any = None, batch_size: int | None = None, dtype: Any = None, sparse: Any = None,
-                 ragged: Any = None, batch_shape: Any = None, input_tensor: Any = None, optional: bool = False,
-                 name: str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        shape: Any = None,
+        batch_size: int | None = None,
+        dtype: Any = None,
+        sparse: Any = None,
+        ragged: Any = None,
+        batch_shape: Any = None,
+        input_tensor: Any = None,
+        optional: bool = False,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
         if "input_shape" in kwargs:
             shape = kwargs.pop("input_shape")
         if "batch_input_shape" in kwargs:
@@ -58,9 +68,17 @@ class InputLayer(Layer):
         return {"batch_shape": self.batch_shape, "dtype": self.dtype, "sparse": False, "name": self.name}
 
 
-def Input(shape: Any = None, batch_size: int | None = None, dtype: Any = None, sparse: Any = None,
-          ragged: Any = None, batch_shape: Any = None, name: str | None = None, tensor: Any = None,
-          optional: bool = False) -> KerasTensor:
+def Input(
+    shape: Any = None,
+    batch_size: int | None = None,
+    dtype: Any = None,
+    sparse: Any = None,
+    ragged: Any = None,
+    batch_shape: Any = None,
+    name: str | None = None,
+    tensor: Any = None,
+    optional: bool = False,
+) -> KerasTensor:
     """A KerasTensor to lay a model out from.
 
     shape: without the batch, None for unknown sizes; batch_size: of the batch, if it is fixed; or batch_shape: both.

@@ -18,10 +18,18 @@ class InputSpec:
     allow_last_axis_squeeze: a last axis of size 1 may be missing. optional: the input may be None.
     """
 
-    def __init__(self, dtype: Any = None, shape: Any = None, ndim: int | None = None, max_ndim: int | None = None,
-                 min_ndim: int | None = None, axes: dict[int, int | None] | None = None,
-                 allow_last_axis_squeeze: bool = False, name: str | None = None, optional: bool = False
-                 ) -> None:
+    def __init__(
+        self,
+        dtype: Any = None,
+        shape: Any = None,
+        ndim: int | None = None,
+        max_ndim: int | None = None,
+        min_ndim: int | None = None,
+        axes: dict[int, int | None] | None = None,
+        allow_last_axis_squeeze: bool = False,
+        name: str | None = None,
+        optional: bool = False,
+    ) -> None:
         self.dtype = None if dtype is None else as_dtype(dtype).name
         self.shape = None if shape is None else tuple(shape)
         self.ndim = len(self.shape) if self.shape is not None else ndim
@@ -34,8 +42,14 @@ class InputSpec:
 
     def get_config(self) -> dict[str, Any]:
         """The arguments as plain values."""
-        return {"dtype": self.dtype, "shape": self.shape, "ndim": self.ndim, "max_ndim": self.max_ndim,
-                "min_ndim": self.min_ndim, "axes": self.axes}
+        return {
+            "dtype": self.dtype,
+            "shape": self.shape,
+            "ndim": self.ndim,
+            "max_ndim": self.max_ndim,
+            "min_ndim": self.min_ndim,
+            "axes": self.axes,
+        }
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> InputSpec:
@@ -67,8 +81,10 @@ class InputSpec:
             return f"expected dtype={self.dtype}, found dtype={dtype.name}"
         for axis, size in self.axes.items():
             if size is not None and -rank <= axis < rank and dims[axis] not in (size, None):
-                return f"expected axis {axis} of input shape to have value {size}, but received input with shape " \
-                       f"{tuple(shape)}"
+                return (
+                    f"expected axis {axis} of input shape to have value {size}, but received input with shape "
+                    f"{tuple(shape)}"
+                )
         if self.shape is not None:
             for want, got in zip(self.shape, dims):
                 if want is not None and got is not None and want != got:
@@ -95,8 +111,10 @@ def assert_input_compatibility(input_spec: Any, inputs: Any, layer_name: str) ->
         if spec is None or (tensor is None and spec.optional):
             continue
         if not hasattr(tensor, "shape"):
-            raise ValueError(f'Inputs to a layer should be tensors. Got \'{tensor}\' (of type {type(tensor)}) as input '
-                             f'for layer "{layer_name}".')
+            raise ValueError(
+                f"Inputs to a layer should be tensors. Got '{tensor}' (of type {type(tensor)}) as input "
+                f'for layer "{layer_name}".'
+            )
         objection = spec.objection(tensor.shape, tensor.dtype)
         if objection is not None:
             raise ValueError(f'Input {i} of layer "{layer_name}" is incompatible with the layer: {objection}')

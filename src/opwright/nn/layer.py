@@ -32,8 +32,19 @@ from .input_spec import assert_input_compatibility
 from .keras_tensor import KerasTensor, Node, find
 from .weights import Weighted
 
-_ARGUMENTS = ("input_shape", "batch_input_shape", "input_dim", "batch_size", "weights", "autocast",
-              "activity_regularizer", "dynamic", "input_dtype", "sparse", "ragged")
+_ARGUMENTS = (
+    "input_shape",
+    "batch_input_shape",
+    "input_dim",
+    "batch_size",
+    "weights",
+    "autocast",
+    "activity_regularizer",
+    "dynamic",
+    "input_dtype",
+    "sparse",
+    "ragged",
+)
 
 
 class Shape(tuple[Any, ...]):
@@ -99,18 +110,30 @@ class Layer(Weighted, Configured):
         if "build" in cls.__dict__:
             cls.build = _building(cls.__dict__["build"])  # type: ignore[method-assign]
 
-    def __init__(self, *, activity_regularizer: Any = None, trainable: bool = True, dtype: Any = None,
-                 autocast: bool = True, name: str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        activity_regularizer: Any = None,
+        trainable: bool = True,
+        dtype: Any = None,
+        autocast: bool = True,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
         unknown = [k for k in kwargs if k not in _ARGUMENTS]
         if unknown:
-            raise ValueError(f"Unrecognized keyword arguments passed to {type(self).__name__}: "
-                             f"{ {k: kwargs[k] for k in unknown} }")
+            raise ValueError(
+                f"Unrecognized keyword arguments passed to {type(self).__name__}: { {k: kwargs[k] for k in unknown} }"
+            )
         if name is not None and not isinstance(name, str):
-            raise ValueError(f"Argument `name` must be a string and cannot contain character `/`. Received: "
-                             f"name={name!r}")
+            raise ValueError(
+                f"Argument `name` must be a string and cannot contain character `/`. Received: name={name!r}"
+            )
         if not isinstance(trainable, (bool, np.bool_)):
-            raise ValueError(f"Expected `trainable` to be a boolean. Received: trainable={trainable!r} (of type "
-                             f"{type(trainable).__name__})")
+            raise ValueError(
+                f"Expected `trainable` to be a boolean. Received: trainable={trainable!r} (of type "
+                f"{type(trainable).__name__})"
+            )
         self._name = name or named.fresh(type(self).__name__)
         self.built = False
         self.supports_masking = False
@@ -181,8 +204,11 @@ class Layer(Weighted, Configured):
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The shape of the output for inputs of this shape, found by laying out `call`."""
         leaf = _is_shape(input_shape)
-        inputs = KerasTensor(input_shape, self.compute_dtype) if leaf else _map_shapes(
-            lambda s: KerasTensor(s, self.compute_dtype), input_shape)
+        inputs = (
+            KerasTensor(input_shape, self.compute_dtype)
+            if leaf
+            else _map_shapes(lambda s: KerasTensor(s, self.compute_dtype), input_shape)
+        )
         self._build_for((inputs,), {})
         return nest.map_structure(lambda t: tuple(t.shape), self.compute_output_spec(inputs))
 
@@ -193,6 +219,7 @@ class Layer(Weighted, Configured):
             before = dispatch.state.trace, dispatch.state.tapes, dispatch.state.names
             try:
                 with trace.recording(), autograph(True):
+
                     def stand_in(x: Any) -> Any:
                         if not isinstance(x, KerasTensor):
                             return x
@@ -232,8 +259,10 @@ class Layer(Weighted, Configured):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Build if need be, and compute. training: the mode; by default that of the call around, else `call`'s own."""
         if "nodes" not in self.__dict__:
-            raise RuntimeError(f"In layer {type(self).__name__}, you forgot to call `super().__init__()` as the first "
-                               "statement in the `__init__()` method.")
+            raise RuntimeError(
+                f"In layer {type(self).__name__}, you forgot to call `super().__init__()` as the first "
+                "statement in the `__init__()` method."
+            )
         args = tuple([self._converted(a) for a in args])
         if kwargs:
             kwargs = {k: self._converted(v) for k, v in kwargs.items()}
@@ -243,8 +272,9 @@ class Layer(Weighted, Configured):
         if self.input_spec is not None:
             assert_input_compatibility(self.input_spec, first, self.name)
         context, entered = current.context, False
-        training = kwargs.pop("training", None) if not spec.training or kwargs.get("training") is None else \
-            kwargs["training"]
+        training = (
+            kwargs.pop("training", None) if not spec.training or kwargs.get("training") is None else kwargs["training"]
+        )
         if training is None and spec.training and "training" in spec.names[: len(args)]:
             training = args[spec.names.index("training")]
         if context is None:
@@ -364,8 +394,10 @@ class Layer(Weighted, Configured):
         """Set this layer's own weights from what `save_own_variables` stored. Raises ValueError for another number."""
         own = self._own()
         if len(store) != len(own):
-            raise ValueError(f"Layer '{self.name}' expected {len(own)} variables, but received {len(store)} variables "
-                             f"during loading. Expected: {[v.name for v in own]}")
+            raise ValueError(
+                f"Layer '{self.name}' expected {len(own)} variables, but received {len(store)} variables "
+                f"during loading. Expected: {[v.name for v in own]}"
+            )
         for i, variable in enumerate(own):
             variable.assign(np.asarray(store[str(i)]).astype(variable.dtype.np))
 

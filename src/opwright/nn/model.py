@@ -32,8 +32,16 @@ class Model(Trainer, Layer):
 
     is_model = True
 
-    def __init__(self, *args: Any, inputs: Any = None, outputs: Any = None, name: str | None = None,
-                 trainable: bool = True, dtype: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        inputs: Any = None,
+        outputs: Any = None,
+        name: str | None = None,
+        trainable: bool = True,
+        dtype: Any = None,
+        **kwargs: Any,
+    ) -> None:
         if args:
             inputs = args[0]
             outputs = args[1] if len(args) > 1 else outputs
@@ -117,8 +125,9 @@ class Model(Trainer, Layer):
         layers = self.layers
         if index is not None:
             if not -len(layers) <= index < len(layers):
-                raise ValueError(f"Was asked to retrieve layer at index {index} but model only has {len(layers)} "
-                                 f"layers.")
+                raise ValueError(
+                    f"Was asked to retrieve layer at index {index} but model only has {len(layers)} layers."
+                )
             return layers[index]
         for layer in layers:
             if layer.name == name:
@@ -127,8 +136,10 @@ class Model(Trainer, Layer):
 
     def _of_network(self, what: str) -> Any:
         if self._network is None:
-            raise AttributeError(f"{type(self).__name__} {self.name!r} has no `{what}`: it is not made of KerasTensors "
-                                 "(see ow.keras.Input), or has not been built")
+            raise AttributeError(
+                f"{type(self).__name__} {self.name!r} has no `{what}`: it is not made of KerasTensors "
+                "(see ow.keras.Input), or has not been built"
+            )
         return self._network
 
     @property
@@ -173,9 +184,15 @@ class Model(Trainer, Layer):
 
     # ---- showing and keeping ----------------------------------------------------------------------------------------
 
-    def summary(self, line_length: int | None = None, positions: Any = None, print_fn: Callable[..., Any] | None = None,
-                expand_nested: bool = False, show_trainable: bool = False, layer_range: Any = None
-                ) -> None:
+    def summary(
+        self,
+        line_length: int | None = None,
+        positions: Any = None,
+        print_fn: Callable[..., Any] | None = None,
+        expand_nested: bool = False,
+        show_trainable: bool = False,
+        layer_range: Any = None,
+    ) -> None:
         """Print a table of the layers with their outputs' shapes and numbers of weights.
 
         line_length: of the table. print_fn: gets the text instead of stdout. expand_nested: rows for the layers of
@@ -235,8 +252,14 @@ class Model(Trainer, Layer):
 
         save_model(self, filepath, overwrite, **kwargs)
 
-    def export(self, filepath: Any, format: str = "tf_saved_model", verbose: Any = None, input_signature: Any = None,
-               **kwargs: Any) -> None:
+    def export(
+        self,
+        filepath: Any,
+        format: str = "tf_saved_model",
+        verbose: Any = None,
+        input_signature: Any = None,
+        **kwargs: Any,
+    ) -> None:
         """Write the forward pass as a folder; see `ow.saved_model.save`.
 
         format: "tf_saved_model" is the only one. verbose: whether to say where; by default it is said.
@@ -245,8 +268,10 @@ class Model(Trainer, Layer):
         from .weights_io import export
 
         if format != "tf_saved_model":
-            raise ValueError(f"Unrecognized format={format!r}. Models are exported as 'tf_saved_model'; for .tflite "
-                             "there is ow.lite.TFLiteConverter.from_keras_model(model)")
+            raise ValueError(
+                f"Unrecognized format={format!r}. Models are exported as 'tf_saved_model'; for .tflite "
+                "there is ow.lite.TFLiteConverter.from_keras_model(model)"
+            )
         export(self, filepath, input_signature, **kwargs)
         if verbose is None or verbose:
             print(f"Saved artifact at '{filepath}'.")
@@ -259,8 +284,10 @@ class Model(Trainer, Layer):
         if self._network is not None:
             return nest.map_structure(lambda t: TensorSpec(t.shape, t.dtype, t.name), self.input)
         if self._seen_inputs is None:
-            raise ValueError(f"Model {self.name!r} has not been called yet, so the shapes of its inputs are not known. "
-                             "Call it on some data, or `build(input_shape)` it, first")
+            raise ValueError(
+                f"Model {self.name!r} has not been called yet, so the shapes of its inputs are not known. "
+                "Call it on some data, or `build(input_shape)` it, first"
+            )
         seen = nest.flatten_with_paths(self._seen_inputs)
         if isinstance(self._seen_inputs, dict):
             names = ["_".join(map(str, path)) for path, _ in seen]
@@ -277,5 +304,3 @@ class Model(Trainer, Layer):
             return KerasTensor(None if dims is None else (None, *dims[1:]) if dims else dims, x.dtype)
 
         return nest.map_structure(leaf, batch)
-
-

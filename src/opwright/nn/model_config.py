@@ -30,8 +30,12 @@ FAMILIES = ("layers", "initializers", "activations", "regularizers", "constraint
 
 def serialize(thing: Any) -> dict[str, Any]:
     """An object with `get_config` as plain values; what is in its configuration too."""
-    return {"module": _module_of(type(thing)), "class_name": type(thing).__name__, "config": plain(thing.get_config()),
-            "registered_name": None}
+    return {
+        "module": _module_of(type(thing)),
+        "class_name": type(thing).__name__,
+        "config": plain(thing.get_config()),
+        "registered_name": None,
+    }
 
 
 def _module_of(cls: type) -> str:
@@ -109,8 +113,9 @@ def _revived(value: Any, custom_objects: dict[str, Any] | None) -> Any:
     return value
 
 
-def find(name: str, module: str | None, custom_objects: dict[str, Any] | None = None, registered: str | None = None
-         ) -> Any:
+def find(
+    name: str, module: str | None, custom_objects: dict[str, Any] | None = None, registered: str | None = None
+) -> Any:
     """A class or function by name. Raises TypeError that says how to give one of your own."""
     for known in (custom_objects or {}, CUSTOM):
         for key in (name, registered):
@@ -129,9 +134,12 @@ def find(name: str, module: str | None, custom_objects: dict[str, Any] | None = 
         found = getattr(known_module, name, None)
         if isinstance(found, type) and hasattr(found, "from_config"):
             return found
-    raise TypeError(f"Could not locate class or function '{name}'" + (f" of {module}" if module else "") +
-                    f". Give it in `custom_objects={{'{name}': ...}}`, or decorate it with "
-                    "@ow.keras.utils.register_keras_serializable()")
+    raise TypeError(
+        f"Could not locate class or function '{name}'"
+        + (f" of {module}" if module else "")
+        + f". Give it in `custom_objects={{'{name}': ...}}`, or decorate it with "
+        "@ow.keras.utils.register_keras_serializable()"
+    )
 
 
 # ---- graphs of layers ------------------------------------------------------------------------------------------------
@@ -153,9 +161,14 @@ def of_network(model: Any) -> dict[str, Any]:
         if not isinstance(x, KerasTensor):
             return plain(x)
         name, i = index[id(x.node)]
-        return {"class_name": "__keras_tensor__", "config": {
-            "shape": None if x.shape.dims is None else list(x.shape.dims), "dtype": x.dtype.name,
-            "keras_history": [name, i, x.history[2] if x.history else 0]}}
+        return {
+            "class_name": "__keras_tensor__",
+            "config": {
+                "shape": None if x.shape.dims is None else list(x.shape.dims),
+                "dtype": x.dtype.name,
+                "keras_history": [name, i, x.history[2] if x.history else 0],
+            },
+        }
 
     def tree(x: Any) -> Any:
         if isinstance(x, dict):
@@ -168,13 +181,18 @@ def of_network(model: Any) -> dict[str, Any]:
         described["name"] = operation.name
         described["inbound_nodes"] = [
             {"args": [tree(a) for a in n.args], "kwargs": {k: tree(v) for k, v in n.kwargs.items()}}
-            for n in by_operation[id(operation)] if not _is_input(n, network)
+            for n in by_operation[id(operation)]
+            if not _is_input(n, network)
         ]
         layers.append(described)
     place = lambda t: [*index[id(t.node)], t.history[2]]  # noqa: E731
-    return {"name": model.name, "trainable": model.trainable, "layers": layers,
-            "input_layers": nest.map_structure(place, network.inputs),
-            "output_layers": nest.map_structure(place, network.outputs)}
+    return {
+        "name": model.name,
+        "trainable": model.trainable,
+        "layers": layers,
+        "input_layers": nest.map_structure(place, network.inputs),
+        "output_layers": nest.map_structure(place, network.outputs),
+    }
 
 
 def _is_input(node: Node, network: Any) -> bool:
@@ -183,8 +201,12 @@ def _is_input(node: Node, network: Any) -> bool:
 
 def _operator(operation: OperatorCall) -> dict[str, Any]:
     attrs = {k: plain(getattr(operation.bound, k)) for k in operation.op.attr_defs}
-    return {"module": None, "class_name": "__operator__", "registered_name": None,
-            "config": {"name": operation.name, "operator": operation.op.name, "attributes": attrs}}
+    return {
+        "module": None,
+        "class_name": "__operator__",
+        "registered_name": None,
+        "config": {"name": operation.name, "operator": operation.op.name, "attributes": attrs},
+    }
 
 
 def network_of(cls: Any, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Any:
@@ -300,5 +322,14 @@ def compile_arguments(config: dict[str, Any], custom_objects: dict[str, Any] | N
     return found
 
 
-__all__ = ["Layer", "compile_arguments", "compile_config", "deserialize", "find", "network_of", "of_network", "plain",
-           "serialize"]
+__all__ = [
+    "Layer",
+    "compile_arguments",
+    "compile_config",
+    "deserialize",
+    "find",
+    "network_of",
+    "of_network",
+    "plain",
+    "serialize",
+]

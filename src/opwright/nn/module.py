@@ -77,8 +77,9 @@ class Module:
 
         return scoped
 
-    def _flatten(self, predicate: Callable[[Any], bool], recursive: bool = True, seen: set[int] | None = None
-                 ) -> Iterator[Any]:
+    def _flatten(
+        self, predicate: Callable[[Any], bool], recursive: bool = True, seen: set[int] | None = None
+    ) -> Iterator[Any]:
         """What fits `predicate`, each once: by attribute name, then the same in the modules found."""
         seen = {id(self)} if seen is None else seen
         inner: list[Module] = []

@@ -100,8 +100,12 @@ class Family:
             return value
         if hasattr(value, "get_config"):
             module = self.module if self.members.get(type(value).__name__) is type(value) else type(value).__module__
-            return {"module": module, "class_name": type(value).__name__, "config": value.get_config(),
-                    "registered_name": None}
+            return {
+                "module": module,
+                "class_name": type(value).__name__,
+                "config": value.get_config(),
+                "registered_name": None,
+            }
         name = getattr(value, "__name__", None)
         if name is None or name == "<lambda>":
             raise ValueError(f"Cannot serialize the {self.kind} {value!r}: it has neither a name nor get_config()")

@@ -31,13 +31,17 @@ class Network:
         self.inputs, self.outputs, self.name = inputs, outputs, name
         for leaf in nest.flatten(inputs):
             if not isinstance(leaf, KerasTensor):
-                raise ValueError(f"All `inputs` values must be KerasTensors. Received: inputs={inputs} including "
-                                 f"invalid "
-                                 f"value {leaf} of type {type(leaf)}")
+                raise ValueError(
+                    f"All `inputs` values must be KerasTensors. Received: inputs={inputs} including "
+                    f"invalid "
+                    f"value {leaf} of type {type(leaf)}"
+                )
         for leaf in nest.flatten(outputs):
             if not isinstance(leaf, KerasTensor):
-                raise ValueError(f"All `outputs` values must be KerasTensors. Received: outputs={outputs} including "
-                                 f"invalid value {leaf} of type {type(leaf)}")
+                raise ValueError(
+                    f"All `outputs` values must be KerasTensors. Received: outputs={outputs} including "
+                    f"invalid value {leaf} of type {type(leaf)}"
+                )
         self.flat_inputs, self.flat_outputs = find(inputs), find(outputs)
         if len({id(x) for x in self.flat_inputs}) != len(self.flat_inputs):
             raise ValueError(f"The list of inputs passed to the model contains the same input multiple times: {inputs}")
@@ -45,8 +49,10 @@ class Network:
         visited, met = self._visit()
         self.nodes, self.operations = self._ordered(visited, met)
         self.specs = [
-            InputSpec(shape=t.shape.dims, allow_last_axis_squeeze=True, name=t.name) if t.shape.dims is not None else
-            InputSpec(name=t.name) for t in self.flat_inputs
+            InputSpec(shape=t.shape.dims, allow_last_axis_squeeze=True, name=t.name)
+            if t.shape.dims is not None
+            else InputSpec(name=t.name)
+            for t in self.flat_inputs
         ]
 
     def _visit(self) -> tuple[list[Node], dict[int, int]]:
@@ -137,17 +143,21 @@ class Network:
         elif isinstance(inputs, dict) and isinstance(self.inputs, dict):
             missing = [k for k in self.inputs if k not in inputs]
             if missing:
-                raise ValueError(f"Missing data for input {missing[0]!r} of model {self.name!r}. You passed a data "
-                                 f"dictionary with keys {list(inputs)}. Expected the following keys: "
-                                 f"{list(self.inputs)}")
+                raise ValueError(
+                    f"Missing data for input {missing[0]!r} of model {self.name!r}. You passed a data "
+                    f"dictionary with keys {list(inputs)}. Expected the following keys: "
+                    f"{list(self.inputs)}"
+                )
             _warn_of_others(inputs, list(self.inputs), self.name)
             flat = nest.flatten({k: inputs[k] for k in self.inputs})
         else:
             flat = nest.flatten(inputs)
         if len(flat) != len(self.flat_inputs):
-            raise ValueError(f'Layer "{self.name}" expects {len(self.flat_inputs)} input(s), but it '
-                             f"received {len(flat)} input tensors. "
-                             f"Inputs received: {[getattr(x, 'spec', x) for x in flat]}")
+            raise ValueError(
+                f'Layer "{self.name}" expects {len(self.flat_inputs)} input(s), but it '
+                f"received {len(flat)} input tensors. "
+                f"Inputs received: {[getattr(x, 'spec', x) for x in flat]}"
+            )
         return [self._fit(i, x) for i, x in enumerate(flat)]
 
     def _fit(self, i: int, x: Any) -> Any:
@@ -168,5 +178,9 @@ def _warn_of_others(inputs: dict[str, Any], known: Sequence[str], name: str) -> 
     """Warn of fields that are no inputs of the model, as a misspelt name is one."""
     others = [k for k in inputs if k not in known]
     if others:
-        warnings.warn(f"Model {name!r} has no input {', '.join(map(repr, others))}; the fields are ignored. "
-                      f"Its inputs are {', '.join(map(repr, known))}", UserWarning, stacklevel=5)
+        warnings.warn(
+            f"Model {name!r} has no input {', '.join(map(repr, others))}; the fields are ignored. "
+            f"Its inputs are {', '.join(map(repr, known))}",
+            UserWarning,
+            stacklevel=5,
+        )

@@ -15,8 +15,17 @@ from ..ops import array, dispatch, random
 from . import backend
 from .seeds import SeedGenerator
 
-__all__ = ["SeedGenerator", "categorical", "dropout", "gamma", "normal", "randint", "shuffle", "truncated_normal",
-           "uniform"]
+__all__ = [
+    "SeedGenerator",
+    "categorical",
+    "dropout",
+    "gamma",
+    "normal",
+    "randint",
+    "shuffle",
+    "truncated_normal",
+    "uniform",
+]
 
 
 def _drawn(seed: Any, stateful: Any, stateless: Any) -> Any:
@@ -33,43 +42,59 @@ def _dtype(dtype: Any) -> Any:
 def normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, seed: Any = None) -> Any:
     """Normal numbers."""
     d = _dtype(dtype)
-    return _drawn(seed, lambda: random.normal(shape, mean, stddev, d),
-                  lambda s: random.stateless_normal(shape, s, mean, stddev, d))
+    return _drawn(
+        seed,
+        lambda: random.normal(shape, mean, stddev, d),
+        lambda s: random.stateless_normal(shape, s, mean, stddev, d),
+    )
 
 
 def truncated_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, seed: Any = None) -> Any:
     """Normal numbers nearer than two deviations to the mean."""
     d = _dtype(dtype)
-    return _drawn(seed, lambda: random.truncated_normal(shape, mean, stddev, d),
-                  lambda s: random.stateless_truncated_normal(shape, s, mean, stddev, d))
+    return _drawn(
+        seed,
+        lambda: random.truncated_normal(shape, mean, stddev, d),
+        lambda s: random.stateless_truncated_normal(shape, s, mean, stddev, d),
+    )
 
 
 def uniform(shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None, seed: Any = None) -> Any:
     """Numbers evenly in [minval, maxval)."""
     d = _dtype(dtype)
-    return _drawn(seed, lambda: random.uniform(shape, minval, maxval, d),
-                  lambda s: random.stateless_uniform(shape, s, minval, maxval, d))
+    return _drawn(
+        seed,
+        lambda: random.uniform(shape, minval, maxval, d),
+        lambda s: random.stateless_uniform(shape, s, minval, maxval, d),
+    )
 
 
 def randint(shape: Any, minval: Any, maxval: Any, dtype: Any = "int32", seed: Any = None) -> Any:
     """Integers evenly in [minval, maxval)."""
     d = as_dtype(dtype)
-    return _drawn(seed, lambda: random.uniform(shape, minval, maxval, d),
-                  lambda s: random.stateless_uniform(shape, s, minval, maxval, d))
+    return _drawn(
+        seed,
+        lambda: random.uniform(shape, minval, maxval, d),
+        lambda s: random.stateless_uniform(shape, s, minval, maxval, d),
+    )
 
 
 def categorical(logits: Any, num_samples: Any, dtype: Any = "int32", seed: Any = None) -> Any:
     """Classes drawn by unnormalised log-probabilities: [batch, num_samples]."""
     d = as_dtype(dtype)
-    return _drawn(seed, lambda: random.categorical(logits, num_samples, d),
-                  lambda s: random.stateless_categorical(logits, num_samples, s, d))
+    return _drawn(
+        seed,
+        lambda: random.categorical(logits, num_samples, d),
+        lambda s: random.stateless_categorical(logits, num_samples, s, d),
+    )
 
 
 def gamma(shape: Any, alpha: Any, dtype: Any = None, seed: Any = None) -> Any:
     """Gamma numbers of shape alpha and rate 1."""
     d = _dtype(dtype)
-    return _drawn(seed, lambda: random.gamma(shape, alpha, dtype=d),
-                  lambda s: random.stateless_gamma(shape, s, alpha, dtype=d))
+    return _drawn(
+        seed, lambda: random.gamma(shape, alpha, dtype=d), lambda s: random.stateless_gamma(shape, s, alpha, dtype=d)
+    )
 
 
 def shuffle(x: Any, axis: int = 0, seed: Any = None) -> Any:
@@ -86,5 +111,8 @@ def dropout(inputs: Any, rate: float, noise_shape: Any = None, seed: Any = None)
     """Elements are 0 with chance `rate`, the others larger by 1 / (1 - rate)."""
     from ..ops import nn as ops_nn
 
-    return _drawn(seed, lambda: ops_nn.dropout(inputs, rate, noise_shape),
-                  lambda s: ops_nn.stateless_dropout(inputs, rate, s, noise_shape=noise_shape))
+    return _drawn(
+        seed,
+        lambda: ops_nn.dropout(inputs, rate, noise_shape),
+        lambda s: ops_nn.stateless_dropout(inputs, rate, s, noise_shape=noise_shape),
+    )

@@ -83,8 +83,9 @@ def reduced(values: Any, reduction: str, sample_weight: Any = None) -> Any:
         return total
     if reduction == "mean_with_sample_weight" and sample_weight is not None:
         weight = array.cast(dispatch.to_tensor(sample_weight), values.dtype)
-        return math.divide_no_nan(total, math.reduce_sum(array.broadcast_to(
-            under(same_rank(values, weight)[1], values), array.shape(values))))
+        return math.divide_no_nan(
+            total, math.reduce_sum(array.broadcast_to(under(same_rank(values, weight)[1], values), array.shape(values)))
+        )
     return math.divide_no_nan(total, array.cast(array.size(values), values.dtype))
 
 

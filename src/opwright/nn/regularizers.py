@@ -26,8 +26,7 @@ class Regularizer(Configured):
 def _factor(name: str, value: Any) -> float:
     bad = isinstance(value, bool) or not isinstance(value, (int, float)) or not python_math.isfinite(value) or value < 0
     if bad:
-        raise ValueError(f"Invalid value for argument {name}: expected a non-negative float. "
-                         f"Received: {name}={value}")
+        raise ValueError(f"Invalid value for argument {name}: expected a non-negative float. Received: {name}={value}")
     return value
 
 
@@ -89,8 +88,9 @@ class OrthogonalRegularizer(Regularizer):
     def __init__(self, factor: float = 0.01, mode: str = "rows") -> None:
         self.factor = _factor("factor", factor)
         if mode not in ("rows", "columns"):
-            raise ValueError('Invalid value for argument `mode`. Expected one of {"rows", "columns"}. '
-                             f"Received: mode={mode}")
+            raise ValueError(
+                f'Invalid value for argument `mode`. Expected one of {{"rows", "columns"}}. Received: mode={mode}'
+            )
         self.mode = mode
 
     def __call__(self, x: Any) -> Any:
@@ -116,6 +116,16 @@ get, serialize, deserialize = FAMILY.get, FAMILY.serialize, FAMILY.deserialize
 l1, l2, l1_l2, orthogonal_regularizer = L1, L2, L1L2, OrthogonalRegularizer
 
 __all__ = [
-    "L1", "L1L2", "L2", "OrthogonalRegularizer", "Regularizer", "deserialize", "get", "l1", "l1_l2", "l2",
-    "orthogonal_regularizer", "serialize",
+    "L1",
+    "L1L2",
+    "L2",
+    "OrthogonalRegularizer",
+    "Regularizer",
+    "deserialize",
+    "get",
+    "l1",
+    "l1_l2",
+    "l2",
+    "orthogonal_regularizer",
+    "serialize",
 ]

@@ -53,8 +53,9 @@ class SeedGenerator:
         if self._state is None:
             seed = default_seed() if self._initial_seed is None else self._initial_seed
             with init_scope():
-                self._state = Variable(np.array([seed, 0], np.int64), trainable=False,
-                                       name=f"{self.name}/seed_generator_state")
+                self._state = Variable(
+                    np.array([seed, 0], np.int64), trainable=False, name=f"{self.name}/seed_generator_state"
+                )
         return self._state
 
     def next(self, ordered: bool = True) -> Any:

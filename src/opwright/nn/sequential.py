@@ -41,16 +41,20 @@ class Sequential(Model):
             layer = layer.history[0]
         if not isinstance(layer, Layer):
             if not callable(layer):
-                raise ValueError(f"Only instances of `keras.Layer` can be added to a Sequential model. Received: "
-                                 f"{layer} "
-                                 f"(of type {type(layer)})")
+                raise ValueError(
+                    f"Only instances of `keras.Layer` can be added to a Sequential model. Received: "
+                    f"{layer} "
+                    f"(of type {type(layer)})"
+                )
             from .layers import Lambda
 
             layer = Lambda(layer)
         if any(x.name == layer.name for x in self._stack):
-            raise ValueError(f"All layers added to a Sequential model should have unique names. Name '{layer.name}' is "
-                             "already the name of a layer in this model. Update the `name` argument to pass a unique "
-                             "name.")
+            raise ValueError(
+                f"All layers added to a Sequential model should have unique names. Name '{layer.name}' is "
+                "already the name of a layer in this model. Update the `name` argument to pass a unique "
+                "name."
+            )
         if isinstance(layer, InputLayer) and self._stack:
             what = "an `InputLayer`" if isinstance(self._stack[0], InputLayer) else f"{len(self._stack)} layer(s)"
             raise ValueError(f"Sequential model '{self.name}' has already {what}; an Input must come first.")
@@ -134,8 +138,12 @@ class Sequential(Model):
         """The layers' configurations."""
         from .model_config import serialize
 
-        config: dict[str, Any] = {"name": self.name, "trainable": self._trainable, "dtype": self._dtype_name,
-                                  "layers": [serialize(x) for x in self._stack]}
+        config: dict[str, Any] = {
+            "name": self.name,
+            "trainable": self._trainable,
+            "dtype": self._dtype_name,
+            "layers": [serialize(x) for x in self._stack],
+        }
         if self._network is not None:
             config["build_input_shape"] = tuple(self.inputs[0].shape)
         return config

@@ -57,8 +57,13 @@ def _source(layer: Any, model: Any) -> str:
     if model._network is None:
         return ""
     kept = {id(n) for n in model._network.nodes}
-    names = [f"{t.history[0].name}[{t.history[1]}][{t.history[2]}]" for n in layer.nodes if id(n) in kept
-             for t in n.inputs if t.history]
+    names = [
+        f"{t.history[0].name}[{t.history[1]}][{t.history[2]}]"
+        for n in layer.nodes
+        if id(n) in kept
+        for t in n.inputs
+        if t.history
+    ]
     return ", ".join(names) or "-"
 
 
@@ -68,8 +73,9 @@ def _branches(model: Any) -> bool:
         return False
     fed = [n for n in model._network.nodes if n.inputs]
     sources = [id(t.node) for n in fed for t in n.inputs if t.history]
-    return any(len(n.inputs) > 1 for n in fed) or len(sources) != len(set(sources)) or len(
-        model._network.flat_inputs) > 1
+    return (
+        any(len(n.inputs) > 1 for n in fed) or len(sources) != len(set(sources)) or len(model._network.flat_inputs) > 1
+    )
 
 
 def _kind(layer: Any) -> str:
@@ -108,8 +114,9 @@ def text_of(model: Any, line_length: int | None, nested: bool, show_trainable: b
         rows = rows[names.index(layer_range[0]) : names.index(layer_range[1]) + 1]
     branching = _branches(model)
     buffer = io.StringIO()
-    width = line_length or min((108 if branching else 88) + (12 if show_trainable else 0),
-                               shutil.get_terminal_size().columns - 4)
+    width = line_length or min(
+        (108 if branching else 88) + (12 if show_trainable else 0), shutil.get_terminal_size().columns - 4
+    )
     console = Console(file=buffer, width=width, force_terminal=False, color_system=None, markup=False, highlight=False)
     table = Table(width=width, show_lines=True)
     for (title, justify), size in zip(_columns(branching, show_trainable), _widths(width, branching, show_trainable)):

@@ -35,15 +35,20 @@ def timeseries_dataset_from_array(
     array([[0, 1, 2],
            [1, 2, 3]], dtype=int32)
     """
-    for name, value in (("sequence_length", sequence_length), ("sequence_stride", sequence_stride),
-                        ("sampling_rate", sampling_rate)):
+    for name, value in (
+        ("sequence_length", sequence_length),
+        ("sequence_stride", sequence_stride),
+        ("sampling_rate", sampling_rate),
+    ):
         if value <= 0:
             raise ValueError(f"`{name}` must be higher than 0. Received: {name}={value}")
     count = len(data)
     for name, index in (("start_index", start_index), ("end_index", end_index)):
         if index is not None and not 0 <= index <= count:
-            raise ValueError(f"`{name}` must be from 0 to the length of the data. Received: {name}={index}, for data "
-                             f"of length {count}")
+            raise ValueError(
+                f"`{name}` must be from 0 to the length of the data. Received: {name}={index}, for data "
+                f"of length {count}"
+            )
     begin, end = start_index or 0, count if end_index is None else end_index
     if end <= begin:
         raise ValueError(f"`end_index` must be higher than `start_index`. Received: {begin} and {end}")

@@ -25,10 +25,25 @@ from .training.batches import pack as pack_x_y_sample_weight
 from .training.batches import unpack as unpack_x_y_sample_weight
 from .training.progress import Progbar
 
-__all__ = ["CustomObjectScope", "Progbar", "PyDataset", "Sequence", "clear_session", "custom_object_scope",
-           "deserialize_keras_object", "get_custom_objects", "is_keras_tensor", "normalize", "pack_x_y_sample_weight",
-           "register_keras_serializable", "serialize_keras_object", "set_random_seed",
-           "timeseries_dataset_from_array", "to_categorical", "unpack_x_y_sample_weight"]
+__all__ = [
+    "CustomObjectScope",
+    "Progbar",
+    "PyDataset",
+    "Sequence",
+    "clear_session",
+    "custom_object_scope",
+    "deserialize_keras_object",
+    "get_custom_objects",
+    "is_keras_tensor",
+    "normalize",
+    "pack_x_y_sample_weight",
+    "register_keras_serializable",
+    "serialize_keras_object",
+    "set_random_seed",
+    "timeseries_dataset_from_array",
+    "to_categorical",
+    "unpack_x_y_sample_weight",
+]
 
 
 class PyDataset:
@@ -73,8 +88,9 @@ def to_categorical(x: Any, num_classes: int | None = None) -> Any:
         labels = labels[..., 0]
     count = int(labels.max()) + 1 if num_classes is None else int(num_classes)
     if labels.size and (labels.min() < 0 or labels.max() >= count):
-        raise ValueError(f"to_categorical: class numbers are from {labels.min()} to {labels.max()}, num_classes is "
-                         f"{count}")
+        raise ValueError(
+            f"to_categorical: class numbers are from {labels.min()} to {labels.max()}, num_classes is {count}"
+        )
     rows = np.zeros((labels.size, count))
     rows[np.arange(labels.size), labels.reshape(-1)] = 1.0
     found = rows.reshape(*labels.shape, count)

@@ -23,8 +23,23 @@ from .module import Module, root_scope
 class Weighted(Module):
     """A module whose variables are weights. See `Layer`."""
 
-    _ignored = frozenset({"nodes", "_losses", "_loss_owners", "_own_weights", "_regularizers", "_compiled", "_trainer",
-                          "optimizer", "_parent", "history", "_initial_weights", "_network", "_made_with"})
+    _ignored = frozenset(
+        {
+            "nodes",
+            "_losses",
+            "_loss_owners",
+            "_own_weights",
+            "_regularizers",
+            "_compiled",
+            "_trainer",
+            "optimizer",
+            "_parent",
+            "history",
+            "_initial_weights",
+            "_network",
+            "_made_with",
+        }
+    )
     built: bool
     _variable_dtype: DType
 
@@ -78,8 +93,13 @@ class Weighted(Module):
                 return make(dims)
 
         with root_scope():  # a weight's name is its layer's and its own, wherever the layer is called
-            variable = Variable(value, bool(trainable and self._trainable), name=f"{self.name}/{name or 'variable'}",
-                                dtype=wanted, constraint=constraints.get(constraint))
+            variable = Variable(
+                value,
+                bool(trainable and self._trainable),
+                name=f"{self.name}/{name or 'variable'}",
+                dtype=wanted,
+                constraint=constraints.get(constraint),
+            )
         if not trainable:
             self._fixed.add(id(variable))
         self._own_weights.append(variable)
@@ -211,18 +231,22 @@ class Weighted(Module):
             )
         for variable, value in zip(variables, values):
             if not variable.shape.is_compatible_with(value.shape):
-                raise ValueError(f"Layer {self.name} weight shape {tuple(variable.shape)} is not compatible with "
-                                 f"provided "
-                                 f"weight shape {value.shape}.")
+                raise ValueError(
+                    f"Layer {self.name} weight shape {tuple(variable.shape)} is not compatible with "
+                    f"provided "
+                    f"weight shape {value.shape}."
+                )
         for variable, value in zip(variables, values):
             variable.assign(value.astype(variable.dtype.np))
 
     def count_params(self) -> int:
         """How many numbers the weights are. Raises ValueError before the layer is built."""
         if not self.built:
-            raise ValueError(f"You tried to call `count_params` on layer '{self.name}', but the layer isn't built. "
-                             f"You can "
-                             "build it manually via: `layer.build(input_shape)`.")
+            raise ValueError(
+                f"You tried to call `count_params` on layer '{self.name}', but the layer isn't built. "
+                f"You can "
+                "build it manually via: `layer.build(input_shape)`."
+            )
         return sum(int(np.prod(v.read_array().shape, dtype=np.int64)) for v in self.weights)
 
     # ---- losses -----------------------------------------------------------------------------------------------------
@@ -255,4 +279,3 @@ def is_metric(value: Any) -> bool:
 def total(losses: Sequence[Any]) -> Any:
     """The sum of scalars."""
     return losses[0] if len(losses) == 1 else math.add_n(list(losses))
-

@@ -55,8 +55,9 @@ def _walked(layer: Any) -> tuple[dict[str, Variable], dict[str, Any]]:
             while name in found:
                 name, number = f"{base}_{number}", number + 1
             found[name] = variable
-        for i, inner in enumerate(getattr(module, "layers", None) or (
-                module._sublayers() if hasattr(module, "_sublayers") else ())):
+        for i, inner in enumerate(
+            getattr(module, "layers", None) or (module._sublayers() if hasattr(module, "_sublayers") else ())
+        ):
             walk(inner, f"{prefix}{i}.")
 
     walk(layer, "")
@@ -87,9 +88,11 @@ def arrays_of(model: Any) -> dict[str, np.ndarray]:
 def _checked(filepath: Any) -> str:
     path = os.fspath(filepath)
     if path.endswith((".h5", ".hdf5")):
-        raise ValueError(f"{path}: weights are kept in .safetensors files; HDF5 (.h5, .weights.h5) is neither "
-                         f"written nor "
-                         f"read. Use {path.removesuffix('.h5').removesuffix('.weights')}.safetensors")
+        raise ValueError(
+            f"{path}: weights are kept in .safetensors files; HDF5 (.h5, .weights.h5) is neither "
+            f"written nor "
+            f"read. Use {path.removesuffix('.h5').removesuffix('.weights')}.safetensors"
+        )
     if not path.endswith(".safetensors"):
         raise ValueError(f"{path}: the name of a file of weights ends in .safetensors")
     return path
@@ -145,14 +148,19 @@ def assign(model: Any, arrays: dict[str, np.ndarray], path: str, skip_mismatch: 
     if not variables and arrays:
         raise ValueError(f"Model {model.name!r} has no weights to set yet: call it, or `build(input_shape)`, first")
     missing, spare = sorted(set(variables) - set(arrays)), sorted(set(arrays) - set(variables))
-    wrong = [f"{k}: {tuple(variables[k].shape)} here, {arrays[k].shape} there" for k in sorted(variables)
-             if k in arrays and not variables[k].shape.is_compatible_with(arrays[k].shape)]
+    wrong = [
+        f"{k}: {tuple(variables[k].shape)} here, {arrays[k].shape} there"
+        for k in sorted(variables)
+        if k in arrays and not variables[k].shape.is_compatible_with(arrays[k].shape)
+    ]
     if (missing or spare or wrong) and not skip_mismatch:
         what = [f"missing {', '.join(missing)}"] if missing else []
         what += [f"not of this model {', '.join(spare)}"] if spare else []
         what += [f"of another shape {'; '.join(wrong)}"] if wrong else []
-        raise ValueError(f"The weights in {path} do not fit model {model.name!r}: {'. '.join(what)}. "
-                         "skip_mismatch=True takes those that do")
+        raise ValueError(
+            f"The weights in {path} do not fit model {model.name!r}: {'. '.join(what)}. "
+            "skip_mismatch=True takes those that do"
+        )
     refused = {w.partition(":")[0] for w in wrong}
     for name, variable in variables.items():
         if name in arrays and name not in refused:
@@ -161,8 +169,9 @@ def assign(model: Any, arrays: dict[str, np.ndarray], path: str, skip_mismatch: 
         layer.load_own_variables(stored[prefix])
 
 
-def _apart(arrays: dict[str, np.ndarray], owners: dict[str, Any]
-           ) -> tuple[dict[str, np.ndarray], dict[str, dict[str, np.ndarray]]]:
+def _apart(
+    arrays: dict[str, np.ndarray], owners: dict[str, Any]
+) -> tuple[dict[str, np.ndarray], dict[str, dict[str, np.ndarray]]]:
     """Return the weights, and by layer what those store that override `save_own_variables`."""
     stored: dict[str, dict[str, np.ndarray]] = {prefix: {} for prefix in owners}
     weights = {}
@@ -198,9 +207,11 @@ def save_model(model: Any, filepath: Any, overwrite: bool = True, **kwargs: Any)
         config["inputs"] = plain(seen)
     if model.compiled:
         config["compile_config"] = compile_config(model._trainer.arguments)
-    files = {"metadata.json": json.dumps({**FORMAT, "format": "opwright.model"}).encode(),
-             "config.json": json.dumps(config, indent=1).encode(),
-             "model.safetensors": to_bytes(arrays_of(model))}
+    files = {
+        "metadata.json": json.dumps({**FORMAT, "format": "opwright.model"}).encode(),
+        "config.json": json.dumps(config, indent=1).encode(),
+        "model.safetensors": to_bytes(arrays_of(model)),
+    }
     if model.optimizer is not None and model.optimizer.built:
         state = {f"{i:04d}": np.asarray(v.read_array()) for i, v in enumerate(model.optimizer.variables)}
         files["optimizer.safetensors"] = to_bytes(state)
@@ -293,9 +304,10 @@ class Backup:
             optimizer.build(model.trainable_weights)
         variables = _state_of(optimizer)
         if variables.keys() != state.keys() or any(v.shape.dims != state[k].shape for k, v in variables.items()):
-            raise ValueError(f"The backup in {self.path} was made with another optimizer than "
-                             f"{type(optimizer).__name__} of {len(variables)} variables; it has {len(state)}"
-                             )
+            raise ValueError(
+                f"The backup in {self.path} was made with another optimizer than "
+                f"{type(optimizer).__name__} of {len(variables)} variables; it has {len(state)}"
+            )
         for name, variable in variables.items():
             variable.assign(state[name].astype(variable.dtype.np))
 
@@ -322,6 +334,10 @@ def read_backup(path: str) -> Backup:
         arrays, metadata = from_bytes(file.read(), path)
     epoch = metadata.get("epoch", "")
     if metadata.get("format") != BACKUP_FORMAT or not epoch.isdecimal():
-        raise DataLossError(what=f"{path} is no backup of a training", found=metadata or "no metadata",
-                            wanted=f"format {BACKUP_FORMAT} and a number of epochs", do="remove it")
+        raise DataLossError(
+            what=f"{path} is no backup of a training",
+            found=metadata or "no metadata",
+            wanted=f"format {BACKUP_FORMAT} and a number of epochs",
+            do="remove it",
+        )
     return Backup(path, int(epoch), arrays)

@@ -66,8 +66,12 @@ def tensors(op: Operator, inputs: Sequence[Any], to_tensor: ToTensor, name: str 
             if declared.lod_of is not None:  # offsets come with the LoDTensor that they belong to
                 _check_has_lod(op, declared, inputs, name)
             elif not declared.optional:
-                raise SignatureError(op=op.name, node=name, what=f"input {declared.name!r} is missing",
-                                     wanted=f"a tensor; the call is {op.signature()}")
+                raise SignatureError(
+                    op=op.name,
+                    node=name,
+                    what=f"input {declared.name!r} is missing",
+                    wanted=f"a tensor; the call is {op.signature()}",
+                )
             result.append(None)
             continue
         if declared.dtypes == (dtypes.resource,):
@@ -83,9 +87,11 @@ def tensors(op: Operator, inputs: Sequence[Any], to_tensor: ToTensor, name: str 
             elif declared.repeated:
                 if isinstance(value, TensorLike) or not isinstance(value, (list, tuple)):
                     value = list(value)
-                result.append(tuple([
-                    _by_shape(op, declared, v) if type(v) is Outline else to_tensor(v, dtype, None) for v in value
-                ]))
+                result.append(
+                    tuple(
+                        [_by_shape(op, declared, v) if type(v) is Outline else to_tensor(v, dtype, None) for v in value]
+                    )
+                )
             else:
                 result.append(to_tensor(value, dtype, None))
         except (TypeError, ValueError, OverflowError) as error:
@@ -110,9 +116,13 @@ def _check_kept(op: Operator, declared: Any, value: Any, wanted: DType | None, n
         return
     found = dtypes.of_numpy(value.dtype)
     if not widens(found, wanted) or (wanted.is_integer and (value.astype(wanted.np) != value).any()):
-        raise SignatureError(op=op.name, node=name, what=f"input {declared.name!r}: Cannot convert an array of dtype "
-                             f"{found.name} to the dtype of the tensor after it, {wanted.name}",
-                             do=f"ow.cast(..., ow.{wanted.name})")
+        raise SignatureError(
+            op=op.name,
+            node=name,
+            what=f"input {declared.name!r}: Cannot convert an array of dtype "
+            f"{found.name} to the dtype of the tensor after it, {wanted.name}",
+            do=f"ow.cast(..., ow.{wanted.name})",
+        )
 
 
 def _by_shape(op: Operator, declared: Any, value: Outline) -> Outline:

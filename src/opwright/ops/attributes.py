@@ -174,8 +174,9 @@ class Attr:
     __slots__ = ("check", "default", "default_error", "doc", "name", "since", "type")
     default_error: TypeError | ValueError | None  # why the default is not allowed; the operator's check raises it
 
-    def __init__(self, type: Any, *, default: Any = REQUIRED, check: Check | None = None, since: int = 1,
-                 doc: str = "") -> None:
+    def __init__(
+        self, type: Any, *, default: Any = REQUIRED, check: Check | None = None, since: int = 1, doc: str = ""
+    ) -> None:
         item = type[0] if isinstance(type, list) and len(type) == 1 else type
         if isinstance(type, builtins.type(list[int])):  # list[int] is written too
             item = type.__args__[0]

@@ -41,12 +41,18 @@ def _fitting(op: Any, structure: Sequence[Any], grads: Sequence[Any]) -> list[An
         elif type(item) is not tuple:
             made.append(_fit(op, name, item, grad))
         elif isinstance(grad, (tuple, list)) and len(grad) == len(item):
-            made.append([None if g is None else _fit(op, f"{name}[{i}]", x, g)
-                         for i, (x, g) in enumerate(zip(item, grad))])
+            made.append(
+                [None if g is None else _fit(op, f"{name}[{i}]", x, g) for i, (x, g) in enumerate(zip(item, grad))]
+            )
         else:
             found = f"{len(grad)} of them" if isinstance(grad, (tuple, list)) else type(grad).__name__
-            raise contract_violation(op, "gradient", f"gives a list for the repeated input {name!r}", found=found,
-                                     wanted=f"a list of {len(item)}, None where there is none")
+            raise contract_violation(
+                op,
+                "gradient",
+                f"gives a list for the repeated input {name!r}",
+                found=found,
+                wanted=f"a list of {len(item)}, None where there is none",
+            )
     return made
 
 
@@ -56,17 +62,22 @@ def _fit(op: Any, name: str, x: Any, grad: Any) -> Any:
             grad = dispatch.to_tensor(grad, None if hasattr(grad, "dtype") else x.dtype)
         except (TypeError, ValueError):
             found = f"{grad!r} ({type(grad).__name__})"[:80]
-            raise contract_violation(op, "gradient", f"gave no tensor for input {name!r}", found=found,
-                                     wanted=x.spec.short()) from None
+            raise contract_violation(
+                op, "gradient", f"gave no tensor for input {name!r}", found=found, wanted=x.spec.short()
+            ) from None
     fits = op.elementwise or grad.shape.is_compatible_with(x.shape)  # those of element-wise operators are summed up
     if x.dtype.is_handle or (grad.dtype is x.dtype and fits):
         return grad
     part = "shape" if grad.dtype is x.dtype else "dtype"
     way_out = "elementwise = True in the class, if it broadcasts its inputs: then gradients are summed up"
-    raise contract_violation(op, "the gradient rule", f"gave another {part} than input {name!r} has",
-                             found=f"{grad.dtype.name} {grad.shape}", wanted=f"{x.dtype.name} {x.shape}",
-                             do=way_out if part == "shape" and len(op.inputs) > 1 else None)
-
+    raise contract_violation(
+        op,
+        "the gradient rule",
+        f"gave another {part} than input {name!r} has",
+        found=f"{grad.dtype.name} {grad.shape}",
+        wanted=f"{x.dtype.name} {x.shape}",
+        do=way_out if part == "shape" and len(op.inputs) > 1 else None,
+    )
 
 
 class OpRecord:
@@ -85,8 +96,9 @@ class OpRecord:
         self.results: Sequence[Any] = self.outputs
 
     @classmethod
-    def light(cls, op: Any, bound: Call, structure: Sequence[Any], flat: Sequence[Any], outputs: Sequence[Any]
-              ) -> OpRecord:
+    def light(
+        cls, op: Any, bound: Call, structure: Sequence[Any], flat: Sequence[Any], outputs: Sequence[Any]
+    ) -> OpRecord:
         """The record of an eager call, with no more than the gradient needs. flat: the structure without nesting.
 
         outputs: fresh tensors, of which no one else knows yet.
@@ -166,9 +178,13 @@ class OpRecord:
         if not isinstance(grads, (tuple, list)) or (len(op.inputs) == 1 and op.inputs[0].repeated):
             grads = (grads,)
         if len(grads) != len(op.inputs):
-            raise contract_violation(op, "gradient", "gave another number of results than there are inputs",
-                                     found=len(grads), wanted=f"{len(op.inputs)}: {', '.join(op.input_names)}"
-                                     )
+            raise contract_violation(
+                op,
+                "gradient",
+                "gave another number of results than there are inputs",
+                found=len(grads),
+                wanted=f"{len(op.inputs)}: {', '.join(op.input_names)}",
+            )
         if not op.trusted:
             grads = _fitting(op, self.structure, grads)
         if op.profile.simple:
@@ -203,7 +219,8 @@ class OpRecord:
             what=f"the gradient reads the elements of {name!r}, and {what}: only its shape is there",
             found=error.message.partition("\n")[0],
             wanted=f"op.{name}.shape, or what reads a shape alone: shape, size, zeros_like, ones_like",
-            do=f"take {name!r} out of no_need_buffer" if declared
+            do=f"take {name!r} out of no_need_buffer"
+            if declared
             else f"take it out of what the gradient operator declares shape_only, or read op.{name} in the rule itself",
         )
         made.outline = read
@@ -242,8 +259,9 @@ class CustomRecord:
 
     __slots__ = ("_backward", "backward_once", "inputs", "outputs")
 
-    def __init__(self, inputs: Sequence[Any], outputs: Sequence[Any], backward: Backward,
-                 backward_once: Backward | None = None) -> None:
+    def __init__(
+        self, inputs: Sequence[Any], outputs: Sequence[Any], backward: Backward, backward_once: Backward | None = None
+    ) -> None:
         self.inputs, self.outputs = tuple(map(linked, inputs)), tuple(map(linked, outputs))
         self._backward, self.backward_once = backward, backward_once
 
@@ -264,10 +282,7 @@ def accumulate(a: Any, b: Any) -> Any:
 
 
 def backpropagate(
-    records: list[Any],
-    targets: Mapping[int, Any],
-    wanted: set[int],
-    use_up: bool = False,
+    records: list[Any], targets: Mapping[int, Any], wanted: set[int], use_up: bool = False
 ) -> dict[int, Any]:
     """Gradients by identity of tensor (outline.identity_of), for the tensors in `wanted`.
 

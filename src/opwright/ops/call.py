@@ -66,8 +66,9 @@ class Call:
         return f"{self.operator.name}({attrs})"
 
 
-def call_class(name: str, attrs: Iterable[str], inputs: Iterable[str], outputs: Iterable[str], methods: dict[str, Any]
-               ) -> type[Call]:
+def call_class(
+    name: str, attrs: Iterable[str], inputs: Iterable[str], outputs: Iterable[str], methods: dict[str, Any]
+) -> type[Call]:
     """The subclass of Call for one operator; methods: helper functions of the user's class, callable as op.helper()."""
     attrs, inputs, outputs = tuple(attrs), tuple(inputs), tuple(outputs)
     body = {
@@ -118,7 +119,8 @@ class CallProfile:
         self.paired = self.quick and len(inputs) == 2 and inputs[1].like == inputs[0].name
         self.single = len(outputs) == 1 and not outputs[0].repeated
         self.tensors_only = tuple(
-            k for k, o in enumerate(outputs)
+            k
+            for k, o in enumerate(outputs)
             if o.dtype is None and o.like is None and o.kind is None and op.kinds_rule is None
         )
         self.narrows = not op.trusted and any(o.like is not None and not o.repeated for o in outputs)

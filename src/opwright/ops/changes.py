@@ -127,22 +127,54 @@ def _ignored(key: str, old: Any, new: Any, a: Spec, b: Spec) -> Iterator[Found]:
 
 RULES: dict[str, dict[str, Rule]] = {
     "operator": {
-        "version": _version, "effect": _fixed, "control": _fixed, "elementwise": _to_true, "gradient": _gradient,
-        "lod": _fixed, "inplace": _free, "views": _free, "no_need_buffer": _free, "shape_only": _free,
-        "kinds": _fixed, "on_rows": _to_true, "inputs": _ignored, "outputs": _ignored, "attrs": _ignored,
+        "version": _version,
+        "effect": _fixed,
+        "control": _fixed,
+        "elementwise": _to_true,
+        "gradient": _gradient,
+        "lod": _fixed,
+        "inplace": _free,
+        "views": _free,
+        "no_need_buffer": _free,
+        "shape_only": _free,
+        "kinds": _fixed,
+        "on_rows": _to_true,
+        "inputs": _ignored,
+        "outputs": _ignored,
+        "attrs": _ignored,
     },
     "input": {
-        "name": _ignored, "dtypes": _widening, "like": _fixed, "optional": _fixed, "repeated": _fixed,
-        "mixed": _to_true, "ranks": _widening, "lod": _widening, "lod_of": _fixed, "kinds": _widening,
+        "name": _ignored,
+        "dtypes": _widening,
+        "like": _fixed,
+        "optional": _fixed,
+        "repeated": _fixed,
+        "mixed": _to_true,
+        "ranks": _widening,
+        "lod": _widening,
+        "lod_of": _fixed,
+        "kinds": _widening,
         "since": _fixed,
     },
     "output": {
-        "name": _ignored, "like": _fixed, "dtype": _fixed, "repeated": _fixed, "intermediate": _fixed,
-        "lod_of": _fixed, "rows": _fixed, "kind": _fixed, "since": _fixed,
+        "name": _ignored,
+        "like": _fixed,
+        "dtype": _fixed,
+        "repeated": _fixed,
+        "intermediate": _fixed,
+        "lod_of": _fixed,
+        "rows": _fixed,
+        "kind": _fixed,
+        "since": _fixed,
     },
     "attribute": {
-        "name": _ignored, "type": _fixed, "required": _ignored, "default": _default, "since": _fixed,
-        "check": _ignored, "condition": _condition,
+        "name": _ignored,
+        "type": _fixed,
+        "required": _ignored,
+        "default": _default,
+        "since": _fixed,
+        "check": _ignored,
+        "condition": _condition,
     },
 }
 for _part, _fields in (("operator", OPERATOR), ("input", INPUT), ("output", OUTPUT), ("attribute", ATTR)):
@@ -174,14 +206,23 @@ def _added(part: str, old: Spec, new: Spec) -> Iterator[Found]:
         since = "" if part == "attribute" else f", since version {new['since']}"
         yield "added", None, new["name"], f"is new, {more}{since}", True
     else:  # old files are read; but nothing tells that new ones need it, and calls by position may mean it
-        yield ("undated", None, new["since"], f"is new, {more}; give it since={old['version'] + 1}: its `since` is "
-               f"{new['since']}, so files that use it say that version {old['version']} reads them", True)
+        yield (
+            "undated",
+            None,
+            new["since"],
+            f"is new, {more}; give it since={old['version'] + 1}: its `since` is "
+            f"{new['since']}, so files that use it say that version {old['version']} reads them",
+            True,
+        )
 
 
 def _gone(part: str, gone: Spec, fresh: list[Spec]) -> Found:
     """A rename is a part that goes and one that comes; say so where they are alike in all else."""
-    alike = [p["name"] for p in fresh if canonical({**p, "name": "", "since": 1})
-             == canonical({**gone, "name": "", "since": 1})]
+    alike = [
+        p["name"]
+        for p in fresh
+        if canonical({**p, "name": "", "since": 1}) == canonical({**gone, "name": "", "since": 1})
+    ]
     hint = f"; was it renamed to {alike[0]!r}? Files and calls know it by the old name" if len(alike) == 1 else ""
     return "gone", gone["name"], None, f"is gone{hint}", False
 
@@ -204,13 +245,29 @@ def _parts(key: str, old: Spec, new: Spec) -> Iterator[tuple[str, Found]]:
             yield one["name"], found
     kept_before, kept_now = [n for n in a if n in b], [n for n in b if n in a]
     if kept_before != kept_now:
-        yield "", ("order", kept_before, kept_now, f"the order of {part}s {_turned(kept_before, kept_now)}: calls give "
-                   "them by position", False)
+        yield (
+            "",
+            (
+                "order",
+                kept_before,
+                kept_now,
+                f"the order of {part}s {_turned(kept_before, kept_now)}: calls give them by position",
+                False,
+            ),
+        )
     else:
         ahead = [n for i, n in enumerate(b) if n not in a and any(later in a for later in list(b)[i:])]
         for name in ahead:
-            yield name, ("order", None, name, f"is new and stands before older {part}s, which calls and files know by "
-                         "position", False)
+            yield (
+                name,
+                (
+                    "order",
+                    None,
+                    name,
+                    f"is new and stands before older {part}s, which calls and files know by position",
+                    False,
+                ),
+            )
 
 
 def _operator(name: str, old: Spec, new: Spec) -> Iterator[Change]:

@@ -28,6 +28,7 @@ from .rule_errors import contract_violation
 if TYPE_CHECKING:
     from .definition import Operator
 
+
 @functools.cache
 def _floats() -> frozenset[np.dtype[Any]]:
     return frozenset(d.np for d in dtypes.floating)
@@ -159,11 +160,15 @@ def _check_offsets(op: Operator, pairs: Sequence[tuple[int, int, bool]], results
                 raise offsets_violation(op, "compute", op.output_names[rows], why, [x.tolist() for x in levels])
 
 
-def offsets_violation(op: Operator, rule: str, output: str, why: str, levels: Sequence[Sequence[int]],
-                      node: str | None = None) -> OpError:
+def offsets_violation(
+    op: Operator, rule: str, output: str, why: str, levels: Sequence[Sequence[int]], node: str | None = None
+) -> OpError:
     """Return the error for offsets of an output that are no LoD over its rows."""
     return contract_violation(
-        op, rule, f"gave offsets of {output!r} that are no LoD: {why}", node=node,
+        op,
+        rule,
+        f"gave offsets of {output!r} that are no LoD: {why}",
+        node=node,
         found=levels if sum(map(len, levels)) <= 24 else f"{len(levels)} levels",
         wanted="offsets that start at 0, never fall and end at the number of units below",
     )
@@ -194,22 +199,34 @@ def _own(op: Operator, place: int, result: Any, inputs: Sequence[Any]) -> Any:
     return result.copy()
 
 
-def alias_error(op: Operator, output: str, name: str, node: str | None = None, at: str | None = None
-                ) -> PermissionDeniedError:
+def alias_error(
+    op: Operator, output: str, name: str, node: str | None = None, at: str | None = None
+) -> PermissionDeniedError:
     """For a result that lies in an input's memory without leave."""
     return PermissionDeniedError(
-        op=op.name, node=node, at=at, what=f"output {output!r} shares the memory of input {name!r}",
-        wanted="an array of its own", do=f'return {output}.copy(), or declare views = {{"{output}": "{name}"}}'
+        op=op.name,
+        node=node,
+        at=at,
+        what=f"output {output!r} shares the memory of input {name!r}",
+        wanted="an array of its own",
+        do=f'return {output}.copy(), or declare views = {{"{output}": "{name}"}}'
         f' for a view of it, inplace = {{"{output}": "{name}"}} for all of it',
     )
 
 
-def write_error(op: Operator, name: str, node: str | None = None, at: str | None = None, found: Any = None
-                ) -> PermissionDeniedError:
+def write_error(
+    op: Operator, name: str, node: str | None = None, at: str | None = None, found: Any = None
+) -> PermissionDeniedError:
     """For an input that was written, or was tried to be."""
-    return PermissionDeniedError(op=op.name, node=node, at=at, what=f"compute writes its input {name!r}", found=found,
-                                 wanted="inputs as they were: others read them too",
-                                 do=f"work on {name.split(', ')[0].strip(chr(39))}.copy()")
+    return PermissionDeniedError(
+        op=op.name,
+        node=node,
+        at=at,
+        what=f"compute writes its input {name!r}",
+        found=found,
+        wanted="inputs as they were: others read them too",
+        do=f"work on {name.split(', ')[0].strip(chr(39))}.copy()",
+    )
 
 
 def _refused(error: Exception) -> bool:
@@ -264,8 +281,9 @@ def fingerprint(value: Any) -> Any:
     return value.dtype, value.shape, content
 
 
-def watched(op: Operator, kernel: Callable[..., Any], node: str | None = None, at: str | None = None
-            ) -> Callable[..., Any]:
+def watched(
+    op: Operator, kernel: Callable[..., Any], node: str | None = None, at: str | None = None
+) -> Callable[..., Any]:
     """A kernel that raises where it wrote an input or gave a result in an input's memory without leave."""
 
     def run(*arrays: Any, **out: Any) -> Any:
@@ -277,8 +295,14 @@ def watched(op: Operator, kernel: Callable[..., Any], node: str | None = None, a
     return run
 
 
-def compare(op: Operator, inputs: Sequence[Any], before: Sequence[Any], results: Sequence[tuple[str, Any]],
-            node: str | None = None, at: str | None = None) -> None:
+def compare(
+    op: Operator,
+    inputs: Sequence[Any],
+    before: Sequence[Any],
+    results: Sequence[tuple[str, Any]],
+    node: str | None = None,
+    at: str | None = None,
+) -> None:
     """Raise PermissionDeniedError naming operator, output and input where a rule of memory was broken."""
     for name, value, was in zip(op.input_names, inputs, before):
         if fingerprint(value) != was:

@@ -134,8 +134,10 @@ def _holds(value: Any, form: list[Any]) -> bool | None:
     kind, *given = form
     if kind == "one_of":
         number = _number(value)
-        return any(canonical(value) == canonical(choice) or (number is not None and number == _number(choice))
-                   for choice in given)
+        return any(
+            canonical(value) == canonical(choice) or (number is not None and number == _number(choice))
+            for choice in given
+        )
     if kind == "length":
         return isinstance(value, list) and [len(value)] == given
     if kind in BOUNDS or kind == "finite":

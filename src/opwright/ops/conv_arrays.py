@@ -127,8 +127,12 @@ def _is_point(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> bool:
 
 
 def _is_deep(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> bool:
-    return (32 <= x.shape[-1] <= 128 and w.shape[-1] <= 128 and all(v.stride == 1 and v.kernel <= 3 for v in windows)
-            and x.shape[0] * math.prod(v.out for v in windows) >= 2048)
+    return (
+        32 <= x.shape[-1] <= 128
+        and w.shape[-1] <= 128
+        and all(v.stride == 1 and v.kernel <= 3 for v in windows)
+        and x.shape[0] * math.prod(v.out for v in windows) >= 2048
+    )
 
 
 def _prepared(op: Any, image: np.ndarray, filters: np.ndarray) -> tuple[Any, ...]:
@@ -141,9 +145,15 @@ def _strategies(n: int) -> Strategies:
         f"Conv{n}D",
         _by_columns,
         Strategy("point", _by_taps, _is_point, "a kernel of size 1 without padding", "conv_point", fits=_is_point),
-        Strategy("taps", _by_taps, _is_deep,
-                 "kernels up to 3 with stride 1, 32 to 128 channels, at least 2048 positions", "conv_taps",
-                 fits=_one_group, tolerance=4096),
+        Strategy(
+            "taps",
+            _by_taps,
+            _is_deep,
+            "kernels up to 3 with stride 1, 32 to 128 channels, at least 2048 positions",
+            "conv_taps",
+            fits=_one_group,
+            tolerance=4096,
+        ),
         prepare=_prepared,
     )
 

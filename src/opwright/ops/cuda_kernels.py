@@ -25,11 +25,27 @@ from .kernels import KernelKey, register_kernel
 
 # Operators whose reference adds by index (`add.at`, `bincount` with weights): CuPy does that by atomic additions, in
 # whatever order threads come. The switch cuda_deterministic has them computed on the CPU.
-ATOMIC = frozenset({
-    "AvgPoolGrad", "ConfusionMatrix", "DenseBincount", "GatherGrad", "MaxPool3DGrad", "MaxPoolGrad", "MergeRows",
-    "MirrorPadGrad", "ResizeBicubicGrad", "ResizeBilinearGrad", "ResizeNearestNeighborGrad", "ScatterNd", "SegmentMean",
-    "SequenceContextGrad", "SequenceScatter", "TensorScatterAdd", "TensorScatterSub",
-})
+ATOMIC = frozenset(
+    {
+        "AvgPoolGrad",
+        "ConfusionMatrix",
+        "DenseBincount",
+        "GatherGrad",
+        "MaxPool3DGrad",
+        "MaxPoolGrad",
+        "MergeRows",
+        "MirrorPadGrad",
+        "ResizeBicubicGrad",
+        "ResizeBilinearGrad",
+        "ResizeNearestNeighborGrad",
+        "ScatterNd",
+        "SegmentMean",
+        "SequenceContextGrad",
+        "SequenceScatter",
+        "TensorScatterAdd",
+        "TensorScatterSub",
+    }
+)
 
 _FLOATS = (dtypes.float16, dtypes.float32, dtypes.float64)
 _COMPLEX = (dtypes.complex64, dtypes.complex128)
@@ -66,9 +82,23 @@ def _convolve(call: Any, image: Any, filters: Any) -> Any:
 
 
 _SPECIAL = {  # operator -> its name in cupyx.scipy.special
-    "BesselI0": "i0", "BesselI0e": "i0e", "BesselI1": "i1", "BesselI1e": "i1e", "BesselJ0": "j0", "BesselJ1": "j1",
-    "BesselY0": "y0", "BesselY1": "y1", "Betainc": "betainc", "Digamma": "digamma", "Erf": "erf", "Erfc": "erfc",
-    "Erfinv": "erfinv", "Igamma": "gammainc", "Igammac": "gammaincc", "Lgamma": "gammaln", "Ndtri": "ndtri",
+    "BesselI0": "i0",
+    "BesselI0e": "i0e",
+    "BesselI1": "i1",
+    "BesselI1e": "i1e",
+    "BesselJ0": "j0",
+    "BesselJ1": "j1",
+    "BesselY0": "y0",
+    "BesselY1": "y1",
+    "Betainc": "betainc",
+    "Digamma": "digamma",
+    "Erf": "erf",
+    "Erfc": "erfc",
+    "Erfinv": "erfinv",
+    "Igamma": "gammainc",
+    "Igammac": "gammaincc",
+    "Lgamma": "gammaln",
+    "Ndtri": "ndtri",
     "Zeta": "zeta",
 }
 

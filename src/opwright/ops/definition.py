@@ -197,11 +197,19 @@ class Operator:
                 try:
                     value = attr.convert(attrs[name])
                 except TypeError as error:
-                    raise SignatureError(op=self.name, what=f"attribute {name!r} has the wrong type",
-                                         found=_brief(attrs[name]), wanted=str(error)) from None
+                    raise SignatureError(
+                        op=self.name,
+                        what=f"attribute {name!r} has the wrong type",
+                        found=_brief(attrs[name]),
+                        wanted=str(error),
+                    ) from None
                 except ValueError as error:
-                    raise InvalidArgumentError(op=self.name, what=f"attribute {name!r} is out of its range",
-                                               found=_brief(attrs[name]), wanted=str(error)) from None
+                    raise InvalidArgumentError(
+                        op=self.name,
+                        what=f"attribute {name!r} is out of its range",
+                        found=_brief(attrs[name]),
+                        wanted=str(error),
+                    ) from None
             elif attr.required:
                 raise SignatureError(op=self.name, what=f"attribute {name!r} is missing", wanted=attr.type_name())
             else:
@@ -241,8 +249,12 @@ class Operator:
         for declared, dtype in zip(self.inputs, found):
             if dtype is None:
                 if not declared.optional:
-                    raise SignatureError(op=self.name, node=name, what=f"input {declared.name!r} is missing",
-                                         wanted=f"{declared.name}, {_dtype_names(declared.dtypes)}")
+                    raise SignatureError(
+                        op=self.name,
+                        node=name,
+                        what=f"input {declared.name!r} is missing",
+                        wanted=f"{declared.name}, {_dtype_names(declared.dtypes)}",
+                    )
                 continue
             for one in dtype if isinstance(dtype, tuple) else (dtype,):
                 if one not in declared.dtypes:
@@ -302,24 +314,39 @@ class Operator:
         if not isinstance(specs, (tuple, list)) or (self.profile.single is False and len(self.outputs) == 1):
             specs = [specs]
         if len(specs) != len(self.outputs):
-            raise contract_violation(self, "infer", f"gave {len(specs)} specs, the operator has {len(self.outputs)} "
-                                     "outputs", node=name)
+            raise contract_violation(
+                self, "infer", f"gave {len(specs)} specs, the operator has {len(self.outputs)} outputs", node=name
+            )
         try:
             found = [list(map(_as_spec, s)) if isinstance(s, (tuple, list)) else _as_spec(s) for s in specs]
         except AttributeError:
-            raise contract_violation(self, "infer", "gave something that is no spec", node=name, found=_brief(specs),
-                                     wanted="a TensorSpec for each output") from None
+            raise contract_violation(
+                self,
+                "infer",
+                "gave something that is no spec",
+                node=name,
+                found=_brief(specs),
+                wanted="a TensorSpec for each output",
+            ) from None
         for k in self.profile.tensors_only:
             several: Any = found[k] if isinstance(found[k], list) else (found[k],)
             if any(s.dtype.is_handle for s in several):
                 raise InvalidArgumentError(
-                    op=self.name, node=name, what=f"output {self.outputs[k].name!r} is a tensor: it has no such dtype",
-                    found=str(found[k]), do='Output(kind="of ..."), if the operator gives lists or handles',
+                    op=self.name,
+                    node=name,
+                    what=f"output {self.outputs[k].name!r} is a tensor: it has no such dtype",
+                    found=str(found[k]),
+                    do='Output(kind="of ..."), if the operator gives lists or handles',
                 )
         return found
 
-    def infer_kinds(self, found: Sequence[Any], attrs: Mapping[str, Any] | None = None,
-                    specs: Sequence[Any] | None = None, name: str | None = None) -> list[Any]:
+    def infer_kinds(
+        self,
+        found: Sequence[Any],
+        attrs: Mapping[str, Any] | None = None,
+        specs: Sequence[Any] | None = None,
+        name: str | None = None,
+    ) -> list[Any]:
         """The kind of variable each output is, given those of the inputs. See ops/kinds.py, `infer`."""
         from . import kinds
 
@@ -345,12 +372,18 @@ class Operator:
         raises UnimplementedError for an operator that has none
         """
         if bound.reference is None and self.control:
-            raise UnimplementedError(op=self.name, what="control flow has no kernel: it runs within a graph",
-                                     do="call it in a function, or use ow.cond, ow.case, ow.while_loop")
+            raise UnimplementedError(
+                op=self.name,
+                what="control flow has no kernel: it runs within a graph",
+                do="call it in a function, or use ow.cond, ow.case, ow.while_loop",
+            )
         if bound.reference is None:
-            raise UnimplementedError(op=self.name, what="no `compute` rule is defined, and no kernel serves the call",
-                                     found=", ".join(map(str, self.kernels)) or "no kernels",
-                                     do="define compute(op, ...)")
+            raise UnimplementedError(
+                op=self.name,
+                what="no `compute` rule is defined, and no kernel serves the call",
+                found=", ".join(map(str, self.kernels)) or "no kernels",
+                do="define compute(op, ...)",
+            )
         return bound.reference
 
     def kernel(self, bound: Call, dtype: DType | None = None) -> Callable[..., Any]:
@@ -382,8 +415,13 @@ class Operator:
             return ()
         if not isinstance(result, (tuple, list)) or len(result) != len(self.outputs):
             found = f"{len(result)} results" if isinstance(result, (tuple, list)) else type(result).__name__
-            raise contract_violation(self, "compute", "gave another number of results than there are outputs",
-                                     found=found, wanted=f"a tuple of {', '.join(self.output_names)}")
+            raise contract_violation(
+                self,
+                "compute",
+                "gave another number of results than there are outputs",
+                found=found,
+                wanted=f"a tuple of {', '.join(self.output_names)}",
+            )
         if not any(o.repeated for o in self.outputs):
             return tuple(result)
         flat: list[Any] = []

@@ -32,9 +32,32 @@ from .array import cast, saturate_cast
 from .math import complex
 
 __all__ = [  # noqa: RUF022  as `ow.__all__` has them
-    "DType", "as_dtype", "bfloat16", "bool", "cast", "complex", "complex128", "complex64", "double", "float16",
-    "float32", "float64", "half", "int16", "int32", "int4", "int64", "int8", "resource", "saturate_cast", "string",
-    "uint16", "uint32", "uint64", "uint8", "variant",
+    "DType",
+    "as_dtype",
+    "bfloat16",
+    "bool",
+    "cast",
+    "complex",
+    "complex128",
+    "complex64",
+    "double",
+    "float16",
+    "float32",
+    "float64",
+    "half",
+    "int16",
+    "int32",
+    "int4",
+    "int64",
+    "int8",
+    "resource",
+    "saturate_cast",
+    "string",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
+    "variant",
 ]
 
 half, double = float16, float64

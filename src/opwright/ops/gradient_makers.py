@@ -97,10 +97,12 @@ class _ByOperator(GradientMaker):
             try:
                 found = registry.get(name)
             except KeyError:
-                raise NotFoundError(op=forward.name, what=f"its gradient operator {name!r} is not defined",
-                                    wanted=f"an operator with the inputs {', '.join(self.expected(forward))}",
-                                    do=f"define {name}, or give another: {type(self).__name__}(\"...\")"
-                                    ) from None
+                raise NotFoundError(
+                    op=forward.name,
+                    what=f"its gradient operator {name!r} is not defined",
+                    wanted=f"an operator with the inputs {', '.join(self.expected(forward))}",
+                    do=f'define {name}, or give another: {type(self).__name__}("...")',
+                ) from None
         else:
             found = registry.operator_of(name)
         self._check(forward, found)
@@ -116,34 +118,49 @@ class _ByOperator(GradientMaker):
         slots = self.expected(forward)
 
         def fail(what: str, wanted: str) -> SignatureError:
-            return SignatureError(op=forward.name, what=f"its gradient operator {backward.name} does not fit: {what}",
-                                  found=backward.signature(), wanted=wanted)
+            return SignatureError(
+                op=forward.name,
+                what=f"its gradient operator {backward.name} does not fit: {what}",
+                found=backward.signature(),
+                wanted=wanted,
+            )
 
         for slot in backward.inputs:
             part = slots.get(slot.name)
             if part is None:
-                raise fail(f"its input {slot.name!r} is no input, output or gradient of an output of {forward.name}",
-                           f"among {', '.join(slots)}")
+                raise fail(
+                    f"its input {slot.name!r} is no input, output or gradient of an output of {forward.name}",
+                    f"among {', '.join(slots)}",
+                )
             if slot.repeated != part.repeated:
-                raise fail(f"its input {slot.name!r} is {'' if slot.repeated else 'not '}repeated",
-                           f"as in {forward.name}, where {part.name!r} is{'' if part.repeated else ' not'}"
-                           )
+                raise fail(
+                    f"its input {slot.name!r} is {'' if slot.repeated else 'not '}repeated",
+                    f"as in {forward.name}, where {part.name!r} is{'' if part.repeated else ' not'}",
+                )
             if getattr(part, "optional", False) and not slot.optional:
-                raise fail(f"its input {slot.name!r} is required",
-                           f"optional=True: {forward.name} may be called without {slot.name!r}")
+                raise fail(
+                    f"its input {slot.name!r} is required",
+                    f"optional=True: {forward.name} may be called without {slot.name!r}",
+                )
         for result in backward.outputs:
             source = next((i for i in forward.inputs if i.name + SUFFIX == result.name), None)
             if source is None and not result.intermediate:
-                raise fail(f"its output {result.name!r} is the gradient of no input of {forward.name}",
-                           f"among {', '.join(i.name + SUFFIX for i in forward.inputs)}")
+                raise fail(
+                    f"its output {result.name!r} is the gradient of no input of {forward.name}",
+                    f"among {', '.join(i.name + SUFFIX for i in forward.inputs)}",
+                )
             if source is not None and source.repeated != result.repeated:
-                raise fail(f"its output {result.name!r} is {'' if result.repeated else 'not '}repeated",
-                           f"as {source.name!r} of {forward.name} is{'' if source.repeated else ' not'}")
+                raise fail(
+                    f"its output {result.name!r} is {'' if result.repeated else 'not '}repeated",
+                    f"as {source.name!r} of {forward.name} is{'' if source.repeated else ' not'}",
+                )
         for attr in backward.attr_defs.values():
             own = forward.attr_defs.get(attr.name)
             if own is None and attr.required:
-                raise fail(f"its attribute {attr.name!r} is required, and {forward.name} has none of this name",
-                           "a default, or the same attribute there")
+                raise fail(
+                    f"its attribute {attr.name!r} is required, and {forward.name} has none of this name",
+                    "a default, or the same attribute there",
+                )
             if own is not None and own.type_name() != attr.type_name():
                 raise fail(f"its attribute {attr.name!r} is {attr.type_name()}", f"{own.type_name()}, as there")
         missing = self._missing(forward, backward)
@@ -196,7 +213,8 @@ class DefaultGradient(_ByOperator):
         from .autodiff import is_trainable
 
         return [
-            name for name, part in self.expected(forward).items()
+            name
+            for name, part in self.expected(forward).items()
             if name not in backward.input_names
             and not (name.endswith(SUFFIX) and getattr(part, "dtype", None) and not is_trainable(part.dtype))
         ]

@@ -149,8 +149,7 @@ def print(*inputs: Any, **kwargs: Any) -> None:
         return _Slot()
 
     for i, given in enumerate(inputs):
-        shown = [given] if isinstance(given, str) \
-            else pprint.pformat(nest.map_structure(leaf, given)).split(_Slot.mark)
+        shown = [given] if isinstance(given, str) else pprint.pformat(nest.map_structure(leaf, given)).split(_Slot.mark)
         pieces[-1] += (sep if i else "") + shown[0]
         pieces += shown[1:]
     if tensors:
@@ -164,6 +163,7 @@ def print(*inputs: Any, **kwargs: Any) -> None:
 
 
 _HANDLE = TensorSpec((), resource)
+
 
 def translated(error: Exception, op: str) -> errors.OpError:
     """The error of the operator `op` for an exception of the function that it called."""

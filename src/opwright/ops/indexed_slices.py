@@ -89,9 +89,12 @@ class IndexedSlices(CompositeTensor):
         self.values, self.indices, self.dense_shape = values, indices, dense_shape
         rows, at = getattr(values, "_array", None), getattr(indices, "_array", None)
         if type(rows) is np.ndarray and type(at) is np.ndarray and rows.ndim and rows.shape[: at.ndim] != at.shape:
-            raise InvalidArgumentError(op="IndexedSlices", what="indices and values differ in number",
-                                       found={"indices": at.shape, "values": rows.shape},
-                                       wanted="indices [n] and values [n, ...]")
+            raise InvalidArgumentError(
+                op="IndexedSlices",
+                what="indices and values differ in number",
+                found={"indices": at.shape, "values": rows.shape},
+                wanted="indices [n] and values [n, ...]",
+            )
 
     @property
     def dtype(self) -> DType:
@@ -125,8 +128,11 @@ class IndexedSlices(CompositeTensor):
     def _type_spec(self) -> IndexedSlicesSpec:
         dense = self.dense_shape
         return IndexedSlicesSpec(
-            self.shape, self.dtype, self.indices.dtype,
-            None if dense is None else getattr(dense, "dtype", dtypes.int32), self.indices.shape,
+            self.shape,
+            self.dtype,
+            self.indices.dtype,
+            None if dense is None else getattr(dense, "dtype", dtypes.int32),
+            self.indices.shape,
         )
 
     def merged(self) -> IndexedSlices:
@@ -197,8 +203,9 @@ class IndexedSlices(CompositeTensor):
         known = self.shape
         if not known.is_compatible_with(dense.shape):
             found = {"rows of": known, "tensor": dense.shape}
-            raise InvalidArgumentError(op="IndexedSlices", what="rows of one shape, a tensor of another",
-                                       found=found, wanted="equal shapes")
+            raise InvalidArgumentError(
+                op="IndexedSlices", what="rows of one shape, a tensor of another", found=found, wanted="equal shapes"
+            )
         return array.tensor_scatter_nd_add(dense, array.expand_dims(self.indices, -1), self.values)
 
     @staticmethod
@@ -223,12 +230,19 @@ def concatenated(parts: Sequence[IndexedSlices]) -> IndexedSlices:
     first = parts[0]
     for i, other in enumerate(parts[1:], 1):
         if first.dtype is not other.dtype:
-            raise InvalidArgumentError(op="IndexedSlices", what=f"sparse rows 0 and {i} differ in dtype",
-                                       found=f"{first.dtype.name}, {other.dtype.name}", do="ow.cast")
+            raise InvalidArgumentError(
+                op="IndexedSlices",
+                what=f"sparse rows 0 and {i} differ in dtype",
+                found=f"{first.dtype.name}, {other.dtype.name}",
+                do="ow.cast",
+            )
         if not first.shape.is_compatible_with(other.shape):
-            raise InvalidArgumentError(op="IndexedSlices", what=f"sparse rows 0 and {i} do not add up",
-                                       found=f"rows of shapes {first.shape}, {other.shape}",
-                                       wanted="equal heights, rows of equal width")
+            raise InvalidArgumentError(
+                op="IndexedSlices",
+                what=f"sparse rows 0 and {i} do not add up",
+                found=f"rows of shapes {first.shape}, {other.shape}",
+                wanted="equal heights, rows of equal width",
+            )
     if len(parts) == 1:
         return first
     indices = [p.indices for p in parts]

@@ -149,8 +149,10 @@ def troubles(name: str) -> str:
     good = _different(found)
     if len(good) > 1:
         places = " and ".join(f"{f.entry.package} ({f.entry.value})" for f in good)
-        words.append(f"{name} is added by {len(good)} installed packages: {places}; remove one, or say which is meant: "
-                     f"custom_ops=[{name}]")
+        words.append(
+            f"{name} is added by {len(good)} installed packages: {places}; remove one, or say which is meant: "
+            f"custom_ops=[{name}]"
+        )
     return "; ".join(words)
 
 

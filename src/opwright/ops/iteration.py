@@ -194,8 +194,9 @@ class OptionalGetValue:
 
     def compute(op, optional) -> Any:
         if optional.components is None:
-            raise InvalidArgumentError(what="The given optional does not have a value.",
-                                       wanted="one for which has_value() is true")
+            raise InvalidArgumentError(
+                what="The given optional does not have a value.", wanted="one for which has_value() is true"
+            )
         return list(optional.components)
 
 

@@ -57,8 +57,12 @@ def register_library(name: str, *, before: str = "foreign") -> str:
             raise ValueError(f"register_library: before={before!r} is not one of {', '.join(_libraries)}")
         if name in _libraries:
             if _libraries.index(name) + 1 != _libraries.index(before):
-                raise AlreadyExistsError(op="register_library", what=f"library {name!r} has another place in the order",
-                                         found=", ".join(_libraries), wanted=f"{name} before {before}")
+                raise AlreadyExistsError(
+                    op="register_library",
+                    what=f"library {name!r} has another place in the order",
+                    found=", ".join(_libraries),
+                    wanted=f"{name} before {before}",
+                )
             return name
         position = _libraries.index(before)
         _libraries = (*_libraries[:position], name, *_libraries[position:])
@@ -99,8 +103,10 @@ class KernelKey:
             raise ValueError(f"KernelKey: layout {self.layout!r} is not one of {', '.join(LAYOUTS)}")
         object.__setattr__(self, "library", _ALIASES.get(self.library, self.library))
         if self.library != "any" and self.library not in _libraries:
-            raise ValueError(f"KernelKey: library {self.library!r} is not one of any, {', '.join(_libraries)}; "
-                             "ow.ops.register_library enters another")
+            raise ValueError(
+                f"KernelKey: library {self.library!r} is not one of any, {', '.join(_libraries)}; "
+                "ow.ops.register_library enters another"
+            )
 
     def __str__(self) -> str:
         dtype = "any dtype" if self.dtype is None else self.dtype.name
@@ -118,8 +124,15 @@ def _kind_of(name: str) -> str:
 
 
 def register_kernel(
-    op: Operator, *, place: Any = None, dtype: Any = None, layout: str = "any", library: str = "foreign",
-    pure: bool = True, reproducible: bool = True, tolerance: float | None = None,
+    op: Operator,
+    *,
+    place: Any = None,
+    dtype: Any = None,
+    layout: str = "any",
+    library: str = "foreign",
+    pure: bool = True,
+    reproducible: bool = True,
+    tolerance: float | None = None,
 ) -> Callable[[Kernel], Kernel]:
     """A decorator that enters a kernel for `op`. Defaults: on the CPU, for any dtype and layout.
 
@@ -138,8 +151,10 @@ def register_kernel(
     op = registry.operator_of(op)
     library = _ALIASES.get(library, library)
     if library not in _libraries:
-        raise ValueError(f"{op.name}: library {library!r} is not one of {', '.join(_libraries)}; "
-                         "ow.ops.register_library enters another")
+        raise ValueError(
+            f"{op.name}: library {library!r} is not one of {', '.join(_libraries)}; "
+            "ow.ops.register_library enters another"
+        )
     if op.control:
         raise ValueError(f"{op.name}: control flow has no kernels: it runs the graphs among its attributes")
     key = KernelKey(place or CPUPlace(), None if dtype is None else as_dtype(dtype), layout, library)
@@ -150,19 +165,27 @@ def register_kernel(
         from ..devices.pool import kinds_of_places
 
         if key.place not in kinds_of_places():
-            raise ValueError(f"{op.name}: there are no places of kind {key.place!r}: it is none of "
-                             f"{', '.join(kinds_of_places())}; devices.register_place_kind makes one")
+            raise ValueError(
+                f"{op.name}: there are no places of kind {key.place!r}: it is none of "
+                f"{', '.join(kinds_of_places())}; devices.register_place_kind makes one"
+            )
 
     def enter(kernel: Kernel) -> Kernel:
         given = kernel
         if hasattr(kernel, "of_operator"):  # on arrays, in the kernel language
             kernel = kernel.of_operator(op)
         if not callable(kernel):
-            raise SignatureError(op=op.name, what="a kernel is a function", found=f"{kernel!r}"[:80],
-                                 wanted="fn(op, *arrays)")
+            raise SignatureError(
+                op=op.name, what="a kernel is a function", found=f"{kernel!r}"[:80], wanted="fn(op, *arrays)"
+            )
         if key in op.kernels and not is_abandoned(op.kernels[key]):
-            raise AlreadyExistsError(op=op.name, what="this key has a kernel already", found=key,
-                                     wanted="one kernel for a key", do="another library or dtype")
+            raise AlreadyExistsError(
+                op=op.name,
+                what="this key has a kernel already",
+                found=key,
+                wanted="one kernel for a key",
+                do="another library or dtype",
+            )
         op.kernels[key] = kernel
         note_origin(kernel)
         if not pure:

@@ -33,8 +33,13 @@ if TYPE_CHECKING:
 
 KINDS = ("dense", "lod", "rows", "list", "object")
 _OF_HANDLES = {"variant": "list", "resource": "object"}
-_WORDS = {"rows": "sparse rows", "list": "a list of tensors", "object": "a handle", "lod": "a tensor with a LoD",
-          "dense": "a tensor without a LoD"}
+_WORDS = {
+    "rows": "sparse rows",
+    "list": "a list of tensors",
+    "object": "a handle",
+    "lod": "a tensor with a LoD",
+    "dense": "a tensor without a LoD",
+}
 
 
 def of_dtype(dtype: DType) -> str:
@@ -75,12 +80,19 @@ def check(op: Operator, found: Sequence[Any], node: str | None = None) -> None:
             if one is None or one in takes:
                 continue
             if one not in KINDS:
-                raise InvalidArgumentError(op=op.name, node=node, what=f"input {declared.name!r} has no known kind",
-                                           found=repr(one), wanted=", ".join(KINDS))
+                raise InvalidArgumentError(
+                    op=op.name,
+                    node=node,
+                    what=f"input {declared.name!r} has no known kind",
+                    found=repr(one),
+                    wanted=", ".join(KINDS),
+                )
             raise InvalidArgumentError(
-                op=op.name, node=node,
+                op=op.name,
+                node=node,
                 what=f"input {declared.name!r} is {_WORDS[one]}, which the operator does not take",
-                found=one, wanted=" or ".join(takes),
+                found=one,
+                wanted=" or ".join(takes),
                 do="make them dense first, x.to_dense()" if one == "rows" else None,
             )
 
@@ -162,8 +174,10 @@ def of_graph(graph: Graph, given: Mapping[str, str] | None = None) -> dict[str, 
     """
     kinds: dict[Any, str] = {v: (given or {}).get(v.name, of_dtype(v.dtype)) for v in graph.inputs}
     for node in graph.nodes:
-        read = [None if o is None else tuple([kinds[v] for v in o]) if isinstance(o, tuple) else kinds[o]
-                for o in node.inputs]
+        read = [
+            None if o is None else tuple([kinds[v] for v in o]) if isinstance(o, tuple) else kinds[o]
+            for o in node.inputs
+        ]
         results = infer(node.op, read, node.attrs, node.inputs, node.name)
         repeats = len(node.outputs) - sum(not o.repeated for o in node.op.outputs)
         flat: list[str] = []
@@ -199,8 +213,9 @@ def of_loop(body: Graph, variables: Sequence[str], captured: Sequence[str]) -> l
         merged = []
         for i, (before, now) in enumerate(zip(kinds, after)):
             if before != now and {before, now} != {"dense", "lod"}:
-                raise InvalidArgumentError(what=f"variable {i} of the loop changes its kind in a turn",
-                                           found=f"{before}, then {now}")
+                raise InvalidArgumentError(
+                    what=f"variable {i} of the loop changes its kind in a turn", found=f"{before}, then {now}"
+                )
             merged.append(before if before == now else "dense")
         if merged == kinds:
             return kinds
@@ -212,8 +227,9 @@ def call_on_rows(op: Operator, attrs: Mapping[str, Any], inputs: Sequence[Any], 
 
     raises InvalidArgumentError naming operator and input where the input does not take rows
     """
-    found = [None if x is None else [of_value(y) for y in x] if isinstance(x, (tuple, list)) else of_value(x)
-             for x in inputs]
+    found = [
+        None if x is None else [of_value(y) for y in x] if isinstance(x, (tuple, list)) else of_value(x) for x in inputs
+    ]
     check(op, found, node)
     assert op.rows_rule is not None  # wellformed.py: an input that takes rows comes with it
     return call_rule(op, "on_rows", op.rows_rule, op.bind(attrs), *inputs, node=node)

@@ -51,8 +51,11 @@ def _class_body(op: Any) -> list[ast.stmt]:
     except (OSError, SyntaxError):
         return []
     for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef) and found is not None and node.lineno <= found.co_firstlineno <= (
-                node.end_lineno or 0):
+        if (
+            isinstance(node, ast.ClassDef)
+            and found is not None
+            and node.lineno <= found.co_firstlineno <= (node.end_lineno or 0)
+        ):
             inner = [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == found.co_name]
             if inner:
                 return node.body
@@ -136,7 +139,14 @@ def _checks(op: Any) -> Iterator[str]:
 
 
 RULES: tuple[Callable[[Any], Iterator[str]], ...] = (
-    _names, _declared_once, _words, _floats, _gradient, _meaning, _defaults, _checks,
+    _names,
+    _declared_once,
+    _words,
+    _floats,
+    _gradient,
+    _meaning,
+    _defaults,
+    _checks,
 )
 
 

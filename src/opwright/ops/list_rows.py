@@ -105,8 +105,10 @@ class ListFromTensor:
     def infer(op) -> Any:
         rest = _rest(op.tensor)
         if not op.element_shape.is_compatible_with(rest):
-            raise fail(f"Specified a list with shape {shape_text(op.element_shape)} from a tensor with shape "
-                       f"{shape_text(rest)}")
+            raise fail(
+                f"Specified a list with shape {shape_text(op.element_shape)} from a tensor with shape "
+                f"{shape_text(rest)}"
+            )
         return LIST
 
     def compute(op, tensor) -> Any:
@@ -117,8 +119,9 @@ class ListFromTensor:
     def gradient(op, doutput) -> Any:
         x = op.tensor
         n = _count(x.shape)
-        return ListStack(doutput, sizes_of(x, 1), element_dtype=x.dtype, element_shape=_rest(x),
-                         num=-1 if n is None else n)
+        return ListStack(
+            doutput, sizes_of(x, 1), element_dtype=x.dtype, element_shape=_rest(x), num=-1 if n is None else n
+        )
 
 
 @operator
@@ -292,8 +295,10 @@ class ListConcat:
                     raise fail(f"Concat saw a scalar shape at index {i} but requires at least vectors.")
                 rest = merged(rest, TensorShape(x.shape[1:]))
         if not rest.is_fully_defined():
-            raise fail("All except the first dimension must be fully defined when concating an empty tensor list. "
-                       f"element_shape: {shape_text(known)}")
+            raise fail(
+                "All except the first dimension must be fully defined when concating an empty tensor list. "
+                f"element_shape: {shape_text(known)}"
+            )
         if first is None and leading is None and any(x is None for x in elements):
             found = {len(x) for x in elements if x is not None}
             if len(found) != 1:

@@ -296,8 +296,9 @@ class ListSet:
         item = op.item
         ditem = None
         if is_trainable(item.dtype):
-            ditem = of_item(ListGet(doutput, op.index, sizes_of(item), element_dtype=item.dtype,
-                                    element_shape=item.shape), item)
+            ditem = of_item(
+                ListGet(doutput, op.index, sizes_of(item), element_dtype=item.dtype, element_shape=item.shape), item
+            )
         dlist = ListUnset(doutput, op.index)
         return (ListResize(dlist, ListLength(op.list)) if op.grow else dlist), None, ditem
 
@@ -324,5 +325,3 @@ class ListUnset:
 
     def gradient(op, doutput) -> Any:
         return ListUnset(doutput, op.indices), None
-
-

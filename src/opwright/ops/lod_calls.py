@@ -93,8 +93,12 @@ def take_apart(op: Any, inputs: Sequence[Any], carriers: dict[str, LoDTensor], n
                 if not declared.optional and source is not None:
                     leader = by_name[declared.lod_of]
                     if leader.lod is None:
-                        raise InvalidArgumentError(op=op.name, node=name, what=f"input {leader.name!r} has no LoD",
-                                                   do="make it with ow.create_lod_tensor")
+                        raise InvalidArgumentError(
+                            op=op.name,
+                            node=name,
+                            what=f"input {leader.name!r} has no LoD",
+                            do="make it with ow.create_lod_tensor",
+                        )
                     _refuse(op, leader, 0)
                 plain.append(None)
             elif of_each:
@@ -116,8 +120,14 @@ def lod_word(op: Any, bound: Any, plain: Sequence[Any]) -> str:
     return word
 
 
-def put_together(op: Any, word: str, carriers: dict[str, LoDTensor], results: Sequence[Any], outputs: Sequence[Any],
-                 name: str | None = None) -> list[Any]:
+def put_together(
+    op: Any,
+    word: str,
+    carriers: dict[str, LoDTensor],
+    results: Sequence[Any],
+    outputs: Sequence[Any],
+    name: str | None = None,
+) -> list[Any]:
     """The results with their LoDs; offsets that became the LoD of another result are left out.
 
     outputs: the declarations the results are of
@@ -134,8 +144,9 @@ def put_together(op: Any, word: str, carriers: dict[str, LoDTensor], results: Se
         ]
     if word == "above":
         above = () if carrier is None else carrier.levels[:-1]
-        return [_checked(op, o, LoDTensor.of(r, above), name) if above and o.rows else r
-                for o, r in zip(outputs, results)]
+        return [
+            _checked(op, o, LoDTensor.of(r, above), name) if above and o.rows else r for o, r in zip(outputs, results)
+        ]
     if word.startswith("as "):
         carrier = carriers.get(word[3:])
     if carrier is None or word == "vanishes":
@@ -165,8 +176,14 @@ def joined(op: Any, inputs: Sequence[Any], name: str | None = None) -> LoDTensor
     members = [one for value in inputs for one in (value if isinstance(value, (tuple, list)) else (value,))]
     counts = [one.lod_level if isinstance(one, LoDTensor) else 0 for one in members]
     if len(set(counts)) > 1:
-        raise InvalidArgumentError(op=op.name, node=name, what="inputs differ in their LoD levels", found=counts,
-                                   wanted="as many levels in each", do="take the rows alone: x.values")
+        raise InvalidArgumentError(
+            op=op.name,
+            node=name,
+            what="inputs differ in their LoD levels",
+            found=counts,
+            wanted="as many levels in each",
+            do="take the rows alone: x.values",
+        )
     levels = []
     for first, *others in zip(*(one.levels for one in members)):
         parts = [first]

@@ -169,8 +169,11 @@ class LoDTensor(Overriding, CompositeTensor):
         levels = lod.as_levels(offsets)
         rows = self._rows()
         if levels and self._values is not None and self._values.shape.rank == 0:
-            raise InvalidArgumentError(op="LoDTensor", what="a scalar has no rows that sequences could be made of",
-                                       wanted="a tensor of rank 1 or more")
+            raise InvalidArgumentError(
+                op="LoDTensor",
+                what="a scalar has no rows that sequences could be made of",
+                wanted="a tensor of rank 1 or more",
+            )
         lod.check(levels, rows)
         self.levels = tuple(dispatch.to_tensor(level, dtypes.int64) for level in levels)
 
@@ -182,8 +185,12 @@ class LoDTensor(Overriding, CompositeTensor):
         """Other rows under the same LoD. Raises InvalidArgumentError where there are more or fewer, as far as known."""
         values = rows_of(dispatch.to_tensor(values))
         if self.levels and not values.shape[:1].is_compatible_with(self.shape[:1]):
-            raise InvalidArgumentError(op="LoDTensor", what="these are not as many rows as the LoD speaks of",
-                                       found=f"shape {values.shape}", wanted=f"{self.shape[0]} rows")
+            raise InvalidArgumentError(
+                op="LoDTensor",
+                what="these are not as many rows as the LoD speaks of",
+                found=f"shape {values.shape}",
+                wanted=f"{self.shape[0]} rows",
+            )
         return LoDTensor.of(values, self.levels)
 
     # ---- sequences ---------------------------------------------------------------------------------------------------
@@ -222,8 +229,12 @@ class LoDTensor(Overriding, CompositeTensor):
         for k in range(lod_level):
             bad = [u for u in units if not isinstance(u, (list, tuple, np.ndarray))]
             if bad:
-                raise InvalidArgumentError(op="LoDTensor.from_nested", what=f"level {k} has a unit that is no list",
-                                           found=repr(bad[0]), wanted=f"{lod_level} levels of lists")
+                raise InvalidArgumentError(
+                    op="LoDTensor.from_nested",
+                    what=f"level {k} has a unit that is no list",
+                    found=repr(bad[0]),
+                    wanted=f"{lod_level} levels of lists",
+                )
             lengths.append([len(u) for u in units])
             units = [row for u in units for row in u]
         if not units:
@@ -340,16 +351,25 @@ def create_lod_tensor(data: Any, recursive_seq_lens: Any, place: Place | None = 
 def _rows_of_lists(sequences: list[Any], lengths: Any) -> np.ndarray:
     """[rows, 1]: integers, all in one column."""
     if any(isinstance(s, (str, bytes)) or not isinstance(s, (Sequence, np.ndarray)) for s in sequences):
-        raise InvalidArgumentError(op="create_lod_tensor", what="a list as data is one of sequences of integers",
-                                   found=repr(sequences)[:60], wanted="as [[1, 2, 3], [4, 5]]",
-                                   do="for rows as they are give an array or a tensor")
+        raise InvalidArgumentError(
+            op="create_lod_tensor",
+            what="a list as data is one of sequences of integers",
+            found=repr(sequences)[:60],
+            wanted="as [[1, 2, 3], [4, 5]]",
+            do="for rows as they are give an array or a tensor",
+        )
     found = [[len(sequence) for sequence in sequences]]
     if [level.tolist() for level in lod.as_levels(lengths)] != found:
-        raise InvalidArgumentError(op="create_lod_tensor", what="the lengths are not those of the sequences given",
-                                   found=lengths, wanted=found)
+        raise InvalidArgumentError(
+            op="create_lod_tensor", what="the lengths are not those of the sequences given", found=lengths, wanted=found
+        )
     rows = np.array([number for sequence in sequences for number in sequence])
     if rows.size and (rows.ndim != 1 or rows.dtype.kind not in "iu"):
-        raise InvalidArgumentError(op="create_lod_tensor", what="the sequences hold something else than integers",
-                                   found=repr(sequences)[:60], wanted="integers",
-                                   do="ow.LoDTensor.from_nested takes rows of any kind")
+        raise InvalidArgumentError(
+            op="create_lod_tensor",
+            what="the sequences hold something else than integers",
+            found=repr(sequences)[:60],
+            wanted="integers",
+            do="ow.LoDTensor.from_nested takes rows of any kind",
+        )
     return rows.astype(np.int64).reshape(-1, 1)

@@ -47,8 +47,11 @@ class Operand:
     def dtype(self) -> DType:
         """Its dtype. Raises InvalidArgumentError naming operator, input and variable where it holds nothing."""
         if self.by_shape:
-            raise DefinitionError(op=self.op, what=f"the choice of a kernel may not look into input {self.slot!r}",
-                                  wanted="its shape alone: it is in shape_only")
+            raise DefinitionError(
+                op=self.op,
+                what=f"the choice of a kernel may not look into input {self.slot!r}",
+                wanted="its shape alone: it is in shape_only",
+            )
         return self.checked().dtype
 
     @property
@@ -59,8 +62,12 @@ class Operand:
     @property
     def constant(self) -> Any:
         """There is none: a kernel is chosen by kinds of tensors, never by elements. Raises DefinitionError."""
-        raise DefinitionError(op=self.op, what=f"the choice of a kernel may not look into input {self.slot!r}",
-                              found="its rule asks for elements", wanted="dtype, shape, layout and place")
+        raise DefinitionError(
+            op=self.op,
+            what=f"the choice of a kernel may not look into input {self.slot!r}",
+            found="its rule asks for elements",
+            wanted="dtype, shape, layout and place",
+        )
 
     def checked(self) -> TensorSpec:
         """Its spec. Raises InvalidArgumentError where it holds nothing."""
@@ -119,9 +126,12 @@ def operand_of(op: Any, declared: Any, value: Any) -> Operand:
         try:
             spec = dispatch.to_tensor(value).spec
         except (TypeError, ValueError) as error:
-            raise SignatureError(op=op.name, what=f"input {declared.name!r} is no tensor", wanted="a tensor, array, "
-                                 "spec or variable of a scope", found=f"{type(value).__name__}: {error}"
-                                 ) from None
+            raise SignatureError(
+                op=op.name,
+                what=f"input {declared.name!r} is no tensor",
+                wanted="a tensor, array, spec or variable of a scope",
+                found=f"{type(value).__name__}: {error}",
+            ) from None
     place = getattr(value, "place", None)
     place = place if isinstance(place, Place) else CPUPlace()
     by_shape = declared.name in op.shape_only
@@ -161,15 +171,24 @@ def transforms_of(op: Any, call: Any, operand: Operand, expected: KernelKey, tar
     if op.input_key_rule is not None:
         wanted = call_rule(op, "input_kernel_key", op.input_key_rule, call, operand, expected)
         if not isinstance(wanted, KernelKey):
-            raise contract_violation(op, "input_kernel_key", f"gave no key for input {operand.slot!r}",
-                                     found=type(wanted).__name__, wanted="a KernelKey")
+            raise contract_violation(
+                op,
+                "input_kernel_key",
+                f"gave no key for input {operand.slot!r}",
+                found=type(wanted).__name__,
+                wanted="a KernelKey",
+            )
     else:
         wanted = KernelKey(target, held.dtype, expected.layout)
     found = []
     if "any" not in (held.layout, wanted.layout) and held.layout != wanted.layout:
         if operand.shape.rank != 4:
-            raise InvalidArgumentError(op=op.name, what=f"input {operand.slot!r} cannot change its layout",
-                                       found=f"{operand}, {held.layout}", wanted="four dimensions")
+            raise InvalidArgumentError(
+                op=op.name,
+                what=f"input {operand.slot!r} cannot change its layout",
+                found=f"{operand}, {held.layout}",
+                wanted="four dimensions",
+            )
         found.append(Transform(operand.slot, operand.name, "layout", held.layout, wanted.layout))
     if wanted.dtype is not None and wanted.dtype is not held.dtype:
         found.append(Transform(operand.slot, operand.name, "dtype", held.dtype, wanted.dtype))
@@ -183,8 +202,12 @@ def transforms_of(op: Any, call: Any, operand: Operand, expected: KernelKey, tar
 
 def missing(op: Any, declared: Any) -> SignatureError:
     """Return the error for a required input without a tensor."""
-    return SignatureError(op=op.name, what=f"input {declared.name!r} is missing", found="no variable",
-                          wanted=f"a tensor; the call is {op.signature()}")
+    return SignatureError(
+        op=op.name,
+        what=f"input {declared.name!r} is missing",
+        found="no variable",
+        wanted=f"a tensor; the call is {op.signature()}",
+    )
 
 
 def check_dtypes_agree(op: Any, leader: Operand, one: Operand) -> None:
@@ -211,8 +234,12 @@ def dtype_of(call: Any, *slots: str, skip_empty: bool = False) -> DType:
     op = call.operator
     for slot in slots:
         if slot not in op.input_names:
-            raise contract_violation(op, "expected_kernel_key", f"asks for the dtype of {slot!r}, which is no input",
-                                     wanted=f"one of {', '.join(op.input_names)}")
+            raise contract_violation(
+                op,
+                "expected_kernel_key",
+                f"asks for the dtype of {slot!r}, which is no input",
+                wanted=f"one of {', '.join(op.input_names)}",
+            )
         declared = op.inputs[op.input_names.index(slot)]
         value = getattr(call, slot)
         found = [one for one in members(value) if one.is_initialized or one.absent or not skip_empty]
@@ -223,5 +250,9 @@ def dtype_of(call: Any, *slots: str, skip_empty: bool = False) -> DType:
                 check_dtypes_agree(op, found[0], one)
         if found:
             return found[0].dtype
-    raise NotFoundError(op=op.name, what=f"no tensor in {', '.join(slots)}", found="nothing that is initialized",
-                        wanted="at least one, for its dtype")
+    raise NotFoundError(
+        op=op.name,
+        what=f"no tensor in {', '.join(slots)}",
+        found="nothing that is initialized",
+        wanted="at least one, for its dtype",
+    )

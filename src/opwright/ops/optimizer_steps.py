@@ -134,24 +134,30 @@ def _check_counts(op: Any) -> None:
     rule = RULES[op.rule]
     for name, given, wanted in (("state", op.state, rule.state), ("scalars", op.scalars, rule.scalars)):
         if len(given) != len(wanted):
-            raise InvalidArgumentError(what=f"rule {op.rule!r} takes {len(wanted)} {name}", found=len(given),
-                                       wanted=", ".join(wanted) or "none")
+            raise InvalidArgumentError(
+                what=f"rule {op.rule!r} takes {len(wanted)} {name}",
+                found=len(given),
+                wanted=", ".join(wanted) or "none",
+            )
 
 
 def _check_arrays(whole: list[np.ndarray], gradient: np.ndarray) -> None:
     """Raises InvalidArgumentError for a state of another shape than the variable's, or one dtype that differs."""
     for array in whole:
         if array.dtype != gradient.dtype or array.shape != whole[0].shape:
-            raise InvalidArgumentError(what="variable, state and gradient differ in dtype or shape",
-                                       found=[(a.dtype.name, a.shape) for a in (*whole, gradient)])
+            raise InvalidArgumentError(
+                what="variable, state and gradient differ in dtype or shape",
+                found=[(a.dtype.name, a.shape) for a in (*whole, gradient)],
+            )
 
 
 def _spread(gradient: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     try:
         return np.broadcast_to(gradient, shape)
     except ValueError:
-        raise InvalidArgumentError(what="the gradient does not have the shape of the variable", found=gradient.shape,
-                                   wanted=shape) from None
+        raise InvalidArgumentError(
+            what="the gradient does not have the shape of the variable", found=gradient.shape, wanted=shape
+        ) from None
 
 
 def _blocks(whole: list[np.ndarray]) -> Iterator[list[np.ndarray]]:

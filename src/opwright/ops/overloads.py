@@ -72,8 +72,12 @@ def _forward(function: Callable[[Any, Any], Any], reflected: str) -> Callable[[A
         try:
             return function(self, other)
         except (TypeError, ValueError):
-            if not isinstance(other, TensorLike) and hasattr(type(other), reflected) and not hasattr(other, "dtype") \
-                    and not isinstance(other, (bool, int, float, complex, str, bytes, list, tuple)):
+            if (
+                not isinstance(other, TensorLike)
+                and hasattr(type(other), reflected)
+                and not hasattr(other, "dtype")
+                and not isinstance(other, (bool, int, float, complex, str, bytes, list, tuple))
+            ):
                 return NotImplemented  # the other object may know better
             raise
 

@@ -147,8 +147,10 @@ class FakeQuantWithMinMaxVarsPerChannel:
         spec = op.inputs.spec
         last = spec.shape[-1:] if spec.shape.rank else spec.shape
         if spec.shape.rank == 0 or any(not v.spec.shape.is_compatible_with(last) for v in (op.min, op.max)):
-            raise InvalidArgumentError(what="min or max has another size than the last dimension of inputs",
-                                       found={v: getattr(op, v).spec.short() for v in ("inputs", "min", "max")})
+            raise InvalidArgumentError(
+                what="min or max has another size than the last dimension of inputs",
+                found={v: getattr(op, v).spec.short() for v in ("inputs", "min", "max")},
+            )
         return spec
 
     def compute(op, inputs, min, max) -> Any:

@@ -27,8 +27,9 @@ class _Everything(Exception):
     """The call is used in a way that cannot be seen through."""
 
 
-def reads(rule: Any, parts: Collection[str], attrs: Collection[str], methods: Mapping[str, Any]
-          ) -> tuple[set[str], set[str]] | None:
+def reads(
+    rule: Any, parts: Collection[str], attrs: Collection[str], methods: Mapping[str, Any]
+) -> tuple[set[str], set[str]] | None:
     """The inputs and outputs that a rule reads by value, and those it asks for shape or dtype alone.
 
     rule: called with the call first. parts: names of inputs and outputs. methods: helper functions of the class.
@@ -104,8 +105,13 @@ def _steps(code: types.CodeType) -> Iterator[tuple[Any, str, Any]]:
         if name in ("CACHE", "EXTENDED_ARG", "NOP", "NOT_TAKEN"):  # nothing between the others
             continue
         if isinstance(arg, tuple) and "_FAST" in name:
-            first, second = ("STORE_FAST", "STORE_FAST") if name.count("STORE") == 2 else \
-                ("STORE_FAST", "LOAD_FAST") if "STORE" in name else ("LOAD_FAST", "LOAD_FAST")
+            first, second = (
+                ("STORE_FAST", "STORE_FAST")
+                if name.count("STORE") == 2
+                else ("STORE_FAST", "LOAD_FAST")
+                if "STORE" in name
+                else ("LOAD_FAST", "LOAD_FAST")
+            )
             yield step, first, arg[0]
             yield step, second, arg[1]
         else:
@@ -158,9 +164,9 @@ def _callee(steps: Sequence[tuple[Any, str, Any]], i: int, function: types.Funct
         if step is None:
             break
         flagged = step.arg is not None and bool(step.arg & 1)
-        if name in ("LOAD_METHOD", "LOAD_ATTR") and (path or ready or name == "LOAD_METHOD" or (
-            flagged and sys.version_info >= (3, 12)
-        )):
+        if name in ("LOAD_METHOD", "LOAD_ATTR") and (
+            path or ready or name == "LOAD_METHOD" or (flagged and sys.version_info >= (3, 12))
+        ):
             ready = True
             path.append(arg)
             at -= 1

@@ -22,9 +22,26 @@ _catalogue: dict[str, Operator] = {}
 _users: dict[str, Operator] = {}
 _functions: dict[str, Operator] = {}
 FAMILIES = (
-    "array", "math", "linalg", "nn", "random", "strings", "signal", "image", "bitwise", "quantization", "state",
-    "host", "debugging", "control", "fusion", "iteration", "lists", "list_rows",
-    "optimizer_steps", "sequence",
+    "array",
+    "math",
+    "linalg",
+    "nn",
+    "random",
+    "strings",
+    "signal",
+    "image",
+    "bitwise",
+    "quantization",
+    "state",
+    "host",
+    "debugging",
+    "control",
+    "fusion",
+    "iteration",
+    "lists",
+    "list_rows",
+    "optimizer_steps",
+    "sequence",
 )
 
 
@@ -47,9 +64,12 @@ def add(op: Operator) -> None:
         _users[op.name] = op
         return
     if _live(_catalogue.get(op.name)) is not None:
-        raise AlreadyExistsError(op=op.name, what="the catalogue has two operators of this name",
-                                 found=f"one in {_catalogue[op.name].__module__}, another in {op.__module__}",
-                                 do="name the second otherwise")
+        raise AlreadyExistsError(
+            op=op.name,
+            what="the catalogue has two operators of this name",
+            found=f"one in {_catalogue[op.name].__module__}, another in {op.__module__}",
+            do="name the second otherwise",
+        )
     _catalogue[op.name] = op
 
 
@@ -77,8 +97,9 @@ def get(name: str) -> Any:
     raises UnknownOperatorError, a KeyError, with names that look alike; SignatureError for a name that is no text
     """
     if not isinstance(name, str):
-        raise SignatureError(op="ops.get", what="operators are found by name", found=type(name).__name__,
-                             wanted="a text")
+        raise SignatureError(
+            op="ops.get", what="operators are found by name", found=type(name).__name__, wanted="a text"
+        )
     found = _catalogue.get(name) or _users.get(name) or _functions.get(name)
     if found is not None and found.catalogue:
         load(found.__module__)
@@ -125,8 +146,12 @@ def operator_of(op: Any) -> Any:
     if isinstance(op, str):
         return get(op)
     if not (hasattr(op, "attr_defs") and hasattr(op, "bind")):
-        raise SignatureError(op="operator", what="this is no operator", found=f"{op!r} ({type(op).__name__})"[:80],
-                             wanted="one that @ow.operator made, or its name")
+        raise SignatureError(
+            op="operator",
+            what="this is no operator",
+            found=f"{op!r} ({type(op).__name__})"[:80],
+            wanted="one that @ow.operator made, or its name",
+        )
     return op
 
 

@@ -66,7 +66,13 @@ def failure_cause(error: Exception, raised: Exception) -> BaseException | None:
 
 
 def contract_violation(
-    op: Operator, rule: str, what: str, *, node: str | None = None, found: Any = None, wanted: Any = None,
+    op: Operator,
+    rule: str,
+    what: str,
+    *,
+    node: str | None = None,
+    found: Any = None,
+    wanted: Any = None,
     do: str | None = None,
 ) -> OpError:
     """Return the error for a rule whose result breaks the contract of the definition. what: goes after the rule."""
@@ -99,8 +105,12 @@ def mismatch(results: Sequence[Any], promised: Sequence[Any]) -> dict[str, Any] 
         got = getattr(result, "dtype", None)
         got = getattr(got, "np", got)  # of a tensor
         if got is not None and np.dtype(got) != dtype.np:
-            return {"what": "gave another dtype than was inferred", "found": np.dtype(got).name, "wanted": dtype.name,
-                    "do": f"y.astype({dtype.np.name!r})"}
+            return {
+                "what": "gave another dtype than was inferred",
+                "found": np.dtype(got).name,
+                "wanted": dtype.name,
+                "do": f"y.astype({dtype.np.name!r})",
+            }
         if spec is not dtype and not spec.shape.is_compatible_with(tuple(np.shape(result))):
             return {"what": "gave another shape than was inferred", "found": np.shape(result), "wanted": spec.shape}
     return None

@@ -66,8 +66,9 @@ def expected_kernel_key(op: Any, call: Any, operands: Sequence[Any], place: Plac
         return default_key(op, call, operands, place)
     key = call_rule(op, "expected_kernel_key", op.key_rule, call.with_inputs(operands), place)
     if not isinstance(key, KernelKey):
-        raise contract_violation(op, "expected_kernel_key", "gave no key", found=type(key).__name__,
-                                 wanted="a KernelKey")
+        raise contract_violation(
+            op, "expected_kernel_key", "gave no key", found=type(key).__name__, wanted="a KernelKey"
+        )
     return key
 
 
@@ -121,8 +122,6 @@ def _layout(op: Any, call: Any, operands: Sequence[Any]) -> str:
     return "any"
 
 
-
-
 # ---- what serves a key ----------------------------------------------------------------------------------------------
 
 
@@ -155,8 +154,13 @@ def candidates(op: Any, call: Any, key: KernelKey, place: Place) -> list[Candida
     """
     if key.place != place.kind:
         if key.place != "cpu":
-            raise contract_violation(op, "expected_kernel_key", "asks for another device", found=str(key),
-                                     wanted=f"one for {place.kind}, where it is run, or for the CPU")
+            raise contract_violation(
+                op,
+                "expected_kernel_key",
+                "asks for another device",
+                found=str(key),
+                wanted=f"one for {place.kind}, where it is run, or for the CPU",
+            )
         if not (forced := _on_cpu(op, call, key, "host", "its expected_kernel_key asks for the CPU")):
             raise not_found(op, key)
         return forced
@@ -226,8 +230,9 @@ def not_found(op: Any, key: KernelKey) -> NotFoundError:
         wanted = "a kernel for the key, or a `compute` that runs there"
         if not flags.kernel_fallback:
             wanted, do = f"{wanted}, or the switch kernel_fallback", f"with ow.flags(kernel_fallback=True); {do}"
-    return NotFoundError(op=op.name, what=f"there is no kernel for {key}", found="; ".join([registered, *refusals]),
-                         wanted=wanted, do=do)
+    return NotFoundError(
+        op=op.name, what=f"there is no kernel for {key}", found="; ".join([registered, *refusals]), wanted=wanted, do=do
+    )
 
 
 # ---- saying so ----------------------------------------------------------------------------------------------------
@@ -286,8 +291,9 @@ def explain(op: Any, inputs: Any = (), place: Any = None, **attrs: Any) -> Expla
     return explained(op, call, operands_of(op, given), target, given)
 
 
-def explained(op: Any, call: Any, operands: Sequence[Any], place: Place, values: Sequence[Any] | None = None
-              ) -> Explanation:
+def explained(
+    op: Any, call: Any, operands: Sequence[Any], place: Place, values: Sequence[Any] | None = None
+) -> Explanation:
     """The explanation of a call whose operands are known."""
     key = expected_kernel_key(op, call, operands, place)
     measured = tuning.explained(op, call, key, operands) if op.kernels else None
@@ -301,8 +307,18 @@ def explained(op: Any, call: Any, operands: Sequence[Any], place: Place, values:
     if first.kernel is None and first.place.kind == "cpu":
         found = strategies.explained(call, operands, values)
         algorithm = None if found is None else f"{found[0]}: {found[1]}"
-    return Explanation(op.name, key, first.key, first.branch, first.reason, first.place, tuple(changes), tuple(rest),
-                       algorithm, measured)
+    return Explanation(
+        op.name,
+        key,
+        first.key,
+        first.branch,
+        first.reason,
+        first.place,
+        tuple(changes),
+        tuple(rest),
+        algorithm,
+        measured,
+    )
 
 
 def fastest_first(found: list[Candidate], measured: tuning.Measured | None) -> list[Candidate]:
@@ -320,8 +336,12 @@ def _by_slot(op: Any, inputs: Any) -> list[Any]:
     if isinstance(inputs, Mapping):
         for name in inputs:
             if name not in op.input_names:
-                raise SignatureError(op=op.name, what=f"there is no input {name!r}", found=repr(name),
-                                     wanted=f"one of {', '.join(op.input_names)}")
+                raise SignatureError(
+                    op=op.name,
+                    what=f"there is no input {name!r}",
+                    found=repr(name),
+                    wanted=f"one of {', '.join(op.input_names)}",
+                )
         return [inputs.get(name) for name in op.input_names]
     given = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     if len(given) > len(op.inputs):

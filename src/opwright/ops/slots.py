@@ -28,8 +28,20 @@ class Input:
     by position gives it after all that is older.
     """
 
-    __slots__ = ("doc", "dtypes", "kinds", "like", "lod", "lod_of", "mixed", "name", "optional", "ranks", "repeated",
-                 "since")
+    __slots__ = (
+        "doc",
+        "dtypes",
+        "kinds",
+        "like",
+        "lod",
+        "lod_of",
+        "mixed",
+        "name",
+        "optional",
+        "ranks",
+        "repeated",
+        "since",
+    )
 
     def __init__(
         self,

@@ -188,9 +188,12 @@ def operators_of(found: Any, where: str = "the specification") -> dict[str, Spec
     if isinstance(found, Mapping) and type(found.get("format")) is int:
         if found["format"] > FORMAT:
             made_by = found.get("opwright")
-            raise UnimplementedError(what=f"{where} has a newer format", found=f"format {found['format']}, "
-                                     f"made by opwright {made_by if _is_text(made_by) else '(unknown)'}",
-                                     wanted=f"format {FORMAT} at most", do="read it with a newer opwright")
+            raise UnimplementedError(
+                what=f"{where} has a newer format",
+                found=f"format {found['format']}, made by opwright {made_by if _is_text(made_by) else '(unknown)'}",
+                wanted=f"format {FORMAT} at most",
+                do="read it with a newer opwright",
+            )
         found = found.get("operators")
     if not isinstance(found, Mapping):
         raise _wrong(where, found, "operators by name")
@@ -210,8 +213,11 @@ def _read(found: Any, where: str) -> Spec:
     names: set[str] = set()
     for name in (part["name"] for key, _, _ in PARTS for part in read[key]):
         if name in names:
-            raise InvalidArgumentError(what=f"{where[:200]} has two parts of one name", found=name[:100],
-                                       wanted="names that differ among inputs, outputs and attributes")
+            raise InvalidArgumentError(
+                what=f"{where[:200]} has two parts of one name",
+                found=name[:100],
+                wanted="names that differ among inputs, outputs and attributes",
+            )
         names.add(name)
     return read
 

@@ -45,8 +45,13 @@ class Strategy(NamedTuple):
 class Strategies:
     """The algorithms of one operator; called as its `compute` is, it chooses and computes."""
 
-    def __init__(self, operator: str, plain: Callable[..., Any], *others: Strategy,
-                 prepare: Callable[..., Sequence[Any]] | None = None) -> None:
+    def __init__(
+        self,
+        operator: str,
+        plain: Callable[..., Any],
+        *others: Strategy,
+        prepare: Callable[..., Sequence[Any]] | None = None,
+    ) -> None:
         """prepare: fn(call, *inputs) -> what the algorithms are called with, where it is not the inputs."""
         self.operator, self.plain, self.others, self.prepare = operator, plain, others, prepare
         TABLE[operator] = self
@@ -71,8 +76,10 @@ class Strategies:
 
     def _tuned(self, call: Any, arrays: tuple[Any, ...]) -> Any:
         heuristic = self.chosen(call, *arrays)
-        ways = [tuning.Way("plain", self.plain), *(tuning.Way(s.name, s.run, s.tolerance) for s in
-                                                   self.fitting(call, *arrays))]
+        ways = [
+            tuning.Way("plain", self.plain),
+            *(tuning.Way(s.name, s.run, s.tolerance) for s in self.fitting(call, *arrays)),
+        ]
         default = "plain" if heuristic is None else heuristic.name
         if len(ways) == 1:
             return self.plain(call, *arrays)

@@ -40,8 +40,9 @@ def merged(a: TensorShape, b: TensorShape) -> TensorShape:
     try:
         return a.merge_with(b)
     except ValueError:
-        raise fail(f"PartialTensorShape: Incompatible shapes during merge: {shape_text(a)} vs. {shape_text(b)}"
-                   ) from None
+        raise fail(
+            f"PartialTensorShape: Incompatible shapes during merge: {shape_text(a)} vs. {shape_text(b)}"
+        ) from None
 
 
 class TensorList:
@@ -51,13 +52,31 @@ class TensorList:
     Safe to use in several threads at once.
     """
 
-    __slots__ = ("__weakref__", "_age", "_at", "_effort", "_lock", "_newer", "_old", "_store", "dtype", "elastic",
-                 "element_shape", "length")
+    __slots__ = (
+        "__weakref__",
+        "_age",
+        "_at",
+        "_effort",
+        "_lock",
+        "_newer",
+        "_old",
+        "_store",
+        "dtype",
+        "elastic",
+        "element_shape",
+        "length",
+    )
     shape = ()  # as a handle in a tensor has it
     ndim, size = 0, 1
 
-    def __init__(self, length: int, dtype: DType, element_shape: TensorShape = UNKNOWN,
-                 elements: dict[int, Any] | None = None, lock: Any = None) -> None:
+    def __init__(
+        self,
+        length: int,
+        dtype: DType,
+        element_shape: TensorShape = UNKNOWN,
+        elements: dict[int, Any] | None = None,
+        lock: Any = None,
+    ) -> None:
         self.length, self.dtype, self.element_shape = length, dtype, element_shape
         self.elastic = False  # whether it stands for a sum of nothing, of whatever length is added to it
         self._store: dict[int, Any] | None = {} if elements is None else elements
@@ -268,11 +287,15 @@ class TensorList:
         if self.elastic or other.elastic:
             return other if self.elastic else self
         if self.length != other.length:
-            raise fail("Trying to add two lists of tensors with different lengths. "
-                       f"One is {self.length} and the other is {other.length}")
+            raise fail(
+                "Trying to add two lists of tensors with different lengths. "
+                f"One is {self.length} and the other is {other.length}"
+            )
         if self.dtype is not other.dtype:
-            raise fail("Trying to add two lists of tensors with different dtypes. "
-                       f"One is {self.dtype.name} and the other is {other.dtype.name}")
+            raise fail(
+                "Trying to add two lists of tensors with different dtypes. "
+                f"One is {self.dtype.name} and the other is {other.dtype.name}"
+            )
         small, large = (self, other) if self.count() <= other.count() else (other, self)
         new = large
         for i, x in small.items():

@@ -114,8 +114,9 @@ def forget() -> None:
 # ---- measuring ------------------------------------------------------------------------------------------------------
 
 
-def choose(key: str, ways: Sequence[Way], args: Sequence[Any], default: str,
-           wait: Callable[[], Any] | None = None) -> str:
+def choose(
+    key: str, ways: Sequence[Way], args: Sequence[Any], default: str, wait: Callable[[], Any] | None = None
+) -> str:
     """The name of the way to take. The first way is the plain one, which others are compared with.
 
     default: what the heuristic says; taken without the clock while another thread measures, or within a measurement.
@@ -140,8 +141,9 @@ def choose(key: str, ways: Sequence[Way], args: Sequence[Any], default: str,
     return found.chosen
 
 
-def measure(name: str, ways: Sequence[Way], args: Sequence[Any], default: str,
-            wait: Callable[[], Any] | None = None) -> Measured:
+def measure(
+    name: str, ways: Sequence[Way], args: Sequence[Any], default: str, wait: Callable[[], Any] | None = None
+) -> Measured:
     """Time each way on the same arguments. Raises nothing that a way raises, unless it is no Exception."""
     args = [_read_only(a) for a in args]
     out: dict[str, str] = {}
@@ -217,8 +219,11 @@ def _read_only(x: Any) -> Any:
 def agree(plain: Any, other: Any, tolerance: float | None = None) -> bool:
     """Whether results are equal: floats within `tolerance` eps of the largest (None: 64), all else to the bit."""
     if isinstance(plain, (list, tuple)):
-        return isinstance(other, (list, tuple)) and len(plain) == len(other) and all(
-            agree(a, b, tolerance) for a, b in zip(plain, other))
+        return (
+            isinstance(other, (list, tuple))
+            and len(plain) == len(other)
+            and all(agree(a, b, tolerance) for a, b in zip(plain, other))
+        )
     a, b = (np.asarray(getattr(x, "constant", x)) for x in (plain, other))
     if a.shape != b.shape or a.dtype != b.dtype:
         return False

@@ -58,8 +58,16 @@ def machine() -> str:
         ours = version("opwright")
     except PackageNotFoundError:
         ours = "source"
-    return "; ".join((platform.machine(), _processor(), f"{os.cpu_count()} cores", platform.system(),
-                      f"numpy {np.__version__}", f"opwright {ours}"))
+    return "; ".join(
+        (
+            platform.machine(),
+            _processor(),
+            f"{os.cpu_count()} cores",
+            platform.system(),
+            f"numpy {np.__version__}",
+            f"opwright {ours}",
+        )
+    )
 
 
 def _processor() -> str:
@@ -135,8 +143,11 @@ def write(key: str, found: Measured) -> None:
         known[key] = Measured(found.chosen, {n: s for n, s in found.seconds.items() if math.isfinite(s)})
         known = dict(list(known.items())[-MOST_ENTRIES:])
         _read[here] = known
-        content = {"format": FORMAT, "machine": machine(),
-                   "choices": {k: {"chosen": m.chosen, "seconds": m.seconds} for k, m in known.items()}}
+        content = {
+            "format": FORMAT,
+            "machine": machine(),
+            "choices": {k: {"chosen": m.chosen, "seconds": m.seconds} for k, m in known.items()},
+        }
         text = json.dumps(content, indent=0)
         if len(text.encode()) > MOST_BYTES:
             return

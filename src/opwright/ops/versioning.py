@@ -49,8 +49,13 @@ def least_version(op: Any, attrs: Mapping[str, Any], operands: Sequence[Any], re
         return needed
     by_rule = call_rule(op, "version_needed", op.version_rule, op.bind(dict(attrs)).with_inputs(operands))
     if type(by_rule) is not int or not 1 <= by_rule <= op.version:
-        raise contract_violation(op, "version_needed", "gave what is no version of the operator",
-                                 found=repr(by_rule), wanted=f"1..{op.version}")
+        raise contract_violation(
+            op,
+            "version_needed",
+            "gave what is no version of the operator",
+            found=repr(by_rule),
+            wanted=f"1..{op.version}",
+        )
     return max(needed, by_rule)
 
 
@@ -94,6 +99,8 @@ def refused(node: Node, error: Exception, written: int | None) -> str:
     """Why a node cannot be, in words that name both versions where they may be the reason."""
     text = str(error)[:500]
     if isinstance(error, SignatureError) and written is not None:
-        text += (f"\n  the file was written with version {written} of {node.op.name}, here is version "
-                 f"{node.op.version}; load it with the definition that it was saved with, or a newer one")
+        text += (
+            f"\n  the file was written with version {written} of {node.op.name}, here is version "
+            f"{node.op.version}; load it with the definition that it was saved with, or a newer one"
+        )
     return text

@@ -18,8 +18,16 @@ if TYPE_CHECKING:
 SETTINGS = ("inplace", "views", "no_need_buffer", "shape_only", "lod", "elementwise", "effect", "control", "quantized")
 QUANTIZED = ("reals", "integers", None)
 """What `quantized` may say in a class that has no method of that name."""
-OF_CALL = {"operator", "attrs", "with_inputs", "inferred", "reference", "remembered", "chosen",
-           "dtype_of"}  # names it has
+OF_CALL = {
+    "operator",
+    "attrs",
+    "with_inputs",
+    "inferred",
+    "reference",
+    "remembered",
+    "chosen",
+    "dtype_of",
+}  # names it has
 RESERVED = OF_CALL | {"name"}
 
 
@@ -47,37 +55,50 @@ def _parts(op: Operator, body: Mapping[str, Any]) -> None:
     part: Any
     for part in (*op.inputs, *op.outputs, *op.attr_defs.values()):
         if type(part.since) is not int or part.since < 1:
-            raise ValueError(f"operator {op.name}: {part.name}: since is a version of the operator, 1 or more; found "
-                             f"{part.since!r}")
+            raise ValueError(
+                f"operator {op.name}: {part.name}: since is a version of the operator, 1 or more; found {part.since!r}"
+            )
     optional = ""
     # The inputs of a gradient operator stand in the forward operator's order, and are given by name.
     by_name = op.trusted or any(o.name.endswith("_grad") for o in op.outputs)
     for part in op.inputs:
         if part.since > 1 and not part.optional:
-            raise ValueError(f"operator {op.name}: input {part.name} has since > 1, so it is optional: calls and files "
-                             "of earlier versions do not give it")
+            raise ValueError(
+                f"operator {op.name}: input {part.name} has since > 1, so it is optional: calls and files "
+                "of earlier versions do not give it"
+            )
         for rank in part.ranks or ():
             if type(rank) is not int or rank < 0:
-                raise ValueError(f"operator {op.name}: input {part.name}: rank is a number of dimensions, or a tuple "
-                                 f"of them; found {rank!r}")
+                raise ValueError(
+                    f"operator {op.name}: input {part.name}: rank is a number of dimensions, or a tuple "
+                    f"of them; found {rank!r}"
+                )
         if part.optional and part.lod_of is None and part.since == 1:  # newer ones: `_versions` says where they stand
             optional = optional or part.name
         elif optional and not part.optional and part.lod_of is None and not by_name:
-            raise ValueError(f"operator {op.name}: the required input {part.name} stands after the optional input "
-                             f"{optional}; required ones stand first. Where a file fixes this order, declare both "
-                             "optional and check in infer")
+            raise ValueError(
+                f"operator {op.name}: the required input {part.name} stands after the optional input "
+                f"{optional}; required ones stand first. Where a file fixes this order, declare both "
+                "optional and check in infer"
+            )
     for part in op.outputs:
         if part.since > 1 and not part.intermediate:
-            raise ValueError(f"operator {op.name}: output {part.name} has since > 1, so it is intermediate: callers of "
-                             "earlier versions do not take it")
+            raise ValueError(
+                f"operator {op.name}: output {part.name} has since > 1, so it is intermediate: callers of "
+                "earlier versions do not take it"
+            )
     for part in op.attr_defs.values():
         if part.since > 1 and part.required:
-            raise ValueError(f"operator {op.name}: attribute {part.name} has since > 1, so it needs a default: what "
-                             "the operator did before it")
+            raise ValueError(
+                f"operator {op.name}: attribute {part.name} has since > 1, so it needs a default: what "
+                "the operator did before it"
+            )
         if part.default_error is not None:
             wrong = "has the wrong type" if isinstance(part.default_error, TypeError) else "is out of its range"
-            raise type(part.default_error)(f"operator {op.name}: attribute {part.name}: the default {part.default!r} "
-                                           f"{wrong}; wanted {part.default_error}")
+            raise type(part.default_error)(
+                f"operator {op.name}: attribute {part.name}: the default {part.default!r} "
+                f"{wrong}; wanted {part.default_error}"
+            )
 
 
 def _likes(op: Operator, body: Mapping[str, Any]) -> None:
@@ -125,8 +146,10 @@ def _memory(op: Operator, body: Mapping[str, Any]) -> None:
 
 def _gradient(op: Operator, body: Mapping[str, Any]) -> None:
     if op.gradient_rule is not None and not callable(op.gradient_rule):
-        raise TypeError(f"operator {op.name}: gradient = {op.gradient_rule!r} is not understood; wanted a method, "
-                        "None, DefaultGradient() or SingleGradient()")
+        raise TypeError(
+            f"operator {op.name}: gradient = {op.gradient_rule!r} is not understood; wanted a method, "
+            "None, DefaultGradient() or SingleGradient()"
+        )
 
 
 def _lods(op: Operator, body: Mapping[str, Any]) -> None:
@@ -136,8 +159,10 @@ def _lods(op: Operator, body: Mapping[str, Any]) -> None:
         names = {i.name for i in side}
         for item in side:
             if item.lod_of is not None and (item.lod_of not in names or item.lod_of == item.name):
-                raise ValueError(f"operator {op.name}: {item.name} has lod_of={item.lod_of!r}, which is no other "
-                                 f"{'input' if side is op.inputs else 'output'}")
+                raise ValueError(
+                    f"operator {op.name}: {item.name} has lod_of={item.lod_of!r}, which is no other "
+                    f"{'input' if side is op.inputs else 'output'}"
+                )
     made = [o.name for o in op.outputs if o.lod_of is not None]
     if made and op.lod != "changed":
         raise ValueError(f"operator {op.name}: {made[0]} gives a new LoD; say lod = 'changed', found {op.lod!r}")
@@ -145,11 +170,13 @@ def _lods(op: Operator, body: Mapping[str, Any]) -> None:
 
 def _words(op: Operator, body: Mapping[str, Any]) -> None:
     if op.lod not in ("unchanged", "changed", "vanishes", "above", *(f"as {i.name}" for i in op.inputs)):
-        raise ValueError(f"operator {op.name}: lod is 'unchanged', 'changed', 'vanishes', 'above' or 'as' an input, "
-                         f"found {op.lod!r}")
+        raise ValueError(
+            f"operator {op.name}: lod is 'unchanged', 'changed', 'vanishes', 'above' or 'as' an input, found {op.lod!r}"
+        )
     if not callable(op.quantized_rule) and op.quantized_rule not in QUANTIZED:
-        raise ValueError(f"operator {op.name}: quantized is one of {QUANTIZED} or a method, found "
-                         f"{op.quantized_rule!r}")
+        raise ValueError(
+            f"operator {op.name}: quantized is one of {QUANTIZED} or a method, found {op.quantized_rule!r}"
+        )
     if op.effect not in (None, "read", "write", "random"):
         raise ValueError(f"operator {op.name}: effect is None, 'read', 'write' or 'random', found {op.effect!r}")
 
@@ -159,13 +186,17 @@ def _kinds(op: Operator, body: Mapping[str, Any]) -> None:
     for declared in op.inputs:
         unknown = [k for k in declared.kinds or () if k not in KINDS]
         if unknown or declared.kinds == ():
-            raise ValueError(f"operator {op.name}: input {declared.name}: kinds are among {', '.join(KINDS)}, "
-                             f"found {declared.kinds!r}")
+            raise ValueError(
+                f"operator {op.name}: input {declared.name}: kinds are among {', '.join(KINDS)}, "
+                f"found {declared.kinds!r}"
+            )
     allowed = (*KINDS, *(f"as {i.name}" for i in op.inputs), *(f"of {a}" for a in op.attr_defs))
     for output in op.outputs:
         if output.kind is not None and output.kind not in allowed:
-            raise ValueError(f"operator {op.name}: output {output.name}: kind is among {', '.join(KINDS)}, 'as' an "
-                             f"input, 'of' an attribute, found {output.kind!r}")
+            raise ValueError(
+                f"operator {op.name}: output {output.name}: kind is among {', '.join(KINDS)}, 'as' an "
+                f"input, 'of' an attribute, found {output.kind!r}"
+            )
     takes_rows = [i.name for i in op.inputs if "rows" in (i.kinds or ())]
     if bool(takes_rows) != (op.rows_rule is not None):
         found = f"input {takes_rows[0]} takes rows" if takes_rows else "on_rows is defined, no input takes rows"
@@ -179,19 +210,25 @@ def _kernel(op: Operator, body: Mapping[str, Any]) -> None:
         return
     if len(op.outputs) != 1 or op.outputs[0].repeated:
         names = ", ".join(o.name for o in op.outputs)
-        raise ValueError(f"operator {op.name}: a kernel on scalars gives one result, the operator {names}; "
-                         "write one on arrays, or leave it to compute")
+        raise ValueError(
+            f"operator {op.name}: a kernel on scalars gives one result, the operator {names}; "
+            "write one on arrays, or leave it to compute"
+        )
     repeated = [i.name for i in op.inputs if i.repeated]
     if repeated:
-        raise ValueError(f"operator {op.name}: a kernel on scalars takes a scalar of each input, and {repeated[0]} is "
-                         "repeated; leave it to compute")
+        raise ValueError(
+            f"operator {op.name}: a kernel on scalars takes a scalar of each input, and {repeated[0]} is "
+            "repeated; leave it to compute"
+        )
     unknown = [name for name in kernel.attrs if name not in op.attr_defs]
     if unknown:
         raise ValueError(f"operator {op.name}: its kernel's keyword-only parameter {unknown[0]!r} is no attribute")
     least = sum(not i.optional for i in op.inputs)
     if not least <= len(kernel.inputs) <= len(op.inputs):
-        raise ValueError(f"operator {op.name}: its kernel takes {', '.join(kernel.inputs) or 'nothing'}; "
-                         f"the inputs are {', '.join(i.name for i in op.inputs)}")
+        raise ValueError(
+            f"operator {op.name}: its kernel takes {', '.join(kernel.inputs) or 'nothing'}; "
+            f"the inputs are {', '.join(i.name for i in op.inputs)}"
+        )
 
 
 def _control(op: Operator, body: Mapping[str, Any]) -> None:
@@ -212,13 +249,27 @@ def _versions(op: Operator, body: Mapping[str, Any]) -> None:
             if part.since > op.version:
                 raise ValueError(f"operator {op.name}: version {op.version} is below the `since` of {part.name}")
             if part.since < newest and part.name not in op.attr_defs:
-                raise ValueError(f"operator {op.name}: {part.name} (since={part.since}) stands after a part with "
-                                 f"since={newest}; newer parts stand last")
+                raise ValueError(
+                    f"operator {op.name}: {part.name} (since={part.since}) stands after a part with "
+                    f"since={newest}; newer parts stand last"
+                )
             newest = part.since
 
 
 RULES: tuple[Callable[[Operator, Mapping[str, Any]], None], ...] = (  # in this order: later ones trust earlier ones
-    _body, _names, _parts, _likes, _inferable, _memory, _gradient, _lods, _words, _kinds, _kernel, _control, _versions,
+    _body,
+    _names,
+    _parts,
+    _likes,
+    _inferable,
+    _memory,
+    _gradient,
+    _lods,
+    _words,
+    _kinds,
+    _kernel,
+    _control,
+    _versions,
 )
 
 

@@ -55,7 +55,12 @@ def spatial_axes(data_format: str) -> tuple[int, ...]:
 
 
 def out_size(
-    size: int | None, kernel: int | None, stride: int, dilation: int, padding: str, pads: Sequence[int] = (0, 0),
+    size: int | None,
+    kernel: int | None,
+    stride: int,
+    dilation: int,
+    padding: str,
+    pads: Sequence[int] = (0, 0),
     truncates: bool = False,
 ) -> int | None:
     """Return the number of positions of a kernel along a dimension; None if it is not known.
@@ -74,15 +79,23 @@ def out_size(
     if truncates and 0 < extent - room < 2 * stride:
         return 0
     if extent > max(room, 1):  # a window of 1 over an empty image has no position
-        raise InvalidArgumentError(what=f"Negative dimension size caused by subtracting {extent} from {room}: "
-                                   "the window is larger than the image",
-                                   found={"window": extent, "image with its padding": room},
-                                   wanted="a window no larger than the padded image", do='padding="SAME"')
+        raise InvalidArgumentError(
+            what=f"Negative dimension size caused by subtracting {extent} from {room}: "
+            "the window is larger than the image",
+            found={"window": extent, "image with its padding": room},
+            wanted="a window no larger than the padded image",
+            do='padding="SAME"',
+        )
     return (room - extent) // stride + 1
 
 
 def window(
-    size: int, kernel: int, stride: int, dilation: int, padding: str, pads: Sequence[int] = (0, 0),
+    size: int,
+    kernel: int,
+    stride: int,
+    dilation: int,
+    padding: str,
+    pads: Sequence[int] = (0, 0),
     truncates: bool = False,
 ) -> Window:
     """Return the Window of one dimension. SAME splits its padding evenly, an odd one goes after. Raises as out_size."""
@@ -225,5 +238,8 @@ def check_sliding(op: Any, n: int) -> None:
     if explicit and min(explicit) < 0:
         raise InvalidArgumentError(what="explicit paddings must be nonnegative", found=list(explicit))
     if any(explicit[:2]) or any(explicit[2 * channel : 2 * channel + 2]):
-        raise InvalidArgumentError(what="explicit padding in the batch or depth dimension is not supported",
-                                   found=list(explicit), wanted=f"0 at N and C of {op.data_format}")
+        raise InvalidArgumentError(
+            what="explicit padding in the batch or depth dimension is not supported",
+            found=list(explicit),
+            wanted=f"0 at N and C of {op.data_format}",
+        )

@@ -47,8 +47,16 @@ class Adam(_Moments):
 
     hyperparameters = ("beta_1", "beta_2", "epsilon", "amsgrad")
 
-    def __init__(self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-7,
-                 amsgrad: bool = False, lazy_mode: bool = False, **common: Unpack[Common]) -> None:
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        amsgrad: bool = False,
+        lazy_mode: bool = False,
+        **common: Unpack[Common],
+    ) -> None:
         super().__init__(learning_rate, **common)
         self.lazy_mode = lazy_mode
         self.beta_1, self.beta_2, self.epsilon, self.amsgrad = beta_1, beta_2, epsilon, amsgrad
@@ -89,11 +97,20 @@ class AdamW(Adam):
     weight_decay: lambda. raises ValueError for None
     """
 
-    def __init__(self, learning_rate: Any = 0.001, weight_decay: float = 0.004, beta_1: float = 0.9,
-                 beta_2: float = 0.999, epsilon: float = 1e-7, amsgrad: bool = False, lazy_mode: bool = False,
-                 **common: Any) -> None:
-        super().__init__(learning_rate, beta_1, beta_2, epsilon, amsgrad, lazy_mode, weight_decay=weight_decay,
-                         **common)
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        weight_decay: float = 0.004,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        amsgrad: bool = False,
+        lazy_mode: bool = False,
+        **common: Any,
+    ) -> None:
+        super().__init__(
+            learning_rate, beta_1, beta_2, epsilon, amsgrad, lazy_mode, weight_decay=weight_decay, **common
+        )
         if weight_decay is None:
             raise ValueError("Argument `weight_decay` must be a float. Received: weight_decay=None")
 
@@ -109,8 +126,15 @@ class Adamax(_Moments):
 
     hyperparameters = ("beta_1", "beta_2", "epsilon")
 
-    def __init__(self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-7,
-                 lazy_mode: bool = False, **common: Unpack[Common]) -> None:
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        lazy_mode: bool = False,
+        **common: Unpack[Common],
+    ) -> None:
         super().__init__(learning_rate, **common)
         self.lazy_mode = lazy_mode
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
@@ -132,8 +156,13 @@ class Adamax(_Moments):
         """See the class."""
         i = self._get_variable_index(variable)
         rate, correction = self._once(variable.dtype, self._terms, learning_rate)
-        self.update_by("adamax", gradient, variable, (self._m[i], self._u[i]),
-                       (rate, correction, 1 - self.beta_1, self.beta_2, self.epsilon))
+        self.update_by(
+            "adamax",
+            gradient,
+            variable,
+            (self._m[i], self._u[i]),
+            (rate, correction, 1 - self.beta_1, self.beta_2, self.epsilon),
+        )
 
 
 class Nadam(_Moments):
@@ -148,8 +177,15 @@ class Nadam(_Moments):
 
     hyperparameters = ("beta_1", "beta_2", "epsilon")
 
-    def __init__(self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-7,
-                 lazy_mode: bool = False, **common: Unpack[Common]) -> None:
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        lazy_mode: bool = False,
+        **common: Unpack[Common],
+    ) -> None:
         super().__init__(learning_rate, **common)
         self.lazy_mode = lazy_mode
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
@@ -178,8 +214,16 @@ class Nadam(_Moments):
         now, later = self._momentum(t, dtype), self._momentum(t + 1, dtype)
         product = array.cast(self._product.value(), dtype)
         beta_1, beta_2 = scalar(self.beta_1, dtype), scalar(self.beta_2, dtype)
-        return (scalar(learning_rate, dtype), later, 1.0 - product * later, 1.0 - now, 1.0 - product,
-                1.0 - beta_1, 1.0 - beta_2, 1.0 - math.pow(beta_2, scalar(t, dtype)))
+        return (
+            scalar(learning_rate, dtype),
+            later,
+            1.0 - product * later,
+            1.0 - now,
+            1.0 - product,
+            1.0 - beta_1,
+            1.0 - beta_2,
+            1.0 - math.pow(beta_2, scalar(t, dtype)),
+        )
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
         """See the class."""

@@ -86,15 +86,19 @@ class Optimizer:
         if unknown:
             raise ValueError(f"Argument(s) not recognized: {unknown}")
         if gradient_accumulation_steps and gradient_accumulation_steps < 2:
-            raise ValueError("`gradient_accumulation_steps` must be an integer >= 2. Received: "
-                             f"gradient_accumulation_steps={gradient_accumulation_steps}")
+            raise ValueError(
+                "`gradient_accumulation_steps` must be an integer >= 2. Received: "
+                f"gradient_accumulation_steps={gradient_accumulation_steps}"
+            )
         if use_ema:
             if not 0 <= ema_momentum <= 1:
                 raise ValueError(f"`ema_momentum` must be in the range [0, 1]. Received: ema_momentum={ema_momentum}")
             every = ema_overwrite_frequency
             if every and (not isinstance(every, int) or every < 1):
-                raise ValueError("`ema_overwrite_frequency` must be an integer >= 1 or None. Received: "
-                                 f"ema_overwrite_frequency={every}")
+                raise ValueError(
+                    "`ema_overwrite_frequency` must be an integer >= 1 or None. Received: "
+                    f"ema_overwrite_frequency={every}"
+                )
         if sum(limit is not None for limit in (clipnorm, clipvalue, global_clipnorm)) > 1:
             raise ValueError(
                 "Only one of `clipnorm`, `clipvalue` and `global_clipnorm` can be set. Received: "
@@ -186,8 +190,9 @@ class Optimizer:
             self._accumulated = self.add_optimizer_variables(variables, "gradient_accumulator")
         self.built = True
 
-    def add_variable(self, shape: Sequence[int], initializer: Any = "zeros", dtype: Any = "float32",
-                     name: str | None = None) -> Variable:
+    def add_variable(
+        self, shape: Sequence[int], initializer: Any = "zeros", dtype: Any = "float32", name: str | None = None
+    ) -> Variable:
         """A new variable of the optimizer's state.
 
         initializer: "zeros", "ones", a number, or a function of shape and dtype; called outside any trace.
@@ -203,21 +208,29 @@ class Optimizer:
         self._variables.append(variable)
         return variable
 
-    def add_variable_from_reference(self, reference_variable: Variable, name: str | None = None,
-                                    initializer: Any = "zeros") -> Variable:
+    def add_variable_from_reference(
+        self, reference_variable: Variable, name: str | None = None, initializer: Any = "zeros"
+    ) -> Variable:
         """A new variable with the dtype and shape of a trainable one."""
         path = getattr(reference_variable, "path", None) or reference_variable.name.partition(":")[0]
-        return self.add_variable(reference_variable.read_array().shape, initializer, reference_variable.dtype,
-                                 f"{path.replace('/', '_')}_{name or 'var'}")
+        return self.add_variable(
+            reference_variable.read_array().shape,
+            initializer,
+            reference_variable.dtype,
+            f"{path.replace('/', '_')}_{name or 'var'}",
+        )
 
-    def add_optimizer_variables(self, trainable_variables: Iterable[Variable], name: Any, initializer: Any = "zeros"
-                                ) -> Any:
+    def add_optimizer_variables(
+        self, trainable_variables: Iterable[Variable], name: Any, initializer: Any = "zeros"
+    ) -> Any:
         """A slot for each variable: a list; or as many lists as `name` has names, with one initializer or one each."""
         names = [name] if isinstance(name, str) else list(name)
         fills = list(initializer) if isinstance(initializer, (list, tuple)) else [initializer] * len(names)
         if len(names) != len(fills):
-            raise ValueError("The number of provided names must match the number of provided initializers. "
-                             f"Received name={name!r}, initializer={initializer!r}")
+            raise ValueError(
+                "The number of provided names must match the number of provided initializers. "
+                f"Received name={name!r}, initializer={initializer!r}"
+            )
         slots: tuple[list[Variable], ...] = tuple([] for _ in names)
         for variable in trainable_variables:
             for slot, each, fill in zip(slots, names, fills):
@@ -325,8 +338,11 @@ class Optimizer:
         if not found:
             raise ValueError(f"No gradients provided for any variable: {missing}.")
         if missing:
-            warnings.warn(f"Gradients do not exist for variables {missing} when minimizing the loss. If you're using "
-                          "`model.compile()`, did you forget to provide a `loss` argument?", stacklevel=4)
+            warnings.warn(
+                f"Gradients do not exist for variables {missing} when minimizing the loss. If you're using "
+                "`model.compile()`, did you forget to provide a `loss` argument?",
+                stacklevel=4,
+            )
         return [g for g, _ in found], [v for _, v in found]
 
     def _update(self, grads: list[Any], variables: list[Variable]) -> None:
@@ -361,14 +377,22 @@ class Optimizer:
             known[dtype] = [array.cast(x, dtype) for x in compute(working_dtype(dtype), learning_rate)]
         return known[dtype]
 
-    def update_by(self, rule: str, gradient: Any, variable: Variable, state: Sequence[Variable],
-                  scalars: Sequence[Any]) -> None:
+    def update_by(
+        self, rule: str, gradient: Any, variable: Variable, state: Sequence[Variable], scalars: Sequence[Any]
+    ) -> None:
         """One step of a rule of ops/optimizer_rules.py, by a tensor or by sparse rows; both do the same."""
         dtype, state = variable.dtype, list(state)
         scalars = [scalar(c, dtype) for c in scalars]
         if isinstance(gradient, IndexedSlices):
-            update_rows(variable, state, array.cast(gradient.values, dtype), gradient.indices, scalars, rule=rule,
-                        lazy=self.lazy_mode)
+            update_rows(
+                variable,
+                state,
+                array.cast(gradient.values, dtype),
+                gradient.indices,
+                scalars,
+                rule=rule,
+                lazy=self.lazy_mode,
+            )
             return
         g = array.cast(gradient, dtype)
         if dispatch.state.trace is not None or flags.check_inputs:
@@ -425,8 +449,9 @@ class Optimizer:
 
     # ---- weight decay -----------------------------------------------------------------------------------------------
 
-    def exclude_from_weight_decay(self, var_list: Iterable[Variable] | None = None,
-                                  var_names: Iterable[str] | None = None) -> None:
+    def exclude_from_weight_decay(
+        self, var_list: Iterable[Variable] | None = None, var_names: Iterable[str] | None = None
+    ) -> None:
         """Variables that do not decay: those in `var_list`, and those whose name has one of `var_names` in it.
 
         raises ValueError once the optimizer is built

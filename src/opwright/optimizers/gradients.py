@@ -42,7 +42,8 @@ def prepare(gradient: Any, variable: Variable, slices: bool) -> Any:
         raise InvalidArgumentError(
             what=f"the sparse gradient of variable {variable.name!r} has another dense shape",
             found={"IndexedSlices of": gradient.shape, "variable": variable.shape},
-            wanted="equal heights, rows of equal width", do="dense_shape=ow.shape(variable)",
+            wanted="equal heights, rows of equal width",
+            do="dense_shape=ow.shape(variable)",
         )
     if slices:
         return gradient.merged()

@@ -30,8 +30,9 @@ class SGD(Optimizer):
 
     hyperparameters = ("momentum", "nesterov")
 
-    def __init__(self, learning_rate: Any = 0.01, momentum: float = 0.0, nesterov: bool = False,
-                 **common: Unpack[Common]) -> None:
+    def __init__(
+        self, learning_rate: Any = 0.01, momentum: float = 0.0, nesterov: bool = False, **common: Unpack[Common]
+    ) -> None:
         super().__init__(learning_rate, **common)
         if not isinstance(momentum, float) or not 0 <= momentum <= 1:
             raise ValueError(f"`momentum` must be a float between [0, 1]. Received: momentum={momentum!r}")
@@ -74,12 +75,15 @@ class Lion(Optimizer):
 
     hyperparameters = ("beta_1", "beta_2")
 
-    def __init__(self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.99,
-                 **common: Unpack[Common]) -> None:
+    def __init__(
+        self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.99, **common: Unpack[Common]
+    ) -> None:
         super().__init__(learning_rate, **common)
         if not 0 < beta_1 <= 1:
-            raise ValueError("Argument `beta_1` must be in the ]0, 1] range. Otherwise, the optimizer degenerates to "
-                             f"SignSGD. Received: beta_1={beta_1}.")
+            raise ValueError(
+                "Argument `beta_1` must be in the ]0, 1] range. Otherwise, the optimizer degenerates to "
+                f"SignSGD. Received: beta_1={beta_1}."
+            )
         self.beta_1, self.beta_2 = beta_1, beta_2
         self._momentums: list[Variable] = []
 
@@ -117,8 +121,15 @@ class RMSprop(Optimizer):
 
     hyperparameters = ("rho", "momentum", "epsilon", "centered")
 
-    def __init__(self, learning_rate: Any = 0.001, rho: float = 0.9, momentum: float = 0.0, epsilon: float = 1e-7,
-                 centered: bool = False, **common: Unpack[Common]) -> None:
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        rho: float = 0.9,
+        momentum: float = 0.0,
+        epsilon: float = 1e-7,
+        centered: bool = False,
+        **common: Unpack[Common],
+    ) -> None:
         super().__init__(learning_rate, **common)
         self.rho, self.momentum, self.epsilon, self.centered = rho, momentum, epsilon, centered
         self._velocities: list[Variable] = []
@@ -167,8 +178,9 @@ class Adadelta(Optimizer):
 
     hyperparameters = ("rho", "epsilon")
 
-    def __init__(self, learning_rate: Any = 0.001, rho: float = 0.95, epsilon: float = 1e-7,
-                 **common: Unpack[Common]) -> None:
+    def __init__(
+        self, learning_rate: Any = 0.001, rho: float = 0.95, epsilon: float = 1e-7, **common: Unpack[Common]
+    ) -> None:
         super().__init__(learning_rate, **common)
         self.rho, self.epsilon = rho, epsilon
         self._accumulated_grads: list[Variable] = []
@@ -180,7 +192,8 @@ class Adadelta(Optimizer):
             return
         super().build(variables)
         self._accumulated_grads, self._accumulated_delta_vars = self.add_optimizer_variables(
-            variables, ["accumulated_grad", "accumulated_delta_var"])
+            variables, ["accumulated_grad", "accumulated_delta_var"]
+        )
 
     def takes_slices(self) -> bool:
         """Of rows without gradient the means decay; only momentum moves them."""
@@ -189,8 +202,13 @@ class Adadelta(Optimizer):
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
         """See the class."""
         i = self._get_variable_index(variable)
-        self.update_by("adadelta", gradient, variable, (self._accumulated_grads[i], self._accumulated_delta_vars[i]),
-                       (scalar(learning_rate, variable.dtype), self.rho, 1 - self.rho, self.epsilon))
+        self.update_by(
+            "adadelta",
+            gradient,
+            variable,
+            (self._accumulated_grads[i], self._accumulated_delta_vars[i]),
+            (scalar(learning_rate, variable.dtype), self.rho, 1 - self.rho, self.epsilon),
+        )
 
 
 class Adagrad(Optimizer):
@@ -203,8 +221,13 @@ class Adagrad(Optimizer):
 
     hyperparameters = ("initial_accumulator_value", "epsilon")
 
-    def __init__(self, learning_rate: Any = 0.001, initial_accumulator_value: float = 0.1, epsilon: float = 1e-7,
-                 **common: Unpack[Common]) -> None:
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        initial_accumulator_value: float = 0.1,
+        epsilon: float = 1e-7,
+        **common: Unpack[Common],
+    ) -> None:
         super().__init__(learning_rate, **common)
         self.initial_accumulator_value, self.epsilon = initial_accumulator_value, epsilon
         self._accumulators: list[Variable] = []
@@ -241,17 +264,32 @@ class Ftrl(Optimizer):
     raises ValueError for a positive learning_rate_power or a negative strength
     """
 
-    hyperparameters = ("learning_rate_power", "initial_accumulator_value", "l1_regularization_strength",
-                       "l2_regularization_strength", "l2_shrinkage_regularization_strength", "beta")
+    hyperparameters = (
+        "learning_rate_power",
+        "initial_accumulator_value",
+        "l1_regularization_strength",
+        "l2_regularization_strength",
+        "l2_shrinkage_regularization_strength",
+        "beta",
+    )
 
-    def __init__(self, learning_rate: Any = 0.001, learning_rate_power: float = -0.5,
-                 initial_accumulator_value: float = 0.1, l1_regularization_strength: float = 0.0,
-                 l2_regularization_strength: float = 0.0, l2_shrinkage_regularization_strength: float = 0.0,
-                 beta: float = 0.0, **common: Unpack[Common]) -> None:
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        learning_rate_power: float = -0.5,
+        initial_accumulator_value: float = 0.1,
+        l1_regularization_strength: float = 0.0,
+        l2_regularization_strength: float = 0.0,
+        l2_shrinkage_regularization_strength: float = 0.0,
+        beta: float = 0.0,
+        **common: Unpack[Common],
+    ) -> None:
         super().__init__(learning_rate, **common)
         if learning_rate_power > 0:
-            raise ValueError("`learning_rate_power` needs to be negative or zero. Received: "
-                             f"learning_rate_power={learning_rate_power}.")
+            raise ValueError(
+                "`learning_rate_power` needs to be negative or zero. Received: "
+                f"learning_rate_power={learning_rate_power}."
+            )
         self.learning_rate_power = learning_rate_power
         self.initial_accumulator_value = initial_accumulator_value
         self.l1_regularization_strength = l1_regularization_strength
@@ -270,7 +308,8 @@ class Ftrl(Optimizer):
             return
         super().build(variables)
         self._accumulators, self._linears = self.add_optimizer_variables(
-            variables, ["accumulator", "linear"], [self.initial_accumulator_value, "zeros"])
+            variables, ["accumulator", "linear"], [self.initial_accumulator_value, "zeros"]
+        )
 
     def takes_slices(self) -> bool:
         """Rows without gradient are set from their z and n, as the dense gradient sets them."""
@@ -281,6 +320,16 @@ class Ftrl(Optimizer):
         i = self._get_variable_index(variable)
         rate = scalar(learning_rate, variable.dtype)
         l2 = self.l2_regularization_strength + self.beta / (2.0 * rate)
-        self.update_by("ftrl", gradient, variable, (self._accumulators[i], self._linears[i]),
-                       (rate, -self.learning_rate_power, self.l1_regularization_strength, l2,
-                        2 * self.l2_shrinkage_regularization_strength))
+        self.update_by(
+            "ftrl",
+            gradient,
+            variable,
+            (self._accumulators[i], self._linears[i]),
+            (
+                rate,
+                -self.learning_rate_power,
+                self.l1_regularization_strength,
+                l2,
+                2 * self.l2_shrinkage_regularization_strength,
+            ),
+        )

@@ -30,8 +30,10 @@ class LearningRateSchedule:
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments."""
         if not self.arguments:
-            raise NotImplementedError(f"Learning rate schedule '{type(self).__name__}' must override `get_config()` in "
-                                      "order to be serializable.")
+            raise NotImplementedError(
+                f"Learning rate schedule '{type(self).__name__}' must override `get_config()` in "
+                "order to be serializable."
+            )
         return {key: getattr(self, key) for key in self.arguments}
 
     @classmethod
@@ -61,8 +63,14 @@ class ExponentialDecay(LearningRateSchedule):
 
     arguments = ("initial_learning_rate", "decay_steps", "decay_rate", "staircase", "name")
 
-    def __init__(self, initial_learning_rate: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False,
-                 name: str = "ExponentialDecay") -> None:
+    def __init__(
+        self,
+        initial_learning_rate: Any,
+        decay_steps: Any,
+        decay_rate: Any,
+        staircase: bool = False,
+        name: str = "ExponentialDecay",
+    ) -> None:
         self.initial_learning_rate, self.decay_rate = initial_learning_rate, decay_rate
         self.decay_steps = _positive("decay_steps", decay_steps)
         self.staircase, self.name = staircase, name
@@ -85,8 +93,14 @@ class InverseTimeDecay(LearningRateSchedule):
 
     arguments = ExponentialDecay.arguments
 
-    def __init__(self, initial_learning_rate: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False,
-                 name: str = "InverseTimeDecay") -> None:
+    def __init__(
+        self,
+        initial_learning_rate: Any,
+        decay_steps: Any,
+        decay_rate: Any,
+        staircase: bool = False,
+        name: str = "InverseTimeDecay",
+    ) -> None:
         self.initial_learning_rate, self.decay_rate = initial_learning_rate, decay_rate
         self.decay_steps = _positive("decay_steps", decay_steps)
         self.staircase, self.name = staircase, name
@@ -137,8 +151,15 @@ class PolynomialDecay(LearningRateSchedule):
 
     arguments = ("initial_learning_rate", "decay_steps", "end_learning_rate", "power", "cycle", "name")
 
-    def __init__(self, initial_learning_rate: Any, decay_steps: Any, end_learning_rate: Any = 0.0001, power: Any = 1.0,
-                 cycle: bool = False, name: str = "PolynomialDecay") -> None:
+    def __init__(
+        self,
+        initial_learning_rate: Any,
+        decay_steps: Any,
+        end_learning_rate: Any = 0.0001,
+        power: Any = 1.0,
+        cycle: bool = False,
+        name: str = "PolynomialDecay",
+    ) -> None:
         self.initial_learning_rate, self.end_learning_rate = initial_learning_rate, end_learning_rate
         self.decay_steps = _positive("decay_steps", decay_steps)
         self.power, self.cycle, self.name = power, cycle, name
@@ -164,8 +185,15 @@ class CosineDecay(LearningRateSchedule):
 
     arguments = ("initial_learning_rate", "decay_steps", "alpha", "name", "warmup_target", "warmup_steps")
 
-    def __init__(self, initial_learning_rate: Any, decay_steps: Any, alpha: float = 0.0, name: str = "CosineDecay",
-                 warmup_target: Any = None, warmup_steps: Any = 0) -> None:
+    def __init__(
+        self,
+        initial_learning_rate: Any,
+        decay_steps: Any,
+        alpha: float = 0.0,
+        name: str = "CosineDecay",
+        warmup_target: Any = None,
+        warmup_steps: Any = 0,
+    ) -> None:
         self.initial_learning_rate, self.alpha, self.name = initial_learning_rate, alpha, name
         self.decay_steps = _positive("decay_steps", decay_steps)
         self.warmup_target, self.warmup_steps = warmup_target, warmup_steps
@@ -197,8 +225,15 @@ class CosineDecayRestarts(LearningRateSchedule):
 
     arguments = ("initial_learning_rate", "first_decay_steps", "t_mul", "m_mul", "alpha", "name")
 
-    def __init__(self, initial_learning_rate: Any, first_decay_steps: Any, t_mul: float = 2.0, m_mul: float = 1.0,
-                 alpha: float = 0.0, name: str = "SGDRDecay") -> None:
+    def __init__(
+        self,
+        initial_learning_rate: Any,
+        first_decay_steps: Any,
+        t_mul: float = 2.0,
+        m_mul: float = 1.0,
+        alpha: float = 0.0,
+        name: str = "SGDRDecay",
+    ) -> None:
         self.initial_learning_rate, self.alpha, self.name = initial_learning_rate, alpha, name
         self.first_decay_steps = _positive("first_decay_steps", first_decay_steps)
         self.t_mul, self.m_mul = t_mul, m_mul
@@ -222,8 +257,14 @@ class CosineDecayRestarts(LearningRateSchedule):
 
 SCHEDULES: dict[str, type[LearningRateSchedule]] = {
     c.__name__: c
-    for c in (ExponentialDecay, PiecewiseConstantDecay, PolynomialDecay, InverseTimeDecay, CosineDecay,
-              CosineDecayRestarts)
+    for c in (
+        ExponentialDecay,
+        PiecewiseConstantDecay,
+        PolynomialDecay,
+        InverseTimeDecay,
+        CosineDecay,
+        CosineDecayRestarts,
+    )
 }
 
 

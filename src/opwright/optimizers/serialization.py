@@ -29,8 +29,10 @@ def deserialize(config: dict[str, Any], custom_objects: dict[str, Any] | None = 
     known = {**OPTIMIZERS, **{name.lower(): c for name, c in (custom_objects or {}).items()}}
     name = config["class_name"]
     if name.lower() not in known:
-        raise ValueError(f"Unknown optimizer {name!r}; known are {', '.join(c.__name__ for c in known.values())}. "
-                         "Give others in `custom_objects`")
+        raise ValueError(
+            f"Unknown optimizer {name!r}; known are {', '.join(c.__name__ for c in known.values())}. "
+            "Give others in `custom_objects`"
+        )
     return known[name.lower()].from_config(config.get("config", {}), custom_objects)
 
 

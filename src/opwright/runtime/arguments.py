@@ -33,6 +33,7 @@ from .variable import EMPTY, ScopeVariable
 if TYPE_CHECKING:
     from .instance import OpInstance
 
+
 class Feed(NamedTuple):
     """The inputs of one run, one entry for each the operator declares: one thing, None, or a tuple for a repeated one.
 
@@ -97,14 +98,19 @@ def _members(op: Any, declared: Any, name: str, scope: Scope) -> list[tuple[Any,
     if variable.kind == "object" and not any(d.is_handle for d in declared.dtypes):
         advice = f"scope.var({name!r}).set(variable.value())" if isinstance(held, Variable) else None
         found = f"variable {name!r} with an object: {type(held).__name__}"
-        raise InvalidArgumentError(op=op.name, what=f"input {declared.name!r} takes a tensor", found=found,
-                                   wanted="dense", do=advice)
+        raise InvalidArgumentError(
+            op=op.name, what=f"input {declared.name!r} takes a tensor", found=found, wanted="dense", do=advice
+        )
     if variable.kind == "list" and isinstance(held, tuple) and declared.repeated and "list" not in taken:
         named = [(f"{name}[{i}]", t) for i, t in enumerate(held)]
     elif variable.kind == "list" and not any(d.is_handle for d in declared.dtypes):
-        raise InvalidArgumentError(op=op.name, what=f"input {declared.name!r} takes one tensor", wanted="dense",
-                                   found=f"variable {name!r} with a list of {len(held)}",
-                                   do="a variable for each")
+        raise InvalidArgumentError(
+            op=op.name,
+            what=f"input {declared.name!r} takes one tensor",
+            wanted="dense",
+            found=f"variable {name!r} with a list of {len(held)}",
+            do="a variable for each",
+        )
     else:
         named = [(name, _tensor(variable))]
     return [(t, _operand(op, declared, n, t, variable.layout)) for n, t in named]
@@ -196,9 +202,14 @@ def _numbers(op: Any, result: Any, spec: Any, rule: str) -> np.ndarray:
             return np.asarray(result, spec.dtype.np)
     except (TypeError, ValueError):
         pass
-    raise contract_violation(op, rule, "gave no result" if result is None else "gave no array",
-                             found=f"{result!r} ({type(result).__name__})"[:80], wanted=spec.short(),
-                             do="return an array")
+    raise contract_violation(
+        op,
+        rule,
+        "gave no result" if result is None else "gave no array",
+        found=f"{result!r} ({type(result).__name__})"[:80],
+        wanted=spec.short(),
+        do="return an array",
+    )
 
 
 def _overlaps(result: np.ndarray, arrays: Sequence[Any]) -> bool:
@@ -256,9 +267,12 @@ def write(instance: OpInstance, scope: Scope, outputs: Sequence[Any], layout: st
                 planned.append((names[0], result))
         elif names != (EMPTY,) and (names or declared.lod_of is None):  # offsets without a name are on what they are of
             if len(result) != len(names):
-                raise InvalidArgumentError(op=instance.type.name, found=f"{len(names)} names: {', '.join(names)}",
-                                           what=f"output {declared.name!r} gives {len(result)} tensors",
-                                           wanted=f"{len(result)} names")
+                raise InvalidArgumentError(
+                    op=instance.type.name,
+                    found=f"{len(names)} names: {', '.join(names)}",
+                    what=f"output {declared.name!r} gives {len(result)} tensors",
+                    wanted=f"{len(result)} names",
+                )
             planned += [(n, v) for n, v in zip(names, result) if n != EMPTY]
     for name, value in planned:
         variable = scope.find_var(name) or scope.var(name)

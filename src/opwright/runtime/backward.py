@@ -47,8 +47,11 @@ def append_backward(
     if not (value.dtype.is_floating or value.dtype.is_complex) or count != 1:
         unknown = "; how many elements it has is not known" if count is None else ""
         raise InvalidArgumentError(
-            op="append_backward", node=value.name,
-            what=f"the loss must be one floating number{unknown}", found=value.spec.short(), wanted="f32[] or f32[1]",
+            op="append_backward",
+            node=value.name,
+            what=f"the loss must be one floating number{unknown}",
+            found=value.spec.short(),
+            wanted="f32[] or f32[1]",
             do="reduce it to a scalar with ow.reduce_mean or ow.reduce_sum; or use `graph_gradients`, for any shape",
         )
     chosen = None if parameters is None else [_find(graph, p, "parameter") for p in parameters]
@@ -65,20 +68,31 @@ def graph_gradients(
     target a value of the graph, of the target's dtype and shape, that its gradient starts from, or None for ones.
     `.gradients` has what was found for each input, None where the targets do not depend on it. See `append_backward`.
     """
-    ys, xs = ([_find(graph, v, role) for v in _listed(given)] for given, role in
-              ((targets, "target"), (inputs, "input")))
+    ys, xs = (
+        [_find(graph, v, role) for v in _listed(given)] for given, role in ((targets, "target"), (inputs, "input"))
+    )
     starts = [None] * len(ys) if target_gradients is None else _listed(target_gradients)
     if len(starts) != len(ys):
-        raise InvalidArgumentError(op="gradients", what="one gradient is wanted for each target",
-                                   found=f"{len(starts)} for {len(ys)} targets")
+        raise InvalidArgumentError(
+            op="gradients", what="one gradient is wanted for each target", found=f"{len(starts)} for {len(ys)} targets"
+        )
     seeds = [None if s is None else _find(graph, s, "target gradient") for s in starts]
     for y, seed in zip(ys, seeds):
         if not is_trainable(y.dtype) or y.dtype.is_handle:
-            raise InvalidArgumentError(op="gradients", node=y.name, what="a target of this dtype has no gradient",
-                                       found=y.spec.short(), wanted="a floating or complex one")
+            raise InvalidArgumentError(
+                op="gradients",
+                node=y.name,
+                what="a target of this dtype has no gradient",
+                found=y.spec.short(),
+                wanted="a floating or complex one",
+            )
         if seed is not None and (seed.dtype is not y.dtype or not seed.shape.is_compatible_with(y.shape)):
-            raise InvalidArgumentError(op="gradients", node=y.name, what="a target and its gradient differ in type",
-                                       found={"target": y.spec.short(), "gradient": seed.spec.short()})
+            raise InvalidArgumentError(
+                op="gradients",
+                node=y.name,
+                what="a target and its gradient differ in type",
+                found={"target": y.spec.short(), "gradient": seed.spec.short()},
+            )
     return Walk(graph, _given(graph, no_grad_set)).run(ys, seeds, xs, explicit=True)
 
 
@@ -98,8 +112,11 @@ def _find(graph: Graph, wanted: Any, role: str) -> Value:
     near = difflib.get_close_matches(str(name), [v.name for v in graph.values()], 3)
     if isinstance(wanted, Value):
         wanted, near = f"{wanted!r} of another graph", near[:1]
-    raise NotFoundError(what=f"graph {graph.name!r} has no such {role}", found=wanted,
-                        do=f"did you mean {', '.join(near)}?" if near else "print the graph to see them")
+    raise NotFoundError(
+        what=f"graph {graph.name!r} has no such {role}",
+        found=wanted,
+        do=f"did you mean {', '.join(near)}?" if near else "print the graph to see them",
+    )
 
 
 def _given(graph: Graph, no_grad_set: Iterable[Any]) -> list[Value]:

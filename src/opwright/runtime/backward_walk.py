@@ -42,8 +42,9 @@ class Walk:
         self.part_names: dict[tuple[int, int], str] = {}
         self.lines: dict[int, str | None] = {}  # the user's line, by id of node
 
-    def run(self, targets: Sequence[Value], seeds: Sequence[Value | None], wanted: Sequence[Value], explicit: bool
-            ) -> Backward:
+    def run(
+        self, targets: Sequence[Value], seeds: Sequence[Value | None], wanted: Sequence[Value], explicit: bool
+    ) -> Backward:
         """The graph with gradients. seeds: what those of the targets start from; explicit: whether all of `wanted` was
         asked for by name, so that it is an error if one can have none."""
         with TRACING:
@@ -74,8 +75,12 @@ class Walk:
         dtype = tensor.dtype
         flows = dtype.is_floating or dtype.is_complex or dtype.name == "variant"
         if not flows and explicit:
-            raise InvalidArgumentError(node=value.name, what="a value of this dtype has no gradient",
-                                       found=value.spec.short(), wanted="a floating or complex one")
+            raise InvalidArgumentError(
+                node=value.name,
+                what="a value of this dtype has no gradient",
+                found=value.spec.short(),
+                wanted="a floating or complex one",
+            )
         return bool(flows)
 
     # ---- where gradients go ---------------------------------------------------------------------------------------
@@ -135,9 +140,12 @@ class Walk:
         inside = node is not None and op != node.op.name
         within = f"inside it {op.partition(':')[0]} has" if inside else "the operator has"
         return NoGradientError(
-            op=node.op.name if node else op, node=node.name if node else None, at=node.at if node else None,
+            op=node.op.name if node else op,
+            node=node.name if node else None,
+            at=node.at if node else None,
             what=f"{within} no gradient, and one was asked for through it",
-            do="define gradient(op, dy) in it, or put ow.stop_gradient around its result", explain="OW501",
+            do="define gradient(op, dy) in it, or put ow.stop_gradient around its result",
+            explain="OW501",
         )
 
     def _arriving(self, record: Any, y: Any) -> Any:
@@ -161,9 +169,13 @@ class Walk:
             part = self._own(self.trace.to_tensor(dx))
             self._typed_like(part, x, node)
         if part.dtype is not x.dtype:
-            raise DefinitionError(op=node.op.name if node else None, node=node.name if node else None,
-                                  what="the gradient rule gave another dtype than the input has",
-                                  found=part.dtype.name, wanted=x.dtype.name)
+            raise DefinitionError(
+                op=node.op.name if node else None,
+                node=node.name if node else None,
+                what="the gradient rule gave another dtype than the input has",
+                found=part.dtype.name,
+                wanted=x.dtype.name,
+            )
         parts = self.parts.setdefault(id(x), [])
         parts.append(part)
         return len(parts) - 1
@@ -173,9 +185,13 @@ class Walk:
         try:
             part.set_shape(x.shape)
         except ValueError:
-            raise DefinitionError(op=node.op.name if node else None, node=node.name if node else None,
-                                  what="the gradient rule gave another shape than the input has",
-                                  found=part.spec.short(), wanted=str(x.shape)) from None
+            raise DefinitionError(
+                op=node.op.name if node else None,
+                node=node.name if node else None,
+                what="the gradient rule gave another shape than the input has",
+                found=part.spec.short(),
+                wanted=str(x.shape),
+            ) from None
 
     def _own(self, tensor: Any) -> SymbolicTensor:
         """A value that is nothing else's gradient and no value of the forward graph: itself, or a copy of it."""
@@ -224,13 +240,15 @@ class Walk:
 
     # ---- the result -----------------------------------------------------------------------------------------------
 
-    def _result(self, targets: Sequence[Value], wanted: Sequence[Value], sources: Sequence[tuple[Value, Any]]
-                ) -> Backward:
+    def _result(
+        self, targets: Sequence[Value], wanted: Sequence[Value], sources: Sequence[tuple[Value, Any]]
+    ) -> Backward:
         builder, recording = self.trace.builder, self.recording
         if len(builder.inputs) != len(self.graph.inputs):
-            raise DefinitionError(what=f"a gradient rule in graph {self.graph.name!r} reads what is outside the graph",
-                                  found=", ".join(v.name for v in builder.inputs[len(self.graph.inputs) :])
-                                  )
+            raise DefinitionError(
+                what=f"a gradient rule in graph {self.graph.name!r} reads what is outside the graph",
+                found=", ".join(v.name for v in builder.inputs[len(self.graph.inputs) :]),
+            )
         found = {v.name: self.finished[id(x)] for v, x in sources if id(x) in self.finished}
         outputs = [self.trace.value_of(recording.tensors[v.name]) for v in self.graph.outputs]
         flat = [t.value_in_graph for grad in found.values() for t in flat_gradient(grad)]
@@ -248,8 +266,10 @@ class Walk:
             return EMPTY if place is None or not present(self.parts[place[0]][place[1]]) else self.part_names[place]
 
         links = {self.names[k]: graph_gradient(g) for k, g in self.finished.items() if present(g)}
-        slots = {name: {slot: list(map(shown, e)) if isinstance(e, list) else shown(e) for slot, e in entries.items()}
-                 for name, entries in self.slots.items()}
+        slots = {
+            name: {slot: list(map(shown, e)) if isinstance(e, list) else shown(e) for slot, e in entries.items()}
+            for name, entries in self.slots.items()
+        }
         no_grad = frozenset(self.names[k] for k in self.no_grad if k in self.names)
         return Backward(self.graph, graph, [t.name for t in targets], [v.name for v in wanted], links, slots, no_grad)
 
@@ -257,8 +277,10 @@ class Walk:
         """All nodes of the forward graph, and of the others those that an output or an effect needs."""
         needed, nodes = {id(v) for v in outputs}, []
         for node in reversed(self.trace.builder.nodes):
-            if any(self.recording.is_forward(v) for v in node.outputs) or node.effect == "write" or any(
-                id(v) in needed for v in node.outputs
+            if (
+                any(self.recording.is_forward(v) for v in node.outputs)
+                or node.effect == "write"
+                or any(id(v) in needed for v in node.outputs)
             ):
                 nodes.append(node)
                 needed.update(map(id, node.operands))
@@ -287,7 +309,10 @@ def _by_slot(node: Node, flat: Sequence[tuple[int, int] | None]) -> dict[str, An
     """Flat entries by the inputs' names; a list, in which no place is left out, for a repeated one."""
     left = iter(flat)
     return {
-        declared.name: [next(left) for _ in operand] if isinstance(operand, tuple) else
-        None if operand is None else next(left)
+        declared.name: [next(left) for _ in operand]
+        if isinstance(operand, tuple)
+        else None
+        if operand is None
+        else next(left)
         for declared, operand in zip(node.op.inputs, node.inputs)
     }

@@ -74,9 +74,16 @@ class Backward:
     differentiation ends, such as StopGradient, and results of nodes on the way that nobody reads towards the targets.
     """
 
-    def __init__(self, forward: Graph, graph: Graph, targets: Sequence[str], wanted: Sequence[str],
-                 links: Mapping[str, Gradient], slots: Mapping[str, Mapping[str, Any]], no_grad: frozenset[str]
-                 ) -> None:
+    def __init__(
+        self,
+        forward: Graph,
+        graph: Graph,
+        targets: Sequence[str],
+        wanted: Sequence[str],
+        links: Mapping[str, Gradient],
+        slots: Mapping[str, Mapping[str, Any]],
+        no_grad: frozenset[str],
+    ) -> None:
         self.forward, self.graph, self.targets, self.no_grad = forward, graph, tuple(targets), no_grad
         self.gradient_of: Mapping[Any, Any] = _Links(links, (forward, graph))
         self.value_of: dict[str, str] = {g.name: name for name, g in links.items()}
@@ -86,8 +93,9 @@ class Backward:
     @property
     def pairs(self) -> tuple[tuple[Value, Gradient], ...]:
         """(parameter, its gradient) for each parameter that has one, in the order they were asked for."""
-        return tuple((self._values[n], self.gradient_of[n]) for n in dict.fromkeys(self._wanted)
-                     if n in self.gradient_of)
+        return tuple(
+            (self._values[n], self.gradient_of[n]) for n in dict.fromkeys(self._wanted) if n in self.gradient_of
+        )
 
     @property
     def gradients(self) -> tuple[Gradient | None, ...]:
@@ -131,8 +139,10 @@ class Backward:
         known = self._slots.get(found.name)
         if known is not None:
             return dict(known)
-        return {declared.name: [EMPTY] * len(operand) if isinstance(operand, tuple) else EMPTY
-                for declared, operand in zip(found.op.inputs, found.inputs)}
+        return {
+            declared.name: [EMPTY] * len(operand) if isinstance(operand, tuple) else EMPTY
+            for declared, operand in zip(found.op.inputs, found.inputs)
+        }
 
     def __repr__(self) -> str:
         given = ", ".join(f"{p.name}: {g.name}" for p, g in self.pairs)

@@ -61,8 +61,12 @@ def run_graph(graph: Graph, scope: Scope | None = None, place: Any = None) -> li
             )
         found = variable.spec
         if found.dtype is not value.dtype or not found.shape.is_compatible_with(value.shape):
-            raise InvalidArgumentError(op="run_graph", what=f"input {value.name!r} of graph {graph.name!r} is another",
-                                       found=variable, wanted=value.spec.short())
+            raise InvalidArgumentError(
+                op="run_graph",
+                what=f"input {value.name!r} of graph {graph.name!r} is another",
+                found=variable,
+                wanted=value.spec.short(),
+            )
         inputs.append(variable)
     results = _run(graph, inputs, scope, CPUPlace() if place is None else place_of(place))
     written = []
@@ -76,8 +80,13 @@ def run_graph(graph: Graph, scope: Scope | None = None, place: Any = None) -> li
 def checked_graph(graph: Any, op: str) -> None:
     """Raises SignatureError for what is no graph."""
     if not isinstance(graph, Graph):
-        raise SignatureError(op=op, what="this is no graph", found=type(graph).__name__, wanted="a Graph",
-                             do="function.get_concrete_function(...).graph")
+        raise SignatureError(
+            op=op,
+            what="this is no graph",
+            found=type(graph).__name__,
+            wanted="a Graph",
+            do="function.get_concrete_function(...).graph",
+        )
 
 
 def _steps(graph: Graph) -> list[Step]:
@@ -130,15 +139,23 @@ def run_control(instance: OpInstance, scope: Scope, place: Any) -> None:
     op = instance.type
     rule = _CONTROL.get(op.name)
     if rule is None:
-        raise UnimplementedError(op=op.name, what="nothing says how this control flow runs", found="no rule",
-                                 wanted=f"one of {', '.join(_CONTROL)}")
+        raise UnimplementedError(
+            op=op.name,
+            what="nothing says how this control flow runs",
+            found="no rule",
+            wanted=f"one of {', '.join(_CONTROL)}",
+        )
     slots = [_variables(instance, declared, scope) for declared in op.inputs]
     op.infer(op.bind(dict(instance.attrs)), slots)
     results = rule(instance.attrs, slots, lambda graph, values: _run(graph, values, scope, place))
     names = instance.outputs["outputs"]
     if len(names) != len(results):
-        raise InvalidArgumentError(op=op.name, what=f"output 'outputs' gives {len(results)} tensors",
-                                   found=f"{len(names)} names", wanted=f"{len(results)} names")
+        raise InvalidArgumentError(
+            op=op.name,
+            what=f"output 'outputs' gives {len(results)} tensors",
+            found=f"{len(names)} names",
+            wanted=f"{len(results)} names",
+        )
     for name, result in zip(names, results):
         if name != EMPTY:
             (scope.find_var(name) or scope.var(name)).share(result)
@@ -183,7 +200,9 @@ def _while(attrs: Any, slots: Sequence[Any], run: Turn) -> list[ScopeVariable]:
 
 
 _CONTROL: dict[str, Callable[[Any, Sequence[Any], Turn], list[ScopeVariable]]] = {
-    "If": _if, "Case": _case, "While": _while,
+    "If": _if,
+    "Case": _case,
+    "While": _while,
 }
 
 

@@ -143,8 +143,13 @@ class HeldTensor(LoDTensor):
         found = place_of_tensor(values)
         if wanted is not None and wanted != found:
             if not on_devices(values.dtype):
-                raise InvalidArgumentError(op="HeldTensor.set", what="devices have no such tensors", wanted="numbers",
-                                           found=values.dtype.name, do="keep it on the CPU")
+                raise InvalidArgumentError(
+                    op="HeldTensor.set",
+                    what="devices have no such tensors",
+                    wanted="numbers",
+                    found=values.dtype.name,
+                    do="keep it on the CPU",
+                )
             values = tensor_of(moved(values._array, found, wanted), values.dtype, wanted)
         levels = self.levels
         self._values, self.levels = values, ()

@@ -48,15 +48,25 @@ class OpInstance:
     attrs: Mapping[str, Any]
     at: str | None
 
-    def __init__(self, op: Any, inputs: Any = None, outputs: Any = None, attrs: Any = None,
-                 at: str | None = None) -> None:
+    def __init__(
+        self, op: Any, inputs: Any = None, outputs: Any = None, attrs: Any = None, at: str | None = None
+    ) -> None:
         kind: Operator = registry.operator_of(op)
         if attrs is not None and not isinstance(attrs, Mapping):
-            raise SignatureError(op=kind.name, what="the attributes are no mapping", found=type(attrs).__name__,
-                                 wanted=f"{{name: value}} with {', '.join(kind.attr_defs) or 'nothing'}")
+            raise SignatureError(
+                op=kind.name,
+                what="the attributes are no mapping",
+                found=type(attrs).__name__,
+                wanted=f"{{name: value}} with {', '.join(kind.attr_defs) or 'nothing'}",
+            )
         bound = kind.bind(dict(attrs or {}))
-        self._fill(kind, _checked(kind, "input", kind.inputs, inputs), _checked(kind, "output", kind.outputs, outputs),
-                   bound.attrs, at or users_line())
+        self._fill(
+            kind,
+            _checked(kind, "input", kind.inputs, inputs),
+            _checked(kind, "output", kind.outputs, outputs),
+            bound.attrs,
+            at or users_line(),
+        )
 
     def _fill(self, op: Operator, inputs: Slots, outputs: Slots, attrs: Mapping[str, Any], at: str | None) -> None:
         put = object.__setattr__
@@ -72,8 +82,11 @@ class OpInstance:
         op = node.op
         made = object.__new__(cls)
         inputs = {
-            declared.name: (EMPTY,) if operand is None else tuple(v.name for v in operand)
-            if isinstance(operand, tuple) else (operand.name,)
+            declared.name: (EMPTY,)
+            if operand is None
+            else tuple(v.name for v in operand)
+            if isinstance(operand, tuple)
+            else (operand.name,)
             for declared, operand in zip(op.inputs, node.inputs)
         }
         packed = op.pack_all([v.name for v in node.outputs])
@@ -167,38 +180,61 @@ def _checked(op: Operator, side: str, declared: Sequence[Any], given: Any) -> di
     if given is None:
         given = {}
     if not isinstance(given, Mapping):
-        raise SignatureError(op=op.name, what=f"the {side}s are no mapping", found=type(given).__name__,
-                             wanted=f"{{slot: name}} with {', '.join(slots) or 'nothing'}")
+        raise SignatureError(
+            op=op.name,
+            what=f"the {side}s are no mapping",
+            found=type(given).__name__,
+            wanted=f"{{slot: name}} with {', '.join(slots) or 'nothing'}",
+        )
     for name in given:
         if name not in slots:
-            raise SignatureError(op=op.name, what=f"there is no {side} {name!r}", found=repr(given[name]),
-                                 wanted=f"one of {', '.join(slots)}" if slots else f"no {side}s")
+            raise SignatureError(
+                op=op.name,
+                what=f"there is no {side} {name!r}",
+                found=repr(given[name]),
+                wanted=f"one of {', '.join(slots)}" if slots else f"no {side}s",
+            )
     found = {}
     for name, one in slots.items():
         value = given.get(name)
         names = () if value is None else tuple(value) if isinstance(value, (list, tuple)) else (value,)
         for item in names:
             if not isinstance(item, str) or not item:
-                raise SignatureError(op=op.name, what=f"{side} {name!r} takes names of variables",
-                                     found=f"{item!r} ({type(item).__name__})", wanted="texts")
+                raise SignatureError(
+                    op=op.name,
+                    what=f"{side} {name!r} takes names of variables",
+                    found=f"{item!r} ({type(item).__name__})",
+                    wanted="texts",
+                )
         if not one.repeated and len(names) > 1:
-            raise SignatureError(op=op.name, what=f"{side} {name!r} takes one variable", found=f"{len(names)}: "
-                                 f"{', '.join(names)}", wanted="one name")
+            raise SignatureError(
+                op=op.name,
+                what=f"{side} {name!r} takes one variable",
+                found=f"{len(names)}: {', '.join(names)}",
+                wanted="one name",
+            )
         if not names or (side == "input" and not one.repeated and names == (EMPTY,)):
             if getattr(one, "optional", False) or one.lod_of is not None:
                 continue
             if value is None or not one.repeated:
                 unwanted = f", or {EMPTY!r} where it is not wanted" if side == "output" else ""
-                raise SignatureError(op=op.name, what=f"{side} {name!r} is missing", found="no name",
-                                     wanted=f"the name of a variable{unwanted}")
+                raise SignatureError(
+                    op=op.name,
+                    what=f"{side} {name!r} is missing",
+                    found="no name",
+                    wanted=f"the name of a variable{unwanted}",
+                )
         found[name] = tuple(unique(op.name) if item == TEMP else item for item in names)
     if side == "output":
         written = [item for names in found.values() for item in names if item != EMPTY]
         for item in written:
             if written.count(item) > 1:
-                raise SignatureError(op=op.name, what=f"variable {item!r} is given for two outputs",
-                                     found=", ".join(f"{s}: {', '.join(n)}" for s, n in found.items()),
-                                     wanted=f"a name for each, or {EMPTY!r} where it is not wanted")
+                raise SignatureError(
+                    op=op.name,
+                    what=f"variable {item!r} is given for two outputs",
+                    found=", ".join(f"{s}: {', '.join(n)}" for s, n in found.items()),
+                    wanted=f"a name for each, or {EMPTY!r} where it is not wanted",
+                )
     return found
 
 

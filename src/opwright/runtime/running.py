@@ -148,13 +148,18 @@ def _execute(instance: OpInstance, call: Any, scope: Scope, place: Place, plain:
     return was
 
 
-def _fastest_first(instance: OpInstance, call: Any, feed: Feed, key: Any, found: list[Candidate], workshop: Workshop
-                   ) -> list[Candidate]:
+def _fastest_first(
+    instance: OpInstance, call: Any, feed: Feed, key: Any, found: list[Candidate], workshop: Workshop
+) -> list[Candidate]:
     """The candidates with the fastest in front, by a measurement made now or remembered; for the switch `tune`."""
     op, place = instance.type, found[0].place
-    ways = [tuning.Way(tuning.label(c.key, c.kernel), _attempting(instance, call, feed, key, c, workshop),
-                       op.tolerances.get(c.key))
-            for c in found if c.branch in ("kernel", "reference") and c.place == place]
+    ways = [
+        tuning.Way(
+            tuning.label(c.key, c.kernel), _attempting(instance, call, feed, key, c, workshop), op.tolerances.get(c.key)
+        )
+        for c in found
+        if c.branch in ("kernel", "reference") and c.place == place
+    ]
     text = tuning.key_of_call(op, call, key, feed.operands)
     if text is None or len(ways) < 2 or not tuning.tunable(op):
         return found
@@ -187,16 +192,21 @@ def _on_rows(instance: OpInstance, feed: Feed, key: Any, scope: Scope) -> Explan
 def _nothing(op: Any, key: Any, place: Place, found: Sequence[Candidate], refusal: Exception | None) -> Exception:
     """The error where every candidate declined, or the reference refused and nothing may serve instead."""
     if refusal is None:
-        return NotFoundError(op=op.name, what=f"every kernel for {key} declined",
-                             found=", ".join(str(c.key) for c in found), wanted="one that computes it")
+        return NotFoundError(
+            op=op.name,
+            what=f"every kernel for {key} declined",
+            found=", ".join(str(c.key) for c in found),
+            wanted="one that computes it",
+        )
     if isinstance(refusal, OpError) and refusal.op == op.name:
         return refusal  # inference's own words: the call is wrong
     selection.refuse(op, key, place, refusal)
     return selection.not_found(op, key)
 
 
-def _attempt(instance: OpInstance, call: Any, feed: Feed, key: Any, candidate: Candidate, workshop: Workshop
-             ) -> tuple[list[Any], list[Any], Any, list[Any]] | None:
+def _attempt(
+    instance: OpInstance, call: Any, feed: Feed, key: Any, candidate: Candidate, workshop: Workshop
+) -> tuple[list[Any], list[Any], Any, list[Any]] | None:
     """Compute by one candidate: the flat results as tensors, the arrays given, the kernel, the transforms.
 
     None where it hands over to the next
@@ -210,8 +220,10 @@ def _attempt(instance: OpInstance, call: Any, feed: Feed, key: Any, candidate: C
         return transformed(tensor, operand, wanted, workshop)
 
     tensors = [
-        None if t is None
-        else tuple([ready(x, o) for x, o in zip(t, operand)]) if type(t) is tuple
+        None
+        if t is None
+        else tuple([ready(x, o) for x, o in zip(t, operand)])
+        if type(t) is tuple
         else ready(t, operand)
         for t, operand in zip(feed.tensors, feed.operands)
     ]

@@ -55,8 +55,12 @@ class Scope:
             found = self._vars.get(name) if isinstance(name, str) else None
             if found is None:
                 if not isinstance(name, str) or not name or name in (EMPTY, TEMP):
-                    raise SignatureError(op="Scope.var", what="a variable has a name of its own", found=repr(name),
-                                         wanted=f"a text; {EMPTY} and {TEMP} stand for no variable")
+                    raise SignatureError(
+                        op="Scope.var",
+                        what="a variable has a name of its own",
+                        found=repr(name),
+                        wanted=f"a text; {EMPTY} and {TEMP} stand for no variable",
+                    )
                 found = self._vars[name] = ScopeVariable(name)
             return found
 
@@ -100,11 +104,16 @@ class Scope:
             self._alive()
             self._there(old, "rename")
             if not isinstance(new, str) or not new or new in (EMPTY, TEMP):
-                raise SignatureError(op="Scope.rename", what="a variable has a name of its own", found=repr(new),
-                                     wanted="a text")
+                raise SignatureError(
+                    op="Scope.rename", what="a variable has a name of its own", found=repr(new), wanted="a text"
+                )
             if new in self._vars:
-                raise AlreadyExistsError(op="Scope.rename", what="the name is taken", found=repr(new),
-                                         wanted="a name that this scope has not")
+                raise AlreadyExistsError(
+                    op="Scope.rename",
+                    what="the name is taken",
+                    found=repr(new),
+                    wanted="a name that this scope has not",
+                )
             variable = self._vars.pop(old)
             variable.name = new
             self._vars[new] = variable
@@ -122,8 +131,12 @@ class Scope:
 
     def _there(self, name: str, method: str) -> None:
         if name not in self._vars:
-            raise NotFoundError(op=f"Scope.{method}", what=f"this scope has no variable {name!r}",
-                                found=list(self._vars), wanted="one of its own")
+            raise NotFoundError(
+                op=f"Scope.{method}",
+                what=f"this scope has no variable {name!r}",
+                found=list(self._vars),
+                wanted="one of its own",
+            )
 
     # ---- scopes inside ---------------------------------------------------------------------------------------------
 
@@ -175,8 +188,13 @@ class Scope:
 
     def _alive(self) -> None:
         if self._dropped:
-            raise FailedPreconditionError(op="Scope", what="this scope was dropped", found="a dropped scope",
-                                          wanted="one in use", do="scope.new_scope()")
+            raise FailedPreconditionError(
+                op="Scope",
+                what="this scope was dropped",
+                found="a dropped scope",
+                wanted="one in use",
+                do="scope.new_scope()",
+            )
 
     def __enter__(self) -> Scope:
         return self
@@ -212,8 +230,13 @@ def scope_or_global(scope: Any) -> Scope:
         return scope
     if scope is None:
         return _current.get()
-    raise SignatureError(op="run", what="the data of a run is in a scope", found=type(scope).__name__,
-                         wanted="a Scope, or None for the global one", do="scope.var(name).set(...)")
+    raise SignatureError(
+        op="run",
+        what="the data of a run is in a scope",
+        found=type(scope).__name__,
+        wanted="a Scope, or None for the global one",
+        do="scope.var(name).set(...)",
+    )
 
 
 def global_scope() -> Scope:

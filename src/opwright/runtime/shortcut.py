@@ -54,7 +54,7 @@ class Known(NamedTuple):
 
 def plain_inputs(instance: OpInstance, scope: Scope) -> Plain | None:
     """The inputs of an instance, if all are plain tensors of the CPU and no switch looks into runs; else None."""
-    if (flags.checked or flags.benchmark or flags.check_unused_inputs or flags.log_transforms or tuning.active):
+    if flags.checked or flags.benchmark or flags.check_unused_inputs or flags.log_transforms or tuning.active:
         return None
     slots = instance.inputs
     arrays: list[Any] = []

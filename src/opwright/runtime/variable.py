@@ -99,8 +99,13 @@ class ScopeVariable:
         raises FailedPreconditionError where it holds nothing
         """
         if not self.is_initialized:
-            raise FailedPreconditionError(op="ScopeVariable.value", what=f"variable {self.name!r} is not initialized",
-                                          found="nothing", wanted="a value", do="var.set(...)")
+            raise FailedPreconditionError(
+                op="ScopeVariable.value",
+                what=f"variable {self.name!r} is not initialized",
+                found="nothing",
+                wanted="a value",
+                do="var.set(...)",
+            )
         if self.kind != "dense":
             return list(self._held) if self.kind == "list" and isinstance(self._held, tuple) else self._held
         tensor = self._held.values

@@ -103,13 +103,20 @@ def check_reads(op: Any, kernel: Callable[..., Any], arrays: Sequence[Any]) -> N
     for name, array in zip(op.input_names, arrays):
         if name in op.shape_only:
             if name in read:
-                raise PermissionDeniedError(op=op.name, what=f"input {name!r} is in shape_only, and compute reads it",
-                                            found="its elements were read", wanted="its shape alone",
-                                            do="take it out of shape_only")
+                raise PermissionDeniedError(
+                    op=op.name,
+                    what=f"input {name!r} is in shape_only, and compute reads it",
+                    found="its elements were read",
+                    wanted="its shape alone",
+                    do="take it out of shape_only",
+                )
         elif name not in read and _has_arrays(array):
-            raise PermissionDeniedError(op=op.name, what=f"input {name!r} is never read by compute",
-                                        found="an initialized input whose elements nobody reads",
-                                        wanted=f"shape_only = ({name!r},), or no such input")
+            raise PermissionDeniedError(
+                op=op.name,
+                what=f"input {name!r} is never read by compute",
+                found="an initialized input whose elements nobody reads",
+                wanted=f"shape_only = ({name!r},), or no such input",
+            )
 
 
 def _watched(value: Any, read: Callable[[], None]) -> Any:

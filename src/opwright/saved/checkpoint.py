@@ -106,7 +106,8 @@ class Checkpoint:
             raise NotFoundError(
                 what=f"Error when restoring from checkpoint or SavedModel at {os.fspath(save_path)}: {error.message}\n"
                 "Please double-check that the path is correct. You may be missing the checkpoint suffix (e.g. the '-1' "
-                "in 'path/to/ckpt-1').") from None
+                "in 'path/to/ckpt-1')."
+            ) from None
         self._counter()  # made now, it gets its value as a later variable would
         with init_scope():
             self.save_counter.read_array()

@@ -108,8 +108,10 @@ def read(file: TensorFile, name: str, entry: Any, where: str) -> tuple[np.ndarra
     stored = file.read(name)
     crc = entry.get("crc32")
     if crc is not None and crc != safetensors.checksum(stored):
-        raise DataLossError(what=f"{file.path} is damaged: the checksum of tensor {name!r} differs",
-                            do="copy the files anew, or save again")
+        raise DataLossError(
+            what=f"{file.path} is damaged: the checksum of tensor {name!r} differs",
+            do="copy the files anew, or save again",
+        )
     try:
         return decode(stored, spec), spec.dtype
     except (ValueError, OpError) as error:

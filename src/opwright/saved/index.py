@@ -59,8 +59,14 @@ def write(prefix: str, root: Any) -> None:
     data = f"{base}.data-{crc:08x}.safetensors"
     with replacing(os.path.join(folder, data), sync=True) as file:
         safetensors.write(file, stored, {"format": FORMAT})
-    index = {"format": FORMAT, "version": VERSION, "producer": files.producer(), "data": data, "objects": nodes,
-             "tensors": tensors}
+    index = {
+        "format": FORMAT,
+        "version": VERSION,
+        "producer": files.producer(),
+        "data": data,
+        "objects": nodes,
+        "tensors": tensors,
+    }
     files.write_json(prefix + SUFFIX, index)
     files.sync_folder(folder)
     for old in data_files(prefix):
@@ -96,7 +102,9 @@ def check_format(content: dict[str, Any], path: str, name: str, newest: int) -> 
     if version > newest:
         raise UnimplementedError(
             what=f"{path} has version {version}, written by opwright {str(content.get('producer'))[:40]}",
-            wanted=f"at most version {newest}", do="load it with a newer opwright")
+            wanted=f"at most version {newest}",
+            do="load it with a newer opwright",
+        )
 
 
 class CheckpointReader:
@@ -111,7 +119,8 @@ class CheckpointReader:
         if not os.path.isfile(path):
             raise NotFoundError(
                 what=f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for {prefix}",
-                do="train.latest_checkpoint(folder) gives the newest one's name")
+                do="train.latest_checkpoint(folder) gives the newest one's name",
+            )
         index = files.read_json(path, "a checkpoint's index")
         check_format(index, path, FORMAT, VERSION)
         self._start(index, path, "data")

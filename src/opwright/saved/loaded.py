@@ -113,15 +113,19 @@ class LoadedFunction(Function):
     def _options(self) -> str:
         traces = self.concrete_functions
         if not traces:
-            return (f"Found zero restored functions for caller function {self.name!r}: it had no trace when it was "
-                    "saved. Call it, or give it an input_signature, before saving")
+            return (
+                f"Found zero restored functions for caller function {self.name!r}: it had no trace when it was "
+                "saved. Call it, or give it an input_signature, before saving"
+            )
         shown = [_arguments_text(*t.structured_input_signature) for t in traces]
         options = "\n\n".join(f"Option {i}:\n{text}" for i, text in enumerate(shown, 1))
         return f" Expected these arguments to match one of the following {len(traces)} option(s):\n\n{options}"
 
     def _no_match(self, args: Any, kwargs: Any) -> str:
-        return ("Could not find matching concrete function to call loaded from the SavedModel. Got:\n"
-                f"{_arguments_text(args, kwargs)}\n\n{self._options()}")
+        return (
+            "Could not find matching concrete function to call loaded from the SavedModel. Got:\n"
+            f"{_arguments_text(args, kwargs)}\n\n{self._options()}"
+        )
 
     def _no_match_of_types(self, kind: Structure) -> str:
         args, kwargs = kind.placeholder_value(SpecContext())

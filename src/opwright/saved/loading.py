@@ -108,8 +108,10 @@ class _Loader:
         try:
             found = rebuild(record, self.parts, signature, LoadedSignature if is_signature else ConcreteFunction)
         except (TypeError, ValueError, AttributeError, LookupError, RecursionError) as error:
-            raise DataLossError(what=f"{self.path}: function {record.get('name')!r:.100} cannot be made again: "
-                                f"{type(error).__name__}: {str(error)[:500]}") from error
+            raise DataLossError(
+                what=f"{self.path}: function {record.get('name')!r:.100} cannot be made again: "
+                f"{type(error).__name__}: {str(error)[:500]}"
+            ) from error
         if is_signature and not (type(found._structure) is dict and all(type(k) is str for k in found._structure)):
             raise self.read.fail("a signature does not give a dictionary")
         return found
@@ -138,8 +140,9 @@ class _Loader:
             except (TypeError, ValueError, OverflowError) as error:
                 raise self.read.fail(f"a variable has no valid shape: {str(error)[:200]}") from None
         name = self.read.get(node, "name", str).rpartition(":")[0]
-        return Variable(EagerTensor(array, dtype), self.read.get(node, "trainable", bool), name=name, dtype=dtype,
-                        shape=shape)
+        return Variable(
+            EagerTensor(array, dtype), self.read.get(node, "trainable", bool), name=name, dtype=dtype, shape=shape
+        )
 
     def _tensor(self, node: Any) -> Any:
         tensor = self.tensor(node.get("tensor"))

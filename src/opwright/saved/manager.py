@@ -32,8 +32,14 @@ class CheckpointState(NamedTuple):
     last_preserved_timestamp: float
 
 
-def write_state(folder: str, latest: str, paths: Sequence[str], timestamps: Sequence[float] | None = None,
-                last_preserved: float | None = None, name: str | None = None) -> None:
+def write_state(
+    folder: str,
+    latest: str,
+    paths: Sequence[str],
+    timestamps: Sequence[float] | None = None,
+    last_preserved: float | None = None,
+    name: str | None = None,
+) -> None:
     """Write a folder's state file."""
 
     def relative(path: str) -> str:
@@ -81,8 +87,12 @@ def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -
     return state.model_checkpoint_path if index.exists(state.model_checkpoint_path) else None
 
 
-def checkpoints_iterator(checkpoint_dir: Any, min_interval_secs: float = 0, timeout: float | None = None,
-                         timeout_fn: Callable[[], bool] | None = None) -> Iterator[str]:
+def checkpoints_iterator(
+    checkpoint_dir: Any,
+    min_interval_secs: float = 0,
+    timeout: float | None = None,
+    timeout_fn: Callable[[], bool] | None = None,
+) -> Iterator[str]:
     """Names of checkpoints as they appear in a folder; it waits for each next one.
 
     timeout: seconds to wait, without end by default; then timeout_fn is asked whether to stop, or the iterator ends.

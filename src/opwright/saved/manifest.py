@@ -43,7 +43,8 @@ def read_manifest(folder: str) -> tuple[dict[str, Any], str]:
         raise NotFoundError(
             what=f"SavedModel file does not exist at: {path}",
             found="a folder without it" if os.path.isdir(folder) else "no such folder",
-            do="give the folder that saved_model.save wrote")
+            do="give the folder that saved_model.save wrote",
+        )
     content = files.read_json(path, "a saved model's manifest")
     check_format(content, path, FORMAT, VERSION)
     return content, path
@@ -119,16 +120,20 @@ def operators_of(content: dict[str, Any], path: str) -> tuple[dict[str, Any], di
     if missing:
         raise NotFoundError(
             what=f"{path} uses operators that are not defined here: {', '.join(missing[:50])}",
-            do="import the modules that define them with @ow.operator, then load again")
+            do="import the modules that define them with @ow.operator, then load again",
+        )
     if gone:
         raise NotFoundError(
             what=f"{path} uses operators that the catalogue does not have: {', '.join(gone[:50])}",
             found=f"opwright {files.producer()}",
             wanted=f"opwright {str(content.get('producer'))[:40]}, which wrote it",
-            do="load it with that version, or a newer one")
+            do="load it with that version, or a newer one",
+        )
     if newer:
-        raise UnimplementedError(what=f"{path} uses newer versions of operators: {', '.join(newer)}",
-                                 do="load it with a newer opwright, or newer definitions")
+        raise UnimplementedError(
+            what=f"{path} uses newer versions of operators: {', '.join(newer)}",
+            do="load it with a newer opwright, or newer definitions",
+        )
     return found, versions
 
 
@@ -189,8 +194,10 @@ def _whole(node: Node, graph: Graph, versions: dict[str, int]) -> Node:
         words = versioning.refused(node, error, versions.get(op.name))
         raise DataLossError(what=f"node {node.name!r} ({op.name}) cannot be: {words}") from None
     if not fine:
-        raise DataLossError(what=f"node {node.name!r} ({op.name}) does not give what is written",
-                            found=", ".join(v.spec.short() for v in node.outputs),
-                            wanted=", ".join(s.short() for s in found))
+        raise DataLossError(
+            what=f"node {node.name!r} ({op.name}) does not give what is written",
+            found=", ".join(v.spec.short() for v in node.outputs),
+            wanted=", ".join(s.short() for s in found),
+        )
     assert whole is not None
     return whole

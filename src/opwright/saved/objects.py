@@ -27,8 +27,21 @@ from ..tracing.function import Function
 VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 FUNCTIONS = (Function, ConcreteFunction)
 # Attributes that hold what belongs to others, or to the run at hand.
-_PASSING = frozenset({"nodes", "_losses", "_loss_owners", "_regularizers", "_parent", "history", "_initial_weights",
-                      "_index", "_undecayed", "_keras_history", "_stack"})
+_PASSING = frozenset(
+    {
+        "nodes",
+        "_losses",
+        "_loss_owners",
+        "_regularizers",
+        "_parent",
+        "history",
+        "_initial_weights",
+        "_index",
+        "_undecayed",
+        "_keras_history",
+        "_stack",
+    }
+)
 
 
 def is_object(value: Any) -> bool:

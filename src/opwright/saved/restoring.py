@@ -85,7 +85,9 @@ class Restoration:
         if spec.dtype is not variable.dtype:
             raise InvalidArgumentError(
                 what=f"the checkpoint's value for variable {variable.name!r} ({key}) has another dtype",
-                found=spec.dtype.name, wanted=variable.dtype.name)
+                found=spec.dtype.name,
+                wanted=variable.dtype.name,
+            )
         variable.write_array(self.reader.read(key)[0])
 
     def python_objects(self) -> Iterator[tuple[str, Any]]:
@@ -116,7 +118,9 @@ class Restoration:
             _log.warning(
                 "A checkpoint was restored (e.g. tf.train.Checkpoint.restore or tf.keras.Model.load_weights) but not "
                 "all checkpointed values were used. Use expect_partial() on the load status object to silence this. "
-                "Not used: %s", _few(left))
+                "Not used: %s",
+                _few(left),
+            )
 
 
 def _reference(value: Any) -> Callable[[], Any]:
@@ -209,8 +213,9 @@ class InitializationOnlyStatus(CheckpointLoadStatus):
 
     def run_restore_ops(self, session: Any = None) -> None:
         """Raises AssertionError."""
-        raise AssertionError("No checkpoint specified, so no restore ops are available (save_path=None to "
-                             "Saver.restore).")
+        raise AssertionError(
+            "No checkpoint specified, so no restore ops are available (save_path=None to Saver.restore)."
+        )
 
 
 def _few(items: list[str]) -> str:

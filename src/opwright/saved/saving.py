@@ -87,8 +87,12 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: SaveOptions
             "tf.saved_model.save is not supported inside a traced @tf.function. Move the call to the outer "
             "eagerly-executed context."
         )
-    if not (is_tracked(obj) or hasattr(obj, "__dict__")) or isinstance(obj, (type, *FUNCTIONS, *_VALUES, Variable)) \
-            or inspect.ismodule(obj) or inspect.isroutine(obj):
+    if (
+        not (is_tracked(obj) or hasattr(obj, "__dict__"))
+        or isinstance(obj, (type, *FUNCTIONS, *_VALUES, Variable))
+        or inspect.ismodule(obj)
+        or inspect.isroutine(obj)
+    ):
         raise ValueError(
             "Expected an object of type `Trackable`, such as `tf.Module` or a subclass of the `Trackable` class, for "
             f"export. Got {obj!r} with type {type(obj)}."
@@ -209,8 +213,12 @@ class _Saver:
         if isinstance(value, EagerTensor):
             return {"kind": "tensor", "children": {}, "tensor": self._keep(value._array, value.dtype)}
         if isinstance(value, np.ndarray):
-            return {"kind": "tensor", "children": {}, "numpy": True,
-                    "tensor": self._keep(value, dtypes.of_numpy(value.dtype))}
+            return {
+                "kind": "tensor",
+                "children": {},
+                "numpy": True,
+                "tensor": self._keep(value, dtypes.of_numpy(value.dtype)),
+            }
         node = {"kind": "object", "children": links, "plain": self.plain[number]}
         if isinstance(value, Mapping):
             node["kind"], node["keys"] = "dict", [k for k in value if k in links or k in self.plain[number]]
@@ -225,8 +233,9 @@ class _Saver:
     def _function(self, function: Function) -> dict[str, Any]:
         if signatures.has_one_trace(function) and signatures.may_trace(function):
             function.get_concrete_function()
-        traces = [t for t in {id(t): t for t in function._table.values()}.values()
-                  if not t.program.trace.variable_arguments]  # those have nothing to be called with in a file
+        traces = [
+            t for t in {id(t): t for t in function._table.values()}.values() if not t.program.trace.variable_arguments
+        ]  # those have nothing to be called with in a file
         numbers = [n for n in (self._trace(t, False) for t in traces) if n is not None]
         parameters = []
         for p in function.signature.parameters:
@@ -237,8 +246,14 @@ class _Saver:
                 except structure.NotPlain:
                     entry["opaque"] = True
             parameters.append(entry)
-        return {"kind": "function", "children": {}, "name": function.name, "parameters": parameters, "traces": numbers,
-                "input_signature": structure.encode(function.input_signature)}
+        return {
+            "kind": "function",
+            "children": {},
+            "name": function.name,
+            "parameters": parameters,
+            "traces": numbers,
+            "input_signature": structure.encode(function.input_signature),
+        }
 
     # ---- files ------------------------------------------------------------------------------------------------------
 
@@ -255,9 +270,17 @@ class _Saver:
             ) from None
         graphs = "\n\n".join(texts).encode()
         content = {
-            "format": FORMAT, "version": VERSION, "producer": files.producer(), "graphs": GRAPHS,
-            "graphs_crc32": zlib.crc32(graphs), "variables": VARIABLES, "operators": self._operators(),
-            "signatures": keys, "objects": objects, "functions": self.records, "tensors": self.tensors,
+            "format": FORMAT,
+            "version": VERSION,
+            "producer": files.producer(),
+            "graphs": GRAPHS,
+            "graphs_crc32": zlib.crc32(graphs),
+            "variables": VARIABLES,
+            "operators": self._operators(),
+            "signatures": keys,
+            "objects": objects,
+            "functions": self.records,
+            "tensors": self.tensors,
         }
         write_folder(folder, content, graphs, self.stored)
 
@@ -268,8 +291,9 @@ class _Saver:
             for node in every_node(graph):
                 op = node.op
                 if used.setdefault(op.name, op) is not op:
-                    raise InvalidArgumentError(what=f"two operators of the name {op.name!r} are used",
-                                               do="give one of them another name")
+                    raise InvalidArgumentError(
+                        what=f"two operators of the name {op.name!r} are used", do="give one of them another name"
+                    )
                 found[op.name] = {"version": op.version} if op.catalogue else {"version": op.version, "user": True}
                 if op.catalogue and registry.get(op.name) is not op:
                     raise InvalidArgumentError(op=op.name, what="the operator is not in the catalogue")

@@ -128,8 +128,9 @@ def given(signatures: Any) -> dict[str, ConcreteFunction]:
 
 def input_names(trace: ConcreteFunction) -> list[str]:
     """The name of each tensor that a trace takes. Raises ValueError where two are the same."""
-    specs = [s for s in nest.flatten(trace.structured_input_signature, expand_composites=True)
-             if isinstance(s, TensorSpec)]
+    specs = [
+        s for s in nest.flatten(trace.structured_input_signature, expand_composites=True) if isinstance(s, TensorSpec)
+    ]
     names = [s.name or f"input_{i}" for i, s in enumerate(specs)]
     if len(names) != len(trace.tensor_specs):
         names = [t.value_in_graph.name for t in trace.inputs[: len(trace.tensor_specs)]]
@@ -150,8 +151,10 @@ def named_outputs(results: Any, name: str, key: str) -> dict[str, Any]:
     elif isinstance(results, Mapping):
         for k in results:
             if not isinstance(k, str):
-                raise ValueError(f"Got a dictionary with a non-string key {k!r} in the output of the function {name} "
-                                 f"used to generate a SavedModel signature {key!r}.")
+                raise ValueError(
+                    f"Got a dictionary with a non-string key {k!r} in the output of the function {name} "
+                    f"used to generate a SavedModel signature {key!r}."
+                )
     elif isinstance(results, (list, tuple)):
         results = {f"output_{i}": v for i, v in enumerate(results)}
     else:

@@ -208,10 +208,21 @@ class Decoder:
 
 
 _DECODE: dict[str, Callable[[Decoder, Any, int], Any]] = {
-    "float": Decoder._float, "bytes": Decoder._bytes, "complex": Decoder._complex, "list": Decoder._list,
-    "tuple": Decoder._tuple, "dict": Decoder._dict, "namedtuple": Decoder._namedtuple, "attrs": Decoder._attrs,
-    "dtype": Decoder._dtype, "shape": Decoder._shape, "tensor": Decoder._tensor, "spec": Decoder._spec,
-    "slice": Decoder._slice, "ellipsis": Decoder._ellipsis, "variable": Decoder._variable,
+    "float": Decoder._float,
+    "bytes": Decoder._bytes,
+    "complex": Decoder._complex,
+    "list": Decoder._list,
+    "tuple": Decoder._tuple,
+    "dict": Decoder._dict,
+    "namedtuple": Decoder._namedtuple,
+    "attrs": Decoder._attrs,
+    "dtype": Decoder._dtype,
+    "shape": Decoder._shape,
+    "tensor": Decoder._tensor,
+    "spec": Decoder._spec,
+    "slice": Decoder._slice,
+    "ellipsis": Decoder._ellipsis,
+    "variable": Decoder._variable,
 }
 
 
@@ -266,5 +277,7 @@ def _among_subclasses(path: str) -> Any:
 
 
 def _missing(path: str) -> NotFoundError:
-    return NotFoundError(what=f"the saved model uses the class {path[:200]}, which is not imported here",
-                         do=f"import {path.rpartition('.')[0][:200]} before loading")
+    return NotFoundError(
+        what=f"the saved model uses the class {path[:200]}, which is not imported here",
+        do=f"import {path.rpartition('.')[0][:200]} before loading",
+    )

@@ -106,8 +106,9 @@ def describe(concrete: ConcreteFunction, writer: Writer) -> dict[str, Any]:
     if gradients:
         record["gradients"] = gradients
         told = {y.value_in_graph for r in trace.recorder.records if isinstance(r, OpRecord) for y in r.outputs}
-        record["silent"] = [n.name for n in live.nodes
-                            if n.op.name != "Const" and n.outputs and not told.intersection(n.outputs)]
+        record["silent"] = [
+            n.name for n in live.nodes if n.op.name != "Const" and n.outputs and not told.intersection(n.outputs)
+        ]
     return record
 
 
@@ -173,8 +174,13 @@ def _describe_gradient(trace: FuncTrace, record: CustomRecord, writer: Writer) -
 class Parts:
     """What `rebuild` needs of the saved model being read: its objects' variables, tensors, and graphs."""
 
-    def __init__(self, reader: Reader, variable: Callable[[Any], Variable], tensor: Callable[[Any], EagerTensor],
-                 graphs: Sequence[Graph]) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        variable: Callable[[Any], Variable],
+        tensor: Callable[[Any], EagerTensor],
+        graphs: Sequence[Graph],
+    ) -> None:
         self.reader, self.variable, self.tensor, self.graphs = reader, variable, tensor, graphs
         self.decoder = structure.Decoder(reader, variable)
 
@@ -192,8 +198,9 @@ class Parts:
         return self.graphs[self.reader.index(number, self.graphs, "graphs")]
 
 
-def rebuild(record: Any, parts: Parts, signature: Any, make: type[ConcreteFunction] = ConcreteFunction
-            ) -> ConcreteFunction:
+def rebuild(
+    record: Any, parts: Parts, signature: Any, make: type[ConcreteFunction] = ConcreteFunction
+) -> ConcreteFunction:
     """The trace of a record. signature: the Python parameters of its function.
 
     raises DataLossError where the record does not fit its graph
@@ -211,8 +218,10 @@ def rebuild(record: Any, parts: Parts, signature: Any, make: type[ConcreteFuncti
     except (TypeError, ValueError) as error:
         raise read.fail(f"function {name!r} has arguments of no type: {str(error)[:200]}") from None
     if len(names) != len(args) or len(graph.inputs) != len(specs) + len(captured):
-        raise read.fail(f"function {name!r} has {len(specs)} tensors as arguments and {len(captured)} captures, "
-                        f"its graph {len(graph.inputs)} inputs")
+        raise read.fail(
+            f"function {name!r} has {len(specs)} tensors as arguments and {len(captured)} captures, "
+            f"its graph {len(graph.inputs)} inputs"
+        )
     for value, spec in zip(graph.inputs, specs):
         if value.dtype is not spec.dtype or not spec.shape.is_subtype_of(value.shape):
             raise read.fail(f"function {name!r}: its graph takes {value!r} for an argument {spec.short()}")
@@ -228,8 +237,9 @@ def rebuild(record: Any, parts: Parts, signature: Any, make: type[ConcreteFuncti
     return make(Program(trace, outs), name, kind, named, _packed(form, outs, parts, name), names, signature)
 
 
-def _capture(trace: FuncTrace, inputs: Sequence[Value], captured: Sequence[Any], at: dict[Value, Any], parts: Parts
-             ) -> None:
+def _capture(
+    trace: FuncTrace, inputs: Sequence[Value], captured: Sequence[Any], at: dict[Value, Any], parts: Parts
+) -> None:
     for value, outer in zip(inputs, captured):
         if (value.dtype.name == "resource") is not isinstance(outer, Variable):
             raise parts.reader.fail(f"graph {trace.name!r} takes {value!r} for a capture of another kind")
@@ -271,8 +281,9 @@ def _record(trace: FuncTrace, graph: Graph, record: Any, at: dict[Value, Any], p
             trace.recorder.record(_gradient(trace, entry, outputs, named, at, parts))
 
 
-def _gradient(trace: FuncTrace, entry: Any, outputs: Sequence[Value], named: dict[str, Value], at: dict[Value, Any],
-              parts: Parts) -> CustomRecord:
+def _gradient(
+    trace: FuncTrace, entry: Any, outputs: Sequence[Value], named: dict[str, Value], at: dict[Value, Any], parts: Parts
+) -> CustomRecord:
     """The record of a stretch with a gradient of its own."""
     read = parts.reader
 
@@ -324,9 +335,7 @@ def _packed(form: Any, outs: Sequence[SymbolicTensor], parts: Parts, name: str) 
     rest = iter(outs)
     leaves = nest.flatten(form)
     try:
-        filled = [
-            leaf.from_tensors(rest) if isinstance(leaf, TypeSpec) else _none(leaf) for leaf in leaves
-        ]
+        filled = [leaf.from_tensors(rest) if isinstance(leaf, TypeSpec) else _none(leaf) for leaf in leaves]
         if next(rest, None) is not None:
             raise ValueError("more outputs than its results have tensors")
         return nest.pack_sequence_as(form, filled)

@@ -10,17 +10,19 @@ from typing import Any
 
 from .checkpoint import Checkpoint, open_reader
 from .index import CheckpointReader
-from .manager import (
-    CheckpointManager,
-    CheckpointState,
-    checkpoints_iterator,
-    get_checkpoint_state,
-    latest_checkpoint,
-)
+from .manager import CheckpointManager, CheckpointState, checkpoints_iterator, get_checkpoint_state, latest_checkpoint
 
 __all__ = [
-    "Checkpoint", "CheckpointManager", "CheckpointReader", "CheckpointState", "checkpoints_iterator",
-    "get_checkpoint_state", "latest_checkpoint", "list_variables", "load_checkpoint", "load_variable",
+    "Checkpoint",
+    "CheckpointManager",
+    "CheckpointReader",
+    "CheckpointState",
+    "checkpoints_iterator",
+    "get_checkpoint_state",
+    "latest_checkpoint",
+    "list_variables",
+    "load_checkpoint",
+    "load_variable",
 ]
 
 

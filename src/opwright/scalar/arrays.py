@@ -194,6 +194,7 @@ def selu(x: Any) -> Any:
 
 # ---- error functions ------------------------------------------------------------------------------------------------
 
+
 def erf(x: Any) -> Any:
     """The error function, rounded once from float64."""
     return error_arrays.erf(x.astype(np.float64, copy=False)).astype(x.dtype, copy=False)

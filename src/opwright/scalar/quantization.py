@@ -48,12 +48,7 @@ def asymmetric_steps(m: Any, low: Any, high: Any) -> tuple[Any, Any, Any]:
 
 
 def nudged(
-    low: Any,
-    high: Any,
-    least: Any,
-    most: Any,
-    clip: Callable[..., Any] = np.clip,
-    floor: Callable[..., Any] = np.floor,
+    low: Any, high: Any, least: Any, most: Any, clip: Callable[..., Any] = np.clip, floor: Callable[..., Any] = np.floor
 ) -> tuple[Any, Any, Any]:
     """The scale of a range that integers between least and most stand for, and its ends moved so that 0 is one's.
 

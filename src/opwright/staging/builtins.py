@@ -134,10 +134,25 @@ def _called(function: Any) -> Any:
 
 OVERRIDES: dict[Any, Callable[..., Any]] = {
     getattr(builtins, name): _asking(name)
-    for name in ("len", "range", "int", "float", "bool", "abs", "sum", "enumerate", "zip", "next", "iter", "reversed",
-                 "round", "pow", "list", "tuple")
+    for name in (
+        "len",
+        "range",
+        "int",
+        "float",
+        "bool",
+        "abs",
+        "sum",
+        "enumerate",
+        "zip",
+        "next",
+        "iter",
+        "reversed",
+        "round",
+        "pow",
+        "list",
+        "tuple",
+    )
 }
-OVERRIDES.update({
-    min: _extreme("min"), max: _extreme("max"), any: _any, all: _all, filter: _filter, map: _map, sorted: _sorted,
-})
-
+OVERRIDES.update(
+    {min: _extreme("min"), max: _extreme("max"), any: _any, all: _all, filter: _filter, map: _map, sorted: _sorted}
+)

@@ -67,8 +67,22 @@ def keep_in(store: Store) -> None:
 
 
 def _namespace() -> types.SimpleNamespace:
-    names = ("if_stmt", "while_stmt", "for_stmt", "if_exp", "and_", "or_", "not_", "in_", "not_in", "chain",
-             "assert_stmt", "items_of", "list_comp", "returned")
+    names = (
+        "if_stmt",
+        "while_stmt",
+        "for_stmt",
+        "if_exp",
+        "and_",
+        "or_",
+        "not_",
+        "in_",
+        "not_in",
+        "chain",
+        "assert_stmt",
+        "items_of",
+        "list_comp",
+        "returned",
+    )
     return types.SimpleNamespace(call=call, NOT_RETURNED=NOT_RETURNED, **{n: getattr(operators, n) for n in names})
 
 
@@ -201,7 +215,10 @@ def _made(function: types.FunctionType, code: types.CodeType) -> types.FunctionT
     cells: dict[str, Any] = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
     cells["ag__"] = _operators_cell()
     new = types.FunctionType(
-        code, function.__globals__, function.__name__, function.__defaults__,
+        code,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
         tuple([cells[name] for name in code.co_freevars]),
     )
     if function.__kwdefaults__ is not None:

@@ -18,12 +18,33 @@ from .source import children, nodes
 
 _ASKING = (ast.In, ast.NotIn)
 SIGNS: dict[type, str] = {
-    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.Is: "is",
-    ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+    ast.In: "in",
+    ast.NotIn: "not in",
 }
 _SIMPLE = (
-    ast.Name, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.expr_context, ast.boolop, ast.unaryop,
-    ast.cmpop, ast.Add, ast.Sub, ast.Mult, ast.BitAnd, ast.BitOr,
+    ast.Name,
+    ast.Constant,
+    ast.Compare,
+    ast.BoolOp,
+    ast.UnaryOp,
+    ast.BinOp,
+    ast.expr_context,
+    ast.boolop,
+    ast.unaryop,
+    ast.cmpop,
+    ast.Add,
+    ast.Sub,
+    ast.Mult,
+    ast.BitAnd,
+    ast.BitOr,
 )
 _FRAME_READERS = frozenset({"locals", "globals", "vars", "dir", "eval", "exec", "breakpoint"})
 

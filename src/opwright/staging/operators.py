@@ -15,17 +15,7 @@ from typing import Any
 
 from ..core.errors import compose
 from ..core.introspection import users_line
-from .stages import (
-    NOT_RETURNED,
-    TABLE,
-    Options,
-    Stage,
-    StagingError,
-    State,
-    Thunk,
-    probe,
-    stage_of,
-)
+from .stages import NOT_RETURNED, TABLE, Options, Stage, StagingError, State, Thunk, probe, stage_of
 
 
 def items_of(text: str, container: Thunk) -> tuple[str, Thunk, Callable[[Any], None], Thunk]:
@@ -184,8 +174,16 @@ def not_in(item: Any, container: Any) -> Any:
 
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
-    "is": operator.is_, "is not": operator.is_not, "in": in_, "not in": not_in,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "is": operator.is_,
+    "is not": operator.is_not,
+    "in": in_,
+    "not in": not_in,
 }
 
 

@@ -16,8 +16,9 @@ from ..core import introspection
 
 FunctionNode = ast.FunctionDef | ast.Lambda
 _MARKS = (ast.expr_context, ast.operator, ast.boolop, ast.unaryop, ast.cmpop)  # say how, and hold nothing
-_NODES = frozenset(c for c in vars(ast).values() if isinstance(c, type) and issubclass(c, ast.AST)
-                   and not issubclass(c, _MARKS))
+_NODES = frozenset(
+    c for c in vars(ast).values() if isinstance(c, type) and issubclass(c, ast.AST) and not issubclass(c, _MARKS)
+)
 
 _LEAVES = frozenset({"id", "attr", "arg", "ctx", "op", "ops", "kind", "type_comment", "module", "level", "lineno"})
 _BRANCHES = {c: tuple(f for f in c._fields if f not in _LEAVES and c is not ast.Constant) for c in _NODES}
@@ -103,8 +104,10 @@ def find(code: types.CodeType, module_globals: dict[str, Any]) -> Found:
     if not fitting and code.co_filename == "<string>":  # from 3.13 on that is the text after `python -c`, too
         raise _unavailable(code.co_filename)
     if not fitting:
-        raise Unsupported(f"line {code.co_firstlineno} of {code.co_filename} is not where it was defined: has the file "
-                          "changed since it was imported?")
+        raise Unsupported(
+            f"line {code.co_firstlineno} of {code.co_filename} is not where it was defined: has the file "
+            "changed since it was imported?"
+        )
     return fitting[0]
 
 

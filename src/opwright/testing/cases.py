@@ -17,9 +17,16 @@ from .trial import Trial, made_up, numbers
 PARTS = ("inputs", "attrs", "expect", "rtol", "atol")
 
 
-def check_operator(op: Any, cases: Iterable[Mapping[str, Any]] | None = None, *, expect: Any = None,
-                   rtol: float | None = None, atol: float | None = None, without: Iterable[str] = (),
-                   against: Any = None) -> Report:
+def check_operator(
+    op: Any,
+    cases: Iterable[Mapping[str, Any]] | None = None,
+    *,
+    expect: Any = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    without: Iterable[str] = (),
+    against: Any = None,
+) -> Report:
     """Check an operator on several calls, each in every way there is: `ow.testing.CHECKS`.
 
     cases: a dict for each call, {"inputs": {"x": ...}, "attrs": {...}, "expect": ..., "rtol": ..., "atol": ...}, or
@@ -65,8 +72,10 @@ def _parts(op: Any, number: int, case: Any) -> tuple[dict[str, Any], dict[str, A
     else:
         wrong = case.keys() - set(PARTS)
         if wrong:
-            raise ValueError(f"{op.name}: case {number} has {sorted(map(str, wrong))[0]!r}; wanted {', '.join(PARTS)}, "
-                             f"or inputs and attributes: {', '.join((*op.input_names, *op.attr_defs))}")
+            raise ValueError(
+                f"{op.name}: case {number} has {sorted(map(str, wrong))[0]!r}; wanted {', '.join(PARTS)}, "
+                f"or inputs and attributes: {', '.join((*op.input_names, *op.attr_defs))}"
+            )
         inputs = case.get("inputs", {})
         if not isinstance(inputs, Mapping):
             inputs = dict(zip(op.input_names, inputs))
@@ -89,8 +98,10 @@ def _made(op: Any, declared: Any, value: Any, seed: int) -> Any:
     if isinstance(value, str):
         spec = _spec(value)
         if spec is None and dtypes.string not in declared.dtypes:
-            raise ValueError(f"{op.name}: input {declared.name!r} is the text {value!r}; wanted an array, or a type "
-                             "such as 'float32[2,3]'")
+            raise ValueError(
+                f"{op.name}: input {declared.name!r} is the text {value!r}; wanted an array, or a type "
+                "such as 'float32[2,3]'"
+            )
         value = value if spec is None else spec
     if not isinstance(value, TensorSpec):
         return value
@@ -113,5 +124,9 @@ def _spec(text: str) -> TensorSpec | None:
 
 
 def _words(trial: Trial) -> str:
-    return ", ".join([*(f"{name} {t.spec.short()}" for name, t in trial.parts()),
-                      *(f"{k}={v!r}"[:40] for k, v in trial.attrs.items())])
+    return ", ".join(
+        [
+            *(f"{name} {t.spec.short()}" for name, t in trial.parts()),
+            *(f"{k}={v!r}"[:40] for k, v in trial.attrs.items()),
+        ]
+    )

@@ -127,8 +127,16 @@ OF_FORMULAS = ("float16", "bfloat16", "int8", "int32", "int64")
 """Those in which they are compared where the oracle is a formula: its result follows the rounded inputs."""
 
 
-def check(op: Any, inputs: Mapping[str, Any] | None = None, expect: Any = None, *, rtol: float | None = None,
-          atol: float | None = None, without: Iterable[str] = (), against: Any = None) -> Report:
+def check(
+    op: Any,
+    inputs: Mapping[str, Any] | None = None,
+    expect: Any = None,
+    *,
+    rtol: float | None = None,
+    atol: float | None = None,
+    without: Iterable[str] = (),
+    against: Any = None,
+) -> Report:
     """Check an operator by one call of it, in every way there is.
 
     op: an operator or its name. inputs: inputs and attributes by name: arrays, tensors, LoDTensors, lists of them for
@@ -176,8 +184,14 @@ def called(trial: Trial) -> Outcome:
     return _outcome(trial.op, "calls", trial.call)
 
 
-def outcomes_of(trial: Trial, without: Iterable[str] = (), expect: Any = None, rtol: float | None = None,
-                atol: float | None = None, against: Any = None) -> list[Outcome]:
+def outcomes_of(
+    trial: Trial,
+    without: Iterable[str] = (),
+    expect: Any = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    against: Any = None,
+) -> list[Outcome]:
     """Every outcome of one call; see `check`."""
     found = list(run_checks(trial, without))
     if expect is not None:

@@ -83,13 +83,15 @@ def file_of(trial: Trial, unknown: bool = False) -> File:
     return File(trial, content, trial.flat(), custom)
 
 
-def run(file: File, custom_ops: Any = None, content: bytes | None = None, kind: Any = OpResolverType.BUILTIN_REF
-        ) -> tuple[list[Any], Interpreter]:
+def run(
+    file: File, custom_ops: Any = None, content: bytes | None = None, kind: Any = OpResolverType.BUILTIN_REF
+) -> tuple[list[Any], Interpreter]:
     """What an interpreter gives for the call's inputs, and the interpreter. custom_ops: by default the definition."""
     if custom_ops is None:
         custom_ops = [file.trial.op] if file.custom is not None else []
-    interpreter = Interpreter(model_content=content or file.content, custom_ops=custom_ops,
-                              experimental_op_resolver_type=kind)
+    interpreter = Interpreter(
+        model_content=content or file.content, custom_ops=custom_ops, experimental_op_resolver_type=kind
+    )
     details, tensors = interpreter.get_input_details(), file.trial.tensors()
     assert len(details) == len(tensors), f"the file has {len(details)} inputs for {len(tensors)} tensors"
     for detail, t in zip(details, tensors):
@@ -172,8 +174,11 @@ def versions(trial: Trial) -> str:
 def _stamped(file: File, version: int) -> None:
     """The version is one that has what the call uses."""
     op, trial = file.trial.op, file.trial
-    used = [op.attr_defs[n] for n, v in op.bind(dict(trial.attrs)).attrs.items()
-            if not same_attr(v, op.attr_defs[n].default)]
+    used = [
+        op.attr_defs[n]
+        for n, v in op.bind(dict(trial.attrs)).attrs.items()
+        if not same_attr(v, op.attr_defs[n].default)
+    ]
     used += [i for i, x in zip(op.inputs, trial.inputs) if x is not None and x != ()]
     needed = max((part.since for part in used), default=1)
     assert needed <= version <= op.version, f"stamped version {version}, the call needs {needed} of {op.version}"

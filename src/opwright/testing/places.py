@@ -102,8 +102,7 @@ def on_scopes(trial: Trial, place: str | Place = "cpu", wanted: Any = None, unus
     by_output = dict(zip([o.name for o in shown], [results] if len(shown) == 1 else list(results)))
     ins, values = _names(trial)
     outs: dict[str, Any] = {
-        o.name: [f"{o.name}:{i}" for i in range(len(by_output[o.name]))] if o.repeated else f"{o.name}:"
-        for o in shown
+        o.name: [f"{o.name}:{i}" for i in range(len(by_output[o.name]))] if o.repeated else f"{o.name}:" for o in shown
     }
     wanted_by_name: dict[str, Any] = {
         name: value
@@ -154,8 +153,9 @@ def _prints(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: [fingerprint(a) for a in refs(value)] for name, value in values.items()}
 
 
-def _run(instance: OpInstance, values: Mapping[str, Any], wanted: Mapping[str, Any], place: Place, unused: bool
-         ) -> tuple[list[Any], Any]:
+def _run(
+    instance: OpInstance, values: Mapping[str, Any], wanted: Mapping[str, Any], place: Place, unused: bool
+) -> tuple[list[Any], Any]:
     """A run on a scope of its own: the results in order, and the Explanation."""
     scope = Scope()
     for name, value in values.items():

@@ -112,7 +112,8 @@ def every_dtype(trial: Trial) -> None:
     for dtype in (d for d in lead.dtypes if not d.is_handle):
         inputs = [
             replaced(x, numbers(array(x).shape, dtype, k))
-            if x is not None and not isinstance(x, tuple) and lead.name in (i.name, i.like) else x
+            if x is not None and not isinstance(x, tuple) and lead.name in (i.name, i.like)
+            else x
             for k, (i, x) in enumerate(zip(op.inputs, trial.inputs))
         ]
         try:
@@ -173,9 +174,9 @@ def in_dtype(trial: Trial, name: str) -> Trial:
         members = value if isinstance(value, tuple) else () if value is None else (value,)
         if any(m.dtype.is_floating for m in members) and dtype not in declared.dtypes:
             raise NotTried(f"input {declared.name!r} does not take {name}")
-    return trial.over([
-        replaced(t, make(_converted(array(t), dtype))) if k in floating else t for k, t in enumerate(trial.tensors())
-    ])
+    return trial.over(
+        [replaced(t, make(_converted(array(t), dtype))) if k in floating else t for k, t in enumerate(trial.tensors())]
+    )
 
 
 def _converted(numbers: np.ndarray, dtype: DType) -> np.ndarray:
@@ -184,8 +185,9 @@ def _converted(numbers: np.ndarray, dtype: DType) -> np.ndarray:
     return np.clip(np.rint(numbers.astype(np.float64)), max(dtype.min, -100), min(dtype.max, 100)).astype(dtype.np)
 
 
-def matches_formula(trial: Trial, name: str, expect: Callable[..., Any], rtol: float | None, atol: float | None
-                    ) -> None:
+def matches_formula(
+    trial: Trial, name: str, expect: Callable[..., Any], rtol: float | None, atol: float | None
+) -> None:
     """Check that the results in a narrow floating dtype or in integers are those of the formula.
 
     A sum of rounded terms may cancel, so the absolute tolerance of floats is the dtype's at the largest result.

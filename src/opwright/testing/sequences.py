@@ -160,9 +160,7 @@ def _backward(call: Trial) -> None:
             assert g.lod() == x.lod(), f"{call.op.name}: the gradient has LoD {g.lod()}, the input {x.lod()}"
 
 
-EDGES: tuple[tuple[int, ...], ...] = (
-    (0, 2, 1), (2, 0, 1), (1, 0, 0, 2), (2, 1, 0), (0, 0), (3,), (0,), (1,),
-)
+EDGES: tuple[tuple[int, ...], ...] = ((0, 2, 1), (2, 0, 1), (1, 0, 0, 2), (2, 1, 0), (0, 0), (3,), (0,), (1,))
 """Lengths of sequences that have to work: empty first, in the middle once and twice, last, all; a batch of one."""
 
 
@@ -177,7 +175,9 @@ def edges(trial: Trial) -> int:
         rows = sum(lengths)
         moved = [
             LoDTensor(tensor(np.resize(array(t), (rows, *array(t).shape[1:]))), [np.cumsum([0, *lengths])])
-            if isinstance(t, LoDTensor) else t for t in trial.tensors()
+            if isinstance(t, LoDTensor)
+            else t
+            for t in trial.tensors()
         ]
         call = trial.over(moved)
         try:

@@ -154,8 +154,9 @@ def second_gradient_is_slope(trial: Trial) -> str:
     if not gradient([*values, *arriving]):
         raise NotTried("no gradient flows")
     try:
-        moved = slopes_compared(gradient, [*values, *arriving], [*names, *(f"dy[{i}]" for i in range(len(arriving)))],
-                                most=MOST_SECOND)
+        moved = slopes_compared(
+            gradient, [*values, *arriving], [*names, *(f"dy[{i}]" for i in range(len(arriving)))], most=MOST_SECOND
+        )
     except LookupError as error:
         if "has no gradient" not in str(error):
             raise
@@ -169,8 +170,14 @@ def _arriving(y: Any) -> Any:
     return replaced(y, np.asarray(weight(numbers.shape) * _counted(numbers), numbers.dtype))
 
 
-def slopes_compared(run: Function, values: Sequence[Any], names: Sequence[str] = (), limit: float = LIMIT,
-                    delta: float = DELTA, most: int = MOST) -> int:
+def slopes_compared(
+    run: Function,
+    values: Sequence[Any],
+    names: Sequence[str] = (),
+    limit: float = LIMIT,
+    delta: float = DELTA,
+    most: int = MOST,
+) -> int:
     """Compare the gradients of the objective of a function with differences; return how many elements were moved."""
     count = 0
     grads, weights = taped(run, values)

@@ -70,8 +70,13 @@ def _attribute(attr: Any) -> Iterator[Any]:
         yield from form[1:]
         return
     known: dict[Any, tuple[Any, ...]] = {
-        int: (1, 0, 2, -1), float: (1.0, 0.5, 0.0, 2.0), bool: (False, True), str: ("a", ""), bytes: (b"a",),
-        dtypes.DType: (dtypes.float32, dtypes.int32), object: (None,),
+        int: (1, 0, 2, -1),
+        float: (1.0, 0.5, 0.0, 2.0),
+        bool: (False, True),
+        str: ("a", ""),
+        bytes: (b"a",),
+        dtypes.DType: (dtypes.float32, dtypes.int32),
+        object: (None,),
     }
     values = known.get(item, ())
     if isinstance(attr.type, list):
@@ -95,8 +100,12 @@ def _candidates(declared: Any, seed: int) -> list[Any]:
 
 
 TOLERANCE = {  # relative to each element, and absolute
-    "float64": (1e-10, 1e-12), "complex128": (1e-10, 1e-12), "float32": (2e-5, 1e-6), "complex64": (2e-5, 2e-6),
-    "float16": (4e-3, 2e-3), "bfloat16": (3e-2, 2e-2),
+    "float64": (1e-10, 1e-12),
+    "complex128": (1e-10, 1e-12),
+    "float32": (2e-5, 1e-6),
+    "complex64": (2e-5, 2e-6),
+    "float16": (4e-3, 2e-3),
+    "bfloat16": (3e-2, 2e-2),
 }
 
 
@@ -237,8 +246,9 @@ def assert_same(found: Sequence[Any], wanted: Sequence[Any], where: str, bits: b
             assert_near(x, y, f"{where}, result {i}")
 
 
-def assert_near(found: np.ndarray, wanted: Any, where: str, rtol: float | None = None, atol: float | None = None
-                ) -> None:
+def assert_near(
+    found: np.ndarray, wanted: Any, where: str, rtol: float | None = None, atol: float | None = None
+) -> None:
     """Same shape; equal, or for floating numbers within the tolerance of the dtype that was found."""
     wanted = np.asarray(wanted)
     assert found.shape == wanted.shape, f"{where}: shape {found.shape}, wanted {wanted.shape}"
@@ -250,8 +260,13 @@ def assert_near(found: np.ndarray, wanted: Any, where: str, rtol: float | None =
     kind = np.complex128 if found.dtype.kind == "c" else np.float64
     with np.errstate(all="ignore"):
         target = wanted.astype(found.dtype)  # what overflows there is infinite there
-    np.testing.assert_allclose(found.astype(kind), target.astype(kind), relative if rtol is None else rtol,
-                               near if atol is None else atol, err_msg=where)
+    np.testing.assert_allclose(
+        found.astype(kind),
+        target.astype(kind),
+        relative if rtol is None else rtol,
+        near if atol is None else atol,
+        err_msg=where,
+    )
 
 
 def _first(x: np.ndarray, y: np.ndarray) -> str:

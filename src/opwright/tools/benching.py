@@ -27,6 +27,7 @@ from .running import feed
 LOADS = 5
 COMPILATIONS = 8  # at most so many waits: what cannot be compiled is planned anew without it
 
+
 @dataclass(frozen=True)
 class Settings:
     """What a person asked for. inputs, shapes: as `feed` takes them; rival: whose interpreter runs it, too; customs: as
@@ -107,30 +108,56 @@ def _timed(invoke: Callable[[], Any], runs: int) -> list[float]:
 def _figures(times: Sequence[float]) -> dict[str, float]:
     """Seconds of runs, in the order they were taken."""
     return {
-        "invoke_first": times[0], "invoke_median": float(np.median(times)), "invoke_average": float(np.mean(times)),
-        "invoke_fastest": min(times), "invoke_slowest": max(times), "invoke_deviation": float(np.std(times)),
+        "invoke_first": times[0],
+        "invoke_median": float(np.median(times)),
+        "invoke_average": float(np.mean(times)),
+        "invoke_fastest": min(times),
+        "invoke_slowest": max(times),
+        "invoke_deviation": float(np.std(times)),
         "invoke_95_percent": float(np.percentile(times, 95)),
     }
 
 
 def _rival(path: str, model: Any, interpreter: lite.Interpreter, settings: Settings) -> tuple[dict[str, float], str]:
     """The same figures of another interpreter, on the same inputs, and by which interface of it. Raises BadFile."""
-    found = timed(settings.rival or "", path, model, interpreter, threads=settings.threads, warmups=settings.warmups,
-                  runs=settings.runs, loads=LOADS, customs=settings.customs)
-    figures = {"load": float(np.median(found.load)), "allocate": float(np.median(found.allocate)),
-               **_figures(found.runs)}
+    found = timed(
+        settings.rival or "",
+        path,
+        model,
+        interpreter,
+        threads=settings.threads,
+        warmups=settings.warmups,
+        runs=settings.runs,
+        loads=LOADS,
+        customs=settings.customs,
+    )
+    figures = {
+        "load": float(np.median(found.load)),
+        "allocate": float(np.median(found.allocate)),
+        **_figures(found.runs),
+    }
     return figures, found.how
 
 
-def _document(path: str, settings: Settings, figures: dict[str, float], profile: Any, rival: Any,
-              how: str) -> dict[str, Any]:
+def _document(
+    path: str, settings: Settings, figures: dict[str, float], profile: Any, rival: Any, how: str
+) -> dict[str, Any]:
     """As one JSON document."""
-    found = {"file": path, "runs": settings.runs, "threads": settings.threads, "seconds": figures,
-             "bytes": {}, "nodes": [], "operators": [], "subgraphs": {}}
+    found = {
+        "file": path,
+        "runs": settings.runs,
+        "threads": settings.threads,
+        "seconds": figures,
+        "bytes": {},
+        "nodes": [],
+        "operators": [],
+        "subgraphs": {},
+    }
     if profile is not None:
         found |= {"bytes": profile.footprint._asdict(), "nodes": list(profile), "operators": profile.operators()}
-        found["subgraphs"] = {i: {"nodes": rows, "operators": profile.operators(i)}
-                              for i, rows in profile.called.items()}
+        found["subgraphs"] = {
+            i: {"nodes": rows, "operators": profile.operators(i)} for i, rows in profile.called.items()
+        }
     if rival is not None:
         found[settings.rival or ""] = rival
         found["vs"] = {"name": settings.rival, "by": how}

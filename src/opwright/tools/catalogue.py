@@ -55,8 +55,10 @@ def show_builtin(name: str, as_json: bool) -> None:
     for row in facts["versions"]:
         table.add_row(str(row["version"]), row["min_runtime"] or "?", "; or ".join(row["when"]))
     console.print(table)
-    shown = [f"{where} {r[0]}..{r[1]}" if r else f"{where}: none" for where, r in
-             (("here", here), ("official run time", facts["official"]))]
+    shown = [
+        f"{where} {r[0]}..{r[1]}" if r else f"{where}: none"
+        for where, r in (("here", here), ("official run time", facts["official"]))
+    ]
     console.print("; ".join(shown))
 
 
@@ -72,10 +74,18 @@ def _builtin_facts(name: str) -> dict[str, Any]:
         "code": row["code"],
         "here": lite_ops.get(name).versions if name in lite_ops.list_names() else None,
         "official": versions.resolver_range(name),
-        "options": [{"name": f.name, "type": f.enum or (f"list of {f.scalar}" if f.kind == "vector" else f.scalar),
-                     "default": _default(f), "since": since.get(f.name, 1)} for f in fields],
-        "versions": [{"version": v, "min_runtime": versions.min_runtime(name, v), "when": when.get(v, [])}
-                     for v in known],
+        "options": [
+            {
+                "name": f.name,
+                "type": f.enum or (f"list of {f.scalar}" if f.kind == "vector" else f.scalar),
+                "default": _default(f),
+                "since": since.get(f.name, 1),
+            }
+            for f in fields
+        ],
+        "versions": [
+            {"version": v, "min_runtime": versions.min_runtime(name, v), "when": when.get(v, [])} for v in known
+        ],
     }
 
 

@@ -45,8 +45,11 @@ def check_model(path: str, runtime: str | None, customs: Sequence[str], strict: 
         users.setdefault((n.code, n.version), []).append(n)
     rows = [_row(model, code, users[code, version], resolver) for code, version in sorted(users)]
     stops = [] if runtime is None else late(found, runtime)
-    absent = [n for n in brought_along(found) if runtime is not None
-              and not (customs and resolver.find_custom(n.operator, n.version))]
+    absent = [
+        n
+        for n in brought_along(found)
+        if runtime is not None and not (customs and resolver.find_custom(n.operator, n.version))
+    ]
     problems = [text for row in rows for text in _missing(row, resolver)]
     warnings = _warnings(model, found)
     unresolved = [row for row in rows if row["here"] == NO or (row["custom"] and customs and row["here"] != YES)]
@@ -54,15 +57,28 @@ def check_model(path: str, runtime: str | None, customs: Sequence[str], strict: 
     minimum, unknown = least_runtime(found), any(not n.custom and not n.runtime for n in found)
     lines = [*_stops(stops, minimum, runtime or "", unknown), *_absent(absent, runtime or "")]
     if as_json:
-        print_json({"file": path, "verified": True, "operators": rows, "min_runtime": minimum,
-                    "stored_runtime": stored_runtime(model), "runtime": runtime,
-                    "stops": [*map(_stop, stops)], "absent": [*map(_stop, absent)],
-                    "problems": problems + lines, "warnings": warnings, "ok": ok})
+        print_json(
+            {
+                "file": path,
+                "verified": True,
+                "operators": rows,
+                "min_runtime": minimum,
+                "stored_runtime": stored_runtime(model),
+                "runtime": runtime,
+                "stops": [*map(_stop, stops)],
+                "absent": [*map(_stop, absent)],
+                "problems": problems + lines,
+                "warnings": warnings,
+                "ok": ok,
+            }
+        )
         return ok
     console = out()
-    console.print(f"{path}: verified; needs run time {minimum or 'any'}"
-                  + (", or one newer than is known here" if unknown else "")
-                  + (", and custom operators" if any(row["custom"] for row in rows) else ""))
+    console.print(
+        f"{path}: verified; needs run time {minimum or 'any'}"
+        + (", or one newer than is known here" if unknown else "")
+        + (", and custom operators" if any(row["custom"] for row in rows) else "")
+    )
     if lines:
         console.print(Text(lines[0], "bold red"))
     console.print(_table(rows))
@@ -78,8 +94,13 @@ def _row(model: Any, index: int, users: Sequence[Need], resolver: Any) -> dict[s
     first = users[0]
     nodes = [n for n in users if n.node is not None]
     version, name = first.version, first.operator
-    row: dict[str, Any] = {"operator": name, "custom": first.custom, "version": version, "nodes": len(nodes),
-                           "needed": max((n.needed for n in nodes), default=version)}
+    row: dict[str, Any] = {
+        "operator": name,
+        "custom": first.custom,
+        "version": version,
+        "nodes": len(nodes),
+        "needed": max((n.needed for n in nodes), default=version),
+    }
     if first.custom:
         row["here"] = YES if resolver.find_custom(name, version) else NO if resolver.custom_versions(name) else BRING
         row["known"] = _known(name)
@@ -114,8 +135,10 @@ def _missing(row: dict[str, Any], resolver: Any) -> list[str]:
         return [f"{name} version {version} is not in this interpreter{there}"]
     others = resolver.custom_versions(name)
     if others:
-        return [f"custom operator {name} version {version}: the definition given has version {in_words(others)}; "
-                "get a newer one"]
+        return [
+            f"custom operator {name} version {version}: the definition given has version {in_words(others)}; "
+            "get a newer one"
+        ]
     known = f" ({row['known']})" if row["known"] else ""
     return [f"custom operator {name}: pass it as custom_ops=[{name}]{known}"]
 
@@ -126,8 +149,10 @@ def _stops(stops: Sequence[Need], minimum: str, runtime: str, unknown: bool) -> 
         return []
     whole = "a run time newer than is known here" if unknown else _short(minimum)
     n = stops[0]
-    lines = [f"needs {whole}; {runtime} stops at {_versioned(n)}, {n.where}"
-             + ("" if n.runtime else ": no run time is known to have it")]
+    lines = [
+        f"needs {whole}; {runtime} stops at {_versioned(n)}, {n.where}"
+        + ("" if n.runtime else ": no run time is known to have it")
+    ]
     for users in _by_cause(stops[1:]):
         n = users[0]
         needs_it = f"which needs {_short(n.runtime)}" if n.runtime else "which no run time is known to have"
@@ -176,8 +201,14 @@ def _places(users: Sequence[Need]) -> str:
 
 
 def _stop(n: Need) -> dict[str, Any]:
-    return {"subgraph": n.subgraph, "node": n.node, "operator": n.operator, "version": n.version,
-            "needed": n.needed, "needs": n.runtime}
+    return {
+        "subgraph": n.subgraph,
+        "node": n.node,
+        "operator": n.operator,
+        "version": n.version,
+        "needed": n.needed,
+        "needs": n.runtime,
+    }
 
 
 def _short(runtime: str) -> str:
@@ -195,12 +226,16 @@ def _warnings(model: Any, found: Sequence[Need]) -> list[str]:
         most = max(nodes, key=lambda n: n.needed)
         name, version = most.operator, most.version
         if most.needed > version:
-            lines.append(f"{name} is stamped version {version}, but {most.where} needs version {most.needed}"
-                         f" ({most.why}): an old run time would not refuse it")
+            lines.append(
+                f"{name} is stamped version {version}, but {most.where} needs version {most.needed}"
+                f" ({most.why}): an old run time would not refuse it"
+            )
         elif most.needed < version:
             would = _short(versions.min_runtime(name, most.needed))
-            lines.append(f"{name} is stamped version {version}, though version {most.needed} expresses its nodes"
-                         + (f" (run time {would})" if would else ""))
+            lines.append(
+                f"{name} is stamped version {version}, though version {most.needed} expresses its nodes"
+                + (f" (run time {would})" if would else "")
+            )
     stored, computed = stored_runtime(model), least_runtime(found)
     unknown = any(n.node is not None and not n.custom and not n.runtime for n in found)
     words = "one newer than is known here" if unknown else computed or "any"

@@ -88,8 +88,13 @@ def demo(out: str, steps: int, as_json: bool) -> None:
 @_model
 @_json
 @click.option("--short", is_flag=True, help="Of a .tflite file's tensors show inputs and outputs alone.")
-@click.option("--width", type=click.IntRange(min=0), metavar="COLUMNS", help="Longest line of the tables of tensors, "
-              "whose names are cut in the middle; the terminal's by default, 0 for whole names.")
+@click.option(
+    "--width",
+    type=click.IntRange(min=0),
+    metavar="COLUMNS",
+    help="Longest line of the tables of tensors, "
+    "whose names are cut in the middle; the terminal's by default, 0 for whole names.",
+)
 @_examples("opwright inspect model.tflite --short", "opwright inspect saved_model_folder --json")
 def inspect(model: str, as_json: bool, short: bool, width: int | None) -> None:
     """What is in a file: .tflite (signatures, operators with versions, tensors, metadata), saved model, checkpoint.
@@ -113,19 +118,38 @@ def inspect(model: str, as_json: bool, short: bool, width: int | None) -> None:
 @click.option("--runtime", callback=_runtime, metavar="V", help="The oldest run time that must read it, such as 2.8.")
 @click.option("--custom", "customs", is_flag=True, help="Allow custom operators.")
 @click.option("--flex", is_flag=True, help="Allow Flex operators (SELECT_TF_OPS).")
-@click.option("--pattern", "patterns", multiple=True, metavar="FILE.py|MODULE[:NAME]",
-              help="Patterns (@lite.pattern) to look for, in this order: what is found becomes their operator.")
-@click.option("--quantize", type=click.Choice(["float16", "dynamic", "int8", "int8-only", "int16x8"]),
-              help="Weights in float16; in int8 (dynamic range); integers where there are kernels; integers alone; "
-              "16-bit activations.")
-@click.option("--data", type=click.Path(), metavar="FILE.npz", help="Samples for int8 and int16x8: for each input, by "
-              "name, an array of them along the first axis.")
-@click.option("--io", default="float32", show_default=True, type=click.Choice(["float32", "int8", "uint8", "int16"]),
-              help="Type of inputs and outputs that were float32.")
+@click.option(
+    "--pattern",
+    "patterns",
+    multiple=True,
+    metavar="FILE.py|MODULE[:NAME]",
+    help="Patterns (@lite.pattern) to look for, in this order: what is found becomes their operator.",
+)
+@click.option(
+    "--quantize",
+    type=click.Choice(["float16", "dynamic", "int8", "int8-only", "int16x8"]),
+    help="Weights in float16; in int8 (dynamic range); integers where there are kernels; integers alone; "
+    "16-bit activations.",
+)
+@click.option(
+    "--data",
+    type=click.Path(),
+    metavar="FILE.npz",
+    help="Samples for int8 and int16x8: for each input, by name, an array of them along the first axis.",
+)
+@click.option(
+    "--io",
+    default="float32",
+    show_default=True,
+    type=click.Choice(["float32", "int8", "uint8", "int16"]),
+    help="Type of inputs and outputs that were float32.",
+)
 @_json
-@_examples("opwright convert saved_model_folder -o model.tflite --runtime 2.8",
-           "opwright convert saved_model_folder -o model.tflite --pattern my_operators.py",
-           "opwright convert saved_model_folder -o model.tflite --quantize int8 --data samples.npz")
+@_examples(
+    "opwright convert saved_model_folder -o model.tflite --runtime 2.8",
+    "opwright convert saved_model_folder -o model.tflite --pattern my_operators.py",
+    "opwright convert saved_model_folder -o model.tflite --quantize int8 --data samples.npz",
+)
 def convert(saved: str, output: str, quantize: str | None, data: str | None, **settings: Any) -> None:
     """Convert the signatures of a saved model (its folder) to a .tflite file.
 
@@ -144,7 +168,10 @@ def convert(saved: str, output: str, quantize: str | None, data: str | None, **s
 
 
 _custom = click.option(
-    "--custom", "customs", multiple=True, metavar="FILE.py|MODULE[:NAME]|LIBRARY.so[:NAME=ENTRY]",
+    "--custom",
+    "customs",
+    multiple=True,
+    metavar="FILE.py|MODULE[:NAME]|LIBRARY.so[:NAME=ENTRY]",
     help="Custom operators: @ow.operator classes, or a library in C. Those of installed packages are found by name.",
 )
 
@@ -218,8 +245,9 @@ def resolver(models: tuple[str, ...], output: str | None, measure: bool, as_json
 @_custom
 @_json
 @_examples("opwright run model.tflite", "opwright run model.tflite --input x=x.npy --custom my_operators.py")
-def run(model: str, inputs: tuple[str, ...], outputs: str | None, seed: int, customs: tuple[str, ...], as_json: bool
-        ) -> None:
+def run(
+    model: str, inputs: tuple[str, ...], outputs: str | None, seed: int, customs: tuple[str, ...], as_json: bool
+) -> None:
     """Run a .tflite file once and show its outputs."""
     from .running import run_model
 
@@ -273,14 +301,22 @@ def op_new(name: str, folder: str | None, as_json: bool) -> None:
 @click.argument("name")
 @click.option("-o", "--output", "folder", default=".", show_default=True, type=click.Path(), help="Folder to write to.")
 @click.option("--custom", "customs", multiple=True, metavar="FILE.py", help="A Python file, or module, with it.")
-@click.option("--api", type=click.Choice(["opaque", "external", "struct"]), default="opaque", show_default=True,
-              help="The C API: TfLiteOperator, its older names, or TfLiteRegistration.")
+@click.option(
+    "--api",
+    type=click.Choice(["opaque", "external", "struct"]),
+    default="opaque",
+    show_default=True,
+    help="The C API: TfLiteOperator, its older names, or TfLiteRegistration.",
+)
 @click.option("--attr", "attrs", multiple=True, metavar="NAME=VALUE", help="A value that the C is made for alone.")
 @_json
-@_examples("opwright op export LeakyClip --custom my_operators.py -o leaky_clip",
-           "opwright op export Atan -o atan --api struct")
-def op_export(name: str, folder: str, customs: tuple[str, ...], api: str, attrs: tuple[str, ...], as_json: bool
-              ) -> None:
+@_examples(
+    "opwright op export LeakyClip --custom my_operators.py -o leaky_clip",
+    "opwright op export Atan -o atan --api struct",
+)
+def op_export(
+    name: str, folder: str, customs: tuple[str, ...], api: str, attrs: tuple[str, ...], as_json: bool
+) -> None:
     """Write the operator NAME as C, with its registration for the TensorFlow Lite C API: NAME.c, NAME.h, README.md.
 
     NAME has a kernel (`@ow.kernel`), or is one of the catalogue's element-wise operators.
@@ -327,15 +363,22 @@ def op_show(name: str, as_json: bool) -> None:
 @click.option("--shape", "shapes", multiple=True, metavar="[NAME=]SIZES", help="An input of the model: 1,224,224,3.")
 @click.option("--dtype", "types", multiple=True, metavar="[NAME=]DTYPE", help="Of all inputs, or one; else float32.")
 @click.option("--attr", "attrs", multiple=True, metavar="NAME=VALUE", help="An attribute: strides=1,2,2,1.")
-@click.option("--constant", "constants", multiple=True, metavar="[NAME=]SIZES", help="An input that the file holds: "
-              "random numbers of this shape, such as weights.")
+@click.option(
+    "--constant",
+    "constants",
+    multiple=True,
+    metavar="[NAME=]SIZES",
+    help="An input that the file holds: random numbers of this shape, such as weights.",
+)
 @click.option("--value", "values", multiple=True, metavar="[NAME=]JSON", help="An input that the file holds: axis=[1].")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of random constants.")
 @_custom
 @_json
-@_examples("opwright op model LeakyClip --shape 1,224,224,3 --attr limit=4 -o one.tflite",
-           "opwright op model CONV_2D --shape 1,56,56,64 --constant 64,3,3,64 --attr stride_w=1 --attr stride_h=1 "
-           "-o conv.tflite")
+@_examples(
+    "opwright op model LeakyClip --shape 1,224,224,3 --attr limit=4 -o one.tflite",
+    "opwright op model CONV_2D --shape 1,56,56,64 --constant 64,3,3,64 --attr stride_w=1 --attr stride_h=1 "
+    "-o conv.tflite",
+)
 def op_model(name: str, output: str, as_json: bool, **settings: Any) -> None:
     """Write a model of the one operator NAME, which `opwright bench` times and `opwright check` looks at.
 

@@ -28,8 +28,9 @@ from .inspecting import is_model
 from .report import BadFile, notes, out, print_json, write_file
 
 
-def export_operator(name: str, folder: str, customs: Sequence[str], api: str, attrs: Sequence[str], as_json: bool
-                    ) -> None:
+def export_operator(
+    name: str, folder: str, customs: Sequence[str], api: str, attrs: Sequence[str], as_json: bool
+) -> None:
     """Write the files and name them. Raises BadFile for an operator or file that is no use, and OpError as export_c."""
     operator = _named(name, customs)
     try:
@@ -86,14 +87,26 @@ QUANTIZE: dict[str, tuple[list[Any], list[Any], bool]] = {
 
 
 def convert_saved(
-    folder: str, output: str, *, signatures: Sequence[str], runtime: str | None, customs: bool, flex: bool,
-    patterns: Sequence[str], quantize: str | None, data: str | None, io: str, as_json: bool,
+    folder: str,
+    output: str,
+    *,
+    signatures: Sequence[str],
+    runtime: str | None,
+    customs: bool,
+    flex: bool,
+    patterns: Sequence[str],
+    quantize: str | None,
+    data: str | None,
+    io: str,
+    as_json: bool,
 ) -> None:
     """Write the file and say what is in it. Raises BadFile for files that are no use, OpError from the converter."""
     if is_model(folder):
-        raise BadFile(f"{folder} is a .tflite file already\n  wanted  the folder of a saved model\n  try     "
-                      "opwright inspect, check, run or bench for this file; to quantise it, convert its saved model "
-                      "again with --quantize")
+        raise BadFile(
+            f"{folder} is a .tflite file already\n  wanted  the folder of a saved model\n  try     "
+            "opwright inspect, check, run or bench for this file; to quantise it, convert its saved model "
+            "again with --quantize"
+        )
     chosen = patterns_of(patterns)  # first: the saved model may have operators that their file defines
     try:
         converter = lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(signatures) or None)
@@ -129,8 +142,11 @@ def _samples(path: str, converter: Any) -> list[dict[str, np.ndarray]]:
     raises BadFile, InvalidArgumentError where the model has several signatures
     """
     if len(converter.functions) != 1:
-        raise InvalidArgumentError(what="--data is for one signature", found=", ".join(converter.signature_keys),
-                                   do="choose one by --signature")
+        raise InvalidArgumentError(
+            what="--data is for one signature",
+            found=", ".join(converter.signature_keys),
+            do="choose one by --signature",
+        )
     try:
         with np.load(path, allow_pickle=False) as kept:
             arrays = {name: kept[name] for name in kept.files}
@@ -139,8 +155,9 @@ def _samples(path: str, converter: Any) -> list[dict[str, np.ndarray]]:
     (function,) = converter.functions
     shapes = {v.name: v.spec.shape for v in function.graph.inputs[: len(function.tensor_specs)]}
     if arrays.keys() != shapes.keys():
-        raise BadFile(f"{path}: found arrays {', '.join(arrays) or 'none'}; wanted one for each input: "
-                      f"{', '.join(shapes)}")
+        raise BadFile(
+            f"{path}: found arrays {', '.join(arrays) or 'none'}; wanted one for each input: {', '.join(shapes)}"
+        )
     parts = {name: _cut(array, shapes[name], f"{path}: {name}") for name, array in arrays.items()}
     if len({len(items) for items in parts.values()}) != 1 or not all(parts.values()):
         counts = ", ".join(f"{name} {len(items)}" for name, items in parts.items())

@@ -123,7 +123,16 @@ def _numbers() -> Iterator[Finding]:
 
 
 CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
-    _python, _packages, _processor, _kernel, _compilers, _devices, _cache, _switches, _operators, _numbers,
+    _python,
+    _packages,
+    _processor,
+    _kernel,
+    _compilers,
+    _devices,
+    _cache,
+    _switches,
+    _operators,
+    _numbers,
 )
 
 

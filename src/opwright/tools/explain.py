@@ -49,10 +49,7 @@ CODES: dict[str, Explanation] = {
     "OW103": Explanation(
         "A quantised or otherwise unsupported tensor type in a builtin operator",
         "The operator exists here, but not for tensors of this type.",
-        (
-            "Convert the model without quantisation",
-            "Override the builtin with your own: MutableOpResolver.add_builtin",
-        ),
+        ("Convert the model without quantisation", "Override the builtin with your own: MutableOpResolver.add_builtin"),
     ),
     "OW201": Explanation(
         "'tf.X' op is neither a custom op nor a flex op",
@@ -69,10 +66,7 @@ CODES: dict[str, Explanation] = {
         "Variables that are only read become constants. Those that some function writes become variables of the model, "
         "if they are set by assign, assign_add, assign_sub, scatter_update, _add, _sub, _max and _min or an "
         "optimizer, hold no strings, and converter.experimental_enable_resource_variables is not False.",
-        (
-            "Write the change as variable.assign(new value)",
-            "Take the old value as an argument and return the new one",
-        ),
+        ("Write the change as variable.assign(new value)", "Take the old value as an argument and return the new one"),
     ),
     "OW301": Explanation(
         "An input has a dtype that the operator does not take, or two inputs differ in dtype",
@@ -116,10 +110,7 @@ CODES: dict[str, Explanation] = {
     "OW603": Explanation(
         "A variable was made on a later call of a function",
         "A function is traced many times but its variables must be made once.",
-        (
-            "Make the variable outside",
-            "Make it on the first call only: if self.v is None: self.v = ow.Variable(...)",
-        ),
+        ("Make the variable outside", "Make it on the first call only: if self.v is None: self.v = ow.Variable(...)"),
     ),
 }
 

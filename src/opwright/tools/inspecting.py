@@ -66,8 +66,9 @@ def _saved_model(path: str) -> dict[str, Any]:
     signatures = []
     for key, trace in loaded.signatures.items():
         inputs = {n: s.short() for n, s in trace.structured_input_signature[1].items()}
-        signatures.append({"key": key, "inputs": inputs,
-                           "outputs": {n: s.short() for n, s in trace.structured_outputs.items()}})
+        signatures.append(
+            {"key": key, "inputs": inputs, "outputs": {n: s.short() for n, s in trace.structured_outputs.items()}}
+        )
     functions: list[dict[str, Any]] = []
     variables: list[dict[str, Any]] = []
     operators: dict[str, int] = {}
@@ -86,13 +87,21 @@ def _saved_model(path: str) -> dict[str, Any]:
                     for node in manifest.every_node(trace.optimized_graph):
                         operators[node.op.name] = operators.get(node.op.name, 0) + 1
             elif hasattr(child, "read_array"):
-                variables.append({"name": below, "type": TensorSpec(child.shape, child.dtype).short(),
-                                  "trainable": child.trainable})
+                variables.append(
+                    {"name": below, "type": TensorSpec(child.shape, child.dtype).short(), "trainable": child.trainable}
+                )
             else:
                 waiting.append((below, child))
-    return {"path": path, "kind": "saved model", "version": content["version"], "producer": content.get("producer"),
-            "signatures": signatures, "functions": functions, "variables": variables,
-            "operators": dict(sorted(operators.items()))}
+    return {
+        "path": path,
+        "kind": "saved model",
+        "version": content["version"],
+        "producer": content.get("producer"),
+        "signatures": signatures,
+        "functions": functions,
+        "variables": variables,
+        "operators": dict(sorted(operators.items())),
+    }
 
 
 def _trace_text(trace: Any) -> str:
@@ -115,8 +124,13 @@ def _checkpoint(prefix: str) -> dict[str, Any]:
     content = read_json(prefix + SUFFIX, "a checkpoint's index")
     reader = CheckpointReader(prefix)
     values = [{"name": n, "type": reader.spec(n).short()} for n in sorted(reader.get_variable_to_shape_map())]
-    return {"path": prefix, "kind": "checkpoint", "version": content["version"], "producer": content.get("producer"),
-            "variables": values}
+    return {
+        "path": prefix,
+        "kind": "checkpoint",
+        "version": content["version"],
+        "producer": content.get("producer"),
+        "variables": values,
+    }
 
 
 LEAST_NAME = 16  # columns
@@ -191,12 +205,22 @@ def _subgraph(model: Any, g: Any) -> dict[str, Any]:
         return 0 if data is None else len(data)
 
     tensors = [
-        {"index": i, "name": t.name or "", "type": schema.TensorType(t.type).name.lower(),
-         "shape": list(map(int, t.shape)), "bytes": constant_bytes(t)}
+        {
+            "index": i,
+            "name": t.name or "",
+            "type": schema.TensorType(t.type).name.lower(),
+            "shape": list(map(int, t.shape)),
+            "bytes": constant_bytes(t),
+        }
         for i, t in enumerate(g.tensors)
     ]
-    return {"name": g.name or "", "inputs": list(map(int, g.inputs)), "outputs": list(map(int, g.outputs)),
-            "operators": len(g.operators), "tensors": tensors}
+    return {
+        "name": g.name or "",
+        "inputs": list(map(int, g.inputs)),
+        "outputs": list(map(int, g.outputs)),
+        "operators": len(g.operators),
+        "tensors": tensors,
+    }
 
 
 def inspect_model(path: str, as_json: bool, short: bool = False, width: int | None = None) -> None:
@@ -209,15 +233,27 @@ def inspect_model(path: str, as_json: bool, short: bool = False, width: int | No
     operators, subgraphs = _operators(model), [_subgraph(model, g) for g in model.subgraphs]
     size = os.path.getsize(path)
     signatures = [
-        {"key": s.signature_key, "inputs": [m.name or "" for m in s.inputs],
-         "outputs": [m.name or "" for m in s.outputs]}
+        {
+            "key": s.signature_key,
+            "inputs": [m.name or "" for m in s.inputs],
+            "outputs": [m.name or "" for m in s.outputs],
+        }
         for s in model.signature_defs or []
     ]
     metadata = [m.name or "" for m in model.metadata or []]
     if as_json:
-        print_json({"file": path, "bytes": size, "version": model.version, "description": model.description,
-                    "signatures": signatures, "operators": operators, "subgraphs": subgraphs,
-                    "metadata": metadata})
+        print_json(
+            {
+                "file": path,
+                "bytes": size,
+                "version": model.version,
+                "description": model.description,
+                "signatures": signatures,
+                "operators": operators,
+                "subgraphs": subgraphs,
+                "metadata": metadata,
+            }
+        )
         return
     console = out()
     console.print(f"{path}: {size} bytes, schema {model.version}, {model.description or 'no description'}")

@@ -88,12 +88,15 @@ def new_package(name: str, folder: str | None, as_json: bool) -> None:
     except OSError as error:
         raise BadFile(f"{target} cannot be written: {error.strerror or error}") from error
     words = {"name": name, "module": module, "distribution": distribution, "opwright": __version__}
-    files = {path.format(module=module): Template((TEMPLATE / source).read_text("utf-8")).substitute(words)
-             for path, source in FILES.items()}
+    files = {
+        path.format(module=module): Template((TEMPLATE / source).read_text("utf-8")).substitute(words)
+        for path, source in FILES.items()
+    }
     _write(target, files)
     if as_json:
-        print_json({"operator": name, "package": distribution, "module": module, "folder": str(target),
-                    "files": list(files)})
+        print_json(
+            {"operator": name, "package": distribution, "module": module, "folder": str(target), "files": list(files)}
+        )
         return
     for path in files:
         click.echo(str(target / path))

@@ -33,8 +33,10 @@ def print_profile(profile: Profile, names: Sequence[str]) -> None:
         total = sum(row["average"] for row in rows)
         out().print(f"nodes executed: {calls:g} a run, {total * 1e6:.1f} us of {profile.runs} runs' average\n")
     arena, own, mapped, copied = map(_kilobytes, profile.footprint)
-    out().print(f"memory: arena {arena} KB, tensors of their own {own} KB; constants in the file's memory {mapped} KB, "
-                f"copies of constants {copied} KB")
+    out().print(
+        f"memory: arena {arena} KB, tensors of their own {own} KB; constants in the file's memory {mapped} KB, "
+        f"copies of constants {copied} KB"
+    )
 
 
 def _with_running_sum(rows: Sequence[Row]) -> list[Row]:
@@ -46,16 +48,38 @@ def _with_running_sum(rows: Sequence[Row]) -> list[Row]:
     return found
 
 
-_NODE = ("node", "node type", "by", "first us", "avg us", "median us", "least us", "%", "cdf %", "mem KB",
-         "times called", "name")
+_NODE = (
+    "node",
+    "node type",
+    "by",
+    "first us",
+    "avg us",
+    "median us",
+    "least us",
+    "%",
+    "cdf %",
+    "mem KB",
+    "times called",
+    "name",
+)
 _OPERATOR = ("node type", "count", "avg us", "median us", "least us", "avg %", "cdf %", "mem KB", "times called")
 
 
 def _node_cells(row: Row) -> tuple[str, ...]:
-    return (str(row["node"]), _kind(row), row.get("delegate", "interpreter"), _us(row["first"]), _average(row),
-            _us(row["seconds"]), _us(row["fastest"]), _percent(row["share"]), _percent(row["cumulative"]),
-            _kilobytes(row["memory"]), str(row["calls"]),
-            f"[{_short(row['name'])}]:{row['node']}")
+    return (
+        str(row["node"]),
+        _kind(row),
+        row.get("delegate", "interpreter"),
+        _us(row["first"]),
+        _average(row),
+        _us(row["seconds"]),
+        _us(row["fastest"]),
+        _percent(row["share"]),
+        _percent(row["cumulative"]),
+        _kilobytes(row["memory"]),
+        str(row["calls"]),
+        f"[{_short(row['name'])}]:{row['node']}",
+    )
 
 
 def _kind(row: Row) -> str:
@@ -73,9 +97,17 @@ def _short(name: str) -> str:
 
 
 def _operator_cells(row: Row) -> tuple[str, ...]:
-    return (_kind(row), str(row["count"]), _us(row["average"]), _us(row["seconds"]), _us(row["fastest"]),
-            _percent(row["share"]), _percent(row["cumulative"]), _kilobytes(row["memory"]),
-            str(row["calls"]))
+    return (
+        _kind(row),
+        str(row["count"]),
+        _us(row["average"]),
+        _us(row["seconds"]),
+        _us(row["fastest"]),
+        _percent(row["share"]),
+        _percent(row["cumulative"]),
+        _kilobytes(row["memory"]),
+        str(row["calls"]),
+    )
 
 
 def _us(seconds: float) -> str:
@@ -115,8 +147,10 @@ td.bar i{display:block;height:.8em;background:#4a7ebb}"""
 
 def html_page(path: str, figures: dict[str, float], profile: Profile) -> str:
     """A page of its own, without scripts or anything from elsewhere: the figures, operators, and nodes with bars."""
-    parts = [f"<!doctype html><html lang=en><meta charset=utf-8><title>{html.escape(path)}</title>"
-             f"<style>{_STYLE}</style><h1>{html.escape(path)}</h1>"]
+    parts = [
+        f"<!doctype html><html lang=en><meta charset=utf-8><title>{html.escape(path)}</title>"
+        f"<style>{_STYLE}</style><h1>{html.escape(path)}</h1>"
+    ]
     timed = [(label.replace("_", " "), f"{_us(seconds)} us") for label, seconds in figures.items()]
     parts.append(_html_table(("", "time"), [(cells, None) for cells in timed]))
     for index in (0, *profile.called):

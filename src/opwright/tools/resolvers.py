@@ -75,13 +75,21 @@ def write_resolver(paths: Sequence[str], output: str | None, measure: bool, as_j
         elif not as_json:
             click.echo(text, nl=False)
     if as_json:
-        print_json({"models": list(paths), "output": None if missing else output,
-                    "builtins": used.builtins, "customs": used.customs, "shipped": dict(used.shipped),
-                    "flex": used.flex,
-                    "families": _families(used.builtins) if not missing else [],
-                    "installed": [name for name in used.customs if name in installed.entries()],
-                    "costs": [cost._asdict() for cost in saved],
-                    "missing": missing, "ok": not missing})
+        print_json(
+            {
+                "models": list(paths),
+                "output": None if missing else output,
+                "builtins": used.builtins,
+                "customs": used.customs,
+                "shipped": dict(used.shipped),
+                "flex": used.flex,
+                "families": _families(used.builtins) if not missing else [],
+                "installed": [name for name in used.customs if name in installed.entries()],
+                "costs": [cost._asdict() for cost in saved],
+                "missing": missing,
+                "ok": not missing,
+            }
+        )
     elif output is not None and not missing:
         table = Table("operator", "versions")
         for name, (least, most) in (*used.builtins.items(), *used.shipped.items(), *used.customs.items()):
@@ -105,11 +113,17 @@ def used_by(models: Sequence[object]) -> Used:
         ranges[n.operator] = (min(least, n.version), max(most, n.version))
     builtins, customs = (dict(sorted(ranges.items())) for ranges in found)
     here = lite.BuiltinOpResolver()
-    shipped = {name: (least, most) for name, (least, most) in customs.items() if name in list_names()
-               and all(here.find_custom(name, version) is not None for version in range(least, most + 1))}
-    flex = [name for name, versions in customs.items()
-            if name.startswith("Flex") and versions == (1, 1) and name not in shipped
-            and here.find_custom(name) is not None]
+    shipped = {
+        name: (least, most)
+        for name, (least, most) in customs.items()
+        if name in list_names()
+        and all(here.find_custom(name, version) is not None for version in range(least, most + 1))
+    }
+    flex = [
+        name
+        for name, versions in customs.items()
+        if name.startswith("Flex") and versions == (1, 1) and name not in shipped and here.find_custom(name) is not None
+    ]
     others = {name: r for name, r in customs.items() if name not in flex and name not in shipped}
     return Used(builtins, others, flex, shipped)
 
@@ -146,8 +160,11 @@ def module_text(names: Sequence[str], used: Used) -> str:
         ")",
         "",
     ]
-    for title, ranges, what in (("BUILTINS", used.builtins, "builtin"), ("SHIPPED", used.shipped, "shipped custom"),
-                                ("CUSTOMS", used.customs, "custom")):
+    for title, ranges, what in (
+        ("BUILTINS", used.builtins, "builtin"),
+        ("SHIPPED", used.shipped, "shipped custom"),
+        ("CUSTOMS", used.customs, "custom"),
+    ):
         if ranges:
             lines += [f"# {what} operator: the least and the greatest version that the models use", f"{title} = {{"]
             lines += [f"    {_literal(name)}: ({least}, {most})," for name, (least, most) in ranges.items()]
@@ -174,17 +191,22 @@ def _class_lines(used: Used, given: Mapping[str, str]) -> list[str]:
         "class Resolver(MutableOpResolver):",
         *(CUSTOMS_DOC if given else ['    """Serves MODELS."""']),
         "",
-        *_wrapped("    def __init__(", ["self", *(["*"] if given else []), *(f"{p}: Any = None" for p in given)],
-                  ") -> None:"),
+        *_wrapped(
+            "    def __init__(", ["self", *(["*"] if given else []), *(f"{p}: Any = None" for p in given)], ") -> None:"
+        ),
         "        super().__init__()",
     ]
     if used.builtins:
-        lines += ["        for name, (least, most) in BUILTINS.items():",
-                  "            self.add_builtin(name, get(name), least, most)"]
+        lines += [
+            "        for name, (least, most) in BUILTINS.items():",
+            "            self.add_builtin(name, get(name), least, most)",
+        ]
     if used.shipped:
-        lines += ["        for name, (least, most) in SHIPPED.items():",
-                  "            for version in range(least, most + 1):",
-                  "                self.add_custom(name, get_custom(name, version), version, version)"]
+        lines += [
+            "        for name, (least, most) in SHIPPED.items():",
+            "            for version in range(least, most + 1):",
+            "                self.add_custom(name, get_custom(name, version), version, version)",
+        ]
     if used.flex:
         lines += ["        for name in FLEX:", "            self.add_custom(name, flex_registration(name))"]
     if given:
@@ -198,7 +220,7 @@ def _class_lines(used: Used, given: Mapping[str, str]) -> list[str]:
             "        missing = [name for name in CUSTOMS if given[name] is None]",
             "        if missing:",
             "            raise InvalidArgumentError(",
-            '                what=f"the models use custom operators that were not given: {\', \'.join(missing)}",',
+            "                what=f\"the models use custom operators that were not given: {', '.join(missing)}\",",
             '                do="Resolver(NAME=..., ...), each an @ow.operator or a lite.Registration",',
             "            )",
             "        for name, (least, most) in CUSTOMS.items():",

@@ -96,8 +96,18 @@ class Timed:
     how: str
 
 
-def timed(rival: str, path: str, model: Any, interpreter: Any, *, threads: int, warmups: int, runs: int, loads: int,
-          customs: Sequence[str]) -> Timed:
+def timed(
+    rival: str,
+    path: str,
+    model: Any,
+    interpreter: Any,
+    *,
+    threads: int,
+    warmups: int,
+    runs: int,
+    loads: int,
+    customs: Sequence[str],
+) -> Timed:
     """Time a rival on the inputs that our interpreter has. customs: as `custom_operators` takes them.
 
     raises BadFile where it is not installed or cannot run the model, with the operators that it lacks
@@ -107,8 +117,17 @@ def timed(rival: str, path: str, model: Any, interpreter: Any, *, threads: int, 
         for i, detail in enumerate(interpreter.get_input_details()):
             files.append(str(Path(folder) / f"{i}.npy"))
             np.save(files[-1], interpreter.get_tensor(detail["index"]))
-        asked = {"module": RIVALS[rival], "model": path, "threads": threads, "warmups": warmups, "runs": runs,
-                 "inputs": files, "loads": loads, "customs": list(customs), "signature": _signature(model)}
+        asked = {
+            "module": RIVALS[rival],
+            "model": path,
+            "threads": threads,
+            "warmups": warmups,
+            "runs": runs,
+            "inputs": files,
+            "loads": loads,
+            "customs": list(customs),
+            "signature": _signature(model),
+        }
         found, said = _one(_INTERPRETER, asked)
         lacks = [n.operator for n in needs(model) if n.custom and n.operator in said]
         if found is None and lacks:

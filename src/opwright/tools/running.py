@@ -71,8 +71,9 @@ def _matched(texts: Sequence[str], details: Sequence[Detail], model: Any) -> dic
     return found | dict(zip(left, in_order))
 
 
-def feed(interpreter: lite.Interpreter, model: Any, inputs: Sequence[str], seed: int,
-         shapes: Sequence[str] = ()) -> None:
+def feed(
+    interpreter: lite.Interpreter, model: Any, inputs: Sequence[str], seed: int, shapes: Sequence[str] = ()
+) -> None:
     """Give every input its elements: those of its file, else random ones, and allocate tensors.
 
     inputs: [NAME=]FILE.npy; shapes: [NAME=]SIZES, such as x=1,224,224,3, for those without a file.
@@ -108,8 +109,9 @@ def sizes_of(text: str) -> list[int]:
         raise click.UsageError(f"{text!r} is no shape such as 1,224,224,3") from None
 
 
-def run_model(path: str, inputs: Sequence[str], folder: str | None, seed: int, customs: Sequence[str], as_json: bool
-              ) -> None:
+def run_model(
+    path: str, inputs: Sequence[str], folder: str | None, seed: int, customs: Sequence[str], as_json: bool
+) -> None:
     """Run once, print the outputs, save them where asked."""
     model = read_model(path)
     interpreter = lite.Interpreter(model_content=model, custom_ops=operators_for(model, customs))

@@ -27,9 +27,19 @@ from .report import BadFile, notes, write_file
 from .running import random_input, sizes_of
 
 
-def write_model(name: str, output: str, *, shapes: Sequence[str], types: Sequence[str], attrs: Sequence[str],
-                constants: Sequence[str], values: Sequence[str], customs: Sequence[str], seed: int, as_json: bool
-                ) -> None:
+def write_model(
+    name: str,
+    output: str,
+    *,
+    shapes: Sequence[str],
+    types: Sequence[str],
+    attrs: Sequence[str],
+    constants: Sequence[str],
+    values: Sequence[str],
+    customs: Sequence[str],
+    seed: int,
+    as_json: bool,
+) -> None:
     """Write the file and say what is in it.
 
     raises BadFile for files that are no use and a name that is none, click.UsageError for what the operator does not
@@ -40,8 +50,10 @@ def write_model(name: str, output: str, *, shapes: Sequence[str], types: Sequenc
     given = _Given(operator, dtypes.get(""), {k: v for k, v in dtypes.items() if k})
     rng = np.random.default_rng(seed)
     given.take(shapes, lambda declared, text: TensorSpec(sizes_of(text), given.dtype(declared)))
-    given.take(constants, lambda declared, text: random_input(
-        {"dtype": given.dtype(declared).np, "shape": sizes_of(text)}, rng))
+    given.take(
+        constants,
+        lambda declared, text: random_input({"dtype": given.dtype(declared).np, "shape": sizes_of(text)}, rng),
+    )
     given.take(values, given.value)
     content = single_operator(operator, given.operands(), _attributes(operator, attrs))
     write_file(output, content)
@@ -110,17 +122,21 @@ class _Given:
                 dtype = int32
             return found.astype(dtype.np)
         except (ValueError, TypeError, OverflowError):
-            raise click.UsageError(f"{text!r} is no value of input {declared.name!r}; wanted {dtype.name} such as "
-                                   "[1, 2] or 3") from None
+            raise click.UsageError(
+                f"{text!r} is no value of input {declared.name!r}; wanted {dtype.name} such as [1, 2] or 3"
+            ) from None
 
     def operands(self) -> list[Any]:
         """One for each declared input. Raises click.UsageError for one that is missing."""
         missing = [i.name for i in self.operator.inputs if not self.found[i.name] and not i.optional]
         if missing:
-            raise click.UsageError(f"no shape is given for input {missing[0]!r} of {self.operator.signature()}; "
-                                   f"--shape {missing[0]}=1,224,224,3")
-        return [tuple(self.found[i.name]) if i.repeated else (self.found[i.name] or [None])[0]
-                for i in self.operator.inputs]
+            raise click.UsageError(
+                f"no shape is given for input {missing[0]!r} of {self.operator.signature()}; "
+                f"--shape {missing[0]}=1,224,224,3"
+            )
+        return [
+            tuple(self.found[i.name]) if i.repeated else (self.found[i.name] or [None])[0] for i in self.operator.inputs
+        ]
 
 
 def _dtypes(operator: Any, texts: Sequence[str]) -> dict[str, DType]:
@@ -155,7 +171,12 @@ def _attributes(operator: Any, texts: Sequence[str]) -> dict[str, Any]:
 
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _READ: dict[Any, Callable[[str], Any]] = {
-    int: int, float: float, str: str, bytes: str.encode, DType: as_dtype, object: json.loads,
+    int: int,
+    float: float,
+    str: str,
+    bytes: str.encode,
+    DType: as_dtype,
+    object: json.loads,
     np.ndarray: lambda text: np.array(json.loads(text)),
     TensorShape: lambda text: TensorShape([None if n in ("?", "None") else int(n) for n in text.split(",") if n]),
 }

@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 def by_shape(trace: FuncTrace, op: Operator, inputs: Sequence[Any]) -> list[Any]:
     """The inputs of a call in a trace; those of which it reads the shape alone in a form that captures no elements."""
     return [
-        value if declared.name not in op.shape_only
-        else type(value)(_standing_in(trace, v) for v in value) if isinstance(value, (list, tuple))
+        value
+        if declared.name not in op.shape_only
+        else type(value)(_standing_in(trace, v) for v in value)
+        if isinstance(value, (list, tuple))
         else _standing_in(trace, value)
         for declared, value in zip(op.inputs, inputs)
     ]

@@ -69,8 +69,13 @@ def flat_arguments(concrete: ConcreteFunction, args: Sequence[Any], kwargs: Mapp
     raise worst.error
 
 
-def _bound(concrete: ConcreteFunction, slots: Sequence[tuple[str, Any]], order: Sequence[tuple[str, Any]],
-           args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+def _bound(
+    concrete: ConcreteFunction,
+    slots: Sequence[tuple[str, Any]],
+    order: Sequence[tuple[str, Any]],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+) -> list[Any]:
     head = f"{concrete.name}({', '.join(n for n, _ in concrete.slots)})"
     if len(args) > len(order):
         raise _Unfit(TypeError(f"{head} takes {len(order)} positional arguments, got {len(args)}."), 1)
@@ -122,8 +127,12 @@ class _Cast(CastContext):
             f"a {spec.dtype.name} tensor of shape {spec.shape} but is a {tensor.dtype.name} tensor of shape "
             f"{tensor.shape}"
         )
-        error = SignatureError(what=what, found=TensorSpec(tensor.shape, tensor.dtype).short(), wanted=spec.short(),
-                               do="call the Function itself, which traces anew where it must")
+        error = SignatureError(
+            what=what,
+            found=TensorSpec(tensor.shape, tensor.dtype).short(),
+            wanted=spec.short(),
+            do="call the Function itself, which traces anew where it must",
+        )
         raise _Unfit(error, 4 if isinstance(value, Tensor) else 3)
 
     def literal(self, value: Any, kind: Literal) -> None:

@@ -27,8 +27,10 @@ def shown(concrete: ConcreteFunction, tensors: Sequence[Any]) -> Callable[..., s
     program = concrete.program
     plan = program.plan
     assert isinstance(plan, NativePlan)
-    shapes = [None if v.dtype.is_handle else _shape(concrete, t)
-              for t, v in zip((*tensors, *program.captured), program.graph.inputs)]
+    shapes = [
+        None if v.dtype.is_handle else _shape(concrete, t)
+        for t, v in zip((*tensors, *program.captured), program.graph.inputs)
+    ]
 
     def stage(stage: str = "report") -> str:
         if stage not in STAGES:

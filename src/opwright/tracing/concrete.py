@@ -34,8 +34,16 @@ class ConcreteFunction:
     kind: the type of the arguments it serves. named: the same, specs under the names they were given.
     """
 
-    def __init__(self, program: Program, name: str, kind: Structure, named: Structure, structured_outputs: Any,
-                 names: Sequence[str], signature: Any) -> None:
+    def __init__(
+        self,
+        program: Program,
+        name: str,
+        kind: Structure,
+        named: Structure,
+        structured_outputs: Any,
+        names: Sequence[str],
+        signature: Any,
+    ) -> None:
         self.program, self.name, self.kind = program, name, kind
         self.python_signature = signature
         self._named, self._names = named, list(names)

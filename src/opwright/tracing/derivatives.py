@@ -53,9 +53,7 @@ def gradients(
     results = [found.get(id(x)) for x in sources]
     if unconnected is UnconnectedGradients.ZERO:
         results = [array.zeros_like(x) if g is None else g for g, x in zip(results, sources)]
-    return [
-        x.with_values(g) if isinstance(x, LoDTensor) and g is not None else g for g, x in zip(results, given)
-    ]
+    return [x.with_values(g) if isinstance(x, LoDTensor) and g is not None else g for g, x in zip(results, given)]
 
 
 def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:

@@ -167,8 +167,9 @@ def _tuple(value: Any, wanted: Any, path: str, spec: bool) -> Any:
     if parts == ((),):
         parts = ()
     if len(parts) != len(value):
-        raise TypeError(f"{path}: expected tuple with length {len(parts)}, got {type(value).__name__!r} with length "
-                        f"{len(value)}")
+        raise TypeError(
+            f"{path}: expected tuple with length {len(parts)}, got {type(value).__name__!r} with length {len(value)}"
+        )
     return tuple(convert(v, p, f"{path}[{i}]", spec) for i, (v, p) in enumerate(zip(value, parts)))
 
 

@@ -327,9 +327,13 @@ def fields_of(cls: Any, scope: dict[str, Any] | None = None) -> dict[str, Any]:
             except TypeError:
                 cls._tf_extension_type_fields = None
                 raise
-    cls.__signature__ = _parameters(fields, _defaults(cls)) if "__init__" not in cls.__dict__ else \
-        inspect.signature(cls.__dict__["__init__"]).replace(
-            parameters=list(inspect.signature(cls.__dict__["__init__"]).parameters.values())[1:])
+    cls.__signature__ = (
+        _parameters(fields, _defaults(cls))
+        if "__init__" not in cls.__dict__
+        else inspect.signature(cls.__dict__["__init__"]).replace(
+            parameters=list(inspect.signature(cls.__dict__["__init__"]).parameters.values())[1:]
+        )
+    )
     return fields
 
 
@@ -352,8 +356,9 @@ def _parameters(fields: dict[str, Any], defaults: dict[str, Any]) -> inspect.Sig
     empty = inspect.Parameter.empty
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     required = [inspect.Parameter(n, kind, annotation=a) for n, a in fields.items() if n not in defaults]
-    optional = [inspect.Parameter(n, kind, annotation=a, default=defaults[n]) for n, a in fields.items()
-                if n in defaults]
+    optional = [
+        inspect.Parameter(n, kind, annotation=a, default=defaults[n]) for n, a in fields.items() if n in defaults
+    ]
     in_order = list(fields)
     if [p.name for p in (*required, *optional)] != in_order:  # a field without default after one with: by keyword
         late = inspect.Parameter.KEYWORD_ONLY
@@ -361,8 +366,11 @@ def _parameters(fields: dict[str, Any], defaults: dict[str, Any]) -> inspect.Sig
         parameters = []
         for i, name in enumerate(in_order):
             after = i >= first
-            parameters.append(inspect.Parameter(name, late if after else kind, annotation=fields[name],
-                                                default=defaults.get(name, empty)))
+            parameters.append(
+                inspect.Parameter(
+                    name, late if after else kind, annotation=fields[name], default=defaults.get(name, empty)
+                )
+            )
         return inspect.Signature(parameters)
     return inspect.Signature([*required, *optional])
 

@@ -47,9 +47,16 @@ class Function:
     python_function: the original. Calls inside another trace are inlined into it.
     """
 
-    def __init__(self, python_function: Callable[..., Any], input_signature: Any = None, autograph: bool = True,
-                 jit_compile: bool | None = None, reduce_retracing: bool = False,
-                 experimental_implements: str | None = None, name: str | None = None) -> None:
+    def __init__(
+        self,
+        python_function: Callable[..., Any],
+        input_signature: Any = None,
+        autograph: bool = True,
+        jit_compile: bool | None = None,
+        reduce_retracing: bool = False,
+        experimental_implements: str | None = None,
+        name: str | None = None,
+    ) -> None:
         self.python_function = python_function
         self.signature = Signature(python_function, input_signature)
         self.name: str = name or self.signature.name
@@ -122,11 +129,14 @@ class Function:
             self._detector.calls += 1
             return way.go(met)
         concrete, tensors = self._looked_up(args, kwargs)
-        result = concrete.call_flat([
-            t if isinstance(t, Tensor) or type(s) is not TensorSpec or s.dtype.is_handle
-            else dispatch.to_tensor(t, s.dtype)
-            for t, s in zip(tensors, concrete.tensor_specs)
-        ])
+        result = concrete.call_flat(
+            [
+                t
+                if isinstance(t, Tensor) or type(s) is not TensorSpec or s.dtype.is_handle
+                else dispatch.to_tensor(t, s.dtype)
+                for t, s in zip(tensors, concrete.tensor_specs)
+            ]
+        )
         if key is not None:
             self._keep_way(key, args, kwargs, concrete)
         return result
@@ -198,8 +208,9 @@ class Function:
                 return self._make(kind, kind, context, bound)
         return found
 
-    def _make(self, kind: Structure, named: Structure, context: TracingContext,
-              given: Arguments | None = None) -> ConcreteFunction:
+    def _make(
+        self, kind: Structure, named: Structure, context: TracingContext, given: Arguments | None = None
+    ) -> ConcreteFunction:
         """Trace for arguments of a type that no trace serves. named: the same, specs with the names given to them.
 
         given: the arguments, where it is a call; new variables may take their first values from them.
@@ -253,8 +264,9 @@ class Function:
             concrete, _ = self._record(kind, named, False, None)
         return concrete
 
-    def _record(self, kind: Structure, named: Structure, may_create: bool,
-                given: Arguments | None) -> tuple[ConcreteFunction, list[Any]]:
+    def _record(
+        self, kind: Structure, named: Structure, may_create: bool, given: Arguments | None
+    ) -> tuple[ConcreteFunction, list[Any]]:
         self._count += 1
         return record_trace(self, kind, named, may_create, given)
 
@@ -287,8 +299,15 @@ class Function:
     # ---- as an object -----------------------------------------------------------------------------------------
 
     def _copy(self, python_function: Callable[..., Any]) -> Function:
-        return type(self)(python_function, self.signature.input_signature, self.autograph, self.jit_compile,
-                          self.reduce_retracing, self.experimental_implements, self.name)
+        return type(self)(
+            python_function,
+            self.signature.input_signature,
+            self.autograph,
+            self.jit_compile,
+            self.reduce_retracing,
+            self.experimental_implements,
+            self.name,
+        )
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """As a method: a Function for each instance, which does not keep the instance alive."""
@@ -338,8 +357,15 @@ class Function:
             home = getattr(home, part, None)
         if home is self:
             return self.__qualname__
-        return _restored, (self.python_function, self.signature.input_signature, self.autograph, self.jit_compile,
-                           self.reduce_retracing, self.experimental_implements, self.name)
+        return _restored, (
+            self.python_function,
+            self.signature.input_signature,
+            self.autograph,
+            self.jit_compile,
+            self.reduce_retracing,
+            self.experimental_implements,
+            self.name,
+        )
 
     def __repr__(self) -> str:
         return f"<opwright function {self.name}{self.signature.python}, {len(self._table)} traces>"

@@ -25,8 +25,11 @@ state = dispatch.state
 
 
 def inline(
-    trace: FuncTrace, inner: FuncTrace, arguments: Sequence[Any], outputs: Sequence[SymbolicTensor],
-    variables: Mapping[int, Any] | None = None
+    trace: FuncTrace,
+    inner: FuncTrace,
+    arguments: Sequence[Any],
+    outputs: Sequence[SymbolicTensor],
+    variables: Mapping[int, Any] | None = None,
 ) -> list[Any]:
     """Copy the nodes of `inner` into `trace`. arguments: for its inputs, then its captures.
 
@@ -92,8 +95,11 @@ def _replay(inner: FuncTrace, at: dict[Value, Any], variables: Mapping[int, Any]
                 record.op, record.bound, [here(x) for x in record.structure], [here(y) for y in record.outputs]
             )
         else:
-            copy = CustomRecord([here(x) for x in record.inputs], [here(y) for y in record.outputs],
-                                _away_from_home(record, inner, at, variables))
+            copy = CustomRecord(
+                [here(x) for x in record.inputs],
+                [here(y) for y in record.outputs],
+                _away_from_home(record, inner, at, variables),
+            )
         watch_variables(copy.inputs)
         for tape in state.tapes:
             tape.record(copy)

@@ -244,8 +244,11 @@ class _Derivative:
         # What some output depends on has a gradient whichever outputs are differentiated: zeros at least.
         kinds = self._backward[tuple(is_trainable(o.dtype) for o in program.outputs)].kinds
         sources = zip((*trace.sources, *program.captured), kinds)
-        self.reached = [i for i, (source, kind) in enumerate(sources)
-                        if kind and (isinstance(source, Variable) or not source.dtype.is_handle)]
+        self.reached = [
+            i
+            for i, (source, kind) in enumerate(sources)
+            if kind and (isinstance(source, Variable) or not source.dtype.is_handle)
+        ]
 
     def _read(self, backward: Program, higher: bool = False) -> list[SymbolicTensor]:
         """The tensors of the forward program that are kept for a backward program.
@@ -292,14 +295,16 @@ class _Derivative:
                     flat.append(trace.to_tensor(grad))
         program = Program(trace, flat)
         captured = [
-            (id(c), Outline(c.dtype, c.shape)) if isinstance(c, SymbolicTensor) and c.trace is self.trace
+            (id(c), Outline(c.dtype, c.shape))
+            if isinstance(c, SymbolicTensor) and c.trace is self.trace
             else (id(c) if isinstance(c, VariableArgument) else 0, c)
             for c in program.captured
         ]
         return _Backward(program, kinds, captured, frozenset(id(c) for c in self._read(program)))
 
-    def backward(self, dys: Sequence[Any], known: dict[int, Any], outlines: Sequence[Any], once: bool = False
-                 ) -> list[Any]:
+    def backward(
+        self, dys: Sequence[Any], known: dict[int, Any], outlines: Sequence[Any], once: bool = False
+    ) -> list[Any]:
         """Gradients of inputs and captures.
 
         known: what is kept of the forward run, its tensors by id of their symbolic ones. outlines: of its outputs.

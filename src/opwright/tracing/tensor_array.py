@@ -173,7 +173,11 @@ class TensorArray(CompositeTensor):
     def _like(self, flow: Any, size: int | None) -> TensorArray:
         new = TensorArray.__new__(TensorArray)
         new._dtype, new._dynamic, new._infer_shape, new._clear = (
-            self._dtype, self._dynamic, self._infer_shape, self._clear)
+            self._dtype,
+            self._dynamic,
+            self._infer_shape,
+            self._clear,
+        )
         # What is learnt in a graph holds for all arrays of this line there, but not for an eager one it began with.
         new._declared = self._declared
         new._inferred = [self._inferred[0]] if type(self._flow) is EagerTensor else self._inferred
@@ -265,16 +269,22 @@ class TensorArray(CompositeTensor):
         """
         if self._eager and self._flow._array.length == 0 and not self.element_shape.is_fully_defined():
             return dispatch.to_tensor(np.zeros([0], self._dtype.np), self._dtype, name)
-        return rows.ListStack(self._flow, element_dtype=self._dtype, element_shape=self.element_shape,
-                              num=-1 if self._size is None else self._size, name=name)
+        return rows.ListStack(
+            self._flow,
+            element_dtype=self._dtype,
+            element_shape=self.element_shape,
+            num=-1 if self._size is None else self._size,
+            name=name,
+        )
 
     def gather(self, indices: Any, name: str | None = None) -> Any:
         """The elements at `indices`, an int32 vector, as one tensor [len(indices), ...element_shape].
 
         raises InvalidArgumentError for an index that is not there, shapes that differ, or where none is known
         """
-        return rows.ListGather(self._flow, indices, element_dtype=self._dtype, element_shape=self.element_shape,
-                               name=name)
+        return rows.ListGather(
+            self._flow, indices, element_dtype=self._dtype, element_shape=self.element_shape, name=name
+        )
 
     def concat(self, name: str | None = None) -> Any:
         """All elements one after the other along their first dimension; they may differ in its size.

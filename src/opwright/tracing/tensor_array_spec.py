@@ -26,8 +26,13 @@ class TensorArraySpec(TypeSpec):
     array_type: ClassVar[Any]
     """TensorArray, whose module is above this one and sets it."""
 
-    def __init__(self, element_shape: Any = None, dtype: Any = dtypes.float32, dynamic_size: bool = False,
-                 infer_shape: bool = True) -> None:
+    def __init__(
+        self,
+        element_shape: Any = None,
+        dtype: Any = dtypes.float32,
+        dynamic_size: bool = False,
+        infer_shape: bool = True,
+    ) -> None:
         self._element_shape = as_shape(element_shape)
         self._dtype = as_dtype(dtype)
         self._dynamic_size, self._infer_shape = bool(dynamic_size), bool(infer_shape)
@@ -65,7 +70,12 @@ class TensorArraySpec(TypeSpec):
         return [value.flow]
 
     def _from_components(self, components: Sequence[Any]) -> Any:
-        made = self.array_type(self._dtype, flow=components[0], dynamic_size=self._dynamic_size,
-                           infer_shape=self._infer_shape, clear_after_read=False)
+        made = self.array_type(
+            self._dtype,
+            flow=components[0],
+            dynamic_size=self._dynamic_size,
+            infer_shape=self._infer_shape,
+            clear_after_read=False,
+        )
         made._inferred[0] = self._element_shape
         return made

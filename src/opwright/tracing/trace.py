@@ -185,8 +185,15 @@ class FuncTrace:
             wanted = "/".join((*state.names, wanted))
         return op.pack_outputs(self.record_specs(op, inputs, bound, flat, wanted, user_line()))
 
-    def record_specs(self, op: Operator, structure: Sequence[Any], bound: Call, specs: Sequence[TensorSpec], name: str,
-                     at: str | None) -> list[SymbolicTensor]:
+    def record_specs(
+        self,
+        op: Operator,
+        structure: Sequence[Any],
+        bound: Call,
+        specs: Sequence[TensorSpec],
+        name: str,
+        at: str | None,
+    ) -> list[SymbolicTensor]:
         """Add a node whose inputs are tensors of this trace and whose output specs are known; tapes are told."""
         operands = [
             None if x is None else tuple([self.value_of(y) for y in x]) if type(x) is tuple else self.value_of(x)
@@ -200,8 +207,15 @@ class FuncTrace:
                 tape.record(record)
         return outs
 
-    def record_control(self, kind: type[OpRecord], op: Operator, structure: Sequence[Any], attrs: dict[str, Any],
-                       specs: Sequence[TensorSpec], name: str | None) -> list[SymbolicTensor]:
+    def record_control(
+        self,
+        kind: type[OpRecord],
+        op: Operator,
+        structure: Sequence[Any],
+        attrs: dict[str, Any],
+        specs: Sequence[TensorSpec],
+        name: str | None,
+    ) -> list[SymbolicTensor]:
         """Add a node of control flow, whose graphs are among its attributes; `kind` says how gradients pass it."""
         operands = [tuple([self.value_of(y) for y in x]) if type(x) is tuple else self.value_of(x) for x in structure]
         wanted = "/".join((*state.names, name or op.name))
@@ -381,8 +395,11 @@ class FuncTrace:
             value = given[i]
             sources.append(argument.value_in_graph)
             with init_scope():
-                arrays.append(value.trace._lift(value) if isinstance(value, SymbolicTensor)
-                              else dispatch.to_tensor(value, argument.dtype)._array)
+                arrays.append(
+                    value.trace._lift(value)
+                    if isinstance(value, SymbolicTensor)
+                    else dispatch.to_tensor(value, argument.dtype)._array
+                )
         plan = Plan(Graph("initial_value", sources, nodes[::-1], [tensor.value_in_graph]))
         return np.array(dispatch.quietly(plan.run, *arrays)[0])
 

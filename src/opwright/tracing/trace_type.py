@@ -277,8 +277,9 @@ class VariableType(TraceType):
         return hash(self._key())
 
     def __repr__(self) -> str:
-        return (f"VariableType(shape={self.shape}, dtype={self.dtype!r}, trainable={self.trainable}, "
-                f"number={self.number})")
+        return (
+            f"VariableType(shape={self.shape}, dtype={self.dtype!r}, trainable={self.trainable}, number={self.number})"
+        )
 
 
 class VariableReference(TraceType):

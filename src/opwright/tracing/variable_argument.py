@@ -41,8 +41,9 @@ class VariableArgument(Variable):
 
     __slots__ = ("_owner", "_trace")
 
-    def __init__(self, owner: Any, trace: Any, name: str, dtype: DType, shape: TensorShape, trainable: bool,
-                 constraint: Any) -> None:
+    def __init__(
+        self, owner: Any, trace: Any, name: str, dtype: DType, shape: TensorShape, trainable: bool, constraint: Any
+    ) -> None:
         self.name, self.dtype, self.shape = name, dtype, shape
         self.trainable, self.constraint = trainable, constraint
         self._value = self._initial = self._guard = None

@@ -43,8 +43,9 @@ def entries(key: str, name: str) -> Iterator[Entry]:
                 yield outcome(f"{name}/{dtype}/{label}", _run(run, row.function, arrays, target), of)
 
 
-def _run(run: Callable[..., np.ndarray], function: Any, arrays: tuple[np.ndarray, ...], target: str
-         ) -> Callable[[], list[np.ndarray]]:
+def _run(
+    run: Callable[..., np.ndarray], function: Any, arrays: tuple[np.ndarray, ...], target: str
+) -> Callable[[], list[np.ndarray]]:
     def result() -> list[np.ndarray]:
         with ow.flags(target=target):
             return [run(function, *arrays)]

@@ -32,7 +32,10 @@ def inputs_of(content: bytes) -> list[np.ndarray]:
     rng, found = np.random.default_rng(1), []
     for detail in Interpreter(model_content=content).get_input_details():
         dtype = np.dtype(detail["dtype"])
-        made = rng.uniform(-1, 1, detail["shape"]) if dtype.kind == "f" else rng.integers(
-            np.iinfo(dtype).min, np.iinfo(dtype).max, detail["shape"], endpoint=True)
+        made = (
+            rng.uniform(-1, 1, detail["shape"])
+            if dtype.kind == "f"
+            else rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, detail["shape"], endpoint=True)
+        )
         found.append(made.astype(dtype))
     return found

@@ -57,8 +57,9 @@ def test_few_rows_are_left_to_products():
         run(Attention(Buffer("y", float32, (2, 3, 8)), b, b, b, (), arg(0, float32)), {b: x})
 
 
-MASKED = Epilogue(apply("add", apply("mul", arg(0, float32), const(0.5, float32)), arg(1, float32)),
-                  ((ELEMENT, float32),), ())  # fmt: skip
+MASKED = Epilogue(
+    apply("add", apply("mul", arg(0, float32), const(0.5, float32)), arg(1, float32)), ((ELEMENT, float32),), ()
+)
 
 
 @targets(

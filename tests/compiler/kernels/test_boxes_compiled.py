@@ -65,8 +65,19 @@ def test_detection_touches_nothing_outside(by_class, at_end):
         starts.append(size)
         size += 4 * count
     results = tuple((Buffer(f"y{i}", float32, (count,)), s) for i, (count, s) in enumerate(zip(sizes, starts)))
-    form = Detection(Buffer("whole", uint8, (size,)), *given, results, classes, most, 1, most, by_class, 0.1, 0.5,
-                     (1.0, 1.0, 1.0, 1.0))  # fmt: skip
+    form = Detection(
+        Buffer("whole", uint8, (size,)),
+        *given,
+        results,
+        classes,
+        most,
+        1,
+        most,
+        by_class,
+        0.1,
+        0.5,
+        (1.0, 1.0, 1.0, 1.0),
+    )
     best = scores.max(1)
     order = np.argsort(-best, kind="stable")
     where, kind, value = np.zeros((most, 4), np.float32), np.zeros(most, np.float32), np.zeros(most, np.float32)

@@ -54,8 +54,11 @@ CHANNELS = (1, 2, 3, 5, 16, 17, 24, 31, 48, 67)
 def test_channels(size, stride, channels):
     for height, width in ((1, 1), (7, 5), (8, 13)):
         pad = size // 2
-        check(drawn(2, height, width, channels), drawn(size, size, channels),
-              Window((size, size), (stride, stride), (1, 1), (pad, pad, pad, pad)))  # fmt: skip
+        check(
+            drawn(2, height, width, channels),
+            drawn(size, size, channels),
+            Window((size, size), (stride, stride), (1, 1), (pad, pad, pad, pad)),
+        )
 
 
 @settings(deadline=None, max_examples=40)
@@ -64,17 +67,26 @@ def test_any_window(data):
     size, strides, dilations = (tuple(data.draw(st.integers(1, n)) for _ in range(2)) for n in (5, 3, 3))
     padding = tuple(data.draw(st.integers(0, 4)) for _ in range(4))
     reach = [(k - 1) * d + 1 for k, d in zip(size, dilations)]
-    height, width = (data.draw(st.integers(max(1, r - p - q), 19))
-                     for r, p, q in zip(reach, padding[0::2], padding[1::2]))  # fmt: skip
+    height, width = (
+        data.draw(st.integers(max(1, r - p - q), 19)) for r, p, q in zip(reach, padding[0::2], padding[1::2])
+    )
     channels, multiplier = data.draw(st.sampled_from((1, 3, 18))), data.draw(st.sampled_from((1, 1, 2, 3)))
-    check(drawn(data.draw(st.integers(1, 2)), height, width, channels), drawn(*size, channels * multiplier),
-          Window(size, strides, dilations, padding), multiplier)  # fmt: skip
+    check(
+        drawn(data.draw(st.integers(1, 2)), height, width, channels),
+        drawn(*size, channels * multiplier),
+        Window(size, strides, dilations, padding),
+        multiplier,
+    )
 
 
 def test_images_of_one_column():
     """What becomes a row: windows of any height, steps, gaps and borders; high ones stay as they are."""
-    for high, stride, gap, (top, bottom) in ((9, 2, 1, (3, 4)), (3, 1, 4, (4, 4)), (3, 2, 2, (2, 2)),
-                                             (25, 1, 1, (9, 9))):
+    for high, stride, gap, (top, bottom) in (
+        (9, 2, 1, (3, 4)),
+        (3, 1, 4, (4, 4)),
+        (3, 2, 2, (2, 2)),
+        (25, 1, 1, (9, 9)),
+    ):
         window = Window((high, 1), (stride, 2), (gap, 1), (top, bottom, 0, 0))
         for channels in (1, 19, 67):
             check(drawn(2, 31, 1, channels), drawn(high, 1, channels), window)
@@ -125,7 +137,10 @@ SKELETON = Epilogue(parametrised(RELU6)[0], (("channel", float32),), (float32, f
 TILE = {"strides": (1, 1), "rows": 2, "lanes": 4, "has_bias": False, "dilated": False, "more": 3, "epilogue": SKELETON}
 
 
-@targets((depthwise_f32, {"size": (3, 3), **TILE}), (depthwise_f32, {"size": (5, 5), **TILE, "dilated": True}),
-         (depthwise_any_f32, {"lanes": 4, "source": "multiplier", "more": 3, "epilogue": SKELETON}))  # fmt: skip
+@targets(
+    (depthwise_f32, {"size": (3, 3), **TILE}),
+    (depthwise_f32, {"size": (5, 5), **TILE, "dilated": True}),
+    (depthwise_any_f32, {"lanes": 4, "source": "multiplier", "more": 3, "epilogue": SKELETON}),
+)
 def test_every_target(family, constants, names):
     compiles_for(names, family, **constants)

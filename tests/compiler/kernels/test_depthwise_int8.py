@@ -78,16 +78,30 @@ def test_any_window(data):
     size, strides, dilations = (tuple(data.draw(st.integers(1, n)) for _ in range(2)) for n in (6, 3, 3))
     padding = tuple(data.draw(st.integers(0, 4)) for _ in range(4))
     reach = [(k - 1) * d + 1 for k, d in zip(size, dilations)]
-    height, width = (data.draw(st.integers(max(1, r - p - q), 21))
-                     for r, p, q in zip(reach, padding[0::2], padding[1::2]))  # fmt: skip
+    height, width = (
+        data.draw(st.integers(max(1, r - p - q), 21)) for r, p, q in zip(reach, padding[0::2], padding[1::2])
+    )
     channels, multiplier = data.draw(st.sampled_from((1, 3, 18))), data.draw(st.sampled_from((1, 1, 2, 3)))
     x = drawn(data.draw(st.sampled_from((np.int8, np.uint8))), data.draw(st.integers(1, 2)), height, width, channels)
-    check(x, drawn(np.int8, *size, channels * multiplier), Window(size, strides, dilations, padding), multiplier,
-          data.draw(st.integers(0, 127)))  # fmt: skip
+    check(
+        x,
+        drawn(np.int8, *size, channels * multiplier),
+        Window(size, strides, dilations, padding),
+        multiplier,
+        data.draw(st.integers(0, 127)),
+    )
 
 
-ZEROS = [(np.uint8, 128), (np.uint8, 140), (np.uint8, 1), (np.uint8, 0), (np.uint8, 255), (np.int8, 5),
-         (np.int8, -128), (np.int8, 127)]  # fmt: skip
+ZEROS = [
+    (np.uint8, 128),
+    (np.uint8, 140),
+    (np.uint8, 1),
+    (np.uint8, 0),
+    (np.uint8, 255),
+    (np.int8, 5),
+    (np.int8, -128),
+    (np.int8, 127),
+]
 
 
 @pytest.mark.parametrize(("dtype", "zero"), ZEROS)
@@ -105,8 +119,12 @@ def test_filters_that_are_not_constant_and_large_ones():
 
 def test_extremes_are_exact():
     for x, w in ((-128, -128), (127, -128), (-128, 127)):
-        check(np.full((1, 6, 6, 16), x, np.int8), np.full((5, 5, 16), w, np.int8),
-              Window((5, 5), (1, 1), (1, 1), (2, 2, 2, 2)), x_zero=-128)  # fmt: skip
+        check(
+            np.full((1, 6, 6, 16), x, np.int8),
+            np.full((5, 5, 16), w, np.int8),
+            Window((5, 5), (1, 1), (1, 1), (2, 2, 2, 2)),
+            x_zero=-128,
+        )
 
 
 def test_requantised():
@@ -131,8 +149,12 @@ def test_looked_up_beside_an_operand(name):
     value = lookup(quantize(apply("mul", convert(SUM, float32), arg(1, float32)), 3, int8), arg(3, int8))
     value = apply("add", convert(value, int32), convert(arg(2, int8), int32))
     value = quantize(convert(value, float32), 0, int8)
-    windows = (SAME3, Window((3, 3), (2, 2), padding=(0, 1, 0, 1)), Window((5, 5), padding=(2, 2, 2, 2)),
-               Window((3, 3), dilations=(2, 2), padding=(2, 2, 2, 2)))  # fmt: skip
+    windows = (
+        SAME3,
+        Window((3, 3), (2, 2), padding=(0, 1, 0, 1)),
+        Window((5, 5), padding=(2, 2, 2, 2)),
+        Window((3, 3), dilations=(2, 2), padding=(2, 2, 2, 2)),
+    )
     for width, window in itertools.product((4, 9, 11), windows):
         x, filter = drawn(np.int8, 1, 9, width, 40), drawn(np.int8, *window.size, 40)
         scale = (RNG.random(40) * 0.004).astype(np.float32)
@@ -171,8 +193,9 @@ def test_slices_of_a_concatenation():
     filter = drawn(np.int8, 3, 3, 20)
     out, part = Buffer("y", int32, (1, 6, 7, 20), None, joined, 11), Buffer("x", int8, (1, 6, 7, 20), None, source, 13)
     form = Depthwise(out, part, Buffer("filter", int8, filter.shape, filter), (), SUM, SAME3, 1, 9)
-    np.testing.assert_array_equal(run(form, {source: whole})[..., 11:],
-                                  expected(whole[..., 13:33], filter, SAME3, 1, 9, 0))  # fmt: skip
+    np.testing.assert_array_equal(
+        run(form, {source: whole})[..., 11:], expected(whole[..., 13:33], filter, SAME3, 1, 9, 0)
+    )
 
 
 @pytest.mark.parametrize("multiplier", [1, 2])
@@ -189,8 +212,11 @@ def test_other_dtypes_are_refused():
         run(form, given)
 
 
-EPILOGUE = Epilogue(parametrised(quantize(apply("mul", convert(SUM, float32), arg(1, float32)), 3, int8))[0],
-                    (("channel", float32),), (int32,))  # fmt: skip
+EPILOGUE = Epilogue(
+    parametrised(quantize(apply("mul", convert(SUM, float32), arg(1, float32)), 3, int8))[0],
+    (("channel", float32),),
+    (int32,),
+)
 CODE = {"lanes": 4, "more": 2, "epilogue": EPILOGUE}
 ANY = {"source": "multiplier", "x_dtype": int8, "filter_dtype": uint8, "rounded": False}
 
@@ -198,7 +224,10 @@ ANY = {"source": "multiplier", "x_dtype": int8, "filter_dtype": uint8, "rounded"
 QUICK = {"together": 1, "more": 2, "epilogue": EPILOGUE, "signed": True, "dilated": False, "rounded": False}
 
 
-@targets((depthwise_int8, {"tile": Tile((3, 3), (1, 1), 4, 2, 1, 4), **QUICK}), (depthwise_any_int8, {**ANY, **CODE}),
-         (depthwise_int8, {"tile": Tile((5, 5), (1, 1), 2, 2, 2, 4), **QUICK, "dilated": True}))  # fmt: skip
+@targets(
+    (depthwise_int8, {"tile": Tile((3, 3), (1, 1), 4, 2, 1, 4), **QUICK}),
+    (depthwise_any_int8, {**ANY, **CODE}),
+    (depthwise_int8, {"tile": Tile((5, 5), (1, 1), 2, 2, 2, 4), **QUICK, "dilated": True}),
+)
 def test_every_target(family, constants, names):
     compiles_for(names, family, **constants)

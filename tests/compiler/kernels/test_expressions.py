@@ -53,34 +53,69 @@ def _any(count: int, kind: Any) -> list[np.ndarray]:
 
 # name: (in float64, operands' range where it is not all numbers)
 FLOATS: dict[str, tuple[Callable[..., Any], tuple[float, float] | None]] = {
-    "add": (np.add, None), "sub": (np.subtract, None), "mul": (np.multiply, None), "div": (np.divide, (0.1, 9)),
+    "add": (np.add, None),
+    "sub": (np.subtract, None),
+    "mul": (np.multiply, None),
+    "div": (np.divide, (0.1, 9)),
     "floor_div": (np.floor_divide, (0.5, 9)),
-    "floor_mod": (np.mod, (0.5, 40)), "pow": (np.power, (0.1, 5)), "atan2": (np.arctan2, None),
-    "fma": (lambda x, y, z: x * y + z, None), "minimum": (np.minimum, None), "maximum": (np.maximum, None),
-    "squared_difference": (lambda x, y: (x - y) ** 2, None), "neg": (np.negative, None), "abs": (np.abs, None),
-    "sign": (np.sign, None), "square": (np.square, None), "sqrt": (np.sqrt, (0, 9)),
-    "rsqrt": (lambda x: 1 / np.sqrt(x), (0.1, 9)), "reciprocal": (lambda x: 1 / x, (0.1, 9)), "floor": (np.floor, None),
-    "ceil": (np.ceil, None), "round_even": (np.rint, None), "round_away": (_round_away, None),
+    "floor_mod": (np.mod, (0.5, 40)),
+    "pow": (np.power, (0.1, 5)),
+    "atan2": (np.arctan2, None),
+    "fma": (lambda x, y, z: x * y + z, None),
+    "minimum": (np.minimum, None),
+    "maximum": (np.maximum, None),
+    "squared_difference": (lambda x, y: (x - y) ** 2, None),
+    "neg": (np.negative, None),
+    "abs": (np.abs, None),
+    "sign": (np.sign, None),
+    "square": (np.square, None),
+    "sqrt": (np.sqrt, (0, 9)),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), (0.1, 9)),
+    "reciprocal": (lambda x: 1 / x, (0.1, 9)),
+    "floor": (np.floor, None),
+    "ceil": (np.ceil, None),
+    "round_even": (np.rint, None),
+    "round_away": (_round_away, None),
     "trunc": (np.trunc, None),
-    "exp": (np.exp, (-20, 20)), "expm1": (np.expm1, (-20, 20)), "log": (np.log, (0.01, 99)),
-    "log1p": (np.log1p, (-0.9, 99)), "sin": (np.sin, None), "cos": (np.cos, None), "tan": (np.tan, None),
-    "asin": (np.arcsin, (-1, 1)), "acos": (np.arccos, (-1, 1)), "atan": (np.arctan, None), "sinh": (np.sinh, (-9, 9)),
-    "cosh": (np.cosh, (-9, 9)), "tanh": (np.tanh, None), "asinh": (np.arcsinh, None), "acosh": (np.arccosh, (1, 9)),
-    "atanh": (np.arctanh, (-0.9, 0.9)), "erf": (_vectorized(math.erf), None), "erfc": (_vectorized(math.erfc), None),
-    "sigmoid": (_sigmoid, None), "softplus": (lambda x: np.logaddexp(0, x), None),
+    "exp": (np.exp, (-20, 20)),
+    "expm1": (np.expm1, (-20, 20)),
+    "log": (np.log, (0.01, 99)),
+    "log1p": (np.log1p, (-0.9, 99)),
+    "sin": (np.sin, None),
+    "cos": (np.cos, None),
+    "tan": (np.tan, None),
+    "asin": (np.arcsin, (-1, 1)),
+    "acos": (np.arccos, (-1, 1)),
+    "atan": (np.arctan, None),
+    "sinh": (np.sinh, (-9, 9)),
+    "cosh": (np.cosh, (-9, 9)),
+    "tanh": (np.tanh, None),
+    "asinh": (np.arcsinh, None),
+    "acosh": (np.arccosh, (1, 9)),
+    "atanh": (np.arctanh, (-0.9, 0.9)),
+    "erf": (_vectorized(math.erf), None),
+    "erfc": (_vectorized(math.erfc), None),
+    "sigmoid": (_sigmoid, None),
+    "softplus": (lambda x: np.logaddexp(0, x), None),
     "silu": (lambda x: x * _sigmoid(x), None),
     "gelu": (_vectorized(lambda x: x * math.erfc(-x / math.sqrt(2)) / 2), None),
     "gelu_tanh": (lambda x: x * _sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)), None),
     "elu": (lambda x: np.where(x < 0, np.expm1(x), x), None),
-    "relu": (lambda x: np.maximum(x, 0), None), "relu6": (lambda x: np.clip(x, 0, 6), None),
+    "relu": (lambda x: np.maximum(x, 0), None),
+    "relu6": (lambda x: np.clip(x, 0, 6), None),
     "leaky_relu": (lambda x, a: np.where(x < 0, a * x, x), None),
-    "hard_swish": (lambda x: x * np.clip(x + 3, 0, 6) / 6, None), "clamp": (lambda x, a, b: np.clip(x, a, b), None),
-    "clip": (lambda x, a, b: np.clip(x, a, b), None), "ieee_minimum": (np.minimum, None),
-    "ieee_maximum": (np.maximum, None), "divide_no_nan": (np.divide, (0.1, 9)),
-    "zero_or_quotient": (np.divide, (0.1, 9)), "truncate_div": (lambda x, y: np.trunc(x / y), (0.5, 9)),
-    "truncate_mod": (np.fmod, (0.5, 40)), "softsign": (lambda x: x / (1 + np.abs(x)), None),
+    "hard_swish": (lambda x: x * np.clip(x + 3, 0, 6) / 6, None),
+    "clamp": (lambda x, a, b: np.clip(x, a, b), None),
+    "clip": (lambda x, a, b: np.clip(x, a, b), None),
+    "ieee_minimum": (np.minimum, None),
+    "ieee_maximum": (np.maximum, None),
+    "divide_no_nan": (np.divide, (0.1, 9)),
+    "zero_or_quotient": (np.divide, (0.1, 9)),
+    "truncate_div": (lambda x, y: np.trunc(x / y), (0.5, 9)),
+    "truncate_mod": (np.fmod, (0.5, 40)),
+    "softsign": (lambda x: x / (1 + np.abs(x)), None),
     "selu": (lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(np.minimum(x, 0))), None),
-}  # fmt: skip
+}
 
 
 def _arity(function: Callable[..., Any], name: str) -> int:
@@ -146,25 +181,48 @@ def _power(x: int, y: int) -> int:
 
 
 INTEGERS: dict[str, Callable[..., int]] = {  # of Python's integers, before they wrap
-    "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y,
-    "minimum": min, "maximum": max, "neg": lambda x: -x, "abs": abs, "square": lambda x: x * x,
-    "squared_difference": lambda x, y: (x - y) ** 2, "sign": lambda x: (x > 0) - (x < 0),
-    "div": _toward_zero, "floor_div": lambda x, y: x // y if y else 0,
+    "add": lambda x, y: x + y,
+    "sub": lambda x, y: x - y,
+    "mul": lambda x, y: x * y,
+    "minimum": min,
+    "maximum": max,
+    "neg": lambda x: -x,
+    "abs": abs,
+    "square": lambda x: x * x,
+    "squared_difference": lambda x, y: (x - y) ** 2,
+    "sign": lambda x: (x > 0) - (x < 0),
+    "div": _toward_zero,
+    "floor_div": lambda x, y: x // y if y else 0,
     "floor_mod": lambda x, y: x % y if y else 0,
-    "truncate_div": _toward_zero, "truncate_mod": lambda x, y: x - y * _toward_zero(x, y) if y else 0,
-    "ieee_minimum": min, "ieee_maximum": max,
-    "bitwise_and": lambda x, y: x & y, "bitwise_or": lambda x, y: x | y, "bitwise_xor": lambda x, y: x ^ y,
-    "shift_left": lambda x, y: x << y, "shift_right": lambda x, y: x >> y,
+    "truncate_div": _toward_zero,
+    "truncate_mod": lambda x, y: x - y * _toward_zero(x, y) if y else 0,
+    "ieee_minimum": min,
+    "ieee_maximum": max,
+    "bitwise_and": lambda x, y: x & y,
+    "bitwise_or": lambda x, y: x | y,
+    "bitwise_xor": lambda x, y: x ^ y,
+    "shift_left": lambda x, y: x << y,
+    "shift_right": lambda x, y: x >> y,
     "shift_left_or_zero": lambda x, y: x << y if 0 <= y < 64 else 0,
-}  # fmt: skip
+}
 KINDS = (d.int8, d.uint8, d.int16, d.uint16, d.int32, d.uint32, d.int64, d.uint64)
 
 
 @pytest.mark.parametrize("name", sorted(INTEGERS))
-@pytest.mark.parametrize("dtype", [d.int8, d.uint8, pytest.param(d.int16, marks=pytest.mark.slow),
-                                   pytest.param(d.uint16, marks=pytest.mark.slow), d.int32, d.int64,
-                                   pytest.param(d.uint32, marks=pytest.mark.slow),
-                                   pytest.param(d.uint64, marks=pytest.mark.slow)], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        d.int8,
+        d.uint8,
+        pytest.param(d.int16, marks=pytest.mark.slow),
+        pytest.param(d.uint16, marks=pytest.mark.slow),
+        d.int32,
+        d.int64,
+        pytest.param(d.uint32, marks=pytest.mark.slow),
+        pytest.param(d.uint64, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
 def test_of_integers(name: str, dtype: d.DType) -> None:
     bits = dtype.size * 8
     operands = _any(_arity(INTEGERS[name], name), dtype.np)
@@ -243,14 +301,23 @@ ALL = (*KINDS, d.bool, d.float16, d.float32, d.float64)
 OFTEN = (d.int8, d.float32, d.bool)
 
 
-@pytest.mark.parametrize(("source", "into"), [
-    pytest.param(source, into, marks=() if source in OFTEN or into in OFTEN else pytest.mark.slow)
-    for source in (*ALL, d.bfloat16) for into in ALL], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("source", "into"),
+    [
+        pytest.param(source, into, marks=() if source in OFTEN or into in OFTEN else pytest.mark.slow)
+        for source in (*ALL, d.bfloat16)
+        for into in ALL
+    ],
+    ids=str,
+)
 def test_conversions(source: d.DType, into: d.DType) -> None:
     x = _any(1, np.float32 if source is d.bfloat16 else source.np)[0].astype(source.np)
     if source.is_floating and not into.is_floating:
-        x = np.clip(x.astype(np.float64), max(into.limits[0], -1000) if not into.is_bool else -9,
-                    min(into.limits[1], 1000) if not into.is_bool else 9).astype(source.np)  # fmt: skip
+        x = np.clip(
+            x.astype(np.float64),
+            max(into.limits[0], -1000) if not into.is_bool else -9,
+            min(into.limits[1], 1000) if not into.is_bool else 9,
+        ).astype(source.np)
     found, _ = both(convert(arg(0, source), into), [x])
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(found, x.astype(into.np))
@@ -263,8 +330,11 @@ def test_floats_outside_of_integers_become_the_nearest_end(into: d.DType) -> Non
     np.testing.assert_array_equal(found, [high, low, high, low, 3, max(low, -3)])
 
 
-@pytest.mark.parametrize(("dtype", "zero", "within"), [(d.int8, -5, ()), (d.uint8, 128, ()), (d.int16, 0, ()),
-                                                       (d.int8, 3, (3, 60)), (d.uint8, 0, (10, 99))], ids=str)
+@pytest.mark.parametrize(
+    ("dtype", "zero", "within"),
+    [(d.int8, -5, ()), (d.uint8, 128, ()), (d.int16, 0, ()), (d.int8, 3, (3, 60)), (d.uint8, 0, (10, 99))],
+    ids=str,
+)
 def test_quantize_rounds_to_even_and_saturates(dtype: d.DType, zero: int, within: tuple[int, ...]) -> None:
     x = np.concatenate([RNG.uniform(-400, 400, N), [0.5, 1.5, 2.5, -0.5, -1.5, 1e30, -1e30, np.inf, -np.inf, np.nan]])
     x = x.astype(np.float32)
@@ -286,8 +356,9 @@ def test_lookup(dtype: d.DType, n: int) -> None:
     np.testing.assert_array_equal(run(Map(Buffer("y", d.int8, (n,)), (b, t), expr), {b: x}), table[x.view(np.uint8)])
 
 
-@pytest.mark.parametrize(("source", "into"), [(d.int16, d.int16), (d.int8, d.int32), (d.uint8, d.float32),
-                                              (d.int16, d.uint8)], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("source", "into"), [(d.int16, d.int16), (d.int8, d.int32), (d.uint8, d.float32), (d.int16, d.uint8)], ids=str
+)
 def test_wide_tables(source: d.DType, into: d.DType) -> None:
     size = 1 << (8 * source.size)
     table = RNG.integers(0, 200, size).astype(into.np)
@@ -316,16 +387,40 @@ def test_nan_stays_in_activations_and_gives_way_as_the_second_operand() -> None:
     np.testing.assert_array_equal(found, np.array([0.5, 1, 0.5], np.float32))
 
 
-@pytest.mark.parametrize("expr", [apply("exp", arg(0, d.int32)), apply("sin", arg(0, d.float64)),
-                                  apply("nothing", arg(0, d.float32)), arg(0, d.complex64)], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "expr",
+    [
+        apply("exp", arg(0, d.int32)),
+        apply("sin", arg(0, d.float64)),
+        apply("nothing", arg(0, d.float32)),
+        arg(0, d.complex64),
+    ],
+    ids=str,
+)
 def test_what_kernels_lack_is_refused(expr: Expr) -> None:
     with pytest.raises(Unmade, match=expr.op if expr.args else "complex64"):
         check(expr)
 
 
 def test_every_operation_is_tested_and_stands_in_numpy() -> None:
-    tested = {*FLOATS, *INTEGERS, "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "is_nan",
-              "is_inf", "is_finite", "logical_and", "logical_or", "logical_not", "select", "pow_or_least",
-              "bitwise_not"}
+    tested = {
+        *FLOATS,
+        *INTEGERS,
+        "equal",
+        "not_equal",
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+        "is_nan",
+        "is_inf",
+        "is_finite",
+        "logical_and",
+        "logical_or",
+        "logical_not",
+        "select",
+        "pow_or_least",
+        "bitwise_not",
+    }
     assert set(ROWS) == tested
     assert set(STRUCTURAL) - set(arrays.STRUCTURAL) == {"lookup"}

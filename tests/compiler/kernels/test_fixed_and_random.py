@@ -23,9 +23,11 @@ def test_philox_of_salmon_et_al() -> None:
     """The known answers that come with the paper's own library, philox 4x32 of ten rounds."""
     ones, zeros = np.array([WIDE] * 3, np.uint64), np.zeros(3, np.uint64)
     pi = np.array([0x299F31D0A4093822, 0x85A308D3243F6A88, 0x0370734413198A2E], np.uint64)
-    answers = {"zeros": (zeros, [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]),
-               "ones": (ones, [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]),
-               "pi": (pi, [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1])}  # fmt: skip
+    answers = {
+        "zeros": (zeros, [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]),
+        "ones": (ones, [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]),
+        "pi": (pi, [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1]),
+    }
     for name, (state, wanted) in answers.items():
         given = buffer(state, "state")
         form = RandomWords(Buffer("y", dtypes.uint32, (4,)), given, "philox", True)

@@ -28,8 +28,10 @@ TESTS: dict[str, Callable[[], object]] = {
     "rows by panels": lambda: gemm.test_sums((1, 5, 9, 33), 45, PLAIN, 1, float32, True),
     "few rows": lambda: gemm.test_sums((1, 1, 2, 37), 19, PLAIN, 1, float16, True),
     "windows": lambda: gemm.test_sums((1, 11, 13, 5), 27, STRIDED, 1, float32, False),
-    "epilogues": lambda: [gemm.test_epilogues(name, kind, 45) for name, kind in (
-        ("hard_swish", "gemm"), ("residual", "convolution"), ("below", "gemv"))],
+    "epilogues": lambda: [
+        gemm.test_epilogues(name, kind, 45)
+        for name, kind in (("hard_swish", "gemm"), ("residual", "convolution"), ("below", "gemv"))
+    ],
     "slices": gemm.test_slices_of_buffers,
     "matmul": lambda: matmul.test_products((2, 3, 17, 31), (2, 3, 31, 33), False, True, False),
     "depthwise": lambda: [depthwise.test_channels(size, stride, 21) for size, stride in ((3, 1), (5, 2))],
@@ -40,7 +42,7 @@ TESTS: dict[str, Callable[[], object]] = {
     "extremes": reductions.test_nan_is_left_out_of_extremes,
     "attention": lambda: attention.test_attention(attention.CASES[1]),
     "lstm": lambda: lstm.test_steps_of_an_lstm(lstm.CASES[3], False),
-}  # fmt: skip
+}
 
 
 @pytest.mark.skipif(not processors.processor().has("avx512f"), reason="this processor has no more than AVX2")

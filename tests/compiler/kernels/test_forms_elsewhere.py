@@ -156,8 +156,14 @@ def depthwise(window: Window) -> Case:
     x, w, bias = floats(1, 9, 10, 21), floats(*window.size, 21), floats(21)
     a = buffer("x", x)
     expr = apply("relu", apply("add", X, arg(1, float32)))
-    form = Depthwise(out(float32, 1, *output_size(x.shape, window), 21), a, buffer("w", w, True),
-                     (buffer("bias", bias, True),), expr, window)  # fmt: skip
+    form = Depthwise(
+        out(float32, 1, *output_size(x.shape, window), 21),
+        a,
+        buffer("w", w, True),
+        (buffer("bias", bias, True),),
+        expr,
+        window,
+    )
     exact = correlated(x.astype(np.float64), window, lambda pixels, i, j: pixels * w[i, j]) + bias
     return Case([form], {a: x}, np.maximum(exact, 0))
 
@@ -168,8 +174,9 @@ SCALED = quantize(apply("mul", convert(SUM, float32), scalar(0.004, float32)), 7
 def depthwise_bytes(window: Window) -> Case:
     x, w = integers(1, 9, 10, 21), integers(*window.size, 21)
     a = buffer("x", x)
-    form = Depthwise(out(int8, 1, *output_size(x.shape, window), 21), a, buffer("w", w, True), (), SCALED, window,
-                     input_zero=-9)  # fmt: skip
+    form = Depthwise(
+        out(int8, 1, *output_size(x.shape, window), 21), a, buffer("w", w, True), (), SCALED, window, input_zero=-9
+    )
     exact = correlated(x.astype(np.int64) + 9, window, lambda pixels, i, j: pixels * w[i, j])
     return Case([form], {a: x}, np.clip(np.rint(exact * 0.004) + 7, -128, 127), 1)
 
@@ -177,8 +184,14 @@ def depthwise_bytes(window: Window) -> Case:
 def convolution(window: Window) -> Case:
     x, w, bias = floats(1, 9, 10, 5), floats(11, *window.size, 5), floats(11)
     a = buffer("x", x)
-    form = Contract(out(float32, 1, *output_size(x.shape, window), 11), a, buffer("w", w, True),
-                    (buffer("bias", bias, True),), apply("add", X, arg(1, float32)), window)  # fmt: skip
+    form = Contract(
+        out(float32, 1, *output_size(x.shape, window), 11),
+        a,
+        buffer("w", w, True),
+        (buffer("bias", bias, True),),
+        apply("add", X, arg(1, float32)),
+        window,
+    )
     wide = w.astype(np.float64)
     return Case([form], {a: x}, correlated(x.astype(np.float64), window, lambda p, i, j: p @ wide[:, i, j].T) + bias)
 
@@ -186,8 +199,9 @@ def convolution(window: Window) -> Case:
 def convolution_bytes(window: Window) -> Case:
     x, w = integers(1, 9, 10, 6), integers(19, *window.size, 6)
     a = buffer("x", x)
-    form = Contract(out(int8, 1, *output_size(x.shape, window), 19), a, buffer("w", w, True), (), SCALED, window,
-                    input_zero=-9)  # fmt: skip
+    form = Contract(
+        out(int8, 1, *output_size(x.shape, window), 19), a, buffer("w", w, True), (), SCALED, window, input_zero=-9
+    )
     whole = w.astype(np.int64)
     exact = correlated(x.astype(np.int64) + 9, window, lambda p, i, j: p @ whole[:, i, j].T)
     return Case([form], {a: x}, np.clip(np.rint(exact * 0.004) + 7, -128, 127), 1)
@@ -204,18 +218,38 @@ def spread() -> Case:
 
 
 CASES: dict[str, Callable[[], Case]] = {
-    "map": maps, "int8 sum": quantised_sum, "row sums": lambda: sums(1), "column sums": lambda: sums(0),
-    "softmax": softmax, "argmax": largest, "cumsum": running_sums, "transpose": transposed, "pad": padded_bytes,
-    "gather": picked, "matmul": product, "attention": attention, "transposed convolution": spread,
-    **{f"{name} {i}": lambda make=make, w=w: make(w) for i, w in enumerate(WINDOWS) for name, make in {
-        "max pool": lambda w: pool("max", w), "average pool": lambda w: pool("sum", w), "depthwise": depthwise,
-        "int8 depthwise": depthwise_bytes, "convolution": convolution, "int8 convolution": convolution_bytes}.items()},
-}  # fmt: skip
+    "map": maps,
+    "int8 sum": quantised_sum,
+    "row sums": lambda: sums(1),
+    "column sums": lambda: sums(0),
+    "softmax": softmax,
+    "argmax": largest,
+    "cumsum": running_sums,
+    "transpose": transposed,
+    "pad": padded_bytes,
+    "gather": picked,
+    "matmul": product,
+    "attention": attention,
+    "transposed convolution": spread,
+    **{
+        f"{name} {i}": lambda make=make, w=w: make(w)
+        for i, w in enumerate(WINDOWS)
+        for name, make in {
+            "max pool": lambda w: pool("max", w),
+            "average pool": lambda w: pool("sum", w),
+            "depthwise": depthwise,
+            "int8 depthwise": depthwise_bytes,
+            "convolution": convolution,
+            "int8 convolution": convolution_bytes,
+        }.items()
+    },
+}
 QUICK = {"int8 convolution 0", "depthwise 0"}
 
 
-@pytest.mark.parametrize("target", [pytest.param(t, marks=() if t == "aarch64-dotprod" else pytest.mark.slow)
-                                    for t in sorted(RUNNERS)])  # fmt: skip
+@pytest.mark.parametrize(
+    "target", [pytest.param(t, marks=() if t == "aarch64-dotprod" else pytest.mark.slow) for t in sorted(RUNNERS)]
+)
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in sorted(CASES)])
 def test_runs_on(name: str, target: str, tmp_path: Path) -> None:
     case = CASES[name]()

@@ -13,10 +13,16 @@ from opwright.core.dtypes import int16, int32, int64
 RNG = np.random.default_rng(5)
 CASES = [
     # x, indices, axis, batch dims
-    ((10, 7), (5,), 0, 0), ((100, 300), (2, 3), 0, 0), ((4, 9), (6,), 1, 0), ((3, 5, 2), (4,), 1, 0),
-    ((13,), (40,), 0, 0), ((6, 8, 3), (6, 4), 1, 1), ((2, 3, 4, 5), (2, 3, 7), 2, 2),
-    ((2, 3, 4, 5), (2, 6), 3, 1), ((9, 4), (), 0, 0),
-]  # fmt: skip
+    ((10, 7), (5,), 0, 0),
+    ((100, 300), (2, 3), 0, 0),
+    ((4, 9), (6,), 1, 0),
+    ((3, 5, 2), (4,), 1, 0),
+    ((13,), (40,), 0, 0),
+    ((6, 8, 3), (6, 4), 1, 1),
+    ((2, 3, 4, 5), (2, 3, 7), 2, 2),
+    ((2, 3, 4, 5), (2, 6), 3, 1),
+    ((9, 4), (), 0, 0),
+]
 
 
 def gathered(x, indices, axis, batch):
@@ -71,10 +77,19 @@ def test_gathers_at_coordinates(shape, of, dtype):
 
 
 @pytest.mark.parametrize("places", [np.int32, np.int64])
-@pytest.mark.parametrize(("shape", "part", "starts"), [
-    ((8,), (3,), (2,)), ((8,), (3,), (7,)), ((8,), (3,), (-5,)), ((4, 5, 6), (2, 5, 6), (1, 0, 0)), ((), (), ()),
-    ((4, 5, 6), (2, 3, 4), (1, 1, 1)), ((4, 5, 6), (4, 5, 6), (3, 3, 3)), ((2, 300, 70), (1, 1, 70), (1, 123, 9)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("shape", "part", "starts"),
+    [
+        ((8,), (3,), (2,)),
+        ((8,), (3,), (7,)),
+        ((8,), (3,), (-5,)),
+        ((4, 5, 6), (2, 5, 6), (1, 0, 0)),
+        ((), (), ()),
+        ((4, 5, 6), (2, 3, 4), (1, 1, 1)),
+        ((4, 5, 6), (4, 5, 6), (3, 3, 3)),
+        ((2, 300, 70), (1, 1, 70), (1, 123, 9)),
+    ],
+)
 def test_updates(shape, part, starts, places):
     x, update = (RNG.normal(size=s).astype(np.float32) if s else np.float32([1]).reshape(()) for s in (shape, part))
     where = np.array(starts, places)
@@ -93,10 +108,17 @@ def test_updates(shape, part, starts, places):
 
 
 @pytest.mark.parametrize("places", [np.int32, np.int64])
-@pytest.mark.parametrize(("shape", "part", "starts"), [
-    ((8,), (3,), (2,)), ((8,), (3,), (5,)), ((4, 5, 6), (2, 5, 6), (1, 0, 0)), ((4, 5, 6), (2, 3, 4), (1, 1, 1)),
-    ((4, 5, 6), (4, 5, 6), (0, 0, 0)), ((2, 300, 70), (1, 1, 70), (1, 123, 0)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("shape", "part", "starts"),
+    [
+        ((8,), (3,), (2,)),
+        ((8,), (3,), (5,)),
+        ((4, 5, 6), (2, 5, 6), (1, 0, 0)),
+        ((4, 5, 6), (2, 3, 4), (1, 1, 1)),
+        ((4, 5, 6), (4, 5, 6), (0, 0, 0)),
+        ((2, 300, 70), (1, 1, 70), (1, 123, 0)),
+    ],
+)
 def test_slices_at_computed_places(shape, part, starts, places):
     x, where = RNG.normal(size=shape).astype(np.float32), np.array(starts, places)
     operands = buffer(x), buffer(where, "starts")

@@ -39,8 +39,12 @@ def sums(x: np.ndarray, w: np.ndarray, window: Window, groups: int, shape: tuple
 
 def out_shape(x: tuple[int, ...], features: int, window: Window) -> tuple[int, int, int, int]:
     """Of a contraction of an input of shape x."""
-    size = [(x[1 + i] + sum(window.padding[2 * i : 2 * i + 2]) - (window.size[i] - 1) * window.dilations[i] - 1)
-            // window.strides[i] + 1 for i in range(2)]  # fmt: skip
+    size = [
+        (x[1 + i] + sum(window.padding[2 * i : 2 * i + 2]) - (window.size[i] - 1) * window.dilations[i] - 1)
+        // window.strides[i]
+        + 1
+        for i in range(2)
+    ]
     return x[0], size[0], size[1], features
 
 
@@ -58,9 +62,22 @@ def case(x, features, window=PLAIN, groups=1, dtype=float32, constant=True):
 
 CASES = [
     # pointwise: rows by channels into features; every kind of last panel
-    *(case((1, m, 1, k), f) for m, k, f in [
-        (3, 1, 1), (14, 7, 16), (29, 16, 17), (49, 5, 32), (50, 33, 33), (13, 8, 48), (31, 64, 49), (127, 3, 65),
-        (400, 96, 24), (7, 600, 96), (49, 160, 960)]),
+    *(
+        case((1, m, 1, k), f)
+        for m, k, f in [
+            (3, 1, 1),
+            (14, 7, 16),
+            (29, 16, 17),
+            (49, 5, 32),
+            (50, 33, 33),
+            (13, 8, 48),
+            (31, 64, 49),
+            (127, 3, 65),
+            (400, 96, 24),
+            (7, 600, 96),
+            (49, 160, 960),
+        ]
+    ),
     case((2, 5, 7, 11), 40),
     # one row or two: the filter as it is
     *(case((m, 1, 1, k), f) for m, k, f in [(1, 1, 1), (1, 16, 16), (2, 17, 33), (1, 1280, 100), (1, 31, 47)]),
@@ -110,13 +127,16 @@ def test_sums(x, features, window, groups, dtype, constant):
         assert np.array_equal(split(form, given, parts), found)
 
 
-@pytest.mark.parametrize(("x", "features", "padding", "dtype", "m"), [
-    ((1, 14, 15, 32), 64, (1, 1, 1, 1), float32, 4),
-    ((2, 9, 6, 64), 96, (1, 1, 1, 1), float32, 4),
-    ((1, 8, 12, 48), 64, (0, 0, 0, 0), float32, 4),
-    ((1, 10, 7, 64), 32, (2, 0, 1, 3), float16, 4),
-    ((1, 7, 13, 256), 192, (1, 1, 1, 1), float32, 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("x", "features", "padding", "dtype", "m"),
+    [
+        ((1, 14, 15, 32), 64, (1, 1, 1, 1), float32, 4),
+        ((2, 9, 6, 64), 96, (1, 1, 1, 1), float32, 4),
+        ((1, 8, 12, 48), 64, (0, 0, 0, 0), float32, 4),
+        ((1, 10, 7, 64), 32, (2, 0, 1, 3), float16, 4),
+        ((1, 7, 13, 256), 192, (1, 1, 1, 1), float32, 2),
+    ],
+)
 def test_winograd(x, features, padding, dtype, m):
     """Within 1e-4 of what the sums are like; the same bits for any split; slices of buffers."""
     form, given, wanted = made(x, features, Window((3, 3), padding=padding), 1, dtype, True, RELU)
@@ -142,18 +162,26 @@ EPILOGUES = {
     "residual": (apply("relu", apply("add", BIASED, arg(2, float32))), lambda s, r: np.maximum(s + r, 0)),
     "twice": (apply("mul", SUM, apply("add", SUM, arg(1, float32))), None),
     "scaled": (apply("mul", BIASED, scalar(0.25, float32)), lambda s, r: s * 0.25),
-    "below": (apply("minimum", apply("mul", BIASED, arg(2, float32)), const(1.5, float32)),
-              lambda s, r: np.minimum(s * r, 1.5)),
-}  # fmt: skip
+    "below": (
+        apply("minimum", apply("mul", BIASED, arg(2, float32)), const(1.5, float32)),
+        lambda s, r: np.minimum(s * r, 1.5),
+    ),
+}
 
 
 KINDS = {"gemm": (1, 30, 1, 20), "gemv": (1, 1, 1, 20), "convolution": (1, 9, 17, 4)}
 FEATURES = (16, 45)
 
 
-@pytest.mark.parametrize(("name", "kind", "features"), [  # quick: each epilogue with each kind, the features in turn
-    pytest.param(name, kind, features, marks=() if (i + j + k) % 2 == 0 else pytest.mark.slow)
-    for i, name in enumerate(EPILOGUES) for j, kind in enumerate(KINDS) for k, features in enumerate(FEATURES)])
+@pytest.mark.parametrize(
+    ("name", "kind", "features"),
+    [  # quick: each epilogue with each kind, the features in turn
+        pytest.param(name, kind, features, marks=() if (i + j + k) % 2 == 0 else pytest.mark.slow)
+        for i, name in enumerate(EPILOGUES)
+        for j, kind in enumerate(KINDS)
+        for k, features in enumerate(FEATURES)
+    ],
+)
 def test_epilogues(name, kind, features):
     (expr, of), x = EPILOGUES[name], KINDS[kind]
     window = Window((3, 3), padding=(1, 1, 1, 1)) if x[3] == 4 else PLAIN
@@ -196,7 +224,10 @@ def test_bias_starts_the_sum():
     unknown = Buffer("b", float32, (4,))
     assert without_bias(RELU6, (bias,)) == (bias, apply("relu6", SUM), ())
     assert without_bias(apply("mul", BIASED, apply("sigmoid", BIASED)), (bias,)) == (
-        bias, apply("mul", SUM, apply("sigmoid", SUM)), ())  # fmt: skip
+        bias,
+        apply("mul", SUM, apply("sigmoid", SUM)),
+        (),
+    )
     third = apply("add", BIASED, arg(2, float32))
     assert without_bias(third, (bias, unknown)) == (bias, apply("add", SUM, arg(1, float32)), (unknown,))
     later = apply("add", apply("mul", SUM, arg(1, float32)), arg(2, float32))
@@ -221,19 +252,23 @@ LIGHT, HEAVY = Epilogue(apply("relu6", SUM), (), ()), Epilogue(apply("sigmoid", 
 CODE = {"more": 0, "rows": 2, "short": True, "wide": True, "halves": 1}
 
 
-@targets((gemm, CODE | {"epilogue": LIGHT, "short": False}),
-         (convolution, CODE | {"epilogue": HEAVY, "lined": True, "short": False}),
-         (convolution, CODE | {"epilogue": LIGHT, "lined": False, "wide": False}),
-         (transform_filter, {"dtype": float16, "m": 2}),
-         (gemv, {"more": 0, "dtype": float16, "epilogue": LIGHT}),
-         (pack, {"dtype": bfloat16, "halves": 3, "biased": True, "along": True}),
-         (pack, {"dtype": float32, "halves": 0, "biased": False, "along": False}))  # fmt: skip
+@targets(
+    (gemm, CODE | {"epilogue": LIGHT, "short": False}),
+    (convolution, CODE | {"epilogue": HEAVY, "lined": True, "short": False}),
+    (convolution, CODE | {"epilogue": LIGHT, "lined": False, "wide": False}),
+    (transform_filter, {"dtype": float16, "m": 2}),
+    (gemv, {"more": 0, "dtype": float16, "epilogue": LIGHT}),
+    (pack, {"dtype": bfloat16, "halves": 3, "biased": True, "along": True}),
+    (pack, {"dtype": float32, "halves": 0, "biased": False, "along": False}),
+)
 def test_targets(family, constants, names):
     compiles_for(names, family, **constants)
 
 
 @pytest.mark.slow
-@targets(*((winograd, {"more": 0, "rows": 3, "short": True, "m": m, "epilogue": LIGHT}) for m in (2, 4)),
-         (gemm, CODE | {"epilogue": HEAVY, "rows": 6, "halves": 3}))  # fmt: skip
+@targets(
+    *((winograd, {"more": 0, "rows": 3, "short": True, "m": m, "epilogue": LIGHT}) for m in (2, 4)),
+    (gemm, CODE | {"epilogue": HEAVY, "rows": 6, "halves": 3}),
+)
 def test_targets_of_long_kernels(family, constants, names):
     compiles_for(names, family, **constants)

@@ -92,19 +92,43 @@ def test_halves_are_rounded_away_from_zero():
     x = np.array([127.0, 0.5, -0.5, 1.5, -2.5, 0.49999997, 0, 0], np.float32).reshape(1, 1, 1, 8)
     eye = np.eye(8, dtype=np.int8).reshape(8, 1, 1, 8)
     source = buffer(x)
-    form = Contract(Buffer("y", float32, (1, 1, 1, 8)), source, Buffer("w", int8, eye.shape, eye), (),
-                    arg(0, float32), PLAIN, rounding="symmetric")  # fmt: skip
+    form = Contract(
+        Buffer("y", float32, (1, 1, 1, 8)),
+        source,
+        Buffer("w", int8, eye.shape, eye),
+        (),
+        arg(0, float32),
+        PLAIN,
+        rounding="symmetric",
+    )
     assert run(form, {source: x}).ravel().tolist() == [127, 1, -1, 2, -3, 0, 0, 0]
 
 
 EPILOGUE = Epilogue(EXPR, (("channel", float32), ("channel", float32)), ())
-SHAPE = {"rows": 4, "vectors": 2, "short": True, "narrow": 1, "epilogue": EPILOGUE, "more": 2, "rounded": True,
-         "wide": False, "tiled": None, "widened": None, "flipped": False, "bounded": 0, "grouped": None}
+SHAPE = {
+    "rows": 4,
+    "vectors": 2,
+    "short": True,
+    "narrow": 1,
+    "epilogue": EPILOGUE,
+    "more": 2,
+    "rounded": True,
+    "wide": False,
+    "tiled": None,
+    "widened": None,
+    "flipped": False,
+    "bounded": 0,
+    "grouped": None,
+}
 
 
-@targets((gemm_int8, {**SHAPE, "parts": 1, "blocked": False}), (gemm_int8, {**SHAPE, "parts": 1, "blocked": True}),
-         (convolution_int8, {**SHAPE, "by_line": False}), (round_rows, {"symmetric": False}),
-         (round_rows, {"symmetric": True}))  # fmt: skip
+@targets(
+    (gemm_int8, {**SHAPE, "parts": 1, "blocked": False}),
+    (gemm_int8, {**SHAPE, "parts": 1, "blocked": True}),
+    (convolution_int8, {**SHAPE, "by_line": False}),
+    (round_rows, {"symmetric": False}),
+    (round_rows, {"symmetric": True}),
+)
 def test_compiles_for_every_target(family, constants, names):
     compiles_for(names, family, **constants)
 
@@ -116,17 +140,25 @@ def by_blocks(rows, features, channels, blocks, dtype):
     w = integers(rng, dtype, (features, 1, 1, channels))
     scales = rng.uniform(0.01, 0.1, (features, blocks)).astype(np.float32)
     source = buffer(x)
-    form = Contract(Buffer("y", float32, (rows, 1, 1, features)), source, Buffer("w", dtype, w.shape, w), (),
-                    arg(0, float32), PLAIN, rounding="asymmetric",
-                    scales=Buffer("scales", float32, scales.shape, scales))  # fmt: skip
+    form = Contract(
+        Buffer("y", float32, (rows, 1, 1, features)),
+        source,
+        Buffer("w", dtype, w.shape, w),
+        (),
+        arg(0, float32),
+        PLAIN,
+        rounding="asymmetric",
+        scales=Buffer("scales", float32, scales.shape, scales),
+    )
     values, steps = rounded(x, False)
     real = w.astype(float).reshape(features, blocks, -1) * scales[..., None]
     return form, {source: x}, values.reshape(rows, -1) @ real.reshape(features, -1).T * steps[:, None]
 
 
 @pytest.mark.parametrize("dtype", [int8, int4], ids=lambda d: d.name)
-@pytest.mark.parametrize(("rows", "features", "channels", "blocks"),
-                         [(1, 33, 128, 4), (37, 45, 96, 3), (29, 16, 20, 5)])
+@pytest.mark.parametrize(
+    ("rows", "features", "channels", "blocks"), [(1, 33, 128, 4), (37, 45, 96, 3), (29, 16, 20, 5)]
+)
 def test_scales_by_block(rows, features, channels, blocks, dtype):
     form, given, wanted = by_blocks(rows, features, channels, blocks, dtype)
     found = run(form, given).reshape(rows, features)

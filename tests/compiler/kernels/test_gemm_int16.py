@@ -57,8 +57,9 @@ def test_sums_beyond_int32(depth):
 def test_epilogue():
     factors = np.random.default_rng(1).uniform(2e-6, 2e-5, 40).astype(np.float32)
     expr = quantize(apply("mul", convert(BIASED, float32), arg(2, float32)), 0, int16)
-    form, given, total = made((1, 14, 28, 12), 40, Window((3, 3), padding=SAME), 1, int8, expr,
-                              (Buffer("f", float32, (40,), factors),))  # fmt: skip
+    form, given, total = made(
+        (1, 14, 28, 12), 40, Window((3, 3), padding=SAME), 1, int8, expr, (Buffer("f", float32, (40,), factors),)
+    )
     wanted = np.clip(np.rint(total * factors.astype(float)), -32768, 32767)
     off = np.abs(run(form, given) - wanted)
     assert off.max() <= 1
@@ -66,8 +67,21 @@ def test_epilogue():
 
 
 EPILOGUE = Epilogue(convert(BIASED, int32), (("channel", int64),), ())
-SHAPE = {"rows": 4, "vectors": 2, "short": True, "narrow": 1, "epilogue": EPILOGUE, "more": 1, "rounded": False,
-         "wide": True, "tiled": None, "widened": None, "flipped": False, "bounded": 0, "grouped": None}
+SHAPE = {
+    "rows": 4,
+    "vectors": 2,
+    "short": True,
+    "narrow": 1,
+    "epilogue": EPILOGUE,
+    "more": 1,
+    "rounded": False,
+    "wide": True,
+    "tiled": None,
+    "widened": None,
+    "flipped": False,
+    "bounded": 0,
+    "grouped": None,
+}
 
 
 @targets((gemm_int8, {**SHAPE, "parts": 1, "blocked": False}), (convolution_int8, {**SHAPE, "by_line": False}))

@@ -38,8 +38,12 @@ def sums(x: np.ndarray, w: np.ndarray, window: Window, groups: int, shape: tuple
 
 def out_shape(x: tuple[int, ...], features: int, window: Window) -> tuple[int, int, int, int]:
     """Of a contraction of an input of shape x."""
-    size = [(x[1 + i] + sum(window.padding[2 * i : 2 * i + 2]) - (window.size[i] - 1) * window.dilations[i] - 1)
-            // window.strides[i] + 1 for i in range(2)]  # fmt: skip
+    size = [
+        (x[1 + i] + sum(window.padding[2 * i : 2 * i + 2]) - (window.size[i] - 1) * window.dilations[i] - 1)
+        // window.strides[i]
+        + 1
+        for i in range(2)
+    ]
     return x[0], size[0], size[1], features
 
 
@@ -53,17 +57,36 @@ def integers(rng: np.random.Generator, dtype, shape: tuple[int, ...]) -> np.ndar
 def case(x, features, window=PLAIN, groups=1, kinds=(int8, int8), zeros=(-7, 0), constant=True):
     """One row of the table."""
     shape = f"{window.size[0]}x{window.size[1]}s{window.strides[1]}d{window.dilations[1]}"
-    name = f"{'x'.join(map(str, x))}-{features}-{shape}{'' if groups == 1 else f'-g{groups}'}-{kinds[0].short}" \
-           f"{kinds[1].short}-{zeros[0]}-{zeros[1]}{'' if constant else '-dynamic'}"  # fmt: skip
+    name = (
+        f"{'x'.join(map(str, x))}-{features}-{shape}{'' if groups == 1 else f'-g{groups}'}-{kinds[0].short}"
+        f"{kinds[1].short}-{zeros[0]}-{zeros[1]}{'' if constant else '-dynamic'}"
+    )
     return pytest.param(x, features, window, groups, kinds, zeros, constant, id=name)
 
 
 SAME = (1, 1, 1, 1)
 CASES = [
     # pointwise: rows by channels into features; every kind of last panel; whole and broken fours of channels
-    *(case((1, m, 1, k), f) for m, k, f in [
-        (3, 1, 1), (14, 8, 16), (29, 16, 17), (49, 5, 32), (50, 36, 33), (13, 8, 48), (31, 64, 49), (127, 3, 65),
-        (400, 96, 24), (7, 600, 96), (49, 160, 960), (1, 1, 1), (1, 20, 480), (1, 1282, 100), (2, 17, 33)]),
+    *(
+        case((1, m, 1, k), f)
+        for m, k, f in [
+            (3, 1, 1),
+            (14, 8, 16),
+            (29, 16, 17),
+            (49, 5, 32),
+            (50, 36, 33),
+            (13, 8, 48),
+            (31, 64, 49),
+            (127, 3, 65),
+            (400, 96, 24),
+            (7, 600, 96),
+            (49, 160, 960),
+            (1, 1, 1),
+            (1, 20, 480),
+            (1, 1282, 100),
+            (2, 17, 33),
+        ]
+    ),
     case((2, 5, 7, 11), 40, zeros=(127, 0)),
     case((37, 1, 1, 21), 21),
     case((37, 1, 1, 20), 21, zeros=(-128, 0)),
@@ -87,14 +110,21 @@ CASES = [
     case((1, 14, 28, 12), 24, Window((3, 3), padding=SAME), 2),
     case((1, 12, 12, 12), 24, groups=4),
     # other dtypes, zero points of weights, filters that are no constants
-    *(case((1, m, 1, k), 37, kinds=d, zeros=z) for m, k in ((1, 35), (20, 36))
-      for d, z in (((uint8, uint8), (128, 121)), ((uint8, int8), (3, 0)), ((int8, int8), (1, -128)),
-                   ((int8, uint8), (-128, 0)))),
+    *(
+        case((1, m, 1, k), 37, kinds=d, zeros=z)
+        for m, k in ((1, 35), (20, 36))
+        for d, z in (
+            ((uint8, uint8), (128, 121)),
+            ((uint8, int8), (3, 0)),
+            ((int8, int8), (1, -128)),
+            ((int8, uint8), (-128, 0)),
+        )
+    ),
     case((1, 15, 28, 6), 20, Window((3, 3), padding=SAME), kinds=(uint8, uint8), zeros=(0, 255)),
     case((1, 15, 28, 6), 20, Window((3, 3), padding=SAME), constant=False),
     case((1, 15, 15, 6), 20, Window((3, 3), (2, 2), padding=SAME), 2, constant=False),
     case((20, 1, 1, 37), 45, constant=False, zeros=(4, 9)),
-]  # fmt: skip
+]
 
 
 def made(x, features, window, groups, kinds, zeros, constant, expr=BIASED, more=()):
@@ -130,8 +160,12 @@ def rounded(x: np.ndarray, zero: int, low: int = -128, high: int = 127) -> np.nd
 
 
 TABLE = np.random.default_rng(5).integers(-128, 128, 256).astype(np.int8)
-RESIDUAL = apply("fma", convert(arg(3, int8), float32), scalar(0.3713, float32),
-                 apply("mul", convert(requantised(), float32), scalar(0.7189, float32)))  # fmt: skip
+RESIDUAL = apply(
+    "fma",
+    convert(arg(3, int8), float32),
+    scalar(0.3713, float32),
+    apply("mul", convert(requantised(), float32), scalar(0.7189, float32)),
+)
 EPILOGUES = {
     "plain": (requantised(), lambda f, r: rounded(f, 3)),
     "relu6": (requantised(2, -100, -100, 55), lambda f, r: rounded(f, -100, -100, 55)),
@@ -145,9 +179,15 @@ KINDS = {"rows": (1, 29, 1, 20), "row": (1, 1, 1, 20), "image": (1, 9, 17, 4)}
 FEATURES = (16, 45, 64)
 
 
-@pytest.mark.parametrize(("name", "kind", "features"), [  # quick: each epilogue with each kind, the features in turn
-    pytest.param(name, kind, features, marks=() if (i + j + k) % 3 == 0 else pytest.mark.slow)
-    for i, name in enumerate(EPILOGUES) for j, kind in enumerate(KINDS) for k, features in enumerate(FEATURES)])
+@pytest.mark.parametrize(
+    ("name", "kind", "features"),
+    [  # quick: each epilogue with each kind, the features in turn
+        pytest.param(name, kind, features, marks=() if (i + j + k) % 3 == 0 else pytest.mark.slow)
+        for i, name in enumerate(EPILOGUES)
+        for j, kind in enumerate(KINDS)
+        for k, features in enumerate(FEATURES)
+    ],
+)
 def test_epilogues(name, kind, features):
     check_epilogue(name, KINDS[kind], features)
 
@@ -203,10 +243,14 @@ def test_reads_nothing_beyond_the_end():
     start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     assert libc.mprotect(ctypes.c_void_p(start + 3 * page), ctypes.c_size_t(page), 0) == 0
     rng = np.random.default_rng(1)
-    for shape, window in (((1, 14, 1, 21), PLAIN), ((1, 20, 28, 3), Window((3, 3), (2, 2), padding=(0, 1, 0, 1))),
-                          ((1, 8, 28, 5), Window((3, 3), padding=SAME)), ((37, 1, 1, 6), PLAIN),
-                          ((1, 9, 9, 7), Window((3, 3), padding=SAME)),
-                          ((1, 4, 29, 9), Window((1, 1), (1, 2)))):  # fmt: skip
+    for shape, window in (
+        ((1, 14, 1, 21), PLAIN),
+        ((1, 20, 28, 3), Window((3, 3), (2, 2), padding=(0, 1, 0, 1))),
+        ((1, 8, 28, 5), Window((3, 3), padding=SAME)),
+        ((37, 1, 1, 6), PLAIN),
+        ((1, 9, 9, 7), Window((3, 3), padding=SAME)),
+        ((1, 4, 29, 9), Window((1, 1), (1, 2))),
+    ):
         xs = integers(rng, int8, shape)
         at_end = np.frombuffer(memory, np.int8, xs.size, 3 * page - xs.size).reshape(shape)
         at_end[:] = xs
@@ -220,16 +264,44 @@ def test_reads_nothing_beyond_the_end():
 
 SKELETON = parametrised(requantised())
 EPILOGUE = Epilogue(SKELETON[0], (("channel", int32), ("channel", float32)), tuple(d for _, d in SKELETON[1]))
-SHAPE = {"rows": 4, "vectors": 2, "short": True, "narrow": 1, "epilogue": EPILOGUE, "more": 3, "rounded": False,
-         "wide": False, "tiled": None, "widened": None, "flipped": False, "bounded": 0, "grouped": None}
+SHAPE = {
+    "rows": 4,
+    "vectors": 2,
+    "short": True,
+    "narrow": 1,
+    "epilogue": EPILOGUE,
+    "more": 3,
+    "rounded": False,
+    "wide": False,
+    "tiled": None,
+    "widened": None,
+    "flipped": False,
+    "bounded": 0,
+    "grouped": None,
+}
 
 
-@targets((gemm_int8, {**SHAPE, "parts": 1, "blocked": False}), (convolution_int8, {**SHAPE, "by_line": False}),
-         (gemm_int8, {**SHAPE, "parts": 1, "blocked": False, "flipped": True}),
-         (convolution_int8, {**SHAPE, "by_line": True, "flipped": True}),
-         (patches, {"rounded": True}),
-         (pack_int8, {"dtype": uint8, "vectors": 2, "narrow": 1, "biased": True, "parts": 2,
-                      "ordered": True, "grouped": 0, "joined": False, "padded": False}))
+@targets(
+    (gemm_int8, {**SHAPE, "parts": 1, "blocked": False}),
+    (convolution_int8, {**SHAPE, "by_line": False}),
+    (gemm_int8, {**SHAPE, "parts": 1, "blocked": False, "flipped": True}),
+    (convolution_int8, {**SHAPE, "by_line": True, "flipped": True}),
+    (patches, {"rounded": True}),
+    (
+        pack_int8,
+        {
+            "dtype": uint8,
+            "vectors": 2,
+            "narrow": 1,
+            "biased": True,
+            "parts": 2,
+            "ordered": True,
+            "grouped": 0,
+            "joined": False,
+            "padded": False,
+        },
+    ),
+)
 def test_compiles_for_every_target(family, constants, names):
     compiles_for(names, family, **constants)
 
@@ -247,10 +319,19 @@ def test_narrow_images():
         np.testing.assert_array_equal(run(form, given), wanted, err_msg=str((x, window)))
 
 
-@pytest.mark.parametrize(("block", "tiles", "panels", "items"), [
-    (Blocks(4, 1, 5), 4, 5, 10), (Blocks(1, 2, 3), 1, 5, 5), (Blocks(1, 1, 5), 1, 5, 5), (Blocks(2, 3, 14), 28, 3, 14),
-    (Blocks(1, 1, 1), 1, 1, 1), (Blocks(1, 4, 33), 33, 4, 66), (Blocks(8, 2, 17), 131, 2, 22),
-    (Blocks(1, 4, 65), 65, 4, 65)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("block", "tiles", "panels", "items"),
+    [
+        (Blocks(4, 1, 5), 4, 5, 10),
+        (Blocks(1, 2, 3), 1, 5, 5),
+        (Blocks(1, 1, 5), 1, 5, 5),
+        (Blocks(2, 3, 14), 28, 3, 14),
+        (Blocks(1, 1, 1), 1, 1, 1),
+        (Blocks(1, 4, 33), 33, 4, 66),
+        (Blocks(8, 2, 17), 131, 2, 22),
+        (Blocks(1, 4, 65), 65, 4, 65),
+    ],
+)
 def test_items_for_two_threads(block, tiles, panels, items):
     found = for_two(block, tiles, panels)
     assert found.items == items == -(-tiles // found.tiles) * -(-panels // found.panels)

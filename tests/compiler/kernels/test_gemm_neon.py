@@ -20,13 +20,24 @@ from opwright.core.dtypes import float32, int8, int32
 TARGETS = ("aarch64", "aarch64-dotprod", "aarch64-i8mm")
 QUICK = "1x29x1x16-17-"
 ROWS = rows(  # steps of a line in fours, in twos and alone; panels of one to four vectors; signs, zero points, windows
-    QUICK, "1x3x1x1-1-1x1", "1x50x1x36-33-", "1x13x1x8-48-", "1x1x1x20-480-", "2x5x7x11-40-", "1x33x31x3-32-3x3s2",
-    "1x28x28x16-24-3x3", "1x14x28x12-24-3x3s1d1-g2", "1x1x1x35-37-1x1s1d1-u8u8", "1x15x28x6-20-3x3s1d1-u8u8-0-255",
-    "20x1x1x37-45-1x1s1d1-i8i8-4-9-dynamic")  # fmt: skip
+    QUICK,
+    "1x3x1x1-1-1x1",
+    "1x50x1x36-33-",
+    "1x13x1x8-48-",
+    "1x1x1x20-480-",
+    "2x5x7x11-40-",
+    "1x33x31x3-32-3x3s2",
+    "1x28x28x16-24-3x3",
+    "1x14x28x12-24-3x3s1d1-g2",
+    "1x1x1x35-37-1x1s1d1-u8u8",
+    "1x15x28x6-20-3x3s1d1-u8u8-0-255",
+    "20x1x1x37-45-1x1s1d1-i8i8-4-9-dynamic",
+)
 
 
-@pytest.mark.parametrize("row", [pytest.param(r, id=r.id, marks=() if r.id.startswith(QUICK) else pytest.mark.slow)
-                                 for r in ROWS])  # fmt: skip
+@pytest.mark.parametrize(
+    "row", [pytest.param(r, id=r.id, marks=() if r.id.startswith(QUICK) else pytest.mark.slow) for r in ROWS]
+)
 @pytest.mark.parametrize("name", TARGETS)
 def test_sums(name, row, tmp_path):
     form, given, wanted = made(*row.values)

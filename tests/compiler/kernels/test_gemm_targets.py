@@ -19,8 +19,10 @@ from opwright.core.dtypes import float32
 
 SUM = arg(0, float32)
 RELU, SILU = (Epilogue(e, (), ()) for e in (apply("relu", SUM), apply("mul", SUM, apply("sigmoid", SUM))))
-TARGETS = [pytest.param(name, marks=() if name == "aarch64" else pytest.mark.slow)
-           for name in ("aarch64", "x86-64-v2", "riscv64", "riscv64-v", "wasm32-simd128")]  # fmt: skip
+TARGETS = [
+    pytest.param(name, marks=() if name == "aarch64" else pytest.mark.slow)
+    for name in ("aarch64", "x86-64-v2", "riscv64", "riscv64-v", "wasm32-simd128")
+]
 
 
 def numbers(*shape: int) -> np.ndarray:
@@ -44,10 +46,31 @@ def test_gemm(name, features, epilogue, tmp_path):
     x, w, bias = numbers(rows, depth), numbers(features, depth), numbers(features)
     panels, packed = panels_on(name, tmp_path, w, bias, depth)
     cut = balanced(rows, panels.rows)
-    constants = {"more": 0, "rows": cut.height, "short": cut.tall != cut.tiles, "wide": panels.wide,
-                 "halves": panels.halves, "epilogue": epilogue}  # fmt: skip
-    words = [x, packed, np.zeros((rows, features), np.float32), depth, depth, features, features, cut.tiles, cut.tall,
-             1, panels.number, cut.tiles, 0, 0, 0]  # fmt: skip
+    constants = {
+        "more": 0,
+        "rows": cut.height,
+        "short": cut.tall != cut.tiles,
+        "wide": panels.wide,
+        "halves": panels.halves,
+        "epilogue": epilogue,
+    }
+    words = [
+        x,
+        packed,
+        np.zeros((rows, features), np.float32),
+        depth,
+        depth,
+        features,
+        features,
+        cut.tiles,
+        cut.tall,
+        1,
+        panels.number,
+        cut.tiles,
+        0,
+        0,
+        0,
+    ]
     found = run_on(name, tmp_path, gemm, constants, words, cut.tiles)[2]
     sums = x.astype(np.float64) @ w.T.astype(np.float64) + bias
     wanted = np.maximum(sums, 0) if epilogue is RELU else sums / (1 + np.exp(-sums))
@@ -58,8 +81,11 @@ def windows(x: np.ndarray, w: np.ndarray) -> np.ndarray:
     """A convolution of 3x3 windows with a border of one pixel, in float64."""
     height, width, _ = x.shape
     padded = np.pad(x.astype(np.float64), ((1, 1), (1, 1), (0, 0)))
-    return sum(padded[ky : ky + height, kx : kx + width] @ w[:, ky, kx].T.astype(np.float64)
-               for ky in range(3) for kx in range(3))  # fmt: skip
+    return sum(
+        padded[ky : ky + height, kx : kx + width] @ w[:, ky, kx].T.astype(np.float64)
+        for ky in range(3)
+        for kx in range(3)
+    )
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -71,11 +97,42 @@ def test_convolution(name, lined, tmp_path):
     line = width if lined else height * width
     cut = balanced(line, panels.rows)
     tiles = cut.tiles * (height * width // line)
-    constants = {"more": 0, "rows": cut.height, "short": cut.tall != cut.tiles, "wide": panels.wide,
-                 "halves": panels.halves, "lined": lined, "epilogue": RELU}  # fmt: skip
-    words = [x, packed, np.zeros((height, width, features), np.float32), height, width, channels, channels, 3, 3, 1, 1,
-             1, 1, 1, 1, height, width, features, features, line, cut.tiles, cut.tall, tiles, 1,
-             panels.number]  # fmt: skip
+    constants = {
+        "more": 0,
+        "rows": cut.height,
+        "short": cut.tall != cut.tiles,
+        "wide": panels.wide,
+        "halves": panels.halves,
+        "lined": lined,
+        "epilogue": RELU,
+    }
+    words = [
+        x,
+        packed,
+        np.zeros((height, width, features), np.float32),
+        height,
+        width,
+        channels,
+        channels,
+        3,
+        3,
+        1,
+        1,
+        1,
+        1,
+        1,
+        1,
+        height,
+        width,
+        features,
+        features,
+        line,
+        cut.tiles,
+        cut.tall,
+        tiles,
+        1,
+        panels.number,
+    ]
     found = run_on(name, tmp_path, convolution, constants, words, tiles, 4096 + 4 * 27 * cut.height)[2]
     wanted = np.maximum(windows(x, w) + bias, 0)
     np.testing.assert_allclose(found.reshape(wanted.shape), wanted, rtol=1e-5, atol=2e-5)
@@ -114,10 +171,33 @@ def test_winograd(name, m, tmp_path):
     filters = run_on(name, tmp_path, transform_filter, {"dtype": float32, "m": m}, words, panels.number)[1]
     down, across = -(-height // m), -(-width // m)
     cut = balanced(down * across, panels.rows)
-    words = [x, filters, w, np.zeros((height, width, features), np.float32), height, width, channels, channels, 1, 1,
-             height, width, features, features, down, across, cut.tall]  # fmt: skip
-    constants = {"more": 0, "rows": cut.height, "short": cut.tall != cut.tiles, "m": m, "dtype": float32,
-                 "epilogue": RELU}  # fmt: skip
+    words = [
+        x,
+        filters,
+        w,
+        np.zeros((height, width, features), np.float32),
+        height,
+        width,
+        channels,
+        channels,
+        1,
+        1,
+        height,
+        width,
+        features,
+        features,
+        down,
+        across,
+        cut.tall,
+    ]
+    constants = {
+        "more": 0,
+        "rows": cut.height,
+        "short": cut.tall != cut.tiles,
+        "m": m,
+        "dtype": float32,
+        "epilogue": RELU,
+    }
     scratch = scratch_of(channels, panels.width, cut.height, m)
     found = run_on(name, tmp_path, winograd, constants, words, cut.tiles, scratch)[3]
     wanted = np.maximum(windows(x, w), 0)

@@ -55,8 +55,9 @@ def both(form, arrays):
     return found
 
 
-ROWS = [pytest.param(*case.values, id=case.id, marks=() if i % 4 == 0 else pytest.mark.slow)
-        for i, case in enumerate(CASES)]  # fmt: skip
+ROWS = [
+    pytest.param(*case.values, id=case.id, marks=() if i % 4 == 0 else pytest.mark.slow) for i, case in enumerate(CASES)
+]
 
 
 @tiled
@@ -161,15 +162,19 @@ def test_threads(threads):
             np.testing.assert_array_equal(out, wanted)
 
 
-@pytest.mark.parametrize(("rows", "features", "quads", "products", "wanted"), [
-    (3136, 64, 16, 3136 * 64 * 64, (32, 2, 16, 16)),  # a pixel of 64 channels
-    (12544, 16, 8, 12544 * 16 * 32, (32, 1, 16, 8)),  # one vector of channels
-    (49, 512, 36, 49 * 512 * 144, (32, 2, 16, 12)),  # 36 quads are three times 12
-    (1, 1000, 320, 1000 * 1280, None),  # a row: as quick as the filter is read
-    (784, 64, 17, 784 * 64 * 68, None),  # 17 quads go one by one
-    (784, 64, 4, 784 * 64 * 16, None),  # shallow
-    (16, 32, 16, 16 * 32 * 64, None),  # little
-    (64, 64, 0, 0, None)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rows", "features", "quads", "products", "wanted"),
+    [
+        (3136, 64, 16, 3136 * 64 * 64, (32, 2, 16, 16)),  # a pixel of 64 channels
+        (12544, 16, 8, 12544 * 16 * 32, (32, 1, 16, 8)),  # one vector of channels
+        (49, 512, 36, 49 * 512 * 144, (32, 2, 16, 12)),  # 36 quads are three times 12
+        (1, 1000, 320, 1000 * 1280, None),  # a row: as quick as the filter is read
+        (784, 64, 17, 784 * 64 * 68, None),  # 17 quads go one by one
+        (784, 64, 4, 784 * 64 * 16, None),  # shallow
+        (16, 32, 16, 16 * 32 * 64, None),  # little
+        (64, 64, 0, 0, None),
+    ],
+)
 def test_when(rows, features, quads, products, wanted):
     found = gemm_tiles.tiles_for(AMX, rows, features, quads, products)
     assert wanted == (found and (found.rows, found.vectors, found.lanes, found.depth))

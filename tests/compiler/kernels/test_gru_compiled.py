@@ -29,10 +29,16 @@ def expected(x, weights, h, activation, keeps, backward):
 
 
 @pytest.mark.parametrize("backward", [False, True])
-@pytest.mark.parametrize(("batch", "steps", "cells", "start", "activation", "keeps"), [
-    (1, 1, 1, False, "TANH", False), (1, 7, 37, True, "TANH", False), (4, 5, 64, False, "TANH", True),
-    (3, 4, 20, True, "RELU", False), (2, 6, 33, True, "NONE", True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("batch", "steps", "cells", "start", "activation", "keeps"),
+    [
+        (1, 1, 1, False, "TANH", False),
+        (1, 7, 37, True, "TANH", False),
+        (4, 5, 64, False, "TANH", True),
+        (3, 4, 20, True, "RELU", False),
+        (2, 6, 33, True, "NONE", True),
+    ],
+)
 def test_steps_of_gated_units(batch, steps, cells, start, activation, keeps, backward):
     x = RNG.normal(0, 0.7, (batch, steps, 3 * cells)).astype(np.float32)
     weights = [RNG.normal(0, 0.5 * cells**-0.5, (cells, cells)).astype(np.float32) for _ in range(3)]

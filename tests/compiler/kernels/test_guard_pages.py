@@ -184,8 +184,20 @@ def divisors(rng):
     return Checked(Buffer("y", operand.dtype, x.shape), operand), {operand: x}, x
 
 
-DRAWS = [view, padded, summed, searched, gathered, scanned, normalised, attended, ordered, segmented, reversed_starts,
-         divisors]  # fmt: skip
+DRAWS = [
+    view,
+    padded,
+    summed,
+    searched,
+    gathered,
+    scanned,
+    normalised,
+    attended,
+    ordered,
+    segmented,
+    reversed_starts,
+    divisors,
+]
 
 
 @pytest.mark.parametrize("draw", DRAWS)

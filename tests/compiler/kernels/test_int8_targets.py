@@ -31,9 +31,19 @@ def runs(name):
     return here.is_x86 and all(here.has(f) for f in needs)
 
 
-on_targets = pytest.mark.parametrize("name", [
-    pytest.param(n, marks=[pytest.mark.skipif(not runs(n), reason="this processor lacks some instructions"),
-                           *([] if n == "x86-64-v3" else [pytest.mark.slow])]) for n in NAMES])  # fmt: skip
+on_targets = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            n,
+            marks=[
+                pytest.mark.skipif(not runs(n), reason="this processor lacks some instructions"),
+                *([] if n == "x86-64-v3" else [pytest.mark.slow]),
+            ],
+        )
+        for n in NAMES
+    ],
+)
 
 
 def rows(*ids):
@@ -44,10 +54,24 @@ def rows(*ids):
 
 
 ROWS = rows(
-    "1x3x1x1-1-1x1", "1x29x1x16-17-", "1x50x1x36-33-", "1x13x1x8-48-", "1x1x1x20-480-", "2x5x7x11-40-", "37x1x1x20-21-",
-    "1x33x31x3-32-3x3s2", "2x7x7x20-33-5x3", "1x28x28x16-24-3x3", "1x20x28x5-24-3x3s1d2", "1x14x28x12-24-3x3s1d1-g2",
-    "1x1x1x35-37-1x1s1d1-u8u8", "1x20x1x36-37-1x1s1d1-i8i8-1--128", "1x15x28x6-20-3x3s1d1-u8u8-0-255",
-    "1x15x28x6-20-3x3s1d1-i8i8--7-0-dynamic", "20x1x1x37-45-1x1s1d1-i8i8-4-9-dynamic")  # fmt: skip
+    "1x3x1x1-1-1x1",
+    "1x29x1x16-17-",
+    "1x50x1x36-33-",
+    "1x13x1x8-48-",
+    "1x1x1x20-480-",
+    "2x5x7x11-40-",
+    "37x1x1x20-21-",
+    "1x33x31x3-32-3x3s2",
+    "2x7x7x20-33-5x3",
+    "1x28x28x16-24-3x3",
+    "1x20x28x5-24-3x3s1d2",
+    "1x14x28x12-24-3x3s1d1-g2",
+    "1x1x1x35-37-1x1s1d1-u8u8",
+    "1x20x1x36-37-1x1s1d1-i8i8-1--128",
+    "1x15x28x6-20-3x3s1d1-u8u8-0-255",
+    "1x15x28x6-20-3x3s1d1-i8i8--7-0-dynamic",
+    "20x1x1x37-45-1x1s1d1-i8i8-4-9-dynamic",
+)
 
 
 @on_targets
@@ -79,9 +103,19 @@ def test_extremes_are_exact(name):
 
 
 LIMITS = [  # weights of a channel, steps of four bytes whose sums int16 holds: 255 (|w0| + |w1|) <= 32767 / steps
-    ([64, -64, 0, 1], 1), ([64, 65, 0, 0], 0), ([0, 64, 65, 0], 1), ([-128, 0, 0, 0], 1), ([127, -1, -128, 0], 1),
-    ([32, 32, 1, -32], 2), ([-8, -8, 7, 7], 8), ([-8, 7, 7, 7], 8), ([1, 0, 0, 0], 64), ([0, 0, 0, 0], 64),
-    ([3, 3, 127, 2, 128 - 256], 0), ([3, 3, 126, 2, 127], 1)]  # fmt: skip
+    ([64, -64, 0, 1], 1),
+    ([64, 65, 0, 0], 0),
+    ([0, 64, 65, 0], 1),
+    ([-128, 0, 0, 0], 1),
+    ([127, -1, -128, 0], 1),
+    ([32, 32, 1, -32], 2),
+    ([-8, -8, 7, 7], 8),
+    ([-8, 7, 7, 7], 8),
+    ([1, 0, 0, 0], 64),
+    ([0, 0, 0, 0], 64),
+    ([3, 3, 127, 2, 128 - 256], 0),
+    ([3, 3, 126, 2, 127], 1),
+]
 
 
 @pytest.mark.parametrize(("weights", "steps"), LIMITS)
@@ -105,17 +139,32 @@ def test_floats_that_int32_does_not_hold_are_saturated(name):
         for scale in (0.05, np.nextafter(np.float32(1), np.float32(0)), 1.0, 3.7, 1e30):
             scales = np.full(24, scale, np.float32)
             source, filters = buffer(x), Buffer("w", int8, weights.shape, weights)
-            form = Contract(Buffer("y", int8, (1, 1, 7, 24)), source, filters,
-                            (Buffer("b", int32, (24,), bias), Buffer("s", float32, (24,), scales)),
-                            requantised(), PLAIN, 1, 0)
+            form = Contract(
+                Buffer("y", int8, (1, 1, 7, 24)),
+                source,
+                filters,
+                (Buffer("b", int32, (24,), bias), Buffer("s", float32, (24,), scales)),
+                requantised(),
+                PLAIN,
+                1,
+                0,
+            )
             with np.errstate(over="ignore"):
                 wanted = np.broadcast_to(rounded(bias.astype(np.float32) * scales, 3), (1, 1, 7, 24))
             np.testing.assert_array_equal(run(form, {source: x}), wanted, err_msg=str(scale))
 
 
-@pytest.mark.parametrize(("dtype", "ends", "bounded"), [
-    (int8, (-64, 64), 1), (int8, (64, 64), 1), (int8, (-65, 64), 0), (int8, (-21, -21), 3), (int4, (-8, -8), 8),
-    (int4, (7, -8), 8)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("dtype", "ends", "bounded"),
+    [
+        (int8, (-64, 64), 1),
+        (int8, (64, 64), 1),
+        (int8, (-65, 64), 0),
+        (int8, (-21, -21), 3),
+        (int4, (-8, -8), 8),
+        (int4, (7, -8), 8),
+    ],
+)
 def test_sums_at_the_bounds(dtype, ends, bounded):
     """The largest bytes by the largest weights of a bound, with and without a rest of steps, in pieces of a window."""
     with ow.flags(target="x86-64-v3"):
@@ -175,11 +224,18 @@ def test_results_that_are_looked_up(name):
             vectors.check_epilogue("table", vectors.KINDS[kind], features)
 
 
-@pytest.mark.parametrize(("target", "window", "out_height", "rows", "team", "seen"), [
-    ("x86-64-v4-vnni", (3, 3), 112, 4, 2, 2), ("x86-64-v4-vnni", (5, 5), 112, 4, 2, 4),
-    ("x86-64-v3-vnni", (3, 3), 112, 4, 2, 2), ("x86-64-v3-vnni", (5, 5), 112, 2, 2, 4),
-    ("x86-64-v3", (3, 3), 112, 2, 2, 4), ("x86-64-v3", (5, 5), 112, 2, 2, 6),
-    ("x86-64-v3", (4, 4), 112, 2, 1, 2)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("target", "window", "out_height", "rows", "team", "seen"),
+    [
+        ("x86-64-v4-vnni", (3, 3), 112, 4, 2, 2),
+        ("x86-64-v4-vnni", (5, 5), 112, 4, 2, 4),
+        ("x86-64-v3-vnni", (3, 3), 112, 4, 2, 2),
+        ("x86-64-v3-vnni", (5, 5), 112, 2, 2, 4),
+        ("x86-64-v3", (3, 3), 112, 2, 2, 4),
+        ("x86-64-v3", (5, 5), 112, 2, 2, 6),
+        ("x86-64-v3", (4, 4), 112, 2, 1, 2),
+    ],
+)
 def test_rows_of_depthwise_tiles(target, window, out_height, rows, team, seen):
     """Two rows of outputs see the same groups where the second needs no more; two teams where registers hold them."""
     tiles = depthwise_tiles.tiles_of(NAMED[target], Window(window), out_height, 1, 8)
@@ -187,20 +243,36 @@ def test_rows_of_depthwise_tiles(target, window, out_height, rows, team, seen):
     assert (found.rows, found.team, len(found.seen)) == (rows, team, seen)
 
 
-@pytest.mark.parametrize(("target", "width", "channels", "features", "copied"), [
-    ("x86-64-v4-vnni", 7, 512, 512, True), ("x86-64-v4-vnni", 32, 16, 16, False),
-    ("x86-64-v4-vnni", 14, 256, 256, False), ("x86-64-v4-vnni", 8, 64, 64, False), ("x86-64-v3", 5, 512, 512, True),
-    ("x86-64-v3", 7, 512, 512, False), ("x86-64-v3", 5, 16, 16, False)])
+@pytest.mark.parametrize(
+    ("target", "width", "channels", "features", "copied"),
+    [
+        ("x86-64-v4-vnni", 7, 512, 512, True),
+        ("x86-64-v4-vnni", 32, 16, 16, False),
+        ("x86-64-v4-vnni", 14, 256, 256, False),
+        ("x86-64-v4-vnni", 8, 64, 64, False),
+        ("x86-64-v3", 5, 512, 512, True),
+        ("x86-64-v3", 7, 512, 512, False),
+        ("x86-64-v3", 5, 16, 16, False),
+    ],
+)
 def test_when_windows_of_3x3_are_copied(target, width, channels, features, copied):
     """Where lines are shorter than tiles, if the steps that are saved cost more than the copies."""
     panels = Panels(features, 3, 3 * channels, tile_of(NAMED[target], features))
     assert contractions_int8._are_copies_worth(panels, width, 9 * channels) == copied
 
 
-@pytest.mark.parametrize(("name", "widened", "tile"), [
-    ("x86-64-v2", True, (4, 2, 4)), ("x86-64-v3", True, (4, 2, 8)), ("x86-64-v4", True, (12, 2, 16)),
-    ("x86-64-v3-vnni", False, (6, 2, 8)), ("x86-64-v4-vnni", False, (14, 2, 16)), ("aarch64", False, (14, 2, 4)),
-    ("aarch64-dotprod", False, (14, 2, 4))])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "widened", "tile"),
+    [
+        ("x86-64-v2", True, (4, 2, 4)),
+        ("x86-64-v3", True, (4, 2, 8)),
+        ("x86-64-v4", True, (12, 2, 16)),
+        ("x86-64-v3-vnni", False, (6, 2, 8)),
+        ("x86-64-v4-vnni", False, (14, 2, 16)),
+        ("aarch64", False, (14, 2, 4)),
+        ("aarch64-dotprod", False, (14, 2, 4)),
+    ],
+)
 def test_which_targets_widen(name, widened, tile):
     """Sums, weights, a number of the row and a product before it is added fit in the registers."""
     found = tile_of(NAMED[name], 100)

@@ -13,8 +13,13 @@ from opwright.compiler.loops.recurrent_forms import Lstm
 from opwright.core.dtypes import float32
 
 RNG = np.random.default_rng(11)
-ACTIVATIONS = {"TANH": np.tanh, "NONE": lambda x: x, "RELU6": lambda x: np.clip(x, 0, 6),
-               "RELU": lambda x: np.maximum(x, 0), "RELU_N1_TO_1": lambda x: np.clip(x, -1, 1)}  # fmt: skip
+ACTIVATIONS = {
+    "TANH": np.tanh,
+    "NONE": lambda x: x,
+    "RELU6": lambda x: np.clip(x, 0, 6),
+    "RELU": lambda x: np.maximum(x, 0),
+    "RELU_N1_TO_1": lambda x: np.clip(x, -1, 1),
+}
 
 
 def sigmoid(x):
@@ -60,8 +65,18 @@ def run(gates, recurrent, h, c, peepholes, projection, activation, time_major, c
     given = [buffer(g, f"g{i}") for i, g in enumerate(gates)]
     states = buffer(h, "h"), buffer(c, "c")
     y = Buffer("y", float32, (*gates[0].shape[:2], outputs))
-    form = Lstm(y, tuple(given), known(recurrent, "r"), *states, known(peepholes, "p"), known(projection, "w"),
-                activation, time_major, clips, backward)  # fmt: skip
+    form = Lstm(
+        y,
+        tuple(given),
+        known(recurrent, "r"),
+        *states,
+        known(peepholes, "p"),
+        known(projection, "w"),
+        activation,
+        time_major,
+        clips,
+        backward,
+    )
     plan = plan_of(LoopGraph("test", (*given, *states), (y,), (form,)))
     plan.pack()
     out = np.empty(y.shape, np.float32)
@@ -104,11 +119,33 @@ def test_steps_of_an_lstm(case, backward):
 
 
 @targets(
-    (lstm, {"rows": 1, "gates": 4, "peepholes": True, "projected": 2, "activation": "TANH", "normed": False,
-            "rounding": "", "diagonal": True}),
-    (lstm, {"rows": 4, "gates": 3, "peepholes": False, "projected": 0, "activation": "RELU6", "normed": True,
-            "rounding": "asymmetric", "diagonal": False}),
+    (
+        lstm,
+        {
+            "rows": 1,
+            "gates": 4,
+            "peepholes": True,
+            "projected": 2,
+            "activation": "TANH",
+            "normed": False,
+            "rounding": "",
+            "diagonal": True,
+        },
+    ),
+    (
+        lstm,
+        {
+            "rows": 4,
+            "gates": 3,
+            "peepholes": False,
+            "projected": 0,
+            "activation": "RELU6",
+            "normed": True,
+            "rounding": "asymmetric",
+            "diagonal": False,
+        },
+    ),
     (lstm_int8, {"rows": 1, "gates": 3, "projected": 2, "power": -17, "peepholes": True, "normed": True}),
-)  # fmt: skip
+)
 def test_an_lstm_compiles_for_every_target(family, constants, names):
     compiles_for(names, family, **constants)

@@ -25,11 +25,26 @@ F, I8 = d.float32, d.int8
 LINEAR = apply("fma", arg(0, F), arg(1, F), scalar(0.5, F))
 
 SHAPES = [  # the output's comes of broadcasting
-    ((), ()), ((1,), (1,)), ((7,), (7,)), ((7,), ()), ((1, 1), (3,)), ((64,), (64,)), ((70001,), (70001,)),
-    ((70001,), (1,)), ((3, 5, 70), (70,)), ((3, 5, 70), (3, 1, 70)), ((3, 5, 70), (3, 5, 1)), ((3, 5, 70), (3, 1, 1)),
-    ((3, 1, 70), (1, 5, 70)), ((5, 1), (1, 13)), ((2, 3, 4, 5), (3, 1, 5)), ((2, 1, 4, 1), (1, 3, 1, 5)),
-    ((5, 20011), (5, 1)), ((5, 20011), (20011,)), ((2, 3, 2, 3, 2), (3, 1, 3, 1)),
-]  # fmt: skip
+    ((), ()),
+    ((1,), (1,)),
+    ((7,), (7,)),
+    ((7,), ()),
+    ((1, 1), (3,)),
+    ((64,), (64,)),
+    ((70001,), (70001,)),
+    ((70001,), (1,)),
+    ((3, 5, 70), (70,)),
+    ((3, 5, 70), (3, 1, 70)),
+    ((3, 5, 70), (3, 5, 1)),
+    ((3, 5, 70), (3, 1, 1)),
+    ((3, 1, 70), (1, 5, 70)),
+    ((5, 1), (1, 13)),
+    ((2, 3, 4, 5), (3, 1, 5)),
+    ((2, 1, 4, 1), (1, 3, 1, 5)),
+    ((5, 20011), (5, 1)),
+    ((5, 20011), (20011,)),
+    ((2, 3, 2, 3, 2), (3, 1, 3, 1)),
+]
 
 
 def arrays_of(*shapes: tuple[int, ...]) -> list[np.ndarray]:
@@ -91,16 +106,25 @@ def test_dtypes_mix() -> None:
     i64, mask = RNG.integers(-9, 9, n), RNG.integers(0, 2, n).astype(bool)
     arrays: tuple[np.ndarray, ...] = (i8, f16, i64, mask)
     operands = [buffer(v, f"x{k}") for k, v in enumerate(arrays)]
-    total = apply("add", apply("add", convert(arg(0, I8), F), convert(arg(1, d.float16), F)),
-                  convert(arg(2, d.int64), F))  # fmt: skip
+    total = apply(
+        "add", apply("add", convert(arg(0, I8), F), convert(arg(1, d.float16), F)), convert(arg(2, d.int64), F)
+    )
     expr = apply("select", arg(3, d.bool), total, const(0.0, F), dtype=F)
     found = run(form_of(expr, *operands), dict(zip(operands, arrays)))
     wanted = np.where(mask, i8.astype(np.float64) + f16.astype(np.float64) + i64, 0.0)
     np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
 
 
-ADD_INT8 = quantize(apply("fma", convert(arg(0, I8), F), scalar(0.3, F),
-                          apply("fma", convert(arg(1, I8), F), scalar(0.7, F), scalar(-2.25, F))), 5, I8)  # fmt: skip
+ADD_INT8 = quantize(
+    apply(
+        "fma",
+        convert(arg(0, I8), F),
+        scalar(0.3, F),
+        apply("fma", convert(arg(1, I8), F), scalar(0.7, F), scalar(-2.25, F)),
+    ),
+    5,
+    I8,
+)
 
 
 @pytest.mark.parametrize("n", [1, 15, 64, 127, 70001])
@@ -114,8 +138,15 @@ def test_sums_of_bytes(n: int) -> None:
     assert (found == wanted).mean() > 0.99
 
 
-MUL_INT8 = quantize(apply("mul", apply("sub", convert(arg(0, I8), F), scalar(3.0, F)),
-                          apply("mul", convert(arg(1, I8), F), scalar(0.01, F))), -5, I8)  # fmt: skip
+MUL_INT8 = quantize(
+    apply(
+        "mul",
+        apply("sub", convert(arg(0, I8), F), scalar(3.0, F)),
+        apply("mul", convert(arg(1, I8), F), scalar(0.01, F)),
+    ),
+    -5,
+    I8,
+)
 
 
 @pytest.mark.parametrize("shape", [(5, 7), (200, 16), (33, 64), (31, 144), (3, 40000)], ids=str)
@@ -177,16 +208,23 @@ def test_masks_of_the_first_lanes(count: int) -> None:
         np.testing.assert_array_equal(y, np.arange(count) < n)
 
 
-@targets(*((map_elements, constants) for constants in (
-    pattern(LINEAR, (EACH, ONE), (F, F), 0), pattern(LINEAR, (EACH, EACH), (F, F), 2),
-    pattern(ADD_INT8, (EACH, EACH), (I8, I8), 0), pattern(apply("gelu", arg(0, F)), (EACH,), (F,), 0),
-    pattern(MUL_INT8, (EACH, COLUMN), (I8, I8), 1),
-    pattern(lookup(arg(0, I8), arg(1, I8)), (EACH, TABLE), (I8, I8), 0),
-    pattern(apply("floor_div", arg(0, d.int32), arg(1, d.int32)), (EACH, EACH), (d.int32, d.int32), 1),
-    pattern(convert(apply("exp", arg(0, d.float16)), d.bfloat16), (EACH,), (d.float16,), 0),
-    pattern(convert(arg(0, F), d.int64), (EACH,), (F,), 0),
-    pattern(apply("less", arg(0, I8), arg(1, I8), dtype=d.bool), (EACH, EACH), (I8, I8), 0),
-)))  # fmt: skip
+@targets(
+    *(
+        (map_elements, constants)
+        for constants in (
+            pattern(LINEAR, (EACH, ONE), (F, F), 0),
+            pattern(LINEAR, (EACH, EACH), (F, F), 2),
+            pattern(ADD_INT8, (EACH, EACH), (I8, I8), 0),
+            pattern(apply("gelu", arg(0, F)), (EACH,), (F,), 0),
+            pattern(MUL_INT8, (EACH, COLUMN), (I8, I8), 1),
+            pattern(lookup(arg(0, I8), arg(1, I8)), (EACH, TABLE), (I8, I8), 0),
+            pattern(apply("floor_div", arg(0, d.int32), arg(1, d.int32)), (EACH, EACH), (d.int32, d.int32), 1),
+            pattern(convert(apply("exp", arg(0, d.float16)), d.bfloat16), (EACH,), (d.float16,), 0),
+            pattern(convert(arg(0, F), d.int64), (EACH,), (F,), 0),
+            pattern(apply("less", arg(0, I8), arg(1, I8), dtype=d.bool), (EACH, EACH), (I8, I8), 0),
+        )
+    )
+)
 def test_compiles_for_every_target(family: Family, constants: dict[str, Any], names: tuple[str, ...]) -> None:
     compiles_for(names, family, **constants)
 
@@ -211,19 +249,26 @@ def test_older_processors_of_the_family_give_the_same(name: str, monkeypatch: py
     target = NAMED[name]
     forms = []
     for expr, operands in NARROWER.items():
-        arrays = [RNG.standard_normal(shape).astype(t.np) if t.is_floating else RNG.integers(-9, 9, shape).astype(t.np)
-                  for t, shape in operands]  # fmt: skip
+        arrays = [
+            RNG.standard_normal(shape).astype(t.np) if t.is_floating else RNG.integers(-9, 9, shape).astype(t.np)
+            for t, shape in operands
+        ]
         buffers = [buffer(x, f"x{k}") for k, x in enumerate(arrays)]
         forms.append((form_of(expr, *buffers), dict(zip(buffers, arrays))))
     wanted = [run(form, given) for form, given in forms]
 
     def code(**constants: Any) -> FamilyCode:
-        made = find_or_make(map_elements.name, f"{name} {sorted(constants.items())!r}", target, lambda: (
-            str(map_elements.emit(target, **constants)), map_elements.entry(constants)))  # fmt: skip
+        made = find_or_make(
+            map_elements.name,
+            f"{name} {sorted(constants.items())!r}",
+            target,
+            lambda: (str(map_elements.emit(target, **constants)), map_elements.entry(constants)),
+        )
         return FamilyCode(made.address, made.name, tuple(map_elements.kinds(constants).values()))
 
     monkeypatch.setattr(map_elements, "code", code)
     for (form, given), exact in zip(forms, wanted):
         tolerance = 1e-2 if form.output.dtype is d.bfloat16 else 3e-6
-        np.testing.assert_allclose(run(form, given).astype(np.float64), exact.astype(np.float64), rtol=tolerance,
-                                   atol=1e-6)  # fmt: skip
+        np.testing.assert_allclose(
+            run(form, given).astype(np.float64), exact.astype(np.float64), rtol=tolerance, atol=1e-6
+        )

@@ -47,8 +47,11 @@ def of(a, b, *, transpose_a=False, transpose_b=False, constant=False, dtype=floa
 
 
 @pytest.mark.parametrize("constant", [False, True], ids=["dynamic", "constant"])
-@pytest.mark.parametrize(("transpose_a", "transpose_b"), [(False, False), (True, False), (False, True), (True, True)],
-                         ids=["ab", "Ab", "aB", "AB"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("transpose_a", "transpose_b"),
+    [(False, False), (True, False), (False, True), (True, True)],
+    ids=["ab", "Ab", "aB", "AB"],
+)
 @pytest.mark.parametrize(("a", "b"), CASES, ids=str)
 def test_products(a, b, transpose_a, transpose_b, constant):
     form, given, wanted = of(a, b, transpose_a=transpose_a, transpose_b=transpose_b, constant=constant)
@@ -64,8 +67,9 @@ def test_epilogues():
     expr = apply("add", apply("mul", apply("add", SUM, arg(1, float32)), scalar(0.5, float32)), arg(2, float32))
     for b in [(2, 30, 20), (30, 20)]:
         form, given, wanted = of((2, 9, 30), b, expr=expr, operands=operands)
-        np.testing.assert_allclose(run(form, given | {operands[1]: rest}), (wanted + bias) * 0.5 + rest, rtol=1e-5,
-                                   atol=1e-4)  # fmt: skip
+        np.testing.assert_allclose(
+            run(form, given | {operands[1]: rest}), (wanted + bias) * 0.5 + rest, rtol=1e-5, atol=1e-4
+        )
 
 
 def test_narrow_constants():
@@ -85,7 +89,8 @@ def test_batches():
     assert [tuple(b) for b in batches((), (), ())] == [(1, 0, 0, False, False, 0)]
 
 
-@targets((transpose, {"block": 16}),
-         (gevm, {"more": 0, "rows": 2, "dtype": float16, "epilogue": Epilogue(SUM, (), ())}))  # fmt: skip
+@targets(
+    (transpose, {"block": 16}), (gevm, {"more": 0, "rows": 2, "dtype": float16, "epilogue": Epilogue(SUM, (), ())})
+)
 def test_targets(family, constants, names):
     compiles_for(names, family, **constants)

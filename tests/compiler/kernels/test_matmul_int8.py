@@ -61,7 +61,13 @@ def test_rounded_floats(a, b, rounding):
     left, right = buffer(x, "a"), buffer(y, "b")
     values, steps = rounded(x.reshape(-1, a[-1]), rounding == "symmetric")
     wanted = (values * steps[:, None]).reshape(a) @ y.astype(float) * scales
-    form = MatMul(Buffer("y", float32, wanted.shape), left, right, (Buffer("s", float32, scales.shape, scales),),
-                  apply("mul", arg(0, float32), arg(1, float32)), rounding=rounding)  # fmt: skip
+    form = MatMul(
+        Buffer("y", float32, wanted.shape),
+        left,
+        right,
+        (Buffer("s", float32, scales.shape, scales),),
+        apply("mul", arg(0, float32), arg(1, float32)),
+        rounding=rounding,
+    )
     found = run(form, {left: x, right: y})
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())

@@ -11,8 +11,13 @@ from opwright.compiler.loops.forms import Buffer, IndexMap, Move
 from opwright.core import dtypes
 
 RNG = np.random.default_rng(7)
-DTYPES = (np.int8, np.float32, np.complex128, pytest.param(np.int16, marks=pytest.mark.slow),
-          pytest.param(np.float64, marks=pytest.mark.slow))  # fmt: skip
+DTYPES = (
+    np.int8,
+    np.float32,
+    np.complex128,
+    pytest.param(np.int16, marks=pytest.mark.slow),
+    pytest.param(np.float64, marks=pytest.mark.slow),
+)
 
 
 def drawn(shape, dtype=np.float32):
@@ -120,9 +125,10 @@ def test_into_a_slice_and_out_of_one():
     np.testing.assert_array_equal(run(out, {whole: y}), y[:, 7:17].T)
 
 
-@pytest.mark.parametrize("box", [
-    IndexMap((0, 0), (3, 4), 1, (4, 1)), IndexMap((0, 0), (3, 4), 0, (-4, 1)), IndexMap((1, 0), (3, 4), 0, (4, 1)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "box",
+    [IndexMap((0, 0), (3, 4), 1, (4, 1)), IndexMap((0, 0), (3, 4), 0, (-4, 1)), IndexMap((1, 0), (3, 4), 0, (4, 1))],
+)
 def test_boxes_outside_are_refused(box):
     x = drawn((3, 4))
     operand = buffer(x)

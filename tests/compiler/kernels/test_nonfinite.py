@@ -38,8 +38,13 @@ from opwright.core.dtypes import float32
 
 SUM, F = arg(0, float32), np.float32
 HERE = ["host", *(["x86-64-v3"] if targets.processor().has("avx512f") else [])]
-VALUES = {"infinity": [np.inf], "minus infinity": [-np.inf], "NaN": [np.nan], "both": [np.inf, -np.inf],
-          "large": [2e37]}  # fmt: skip
+VALUES = {
+    "infinity": [np.inf],
+    "minus infinity": [-np.inf],
+    "NaN": [np.nan],
+    "both": [np.inf, -np.inf],
+    "large": [2e37],
+}
 
 
 @pytest.fixture(params=HERE, autouse=True)
@@ -85,7 +90,7 @@ def product(x: np.ndarray, w: np.ndarray) -> np.ndarray:
 SIZES = {  # rows, depths, columns
     "some": ((1, 9), (1, 7, 9, 17), (1, 17)),
     "all": ((1, 2, 4, 7, 9, 14), (1, 2, 3, 6, 7, 8, 9, 15, 16, 17, 33), (1, 5, 8, 15, 16, 17, 24, 33)),
-}  # fmt: skip
+}
 FEW_OR_ALL = pytest.mark.parametrize("sizes", ["some", pytest.param("all", marks=pytest.mark.slow)])
 
 
@@ -147,17 +152,22 @@ def windowed(x: np.ndarray, w: np.ndarray, window: Window, size: tuple[int, int]
 
 
 WINDOWS = {
-    "1x1 padded": Window((1, 1), padding=(1, 1, 1, 1)), "3x3": Window((3, 3), padding=(1, 1, 1, 1)),
-    "3x3 VALID": Window((3, 3)), "strides": Window((3, 3), (2, 2), padding=(0, 1, 0, 1)),
-    "dilations": Window((3, 3), (1, 1), (2, 2), (2, 2, 2, 2)), "1x5": Window((1, 5), padding=(0, 0, 2, 2)),
+    "1x1 padded": Window((1, 1), padding=(1, 1, 1, 1)),
+    "3x3": Window((3, 3), padding=(1, 1, 1, 1)),
+    "3x3 VALID": Window((3, 3)),
+    "strides": Window((3, 3), (2, 2), padding=(0, 1, 0, 1)),
+    "dilations": Window((3, 3), (1, 1), (2, 2), (2, 2, 2, 2)),
+    "1x5": Window((1, 5), padding=(0, 0, 2, 2)),
     "even": Window((2, 4), padding=(0, 1, 1, 2)),
-}  # fmt: skip
+}
 
 
 def _size(shape: tuple[int, ...], w: Window) -> tuple[int, int]:
     spans = [(k - 1) * d + 1 for k, d in zip(w.size, w.dilations)]
-    return ((shape[1] + w.padding[0] + w.padding[1] - spans[0]) // w.strides[0] + 1,
-            (shape[2] + w.padding[2] + w.padding[3] - spans[1]) // w.strides[1] + 1)  # fmt: skip
+    return (
+        (shape[1] + w.padding[0] + w.padding[1] - spans[0]) // w.strides[0] + 1,
+        (shape[2] + w.padding[2] + w.padding[3] - spans[1]) // w.strides[1] + 1,
+    )
 
 
 @pytest.mark.parametrize("values", VALUES)
@@ -284,10 +294,11 @@ def _softmax(x: np.ndarray) -> np.ndarray:
 
 
 ROWS = {
-    "softmax": ((), _softmax), "log_softmax": ((), lambda x: np.log(_softmax(x))),
+    "softmax": ((), _softmax),
+    "log_softmax": ((), lambda x: np.log(_softmax(x))),
     "l2_norm": ((1e-6,), lambda x: x / np.maximum(np.sqrt((x * x).sum(-1, keepdims=True)), 1e-6)),
     "rms_norm": ((1e-6,), lambda x: x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", ROWS)
@@ -315,8 +326,9 @@ def test_reductions_and_running_sums(values: str) -> None:
         x[1, n // 2 : n // 2 + len(VALUES[values]), inner // 2] = VALUES[values]
         b = buffer(x)
         with np.errstate(all="ignore"):
-            check(Reduce(Buffer("y", float32, (2, inner)), b, (1,), "sum", SUM, SUM), {b: x},
-                  x.sum(1, dtype=np.float64))  # fmt: skip
+            check(
+                Reduce(Buffer("y", float32, (2, inner)), b, (1,), "sum", SUM, SUM), {b: x}, x.sum(1, dtype=np.float64)
+            )
             check(Scan(Buffer("y", float32, x.shape), b, 1), {b: x}, np.cumsum(x, 1, dtype=np.float64))
         if values != "NaN":
             for kind, formula in (("max", np.max), ("min", np.min)):
@@ -359,8 +371,9 @@ def test_lstm_and_gru_with_an_infinity_in_the_state(cells: int, value: float) ->
     h0[1, 1] = value
     parts = [buffer(g, f"g{i}") for i, g in enumerate(gates)]
     h, c = buffer(h0, "h"), buffer(c0, "c")
-    form = Lstm(Buffer("y", float32, (3, 2, cells)), tuple(parts), tuple(const(w, f"w{i}") for i, w in
-                enumerate(weights)), h, c)  # fmt: skip
+    form = Lstm(
+        Buffer("y", float32, (3, 2, cells)), tuple(parts), tuple(const(w, f"w{i}") for i, w in enumerate(weights)), h, c
+    )
     found = run(form, {**dict(zip(parts, gates)), h: h0.copy(), c: c0.copy()})
     state, cell = h0.astype(np.float64), c0.astype(np.float64)
     with np.errstate(all="ignore"):

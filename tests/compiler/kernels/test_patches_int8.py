@@ -14,8 +14,9 @@ ZERO = -7
 WINDOWS = {"kernel": (1, 2, 3), "strides": (1, 2, 3), "dilations": (1, 1, 2), "before": (0, 0, 1, 3)}
 
 
-def expected(x: np.ndarray, channels: int, size: tuple[int, int], window: dict[str, tuple[int, ...]], joined: bool
-             ) -> list[np.ndarray]:  # fmt: skip
+def expected(
+    x: np.ndarray, channels: int, size: tuple[int, int], window: dict[str, tuple[int, ...]], joined: bool
+) -> list[np.ndarray]:
     """For each pixel of the output the bytes of its window, run by run; None where a run is filled up to four bytes."""
     n, height, width, _ = x.shape
     run = window["kernel"][1] if joined else 1
@@ -53,9 +54,25 @@ def test_windows_as_rows(target: str) -> None:
             row_pitch = len(rows[0]) + room
             out = np.full(len(rows) * row_pitch, 99, np.int8)
             segments, run = (1, window["kernel"][1]) if joined else (window["kernel"][1], 1)
-            words = [flat, out, flat.size, height, width, pitch, channels, ZERO, window["kernel"][0], segments, run,
-                     *window["strides"], *window["dilations"], *window["before"], *size, row_pitch,
-                     np.full(n, ZERO, np.int32)]  # fmt: skip
+            words = [
+                flat,
+                out,
+                flat.size,
+                height,
+                width,
+                pitch,
+                channels,
+                ZERO,
+                window["kernel"][0],
+                segments,
+                run,
+                *window["strides"],
+                *window["dilations"],
+                *window["before"],
+                *size,
+                row_pitch,
+                np.full(n, ZERO, np.int32),
+            ]
             call(patches.code(rounded=bool(n > 1)), words, len(rows))
             for i, row in enumerate(rows):
                 found = out[i * row_pitch : i * row_pitch + len(row)]

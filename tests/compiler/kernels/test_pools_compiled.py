@@ -15,9 +15,11 @@ from opwright.core.dtypes import as_dtype, float32, int8, int32
 
 RNG = np.random.default_rng(8)
 COUNT = arg(1, float32)
-MEAN = {np.float32: apply("div", arg(0, float32), COUNT),
-        np.int8: quantize(apply("round_away", apply("div", convert(arg(0, int32), float32), COUNT)), 0, int8),
-        np.int16: apply("div", convert(arg(0, int32), float32), COUNT)}  # fmt: skip
+MEAN = {
+    np.float32: apply("div", arg(0, float32), COUNT),
+    np.int8: quantize(apply("round_away", apply("div", convert(arg(0, int32), float32), COUNT)), 0, int8),
+    np.int16: apply("div", convert(arg(0, int32), float32), COUNT),
+}
 
 
 def drawn(dtype, *shape):
@@ -95,8 +97,12 @@ def test_other_dtypes_are_refused():
 BYTES, PARAMS = parametrised(MEAN[np.int8])
 
 
-@targets((pool, {"kind": "sum", "dtype": int8, "lanes": 4, "vectors": 2, "expr": BYTES, "params": (int32,), "more": 1}),
-         (pool, {"kind": "max", "dtype": float32, "lanes": 4, "vectors": 2, "expr": arg(0, float32), "params": (),
-                 "more": 0}))  # fmt: skip
+@targets(
+    (pool, {"kind": "sum", "dtype": int8, "lanes": 4, "vectors": 2, "expr": BYTES, "params": (int32,), "more": 1}),
+    (
+        pool,
+        {"kind": "max", "dtype": float32, "lanes": 4, "vectors": 2, "expr": arg(0, float32), "params": (), "more": 0},
+    ),
+)
 def test_every_target(family, constants, names):
     compiles_for(names, family, **constants)

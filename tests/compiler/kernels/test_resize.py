@@ -12,8 +12,15 @@ from opwright.core.dtypes import float32, int8
 
 RNG = np.random.default_rng(10)
 MODES = [(False, False), (True, False), (False, True)]  # align_corners, half_pixel_centers
-SIZES = [((4, 5), (8, 10)), ((7, 3), (3, 7)), ((5, 6), (5, 6)), ((1, 1), (3, 4)), ((6, 9), (1, 1)), ((3, 3), (11, 13)),
-         ((33, 21), (17, 50))]  # fmt: skip
+SIZES = [
+    ((4, 5), (8, 10)),
+    ((7, 3), (3, 7)),
+    ((5, 6), (5, 6)),
+    ((1, 1), (3, 4)),
+    ((6, 9), (1, 1)),
+    ((3, 3), (11, 13)),
+    ((33, 21), (17, 50)),
+]
 
 
 def positions(mode, size, out):
@@ -106,8 +113,10 @@ def test_other_dtypes_are_refused():
 ROUNDED = parametrised(quantize(arg(0, float32), 0, int8))[0]
 
 
-@targets((bilinear, {"dtype": int8, "lanes": 4, "expr": ROUNDED, "params": (buffer(np.int32([0])).dtype,), "more": 1}),
-         (bilinear, {"dtype": float32, "lanes": 4, "expr": arg(0, float32), "params": (), "more": 0}),
-         (nearest, {"dtype": int8, "lanes": 4, "expr": None, "params": (), "more": 0}))  # fmt: skip
+@targets(
+    (bilinear, {"dtype": int8, "lanes": 4, "expr": ROUNDED, "params": (buffer(np.int32([0])).dtype,), "more": 1}),
+    (bilinear, {"dtype": float32, "lanes": 4, "expr": arg(0, float32), "params": (), "more": 0}),
+    (nearest, {"dtype": int8, "lanes": 4, "expr": None, "params": (), "more": 0}),
+)
 def test_every_target(family, constants, names):
     compiles_for(names, family, **constants)

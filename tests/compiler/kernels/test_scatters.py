@@ -13,9 +13,10 @@ RNG = np.random.default_rng(14)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.uint8, np.int32, np.int64, np.bool_])
-@pytest.mark.parametrize(("shape", "count", "depth"), [
-    ((7,), (20,), 1), ((5, 40), (9,), 1), ((5, 4), (3, 2), 2), ((3, 4, 100), (30,), 2), ((6,), (), 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("shape", "count", "depth"),
+    [((7,), (20,), 1), ((5, 40), (9,), 1), ((5, 4), (3, 2), 2), ((3, 4, 100), (30,), 2), ((6,), (), 1)],
+)
 def test_scatters(shape, count, depth, dtype):
     indices = np.stack([RNG.integers(0, n, count) for n in shape[:depth]], -1).astype(np.int32)
     updates = np.asarray(RNG.integers(-5 if dtype is not np.uint8 else 0, 5, (*count, *shape[depth:]))).astype(dtype)

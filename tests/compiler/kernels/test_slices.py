@@ -55,8 +55,17 @@ def test_slices_are_moved_inside_and_gathered(case: Any, dtype: Any) -> None:
 JOINED = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "set": lambda a, b: b}
 
 
-@pytest.mark.parametrize(("kind", "dtype"), [("sum", np.float32), ("sum", np.float16), ("prod", np.int16),
-                                             ("max", np.int64), ("min", np.uint8), ("set", np.float64)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [
+        ("sum", np.float32),
+        ("sum", np.float16),
+        ("prod", np.int16),
+        ("max", np.int64),
+        ("min", np.uint8),
+        ("set", np.float64),
+    ],
+)
 @pytest.mark.parametrize("case", LAYOUTS, ids=str)
 def test_updates_outside_are_left_out_and_others_come_in_order(case: Any, kind: str, dtype: Any) -> None:
     shape, sizes, vectors, layout = case
@@ -73,8 +82,18 @@ def test_updates_outside_are_left_out_and_others_come_in_order(case: Any, kind: 
 
 @targets(
     (gather_slices, {"places": dtypes.int32, "components": 2, "axes": 3, "width": 16}),
-    (scatter_slices, {"source": dtypes.float32, "places": dtypes.int64, "kind": "max", "axes": (-1, 1),
-                      "mapped": (0, 1), "rank": 3, "along": True}),
-)  # fmt: skip
+    (
+        scatter_slices,
+        {
+            "source": dtypes.float32,
+            "places": dtypes.int64,
+            "kind": "max",
+            "axes": (-1, 1),
+            "mapped": (0, 1),
+            "rank": 3,
+            "along": True,
+        },
+    ),
+)
 def test_slices_compile_for_every_target(family: Any, constants: Any, names: Any) -> None:
     compiles_for(names, family, **constants)

@@ -28,8 +28,15 @@ def expected(x, filter, window, sizes, x_zero=0, filter_zero=0):
     n, height, width, _ = x.shape
     features, kh, kw, _ = filter.shape
     (sh, sw), (dh, dw), (top, bottom, left, right) = window.strides, window.dilations, window.padding
-    whole = np.zeros((n, (height - 1) * sh + (kh - 1) * dh + 1 + top + bottom + sizes[0],
-                      (width - 1) * sw + (kw - 1) * dw + 1 + left + right + sizes[1], features), kind)  # fmt: skip
+    whole = np.zeros(
+        (
+            n,
+            (height - 1) * sh + (kh - 1) * dh + 1 + top + bottom + sizes[0],
+            (width - 1) * sw + (kw - 1) * dw + 1 + left + right + sizes[1],
+            features,
+        ),
+        kind,
+    )
     for i in range(kh):
         for j in range(kw):
             part = whole[:, i * dh : i * dh + (height - 1) * sh + 1 : sh, j * dw : j * dw + (width - 1) * sw + 1 : sw]
@@ -46,8 +53,12 @@ def made(x, filter, window, sizes, expr, operands=(), zeros=(0, 0)):
 
 def check(dtype, shape, features, window, x_zero=0, filter_zero=0):
     x, filter = drawn(dtype, *shape), drawn(dtype, features, *window.size, shape[3])
-    sizes = tuple(max(1, (n - 1) * s + (k - 1) * d + 1 - p - q) for n, s, k, d, p, q in zip(
-        shape[1:3], window.strides, window.size, window.dilations, window.padding[0::2], window.padding[1::2]))
+    sizes = tuple(
+        max(1, (n - 1) * s + (k - 1) * d + 1 - p - q)
+        for n, s, k, d, p, q in zip(
+            shape[1:3], window.strides, window.size, window.dilations, window.padding[0::2], window.padding[1::2]
+        )
+    )
     expr = arg(0, float32 if dtype == np.float32 else int32)
     form, given = made(x, filter, window, sizes, expr, (), (x_zero, filter_zero))
     want, got = expected(x, filter, window, sizes, x_zero, filter_zero), run(form, given)
@@ -110,7 +121,9 @@ def test_filters_that_are_not_constant(dtype):
 SUM = {"more": 0, "epilogue": Epilogue(arg(0, float32), (), ())}
 
 
-@targets((add_taps, {"dtype": float32, "lanes": 4, "by_tap": True, "dilated": False, **SUM}),
-         (add_taps, {"dtype": float32, "lanes": 4, "by_tap": False, "dilated": True, **SUM}))  # fmt: skip
+@targets(
+    (add_taps, {"dtype": float32, "lanes": 4, "by_tap": True, "dilated": False, **SUM}),
+    (add_taps, {"dtype": float32, "lanes": 4, "by_tap": False, "dilated": True, **SUM}),
+)
 def test_every_target(family, constants, names):
     compiles_for(names, family, **constants)

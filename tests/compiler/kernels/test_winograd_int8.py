@@ -16,9 +16,19 @@ from opwright.core.dtypes import int8, int32, uint8
 
 NAMES = ("x86-64-v3", "x86-64-v3-vnni", "x86-64-v4", "x86-64-v4-vnni")
 QUICK = ("x86-64-v3", "x86-64-v4-vnni")
-on_targets = pytest.mark.parametrize("name", [
-    pytest.param(n, marks=[pytest.mark.skipif(not runs(n), reason="this processor lacks some instructions"),
-                           *([] if n in QUICK else [pytest.mark.slow])]) for n in NAMES])  # fmt: skip
+on_targets = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            n,
+            marks=[
+                pytest.mark.skipif(not runs(n), reason="this processor lacks some instructions"),
+                *([] if n in QUICK else [pytest.mark.slow]),
+            ],
+        )
+        for n in NAMES
+    ],
+)
 THREE = Window((3, 3), padding=SAME)
 
 
@@ -30,9 +40,16 @@ def form_of(shape, window, ws, zero):
 
 
 @on_targets
-@pytest.mark.parametrize(("x", "features", "padding"), [
-    ((1, 14, 14, 64), 64, SAME), ((2, 7, 9, 64), 96, SAME), ((1, 9, 13, 96), 64, (0, 0, 0, 0)),
-    ((1, 6, 11, 64), 64, (2, 1, 0, 3)), ((1, 6, 6, 512), 64, SAME)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("x", "features", "padding"),
+    [
+        ((1, 14, 14, 64), 64, SAME),
+        ((2, 7, 9, 64), 96, SAME),
+        ((1, 9, 13, 96), 64, (0, 0, 0, 0)),
+        ((1, 6, 11, 64), 64, (2, 1, 0, 3)),
+        ((1, 6, 6, 512), 64, SAME),
+    ],
+)
 def test_sums(name, x, features, padding):
     with ow.flags(target=name):
         form, given, wanted = made(x, features, Window((3, 3), padding=padding), 1, (int8, int8), (-7, 0), True)
@@ -79,11 +96,16 @@ def test_where_it_wins(name):
     assert patch((1, 14, 14, 512), 128, most=80) == 4
     assert patch((1, 56, 56, 32), 32) == 4
     assert patch((1, 56, 56, 16), 16) == (4 if NAMED[name].vector_bytes == 32 and not NAMED[name].vnni_lanes else 0)
-    for refused in (patch((1, 5, 56, 64), 64), patch((1, 56, 56, 64), 72), patch((1, 56, 56, 72), 64),
-                    patch((1, 56, 56, 64), 64, Window((3, 3), (2, 2), padding=SAME)),
-                    patch((1, 56, 56, 64), 64, Window((3, 3), dilations=(2, 2), padding=SAME)),
-                    patch((1, 56, 56, 64), 64, dtype=uint8), patch((1, 56, 56, 64), 64, zero=3),
-                    patch((1, 56, 56, 64), 64, constant=False)):  # fmt: skip
+    for refused in (
+        patch((1, 5, 56, 64), 64),
+        patch((1, 56, 56, 64), 72),
+        patch((1, 56, 56, 72), 64),
+        patch((1, 56, 56, 64), 64, Window((3, 3), (2, 2), padding=SAME)),
+        patch((1, 56, 56, 64), 64, Window((3, 3), dilations=(2, 2), padding=SAME)),
+        patch((1, 56, 56, 64), 64, dtype=uint8),
+        patch((1, 56, 56, 64), 64, zero=3),
+        patch((1, 56, 56, 64), 64, constant=False),
+    ):
         assert refused == 0
     assert patch_of(form_of((1, 56, 56, 64), THREE, np.ones((64, 3, 3, 64), np.int8), 0), NAMED["aarch64-dotprod"]) == 0
 
@@ -116,8 +138,10 @@ def test_slices_of_buffers(name):
         assert (found[..., 71:] == marked).all()
 
 
-@targets((transform_filter_int8, {"m": 4, "vectors": 2}), (transform_patches_int8, {"m": 2}),
-         (winograd_int8, {"more": 3, "rows": 3, "vectors": 2, "short": True, "m": 4,
-                          "epilogue": EPILOGUE}))  # fmt: skip
+@targets(
+    (transform_filter_int8, {"m": 4, "vectors": 2}),
+    (transform_patches_int8, {"m": 2}),
+    (winograd_int8, {"more": 3, "rows": 3, "vectors": 2, "short": True, "m": 4, "epilogue": EPILOGUE}),
+)
 def test_compiles_for_every_target(family, constants, names):
     compiles_for(names, family, **constants)

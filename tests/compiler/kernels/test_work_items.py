@@ -26,9 +26,10 @@ def connected(x, features):
     return steps(Contract(out, x, Buffer("w", x.dtype, w.shape, w), (), arg(0, kind), Window((1, 1))), x)
 
 
-@pytest.mark.parametrize(("n", "most", "nbytes", "unit"), [
-    (150528, 8192, 8, 64), (57600, 8192, 8, 64), (196, 17, 3840, 1), (28224, 32768, 2, 64),
-    (49, 56, 4608, 1)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("n", "most", "nbytes", "unit"),
+    [(150528, 8192, 8, 64), (57600, 8192, 8, 64), (196, 17, 3840, 1), (28224, 32768, 2, 64), (49, 56, 4608, 1)],
+)
 def test_items_are_even_in_number(n, most, nbytes, unit):
     each = _evenly(n, most, nbytes, unit)
     assert each <= most

@@ -15,9 +15,15 @@ from opwright.compiler.loops.forms import Window
 def output_size(shape: Sequence[int], window: Window) -> tuple[int, int]:
     """Rows and columns of the output of a window over NHWC of this shape."""
     (kh, kw), (sh, sw), (dh, dw), (top, bottom, left, right) = (
-        window.size, window.strides, window.dilations, window.padding)  # fmt: skip
-    return ((shape[1] + top + bottom - (kh - 1) * dh - 1) // sh + 1,
-            (shape[2] + left + right - (kw - 1) * dw - 1) // sw + 1)  # fmt: skip
+        window.size,
+        window.strides,
+        window.dilations,
+        window.padding,
+    )
+    return (
+        (shape[1] + top + bottom - (kh - 1) * dh - 1) // sh + 1,
+        (shape[2] + left + right - (kw - 1) * dw - 1) // sw + 1,
+    )
 
 
 def patches(x: np.ndarray, window: Window, fill: float) -> Iterator[tuple[int, int, np.ndarray]]:
@@ -32,7 +38,8 @@ def patches(x: np.ndarray, window: Window, fill: float) -> Iterator[tuple[int, i
             yield i, j, padded[:, y0 : y0 + (height - 1) * sh + 1 : sh, x0 : x0 + (width - 1) * sw + 1 : sw]
 
 
-def correlated(x: np.ndarray, window: Window, tap: Callable[[np.ndarray, int, int], np.ndarray],
-               fill: float = 0) -> np.ndarray:  # fmt: skip
+def correlated(
+    x: np.ndarray, window: Window, tap: Callable[[np.ndarray, int, int], np.ndarray], fill: float = 0
+) -> np.ndarray:
     """The sum over taps (i, j) of tap(pixels, i, j)."""
     return sum(tap(pixels, i, j) for i, j, pixels in patches(x, window, fill))

@@ -143,8 +143,16 @@ def functions(work, x: ptr[f32], y: ptr[f32], n: i64, *, count: int):
 def extremes(work, x: ptr[f32], y: ptr[f32], bound: f32, *, count: int):
     """A NaN stays where it stands second, and is passed over where a number does."""
     v, step = x.load(0, count), max(count, 1)
-    found = (kl.maximum(1.5, v), kl.maximum(v, 1.5), kl.minimum(-0.5, v), kl.minimum(v, -0.5), kl.maximum(v, bound),
-             kl.minimum(bound, v), kl.minimum(v, bound, number=True), kl.clamp(v, -2.0, 2.0))
+    found = (
+        kl.maximum(1.5, v),
+        kl.maximum(v, 1.5),
+        kl.minimum(-0.5, v),
+        kl.minimum(v, -0.5),
+        kl.maximum(v, bound),
+        kl.minimum(bound, v),
+        kl.minimum(v, bound, number=True),
+        kl.clamp(v, -2.0, 2.0),
+    )
     for i in range(len(found)):
         y.store(found[i], i * step)
 
@@ -196,9 +204,16 @@ def cases(lanes: int) -> dict[str, Any]:
     s = RNG.integers(-128, 128, 40).astype(np.int8)
     wu, ws = u.astype(np.int64), s.astype(np.int64)
     around = np.array([np.nan, 2.5, -2.5, np.inf], np.float32)
-    beside = [np.maximum(1.5, around), np.fmax(around, 1.5), np.minimum(-0.5, around), np.fmin(around, -0.5),
-              np.fmax(around, -1), np.minimum(-1, around), np.fmin(around, -1),
-              np.fmin(np.fmax(around, -2), 2)]
+    beside = [
+        np.maximum(1.5, around),
+        np.fmax(around, 1.5),
+        np.minimum(-0.5, around),
+        np.fmin(around, -0.5),
+        np.fmax(around, -1),
+        np.minimum(-1, around),
+        np.fmin(around, -1),
+        np.fmin(np.fmax(around, -2), 2),
+    ]
     du = RNG.integers(0, 256, 4 * lanes).astype(np.uint8)
     ds = RNG.integers(-128, 128, 4 * lanes).astype(np.int8)
     du[:4], ds[:4] = 255, -128
@@ -210,47 +225,134 @@ def cases(lanes: int) -> dict[str, Any]:
     picks = np.array([3, 250, 0, 77], np.int32)
     z = np.concatenate([RNG.standard_normal(28) * 3, [0.5, 1.5, -0.5, 0.0]]).astype(np.float32)
     wide = z.astype(np.float64).reshape(-1, 4)
-    each = [np.abs(wide), np.floor(wide), np.ceil(wide), np.trunc(wide), np.rint(wide), np.exp(wide), np.tanh(wide),
-            np.sqrt(np.abs(wide)), np.clip(wide, -1, 1.5), np.rint(wide)]  # fmt: skip
+    each = [
+        np.abs(wide),
+        np.floor(wide),
+        np.ceil(wide),
+        np.trunc(wide),
+        np.rint(wide),
+        np.exp(wide),
+        np.tanh(wide),
+        np.sqrt(np.abs(wide)),
+        np.clip(wide, -1, 1.5),
+        np.rint(wide),
+    ]
     by_function = np.stack(each, 1)
     tabled = [table, at, np.zeros(256, np.int8), np.zeros(4, np.int8), picks]
-    early_sums = [min(next((t for t in np.cumsum(range(i, -1, -1)) if t > 20), i * (i + 1) // 2), 25)
-                  for i in range(12)]  # fmt: skip
+    early_sums = [
+        min(next((t for t in np.cumsum(range(i, -1, -1)) if t > 20), i * (i + 1) // 2), 25) for i in range(12)
+    ]
     early_sums[5] = -1
     return {
-        **{f"scale_rows {relu}": (scale_rows, {"relu": relu}, [x, np.zeros_like(x), 37, 0.5], 5, {
-            1: np.maximum(x * 0.5, 0) if relu else x * 0.5}) for relu in (False, True)},
-        "tile_product": (tile_product, {"rows": rows}, [a, b, np.zeros((6, lanes), np.float32), k], 2, {
-            2: a.astype(np.float64) @ b}),
-        "collatz": (collatz, {}, [numbers, np.zeros_like(numbers), 1000], 29, {
-            1: [_collatz(n) for n in numbers.tolist()]}),
-        "conversions": (conversions, {}, [odd, len(odd), np.zeros(12, np.int32), np.zeros(12), np.zeros(12, np.int8),
-                                          np.zeros(12, np.uint8), *(np.zeros(12, d) for d in ml.values())], 1, {
-            2: np.trunc(odd), 3: odd, 4: np.clip(rounded, -128, 127), 5: np.clip(rounded, 0, 255),
-            6: odd.astype(ml["f16"]), 7: odd.astype(ml["bf16"])}),
-        "unsigned": (unsigned, {}, [u, s, 40, np.zeros(40, np.int32), np.zeros(40, np.int32), np.zeros(40, np.uint8),
-                                    np.zeros(40, np.uint16)], 1, {
-            3: wu - ws, 4: np.where(wu > 100, wu // 7, ws >> 1), 5: (wu >> 2) ^ 5, 6: wu * 255 % 1000}),
-        "dots": (dots, {}, [du, ds, dp, dq, start, start[::-1].copy(), np.zeros(4 * lanes, np.int32)], 1, {
-            6: np.concatenate([start + c * ds.reshape(-1, 4).sum(1, dtype=int) for c in (1, 127, 255)]
-                              + [start - 128 * du.reshape(-1, 4).sum(1, dtype=int)]),
-            4: start + (du.astype(np.int64) * ds).reshape(-1, 4).sum(1),
-            5: start[::-1] + (dp.astype(np.int64) * dq).reshape(-1, 2).sum(1)}),
-        **{f"tables {count}": (tables, {"count": count}, tabled,
-                               256 // count, {2: table[at], 3: table[picks]}) for count in (16, 32, 64)},
-        "lanes_and_bits": (lanes_and_bits, {}, [v, np.zeros(24, np.float32), np.zeros(4, np.float32),
-                                                np.zeros(8, np.uint32), np.zeros(4, np.int32)], 1, {
-            1: [*v[::-1], *v[4:], *v[:4], *v[:3], 42, *v[4:]], 2: [v.sum(), v.max(), v.min(), v[2]],
-            3: v.view(np.uint32), 4: [int(np.arange(8) @ [3, 1, 4, 1, 5, 9, 2, 6]), 0, 1, 7]}),
-        "functions": (functions, {"count": 4}, [z, np.zeros(10 * len(z), np.float32), len(z)], 1, {
-            1: by_function.reshape(-1)}),
-        **{f"extremes {count}": (extremes, {"count": count}, [around, np.zeros(8 * max(count, 1), np.float32), -1.0],
-                                 1, {1: np.concatenate([one[: max(count, 1)] for one in beside])})
-           for count in (0, 4)},
-        "scratch_and_stack": (scratch_and_stack, {}, [np.arange(9), np.zeros(9, np.int64), 9], 1, {
-            1: [8 - i + 10 * (i % 4) for i in range(9)]}),
+        **{
+            f"scale_rows {relu}": (
+                scale_rows,
+                {"relu": relu},
+                [x, np.zeros_like(x), 37, 0.5],
+                5,
+                {1: np.maximum(x * 0.5, 0) if relu else x * 0.5},
+            )
+            for relu in (False, True)
+        },
+        "tile_product": (
+            tile_product,
+            {"rows": rows},
+            [a, b, np.zeros((6, lanes), np.float32), k],
+            2,
+            {2: a.astype(np.float64) @ b},
+        ),
+        "collatz": (
+            collatz,
+            {},
+            [numbers, np.zeros_like(numbers), 1000],
+            29,
+            {1: [_collatz(n) for n in numbers.tolist()]},
+        ),
+        "conversions": (
+            conversions,
+            {},
+            [
+                odd,
+                len(odd),
+                np.zeros(12, np.int32),
+                np.zeros(12),
+                np.zeros(12, np.int8),
+                np.zeros(12, np.uint8),
+                *(np.zeros(12, d) for d in ml.values()),
+            ],
+            1,
+            {
+                2: np.trunc(odd),
+                3: odd,
+                4: np.clip(rounded, -128, 127),
+                5: np.clip(rounded, 0, 255),
+                6: odd.astype(ml["f16"]),
+                7: odd.astype(ml["bf16"]),
+            },
+        ),
+        "unsigned": (
+            unsigned,
+            {},
+            [u, s, 40, np.zeros(40, np.int32), np.zeros(40, np.int32), np.zeros(40, np.uint8), np.zeros(40, np.uint16)],
+            1,
+            {3: wu - ws, 4: np.where(wu > 100, wu // 7, ws >> 1), 5: (wu >> 2) ^ 5, 6: wu * 255 % 1000},
+        ),
+        "dots": (
+            dots,
+            {},
+            [du, ds, dp, dq, start, start[::-1].copy(), np.zeros(4 * lanes, np.int32)],
+            1,
+            {
+                6: np.concatenate(
+                    [start + c * ds.reshape(-1, 4).sum(1, dtype=int) for c in (1, 127, 255)]
+                    + [start - 128 * du.reshape(-1, 4).sum(1, dtype=int)]
+                ),
+                4: start + (du.astype(np.int64) * ds).reshape(-1, 4).sum(1),
+                5: start[::-1] + (dp.astype(np.int64) * dq).reshape(-1, 2).sum(1),
+            },
+        ),
+        **{
+            f"tables {count}": (tables, {"count": count}, tabled, 256 // count, {2: table[at], 3: table[picks]})
+            for count in (16, 32, 64)
+        },
+        "lanes_and_bits": (
+            lanes_and_bits,
+            {},
+            [v, np.zeros(24, np.float32), np.zeros(4, np.float32), np.zeros(8, np.uint32), np.zeros(4, np.int32)],
+            1,
+            {
+                1: [*v[::-1], *v[4:], *v[:4], *v[:3], 42, *v[4:]],
+                2: [v.sum(), v.max(), v.min(), v[2]],
+                3: v.view(np.uint32),
+                4: [int(np.arange(8) @ [3, 1, 4, 1, 5, 9, 2, 6]), 0, 1, 7],
+            },
+        ),
+        "functions": (
+            functions,
+            {"count": 4},
+            [z, np.zeros(10 * len(z), np.float32), len(z)],
+            1,
+            {1: by_function.reshape(-1)},
+        ),
+        **{
+            f"extremes {count}": (
+                extremes,
+                {"count": count},
+                [around, np.zeros(8 * max(count, 1), np.float32), -1.0],
+                1,
+                {1: np.concatenate([one[: max(count, 1)] for one in beside])},
+            )
+            for count in (0, 4)
+        },
+        "scratch_and_stack": (
+            scratch_and_stack,
+            {},
+            [np.arange(9), np.zeros(9, np.int64), 9],
+            1,
+            {1: [8 - i + 10 * (i % 4) for i in range(9)]},
+        ),
         "early": (early, {}, [np.full(12, -1), 12], 12, {0: early_sums}),
-    }  # fmt: skip
+    }
 
 
 def _collatz(n: int) -> int:
@@ -269,5 +371,6 @@ def check(name: str, found: list[np.ndarray], case: Any) -> None:
         if i in wanted:
             exact = np.asarray(wanted[i])
             got = array.astype(np.float64) if array.dtype.kind not in "iu" else array
-            np.testing.assert_allclose(got, exact.astype(np.float64), rtol=3e-6, atol=1e-6,
-                                       err_msg=f"{name}, array {i}")  # fmt: skip
+            np.testing.assert_allclose(
+                got, exact.astype(np.float64), rtol=3e-6, atol=1e-6, err_msg=f"{name}, array {i}"
+            )

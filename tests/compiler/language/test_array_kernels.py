@@ -113,11 +113,20 @@ def test_guards(at: int) -> None:
     assert not held.any()
 
 
-@pytest.mark.parametrize(("kernel", "given", "fits"), [
-    (vector_beyond, (0,), True), (vector_beyond, (1,), False), (vector_beyond, (-1,), False),
-    (masked_beyond, (2, 2), True), (masked_beyond, (2, 3), False), (masked_beyond, (-1, 1), False),
-    (masked_beyond, (0, 5), False), (masked_beyond, (4, 0), True), (masked_beyond, (0, -1), False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kernel", "given", "fits"),
+    [
+        (vector_beyond, (0,), True),
+        (vector_beyond, (1,), False),
+        (vector_beyond, (-1,), False),
+        (masked_beyond, (2, 2), True),
+        (masked_beyond, (2, 3), False),
+        (masked_beyond, (-1, 1), False),
+        (masked_beyond, (0, 5), False),
+        (masked_beyond, (4, 0), True),
+        (masked_beyond, (0, -1), False),
+    ],
+)
 def test_guards_of_vectors(kernel: Any, given: tuple[int, ...], fits: bool) -> None:
     held = np.ones(12, np.float32)
     if fits:
@@ -175,6 +184,7 @@ def test_read_only_arrays_are_not_written() -> None:
 
 def test_definitions_that_are_refused() -> None:
     with pytest.raises(TypeError, match="parameter y is annotated with"):
+
         @ow.kernel
         def untyped(x: kl.Array(kl.f32, "n"), y):
             pass
@@ -197,7 +207,6 @@ def test_definitions_that_are_refused() -> None:
         twice(X.copy())
     with pytest.raises(TypeError, match="a size is a number or a name"):
         kl.Array(kl.f32, 2.5)
-
 
     @ow.kernel
     def unrolled(x: kl.Array(kl.f32, "n")):
@@ -256,13 +265,20 @@ def test_source_names_lines() -> None:
         assert name in text
 
 
-@pytest.mark.parametrize(("triple", "cpu", "width", "has"), [
-    ("x86_64-unknown-linux-gnu", "", 16, ()), ("x86_64-unknown-linux-gnu", "haswell", 32, ("avx2", "fma")),
-    ("x86_64-pc-windows-msvc", "znver4", 64, ("avx512vnni", "avx512bf16")),
-    ("aarch64-linux-android", "cortex-a76", 16, ("dotprod",)), ("arm64-apple-macosx", "apple-m2", 16, ("i8mm",)),
-    ("riscv64-unknown-linux-gnu", "sifive-u74", 16, ()), ("armv7-unknown-linux-gnueabihf", "cortex-a53", 16, ()),
-    ("wasm32-unknown-unknown", "", 16, ()), ("thumbv7em-none-eabihf", "cortex-m7", 16, ()),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("triple", "cpu", "width", "has"),
+    [
+        ("x86_64-unknown-linux-gnu", "", 16, ()),
+        ("x86_64-unknown-linux-gnu", "haswell", 32, ("avx2", "fma")),
+        ("x86_64-pc-windows-msvc", "znver4", 64, ("avx512vnni", "avx512bf16")),
+        ("aarch64-linux-android", "cortex-a76", 16, ("dotprod",)),
+        ("arm64-apple-macosx", "apple-m2", 16, ("i8mm",)),
+        ("riscv64-unknown-linux-gnu", "sifive-u74", 16, ()),
+        ("armv7-unknown-linux-gnueabihf", "cortex-a53", 16, ()),
+        ("wasm32-unknown-unknown", "", 16, ()),
+        ("thumbv7em-none-eabihf", "cortex-m7", 16, ()),
+    ],
+)
 def test_targets_by_triple(triple: str, cpu: str, width: int, has: tuple[str, ...]) -> None:
     target = kl.Target.of(triple, cpu)
     assert target.vector_bytes == width

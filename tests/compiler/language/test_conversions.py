@@ -87,8 +87,10 @@ def codes(code: types.CodeType) -> list[types.CodeType]:
 
 def noted(function: Any) -> dict[str, bool]:
     """Of each code, whether it is noted as one that is converted already."""
-    return {c.co_qualname: conversion._kept.get(id(c), (None, None))[1] is conversion.AS_IS
-            for c in codes(function.__code__)}
+    return {
+        c.co_qualname: conversion._kept.get(id(c), (None, None))[1] is conversion.AS_IS
+        for c in codes(function.__code__)
+    }
 
 
 def test_what_is_kept_is_what_was_made(workplace: Workplace) -> None:
@@ -135,8 +137,15 @@ def test_a_file_that_was_tampered_with_is_not_run(workplace: Workplace, how: str
     changed = bytearray(content)
     changed[len(changed) // 2] ^= 1
     harm = marshal.dumps({workplace.digest: compile("raise SystemExit", "harm", "exec")})
-    path.write_bytes({"flipped": bytes(changed), "cut": content[:-1], "empty": b"", "unsigned": harm,
-                      "replaced": content[:32] + harm}[how])
+    path.write_bytes(
+        {
+            "flipped": bytes(changed),
+            "cut": content[:-1],
+            "empty": b"",
+            "unsigned": harm,
+            "replaced": content[:32] + harm,
+        }[how]
+    )
     assert workplace.process(BRANCHES)(6)[0] == 4
     assert workplace.compiled == 2
     assert path.read_bytes() not in (changed, harm)

@@ -36,11 +36,13 @@ def kernels(name: str) -> tuple[Any, Any]:
 
 def exact(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """By Python's integers."""
-    quotients = [0 if b == 0 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-                 for a, b in zip(x.tolist(), y.tolist())]  # fmt: skip
+    quotients = [
+        0 if b == 0 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1) for a, b in zip(x.tolist(), y.tolist())
+    ]
     lefts = [0 if b == 0 else a - q * b for a, b, q in zip(x.tolist(), y.tolist(), quotients)]
-    return tuple(np.array([v % (1 << 8 * x.itemsize) for v in vs], f"u{x.itemsize}").view(x.dtype)
-                 for vs in (quotients, lefts))  # type: ignore[return-value]  # fmt: skip
+    return tuple(
+        np.array([v % (1 << 8 * x.itemsize) for v in vs], f"u{x.itemsize}").view(x.dtype) for vs in (quotients, lefts)
+    )  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize("name", DTYPES)

@@ -17,13 +17,50 @@ import opwright as ow
 from opwright import language as kl
 from opwright.compiler.language import trace
 
-INDICES = {"i8": kl.i8, "u8": kl.u8, "i16": kl.i16, "u16": kl.u16, "i32": kl.i32, "u32": kl.u32, "i64": kl.i64,
-           "u64": kl.u64}  # fmt: skip
+INDICES = {
+    "i8": kl.i8,
+    "u8": kl.u8,
+    "i16": kl.i16,
+    "u16": kl.u16,
+    "i32": kl.i32,
+    "u32": kl.u32,
+    "i64": kl.i64,
+    "u64": kl.u64,
+}
 N, WIDTH = 24, 8
 PAGE = mmap.PAGESIZE
-EDGES = (0, 1, -1, N - 1, N, N + 1, N - WIDTH, N - WIDTH + 1, -WIDTH, 1 - N, 127, -128, 255, 2**15 - 1, -(2**15),
-         2**31 - 1, 2**31, -(2**31), 2**32 - 1, 2**32, 2**61, 2**62, 2**63 - WIDTH, 2**63 - 1, 2**63, 2**63 + 2**40,
-         2**64 - WIDTH, 2**64 - 1, -(2**63), 1 - 2**63)  # fmt: skip
+EDGES = (
+    0,
+    1,
+    -1,
+    N - 1,
+    N,
+    N + 1,
+    N - WIDTH,
+    N - WIDTH + 1,
+    -WIDTH,
+    1 - N,
+    127,
+    -128,
+    255,
+    2**15 - 1,
+    -(2**15),
+    2**31 - 1,
+    2**31,
+    -(2**31),
+    2**32 - 1,
+    2**32,
+    2**61,
+    2**62,
+    2**63 - WIDTH,
+    2**63 - 1,
+    2**63,
+    2**63 + 2**40,
+    2**64 - WIDTH,
+    2**64 - 1,
+    -(2**63),
+    1 - 2**63,
+)
 CODES = ["host", "x86-64-v3"]
 
 
@@ -93,9 +130,18 @@ def kernels(i: ow.DType) -> dict[str, tuple[ow.Kernel, int]]:
         (m + at).store(kl.full(kl.f32, 8, -1.0))
         x.store(m.load(0, 8), 0)
 
-    return {"read": (read, 1), "write": (write, 1), "load": (load, WIDTH), "store": (store, WIDTH),
-            "load_some": (load_some, WIDTH), "store_some": (store_some, WIDTH), "gather": (gather, 1),
-            "in_a_loop": (in_a_loop, 1), "stack": (stack, 1), "stack_vector": (stack_vector, WIDTH)}  # fmt: skip
+    return {
+        "read": (read, 1),
+        "write": (write, 1),
+        "load": (load, WIDTH),
+        "store": (store, WIDTH),
+        "load_some": (load_some, WIDTH),
+        "store_some": (store_some, WIDTH),
+        "gather": (gather, 1),
+        "in_a_loop": (in_a_loop, 1),
+        "stack": (stack, 1),
+        "stack_vector": (stack_vector, WIDTH),
+    }
 
 
 def rows(i: ow.DType) -> dict[str, ow.Kernel]:
@@ -129,10 +175,19 @@ def fails(kernel: ow.Kernel, *arguments: object) -> bool:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pages are protected by mprotect")
-@pytest.mark.parametrize(("index", "code"), [
-    pytest.param(index, code, id=f"{index}-{code}",
-                 marks=pytest.mark.slow if code != "host" and index not in ("i8", "u32", "i64", "u64") else ())
-    for index in INDICES for code in CODES])  # fmt: skip
+@pytest.mark.parametrize(
+    ("index", "code"),
+    [
+        pytest.param(
+            index,
+            code,
+            id=f"{index}-{code}",
+            marks=pytest.mark.slow if code != "host" and index not in ("i8", "u32", "i64", "u64") else (),
+        )
+        for index in INDICES
+        for code in CODES
+    ],
+)
 def test_each_access_with_each_index(index: str, code: str) -> None:
     with ow.flags(target=code):
         table = kernels(INDICES[index])
@@ -210,11 +265,27 @@ def counting(i: ow.DType) -> tuple[ow.Kernel, ow.Kernel]:
 
 def ranges(least: int, most: int) -> list[tuple[int, int, int]]:
     low, high = max(least, -7), min(most, 11)
-    return [(0, 5, 1), (0, 5, 2), (5, 0, -2), (0, 5, -1), (5, 0, 1), (low, high, 3), (high, low, -4), (0, 0, 1),
-            (most - 3, most, 5), (most - 3, most, 2), (most - 4, most, 1), (most, most - 9, -4),
-            (most, least, least or -most),
-            (least, least + 5, 3), (least + 7, least, -5), (least + 2, least, -1), (0, most, most), (least, most, most),
-            (least, most, most - 1)]  # fmt: skip
+    return [
+        (0, 5, 1),
+        (0, 5, 2),
+        (5, 0, -2),
+        (0, 5, -1),
+        (5, 0, 1),
+        (low, high, 3),
+        (high, low, -4),
+        (0, 0, 1),
+        (most - 3, most, 5),
+        (most - 3, most, 2),
+        (most - 4, most, 1),
+        (most, most - 9, -4),
+        (most, least, least or -most),
+        (least, least + 5, 3),
+        (least + 7, least, -5),
+        (least + 2, least, -1),
+        (0, most, most),
+        (least, most, most),
+        (least, most, most - 1),
+    ]
 
 
 @pytest.mark.parametrize("index", INDICES)
@@ -246,8 +317,9 @@ def test_a_step_of_nothing_is_an_error_with_its_line(checked: bool) -> None:
     assert x[0] == 0
 
 
-@pytest.mark.parametrize(("bounds", "error"), [
-    ((0, 5, 0), ValueError), ((0, 2.5), TypeError), ((True, 3, 1.0), TypeError)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("bounds", "error"), [((0, 5, 0), ValueError), ((0, 2.5), TypeError), ((True, 3, 1.0), TypeError)]
+)
 def test_loops_of_no_range(bounds: tuple, error: type[Exception]) -> None:
     @ow.kernel
     def never(x: kl.Array(kl.i32, 1)):

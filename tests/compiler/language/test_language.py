@@ -128,6 +128,7 @@ def test_errors_at_the_line(function: Any, says: str, line: int) -> None:
 
 def test_family_refuses() -> None:
     with pytest.raises(TypeError, match="parameter x is a dtype or ptr"):
+
         @kl.family
         def untyped(work, x):
             pass

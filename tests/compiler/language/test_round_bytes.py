@@ -16,10 +16,13 @@ def to_bytes(work, x: ptr[f32], y: ptr[i8], zero: i32, n: i64, *, count: int, un
             y.cast(u8 if unsigned else i8).store(found, i)
 
 
-X = np.concatenate([
-    np.arange(-140, 140, 0.25),
-    [np.nan, np.inf, -np.inf, 3e9, -3e9, 2147483648.0, -2147483648.0, 2147483520.0, 1e38, -0.0],
-    np.random.default_rng(1).normal(0, 100, 900)]).astype(np.float32)  # fmt: skip
+X = np.concatenate(
+    [
+        np.arange(-140, 140, 0.25),
+        [np.nan, np.inf, -np.inf, 3e9, -3e9, 2147483648.0, -2147483648.0, 2147483520.0, 1e38, -0.0],
+        np.random.default_rng(1).normal(0, 100, 900),
+    ]
+).astype(np.float32)
 X = np.resize(X, -(-X.size // 64) * 64)
 
 

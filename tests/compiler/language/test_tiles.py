@@ -18,8 +18,9 @@ AMX = NAMED["x86-64-v4-amx"]
 
 
 @kl.family
-def tile_product(work, a: ptr[u8], b: ptr[u8], c: ptr[i32], rows: i64, quads: i64, pitch: i64, *, left: object,
-                 right: object):  # fmt: skip
+def tile_product(
+    work, a: ptr[u8], b: ptr[u8], c: ptr[i32], rows: i64, quads: i64, pitch: i64, *, left: object, right: object
+):
     """c[rows, 16] += a[rows, 4 quads] b[quads, 16, 4], then twice the product beside it. a's rows `pitch` apart."""
     kl.tile_config([(rows, 64), (rows, quads * 4), (quads, 64), (16, 64)])
     for item in work.items():
@@ -116,8 +117,9 @@ def emitted(body, target=AMX):
 
 
 def test_compiles_for_a_target_that_has_them():
-    assert emitted(lambda p, n: (kl.tile_config([(n, 64)] * 8), kl.tile_load(7, p, n), kl.tile_store(7, p, n),
-                                 kl.tile_release()))  # fmt: skip
+    assert emitted(
+        lambda p, n: (kl.tile_config([(n, 64)] * 8), kl.tile_load(7, p, n), kl.tile_store(7, p, n), kl.tile_release())
+    )
 
 
 OPERATIONS = {
@@ -137,16 +139,19 @@ def test_a_target_without_tiles_is_named(name):
             emitted(OPERATIONS[name], NAMED[target])
 
 
-@pytest.mark.parametrize(("body", "error", "says"), [
-    (lambda p, n: kl.tile_config([(16, 64)] * 9), ValueError, "8 tiles; found sizes of 9"),
-    (lambda p, n: kl.tile_config([(17, 64)]), ValueError, "tile 0 is asked for with 17 of 64"),
-    (lambda p, n: kl.tile_config([(1, 64), (16, 66)]), ValueError, "tile 1 is asked for with 16 of 66"),
-    (lambda p, n: kl.tile_config([(1, 6)]), ValueError, "in fours"),
-    (lambda p, n: kl.tile_zero(8), IndexError, "tile_zero: tiles are named 0 to 7"),
-    (lambda p, n: kl.tile_load(n, p, 64), IndexError, "tile_load: tiles are named"),
-    (lambda p, n: kl.tile_load(0, n, 64), TypeError, "tile_load takes a pointer"),
-    (lambda p, n: kl.tile_dot(0, 1, 2, i8, i32), TypeError, "found int8 and int32"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("body", "error", "says"),
+    [
+        (lambda p, n: kl.tile_config([(16, 64)] * 9), ValueError, "8 tiles; found sizes of 9"),
+        (lambda p, n: kl.tile_config([(17, 64)]), ValueError, "tile 0 is asked for with 17 of 64"),
+        (lambda p, n: kl.tile_config([(1, 64), (16, 66)]), ValueError, "tile 1 is asked for with 16 of 66"),
+        (lambda p, n: kl.tile_config([(1, 6)]), ValueError, "in fours"),
+        (lambda p, n: kl.tile_zero(8), IndexError, "tile_zero: tiles are named 0 to 7"),
+        (lambda p, n: kl.tile_load(n, p, 64), IndexError, "tile_load: tiles are named"),
+        (lambda p, n: kl.tile_load(0, n, 64), TypeError, "tile_load takes a pointer"),
+        (lambda p, n: kl.tile_dot(0, 1, 2, i8, i32), TypeError, "found int8 and int32"),
+    ],
+)
 def test_misuse(body, error, says):
     with pytest.raises(error, match=says):
         emitted(body)

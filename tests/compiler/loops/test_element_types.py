@@ -44,8 +44,9 @@ WRONG = {  # one wrong dtype each
     "an operand that is not there": Map(Y, (X,), apply("add", SUM, arg(1, F))),
     "a table of a map": Map(Y8, (BYTES, TABLE), lookup(F8, arg(1, int8))),
     "the length of a table": Map(Y8, (BYTES, Buffer("t", int8, (128,))), lookup(F8, arg(1, int8))),
-    "the index of a table": Map(Y8, (Buffer("i", int16, IMAGE), Buffer("t", int8, (256,))),
-                                lookup(arg(0, int16), arg(1, int8))),
+    "the index of a table": Map(
+        Y8, (Buffer("i", int16, IMAGE), Buffer("t", int8, (256,))), lookup(arg(0, int16), arg(1, int8))
+    ),
     "the sum of floats": Contract(Y, X, FILTER, (), convert(SUM8, F), ONE),
     "the sum of bytes": Contract(Y, BYTES, FILTER, (), SUM, ONE),
     "a channel's number": Contract(Y, X, FILTER, (Buffer("b", int32, (8,)),), apply("add", SUM, arg(1, F)), ONE),
@@ -64,7 +65,7 @@ WRONG = {  # one wrong dtype each
     "the nearest pixel": Resize(Y, BYTES, "nearest", False, False, SUM),
     "what a row pass reads": RowPass(Y, BYTES, (), "softmax", SUM, SUM),
     "what a row pass gives": RowPass(Y8, X, (), "softmax", SUM, F8),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -81,8 +82,9 @@ def test_a_rule_cannot_put_one_into_a_graph() -> None:
         state.replace(good, Map(Y, (X,), convert(F8, F)))
 
 
-@pytest.mark.parametrize("constant", [
-    np.zeros(256, np.int64), np.zeros(2048, np.int8), np.zeros(256, np.uint8), np.zeros((), np.int8)])  # fmt: skip
+@pytest.mark.parametrize(
+    "constant", [np.zeros(256, np.int64), np.zeros(2048, np.int8), np.zeros(256, np.uint8), np.zeros((), np.int8)]
+)
 def test_a_buffer_has_its_constants_dtype_and_size(constant: np.ndarray) -> None:
     with pytest.raises(InternalError, match="does not have the elements of its buffer"):
         Buffer("t", int8, (256,), constant)

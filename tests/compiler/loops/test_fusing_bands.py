@@ -36,7 +36,11 @@ WIDTH = 42  # tiles of 14 pixels, and of 6: few kernels for all heights
 
 def output(name, x, features, window, dtype=None):
     (kh, kw), (sh, sw), (dh, dw), (top, bottom, left, right) = (
-        window.size, window.strides, window.dilations, window.padding)  # fmt: skip
+        window.size,
+        window.strides,
+        window.dilations,
+        window.padding,
+    )
     high = (x.shape[1] + top + bottom - (kh - 1) * dh - 1) // sh + 1
     wide = (x.shape[2] + left + right - (kw - 1) * dw - 1) // sw + 1
     return Buffer(name, dtype or x.dtype, (x.shape[0], high, wide, features))
@@ -72,14 +76,34 @@ def block(x, middle=24, projected=16, window=SAME[1], first=PIXEL, residual=Fals
     y = output("d", b, channels, window)
     expr = RELU6 if floats else requantised(0.01, 5)
     zero = named(-128 if middle else 3)
-    forms.append(Depthwise(y, b, weights("wd", x.dtype, *window.size, channels), (weights("bd", bias, channels),), expr,
-                           window, **zero, origin=("DEPTHWISE_CONV_2D 1",)))  # fmt: skip
+    forms.append(
+        Depthwise(
+            y,
+            b,
+            weights("wd", x.dtype, *window.size, channels),
+            (weights("bd", bias, channels),),
+            expr,
+            window,
+            **zero,
+            origin=("DEPTHWISE_CONV_2D 1",),
+        )
+    )
     if projected:
         z = output("z", y, projected, PIXEL)
         operands = (weights("bz", bias, projected), *([x] if residual else []))
         expr = RESIDUAL if residual else apply("add", SUM, arg(1, float32)) if floats else requantised(0.003, 9)
-        forms.append(Contract(z, y, weights("wz", x.dtype, projected, 1, 1, channels), operands, expr, PIXEL,
-                              **named(5), origin=("CONV_2D 2",)))  # fmt: skip
+        forms.append(
+            Contract(
+                z,
+                y,
+                weights("wz", x.dtype, projected, 1, 1, channels),
+                operands,
+                expr,
+                PIXEL,
+                **named(5),
+                origin=("CONV_2D 2",),
+            )
+        )
     return forms
 
 
@@ -138,8 +162,14 @@ WINDOWS = [
 
 
 @settings(deadline=None, max_examples=40)
-@given(st.sampled_from(WINDOWS), st.integers(5, 23), st.integers(1, 3), st.sampled_from([2, 4, 8]), st.booleans(),
-       st.booleans())  # fmt: skip
+@given(
+    st.sampled_from(WINDOWS),
+    st.integers(5, 23),
+    st.integers(1, 3),
+    st.sampled_from([2, 4, 8]),
+    st.booleans(),
+    st.booleans(),
+)
 @example(SAME[1], 5, 1, 16, True, True)
 @example(SAME[2], 23, 3, 1, True, True)
 def test_any_block_of_floats(window, height, batch, lines, before, after):
@@ -231,8 +261,10 @@ def found(forms, *outputs):
     unknown = [f.filter for f in forms if isinstance(f, Depthwise) and f.filter.constant is None]
     graph = LoopGraph("g", (forms[0].inputs[0], *unknown), outputs or (forms[-1].output,), tuple(forms))
     with flags.override(verify=True):
-        return [tuple(type(p).__name__ for p in f.parts) if isinstance(f, Banded) else type(f).__name__
-                for f in fused(graph)[0].forms]  # fmt: skip
+        return [
+            tuple(type(p).__name__ for p in f.parts) if isinstance(f, Banded) else type(f).__name__
+            for f in fused(graph)[0].forms
+        ]
 
 
 def test_blocks_are_found(small):
@@ -361,8 +393,9 @@ def test_cached_plans_keep_strands(tmp_path, monkeypatch):
             assert set(names) == {f.origin[0] for f in forms}
 
 
-@pytest.mark.parametrize("name", [pytest.param(t, marks=() if t == "aarch64-dotprod" else pytest.mark.slow)
-                                  for t in sorted(RUNNERS)])  # fmt: skip
+@pytest.mark.parametrize(
+    "name", [pytest.param(t, marks=() if t == "aarch64-dotprod" else pytest.mark.slow) for t in sorted(RUNNERS)]
+)
 @pytest.mark.parametrize("dtype", [float32, int8])
 def test_bands_run_on(name, dtype, tmp_path):
     x = image(1, 9, 10, 8, dtype=dtype)

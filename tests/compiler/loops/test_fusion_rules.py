@@ -8,18 +8,7 @@ import pytest
 from meaning import meaning
 
 from opwright.compiler.loops.expressions import apply, arg, const, convert, quantize, scalar
-from opwright.compiler.loops.forms import (
-    Buffer,
-    Contract,
-    Depthwise,
-    IndexMap,
-    Map,
-    Move,
-    Pool,
-    Reduce,
-    View,
-    Window,
-)
+from opwright.compiler.loops.forms import Buffer, Contract, Depthwise, IndexMap, Map, Move, Pool, Reduce, View, Window
 from opwright.compiler.loops.fusion import PASSES, fused
 from opwright.compiler.loops.graph import LoopGraph, verify
 from opwright.core import flags
@@ -102,8 +91,10 @@ def graph_twice():
 
 def graph_table():
     x, a, y = (buf(n, 2, 6, dtype=I8) for n in "xay")
-    forms = (Map(a, (x,), step(apply("mul", apply("sigmoid", real(0, 0.05, 4)), scalar(256.0, F)), -128)),
-             Map(y, (x, a), step(apply("mul", real(0, 0.05, 4), apply("mul", real(1, 1 / 256, -128), scalar(9.0, F))))))
+    forms = (
+        Map(a, (x,), step(apply("mul", apply("sigmoid", real(0, 0.05, 4)), scalar(256.0, F)), -128)),
+        Map(y, (x, a), step(apply("mul", real(0, 0.05, 4), apply("mul", real(1, 1 / 256, -128), scalar(9.0, F))))),
+    )
     return LoopGraph("table", (x,), (y,), forms)
 
 
@@ -111,8 +102,10 @@ def graph_table_within():
     """A function of a byte that meets another operand is a table within its expression."""
     x, r, a, y = (buf(n, 2, 6, dtype=I8) for n in "xray")
     total = apply("add", real(0, 0.1, 0), real(1, 0.2, 5))
-    forms = (Map(a, (x,), step(apply("mul", apply("tanh", real(0, 0.05, 4)), scalar(100.0, F)))),
-             Map(y, (a, r), step(apply("mul", total, scalar(3.0, F)))))
+    forms = (
+        Map(a, (x,), step(apply("mul", apply("tanh", real(0, 0.05, 4)), scalar(100.0, F)))),
+        Map(y, (a, r), step(apply("mul", total, scalar(3.0, F)))),
+    )
     return LoopGraph("table_within", (x, r), (y,), forms)
 
 
@@ -135,8 +128,11 @@ def graph_residual_int8():
 def graph_channel():
     """A constant a channel, whatever its rank, and a broadcast one that is none."""
     x, a, b, y = buf("x", 1, 4, 4, 3), *(buf(n, 1, 4, 4, 5) for n in "aby")
-    forms = (conv(a, x), Map(b, (a, buf("k", 1, 1, 1, 5, data=True)), plus()),
-             Map(y, (b, buf("l", 4, 1, data=True)), plus()))
+    forms = (
+        conv(a, x),
+        Map(b, (a, buf("k", 1, 1, 1, 5, data=True)), plus()),
+        Map(y, (b, buf("l", 4, 1, data=True)), plus()),
+    )
     return LoopGraph("channel", (x,), (y,), forms)
 
 
@@ -166,15 +162,20 @@ def graph_pad_int8():
     x, p, y = buf("x", 1, 5, 6, 3, dtype=I8), buf("p", 1, 7, 8, 3, dtype=I8), buf("y", 1, 5, 6, 3, dtype=I8)
     expr = step(apply("mul", convert(arg(0, I32), F), scalar(0.01, F)))
     w = buf("w", 3, 3, 3, dtype=I8, data=True)
-    return LoopGraph("pad_int8", (x,), (y,), (padded(p, x, (0, 1, 1, 0), -9),
-                     Depthwise(y, p, w, (), expr, Window((3, 3)), 1, -9)))  # fmt: skip
+    return LoopGraph(
+        "pad_int8", (x,), (y,), (padded(p, x, (0, 1, 1, 0), -9), Depthwise(y, p, w, (), expr, Window((3, 3)), 1, -9))
+    )
 
 
 def graph_pad_pool(bounded=True):
     x, a, p, y = buf("x", 1, 6, 6, 2), buf("a", 1, 6, 6, 2), buf("p", 1, 8, 8, 2), buf("y", 1, 3, 3, 2)
     expr = relu(arg(0, F)) if bounded else arg(0, F)
-    return LoopGraph("pad_pool", (x,), (y,), (conv(a, x, expr=expr), padded(p, a, (0, 1, 1, 0), 0.0),
-                     Pool(y, p, "max", arg(0, F), Window((3, 3), (2, 2)))))  # fmt: skip
+    return LoopGraph(
+        "pad_pool",
+        (x,),
+        (y,),
+        (conv(a, x, expr=expr), padded(p, a, (0, 1, 1, 0), 0.0), Pool(y, p, "max", arg(0, F), Window((3, 3), (2, 2)))),
+    )
 
 
 def graph_concat():
@@ -211,8 +212,12 @@ CASES = {  # the graph, and the classes of the forms that fusion leaves
 
 
 def feed(graph):
-    return [rng.integers(-128, 128, b.shape).astype(b.dtype.np) if b.dtype.is_integer
-            else rng.normal(size=b.shape).astype(np.float32) for b in graph.inputs]  # fmt: skip
+    return [
+        rng.integers(-128, 128, b.shape).astype(b.dtype.np)
+        if b.dtype.is_integer
+        else rng.normal(size=b.shape).astype(np.float32)
+        for b in graph.inputs
+    ]
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -89,8 +89,9 @@ def test_two_results_that_are_one():
 def test_parts_of_a_concatenation_share_its_memory():
     x, a, b, c, y = buf("x", 3, 4), buf("a", 3, 4), buf("b", 3, 4), buf("c", 3, 8), buf("y", 3, 8)
     boxes = tuple(IndexMap((0, at), (3, 4), 0, (4, 1)) for at in (0, 4))
-    graph = LoopGraph("concat", (x,), (y,), (neg(a, x), Map(b, (x,), apply("abs", arg(0, F))), Move(c, (a, b), boxes),
-                                             neg(y, c)))  # fmt: skip
+    graph = LoopGraph(
+        "concat", (x,), (y,), (neg(a, x), Map(b, (x,), apply("abs", arg(0, F))), Move(c, (a, b), boxes), neg(y, c))
+    )
     after, apart = fused(graph)
     plan = plan_of(after, apart=apart)
     assert plan.arena <= 128
@@ -131,9 +132,13 @@ def picky(monkeypatch):
         raise Unmade("not mine")
 
     first = kernels.makers_of(Map)
-    monkeypatch.setattr(kernels, "makers_of", lambda kind: [
-        lambda form, build: refuse(form, build) if any(e.args for e in form.expr.args) else first[0](form, build)
-    ])  # fmt: skip
+    monkeypatch.setattr(
+        kernels,
+        "makers_of",
+        lambda kind: [
+            lambda form, build: refuse(form, build) if any(e.args for e in form.expr.args) else first[0](form, build)
+        ],
+    )
 
 
 def test_what_no_kernel_does_runs_in_its_parts(picky):

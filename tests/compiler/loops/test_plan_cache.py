@@ -48,8 +48,10 @@ def model() -> Plan:
     b, s = Buffer("t2", float32, (24,), BIAS), Buffer("computed", float32, (24,), SCALE)
     more = Buffer("t3", float32, MORE.shape, MORE)
     w = Buffer("t1", float32, WEIGHTS.shape, WEIGHTS)
-    forms = (Contract(y, x, w, (b, s), SUM, Window((1, 1)), origin=("CONV_2D 0",)),
-             Map(z, (y, s, more), apply("fma", *map(F, range(3))), origin=("MUL 1", "ADD 2")))  # fmt: skip
+    forms = (
+        Contract(y, x, w, (b, s), SUM, Window((1, 1)), origin=("CONV_2D 0",)),
+        Map(z, (y, s, more), apply("fma", *map(F, range(3))), origin=("MUL 1", "ADD 2")),
+    )
     plan = plan_of(LoopGraph("model", (x,), (z,), forms))
     plan.pack()
     return plan
@@ -201,10 +203,14 @@ def test_every_byte_counts(folder: Path) -> None:
 
 
 CHANGES: dict[str, Callable[[bytes], bytes]] = {
-    "nothing": lambda b: b"", "10 bytes": lambda b: b[:10], "40 bytes": lambda b: b[:40], "1 less": lambda b: b[:-1],
-    "64 less": lambda b: b[:-64], "64 more": lambda b: b + bytes(64),
+    "nothing": lambda b: b"",
+    "10 bytes": lambda b: b[:10],
+    "40 bytes": lambda b: b[:40],
+    "1 less": lambda b: b[:-1],
+    "64 less": lambda b: b[:-64],
+    "64 more": lambda b: b + bytes(64),
     "ends exchanged": lambda b: b[:-128] + b[-64:] + b[-128:-64],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("seen", [False, True])
@@ -226,8 +232,14 @@ def test_all_is_looked_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     keep()
     looked: list[int] = []
     whole = PrivateFolder.mac
-    monkeypatch.setattr(PrivateFolder, "mac", lambda self, name, *more, **options: (
-        looked.append(1) if name.endswith("body") else None, whole(self, name, *more, **options))[1])
+    monkeypatch.setattr(
+        PrivateFolder,
+        "mac",
+        lambda self, name, *more, **options: (
+            looked.append(1) if name.endswith("body") else None,
+            whole(self, name, *more, **options),
+        )[1],
+    )
     for _ in range(3):
         found()
     assert len(looked) == 1
@@ -282,6 +294,11 @@ print(len(result.plans), "llvmlite" in sys.modules, "opwright.compiler.loops.pla
 def test_a_later_process_plans_nothing(folder: Path) -> None:
     keep()
     for _ in range(2):  # the first may have to compile what runs plans, for this new folder
-        done = subprocess.run([sys.executable, "-c", LATER], capture_output=True, text=True, check=True,
-                              env=os.environ | {"OPWRIGHT_CACHE_DIR": str(folder)})  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-c", LATER],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"OPWRIGHT_CACHE_DIR": str(folder)},
+        )
     assert done.stdout == "1 False False\n"

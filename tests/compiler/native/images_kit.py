@@ -63,7 +63,9 @@ unknown:
 KERNEL = "define i64 @k(ptr %words, i64 %begin, i64 %end, ptr %scratch) {\n"
 ANSWER = KERNEL + "  ret i64 VALUE\n}\n"  # gives a number
 # words: int64[n]: adds one to each item
-ADD_ONE = KERNEL + """entry:
+ADD_ONE = (
+    KERNEL
+    + """entry:
   %array = load ptr, ptr %words
   %any = icmp slt i64 %begin, %end
   br i1 %any, label %loop, label %done
@@ -80,8 +82,11 @@ done:
   ret i64 0
 }
 """
+)
 # words: int64[n], a limit: fails with 7 where the items reach it
-GUARD = KERNEL + """
+GUARD = (
+    KERNEL
+    + """
   %limit.ptr = getelementptr i64, ptr %words, i64 1
   %limit = load i64, ptr %limit.ptr
   %out = icmp sge i64 %end, %limit
@@ -89,8 +94,11 @@ GUARD = KERNEL + """
   ret i64 %status
 }
 """
+)
 # words: int64[n]: item i is told its scratch memory, in which all was as long as the call's own number
-SCRATCH = KERNEL + """entry:
+SCRATCH = (
+    KERNEL
+    + """entry:
   %array = load ptr, ptr %words
   %place = ptrtoint ptr %scratch to i64
   store i64 %begin, ptr %scratch
@@ -109,8 +117,11 @@ done:
   ret i64 %status
 }
 """
+)
 # words: a counter, how many must meet, turns: comes, and waits until all have come; 1 where that takes too long
-MEET = KERNEL + """entry:
+MEET = (
+    KERNEL
+    + """entry:
   %counter = load ptr, ptr %words
   %wanted.ptr = getelementptr i64, ptr %words, i64 1
   %wanted = load i64, ptr %wanted.ptr
@@ -133,8 +144,11 @@ missed:
   ret i64 1
 }
 """
+)
 # words: turns: counts them
-SPIN = KERNEL + """entry:
+SPIN = (
+    KERNEL
+    + """entry:
   %turns = load i64, ptr %words
   br label %loop
 loop:
@@ -148,6 +162,7 @@ done:
   ret i64 0
 }
 """
+)
 
 
 def function(address: int) -> ctypes._CFuncPtr:

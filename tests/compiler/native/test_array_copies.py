@@ -27,8 +27,11 @@ def functions() -> Builtins:
 
 
 def numbers(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).integers(0, 2, shape).astype(dtype) if dtype is np.bool_ else (
-        np.random.default_rng(seed).integers(0, 100, shape).astype(dtype))  # fmt: skip
+    return (
+        np.random.default_rng(seed).integers(0, 2, shape).astype(dtype)
+        if dtype is np.bool_
+        else (np.random.default_rng(seed).integers(0, 100, shape).astype(dtype))
+    )
 
 
 def test_values_of_the_dtype_and_shape_are_copied(functions: Builtins) -> None:
@@ -54,10 +57,25 @@ def test_anything_else_is_refused_and_changes_nothing(functions: Builtins) -> No
     value = numbers((2, 3), np.float32)
     unaligned = np.frombuffer(b"x" + value.tobytes(), np.uint8)[1:].view(np.float32).reshape(2, 3)
     refused = [
-        value.astype(np.float64), value.astype(np.int32), value.astype(">f4"), value.reshape(3, 2), value.reshape(6),
-        value[:1], value.reshape(1, 2, 3), np.asfortranarray(value), np.repeat(value, 2, 1)[:, ::2], unaligned,
-        value.view(Sub), value.tolist(), 1.0, None, "text", np.float32(1), value.data, value.astype(object),
-    ]  # fmt: skip
+        value.astype(np.float64),
+        value.astype(np.int32),
+        value.astype(">f4"),
+        value.reshape(3, 2),
+        value.reshape(6),
+        value[:1],
+        value.reshape(1, 2, 3),
+        np.asfortranarray(value),
+        np.repeat(value, 2, 1)[:, ::2],
+        unaligned,
+        value.view(Sub),
+        value.tolist(),
+        1.0,
+        None,
+        "text",
+        np.float32(1),
+        value.data,
+        value.astype(object),
+    ]
     array = np.full((2, 3), 7, np.float32)
     put = bound(functions.put, array)
     for one in refused:

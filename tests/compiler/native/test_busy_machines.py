@@ -14,7 +14,9 @@ from opwright.compiler.native.workers import REST, pool_of
 
 # words: the caller's scratch memory; turns of a loop that an item takes on another thread; on the caller's; where to
 # count items of other threads
-PUT_ASIDE = KERNEL + """entry:
+PUT_ASIDE = (
+    KERNEL
+    + """entry:
   %caller = load ptr, ptr %words
   %other = icmp ne ptr %scratch, %caller
   %where = select i1 %other, i64 1, i64 2
@@ -37,6 +39,7 @@ done:
   ret i64 0
 }
 """
+)
 ALONE, UNTIL, CREDIT = 9, 48, 64  # a plan's word, two of a pool's bytes: see executor.ll
 SECONDS = 20.0
 

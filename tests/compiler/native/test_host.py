@@ -13,9 +13,14 @@ Features\t: fp asimd bf16
 """
 
 
-@pytest.mark.parametrize(("machine", "features", "wanted"), [
-    ("aarch64", "asimdhp asimddp i8mm", {"+fullfp16", "+dotprod", "+i8mm"}), ("aarch64", "crc32", set()),
-    ("x86_64", "asimddp", set())])  # fmt: skip
+@pytest.mark.parametrize(
+    ("machine", "features", "wanted"),
+    [
+        ("aarch64", "asimdhp asimddp i8mm", {"+fullfp16", "+dotprod", "+i8mm"}),
+        ("aarch64", "crc32", set()),
+        ("x86_64", "asimddp", set()),
+    ],
+)
 def test_features_of_arm(monkeypatch, tmp_path, machine, features, wanted):
     listed = tmp_path / "cpuinfo"
     listed.write_text(CPUINFO.format(features=features))

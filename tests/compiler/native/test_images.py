@@ -121,10 +121,13 @@ def test_a_changed_object_is_refused_or_linked_within_bounds(name: str, data: st
 
 
 REFUSED = {
-    "variables of its own": ("generic", "@count = global i64 3\ndefine i64 @k() {\n  %n = load i64, ptr @count\n"
-                                        "  store i64 4, ptr @count\n  ret i64 %n\n}\n"),
+    "variables of its own": (
+        "generic",
+        "@count = global i64 3\ndefine i64 @k() {\n  %n = load i64, ptr @count\n"
+        "  store i64 4, ptr @count\n  ret i64 %n\n}\n",
+    ),
     "another kind": ("riscv64", ANSWER.replace("VALUE", "1")),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("why", REFUSED)
@@ -187,10 +190,17 @@ def run_aarch64(image: Image, main: str, folder: Path, declared: str = "") -> st
     """What a C program prints that loads an image of AArch64 as `load_images` does."""
     if importlib.util.find_spec("ziglang") is None or shutil.which("qemu-aarch64") is None:
         pytest.skip("needs ziglang and qemu-aarch64")
-    values = {"DECLARED": declared, "MAIN": main, "IMPORTS": ", ".join(name for _, name in image.imports),
-              "PLACES": ", ".join(str(at) for at, _ in image.imports), "BASES": ", ".join(map(str, image.bases)),
-              "SIZE": len(image.content), "COUNT_BASES": len(image.bases), "COUNT_IMPORTS": len(image.imports),
-              **{name.upper(): at for name, at in image.entries.items()}}  # fmt: skip
+    values = {
+        "DECLARED": declared,
+        "MAIN": main,
+        "IMPORTS": ", ".join(name for _, name in image.imports),
+        "PLACES": ", ".join(str(at) for at, _ in image.imports),
+        "BASES": ", ".join(map(str, image.bases)),
+        "SIZE": len(image.content),
+        "COUNT_BASES": len(image.bases),
+        "COUNT_IMPORTS": len(image.imports),
+        **{name.upper(): at for name, at in image.entries.items()},
+    }
     text = LOADER
     for name, value in values.items():
         text = text.replace(f"%{name}%", str(value))

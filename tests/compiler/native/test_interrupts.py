@@ -49,9 +49,12 @@ def steps(x: kl.Array(kl.f64, "n"), turns: kl.i64, step: kl.i64):
         x[0] = x[0] * 0.999 + 1.0
 
 
-KERNELS = {"while": (forever, np.zeros(3, np.int64), (1,)), "range": (one_range, np.zeros(3), (2**62,)),
-           "short ranges": (short_ranges, np.zeros(3), (2**60,)),
-           "steps": (steps, np.zeros(3), (2**62, 1))}  # fmt: skip
+KERNELS = {
+    "while": (forever, np.zeros(3, np.int64), (1,)),
+    "range": (one_range, np.zeros(3), (2**62,)),
+    "short ranges": (short_ranges, np.zeros(3), (2**60,)),
+    "steps": (steps, np.zeros(3), (2**62, 1)),
+}
 
 
 @pytest.fixture

@@ -97,8 +97,13 @@ print("llvmlite" in sys.modules)
 
 def start(folder: Path, *arguments: str) -> str:
     program = WARM.replace("TEXT", repr(ANSWER.replace("VALUE", "0")))
-    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True,
-                          env=os.environ | {"OPWRIGHT_CACHE_DIR": str(folder)})  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"OPWRIGHT_CACHE_DIR": str(folder)},
+    )
     return done.stdout.strip()
 
 
@@ -299,13 +304,19 @@ def test_a_damaged_description_is_asked_for_again(folder: Path, asked: list[int]
     assert len(asked) == 2
 
 
-def test_another_processor_is_another_description(folder: Path, asked: list[int], tmp_path: Path,
-                                                  monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+def test_another_processor_is_another_description(
+    folder: Path, asked: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cpuinfo = tmp_path / "cpuinfo"
     monkeypatch.setattr(hosts, "_CPUINFO", cpuinfo)
     hosts.host_words()  # where the system does not say: not kept
-    for text, more in (("model : 1\ncpu MHz : 2\n\nmodel : 3", 1), ("model : 1\ncpu MHz : 9\n\nmodel : 4", 0),
-                       ("model : 2\n", 1), ("bogus\n", 1), ("", 1)):  # fmt: skip
+    for text, more in (
+        ("model : 1\ncpu MHz : 2\n\nmodel : 3", 1),
+        ("model : 1\ncpu MHz : 9\n\nmodel : 4", 0),
+        ("model : 2\n", 1),
+        ("bogus\n", 1),
+        ("", 1),
+    ):
         cpuinfo.write_text(text)
         before = len(asked)
         hosts.host_words()

@@ -21,12 +21,21 @@ from opwright.compiler.native.executor import Executor, Step, StepError
 from opwright.compiler.native.store import find_module
 from opwright.compiler.target import Target
 
-TEXTS = {"arm64-apple-macosx11.0.0": "threads_darwin.ll", "aarch64-apple-darwin22": "threads_darwin.ll",
-         "x86_64-pc-windows-msvc": "threads_windows.ll", "aarch64-w64-windows-gnu": "threads_windows.ll",
-         "x86_64-unknown-linux-gnu": "threads_linux.ll", "aarch64-linux-android": "threads_linux.ll"}  # fmt: skip
-LINKED = {"aarch64-macos": "arm64-apple-macosx11.0.0", "x86_64-macos": "x86_64-apple-macosx11.0.0",
-          "x86_64-windows-gnu": "x86_64-w64-windows-gnu", "aarch64-windows-gnu": "aarch64-w64-windows-gnu",
-          "x86_64-linux-gnu": "x86_64-unknown-linux-gnu"}  # fmt: skip
+TEXTS = {
+    "arm64-apple-macosx11.0.0": "threads_darwin.ll",
+    "aarch64-apple-darwin22": "threads_darwin.ll",
+    "x86_64-pc-windows-msvc": "threads_windows.ll",
+    "aarch64-w64-windows-gnu": "threads_windows.ll",
+    "x86_64-unknown-linux-gnu": "threads_linux.ll",
+    "aarch64-linux-android": "threads_linux.ll",
+}
+LINKED = {
+    "aarch64-macos": "arm64-apple-macosx11.0.0",
+    "x86_64-macos": "x86_64-apple-macosx11.0.0",
+    "x86_64-windows-gnu": "x86_64-w64-windows-gnu",
+    "aarch64-windows-gnu": "aarch64-w64-windows-gnu",
+    "x86_64-linux-gnu": "x86_64-unknown-linux-gnu",
+}
 """Targets of zig's, which has every system's libraries, and the same for LLVM."""
 
 
@@ -55,8 +64,10 @@ def test_plans_run_on_threads_where_llvm_loads_code(by_llvm: None) -> None:
     """Each item once, strands whole, all threads in a step at once, statuses, times."""
     array, counter = np.zeros(1000, np.int64), np.zeros(1, np.int64)
     add, long = Step(code(ADD_ONE), [array.ctypes.data], array.size, chunk=7), Step(code(SPIN), [1 << 18], 1)
-    halves = [add._replace(words=[half.ctypes.data], items=500, chunk=0, strand=i)
-              for i, half in enumerate((array[:500], array[500:]))]  # fmt: skip
+    halves = [
+        add._replace(words=[half.ctypes.data], items=500, chunk=0, strand=i)
+        for i, half in enumerate((array[:500], array[500:]))
+    ]
     for count in (1, 2, 3):
         workers.pool_of(count).set_rest(0)
         array[:] = 0

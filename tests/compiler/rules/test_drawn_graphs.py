@@ -13,12 +13,33 @@ from opwright.compiler.plan import Plan
 from opwright.ops.dispatch import quietly
 
 UNARY = [
-    ow.tanh, ow.nn.relu, ow.abs, ow.square, ow.sigmoid, ow.nn.gelu, ow.negative, ow.nn.relu6, ow.sin,
-    lambda x: x * 0.5 + 0.25, lambda x: ow.minimum(x, 0.5), lambda x: ow.where(x > 0.0, x, 0.1 * x), ow.nn.softplus,
-    lambda x: 1.0 / (1.0 + ow.square(x)), lambda x: ow.cast(ow.cast(x, ow.float64) * 0.3, ow.float32), ow.nn.elu,
-]  # fmt: skip
-BINARY = [ow.add, ow.subtract, ow.multiply, ow.maximum, ow.minimum, ow.math.squared_difference,
-          lambda x, y: ow.where(x > y, x, y), lambda x, y: x / (1.0 + ow.abs(y))]  # fmt: skip
+    ow.tanh,
+    ow.nn.relu,
+    ow.abs,
+    ow.square,
+    ow.sigmoid,
+    ow.nn.gelu,
+    ow.negative,
+    ow.nn.relu6,
+    ow.sin,
+    lambda x: x * 0.5 + 0.25,
+    lambda x: ow.minimum(x, 0.5),
+    lambda x: ow.where(x > 0.0, x, 0.1 * x),
+    ow.nn.softplus,
+    lambda x: 1.0 / (1.0 + ow.square(x)),
+    lambda x: ow.cast(ow.cast(x, ow.float64) * 0.3, ow.float32),
+    ow.nn.elu,
+]
+BINARY = [
+    ow.add,
+    ow.subtract,
+    ow.multiply,
+    ow.maximum,
+    ow.minimum,
+    ow.math.squared_difference,
+    lambda x, y: ow.where(x > y, x, y),
+    lambda x, y: x / (1.0 + ow.abs(y)),
+]
 
 
 def _axis(rng, x):

@@ -53,12 +53,21 @@ def kernels(draw: Any) -> tuple[str, int]:
         value = draw(expressions(names))
         if kind == 0:
             test, other = draw(st.sampled_from(names)), draw(expressions(names))
-            lines += [f"if {test} < limit:", f"    {target} = {value} + 0.0 * a", "else:",
-                      f"    {target} = {other} + 0.0 * a"]  # fmt: skip
+            lines += [
+                f"if {test} < limit:",
+                f"    {target} = {value} + 0.0 * a",
+                "else:",
+                f"    {target} = {other} + 0.0 * a",
+            ]
         elif kind == 1:
             step = draw(st.sampled_from(names))
-            lines += [f"{target} = {value} + 0.0 * a", "turns = 0", f"while turns < 3 and {target} < 2.0:",
-                      f"    {target} = {target} + f.abs({step}) + 0.125", "    turns += 1"]  # fmt: skip
+            lines += [
+                f"{target} = {value} + 0.0 * a",
+                "turns = 0",
+                f"while turns < 3 and {target} < 2.0:",
+                f"    {target} = {target} + f.abs({step}) + 0.125",
+                "    turns += 1",
+            ]
         elif kind == 2:
             lines.append(f"{target} = ({value} if a > 0.5 else {draw(expressions(names))}) + 0.0 * a")
         else:
@@ -110,8 +119,12 @@ def operator_of(text: str, count: int, folder: Path) -> Any:
     body: dict[str, Any] = {"__doc__": r"Drawn.   .. math:: y = f(a, b)", "__module__": __name__, "elementwise": True}
     for name in "ab"[:count]:
         body[name] = ow.Input(dtypes=(ow.float32,), **({"like": "a"} if name == "b" else {}))
-    body |= {"y": ow.Output(like="a"), "limit": ow.Attr(float, default=0.5), "compute": compute,
-             "kernel": ow.kernel(function_of(text, folder, Staged))}  # fmt: skip
+    body |= {
+        "y": ow.Output(like="a"),
+        "limit": ow.Attr(float, default=0.5),
+        "compute": compute,
+        "kernel": ow.kernel(function_of(text, folder, Staged)),
+    }
     return ow.operator(type("Drawn", (), body))
 
 

@@ -39,8 +39,9 @@ def gradients(function, *sources):
 
 
 @pytest.mark.parametrize("padding", ["SAME", "VALID", [[0, 0], [1, 0], [0, 2], [0, 0]]])
-@pytest.mark.parametrize(("size", "stride", "dilation"),
-                         [(1, 1, 1), (3, 1, 1), (3, 2, 1), (2, 3, 1), (1, 2, 1), (3, 1, 2), (2, 1, 3)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("size", "stride", "dilation"), [(1, 1, 1), (3, 1, 1), (3, 2, 1), (2, 3, 1), (1, 2, 1), (3, 1, 2), (2, 1, 3)]
+)
 def test_gradients_of_convolutions(size, stride, dilation, padding):
     def loss(x, w):
         return ow.nn.conv2d(x, w, stride, padding, dilations=dilation)
@@ -78,8 +79,11 @@ def test_cross_entropies(shape):
 
 
 def test_a_label_outside_is_told_in_the_operators_words():
-    f = ow.function(lambda i, x: ow.nn.sparse_softmax_cross_entropy_with_logits(labels=i, logits=x) * 2.0,
-                    jit_compile=True, autograph=False)  # fmt: skip
+    f = ow.function(
+        lambda i, x: ow.nn.sparse_softmax_cross_entropy_with_logits(labels=i, logits=x) * 2.0,
+        jit_compile=True,
+        autograph=False,
+    )
     x = f32(4, 6)
     good, bad = ow.constant([0, 1, 2, 5]), ow.constant([0, 1, 2, 6])
     before = f(good, x)

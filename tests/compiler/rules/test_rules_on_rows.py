@@ -26,8 +26,14 @@ import test_operators
 RTOL = {2: 4e-3, 4: 1e-5, 8: 1e-12}
 RULED = TABLE.modules[CATALOGUE]
 NEVER = {"EnsureShape"}  # of known shapes a graph has none left
-UNSEEN = {"AvgPoolGrad", "BatchToSpaceND", "Conv2DBackpropInput", "DynamicGru", "FusedBatchNorm",
-          "StridedSliceGrad"}  # by hand  # fmt: skip
+UNSEEN = {
+    "AvgPoolGrad",
+    "BatchToSpaceND",
+    "Conv2DBackpropInput",
+    "DynamicGru",
+    "FusedBatchNorm",
+    "StridedSliceGrad",
+}  # by hand
 
 
 def as_float32(x):
@@ -100,8 +106,13 @@ def whatever_the_size(monkeypatch):
 def rows_of(name):
     """Rows of the operator itself, then of functions."""
     rows = [r for r in test_operators.TABLES.get(name, ()) if checks._traces(r) and not checks.is_random(r)]
-    others = [r for key, rs in test_operators.TABLES.items() if key != name for r in rs
-              if key.rpartition(".")[2].replace("_", "") == name.lower() and checks._traces(r)]  # fmt: skip
+    others = [
+        r
+        for key, rs in test_operators.TABLES.items()
+        if key != name
+        for r in rs
+        if key.rpartition(".")[2].replace("_", "") == name.lower() and checks._traces(r)
+    ]
     return [*rows, *others]
 
 

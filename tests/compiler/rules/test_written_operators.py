@@ -228,8 +228,14 @@ def test_a_failed_guard_names_operator_and_line():
 
 
 def _operator(kernel, **parts):
-    body = {"__doc__": r"One more.   .. math:: y = x + 1", "__module__": __name__, "x": ow.Input(dtypes=(ow.float32,)),
-            "y": ow.Output(like="x"), "kernel": kernel, **parts}  # fmt: skip
+    body = {
+        "__doc__": r"One more.   .. math:: y = x + 1",
+        "__module__": __name__,
+        "x": ow.Input(dtypes=(ow.float32,)),
+        "y": ow.Output(like="x"),
+        "kernel": kernel,
+        **parts,
+    }
     return ow.operator(type("Ill", (), body))
 
 
@@ -245,12 +251,15 @@ def _number(x: kl.f32, y: kl.Array(kl.f32, "n")): ...
 def _constant(x: kl.Array(kl.f32, "n"), y: kl.Array(kl.f32, "n"), *, lanes): ...
 
 
-@pytest.mark.parametrize(("function", "says"), [
-    (_unnamed, "has a parameter 'z', which is none of x, y"),
-    (_without_output, "has no parameter for output 'y'"),
-    (_number, r"annotates 'x' with .*float32.*, wanted kl.Array"),
-    (_constant, "has a constant 'lanes', which is no attribute and has no default"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (_unnamed, "has a parameter 'z', which is none of x, y"),
+        (_without_output, "has no parameter for output 'y'"),
+        (_number, r"annotates 'x' with .*float32.*, wanted kl.Array"),
+        (_constant, "has a constant 'lanes', which is no attribute and has no default"),
+    ],
+)
 def test_definitions_that_contradict_themselves(function, says):
     with pytest.raises(TypeError, match=says):
         _operator(ow.kernel(function))

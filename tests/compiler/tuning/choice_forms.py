@@ -36,8 +36,9 @@ def _ends(dtype: DType, features: int) -> dict[str, object]:
     return {"operands": (scale,), "expr": quantize(real, 3, int8), "input_zero": 5}
 
 
-def convolution(dtype: DType, n: int, channels: int, features: int, window: Window = SAME, x: Buffer | None = None
-                ) -> Contract:  # fmt: skip
+def convolution(
+    dtype: DType, n: int, channels: int, features: int, window: Window = SAME, x: Buffer | None = None
+) -> Contract:
     x = Buffer("x", dtype, (1, n, n, channels)) if x is None else x
     size = n if window.strides == (1, 1) else n // 2
     w = _weights(dtype, features, *window.size, channels)

@@ -12,25 +12,41 @@ from opwright.compiler.tuning.rows import Row, decided, from_json, to_json
 LINUX = "x86_64-unknown-linux-gnu"
 
 
-@pytest.mark.parametrize(("ns", "noise", "ways", "default", "taken"), [
-    ({0: 100, 1: 50}, 0.01, (0, 1), 0, 1),
-    ({0: 100, 1: 98}, 0.0, (0, 1), 0, 0),   # 3 % at least
-    ({0: 100, 1: 80}, 0.25, (0, 1), 0, 0),  # more than noise
-    ({0: 100, 1: 80}, 0.15, (0, 1), 0, 1),
-    ({0: 100, 1: 50}, 0.0, (0,), 0, 0),     # a way that is not right here
-    ({1: 100, 2: 50}, 0.0, (0, 1, 2), 0, 0),  # the default was not measured
-    ({0: 50, 1: 100}, 0.0, (0, 1), 1, 0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("ns", "noise", "ways", "default", "taken"),
+    [
+        ({0: 100, 1: 50}, 0.01, (0, 1), 0, 1),
+        ({0: 100, 1: 98}, 0.0, (0, 1), 0, 0),  # 3 % at least
+        ({0: 100, 1: 80}, 0.25, (0, 1), 0, 0),  # more than noise
+        ({0: 100, 1: 80}, 0.15, (0, 1), 0, 1),
+        ({0: 100, 1: 50}, 0.0, (0,), 0, 0),  # a way that is not right here
+        ({1: 100, 2: 50}, 0.0, (0, 1, 2), 0, 0),  # the default was not measured
+        ({0: 50, 1: 100}, 0.0, (0, 1), 1, 0),
+    ],
+)
 def test_what_saves_more_than_noise_is_taken(ns, noise, ways, default, taken):
     assert decided(Row(ns, noise), ways, default) == taken
     row = Row({way: float(n) for way, n in ns.items()}, noise)
     assert from_json(json.loads(json.dumps(to_json(row)))) == row
 
 
-@pytest.mark.parametrize("content", [
-    None, [], {}, {"ns": {}, "noise": 0}, {"ns": {"a": 1}, "noise": 0}, {"ns": {"0": -1}, "noise": 0},
-    {"ns": {"0": "x"}, "noise": 0}, {"ns": {"0": 1}}, {"ns": {"0": 1}, "noise": 9}, {"ns": {"0": 1e999}, "noise": 0},
-    {"ns": 5, "noise": 0}, {"ns": {"0": 1}, "noise": []}])  # fmt: skip
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        [],
+        {},
+        {"ns": {}, "noise": 0},
+        {"ns": {"a": 1}, "noise": 0},
+        {"ns": {"0": -1}, "noise": 0},
+        {"ns": {"0": "x"}, "noise": 0},
+        {"ns": {"0": 1}},
+        {"ns": {"0": 1}, "noise": 9},
+        {"ns": {"0": 1e999}, "noise": 0},
+        {"ns": 5, "noise": 0},
+        {"ns": {"0": 1}, "noise": []},
+    ],
+)
 def test_what_is_no_row_is_refused(content):
     with pytest.raises(ValueError, match=r"no measured row|times that cannot be|could not convert|invalid literal"):
         from_json(content)
@@ -71,8 +87,13 @@ def test_the_nearest_table(some):
 
 
 def test_near_sizes(monkeypatch):
-    here = table("t", ZEN, winograd=[(1, 56, 56, 64, 64), (1, 14, 14, 256, 256)], few_rows_f32=[(2, 100, 1000, 1)],
-                 depthwise_rows_f32=[(1, 14, 14, 0, 3, 3, 1)])  # fmt: skip
+    here = table(
+        "t",
+        ZEN,
+        winograd=[(1, 56, 56, 64, 64), (1, 14, 14, 256, 256)],
+        few_rows_f32=[(2, 100, 1000, 1)],
+        depthwise_rows_f32=[(1, 14, 14, 0, 3, 3, 1)],
+    )
     near = Row({0: 1000.0, 1: 920.0}, 0.0)
     here.rows["winograd"][1, 28, 28, 128, 128] = near
     monkeypatch.setattr(tables, "nearest", lambda *_: here)

@@ -67,6 +67,7 @@ def test_ways_agree(name, target):
 
 def test_asking_compiles_nothing(monkeypatch):
     """Questions are known from sizes alone."""
+
     def refuse(*_):
         raise AssertionError("a kernel is looked for")
 

@@ -27,8 +27,11 @@ def inverse(real, imaginary):
 
 def argmax(x):
     pool = tf.nn.max_pool_with_argmax
-    return (*pool(x, 2, 2, "SAME"), *pool(x, (3, 2), (1, 3), "VALID", output_dtype=tf.int32),
-            *pool(x, 3, 2, "SAME", include_batch_in_index=True))  # fmt: skip
+    return (
+        *pool(x, 2, 2, "SAME"),
+        *pool(x, (3, 2), (1, 3), "VALID", output_dtype=tf.int32),
+        *pool(x, 3, 2, "SAME", include_batch_in_index=True),
+    )
 
 
 FUNCTIONS = {
@@ -43,11 +46,14 @@ FUNCTIONS = {
     "argmax": (argmax, [random(2, 5, 6, 3)]),
     "inverse_fourier": (inverse, [random(2, 8, 9), random(2, 8, 9)]),
     "broadcast_axes": (
-        lambda a, b, c: (*tf.raw_ops.BroadcastGradientArgs(s0=a, s1=b), *tf.raw_ops.BroadcastGradientArgs(s0=b, s1=a),
-                         *tf.raw_ops.BroadcastGradientArgs(s0=c, s1=c + 0)),
+        lambda a, b, c: (
+            *tf.raw_ops.BroadcastGradientArgs(s0=a, s1=b),
+            *tf.raw_ops.BroadcastGradientArgs(s0=b, s1=a),
+            *tf.raw_ops.BroadcastGradientArgs(s0=c, s1=c + 0),
+        ),
         [tf.constant([2, 1, 1, 5], tf.int32), tf.constant([4, 1, 1], tf.int32), tf.constant([7, 1], tf.int32)],
     ),
-}  # fmt: skip
+}
 
 
 def with_names(function, names):
@@ -60,8 +66,10 @@ def main():
     kept = {}
     rng = np.random.default_rng(0)
     for name, (function, inputs) in FUNCTIONS.items():
-        values = [rng.standard_normal(x.shape).astype(np.float32) if isinstance(x, tf.TensorSpec) else x.numpy()
-                  for x in inputs]  # fmt: skip
+        values = [
+            rng.standard_normal(x.shape).astype(np.float32) if isinstance(x, tf.TensorSpec) else x.numpy()
+            for x in inputs
+        ]
         specs = [tf.TensorSpec(v.shape, v.dtype) for v in values]
         names = [f"x{i}" for i in range(len(specs))]
         named = with_names(function, names)

@@ -43,8 +43,10 @@ def answers(path, kernels):
     for open_size in (2, 3):
         for signature in interpreter.get_signature_list():
             runner = interpreter.get_signature_runner(signature)
-            inputs = {name: draw(rng, [open_size if d < 0 else d for d in detail["shape_signature"]], detail["dtype"])
-                      for name, detail in sorted(runner.get_input_details().items())}
+            inputs = {
+                name: draw(rng, [open_size if d < 0 else d for d in detail["shape_signature"]], detail["dtype"])
+                for name, detail in sorted(runner.get_input_details().items())
+            }
             for side, values in (("in", inputs), ("out", runner(**inputs))):
                 for name, value in values.items():
                     value = np.asarray(value)

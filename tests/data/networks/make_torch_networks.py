@@ -62,43 +62,98 @@ class Block(nn.Module):
 
 
 def activations(x):
-    functions = (F.gelu, lambda t: F.gelu(t, approximate="tanh"), F.elu, F.selu, F.softsign, F.logsigmoid, F.hardtanh,
-                 F.relu6, torch.erf, torch.atan, F.mish, torch.sinh, torch.expm1, torch.sign, torch.round, torch.trunc,
-                 F.hardshrink, F.tanhshrink, lambda t: torch.where(t > 0, t, t * 0.1), torch.isnan, torch.rsqrt,
-                 lambda t: torch.atan2(t, t + 1), lambda t: torch.fmod(t, 0.3), lambda t: torch.remainder(t, 0.3))
+    functions = (
+        F.gelu,
+        lambda t: F.gelu(t, approximate="tanh"),
+        F.elu,
+        F.selu,
+        F.softsign,
+        F.logsigmoid,
+        F.hardtanh,
+        F.relu6,
+        torch.erf,
+        torch.atan,
+        F.mish,
+        torch.sinh,
+        torch.expm1,
+        torch.sign,
+        torch.round,
+        torch.trunc,
+        F.hardshrink,
+        F.tanhshrink,
+        lambda t: torch.where(t > 0, t, t * 0.1),
+        torch.isnan,
+        torch.rsqrt,
+        lambda t: torch.atan2(t, t + 1),
+        lambda t: torch.fmod(t, 0.3),
+        lambda t: torch.remainder(t, 0.3),
+    )
     return tuple(f(x) for f in functions)
 
 
 def sampled(x, at):
-    return (F.grid_sample(x, at.tanh(), align_corners=False), F.pixel_shuffle(x, 2), F.adaptive_avg_pool2d(x, (3, 4)),
-            F.unfold(x, 3, stride=2), F.max_pool2d(x, 2, ceil_mode=True), F.log_softmax(x, 3), F.normalize(x, dim=1),
-            F.interpolate(x, scale_factor=2, mode="bilinear"), F.interpolate(x, scale_factor=2, mode="bicubic"))
+    return (
+        F.grid_sample(x, at.tanh(), align_corners=False),
+        F.pixel_shuffle(x, 2),
+        F.adaptive_avg_pool2d(x, (3, 4)),
+        F.unfold(x, 3, stride=2),
+        F.max_pool2d(x, 2, ceil_mode=True),
+        F.log_softmax(x, 3),
+        F.normalize(x, dim=1),
+        F.interpolate(x, scale_factor=2, mode="bilinear"),
+        F.interpolate(x, scale_factor=2, mode="bicubic"),
+    )
 
 
 def images():
     return nn.Sequential(
-        nn.Conv2d(3, 8, 3, 2, 1, bias=False), nn.InstanceNorm2d(8, affine=True), nn.LeakyReLU(0.1),
-        nn.Conv2d(8, 8, 3, groups=8, dilation=2, padding=2), nn.Hardswish(), nn.Conv2d(8, 16, 1, groups=4),
+        nn.Conv2d(3, 8, 3, 2, 1, bias=False),
+        nn.InstanceNorm2d(8, affine=True),
+        nn.LeakyReLU(0.1),
+        nn.Conv2d(8, 8, 3, groups=8, dilation=2, padding=2),
+        nn.Hardswish(),
+        nn.Conv2d(8, 16, 1, groups=4),
         nn.PReLU(16),
-        nn.AvgPool2d(3, 2, 1, count_include_pad=False), nn.Flatten(), nn.LayerNorm(256), nn.Linear(256, 8), nn.Mish())
+        nn.AvgPool2d(3, 2, 1, count_include_pad=False),
+        nn.Flatten(),
+        nn.LayerNorm(256),
+        nn.Linear(256, 8),
+        nn.Mish(),
+    )
 
 
 def sound():
     return nn.Sequential(
-        nn.Conv1d(2, 8, 5, 2, 2), nn.BatchNorm1d(8), nn.ReLU(), nn.Conv1d(8, 8, 3, dilation=4, padding=4, groups=2),
-        nn.MaxPool1d(2), nn.ConvTranspose1d(8, 4, 4, 2, 1), nn.AvgPool1d(2), nn.Upsample(scale_factor=2))
+        nn.Conv1d(2, 8, 5, 2, 2),
+        nn.BatchNorm1d(8),
+        nn.ReLU(),
+        nn.Conv1d(8, 8, 3, dilation=4, padding=4, groups=2),
+        nn.MaxPool1d(2),
+        nn.ConvTranspose1d(8, 4, 4, 2, 1),
+        nn.AvgPool1d(2),
+        nn.Upsample(scale_factor=2),
+    )
 
 
 def classifier():
-    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.GELU(), nn.AdaptiveAvgPool2d(1),
-                         nn.Flatten(), nn.Linear(8, 4))
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.GELU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(8, 4),
+    )
 
 
 def weights(bits, grain="CHANNELWISE", integers=True, **more):
     """A recipe for weights alone, of which products are made with integers or with what they stand for."""
     tensor = {"num_bits": bits, "symmetric": True, "granularity": grain, "dtype": "INT"} | more
-    return {"weight_tensor_config": tensor, "compute_precision": "INTEGER" if integers else "FLOAT",
-            "explicit_dequantize": not integers}
+    return {
+        "weight_tensor_config": tensor,
+        "compute_precision": "INTEGER" if integers else "FLOAT",
+        "explicit_dequantize": not integers,
+    }
 
 
 def static(activations, bits, grain="CHANNELWISE"):
@@ -108,11 +163,17 @@ def static(activations, bits, grain="CHANNELWISE"):
 
 
 RECIPES = {
-    "dynamic8": weights(8), "dynamic4": weights(4), "blocks4": weights(4, "BLOCKWISE_32"),
-    "only8": weights(8, integers=False), "only4": weights(4, integers=False),
-    "half": weights(16, integers=False, dtype="FLOAT"), "int8": static(8, 8), "int16x8": static(16, 8),
-    "int8x4": static(8, 4), "int8_tensors": static(8, 8, "TENSORWISE"),
-}  # fmt: skip
+    "dynamic8": weights(8),
+    "dynamic4": weights(4),
+    "blocks4": weights(4, "BLOCKWISE_32"),
+    "only8": weights(8, integers=False),
+    "only4": weights(4, integers=False),
+    "half": weights(16, integers=False, dtype="FLOAT"),
+    "int8": static(8, 8),
+    "int16x8": static(16, 8),
+    "int8x4": static(8, 4),
+    "int8_tensors": static(8, 8, "TENSORWISE"),
+}
 NETWORKS = {  # name: what makes it, its inputs, recipes
     "classifier": (classifier, [torch.randn(1, 3, 8, 8)], ["float", *(r for r in RECIPES if r != "blocks4")]),
     "language": (Block, [torch.randint(0, 40, (1, 6))], ["dynamic8", "blocks4"]),
@@ -131,8 +192,16 @@ def quantized(path, recipe):
     if half:
         config["weight_tensor_config"] = {"num_bits": 16, "dtype": "FLOAT"}
     made = quantizer.Quantizer(str(path))
-    made.load_quantization_recipe([{"regex": ".*", "operation": "*", "op_config": config,
-                                    "algorithm_key": "float_casting" if half else "min_max_uniform_quantize"}])
+    made.load_quantization_recipe(
+        [
+            {
+                "regex": ".*",
+                "operation": "*",
+                "op_config": config,
+                "algorithm_key": "float_casting" if half else "min_max_uniform_quantize",
+            }
+        ]
+    )
     seen = None
     if made.need_calibration:
         rng = np.random.default_rng(0)

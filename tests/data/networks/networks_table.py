@@ -16,6 +16,7 @@ class Row(NamedTuple):
 
 def adder(table):
     """What adds a maker to a table, under its name."""
+
     def network(*kinds, **settings):
         def add(build):
             table[build.__name__] = Row(build, kinds, settings)

@@ -98,11 +98,18 @@ def keywords():
 @network("float")
 def pictures():
     """What tf.image does to images."""
+
     def run(x):
-        return {"gray": tf.image.rgb_to_grayscale(x), "yuv": tf.image.rgb_to_yuv(x),
-                "nearest": tf.image.resize(x, (7, 11), "nearest"), "turned": tf.image.rot90(x),
-                "standard": tf.image.per_image_standardization(x), "sobel": tf.image.sobel_edges(x),
-                "padded": tf.image.pad_to_bounding_box(x, 1, 2, 12, 14), "variation": tf.image.total_variation(x)}
+        return {
+            "gray": tf.image.rgb_to_grayscale(x),
+            "yuv": tf.image.rgb_to_yuv(x),
+            "nearest": tf.image.resize(x, (7, 11), "nearest"),
+            "turned": tf.image.rot90(x),
+            "standard": tf.image.per_image_standardization(x),
+            "sobel": tf.image.sobel_edges(x),
+            "padded": tf.image.pad_to_bounding_box(x, 1, 2, 12, 14),
+            "variation": tf.image.total_variation(x),
+        }
 
     return programs(main=(run, {"x": spec(1, 8, 10, 3)}))
 
@@ -116,11 +123,16 @@ def messages():
         src, dst = src % 7, dst % 7
         sent = tf.nn.relu(tf.gather(nodes, src) @ w)
         at = tf.scatter_nd(dst[:, None], sent, (7, 6))
-        return {"sum": tf.math.unsorted_segment_sum(sent, dst, 7), "mean": tf.math.unsorted_segment_mean(sent, dst, 7),
-                "max": tf.math.unsorted_segment_max(sent, dst, 7), "min": tf.math.unsorted_segment_min(sent, dst, 7),
-                "chosen": tf.gather_nd(nodes, tf.stack([src, src % 4], -1)), "at": at,
-                "put": tf.tensor_scatter_nd_update(at, [[0], [3]], tf.ones((2, 6))),
-                "added": tf.tensor_scatter_nd_add(at, dst[:, None], sent)}
+        return {
+            "sum": tf.math.unsorted_segment_sum(sent, dst, 7),
+            "mean": tf.math.unsorted_segment_mean(sent, dst, 7),
+            "max": tf.math.unsorted_segment_max(sent, dst, 7),
+            "min": tf.math.unsorted_segment_min(sent, dst, 7),
+            "chosen": tf.gather_nd(nodes, tf.stack([src, src % 4], -1)),
+            "at": at,
+            "put": tf.tensor_scatter_nd_update(at, [[0], [3]], tf.ones((2, 6))),
+            "added": tf.tensor_scatter_nd_add(at, dst[:, None], sent),
+        }
 
     edges = spec(5, dtype=tf.int32)
     return programs(main=(run, {"nodes": spec(7, 4), "src": edges, "dst": edges}))
@@ -129,16 +141,30 @@ def messages():
 @network("float")
 def sizes():
     """Shapes that follow from values."""
+
     def run(x, k):
         x, k = tf.concat([x, x, x], 0), k % 3 + 1
         v = tf.boolean_mask(x, x > 0)
         unique, index = tf.unique(tf.cast(x * 3, tf.int32)[:, 0])
-        return {"where": tf.where(x > 0), "masked": v, "unique": unique, "index": index, "range": tf.range(k),
-                "top": tf.math.top_k(x[:, 0], k).values, "rest": x[k:], "repeated": tf.repeat(x, 2, 0),
-                "tiled": tf.tile(x, tf.stack([k, 1])), "sum": tf.reduce_sum(v), "sorted": tf.sort(v),
-                "filled": tf.fill(tf.stack([k, 2]), 3.0), "slice": tf.slice(x, [k, 0], [-1, 2]),
-                "padded": tf.pad(x, [[k, 0], [0, k]]), "cumsum": tf.cumsum(v), "reverse": tf.reverse(v, [0]),
-                "wide": tf.broadcast_to(x[:1], tf.stack([k, 3]))}
+        return {
+            "where": tf.where(x > 0),
+            "masked": v,
+            "unique": unique,
+            "index": index,
+            "range": tf.range(k),
+            "top": tf.math.top_k(x[:, 0], k).values,
+            "rest": x[k:],
+            "repeated": tf.repeat(x, 2, 0),
+            "tiled": tf.tile(x, tf.stack([k, 1])),
+            "sum": tf.reduce_sum(v),
+            "sorted": tf.sort(v),
+            "filled": tf.fill(tf.stack([k, 2]), 3.0),
+            "slice": tf.slice(x, [k, 0], [-1, 2]),
+            "padded": tf.pad(x, [[k, 0], [0, k]]),
+            "cumsum": tf.cumsum(v),
+            "reverse": tf.reverse(v, [0]),
+            "wide": tf.broadcast_to(x[:1], tf.stack([k, 3])),
+        }
 
     return programs(main=(run, {"x": spec(None, 3), "k": spec(dtype=tf.int32)}))
 
@@ -155,9 +181,13 @@ def loops():
         for i in tf.range(4):
             rows = rows.write(i, x[i] * tf.cast(i, tf.float32))
         branch = tf.cond(n > 2, lambda: x + 1, lambda: tf.cond(n > 1, lambda: x, lambda: -x))
-        return {"kept": kept, "rows": rows.stack(), "branch": branch,
-                "map": tf.map_fn(lambda r: r * r, x),
-                "scan": tf.scan(lambda c, e: c * 0.5 + e, x)}
+        return {
+            "kept": kept,
+            "rows": rows.stack(),
+            "branch": branch,
+            "map": tf.map_fn(lambda r: r * r, x),
+            "scan": tf.scan(lambda c, e: c * 0.5 + e, x),
+        }
 
     return programs(main=(run, {"x": spec(4, 3), "n": spec(dtype=tf.int32)}))
 
@@ -171,8 +201,14 @@ def words():
 
     def run(w):
         i = module.there.lookup(w)
-        return {"ids": i, "back": module.back.lookup(i), "equal": tf.equal(w, "a"), "shaped": tf.reshape(w, (2, 2)),
-                "chosen": tf.gather(w, [1, 1]), "size": module.there.size()}
+        return {
+            "ids": i,
+            "back": module.back.lookup(i),
+            "equal": tf.equal(w, "a"),
+            "shaped": tf.reshape(w, (2, 2)),
+            "chosen": tf.gather(w, [1, 1]),
+            "size": module.there.size(),
+        }
 
     return programs(module, main=(run, {"w": spec(4, dtype=tf.string)}))
 
@@ -180,15 +216,22 @@ def words():
 @network("float")
 def factored():
     """Cholesky's factor and a triangular system, element by element; diagonals and norms."""
+
     def run(a):
         spd, rows = tf.matmul(a, a, transpose_b=True) + tf.eye(4), []
         for i in range(4):
             for j in range(i + 1):
                 rest = spd[i, j] - sum(rows[i * (i + 1) // 2 + k] * rows[j * (j + 1) // 2 + k] for k in range(j))
                 rows.append(tf.sqrt(rest) if i == j else rest / rows[j * (j + 1) // 2 + j])
-        return {"factor": tf.stack(rows), "diagonal": tf.linalg.diag(a[0]), "set": tf.linalg.set_diag(a, a[0]),
-                "band": tf.linalg.band_part(a, 1, 0), "norm": tf.norm(a), "unit": tf.nn.l2_normalize(a, -1),
-                "vector": tf.linalg.matvec(a, a[0])}
+        return {
+            "factor": tf.stack(rows),
+            "diagonal": tf.linalg.diag(a[0]),
+            "set": tf.linalg.set_diag(a, a[0]),
+            "band": tf.linalg.band_part(a, 1, 0),
+            "norm": tf.norm(a),
+            "unit": tf.nn.l2_normalize(a, -1),
+            "vector": tf.linalg.matvec(a, a[0]),
+        }
 
     return programs(main=(run, {"a": spec(4, 4)}))
 
@@ -196,17 +239,25 @@ def factored():
 @network("float")
 def moved():
     """Elements moved in every way."""
+
     def run(x):
-        return {"batches": tf.space_to_batch(x, [2, 2], [[0, 0], [0, 0]]), "roll": tf.roll(x, [1, -2], [1, 2]),
-                "back": tf.batch_to_space(tf.tile(x, [4, 1, 1, 1]), [2, 2], [[1, 0], [0, 1]]),
-                "mirror": tf.pad(x, [[0, 0], [1, 1], [2, 0], [0, 0]], "REFLECT"),
-                "symmetric": tf.pad(x, [[0, 0], [1, 1], [2, 0], [0, 0]], "SYMMETRIC"),
-                "padded": tf.pad(x, [[0, 0], [1, 1], [2, 0], [0, 1]], constant_values=2.5),
-                "strided": x[:, ::-1, 1:-1:2, tf.newaxis], "unstacked": tf.unstack(x, axis=1)[2],
-                "reversed": tf.reverse_sequence(x, [2], 1), "transposed": tf.transpose(x, (3, 1, 0, 2)),
-                "least": tf.argmin(x, 1), "gathered": tf.gather(x, [[0, 1], [2, 3]], axis=1),
-                "batched": tf.gather(x[0], [[0], [1], [2], [3]], batch_dims=1),
-                "wide": tf.broadcast_to(x, (3, 4, 6, 2)), "pooled": tf.nn.avg_pool1d(x[0], 2, 1, "SAME"),
-                "depthwise": tf.nn.depthwise_conv2d(x, tf.ones((2, 2, 2, 2)), (1, 1, 1, 1), "SAME", dilations=(2, 1))}
+        return {
+            "batches": tf.space_to_batch(x, [2, 2], [[0, 0], [0, 0]]),
+            "roll": tf.roll(x, [1, -2], [1, 2]),
+            "back": tf.batch_to_space(tf.tile(x, [4, 1, 1, 1]), [2, 2], [[1, 0], [0, 1]]),
+            "mirror": tf.pad(x, [[0, 0], [1, 1], [2, 0], [0, 0]], "REFLECT"),
+            "symmetric": tf.pad(x, [[0, 0], [1, 1], [2, 0], [0, 0]], "SYMMETRIC"),
+            "padded": tf.pad(x, [[0, 0], [1, 1], [2, 0], [0, 1]], constant_values=2.5),
+            "strided": x[:, ::-1, 1:-1:2, tf.newaxis],
+            "unstacked": tf.unstack(x, axis=1)[2],
+            "reversed": tf.reverse_sequence(x, [2], 1),
+            "transposed": tf.transpose(x, (3, 1, 0, 2)),
+            "least": tf.argmin(x, 1),
+            "gathered": tf.gather(x, [[0, 1], [2, 3]], axis=1),
+            "batched": tf.gather(x[0], [[0], [1], [2], [3]], batch_dims=1),
+            "wide": tf.broadcast_to(x, (3, 4, 6, 2)),
+            "pooled": tf.nn.avg_pool1d(x[0], 2, 1, "SAME"),
+            "depthwise": tf.nn.depthwise_conv2d(x, tf.ones((2, 2, 2, 2)), (1, 1, 1, 1), "SAME", dilations=(2, 1)),
+        }
 
     return programs(main=(run, {"x": spec(1, 4, 6, 2)}))

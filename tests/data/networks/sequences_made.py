@@ -32,8 +32,14 @@ def lstms():
 @network("int8")
 def small_cells():
     """Text: embeddings so small that the scale of the LSTMs' cells lies below 2^-15."""
-    return older(L2.Input((9,), batch_size=1, dtype="int32"), L2.Embedding(20, 6), L2.LSTM(8, return_sequences=True),
-                 L2.LSTM(6, return_sequences=True), L2.GlobalMaxPooling1D(), L2.Dense(4, activation="softmax"))
+    return older(
+        L2.Input((9,), batch_size=1, dtype="int32"),
+        L2.Embedding(20, 6),
+        L2.LSTM(8, return_sequences=True),
+        L2.LSTM(6, return_sequences=True),
+        L2.GlobalMaxPooling1D(),
+        L2.Dense(4, activation="softmax"),
+    )
 
 
 @network("float", "int8")

@@ -18,6 +18,7 @@ def model(function):
 
 def samples(**shapes):
     """A representative dataset of eight seeded samples, by argument."""
+
     def generate():
         rng = np.random.default_rng(2)
         for _ in range(8):
@@ -101,24 +102,36 @@ def dense_int8(rng):
 @model
 def mixed_int8(rng):
     """Integer kernels beside convolutions."""
+
     def run(x, y):
         a = tf.concat([x + y, x * y], 2)
         b = tf.nn.softmax(a) - tf.sigmoid(a)
         c = tf.reduce_mean(tf.tanh(b), 1, keepdims=True)
         d = tf.pad(x - y, [[0, 0], [1, 1], [0, 0]])
-        return {"b": b, "c": c, "d": d, "e": tf.reduce_max(x, 2), "f": tf.maximum(x, y),
-                "g": tf.transpose(x, [0, 2, 1]), "h": tf.nn.leaky_relu(x, 0.2), "i": x[:, :2],
-                "j": tf.gather(x, [1, 0], axis=1), "k": tf.math.rsqrt(tf.abs(x) + 1.0)}
+        return {
+            "b": b,
+            "c": c,
+            "d": d,
+            "e": tf.reduce_max(x, 2),
+            "f": tf.maximum(x, y),
+            "g": tf.transpose(x, [0, 2, 1]),
+            "h": tf.nn.leaky_relu(x, 0.2),
+            "i": x[:, :2],
+            "j": tf.gather(x, [1, 0], axis=1),
+            "k": tf.math.rsqrt(tf.abs(x) + 1.0),
+        }
 
     return {"functions": {"serving_default": (run, {"x": spec(2, 3, 4), "y": spec(2, 3, 4)})}} | full(
-        [OPS.TFLITE_BUILTINS_INT8, OPS.TFLITE_BUILTINS], x=(2, 3, 4), y=(2, 3, 4))
+        [OPS.TFLITE_BUILTINS_INT8, OPS.TFLITE_BUILTINS], x=(2, 3, 4), y=(2, 3, 4)
+    )
 
 
 @model
 def matmul_int8(rng):
     run = lambda x, y: {"z": tf.matmul(x, y)}  # noqa: E731
     return {"functions": {"serving_default": (run, {"x": spec(2, 3, 4), "y": spec(2, 4, 5)})}} | full(
-        x=(2, 3, 4), y=(2, 4, 5))
+        x=(2, 3, 4), y=(2, 4, 5)
+    )
 
 
 def fake_quant_model(rng, bits):
@@ -154,8 +167,10 @@ def pruned(rng, block):
     w = rng.standard_normal((64, 64)).astype(np.float32) / 8
     keep = rng.random((64 // block[0], 64 // block[1])) < 0.2
     w = tf.constant((w.T * np.kron(keep, np.ones(block))).T.astype(np.float32))
-    return {"functions": {"serving_default": (lambda x: {"y": tf.matmul(x, w)}, {"x": spec(2, 64)})},
-            "optimizations": [tf.lite.Optimize.EXPERIMENTAL_SPARSITY]}
+    return {
+        "functions": {"serving_default": (lambda x: {"y": tf.matmul(x, w)}, {"x": spec(2, 64)})},
+        "optimizations": [tf.lite.Optimize.EXPERIMENTAL_SPARSITY],
+    }
 
 
 @model

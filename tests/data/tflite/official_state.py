@@ -18,8 +18,10 @@ def model(function):
 def if_else(rng):
     w = weights(rng, 4, 4)
     run = lambda x, c: {"y": tf.cond(c, lambda: tf.matmul(x, w), lambda: x - 1.0)}  # noqa: E731
-    return {"functions": {"serving_default": (run, {"x": spec(2, 4), "c": spec(dtype=tf.bool)})},
-            "calls": [("serving_default", {"c": True}), ("serving_default", {"c": False})]}
+    return {
+        "functions": {"serving_default": (run, {"x": spec(2, 4), "c": spec(dtype=tf.bool)})},
+        "calls": [("serving_default", {"c": True}), ("serving_default", {"c": False})],
+    }
 
 
 @model
@@ -28,13 +30,16 @@ def while_loop(rng):
         i, y = tf.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, tf.sin(y) * 1.5 + x), [0, x])
         return {"i": i, "y": y}
 
-    return {"functions": {"serving_default": (run, {"x": spec(3), "n": spec(dtype=tf.int32)})},
-            "calls": [("serving_default", {"n": 4}), ("serving_default", {"n": 0})]}
+    return {
+        "functions": {"serving_default": (run, {"x": spec(3), "n": spec(dtype=tf.int32)})},
+        "calls": [("serving_default", {"n": 4}), ("serving_default", {"n": 0})],
+    }
 
 
 @model
 def while_growing(rng):
     """A tensor whose shape changes from turn to turn."""
+
     def run(n):
         def longer(i, y):
             return i + 1, tf.concat([y, [tf.cast(i, tf.float32)]], 0)
@@ -42,8 +47,10 @@ def while_growing(rng):
         shapes = [tf.TensorShape([]), tf.TensorShape([None])]
         return {"y": tf.while_loop(lambda i, y: i < n, longer, [0, tf.zeros([1])], shape_invariants=shapes)[1]}
 
-    return {"functions": {"serving_default": (run, {"n": spec(dtype=tf.int32)})},
-            "calls": [("serving_default", {"n": 3}), ("serving_default", {"n": 5})]}
+    return {
+        "functions": {"serving_default": (run, {"n": spec(dtype=tf.int32)})},
+        "calls": [("serving_default", {"n": 3}), ("serving_default", {"n": 5})],
+    }
 
 
 @model
@@ -60,18 +67,23 @@ def nested_control(rng):
             x = x * 1.1
         return {"y": total}
 
-    return {"functions": {"serving_default": (run, {"x": spec(2), "n": spec(dtype=tf.int32)})},
-            "calls": [("serving_default", {"x": [1.0, 1.9], "n": 4})]}
+    return {
+        "functions": {"serving_default": (run, {"x": spec(2), "n": spec(dtype=tf.int32)})},
+        "calls": [("serving_default", {"x": [1.0, 1.9], "n": 4})],
+    }
 
 
 @model
 def switch_case(rng):
     """IF inside IF."""
+
     def run(x, i):
         return {"y": tf.cond(i < 1, lambda: x, lambda: tf.cond(i < 2, lambda: x * 2.0, lambda: -x))}
 
-    return {"functions": {"serving_default": (run, {"x": spec(3), "i": spec(dtype=tf.int32)})},
-            "calls": [("serving_default", {"i": i}) for i in (0, 1, 2)]}
+    return {
+        "functions": {"serving_default": (run, {"x": spec(3), "i": spec(dtype=tf.int32)})},
+        "calls": [("serving_default", {"i": i}) for i in (0, 1, 2)],
+    }
 
 
 @model
@@ -102,8 +114,12 @@ def variables(rng):
         return {"count": module.count.read_value()}
 
     x = np.array([0.5, -1.0], np.float32)
-    return {"module": module, "functions": {"step": (step, {"x": spec(2)}), "reset": (reset, {})}, **STATE,
-            "calls": [("step", {"x": x}), ("step", {"x": x}), ("reset", {}), ("step", {"x": x})]}
+    return {
+        "module": module,
+        "functions": {"step": (step, {"x": spec(2)}), "reset": (reset, {})},
+        **STATE,
+        "calls": [("step", {"x": x}), ("step", {"x": x}), ("reset", {}), ("step", {"x": x})],
+    }
 
 
 @model
@@ -117,8 +133,12 @@ def variable_in_loop(rng):
             module.v.assign(module.v * 2.0)
         return {"y": module.v.read_value()}
 
-    return {"module": module, "functions": {"serving_default": (run, {"n": spec(dtype=tf.int32)})}, **STATE,
-            "calls": [("serving_default", {"n": 2}), ("serving_default", {"n": 1})]}
+    return {
+        "module": module,
+        "functions": {"serving_default": (run, {"n": spec(dtype=tf.int32)})},
+        **STATE,
+        "calls": [("serving_default", {"n": 2}), ("serving_default", {"n": 1})],
+    }
 
 
 def table_model(keys, values, default):
@@ -151,8 +171,10 @@ def strings(rng):
     def run(s, i):
         return {"picked": tf.gather(words, i), "same": tf.equal(s, "two"), "flat": tf.reshape(s, [1, 2])}
 
-    return {"functions": {"serving_default": (run, {"s": spec(2, dtype=tf.string), "i": spec(3, dtype=tf.int32)})},
-            "calls": [("serving_default", {"s": [b"two", b"x"], "i": [2, 0, 3]})]}
+    return {
+        "functions": {"serving_default": (run, {"s": spec(2, dtype=tf.string), "i": spec(3, dtype=tf.int32)})},
+        "calls": [("serving_default", {"s": [b"two", b"x"], "i": [2, 0, 3]})],
+    }
 
 
 def lstm_model(units, steps, features=3, layer=None):
@@ -218,18 +240,25 @@ def rnn_unrolled(rng):
 @model
 def random_numbers(rng):
     """Random operators: shapes and types are the official answer's, values not."""
+
     def run(n):
         return {"u": tf.random.uniform([n, 2], seed=3), "i": tf.shape(tf.random.normal([n, n], seed=4))}
 
-    return {"functions": {"serving_default": (run, {"n": spec(dtype=tf.int32)})},
-            "calls": [("serving_default", {"n": 3})]}
+    return {
+        "functions": {"serving_default": (run, {"n": spec(dtype=tf.int32)})},
+        "calls": [("serving_default", {"n": 3})],
+    }
 
 
 @model
 def flex_strings(rng):
     run = lambda s: {"n": tf.strings.length(s), "j": tf.strings.reduce_join(s)}  # noqa: E731
-    return {"functions": {"serving_default": (run, {"s": spec(2, dtype=tf.string)})}, "supported_ops": FLEX,
-            "by_tensorflow": True, "calls": [("serving_default", {"s": [b"two", b"x"]})]}
+    return {
+        "functions": {"serving_default": (run, {"s": spec(2, dtype=tf.string)})},
+        "supported_ops": FLEX,
+        "by_tensorflow": True,
+        "calls": [("serving_default", {"s": [b"two", b"x"]})],
+    }
 
 
 @model

@@ -19,13 +19,25 @@ from lite_kit import Build
 
 from opwright.lite.format import objects, versions
 
-KINDS = {"INT8": (np.int8, 0.05, -5), "UINT8": (np.uint8, 0.05, 121), "INT16": (np.int16, 0.0005, 0),
-         "FLOAT32": (np.float32, None, 0)}  # fmt: skip
+KINDS = {
+    "INT8": (np.int8, 0.05, -5),
+    "UINT8": (np.uint8, 0.05, 121),
+    "INT16": (np.int16, 0.0005, 0),
+    "FLOAT32": (np.float32, None, 0),
+}
 """By type, NumPy's, the scale and the zero point of tensors."""
-FIXED = {("LOGISTIC", "INT8"): (1 / 256, -128), ("LOGISTIC", "UINT8"): (1 / 256, 0), ("LOGISTIC", "INT16"): (2**-15, 0),
-         ("TANH", "INT8"): (1 / 128, 0), ("TANH", "UINT8"): (1 / 128, 128), ("TANH", "INT16"): (2**-15, 0),
-         ("SOFTMAX", "INT8"): (1 / 256, -128), ("SOFTMAX", "UINT8"): (1 / 256, 0), ("SOFTMAX", "INT16"): (2**-15, 0),
-         ("L2_NORMALIZATION", "INT8"): (1 / 128, 0)}  # fmt: skip
+FIXED = {
+    ("LOGISTIC", "INT8"): (1 / 256, -128),
+    ("LOGISTIC", "UINT8"): (1 / 256, 0),
+    ("LOGISTIC", "INT16"): (2**-15, 0),
+    ("TANH", "INT8"): (1 / 128, 0),
+    ("TANH", "UINT8"): (1 / 128, 128),
+    ("TANH", "INT16"): (2**-15, 0),
+    ("SOFTMAX", "INT8"): (1 / 256, -128),
+    ("SOFTMAX", "UINT8"): (1 / 256, 0),
+    ("SOFTMAX", "INT16"): (2**-15, 0),
+    ("L2_NORMALIZATION", "INT8"): (1 / 128, 0),
+}
 """Outputs whose scale and zero point the operator prescribes."""
 
 
@@ -53,8 +65,9 @@ class Chains:
             return {}
         return {"quantization": objects.QuantizationParameters(scale=[scale], zero_point=[zero])}
 
-    def _tensor(self, name: str, shape: tuple[int, ...], scale: float | None = None, zero: int = 0,
-                kind: str = "") -> T:  # fmt: skip
+    def _tensor(
+        self, name: str, shape: tuple[int, ...], scale: float | None = None, zero: int = 0, kind: str = ""
+    ) -> T:
         if not kind and scale is None:
             scale, zero = self.scale, self.zero
         self.build.tensor(name, shape, kind or self.kind, **self._parameters(scale, zero))
@@ -136,9 +149,32 @@ class Stage:
         return self.name
 
 
-UNARY = ("ABS", "NEG", "SQUARE", "EXP", "SQRT", "RSQRT", "LOG", "SIN", "COS", "FLOOR", "CEIL", "ROUND", "SIGN",
-         "LOGISTIC", "TANH", "RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "LEAKY_RELU", "ELU", "HARD_SWISH", "GELU",
-         "QUANTIZE")  # fmt: skip
+UNARY = (
+    "ABS",
+    "NEG",
+    "SQUARE",
+    "EXP",
+    "SQRT",
+    "RSQRT",
+    "LOG",
+    "SIN",
+    "COS",
+    "FLOOR",
+    "CEIL",
+    "ROUND",
+    "SIGN",
+    "LOGISTIC",
+    "TANH",
+    "RELU",
+    "RELU6",
+    "RELU_N1_TO_1",
+    "RELU_0_TO_1",
+    "LEAKY_RELU",
+    "ELU",
+    "HARD_SWISH",
+    "GELU",
+    "QUANTIZE",
+)
 BINARY = ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "FLOOR_DIV", "FLOOR_MOD", "POW")
 DIVISIONS = ("DIV", "FLOOR_DIV", "FLOOR_MOD")
 COMPARISONS = ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")
@@ -179,8 +215,11 @@ def _chosen(name: str, other: str, choice: str, side: str) -> Stage:
         elif choice.startswith("LOGICAL"):
             more = _compared(c, x, "LESS", "number")
             mask = c.op(choice.split()[0], f"{mask.name} {more.name}", x.shape, kind="BOOL")
-        return c.op("SELECT" if side != "number" and len(choice) == 6 else "SELECT_V2",
-                    f"{mask.name} {x.name} {SIDES[side](c, x)}", x.shape)  # fmt: skip
+        return c.op(
+            "SELECT" if side != "number" and len(choice) == 6 else "SELECT_V2",
+            f"{mask.name} {x.name} {SIDES[side](c, x)}",
+            x.shape,
+        )
 
     return Stage(f"{name} {other} {choice} {side}", write)
 
@@ -194,13 +233,22 @@ SIDES: dict[str, Callable[[Chains, T], str]] = {
 
 STAGES = [
     *map(_unary, UNARY),
-    *(_binary(name, other, turned) for name in BINARY for other in OTHERS for turned in (False, True)
-      if not (turned and (name in ("ADD", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE") or other == "itself"))
-      and not (name in DIVISIONS and (turned or other in ("input", "itself")))),
-    *(_chosen(name, other, choice, side) for name in COMPARISONS for other in ("number", "channels", "input")
-      for choice in ("SELECT", "SELECT_V2", "LOGICAL_NOT SELECT", "LOGICAL_AND SELECT", "LOGICAL_OR SELECT")
-      for side in SIDES),
-]  # fmt: skip
+    *(
+        _binary(name, other, turned)
+        for name in BINARY
+        for other in OTHERS
+        for turned in (False, True)
+        if not (turned and (name in ("ADD", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE") or other == "itself"))
+        and not (name in DIVISIONS and (turned or other in ("input", "itself")))
+    ),
+    *(
+        _chosen(name, other, choice, side)
+        for name in COMPARISONS
+        for other in ("number", "channels", "input")
+        for choice in ("SELECT", "SELECT_V2", "LOGICAL_NOT SELECT", "LOGICAL_AND SELECT", "LOGICAL_OR SELECT")
+        for side in SIDES
+    ),
+]
 
 
 # ---- what maps are fused into --------------------------------------------------------------------------------------
@@ -216,16 +264,18 @@ def _conv(size: int, padding: str = "SAME") -> Callable[[Chains, T], T]:
         n, h, w, ch = _window(c, x)
         f, b = c.weights((ch, size, size, ch), ch)
         less = 0 if padding == "SAME" else size - 1
-        return c.op("CONV_2D", f"{x.name} {f} {b}", (n, h - less, w - less, ch), padding=padding, stride_h=1,
-                    stride_w=1)  # fmt: skip
+        return c.op(
+            "CONV_2D", f"{x.name} {f} {b}", (n, h - less, w - less, ch), padding=padding, stride_h=1, stride_w=1
+        )
 
     return write
 
 
 def _depthwise(c: Chains, x: T) -> T:
     f, b = c.weights((1, 3, 3, x.shape[3]), x.shape[3])
-    return c.op("DEPTHWISE_CONV_2D", f"{x.name} {f} {b}", x.shape, padding="SAME", stride_h=1, stride_w=1,
-                depth_multiplier=1)  # fmt: skip
+    return c.op(
+        "DEPTHWISE_CONV_2D", f"{x.name} {f} {b}", x.shape, padding="SAME", stride_h=1, stride_w=1, depth_multiplier=1
+    )
 
 
 def _fully_connected(c: Chains, x: T) -> T:
@@ -238,13 +288,15 @@ def _transposed(c: Chains, x: T) -> T:
     n, h, w, ch = _window(c, x)
     f, b = c.weights((ch, 2, 2, ch), ch)
     shape = (n, 2 * h, 2 * w, ch)
-    return c.op("TRANSPOSE_CONV", f"{c.integers(shape)} {f} {x.name} {b}", shape, padding="VALID", stride_h=2,
-                stride_w=2)  # fmt: skip
+    return c.op(
+        "TRANSPOSE_CONV", f"{c.integers(shape)} {f} {x.name} {b}", shape, padding="VALID", stride_h=2, stride_w=2
+    )
 
 
 def _pool(name: str) -> Callable[[Chains, T], T]:
-    return lambda c, x: c.op(name, x.name, x.shape, padding="SAME", stride_h=1, stride_w=1, filter_height=3,
-                             filter_width=2)  # fmt: skip
+    return lambda c, x: c.op(
+        name, x.name, x.shape, padding="SAME", stride_h=1, stride_w=1, filter_height=3, filter_width=2
+    )
 
 
 def _reduced(name: str) -> Callable[[Chains, T], T]:
@@ -279,18 +331,33 @@ def _reshaped(write: Callable[[Chains, T], T]) -> Callable[[Chains, T], T]:
     return reshaped
 
 
-PRODUCERS = [Stage(name, write) for name, write in {
-    "CONV_2D 1x1": _conv(1), "CONV_2D 3x3": _conv(3), "CONV_2D VALID": _conv(3, "VALID"),
-    "DEPTHWISE_CONV_2D": _depthwise, "FULLY_CONNECTED": _fully_connected, "TRANSPOSE_CONV": _transposed,
-    "BATCH_MATMUL": _matmul, "MAX_POOL_2D": _pool("MAX_POOL_2D"), "AVERAGE_POOL_2D": _pool("AVERAGE_POOL_2D"),
-    "MEAN": _reduced("MEAN"), "SUM": _reduced("SUM"), "REDUCE_MAX": _reduced("REDUCE_MAX"),
-    "RESIZE_BILINEAR": _resized("RESIZE_BILINEAR"), "RESIZE_NEAREST_NEIGHBOR": _resized("RESIZE_NEAREST_NEIGHBOR"),
-    "SOFTMAX": lambda c, x: c.op("SOFTMAX", x.name, x.shape, beta=1.0),
-    "L2_NORMALIZATION": lambda c, x: c.op("L2_NORMALIZATION", x.name, x.shape),
-    "PAD CONV_2D": _padded(_conv(3, "VALID")), "PAD DEPTHWISE_CONV_2D": _padded(_depthwise),
-    "PAD MAX_POOL_2D": _padded(_pool("MAX_POOL_2D")), "PAD AVERAGE_POOL_2D": _padded(_pool("AVERAGE_POOL_2D")),
-    "CONV_2D RESHAPE": _reshaped(_conv(1)), "MAX_POOL_2D RESHAPE": _reshaped(_pool("MAX_POOL_2D")),
-}.items()]  # fmt: skip
+PRODUCERS = [
+    Stage(name, write)
+    for name, write in {
+        "CONV_2D 1x1": _conv(1),
+        "CONV_2D 3x3": _conv(3),
+        "CONV_2D VALID": _conv(3, "VALID"),
+        "DEPTHWISE_CONV_2D": _depthwise,
+        "FULLY_CONNECTED": _fully_connected,
+        "TRANSPOSE_CONV": _transposed,
+        "BATCH_MATMUL": _matmul,
+        "MAX_POOL_2D": _pool("MAX_POOL_2D"),
+        "AVERAGE_POOL_2D": _pool("AVERAGE_POOL_2D"),
+        "MEAN": _reduced("MEAN"),
+        "SUM": _reduced("SUM"),
+        "REDUCE_MAX": _reduced("REDUCE_MAX"),
+        "RESIZE_BILINEAR": _resized("RESIZE_BILINEAR"),
+        "RESIZE_NEAREST_NEIGHBOR": _resized("RESIZE_NEAREST_NEIGHBOR"),
+        "SOFTMAX": lambda c, x: c.op("SOFTMAX", x.name, x.shape, beta=1.0),
+        "L2_NORMALIZATION": lambda c, x: c.op("L2_NORMALIZATION", x.name, x.shape),
+        "PAD CONV_2D": _padded(_conv(3, "VALID")),
+        "PAD DEPTHWISE_CONV_2D": _padded(_depthwise),
+        "PAD MAX_POOL_2D": _padded(_pool("MAX_POOL_2D")),
+        "PAD AVERAGE_POOL_2D": _padded(_pool("AVERAGE_POOL_2D")),
+        "CONV_2D RESHAPE": _reshaped(_conv(1)),
+        "MAX_POOL_2D RESHAPE": _reshaped(_pool("MAX_POOL_2D")),
+    }.items()
+]
 """Forms that take the maps behind them, with pads in front of them and views between."""
 
 

@@ -22,8 +22,11 @@ ACTIVATION = {"scale": 0.05, "zero": -3}
 
 def scales(scale: Any, zero: int = 0, axis: int = 0) -> dict[str, Any]:
     values = np.float32(np.atleast_1d(scale))
-    return {"quantization": objects.QuantizationParameters(
-        scale=values, zero_point=np.full(values.shape, zero, np.int64), quantized_dimension=axis)}  # fmt: skip
+    return {
+        "quantization": objects.QuantizationParameters(
+            scale=values, zero_point=np.full(values.shape, zero, np.int64), quantized_dimension=axis
+        )
+    }
 
 
 class Streaming(Build):
@@ -78,15 +81,23 @@ class Streaming(Build):
         """taps x 1 over the rows, of which one is left."""
         weights = self.weights(name, (cout, taps, 1, cin), cout, 0)
         self.activation(name, (1, 1, 1, cout))
-        self.options("CONV_2D", f"{x} {weights}", name, padding="VALID", stride_w=1, stride_h=stride,
-                     fused_activation_function="RELU")  # fmt: skip
+        self.options(
+            "CONV_2D",
+            f"{x} {weights}",
+            name,
+            padding="VALID",
+            stride_w=1,
+            stride_h=stride,
+            fused_activation_function="RELU",
+        )
         return name
 
     def depthwise(self, x: str, name: str, taps: int, channels: int) -> str:
         weights = self.weights(name, (1, taps, 1, channels), channels, 3)
         self.activation(name, (1, 1, 1, channels))
-        self.options("DEPTHWISE_CONV_2D", f"{x} {weights}", name, padding="VALID", stride_w=1, stride_h=1,
-                     depth_multiplier=1)  # fmt: skip
+        self.options(
+            "DEPTHWISE_CONV_2D", f"{x} {weights}", name, padding="VALID", stride_w=1, stride_h=1, depth_multiplier=1
+        )
         return name
 
     def finish(self, inputs: str, outputs: str) -> bytes:
@@ -95,8 +106,9 @@ class Streaming(Build):
         self.subgraph("NoOp")
         for n, (rows, channels) in enumerate(self.kept):
             zeros = np.full((1, rows, 1, channels), ACTIVATION["zero"], np.int8)
-            self.handle(f"h{n}", f"stream_{n}").tensor(f"zeros{n}", (), "INT8", zeros,
-                                                       **scales(ACTIVATION["scale"], ACTIVATION["zero"]))  # fmt: skip
+            self.handle(f"h{n}", f"stream_{n}").tensor(
+                f"zeros{n}", (), "INT8", zeros, **scales(ACTIVATION["scale"], ACTIVATION["zero"])
+            )
             self.op("ASSIGN_VARIABLE", f"h{n} zeros{n}")
         self.ends()
         return self.done()
@@ -126,8 +138,9 @@ def wake_word(blocks: Sequence[Sequence[int]] = WHOLE, filters: int = 64) -> byt
             sizes = b.integers(f"sizes{block}", *[each] * len(kernels))
             b.options("SPLIT_V", f"{x} {sizes} {axis}", " ".join(parts), num_splits=len(kernels))
         width = channels // len(kernels)
-        made = [b.depthwise(b.ring(part, 1, k - 1, width), f"block{block}.{k}", k, width)
-                for part, k in zip(parts, kernels)]  # fmt: skip
+        made = [
+            b.depthwise(b.ring(part, 1, k - 1, width), f"block{block}.{k}", k, width) for part, k in zip(parts, kernels)
+        ]
         x = made[0]
         if len(made) > 1:
             x = b.activation(f"mixed{block}", (1, 1, 1, channels))

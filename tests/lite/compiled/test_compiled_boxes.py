@@ -69,13 +69,22 @@ def scores_of(rng, shape, ties, special):
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.integers(0, 10**6), st.sampled_from([1, 5, 64]), st.sampled_from([1, 7, 80]), st.booleans(), st.booleans(),
-    st.sampled_from([0.0, 0.3, 1.0, -1.0, np.nan]), st.sampled_from([-np.inf, 0.0, 0.5, np.nan]),
-)  # fmt: skip
+    st.integers(0, 10**6),
+    st.sampled_from([1, 5, 64]),
+    st.sampled_from([1, 7, 80]),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([0.0, 0.3, 1.0, -1.0, np.nan]),
+    st.sampled_from([-np.inf, 0.0, 0.5, np.nan]),
+)
 def test_hard_suppression_is_that_of_the_reference(seed, n, most, ties, special, iou, least):
     rng = np.random.default_rng(seed)
-    feeds = {"boxes": boxes_of(rng, n, special), "scores": scores_of(rng, n, ties, special),
-             "iou": np.float32(iou), "least": np.float32(least)}  # fmt: skip
+    feeds = {
+        "boxes": boxes_of(rng, n, special),
+        "scores": scores_of(rng, n, ties, special),
+        "iou": np.float32(iou),
+        "least": np.float32(least),
+    }
     same(suppressing("NON_MAX_SUPPRESSION_V4", n, most), feeds)
     same(suppressing("NON_MAX_SUPPRESSION_V5", n, most), {**feeds, "sigma": np.float32(0)})
 
@@ -85,15 +94,25 @@ def test_hard_suppression_is_that_of_the_reference(seed, n, most, ties, special,
 def test_soft_suppression_is_that_of_the_reference(seed, n, special, iou):
     """Scores that fall do so by another exponential function: the last place may differ, not the boxes."""
     rng = np.random.default_rng(seed)
-    feeds = {"boxes": boxes_of(rng, n, special), "scores": scores_of(rng, n, False, special), "iou": np.float32(iou),
-             "least": np.float32(0.1), "sigma": np.float32(rng.random())}  # fmt: skip
+    feeds = {
+        "boxes": boxes_of(rng, n, special),
+        "scores": scores_of(rng, n, False, special),
+        "iou": np.float32(iou),
+        "least": np.float32(0.1),
+        "sigma": np.float32(rng.random()),
+    }
     same(suppressing("NON_MAX_SUPPRESSION_V5", n, 40), feeds, 1e-6)
 
 
 def test_a_negative_sigma_is_told_in_the_operators_words():
     rng = np.random.default_rng(0)
-    feeds = {"boxes": boxes_of(rng, 9, False), "scores": scores_of(rng, 9, False, False), "iou": np.float32(0.5),
-             "least": np.float32(0), "sigma": np.float32(-1)}  # fmt: skip
+    feeds = {
+        "boxes": boxes_of(rng, 9, False),
+        "scores": scores_of(rng, 9, False, False),
+        "iou": np.float32(0.5),
+        "least": np.float32(0),
+        "sigma": np.float32(-1),
+    }
     content = suppressing("NON_MAX_SUPPRESSION_V5", 9, 3)
     with engine(verify=True):
         with pytest.raises(ow.errors.InvalidArgumentError, match="soft_nms_sigma is negative"):
@@ -114,10 +133,19 @@ def detecting(n, classes, background, **options):
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.integers(0, 10**6), st.sampled_from([1, 9, 70]), st.sampled_from([1, 3, 20]), st.booleans(), st.booleans(),
-    st.booleans(), st.booleans(), st.sampled_from([1, 2, 5]), st.sampled_from([1, 10, 90]),
-    st.sampled_from([1, 4, 100]), st.sampled_from([-np.inf, 0.0, 0.4]), st.sampled_from([0.2, 0.6, 1.0]),
-)  # fmt: skip
+    st.integers(0, 10**6),
+    st.sampled_from([1, 9, 70]),
+    st.sampled_from([1, 3, 20]),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([1, 2, 5]),
+    st.sampled_from([1, 10, 90]),
+    st.sampled_from([1, 4, 100]),
+    st.sampled_from([-np.inf, 0.0, 0.4]),
+    st.sampled_from([0.2, 0.6, 1.0]),
+)
 def test_detections_are_those_of_the_reference(
     seed, n, classes, background, regular, ties, special, several, most, each, least, iou
 ):
@@ -125,18 +153,41 @@ def test_detections_are_those_of_the_reference(
     codes = rng.normal(0, 3, (1, n, 5)).astype(np.float32)
     if special:
         codes = np.where(rng.random(codes.shape) < 0.05, rng.choice(SPECIAL, codes.shape), codes).astype(np.float32)
-    feeds = {"codes": codes, "scores": scores_of(rng, (1, n, classes + background), ties, special),
-             "anchors": rng.random((n, 4)).astype(np.float32)}  # fmt: skip
-    content = detecting(n, classes, background, max_detections=most, max_classes_per_detection=several,
-                        detections_per_class=each, use_regular_nms=regular, nms_score_threshold=least,
-                        nms_iou_threshold=iou)  # fmt: skip
+    feeds = {
+        "codes": codes,
+        "scores": scores_of(rng, (1, n, classes + background), ties, special),
+        "anchors": rng.random((n, 4)).astype(np.float32),
+    }
+    content = detecting(
+        n,
+        classes,
+        background,
+        max_detections=most,
+        max_classes_per_detection=several,
+        detections_per_class=each,
+        use_regular_nms=regular,
+        nms_score_threshold=least,
+        nms_iou_threshold=iou,
+    )
     same(content, feeds)
 
 
 def test_an_anchor_without_size_is_told_in_the_operators_words():
-    content = detecting(2, 1, 0, max_detections=3, max_classes_per_detection=1, detections_per_class=3,
-                        use_regular_nms=False, nms_score_threshold=0.0, nms_iou_threshold=0.5)  # fmt: skip
-    feeds = {"codes": np.zeros((1, 2, 5), np.float32), "scores": np.ones((1, 2, 1), np.float32),
-             "anchors": np.full((2, 4), -1, np.float32)}  # fmt: skip
+    content = detecting(
+        2,
+        1,
+        0,
+        max_detections=3,
+        max_classes_per_detection=1,
+        detections_per_class=3,
+        use_regular_nms=False,
+        nms_score_threshold=0.0,
+        nms_iou_threshold=0.5,
+    )
+    feeds = {
+        "codes": np.zeros((1, 2, 5), np.float32),
+        "scores": np.ones((1, 2, 1), np.float32),
+        "anchors": np.full((2, 4), -1, np.float32),
+    }
     with engine(verify=True), pytest.raises(ow.errors.InvalidArgumentError, match="a box ends before it begins"):
         answers(content, feeds)

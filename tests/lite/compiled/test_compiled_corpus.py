@@ -43,10 +43,14 @@ def two_runs(interpreter):
     return found
 
 
-@pytest.mark.parametrize("path", [
-    pytest.param(path, id=path.stem, marks=[] if path.stem in QUICK else pytest.mark.slow) for path in FILES
-    if path.stem not in OTHERS and not any(word in path.stem for word in CHAOTIC)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[] if path.stem in QUICK else pytest.mark.slow)
+        for path in FILES
+        if path.stem not in OTHERS and not any(word in path.stem for word in CHAOTIC)
+    ],
+)
 def test_answers_are_near(path):
     wanted = two_runs(lite.Interpreter(str(path), experimental_op_resolver_type=OpResolverType.BUILTIN_REF))
     with engine(verify=True):

@@ -10,8 +10,11 @@ from opwright import lite
 from opwright.lite.format import objects
 from opwright.lite.interpreter import OpResolverType
 
-TYPES = {"DIV": ("INT32",), "FLOOR_DIV": ("INT8", "INT16", "INT32", "FLOAT32"),
-         "FLOOR_MOD": ("INT8", "INT16", "INT32", "INT64")}  # fmt: skip
+TYPES = {
+    "DIV": ("INT32",),
+    "FLOOR_DIV": ("INT8", "INT16", "INT32", "FLOAT32"),
+    "FLOOR_MOD": ("INT8", "INT16", "INT32", "INT64"),
+}
 CASES = [(name, kind) for name, kinds in TYPES.items() for kind in kinds]
 
 
@@ -78,8 +81,15 @@ def test_quantised_quotients_are_a_step_from_the_reference_and_the_zero_point_is
         b = Build()
         for name, scale, zero in zip("xzy", (0.1, 0.03, 0.2), zeros):
             data = divisors if name == "z" and constant else None
-            b.tensor(name, x.shape, kind, data, quantization=objects.QuantizationParameters(
-                scale=[scale / (256 if kind == "INT16" else 1)], zero_point=[zero]))  # fmt: skip
+            b.tensor(
+                name,
+                x.shape,
+                kind,
+                data,
+                quantization=objects.QuantizationParameters(
+                    scale=[scale / (256 if kind == "INT16" else 1)], zero_point=[zero]
+                ),
+            )
         return b.op("DIV", "x z", "y", version=2).done("x" if constant else "x z")
 
     _, wanted = answer(content(z), x, z, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)

@@ -32,8 +32,11 @@ def pairs(graph):
     """Ours and the official answers, of two runs."""
     peer = pytest.importorskip("ai_edge_litert.interpreter")
     content = graph.model().to_bytes()
-    theirs = peer.Interpreter(model_content=content, experimental_preserve_all_tensors=True,
-                              experimental_op_resolver_type=peer.OpResolverType.BUILTIN_REF)  # fmt: skip
+    theirs = peer.Interpreter(
+        model_content=content,
+        experimental_preserve_all_tensors=True,
+        experimental_op_resolver_type=peer.OpResolverType.BUILTIN_REF,
+    )
     with engine(verify=True):
         ours = lite.Interpreter(model_content=content, num_threads=2)
         for interpreter in (theirs, ours):

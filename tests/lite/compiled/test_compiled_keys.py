@@ -31,7 +31,8 @@ def looked_up(keys: np.ndarray, table: np.ndarray, wanted: np.ndarray, known: bo
         b.tensor("keys", keys.shape, "INT32").tensor("table", table.shape, type)
     b.tensor("y", (*wanted.shape, *table.shape[1:]), type).tensor("hits", wanted.shape, "UINT8")
     content = b.op("HASHTABLE_LOOKUP", "wanted keys table", "y hits").done(
-        "wanted" if known else "wanted keys table", "y hits")  # fmt: skip
+        "wanted" if known else "wanted keys table", "y hits"
+    )
     feeds = [wanted] if known else [wanted, keys, table]
     with engine():
         mine = lite.Interpreter(model_content=content)
@@ -46,9 +47,13 @@ def test_keys_that_are_there_and_others(count: int, known: bool) -> None:
     rng = np.random.default_rng(count)
     keys = np.sort(rng.choice(np.arange(-1000, 1000, dtype=np.int32), count, replace=False))
     wanted = np.concatenate([keys[:40], keys[-40:], keys[:9] + 1, np.int32([-(2**31), 2**31 - 1, 0])])
-    for table in (rng.standard_normal((count, 3)).astype(np.float32), rng.integers(-9, 9, (count,)).astype(np.int8),
-                  rng.integers(-9, 9, (count, 2, 2)), rng.integers(-9, 9, (count, 17)).astype(np.int32),
-                  rng.integers(0, 2, (count, 5)).astype(bool)):  # fmt: skip
+    for table in (
+        rng.standard_normal((count, 3)).astype(np.float32),
+        rng.integers(-9, 9, (count,)).astype(np.int8),
+        rng.integers(-9, 9, (count, 2, 2)),
+        rng.integers(-9, 9, (count, 17)).astype(np.int32),
+        rng.integers(0, 2, (count, 5)).astype(bool),
+    ):
         looked_up(keys, table, wanted, known)
 
 

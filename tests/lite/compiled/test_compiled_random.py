@@ -69,8 +69,11 @@ def whole(interpreter: Any) -> bool:
 
 
 X = np.float32([1, -2, 3, -4, 5])
-MODELS = {"RANDOM_UNIFORM": (model("RANDOM_UNIFORM"), X, 0), "MULTINOMIAL": (sampled(), LOGITS, 0),
-          "RANDOM_STANDARD_NORMAL": (model("RANDOM_STANDARD_NORMAL"), X, 2e-6)}  # fmt: skip
+MODELS = {
+    "RANDOM_UNIFORM": (model("RANDOM_UNIFORM"), X, 0),
+    "MULTINOMIAL": (sampled(), LOGITS, 0),
+    "RANDOM_STANDARD_NORMAL": (model("RANDOM_STANDARD_NORMAL"), X, 2e-6),
+}
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -139,8 +142,11 @@ def test_sequences_begin_again_with_new_tensors_and_differ_without_seeds() -> No
 def test_custom_operators_draw_the_same_in_both_engines() -> None:
     sizes = {"type": "INT32", "data": np.int32([4, 5])}
     limits = [("low", np.int32(-3)), ("high", np.int32(40))]
-    made = [("RandomUniform", "FLOAT32", []), ("RandomStandardNormal", "FLOAT32", []),
-            ("RandomUniformInt", "INT32", limits)]  # fmt: skip
+    made = [
+        ("RandomUniform", "FLOAT32", []),
+        ("RandomStandardNormal", "FLOAT32", []),
+        ("RandomUniformInt", "INT32", limits),
+    ]
     for name, kind, constants in made:
         b = Build().tensor("sizes", **sizes).tensor("x", (5,)).tensor("z", (5,)).tensor("y", (4, 5), kind)
         for word, value in constants:

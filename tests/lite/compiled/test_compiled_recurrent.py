@@ -56,22 +56,46 @@ def layer(kind, steps, batch, n, cells, *, cifg=False, peepholes=False, projecti
         given[PROJECTION], given[PROJECTION + 1] = weights(b, "q", kind, out, cells), floats(b, "qb", out)
     given[STATES], given[STATES + 1] = state(b, "h", batch, out), state(b, "c", batch, cells)
     b.tensor("y", (steps, batch, out))
-    return b.op("UNIDIRECTIONAL_SEQUENCE_LSTM", " ".join(given), "y", 4, fused_activation_function="TANH",
-                time_major=True, asymmetric_quantize_inputs=asymmetric).done()  # fmt: skip
+    return b.op(
+        "UNIDIRECTIONAL_SEQUENCE_LSTM",
+        " ".join(given),
+        "y",
+        4,
+        fused_activation_function="TANH",
+        time_major=True,
+        asymmetric_quantize_inputs=asymmetric,
+    ).done()
 
 
 def simple(kind, steps, batch, n, units, asymmetric):
     b = Build().tensor("x", (steps, batch, n)).tensor("y", (steps, batch, units))
-    given = ["x", weights(b, "w", kind, units, n), weights(b, "r", kind, units, units), floats(b, "b", units),
-             state(b, "h", batch, units)]  # fmt: skip
-    return b.op("UNIDIRECTIONAL_SEQUENCE_RNN", " ".join(given), "y", 3, fused_activation_function="TANH",
-                time_major=True, asymmetric_quantize_inputs=asymmetric).done()  # fmt: skip
+    given = [
+        "x",
+        weights(b, "w", kind, units, n),
+        weights(b, "r", kind, units, units),
+        floats(b, "b", units),
+        state(b, "h", batch, units),
+    ]
+    return b.op(
+        "UNIDIRECTIONAL_SEQUENCE_RNN",
+        " ".join(given),
+        "y",
+        3,
+        fused_activation_function="TANH",
+        time_major=True,
+        asymmetric_quantize_inputs=asymmetric,
+    ).done()
 
 
 def filters(kind, batch, n, units, rank, memory):
     b = Build().tensor("x", (batch, n)).tensor("y", (batch, units))
-    given = ["x", weights(b, "w", kind, units * rank, n), weights(b, "t", kind, units * rank, memory),
-             floats(b, "b", units), state(b, "s", batch, units * rank * memory)]  # fmt: skip
+    given = [
+        "x",
+        weights(b, "w", kind, units * rank, n),
+        weights(b, "t", kind, units * rank, memory),
+        floats(b, "b", units),
+        state(b, "s", batch, units * rank * memory),
+    ]
     return b.op("SVDF", " ".join(given), "y", 3, rank=rank, fused_activation_function="RELU").done()
 
 
@@ -109,8 +133,9 @@ SOME = [(SHAPES[1], False, 15, "host"), (SHAPES[2], True, 0, "x86-64-v3")]
 
 
 def lstm(kind, norm, shape, cifg, projection, target):
-    content = layer(kind, *shape, cifg=cifg, peepholes=cifg, projection=projection, norm=norm,
-                    asymmetric=bool(projection))  # fmt: skip
+    content = layer(
+        kind, *shape, cifg=cifg, peepholes=cifg, projection=projection, norm=norm, asymmetric=bool(projection)
+    )
     agrees(content, shape[:3], target, FLOAT if kind == "FLOAT32" else HYBRID)
 
 

@@ -37,8 +37,13 @@ def agrees(content, inputs, target="host"):
             np.testing.assert_array_equal(a, b)
 
 
-WINDOWS = [((40,), (3,), (1,), (1,)), ((41,), (4,), (2,), (3,)), ((5, 33), (2, 1), (1, 1), (2, 1)),
-           ((4, 6, 17), (3, 2, 1), (1, 2, 1), (1, 2, 1)), ((6, 19), (2, 3), (2, 2), (1, 1))]  # fmt: skip
+WINDOWS = [
+    ((40,), (3,), (1,), (1,)),
+    ((41,), (4,), (2,), (3,)),
+    ((5, 33), (2, 1), (1, 1), (2, 1)),
+    ((4, 6, 17), (3, 2, 1), (1, 2, 1), (1, 2, 1)),
+    ((6, 19), (2, 3), (2, 2), (1, 1)),
+]
 """Shape, windows, strides, dilations: along the last axis, along others, both."""
 
 
@@ -51,8 +56,12 @@ def test_windows(function, target):
         b = Build().tensor("x", shape, kind).tensor("i", (), kind).tensor("y", out, kind)
         for name, numbers in zip("wsd", lists):
             b.tensor(name, type="INT64", data=np.int64(numbers))
-        content = b.node("REDUCE_WINDOW", "x i w s d", "y", reduce_function=["ADD", "MUL", "MINIMUM", "MAXIMUM", "ALL",
-                                                                             "ANY"].index(function) + 1)  # fmt: skip
+        content = b.node(
+            "REDUCE_WINDOW",
+            "x i w s d",
+            "y",
+            reduce_function=["ADD", "MUL", "MINIMUM", "MAXIMUM", "ALL", "ANY"].index(function) + 1,
+        )
         agrees(content.done("x i"), [drawn(kind, shape), drawn(kind, ())], target)
 
 
@@ -64,8 +73,17 @@ def test_windows_of_stablehlo(function):
         wide = [(n - 1) * k + 1 + a + b for n, k, a, b in zip(shape, base, padding[::2], padding[1::2])]
         out = [(n - (w - 1) * d - 1) // s + 1 for n, w, s, d in zip(wide, window, strides, dilations)]
         b = Build().tensor("x", shape).tensor("i", ()).tensor("y", out)
-        b.node("STABLEHLO_REDUCE_WINDOW", "x i", "y", window_dimensions=window, window_strides=strides,
-               base_dilations=base, window_dilations=dilations, padding=padding, body_subgraph_index=1)  # fmt: skip
+        b.node(
+            "STABLEHLO_REDUCE_WINDOW",
+            "x i",
+            "y",
+            window_dimensions=window,
+            window_strides=strides,
+            base_dilations=base,
+            window_dilations=dilations,
+            padding=padding,
+            body_subgraph_index=1,
+        )
         b.ends("x i", "y").subgraph("join").tensor("a", ()).tensor("b", ()).tensor("c", ())
         content = b.op(f"STABLEHLO_{function}", "a b", "c").done("a b", "c")
         agrees(content, [drawn("FLOAT32", shape), drawn("FLOAT32", ())])
@@ -75,9 +93,16 @@ def scattered(kind, x, indices, updates, function):
     b = Build().tensor("x", x, kind).tensor("i", indices, "INT32").tensor("u", updates, kind).tensor("y", x, kind)
     depth = indices[-1]
     window = list(range(len(updates) - len(x) + depth, len(updates)))
-    b.node("STABLEHLO_SCATTER", "x i u", "y", update_window_dims=window, inserted_window_dims=list(range(depth)),
-           scatter_dims_to_operand_dims=list(range(depth)), index_vector_dim=len(indices) - 1,
-           update_computation_subgraph_index=1)  # fmt: skip
+    b.node(
+        "STABLEHLO_SCATTER",
+        "x i u",
+        "y",
+        update_window_dims=window,
+        inserted_window_dims=list(range(depth)),
+        scatter_dims_to_operand_dims=list(range(depth)),
+        index_vector_dim=len(indices) - 1,
+        update_computation_subgraph_index=1,
+    )
     b.ends("x i u", "y")
     b.subgraph("join").tensor("a", (), kind).tensor("b", (), kind)
     if function is None:
@@ -88,8 +113,9 @@ def scattered(kind, x, indices, updates, function):
 @pytest.mark.parametrize("function", ["ADD", "MULTIPLY", "MAXIMUM", "MINIMUM", None])
 def test_updates_of_slices(function):
     """Places outside are left out; of several at one place each counts, or the last."""
-    for kind, (x, indices, rest) in itertools.product(("FLOAT32", "INT32"), [
-            ((7, 5), (4, 1), (5,)), ((6, 3, 20), (2, 3, 2), (20,)), ((9,), (30, 1), ())]):  # fmt: skip
+    for kind, (x, indices, rest) in itertools.product(
+        ("FLOAT32", "INT32"), [((7, 5), (4, 1), (5,)), ((6, 3, 20), (2, 3, 2), (20,)), ((9,), (30, 1), ())]
+    ):
         updates = (*indices[:-1], *rest)
         places = RNG.integers(-1, 8, indices).astype(np.int32)
         agrees(scattered(kind, x, indices, updates, function), [drawn(kind, x), places, drawn(kind, updates)])
@@ -97,15 +123,27 @@ def test_updates_of_slices(function):
 
 def test_slices_at_coordinates():
     """Slices along the leading axes and along one axis; start indices out of bounds are clamped."""
-    for x, indices, along, offsets in (((7, 5), (4, 1), [0], [1]), ((6, 3, 20), (2, 4, 2), [0, 1], [2]),
-                                       ((6, 9, 4), (5, 1), [1], [0, 2]), ((8,), (3, 2, 1), [0], [])):  # fmt: skip
+    for x, indices, along, offsets in (
+        ((7, 5), (4, 1), [0], [1]),
+        ((6, 3, 20), (2, 4, 2), [0, 1], [2]),
+        ((6, 9, 4), (5, 1), [1], [0, 2]),
+        ((8,), (3, 2, 1), [0], []),
+    ):
         sizes = [1 if d in along else n for d, n in enumerate(x)]
         rest = [n for d, n in enumerate(x) if d not in along]
         kept, others = iter(rest), iter(indices[:-1])
         y = [next(kept) if d in offsets else next(others) for d in range(len(rest) + len(indices) - 1)]
         b = Build().tensor("x", x).tensor("i", indices, "INT32").tensor("y", y)
-        b.node("STABLEHLO_GATHER", "x i", "y", offset_dims=offsets, collapsed_slice_dims=along, start_index_map=along,
-               index_vector_dim=len(indices) - 1, slice_sizes=sizes)  # fmt: skip
+        b.node(
+            "STABLEHLO_GATHER",
+            "x i",
+            "y",
+            offset_dims=offsets,
+            collapsed_slice_dims=along,
+            start_index_map=along,
+            index_vector_dim=len(indices) - 1,
+            slice_sizes=sizes,
+        )
         agrees(b.done("x i"), [drawn("FLOAT32", x), RNG.integers(-2, 10, indices).astype(np.int32)])
 
 

@@ -39,8 +39,16 @@ def options(padding, strides, dilations):
 
 
 @settings(max_examples=12, deadline=None)
-@given(SIZES, KERNEL, THREE, THREE, st.sampled_from(["SAME", "VALID"]), st.sampled_from([1, 9, 17]), st.booleans(),
-       st.integers(0, 99))  # fmt: skip
+@given(
+    SIZES,
+    KERNEL,
+    THREE,
+    THREE,
+    st.sampled_from(["SAME", "VALID"]),
+    st.sampled_from([1, 9, 17]),
+    st.booleans(),
+    st.integers(0, 99),
+)
 def test_both_convolutions(sizes, kernel, strides, dilations, padding, features, bias, seed):
     rng = np.random.default_rng(seed)
     n, *volume, channels = sizes

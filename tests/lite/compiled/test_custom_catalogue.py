@@ -20,15 +20,28 @@ WHOLE = np.arange(-18, 19, dtype=np.int32)
 TRUTH = np.arange(37) % 3 == 0
 
 CASES = {
-    "Atan": (np.arctan, REALS), "Asin": (np.arcsin, UNIT), "Acos": (np.arccos, UNIT), "Tan": (np.tan, UNIT),
-    "Sinh": (np.sinh, REALS), "Cosh": (np.cosh, REALS), "Asinh": (np.arcsinh, REALS), "Acosh": (np.arccosh, ABOVE),
-    "Atanh": (np.arctanh, UNIT), "Expm1": (np.expm1, REALS), "Log1p": (np.log1p, UNIT),
-    "Erf": (np.vectorize(math.erf), REALS), "Erfc": (np.vectorize(math.erfc), REALS),
-    "Softplus": (lambda x: np.log1p(np.exp(x)), REALS), "Reciprocal": (np.reciprocal, ABOVE),
-    "BitwiseXor": (np.bitwise_xor, WHOLE, WHOLE[::-1]), "BitwiseAnd": (np.bitwise_and, WHOLE, np.int32([5])),
-    "Invert": (np.invert, WHOLE), "SquaredDifference": (lambda x, y: (x - y) ** 2, WHOLE, WHOLE[::-1]),
-    "Mul": (np.multiply, REALS.astype(np.float64), ABOVE.astype(np.float64)), "LogicalNot": (np.logical_not, TRUTH),
-}  # fmt: skip
+    "Atan": (np.arctan, REALS),
+    "Asin": (np.arcsin, UNIT),
+    "Acos": (np.arccos, UNIT),
+    "Tan": (np.tan, UNIT),
+    "Sinh": (np.sinh, REALS),
+    "Cosh": (np.cosh, REALS),
+    "Asinh": (np.arcsinh, REALS),
+    "Acosh": (np.arccosh, ABOVE),
+    "Atanh": (np.arctanh, UNIT),
+    "Expm1": (np.expm1, REALS),
+    "Log1p": (np.log1p, UNIT),
+    "Erf": (np.vectorize(math.erf), REALS),
+    "Erfc": (np.vectorize(math.erfc), REALS),
+    "Softplus": (lambda x: np.log1p(np.exp(x)), REALS),
+    "Reciprocal": (np.reciprocal, ABOVE),
+    "BitwiseXor": (np.bitwise_xor, WHOLE, WHOLE[::-1]),
+    "BitwiseAnd": (np.bitwise_and, WHOLE, np.int32([5])),
+    "Invert": (np.invert, WHOLE),
+    "SquaredDifference": (lambda x, y: (x - y) ** 2, WHOLE, WHOLE[::-1]),
+    "Mul": (np.multiply, REALS.astype(np.float64), ABOVE.astype(np.float64)),
+    "LogicalNot": (np.logical_not, TRUTH),
+}
 
 
 def model(name, *arrays):
@@ -36,8 +49,9 @@ def model(name, *arrays):
     build = Build()
     for i, a in enumerate(arrays):
         build.tensor(f"x{i}", a.shape, kind[a.dtype.name])
-    build.tensor("h", arrays[0].shape, kind[arrays[0].dtype.name]).tensor("y", arrays[0].shape,
-                                                                         kind[arrays[0].dtype.name])  # fmt: skip
+    build.tensor("h", arrays[0].shape, kind[arrays[0].dtype.name]).tensor(
+        "y", arrays[0].shape, kind[arrays[0].dtype.name]
+    )
     xs = " ".join(f"x{i}" for i in range(len(arrays)))
     return build.custom(name, xs, "h").custom("Identity", "h", "y").done(xs)
 

@@ -13,16 +13,7 @@ import numpy as np
 import pytest
 from engine_kit import engine, plan_of
 from lite_kit import Build
-from written_operators import (
-    BlendOfTwo,
-    CentredRows,
-    DoublingsToOne,
-    LeakyLimit,
-    RowNorms,
-    TakenAt,
-    WholeSteps,
-    meant,
-)
+from written_operators import BlendOfTwo, CentredRows, DoublingsToOne, LeakyLimit, RowNorms, TakenAt, WholeSteps, meant
 
 import opwright as ow
 from opwright import lite
@@ -75,24 +66,51 @@ LITTLE = (np.abs(f32(5, 13)) / 4 + 0.01).astype(np.float32)
 CASES: dict[str, tuple[Any, Any, tuple[np.ndarray, ...], Any]] = {
     # function, operators, inputs, meaning
     "between maps": (
-        lambda x: ow.tanh(LeakyLimit(ow.exp(x * 0.25), alpha=0.5) - 1.0), [LeakyLimit], (A,),
-        lambda x: np.tanh(meant(LeakyLimit, np.exp(x / 4), alpha=0.5) - 1)),
-    "two operands": (lambda a, b: BlendOfTwo(a, b) * 2.0, {"BlendOfTwo": BlendOfTwo}, (A, B),
-                     lambda a, b: meant(BlendOfTwo, a, b) * 2),
-    "after a product": (lambda x: LeakyLimit(ow.matmul(x, ow.ones([37, 20]))), [LeakyLimit], (A,),
-                        lambda x: meant(LeakyLimit, x @ np.ones((37, 20), np.float32))),
+        lambda x: ow.tanh(LeakyLimit(ow.exp(x * 0.25), alpha=0.5) - 1.0),
+        [LeakyLimit],
+        (A,),
+        lambda x: np.tanh(meant(LeakyLimit, np.exp(x / 4), alpha=0.5) - 1),
+    ),
+    "two operands": (
+        lambda a, b: BlendOfTwo(a, b) * 2.0,
+        {"BlendOfTwo": BlendOfTwo},
+        (A, B),
+        lambda a, b: meant(BlendOfTwo, a, b) * 2,
+    ),
+    "after a product": (
+        lambda x: LeakyLimit(ow.matmul(x, ow.ones([37, 20]))),
+        [LeakyLimit],
+        (A,),
+        lambda x: meant(LeakyLimit, x @ np.ones((37, 20), np.float32)),
+    ),
     "a loop": (lambda x: DoublingsToOne(x) + 1.0, [DoublingsToOne], (LITTLE,), lambda x: meant(DoublingsToOne, x) + 1),
-    "integers": (lambda x: WholeSteps(x + x, step=5), [WholeSteps], ((A * 9).astype(np.int32),),
-                 lambda x: meant(WholeSteps, x + x, step=5)),
+    "integers": (
+        lambda x: WholeSteps(x + x, step=5),
+        [WholeSteps],
+        ((A * 9).astype(np.int32),),
+        lambda x: meant(WholeSteps, x + x, step=5),
+    ),
     "float64": (lambda x: LeakyLimit(x), [LeakyLimit], (A.astype(np.float64),), lambda x: meant(LeakyLimit, x)),
     "arrays": (lambda x: ow.add_n([*RowNorms(x)[:1], x]), [RowNorms], (ROWS,), lambda x: meant(RowNorms, x)[0] + x),
-    "two results": (lambda x: tuple(y * 1.0 for y in RowNorms(x, epsilon=0.5)), [RowNorms], (ROWS,),
-                    lambda x: meant(RowNorms, x, epsilon=0.5)),
-    "rows": (lambda x, g: CentredRows(ow.reshape(x, [2, 2, 19]), g) * 1.0, [CentredRows], (ROWS, GAIN),
-             lambda x, g: meant(CentredRows, x.reshape(2, 2, 19), g)),
-    "by place": (lambda x, p: TakenAt(ow.abs(x), p, scale=2), [TakenAt], (ROWS[0], PLACES),
-                 lambda x, p: np.abs(x)[p] * 2),
-}  # fmt: skip
+    "two results": (
+        lambda x: tuple(y * 1.0 for y in RowNorms(x, epsilon=0.5)),
+        [RowNorms],
+        (ROWS,),
+        lambda x: meant(RowNorms, x, epsilon=0.5),
+    ),
+    "rows": (
+        lambda x, g: CentredRows(ow.reshape(x, [2, 2, 19]), g) * 1.0,
+        [CentredRows],
+        (ROWS, GAIN),
+        lambda x, g: meant(CentredRows, x.reshape(2, 2, 19), g),
+    ),
+    "by place": (
+        lambda x, p: TakenAt(ow.abs(x), p, scale=2),
+        [TakenAt],
+        (ROWS[0], PLACES),
+        lambda x, p: np.abs(x)[p] * 2,
+    ),
+}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -216,8 +234,11 @@ ON_ARRAYS = """
 def test_a_changed_kernel_never_runs_from_the_cache(kernel, tmp_path):
     """Its helper's global is all that changes; the file and the operator's own text stay as they were."""
     path = tmp_path / "model.tflite"
-    environ = os.environ | {"OPWRIGHT_CACHE_DIR": str(tmp_path / "cache"), "OPWRIGHT_COMPILED": "1",
-                            "OPWRIGHT_BACKGROUND": "0"}  # fmt: skip
+    environ = os.environ | {
+        "OPWRIGHT_CACHE_DIR": str(tmp_path / "cache"),
+        "OPWRIGHT_COMPILED": "1",
+        "OPWRIGHT_BACKGROUND": "0",
+    }
     for number, factor in enumerate((2.0, 5.0)):
         program = tmp_path / f"program{number}.py"
         program.write_text(PROGRAM.format(factor=factor, kernel=kernel))
@@ -252,9 +273,15 @@ def quantized_method(op: Any, x: Any, y: Any) -> Any:
 
 def size_operator(name: str, **parts: Any) -> Any:
     """|x|, with what its class says of quantised tensors."""
-    body = {"__doc__": r"Size.   .. math:: y = \abs{x}", "__module__": __name__, "x": ow.Input(dtypes=ow.floating),
-            "y": ow.Output(like="x"), "compute": lambda op, x: np.abs(x), "kernel": ow.kernel(lambda x: ow.abs(x)),
-            **parts}  # fmt: skip
+    body = {
+        "__doc__": r"Size.   .. math:: y = \abs{x}",
+        "__module__": __name__,
+        "x": ow.Input(dtypes=ow.floating),
+        "y": ow.Output(like="x"),
+        "compute": lambda op, x: np.abs(x),
+        "kernel": ow.kernel(lambda x: ow.abs(x)),
+        **parts,
+    }
     return ow.operator(type(name, (), body))
 
 
@@ -274,8 +301,13 @@ def samples() -> Any:
 def quantized(function: Any, *, only: bool = False) -> bytes:
     ops = lite.TargetSpec()
     ops.supported_ops = [lite.OpsSet.TFLITE_BUILTINS_INT8 if only else lite.OpsSet.TFLITE_BUILTINS]
-    return model_of(function, next(iter(samples()))[0], optimizations=[lite.Optimize.DEFAULT],
-                    representative_dataset=samples, target_spec=ops)  # fmt: skip
+    return model_of(
+        function,
+        next(iter(samples()))[0],
+        optimizations=[lite.Optimize.DEFAULT],
+        representative_dataset=samples,
+        target_spec=ops,
+    )
 
 
 @pytest.mark.parametrize("saying", SAYING)
@@ -349,11 +381,14 @@ def test_integers_as_they_are():
     np.testing.assert_array_equal(plain, np.abs(EVERY))
 
 
-@pytest.mark.parametrize(("parts", "says"), [
-    ({"quantized": None}, "(?s)no kernel for quantized tensors.*quantized = \"integers\" in its class"),
-    ({"x": ow.Input(dtypes=(ow.int8,))}, "takes no reals, and its class says nothing of integers"),
-    ({"quantized": lambda op, x, y: 3}, "quantized gave no function"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("parts", "says"),
+    [
+        ({"quantized": None}, '(?s)no kernel for quantized tensors.*quantized = "integers" in its class'),
+        ({"x": ow.Input(dtypes=(ow.int8,))}, "takes no reals, and its class says nothing of integers"),
+        ({"quantized": lambda op, x, y: 3}, "quantized gave no function"),
+    ],
+)
 def test_refused_when_tensors_are_allocated(parts, says):
     op = size_operator("SizeRefused", **parts)
     with engine():
@@ -392,10 +427,16 @@ class Moody:
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize(("mood", "says"), [
-    (1, "KeyError: 'lost'"), (2, "another dtype or shape"), (4, "writes its input 'x'"), (5, "dtype or shape"),
-    (6, "dtype or shape"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("mood", "says"),
+    [
+        (1, "KeyError: 'lost'"),
+        (2, "another dtype or shape"),
+        (4, "writes its input 'x'"),
+        (5, "dtype or shape"),
+        (6, "dtype or shape"),
+    ],
+)
 def test_a_method_that_fails(mood, says, compiled):
     x = np.zeros((3, 4), np.float32)
     content = model_of(lambda x: ow.exp(Moody(x + 0.0)), x)

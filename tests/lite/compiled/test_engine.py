@@ -31,9 +31,12 @@ def made(content, **more):
 
 def doubled():
     """A custom operator: two times its input."""
-    return {"Twice": lite.Registration(
-        prepare=lambda context, node: context.resize_tensor(node.outputs[0], node.inputs[0].shape),
-        invoke=lambda context, node: np.multiply(node.inputs[0].data, 2, out=node.outputs[0].data))}  # fmt: skip
+    return {
+        "Twice": lite.Registration(
+            prepare=lambda context, node: context.resize_tensor(node.outputs[0], node.inputs[0].shape),
+            invoke=lambda context, node: np.multiply(node.inputs[0].data, 2, out=node.outputs[0].data),
+        )
+    }
 
 
 # ---- what is taken -------------------------------------------------------------------------------------------------
@@ -48,11 +51,15 @@ def test_a_whole_model_is_one_node_and_gives_the_same():
     np.testing.assert_allclose(found, plain(content, X), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("more", [
-    {"experimental_op_resolver_type": OpResolverType.BUILTIN_REF},
-    {"experimental_op_resolver_type": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES},
-    {"experimental_preserve_all_tensors": True},
-], ids=lambda more: next(iter(more)))  # fmt: skip
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"experimental_op_resolver_type": OpResolverType.BUILTIN_REF},
+        {"experimental_op_resolver_type": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES},
+        {"experimental_preserve_all_tensors": True},
+    ],
+    ids=lambda more: next(iter(more)),
+)
 def test_who_asks_for_the_interpreters_kernels_gets_them(more):
     with engine():
         interpreter = made(chain(["ABS", "NEG"]), **more)
@@ -294,8 +301,11 @@ def test_the_interpreter_answers_while_kernels_are_compiled_and_then_switches():
 
 def test_the_switch_waits_for_views_and_keeps_what_custom_operators_prepared():
     calls = []
-    kernel = lite.Registration(init=lambda context, options: calls.append("init"),
-                               prepare=lambda context, node: calls.append("prepare"), invoke=doubled()["Twice"].invoke)
+    kernel = lite.Registration(
+        init=lambda context, options: calls.append("init"),
+        prepare=lambda context, node: calls.append("prepare"),
+        invoke=doubled()["Twice"].invoke,
+    )
     b = Build()
     for i, op in enumerate(ops := names()):
         b.op(op, f"t{i}" if i else "x", f"t{i + 1}")
@@ -383,8 +393,9 @@ def test_a_model_is_planned_in_a_child_process_and_here_where_there_can_be_none(
     environ = os.environ | {"OPWRIGHT_COMPILED": "1", "OPWRIGHT_BACKGROUND": "1"}
     for program, here in (("", "0"), ("/no/program", "1")):
         path.write_bytes(chain(["RELU"], (3, 4 + len(program))))
-        done = subprocess.run([sys.executable, "-c", APART, str(path), program], env=environ, capture_output=True,
-                              text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", APART, str(path), program], env=environ, capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stderr
         assert done.stdout.split() == [here]
 

@@ -87,8 +87,13 @@ def written(kind: str, shape: tuple[int, ...], chains: Sequence[tuple[Stage, ...
     return model
 
 
-def check(kind: str, shape: tuple[int, ...], chains: Sequence[tuple[Stage, ...]], monkeypatch: Any = None,
-          threads: Sequence[int] = (1, 2)) -> None:  # fmt: skip
+def check(
+    kind: str,
+    shape: tuple[int, ...],
+    chains: Sequence[tuple[Stage, ...]],
+    monkeypatch: Any = None,
+    threads: Sequence[int] = (1, 2),
+) -> None:
     """Both engines on one model of all chains; monkeypatch: where the engine without fusion is asked, too."""
     model, names = written(kind, shape, chains), [" -> ".join(map(str, chain)) for chain in chains]
     content, feeds = model.content(), model.feeds()
@@ -105,8 +110,9 @@ def check(kind: str, shape: tuple[int, ...], chains: Sequence[tuple[Stage, ...]]
             compare(kind, names, first, compiled(model.content("apart"), feeds))
 
 
-def pairs(kind: str, firsts: Sequence[Stage], shape: tuple[int, ...], count: int, seed: int = 0
-          ) -> list[tuple[Stage, Stage]]:  # fmt: skip
+def pairs(
+    kind: str, firsts: Sequence[Stage], shape: tuple[int, ...], count: int, seed: int = 0
+) -> list[tuple[Stage, Stage]]:
     """Stages that the reference has, in pairs: all, or so many drawn."""
     every = [(a, b) for a in firsts if serves(a, kind, shape) for b in STAGES if serves(b, kind, (2, 17))]
     drawn = random.Random(f"{kind} {seed}")
@@ -136,8 +142,11 @@ def test_maps_behind_producers(kind: str, channels: int, target: str) -> None:
 @pytest.mark.parametrize("kind", ["INT8", "UINT8"])
 def test_every_choice_that_is_a_function_of_one_byte(kind: str, target: str) -> None:
     """Tables of wide numbers, which comparisons have, within tables of bytes, which choices become."""
-    chosen = [(s,) for s in STAGES if "number" in s.name.split()[1:2] and s.name.endswith(("number", "function"))
-              and "SELECT" in s.name]  # fmt: skip
+    chosen = [
+        (s,)
+        for s in STAGES
+        if "number" in s.name.split()[1:2] and s.name.endswith(("number", "function")) and "SELECT" in s.name
+    ]
     check(kind, (2, 300), [c for c in chosen if serves(c[0], kind, (2, 17))], threads=(1,))
 
 
@@ -169,8 +178,9 @@ def test_all_producers(kind: str, target: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("kind", SOME)
-@pytest.mark.parametrize("channels", [pytest.param(3, marks=pytest.mark.slow), 17,
-                                      pytest.param(33, marks=pytest.mark.slow)])  # fmt: skip
+@pytest.mark.parametrize(
+    "channels", [pytest.param(3, marks=pytest.mark.slow), 17, pytest.param(33, marks=pytest.mark.slow)]
+)
 def test_parts_of_a_concatenation(kind: str, channels: int, target: str) -> None:
     drawn = random.Random(f"{kind} {channels}")
     writers = ("CONV_2D 1x1", "CONV_2D 3x3", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D")

@@ -29,8 +29,9 @@ def bytes_(b: Build, name: str, *shape: int, axis: int | None = None) -> str:
     """A constant of int8 with a scale, or one for each channel, converted."""
     count = 1 if axis is None else shape[axis]
     scales = RNG.uniform(0.001, 0.01, count).astype(np.float32)
-    q = objects.QuantizationParameters(scale=scales, quantized_dimension=axis or 0,
-                                       zero_point=[3] if axis is None else [0] * count)  # fmt: skip
+    q = objects.QuantizationParameters(
+        scale=scales, quantized_dimension=axis or 0, zero_point=[3] if axis is None else [0] * count
+    )
     b.tensor(f"{name}.i8", type="INT8", data=RNG.integers(-128, 128, shape).astype(np.int8), quantization=q)
     b.tensor(name, shape).op("DEQUANTIZE", f"{name}.i8", name)
     return name
@@ -39,7 +40,6 @@ def bytes_(b: Build, name: str, *shape: int, axis: int | None = None) -> str:
 def ints(b: Build, name: str, *values: int) -> str:
     b.tensor(name, type="INT32", data=np.int32(values))
     return name
-
 
 
 def _models():

@@ -169,10 +169,13 @@ def with_signatures(content: bytes) -> bytes:
     model = Model.read(content)
     for key, index in (("run", 0), ("set", 3)):
         subgraph = model.subgraphs[index]
-        maps = [[objects.TensorMap(name=subgraph.tensors[i].name, tensor_index=int(i)) for i in side]
-                for side in (subgraph.inputs, subgraph.outputs)]  # fmt: skip
-        model.signature_defs.append(objects.SignatureDef(signature_key=key, subgraph_index=index, inputs=maps[0],
-                                                         outputs=maps[1]))  # fmt: skip
+        maps = [
+            [objects.TensorMap(name=subgraph.tensors[i].name, tensor_index=int(i)) for i in side]
+            for side in (subgraph.inputs, subgraph.outputs)
+        ]
+        model.signature_defs.append(
+            objects.SignatureDef(signature_key=key, subgraph_index=index, inputs=maps[0], outputs=maps[1])
+        )
     return model.to_bytes()
 
 
@@ -274,6 +277,7 @@ def test_a_signal_ends_a_loop_without_end() -> None:
 
 def test_profiles_and_resized_inputs() -> None:
     """Watching nodes runs them one by one; another shape connects everything again."""
+
     def program(a: Any, n: Any) -> Any:
         i = ow.constant(0)
         while i < n:

@@ -21,8 +21,14 @@ def update(step: int = 1, rest: int = -1, also: bool = False, rows: int = 1, rea
     """y: x with row i replaced, as converters write it. step: from the row to what follows; rest: of the first slice's
     size; also: whether a slice is a result, too; rows: that go in; reads: what the second slice is of."""
     b = Build().tensor("x", (4, 3)).tensor("row", (rows, 3)).tensor("i", (), "INT32").tensor("z", (4, 3))
-    for name, value in (("one", [1]), ("step", step), ("rest", [rest]), ("zero", [0]), ("zeros", [0, 0]),
-                        ("all", [-1, -1])):  # fmt: skip
+    for name, value in (
+        ("one", [1]),
+        ("step", step),
+        ("rest", [rest]),
+        ("zero", [0]),
+        ("zeros", [0, 0]),
+        ("all", [-1, -1]),
+    ):
         b.tensor(name, type="INT32", data=np.int32(value))
     b.tensor("j", (), "INT32").op("ADD", "i step", "j").op("NEG", "x", "z")
     for name, of, tail in (("i1", "i", "rest"), ("j1", "j", "zero")):
@@ -63,9 +69,13 @@ def test_a_row_that_there_is_not(i: int) -> None:
     assert str(wanted.value).splitlines()[0] == str(said.value).splitlines()[0]
 
 
-OTHERS = {"a row is left out": ({"step": 2}, ROW), "part of the columns": ({"rest": 2}, ROW),
-          "a slice is a result": ({"also": True}, ROW), "two rows": ({"rows": 2}, np.repeat(ROW, 2, 0)),
-          "of another tensor": ({"reads": "z"}, ROW)}  # fmt: skip
+OTHERS = {
+    "a row is left out": ({"step": 2}, ROW),
+    "part of the columns": ({"rest": 2}, ROW),
+    "a slice is a result": ({"also": True}, ROW),
+    "two rows": ({"rows": 2}, np.repeat(ROW, 2, 0)),
+    "of another tensor": ({"reads": "z"}, ROW),
+}
 
 
 @pytest.mark.parametrize("name", OTHERS)

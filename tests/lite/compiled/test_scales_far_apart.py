@@ -42,11 +42,21 @@ def integers(run: Callable[..., np.ndarray], model: object, x: np.ndarray) -> np
         return np.array(1 << 40)
 
 
-@pytest.mark.parametrize(("op", "kind", "to"), [
-    ("ADD", "INT8", "INT8"), ("SUB", "INT8", "INT8"), ("MUL", "INT8", "INT8"), ("SQUARED_DIFFERENCE", "INT8", "INT8"),
-    ("SUM", "INT8", "INT8"), ("MEAN", "INT8", "INT8"), ("QUANTIZE", "INT8", "INT8"), ("QUANTIZE", "INT16", "INT8"),
-    ("QUANTIZE", "INT32", "INT8"), ("QUANTIZE", "INT16", "INT16"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("op", "kind", "to"),
+    [
+        ("ADD", "INT8", "INT8"),
+        ("SUB", "INT8", "INT8"),
+        ("MUL", "INT8", "INT8"),
+        ("SQUARED_DIFFERENCE", "INT8", "INT8"),
+        ("SUM", "INT8", "INT8"),
+        ("MEAN", "INT8", "INT8"),
+        ("QUANTIZE", "INT8", "INT8"),
+        ("QUANTIZE", "INT16", "INT8"),
+        ("QUANTIZE", "INT32", "INT8"),
+        ("QUANTIZE", "INT16", "INT16"),
+    ],
+)
 def test_engines_agree(op: str, kind: str, to: str) -> None:
     """Within a step, as compiled kernels round; beyond 2^16 steps a number the operator wraps, and keeps its node."""
     rng = np.random.default_rng(7)
@@ -96,8 +106,9 @@ def with_bias(op: str, weights: np.ndarray, bias: np.ndarray) -> bytes:
     build = Build()
     quantized(build, "x", (1, 4, 5, 2) if op != "FULLY_CONNECTED" else (4, 2), "INT8", 0.5, 7)
     features = 3 if op == "DEPTHWISE_CONV_2D" else 0
-    scales = objects.QuantizationParameters(scale=np.array([0.25, 1e-9, 0.5], np.float32),
-                                            zero_point=np.zeros(3, np.int64), quantized_dimension=features)  # fmt: skip
+    scales = objects.QuantizationParameters(
+        scale=np.array([0.25, 1e-9, 0.5], np.float32), zero_point=np.zeros(3, np.int64), quantized_dimension=features
+    )
     build.tensor("w", data=weights, type="INT8", quantization=scales)
     build.tensor("b", data=bias, type="INT32")
     quantized(build, "y", (1, 4, 5, 3) if op != "FULLY_CONNECTED" else (4, 3), "INT8", 1.0, -3)
@@ -107,9 +118,10 @@ def with_bias(op: str, weights: np.ndarray, bias: np.ndarray) -> bytes:
     return build.op(op, "x w b", "y", **options).done()
 
 
-@pytest.mark.parametrize(("op", "shape", "axis"), [
-    ("CONV_2D", (3, 3, 3, 2), 0), ("DEPTHWISE_CONV_2D", (1, 3, 3, 3), 3), ("FULLY_CONNECTED", (3, 2), 0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("op", "shape", "axis"),
+    [("CONV_2D", (3, 3, 3, 2), 0), ("DEPTHWISE_CONV_2D", (1, 3, 3, 3), 3), ("FULLY_CONNECTED", (3, 2), 0)],
+)
 def test_channels_without_weights_have_biases_of_any_size(op: str, shape: tuple[int, ...], axis: int) -> None:
     """They are compiled, with the official integers; a bias with which sums leave int32 leaves the node as it is."""
     peer = pytest.importorskip("ai_edge_litert.interpreter")

@@ -89,8 +89,9 @@ def test_answers(tmp_path: Path) -> None:
     interpreter = ready(path)
     interpreter.allocate_tensors()
     for scale in (1.0, -2.0):
-        np.testing.assert_allclose(run(interpreter, X * np.float32(scale)), reference(path, X * np.float32(scale)),
-                                   rtol=1e-5, atol=1e-6)  # fmt: skip
+        np.testing.assert_allclose(
+            run(interpreter, X * np.float32(scale)), reference(path, X * np.float32(scale)), rtol=1e-5, atol=1e-6
+        )
     assert interpreter._fast_path is not None
 
 
@@ -98,8 +99,10 @@ def test_details_are_those_of_the_file(tmp_path: Path) -> None:
     path = written(tmp_path / "m.tflite")
     short = ready(path)
     plain = lite.Interpreter(path, experimental_op_resolver_type=lite.OpResolverType.BUILTIN_REF)
-    for one, other in ((short.get_input_details(), plain.get_input_details()),
-                       (short.get_output_details(), plain.get_output_details())):  # fmt: skip
+    for one, other in (
+        (short.get_input_details(), plain.get_input_details()),
+        (short.get_output_details(), plain.get_output_details()),
+    ):
         assert str(one) == str(other)
         assert [{k: type(v) for k, v in d.items()} for d in one] == [{k: type(v) for k, v in d.items()} for d in other]
     assert short._fast_path is not None
@@ -146,11 +149,14 @@ ERRORS = [
     (lambda i: i.set_tensor(i.get_input_details()[0]["index"], X), ValueError, "allocate_tensors"),
     (lambda i: i.get_tensor(i.get_output_details()[0]["index"]), ValueError, "allocate_tensors"),
     (lambda i: (i.allocate_tensors(), i.set_tensor(i.get_input_details()[0]["index"], X[0])), ValueError, "Dimension"),
-    (lambda i: (i.allocate_tensors(), i.set_tensor(i.get_input_details()[0]["index"], X.astype(int))), ValueError,
-     "Got value of type"),
+    (
+        lambda i: (i.allocate_tensors(), i.set_tensor(i.get_input_details()[0]["index"], X.astype(int))),
+        ValueError,
+        "Got value of type",
+    ),
     (lambda i: i.get_tensor(999), ValueError, "999"),
     (lambda i: i.set_tensor(-1, X), ValueError, "-1"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", range(len(ERRORS)))
@@ -197,9 +203,12 @@ def test_a_missing_file_is_missing(tmp_path: Path) -> None:
 def test_options_that_need_the_file_have_it_read(tmp_path: Path) -> None:
     path = written(tmp_path / "m.tflite")
     ready(path)
-    for options in ({"experimental_preserve_all_tensors": True}, {"experimental_delegates": [lite.SimpleDelegate()]},
-                    {"experimental_op_resolver_type": lite.OpResolverType.BUILTIN_REF},
-                    {"op_resolver": lite.BuiltinOpResolver()}):  # fmt: skip
+    for options in (
+        {"experimental_preserve_all_tensors": True},
+        {"experimental_delegates": [lite.SimpleDelegate()]},
+        {"experimental_op_resolver_type": lite.OpResolverType.BUILTIN_REF},
+        {"op_resolver": lite.BuiltinOpResolver()},
+    ):
         assert lite.Interpreter(path, **options)._fast_path is None
 
 
@@ -344,9 +353,21 @@ assert interpreter._fast_path is not None
 print(*sys.modules)
 """
 NOT_NEEDED = {
-    "llvmlite", "ml_dtypes", "dataclasses", "hashlib", "pathlib", "opwright.eager", "opwright.graph", "opwright.ops",
-    "opwright.staging", "opwright.tracing", "opwright.compiler.language", "opwright.lite.format.model",
-    "opwright.lite.ops.definition", "opwright.lite.resolver", "opwright.lite.runtime.subgraph",
+    "llvmlite",
+    "ml_dtypes",
+    "dataclasses",
+    "hashlib",
+    "pathlib",
+    "opwright.eager",
+    "opwright.graph",
+    "opwright.ops",
+    "opwright.staging",
+    "opwright.tracing",
+    "opwright.compiler.language",
+    "opwright.lite.format.model",
+    "opwright.lite.ops.definition",
+    "opwright.lite.resolver",
+    "opwright.lite.runtime.subgraph",
 }
 
 

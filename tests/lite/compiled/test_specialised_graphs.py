@@ -26,8 +26,14 @@ class Drawn:
     def __init__(self, seed: int) -> None:
         self.draw, self.count = random.Random(seed), 0
         b = self.build = Build().tensor("x", (2, 6)).tensor("s", (2,), "INT32").tensor("n", (), "INT32")
-        for name, value in (("zero", F(0)), ("none", np.int32(0)), ("one", np.int32(1)), ("flat", np.int32([-1])),
-                            ("first", np.int32([0])), ("single", np.int32([1]))):  # fmt: skip
+        for name, value in (
+            ("zero", F(0)),
+            ("none", np.int32(0)),
+            ("one", np.int32(1)),
+            ("flat", np.int32([-1])),
+            ("first", np.int32([0])),
+            ("single", np.int32([1])),
+        ):
             b.tensor(name, type="FLOAT32" if value.dtype == F else "INT32", data=value)
         self.floats, self.others = ["x"], list[str]()
         for _ in range(self.draw.randint(2, 7)):
@@ -86,8 +92,17 @@ def mapped(g: Drawn, x: str) -> None:
     g.floats.append(g.made(g.draw.choice(["ABS", "NEG", "RELU"]), x))
 
 
-MAKERS: list[Callable[[Drawn, str], None]] = [reshaped, reshaped, placed, distinct, counted, repeated, summed, filled,
-                                              mapped]  # fmt: skip
+MAKERS: list[Callable[[Drawn, str], None]] = [
+    reshaped,
+    reshaped,
+    placed,
+    distinct,
+    counted,
+    repeated,
+    summed,
+    filled,
+    mapped,
+]
 
 
 def results(interpreter: Any, feeds: list[np.ndarray]) -> list[np.ndarray] | None:
@@ -112,8 +127,11 @@ def test_graphs(seed: int) -> None:
             one.allocate_tensors()
         for turn in range(TURNS):
             changes = turn > 3
-            feeds = [draw.choice(xs), np.int32(draw.choice(SIZES) if changes else SIZES[0]),
-                     np.int32(draw.choice([3, 3, 5, 1]) if changes else 3)]  # fmt: skip
+            feeds = [
+                draw.choice(xs),
+                np.int32(draw.choice(SIZES) if changes else SIZES[0]),
+                np.int32(draw.choice([3, 3, 5, 1]) if changes else 3),
+            ]
             found, wanted = results(mine, feeds), results(official, feeds)
             assert (found is None) == (wanted is None), (turn, feeds)
             for a, b in zip(found or (), wanted or (), strict=True):

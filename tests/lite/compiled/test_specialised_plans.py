@@ -127,11 +127,10 @@ def test_different_elements_that_meet_in_a_table() -> None:
 
 
 RANGES: dict[str, list[tuple[float, float, float]]] = {
-    "INT32": [(0, 10, 1), (5, -7, -3), (3, 3, 1), (0, 200, 1), (0, 190, 1), (0, 190, 1),
-              (0, 5, 1), (2, 100, 7)],
+    "INT32": [(0, 10, 1), (5, -7, -3), (3, 3, 1), (0, 200, 1), (0, 190, 1), (0, 190, 1), (0, 5, 1), (2, 100, 7)],
     "INT64": [(0, 10, 1), (5, -7, -3), (-(2**62), 2**62, 2**60), (7, 7, -1), (2**62, -(2**62), -(2**58)), (1, 2, 9)],
     "FLOAT32": [(0, 1, 0.1), (0.1, 1.1, 0.1), (5, -5, -0.7), (2, 2, 1), (1e6, 1e6 + 9, 0.3), (0, 300, 1), (0, 280, 1)],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("type", RANGES)
@@ -199,12 +198,22 @@ COMPUTED: list[tuple[str, int, list[Any], dict[int, list[Any]], dict[str, Any]]]
     ("SUM", 1, [numbers(3, 4), None], {1: [[0], [1]]}, {"keep_dims": True}),
     ("EXPAND_DIMS", 1, [numbers(3, 4), None], {1: [0, 2]}, {}),
     ("SCATTER_ND", 1, [np.int32([[0], [2]]), numbers(2, 3), None], {2: [[4, 3], [5, 3]]}, {}),
-    ("SPACE_TO_BATCH_ND", 1, [numbers(1, 4, 6, 1), None, None],
-     {1: [[2, 2], [1, 3]], 2: [[[0, 0], [0, 0]], [[1, 1], [0, 0]]]}, {}),
-    ("BATCH_TO_SPACE_ND", 1, [numbers(4, 2, 3, 1), None, None],
-     {1: [[2, 2], [1, 4]], 2: [[[0, 0], [0, 1]], [[1, 0], [0, 0]]]}, {}),
+    (
+        "SPACE_TO_BATCH_ND",
+        1,
+        [numbers(1, 4, 6, 1), None, None],
+        {1: [[2, 2], [1, 3]], 2: [[[0, 0], [0, 0]], [[1, 1], [0, 0]]]},
+        {},
+    ),
+    (
+        "BATCH_TO_SPACE_ND",
+        1,
+        [numbers(4, 2, 3, 1), None, None],
+        {1: [[2, 2], [1, 4]], 2: [[[0, 0], [0, 1]], [[1, 0], [0, 0]]]},
+        {},
+    ),
     ("UNSORTED_SEGMENT_SUM", 1, [numbers(4, 2), np.int32([0, 2, 1, 0]), None], {2: [3, 5]}, {}),
-]  # fmt: skip
+]
 """Operators with computed sizes, axes and places: version, operands, by place the values that a run gives."""
 
 
@@ -221,8 +230,9 @@ def test_computed_sizes_axes_and_paddings(row: Any) -> None:
         b.tensor("z", (), "INT32")
     names = [f"x{i}" for i in range(len(operands))]
     content = b.op(op, " ".join(names), outputs, version=version, **options).done(" ".join(names), outputs)
-    runs = [[np.int32(computed[i][k]) if x is None else x for i, x in enumerate(operands)]
-            for k in (0, 0, 0, 1, 1, 1, 0, 1)]  # fmt: skip
+    runs = [
+        [np.int32(computed[i][k]) if x is None else x for i, x in enumerate(operands)] for k in (0, 0, 0, 1, 1, 1, 0, 1)
+    ]
     compare(content, *runs)
 
 
@@ -279,8 +289,9 @@ WRONG = [([5, 3], "12"), ([-1, -1], "one -1"), ([-3, -4], ""), ([2**31 - 1, 2**3
 def test_wrong_sizes_are_the_operators_error_and_the_next_run_is_right(sizes: list[int]) -> None:
     with engine():
         mine, official = both(shaped("RESHAPE"))
-        plain = lite.Interpreter(model_content=shaped("RESHAPE"),
-                                 experimental_op_resolver_type=lite.OpResolverType.BUILTIN_REF)  # fmt: skip
+        plain = lite.Interpreter(
+            model_content=shaped("RESHAPE"), experimental_op_resolver_type=lite.OpResolverType.BUILTIN_REF
+        )
         plain.allocate_tensors()
         right = [X, np.int32([4, 3])]
         for _ in range(4):
@@ -370,8 +381,9 @@ def test_views_that_are_held() -> None:
             view[...] = X * n
             mine.set_tensor(mine.get_input_details()[1]["index"], np.int32([n, -1]))
             mine.invoke()
-            np.testing.assert_array_equal(mine.get_tensor(mine.get_output_details()[0]["index"]),
-                                          (X * n).reshape(n, -1) + 1)  # fmt: skip
+            np.testing.assert_array_equal(
+                mine.get_tensor(mine.get_output_details()[0]["index"]), (X * n).reshape(n, -1) + 1
+            )
 
 
 def test_an_observer_sees_each_node_of_the_plan() -> None:

@@ -46,8 +46,11 @@ def with_variable() -> bytes:
 def two_signatures() -> bytes:
     model = Model.read(body(build()).op("NEG", "y", "z").done("x unused", "y z", "first"))
     (first,) = model.signature_defs
-    model.signature_defs.append(objects.SignatureDef(
-        signature_key="second", subgraph_index=0, inputs=first.inputs[:1], outputs=first.outputs[1:]))  # fmt: skip
+    model.signature_defs.append(
+        objects.SignatureDef(
+            signature_key="second", subgraph_index=0, inputs=first.inputs[:1], outputs=first.outputs[1:]
+        )
+    )
     return model.to_bytes()
 
 
@@ -107,28 +110,42 @@ MODELS: dict[str, Callable[[], bytes]] = {
     "an output that is a constant": lambda: body(build().tensor("c", data=C)).done("x", "c y"),
     "an output twice": lambda: body(build()).done("x", "y y"),
     "an output that nodes read": lambda: body(build()).op("NEG", "y", "z").done("x", "z y"),
-    "an output that follows from shapes": lambda: body(build()).tensor("s", (2,), "INT32").op(
-        "SHAPE", "x", "s", out_type="INT32").done("x", "y s"),
-    "all outputs follow from shapes": lambda: build().tensor("s", (2,), "INT32").op(
-        "SHAPE", "x", "s", out_type="INT32").done("x unused", "s"),
+    "an output that follows from shapes": lambda: (
+        body(build()).tensor("s", (2,), "INT32").op("SHAPE", "x", "s", out_type="INT32").done("x", "y s")
+    ),
+    "all outputs follow from shapes": lambda: (
+        build().tensor("s", (2,), "INT32").op("SHAPE", "x", "s", out_type="INT32").done("x unused", "s")
+    ),
     "a result that nobody reads": lambda: body(build()).op("NEG", "x", "z").done("x", "y"),
     "no node": lambda: build().done("x", "x"),
     "no node, a constant": lambda: build().tensor("c", data=C).done("x", "c"),
     "rank 0": lambda: Build().tensor("x", ()).tensor("u", ()).tensor("y", ()).op("EXP", "x", "y").done("x u", "y"),
     "no elements": lambda: Build().tensor("x", (0, 3)).tensor("y", (0, 3)).op("EXP", "x", "y").done(),
     "an unused input without elements": lambda: body(build().tensor("e", (0, 3))).done("e x", "y e"),
-    "an output without elements": lambda: body(build().tensor("e", (0, 3)).tensor("f", (0, 3))).op(
-        "NEG", "e", "f").done("x e", "f y"),
-    "a view of an input": lambda: build().tensor("v", (6,)).tensor("to", type="INT32", data=np.int32([6])).op(
-        "RESHAPE", "x to", "v").done("x unused", "v"),
+    "an output without elements": lambda: (
+        body(build().tensor("e", (0, 3)).tensor("f", (0, 3))).op("NEG", "e", "f").done("x e", "f y")
+    ),
+    "a view of an input": lambda: (
+        build()
+        .tensor("v", (6,))
+        .tensor("to", type="INT32", data=np.int32([6]))
+        .op("RESHAPE", "x to", "v")
+        .done("x unused", "v")
+    ),
     "unused text": lambda: body(build().tensor("t", (2,), "STRING")).done("x t", "y"),
-    "unused numbers of other types": lambda: body(build().tensor("i", (2,), "INT64").tensor("b", (3,), "BOOL").tensor(
-        "u", (1,), "UINT8")).done("i x b u", "y"),
+    "unused numbers of other types": lambda: body(
+        build().tensor("i", (2,), "INT64").tensor("b", (3,), "BOOL").tensor("u", (1,), "UINT8")
+    ).done("i x b u", "y"),
     "unused constants": lambda: body(build().tensor("c", data=C)).done("x", "y"),
     "a constant in place": lambda: build().tensor("c", data=C).op("ADD", "x c", "y").done("x unused", "y"),
-    "sizes that are not known": lambda: Build().tensor("x", (1, 3), shape_signature=[-1, 3]).tensor(
-        "y", (1, 3), shape_signature=[-1, 3]).tensor("u", (1,), shape_signature=[-1]).op(
-        "EXP", "x", "y").done("u x", "y"),
+    "sizes that are not known": lambda: (
+        Build()
+        .tensor("x", (1, 3), shape_signature=[-1, 3])
+        .tensor("y", (1, 3), shape_signature=[-1, 3])
+        .tensor("u", (1,), shape_signature=[-1])
+        .op("EXP", "x", "y")
+        .done("u x", "y")
+    ),
     "quantised": quantized,
     "state": with_variable,
     "two signatures of a subgraph": two_signatures,
@@ -137,7 +154,7 @@ MODELS: dict[str, Callable[[], bytes]] = {
     "nodes left over": nodes_left_over,
     "settled for a node left over": settled_for_a_node_left_over,
     "variables": variables,
-}  # fmt: skip
+}
 OFFICIAL_REFUSES = {"two signatures of a subgraph"}
 QUICK_FILES = ("if_else", "dynamic_shapes")
 
@@ -171,9 +188,15 @@ class Processes:
         files = sorted(p for p in self.cache.rglob("*") if p.is_file())
         contents = [p.read_bytes() for p in files]
         for i, (file, content) in enumerate(zip(files, contents)):
-            ways = (content[: len(content) // 2], content[:-1], b"", content + b"\0", contents[i - 1],
-                    content[: len(content) // 3] + bytes(1 + len(content) - len(content) // 3),
-                    *(_flipped(content, part) for part in (0.02, 0.5, 0.98)))  # fmt: skip
+            ways = (
+                content[: len(content) // 2],
+                content[:-1],
+                b"",
+                content + b"\0",
+                contents[i - 1],
+                content[: len(content) // 3] + bytes(1 + len(content) - len(content) // 3),
+                *(_flipped(content, part) for part in (0.02, 0.5, 0.98)),
+            )
             file.write_bytes(ways[(i + turn) % len(ways)])
 
 

@@ -183,10 +183,13 @@ def test_another_value_from_another_signature() -> None:
     names = [(["x"], ["y"]), (["x"], ["x"])]
     for index, (key, (ins, outs)) in enumerate(zip(("add", "keep"), names)):
         subgraph = model.subgraphs[index]
-        maps = [[objects.TensorMap(name=n, tensor_index=int(i)) for n, i in zip(side, indices)]
-                for side, indices in ((ins, subgraph.inputs), (outs, subgraph.outputs))]  # fmt: skip
-        model.signature_defs.append(objects.SignatureDef(signature_key=key, subgraph_index=index, inputs=maps[0],
-                                                         outputs=maps[1]))  # fmt: skip
+        maps = [
+            [objects.TensorMap(name=n, tensor_index=int(i)) for n, i in zip(side, indices)]
+            for side, indices in ((ins, subgraph.inputs), (outs, subgraph.outputs))
+        ]
+        model.signature_defs.append(
+            objects.SignatureDef(signature_key=key, subgraph_index=index, inputs=maps[0], outputs=maps[1])
+        )
     with engine():
         interpreter = lite.Interpreter(model_content=model.to_bytes())
         add, keep = map(interpreter.get_signature_runner, ("add", "keep"))

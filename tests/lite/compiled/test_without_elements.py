@@ -65,8 +65,12 @@ def test_chains_of_nothing() -> None:
     (found,) = ran(chain(Build().tensor("x", (0, 3)).tensor("z", (2, 3))), np.zeros((0, 3), np.float32), X)
     np.testing.assert_array_equal(found, X)
     alone: dict[str, Any] = {
-        "SOFTMAX": {"beta": 1.0}, "L2_NORMALIZATION": {}, "EXP": {}, "TANH": {}, "LEAKY_RELU": {"alpha": 0.5},
-    }  # fmt: skip
+        "SOFTMAX": {"beta": 1.0},
+        "L2_NORMALIZATION": {},
+        "EXP": {},
+        "TANH": {},
+        "LEAKY_RELU": {"alpha": 0.5},
+    }
     for name, options in alone.items():
         b = Build().tensor("x", (0, 3)).tensor("y", (0, 3))
         (found,) = ran(b.op(name, "x", "y", **options).done(), np.zeros((0, 3), np.float32))

@@ -45,8 +45,10 @@ NETWORKS = {
     "separable_bn_relu": (IMAGE, block(L.SeparableConv2D(4, 3), L.BatchNormalization(), L.ReLU())),
     "transpose_conv_bn": (IMAGE, block(L.Conv2DTranspose(4, 3, 2), L.BatchNormalization(), L.ReLU())),
     "bn_conv": (IMAGE, block(L.BatchNormalization(), L.Conv2D(4, 3))),
-    "dense_stack": ((8,), block(L.Dense(16, activation="relu"), L.Dense(16, activation="relu"), L.Dense(3),
-                                L.Softmax())),
+    "dense_stack": (
+        (8,),
+        block(L.Dense(16, activation="relu"), L.Dense(16, activation="relu"), L.Dense(3), L.Softmax()),
+    ),
     "dense_bn_relu": ((8,), block(L.Dense(16), L.BatchNormalization(), L.ReLU())),
     "bn_dense": ((8,), block(L.BatchNormalization(), L.Dense(16))),
     "dense_on_sequences": ((5, 8), block(L.Dense(16, activation="relu"), L.Dense(4))),
@@ -70,7 +72,7 @@ NETWORKS = {
     "unit_norm": ((8,), block(L.UnitNormalization())),
     "softmax_axis": ((4, 5), block(L.Softmax(axis=1))),
     "group_norm": (IMAGE, block(L.GroupNormalization(2))),
-}  # fmt: skip
+}
 
 
 def operators(model):

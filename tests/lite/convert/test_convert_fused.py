@@ -160,8 +160,12 @@ def test_quantising_calibrates_with_the_kernels_given():
         context.resize_tensor(node.outputs[0], node.inputs[0].shape)
 
     kernels = {"my_relu": ow.lite.Registration(prepare=prepare, invoke=invoke)}
-    made = converter(main.get_concrete_function(), allow_custom_ops=True, optimizations=[ow.lite.Optimize.DEFAULT],
-                     representative_dataset=lambda: [[X], [-X]])  # fmt: skip
+    made = converter(
+        main.get_concrete_function(),
+        allow_custom_ops=True,
+        optimizations=[ow.lite.Optimize.DEFAULT],
+        representative_dataset=lambda: [[X], [-X]],
+    )
     with pytest.raises(ow.errors.NotFoundError, match=r"custom op: my_relu(.|\n)*calibration_custom_ops"):
         made.convert()
     made.calibration_custom_ops = kernels

@@ -57,8 +57,11 @@ NETWORKS: dict[str, tuple[tuple[int, ...], Callable[[], Callable[[Any], Any]], i
     "separable_bn_relu": (IMAGE, lambda: block(L.SeparableConv2D(4, 3), L.BatchNormalization(), L.ReLU()), 2),
     "transpose_conv_bn": (IMAGE, lambda: block(L.Conv2DTranspose(4, 3, 2), L.BatchNormalization(), L.ReLU()), 1),
     "bn_conv": (IMAGE, lambda: block(L.BatchNormalization(), L.Conv2D(4, 3)), 2),
-    "dense_stack": ((8,), lambda: block(L.Dense(16, activation="relu"), L.Dense(16, activation="relu"), L.Dense(3),
-                                        L.Softmax()), 4),
+    "dense_stack": (
+        (8,),
+        lambda: block(L.Dense(16, activation="relu"), L.Dense(16, activation="relu"), L.Dense(3), L.Softmax()),
+        4,
+    ),
     "dense_bn_relu": ((8,), lambda: block(L.Dense(16), L.BatchNormalization(), L.ReLU()), 1),
     "bn_dense": ((8,), lambda: block(L.BatchNormalization(), L.Dense(16)), 1),
     "dense_on_sequences": ((5, 8), lambda: block(L.Dense(16, activation="relu"), L.Dense(4)), 2),
@@ -82,7 +85,7 @@ NETWORKS: dict[str, tuple[tuple[int, ...], Callable[[], Callable[[Any], Any]], i
     "unit_norm": ((8,), lambda: block(L.UnitNormalization()), 5),
     "softmax_axis": ((4, 5), lambda: block(L.Softmax(axis=1)), 3),
     "group_norm": (IMAGE, lambda: block(L.GroupNormalization(2)), 13),
-}  # fmt: skip
+}
 
 
 def example(name: str) -> np.ndarray:
@@ -98,8 +101,11 @@ def model_of(name: str) -> Any:
     model = ow.keras.Model(inputs, made(inputs))
     rng = np.random.default_rng(5)
     for variable in model.variables:
-        scale = rng.uniform(0.5, 1.5, variable.shape) if "variance" in variable.name or "gamma" in variable.name else (
-            rng.uniform(-0.5, 0.5, variable.shape))  # fmt: skip
+        scale = (
+            rng.uniform(0.5, 1.5, variable.shape)
+            if "variance" in variable.name or "gamma" in variable.name
+            else (rng.uniform(-0.5, 0.5, variable.shape))
+        )
         variable.assign(scale.astype(np.float32))
     return model
 

@@ -20,8 +20,14 @@ from opwright.lite.format import Model, versions
 from opwright.lite.ops.module import LiteModule, Signature
 
 nn, m = ow.nn, ow.math
-ALONE = {"relu_0_to_1", "square_by_mul", "flat_fully_connected", "bucketize_by_counting", "update_by_select",
-         "indices_in_int32"}  # fmt: skip
+ALONE = {
+    "relu_0_to_1",
+    "square_by_mul",
+    "flat_fully_connected",
+    "bucketize_by_counting",
+    "update_by_select",
+    "indices_in_int32",
+}
 IMAGE, WIDE = f32(1, 6, 5, 4), f32(2, 3, 2, 4, 3)
 
 
@@ -48,21 +54,47 @@ ROWS = [
     old("all_by_any", "2.5", lambda x: m.reduce_all(x, axis=1), bools(3, 4)),
     old("matmul_by_fully_connected", "2.2", ow.matmul, f32(3, 4), f32(4, 5), name="_2d"),
     old("matmul_by_fully_connected", "2.2", ow.matmul, f32(2, 3, 4), f32(2, 4, 5)),
-    old("matmul_by_fully_connected", "2.2", lambda x, y: ow.matmul(x, y, transpose_a=True, transpose_b=True),
-        f32(2, 2, 4, 3), f32(2, 1, 5, 4), name="_adj"),
+    old(
+        "matmul_by_fully_connected",
+        "2.2",
+        lambda x, y: ow.matmul(x, y, transpose_a=True, transpose_b=True),
+        f32(2, 2, 4, 3),
+        f32(2, 1, 5, 4),
+        name="_adj",
+    ),
     old("cumsum_by_doubling", "2.3", m.cumsum, f32(7, 3)),
-    old("cumsum_by_doubling", "2.3", lambda x: m.cumsum(x, axis=1, exclusive=True, reverse=True), f32(2, 6, 3),
-        name="_x"),
+    old(
+        "cumsum_by_doubling",
+        "2.3",
+        lambda x: m.cumsum(x, axis=1, exclusive=True, reverse=True),
+        f32(2, 6, 3),
+        name="_x",
+    ),
     old("cumsum_by_doubling", "2.3", lambda x: m.cumsum(x, axis=-1, reverse=True), ints(2, 5), name="_int"),
-    old("segments_by_scatter", "2.9", lambda x, i: m.unsorted_segment_sum(x, i, 4),
-        f32(6, 3), np.array([0, 2, -1, 2, 3, 0], np.int32)),
+    old(
+        "segments_by_scatter",
+        "2.9",
+        lambda x, i: m.unsorted_segment_sum(x, i, 4),
+        f32(6, 3),
+        np.array([0, 2, -1, 2, 3, 0], np.int32),
+    ),
     old("groups_apart", "2.8", lambda x: nn.conv2d(x, f32(3, 3, 2, 6), 1, "SAME") + f32(6), IMAGE),
-    old("transpose_conv_apart", "2.2",
-        lambda x: nn.relu(nn.conv2d_transpose(x, f32(3, 3, 5, 4), [1, 12, 10, 5], 2) + f32(5)), IMAGE),
+    old(
+        "transpose_conv_apart",
+        "2.2",
+        lambda x: nn.relu(nn.conv2d_transpose(x, f32(3, 3, 5, 4), [1, 12, 10, 5], 2) + f32(5)),
+        IMAGE,
+    ),
     old("broadcast_by_tile", "2.4", lambda x: ow.broadcast_to(x, [2, 3, 4]), f32(3, 1)),
     old("broadcast_by_tile", "2.4", lambda x: ow.broadcast_to(x, [2, 3]), bools(1, 3), name="_bool"),
-    old("broadcast_args_by_select", "2.5", lambda x, y: ow.broadcast_dynamic_shape(ow.shape(x), ow.shape(y)),
-        f32(3, 1), f32(2, 1, 4), open={0: (0, 1), 1: (0, 2)}),
+    old(
+        "broadcast_args_by_select",
+        "2.5",
+        lambda x, y: ow.broadcast_dynamic_shape(ow.shape(x), ow.shape(y)),
+        f32(3, 1),
+        f32(2, 1, 4),
+        open={0: (0, 1), 1: (0, 2)},
+    ),
     old("select_after_broadcast", "2.1", lambda c, x: ow.where(c, x, 0.0), bools(3, 1), f32(3, 4)),
     old("gather_flat", "2.4", lambda x, i: ow.gather(x, i, batch_dims=1), f32(3, 5, 2), ints(3, 4, low=0, high=5)),
     old("where_not_0", "2.7", ow.where, f32(3, 4) * bools(3, 4)),
@@ -75,14 +107,24 @@ ROWS = [
     old("slice_by_axis", "2.4", lambda x: ow.slice(x, [0, 1, 0, 2, 0], [2, 2, -1, 1, 3]), WIDE),
     old("strided_slice_by_axis", "2.1", lambda x: x[:, 2, ::-1, 1:4:2], WIDE),
     old("pad_by_axis", "2.5", lambda x: ow.pad(x, [[0, 0], [1, 0], [0, 0], [2, 1], [0, 0]]), WIDE),
-    old("pad_by_axis", "2.5", lambda x: ow.pad(x, [[1, 0], [0, 0], [0, 0], [0, 1], [0, 0]], constant_values=3.0), WIDE,
-        name="_v2"),
+    old(
+        "pad_by_axis",
+        "2.5",
+        lambda x: ow.pad(x, [[1, 0], [0, 0], [0, 0], [0, 1], [0, 0]], constant_values=3.0),
+        WIDE,
+        name="_v2",
+    ),
     old("spread_first", "2.2", m.maximum, WIDE, f32(3, 1, 4, 3)),
     old("select_flat", "2.1", lambda c, x: ow.where(c, x, -x), bools(2, 3, 2, 4, 3), WIDE),
     old("carried", "2.1", lambda x: ow.reverse(x, [0]), bools(5)),
-    old("computed_wider", "2.12", lambda x, y: m.floordiv(x, y), np.array([7, -7, 9], np.int16),
-        np.array([2, 2, -4], np.int16)),
-]  # fmt: skip
+    old(
+        "computed_wider",
+        "2.12",
+        lambda x, y: m.floordiv(x, y),
+        np.array([7, -7, 9], np.int16),
+        np.array([2, 2, -4], np.int16),
+    ),
+]
 
 
 @pytest.mark.parametrize(("row", "rule", "runtime"), ROWS)
@@ -107,15 +149,22 @@ def rows_of_one(name, runtime, *inputs, **attrs):
     [
         rows_of_one("RELU_0_TO_1", "2.9", f32(20) * 2),
         rows_of_one("SQUARE", "1.11", f32(20)),
-        rows_of_one("FULLY_CONNECTED", "1.15", f32(2, 3, 4), f32(5, 4), None, keep_num_dims=True,
-                    fused_activation_function="RELU"),
+        rows_of_one(
+            "FULLY_CONNECTED",
+            "1.15",
+            f32(2, 3, 4),
+            f32(5, 4),
+            None,
+            keep_num_dims=True,
+            fused_activation_function="RELU",
+        ),
         rows_of_one("BUCKETIZE", "2.7", f32(3, 5), boundaries=(-1.0, 0.0, 0.5)),
         rows_of_one("DYNAMIC_UPDATE_SLICE", "2.8", f32(5, 2, 3), f32(1, 2, 3), np.array([3, 0, 0], np.int32)),
         rows_of_one("DYNAMIC_UPDATE_SLICE", "2.8", f32(5, 4), f32(2, 3), np.array([9, 1], np.int32)),
         rows_of_one("DYNAMIC_UPDATE_SLICE", "2.8", ints(6), ints(2, low=50, high=60), np.array([-1], np.int32)),
         rows_of_one("DYNAMIC_UPDATE_SLICE", "2.16", f32(6), f32(2), np.array([2], np.int64)),
     ],
-)  # fmt: skip
+)
 def test_older_forms_of_one_operator(name, runtime, inputs, attrs):
     def model(graph):
         signature = Signature("s", {v.name: i for i, v in enumerate(graph.inputs)}, {"y": 0})

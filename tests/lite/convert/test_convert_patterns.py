@@ -98,9 +98,15 @@ def test_what_a_person_wrote_by_hand_is_one_operator():
 
 
 def test_layers_of_this_package_are_found_by_another_form():
-    model = ow.keras.Sequential([ow.keras.layers.Input((3, 8)), ow.keras.layers.Dense(8),
-                                 ow.keras.layers.LayerNormalization(), ow.keras.layers.Dense(4),
-                                 ow.keras.layers.LayerNormalization(epsilon=0.5)])  # fmt: skip
+    model = ow.keras.Sequential(
+        [
+            ow.keras.layers.Input((3, 8)),
+            ow.keras.layers.Dense(8),
+            ow.keras.layers.LayerNormalization(),
+            ow.keras.layers.Dense(4),
+            ow.keras.layers.LayerNormalization(epsilon=0.5),
+        ]
+    )
     made = lite.TFLiteConverter.from_keras_model(model)
     made.patterns = [norm]
     content = made.convert()
@@ -164,7 +170,7 @@ DECLINED = {
     "epsilon is a tensor": (lambda x: norm_over(x, -1, epsilon=x[0, 0]), "is computed, the pattern has a constant"),
     "epsilon is many": (lambda x: norm_over(x, -1, epsilon=f32(1, 8)), "the pattern has one number"),
     "epsilon is none that the operator takes": (lambda x: norm_over(x, -1, epsilon=-0.5), "greater than 0"),
-}  # fmt: skip
+}
 
 
 def norm_over(x, axis, root=None, epsilon=0.1):
@@ -303,7 +309,12 @@ def test_attributes_of_every_kind_are_told_by_the_model():
     assert found.count == 1
     (node,) = Model.read(content).subgraphs[0].operators
     assert decode(bytes(node.custom_options)) == {
-        "axes": [1, 2], "keep": True, "limit": 0.1, "along": 3, "mode": "VALID"}  # fmt: skip
+        "axes": [1, 2],
+        "keep": True,
+        "limit": 0.1,
+        "along": 3,
+        "mode": "VALID",
+    }
 
 
 def test_one_attribute_in_two_places_is_one_number():
@@ -325,8 +336,14 @@ def test_dtypes_and_shapes_that_parameters_are_annotated_with():
     def model(x):
         return ow.maximum(x, 0) * x
 
-    for shape, dtype, count in (([2, 4], "int32", 1), ([None, 4], "int32", 1), ([4], "int32", 0), ([2, 3], "int32", 0),
-                                ([2, 4], "float32", 0), ([2, None], "int32", 0)):  # fmt: skip
+    for shape, dtype, count in (
+        ([2, 4], "int32", 1),
+        ([None, 4], "int32", 1),
+        ([4], "int32", 0),
+        ([2, 3], "int32", 0),
+        ([2, 4], "float32", 0),
+        ([2, None], "int32", 0),
+    ):
         made = converter(ow.function(model).get_concrete_function(ow.TensorSpec(shape, dtype)), patterns=[integers])
         if count:
             made.convert()
@@ -453,8 +470,9 @@ def test_quantised_models_keep_it_in_float():
         return ow.matmul(norm(ow.matmul(x, weight), f32(8), f32(8), epsilon=0.1), weight)
 
     x = f32(4, 8)
-    content, _ = convert(model, spec(4, 8), patterns=[norm], optimizations=[lite.Optimize.DEFAULT],
-                         representative_dataset=lambda: [[x]])  # fmt: skip
+    content, _ = convert(
+        model, spec(4, 8), patterns=[norm], optimizations=[lite.Optimize.DEFAULT], representative_dataset=lambda: [[x]]
+    )
     assert "PatternNorm" in op_names(content)
     (y,) = run(content, x, custom_ops=[PatternNorm])
     wanted = model(ow.constant(x)).numpy()
@@ -465,7 +483,7 @@ def test_quantised_models_keep_it_in_float():
 
 
 def wrong(operator, **settings):
-    return lambda function: (lambda: lite.pattern(operator, **settings)(function))
+    return lambda function: lambda: lite.pattern(operator, **settings)(function)
 
 
 @ow.operator
@@ -556,8 +574,10 @@ def test_an_operator_that_gives_something_else_in_a_model_is_an_error():
 
 
 def test_check_pattern_holds_the_fused_operator_to_the_unfused_form():
-    cases = [{"x": f32(2, 3, 8), "gamma": f32(8), "beta": f32(8), "epsilon": 1e-3},
-             {"x": f32(5, 1), "gamma": f32(1), "beta": f32(1), "epsilon": 0.5}]  # fmt: skip
+    cases = [
+        {"x": f32(2, 3, 8), "gamma": f32(8), "beta": f32(8), "epsilon": 1e-3},
+        {"x": f32(5, 1), "gamma": f32(1), "beta": f32(1), "epsilon": 0.5},
+    ]
     outcomes = check_pattern(norm, cases)
     assert [o.state for o in outcomes] == ["ok"] * 8
     assert {o.check.split(", ")[1] for o in outcomes} == {"norm", "norm_by_moments"}
@@ -619,8 +639,14 @@ def test_convolutions_with_their_normalisation_and_strides():
         return ow.nn.batch_normalization(y, mean, variance, beta, gamma, epsilon)
 
     layers = ow.keras.layers
-    network = ow.keras.Sequential([layers.Input((8, 8, 3)), layers.Conv2D(4, 3, strides=2, use_bias=False),
-                                   layers.BatchNormalization(), layers.ReLU()])  # fmt: skip
+    network = ow.keras.Sequential(
+        [
+            layers.Input((8, 8, 3)),
+            layers.Conv2D(4, 3, strides=2, use_bias=False),
+            layers.BatchNormalization(),
+            layers.ReLU(),
+        ]
+    )
     made = lite.TFLiteConverter.from_keras_model(network)
     made.patterns = [conv_norm]
     content = made.convert()

@@ -87,8 +87,13 @@ def test_others_stay(annotated):
     if annotated:
 
         @lite.pattern(DtypesScaled)
-        def only(a: ow.TensorSpec(None, "float32"), b: ow.TensorSpec(None, "float32"),
-                 c: ow.TensorSpec(None, "float32"), *, k):  # fmt: skip
+        def only(
+            a: ow.TensorSpec(None, "float32"),
+            b: ow.TensorSpec(None, "float32"),
+            c: ow.TensorSpec(None, "float32"),
+            *,
+            k,
+        ):
             return a * b * k + c
 
         model = lambda x: x * x * 2 + x  # noqa: E731
@@ -106,8 +111,12 @@ def test_others_stay(annotated):
 
 def test_the_nearest_reason_is_not_another_dtypes():
     with pytest.warns(RuntimeWarning, match="not found"):
-        _, found = fused(lambda x, n: (x * x * x[0] + x, n + n), ow.TensorSpec([5], "float32"),
-                         ow.TensorSpec([5], "int32"), patterns=[scaled])  # fmt: skip
+        _, found = fused(
+            lambda x, n: (x * x * x[0] + x, n + n),
+            ow.TensorSpec([5], "float32"),
+            ow.TensorSpec([5], "int32"),
+            patterns=[scaled],
+        )
     assert "is computed, the pattern has a constant" in found.nearest
 
 

@@ -20,10 +20,18 @@ from hypothesis import strategies as st
 
 NAMES = ("a", "b", "c")
 FORMULAS = (
-    "{x} + {y}", "{x} * 0.5 - {y}", "ow.maximum({x}, {y})", "-{x}", "ow.tanh({x}) + 0.25", "{y}",
-    "ow.reverse({x}, [0])", "ow.matmul({x}[None], W)[0] * 0.5", "ow.where({x} > {y}, {x}, {y} * 0.5)",
-    "ow.cumsum({x}) * 0.1", "ow.constant([1.0, 2.0, 3.0])",
-)  # fmt: skip
+    "{x} + {y}",
+    "{x} * 0.5 - {y}",
+    "ow.maximum({x}, {y})",
+    "-{x}",
+    "ow.tanh({x}) + 0.25",
+    "{y}",
+    "ow.reverse({x}, [0])",
+    "ow.matmul({x}[None], W)[0] * 0.5",
+    "ow.where({x} > {y}, {x}, {y} * 0.5)",
+    "ow.cumsum({x}) * 0.1",
+    "ow.constant([1.0, 2.0, 3.0])",
+)
 TESTS = ("ow.reduce_sum({x}) > {k}", "n > {k}", "{x}[0] < {y}[1]", "n % 2 == 0", "ow.reduce_any({x} > 1.0)")
 
 name = st.sampled_from(NAMES)
@@ -63,26 +71,41 @@ def _lines(block: list, depth: int, numbers: itertools.count) -> list[str]:
             out.append(f"{pad}{to} = {formula.format(x=x, y=y)}")
         elif kind == "if":
             test, yes, no = parts
-            out += [f"{pad}if {_condition(test)}:", *_lines(yes, depth + 1, numbers), f"{pad}else:",
-                    *_lines(no, depth + 1, numbers)]  # fmt: skip
+            out += [
+                f"{pad}if {_condition(test)}:",
+                *_lines(yes, depth + 1, numbers),
+                f"{pad}else:",
+                *_lines(no, depth + 1, numbers),
+            ]
         elif kind in ("for", "for_n"):
             turns = parts[0] if kind == "for" else "n"
             out += [f"{pad}for i{i} in ow.range({turns}):", *_lines(parts[-1], depth + 1, numbers)]
         elif kind == "while":
             limit, inner = parts
-            out += [f"{pad}i{i} = ow.constant(0)", f"{pad}while i{i} < {limit} and ow.reduce_max(a) < 50.0:",
-                    *_lines(inner, depth + 1, numbers), f"{pad}    i{i} += 1"]  # fmt: skip
+            out += [
+                f"{pad}i{i} = ow.constant(0)",
+                f"{pad}while i{i} < {limit} and ow.reduce_max(a) < 50.0:",
+                *_lines(inner, depth + 1, numbers),
+                f"{pad}    i{i} += 1",
+            ]
         elif kind == "leave":
             word, test, first, rest = parts
-            out += [f"{pad}for i{i} in ow.range(3):", *_lines(first, depth + 1, numbers),
-                    f"{pad}    if {_condition(test)}:", f"{pad}        {word}",
-                    *_lines(rest, depth + 1, numbers)]  # fmt: skip
+            out += [
+                f"{pad}for i{i} in ow.range(3):",
+                *_lines(first, depth + 1, numbers),
+                f"{pad}    if {_condition(test)}:",
+                f"{pad}        {word}",
+                *_lines(rest, depth + 1, numbers),
+            ]
         elif kind == "list":
             turns, x, to, inner = parts
-            out += [f"{pad}t{i} = ow.TensorArray(ow.float32, size={turns}, element_shape=(3,))",
-                    f"{pad}for i{i} in ow.range({turns}):", *_lines(inner, depth + 1, numbers),
-                    f"{pad}    t{i} = t{i}.write(i{i}, {x})",
-                    f"{pad}{to} = ow.reduce_sum(t{i}.stack(), 0) * 0.5"]  # fmt: skip
+            out += [
+                f"{pad}t{i} = ow.TensorArray(ow.float32, size={turns}, element_shape=(3,))",
+                f"{pad}for i{i} in ow.range({turns}):",
+                *_lines(inner, depth + 1, numbers),
+                f"{pad}    t{i} = t{i}.write(i{i}, {x})",
+                f"{pad}{to} = ow.reduce_sum(t{i}.stack(), 0) * 0.5",
+            ]
         else:
             x, y = parts
             out.append(f"{pad}{x} = ow.map_fn(lambda e, {y}={y}: e * 0.5 + ow.reduce_sum({y}) * 0.1, {x})")
@@ -92,8 +115,10 @@ def _lines(block: list, depth: int, numbers: itertools.count) -> list[str]:
 def source(block: list) -> str:
     body = "\n".join(_lines(block, 1, itertools.count()))
     weights = "W = ow.constant(np.eye(3, dtype=np.float32)[::-1] * 0.5)"
-    return (f"import numpy as np\nimport opwright as ow\n\n{weights}\n\n\n"
-            f"def program(a, b, n):\n    c = a - b\n{body}\n    return a, b, c\n")  # fmt: skip
+    return (
+        f"import numpy as np\nimport opwright as ow\n\n{weights}\n\n\n"
+        f"def program(a, b, n):\n    c = a - b\n{body}\n    return a, b, c\n"
+    )
 
 
 def _module(text: str, folder: pathlib.Path) -> ModuleType:

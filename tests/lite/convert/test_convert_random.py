@@ -35,13 +35,25 @@ ROWS = {
     "uniform": (lambda: ow.random.uniform([N], seed=5), ["RANDOM_UNIFORM"], 0.5, 1 / 12**0.5),
     "normal": (lambda: ow.random.normal([N], seed=5), ["RANDOM_STANDARD_NORMAL"], 0.0, 1.0),
     "scaled": (lambda: ow.random.normal([N], 3.0, 2.0, seed=5), ["RANDOM_STANDARD_NORMAL", "MUL", "ADD"], 3.0, 2.0),
-    "integers": (lambda: ow.random.uniform([N], 2, 12, ow.int32, seed=5),
-                 ["RANDOM_UNIFORM", "MUL", "FLOOR", "CAST", "ADD"], 6.5, (99 / 12) ** 0.5),
-    "classes": (lambda: ow.random.categorical(np.log(np.float32([[0.1, 0.6, 0.3]])), N, seed=5), ["MULTINOMIAL"], 1.2,
-                0.6),
-    "shuffle": (lambda: ow.random.shuffle(ow.range(N), seed=5), ["RANDOM_UNIFORM", "TOPK_V2", "GATHER"], (N - 1) / 2,
-                N / 12**0.5),
-}  # fmt: skip
+    "integers": (
+        lambda: ow.random.uniform([N], 2, 12, ow.int32, seed=5),
+        ["RANDOM_UNIFORM", "MUL", "FLOOR", "CAST", "ADD"],
+        6.5,
+        (99 / 12) ** 0.5,
+    ),
+    "classes": (
+        lambda: ow.random.categorical(np.log(np.float32([[0.1, 0.6, 0.3]])), N, seed=5),
+        ["MULTINOMIAL"],
+        1.2,
+        0.6,
+    ),
+    "shuffle": (
+        lambda: ow.random.shuffle(ow.range(N), seed=5),
+        ["RANDOM_UNIFORM", "TOPK_V2", "GATHER"],
+        (N - 1) / 2,
+        N / 12**0.5,
+    ),
+}
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -36,8 +36,11 @@ ROWS: dict[str, tuple[Callable[[], Any], Any, dict[str, Any]]] = {
     "lstm_backwards": (lambda: L.LSTM(3, return_sequences=True, go_backwards=True), BATCH, {}),
     "lstm_masked": (lambda: L.LSTM(3, return_sequences=True), None, {"mask": MASK}),
     "lstm_masked_last": (lambda: L.LSTM(3), None, {"mask": MASK}),
-    "lstm_masked_zeros": (lambda: L.RNN(L.LSTMCell(3), return_sequences=True, zero_output_for_mask=True), None,
-                          {"mask": MASK}),
+    "lstm_masked_zeros": (
+        lambda: L.RNN(L.LSTMCell(3), return_sequences=True, zero_output_for_mask=True),
+        None,
+        {"mask": MASK},
+    ),
     "lstm_masked_batch": (lambda: L.LSTM(3, return_sequences=True), BATCH, {"mask": MASK}),
     "gru": (lambda: L.GRU(3), None, {}),
     "gru_sequences": (lambda: L.GRU(3, return_sequences=True), BOTH, {}),
@@ -48,7 +51,7 @@ ROWS: dict[str, tuple[Callable[[], Any], Any, dict[str, Any]]] = {
     "bidirectional_sum": (lambda: L.Bidirectional(L.GRU(3), merge_mode="sum"), BOTH, {}),
     "two_layers": (lambda: ow.keras.Sequential([L.LSTM(3, return_sequences=True), L.GRU(2)]), BATCH, {}),
     "unrolled": (lambda: L.LSTM(3, unroll=True), BATCH, {}),
-}  # fmt: skip
+}
 
 
 @functools.cache

@@ -88,11 +88,15 @@ def test_a_dtype_that_the_lite_operator_does_not_take_makes_it_no_builtin() -> N
 
 @pytest.mark.parametrize(
     ("dtype", "function"),
-    [("string", ow.transpose), ("string", lambda x: ow.gather(x, [0], axis=1)),
-     ("string", lambda x: ow.broadcast_to(x, [4, 2, 3])), ("complex128", lambda x: x[:1]),
-     ("complex128", lambda x: ow.tile(x, [2, 1]))],
+    [
+        ("string", ow.transpose),
+        ("string", lambda x: ow.gather(x, [0], axis=1)),
+        ("string", lambda x: ow.broadcast_to(x, [4, 2, 3])),
+        ("complex128", lambda x: x[:1]),
+        ("complex128", lambda x: ow.tile(x, [2, 1])),
+    ],
     ids=("transpose", "gather", "broadcast_to", "slice", "tile"),
-)  # fmt: skip
+)
 def test_types_that_the_official_kernel_refuses_make_no_builtin(dtype: str, function: object) -> None:
     # of a known shape, strings that only move are taken by their numbers
     shape = [None, 3] if dtype == "string" else [2, 3]

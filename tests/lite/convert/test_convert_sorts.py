@@ -24,9 +24,9 @@ def by_file(function, *arrays):
 
 
 @pytest.mark.parametrize("direction", ["ASCENDING", "DESCENDING"])
-@pytest.mark.parametrize("dtype", [
-    "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "float16", "float32",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "float16", "float32"]
+)
 def test_sort_and_argsort(dtype, direction):
     low, high = (np.iinfo(dtype).min, np.iinfo(dtype).max) if "int" in dtype else (-60000, 60000)
     x = np.array([[3, 0, high, 7, 7, low], [1, 1, 2, high, low, low]], dtype)

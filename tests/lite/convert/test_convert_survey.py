@@ -12,8 +12,9 @@ from opwright.lite.convert.rules import RULES
 from opwright.ops import registry
 
 SPECIAL = "a special function, for which builtin operators give no form that is as accurate"
-TRIGONOMETRIC = ("left to a custom operator, as the official converter does; exact by hand: atan2(x, 1), "
-                 "atan2(x, sqrt(1 - x^2))")  # fmt: skip
+TRIGONOMETRIC = (
+    "left to a custom operator, as the official converter does; exact by hand: atan2(x, 1), atan2(x, sqrt(1 - x^2))"
+)
 SOLVER = "a decomposition or solver of matrices: loops over rows, which no builtin operator does"
 PACKED = "packed sequences with offsets (LoD): files have no such tensors"
 DATASET = "datasets, iterators and optionals live outside models"
@@ -37,44 +38,80 @@ def _because(reason: str, *names: str) -> None:
         WITHOUT[name] = reason
 
 
-_because(SPECIAL, "Erf Erfc Erfinv Lgamma Digamma Polygamma Zeta Igamma Igammac IgammaGradA Betainc Ndtri Dawsn Expint",
-         "Spence FresnelCos FresnelSin BesselI0 BesselI0e BesselI1 BesselI1e BesselJ0 BesselJ1 BesselK0 BesselK0e",
-         "BesselK1 BesselK1e BesselY0 BesselY1 NextAfter CumulativeLogsumexp LinearRecurrence")  # fmt: skip
+_because(
+    SPECIAL,
+    "Erf Erfc Erfinv Lgamma Digamma Polygamma Zeta Igamma Igammac IgammaGradA Betainc Ndtri Dawsn Expint",
+    "Spence FresnelCos FresnelSin BesselI0 BesselI0e BesselI1 BesselI1e BesselJ0 BesselJ1 BesselK0 BesselK0e",
+    "BesselK1 BesselK1e BesselY0 BesselY1 NextAfter CumulativeLogsumexp LinearRecurrence",
+)
 _because(TRIGONOMETRIC, "Atan Asin Acos")
-_because(SOLVER, "Cholesky Qr Svd Lu Eig SelfAdjointEig MatrixInverse MatrixDeterminant LogMatrixDeterminant",
-         "MatrixSolve MatrixTriangularSolve BandedTriangularSolve TridiagonalSolve MatrixExponential MatrixLogarithm",
-         "MatrixSquareRoot")  # fmt: skip
-_because(PACKED, "LodReset SequenceConcat SequenceContext SequenceContextGrad SequenceConv SequenceEnumerate",
-         "SequenceErase SequenceExpand SequenceExpandAs SequencePad SequencePick SequencePlace SequencePool",
-         "SequencePoolGrad SequenceRepad SequenceReshape SequenceReverse SequenceScatter SequenceSlice",
-         "SequenceSoftmax SequenceSoftmaxGrad SequenceTake SequenceUnpad DynamicGru DynamicGruGrad DynamicLstm",
-         "DynamicLstmGrad")  # fmt: skip
-_because(DATASET, "BuildDataset DatasetCardinality DatasetReduce IteratorHasNext IteratorNext IteratorNextAsOptional",
-         "MakeIterator MakeOptional OptionalGetValue OptionalHasValue")  # fmt: skip
+_because(
+    SOLVER,
+    "Cholesky Qr Svd Lu Eig SelfAdjointEig MatrixInverse MatrixDeterminant LogMatrixDeterminant",
+    "MatrixSolve MatrixTriangularSolve BandedTriangularSolve TridiagonalSolve MatrixExponential MatrixLogarithm",
+    "MatrixSquareRoot",
+)
+_because(
+    PACKED,
+    "LodReset SequenceConcat SequenceContext SequenceContextGrad SequenceConv SequenceEnumerate",
+    "SequenceErase SequenceExpand SequenceExpandAs SequencePad SequencePick SequencePlace SequencePool",
+    "SequencePoolGrad SequenceRepad SequenceReshape SequenceReverse SequenceScatter SequenceSlice",
+    "SequenceSoftmax SequenceSoftmaxGrad SequenceTake SequenceUnpad DynamicGru DynamicGruGrad DynamicLstm",
+    "DynamicLstmGrad",
+)
+_because(
+    DATASET,
+    "BuildDataset DatasetCardinality DatasetReduce IteratorHasNext IteratorNext IteratorNextAsOptional",
+    "MakeIterator MakeOptional OptionalGetValue OptionalHasValue",
+)
 _because(PYTHON, "EagerPyFunc EagerPyFuncGrad PyFunc PyFuncStateless Print Timestamp")
-_because(SEEDED, "StatelessMultinomial StatelessRandomNormal StatelessRandomUniform StatelessRandomUniformFullInt",
-         "StatelessRandomUniformInt StatelessShuffle StatelessTruncatedNormal StatelessRandomBinomial",
-         "StatelessRandomGamma StatelessRandomPoisson StatelessSampleDistortedBoundingBox")  # fmt: skip
+_because(
+    SEEDED,
+    "StatelessMultinomial StatelessRandomNormal StatelessRandomUniform StatelessRandomUniformFullInt",
+    "StatelessRandomUniformInt StatelessShuffle StatelessTruncatedNormal StatelessRandomBinomial",
+    "StatelessRandomGamma StatelessRandomPoisson StatelessSampleDistortedBoundingBox",
+)
 _because(REJECTING, "TruncatedNormal RandomGamma RandomPoisson SampleDistortedBoundingBox")
 _because(TRANSFORM, "FFT2D FFT3D FFTND IFFT2D IFFT3D IFFTND IRFFT2D IRFFT3D IRFFTND RFFT3D RFFTND")
-_because(TEXT, "AsString BytesSplit ReduceJoin RegexFullMatch RegexReplace StringFormat StringJoin StringLength",
-         "StringLower StringNGrams StringSplit StringStrip StringToHashBucket StringToHashBucketFast",
-         "StringToHashBucketStrong StringToNumber StringUpper Substr UnicodeDecode UnicodeEncode UnicodeScript",
-         "UnicodeTranscode UnsortedSegmentJoin")  # fmt: skip
-_because(SECOND, "AvgPool3DGrad MaxPool3DGrad MaxPool3DGradGrad MaxPoolGradGrad Conv3DBackpropFilter",
-         "ScaleAndTranslateGrad MaxPoolWithArgmax")  # fmt: skip
-_because(LISTS, "ListAdd ListConcat ListFromTensor ListGather ListGet ListLength ListPop ListPush ListReserve",
-         "ListResize ListScatter ListScatterAdd ListSet ListSplit ListStack ListUnset ListZerosLike")  # fmt: skip
+_because(
+    TEXT,
+    "AsString BytesSplit ReduceJoin RegexFullMatch RegexReplace StringFormat StringJoin StringLength",
+    "StringLower StringNGrams StringSplit StringStrip StringToHashBucket StringToHashBucketFast",
+    "StringToHashBucketStrong StringToNumber StringUpper Substr UnicodeDecode UnicodeEncode UnicodeScript",
+    "UnicodeTranscode UnsortedSegmentJoin",
+)
+_because(
+    SECOND,
+    "AvgPool3DGrad MaxPool3DGrad MaxPool3DGradGrad MaxPoolGradGrad Conv3DBackpropFilter",
+    "ScaleAndTranslateGrad MaxPoolWithArgmax",
+)
+_because(
+    LISTS,
+    "ListAdd ListConcat ListFromTensor ListGather ListGet ListLength ListPop ListPush ListReserve",
+    "ListResize ListScatter ListScatterAdd ListSet ListSplit ListStack ListUnset ListZerosLike",
+)
 _because(SPARSE_ROWS, "MergeRows RowsAt")
 _because(POSITIONS, "CropAndResize DrawBoundingBoxes")
 _because(OWN_BOXES, "NonMaxSuppressionPadded NonMaxSuppressionWithOverlaps CombinedNonMaxSuppression")
 
 # Taken care of before rules are asked: constants stay, names go, reads and writes of variables are rewritten (freeze).
 BEFORE = {
-    "Const", *RENAMING, "AssignAddVariable", "AssignSubVariable", "ScatterAddVariable", "ScatterDivVariable",
-    "ScatterMaxVariable", "ScatterMinVariable", "ScatterMulVariable", "ScatterSubVariable", "ScatterUpdateVariable",
-    "UpdateRows", "UpdateVariable", "FusionInputs", "FusionResults",
-}  # fmt: skip
+    "Const",
+    *RENAMING,
+    "AssignAddVariable",
+    "AssignSubVariable",
+    "ScatterAddVariable",
+    "ScatterDivVariable",
+    "ScatterMaxVariable",
+    "ScatterMinVariable",
+    "ScatterMulVariable",
+    "ScatterSubVariable",
+    "ScatterUpdateVariable",
+    "UpdateRows",
+    "UpdateVariable",
+    "FusionInputs",
+    "FusionResults",
+}
 
 
 def test_every_operator_has_a_rule_or_a_reason() -> None:

@@ -24,8 +24,14 @@ class Scaled:
         self.array, self.scale, self.zero = array, scale, zero
 
 
-def custom_model(name: str, inputs: list[Any], outputs: list[Any], options: Any = b"", version: int = 1,
-                 constant: tuple[int, ...] = ()) -> Model:  # fmt: skip
+def custom_model(
+    name: str,
+    inputs: list[Any],
+    outputs: list[Any],
+    options: Any = b"",
+    version: int = 1,
+    constant: tuple[int, ...] = (),
+) -> Model:
     """A model of the operator alone.
 
     inputs: arrays or Scaled; outputs: dtype names of the schema, or (name, scale, zero). options: a dict for
@@ -37,8 +43,9 @@ def custom_model(name: str, inputs: list[Any], outputs: list[Any], options: Any 
         q = None
         if scale is not None:
             q = objects.QuantizationParameters(scale=np.array([scale], np.float32), zero_point=np.array([zero]))
-        tensors.append(objects.Tensor(shape=list(shape), type=schema.TensorType[kind], name=label, buffer=buffer,
-                                      quantization=q))  # fmt: skip
+        tensors.append(
+            objects.Tensor(shape=list(shape), type=schema.TensorType[kind], name=label, buffer=buffer, quantization=q)
+        )
 
     for i, value in enumerate(inputs):
         array = value.array if isinstance(value, Scaled) else value
@@ -62,8 +69,15 @@ def custom_model(name: str, inputs: list[Any], outputs: list[Any], options: Any 
     return Model(operator_codes=[code], subgraphs=[main], buffers=buffers)
 
 
-def answers(name: str, inputs: list[Any], outputs: list[Any], options: Any = b"", version: int = 1,
-            constant: tuple[int, ...] = (), **settings: Any) -> list[np.ndarray]:  # fmt: skip
+def answers(
+    name: str,
+    inputs: list[Any],
+    outputs: list[Any],
+    options: Any = b"",
+    version: int = 1,
+    constant: tuple[int, ...] = (),
+    **settings: Any,
+) -> list[np.ndarray]:
     """What our interpreter gives; settings: of the interpreter."""
     content = custom_model(name, inputs, outputs, options, version, constant).to_bytes()
     given = [v.array if isinstance(v, Scaled) else v for i, v in enumerate(inputs) if i not in constant]

@@ -45,9 +45,11 @@ def test_names_that_are_none():
 
 
 def test_an_interpreter_imports_no_family_it_does_not_need():
-    code = ("import sys; from opwright import lite; lite.BuiltinOpResolver().find_custom('Atan'); "
-            "found = [m for m in sys.modules if m.startswith('opwright.lite.customs.')]; "
-            "assert {m.rpartition('.')[2] for m in found} == {'definition', 'families'}, found")
+    code = (
+        "import sys; from opwright import lite; lite.BuiltinOpResolver().find_custom('Atan'); "
+        "found = [m for m in sys.modules if m.startswith('opwright.lite.customs.')]; "
+        "assert {m.rpartition('.')[2] for m in found} == {'definition', 'families'}, found"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -126,14 +128,34 @@ def test_files_of_our_converter_run_by_themselves(dtype):
         assert np.array_equal(found, wanted.numpy())
 
 
-DETECTION = {"max_detections": 3, "max_classes_per_detection": 1, "num_classes": 2, "nms_iou_threshold": 0.5,
-             "nms_score_threshold": 0.0, "y_scale": 10.0, "x_scale": 10.0, "h_scale": 5.0, "w_scale": 5.0}  # fmt: skip
+DETECTION = {
+    "max_detections": 3,
+    "max_classes_per_detection": 1,
+    "num_classes": 2,
+    "nms_iou_threshold": 0.5,
+    "nms_score_threshold": 0.0,
+    "y_scale": 10.0,
+    "x_scale": 10.0,
+    "h_scale": 5.0,
+    "w_scale": 5.0,
+}
 FOUR = ["FLOAT32"] * 4
 BOXES = [f32(1, 5, 4), f32(1, 5, 3), np.abs(f32(5, 4))]
-MFCC = {"upper_frequency_limit": 4000, "lower_frequency_limit": 20, "filterbank_channel_count": 4,
-        "dct_coefficient_count": 3}  # fmt: skip
-CROP = {"subset_idxs": [0, 1], "left_rotation_idx": 0, "right_rotation_idx": 1, "output_height": 2, "output_width": 2,
-        "scale_x": 1.0, "scale_y": 1.0}  # fmt: skip
+MFCC = {
+    "upper_frequency_limit": 4000,
+    "lower_frequency_limit": 20,
+    "filterbank_channel_count": 4,
+    "dct_coefficient_count": 3,
+}
+CROP = {
+    "subset_idxs": [0, 1],
+    "left_rotation_idx": 0,
+    "right_rotation_idx": 1,
+    "output_height": 2,
+    "output_width": 2,
+    "scale_x": 1.0,
+    "scale_y": 1.0,
+}
 VOLUME = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 1, 1, 1, 1], "padding": "VALID"}
 BAD = {
     "TFLite_Detection_PostProcess": [
@@ -178,8 +200,13 @@ BAD = {
     ],
     "MaxPoolWithArgmax": [
         ([f32(1, 4, 4, 1)], ["FLOAT32", "INT64"], {"ksize": [1, 2, 2]}, 1, "ksize does not fit a pool of rank 4"),
-        ([f32(1, 4, 4, 1)], ["FLOAT32", "INT8"],
-         {"ksize": [1, 2, 2, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}, 1, "the indices have no index type"),
+        (
+            [f32(1, 4, 4, 1)],
+            ["FLOAT32", "INT8"],
+            {"ksize": [1, 2, 2, 1], "strides": [1, 1, 1, 1], "padding": "SAME"},
+            1,
+            "the indices have no index type",
+        ),
     ],
     "AvgPool3D": [
         ([f32(1, 3, 3, 3, 1)], ["FLOAT32"], {**VOLUME, "padding": "FULL"}, 1, "neither SAME nor VALID"),
@@ -216,20 +243,30 @@ BAD = {
         ([f32(3, 3).astype(np.complex64), np.array([2**20, 2**20], np.int32)], ["FLOAT32"], b"", 1, "would take"),
     ],
     "RandomUniformInt": [
-        ([np.array([3], np.int32), np.array(4), np.array(4)], ["INT64"], {}, 1, "minval is not below maxval"),
+        ([np.array([3], np.int32), np.array(4), np.array(4)], ["INT64"], {}, 1, "minval is not below maxval")
     ],
     "odml.scaled_dot_product_attention": [
         ([f32(1, 2, 3, 4), f32(1, 5, 2, 4), f32(1, 5, 2, 4), f32(1, 1, 1, 5)], ["FLOAT32"], {}, 1, "do not fit each"),
         ([f32(1, 2, 2, 4), f32(1, 5, 2, 4), f32(1, 5, 2, 4), f32(1, 4, 2, 5)], ["FLOAT32"], {}, 1, "broadcast"),
     ],
     "odml.update_external_kv_cache": [
-        ([f32(1, 4, 1, 2), f32(1, 4, 1, 2), np.array([4], np.int32), f32(1, 1, 1, 2), f32(1, 1, 1, 2)], ["FLOAT32"] * 2,
-         b"", 1, "a position is outside the cache"),
+        (
+            [f32(1, 4, 1, 2), f32(1, 4, 1, 2), np.array([4], np.int32), f32(1, 1, 1, 2), f32(1, 1, 1, 2)],
+            ["FLOAT32"] * 2,
+            b"",
+            1,
+            "a position is outside the cache",
+        )
     ],
     "odml.update_kv_cache": [
         ([np.arange(5), f32(1, 5, 1, 2), f32(1, 5, 1, 2)], ["FLOAT32"] * 2, {"kv_cache_max": 4}, 1, "the cache holds"),
-        ([np.arange(2), f32(1, 2, 1, 2), f32(1, 2, 1, 2)], ["FLOAT32"] * 2, {"kv_cache_max": 4, "num_layers": 1,
-                                                                         "layer_index": 1}, 1, "layer_index is out"),
+        (
+            [np.arange(2), f32(1, 2, 1, 2), f32(1, 2, 1, 2)],
+            ["FLOAT32"] * 2,
+            {"kv_cache_max": 4, "num_layers": 1, "layer_index": 1},
+            1,
+            "layer_index is out",
+        ),
     ],
     "HashTableV2": [
         ([], ["INT32"], {"key_dtype": 5, "value_dtype": 4}, 1, "the table has no name"),
@@ -237,7 +274,7 @@ BAD = {
         ([], ["FLOAT32"], {"table_name": "a"}, 1, "handle has the wrong type"),
     ],
     "LookupTableSizeV2": [([np.array([5], np.int32)], ["INT64"], b"", 1, "does not stand for a hash table")],
-}  # fmt: skip
+}
 EACH = [pytest.param(name, *row, id=f"{name}-{i}") for name, rows in BAD.items() for i, row in enumerate(rows)]
 
 

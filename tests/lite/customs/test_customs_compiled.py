@@ -90,8 +90,11 @@ def test_gated_units_with_weights_of_the_file():
     np.testing.assert_array_equal(last, y[-1])
 
 
-@pytest.mark.parametrize(("shape", "lengths"), [((2, 8, 5), (8, 8)), ((5, 9), (4, 6)), ((3, 2), (7, 9)),
-                                                ((4, 1), (1, 1)), ((1, 16, 33), (16, 64))], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("shape", "lengths"),
+    [((2, 8, 5), (8, 8)), ((5, 9), (4, 6)), ((3, 2), (7, 9)), ((4, 1), (1, 1)), ((1, 16, 33), (16, 64))],
+    ids=str,
+)
 def test_spectra_of_any_size_become_images(shape, lengths):
     """Cut or filled with zeros, in float64."""
     rng = np.random.default_rng(4)
@@ -111,8 +114,13 @@ def test_the_greatest_of_each_window_and_its_index(padding, batch, index):
     before = {"SAME": ((5 - 5 + 1) // 2, 1), "VALID": (0, 0)}[padding]
     assert y.shape == ((2, 3, 4, 3) if padding == "SAME" else (2, 2, 3, 3))
     for n, p, q, c in np.ndindex(y.shape):
-        taps = [(i, j) for i in range(p * 2 - before[0], p * 2 - before[0] + 2) if 0 <= i < 5
-                for j in range(q * 2 - before[1], q * 2 - before[1] + 3) if 0 <= j < 7]  # fmt: skip
+        taps = [
+            (i, j)
+            for i in range(p * 2 - before[0], p * 2 - before[0] + 2)
+            if 0 <= i < 5
+            for j in range(q * 2 - before[1], q * 2 - before[1] + 3)
+            if 0 <= j < 7
+        ]
         i, j = max(taps, key=lambda t: x[n, *t, c])
         if x[n, i, j, c] == -np.inf:
             i = j = 0

@@ -31,20 +31,24 @@ def window(size, kernel, stride, padding):
 
 
 @pytest.mark.parametrize("activation", [0, 1, 3])
-@pytest.mark.parametrize(("padding", "strides", "kernel"),
-                         [(1, (2, 1), (3, 2)), (2, (1, 2), (2, 3)), (1, (3, 3), (2, 2))])  # fmt: skip
+@pytest.mark.parametrize(
+    ("padding", "strides", "kernel"), [(1, (2, 1), (3, 2)), (2, (1, 2), (2, 3)), (1, (3, 3), (2, 2))]
+)
 def test_the_greatest_of_each_window_and_its_place(padding, strides, kernel, activation):
     x = np.round(f32(2, 5, 7, 3) * 2)  # some are equal: the first counts
     (down, across), (height, width) = strides, kernel
-    y, index = answers("MaxPoolingWithArgmax2D", [x], ["FLOAT32", "FLOAT32"],
-                       pool(padding, across, down, width, height, activation))  # fmt: skip
+    y, index = answers(
+        "MaxPoolingWithArgmax2D", [x], ["FLOAT32", "FLOAT32"], pool(padding, across, down, width, height, activation)
+    )
     (rows, top), (columns, left) = window(5, height, down, padding), window(7, width, across, padding)
     assert y.shape == index.shape == (2, rows, columns, 3)
     bounds = {0: (-math.inf, math.inf), 1: (0, math.inf), 3: (0, 6)}[activation]
     for n, p, q, c in np.ndindex(y.shape):
-        seen = [(x[n, i, j, c], -((i - p * down + top) * width + j - q * across + left))
-                for i in range(max(0, p * down - top), min(5, p * down - top + height))
-                for j in range(max(0, q * across - left), min(7, q * across - left + width))]  # fmt: skip
+        seen = [
+            (x[n, i, j, c], -((i - p * down + top) * width + j - q * across + left))
+            for i in range(max(0, p * down - top), min(5, p * down - top + height))
+            for j in range(max(0, q * across - left), min(7, q * across - left + width))
+        ]
         best, place = max(seen)
         assert y[n, p, q, c] == min(max(best, bounds[0]), bounds[1])
         assert index[n, p, q, c] == np.float32(-place) + np.float32(0.1)
@@ -92,7 +96,9 @@ def test_pools_over_quantised_volumes(name, kind):
     assert y.shape == (1, *(out for out, _ in sizes), 2)
     for t, p, r, c in np.ndindex(y.shape[1:]):
         first = [i * s - before for i, s, (_, before) in zip((t, p, r), (1, 2, 1), sizes)]
-        part = q[0, max(0, first[0]):first[0] + 2, max(0, first[1]):first[1] + 3, max(0, first[2]):first[2] + 2, c]
+        part = q[
+            0, max(0, first[0]) : first[0] + 2, max(0, first[1]) : first[1] + 3, max(0, first[2]) : first[2] + 2, c
+        ]
         total, n = int(part.astype(int).sum()), part.size
         mean = (abs(total) + n // 2) // n * (1 if total > 0 else -1)  # halves away from zero
         assert y[0, t, p, r, c] == (mean if name == "AvgPool3D" else part.max())
@@ -199,8 +205,16 @@ def homogeneous(matrix):
 def test_the_crop_around_landmarks_in_pixels():
     x = rng.uniform(0, 100, (1, 9, 3)).astype(np.float32)
     subset, left, right = [0, 2, 3, 5, 7], 1, 4
-    options = {"subset_idxs": subset, "left_rotation_idx": left, "right_rotation_idx": right, "output_height": 12,
-               "output_width": 20, "scale_x": 1.5, "scale_y": 1.25, "target_rotation_radians": 0.3}  # fmt: skip
+    options = {
+        "subset_idxs": subset,
+        "left_rotation_idx": left,
+        "right_rotation_idx": right,
+        "output_height": 12,
+        "output_width": 20,
+        "scale_x": 1.5,
+        "scale_y": 1.25,
+        "target_rotation_radians": 0.3,
+    }
     found = answers("Landmarks2TransformMatrix", [x], ["FLOAT32"], options, 2)[0]
     points = x[0, :, :2].astype(np.float64)
     across = points[right] - points[left]
@@ -208,16 +222,22 @@ def test_the_crop_around_landmarks_in_pixels():
     seen = (turned(angle) @ np.c_[points[subset], np.ones(5)].T)[:2]
     middle = turned(-angle) @ [*((seen.min(1) + seen.max(1)) / 2), 1]
     size = seen.max(1) - seen.min(1)
-    want = (shifted(*middle[:2]) @ turned(-angle) @ scaled(1.5 * size[0] / 20, 1.25 * size[1] / 12)
-            @ shifted(-10, -6))  # fmt: skip
+    want = shifted(*middle[:2]) @ turned(-angle) @ scaled(1.5 * size[0] / 20, 1.25 * size[1] / 12) @ shifted(-10, -6)
     np.testing.assert_allclose(found, homogeneous(want)[None], 1e-5, 1e-4)
 
 
 def test_the_crop_around_landmarks_in_a_range():
     x = rng.uniform(0, 192, (1, 1, 1, 27)).astype(np.float32)
-    options = {"input_hw": [48, 64], "output_hw": [16, 24], "dimensions": 3, "landmarks_range": 192,
-               "bbox_size_multiplier": 1.5, "left_rotation_idx": 1, "right_rotation_idx": 4,
-               "subset": [0, 2, 3, 5, 7]}  # fmt: skip
+    options = {
+        "input_hw": [48, 64],
+        "output_hw": [16, 24],
+        "dimensions": 3,
+        "landmarks_range": 192,
+        "bbox_size_multiplier": 1.5,
+        "left_rotation_idx": 1,
+        "right_rotation_idx": 4,
+        "subset": [0, 2, 3, 5, 7],
+    }
     found = answers("Landmarks2TransformMatrix", [x], ["FLOAT32"], options, 1)[0]
     points = x.reshape(-1, 3)[:, :2].astype(np.float64)
     across = points[4] - points[1]

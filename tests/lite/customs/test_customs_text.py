@@ -42,10 +42,15 @@ def test_runs_of_words_in_rows():
     assert made.tolist() == [0, 2, 2, 3]
 
 
-@pytest.mark.parametrize(("options", "rows", "says"), [
-    ({**NGRAMS, "axis": 0}, [0, 6], "n-grams of this kind"), ({**NGRAMS, "width": 0}, [0, 6], "n-grams of this kind"),
-    (NGRAMS, [0, 7], "not within the words"), (NGRAMS, [0, 4, 3], "not within the words"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "rows", "says"),
+    [
+        ({**NGRAMS, "axis": 0}, [0, 6], "n-grams of this kind"),
+        ({**NGRAMS, "width": 0}, [0, 6], "n-grams of this kind"),
+        (NGRAMS, [0, 7], "not within the words"),
+        (NGRAMS, [0, 4, 3], "not within the words"),
+    ],
+)
 def test_what_is_refused(options, rows, says):
     with pytest.raises(RuntimeError, match=says):
         answers("tftext:Ngrams", [strings("abcdef"), np.array(rows)], ["STRING", "INT64"], options)

@@ -18,9 +18,10 @@ def f32(*shape):
     return rng.normal(0, 1, shape).astype(np.float32)
 
 
-@pytest.mark.parametrize(("heads", "groups", "mask"), [
-    (3, 1, (1, 1, 4, 5)), (2, 3, (1, 6, 4, 5)), (1, 4, (1, 1, 1, 5)), (2, 2, (2, 1, 4, 5)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("heads", "groups", "mask"),
+    [(3, 1, (1, 1, 4, 5)), (2, 3, (1, 6, 4, 5)), (1, 4, (1, 1, 1, 5)), (2, 2, (2, 1, 4, 5))],
+)
 @pytest.mark.parametrize("scale", [0.0, 0.3])
 def test_attention_is_its_formula(heads, groups, mask, scale):
     """Several queries of several heads, which the official kernel mixes up."""
@@ -77,10 +78,16 @@ ROLLS = [((3, 4), 1, 0), ((3, 4), [1, -6], [-1, 0]), ((2, 3, 4), [1, 2, 5], [1, 
 @pytest.mark.parametrize(("shape", "shift", "axis"), ROLLS, ids=str)
 def test_roll(kind, shape, shift, axis):
     values = np.arange(np.prod(shape))
-    x = (np.array([str(v).encode() for v in values] + [b""], object)[:-1] if kind is object else values.astype(kind))
+    x = np.array([str(v).encode() for v in values] + [b""], object)[:-1] if kind is object else values.astype(kind)
     x = x.reshape(shape)
-    name = {np.float32: "FLOAT32", np.int32: "INT32", np.int64: "INT64", np.int8: "INT8", np.bool_: "BOOL",
-            object: "STRING"}[kind]  # fmt: skip
+    name = {
+        np.float32: "FLOAT32",
+        np.int32: "INT32",
+        np.int64: "INT64",
+        np.int8: "INT8",
+        np.bool_: "BOOL",
+        object: "STRING",
+    }[kind]
     y = answers("Roll", [x, np.array(shift, np.int32), np.array(axis, np.int64)], [name], constant=(1, 2))[0]
     want = x
     for s, a in zip(np.atleast_1d(shift), np.atleast_1d(axis)):
@@ -110,10 +117,15 @@ def test_fourier_transforms_of_any_length(shape):
     np.testing.assert_allclose(back, padded, 1e-5, 1e-5)
 
 
-@pytest.mark.parametrize(("name", "kind", "mean", "spread"), [
-    ("RandomUniform", "FLOAT32", 0.5, 12**-0.5), ("RandomUniform", "FLOAT64", 0.5, 12**-0.5),
-    ("RandomStandardNormal", "FLOAT32", 0.0, 1.0), ("RandomStandardNormal", "FLOAT64", 0.0, 1.0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "kind", "mean", "spread"),
+    [
+        ("RandomUniform", "FLOAT32", 0.5, 12**-0.5),
+        ("RandomUniform", "FLOAT64", 0.5, 12**-0.5),
+        ("RandomStandardNormal", "FLOAT32", 0.0, 1.0),
+        ("RandomStandardNormal", "FLOAT64", 0.0, 1.0),
+    ],
+)
 def test_the_law_of_random_numbers(name, kind, mean, spread):
     shape = np.array([100, 200], np.int32)
     options = {"seed": 3, "seed2": 5, "dtype": 0, "T": 2}
@@ -176,22 +188,36 @@ def table_model(handle, key, value, keys, values, default):
             raw = pack_strings(array.ravel().tolist()) if array.dtype == object else array.tobytes()
             buffers.append(objects.Buffer(data=np.frombuffer(raw, np.uint8)))
             place, shape = len(buffers) - 1, array.shape
-        tensors.append(objects.Tensor(shape=list(shape), type=schema.TensorType[kind], name=f"t{len(tensors)}",
-                                      buffer=place))  # fmt: skip
+        tensors.append(
+            objects.Tensor(shape=list(shape), type=schema.TensorType[kind], name=f"t{len(tensors)}", buffer=place)
+        )
         return len(tensors) - 1
 
     table, filled, given = tensor(handle), tensor(key, keys), tensor(value, values)
     asked, other = tensor(key, shape=(3,)), tensor(value, default)
     found, size = tensor(value, shape=()), tensor("INT64", shape=())
     kinds = {"FLOAT32": 0, "INT32": 2, "INT64": 4, "STRING": 5}
-    options = encode_options({"shared_name": "words", "container": "", "key_dtype": kinds[key],
-                              "value_dtype": kinds[value], "use_node_name_sharing": True})  # fmt: skip
-    names = (("HashTableV2", [], [table], options), ("LookupTableImportV2", [table, filled, given], [], b""),
-             ("LookupTableFindV2", [table, asked, other], [found], b""),
-             ("LookupTableSizeV2", [table], [size], b""))  # fmt: skip
+    options = encode_options(
+        {
+            "shared_name": "words",
+            "container": "",
+            "key_dtype": kinds[key],
+            "value_dtype": kinds[value],
+            "use_node_name_sharing": True,
+        }
+    )
+    names = (
+        ("HashTableV2", [], [table], options),
+        ("LookupTableImportV2", [table, filled, given], [], b""),
+        ("LookupTableFindV2", [table, asked, other], [found], b""),
+        ("LookupTableSizeV2", [table], [size], b""),
+    )
     for i, (_, inputs, outputs, raw) in enumerate(names):
-        ops.append(objects.Operator(opcode_index=i, inputs=inputs, outputs=outputs,
-                                    custom_options=np.frombuffer(raw, np.uint8)))  # fmt: skip
+        ops.append(
+            objects.Operator(
+                opcode_index=i, inputs=inputs, outputs=outputs, custom_options=np.frombuffer(raw, np.uint8)
+            )
+        )
     main = objects.SubGraph(tensors=tensors, inputs=[asked], outputs=[found, size], operators=ops, name="main")
     codes = [versions.operator_code("CUSTOM", custom_code=name) for name, *_ in names]
     return Model(operator_codes=codes, subgraphs=[main], buffers=buffers)
@@ -204,8 +230,10 @@ def array_of(kind, *values):
 
 
 @pytest.mark.parametrize("handle", ["INT32", "RESOURCE"])
-@pytest.mark.parametrize(("key", "value"), [("STRING", "INT64"), ("INT64", "STRING"), ("INT32", "FLOAT32"),
-                                            ("STRING", "FLOAT32"), ("STRING", "STRING")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("STRING", "INT64"), ("INT64", "STRING"), ("INT32", "FLOAT32"), ("STRING", "FLOAT32"), ("STRING", "STRING")],
+)
 def test_a_hash_table(handle, key, value):
     model = table_model(handle, key, value, array_of(key, 5, 7, 5), array_of(value, 1, 2, 3), array_of(value, 9))
     interpreter = Interpreter(model_content=model.to_bytes())
@@ -215,9 +243,10 @@ def test_a_hash_table(handle, key, value):
         assert size.tolist() == [2]
 
 
-@pytest.mark.parametrize(("shape", "axes", "whole"), [
-    ((2, 3, 4, 5), None, (0, 1, 2)), ((2, 3, 4, 5), [1, 2], (1, 2)), ((3, 7), [-1], (1,)), ((6,), None, (0,)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("shape", "axes", "whole"),
+    [((2, 3, 4, 5), None, (0, 1, 2)), ((2, 3, 4, 5), [1, 2], (1, 2)), ((3, 7), [-1], (1,)), ((6,), None, (0,))],
+)
 @pytest.mark.parametrize("scaled", [True, False])
 def test_mean_and_variance_become_0_and_1(shape, axes, whole, scaled):
     x = f32(*shape) * 3 + 1

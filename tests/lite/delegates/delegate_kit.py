@@ -9,8 +9,14 @@ import opwright.lite as lite
 from opwright.lite.format import Model, objects
 
 X = np.float32([1, 2, 3, 4, 5])
-RUN = {"ADD": np.add, "MUL": np.multiply, "SUB": np.subtract, "SIN": np.sin, "NEG": np.negative,
-       "Twice": lambda x: 2 * x}  # fmt: skip
+RUN = {
+    "ADD": np.add,
+    "MUL": np.multiply,
+    "SUB": np.subtract,
+    "SIN": np.sin,
+    "NEG": np.negative,
+    "Twice": lambda x: 2 * x,
+}
 
 
 class Formulas(lite.DelegateKernel):

@@ -81,8 +81,21 @@ def test_random_models_give_the_same_with_and_without_delegates(drawn, second):
 
 # ---- official files -------------------------------------------------------------------------------------------------
 
-FILES = ("cnn_float", "cnn_int8", "elementwise", "reductions", "shaping", "slicing", "several_signatures", "if_else",
-         "while_loop", "nested_control", "variables", "unknown_batch", "lstm_keras")  # fmt: skip
+FILES = (
+    "cnn_float",
+    "cnn_int8",
+    "elementwise",
+    "reductions",
+    "shaping",
+    "slicing",
+    "several_signatures",
+    "if_else",
+    "while_loop",
+    "nested_control",
+    "variables",
+    "unknown_batch",
+    "lstm_keras",
+)
 ALONE = {"CALL", "CALL_ONCE", "IF", "WHILE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"}
 
 
@@ -153,8 +166,11 @@ def check_dynamic(interpreter):
 
 def test_dynamic_tensors_forbid():
     delegate = Takes("SIN", "NEG", "ADD")
-    with pytest.warns(lite.DelegateWarning, match="Attempting to use a delegate that only supports static-sized "
-                      "tensors with a graph that has dynamic-sized tensors"):  # fmt: skip
+    with pytest.warns(
+        lite.DelegateWarning,
+        match="Attempting to use a delegate that only supports static-sized "
+        "tensors with a graph that has dynamic-sized tensors",
+    ):
         interpreter = ready(dynamic(), delegate)
     assert "DELEGATE" not in names(interpreter)
     check_dynamic(interpreter)
@@ -220,8 +236,9 @@ def two_subgraphs(name="other") -> bytes:
     model.subgraphs.append(objects.SubGraph(name=name, tensors=tensors, inputs=[0], outputs=[1], operators=[sin]))
     for i, key in enumerate(("double", "sine")):
         maps = [[objects.TensorMap(name=n, tensor_index=j)] for j, n in enumerate("xy")]
-        model.signature_defs.append(objects.SignatureDef(signature_key=key, subgraph_index=i, inputs=maps[0],
-                                                         outputs=maps[1]))  # fmt: skip
+        model.signature_defs.append(
+            objects.SignatureDef(signature_key=key, subgraph_index=i, inputs=maps[0], outputs=maps[1])
+        )
     return model.to_bytes()
 
 

@@ -28,7 +28,9 @@ def test_partitions_become_nodes():
     interpreter = ready(four(), Takes("ADD", "MUL"))
     details = interpreter._get_ops_details()
     assert [(d["op_name"], d["inputs"].tolist(), d["outputs"].tolist()) for d in details[4:]] == [
-        ("DELEGATE", [0, 1], [2, 3]), ("DELEGATE", [3, 4], [5])]  # fmt: skip
+        ("DELEGATE", [0, 1], [2, 3]),
+        ("DELEGATE", [3, 4], [5]),
+    ]
     assert names(interpreter)[:4] == ["ADD", "MUL", "SIN", "ADD"]  # the file's nodes stay listed, as officially
     np.testing.assert_allclose(run(interpreter), four_of(X), 1e-6)
 
@@ -41,7 +43,8 @@ def test_details_are_those_of_the_official_delegate():
     assert names(theirs) == ["ADD", "MUL", "ADD", "DELEGATE"]
     for mine, wanted in zip(ours._get_ops_details(), theirs._get_ops_details(), strict=True):
         assert {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in mine.items()} == {
-            k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in wanted.items()}  # fmt: skip
+            k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in wanted.items()
+        }
     for index in (2, 3):  # inside the partition
         with pytest.raises(ValueError, match=r"Tensor data is null\. Run allocate_tensors\(\) first"):
             theirs.get_tensor(index)
@@ -53,7 +56,10 @@ def test_details_are_those_of_the_official_delegate():
 def test_profile_shows_delegates():
     rows = ready(four(), Takes("ADD", "MUL")).profile(3)
     assert [(r["node"], r["operator"], r.get("nodes")) for r in rows] == [
-        (4, "DELEGATE", [0, 1]), (2, "SIN", None), (5, "DELEGATE", [3])]  # fmt: skip
+        (4, "DELEGATE", [0, 1]),
+        (2, "SIN", None),
+        (5, "DELEGATE", [3]),
+    ]
     assert all(r["seconds"] > 0 for r in rows)
 
     class Tells(Takes):
@@ -142,10 +148,7 @@ def test_preview_tells_what_replacing_does():
     np.testing.assert_allclose(run(interpreter), four_of(X), 1e-6)
 
 
-@pytest.mark.parametrize(
-    ("nodes", "says"),
-    [([9], "no node 9"), ([-1], "no node -1"), ([1, 1], "claimed twice")],
-)
+@pytest.mark.parametrize(("nodes", "says"), [([9], "no node 9"), ([-1], "no node -1"), ([1, 1], "claimed twice")])
 def test_claims_that_are_none(nodes, says):
     class Claims(lite.Delegate):
         def prepare(self, context):
@@ -170,10 +173,14 @@ def test_nodes_are_replaced_once():
 
 @pytest.mark.parametrize(
     ("options", "wanted"),
-    [({}, [[0, 1], [3]]), ({"max_delegated_partitions": 1}, [[0, 1]]), ({"min_nodes_per_partition": 2}, [[0, 1]]),
-     ({"min_nodes_per_partition": 3}, []),
-     ({"max_delegated_partitions": 5, "min_nodes_per_partition": 1}, [[0, 1], [3]])],
-)  # fmt: skip
+    [
+        ({}, [[0, 1], [3]]),
+        ({"max_delegated_partitions": 1}, [[0, 1]]),
+        ({"min_nodes_per_partition": 2}, [[0, 1]]),
+        ({"min_nodes_per_partition": 3}, []),
+        ({"max_delegated_partitions": 5, "min_nodes_per_partition": 1}, [[0, 1], [3]]),
+    ],
+)
 def test_options_of_simple_delegates(options, wanted):
     interpreter = ready(four(), Takes("ADD", "MUL", **options))
     assert [r["nodes"] for r in interpreter.profile(1) if r["operator"] == "DELEGATE"] == wanted
@@ -411,8 +418,12 @@ def test_given_before_allocation_a_failing_prepare_is_an_error_of_allocation():
     interpreter.modify_graph_with_delegate(delegate)
     with pytest.raises(RuntimeError) as raised:
         interpreter.allocate_tensors()
-    for part in ("prepare went wrong", "no prepare today", "delegate Takes in place of 2 nodes: 0 (ADD), 1 (MUL)",
-                 "Node number 4 (Takes) failed to prepare.\nRestored original execution plan"):  # fmt: skip
+    for part in (
+        "prepare went wrong",
+        "no prepare today",
+        "delegate Takes in place of 2 nodes: 0 (ADD), 1 (MUL)",
+        "Node number 4 (Takes) failed to prepare.\nRestored original execution plan",
+    ):
         assert part in str(raised.value)
     assert delegate.calls.count("init") == delegate.calls.count("free")
     interpreter.allocate_tensors()
@@ -432,8 +443,12 @@ def test_a_kernel_that_fails_to_run():
     with pytest.raises(RuntimeError) as raised:
         run(interpreter)
     text = str(raised.value)
-    for part in ("invoke went wrong", "no invoke today", "delegate Takes in place of 2 nodes: 0 (ADD), 1 (MUL)",
-                 "Node number 4 (Takes) failed to invoke."):  # fmt: skip
+    for part in (
+        "invoke went wrong",
+        "no invoke today",
+        "delegate Takes in place of 2 nodes: 0 (ADD), 1 (MUL)",
+        "Node number 4 (Takes) failed to invoke.",
+    ):
         assert part in text
     interpreter.remove_all_delegates()
     interpreter.allocate_tensors()

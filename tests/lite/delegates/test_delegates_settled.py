@@ -10,8 +10,11 @@ from lite_kit import any_batch, run
 from opwright import lite
 
 DYNAMIC = lite.DelegateFlags.ALLOW_DYNAMIC_TENSORS
-FLAGS = {"static": lite.DelegateFlags.NONE, "dynamic": DYNAMIC,
-         "propagated": DYNAMIC | lite.DelegateFlags.REQUIRE_PROPAGATED_SHAPES}  # fmt: skip
+FLAGS = {
+    "static": lite.DelegateFlags.NONE,
+    "dynamic": DYNAMIC,
+    "propagated": DYNAMIC | lite.DelegateFlags.REQUIRE_PROPAGATED_SHAPES,
+}
 
 
 class Claims(lite.Delegate):
@@ -26,8 +29,18 @@ class Claims(lite.Delegate):
 
 
 @pytest.mark.parametrize("flags", FLAGS)
-@pytest.mark.parametrize("names", [("RELU",), ("SHAPE", "PACK"), ("RELU", "SHAPE", "FLOOR_DIV"), ("STRIDED_SLICE",),
-                                   ("FLOOR_DIV",), ("RELU", "PACK"), ("RELU", "STRIDED_SLICE")])  # fmt: skip
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("RELU",),
+        ("SHAPE", "PACK"),
+        ("RELU", "SHAPE", "FLOOR_DIV"),
+        ("STRIDED_SLICE",),
+        ("FLOOR_DIV",),
+        ("RELU", "PACK"),
+        ("RELU", "STRIDED_SLICE"),
+    ],
+)
 @pytest.mark.filterwarnings("error::opwright.lite.DelegateWarning")
 def test_no_node_runs_before_what_it_reads(names, flags) -> None:
     delegate = Claims(names, any_batch())

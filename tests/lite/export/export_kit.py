@@ -42,9 +42,36 @@ class Clip:
         return ow.minimum(x, limit) + alpha * ow.maximum(x - limit, 0.0)
 
 
-NAMES = ("exp", "log", "sin", "cos", "tan", "tanh", "erf", "erfc", "gelu", "sigmoid", "softplus", "rsqrt", "log1p",
-         "expm1", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "sqrt", "floor", "ceil", "rint",
-         "abs", "square")  # fmt: skip
+NAMES = (
+    "exp",
+    "log",
+    "sin",
+    "cos",
+    "tan",
+    "tanh",
+    "erf",
+    "erfc",
+    "gelu",
+    "sigmoid",
+    "softplus",
+    "rsqrt",
+    "log1p",
+    "expm1",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "sqrt",
+    "floor",
+    "ceil",
+    "rint",
+    "abs",
+    "square",
+)
 CALLS = {n: getattr(ow.math, n, None) or getattr(ow.nn, n, None) for n in NAMES}
 
 
@@ -227,15 +254,21 @@ class CubeRoot:
 def built(op: Any, folder: Path, *, api: str = "opaque", attrs: Any = None, flags: Any = ("-O0",)) -> dict[str, Any]:
     """The operator's C, compiled and loaded: what an interpreter takes as custom_ops."""
     header, source, _ = ow.export_c(op, folder, api=api, attrs=attrs)
-    return lite.build_custom_ops([source], {op.name: f"{header.stem}OpRegistration"}, flags=[*flags, *STRICT],
-                                 link_flags=["-lm"])  # fmt: skip
+    return lite.build_custom_ops(
+        [source], {op.name: f"{header.stem}OpRegistration"}, flags=[*flags, *STRICT], link_flags=["-lm"]
+    )
 
 
 def compiled(source: Path, *arguments: str, command: Any = (GCC,)) -> str:
     """Compile a source to nowhere; what the compiler says."""
     out = str(source.with_suffix(".o"))
-    done = subprocess.run([*command, *arguments, f"-I{lite.include_dir()}", "-c", str(source), "-o", out],
-                          capture_output=True, text=True, check=False, timeout=280)  # fmt: skip
+    done = subprocess.run(
+        [*command, *arguments, f"-I{lite.include_dir()}", "-c", str(source), "-o", out],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+    )
     assert done.returncode == 0, done.stderr
     return done.stderr
 

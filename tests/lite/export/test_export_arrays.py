@@ -36,8 +36,15 @@ class Norm:
         return (rest / scale * gamma).astype(np.float32), mean.astype(np.float32)
 
     @ow.kernel
-    def kernel(x: kl.Array(kl.f32, ..., "n"), gamma: kl.Array(kl.f32, "n"), y: kl.Array(kl.f32, ..., "n"),
-               mean: kl.Array(kl.f32, ...), epsilon: kl.f32, *, centre):  # fmt: skip
+    def kernel(
+        x: kl.Array(kl.f32, ..., "n"),
+        gamma: kl.Array(kl.f32, "n"),
+        y: kl.Array(kl.f32, ..., "n"),
+        mean: kl.Array(kl.f32, ...),
+        epsilon: kl.f32,
+        *,
+        centre,
+    ):
         n = x.shape[1]
         for r in kl.parallel(x.shape[0]):
             total = kl.full(kl.f32, 0, 0.0)
@@ -167,8 +174,16 @@ MOST = 2**63 - 1
 @needs_gcc
 def test_ranges_mean_what_pythons_mean(tmp_path):
     customs = built(Steps, tmp_path, flags=("-O2", "-ftrapv"))
-    for limits in ((0, 5, 1), (0, 5, 2), (5, 0, -2), (0, 5, -1), (MOST - 3, MOST - 1, 5), (MOST - 7, MOST, 3),
-                   (-MOST, -MOST - 1, -4), (-MOST - 1, MOST, MOST)):  # fmt: skip
+    for limits in (
+        (0, 5, 1),
+        (0, 5, 2),
+        (5, 0, -2),
+        (0, 5, -1),
+        (MOST - 3, MOST - 1, 5),
+        (MOST - 7, MOST, 3),
+        (-MOST, -MOST - 1, -4),
+        (-MOST - 1, MOST, MOST),
+    ):
         given = np.array(limits, np.int64)
         numbers = range(*limits)
         wanted = [len(numbers), numbers[-1] if numbers else 0, 0]
@@ -186,8 +201,11 @@ def test_ranges_mean_what_pythons_mean(tmp_path):
 def test_attributes_that_a_parameter_cannot_hold(more, tmp_path):
     customs = built(Steps, tmp_path)
     given = np.array([0, 5, 1], np.int64)
-    runs = (lambda: both(model_of(Steps, given, more=more), customs, given)[0], lambda: Steps(given, more=more),
-            lambda: ow.function(lambda x: Steps(x, more=more), jit_compile=True)(given))  # fmt: skip
+    runs = (
+        lambda: both(model_of(Steps, given, more=more), customs, given)[0],
+        lambda: Steps(given, more=more),
+        lambda: ow.function(lambda x: Steps(x, more=more), jit_compile=True)(given),
+    )
     for run in runs:
         if -128 <= more <= 127:
             assert np.asarray(run()).tolist() == [5, 4 + more, 0]
@@ -233,13 +251,18 @@ def alike(x: kl.Array(kl.f32, "n"), y: kl.Array(kl.f32, "n")):
         y[i] = x[i]
 
 
-@pytest.mark.parametrize(("parts", "words"), [
-    ({"kernel": vectors}, "the kernel works on vectors, which C has none of"),
-    ({"kernel": other_size, "infer": lambda op: ow.TensorSpec([math.ceil(op.x.shape[0] / 2)], ow.float32)},
-     r"its shape rule does not become C(.|\n)*-\(-n // s\)"),
-    ({"kernel": constant, "times": ow.Attr(int, default=2)}, "attribute 'times' is a constant of its kernel"),
-    ({"kernel": alike, "infer": lambda op: ow.TensorSpec([3], ow.float32)}, "not what its annotation says"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ({"kernel": vectors}, "the kernel works on vectors, which C has none of"),
+        (
+            {"kernel": other_size, "infer": lambda op: ow.TensorSpec([math.ceil(op.x.shape[0] / 2)], ow.float32)},
+            r"its shape rule does not become C(.|\n)*-\(-n // s\)",
+        ),
+        ({"kernel": constant, "times": ow.Attr(int, default=2)}, "attribute 'times' is a constant of its kernel"),
+        ({"kernel": alike, "infer": lambda op: ow.TensorSpec([3], ow.float32)}, "not what its annotation says"),
+    ],
+)
 def test_what_has_no_form_in_c(parts, words, tmp_path):
     with pytest.raises(ow.errors.UnimplementedError, match=words):
         ow.export_c(refused(**parts), tmp_path)

@@ -24,7 +24,7 @@ pytest.importorskip("ai_edge_litert")
 pytestmark = [needs_gcc, pytest.mark.skipif(sys.platform != "linux", reason="the layout of its resolver is Linux's")]
 
 PROVIDER = Path(__file__).parent / "official_provider.c"
-PROGRAM = '''
+PROGRAM = """
 import ctypes, json, sys
 import numpy as np
 from ai_edge_litert.interpreter import InterpreterWithCustomOps
@@ -57,7 +57,7 @@ try:
     np.save(out, interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
 except RuntimeError as error:
     print(json.dumps(str(error)))
-'''
+"""
 
 
 def official(folder: Path, op, api, model, *arrays):
@@ -68,10 +68,24 @@ def official(folder: Path, op, api, model, *arrays):
     library = build_library([source], flags=["-O1", "-march=native"], link_flags=["-lm"])
     (folder / "model.tflite").write_bytes(model)
     np.savez(folder / "inputs.npz", *arrays)
-    done = subprocess.run([sys.executable, "-c", PROGRAM, str(library), f"{header.stem}OpRegistration", op.name,
-                           str(folder / "model.tflite"), str(folder / "inputs.npz"), str(folder / "out.npy"),
-                           "" if api == "struct" else str(build_library([PROVIDER]))],
-                          capture_output=True, text=True, timeout=120, check=False)  # fmt: skip
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            PROGRAM,
+            str(library),
+            f"{header.stem}OpRegistration",
+            op.name,
+            str(folder / "model.tflite"),
+            str(folder / "inputs.npz"),
+            str(folder / "out.npy"),
+            "" if api == "struct" else str(build_library([PROVIDER])),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout) if done.stdout.strip() else np.load(folder / "out.npy")
 
@@ -99,8 +113,10 @@ def test_its_own_words_come_out_of_the_official_interpreter(tmp_path):
     from opwright.lite.format.flex import encode_options
 
     x = np.ones(3, np.float32)
-    for options, words in (({"alpha": -1.0}, "ExportedClip: attribute 'alpha' is out of its range: at least 0.0"),
-                           ({"_version": 3}, "the node has version 3 of the operator, this is version 2")):  # fmt: skip
+    for options, words in (
+        ({"alpha": -1.0}, "ExportedClip: attribute 'alpha' is out of its range: at least 0.0"),
+        ({"_version": 3}, "the node has version 3 of the operator, this is version 2"),
+    ):
         found = official(tmp_path, Clip, "struct", with_options(Clip, encode_options(options), x), x)
         assert isinstance(found, str)
         assert words in found

@@ -57,12 +57,30 @@ int main(int count, char **names) {
 """
 
 GOOD = [
-    {}, {"real": 2.5}, {"real": 3, "whole": -7}, {"flag": False, "mode": "far"}, {"flag": 1, "mode": "farther"},
-    {"maybe": None, "mode": b"far"}, {"maybe": 0.1, "whole": 2**40, "real": 1e5 + 0.1}, {"mode": "near", "_version": 2},
+    {},
+    {"real": 2.5},
+    {"real": 3, "whole": -7},
+    {"flag": False, "mode": "far"},
+    {"flag": 1, "mode": "farther"},
+    {"maybe": None, "mode": b"far"},
+    {"maybe": 0.1, "whole": 2**40, "real": 1e5 + 0.1},
+    {"mode": "near", "_version": 2},
     {"real": -3.0, "whole": 0, "flag": True, "mode": "far", "maybe": -2.25, "_version": 3},
-]  # fmt: skip
-BAD = [{"whole": 1.5}, {"mode": "nearer"}, {"flag": 2}, {"other": 1}, {"real": "1"}, {"real": [1.0]}, {"whole": 2**63},
-       {"mode": {"a": 1}}, {"_version": 4}, {"real": 1e7}, {"whole": -101}, {"mode": b"nea"}]  # fmt: skip
+]
+BAD = [
+    {"whole": 1.5},
+    {"mode": "nearer"},
+    {"flag": 2},
+    {"other": 1},
+    {"real": "1"},
+    {"real": [1.0]},
+    {"whole": 2**63},
+    {"mode": {"a": 1}},
+    {"_version": 4},
+    {"real": 1e7},
+    {"whole": -101},
+    {"mode": b"nea"},
+]
 
 
 def mutants(n: int, seed: int = 7) -> list[bytes]:
@@ -94,22 +112,38 @@ def by_python(options: bytes) -> str | None:
     if call.whole >= 2**63:  # an int of C has 64 bits
         return None
     modes = ["near", "far", "farther"]
-    return (f"{call.real:.17g} {call.whole} {int(call.flag)} {modes.index(call.mode)} {int(call.maybe is not None)} "
-            f"{call.maybe or 0.0:.17g}")  # fmt: skip
+    return (
+        f"{call.real:.17g} {call.whole} {int(call.flag)} {modes.index(call.mode)} {int(call.maybe is not None)} "
+        f"{call.maybe or 0.0:.17g}"
+    )
 
 
 def by_c(documents: list[bytes], folder: Path, *flags: str) -> list[str]:
     ow.export_c(Options, folder, api="struct")
     (folder / "main.c").write_text(MAIN)
     (folder / "documents").write_bytes(b"".join(struct.pack("<I", len(d)) + d for d in documents))
-    command = [GCC, "-std=c11", *flags, f"-I{lite.include_dir()}", str(folder / "main.c"), "-o", str(folder / "main"),
-               "-lm"]  # fmt: skip
+    command = [
+        GCC,
+        "-std=c11",
+        *flags,
+        f"-I{lite.include_dir()}",
+        str(folder / "main.c"),
+        "-o",
+        str(folder / "main"),
+        "-lm",
+    ]
     built = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     if built.returncode and any("sanitize" in f for f in flags):
         pytest.skip(f"no sanitizers: {built.stderr[-200:]}")
     assert built.returncode == 0, built.stderr
-    done = subprocess.run([str(folder / "main"), str(folder / "documents")], capture_output=True, text=True,
-                          errors="replace", check=False, timeout=240)  # fmt: skip
+    done = subprocess.run(
+        [str(folder / "main"), str(folder / "documents")],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        timeout=240,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

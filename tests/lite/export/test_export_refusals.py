@@ -34,19 +34,36 @@ CASES = [
     (lambda: operator(x=ow.Input(ow.string), kernel=on_scalars), {}, "no form in C for any of its dtypes"),
     (lambda: operator(kernel=ow.kernel(lambda x: ow.cast(x, ow.int32))), {}, "gives another dtype"),
     (lambda: operator(kernel=ow.kernel(lambda x: ow.reduce_sum(x))), {}, "kernels have no such operator"),
-    (lambda: operator(n=ow.Attr([float], default=[1.0]), kernel=ow.kernel(lambda x, *, n: x * n[0])), {},
-     "does not read from a node"),
-    (lambda: operator(n=ow.Attr([float], default=[1.0]), kernel=ow.kernel(lambda x, *, n: x * n[0])), {"n": [1.0]},
-     r"'n' cannot be read from a node in C\s+found   list of float"),
-    (lambda: operator(n=ow.Attr(int, default=1, check=ow.attr.satisfies("odd", lambda n: n % 2 == 1)),
-                      kernel=with_n), {}, "a check that C code cannot make"),
+    (
+        lambda: operator(n=ow.Attr([float], default=[1.0]), kernel=ow.kernel(lambda x, *, n: x * n[0])),
+        {},
+        "does not read from a node",
+    ),
+    (
+        lambda: operator(n=ow.Attr([float], default=[1.0]), kernel=ow.kernel(lambda x, *, n: x * n[0])),
+        {"n": [1.0]},
+        r"'n' cannot be read from a node in C\s+found   list of float",
+    ),
+    (
+        lambda: operator(
+            n=ow.Attr(int, default=1, check=ow.attr.satisfies("odd", lambda n: n % 2 == 1)), kernel=with_n
+        ),
+        {},
+        "a check that C code cannot make",
+    ),
     (lambda: operator(n=ow.Attr(int, default=1, check=ow.attr.at_least(0)), kernel=with_n), {"n": -1}, "at least 0"),
     (lambda: operator(n=ow.Attr(int, default=1), kernel=with_n), {"n": []}, "has no values"),
     (lambda: operator(kernel=on_scalars), {"beta": 1}, "no attribute 'beta'"),
     (lambda: Root, {}, r"asks Python for the value of attribute 'of'.*[\s\S]*attrs=\{'of': \[...\]\}"),
-    (lambda: operator(**{f"a{i}": ow.Attr(bool, default=False) for i in range(7)}, kernel=ow.kernel(
-        lambda x, *, a0, a1, a2, a3, a4, a5, a6: x)), {}, "128"),
-]  # fmt: skip
+    (
+        lambda: operator(
+            **{f"a{i}": ow.Attr(bool, default=False) for i in range(7)},
+            kernel=ow.kernel(lambda x, *, a0, a1, a2, a3, a4, a5, a6: x),
+        ),
+        {},
+        "128",
+    ),
+]
 
 
 @pytest.mark.parametrize("case", range(len(CASES)))
@@ -115,10 +132,14 @@ def test_options_that_it_does_not_take(case, customs):
 
 
 GOOD = [
-    (b"", 6.0), (encode_options({}), 6.0), (encode_options({"limit": 2}), 2.0), (encode_options({"limit": 2.5}), 2.5),
-    (encode_options({"limit": 1e300, "alpha": 2**63}), np.inf), (encode_options({"T": 0}), 6.0),
+    (b"", 6.0),
+    (encode_options({}), 6.0),
+    (encode_options({"limit": 2}), 2.0),
+    (encode_options({"limit": 2.5}), 2.5),
+    (encode_options({"limit": 1e300, "alpha": 2**63}), np.inf),
+    (encode_options({"T": 0}), 6.0),
     (encode_options({"_version": 1, "alpha": 0.5}), 6.0),
-]  # fmt: skip
+]
 
 
 @needs_gcc
@@ -130,8 +151,9 @@ def test_options_that_it_takes(case, customs):
 
 
 @needs_gcc
-@pytest.mark.parametrize("options", [b"\1", b"\xff" * 9, encode_options({"alpha": 1.0})[:-1],
-                                     encode_options({"alpha": 1.0})[3:]], ids=repr)  # fmt: skip
+@pytest.mark.parametrize(
+    "options", [b"\1", b"\xff" * 9, encode_options({"alpha": 1.0})[:-1], encode_options({"alpha": 1.0})[3:]], ids=repr
+)
 def test_damaged_options(options, customs):
     with pytest.raises(ow.errors.OpError, match=r"damaged options|no map"):
         run(with_options(Clip, options, X), customs[Clip.name], X)

@@ -46,13 +46,20 @@ class Conv:
             x = np.pad(x, ((0, 0), (missing // 2, missing - missing // 2), (0, 0)))
         else:
             m = (n - k) // op.stride + 1
-        rows = [np.einsum("bkc,kco->bo", x[:, i * op.stride : i * op.stride + k].astype(np.float64), w)
-                for i in range(m)]  # fmt: skip
+        rows = [
+            np.einsum("bkc,kco->bo", x[:, i * op.stride : i * op.stride + k].astype(np.float64), w) for i in range(m)
+        ]
         return np.stack(rows, 1).astype(np.float32) if rows else np.zeros((len(x), 0, w.shape[2]), np.float32)
 
     @ow.kernel
-    def kernel(x: kl.Array(kl.f32, "b", "n", "c"), w: kl.Array(kl.f32, "k", "c", "o"),
-               y: kl.Array(kl.f32, "b", "m", "o"), stride: kl.i64, *, padding):  # fmt: skip
+    def kernel(
+        x: kl.Array(kl.f32, "b", "n", "c"),
+        w: kl.Array(kl.f32, "k", "c", "o"),
+        y: kl.Array(kl.f32, "b", "m", "o"),
+        stride: kl.i64,
+        *,
+        padding,
+    ):
         n, k, m = x.shape[1], w.shape[0], y.shape[1]
         before = kl.maximum((m - 1) * stride + k - n, 0) // 2 if padding == "SAME" else m * 0
         for r in kl.parallel(x.shape[0]):
@@ -89,8 +96,13 @@ class Pool:
         return y, np.stack([s + c.argmax(-1) for s, c in zip(starts, cut)], -1).astype(np.int32)
 
     @ow.kernel
-    def kernel(x: kl.Array(kl.f32, ..., "n"), y: kl.Array(kl.f32, ..., "m"), at: kl.Array(kl.i32, ..., "m"),
-               size: kl.i64, stride: kl.i64):  # fmt: skip
+    def kernel(
+        x: kl.Array(kl.f32, ..., "n"),
+        y: kl.Array(kl.f32, ..., "m"),
+        at: kl.Array(kl.i32, ..., "m"),
+        size: kl.i64,
+        stride: kl.i64,
+    ):
         for r in kl.parallel(x.shape[0]):
             for i in range(y.shape[1]):
                 start = i * stride
@@ -107,8 +119,11 @@ def exact(x, w, stride, padding):
     return Conv.bind({"stride": stride, "padding": padding}).reference(x, w)
 
 
-CASES = [(n, k, stride, padding) for padding in ("SAME", "VALID") for n, k, stride in (
-    (7, 3, 1), (7, 3, 2), (8, 2, 3), (5, 5, 1), (1, 1, 7), (9, 4, 4), (6, 1, 6))]  # fmt: skip
+CASES = [
+    (n, k, stride, padding)
+    for padding in ("SAME", "VALID")
+    for n, k, stride in ((7, 3, 1), (7, 3, 2), (8, 2, 3), (5, 5, 1), (1, 1, 7), (9, 4, 4), (6, 1, 6))
+]
 
 
 @needs_gcc
@@ -156,15 +171,21 @@ def test_other_sizes_and_those_that_the_rule_refuses(tmp_path):
         interpreter.set_tensor(x_at, x)
         interpreter.set_tensor(w_at, w)
         interpreter.invoke()
-        np.testing.assert_array_equal(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]),
-                                      exact(x, w, 2, "VALID"))  # fmt: skip
+        np.testing.assert_array_equal(
+            interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), exact(x, w, 2, "VALID")
+        )
 
 
 @needs_gcc
-@pytest.mark.parametrize(("op", "api", "language"), [
-    pytest.param(op, api, language, marks=() if i == j else pytest.mark.slow)  # each api, each language once
-    for op in (Conv, Pool) for i, api in enumerate(("opaque", "external", "struct"))
-    for j, language in enumerate((("-std=c99",), ("-std=c11",), ("-x", "c++", "-std=c++17")))])  # fmt: skip
+@pytest.mark.parametrize(
+    ("op", "api", "language"),
+    [
+        pytest.param(op, api, language, marks=() if i == j else pytest.mark.slow)  # each api, each language once
+        for op in (Conv, Pool)
+        for i, api in enumerate(("opaque", "external", "struct"))
+        for j, language in enumerate((("-std=c99",), ("-std=c11",), ("-x", "c++", "-std=c++17")))
+    ],
+)
 def test_compilers_take_it_without_a_word(op, api, language, tmp_path):
     _, source, _ = ow.export_c(op, tmp_path, api=api)
     compiled(source, *language, "-O2", *STRICT)
@@ -191,9 +212,17 @@ SIGNS = ("+", "-", "*", "//", "%", "neg", "max", "min", "if")
 
 def applied(sign, a, b):
     """One step of a rule, in Python's own words."""
-    return {"+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "//": lambda: a // b, "%": lambda: a % b,
-            "neg": lambda: -a, "max": lambda: max(a, b), "min": lambda: min(a, 7),
-            "if": lambda: a if a != b and a <= 9 else divmod(b, 3)[0]}[sign]()  # fmt: skip
+    return {
+        "+": lambda: a + b,
+        "-": lambda: a - b,
+        "*": lambda: a * b,
+        "//": lambda: a // b,
+        "%": lambda: a % b,
+        "neg": lambda: -a,
+        "max": lambda: max(a, b),
+        "min": lambda: min(a, 7),
+        "if": lambda: a if a != b and a <= 9 else divmod(b, 3)[0],
+    }[sign]()
 
 
 @given(st.lists(st.tuples(st.sampled_from(SIGNS), st.booleans()), max_size=6), st.integers(0, 50), st.integers(0, 50))
@@ -228,8 +257,14 @@ def test_a_rule_means_what_python_means_by_it(steps, n, k):
 
 
 def refused(infer):
-    body = {"x": ow.Input(ow.float32), "y": ow.Output(dtype=ow.float32), "compute": lambda op, x: x, "kernel": first,
-            "infer": infer, "by": ow.Attr(int, default=2)}  # fmt: skip
+    body = {
+        "x": ow.Input(ow.float32),
+        "y": ow.Output(dtype=ow.float32),
+        "compute": lambda op, x: x,
+        "kernel": first,
+        "infer": infer,
+        "by": ow.Attr(int, default=2),
+    }
     return ow.operator(type("RefusedSizes", (), body))
 
 
@@ -243,23 +278,35 @@ def of(size):
     return lambda op: ow.TensorSpec([size(op.x.spec.shape[0], op.by)], ow.float32)
 
 
-@pytest.mark.parametrize(("size", "words"), [
-    (lambda n, by: int(n / by), "does not become C"),
-    (lambda n, by: len(range(0, n, max(by, 1))), "does not become C"),
-    (lambda n, by: n >> 1, "does not become C"),
-    (lambda n, by: sum(n > 3 * i for i in range(300)), f"at most {MOST_PATHS} ways"),
-], ids=["division", "range", "shift", "too many ways"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        (lambda n, by: int(n / by), "does not become C"),
+        (lambda n, by: len(range(0, n, max(by, 1))), "does not become C"),
+        (lambda n, by: n >> 1, "does not become C"),
+        (lambda n, by: sum(n > 3 * i for i in range(300)), f"at most {MOST_PATHS} ways"),
+    ],
+    ids=["division", "range", "shift", "too many ways"],
+)
 def test_rules_that_are_none_of_c(size, words, tmp_path):
     with pytest.raises(ow.errors.UnimplementedError, match=words):
         ow.export_c(refused(of(size)), tmp_path)
 
 
 @needs_gcc
-@pytest.mark.parametrize(("size", "by"), [
-    (lambda n, by: n // by, 0), (lambda n, by: n * by, 2**40), (lambda n, by: n + by, 2**63 - 1),
-    (lambda n, by: n - by, 9), (lambda n, by: n % by, 0), (lambda n, by: by - n, -(2**63)),
-    (lambda n, by: n * by, 2**31),
-], ids=["zero", "product", "sum", "negative", "rest", "difference", "large"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("size", "by"),
+    [
+        (lambda n, by: n // by, 0),
+        (lambda n, by: n * by, 2**40),
+        (lambda n, by: n + by, 2**63 - 1),
+        (lambda n, by: n - by, 9),
+        (lambda n, by: n % by, 0),
+        (lambda n, by: by - n, -(2**63)),
+        (lambda n, by: n * by, 2**31),
+    ],
+    ids=["zero", "product", "sum", "negative", "rest", "difference", "large"],
+)
 def test_options_that_give_no_size_are_an_error(size, by, tmp_path):
     """Options are the model's: whatever they are, nothing overflows or divides by zero."""
     from lite_kit import Build

@@ -6,20 +6,7 @@ import importlib.util
 import sys
 
 import pytest
-from export_kit import (
-    STRICT,
-    Blend,
-    Clip,
-    CubeRoot,
-    Elementary,
-    Escape,
-    Pair,
-    Root,
-    Whole,
-    Within,
-    compiled,
-    needs_gcc,
-)
+from export_kit import STRICT, Blend, Clip, CubeRoot, Elementary, Escape, Pair, Root, Whole, Within, compiled, needs_gcc
 
 import opwright as ow
 
@@ -35,8 +22,10 @@ def test_gcc_takes_it_without_a_word(op, tmp_path):
 
 
 @needs_gcc
-@pytest.mark.parametrize(("api", "standard"), [("opaque", "c11"), ("opaque", "c++11"), ("opaque", "c++20"),
-                                                ("external", "c++11"), ("struct", "c++11")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("api", "standard"),
+    [("opaque", "c11"), ("opaque", "c++11"), ("opaque", "c++20"), ("external", "c++11"), ("struct", "c++11")],
+)
 def test_generations_of_the_api_in_c_and_cpp(api, standard, tmp_path):
     _, source, _ = ow.export_c(Escape, tmp_path, api=api)
     language = ("-x", "c++") if "+" in standard else ()

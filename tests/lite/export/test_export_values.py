@@ -36,19 +36,28 @@ NATIVE = ("-O0", "-march=native") if platform.machine() in ("x86_64", "AMD64") e
 
 _erf, _erfc = (np.vectorize(f, otypes=[float]) for f in (math.erf, math.erfc))
 EXACT = {
-    "erf": _erf, "erfc": _erfc, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh,
-    "acosh": np.arccosh, "atanh": np.arctanh,
+    "erf": _erf,
+    "erfc": _erfc,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
     "gelu": lambda x: np.where((x < -30) & (x > -np.inf), -0.0, 0.5 * x * _erfc(-x / 2**0.5)),  # NaN at -inf
-    "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "softplus": lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "softplus": lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))),
     "rsqrt": lambda x: 1 / np.sqrt(x),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
 def customs(tmp_path_factory):
     """Each operator's C, for this very processor, built once."""
-    return {op.name: built(op, tmp_path_factory.mktemp(op.name), flags=NATIVE)
-            for op in (Clip, CubeRoot, Elementary, Pair, Escape, Whole, Within, Blend)}  # fmt: skip
+    return {
+        op.name: built(op, tmp_path_factory.mktemp(op.name), flags=NATIVE)
+        for op in (Clip, CubeRoot, Elementary, Pair, Escape, Whole, Within, Blend)
+    }
 
 
 def same_bits(a, b):
@@ -82,8 +91,9 @@ def test_functions_of_float32(which, customs):
     np.testing.assert_array_equal(np.isnan(c), np.isnan(exact))
 
 
-@pytest.mark.parametrize("which", [
-    n if n in ("exp", "gelu", "softplus", "rint") else pytest.param(n, marks=pytest.mark.slow) for n in NAMES])
+@pytest.mark.parametrize(
+    "which", [n if n in ("exp", "gelu", "softplus", "rint") else pytest.param(n, marks=pytest.mark.slow) for n in NAMES]
+)
 def test_functions_of_float64_are_the_c_librarys_as_here(which, customs):
     same_bits(*reversed(here(Elementary, customs, floats(np.float64), which=which)))
 
@@ -157,14 +167,19 @@ DIMS = st.lists(st.integers(0, 3), max_size=5)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(dims=DIMS, cuts=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 31)), min_size=4, max_size=4),
-       whole=st.booleans())  # fmt: skip
+@given(
+    dims=DIMS,
+    cuts=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 31)), min_size=4, max_size=4),
+    whole=st.booleans(),
+)
 def test_shapes_are_broadcast_as_numpy_does_it(dims, cuts, whole, customs):
     rng = np.random.default_rng(5)
     shapes = [tuple(1 if ones >> i & 1 else d for i, d in enumerate(dims))[min(cut, len(dims)) :] for cut, ones in cuts]
     mask, *others = shapes
-    arrays = [rng.integers(0, 2, mask).astype(bool),
-              *(rng.integers(-9, 9, s).astype("int32" if whole else "float32") for s in others)]  # fmt: skip
+    arrays = [
+        rng.integers(0, 2, mask).astype(bool),
+        *(rng.integers(-9, 9, s).astype("int32" if whole else "float32") for s in others),
+    ]
     c = run(model_of(Blend, *arrays), customs[Blend.name], *arrays)
     m, a, b, d = arrays
     same_bits(c, np.where(m, a, a * b + d).astype(a.dtype))

@@ -45,8 +45,9 @@ def answers(found):
                 placeholder.attr["dtype"].type = tensor.dtype.as_datatype_enum
                 node.input.append(f"in{i}")
             definition.node.append(node)
-            (operation,) = tf.import_graph_def(definition, {f"in{i}": t for i, t in enumerate(tensors)},
-                                               return_elements=["node"], name="")  # fmt: skip
+            (operation,) = tf.import_graph_def(
+                definition, {f"in{i}": t for i, t in enumerate(tensors)}, return_elements=["node"], name=""
+            )
             results = session.run(list(operation.outputs))
         kept[f"{name}/node"] = np.frombuffer(data, np.uint8)
         for i, result in enumerate(results):

@@ -71,12 +71,21 @@ def run_alone(code, data, operands, key, output):
     n = len(operands)
     options = np.frombuffer(encode_strings([nodedef.decode(data).op.encode(), data]), np.uint8)
     made = Model(
-        operator_codes=[versions.operator_code("CUSTOM", 1, code)], buffers=buffers,
-        subgraphs=[objects.SubGraph(
-            tensors=[*(tensor(x, i + 1) for i, x in enumerate(operands)), *map(tensor, results)],
-            inputs=[], outputs=list(range(n, n + len(results))),
-            operators=[objects.Operator(inputs=list(range(n)), outputs=list(range(n, n + len(results))),
-                                        custom_options=options)])])  # fmt: skip
+        operator_codes=[versions.operator_code("CUSTOM", 1, code)],
+        buffers=buffers,
+        subgraphs=[
+            objects.SubGraph(
+                tensors=[*(tensor(x, i + 1) for i, x in enumerate(operands)), *map(tensor, results)],
+                inputs=[],
+                outputs=list(range(n, n + len(results))),
+                operators=[
+                    objects.Operator(
+                        inputs=list(range(n)), outputs=list(range(n, n + len(results))), custom_options=options
+                    )
+                ],
+            )
+        ],
+    )
     interpreter = ow.lite.Interpreter(model_content=made.to_bytes())
     interpreter.allocate_tensors()
     interpreter.invoke()
@@ -117,8 +126,11 @@ def test_the_error_without_select_ops_names_the_way():
     with pytest.raises(ConverterError) as caught:
         converted(ow.math.lgamma, [X], [ow.lite.OpsSet.TFLITE_BUILTINS])
     text = str(caught.value)
-    for words in ("error: 'tf.Lgamma' op is neither a custom op nor a flex op",
-                  "operators for which you will need custom implementations: Lgamma.", "SELECT_TF_OPS"):  # fmt: skip
+    for words in (
+        "error: 'tf.Lgamma' op is neither a custom op nor a flex op",
+        "operators for which you will need custom implementations: Lgamma.",
+        "SELECT_TF_OPS",
+    ):
         assert words in text
 
 
@@ -175,26 +187,44 @@ def test_unknown_batch_and_dynamic_results():
 def test_damaged_options_are_errors_that_say_so(options, says):
     options = b"" if options is None else encode_strings(options)
     model = Model(
-        operator_codes=[versions.operator_code("CUSTOM", 1, "FlexMatrixInverse")], buffers=[objects.Buffer()],
-        subgraphs=[objects.SubGraph(
-            tensors=[objects.Tensor(shape=[2, 2], name="x"), objects.Tensor(shape=[2, 2], name="y")], inputs=[0],
-            outputs=[1], operators=[objects.Operator(inputs=[0], outputs=[1],
-                                                     custom_options=np.frombuffer(options, np.uint8))])])  # fmt: skip
+        operator_codes=[versions.operator_code("CUSTOM", 1, "FlexMatrixInverse")],
+        buffers=[objects.Buffer()],
+        subgraphs=[
+            objects.SubGraph(
+                tensors=[objects.Tensor(shape=[2, 2], name="x"), objects.Tensor(shape=[2, 2], name="y")],
+                inputs=[0],
+                outputs=[1],
+                operators=[objects.Operator(inputs=[0], outputs=[1], custom_options=np.frombuffer(options, np.uint8))],
+            )
+        ],
+    )
     interpreter = ow.lite.Interpreter(model_content=model.to_bytes())
     with pytest.raises(RuntimeError, match=says):
         interpreter.allocate_tensors()
 
 
 def test_node_definitions_read_back():
-    attrs = {"b": True, "i": -5, "f": 0.5, "s": b"\xff\0", "t": ow.int64, "h": ow.TensorShape([2, None]),
-             "li": [1, -1], "lf": nodedef.Typed("float", [1.0, 2.0]), "ls": [b"a", b""], "lt": [ow.float32],
-             "u": ow.TensorShape(None), "none": nodedef.Typed("int", [])}  # fmt: skip
+    attrs = {
+        "b": True,
+        "i": -5,
+        "f": 0.5,
+        "s": b"\xff\0",
+        "t": ow.int64,
+        "h": ow.TensorShape([2, None]),
+        "li": [1, -1],
+        "lf": nodedef.Typed("float", [1.0, 2.0]),
+        "ls": [b"a", b""],
+        "lt": [ow.float32],
+        "u": ow.TensorShape(None),
+        "none": nodedef.Typed("int", []),
+    }
     node = nodedef.NodeDef("Op", "n", ["a", "b"], attrs)
     again = nodedef.decode(nodedef.encode(node))
     assert (again.op, again.name, again.inputs) == ("Op", "n", ["a", "b"])
     wanted = attrs | {"lf": [1.0, 2.0], "none": []}
     assert {k: v.dims if isinstance(v, ow.TensorShape) else v for k, v in again.attrs.items()} == {
-        k: v.dims if isinstance(v, ow.TensorShape) else v for k, v in wanted.items()}  # fmt: skip
+        k: v.dims if isinstance(v, ow.TensorShape) else v for k, v in wanted.items()
+    }
 
 
 def test_random_bytes_are_no_node_definition_but_no_crash():

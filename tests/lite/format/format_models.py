@@ -70,18 +70,33 @@ def rich_model() -> Model:
         objects.Tensor(shape=[5], type=t.INT4, buffer=4, name="packed", quantization=block),
         objects.Tensor(shape=[2, 4], buffer=5, name="sparse", sparsity=sparsity),
         objects.Tensor(shape=[2, 4], type=t.INT8, buffer=6, name="per axis", quantization=per_axis),
-        objects.Tensor(shape=[], type=t.RESOURCE, name="handle", has_rank=True,
-                       variant_tensors=[objects.VariantSubType(shape=[1], type=t.INT64)]),
+        objects.Tensor(
+            shape=[],
+            type=t.RESOURCE,
+            name="handle",
+            has_rank=True,
+            variant_tensors=[objects.VariantSubType(shape=[1], type=t.INT64)],
+        ),
         *(objects.Tensor(shape=[2, 3], name=f"y{i}") for i in range(3)),
-    ]  # fmt: skip
+    ]
     model.operator_codes += [operator_code("IF"), operator_code("CUSTOM", 2, "Mine"), operator_code("STABLEHLO_IOTA")]
     main.operators += [
-        objects.Operator(opcode_index=1, inputs=[0, 2], outputs=[8],
-                         builtin_options=objects.IfOptions(then_subgraph_index=1, else_subgraph_index=2)),
-        objects.Operator(opcode_index=2, inputs=[0, -1], outputs=[9], custom_options=encode_options({"k": [1, 2]}),
-                         mutating_variable_inputs=[False, True], intermediates=[-1]),
+        objects.Operator(
+            opcode_index=1,
+            inputs=[0, 2],
+            outputs=[8],
+            builtin_options=objects.IfOptions(then_subgraph_index=1, else_subgraph_index=2),
+        ),
+        objects.Operator(
+            opcode_index=2,
+            inputs=[0, -1],
+            outputs=[9],
+            custom_options=encode_options({"k": [1, 2]}),
+            mutating_variable_inputs=[False, True],
+            intermediates=[-1],
+        ),
         objects.Operator(opcode_index=3, inputs=[0], outputs=[10], builtin_options_2=objects.StablehloIotaOptions()),
-    ]  # fmt: skip
+    ]
     model.subgraphs += [
         objects.SubGraph(tensors=[objects.Tensor(shape=[1])], inputs=[0], outputs=[0]) for _ in range(2)
     ]

@@ -73,16 +73,24 @@ VECTORS = {  # where the offset is; bytes from the length on
     "text of a signature": ((("SignatureDefs", 0), 2), 12),
 }
 PLACES = ((4, 1), (4, 2), (4, 3), (16, 0), (16, 4), (16, 8))
-CASES = {f"{name} at {n} mod {m}": moved(place(*steps), size, m, n)
-         for name, (steps, size) in VECTORS.items() for m, n in PLACES}  # fmt: skip
-CASES |= {f"options at {n} mod {m}": moved(place(("Subgraphs", 0), ("Operators", 1), 4), 16, m, n, table=True)
-          for m, n in ((4, 1), (4, 2), (16, 0), (16, 4))}  # fmt: skip
+CASES = {
+    f"{name} at {n} mod {m}": moved(place(*steps), size, m, n)
+    for name, (steps, size) in VECTORS.items()
+    for m, n in PLACES
+}
+CASES |= {
+    f"options at {n} mod {m}": moved(place(("Subgraphs", 0), ("Operators", 1), 4), 16, m, n, table=True)
+    for m, n in ((4, 1), (4, 2), (16, 0), (16, 4))
+}
 
 
 def answers(interpreter: Any) -> list[Any]:
     interpreter.allocate_tensors()
-    x = (np.arange(-6, 6, dtype=np.int8).reshape(4, 3), np.arange(6, dtype=np.float32).reshape(2, 3),
-         np.arange(6, dtype=np.int64).reshape(2, 3))  # fmt: skip
+    x = (
+        np.arange(-6, 6, dtype=np.int8).reshape(4, 3),
+        np.arange(6, dtype=np.float32).reshape(2, 3),
+        np.arange(6, dtype=np.int64).reshape(2, 3),
+    )
     details = interpreter.get_input_details()
     for detail, value in zip(details, x, strict=True):
         interpreter.set_tensor(detail["index"], value)

@@ -1,5 +1,4 @@
-"""Files of the official converter: read, verified, written again; the official run time reads them, with equal answers.
-"""
+"""Files of the official converter: read, verified, written again; the official run time reads them alike."""
 
 from __future__ import annotations
 
@@ -101,12 +100,36 @@ def test_the_corpus_covers_the_format():
             seen |= {"intermediates" for op in graph.operators if len(op.intermediates)}
             seen |= {"options map" for op in graph.operators if op.custom_options is not None}
     assert seen >= {
-        "extended code", "flex", "metadata min_runtime_version", "metadata TFLITE_METADATA", "several signatures",
-        "buffer behind", "per channel", "sparse", "unknown size", "intermediates", "options map", "type INT64",
-        "operator IF", "operator WHILE", "operator CALL_ONCE", "operator VAR_HANDLE", "operator HASHTABLE_FIND",
-        "operator UNIDIRECTIONAL_SEQUENCE_LSTM", "operator CUSTOM", "operator DENSIFY", "type FLOAT16", "type INT8",
-        "type UINT8", "type INT16", "type INT4", "type STRING", "type RESOURCE", "type COMPLEX64", "type BOOL",
-    }  # fmt: skip
+        "extended code",
+        "flex",
+        "metadata min_runtime_version",
+        "metadata TFLITE_METADATA",
+        "several signatures",
+        "buffer behind",
+        "per channel",
+        "sparse",
+        "unknown size",
+        "intermediates",
+        "options map",
+        "type INT64",
+        "operator IF",
+        "operator WHILE",
+        "operator CALL_ONCE",
+        "operator VAR_HANDLE",
+        "operator HASHTABLE_FIND",
+        "operator UNIDIRECTIONAL_SEQUENCE_LSTM",
+        "operator CUSTOM",
+        "operator DENSIFY",
+        "type FLOAT16",
+        "type INT8",
+        "type UINT8",
+        "type INT16",
+        "type INT4",
+        "type STRING",
+        "type RESOURCE",
+        "type COMPLEX64",
+        "type BOOL",
+    }
 
 
 def test_every_table_of_the_corpus_is_of_the_schema():

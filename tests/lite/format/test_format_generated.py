@@ -31,8 +31,15 @@ def valid(draw):
             buffers.append(objects.Buffer(data=data, **({"offset": 1, "size": 1} if behind else {})))
             index = len(buffers) - 1
         quantization = draw(st.sampled_from([None, objects.QuantizationParameters()]))
-        tensors.append(objects.Tensor(shape=shape, buffer=index, name=draw(st.text(max_size=6)), has_rank=bool(shape),
-                                      quantization=quantization))  # fmt: skip
+        tensors.append(
+            objects.Tensor(
+                shape=shape,
+                buffer=index,
+                name=draw(st.text(max_size=6)),
+                has_rank=bool(shape),
+                quantization=quantization,
+            )
+        )
         values.append(value)
         return len(tensors) - 1
 
@@ -49,20 +56,31 @@ def valid(draw):
         with np.errstate(all="ignore"):
             result = np.asarray((UNARY | BINARY)[name](*arguments), np.float32)
         options = OPTIONS[name]() if name in OPTIONS else None
-        operators.append(objects.Operator(opcode_index=codes.index(name), inputs=inputs, outputs=[tensor(result)],
-                                          builtin_options=options))  # fmt: skip
+        operators.append(
+            objects.Operator(
+                opcode_index=codes.index(name), inputs=inputs, outputs=[tensor(result)], builtin_options=options
+            )
+        )
     last = len(tensors) - 1
     buffers += [objects.Buffer(data=data) for data in draw(st.lists(st.binary(max_size=40), max_size=2))]  # not used
     signatures = [
-        objects.SignatureDef(signature_key=key, inputs=[objects.TensorMap(name="x", tensor_index=0)],
-                             outputs=[objects.TensorMap(name="y", tensor_index=last)])
+        objects.SignatureDef(
+            signature_key=key,
+            inputs=[objects.TensorMap(name="x", tensor_index=0)],
+            outputs=[objects.TensorMap(name="y", tensor_index=last)],
+        )
         for key in draw(st.lists(st.text("abc_", min_size=1, max_size=4), unique=True, max_size=2))
-    ]  # fmt: skip
+    ]
     metadata = [objects.Metadata(name=draw(st.text(max_size=5)), buffer=draw(st.integers(0, len(buffers) - 1)))]
     main = objects.SubGraph(tensors=tensors, inputs=[0], outputs=[last], operators=operators, name="main")
-    model = Model(operator_codes=[versions.operator_code(name) for name in codes], subgraphs=[main], buffers=buffers,
-                  description=draw(st.none() | st.text(max_size=5)), signature_defs=signatures,
-                  metadata=draw(st.sampled_from([[], metadata])))  # fmt: skip
+    model = Model(
+        operator_codes=[versions.operator_code(name) for name in codes],
+        subgraphs=[main],
+        buffers=buffers,
+        description=draw(st.none() | st.text(max_size=5)),
+        signature_defs=signatures,
+        metadata=draw(st.sampled_from([[], metadata])),
+    )
     return model, values[last]
 
 

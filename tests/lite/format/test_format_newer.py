@@ -24,8 +24,15 @@ def newer_schema(table: str, **fields: tuple):
     kept = copy.deepcopy({"tables": facts["tables"], "enums": facts["enums"], "unions": facts["unions"]})
 
     def forget():
-        for cached in (schema.table, schema.tables, schema.union, schema.union_tags, schema.enum, schema.enum_members,
-                       objects.table_class):  # fmt: skip
+        for cached in (
+            schema.table,
+            schema.tables,
+            schema.union,
+            schema.union_tags,
+            schema.enum,
+            schema.enum_members,
+            objects.table_class,
+        ):
             cached.cache_clear()
         layout._known.clear()
         writer._plan.cache_clear()
@@ -57,8 +64,17 @@ def seen(data: bytes, table: str, **fields: tuple) -> Model:
         return Model.read(data)
 
 
-SCALARS = [("bool", True), ("int8", -5), ("uint16", 40000), ("int32", 3), ("int32", -8), ("float32", 0.75),
-           ("int64", 2**40 + 8), ("uint64", 7), ("int64", -16)]  # fmt: skip
+SCALARS = [
+    ("bool", True),
+    ("int8", -5),
+    ("uint16", 40000),
+    ("int32", 3),
+    ("int32", -8),
+    ("float32", 0.75),
+    ("int64", 2**40 + 8),
+    ("uint64", 7),
+    ("int64", -16),
+]
 
 
 @pytest.mark.parametrize(("type", "value"), SCALARS)

@@ -60,8 +60,10 @@ def agrees(ours, theirs) -> None:
         key = field.name.replace("_", "")
         if key not in attributes:
             assert f"{ours.table_name}.{field.name}" in {
-                "ResizeBilinearOptions.new_height", "ResizeBilinearOptions.new_width", "SignatureDef.deprecated_tag"
-            }  # fmt: skip
+                "ResizeBilinearOptions.new_height",
+                "ResizeBilinearOptions.new_width",
+                "SignatureDef.deprecated_tag",
+            }
             continue
         b = attributes[key]
         if field.kind == "scalar":

@@ -26,10 +26,23 @@ VALUES = st.recursive(
 )
 
 MANY = {
-    "flag": True, "count": 7, "big": 2**64 - 1, "low": -(2**63), "rate": 0.1, "half": 0.5, "name": "é", "raw": b"\0\1",
-    "ints": [1, 2, 300], "floats": [0.5, 1e300], "bools": [True, False], "mixed": [1, "a", None, 2.5], "empty": [],
-    "inner": {"a": {"b": [{"c": 1}]}}, "none": None, "long": "x" * 300,
-}  # fmt: skip
+    "flag": True,
+    "count": 7,
+    "big": 2**64 - 1,
+    "low": -(2**63),
+    "rate": 0.1,
+    "half": 0.5,
+    "name": "é",
+    "raw": b"\0\1",
+    "ints": [1, 2, 300],
+    "floats": [0.5, 1e300],
+    "bools": [True, False],
+    "mixed": [1, "a", None, 2.5],
+    "empty": [],
+    "inner": {"a": {"b": [{"c": 1}]}},
+    "none": None,
+    "long": "x" * 300,
+}
 
 
 @settings(deadline=None)

@@ -44,7 +44,7 @@ def replaced(data: bytes, at: int, new: bytes) -> bytes:
         (add_model().to_bytes()[:100], errors.DataLossError, f"{INVALID}: Model"),
     ],
     ids=["empty", "short", "identifier", "root", "cut"],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_said(data, error, says):
     with pytest.raises(error, match=says):
         Model.read(data)

@@ -120,8 +120,11 @@ def test_buffers_move_behind_when_they_would_pass_the_limit(monkeypatch):
 def test_operator_codes_above_127_carry_the_placeholder():
     codes = Model.read(rich_model().to_bytes()).operator_codes
     assert [(c.deprecated_builtin_code, c.builtin_code.name) for c in codes] == [
-        (0, "ADD"), (118, "IF"), (32, "CUSTOM"), (127, "STABLEHLO_IOTA")
-    ]  # fmt: skip
+        (0, "ADD"),
+        (118, "IF"),
+        (32, "CUSTOM"),
+        (127, "STABLEHLO_IOTA"),
+    ]
 
 
 BAD = [

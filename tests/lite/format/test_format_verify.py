@@ -34,6 +34,7 @@ CONTROL_FLOW = {
     "IfOptions": "else_subgraph_index",
 }
 
+
 def chain(n):
     """Subgraphs that call the next, at the end of a model with two operator codes."""
     calls = [objects.Operator(opcode_index=1, builtin_options=objects.CallOptions(subgraph=i + 1)) for i in range(n)]
@@ -82,11 +83,18 @@ BREAKS = [  # rule, what is changed, field, new value, words
     ("quantizations", lambda m: tensor(6)(m).quantization, "quantized_dimension", 1, "neither 1 nor"),
     ("quantizations", tensor(1), "quantization", ONE_SCALE, r"range \[0, 2\). Was 2."),
     ("block_quantizations", lambda m: tensor(4)(m).quantization, "details", objects.MultiAxisQuantization(), "MultiA"),
-    ("block_quantizations", lambda m: tensor(4)(m).quantization, "details",
-     objects.MultiAxisQuantization(quantized_dimensions=[0, 1]), "MultiAxisQuantization parameters"),
+    (
+        "block_quantizations",
+        lambda m: tensor(4)(m).quantization,
+        "details",
+        objects.MultiAxisQuantization(quantized_dimensions=[0, 1]),
+        "MultiAxisQuantization parameters",
+    ),
     ("block_quantizations", lambda m: tensor(4)(m).quantization.details, "scales", 11, "no such tensor"),
-    *(("subgraph_calls", op(1), "builtin_options", getattr(objects, name)(**{field: 3}), "no such subgraph")
-      for name, field in CONTROL_FLOW.items()),
+    *(
+        ("subgraph_calls", op(1), "builtin_options", getattr(objects, name)(**{field: 3}), "no such subgraph")
+        for name, field in CONTROL_FLOW.items()
+    ),
     ("no_recursion", lambda m: op(1)(m).builtin_options, "then_subgraph_index", 0, "calls itself"),
     ("signatures", lambda m: m.signature_defs[0], "subgraph_index", 3, "no such subgraph"),
     ("signatures", lambda m: m.signature_defs[0].inputs[0], "tensor_index", 11, "no such tensor"),
@@ -103,7 +111,7 @@ BREAKS = [  # rule, what is changed, field, new value, words
     ("signatures", lambda m: m.signature_defs[0], "outputs", [objects.TensorMap(name="a")] * 2, "two outputs"),
     ("metadata_buffers", lambda m: m.metadata[0], "buffer", 7, "no such buffer"),
     ("metadata_buffers", root, "metadata_buffer", [0, 7], "no such buffer"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
@@ -146,8 +154,11 @@ def test_long_call_chains_and_cycles_through_others():
 def test_a_blocked_sparse_tensor():
     """A 4 x 4 matrix in blocks of 1 x 4: rows dense, block columns compressed, the block dense."""
     model, metadata = add_model(), objects.DimensionMetadata
-    columns = metadata(format=1, array_segments=objects.Uint8Vector(values=[0, 1, 1, 1, 2]),
-                       array_indices=objects.Uint16Vector(values=[0, 0]))  # fmt: skip
+    columns = metadata(
+        format=1,
+        array_segments=objects.Uint8Vector(values=[0, 1, 1, 1, 2]),
+        array_indices=objects.Uint16Vector(values=[0, 0]),
+    )
     levels = [metadata(dense_size=4), columns, metadata(dense_size=4)]
     sparsity = objects.SparsityParameters(traversal_order=[0, 1, 2], block_map=[1], dim_metadata=levels)
     model.buffers.append(objects.Buffer(data=np.zeros(8, np.float32).view(np.uint8)))

@@ -59,8 +59,13 @@ def test_every_rule_can_be_evaluated(name):
 
 
 def test_every_flag_is_used():
-    used = {part["flag"] for name in OPS for _, rule in versions.facts(name).get("rules", ())
-            for part in parts_of(rule) if "flag" in part}  # fmt: skip
+    used = {
+        part["flag"]
+        for name in OPS
+        for _, rule in versions.facts(name).get("rules", ())
+        for part in parts_of(rule)
+        if "flag" in part
+    }
     assert used == set(FLAGS) == set(FLAG_WORDS)
     assert list(WORDS) == list(PREDICATES)
 
@@ -92,15 +97,18 @@ CASES = [  # operator, its view, version
     ("FULLY_CONNECTED", op("FLOAT32", "FLOAT32", "FLOAT32"), 1),
     ("FULLY_CONNECTED", op("FLOAT32", "FLOAT32"), 6),
     ("FULLY_CONNECTED", op("FLOAT32", SPARSE, "FLOAT32"), 8),
-    ("FULLY_CONNECTED", op("FLOAT32", "FLOAT32", "FLOAT32",
-                           options=objects.FullyConnectedOptions(weights_format=1)), 2),
+    (
+        "FULLY_CONNECTED",
+        op("FLOAT32", "FLOAT32", "FLOAT32", options=objects.FullyConnectedOptions(weights_format=1)),
+        2,
+    ),
     ("LSTM", op("FLOAT32", options=objects.LSTMOptions(kernel_type=schema.LSTMKernelType.BASIC)), 2),
     ("LSTM", op("FLOAT32", "FLOAT32", "INT8"), 3),
     ("TRANSPOSE_CONV", op("INT32", "FLOAT32", "FLOAT32", "FLOAT32"), 3),
     ("TRANSPOSE_CONV", op("INT32", "FLOAT32", "FLOAT32", None), 1),
     ("GELU", op("INT8"), 2),
     ("CUSTOM", op("FLOAT32"), 1),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "view", "version"), CASES)

@@ -92,8 +92,11 @@ def _both(case: fuzz_options.Case) -> str:
     for i, (a, b) in enumerate(zip(found, wanted, strict=True)):
         if (a.shape, a.dtype) != (b.shape, b.dtype):
             raise Different(f"shape: {what}: {a.dtype}{list(a.shape)}, {b.dtype}{list(b.shape)}")
-        allowed = case.within + (1 if kinds[i] else 0) if a.dtype.kind not in "fcV" else max(
-            FLOATS.get(a.dtype.itemsize, 1e-4), case.within)  # fmt: skip
+        allowed = (
+            case.within + (1 if kinds[i] else 0)
+            if a.dtype.kind not in "fcV"
+            else max(FLOATS.get(a.dtype.itemsize, 1e-4), case.within)
+        )
         gap = float(np.max(gap_of(a, b), initial=0))
         if gap > allowed:
             raise Different(f"numbers: {what}: {gap:.3g} apart in output {i}")

@@ -24,10 +24,49 @@ from format_models import add_model, rich_model
 from opwright.core import errors
 from opwright.lite.format import Model, objects, schema
 
-EXTREMES = (0, 1, 2, 3, 4, 7, 8, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFF0,
-            0xFFFFFFFF)  # fmt: skip
-NUMBERS = (0, 1, -1, 2, 3, -2, 7, 31, 32, 33, 127, 128, 255, 256, 65535, 2**16, 2**31 - 1, -(2**31), 2**32 - 1,
-           2**63 - 1, -(2**63), 2**64 - 1)  # fmt: skip
+EXTREMES = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    7,
+    8,
+    0x7F,
+    0x80,
+    0xFF,
+    0x7FFF,
+    0x8000,
+    0xFFFF,
+    0x7FFFFFFF,
+    0x80000000,
+    0xFFFFFFF0,
+    0xFFFFFFFF,
+)
+NUMBERS = (
+    0,
+    1,
+    -1,
+    2,
+    3,
+    -2,
+    7,
+    31,
+    32,
+    33,
+    127,
+    128,
+    255,
+    256,
+    65535,
+    2**16,
+    2**31 - 1,
+    -(2**31),
+    2**32 - 1,
+    2**63 - 1,
+    -(2**63),
+    2**64 - 1,
+)
 FLOATS = (0.0, -0.0, 1.0, -1.0, 1e-45, 3e38, -3e38, float("inf"), float("-inf"), float("nan"))
 
 
@@ -125,8 +164,25 @@ def _insert(out: bytearray, draw: random.Random) -> None:
     out[at:at] = bytes(draw.choice((1, 4, 8, 64))) if draw.random() < 0.5 else draw.randbytes(draw.randrange(1, 40))
 
 
-BYTES = (_flip, _flip, _byte, _word, _word, _word, _nudge, _nudge, _half, _wide, _splice_word, _aim, _aim, _splice,
-         _cut, _remove, _insert)  # fmt: skip
+BYTES = (
+    _flip,
+    _flip,
+    _byte,
+    _word,
+    _word,
+    _word,
+    _nudge,
+    _nudge,
+    _half,
+    _wide,
+    _splice_word,
+    _aim,
+    _aim,
+    _splice,
+    _cut,
+    _remove,
+    _insert,
+)
 
 
 # ---- objects --------------------------------------------------------------------------------------------------------

@@ -107,8 +107,16 @@ def swept(number: int) -> Case:
     for table in _tables(model):
         if hasattr(table, name):
             setattr(table, name, value)
-    return Case(number, f"{row} {kind}", "sweep", TARGETS[number % len(TARGETS)], model.to_bytes(), feeds(drawn),
-                row.within, changed=[f"{name} = {value!r}"])  # fmt: skip
+    return Case(
+        number,
+        f"{row} {kind}",
+        "sweep",
+        TARGETS[number % len(TARGETS)],
+        model.to_bytes(),
+        feeds(drawn),
+        row.within,
+        changed=[f"{name} = {value!r}"],
+    )
 
 
 def case(number: int, mode: str | None = None) -> Case:
@@ -138,8 +146,18 @@ def case(number: int, mode: str | None = None) -> Case:
     larger = -(-draw.choice((257, 300, 1100)) // max(min(sizes, default=1), 1)) if draw.random() < 0.4 else 1
     if row.name in SLOW:
         larger = 1
-    return Case(number, f"{row} {kind}", mode, target, data, feeds(drawn), row.within, larger, draw.choice((0, 0, -1)),
-                [c for c in changed if c])  # fmt: skip
+    return Case(
+        number,
+        f"{row} {kind}",
+        mode,
+        target,
+        data,
+        feeds(drawn),
+        row.within,
+        larger,
+        draw.choice((0, 0, -1)),
+        [c for c in changed if c],
+    )
 
 
 # ---- changes --------------------------------------------------------------------------------------------------------
@@ -208,8 +226,11 @@ def _quantization(model: Any, draw: random.Random) -> str:
     else:
         values = np.array([] if getattr(q, what) is None else getattr(q, what))
         if len(values):
-            new = draw.choice(SCALES) if what == "scale" else max(min(draw.choice(fuzz_mutants.NUMBERS), 2**63 - 1),
-                                                                  -(2**63))  # fmt: skip
+            new = (
+                draw.choice(SCALES)
+                if what == "scale"
+                else max(min(draw.choice(fuzz_mutants.NUMBERS), 2**63 - 1), -(2**63))
+            )
             with np.errstate(all="ignore"):
                 values[draw.randrange(len(values))] = new
             setattr(q, what, values)

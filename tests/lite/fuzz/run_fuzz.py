@@ -75,8 +75,9 @@ def work(start: int, stop: int, results: Any, at: Any, slot: int, what: str, mod
     results.join_thread()
 
 
-def run(first: int, cases: int, workers: int, what: str = "files", mode: str | None = None,
-        log: pathlib.Path | None = None) -> dict[str, list[int]]:  # fmt: skip
+def run(
+    first: int, cases: int, workers: int, what: str = "files", mode: str | None = None, log: pathlib.Path | None = None
+) -> dict[str, list[int]]:
     """Try so many cases; the findings, each with the numbers of its cases."""
     context = multiprocessing.get_context("fork")
     results = context.Queue()
@@ -138,8 +139,10 @@ def run(first: int, cases: int, workers: int, what: str = "files", mode: str | N
             told = time.monotonic()
             done = sum(counts.values())
             print(f"{done} of {cases} cases, {told - began:.0f} s, {len(findings)} findings", flush=True)
-    print(f"{sum(counts.values())} cases in {time.monotonic() - began:.0f} s: "
-          + ", ".join(f"{n} {name}" for name, n in sorted(counts.items())))  # fmt: skip
+    print(
+        f"{sum(counts.values())} cases in {time.monotonic() - began:.0f} s: "
+        + ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))
+    )
     return findings
 
 

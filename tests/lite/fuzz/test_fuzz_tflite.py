@@ -117,6 +117,9 @@ def test_a_windows_numbers_are_never_unrolled_without_end():
         if row.name in WINDOWS and kind in ("FLOAT32", "INT8") and name in SIZES and value == 2**20:
             cases.setdefault((row.name, kind, name), n)
     assert len(cases) > 30
-    found = {case: finding for case, n in cases.items()
-             if (finding := run_fuzz.try_case(n, "engines", "sweep")[1]) is not None}  # fmt: skip
+    found = {
+        case: finding
+        for case, n in cases.items()
+        if (finding := run_fuzz.try_case(n, "engines", "sweep")[1]) is not None
+    }
     assert not found

@@ -70,8 +70,9 @@ class Graph:
         if values is not None:
             self.buffers.append(objects.Buffer(data=np.frombuffer(np.ascontiguousarray(values).tobytes(), np.uint8)))
         place = 0 if values is None else len(self.buffers) - 1
-        self.tensors.append(objects.Tensor(shape=list(shape), type=schema.TensorType[kind], buffer=place,
-                                           name=f"t{len(self.tensors)}"))  # fmt: skip
+        self.tensors.append(
+            objects.Tensor(shape=list(shape), type=schema.TensorType[kind], buffer=place, name=f"t{len(self.tensors)}")
+        )
         self.known.append((len(self.tensors) - 1, shape, kind))
         return len(self.tensors) - 1
 
@@ -93,8 +94,11 @@ class Graph:
     def add(self, name: str, inputs: list[int], shapes: list[tuple[int, ...]], kind: str, **options: Any) -> None:
         outputs = [self._tensor(shape, kind) for shape in shapes]
         code = self.codes.setdefault(name, len(self.codes))
-        self.nodes.append(objects.Operator(opcode_index=code, inputs=inputs, outputs=outputs,
-                                           builtin_options=get(name).to_options(options)))  # fmt: skip
+        self.nodes.append(
+            objects.Operator(
+                opcode_index=code, inputs=inputs, outputs=outputs, builtin_options=get(name).to_options(options)
+            )
+        )
 
 
 def _unary(g: Graph) -> None:
@@ -226,8 +230,27 @@ def _cast(g: Graph) -> None:
     g.add("CAST", [i], [shape], "FLOAT32")
 
 
-STEPS = (_unary, _unary, _binary, _binary, _binary, _compare, _reshape, _axes, _transpose, _join, _split, _stack,
-         _slice, _pad, _gather, _reduce, _dense, _softmax, _cast)  # fmt: skip
+STEPS = (
+    _unary,
+    _unary,
+    _binary,
+    _binary,
+    _binary,
+    _compare,
+    _reshape,
+    _axes,
+    _transpose,
+    _join,
+    _split,
+    _stack,
+    _slice,
+    _pad,
+    _gather,
+    _reduce,
+    _dense,
+    _softmax,
+    _cast,
+)
 
 
 def _by_its_shape(g: Graph) -> None:

@@ -64,10 +64,18 @@ class QuantizedGraph:
         q = None
         if scale is not None:
             scales = np.atleast_1d(np.float32(scale))
-            q = objects.QuantizationParameters(scale=scales, zero_point=np.full(scales.shape, zero, np.int64),
-                                               quantized_dimension=axis)  # fmt: skip
-        self.tensors.append(objects.Tensor(shape=list(shape), type=schema.TensorType[kind], buffer=place,
-                                           quantization=q, name=f"t{len(self.tensors)}"))  # fmt: skip
+            q = objects.QuantizationParameters(
+                scale=scales, zero_point=np.full(scales.shape, zero, np.int64), quantized_dimension=axis
+            )
+        self.tensors.append(
+            objects.Tensor(
+                shape=list(shape),
+                type=schema.TensorType[kind],
+                buffer=place,
+                quantization=q,
+                name=f"t{len(self.tensors)}",
+            )
+        )
         return len(self.tensors) - 1
 
     def tensor(self, shape: tuple[int, ...], scale: float, zero: int) -> Known:
@@ -83,15 +91,25 @@ class QuantizedGraph:
         fits = [t for t in self.known if rank in (0, len(t.shape))]
         return fits[-min(len(fits), 1 + int(self.rng.exponential(2)))]
 
-    def add(self, name: str, inputs: list[int], shape: tuple[int, ...], like: Known | None = None,
-            params: tuple[float, int] | None = None, **options: Any) -> Known:  # fmt: skip
+    def add(
+        self,
+        name: str,
+        inputs: list[int],
+        shape: tuple[int, ...],
+        like: Known | None = None,
+        params: tuple[float, int] | None = None,
+        **options: Any,
+    ) -> Known:
         """A node with one output; its parameters: those of a tensor, given ones, or random."""
         if like is not None:
             params = like.scale, like.zero
         made = self.tensor(shape, *(params or (self.scale(), self.int(-60, 60))))
         code = self.codes.setdefault(name, len(self.codes))
-        self.nodes.append(objects.Operator(opcode_index=code, inputs=inputs, outputs=[made.index],
-                                           builtin_options=get(name).to_options(options)))  # fmt: skip
+        self.nodes.append(
+            objects.Operator(
+                opcode_index=code, inputs=inputs, outputs=[made.index], builtin_options=get(name).to_options(options)
+            )
+        )
         return made
 
     def weights(self, shape: tuple[int, ...], axis: int, x: Known) -> list[int]:
@@ -116,24 +134,50 @@ def _conv(g: QuantizedGraph) -> None:
     x = g.pick(4)
     size, sh, sw, padding, h, w = _window(g, x)
     out = g.int(1, 6)
-    g.add("CONV_2D", [x.index, *g.weights((out, size, size, x.shape[3]), 0, x)], (x.shape[0], h, w, out),
-          padding=padding, stride_h=sh, stride_w=sw, dilation_h_factor=1, dilation_w_factor=1,
-          fused_activation_function=g.activation())  # fmt: skip
+    g.add(
+        "CONV_2D",
+        [x.index, *g.weights((out, size, size, x.shape[3]), 0, x)],
+        (x.shape[0], h, w, out),
+        padding=padding,
+        stride_h=sh,
+        stride_w=sw,
+        dilation_h_factor=1,
+        dilation_w_factor=1,
+        fused_activation_function=g.activation(),
+    )
 
 
 def _depthwise(g: QuantizedGraph) -> None:
     x = g.pick(4)
     size, sh, sw, padding, h, w = _window(g, x)
-    g.add("DEPTHWISE_CONV_2D", [x.index, *g.weights((1, size, size, x.shape[3]), 3, x)], (x.shape[0], h, w, x.shape[3]),
-          padding=padding, stride_h=sh, stride_w=sw, dilation_h_factor=1, dilation_w_factor=1, depth_multiplier=1,
-          fused_activation_function=g.activation())  # fmt: skip
+    g.add(
+        "DEPTHWISE_CONV_2D",
+        [x.index, *g.weights((1, size, size, x.shape[3]), 3, x)],
+        (x.shape[0], h, w, x.shape[3]),
+        padding=padding,
+        stride_h=sh,
+        stride_w=sw,
+        dilation_h_factor=1,
+        dilation_w_factor=1,
+        depth_multiplier=1,
+        fused_activation_function=g.activation(),
+    )
 
 
 def _pool(g: QuantizedGraph) -> None:
     x = g.pick(4)
     size, sh, sw, padding, h, w = _window(g, x)
-    g.add(g.one("AVERAGE_POOL_2D", "MAX_POOL_2D"), [x.index], (x.shape[0], h, w, x.shape[3]), x, padding=padding,
-          stride_h=sh, stride_w=sw, filter_height=size, filter_width=size)  # fmt: skip
+    g.add(
+        g.one("AVERAGE_POOL_2D", "MAX_POOL_2D"),
+        [x.index],
+        (x.shape[0], h, w, x.shape[3]),
+        x,
+        padding=padding,
+        stride_h=sh,
+        stride_w=sw,
+        filter_height=size,
+        filter_width=size,
+    )
 
 
 def _binary(g: QuantizedGraph) -> None:
@@ -163,8 +207,13 @@ def _dense(g: QuantizedGraph) -> None:
     if len(x.shape) < 2:
         return
     n = g.int(1, 5)
-    g.add("FULLY_CONNECTED", [x.index, *_whole_tensor(g, n, x)], (*x.shape[:-1], n), keep_num_dims=True,
-          fused_activation_function=g.activation())  # fmt: skip
+    g.add(
+        "FULLY_CONNECTED",
+        [x.index, *_whole_tensor(g, n, x)],
+        (*x.shape[:-1], n),
+        keep_num_dims=True,
+        fused_activation_function=g.activation(),
+    )
 
 
 def _whole_tensor(g: QuantizedGraph, n: int, x: Known) -> list[int]:
@@ -209,8 +258,12 @@ def _move(g: QuantizedGraph) -> None:
             g.add("PAD", [x.index, g.const(pads)], tuple(int(n + p.sum()) for n, p in zip(x.shape, pads)), x)
     elif rank == 4:
         h, w = g.int(1, 8), g.int(1, 8)
-        g.add(g.one("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), [x.index, g.const([h, w])],
-              (x.shape[0], h, w, x.shape[3]), x)  # fmt: skip
+        g.add(
+            g.one("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"),
+            [x.index, g.const([h, w])],
+            (x.shape[0], h, w, x.shape[3]),
+            x,
+        )
 
 
 STEPS = (_conv, _conv, _depthwise, _pool, _binary, _binary, _unary, _softmax, _dense, _mean, _join, _move, _move)

@@ -9,8 +9,13 @@ from lite_kit import Build
 
 from opwright.lite.format import Model, objects, versions
 
-OPTIONS = {"IF": "IfOptions", "WHILE": "WhileOptions", "CALL": "CallOptions", "STABLEHLO_CASE": "StablehloCaseOptions",
-           "STABLEHLO_COMPOSITE": "StableHLOCompositeOptions"}  # fmt: skip
+OPTIONS = {
+    "IF": "IfOptions",
+    "WHILE": "WhileOptions",
+    "CALL": "CallOptions",
+    "STABLEHLO_CASE": "StablehloCaseOptions",
+    "STABLEHLO_COMPOSITE": "StableHLOCompositeOptions",
+}
 
 
 class Part(Build):

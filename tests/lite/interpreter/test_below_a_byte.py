@@ -57,6 +57,11 @@ def test_as_the_official_interpreter(kind):
         interpreter.allocate_tensors()
         interpreter.set_tensor(0, np.array([low - 3, low, high, np.nan], np.float32))
         interpreter.invoke()
-        answers.append((interpreter.get_tensor(1).tolist(), interpreter.get_tensor(1).dtype,
-                        interpreter.get_output_details()[0]["dtype"]))  # fmt: skip
+        answers.append(
+            (
+                interpreter.get_tensor(1).tolist(),
+                interpreter.get_tensor(1).dtype,
+                interpreter.get_output_details()[0]["dtype"],
+            )
+        )
     assert answers[0] == answers[1]

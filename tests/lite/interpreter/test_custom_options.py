@@ -28,13 +28,22 @@ def operator(name: str = "OptionsTest", **attrs: Any) -> Any:
 
 
 ATTRS = {  # one of each type
-    "i": ow.Attr(int, default=1), "f": ow.Attr(float, default=0.5), "b": ow.Attr(bool, default=False),
-    "s": ow.Attr(str, default=""), "y_": ow.Attr(bytes, default=b""), "d": ow.Attr(ow.DType, default=ow.float32),
-    "shape": ow.Attr(ow.TensorShape, default=ow.TensorShape(None)), "a": ow.Attr(np.ndarray, default=np.zeros(2)),
-    "o": ow.Attr(object, default=None), "i_": ow.Attr([int], default=()), "f_": ow.Attr([float], default=()),
-    "b_": ow.Attr([bool], default=()), "s_": ow.Attr([str], default=()), "d_": ow.Attr([ow.DType], default=()),
+    "i": ow.Attr(int, default=1),
+    "f": ow.Attr(float, default=0.5),
+    "b": ow.Attr(bool, default=False),
+    "s": ow.Attr(str, default=""),
+    "y_": ow.Attr(bytes, default=b""),
+    "d": ow.Attr(ow.DType, default=ow.float32),
+    "shape": ow.Attr(ow.TensorShape, default=ow.TensorShape(None)),
+    "a": ow.Attr(np.ndarray, default=np.zeros(2)),
+    "o": ow.Attr(object, default=None),
+    "i_": ow.Attr([int], default=()),
+    "f_": ow.Attr([float], default=()),
+    "b_": ow.Attr([bool], default=()),
+    "s_": ow.Attr([str], default=()),
+    "d_": ow.Attr([ow.DType], default=()),
     "bytes_": ow.Attr([bytes], default=()),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -47,26 +56,41 @@ def every() -> Any:
 OFFICIAL = {  # of the TensorFlow operator: bytes, and the attributes an operator of that name here would have
     "Atan, float32": ("540001030101010004022401", {}, {}),
     "Atan, float64": ("540001030101010a04022401", {}, {}),
-    "ResizeArea": ("5400616c69676e5f636f726e6572730002111002010200010468042401",
-                   {"align_corners": ow.Attr(bool, default=False)}, {"align_corners": True}),
-    "Dilation2D": ("540070616464696e67000453414d45007261746573000401010101737472696465730004010101010429281b1104"
-                   "010400261b0f04142c2c082401",
-                   {"padding": ow.Attr(str), "rates": ow.Attr([int]), "strides": ow.Attr([int])},
-                   {"padding": "SAME", "rates": (1, 1, 1, 1), "strides": (1, 1, 1, 1)}),
-    "UniqueWithCounts": ("54006f75745f69647800020b0a02010202020404042401",
-                         {"out_idx": ow.Attr(ow.DType, default=ow.int64)}, {"out_idx": ow.int32}),
+    "ResizeArea": (
+        "5400616c69676e5f636f726e6572730002111002010200010468042401",
+        {"align_corners": ow.Attr(bool, default=False)},
+        {"align_corners": True},
+    ),
+    "Dilation2D": (
+        "540070616464696e67000453414d45007261746573000401010101737472696465730004010101010429281b1104"
+        "010400261b0f04142c2c082401",
+        {"padding": ow.Attr(str), "rates": ow.Attr([int]), "strides": ow.Attr([int])},
+        {"padding": "SAME", "rates": (1, 1, 1, 1), "strides": (1, 1, 1, 1)},
+    ),
+    "UniqueWithCounts": (
+        "54006f75745f69647800020b0a02010202020404042401",
+        {"out_idx": ow.Attr(ow.DType, default=ow.int64)},
+        {"out_idx": ow.int32},
+    ),
     "StringLower": ("656e636f64696e67000000010c0101010614022401", {"encoding": ow.Attr(str)}, {"encoding": ""}),
     "ParseTensor": ("6f75745f7479706500010a0101010204022401", {"out_type": ow.Attr(ow.DType)}, {"out_type": ow.int32}),
-    "DenseBincount": ("5400546964780062696e6172795f6f75747075740003161511030103000201040468062401",
-                      {"binary_output": ow.Attr(bool)}, {"binary_output": True}),
-    "EncodePng": ("5400636f6d7072657373696f6e00020f0e02010203ff0404042401", {"compression": ow.Attr(int)},
-                  {"compression": -1}),
-    "MaxPool3DGrad": ("540054496e70757400646174615f666f726d617400054e44485743006b73697a650005010101010170616464696e"
-                      "67000453414d450073747269646573000501010101010645443e2c211406010600003a2e21140404142c142c0c2401",
-                      {"data_format": ow.Attr(str), "ksize": ow.Attr([int]), "padding": ow.Attr(str),
-                       "strides": ow.Attr([int])},
-                      {"data_format": "NDHWC", "ksize": (1,) * 5, "padding": "SAME", "strides": (1,) * 5}),
-}  # fmt: skip
+    "DenseBincount": (
+        "5400546964780062696e6172795f6f75747075740003161511030103000201040468062401",
+        {"binary_output": ow.Attr(bool)},
+        {"binary_output": True},
+    ),
+    "EncodePng": (
+        "5400636f6d7072657373696f6e00020f0e02010203ff0404042401",
+        {"compression": ow.Attr(int)},
+        {"compression": -1},
+    ),
+    "MaxPool3DGrad": (
+        "540054496e70757400646174615f666f726d617400054e44485743006b73697a650005010101010170616464696e"
+        "67000453414d450073747269646573000501010101010645443e2c211406010600003a2e21140404142c142c0c2401",
+        {"data_format": ow.Attr(str), "ksize": ow.Attr([int]), "padding": ow.Attr(str), "strides": ow.Attr([int])},
+        {"data_format": "NDHWC", "ksize": (1,) * 5, "padding": "SAME", "strides": (1,) * 5},
+    ),
+}
 
 
 @pytest.mark.parametrize("name", list(OFFICIAL))
@@ -90,19 +114,43 @@ def test_what_the_official_converter_keeps_of_types_is_no_new_option() -> None:
 # ---- any writer's ----------------------------------------------------------------------------------------------------
 
 MEANT: list[tuple[str, Any, Any]] = [  # attribute, what the file has, what it is
-    ("i", 0, 0), ("i", -(2**63), -(2**63)), ("i", 2**63 + 5, 2**63 + 5), ("i", 200, 200), ("i", -129, -129),
-    ("f", 0.1, 0.1), ("f", 0.5, 0.5), ("f", 3, 3.0), ("f", float("inf"), float("inf")), ("f", 1e300, 1e300),
-    ("b", True, True), ("b", 0, False), ("b", 1, True), ("s", "text", "text"), ("s", "é", "é"), ("s", b"blob", "blob"),
-    ("y_", b"\0\xff", b"\0\xff"), ("y_", "text", b"text"), ("d", "int8", ow.int8), ("d", 9, ow.int8),
+    ("i", 0, 0),
+    ("i", -(2**63), -(2**63)),
+    ("i", 2**63 + 5, 2**63 + 5),
+    ("i", 200, 200),
+    ("i", -129, -129),
+    ("f", 0.1, 0.1),
+    ("f", 0.5, 0.5),
+    ("f", 3, 3.0),
+    ("f", float("inf"), float("inf")),
+    ("f", 1e300, 1e300),
+    ("b", True, True),
+    ("b", 0, False),
+    ("b", 1, True),
+    ("s", "text", "text"),
+    ("s", "é", "é"),
+    ("s", b"blob", "blob"),
+    ("y_", b"\0\xff", b"\0\xff"),
+    ("y_", "text", b"text"),
+    ("d", "int8", ow.int8),
+    ("d", 9, ow.int8),
     ("d", 2, ow.int32),
-    ("shape", [1, None, 3], ow.TensorShape([1, None, 3])), ("shape", None, ow.TensorShape(None)),
-    ("o", {"deep": {"er": [1, "x"]}}, {"deep": {"er": [1, "x"]}}), ("o", [1, [2]], [1, [2]]), ("o", None, None),
-    ("i_", [], ()), ("i_", [1, -2, 2**40], (1, -2, 2**40)), ("f_", [0.5, 1e300], (0.5, 1e300)),
+    ("shape", [1, None, 3], ow.TensorShape([1, None, 3])),
+    ("shape", None, ow.TensorShape(None)),
+    ("o", {"deep": {"er": [1, "x"]}}, {"deep": {"er": [1, "x"]}}),
+    ("o", [1, [2]], [1, [2]]),
+    ("o", None, None),
+    ("i_", [], ()),
+    ("i_", [1, -2, 2**40], (1, -2, 2**40)),
+    ("f_", [0.5, 1e300], (0.5, 1e300)),
     ("f_", [1, 2], (1.0, 2.0)),
-    ("b_", [True, False], (True, False)), ("b_", [1, 0], (True, False)), ("s_", ["a", ""], ("a", "")),
-    ("d_", ["int8", "float32"], (ow.int8, ow.float32)), ("d_", [9, 0], (ow.int8, ow.float32)),
+    ("b_", [True, False], (True, False)),
+    ("b_", [1, 0], (True, False)),
+    ("s_", ["a", ""], ("a", "")),
+    ("d_", ["int8", "float32"], (ow.int8, ow.float32)),
+    ("d_", [9, 0], (ow.int8, ow.float32)),
     ("bytes_", [b"\xff", "x"], (b"\xff", b"x")),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "value", "wanted"), MEANT, ids=lambda v: repr(v)[:20])
@@ -111,8 +159,13 @@ def test_values_of_each_type(every: Any, name: str, value: Any, wanted: Any) -> 
     assert (found, type(found)) == (wanted, type(wanted))
 
 
-ARRAYS = [np.arange(6, dtype=np.int16).reshape(2, 3), np.float32([0.1, np.inf]), np.zeros((0, 2)),
-          np.array([True, False]), np.array(3.5)]  # fmt: skip
+ARRAYS = [
+    np.arange(6, dtype=np.int16).reshape(2, 3),
+    np.float32([0.1, np.inf]),
+    np.zeros((0, 2)),
+    np.array([True, False]),
+    np.array(3.5),
+]
 
 
 @pytest.mark.parametrize("array", ARRAYS, ids=str)
@@ -123,15 +176,45 @@ def test_arrays(every: Any, array: np.ndarray) -> None:
 
 
 WRONG: list[tuple[str, Any]] = [
-    ("i", 1.5), ("i", "1"), ("i", True), ("i", [1]), ("i", None), ("i", {"a": 1}), ("f", "0.5"), ("f", True),
+    ("i", 1.5),
+    ("i", "1"),
+    ("i", True),
+    ("i", [1]),
+    ("i", None),
+    ("i", {"a": 1}),
+    ("f", "0.5"),
+    ("f", True),
     ("f", [0.5]),
-    ("f", {"a": 1}), ("b", 2), ("b", 0.0), ("b", "true"), ("s", 3), ("s", ["a"]), ("s", {"a": "b"}), ("y_", 3),
+    ("f", {"a": 1}),
+    ("b", 2),
+    ("b", 0.0),
+    ("b", "true"),
+    ("s", 3),
+    ("s", ["a"]),
+    ("s", {"a": "b"}),
+    ("y_", 3),
     ("d", "int9"),
-    ("d", 10_000), ("d", -1), ("d", 14), ("d", 1.5), ("d_", [0, "int9"]), ("shape", "x"), ("shape", [-2]), ("i_", 3),
-    ("i_", "12"), ("i_", [1, 2.5]), ("i_", [[1]]), ("i_", {"a": 1}), ("f_", ["x"]), ("b_", [2]), ("s_", [1]),
-    ("bytes_", [1]), ("a", {"dtype": "int8"}), ("a", {"dtype": "int8", "shape": [2], "values": [1]}),
-    ("a", {"dtype": "int8", "shape": [-1], "values": [300]}), ("a", {"dtype": 3, "shape": 4, "values": 5}),
-]  # fmt: skip
+    ("d", 10_000),
+    ("d", -1),
+    ("d", 14),
+    ("d", 1.5),
+    ("d_", [0, "int9"]),
+    ("shape", "x"),
+    ("shape", [-2]),
+    ("i_", 3),
+    ("i_", "12"),
+    ("i_", [1, 2.5]),
+    ("i_", [[1]]),
+    ("i_", {"a": 1}),
+    ("f_", ["x"]),
+    ("b_", [2]),
+    ("s_", [1]),
+    ("bytes_", [1]),
+    ("a", {"dtype": "int8"}),
+    ("a", {"dtype": "int8", "shape": [2], "values": [1]}),
+    ("a", {"dtype": "int8", "shape": [-1], "values": [300]}),
+    ("a", {"dtype": 3, "shape": 4, "values": 5}),
+]
 
 
 @pytest.mark.parametrize(("name", "value"), WRONG, ids=repr)
@@ -216,8 +299,12 @@ def test_options_that_are_cut_off(every: Any, end: int) -> None:
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.binary(max_size=60) | st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 255)).map(
-    lambda change: WHOLE[: change[0]] + bytes([change[1]]) + WHOLE[change[0] + 1 :]))  # fmt: skip
+@given(
+    st.binary(max_size=60)
+    | st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 255)).map(
+        lambda change: WHOLE[: change[0]] + bytes([change[1]]) + WHOLE[change[0] + 1 :]
+    )
+)
 def test_any_bytes_are_options_or_an_error_of_ours(raw: bytes) -> None:
     op = operator("OptionsAny", **ATTRS)
     try:
@@ -230,18 +317,28 @@ def test_any_bytes_are_options_or_an_error_of_ours(raw: bytes) -> None:
 
 # ---- there and back --------------------------------------------------------------------------------------------------
 
-VALUES = st.fixed_dictionaries({}, optional={
-    "i": st.integers(-(2**63), 2**63 - 1), "f": st.floats(allow_nan=False), "b": st.booleans(),
-    "s": st.text(max_size=5),
-    "y_": st.binary(max_size=5), "d": st.sampled_from([ow.int8, ow.bfloat16, ow.string, ow.complex64]),
-    "shape": st.none() | st.lists(st.none() | st.integers(0, 9), max_size=3),
-    "i_": st.lists(st.integers(-9, 9), max_size=4),
-    "f_": st.lists(st.floats(allow_nan=False, width=32), max_size=3), "b_": st.lists(st.booleans(), max_size=3),
-    "s_": st.lists(st.text(max_size=3), max_size=3), "d_": st.lists(st.sampled_from([ow.int8, ow.float64]), max_size=2),
-    "o": st.recursive(st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=2),
-                      lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text("ab", max_size=2), inner,
-                                                                                  max_size=2), max_leaves=4),
-})  # fmt: skip
+VALUES = st.fixed_dictionaries(
+    {},
+    optional={
+        "i": st.integers(-(2**63), 2**63 - 1),
+        "f": st.floats(allow_nan=False),
+        "b": st.booleans(),
+        "s": st.text(max_size=5),
+        "y_": st.binary(max_size=5),
+        "d": st.sampled_from([ow.int8, ow.bfloat16, ow.string, ow.complex64]),
+        "shape": st.none() | st.lists(st.none() | st.integers(0, 9), max_size=3),
+        "i_": st.lists(st.integers(-9, 9), max_size=4),
+        "f_": st.lists(st.floats(allow_nan=False, width=32), max_size=3),
+        "b_": st.lists(st.booleans(), max_size=3),
+        "s_": st.lists(st.text(max_size=3), max_size=3),
+        "d_": st.lists(st.sampled_from([ow.int8, ow.float64]), max_size=2),
+        "o": st.recursive(
+            st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=2),
+            lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text("ab", max_size=2), inner, max_size=2),
+            max_leaves=4,
+        ),
+    },
+)
 
 
 @settings(max_examples=60, deadline=None)

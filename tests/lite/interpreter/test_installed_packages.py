@@ -102,8 +102,10 @@ def test_found_by_name(packages):
 
 def test_what_is_given_goes_before(packages):
     packages.clip("my-doubling", "PackDouble")
-    kernel = ow.lite.Registration(prepare=lambda c, n: c.resize_tensor(n.outputs[0], n.inputs[0].shape),
-                                  invoke=lambda c, n: np.negative(n.inputs[0].data, out=n.outputs[0].data))  # fmt: skip
+    kernel = ow.lite.Registration(
+        prepare=lambda c, n: c.resize_tensor(n.outputs[0], n.inputs[0].shape),
+        invoke=lambda c, n: np.negative(n.inputs[0].data, out=n.outputs[0].data),
+    )
     np.testing.assert_array_equal(run(model("PackDouble"), custom_ops={"PackDouble": kernel}), -X)
     assert "my_doubling" not in sys.modules
 
@@ -111,8 +113,9 @@ def test_what_is_given_goes_before(packages):
 def test_a_definition_of_this_process_stays_what_get_finds(packages):
     packages.clip("my-doubling", "PackDouble")
     content = model("PackDouble")
-    mine = ow.operator(name="PackDouble")(type("PackDouble", (), {
-        "x": ow.Input(ow.floating), "y": ow.Output(like="x"), "compute": lambda op, x: 7 * x}))  # fmt: skip
+    mine = ow.operator(name="PackDouble")(
+        type("PackDouble", (), {"x": ow.Input(ow.floating), "y": ow.Output(like="x"), "compute": lambda op, x: 7 * x})
+    )
     np.testing.assert_array_equal(run(content), 2 * X)  # a definition that is not passed serves no model
     assert ow.ops.get("PackDouble") is mine
 
@@ -133,8 +136,12 @@ TABLE = {"PackMap": REG}
 
 
 def test_other_things_that_an_entry_may_name(packages):
-    entries = {"PackMap": "my_others:TABLE", "PackModule": "my_others", "PackAlias": "my_others:PackModule",
-               "PackReg": "my_others:REG"}  # fmt: skip
+    entries = {
+        "PackMap": "my_others:TABLE",
+        "PackModule": "my_others",
+        "PackAlias": "my_others:PackModule",
+        "PackReg": "my_others:REG",
+    }
     packages.add("my-others", entries, MODULE.format(name="PackModule", factor=3.0, version=1) + OTHERS)
     for name, factor in (("PackMap", 5), ("PackModule", 3), ("PackAlias", 3), ("PackReg", 5)):
         np.testing.assert_array_equal(run(model(name)), factor * X)

@@ -201,8 +201,10 @@ BROKEN = {
     "tensor index": (_set(NODE, "inputs", [9, 0]), "Invalid tensor index 9 in node inputs."),
     "operator version": (_set(CODE, "version", 99), f"Didn't find op for builtin opcode 'ADD' version '99'. {OLDER}"),
     "version 0": (_set(CODE, "version", 0), "Didn't find op for builtin opcode 'ADD' version '0'."),
-    "no kernel": (_set(CODE, "builtin_code", schema.BuiltinOperator.CONCAT_EMBEDDINGS),
-                  "builtin opcode 'CONCAT_EMBEDDINGS' version '1'"),
+    "no kernel": (
+        _set(CODE, "builtin_code", schema.BuiltinOperator.CONCAT_EMBEDDINGS),
+        "builtin opcode 'CONCAT_EMBEDDINGS' version '1'",
+    ),
     "beyond the enum": (_set(CODE, "builtin_code", 300), "Op builtin_code out of range: 300."),
 }
 

@@ -300,8 +300,9 @@ def test_results_that_would_be_lost(name):
 
 
 def test_a_dynamic_output_without_a_shape():
-    registration = lite.Registration(prepare=lambda c, n: c.set_tensor_to_dynamic(n.outputs[0]),
-                                     invoke=lambda c, n: None)  # fmt: skip
+    registration = lite.Registration(
+        prepare=lambda c, n: c.set_tensor_to_dynamic(n.outputs[0]), invoke=lambda c, n: None
+    )
     interpreter = lite.Interpreter(model_content=atan_model(), custom_ops={"Atan": registration})
     interpreter.allocate_tensors()
     interpreter.set_tensor(interpreter.get_input_details()[0]["index"], X)
@@ -321,9 +322,15 @@ def test_resizing_in_invoke_needs_a_dynamic_tensor():
 
 @pytest.mark.parametrize(
     ("shape", "says"),
-    [((-1,), "negative"), (("a",), "no list of integers"), (3, "no list"), ((1 << 30,), "would take"),
-     ((0, 1 << 40, 1 << 40), "a size that no file can hold"), ((1 << 30,) * 3, "no array can have the shape"),
-     ((1,) * 65, "no array can have the shape")],
+    [
+        ((-1,), "negative"),
+        (("a",), "no list of integers"),
+        (3, "no list"),
+        ((1 << 30,), "would take"),
+        ((0, 1 << 40, 1 << 40), "a size that no file can hold"),
+        ((1 << 30,) * 3, "no array can have the shape"),
+        ((1,) * 65, "no array can have the shape"),
+    ],
 )
 def test_shapes_that_are_none(shape, says):
     kernel = lite.Registration(prepare=lambda c, n: c.resize_tensor(n.outputs[0], shape), invoke=lambda c, n: None)

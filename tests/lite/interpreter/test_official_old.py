@@ -80,19 +80,53 @@ def network(kind: str) -> bytes:
     old = Old(kind)
     relu6 = schema.ActivationFunctionType.RELU6
     x = old.tensor((1, 8, 8, 3), 1 / 128, 128)
-    y = old.node("CONV_2D", [x, old.weights(4, 3, 3, 3), old.bias(4, 0.01 / 128)], old.tensor((1, 8, 8, 4), 0.05, 0),
-                 "Conv2DOptions", strideW=1, strideH=1, fusedActivationFunction=relu6)  # fmt: skip
-    y = old.node("DEPTHWISE_CONV_2D", [y, old.weights(1, 3, 3, 4), old.bias(4, 0.0005)],
-                 old.tensor((1, 4, 4, 4), 0.1, 100), "DepthwiseConv2DOptions", strideW=2, strideH=2,
-                 depthMultiplier=1)  # fmt: skip
-    y = old.node("MAX_POOL_2D", [y], old.tensor((1, 2, 2, 4), 0.1, 100), "Pool2DOptions", strideW=2, strideH=2,
-                 filterWidth=2, filterHeight=2, padding=schema.Padding.VALID)  # fmt: skip
-    z = old.node("AVERAGE_POOL_2D", [y], old.tensor((1, 2, 2, 4), 0.1, 100), "Pool2DOptions", strideW=1, strideH=1,
-                 filterWidth=2, filterHeight=2)  # fmt: skip
+    y = old.node(
+        "CONV_2D",
+        [x, old.weights(4, 3, 3, 3), old.bias(4, 0.01 / 128)],
+        old.tensor((1, 8, 8, 4), 0.05, 0),
+        "Conv2DOptions",
+        strideW=1,
+        strideH=1,
+        fusedActivationFunction=relu6,
+    )
+    y = old.node(
+        "DEPTHWISE_CONV_2D",
+        [y, old.weights(1, 3, 3, 4), old.bias(4, 0.0005)],
+        old.tensor((1, 4, 4, 4), 0.1, 100),
+        "DepthwiseConv2DOptions",
+        strideW=2,
+        strideH=2,
+        depthMultiplier=1,
+    )
+    y = old.node(
+        "MAX_POOL_2D",
+        [y],
+        old.tensor((1, 2, 2, 4), 0.1, 100),
+        "Pool2DOptions",
+        strideW=2,
+        strideH=2,
+        filterWidth=2,
+        filterHeight=2,
+        padding=schema.Padding.VALID,
+    )
+    z = old.node(
+        "AVERAGE_POOL_2D",
+        [y],
+        old.tensor((1, 2, 2, 4), 0.1, 100),
+        "Pool2DOptions",
+        strideW=1,
+        strideH=1,
+        filterWidth=2,
+        filterHeight=2,
+    )
     y = old.node("CONCATENATION", [y, z], old.tensor((1, 2, 2, 8), 0.1, 100), "ConcatenationOptions", axis=3)
     y = old.node("RESHAPE", [y], old.tensor((1, 32), 0.1, 100), "ReshapeOptions", newShape=[1, 32])
-    y = old.node("FULLY_CONNECTED", [y, old.weights(5, 32), old.bias(5, 0.001)], old.tensor((1, 5), 0.2, 128),
-                 "FullyConnectedOptions")  # fmt: skip
+    y = old.node(
+        "FULLY_CONNECTED",
+        [y, old.weights(5, 32), old.bias(5, 0.001)],
+        old.tensor((1, 5), 0.2, 128),
+        "FullyConnectedOptions",
+    )
     y = old.node("ADD", [y, y], old.tensor((1, 5), 0.4, 128), "AddOptions")
     y = old.node("SOFTMAX", [y], old.tensor((1, 5), 1 / 256, 0), "SoftmaxOptions", beta=1.0)
     return old.bytes(old.graph.operators[0].inputs[0], y)

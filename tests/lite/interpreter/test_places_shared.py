@@ -74,15 +74,22 @@ def test_tensors_that_must_be_preserved_have_places_of_their_own() -> None:
 
 
 STEPS: list[Any] = [
-    lambda a, b: a + b, lambda a, b: a * b, lambda a, b: ow.maximum(a, b) - b, lambda a, b: ow.nn.relu(a - 1.0),
-    lambda a, b: ow.tanh(a), lambda a, b: ow.transpose(a) * b,
+    lambda a, b: a + b,
+    lambda a, b: a * b,
+    lambda a, b: ow.maximum(a, b) - b,
+    lambda a, b: ow.nn.relu(a - 1.0),
+    lambda a, b: ow.tanh(a),
+    lambda a, b: ow.transpose(a) * b,
     lambda a, b: ow.reshape(ow.reshape(a, [-1]) + 1.0, [8, 8]),
-    lambda a, b: ow.matmul(a, b) * 0.1, lambda a, b: ow.concat(ow.split(a, 2), 0) + b, lambda a, b: a / (b * b + 1.0),
-]  # fmt: skip
+    lambda a, b: ow.matmul(a, b) * 0.1,
+    lambda a, b: ow.concat(ow.split(a, 2), 0) + b,
+    lambda a, b: a / (b * b + 1.0),
+]
 
 
-PROGRAMS = st.lists(st.tuples(st.integers(0, len(STEPS) - 1), st.integers(0, 20), st.integers(0, 20)),
-                    min_size=1, max_size=10)  # fmt: skip
+PROGRAMS = st.lists(
+    st.tuples(st.integers(0, len(STEPS) - 1), st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=10
+)
 
 
 @given(PROGRAMS, st.integers(0, 20))

@@ -48,7 +48,10 @@ def chain():
 def test_rows_say_where_the_time_goes(chain):
     profile = chain.profile(3)
     assert [(r["node"], r["operator"], r["name"], r["calls"]) for r in profile] == [
-        (0, "ADD", "a", 3), (1, "Slow", "b", 3), (2, "ADD", "y", 3)]  # fmt: skip
+        (0, "ADD", "a", 3),
+        (1, "Slow", "b", 3),
+        (2, "ADD", "y", 3),
+    ]
     slow = profile[1]
     assert slow["share"] > 0.5
     assert 0.002 <= slow["fastest"] <= slow["seconds"] <= slow["slowest"]

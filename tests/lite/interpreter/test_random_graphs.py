@@ -25,8 +25,11 @@ def check(graph: Graph | QuantizedGraph, **tolerance: float) -> None:
     peer = pytest.importorskip("ai_edge_litert.interpreter")
     content = graph.model().to_bytes()
     # with all tensors kept: without, it overwrites what is read later in 2 graphs of 3,000 (RESHAPE after EXPAND_DIMS)
-    theirs = peer.Interpreter(model_content=content, experimental_preserve_all_tensors=True,
-                              experimental_op_resolver_type=peer.OpResolverType.BUILTIN_REF)  # fmt: skip
+    theirs = peer.Interpreter(
+        model_content=content,
+        experimental_preserve_all_tensors=True,
+        experimental_op_resolver_type=peer.OpResolverType.BUILTIN_REF,
+    )
     plain = lite.Interpreter(model_content=content)
     keeping = lite.Interpreter(model_content=content, experimental_preserve_all_tensors=True)
     for interpreter in (theirs, plain, keeping):

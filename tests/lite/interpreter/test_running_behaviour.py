@@ -91,8 +91,15 @@ def sizes(side):
 
 def whole(index, shape, out, value=0.5, dtype=np.float32):
     """Another shape for an input, from resize to result."""
-    return [resize(index, shape), allocate, sizes("input"), sizes("output"),
-            put(index, np.full(shape, value, dtype)), invoke, get(out)]  # fmt: skip
+    return [
+        resize(index, shape),
+        allocate,
+        sizes("input"),
+        sizes("output"),
+        put(index, np.full(shape, value, dtype)),
+        invoke,
+        get(out),
+    ]
 
 
 def call(key, **inputs):
@@ -130,70 +137,183 @@ def matmul_model(signature=()) -> bytes:
     return b.op("FULLY_CONNECTED", "x w _", "y").done(signature="serving_default")
 
 
-STATES = [invoke, put(1, X), get(1), get(3), allocate, allocate, put(1, X), invoke, get(3), invoke, get(3), allocate,
-          get(1),
-          resize(1, [5]), invoke, get(3), resize(1, [4]), invoke, get(1), put(1, X), put(1, X[:4]), allocate,
-          put(1, X), put(1, X[:4]), invoke, get(3), get(0), get(99), get(-1), put(99, X), resize(99,
-                                                                                                 [1])]  # fmt: skip
+STATES = [
+    invoke,
+    put(1, X),
+    get(1),
+    get(3),
+    allocate,
+    allocate,
+    put(1, X),
+    invoke,
+    get(3),
+    invoke,
+    get(3),
+    allocate,
+    get(1),
+    resize(1, [5]),
+    invoke,
+    get(3),
+    resize(1, [4]),
+    invoke,
+    get(1),
+    put(1, X),
+    put(1, X[:4]),
+    allocate,
+    put(1, X),
+    put(1, X[:4]),
+    invoke,
+    get(3),
+    get(0),
+    get(99),
+    get(-1),
+    put(99, X),
+    resize(99, [1]),
+]
 
 SCRIPTS = {
     "states": (sin_model(), STATES),
-    "any shape": (sin_model(), [step for shape in ([2, 3], [0], [0, 4], [1], [2, 1, 2, 1], [3, 0, 2], [7])
-                                for step in whole(1, shape, 3)]),
+    "any shape": (
+        sin_model(),
+        [step for shape in ([2, 3], [0], [0, 4], [1], [2, 1, 2, 1], [3, 0, 2], [7]) for step in whole(1, shape, 3)],
+    ),
     "a scalar": (sin_model(), whole(1, [], 3)),
-    "shapes that are none": (sin_model(), [allocate, resize(1, [-1]), resize(1, 5), resize(1, [[2]]), resize(0, [2]),
-                                           put(1, X), invoke, get(3)]),
+    "shapes that are none": (
+        sin_model(),
+        [allocate, resize(1, [-1]), resize(1, 5), resize(1, [[2]]), resize(0, [2]), put(1, X), invoke, get(3)],
+    ),
     "resizing twice": (sin_model(), [resize(1, [2]), resize(1, [3]), allocate, put(1, X[:3]), invoke, get(3)]),
-    "shapes that do not fit": (const_model(), [resize(1, [4]), allocate, invoke, resize(1, [5]), allocate, put(1, X),
-                                               invoke,
-                                               get(2), resize(1, [3, 5]), allocate, put(1, np.ones((3, 5),
-                                                                                                   np.float32)),
-                                                                                                   invoke,
-                                               get(2), resize(1, [0]), allocate, resize(1, [1]), allocate,
-                                               put(1, X[:1]), invoke, get(2)]),
-    "strict": (matmul_model(), [resize(0, [4, 3], True), allocate, sizes("input"), sizes("output"), resize(0, [4, 4],
-                                                                                                           True),
-                                resize(0, [4], True), resize(0, [4, 3, 1], True), invoke, resize(0, [2, 3], True),
-                                allocate,
-                                put(0, np.ones((2, 3), np.float32)), invoke, get(2)]),
+    "shapes that do not fit": (
+        const_model(),
+        [
+            resize(1, [4]),
+            allocate,
+            invoke,
+            resize(1, [5]),
+            allocate,
+            put(1, X),
+            invoke,
+            get(2),
+            resize(1, [3, 5]),
+            allocate,
+            put(1, np.ones((3, 5), np.float32)),
+            invoke,
+            get(2),
+            resize(1, [0]),
+            allocate,
+            resize(1, [1]),
+            allocate,
+            put(1, X[:1]),
+            invoke,
+            get(2),
+        ],
+    ),
+    "strict": (
+        matmul_model(),
+        [
+            resize(0, [4, 3], True),
+            allocate,
+            sizes("input"),
+            sizes("output"),
+            resize(0, [4, 4], True),
+            resize(0, [4], True),
+            resize(0, [4, 3, 1], True),
+            invoke,
+            resize(0, [2, 3], True),
+            allocate,
+            put(0, np.ones((2, 3), np.float32)),
+            invoke,
+            get(2),
+        ],
+    ),
     "no rows": (matmul_model(), whole(0, [0, 3], 2)),
-    "batches of an official file": (corpus("unknown_batch"), [sizes("input"), sizes("output"), allocate,
-                                                              sizes("output"),
-                                                              lambda i: i.get_signature_list()]),
-    "dynamic": (reshape_model(), [allocate, sizes("output"), put(0, np.arange(6, dtype=np.float32)), put(1,
-                                                                                                         np.int32([2,
-                                                                                                                   3])),
-                                  invoke, sizes("output"), get(3), put(1, np.int32([3, 2])), invoke, get(3),
-                                  sizes("output"),
-                                  put(1, np.int32([4, 2])), invoke, put(1, np.int32([6, 1])), invoke, get(3),
-                                  put(1, np.int32([-1, 2])), invoke, get(3), resize(0, [4]), allocate,
-                                  put(0, np.arange(4, dtype=np.float32)), put(1, np.int32([2, 2])), invoke, get(3)]),
-    "a run that fails": (gather_model(), [allocate, put(2, X), put(0, np.int32([0, 2, 9])), invoke,
-                                          put(0, np.int32([0, 2, 4])), invoke, get(1)]),
-    "what is set": (sin_model(), [allocate, put(1, X.astype(np.float64)), put(1, X.astype(np.float16)), put(1, [1, 2,
-                                                                                                                3, 4,
-                                                                                                                5]),
-                                  put(1, X[:2]), put(1, X[None]), put(1, np.float32(3)), put(1, "text"), put(1,
-                                                                                                             X[::-1]),
-                                  invoke, get(3)]),
-    "signatures": (corpus("several_signatures"), [lambda i: i.get_signature_list(),
-                                                  lambda i: i.get_signature_runner(),
-                                                  lambda i: i.get_signature_runner("none"),
-                                                  lambda i: i.num_subgraphs(),
-                                                  lambda i: [d["shape"] for d in i.get_tensor_details(1)][:2],
-                                                  lambda i: i.get_tensor_details(99)]),
-    "one signature": (matmul_model(), [call(None, x=np.ones((2, 3), np.float32)), call(None, x=np.ones((5, 3),
-                                                                                                       np.float32)),
-                                       call(None), call(None, z=np.ones((2, 3), np.float32)),
-                                       call(None, x=np.ones((2, 3), np.float64)), call(None, x=np.ones((2, 4),
-                                                                                                       np.float32)),
-                                       call("serving_default", x=np.ones((1, 3), np.float32)), call("none"),
-                                       call(None, x=np.ones((2, 3), np.float32), y=X),
-                                       lambda i: list(i.get_signature_runner().get_input_details()),
-                                       lambda i: i.get_signature_runner().get_output_details()["y"]["shape"]]),
-    "variables": (corpus("variables"), [allocate, invoke, lambda i: i.reset_all_variables(), invoke,
-                                        lambda i: i.get_signature_list()]),
-}  # fmt: skip
+    "batches of an official file": (
+        corpus("unknown_batch"),
+        [sizes("input"), sizes("output"), allocate, sizes("output"), lambda i: i.get_signature_list()],
+    ),
+    "dynamic": (
+        reshape_model(),
+        [
+            allocate,
+            sizes("output"),
+            put(0, np.arange(6, dtype=np.float32)),
+            put(1, np.int32([2, 3])),
+            invoke,
+            sizes("output"),
+            get(3),
+            put(1, np.int32([3, 2])),
+            invoke,
+            get(3),
+            sizes("output"),
+            put(1, np.int32([4, 2])),
+            invoke,
+            put(1, np.int32([6, 1])),
+            invoke,
+            get(3),
+            put(1, np.int32([-1, 2])),
+            invoke,
+            get(3),
+            resize(0, [4]),
+            allocate,
+            put(0, np.arange(4, dtype=np.float32)),
+            put(1, np.int32([2, 2])),
+            invoke,
+            get(3),
+        ],
+    ),
+    "a run that fails": (
+        gather_model(),
+        [allocate, put(2, X), put(0, np.int32([0, 2, 9])), invoke, put(0, np.int32([0, 2, 4])), invoke, get(1)],
+    ),
+    "what is set": (
+        sin_model(),
+        [
+            allocate,
+            put(1, X.astype(np.float64)),
+            put(1, X.astype(np.float16)),
+            put(1, [1, 2, 3, 4, 5]),
+            put(1, X[:2]),
+            put(1, X[None]),
+            put(1, np.float32(3)),
+            put(1, "text"),
+            put(1, X[::-1]),
+            invoke,
+            get(3),
+        ],
+    ),
+    "signatures": (
+        corpus("several_signatures"),
+        [
+            lambda i: i.get_signature_list(),
+            lambda i: i.get_signature_runner(),
+            lambda i: i.get_signature_runner("none"),
+            lambda i: i.num_subgraphs(),
+            lambda i: [d["shape"] for d in i.get_tensor_details(1)][:2],
+            lambda i: i.get_tensor_details(99),
+        ],
+    ),
+    "one signature": (
+        matmul_model(),
+        [
+            call(None, x=np.ones((2, 3), np.float32)),
+            call(None, x=np.ones((5, 3), np.float32)),
+            call(None),
+            call(None, z=np.ones((2, 3), np.float32)),
+            call(None, x=np.ones((2, 3), np.float64)),
+            call(None, x=np.ones((2, 4), np.float32)),
+            call("serving_default", x=np.ones((1, 3), np.float32)),
+            call("none"),
+            call(None, x=np.ones((2, 3), np.float32), y=X),
+            lambda i: list(i.get_signature_runner().get_input_details()),
+            lambda i: i.get_signature_runner().get_output_details()["y"]["shape"],
+        ],
+    ),
+    "variables": (
+        corpus("variables"),
+        [allocate, invoke, lambda i: i.reset_all_variables(), invoke, lambda i: i.get_signature_list()],
+    ),
+}
+
 
 def feed(i, key, scale=1.0, size=2):
     """Call a signature with numbers that count up; unknown sizes are `size`."""
@@ -224,18 +344,51 @@ def rnn_model() -> bytes:
     return b.op("RNN", "x w r c state", "y", fused_activation_function="RELU").done()
 
 
-FED = ("several_signatures", "variables", "variable_in_loop", "while_growing", "while_loop", "nested_control",
-       "if_else",
-       "unknown_sizes", "unknown_batch", "tensor_array", "switch_case")
-SCRIPTS |= {f"calls of {name}": (corpus(name), [signature_calls, lambda i: i.reset_all_variables(), signature_calls])
-            for name in FED}  # fmt: skip
+FED = (
+    "several_signatures",
+    "variables",
+    "variable_in_loop",
+    "while_growing",
+    "while_loop",
+    "nested_control",
+    "if_else",
+    "unknown_sizes",
+    "unknown_batch",
+    "tensor_array",
+    "switch_case",
+)
+SCRIPTS |= {
+    f"calls of {name}": (corpus(name), [signature_calls, lambda i: i.reset_all_variables(), signature_calls])
+    for name in FED
+}
 ROWS = np.float32([[1, 2, 3], [4, 5, 6]])
 if "RNN" in list_names():
-    SCRIPTS["variable tensors"] = (rnn_model(), [
-        allocate, put(0, ROWS), invoke, get(5), invoke, get(5), get(1), allocate, invoke, get(5),
-        lambda i: i.reset_all_variables(), get(1), invoke, get(5), resize(0, [1, 3]), resize(0, [2, 3]), allocate,
-        get(1),
-        put(0, ROWS), invoke, get(5)])  # fmt: skip
+    SCRIPTS["variable tensors"] = (
+        rnn_model(),
+        [
+            allocate,
+            put(0, ROWS),
+            invoke,
+            get(5),
+            invoke,
+            get(5),
+            get(1),
+            allocate,
+            invoke,
+            get(5),
+            lambda i: i.reset_all_variables(),
+            get(1),
+            invoke,
+            get(5),
+            resize(0, [1, 3]),
+            resize(0, [2, 3]),
+            allocate,
+            get(1),
+            put(0, ROWS),
+            invoke,
+            get(5),
+        ],
+    )
 
 DIFFERENT = {
     # script, step: why ours is another
@@ -288,8 +441,7 @@ def test_views_have_the_tensors_shape(shape):
     interpreter.allocate_tensors()
     view = interpreter.tensor(1)()
     view[...] = 1
-    assert (view.shape, view.dtype, interpreter.get_tensor(1).tolist()) == (shape, np.float32,
-                                                                            np.ones(shape).tolist())
+    assert (view.shape, view.dtype, interpreter.get_tensor(1).tolist()) == (shape, np.float32, np.ones(shape).tolist())
 
 
 def slow_model(entered, leave):
@@ -298,8 +450,9 @@ def slow_model(entered, leave):
         assert leave.wait(20)
         node.outputs[0].data[...] = node.inputs[0].data
 
-    return lite.Interpreter(model_content=Build().custom("Slow", "x", "y").done(),
-                            custom_ops={"Slow": lite.Registration(invoke=run)})  # fmt: skip
+    return lite.Interpreter(
+        model_content=Build().custom("Slow", "x", "y").done(), custom_ops={"Slow": lite.Registration(invoke=run)}
+    )
 
 
 def test_one_interpreter_used_from_two_threads_is_an_error():
@@ -310,10 +463,18 @@ def test_one_interpreter_used_from_two_threads_is_an_error():
     thread = threading.Thread(target=interpreter.invoke)
     thread.start()
     assert entered.wait(20)
-    for act in (interpreter.invoke, lambda: interpreter.resize_tensor_input(0, [2]), interpreter.close,
-                interpreter.remove_all_delegates, interpreter.reset_all_variables, interpreter.allocate_tensors,
-                interpreter.profile, interpreter.tensor(0), lambda: interpreter.get_tensor(1),
-                lambda: interpreter.set_tensor(0, X)):  # fmt: skip
+    for act in (
+        interpreter.invoke,
+        lambda: interpreter.resize_tensor_input(0, [2]),
+        interpreter.close,
+        interpreter.remove_all_delegates,
+        interpreter.reset_all_variables,
+        interpreter.allocate_tensors,
+        interpreter.profile,
+        interpreter.tensor(0),
+        lambda: interpreter.get_tensor(1),
+        lambda: interpreter.set_tensor(0, X),
+    ):
         with pytest.raises(RuntimeError, match="while it runs") as raised:
             act()
         assert isinstance(raised.value, OpError)
@@ -363,8 +524,9 @@ def test_variable_tensors_stay_until_they_are_reset():
     b = Build()
     b.tensor("x")
     b.tensor("sum", is_variable=True)
-    interpreter = lite.Interpreter(model_content=b.custom("Sum", "x sum", "y").done(),
-                                   custom_ops={"Sum": lite.Registration(invoke=run)})  # fmt: skip
+    interpreter = lite.Interpreter(
+        model_content=b.custom("Sum", "x sum", "y").done(), custom_ops={"Sum": lite.Registration(invoke=run)}
+    )
     interpreter.allocate_tensors()
     interpreter.set_tensor(0, X)
     for times in (1, 2, 3):

@@ -22,10 +22,14 @@ class Program(Build):
 
     def signed(self, key: str, inputs: str, outputs: str) -> Program:
         self.ends(inputs, outputs)
-        maps = [[objects.TensorMap(name=n, tensor_index=self.names[n]) for n in side.split()]
-                for side in (inputs, outputs)]  # fmt: skip
-        self.model.signature_defs.append(objects.SignatureDef(
-            signature_key=key, inputs=maps[0], outputs=maps[1], subgraph_index=len(self.model.subgraphs) - 1))
+        maps = [
+            [objects.TensorMap(name=n, tensor_index=self.names[n]) for n in side.split()] for side in (inputs, outputs)
+        ]
+        self.model.signature_defs.append(
+            objects.SignatureDef(
+                signature_key=key, inputs=maps[0], outputs=maps[1], subgraph_index=len(self.model.subgraphs) - 1
+            )
+        )
         return self
 
     def number(self, name: str, value: Any) -> Program:
@@ -97,8 +101,10 @@ def test_results_of_rank_0_are_scalars_as_officially() -> None:
 def test_inputs_are_resized_between_runs_with_and_without_turns() -> None:
     def act(interpreter: Any) -> Any:
         run = interpreter.get_signature_runner("sums")
-        return [run(n=np.int32(n), x=np.arange(size, dtype=np.float32))["y"].tolist()
-                for n, size in ((0, 2), (3, 5), (9, 1), (1, 0), (2, 7), (0, 2))]  # fmt: skip
+        return [
+            run(n=np.int32(n), x=np.arange(size, dtype=np.float32))["y"].tolist()
+            for n, size in ((0, 2), (3, 5), (9, 1), (1, 0), (2, 7), (0, 2))
+        ]
 
     found, wanted = both(sums(), act)
     assert found == wanted
@@ -125,8 +131,10 @@ def test_a_loop_whose_shapes_were_known_late_runs_when_they_are_known_before() -
 
     def act(interpreter: Any) -> Any:
         run = interpreter.get_signature_runner("loops")
-        return [{k: np.asarray(v).tolist() for k, v in run(n=np.int32(0), x=np.ones((rows, 2), np.float32)).items()}
-                for rows in (1, 2, 1, 2, 3, 2)]  # fmt: skip
+        return [
+            {k: np.asarray(v).tolist() for k, v in run(n=np.int32(0), x=np.ones((rows, 2), np.float32)).items()}
+            for rows in (1, 2, 1, 2, 3, 2)
+        ]
 
     found, wanted = both(two_loops(), act)
     assert found == wanted
@@ -163,9 +171,17 @@ def test_branches_in_loops_after_resizes() -> None:
         assert (int(found["k"]), found["z"].tolist()) == (5, wanted.tolist()), (n, rows)
 
 
-@pytest.mark.parametrize("given", [
-    {"n": np.int32(0)}, {"n": np.int32(0), "x": np.zeros(2, np.float32), "z": 1}, {"n": np.int32(0), "z": np.zeros(2)},
-    {"n": np.int32(0), "x": np.zeros(2)}, {}], ids=["missing", "extra", "unknown", "float64", "none"])  # fmt: skip
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"n": np.int32(0)},
+        {"n": np.int32(0), "x": np.zeros(2, np.float32), "z": 1},
+        {"n": np.int32(0), "z": np.zeros(2)},
+        {"n": np.int32(0), "x": np.zeros(2)},
+        {},
+    ],
+    ids=["missing", "extra", "unknown", "float64", "none"],
+)
 def test_wrong_inputs_of_a_signature_are_told_in_the_official_words(given: dict[str, Any]) -> None:
     def act(interpreter: Any) -> str:
         with pytest.raises(ValueError) as raised:  # noqa: PT011

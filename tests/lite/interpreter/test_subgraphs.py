@@ -29,8 +29,9 @@ def run(interpreter: Any, *values: Any) -> list[np.ndarray]:
             interpreter.resize_tensor_input(detail["index"], np.shape(value))
     interpreter.allocate_tensors()
     for detail, value in zip(details, values):
-        interpreter.set_tensor(detail["index"], np.asarray(value, detail["dtype"] if np.asarray(value).dtype != object
-                                                           else object))  # fmt: skip
+        interpreter.set_tensor(
+            detail["index"], np.asarray(value, detail["dtype"] if np.asarray(value).dtype != object else object)
+        )
     interpreter.invoke()
     return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
 
@@ -254,8 +255,14 @@ def test_a_composite_is_what_its_decomposition_says() -> None:
     parts = Parts()
     main = parts.part("main", x=(3,), y=(3,))
     attributes = np.frombuffer(flex.encode_options({}), np.uint8)
-    main.run("STABLEHLO_COMPOSITE", "x", "y", name="own.double", decomposition_subgraph_index=1,
-             composite_attributes=attributes).ends("x", "y")  # fmt: skip
+    main.run(
+        "STABLEHLO_COMPOSITE",
+        "x",
+        "y",
+        name="own.double",
+        decomposition_subgraph_index=1,
+        composite_attributes=attributes,
+    ).ends("x", "y")
     part = parts.part("double", x=(3,))
     times(2)(part)
     part.ends("x", "y")
@@ -351,9 +358,18 @@ def _wrong(change: Callable[[Any], None]) -> bytes:
         (lambda m: setattr(m.subgraphs[0].operators[0], "builtin_options", None), "has no options"),
         (lambda m: setattr(m.subgraphs[2].operators[0], "outputs", [1]), "is an input of the subgraph"),
     ],
-    ids=["few_inputs", "left_out", "condition", "few_outputs", "output_types", "types", "variable", "options",
-         "written"],
-)  # fmt: skip
+    ids=[
+        "few_inputs",
+        "left_out",
+        "condition",
+        "few_outputs",
+        "output_types",
+        "types",
+        "variable",
+        "options",
+        "written",
+    ],
+)
 def test_files_whose_subgraphs_do_not_fit_are_refused(change: Any, says: str) -> None:
     with pytest.raises(OpError, match=says):
         run(lite.Interpreter(model_content=_wrong(change)), 0, X)

@@ -13,8 +13,9 @@ import opwright as ow
 import opwright.compiler.language as kl
 from opwright.core import flags
 
-needs_wheel = pytest.mark.skipif(importlib.util.find_spec("ai_edge_litert") is None,
-                                 reason="the wheel ai-edge-litert is not installed")  # fmt: skip
+needs_wheel = pytest.mark.skipif(
+    importlib.util.find_spec("ai_edge_litert") is None, reason="the wheel ai-edge-litert is not installed"
+)
 
 
 @ow.operator(name="LitertScale", version=2)
@@ -87,8 +88,12 @@ class Pick:
         return y, y.sum(1)
 
     @ow.kernel
-    def kernel(x: kl.Array(kl.f32, "n", "k"), i: kl.Array(kl.i32, "m"), y: kl.Array(kl.f32, "m", "k"),
-               total: kl.Array(kl.f32, "m")):  # fmt: skip
+    def kernel(
+        x: kl.Array(kl.f32, "n", "k"),
+        i: kl.Array(kl.i32, "m"),
+        y: kl.Array(kl.f32, "m", "k"),
+        total: kl.Array(kl.f32, "m"),
+    ):
         for row in kl.parallel(i.shape[0]):
             s = kl.value(0.0, kl.f32)
             for j in range(x.shape[1]):

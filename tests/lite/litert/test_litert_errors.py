@@ -29,8 +29,14 @@ def process(program, **environment):
     """Run a program in a process of its own: what it prints and what lands on stderr."""
     import os
 
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, "OPWRIGHT_COMPILED": "1", **environment}, check=False)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "OPWRIGHT_COMPILED": "1", **environment},
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr
 
@@ -63,20 +69,25 @@ LOOK = """
 
 
 def test_without_the_wheel_it_says_how_to_get_it():
-    said, _ = process("""
+    said, _ = process(
+        """
     import sys
     sys.modules["ai_edge_litert"] = None
     import importlib.util
     find = importlib.util.find_spec
     importlib.util.find_spec = lambda name, package=None: None if name == "ai_edge_litert" else find(name, package)
-    """ + LOOK)  # fmt: skip
+    """
+        + LOOK
+    )
     assert "not installed" in said
     assert "pip install 'ai-edge-litert>=" in said
 
 
-@pytest.mark.parametrize(("version", "files", "says"), [
-    ("2.0.3", {}, "too old"), ("2.3.0", {}, "has no"), ("2.3.0", {"libLiteRt.so": b"no library"}, "does not load"),
-], ids=["old", "without the library", "damaged"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("version", "files", "says"),
+    [("2.0.3", {}, "too old"), ("2.3.0", {}, "has no"), ("2.3.0", {"libLiteRt.so": b"no library"}, "does not load")],
+    ids=["old", "without the library", "damaged"],
+)
 def test_wheels_of_no_use(version, files, says, tmp_path):
     said, _ = process(LOOK, PYTHONPATH=folder(tmp_path, version, files))
     assert says in said, said
@@ -96,7 +107,8 @@ def test_a_library_without_the_function(tmp_path):
 
 @needs_wheel
 def test_nothing_of_the_wheel_is_imported_and_nothing_is_left_on_stderr():
-    said, errors = process("""
+    said, errors = process(
+        """
     import sys, warnings
     sys.path[:0] = [FOLDERS]
     import numpy as np
@@ -106,14 +118,16 @@ def test_nothing_of_the_wheel_is_imported_and_nothing_is_left_on_stderr():
         print(model.run([np.ones((2, 3), np.float32), np.zeros(3, np.float32)])[0].tolist())
         print("mine", file=sys.stderr)
     print([name for name in sys.modules if name.startswith("ai_edge_litert")])
-    """.replace("FOLDERS", ", ".join(repr(p) for p in sys.path if "tests" in p)))  # fmt: skip
+    """.replace("FOLDERS", ", ".join(repr(p) for p in sys.path if "tests" in p))
+    )
     assert said.split("\n")[:2] == ["[[2.0, 2.0, 2.0], [2.0, 2.0, 2.0]]", "[]"]
     assert errors == "mine\n"
 
 
 @needs_wheel
 def test_a_process_without_stderr():
-    said, _ = process("""
+    said, _ = process(
+        """
     import os, sys
     sys.path[:0] = [FOLDERS]
     os.close(2)
@@ -123,7 +137,8 @@ def test_a_process_without_stderr():
     from opwright import lite
     with lite.litert.CompiledModel(scales({"factor": 2.0}), CUSTOMS) as model:
         print(model.run([np.ones((2, 3), np.float32), np.zeros(3, np.float32)])[0].sum())
-    """.replace("FOLDERS", ", ".join(repr(p) for p in sys.path if "tests" in p)))  # fmt: skip
+    """.replace("FOLDERS", ", ".join(repr(p) for p in sys.path if "tests" in p))
+    )
     assert said == "12.0\n"
 
 
@@ -159,8 +174,12 @@ def refused(cls, says, content, customs=CUSTOMS, **settings):
 
 @needs_wheel
 def test_an_operator_that_nobody_gave():
-    refused(NotFoundError, ["unresolved custom op: LitertScale", "node number 0", "CompiledModel(..., custom_ops="],
-            scales({}), ())  # fmt: skip
+    refused(
+        NotFoundError,
+        ["unresolved custom op: LitertScale", "node number 0", "CompiledModel(..., custom_ops="],
+        scales({}),
+        (),
+    )
     refused(RuntimeError, "LitertScale", scales({}), ())
 
 
@@ -178,8 +197,11 @@ def test_options_that_the_operator_does_not_know():
 @pytest.mark.parametrize("kind", ["STRING", "INT4", "RESOURCE", "VARIANT", "COMPLEX128"])
 def test_element_types_that_it_does_not_pass(kind):
     b = Build().tensor("x", (2,), kind).tensor("first", (2,), kind).tensor("second", (2,), kind)
-    refused(UnimplementedError, [kind, "LitertSwap (node number 0)", "lite.Interpreter"],
-            b.custom("LitertSwap", "x", "first second").done("x", "first second"))  # fmt: skip
+    refused(
+        UnimplementedError,
+        [kind, "LitertSwap (node number 0)", "lite.Interpreter"],
+        b.custom("LitertSwap", "x", "first second").done("x", "first second"),
+    )
 
 
 @needs_wheel
@@ -189,10 +211,16 @@ def test_a_variable_as_operand():
 
 
 @needs_wheel
-@pytest.mark.parametrize(("content", "cls"), [
-    (b"", InvalidArgumentError), (b"no model", OpError), (scales({})[:-40], OpError),
-    ("/no/such/file.tflite", NotFoundError),
-], ids=["empty", "other bytes", "cut off", "missing"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("content", "cls"),
+    [
+        (b"", InvalidArgumentError),
+        (b"no model", OpError),
+        (scales({})[:-40], OpError),
+        ("/no/such/file.tflite", NotFoundError),
+    ],
+    ids=["empty", "other bytes", "cut off", "missing"],
+)
 def test_files_that_are_none(content, cls):
     refused(cls, "", content)
 
@@ -275,12 +303,16 @@ def failing(rows=-1):
 
 
 @needs_wheel
-@pytest.mark.parametrize(("x", "cls", "says"), [
-    ([1, 1, 1], OpError, ["not three of them", "Node number 0 (LitertFails) failed to prepare"]),
-    ([2, 0], OpError, ["by nought", "Node number 0 (LitertFails) failed to invoke"]),
-    ([3, 0], OpError, ["LitertFails"]),
-    ([4, 0], KeyboardInterrupt, []),
-], ids=["shape rules", "computing", "a wrong result", "interrupted"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("x", "cls", "says"),
+    [
+        ([1, 1, 1], OpError, ["not three of them", "Node number 0 (LitertFails) failed to prepare"]),
+        ([2, 0], OpError, ["by nought", "Node number 0 (LitertFails) failed to invoke"]),
+        ([3, 0], OpError, ["LitertFails"]),
+        ([4, 0], KeyboardInterrupt, []),
+    ],
+    ids=["shape rules", "computing", "a wrong result", "interrupted"],
+)
 def test_what_an_operator_raises_arrives_and_the_model_goes_on(x, cls, says):
     """The run time itself heeds no status of a callback."""
     with lite.litert.CompiledModel(failing(), [Fails]) as model:
@@ -334,10 +366,13 @@ def test_what_a_builtin_operator_says_is_in_the_error(capfd):
 @needs_wheel
 def test_an_operator_that_uses_its_own_model():
     models = []
-    again = lite.Registration(prepare=lambda context, node: context.resize_tensor(node.outputs[0], (2,)),
-                              invoke=lambda context, node: models[0].run([np.float32([1, 2])]))  # fmt: skip
-    with lite.litert.CompiledModel(Build().tensor("x", (2,)).tensor("y", (2,)).custom("Again", "x", "y").done(),
-                                   {"Again": again}) as model:  # fmt: skip
+    again = lite.Registration(
+        prepare=lambda context, node: context.resize_tensor(node.outputs[0], (2,)),
+        invoke=lambda context, node: models[0].run([np.float32([1, 2])]),
+    )
+    with lite.litert.CompiledModel(
+        Build().tensor("x", (2,)).tensor("y", (2,)).custom("Again", "x", "y").done(), {"Again": again}
+    ) as model:
         models.append(model)
         with pytest.raises((FailedPreconditionError, OpError), match="uses the model while it runs"):
             model.run([np.float32([1, 2])])

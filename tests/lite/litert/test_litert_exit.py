@@ -66,8 +66,14 @@ def run(program, seconds):
     """Of a program in which each run of a model takes so long: the status, what it printed, what it said on stderr."""
     folders = [p for p in sys.path if "tests" in p]
     program = textwrap.dedent(program).replace("FOLDERS", repr(folders)).replace("SECONDS", repr(seconds))
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False,
-                          env={**os.environ, "OPWRIGHT_COMPILED": "0"})  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "OPWRIGHT_COMPILED": "0"},
+    )
     return done.returncode, done.stdout, done.stderr
 
 

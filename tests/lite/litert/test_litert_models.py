@@ -114,8 +114,13 @@ def test_sources(source, chain, tmp_path):
     content, x = scales(*chain), drawn(2, 3)
     path = tmp_path / "mödel.tflite"
     path.write_bytes(content)
-    given = {"path": path, "text": str(path), "bytes": content, "bytearray": bytearray(content),
-             "model": lite.Model.read(content)}  # fmt: skip
+    given = {
+        "path": path,
+        "text": str(path),
+        "bytes": content,
+        "bytearray": bytearray(content),
+        "model": lite.Model.read(content),
+    }
     make = getattr(lite.litert.CompiledModel, source, lite.litert.CompiledModel)
     with make(given.get(source, path if source == "from_file" else content), CUSTOMS) as model:
         np.testing.assert_allclose(model.run([x, S])[0], of_scales(x, S, *chain), rtol=1e-5, atol=1e-6)
@@ -218,6 +223,7 @@ def test_a_tensor_may_be_an_input_and_an_output():
 
 def test_each_name_of_a_tensor_is_there():
     """Of a tensor that a signature names twice the run time says the last name twice."""
+
     @ow.function(input_signature=[ow.TensorSpec((2, 3), ow.float32, name="x")])
     def model(x):
         y = x * x
@@ -240,17 +246,24 @@ def test_closed_it_says_so():
     model.close()
     model.close()
     assert "closed" in repr(model)
-    for use in (lambda: model.run([drawn(2, 3), S]), model.create_output_buffers, model.is_fully_accelerated,
-                lambda: model.resize_input_tensor(0, (1, 3))):  # fmt: skip
+    for use in (
+        lambda: model.run([drawn(2, 3), S]),
+        model.create_output_buffers,
+        model.is_fully_accelerated,
+        lambda: model.resize_input_tensor(0, (1, 3)),
+    ):
         with pytest.raises(FailedPreconditionError, match="closed"):
             use()
 
 
 def test_it_goes_with_the_last_reference():
     freed = []
-    twice = lite.Registration(init=lambda context, options: 1, free=lambda context, state: freed.append(state),
-                              prepare=lambda context, node: context.resize_tensor(node.outputs[0], (2,)),
-                              invoke=lambda context, node: None)  # fmt: skip
+    twice = lite.Registration(
+        init=lambda context, options: 1,
+        free=lambda context, state: freed.append(state),
+        prepare=lambda context, node: context.resize_tensor(node.outputs[0], (2,)),
+        invoke=lambda context, node: None,
+    )
     b = Build().tensor("x", (2,)).tensor("y", (2,)).custom("Twice", "x", "y")
     model = lite.litert.CompiledModel(b.done(), {"Twice": twice})
     model.run([np.float32([1, 2])])

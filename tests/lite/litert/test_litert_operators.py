@@ -72,10 +72,21 @@ def test_shapes_and_broadcasting(xs, ss, compiled):
 
 
 DTYPES = {
-    "FLOAT32": np.float32, "FLOAT64": np.float64, "FLOAT16": np.float16, "BFLOAT16": ow.bfloat16.as_numpy_dtype,
-    "INT8": np.int8, "UINT8": np.uint8, "INT16": np.int16, "UINT16": np.uint16, "INT32": np.int32, "UINT32": np.uint32,
-    "INT64": np.int64, "UINT64": np.uint64, "BOOL": np.bool_, "COMPLEX64": np.complex64,
-}  # fmt: skip
+    "FLOAT32": np.float32,
+    "FLOAT64": np.float64,
+    "FLOAT16": np.float16,
+    "BFLOAT16": ow.bfloat16.as_numpy_dtype,
+    "INT8": np.int8,
+    "UINT8": np.uint8,
+    "INT16": np.int16,
+    "UINT16": np.uint16,
+    "INT32": np.int32,
+    "UINT32": np.uint32,
+    "INT64": np.int64,
+    "UINT64": np.uint64,
+    "BOOL": np.bool_,
+    "COMPLEX64": np.complex64,
+}
 
 
 @pytest.mark.parametrize("kind", DTYPES)
@@ -83,8 +94,12 @@ def test_every_element_type_that_it_passes(kind):
     """x from last to first, and the bias less x, or where there is none x + x: of these numbers exact in all types."""
     x = np.array([[1, 0], [1, 1], [0, 1]]).astype(DTYPES[kind])
     b = Build().tensor("x", x.shape, kind).tensor("first", x.shape, kind).tensor("second", x.shape, kind)
-    with compiling(), lite.litert.CompiledModel(b.custom("LitertSwap", "x", "first second").done("x", "first second"),
-                                                CUSTOMS) as model:  # fmt: skip
+    with (
+        compiling(),
+        lite.litert.CompiledModel(
+            b.custom("LitertSwap", "x", "first second").done("x", "first second"), CUSTOMS
+        ) as model,
+    ):
         first, second = model.run(x)
     assert first.dtype == second.dtype == x.dtype
     np.testing.assert_array_equal(first, np.array([[0, 1], [1, 1], [1, 0]]).astype(x.dtype))
@@ -102,10 +117,16 @@ def test_kernels_of_other_types_than_float32(kind):
     np.testing.assert_array_equal(found, x + 2 * s)
 
 
-@pytest.mark.parametrize(("inputs", "second"), [
-    ("x _", lambda x: x + x), ("x", lambda x: x + x), ("x bias", lambda x: np.float32([10, 20]) - x),
-    ("x x", lambda x: x - x),
-], ids=["left out", "not there", "a constant", "the same tensor twice"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("inputs", "second"),
+    [
+        ("x _", lambda x: x + x),
+        ("x", lambda x: x + x),
+        ("x bias", lambda x: np.float32([10, 20]) - x),
+        ("x x", lambda x: x - x),
+    ],
+    ids=["left out", "not there", "a constant", "the same tensor twice"],
+)
 def test_what_the_run_time_would_not_pass(inputs, second):
     """It reads through null where an input is left out, and takes no memory that is not at a multiple of 64."""
     x = drawn(3, 2)
@@ -196,10 +217,11 @@ def test_registrations_in_python():
     """The four methods of `lite.Registration`, with a state per node that is freed once."""
     freed = []
     twice = lite.Registration(
-        init=lambda context, options: len(options), free=lambda context, state: freed.append(state),
+        init=lambda context, options: len(options),
+        free=lambda context, state: freed.append(state),
         prepare=lambda context, node: context.resize_tensor(node.outputs[0], node.inputs[0].shape),
         invoke=lambda context, node: np.multiply(node.inputs[0].data, node.user_data, out=node.outputs[0].data),
-    )  # fmt: skip
+    )
     b = Build().tensor("x", (2,)).tensor("y", (2,))
     content = b.custom("Twice", "x", "h", factor=2).custom("Twice", "h", "y", factor=2).done()
     with lite.litert.CompiledModel(content, {"Twice": twice}) as model:

@@ -30,8 +30,14 @@ needs_compiler = pytest.mark.skipif(not (has_compiler("c") and has_compiler("c++
 
 def functions() -> list[dict]:
     """Every C function of the interface."""
-    names = ["operator_api", "operator_api_old_only", "common_functions", "c_api_functions",
-             "c_api_experimental_functions", "async_functions"]  # fmt: skip
+    names = [
+        "operator_api",
+        "operator_api_old_only",
+        "common_functions",
+        "c_api_functions",
+        "c_api_experimental_functions",
+        "async_functions",
+    ]
     found = [f for name in names for f in ABI[name]]
     return found + [f for part in ABI["opaque_api"].values() if isinstance(part, list) for f in part]
 
@@ -58,8 +64,21 @@ def run_compiler(folder: pathlib.Path, text: str, language: str, standard: str, 
     source.write_text(text)
     compiler = building.find_compiler(language)
     out = folder / "check.o"
-    command = [*compiler.command, *compiler.extra, f"-std={standard}", "-Wall", "-Wextra", "-pedantic", "-Werror",
-               *more, f"-I{building.include_dir()}", "-c", str(source), "-o", str(out)]  # fmt: skip
+    command = [
+        *compiler.command,
+        *compiler.extra,
+        f"-std={standard}",
+        "-Wall",
+        "-Wextra",
+        "-pedantic",
+        "-Werror",
+        *more,
+        f"-I{building.include_dir()}",
+        "-c",
+        str(source),
+        "-o",
+        str(out),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         pytest.fail(f"{' '.join(command)}\n{done.stderr[:6000]}", pytrace=False)
@@ -73,9 +92,27 @@ def program_of(source: pathlib.Path, folder: pathlib.Path, *flags: str) -> pathl
     """A program in C with the provider in it, whose names libraries that it loads find."""
     c = building.find_compiler("c")
     program = folder / source.stem
-    subprocess.run([*c.command, *c.extra, "-std=c11", *flags, "-I", building.include_dir(), "-I",
-                    str(building.PROVIDER), "-rdynamic", str(source), *map(str, sorted(building.PROVIDER.glob("*.c"))),
-                    "-o", str(program), "-lm", "-ldl"], check=True, capture_output=True)  # fmt: skip
+    subprocess.run(
+        [
+            *c.command,
+            *c.extra,
+            "-std=c11",
+            *flags,
+            "-I",
+            building.include_dir(),
+            "-I",
+            str(building.PROVIDER),
+            "-rdynamic",
+            str(source),
+            *map(str, sorted(building.PROVIDER.glob("*.c"))),
+            "-o",
+            str(program),
+            "-lm",
+            "-ldl",
+        ],
+        check=True,
+        capture_output=True,
+    )
     return program
 
 

@@ -42,8 +42,13 @@ class Event(NamedTuple):
 
 
 class _Event(ctypes.Structure):
-    _fields_ = (("what", ctypes.c_long), ("state", ctypes.c_void_p), ("node", ctypes.c_void_p),
-                ("pointer", ctypes.c_void_p), ("value", ctypes.c_long))  # fmt: skip
+    _fields_ = (
+        ("what", ctypes.c_long),
+        ("state", ctypes.c_void_p),
+        ("node", ctypes.c_void_p),
+        ("pointer", ctypes.c_void_p),
+        ("value", ctypes.c_long),
+    )
 
 
 class Probes:
@@ -79,8 +84,14 @@ def probes() -> Probes:
     return Probes()
 
 
-def single(name: str, shape: Any = (5,), y_shape: Any = None, types: tuple[str, str] = ("FLOAT32", "FLOAT32"),
-           x: Any = None, **options: Any) -> bytes:  # fmt: skip
+def single(
+    name: str,
+    shape: Any = (5,),
+    y_shape: Any = None,
+    types: tuple[str, str] = ("FLOAT32", "FLOAT32"),
+    x: Any = None,
+    **options: Any,
+) -> bytes:
     """A model of one operator: y = name(x). x: further fields of the input's tensor."""
     build = (
         Build().tensor("x", shape, types[0], **(x or {})).tensor("y", shape if y_shape is None else y_shape, types[1])

@@ -67,8 +67,12 @@ def answer(ops):
 
 
 def scale(folder, shift="0.5f", **more):
-    return lite.build_custom_ops([folder / "scale.c", folder / "shift.cc"], defines={"SHIFT": shift, "UNUSED": None},
-                                 include_dirs=[folder], **more)  # fmt: skip
+    return lite.build_custom_ops(
+        [folder / "scale.c", folder / "shift.cc"],
+        defines={"SHIFT": shift, "UNUSED": None},
+        include_dirs=[folder],
+        **more,
+    )
 
 
 @needs_compiler
@@ -81,10 +85,14 @@ class TestOneCall:
         monkeypatch.setattr(building.Compiler, "run", lambda *_: pytest.fail("it was compiled again"))
         assert answer(scale(folder)) == [3.5, 6.5, 9.5]
 
-    @pytest.mark.parametrize(("change", "expected"), [
-        (lambda f: (f / "scale.c").write_text(SCALE.replace("* FACTOR", "* FACTOR * 2")), [6.5, 12.5, 18.5]),
-        (lambda f: (f / "factor.h").write_text("#define FACTOR 1.0f\nfloat shift(void);\n"), [1.5, 2.5, 3.5]),
-    ], ids=["source", "header"])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("change", "expected"),
+        [
+            (lambda f: (f / "scale.c").write_text(SCALE.replace("* FACTOR", "* FACTOR * 2")), [6.5, 12.5, 18.5]),
+            (lambda f: (f / "factor.h").write_text("#define FACTOR 1.0f\nfloat shift(void);\n"), [1.5, 2.5, 3.5]),
+        ],
+        ids=["source", "header"],
+    )
     def test_a_change_is_seen(self, folder, cache, change, expected):
         assert answer(scale(folder)) == [3.5, 6.5, 9.5]
         change(folder)
@@ -92,8 +100,13 @@ class TestOneCall:
 
     def test_one_source_and_flags_as_words(self, folder, cache):
         (folder / "scale.c").write_text(SCALE.replace("shift()", "SHIFT"))
-        ops = lite.build_custom_ops(folder / "scale.c", "Register_SCALE", include_dirs=folder,
-                                    flags="-DSHIFT=2.0f '-DUNUSED=a b' -O3", link_flags="-lm")  # fmt: skip
+        ops = lite.build_custom_ops(
+            folder / "scale.c",
+            "Register_SCALE",
+            include_dirs=folder,
+            flags="-DSHIFT=2.0f '-DUNUSED=a b' -O3",
+            link_flags="-lm",
+        )
         assert answer(ops) == [5, 8, 11]
 
     def test_another_define_is_another_library(self, folder, cache):
@@ -104,15 +117,19 @@ class TestOneCall:
 
 @needs_compiler
 class TestWhatIsKept:
-    @pytest.mark.parametrize("damage", [
-        lambda p: p.write_bytes(p.read_bytes()[:-100]),
-        lambda p: p.write_bytes(p.read_bytes()[:500] + b"\xff" + p.read_bytes()[501:]),
-        lambda p: p.write_bytes(b""),
-        lambda p: p.unlink(),
-        lambda p: note_of(p).write_text("{"),
-        lambda p: note_of(p).write_text('{"library": 3, "made_of": [1]}'),
-        lambda p: note_of(p).unlink(),
-    ], ids=["cut", "changed", "empty", "gone", "note cut", "note of another form", "no note"])  # fmt: skip
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            lambda p: p.write_bytes(p.read_bytes()[:-100]),
+            lambda p: p.write_bytes(p.read_bytes()[:500] + b"\xff" + p.read_bytes()[501:]),
+            lambda p: p.write_bytes(b""),
+            lambda p: p.unlink(),
+            lambda p: note_of(p).write_text("{"),
+            lambda p: note_of(p).write_text('{"library": 3, "made_of": [1]}'),
+            lambda p: note_of(p).unlink(),
+        ],
+        ids=["cut", "changed", "empty", "gone", "note cut", "note of another form", "no note"],
+    )
     def test_damage_is_made_good(self, folder, cache, damage):
         path = building.build_library([EXAMPLES / "refuses.c"])
         whole = path.read_bytes()
@@ -132,8 +149,7 @@ class TestWhatIsKept:
         first = building.build_library([EXAMPLES / "affine_opaque.c"])
         monkeypatch.setattr(build_cache, "MOST_BYTES", 100)
         second = building.build_library([EXAMPLES / "sin_struct.c"])
-        assert sorted(p.name for p in cache.iterdir()) == sorted(
-            [second.name, note_of(second).name])  # fmt: skip
+        assert sorted(p.name for p in cache.iterdir()) == sorted([second.name, note_of(second).name])
         assert not first.exists()
 
     @pytest.mark.slow
@@ -157,8 +173,9 @@ class TestErrors:
     @needs_compiler
     def test_the_compilers_own_lines(self, tmp_path):
         source = tmp_path / "typo.c"
-        source.write_text('#include "tensorflow/lite/c/common.h"\nint f(TfLiteNode* n) {\n'
-                          "  return n->input->size;\n}\n")  # fmt: skip
+        source.write_text(
+            '#include "tensorflow/lite/c/common.h"\nint f(TfLiteNode* n) {\n  return n->input->size;\n}\n'
+        )
         with pytest.raises(errors.InvalidArgumentError) as error:
             building.build_library([source])
         text = str(error.value)
@@ -170,8 +187,10 @@ class TestErrors:
     def test_a_name_that_nobody_declared_is_an_error(self, tmp_path):
         """As a warning it would become a symbol that is missing when the library is loaded."""
         source = tmp_path / "guide.c"
-        source.write_text('#include "tensorflow/lite/c/c_api_opaque.h"\n'
-                          "int f(TfLiteOpaqueNode* n) { return TfLiteOpaqueNodeNumInputs(n); }\n")  # fmt: skip
+        source.write_text(
+            '#include "tensorflow/lite/c/c_api_opaque.h"\n'
+            "int f(TfLiteOpaqueNode* n) { return TfLiteOpaqueNodeNumInputs(n); }\n"
+        )
         with pytest.raises(errors.InvalidArgumentError, match="TfLiteOpaqueNodeNumInputs"):
             building.build_library([source])
 
@@ -190,12 +209,15 @@ class TestErrors:
             building.build_library([source])
         assert len(str(error.value).splitlines()) < 80
 
-    @pytest.mark.parametrize(("sources", "error", "words"), [
-        ([], errors.InvalidArgumentError, "no sources"),
-        ([EXAMPLES], errors.NotFoundError, "examples"),
-        (["/nowhere/atan.c"], errors.NotFoundError, "/nowhere/atan.c"),
-        ([__file__], errors.InvalidArgumentError, "does not say its language"),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("sources", "error", "words"),
+        [
+            ([], errors.InvalidArgumentError, "no sources"),
+            ([EXAMPLES], errors.NotFoundError, "examples"),
+            (["/nowhere/atan.c"], errors.NotFoundError, "/nowhere/atan.c"),
+            ([__file__], errors.InvalidArgumentError, "does not say its language"),
+        ],
+    )
     def test_sources_that_are_none(self, sources, error, words):
         with pytest.raises(error, match=words):
             building.build_library(sources)
@@ -270,10 +292,12 @@ for source, name in (("atan_opaque.c", "ATAN"), ("atan_opaque.cc", "ATAN"), ("no
 @needs_compiler
 def test_a_kept_library_is_loaded_once(tmp_path):
     """Using one again notes that it was used, which must not make it another file to whoever has it loaded."""
-    (tmp_path / "once.c").write_text('#include "tensorflow/lite/c/common.h"\n'
-                                     "static TfLiteStatus run(TfLiteContext* c, TfLiteNode* n) "
-                                     "{ (void)c, (void)n; return kTfLiteOk; }\n"
-                                     "TfLiteRegistration* Register_ONCE(void) "
-                                     "{ static TfLiteRegistration r = {.invoke = run}; return &r; }\n")  # fmt: skip
+    (tmp_path / "once.c").write_text(
+        '#include "tensorflow/lite/c/common.h"\n'
+        "static TfLiteStatus run(TfLiteContext* c, TfLiteNode* n) "
+        "{ (void)c, (void)n; return kTfLiteOk; }\n"
+        "TfLiteRegistration* Register_ONCE(void) "
+        "{ static TfLiteRegistration r = {.invoke = run}; return &r; }\n"
+    )
     first, second = (lite.build_custom_ops(tmp_path / "once.c")["ONCE"] for _ in range(2))
     assert first.record.invoke == second.record.invoke

@@ -57,8 +57,9 @@ def test_the_guides_names_are_found(source):
     assert expected in build(source)  # what the operator, or its function, is called
 
 
-@pytest.mark.parametrize("standard", [pytest.param("c++11", marks=pytest.mark.slow), "c++17",
-                                      pytest.param("c++20", marks=pytest.mark.slow)])  # fmt: skip
+@pytest.mark.parametrize(
+    "standard", [pytest.param("c++11", marks=pytest.mark.slow), "c++17", pytest.param("c++20", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("source", sorted(p.name for p in EXAMPLES.glob("*.cc")))
 def test_examples_compile_in_every_cpp(tmp_path, source, standard):
     more = ["-Wno-missing-field-initializers"]  # the guide sets the first four fields
@@ -98,8 +99,9 @@ def test_an_init_that_fails_is_an_error_of_the_model():
 # --- temporaries, dynamic outputs -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("source", "entry"), [("normalize_opaque.c", "NormalizeOperator"),
-                                               ("normalize_struct.cc", "Register_NORMALIZE")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("source", "entry"), [("normalize_opaque.c", "NormalizeOperator"), ("normalize_struct.cc", "Register_NORMALIZE")]
+)
 def test_a_temporary_tensor(source, entry):
     ops = build(source, {"Normalize": entry})
     interpreter = lite.Interpreter(model_content=single("Normalize", X.shape), custom_ops=ops)
@@ -111,8 +113,9 @@ def test_a_temporary_tensor(source, entry):
         np.testing.assert_allclose(run(interpreter, x), wide / np.abs(wide).sum(), rtol=2e-7)
 
 
-@pytest.mark.parametrize(("source", "entry"), [("nonzero_opaque.c", "NonZeroOperator"),
-                                               ("nonzero_struct.cc", "Register_NONZERO")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("source", "entry"), [("nonzero_opaque.c", "NonZeroOperator"), ("nonzero_struct.cc", "Register_NONZERO")]
+)
 def test_a_dynamic_output(source, entry):
     ops = build(source, {"NonZero": entry})
     content = single("NonZero", (6,), (0,), ("FLOAT32", "INT32"))
@@ -228,8 +231,9 @@ def read(reader, function, data, name, box, *more):
     return held if found else None
 
 
-@pytest.mark.parametrize("value", [0, 1, -1, 127, -128, 255, 40000, -(2**31), 2**40, 2**62, 0.5, -1e38, 1e-3, True,
-                                   False])  # fmt: skip
+@pytest.mark.parametrize(
+    "value", [0, 1, -1, 127, -128, 255, 40000, -(2**31), 2**40, 2**62, 0.5, -1e38, 1e-3, True, False]
+)
 def test_numbers_of_flexbuffers(reader, value):
     data = official_flexbuffers.Dumps({"a": 7, "value": value, "z": "text"})
     real, whole = C.c_double(), C.c_int64()
@@ -244,8 +248,14 @@ def test_numbers_of_flexbuffers(reader, value):
 
 
 def test_strings_and_lists_of_flexbuffers(reader):
-    values = {"words": "héllo", "empty": "", "sizes": [1, 2, 300], "mixed": [1, 2.5, True], "reals": [0.5, 1e9],
-              "none": []}  # fmt: skip
+    values = {
+        "words": "héllo",
+        "empty": "",
+        "sizes": [1, 2, 300],
+        "mixed": [1, 2.5, True],
+        "reals": [0.5, 1e9],
+        "none": [],
+    }
     data = official_flexbuffers.Dumps(values)
     for name in ("words", "empty"):
         text, size = C.c_char_p(), C.c_size_t()

@@ -82,8 +82,12 @@ def test_an_exception_is_an_error_of_the_node(ops, code, when, what):
 def test_the_interpreter_runs_on(ops, nodes):
     b = Build()
     for i in range(nodes):
-        b.operator(versions.operator_code("CUSTOM", 1, "Throws"), f"t{i - 1}" if i else "x",
-                   f"t{i}" if i < nodes - 1 else "y", custom_options=np.frombuffer(b"vr", np.uint8))  # fmt: skip
+        b.operator(
+            versions.operator_code("CUSTOM", 1, "Throws"),
+            f"t{i - 1}" if i else "x",
+            f"t{i}" if i < nodes - 1 else "y",
+            custom_options=np.frombuffer(b"vr", np.uint8),
+        )
     interpreter = lite.Interpreter(model_content=b.done(), custom_ops=ops)
     interpreter.allocate_tensors()
     for x in (1.0, -1.0, 2.0, -1.0, -1.0, 3.0):
@@ -101,8 +105,10 @@ def test_an_exception_of_free_is_none_of_the_process(ops):
         interpreter.close()
 
 
-@pytest.mark.parametrize(("entry", "words"), [("ThrowingRegistration", "runtime_error: no registration today"),
-                                              ("ThrowingByValueRegistration", "NoException")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [("ThrowingRegistration", "runtime_error: no registration today"), ("ThrowingByValueRegistration", "NoException")],
+)
 def test_entries_that_throw(path, entry, words):
     with pytest.raises(ow.errors.InvalidArgumentError, match="threw a C\\+\\+ exception") as caught:
         lite.load_custom_ops(path, {"Throws": entry})

@@ -92,8 +92,9 @@ def test_checked_products(host, a, b, d):
 @given(activation=st.integers(0, 6), scale=st.floats(2**-14, 10, width=32), zero_point=st.integers(-128, 255))
 def test_activation_ranges(host, name, activation, scale, zero_point):
     low, high = C.c_int(), C.c_int()
-    found = host.code.range(host.context, TYPES[name], activation, C.c_float(scale), zero_point, C.byref(low),
-                            C.byref(high))  # fmt: skip
+    found = host.code.range(
+        host.context, TYPES[name], activation, C.c_float(scale), zero_point, C.byref(low), C.byref(high)
+    )
     lowest, highest = LIMITS[name]
     floor, ceiling = {1: (0, None), 2: (-1, 1), 3: (0, 6)}.get(activation, (None, None))
     assert found == 0
@@ -119,8 +120,19 @@ def test_multipliers_of_convolutions(host, scale_in, filters, out):
     multipliers, shifts = (C.c_int32 * 5)(), (C.c_int32 * 5)()
     filter_scales = (C.c_float * len(filters))(*filters)
     bias = float(np.float32(scale_in) * np.float32(filters[0]))
-    found = host.code.convolution(host.context, TYPES["kTfLiteInt8"], C.c_float(scale_in), len(filters), filter_scales,
-                                  C.c_float(out), C.c_float(bias), ints(0), ints(0), multipliers, shifts)  # fmt: skip
+    found = host.code.convolution(
+        host.context,
+        TYPES["kTfLiteInt8"],
+        C.c_float(scale_in),
+        len(filters),
+        filter_scales,
+        C.c_float(out),
+        C.c_float(bias),
+        ints(0),
+        ints(0),
+        multipliers,
+        shifts,
+    )
     assert found == 0
     for scale, m, e in zip(filters, multipliers, shifts):
         real = scale_in * scale / out
@@ -142,9 +154,22 @@ def test_a_bias_of_another_scale_is_refused(host):
 
 @pytest.mark.parametrize("name", sorted(TYPES))
 def test_sizes_of_types(host, name):
-    widths = {"Float": None, "Int4": 4, "UInt4": 4, "Int2": 2, "Bool": 8, "BFloat16": 16, "Complex64": 64,
-              "Complex128": 128, "NoType": 0, "String": 0, "Resource": 0, "Variant": 0, "Float8E4M3FN": 8,
-              "Float8E5M2": 8}  # fmt: skip
+    widths = {
+        "Float": None,
+        "Int4": 4,
+        "UInt4": 4,
+        "Int2": 2,
+        "Bool": 8,
+        "BFloat16": 16,
+        "Complex64": 64,
+        "Complex128": 128,
+        "NoType": 0,
+        "String": 0,
+        "Resource": 0,
+        "Variant": 0,
+        "Float8E4M3FN": 8,
+        "Float8E5M2": 8,
+    }
     short = name.removeprefix("kTfLite")
     expected = widths.get(short, int("".join(c for c in short if c.isdigit()) or 0))
     bits = C.c_int()

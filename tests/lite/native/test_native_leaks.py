@@ -95,8 +95,18 @@ def test_valgrind_finds_nothing_in_ten_thousand_life_cycles(plain, source, entry
         pytest.skip("no valgrind here")
     program, built = plain
     # Operators are made once and kept on purpose: reachable to the end, unlike what is lost.
-    live(program, built[source], entry, expected, 10_000, valgrind, "--error-exitcode=9", "--leak-check=full",
-         "--errors-for-leak-kinds=definite,indirect,possible", "-q")
+    live(
+        program,
+        built[source],
+        entry,
+        expected,
+        10_000,
+        valgrind,
+        "--error-exitcode=9",
+        "--leak-check=full",
+        "--errors-for-leak-kinds=definite,indirect,possible",
+        "-q",
+    )
 
 
 @pytest.mark.slow
@@ -120,10 +130,12 @@ def one_life(content, ops, xs):
     return y
 
 
-FROM_PYTHON = [("affine_opaque.c", "Affine", "AffineOperator", "FLOAT32", {"alpha": 2.5, "beta": -1.0}),
-               ("normalize_opaque.c", "Normalize", "NormalizeOperator", "FLOAT32", {}),
-               ("normalize_struct.cc", "Normalize", "Register_NORMALIZE", "FLOAT32", {}),
-               ("nonzero_opaque.c", "NonZero", "NonZeroOperator", "INT32", {})]  # fmt: skip
+FROM_PYTHON = [
+    ("affine_opaque.c", "Affine", "AffineOperator", "FLOAT32", {"alpha": 2.5, "beta": -1.0}),
+    ("normalize_opaque.c", "Normalize", "NormalizeOperator", "FLOAT32", {}),
+    ("normalize_struct.cc", "Normalize", "Register_NORMALIZE", "FLOAT32", {}),
+    ("nonzero_opaque.c", "NonZero", "NonZeroOperator", "INT32", {}),
+]
 
 
 @pytest.mark.timeout(1800)  # 10,000 take 40 s, and more where others work too

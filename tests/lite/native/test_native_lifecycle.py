@@ -272,10 +272,13 @@ def test_a_failing_invoke_says_what_and_the_interpreter_runs_on(p):
     np.testing.assert_array_equal(run(interpreter, np.zeros(5)), np.full(5, 2))
 
 
-@pytest.mark.parametrize(("name", "error", "words"), [
-    ("CANCEL", ow.errors.CancelledError, "returned kTfLiteCancelled"),
-    ("STATUS_42", ow.errors.FailedPreconditionError, "returned the status 42, which is none"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "error", "words"),
+    [
+        ("CANCEL", ow.errors.CancelledError, "returned kTfLiteCancelled"),
+        ("STATUS_42", ow.errors.FailedPreconditionError, "returned the status 42, which is none"),
+    ],
+)
 def test_other_statuses(p, name, error, words):
     interpreter = p.interpreter(single(name))
     interpreter.allocate_tensors()

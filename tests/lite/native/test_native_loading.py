@@ -54,15 +54,15 @@ def value_of(ops, name):
 
 FORMS = {
     # function                     operator        value
-    "Register_BY_ADDRESS":         ("BY_ADDRESS",  1),
-    "ByValueRegistration":         ("ByValue",     2),
-    "ThreeRegistrationExternal":   ("Three",       3),
-    "FourOpRegistration":          ("Four",        4),
-    "FourByValueOpRegistration":   ("Four",        4),
-    "Register_OLD":                ("OLD",         5),
-    "Register_OLD_STATIC":         ("OLD_STATIC",  5),
-    "Register_MIXED":              ("Four",        4),
-}  # fmt: skip
+    "Register_BY_ADDRESS": ("BY_ADDRESS", 1),
+    "ByValueRegistration": ("ByValue", 2),
+    "ThreeRegistrationExternal": ("Three", 3),
+    "FourOpRegistration": ("Four", 4),
+    "FourByValueOpRegistration": ("Four", 4),
+    "Register_OLD": ("OLD", 5),
+    "Register_OLD_STATIC": ("OLD_STATIC", 5),
+    "Register_MIXED": ("Four", 4),
+}
 
 
 @pytest.mark.parametrize("entry", FORMS)
@@ -87,17 +87,17 @@ def test_a_version_serves_those_before_it(forms):
 
 
 NONE = {
-    "GivesNull":           "returned null",
-    "GivesNothing":        "gives a record without invoke",
+    "GivesNull": "returned null",
+    "GivesNothing": "gives a record without invoke",
     "GivesNothingByValue": "gives a record without invoke",
-    "GivesBareOperator":   "gives a record without invoke",
-    "GivesVersionZero":    "of a version that is none",
-    "GivesNonsense":       "returned what is no address of a record",
-    "GivesOdd":            "returned what is no address of a record",
-    "GivesText":           "gives a record of another layout: its init",
-    "GivesShifted":        "gives a record of another layout: its init",
-    "GivesLarge":          "larger than any TfLiteRegistration",
-}  # fmt: skip
+    "GivesBareOperator": "gives a record without invoke",
+    "GivesVersionZero": "of a version that is none",
+    "GivesNonsense": "returned what is no address of a record",
+    "GivesOdd": "returned what is no address of a record",
+    "GivesText": "gives a record of another layout: its init",
+    "GivesShifted": "gives a record of another layout: its init",
+    "GivesLarge": "larger than any TfLiteRegistration",
+}
 
 
 @pytest.mark.parametrize("entry", NONE)
@@ -114,8 +114,13 @@ def test_a_function_that_is_not_there_suggests_the_nearest(forms):
 
 
 def test_names_of_cpp(mangled):
-    for entry in ("first::ops::Register_ONE", "Register_ONE", "ops::Register_ONE", "Register_ONE()",
-                  "_ZN5first3ops12Register_ONEEv"):  # fmt: skip
+    for entry in (
+        "first::ops::Register_ONE",
+        "Register_ONE",
+        "ops::Register_ONE",
+        "Register_ONE()",
+        "_ZN5first3ops12Register_ONEEv",
+    ):
         assert value_of(lite.load_custom_ops(mangled, {"Mine": entry}), "Mine") == 1
     assert value_of(lite.load_custom_ops(mangled, ["second::TwoOpRegistration"]), "Two") == 2
     assert set(lite.load_custom_ops(mangled)) == {"ONE", "Two"}
@@ -126,13 +131,22 @@ def test_names_of_cpp(mangled):
         lite.load_custom_ops(mangled, ["second::Register_WITH"])
 
 
-@pytest.mark.parametrize(("symbol", "wanted"), [
-    ("_Z12Register_SINv", ("Register_SIN", "v")),
-    ("_ZN7atan_op18AtanOpRegistrationEv", ("atan_op::AtanOpRegistration", "v")),
-    ("_ZN6tflite3ops6custom21Register_MY_CUSTOM_OPEv", ("tflite::ops::custom::Register_MY_CUSTOM_OP", "v")),
-    ("_ZN1a1fB5cxx11Ev", ("a::f", "v")), ("_Z1fi", ("f", "i")), ("_ZN1a3fooILi3EEEvv", None), ("plain", None),
-    ("_ZN", None), ("_Z99x", None), ("_Z999999999999x", None), ("_Z", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("symbol", "wanted"),
+    [
+        ("_Z12Register_SINv", ("Register_SIN", "v")),
+        ("_ZN7atan_op18AtanOpRegistrationEv", ("atan_op::AtanOpRegistration", "v")),
+        ("_ZN6tflite3ops6custom21Register_MY_CUSTOM_OPEv", ("tflite::ops::custom::Register_MY_CUSTOM_OP", "v")),
+        ("_ZN1a1fB5cxx11Ev", ("a::f", "v")),
+        ("_Z1fi", ("f", "i")),
+        ("_ZN1a3fooILi3EEEvv", None),
+        ("plain", None),
+        ("_ZN", None),
+        ("_Z99x", None),
+        ("_Z999999999999x", None),
+        ("_Z", None),
+    ],
+)
 def test_mangled_names(symbol, wanted):
     assert qualified(symbol) == wanted
 
@@ -146,10 +160,17 @@ def test_any_text_is_some_name(text):
         find_entry("not there", [text], "lib")
 
 
-@pytest.mark.parametrize(("function", "name"), [
-    ("Register_SIN", "SIN"), ("AtanOpRegistrationExternal", "Atan"), ("_ZN7atan_op18AtanOpRegistrationEv", "Atan"),
-    ("AtanRegistration", "Atan"), ("my_op", "my_op"), ("OpRegistration", "Op"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        ("Register_SIN", "SIN"),
+        ("AtanOpRegistrationExternal", "Atan"),
+        ("_ZN7atan_op18AtanOpRegistrationEv", "Atan"),
+        ("AtanRegistration", "Atan"),
+        ("my_op", "my_op"),
+        ("OpRegistration", "Op"),
+    ],
+)
 def test_an_operator_without_a_name_is_called_after_its_function(function, name):
     assert operator_name(function) == name
 
@@ -175,8 +196,16 @@ def test_a_file_that_is_not_there(forms, tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
-@pytest.mark.parametrize(("path", "words"), [("", "is empty"), ("a\0b", "cannot be read"), ("/dev/zero", "is no file"),
-                                             ("pipe", "is no file"), ("loop", "cannot be read")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("", "is empty"),
+        ("a\0b", "cannot be read"),
+        ("/dev/zero", "is no file"),
+        ("pipe", "is no file"),
+        ("loop", "cannot be read"),
+    ],
+)
 def test_paths_that_are_no_file(tmp_path, monkeypatch, path, words):
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe")
@@ -185,11 +214,19 @@ def test_paths_that_are_no_file(tmp_path, monkeypatch, path, words):
         lite.load_custom_ops(path)
 
 
-@pytest.mark.parametrize(("content", "found"), [
-    (b"", "an empty file"), (b"int main(void) { return 0; }\n", "a text file"), (b"!<arch>\nabc", "an archive"),
-    (b"PK\x03\x04", "a zip file"), (b"\0\0\0\x18TFL3", "a .tflite model"), (bytes(range(256)), "begins with the bytes"),
-    (b"MZ\x90\0", "a Windows DLL"), (b"\xcf\xfa\xed\xfe", "a Mach-O library"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"", "an empty file"),
+        (b"int main(void) { return 0; }\n", "a text file"),
+        (b"!<arch>\nabc", "an archive"),
+        (b"PK\x03\x04", "a zip file"),
+        (b"\0\0\0\x18TFL3", "a .tflite model"),
+        (bytes(range(256)), "begins with the bytes"),
+        (b"MZ\x90\0", "a Windows DLL"),
+        (b"\xcf\xfa\xed\xfe", "a Mach-O library"),
+    ],
+)
 def test_files_that_are_no_library(tmp_path, content, found):
     path = tmp_path / "libops.so"
     path.write_bytes(content)
@@ -209,11 +246,18 @@ def test_files_are_looked_at_before_a_compiler_is_asked_for(tmp_path, monkeypatc
         lite.load_custom_ops(tmp_path / "libops.so")
 
 
-@pytest.mark.parametrize(("offset", "value", "found"), [
-    (18, struct.pack("<H", 183), "aarch64"), (18, struct.pack("<H", 40), "arm"), (18, struct.pack("<H", 999), "999"),
-    (4, b"\1", "32 bits"), (5, b"\2", "big-endian"), (16, struct.pack("<H", 1), "an object file"),
-    (16, struct.pack("<H", 2), "a program"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("offset", "value", "found"),
+    [
+        (18, struct.pack("<H", 183), "aarch64"),
+        (18, struct.pack("<H", 40), "arm"),
+        (18, struct.pack("<H", 999), "999"),
+        (4, b"\1", "32 bits"),
+        (5, b"\2", "big-endian"),
+        (16, struct.pack("<H", 1), "an object file"),
+        (16, struct.pack("<H", 2), "a program"),
+    ],
+)
 def test_libraries_for_another_machine(forms, tmp_path, offset, value, found):
     content = bytearray(pathlib.Path(forms).read_bytes())
     if content[18:20] == value:
@@ -238,8 +282,7 @@ def test_a_library_cut_short(forms, tmp_path):
 def without_sections(content):
     """A library as `sstrip` leaves it: no section headers, and nothing behind what is loaded."""
     header = list(struct.unpack_from("<16sHHIQQQIHHHHHH", content))
-    rows = [struct.unpack_from("<IIQQQQQQ", content, header[5] + i * header[9])
-            for i in range(header[10])]  # fmt: skip
+    rows = [struct.unpack_from("<IIQQQQQQ", content, header[5] + i * header[9]) for i in range(header[10])]
     end = max(offset + size for _, _, offset, _, _, size, _, _ in rows)
     header[6] = header[11] = header[12] = header[13] = 0
     return struct.pack("<16sHHIQQQIHHHHHH", *header) + content[64:end]
@@ -299,17 +342,33 @@ def compile_(tmp_path, text, *arguments, name="libops.so"):
     source.write_text(text)
     out = tmp_path / name
     compiler = building.find_compiler("c")
-    subprocess.run([*compiler.command, *compiler.extra, "-shared", "-fPIC", f"-I{lite.include_dir()}", str(source),
-                    "-o", str(out), *arguments], check=True, capture_output=True)  # fmt: skip
+    subprocess.run(
+        [
+            *compiler.command,
+            *compiler.extra,
+            "-shared",
+            "-fPIC",
+            f"-I{lite.include_dir()}",
+            str(source),
+            "-o",
+            str(out),
+            *arguments,
+        ],
+        check=True,
+        capture_output=True,
+    )
     return out
 
 
 def test_functions_that_nobody_provides_are_named(tmp_path):
-    path = compile_(tmp_path, """
+    path = compile_(
+        tmp_path,
+        """
         int nobody_has_this(void); void nor_this(void);
         void _ZN6tflite12RuntimeShapeEi(int);
         void* Register_X(void) { nor_this(); _ZN6tflite12RuntimeShapeEi(nobody_has_this()); return 0; }
-    """)  # fmt: skip
+    """,
+    )
     with pytest.raises(ow.errors.NotFoundError, match="needs functions that nobody provides") as caught:
         lite.load_custom_ops(path)
     text = str(caught.value)
@@ -377,10 +436,15 @@ def test_paths_of_every_kind(tmp_path, monkeypatch):
 
 
 def test_two_operators_of_one_name(tmp_path):
-    path = compile_(tmp_path, SOURCE + """
+    path = compile_(
+        tmp_path,
+        SOURCE
+        + """
         static TfLiteStatus other(TfLiteContext* c, TfLiteNode* n) { return kTfLiteError; }
         TfLiteRegistration CONSTRegistration(void) { TfLiteRegistration r = {0, 0, 0, other}; return r; }
-    """, "-DVALUE=1")  # fmt: skip
+    """,
+        "-DVALUE=1",
+    )
     with pytest.raises(ow.errors.InvalidArgumentError, match="two functions give an operator 'CONST'"):
         lite.load_custom_ops(path)
     assert set(lite.load_custom_ops(path, {"A": "Register_CONST", "B": "CONSTRegistration"})) == {"A", "B"}

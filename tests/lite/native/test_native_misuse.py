@@ -28,28 +28,28 @@ def p():
 
 IN_PREPARE = {
     # operator           what the error says
-    "NEGATIVE":          "the shape given to tensor 'y' has a negative size",
-    "NULL_SHAPE":        "the shape is null",
-    "HUGE":              "no array can have the shape given to tensor 'y'|would take",
-    "WILD_RANK":         "was given a number of dimensions that is none",
-    "RESIZE_INPUT":      r"tensor 0 'x' is none that this node may resize(.|\n)*before 2\.2",
-    "IGNORES":           "the shape given to tensor 'y' has a negative size",
-    "BAD_TEMPORARIES":   "the node's temporaries are no tensors that were added",
-    "FOREIGN_TENSOR":    "a pointer to no tensor of this subgraph",
-    "SMALLER_TENSORS":   r"tensor 2 if a TfLiteTensor had 104 bytes(.|\n)*before 2\.2 tensors were smaller",
-    "WRONG_TYPE":        "tensor 2 'y' was given the type 77",
-    "WRONG_MEMORY":      "tensor 2 'y' was given another kind of memory",
-    "IN_PLACE":          "the sizes of tensor 2 'y' were changed in place",
-    "ADDS_ENDLESSLY":    "tensors are added without end",
+    "NEGATIVE": "the shape given to tensor 'y' has a negative size",
+    "NULL_SHAPE": "the shape is null",
+    "HUGE": "no array can have the shape given to tensor 'y'|would take",
+    "WILD_RANK": "was given a number of dimensions that is none",
+    "RESIZE_INPUT": r"tensor 0 'x' is none that this node may resize(.|\n)*before 2\.2",
+    "IGNORES": "the shape given to tensor 'y' has a negative size",
+    "BAD_TEMPORARIES": "the node's temporaries are no tensors that were added",
+    "FOREIGN_TENSOR": "a pointer to no tensor of this subgraph",
+    "SMALLER_TENSORS": r"tensor 2 if a TfLiteTensor had 104 bytes(.|\n)*before 2\.2 tensors were smaller",
+    "WRONG_TYPE": "tensor 2 'y' was given the type 77",
+    "WRONG_MEMORY": "tensor 2 'y' was given another kind of memory",
+    "IN_PLACE": "the sizes of tensor 2 'y' were changed in place",
+    "ADDS_ENDLESSLY": "tensors are added without end",
     "ADDS_FEWER_THAN_NONE": r"a number of tensors that is none(.|\n)*-1",
-    "OWN_DIMS":          "the shape given to tensor 'y' has a negative size",
-    "OTHERS_DIMS":       "tensor 'y' was given another tensor's sizes",
-    "NO_OUTPUTS":        "prepare replaced the node's list of inputs or outputs",
-    "FAR_TENSOR":        "(?s)misused the interface.*TfLiteOpaqueContextGetOpaqueTensor: index 1000000000, of 3",
-    "UNTYPED":           "was added and has no type yet",
-    "FORBIDDEN":         "The function is forbidden if not calling in delegate",
-    "FarInput":          "(?s)misused the interface.*TfLiteOpaqueTensorNumDims: .* does not hold",
-}  # fmt: skip
+    "OWN_DIMS": "the shape given to tensor 'y' has a negative size",
+    "OTHERS_DIMS": "tensor 'y' was given another tensor's sizes",
+    "NO_OUTPUTS": "prepare replaced the node's list of inputs or outputs",
+    "FAR_TENSOR": "(?s)misused the interface.*TfLiteOpaqueContextGetOpaqueTensor: index 1000000000, of 3",
+    "UNTYPED": "was added and has no type yet",
+    "FORBIDDEN": "The function is forbidden if not calling in delegate",
+    "FarInput": "(?s)misused the interface.*TfLiteOpaqueTensorNumDims: .* does not hold",
+}
 
 
 @pytest.mark.parametrize("name", IN_PREPARE)
@@ -79,10 +79,10 @@ def test_a_constant_is_not_resized(p):
 
 
 IN_INVOKE = {
-    "RESIZE_LATE":  "tensor 'y' got another shape in invoke",
-    "SHAPELESS":    "output 'y' got no shape",
+    "RESIZE_LATE": "tensor 'y' got another shape in invoke",
+    "SHAPELESS": "output 'y' got no shape",
     "IGNORES_LATE": "tensor 'y' got another shape in invoke",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", IN_INVOKE)
@@ -100,10 +100,15 @@ def test_in_invoke(p, name):
 
 
 CHANGES = {
-    "SIZES_LATE": "sizes", "RANK_LATE": "sizes", "TYPE_LATE": "type", "BYTES_LATE": "bytes",
-    "NOWHERE": "the address of its elements", "DROPS": "the address of its elements",
-    "ELSEWHERE": "the address of its elements", "INPUT_LATE": "the address of its elements",
-}  # fmt: skip
+    "SIZES_LATE": "sizes",
+    "RANK_LATE": "sizes",
+    "TYPE_LATE": "type",
+    "BYTES_LATE": "bytes",
+    "NOWHERE": "the address of its elements",
+    "DROPS": "the address of its elements",
+    "ELSEWHERE": "the address of its elements",
+    "INPUT_LATE": "the address of its elements",
+}
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -171,8 +176,11 @@ def test_any_sequence_of_operators_runs_or_says_why(p, seed):
     """Chains of probes, good and bad, resized and run at random: an error or the right answer, never a crash."""
     random = np.random.default_rng(seed)
     plus = {"PROBE": 1, "PROBE_NULL": 1, "ADDS_MANY": 1, "FAIL_INVOKE": 1}
-    names = random.choice([*plus, "REVERSE", "REVERSE_DYNAMIC", "IN_PLACE", "RESIZE_LATE"], random.integers(1, 7),
-                          p=[0.2, 0.1, 0.1, 0.1, 0.2, 0.2, 0.05, 0.05])  # fmt: skip
+    names = random.choice(
+        [*plus, "REVERSE", "REVERSE_DYNAMIC", "IN_PLACE", "RESIZE_LATE"],
+        random.integers(1, 7),
+        p=[0.2, 0.1, 0.1, 0.1, 0.2, 0.2, 0.05, 0.05],
+    )
     interpreter = p.interpreter(chain(*names))
     for _ in range(6):
         n = int(random.integers(1, 70))

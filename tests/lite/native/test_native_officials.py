@@ -34,8 +34,11 @@ def ops(path):
     return lite.load_custom_ops(path, {"Threads": "Register_THREADS", "Strings": "Register_STRINGS"})
 
 
-@pytest.mark.parametrize("strings", [[b"a", b"", b"\0b", b"longer than a word"], [b""], [b"x" * 5000, b"y"] * 20],
-                         ids=["few", "none", "many"])  # fmt: skip
+@pytest.mark.parametrize(
+    "strings",
+    [[b"a", b"", b"\0b", b"longer than a word"], [b""], [b"x" * 5000, b"y"] * 20],
+    ids=["few", "none", "many"],
+)
 def test_strings_for_a_tensor(ops, strings):
     content = single("Strings", (len(strings),), (1,), ("STRING", "STRING"))
     interpreter = lite.Interpreter(model_content=content, custom_ops=ops)

@@ -13,8 +13,9 @@ STRICT = ["-Wall", "-Wextra", "-Werror"]  # of the provider's own sources too
 
 
 @needs_compiler
-@pytest.mark.parametrize("flags", [["-O0", *STRICT], pytest.param(SANITIZED, marks=pytest.mark.slow)],
-                         ids=["plain", "sanitized"])  # fmt: skip
+@pytest.mark.parametrize(
+    "flags", [["-O0", *STRICT], pytest.param(SANITIZED, marks=pytest.mark.slow)], ids=["plain", "sanitized"]
+)
 def test_every_check_holds(tmp_path, flags):
     done = subprocess.run([program_of(CHECKS, tmp_path, *flags)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

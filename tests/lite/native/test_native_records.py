@@ -19,19 +19,33 @@ from opwright.lite.native.callbacks import provider
 pytestmark = pytest.mark.ours
 
 STRUCTS = {
-    "TfLiteTensor": records.CTensor, "TfLiteNode": records.CNode, "TfLiteContext": records.CContext,
-    "TfLiteRegistration": records.CRegistration, "TfLiteQuantizationParams": records.QuantizationParams,
-    "TfLiteQuantization": records.Quantization, "TfLiteAffineQuantization": records.AffineQuantization,
-    "TfLiteBlockwiseQuantization": records.BlockwiseQuantization, "OwHost": records.CHost, "OwCall": records.CCall,
-}  # fmt: skip
+    "TfLiteTensor": records.CTensor,
+    "TfLiteNode": records.CNode,
+    "TfLiteContext": records.CContext,
+    "TfLiteRegistration": records.CRegistration,
+    "TfLiteQuantizationParams": records.QuantizationParams,
+    "TfLiteQuantization": records.Quantization,
+    "TfLiteAffineQuantization": records.AffineQuantization,
+    "TfLiteBlockwiseQuantization": records.BlockwiseQuantization,
+    "OwHost": records.CHost,
+    "OwCall": records.CCall,
+}
 NUMBERS = {
-    "kTfLiteMmapRo": records.MMAP_RO, "kTfLiteArenaRw": records.ARENA_RW, "kTfLiteDynamic": records.MEM_DYNAMIC,
-    "kTfLiteArenaRwPersistent": records.ARENA_RW_PERSISTENT, "kTfLitePersistentRo": records.PERSISTENT_RO,
-    "kTfLiteNonCpu": records.NON_CPU, "kTfLiteAffineQuantization": records.AFFINE,
-    "kTfLiteBlockwiseQuantization": records.BLOCKWISE, "kTfLiteBuiltinCustom": records.CUSTOM_CODE,
-    "OW_INIT": records.INIT, "OW_PREPARE": records.PREPARE, "OW_INVOKE": records.INVOKE, "OW_FREE": records.FREE,
+    "kTfLiteMmapRo": records.MMAP_RO,
+    "kTfLiteArenaRw": records.ARENA_RW,
+    "kTfLiteDynamic": records.MEM_DYNAMIC,
+    "kTfLiteArenaRwPersistent": records.ARENA_RW_PERSISTENT,
+    "kTfLitePersistentRo": records.PERSISTENT_RO,
+    "kTfLiteNonCpu": records.NON_CPU,
+    "kTfLiteAffineQuantization": records.AFFINE,
+    "kTfLiteBlockwiseQuantization": records.BLOCKWISE,
+    "kTfLiteBuiltinCustom": records.CUSTOM_CODE,
+    "OW_INIT": records.INIT,
+    "OW_PREPARE": records.PREPARE,
+    "OW_INVOKE": records.INVOKE,
+    "OW_FREE": records.FREE,
     **{name: number for number, name in records.STATUS.items()},
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")

@@ -158,13 +158,17 @@ def scale(*scales, zeros=(), axis=0):
     return objects.QuantizationParameters(scale=list(scales), zero_point=list(zeros), quantized_dimension=axis)
 
 
-@pytest.mark.parametrize(("type", "fields", "wanted"), [
-    # type, params.scale, params.zero_point, kind, scales, the last, zero points, the first, dimension
-    ("FLOAT32", {}, [1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0]),
-    ("INT8", {"quantization": scale(0.5, zeros=[3])}, [9, 0.5, 3, 1, 1, 0.5, 1, 3, 0, 2, 0, 0]),
-    ("INT8", {"quantization": scale(0.5, 0.25, 2, zeros=[0, 0, 0], axis=0)}, [9, 0, 0, 1, 3, 2, 3, 0, 0, 2, 0, 0]),
-    ("BFLOAT16", {"shape_signature": [-1]}, [19, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, -1]),
-], ids=["real", "one scale", "a scale for each", "signature"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("type", "fields", "wanted"),
+    [
+        # type, params.scale, params.zero_point, kind, scales, the last, zero points, the first, dimension
+        ("FLOAT32", {}, [1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0]),
+        ("INT8", {"quantization": scale(0.5, zeros=[3])}, [9, 0.5, 3, 1, 1, 0.5, 1, 3, 0, 2, 0, 0]),
+        ("INT8", {"quantization": scale(0.5, 0.25, 2, zeros=[0, 0, 0], axis=0)}, [9, 0, 0, 1, 3, 2, 3, 0, 0, 2, 0, 0]),
+        ("BFLOAT16", {"shape_signature": [-1]}, [19, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, -1]),
+    ],
+    ids=["real", "one scale", "a scale for each", "signature"],
+)
 def test_scales_types_and_signatures(p, type, fields, wanted):
     b = Build().tensor("x", (3,), type, **fields).tensor("y", (12,)).custom("QUANTIZATION", "x", "y")
     interpreter = allocated(p, b.done())

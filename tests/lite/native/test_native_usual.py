@@ -56,12 +56,15 @@ def pooled(x, padding, stride, size):
     """The largest of each window, and where it is in the image, by a window at a time."""
     n, h, w, c = x.shape
     out = [-(-length // stride) if padding == "SAME" else (length - size) // stride + 1 for length in (h, w)]
-    before = [max((o - 1) * stride + size - length, 0) // 2 if padding == "SAME" else 0
-              for o, length in zip(out, (h, w))]  # fmt: skip
+    before = [
+        max((o - 1) * stride + size - length, 0) // 2 if padding == "SAME" else 0 for o, length in zip(out, (h, w))
+    ]
     y, places = np.zeros((n, *out, c), np.float32), np.zeros((n, *out, c), np.int32)
     for b, i, j, k in np.ndindex(*y.shape):
-        rows, columns = (range(max(p * stride - d, 0), min(p * stride - d + size, length))
-                         for p, d, length in zip((i, j), before, (h, w)))  # fmt: skip
+        rows, columns = (
+            range(max(p * stride - d, 0), min(p * stride - d + size, length))
+            for p, d, length in zip((i, j), before, (h, w))
+        )
         best = max((float(x[b, r, q, k]), -(r * w + q)) for r in rows for q in columns)
         y[b, i, j, k], places[b, i, j, k] = np.clip(best[0], -6, 6), -best[1] * c + k
     return y, places
@@ -167,11 +170,14 @@ def test_c_functions_and_names(path):
     assert "Pool, Rescale" in str(caught.value)
 
 
-@pytest.mark.parametrize(("entry", "words"), [
-    ("AddNothing", "adds no operators to the resolver"),
-    ("AddBuiltin", "adds a kernel of a builtin operator"),
-    ("AddNameless", "without a name"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ("AddNothing", "adds no operators to the resolver"),
+        ("AddBuiltin", "adds a kernel of a builtin operator"),
+        ("AddNameless", "without a name"),
+    ],
+)
 def test_functions_that_add_what_is_none(path, entry, words):
     with pytest.raises(ow.errors.InvalidArgumentError, match=words) as caught:
         lite.load_custom_ops(path, {"Mine": entry})
@@ -249,10 +255,23 @@ def test_functions_called_register_are_found_where_there_are_no_others():
 # --- options --------------------------------------------------------------------------------------------------------
 
 VALUES = {
-    "int": -7, "large": 2**62, "small": -(2**40), "real": 0.1, "wide": 1.1e38, "yes": True, "no": False,
-    "text": "héllo", "empty": "", "number": "42", "sizes": [1, 2, 300], "reals": [0.5, -2.0],
-    "mixed": [1, 2.5, "three", [4]], "none": [], "map": {"a": {"b": [5, 6]}, "c": "d"}, "null": None,
-}  # fmt: skip
+    "int": -7,
+    "large": 2**62,
+    "small": -(2**40),
+    "real": 0.1,
+    "wide": 1.1e38,
+    "yes": True,
+    "no": False,
+    "text": "héllo",
+    "empty": "",
+    "number": "42",
+    "sizes": [1, 2, 300],
+    "reals": [0.5, -2.0],
+    "mixed": [1, 2.5, "three", [4]],
+    "none": [],
+    "map": {"a": {"b": [5, 6]}, "c": "d"},
+    "null": None,
+}
 
 
 OFFICIAL_READER = "flatbuffers/flexbuffers.h"
@@ -387,9 +406,20 @@ def test_damaged_options_are_not_read_outside(tmp_path):
     compiler = building.find_compiler("c++")
     (tmp_path / "damaged.cc").write_text(DAMAGED)
     (tmp_path / "options").write_bytes(bytes(official_flexbuffers.Dumps(VALUES)))
-    done = subprocess.run([*compiler.command, *SANITIZED, f"-I{building.include_dir()}", f"-I{HERE}",
-                           str(tmp_path / "damaged.cc"), "-o", str(tmp_path / "damaged")],
-                          capture_output=True, text=True, check=False)  # fmt: skip
+    done = subprocess.run(
+        [
+            *compiler.command,
+            *SANITIZED,
+            f"-I{building.include_dir()}",
+            f"-I{HERE}",
+            str(tmp_path / "damaged.cc"),
+            "-o",
+            str(tmp_path / "damaged"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode != 0 and "asan" in done.stderr:
         pytest.skip("no sanitizers here")
     assert done.returncode == 0, done.stderr

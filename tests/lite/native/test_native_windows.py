@@ -34,9 +34,16 @@ def path():
 
 @pytest.fixture(scope="module")
 def ops(path):
-    return lite.load_custom_ops(path, {"Pool": "RegisterPoolWithPlaces", "Transposed": "RegisterTransposedWithBias",
-                                       "Means": "Register_MEANS_3D", "Table": "Register_LOOKED_UP",
-                                       "Turned": "Register_TURNED"})  # fmt: skip
+    return lite.load_custom_ops(
+        path,
+        {
+            "Pool": "RegisterPoolWithPlaces",
+            "Transposed": "RegisterTransposedWithBias",
+            "Means": "Register_MEANS_3D",
+            "Table": "Register_LOOKED_UP",
+            "Turned": "Register_TURNED",
+        },
+    )
 
 
 @pytest.fixture(scope="module")
@@ -147,10 +154,14 @@ def test_tables_of_16_bits(ops, code):
     assert np.abs(run(interpreter, x) - np.clip(exact, -32768, 32767)).max() <= 5
 
 
-@pytest.mark.parametrize(("kind", "x"), [
-    ("FLOAT32", np.arange(12, dtype=np.float32).reshape(3, 4)), ("BOOL", np.arange(8).reshape(2, 4) % 3 == 0),
-    ("STRING", np.array([[b"a", b"", b"ccc"], [b"dd", b"e\0e", b"f"]], object)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "x"),
+    [
+        ("FLOAT32", np.arange(12, dtype=np.float32).reshape(3, 4)),
+        ("BOOL", np.arange(8).reshape(2, 4) % 3 == 0),
+        ("STRING", np.array([[b"a", b"", b"ccc"], [b"dd", b"e\0e", b"f"]], object)),
+    ],
+)
 def test_writers(ops, kind, x):
     b = Build().tensor("x", x.shape, kind).tensor("by", data=np.int32([2]), type="INT32").tensor("y", x.shape, kind)
     interpreter = lite.Interpreter(model_content=b.custom("Turned", "x by", "y").done(), custom_ops=ops)
@@ -171,9 +182,11 @@ def test_headers_of_the_caller_come_first(tmp_path):
     """A folder of include_dirs may have other headers under the same names: the official ones."""
     (tmp_path / "tensorflow/lite/kernels").mkdir(parents=True)
     (tmp_path / "tensorflow/lite/kernels/padding.h").write_text("static const int kWhose = 7;\n")
-    (tmp_path / "whose.cc").write_text('#include "tensorflow/lite/kernels/padding.h"\n'
-                                       '#include "tensorflow/lite/c/common.h"\n'
-                                       'extern "C" int whose() { return kWhose + (kTfLiteOk == 0); }\n')  # fmt: skip
+    (tmp_path / "whose.cc").write_text(
+        '#include "tensorflow/lite/kernels/padding.h"\n'
+        '#include "tensorflow/lite/c/common.h"\n'
+        'extern "C" int whose() { return kWhose + (kTfLiteOk == 0); }\n'
+    )
     path = build_library([tmp_path / "whose.cc"], include_dirs=[tmp_path])
     building.provider()
     assert C.CDLL(str(path)).whose() == 8

@@ -48,20 +48,28 @@ def encoder():
 
 
 NETWORKS = {
-    "mobilenet_v1": lambda: A.MobileNet(weights=None), "mobilenet_v2": lambda: A.MobileNetV2(weights=None),
+    "mobilenet_v1": lambda: A.MobileNet(weights=None),
+    "mobilenet_v2": lambda: A.MobileNetV2(weights=None),
     "mobilenet_v3": lambda: A.MobileNetV3Small(weights=None, input_shape=(224, 224, 3)),
-    "efficientnet": lambda: A.EfficientNetB0(weights=None), "resnet50": lambda: A.ResNet50(weights=None),
-    "densenet": lambda: A.DenseNet121(weights=None), "inception": lambda: A.InceptionV3(weights=None),
-    "unet": u_net, "lstm_text": text, "transformer": encoder,
-}  # fmt: skip
+    "efficientnet": lambda: A.EfficientNetB0(weights=None),
+    "resnet50": lambda: A.ResNet50(weights=None),
+    "densenet": lambda: A.DenseNet121(weights=None),
+    "inception": lambda: A.InceptionV3(weights=None),
+    "unet": u_net,
+    "lstm_text": text,
+    "transformer": encoder,
+}
 
 
 def samples(shape, dtype, high):
     """Representative data: words below `high`, or images of that range."""
     rng = np.random.default_rng(7)
     for _ in range(3):
-        yield [rng.integers(0, high, shape).astype(np.int32) if dtype == "int32" else
-               rng.uniform(0 if high > 1 else -1, high, shape).astype(np.float32)]
+        yield [
+            rng.integers(0, high, shape).astype(np.int32)
+            if dtype == "int32"
+            else rng.uniform(0 if high > 1 else -1, high, shape).astype(np.float32)
+        ]
 
 
 def main(folder):

@@ -78,8 +78,7 @@ def run(interpreter: Any, inputs: list[np.ndarray]) -> list[tuple[np.ndarray, fl
             x = np.clip(np.rint(x / scale) + point, limits.min, limits.max).astype(detail["dtype"])
         interpreter.set_tensor(detail["index"], x)
     interpreter.invoke()
-    return [(interpreter.get_tensor(d["index"]), float(d["quantization"][0]))
-            for d in interpreter.get_output_details()]  # fmt: skip
+    return [(interpreter.get_tensor(d["index"]), float(d["quantization"][0])) for d in interpreter.get_output_details()]
 
 
 def real(interpreter: Any, found: list[tuple[np.ndarray, float]]) -> list[np.ndarray]:

@@ -214,11 +214,24 @@ def unet(tf: Any) -> Any:
 @network((2, 28, 28, 1))
 def autoencoder(tf: Any) -> Any:
     K, L = tf.keras, tf.keras.layers
-    enc = K.Sequential([K.Input((28, 28, 1)), L.Conv2D(4, 3, 2, padding="same", activation="relu"),
-                        L.Conv2D(8, 3, 2, padding="same", activation="relu"), L.Flatten(), L.Dense(6)])
-    dec = K.Sequential([K.Input((6,)), L.Dense(7 * 7 * 8, activation="relu"), L.Reshape((7, 7, 8)),
-                        L.Conv2DTranspose(4, 3, 2, padding="same", activation="relu"),
-                        L.Conv2DTranspose(1, 3, 2, padding="same", activation="sigmoid")])
+    enc = K.Sequential(
+        [
+            K.Input((28, 28, 1)),
+            L.Conv2D(4, 3, 2, padding="same", activation="relu"),
+            L.Conv2D(8, 3, 2, padding="same", activation="relu"),
+            L.Flatten(),
+            L.Dense(6),
+        ]
+    )
+    dec = K.Sequential(
+        [
+            K.Input((6,)),
+            L.Dense(7 * 7 * 8, activation="relu"),
+            L.Reshape((7, 7, 8)),
+            L.Conv2DTranspose(4, 3, 2, padding="same", activation="relu"),
+            L.Conv2DTranspose(1, 3, 2, padding="same", activation="sigmoid"),
+        ]
+    )
     i = K.Input((28, 28, 1))
     return K.Model(i, dec(enc(i)))
 
@@ -267,8 +280,17 @@ def volumes(tf: Any) -> Any:
 def norms(tf: Any) -> Any:
     K, L = tf.keras, tf.keras.layers
     i = K.Input((8, 8, 4))
-    return K.Model(i, [L.LayerNormalization(axis=[1, 2, 3])(i), L.GroupNormalization(2)(i), L.UnitNormalization()(i),
-                       L.BatchNormalization(axis=1)(i), L.RMSNormalization()(i), L.GroupNormalization(-1)(i)])
+    return K.Model(
+        i,
+        [
+            L.LayerNormalization(axis=[1, 2, 3])(i),
+            L.GroupNormalization(2)(i),
+            L.UnitNormalization()(i),
+            L.BatchNormalization(axis=1)(i),
+            L.RMSNormalization()(i),
+            L.GroupNormalization(-1)(i),
+        ],
+    )
 
 
 @network((1, 9, 9, 4))
@@ -286,6 +308,11 @@ def grouped_separable(tf: Any) -> Any:
 def adaptive_pools(tf: Any) -> Any:
     K, L = tf.keras, tf.keras.layers
     i = K.Input((9, 10, 4))
-    layers = [L.AdaptiveAveragePooling2D((3, 4)), L.AdaptiveMaxPooling2D(2), L.Resizing(5, 7, interpolation="nearest"),
-              L.Resizing(5, 7, crop_to_aspect_ratio=True), L.Resizing(12, 7, interpolation="bicubic")]  # fmt: skip
+    layers = [
+        L.AdaptiveAveragePooling2D((3, 4)),
+        L.AdaptiveMaxPooling2D(2),
+        L.Resizing(5, 7, interpolation="nearest"),
+        L.Resizing(5, 7, crop_to_aspect_ratio=True),
+        L.Resizing(12, 7, interpolation="bicubic"),
+    ]
     return K.Model(i, [layer(i) for layer in layers])

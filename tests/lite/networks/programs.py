@@ -61,8 +61,11 @@ def mapped_rows(x: Any) -> Any:
 
 @program([6, 3], f32(6, 3))
 def scans_and_folds(x: Any) -> Any:
-    return (ow.scan(lambda a, b: a * 0.9 + b, x), ow.foldl(lambda a, b: a + b, x),
-            ow.foldr(lambda a, b: a * 0.5 + b, x))  # fmt: skip
+    return (
+        ow.scan(lambda a, b: a * 0.9 + b, x),
+        ow.foldl(lambda a, b: a + b, x),
+        ow.foldr(lambda a, b: a * 0.5 + b, x),
+    )
 
 
 @program([None, 3], f32(7, 3))
@@ -105,10 +108,18 @@ def preprocessing(image: Any) -> Any:
 @program([2, 8, 8, 3], f32(2, 8, 8, 3))
 def augmentation(x: Any) -> Any:
     I = ow.image
-    return (I.flip_left_right(x), I.resize(x, [4, 4], method="nearest"), I.central_crop(x, 0.5), I.rot90(x),
-            I.adjust_brightness(x, 0.1), I.per_image_standardization(x), I.crop_to_bounding_box(x, 1, 1, 4, 4),
-            ow.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]], mode="REFLECT"),
-            ow.nn.depth_to_space(ow.nn.space_to_depth(x, 2), 2), ow.nn.local_response_normalization(x))  # fmt: skip
+    return (
+        I.flip_left_right(x),
+        I.resize(x, [4, 4], method="nearest"),
+        I.central_crop(x, 0.5),
+        I.rot90(x),
+        I.adjust_brightness(x, 0.1),
+        I.per_image_standardization(x),
+        I.crop_to_bounding_box(x, 1, 1, 4, 4),
+        ow.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]], mode="REFLECT"),
+        ow.nn.depth_to_space(ow.nn.space_to_depth(x, 2), 2),
+        ow.nn.local_response_normalization(x),
+    )
 
 
 @program([None, 10], f32(4, 10))
@@ -132,22 +143,42 @@ def counts_of_integers(x: Any) -> Any:
 @program([4, 4], f32(4, 4))
 def gathers_and_scatters(x: Any) -> Any:
     i = ow.constant([[0], [2]])
-    return (ow.tensor_scatter_nd_update(x, i, ow.ones([2, 4])), ow.scatter_nd(i, ow.ones([2, 4]), [4, 4]),
-            ow.gather(x, [1, 3], axis=1), ow.gather_nd(x, [[0, 1], [2, 3]]),
-            ow.gather(x, ow.constant([[0], [1], [1], [0]]), axis=1, batch_dims=1))  # fmt: skip
+    return (
+        ow.tensor_scatter_nd_update(x, i, ow.ones([2, 4])),
+        ow.scatter_nd(i, ow.ones([2, 4]), [4, 4]),
+        ow.gather(x, [1, 3], axis=1),
+        ow.gather_nd(x, [[0, 1], [2, 3]]),
+        ow.gather(x, ow.constant([[0], [1], [1], [0]]), axis=1, batch_dims=1),
+    )
 
 
 @program([None, 4], f32(6, 4))
 def slices(x: Any) -> Any:
-    return (x[::2], x[:, -1], x[..., ow.newaxis], x[-1], x[1:3, ::-1], x[ow.shape(x)[0] // 2 :],
-            ow.split(x, [1, 3], 1), ow.unstack(x, axis=1), ow.boolean_mask(x, x[:, 0] > 0))  # fmt: skip
+    return (
+        x[::2],
+        x[:, -1],
+        x[..., ow.newaxis],
+        x[-1],
+        x[1:3, ::-1],
+        x[ow.shape(x)[0] // 2 :],
+        ow.split(x, [1, 3], 1),
+        ow.unstack(x, axis=1),
+        ow.boolean_mask(x, x[:, 0] > 0),
+    )
 
 
 @program([None, None], f32(2, 3))
 def shapes_of_shapes(x: Any) -> Any:
     s = ow.shape(x)
-    return (ow.reshape(x, [-1]), ow.reshape(x, [s[1], s[0]]), ow.tile(x, [2, 1]), ow.broadcast_to(x[:1], s),
-            ow.expand_dims(x, 1), ow.concat([x, x], 1), ow.stack([x, x], 1))  # fmt: skip
+    return (
+        ow.reshape(x, [-1]),
+        ow.reshape(x, [s[1], s[0]]),
+        ow.tile(x, [2, 1]),
+        ow.broadcast_to(x[:1], s),
+        ow.expand_dims(x, 1),
+        ow.concat([x, x], 1),
+        ow.stack([x, x], 1),
+    )
 
 
 @program([3], np.array([b"hello world", b"", "ไทย".encode()], object))
@@ -157,15 +188,26 @@ def words(s: Any) -> Any:
 
 @program([5, 2], f32(5, 2))
 def statistics(x: Any) -> Any:
-    return (*ow.nn.moments(x, [0]), ow.math.reduce_std(x), ow.reduce_logsumexp(x, 0), ow.math.l2_normalize(x, 1),
-            ow.norm(x), ow.clip_by_norm(x, 0.3), ow.abs(ow.signal.rfft(ow.transpose(x)[:, :4])))  # fmt: skip
+    return (
+        *ow.nn.moments(x, [0]),
+        ow.math.reduce_std(x),
+        ow.reduce_logsumexp(x, 0),
+        ow.math.l2_normalize(x, 1),
+        ow.norm(x),
+        ow.clip_by_norm(x, 0.3),
+        ow.abs(ow.signal.rfft(ow.transpose(x)[:, :4])),
+    )
 
 
 @program([None, 3], f32(4, 3), [None, 3], f32(4, 3))
 def losses(y: Any, x: Any) -> Any:
     p = ow.nn.softmax(x)
-    return (ow.keras.losses.MeanSquaredError()(y, p), ow.nn.softmax_cross_entropy_with_logits(ow.nn.softmax(y), p),
-            ow.nn.sigmoid_cross_entropy_with_logits(ow.sigmoid(y), p), ow.keras.losses.huber(y, p))  # fmt: skip
+    return (
+        ow.keras.losses.MeanSquaredError()(y, p),
+        ow.nn.softmax_cross_entropy_with_logits(ow.nn.softmax(y), p),
+        ow.nn.sigmoid_cross_entropy_with_logits(ow.sigmoid(y), p),
+        ow.keras.losses.huber(y, p),
+    )
 
 
 @program([2, 4], f32(2, 4))
@@ -196,16 +238,41 @@ def filled(n: Any) -> Any:
 @program([3, 3], f32(3, 3))
 def matrices(x: Any) -> Any:
     a = ow.matmul(x, x, transpose_a=True) + ow.eye(3)
-    return (ow.linalg.diag_part(a), ow.linalg.band_part(a, 0, -1), ow.linalg.trace(a), ow.linalg.diag([1.0, 2.0]),
-            ow.linalg.set_diag(a, ow.zeros(3)), ow.transpose(a))  # fmt: skip
+    return (
+        ow.linalg.diag_part(a),
+        ow.linalg.band_part(a, 0, -1),
+        ow.linalg.trace(a),
+        ow.linalg.diag([1.0, 2.0]),
+        ow.linalg.set_diag(a, ow.zeros(3)),
+        ow.transpose(a),
+    )
 
 
-@program([2, 4], f32(2, 4).astype(np.float16), [2, 4], f32(2, 4).astype(np.float64), [2, 6],
-         np.arange(12).reshape(2, 6), [2, 6], np.arange(12, dtype=np.uint8).reshape(2, 6))  # fmt: skip
+@program(
+    [2, 4],
+    f32(2, 4).astype(np.float16),
+    [2, 4],
+    f32(2, 4).astype(np.float64),
+    [2, 6],
+    np.arange(12).reshape(2, 6),
+    [2, 6],
+    np.arange(12, dtype=np.uint8).reshape(2, 6),
+)
 def other_types(half: Any, double: Any, long: Any, byte: Any) -> Any:
-    return (half * ow.constant(2.0, ow.float16), ow.cast(half, ow.float32), ow.cast(double, ow.float32) * 2.0, double,
-            long + 1, long * 2, ow.cast(long, ow.int32), ow.reduce_sum(long, 1), ow.maximum(long, 5),
-            ow.gather(long, [0, 2], axis=1), ow.cast(byte, ow.float32) / 255.0, ow.concat([byte, byte], 0))  # fmt: skip
+    return (
+        half * ow.constant(2.0, ow.float16),
+        ow.cast(half, ow.float32),
+        ow.cast(double, ow.float32) * 2.0,
+        double,
+        long + 1,
+        long * 2,
+        ow.cast(long, ow.int32),
+        ow.reduce_sum(long, 1),
+        ow.maximum(long, 5),
+        ow.gather(long, [0, 2], axis=1),
+        ow.cast(byte, ow.float32) / 255.0,
+        ow.concat([byte, byte], 0),
+    )
 
 
 def _transposed_convolution(strides: int, padding: Any, channels_first: bool = False) -> Callable[[Any], Any]:
@@ -224,9 +291,13 @@ def _transposed_convolution(strides: int, padding: Any, channels_first: bool = F
 
 EXPLICIT = [[0, 0], [1, 1], [1, 1], [0, 0]]
 for _label, _shape, _padding in (
-    ("known", [1, 6, 5, 2], "SAME"), ("batch", [None, 6, 5, 2], "VALID"), ("width", [1, 6, None, 2], "SAME"),
-    ("sizes", [None, None, None, 2], "VALID"), ("explicit", [None, None, None, 2], EXPLICIT),
-):  # fmt: skip
+    ("known", [1, 6, 5, 2], "SAME"),
+    ("batch", [None, 6, 5, 2], "VALID"),
+    ("width", [1, 6, None, 2], "SAME"),
+    ("sizes", [None, None, None, 2], "VALID"),
+    ("explicit", [None, None, None, 2], EXPLICIT),
+):
     PROGRAMS[f"conv_transpose_{_label}"] = Program(_transposed_convolution(2, _padding), (_shape,), (f32(1, 6, 5, 2),))
 PROGRAMS["conv_transpose_channels_first"] = Program(
-    _transposed_convolution(2, "SAME", True), ([None, 2, None, None],), (f32(1, 2, 6, 5),))  # fmt: skip
+    _transposed_convolution(2, "SAME", True), ([None, 2, None, None],), (f32(1, 2, 6, 5),)
+)

@@ -22,10 +22,17 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from networks_running import content_of, lite
 
 OURS = {
-    "mobilenet_v1": "mobilenet_v1", "mobilenet_v2": "mobilenet_v2", "mobilenet_v3": "mobilenet_v3",
-    "efficientnet": "efficientnet", "resnet50": "resnet", "densenet": "densenet", "inception": "inception",
-    "unet": "unet", "lstm_text": "lstm_text", "transformer": "transformer",
-}  # fmt: skip
+    "mobilenet_v1": "mobilenet_v1",
+    "mobilenet_v2": "mobilenet_v2",
+    "mobilenet_v3": "mobilenet_v3",
+    "efficientnet": "efficientnet",
+    "resnet50": "resnet",
+    "densenet": "densenet",
+    "inception": "inception",
+    "unet": "unet",
+    "lstm_text": "lstm_text",
+    "transformer": "transformer",
+}
 CLOSE = {"float": 2e-5, "dynamic": 5e-2, "int8": 0.0}
 """Greatest difference by kind, of the greatest output: files that round rows of floats to integers meet halves."""
 

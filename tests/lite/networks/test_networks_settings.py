@@ -20,14 +20,26 @@ import opwright as ow
 DEFAULT = [lite.Optimize.DEFAULT]
 # What the official converter of TensorFlow 2.21 documents, and what its users set beside.
 OFFICIAL_SETTINGS = [
-    "allow_custom_ops", "exclude_conversion_metadata", "experimental_enable_resource_variables",
-    "experimental_new_converter", "experimental_new_dynamic_range_quantizer", "experimental_new_quantizer",
-    "inference_input_type", "inference_output_type", "optimizations", "representative_dataset", "target_spec",
-    "unfold_batchmatmul", "experimental_lower_to_saved_model", "legalize_custom_tensor_list_ops",
-    "_experimental_lower_tensor_list_ops", "_experimental_default_to_single_batch_in_tensor_list_ops",
-    "_experimental_disable_per_channel", "_experimental_disable_per_channel_quantization_for_dense_layers",
+    "allow_custom_ops",
+    "exclude_conversion_metadata",
+    "experimental_enable_resource_variables",
+    "experimental_new_converter",
+    "experimental_new_dynamic_range_quantizer",
+    "experimental_new_quantizer",
+    "inference_input_type",
+    "inference_output_type",
+    "optimizations",
+    "representative_dataset",
+    "target_spec",
+    "unfold_batchmatmul",
+    "experimental_lower_to_saved_model",
+    "legalize_custom_tensor_list_ops",
+    "_experimental_lower_tensor_list_ops",
+    "_experimental_default_to_single_batch_in_tensor_list_ops",
+    "_experimental_disable_per_channel",
+    "_experimental_disable_per_channel_quantization_for_dense_layers",
     "_experimental_full_integer_quantization_bias_type",
-]  # fmt: skip
+]
 
 
 @ow.function(input_signature=[ow.TensorSpec([None, 4], ow.float32, name="x")])
@@ -78,16 +90,20 @@ WRONG = {
     "set_by_name": ({"target_spec__supported_ops": ["TFLITE_BUILTINS"]}, "holds what is no OpsSet"),
     "one_type": ({"target_spec__supported_types": ow.float16, "optimizations": DEFAULT}, "supported_types is no list"),
     "type_of_weights": ({"target_spec__supported_types": [ow.int32], "optimizations": DEFAULT}, "int32"),
-    "integers_without_samples": ({"target_spec__supported_ops": [lite.OpsSet.TFLITE_BUILTINS_INT8],
-                                  "optimizations": DEFAULT}, "`representative_dataset` must be specified"),
+    "integers_without_samples": (
+        {"target_spec__supported_ops": [lite.OpsSet.TFLITE_BUILTINS_INT8], "optimizations": DEFAULT},
+        "`representative_dataset` must be specified",
+    ),
     "samples_no_function": ({"representative_dataset": 5, "optimizations": DEFAULT}, "is no function"),
     "no_samples": ({"representative_dataset": lambda: iter([]), "optimizations": DEFAULT}, "yields no sample"),
-    "samples_of_type": ({"representative_dataset": samples(2, 4, dtype=np.float64), "optimizations": DEFAULT},
-                        "Got value of type FLOAT64 but expected type FLOAT32 for input 0, name: x"),
+    "samples_of_type": (
+        {"representative_dataset": samples(2, 4, dtype=np.float64), "optimizations": DEFAULT},
+        "Got value of type FLOAT64 but expected type FLOAT32 for input 0, name: x",
+    ),
     "run_time_no_version": ({"target_spec__runtime": "newest"}, "runtime is no version"),
     "run_time_number": ({"target_spec__runtime": 2.8}, "runtime is no version"),
     "place_of_versions": ({"custom_version_in": "file"}, "custom_version_in is not understood"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -105,13 +121,17 @@ def test_wrong_settings(name: str) -> None:
     assert made.convert() == fresh.convert()
 
 
-@pytest.mark.parametrize(("make", "said"), [
-    (lambda c: c.from_keras_model(5), "from_keras_model takes a model or layer"),
-    (lambda c: c.from_keras_model(ow.keras.Sequential([ow.keras.layers.Dense(2)])), "does not know the shapes"),
-    (lambda c: c.from_concrete_functions([twice]), "takes a list of ConcreteFunctions"),
-    (lambda c: c.from_concrete_functions([]), "no function"),
-    (lambda c: c.from_saved_model("no_such_folder"), "SavedModel file does not exist at: no_such_folder"),
-], ids=["not_a_model", "unbuilt", "not_concrete", "nothing", "no_folder"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda c: c.from_keras_model(5), "from_keras_model takes a model or layer"),
+        (lambda c: c.from_keras_model(ow.keras.Sequential([ow.keras.layers.Dense(2)])), "does not know the shapes"),
+        (lambda c: c.from_concrete_functions([twice]), "takes a list of ConcreteFunctions"),
+        (lambda c: c.from_concrete_functions([]), "no function"),
+        (lambda c: c.from_saved_model("no_such_folder"), "SavedModel file does not exist at: no_such_folder"),
+    ],
+    ids=["not_a_model", "unbuilt", "not_concrete", "nothing", "no_folder"],
+)
 def test_what_is_no_model(make: Callable[[Any], Any], said: str) -> None:
     with pytest.raises((ValueError, FileNotFoundError, ow.errors.NotFoundError), match=said):
         make(lite.TFLiteConverter)
@@ -133,11 +153,16 @@ def test_ways_in_give_the_same_answers(tmp_path: Path) -> None:
     model = model_of("wide_deep")
     before = set(os.listdir(tempfile.gettempdir()))
     ow.saved_model.save(model, str(tmp_path / "saved"))
-    contents = [converter_of("wide_deep").convert(),
-                lite.TFLiteConverter.from_saved_model(str(tmp_path / "saved")).convert()]  # fmt: skip
+    contents = [
+        converter_of("wide_deep").convert(),
+        lite.TFLiteConverter.from_saved_model(str(tmp_path / "saved")).convert(),
+    ]
     assert not {name for name in set(os.listdir(tempfile.gettempdir())) - before if "opwright" in name.lower()}
-    inputs = {"wide": np.ones((2, 4), np.float32), "deep": np.ones((2, 6), np.float32),
-              "extra_one": np.ones((2, 1), np.float32)}  # fmt: skip
+    inputs = {
+        "wide": np.ones((2, 4), np.float32),
+        "deep": np.ones((2, 6), np.float32),
+        "extra_one": np.ones((2, 1), np.float32),
+    }
     found = [make(content).get_signature_runner()(**inputs) for content in contents for make in (own, official)]
     for answers in found[1:]:
         assert answers.keys() == found[0].keys()
@@ -167,8 +192,9 @@ def test_signatures_of_a_module() -> None:
     content = lite.TFLiteConverter.from_concrete_functions(functions, counter).convert()
     for interpreter in (own(content), official(content)):
         assert interpreter.get_signature_list() == {
-            "add": {"inputs": ["by"], "outputs": ["n"]}, "shift": {"inputs": ["x"], "outputs": ["least", "y"]}
-        }  # fmt: skip
+            "add": {"inputs": ["by"], "outputs": ["n"]},
+            "shift": {"inputs": ["x"], "outputs": ["least", "y"]},
+        }
         add, shift = (interpreter.get_signature_runner(key) for key in ("add", "shift"))
         assert [float(add(by=np.float32(k))["n"]) for k in (1, 2.5)] == [1.0, 3.5]
         np.testing.assert_array_equal(shift(x=np.arange(3, dtype=np.float32))["y"], [3.5, 4.5, 5.5])
@@ -188,8 +214,15 @@ def test_the_same_bytes() -> None:
         for kind in ("float", "dynamic"):
             made = converter_of(name, kind)
             assert made.convert() == made.convert() == converter_of(name, kind).convert()
-    processes = [subprocess.Popen([sys.executable, "-c", SCRIPT], env={**os.environ, "PYTHONHASHSEED": seed},
-                                  stdout=subprocess.PIPE, text=True) for seed in ("1", "77")]  # fmt: skip
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", SCRIPT],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for seed in ("1", "77")
+    ]
     first, second = (process.communicate()[0] for process in processes)
     assert first == second
     assert len(first.split()) == 2 * len(SAME)
@@ -221,7 +254,8 @@ def test_large_constants() -> None:
     w = ow.constant(np.ones((4096, 4096), np.float32))
     function = ow.function(lambda x: ow.matmul(x, w))
     made = lite.TFLiteConverter.from_concrete_functions(
-        [function.get_concrete_function(ow.TensorSpec([1, 4096], ow.float32))])  # fmt: skip
+        [function.get_concrete_function(ow.TensorSpec([1, 4096], ow.float32))]
+    )
     content = made.convert()
     assert 4 * 4096**2 < len(content) < 4 * 4096**2 + 1000
     ((y, _),) = run(own(content), [np.ones((1, 4096), np.float32)])

@@ -23,8 +23,13 @@ REALS = (0.0, -1.0, 1e38, float("nan"), float("inf"))
 SCALES = (0.0, -1.0, 1e-45, 1e38, float("nan"), float("inf"))
 ZERO_POINTS = (-129, 256, -(2**31), 2**40)
 SIZES = (0, 1, INT32_MAX)
-DTYPES = {"INT32": np.dtype(np.int32), "INT64": np.dtype(np.int64), "FLOAT32": np.dtype(np.float32),
-          "INT16": np.dtype(np.int16), "UINT32": np.dtype(np.uint32)}  # fmt: skip
+DTYPES = {
+    "INT32": np.dtype(np.int32),
+    "INT64": np.dtype(np.int64),
+    "FLOAT32": np.dtype(np.float32),
+    "INT16": np.dtype(np.int16),
+    "UINT32": np.dtype(np.uint32),
+}
 MOST_ELEMENTS = 4  # of a constant or a vector, changed one by one
 MOST_BYTES = 60  # of a custom operator's options, changed one by one
 LONGEST = 1 << 16  # bytes that a constant is given so that it fits its new type or shape
@@ -61,8 +66,10 @@ def _of_wiring(node: int, operator: Any) -> Iterator[Change]:
             yield f"{side}: the last twice", _wire(node, side, [*indices, indices[-1]])
         yield f"{side}: one too many", _one_more(node, side)
     if len(operator.inputs) and len(operator.outputs):
-        yield "an output that is an input", _wire(node, "outputs", [int(max(0, operator.inputs[0])),
-                                                                     *list(operator.outputs[1:])])  # fmt: skip
+        yield (
+            "an output that is an input",
+            _wire(node, "outputs", [int(max(0, operator.inputs[0])), *list(operator.outputs[1:])]),
+        )
 
 
 def _wire(node: int, side: str, indices: list[int]) -> Callable[[Model], None]:
@@ -166,8 +173,13 @@ def _of_quantization(index: int, t: Any, shape: list[int]) -> Iterator[Change]:
 
 
 def _quantize(index: int, scales: Any, zeros: Any, axis: int = 0) -> Callable[[Model], None]:
-    return lambda model: setattr(_tensor(model, index), "quantization", objects.QuantizationParameters(
-        scale=np.float32(scales), zero_point=None if zeros is None else np.int64(zeros), quantized_dimension=axis))
+    return lambda model: setattr(
+        _tensor(model, index),
+        "quantization",
+        objects.QuantizationParameters(
+            scale=np.float32(scales), zero_point=None if zeros is None else np.int64(zeros), quantized_dimension=axis
+        ),
+    )
 
 
 def _to_constant(index: int) -> Callable[[Model], None]:
@@ -245,8 +257,10 @@ def _of_options(node: int, operator: Any) -> Iterator[Change]:
     union = "builtin_options" if operator.builtin_options is not None else "builtin_options_2"
     options = getattr(operator, union)
     others = objects.AddOptions() if getattr(options, "table_name", "") != "AddOptions" else objects.SubOptions()
-    yield "options: those of another operator", lambda m: setattr(m.subgraphs[0].operators[node],
-                                                                  "builtin_options", others)  # fmt: skip
+    yield (
+        "options: those of another operator",
+        lambda m: setattr(m.subgraphs[0].operators[node], "builtin_options", others),
+    )
     if options is None:
         yield from _of_custom_options(node, operator.custom_options)
         return
@@ -268,8 +282,10 @@ def _of_custom_options(node: int, raw: Any) -> Iterator[Change]:
             other[place] = value
             others.append(other)
     for i, other in enumerate(others):
-        yield f"custom options, change {i}", lambda m, other=other: setattr(m.subgraphs[0].operators[node],
-                                                                            "custom_options", other)  # fmt: skip
+        yield (
+            f"custom options, change {i}",
+            lambda m, other=other: setattr(m.subgraphs[0].operators[node], "custom_options", other),
+        )
 
 
 def _shown(value: Any) -> str:

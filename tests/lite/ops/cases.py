@@ -66,9 +66,10 @@ CASES["SOFTMAX"] = [
     bad(f32(), beta=1.0, says="scalar"),
 ]
 CASES["LOG_SOFTMAX"] = [
-    case(f32(2, 5), atol=1e-6), case(f32(1, 2, 3, 4), atol=1e-6),
+    case(f32(2, 5), atol=1e-6),
+    case(f32(1, 2, 3, 4), atol=1e-6),
     case(f32(), oracle=False),  # the official kernel reads a last size that is not there
-]  # fmt: skip
+]
 CASES["L2_NORMALIZATION"] = [case(f32(2, 5)), case(f32(1, 2, 3, 4)), case(np.zeros((2, 3), np.float32))]
 CASES["CAST"] = [
     *[
@@ -79,8 +80,10 @@ CASES["CAST"] = [
     ],
     case(f32(2, 3, low=0), out_data_type="UINT8"),
     *[
-        case(np.array([-1e20, -70000, -300, -128.5, -1.5, 127.5, 255.9, 300, 3e9, 1e20, np.nan, -np.inf], kind),
-             out_data_type=t)
+        case(
+            np.array([-1e20, -70000, -300, -128.5, -1.5, 127.5, 255.9, 300, 3e9, 1e20, np.nan, -np.inf], kind),
+            out_data_type=t,
+        )
         for kind in (np.float32, np.float64)
         for t in ("INT8", "UINT8", "INT16", "INT32", "UINT32", "INT64")
     ],
@@ -562,7 +565,17 @@ ELSEWHERE = {
     "STABLEHLO_RNG_BIT_GENERATOR": "drawn_rows_stablehlo.py",
     **dict.fromkeys(("ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE"), "variables"),
     **dict.fromkeys(("HASHTABLE", "HASHTABLE_FIND", "HASHTABLE_IMPORT", "HASHTABLE_SIZE"), "hash tables"),
-    **dict.fromkeys(("LSTM", "RNN", "SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM", "UNIDIRECTIONAL_SEQUENCE_RNN",
-                     "BIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN"), "recurrent layers"),
+    **dict.fromkeys(
+        (
+            "LSTM",
+            "RNN",
+            "SVDF",
+            "UNIDIRECTIONAL_SEQUENCE_LSTM",
+            "UNIDIRECTIONAL_SEQUENCE_RNN",
+            "BIDIRECTIONAL_SEQUENCE_LSTM",
+            "BIDIRECTIONAL_SEQUENCE_RNN",
+        ),
+        "recurrent layers",
+    ),
     **dict.fromkeys(("DEQUANTIZE", "FAKE_QUANT", "QUANTIZE"), "quantised tensors"),
 }

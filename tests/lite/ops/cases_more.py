@@ -75,29 +75,39 @@ def _conv3d_transpose(out, f, x, bias=False, **options):
 CASES["CONV_3D_TRANSPOSE"] = [
     _conv3d_transpose([1, 3, 4, 4, 2], (2, 3, 3, 2, 3), (1, 3, 4, 4, 3)),
     _conv3d_transpose([2, 4, 8, 8, 1], (2, 3, 3, 1, 2), (2, 2, 4, 4, 2), stride_d=2, stride_w=2, stride_h=2),
-    _conv3d_transpose([1, 5, 9, 9, 2], (3, 3, 3, 2, 1), (1, 2, 4, 4, 1), bias=True, stride_d=2, stride_w=2, stride_h=2,
-                      padding="VALID"),
+    _conv3d_transpose(
+        [1, 5, 9, 9, 2],
+        (3, 3, 3, 2, 1),
+        (1, 2, 4, 4, 1),
+        bias=True,
+        stride_d=2,
+        stride_w=2,
+        stride_h=2,
+        padding="VALID",
+    ),
     bad(Const([1, 7, 4, 4, 2]), f32(2, 3, 3, 2, 3), f32(1, 3, 4, 4, 3), **_one, says="output_shape does not fit"),
     bad(Const([1, 4, 4]), f32(2, 3, 3, 2, 3), f32(1, 3, 4, 4, 3), **_one, says="five sizes"),
-]  # fmt: skip
+]
 
 # ---- boxes -------------------------------------------------------------------------------------------------
 
-_boxes = np.float32([[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, -0.1, 1, 0.9], [0, 10, 1, 11], [1, 10.1, 0, 11.1],
-                     [0, 100, 1, 101]])  # fmt: skip
+_boxes = np.float32(
+    [[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, -0.1, 1, 0.9], [0, 10, 1, 11], [1, 10.1, 0, 11.1], [0, 100, 1, 101]]
+)
 _scores = np.float32([0.9, 0.75, 0.6, 0.95, 0.5, 0.3])
 _many = f32(30, 4, low=0, high=3)
 CASES["NON_MAX_SUPPRESSION_V4"] = [
     case(b, s, scalar(n), scalar(t, np.float32), scalar(least, np.float32))
     for b, s, n, t, least in (
-        (_boxes, _scores, 3, 0.5, 0.0), (_boxes, _scores, 6, 0.5, 0.4), (_boxes, _scores, 9, 0.95, 0.0),
+        (_boxes, _scores, 3, 0.5, 0.0),
+        (_boxes, _scores, 6, 0.5, 0.4),
+        (_boxes, _scores, 9, 0.95, 0.0),
         (_many, f32(30), 12, 0.3, -1.0),
     )
-]  # fmt: skip
+]
 CASES["NON_MAX_SUPPRESSION_V4"] += [
     # of equal scores the official kernel chooses in the order of its heap
     case(_boxes, np.full(6, 0.5, np.float32), scalar(4), *(scalar(v, np.float32) for v in (0.5, 0.0)), oracle=False),
-
     bad(_boxes, _scores[:5], scalar(3), scalar(0.5, np.float32), scalar(0.0, np.float32), says="do not fit"),
     bad(_boxes, _scores, scalar(-3), scalar(0.5, np.float32), scalar(0.0, np.float32), says="negative"),
     bad(_boxes[:, :3], _scores, scalar(3), scalar(0.5, np.float32), scalar(0.0, np.float32), says="do not fit"),
@@ -105,12 +115,14 @@ CASES["NON_MAX_SUPPRESSION_V4"] += [
 CASES["NON_MAX_SUPPRESSION_V5"] = [
     case(b, s, scalar(n), scalar(t, np.float32), scalar(least, np.float32), scalar(sigma, np.float32))
     for b, s, n, t, least, sigma in (
-        (_boxes, _scores, 6, 0.5, 0.0, 0.0), (_boxes, _scores, 6, 1.0, 0.0, 0.5), (_boxes, _scores, 6, 0.5, 0.35, 0.5),
+        (_boxes, _scores, 6, 0.5, 0.0, 0.0),
+        (_boxes, _scores, 6, 1.0, 0.0, 0.5),
+        (_boxes, _scores, 6, 0.5, 0.35, 0.5),
         (_many, f32(30, low=0, high=1), 20, 1.0, 0.1, 0.25),
     )
-]  # fmt: skip
+]
 CASES["NON_MAX_SUPPRESSION_V5"] += [
-    bad(_boxes, _scores, scalar(3), *(scalar(v, np.float32) for v in (0.5, 0.0, -1.0)), says="soft_nms_sigma"),
+    bad(_boxes, _scores, scalar(3), *(scalar(v, np.float32) for v in (0.5, 0.0, -1.0)), says="soft_nms_sigma")
 ]
 
 # ---- segments ----------------------------------------------------------------------------------------------
@@ -146,8 +158,14 @@ CASES["EMBEDDING_LOOKUP"] = [
 _ids = (np.int32([1, 3, 0, 1]), np.int32([[0, 0], [0, 1], [1, 0], [2, 3]]), Const([3, 4]), np.float32([2, 0.5, 1, 3]))
 CASES["EMBEDDING_LOOKUP_SPARSE"] = [case(*_ids, f32(4, 5), combiner=c) for c in ("SUM", "MEAN", "SQRTN")]
 CASES["EMBEDDING_LOOKUP_SPARSE"] += [
-    case(np.int32([0, 2]), np.int32([[0, 1, 0], [1, 0, 2]]), Const([2, 2, 3]), np.float32([1, 2]), f32(3, 2, 2),
-         combiner="MEAN"),
+    case(
+        np.int32([0, 2]),
+        np.int32([[0, 1, 0], [1, 0, 2]]),
+        Const([2, 2, 3]),
+        np.float32([1, 2]),
+        f32(3, 2, 2),
+        combiner="MEAN",
+    ),
     bad(np.int32([9]), np.int32([[0, 0]]), Const([3, 4]), np.float32([2]), f32(4, 5), says="out of bounds"),
     bad(np.int32([1]), np.int32([[5, 0]]), Const([3, 4]), np.float32([2]), f32(4, 5), says="out of range"),
     bad(np.int32([1]), np.int32([[0, 0]]), Const([3, 4]), np.float32([2, 3]), f32(4, 5), says="differ in number"),
@@ -161,8 +179,12 @@ CASES["HASHTABLE_LOOKUP"] = [
     bad(np.int32([1]), Const([5, 6]), f32(3), says="not one value for each key"),
 ]
 CASES["LSH_PROJECTION"] = [
-    case(Const(f32(3, 2), np.float32), np.int32([12345, 54321, 67890, 9876]),
-         Const([0.12, 0.34, 0.56, 0.67], np.float32), type="DENSE"),
+    case(
+        Const(f32(3, 2), np.float32),
+        np.int32([12345, 54321, 67890, 9876]),
+        Const([0.12, 0.34, 0.56, 0.67], np.float32),
+        type="DENSE",
+    ),
     case(Const(f32(3, 4), np.float32), np.int32([1, 54321, 67890, 9876]), type="SPARSE"),
     case(Const(f32(2, 8), np.float32), f32(5, 2), type="SPARSE"),
     bad(f32(2, 33), f32(5, 2), type="DENSE", says="more than 32 bits"),
@@ -319,10 +341,13 @@ _zero = scalar(0, np.float32)
 CASES["STABLEHLO_PAD"] = [
     case(f32(2, 3), scalar(7, np.float32), edge_padding_low=low, edge_padding_high=high, interior_padding=inner)
     for low, high, inner in (
-        ([1, 0], [0, 2], [0, 0]), ([0, 1], [1, 0], [1, 2]), ([-1, 0], [0, -1], [0, 0]), ([1, -1], [-1, 2], [2, 1]),
+        ([1, 0], [0, 2], [0, 0]),
+        ([0, 1], [1, 0], [1, 2]),
+        ([-1, 0], [0, -1], [0, 0]),
+        ([1, -1], [-1, 2], [2, 1]),
         ([-2, -2], [3, 3], [1, 3]),
     )
-]  # fmt: skip
+]
 CASES["STABLEHLO_PAD"] += [
     bad(f32(2, 3), _zero, edge_padding_low=[1], edge_padding_high=[1], interior_padding=[0], says="do not fit"),
     bad(f32(2), _zero, edge_padding_low=[1], edge_padding_high=[1], interior_padding=[-1], says="negative"),
@@ -331,10 +356,18 @@ _g = {"offset_dims": [1], "collapsed_slice_dims": [0], "start_index_map": [0], "
 CASES["STABLEHLO_GATHER"] = [
     case(f32(5, 3), np.int32([[4], [0], [9]]), slice_sizes=[1, 3], **_g, rank=2),
     case(ints(5, 3), np.int64([[4], [0]]), slice_sizes=[1, 2], **_g, rank=2),
-    case(f32(3, 4, 2), np.int32([[[0, 0], [1, 0], [2, 1]], [[0, 1], [1, 1], [0, 9]]]), offset_dims=[2, 3],
-         collapsed_slice_dims=[0], start_index_map=[1, 0], index_vector_dim=2, slice_sizes=[1, 2, 2], rank=4),
+    case(
+        f32(3, 4, 2),
+        np.int32([[[0, 0], [1, 0], [2, 1]], [[0, 1], [1, 1], [0, 9]]]),
+        offset_dims=[2, 3],
+        collapsed_slice_dims=[0],
+        start_index_map=[1, 0],
+        index_vector_dim=2,
+        slice_sizes=[1, 2, 2],
+        rank=4,
+    ),
     bad(f32(5, 3), np.int32([[4]]), slice_sizes=[1, 4], **_g, says="slice_sizes do not fit"),
     bad(f32(5, 3), np.int32([[4]]), slice_sizes=[2, 3], **_g, says="dimensions of size 1"),
     bad(f32(5, 3), np.int32([[4, 1]]), slice_sizes=[1, 3], **_g, says="start_index_map"),
     bad(f32(5, 3), np.int32([[4]]), slice_sizes=[1, 3], **_g | {"offset_dims": [0, 1]}, says="offset_dims"),
-]  # fmt: skip
+]

@@ -20,13 +20,37 @@ from opwright.lite import Interpreter
 from opwright.lite.format import Model, objects, pack_strings, schema, versions
 from opwright.lite.ops import get
 
-NUMPY = {"INT8": np.int8, "UINT8": np.uint8, "INT16": np.int16, "UINT16": np.uint16, "INT32": np.int32,
-         "UINT32": np.uint32, "INT64": np.int64, "UINT64": np.uint64, "FLOAT16": np.float16, "FLOAT32": np.float32,
-         "FLOAT64": np.float64, "BFLOAT16": ml_dtypes.bfloat16, "BOOL": np.bool_, "COMPLEX64": np.complex64,
-         "COMPLEX128": np.complex128, "INT4": np.int8, "INT2": np.int8, "UINT4": np.uint8,
-         "STRING": object}  # fmt: skip
-LIMITS = {"INT8": (-128, 127), "UINT8": (0, 255), "INT16": (-32768, 32767), "UINT16": (0, 65535), "INT4": (-8, 7),
-          "INT2": (-2, 1), "UINT4": (0, 15), "BOOL": (0, 1)}  # fmt: skip
+NUMPY = {
+    "INT8": np.int8,
+    "UINT8": np.uint8,
+    "INT16": np.int16,
+    "UINT16": np.uint16,
+    "INT32": np.int32,
+    "UINT32": np.uint32,
+    "INT64": np.int64,
+    "UINT64": np.uint64,
+    "FLOAT16": np.float16,
+    "FLOAT32": np.float32,
+    "FLOAT64": np.float64,
+    "BFLOAT16": ml_dtypes.bfloat16,
+    "BOOL": np.bool_,
+    "COMPLEX64": np.complex64,
+    "COMPLEX128": np.complex128,
+    "INT4": np.int8,
+    "INT2": np.int8,
+    "UINT4": np.uint8,
+    "STRING": object,
+}
+LIMITS = {
+    "INT8": (-128, 127),
+    "UINT8": (0, 255),
+    "INT16": (-32768, 32767),
+    "UINT16": (0, 65535),
+    "INT4": (-8, 7),
+    "INT2": (-2, 1),
+    "UINT4": (0, 15),
+    "BOOL": (0, 1),
+}
 PACKED = {"INT4": 4, "UINT4": 4, "INT2": 2}
 """Bits an element, of the types that share bytes."""
 

@@ -124,8 +124,11 @@ def _transpose_conv(kind: str | None = None, bias: str | None = None) -> Callabl
         n, c, out = d.one(2 if d.kind == "FLOAT32" and kind else 0, 1, 2), d.size(1, 4), d.size(1, 4)
         x, w = activations(d, n, *sizes.values(), c), weights(d, out, *kernel.values(), c, axis=0, kind=kind)
         given = biased(d, x, w, out, bias)
-        inputs = [const(n, *_adjoint(d, options, kernel, sizes), out), w, x, *d.one([], [given])] if not bias else [
-            const(n, *_adjoint(d, options, kernel, sizes), out), w, x, given]  # fmt: skip
+        inputs = (
+            [const(n, *_adjoint(d, options, kernel, sizes), out), w, x, *d.one([], [given])]
+            if not bias
+            else [const(n, *_adjoint(d, options, kernel, sizes), out), w, x, given]
+        )
         if d.kind == "INT16":
             options["quantized_bias_type"] = bias or d.one("FLOAT32", "INT64")
         return Drawn(inputs, [result(d, x, w)], options)
@@ -163,9 +166,14 @@ def _pool(d: Draw) -> Drawn:
 def _pool_of_some(d: Draw) -> Drawn:
     """What XNNPACK takes: images, windows of more than one pixel, steps no larger than these."""
     high, wide = d.size(2, 4), d.size(2, 4)
-    options = {"padding": d.one("SAME", "VALID"), "filter_height": high, "filter_width": wide,
-               "stride_h": d.size(1, high), "stride_w": d.size(1, wide),
-               "fused_activation_function": d.activation()}  # fmt: skip
+    options = {
+        "padding": d.one("SAME", "VALID"),
+        "filter_height": high,
+        "filter_width": wide,
+        "stride_h": d.size(1, high),
+        "stride_w": d.size(1, wide),
+        "fused_activation_function": d.activation(),
+    }
     return Drawn([d.t(d.size(1, 2), d.size(4, 8), d.size(4, 8), d.size(1, 20))], [plain(d.kind)], options)
 
 

@@ -19,26 +19,38 @@ def _detected(d: Draw, regular: bool, most: int) -> Drawn:
     n, classes, background = d.size(1, 30), d.size(1, 4 * most), int(d.rng.integers(2))
     anchors = np.concatenate([d.rng.uniform(0.2, 0.8, (n, 2)), d.rng.uniform(0.1, 0.4, (n, 2))], 1).astype(np.float32)
     options = {
-        "max_detections": d.size(1, 12), "max_classes_per_detection": d.size(1, most), "num_classes": classes,
-        "use_regular_nms": regular, "nms_score_threshold": float(d.one(0.0, 0.3, 0.5, 1.1)),
-        "nms_iou_threshold": float(d.one(0.05, 0.5, 0.6, 1.0)), "y_scale": 10.0, "x_scale": 10.0, "h_scale": 5.0,
-        "w_scale": 5.0, "_output_quantized": True, "_support_output_type_float_in_quantized_op": True,
-    }  # fmt: skip
+        "max_detections": d.size(1, 12),
+        "max_classes_per_detection": d.size(1, most),
+        "num_classes": classes,
+        "use_regular_nms": regular,
+        "nms_score_threshold": float(d.one(0.0, 0.3, 0.5, 1.1)),
+        "nms_iou_threshold": float(d.one(0.05, 0.5, 0.6, 1.0)),
+        "y_scale": 10.0,
+        "x_scale": 10.0,
+        "h_scale": 5.0,
+        "w_scale": 5.0,
+        "_output_quantized": True,
+        "_support_output_type_float_in_quantized_op": True,
+    }
     if d.one(True, False):
         options["detections_per_class"] = d.size(1, 20)
     depth = classes + background
     extra = d.one(0, 0, 3)
     if d.kind == "UINT8":
         bytes_ = np.round(anchors * 255).astype(np.uint8)
-        tensors = [T("UINT8", (1, n, 4 + extra), 0.05, 128, values=d.integers("UINT8", (1, n, 4 + extra))),
-                   T("UINT8", (1, n, depth), 1 / 16, 0, values=d.rng.integers(0, 17, (1, n, depth)).astype(np.uint8)),
-                   T("UINT8", (n, 4), 1 / 255, 0, values=bytes_, constant=True)]  # fmt: skip
+        tensors = [
+            T("UINT8", (1, n, 4 + extra), 0.05, 128, values=d.integers("UINT8", (1, n, 4 + extra))),
+            T("UINT8", (1, n, depth), 1 / 16, 0, values=d.rng.integers(0, 17, (1, n, depth)).astype(np.uint8)),
+            T("UINT8", (n, 4), 1 / 255, 0, values=bytes_, constant=True),
+        ]
         tensors[0].values[..., 2:4] = d.rng.integers(100, 150, (1, n, 2))
     else:
         scores = d.rng.uniform(0, 1, (1, n, depth)) if d.one(True, False) else d.rng.integers(0, 5, (1, n, depth)) / 4
-        tensors = [T("FLOAT32", (1, n, 4 + extra), values=d.rng.normal(0, 1, (1, n, 4 + extra)).astype(np.float32)),
-                   T("FLOAT32", (1, n, depth), values=scores.astype(np.float32)),
-                   T("FLOAT32", (n, 4), values=anchors, constant=True)]  # fmt: skip
+        tensors = [
+            T("FLOAT32", (1, n, 4 + extra), values=d.rng.normal(0, 1, (1, n, 4 + extra)).astype(np.float32)),
+            T("FLOAT32", (1, n, depth), values=scores.astype(np.float32)),
+            T("FLOAT32", (n, 4), values=anchors, constant=True),
+        ]
         if d.one(True, False, False):  # scores may be quantised alone
             tensors[1] = T("UINT8", (1, n, depth), 1 / 16, 0, values=d.integers("UINT8", (1, n, depth)) % 17)
     kinds = min(options["max_classes_per_detection"], classes)
@@ -79,8 +91,12 @@ def mfcc(d: Draw) -> Drawn:
     x = T("FLOAT32", (d.size(1, 2), d.size(0, 3), bins), values=None)
     x.values = (d.rng.normal(0, 3, x.shape) ** 2).astype(np.float32)
     low = d.one(0, 20, 300)
-    options = {"upper_frequency_limit": d.one(1000.0, 3999.5, 4000.0, 9000.0), "lower_frequency_limit": float(low),
-               "filterbank_channel_count": bands, "dct_coefficient_count": d.size(1, bands)}  # fmt: skip
+    options = {
+        "upper_frequency_limit": d.one(1000.0, 3999.5, 4000.0, 9000.0),
+        "lower_frequency_limit": float(low),
+        "filterbank_channel_count": bands,
+        "dct_coefficient_count": d.size(1, bands),
+    }
     return Drawn([x, const(rate)], [plain("FLOAT32")], custom=encode_options(options))
 
 
@@ -156,10 +172,20 @@ def spread(d: Draw) -> Drawn:
 
 ROWS: list[Any] = [
     Row("TFLite_Detection_PostProcess", ("FLOAT32", "UINT8"), fast, 1e-7, label="TFLite_Detection_PostProcess, fast"),
-    Row("TFLite_Detection_PostProcess", ("FLOAT32", "UINT8"), several, 1e-7,
-        label="TFLite_Detection_PostProcess, several classes"),
-    Row("TFLite_Detection_PostProcess", ("FLOAT32", "UINT8"), regular, 1e-7,
-        label="TFLite_Detection_PostProcess, regular"),
+    Row(
+        "TFLite_Detection_PostProcess",
+        ("FLOAT32", "UINT8"),
+        several,
+        1e-7,
+        label="TFLite_Detection_PostProcess, several classes",
+    ),
+    Row(
+        "TFLite_Detection_PostProcess",
+        ("FLOAT32", "UINT8"),
+        regular,
+        1e-7,
+        label="TFLite_Detection_PostProcess, regular",
+    ),
     Row("AudioSpectrogram", ("FLOAT32",), spectrogram, 1e-7),
     Row("Mfcc", ("FLOAT32",), mfcc, 2e-7),
     Row("NumericVerify", ("INT8", "UINT8", "INT16", "FLOAT16"), verified),
@@ -168,4 +194,4 @@ ROWS: list[Any] = [
     Row("odml.update_external_kv_cache", ("FLOAT32",), external_cache, path="GENAI"),
     Row("odml.update_kv_cache", ("FLOAT32",), kept_cache, path="GENAI"),
     Row("Convolution2DTransposeBias", ("FLOAT32",), spread, 1e-6, path="AUTO"),
-]  # fmt: skip
+]

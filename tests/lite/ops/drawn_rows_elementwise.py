@@ -71,15 +71,19 @@ def filled(draw: Callable[[Draw], Drawn]) -> Callable[[Draw], Drawn]:
     return again
 
 
-def _two(low: float = -9, high: float = 9, output: str | None = None, fused: bool = False, y_low: float | None = None
-         ) -> Callable[[Draw], Drawn]:  # fmt: skip
+def _two(
+    low: float = -9, high: float = 9, output: str | None = None, fused: bool = False, y_low: float | None = None
+) -> Callable[[Draw], Drawn]:
     """Two broadcast tensors of numbers between low and high."""
 
     def draw(d: Draw) -> Drawn:
         x, y = broadcast_pair(d)
         options = {"fused_activation_function": d.activation()} if fused else {}
-        return Drawn([d.t(*x, low=low, high=high), d.t(*y, low=low if y_low is None else y_low, high=high)],
-                     [plain(output or d.kind)], options)  # fmt: skip
+        return Drawn(
+            [d.t(*x, low=low, high=high), d.t(*y, low=low if y_low is None else y_low, high=high)],
+            [plain(output or d.kind)],
+            options,
+        )
 
     return draw
 
@@ -112,8 +116,9 @@ def powers(d: Draw) -> Drawn:
     x, y = broadcast_pair(d)
     exponents = d.t(*y, low=0 if d.kind == "INT32" else -3, high=9 if d.kind == "INT32" else 3)
     exponents.values = np.round(exponents.values)
-    return Drawn([d.t(*x, low=-40, high=40) if d.kind == "INT32" else d.t(*x, low=-3, high=3), exponents],
-                 [plain(d.kind)])  # fmt: skip
+    return Drawn(
+        [d.t(*x, low=-40, high=40) if d.kind == "INT32" else d.t(*x, low=-3, high=3), exponents], [plain(d.kind)]
+    )
 
 
 def _ends(output: str | None = None) -> Callable[[Draw], Drawn]:
@@ -182,8 +187,12 @@ def _rows(**options: Callable[[Draw], object]) -> Callable[[Draw], Drawn]:
 
 
 def local_response(d: Draw) -> Drawn:
-    options = {"radius": d.size(0, 4), "bias": float(np.float32(d.rng.uniform(0.5, 2))),
-               "alpha": float(np.float32(d.rng.uniform(0, 1))), "beta": float(d.one(0.5, 0.75, 1.0))}  # fmt: skip
+    options = {
+        "radius": d.size(0, 4),
+        "bias": float(np.float32(d.rng.uniform(0.5, 2))),
+        "alpha": float(np.float32(d.rng.uniform(0, 1))),
+        "beta": float(d.one(0.5, 0.75, 1.0)),
+    }
     return Drawn([d.t(*d.shape(3), d.size(1, 9))], [plain("FLOAT32")], options)
 
 
@@ -213,19 +222,58 @@ def places(d: Draw) -> Drawn:
 
 
 ORDERED = ("FLOAT32", "FLOAT16", "INT32", "INT64")
-ANY = ("FLOAT32", "FLOAT16", "BFLOAT16", "FLOAT64", "INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32", "INT64",
-       "UINT64", "BOOL", "COMPLEX64")  # fmt: skip
+ANY = (
+    "FLOAT32",
+    "FLOAT16",
+    "BFLOAT16",
+    "FLOAT64",
+    "INT8",
+    "UINT8",
+    "INT16",
+    "UINT16",
+    "INT32",
+    "UINT32",
+    "INT64",
+    "UINT64",
+    "BOOL",
+    "COMPLEX64",
+)
 COMPARISONS = ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")
 HALVES = {  # float16 that XNNPACK alone takes: how it is drawn
-    "ABS": _one(), "EXP": _one(-4, 1), "LOG": _one(0.1, 9), "SQRT": _one(0, 9), "RSQRT": _one(0.1, 9),
-    "SQUARE": _one(), "CEIL": _one(), "RELU": _one(), "RELU6": _one(), "RELU_N1_TO_1": _one(-2, 2), "ELU": _one(),
-    "HARD_SWISH": _one(), "LEAKY_RELU": leaky, "SUB": _two(), "DIV": divided, "SQUARED_DIFFERENCE": _two(-3, 3),
-}  # fmt: skip
+    "ABS": _one(),
+    "EXP": _one(-4, 1),
+    "LOG": _one(0.1, 9),
+    "SQRT": _one(0, 9),
+    "RSQRT": _one(0.1, 9),
+    "SQUARE": _one(),
+    "CEIL": _one(),
+    "RELU": _one(),
+    "RELU6": _one(),
+    "RELU_N1_TO_1": _one(-2, 2),
+    "ELU": _one(),
+    "HARD_SWISH": _one(),
+    "LEAKY_RELU": leaky,
+    "SUB": _two(),
+    "DIV": divided,
+    "SQUARED_DIFFERENCE": _two(-3, 3),
+}
 XNNPACK = {  # float32 there: what the default interpreter computes
-    **HALVES, "ADD": _two(fused=True), "MUL": _two(fused=True), "MAXIMUM": _two(), "MINIMUM": _two(), "NEG": _one(),
-    "FLOOR": _one(), "ROUND": halves, "SIN": _one(), "COS": _one(), "TANH": _one(), "LOGISTIC": _one(),
-    "GELU": _one(), "PRELU": prelu_by_channel, "SOFTMAX": _rows(beta=lambda d: 1.0),
-}  # fmt: skip
+    **HALVES,
+    "ADD": _two(fused=True),
+    "MUL": _two(fused=True),
+    "MAXIMUM": _two(),
+    "MINIMUM": _two(),
+    "NEG": _one(),
+    "FLOOR": _one(),
+    "ROUND": halves,
+    "SIN": _one(),
+    "COS": _one(),
+    "TANH": _one(),
+    "LOGISTIC": _one(),
+    "GELU": _one(),
+    "PRELU": prelu_by_channel,
+    "SOFTMAX": _rows(beta=lambda d: 1.0),
+}
 EXACT = ("ABS", "SQUARE", "CEIL", "RELU", "RELU6", "RELU_N1_TO_1", "SUB")
 
 ROWS = [
@@ -286,15 +334,19 @@ ROWS = [
     Row("HARD_SWISH", ("FLOAT32",), _one(-9, 9), within=SINGLE),
     Row("LEAKY_RELU", ("FLOAT32",), leaky),
     Row("PRELU", ("FLOAT32",), prelu),
-    *(Row("GELU", ("FLOAT32",), _one(approximate=a), within=SINGLE, label=f"GELU{' approximate' * a}")
-      for a in (False, True)),
+    *(
+        Row("GELU", ("FLOAT32",), _one(approximate=a), within=SINGLE, label=f"GELU{' approximate' * a}")
+        for a in (False, True)
+    ),
     *(Row("GELU", ("FLOAT16",), _one(approximate=a), label=f"GELU{' approximate' * a}") for a in (False, True)),
-    *(Row("SOFTMAX", (k,), _rows(beta=lambda d: float(np.float32(d.one(1.0, 0.5, 2.0)))), within=w)
-      for k, w in (("FLOAT32", SINGLE), ("FLOAT16", HALF))),
+    *(
+        Row("SOFTMAX", (k,), _rows(beta=lambda d: float(np.float32(d.one(1.0, 0.5, 2.0)))), within=w)
+        for k, w in (("FLOAT32", SINGLE), ("FLOAT16", HALF))
+    ),
     Row("LOG_SOFTMAX", ("FLOAT32",), _rows(), within=SINGLE),
     Row("L2_NORMALIZATION", ("FLOAT32",), _rows(), within=SINGLE),
     Row("LOCAL_RESPONSE_NORMALIZATION", ("FLOAT32",), local_response, within=3 * SINGLE, path="OPT"),
     *(Row(n, ("FLOAT16",), filled(draw), within=0 if n in EXACT else HALF, path="AUTO") for n, draw in HALVES.items()),
     Row("PRELU", ("FLOAT16",), prelu_by_channel, path="AUTO"),
     *(Row(n, ("FLOAT32",), filled(draw), within=SINGLE, path="AUTO") for n, draw in XNNPACK.items()),
-]  # fmt: skip
+]

@@ -53,8 +53,9 @@ def quotient(d: Draw) -> Drawn:
     least = 300 if d.kind == "INT16" else 1
     y.values = np.where(np.abs(y.values.astype(np.int64) - y.zero) < least, y.zero + least, y.values)
     y.values = y.values.astype(NUMPY[d.kind])
-    x.values = np.where(np.abs(x.values.astype(np.int64) - x.zero) < least, np.clip(x.zero + least, None, d.high),
-                        x.values).astype(NUMPY[d.kind])  # fmt: skip
+    x.values = np.where(
+        np.abs(x.values.astype(np.int64) - x.zero) < least, np.clip(x.zero + least, None, d.high), x.values
+    ).astype(NUMPY[d.kind])
     return Drawn([x, y], [d.y(1 if d.kind != "INT16" else 100)], {"fused_activation_function": d.activation()})
 
 
@@ -189,8 +190,10 @@ def dequantized_by_channel(d: Draw) -> Drawn:
     shape = tuple(d.size(1, 4) for _ in range(d.size(1, 5)))
     axis = d.size(0, len(shape) - 1)
     x = d.t(*shape, low=LIMITS[d.kind][0], high=LIMITS[d.kind][1], constant=True)
-    return Drawn([T(x.type, shape, values=x.values, constant=True, axis=axis, **_parameters(d, d.kind, shape[axis]))],
-                 [plain("FLOAT32")])  # fmt: skip
+    return Drawn(
+        [T(x.type, shape, values=x.values, constant=True, axis=axis, **_parameters(d, d.kind, shape[axis]))],
+        [plain("FLOAT32")],
+    )
 
 
 def between_floats(d: Draw) -> Drawn:
@@ -238,8 +241,10 @@ SOFTMAX = _softmax(INT8=("INT8", 1 / 256, -128), UINT8=("UINT8", 1 / 256, 0), IN
 ROWS = [
     *(Row(n, ALL, summed, label=f"{n} broadcast") for n in ("ADD", "SUB")),
     Row("MUL", ALL, multiplied, label="MUL broadcast"),
-    *(Row(n, BYTES, filled(draw), within=1, path="AUTO", label=f"{n} broadcast")  # XNNPACK rounds otherwise
-      for n, draw in (("ADD", summed), ("SUB", summed), ("MUL", multiplied))),
+    *(
+        Row(n, BYTES, filled(draw), within=1, path="AUTO", label=f"{n} broadcast")  # XNNPACK rounds otherwise
+        for n, draw in (("ADD", summed), ("SUB", summed), ("MUL", multiplied))
+    ),
     Row("MUL", ("INT16",), narrowed, label="MUL to 8 bits"),
     Row("DIV", ALL, quotient, label="DIV broadcast"),
     Row("SQUARED_DIFFERENCE", ("INT8",), squared, label="SQUARED_DIFFERENCE broadcast"),
@@ -259,21 +264,34 @@ ROWS = [
     Row("LOG_SOFTMAX", BYTES, LOG, path="OPT", label="LOG_SOFTMAX of any rank"),
     Row("L2_NORMALIZATION", BYTES, L2, label="L2_NORMALIZATION of any rank"),
     Row("MEAN", ALL, _reduced(lambda d, x, n: d.y(x.scale * (d.high - d.low) / 2)), label="MEAN of any rank"),
-    Row("SUM", ALL, _reduced(lambda d, x, n: d.y(x.scale * (d.high - d.low) * np.sqrt(n))), path="OPT",
-        label="SUM of any rank"),
+    Row(
+        "SUM",
+        ALL,
+        _reduced(lambda d, x, n: d.y(x.scale * (d.high - d.low) * np.sqrt(n))),
+        path="OPT",
+        label="SUM of any rank",
+    ),
     Row("REDUCE_PROD", SIGNED, product_of_few, label="REDUCE_PROD of any rank"),
     *(Row(n, ALL, _reduced(lambda d, x, n: like(x)), label=f"{n} of any rank") for n in ("REDUCE_MAX", "REDUCE_MIN")),
     *(Row("QUANTIZE", ("FLOAT32",), _quantized(k), label=f"QUANTIZE to {k.lower()}") for k in (*ALL, "INT4", "UINT4")),
-    *(Row("QUANTIZE", ("FLOAT32",), _quantized_by_channel(k), label=f"QUANTIZE by channel to {k.lower()}")
-      for k in ALL),
+    *(
+        Row("QUANTIZE", ("FLOAT32",), _quantized_by_channel(k), label=f"QUANTIZE by channel to {k.lower()}")
+        for k in ALL
+    ),
     *(Row("QUANTIZE", BYTES, _requantized(k), label=f"QUANTIZE again to {k.lower()}") for k in ALL),
-    *(Row("QUANTIZE", ("INT16",), _requantized(k), label=f"QUANTIZE again to {k.lower()}")
-      for k in ("INT8", "INT16", "INT32")),
+    *(
+        Row("QUANTIZE", ("INT16",), _requantized(k), label=f"QUANTIZE again to {k.lower()}")
+        for k in ("INT8", "INT16", "INT32")
+    ),
     *(Row("QUANTIZE", ("INT32",), _requantized(k), label=f"QUANTIZE again to {k.lower()}") for k in SIGNED),
     Row("QUANTIZE", ("FLOAT16",), filled(_quantized("UINT8")), within=1, path="AUTO", label="QUANTIZE to uint8"),
     Row("QUANTIZE", ("FLOAT32", "FLOAT16"), between_floats, path="AUTO", label="QUANTIZE between floats"),
     Row("DEQUANTIZE", (*ALL, "INT4", "UINT4", "INT2"), dequantized, label="DEQUANTIZE of any rank"),
     Row("DEQUANTIZE", (*BYTES, "INT4", "UINT4", "INT2"), dequantized_by_channel, label="DEQUANTIZE by any channel"),
-    *(Row(r.name, (k,), _scaled(r.draw), label=f"{r.label} scaled") for r in (*ELEMENTWISE, *REDUCTIONS)
-      for k in ("INT32", "INT64") if k in r.kinds and r.name not in ("REDUCE_PROD", "BITCAST")),
-]  # fmt: skip
+    *(
+        Row(r.name, (k,), _scaled(r.draw), label=f"{r.label} scaled")
+        for r in (*ELEMENTWISE, *REDUCTIONS)
+        for k in ("INT32", "INT64")
+        if k in r.kinds and r.name not in ("REDUCE_PROD", "BITCAST")
+    ),
+]

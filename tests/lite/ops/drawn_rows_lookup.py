@@ -13,8 +13,23 @@ from drawn import NUMPY, Draw, Drawn, Row, T, const, model_of, plain
 
 from opwright.lite.format import objects
 
-WHOLE = ("INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32", "INT64", "UINT64", "FLOAT16", "FLOAT32", "FLOAT64",
-         "BFLOAT16", "BOOL", "COMPLEX64", "COMPLEX128")  # fmt: skip
+WHOLE = (
+    "INT8",
+    "UINT8",
+    "INT16",
+    "UINT16",
+    "INT32",
+    "UINT32",
+    "INT64",
+    "UINT64",
+    "FLOAT16",
+    "FLOAT32",
+    "FLOAT64",
+    "BFLOAT16",
+    "BOOL",
+    "COMPLEX64",
+    "COMPLEX128",
+)
 """Types that official kernels copy byte by byte; those below a byte they get wrong."""
 
 
@@ -37,8 +52,13 @@ def sparse_embedding(d: Draw) -> Drawn:
     shape = [d.size(1, 3) for _ in range(rank)]
     flat = np.sort(d.rng.integers(0, np.prod(shape), n))
     places = np.stack(np.unravel_index(flat, shape), -1).astype(np.int32)
-    inputs = [d.t(n, kind="INT32", low=0, high=rows - 1), T("INT32", places.shape, values=places), const(*shape),
-              d.t(n, low=0.1, high=2), d.t(rows, *d.shape(d.size(1, 3)))]  # fmt: skip
+    inputs = [
+        d.t(n, kind="INT32", low=0, high=rows - 1),
+        T("INT32", places.shape, values=places),
+        const(*shape),
+        d.t(n, low=0.1, high=2),
+        d.t(rows, *d.shape(d.size(1, 3))),
+    ]
     return Drawn(inputs, [plain("FLOAT32")], {"combiner": d.one("SUM", "MEAN", "SQRTN")})
 
 
@@ -66,8 +86,13 @@ def boxes(soft: bool) -> Callable[[Draw], Drawn]:
     def made(d: Draw) -> Drawn:
         n = d.size(1, 14)
         scores = d.t(n, low=0, high=1)  # no two are equal: the official kernel's order of such is that of its heap
-        inputs = [d.t(n, 4, low=0, high=4), scores, number(d, d.size(1, 9), "INT32"), number(d, d.rng.uniform(0, 1)),
-                  number(d, d.rng.uniform(-0.2, 0.6))]  # fmt: skip
+        inputs = [
+            d.t(n, 4, low=0, high=4),
+            scores,
+            number(d, d.size(1, 9), "INT32"),
+            number(d, d.rng.uniform(0, 1)),
+            number(d, d.rng.uniform(-0.2, 0.6)),
+        ]
         if not soft:
             return Drawn(inputs, [plain("INT32"), plain("INT32")])
         inputs.append(number(d, d.one(0.0, 0.3, 1.0)))
@@ -105,9 +130,12 @@ def places_to_dense(d: Draw) -> Drawn:
     places = np.stack(np.unravel_index(flat, shape), -1).astype(NUMPY[kind])
     if rank == 1 and d.one(True, False):
         places = places[:, 0]
-    inputs = [T(kind, places.shape, values=places),
-              T(kind, (rank,), values=np.array(shape, NUMPY[kind]), constant=d.one(True, False)),
-              d.one(d.t(count), d.t()), d.t()]  # fmt: skip
+    inputs = [
+        T(kind, places.shape, values=places),
+        T(kind, (rank,), values=np.array(shape, NUMPY[kind]), constant=d.one(True, False)),
+        d.one(d.t(count), d.t()),
+        d.t(),
+    ]
     return Drawn(inputs, [plain(d.kind)], {"validate_indices": d.one(True, False)})
 
 
@@ -123,11 +151,15 @@ def densified(d: Draw) -> Drawn:
     name, kind = d.one(("Int32Vector", np.int32), ("Uint16Vector", np.uint16), ("Uint8Vector", np.uint8))
     vector = objects.table_class(name)
     ends = np.append(0, np.cumsum(np.bincount(rows, minlength=len(laid))))
-    levels = [objects.DimensionMetadata(format=0, dense_size=len(laid)),
-              objects.DimensionMetadata(format=1, array_segments=vector(values=ends.astype(kind)),
-                                        array_indices=vector(values=columns.astype(kind)))]  # fmt: skip
+    levels = [
+        objects.DimensionMetadata(format=0, dense_size=len(laid)),
+        objects.DimensionMetadata(
+            format=1, array_segments=vector(values=ends.astype(kind)), array_indices=vector(values=columns.astype(kind))
+        ),
+    ]
     drawn.model.subgraphs[0].tensors[0].sparsity = objects.SparsityParameters(
-        traversal_order=np.int32(order), block_map=np.int32([]), dim_metadata=levels)  # fmt: skip
+        traversal_order=np.int32(order), block_map=np.int32([]), dim_metadata=levels
+    )
     return drawn
 
 

@@ -17,8 +17,20 @@ import numpy as np
 from drawn import NUMPY, Draw, Drawn, Row, T, plain
 
 REALS = ("FLOAT32", "FLOAT16", "BFLOAT16")
-WIDE = (*REALS, "FLOAT64", "INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32", "INT64", "UINT64", "BOOL",
-        "COMPLEX64")  # fmt: skip
+WIDE = (
+    *REALS,
+    "FLOAT64",
+    "INT8",
+    "UINT8",
+    "INT16",
+    "UINT16",
+    "INT32",
+    "UINT32",
+    "INT64",
+    "UINT64",
+    "BOOL",
+    "COMPLEX64",
+)
 EVERY = (*WIDE, "COMPLEX128", "STRING", "INT4", "UINT4", "INT2")
 SIX = ("FLOAT32", "INT8", "UINT8", "INT16", "INT32", "INT64")
 USUAL = (*REALS, "INT8", "UINT8", "INT16", "INT32", "INT64", "BOOL")
@@ -136,8 +148,13 @@ def gather(d: Draw) -> Drawn:
     batch = d.size(0, axis)
     chosen = (*shape[:batch], *sizes(d, 0, 2))
     indices = places(d, d.rng.integers(0, shape[axis], chosen), "INT16", "INT32", "INT64")
-    return _made(d, data(d, *shape), indices, axis=either(d, axis, len(shape)),
-                 batch_dims=either(d, batch, len(chosen)) if batch < len(chosen) else batch)  # fmt: skip
+    return _made(
+        d,
+        data(d, *shape),
+        indices,
+        axis=either(d, axis, len(shape)),
+        batch_dims=either(d, batch, len(chosen)) if batch < len(chosen) else batch,
+    )
 
 
 def gather_lines(d: Draw) -> Drawn:
@@ -259,8 +276,14 @@ def split_v(d: Draw) -> Drawn:
     parts[-1] += shape[axis] - sum(parts)
     if d.one(True, False):
         parts[d.size(0, len(parts) - 1)] = -1
-    return _made(d, data(d, *shape), places(d, parts, fixed=True), places(d, axis, "INT32", fixed=True), n=len(parts),
-                 num_splits=len(parts))  # fmt: skip
+    return _made(
+        d,
+        data(d, *shape),
+        places(d, parts, fixed=True),
+        places(d, axis, "INT32", fixed=True),
+        n=len(parts),
+        num_splits=len(parts),
+    )
 
 
 def pack(d: Draw) -> Drawn:
@@ -309,8 +332,9 @@ def batch_to_space(d: Draw) -> Drawn:
     block, n = _blocks(d)
     space = [d.size(1, 3) for _ in block]
     crops = [[a := d.size(0, s * k - 1), d.size(0, s * k - 1 - a)] for s, k in zip(space, block)]
-    return _made(d, data(d, n * _count(block), *space, d.size(1, 2)), places(d, block, "INT32"),
-                 places(d, crops, "INT32"))  # fmt: skip
+    return _made(
+        d, data(d, n * _count(block), *space, d.size(1, 2)), places(d, block, "INT32"), places(d, crops, "INT32")
+    )
 
 
 def space_to_depth(d: Draw) -> Drawn:

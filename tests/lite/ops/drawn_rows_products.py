@@ -102,14 +102,21 @@ def _sparse(kind: str, block: int) -> Callable[[Draw], Drawn]:
         w.values = w.values.reshape(n, blocks, block)[kept]
         drawn.model = model_of("FULLY_CONNECTED", drawn)
         vector = objects.table_class("Int32Vector")
-        levels = [objects.DimensionMetadata(format=0, dense_size=n), objects.DimensionMetadata(
-            format=1, array_segments=vector(values=np.append(0, np.cumsum(kept.sum(1))).astype(np.int32)),
-            array_indices=vector(values=np.nonzero(kept)[1].astype(np.int32)))]  # fmt: skip
+        levels = [
+            objects.DimensionMetadata(format=0, dense_size=n),
+            objects.DimensionMetadata(
+                format=1,
+                array_segments=vector(values=np.append(0, np.cumsum(kept.sum(1))).astype(np.int32)),
+                array_indices=vector(values=np.nonzero(kept)[1].astype(np.int32)),
+            ),
+        ]
         if block > 1:
             levels.append(objects.DimensionMetadata(format=0, dense_size=block))
         drawn.model.subgraphs[0].tensors[1].sparsity = objects.SparsityParameters(
-            traversal_order=np.arange(len(levels), dtype=np.int32), dim_metadata=levels,
-            block_map=np.array([1] * (block > 1), np.int32))  # fmt: skip
+            traversal_order=np.arange(len(levels), dtype=np.int32),
+            dim_metadata=levels,
+            block_map=np.array([1] * (block > 1), np.int32),
+        )
         return drawn
 
     return draw
@@ -124,10 +131,14 @@ def _by_block(d: Draw, name: str, kind: str, shape: tuple[int, int], before: lis
     scales = d.rng.uniform(0.01, 0.05, (shape[0], shape[1] // size)).astype(np.float16)
     drawn.model.buffers.append(objects.Buffer(data=scales.view(np.uint8).reshape(-1)))
     tensors = drawn.model.subgraphs[0].tensors
-    tensors.append(objects.Tensor(shape=list(scales.shape), type=schema.TensorType.FLOAT16, name="scales",
-                                  buffer=len(drawn.model.buffers) - 1))  # fmt: skip
-    tensors[len(before)].quantization = objects.QuantizationParameters(details=objects.table_class(
-        "BlockwiseQuantization")(scales=len(tensors) - 1, zero_points=-1, block_size=size))  # fmt: skip
+    tensors.append(
+        objects.Tensor(
+            shape=list(scales.shape), type=schema.TensorType.FLOAT16, name="scales", buffer=len(drawn.model.buffers) - 1
+        )
+    )
+    tensors[len(before)].quantization = objects.QuantizationParameters(
+        details=objects.table_class("BlockwiseQuantization")(scales=len(tensors) - 1, zero_points=-1, block_size=size)
+    )
     return drawn
 
 
@@ -158,8 +169,11 @@ def _half_hybrid(kind: str) -> Callable[[Draw], Drawn]:
         k, n = 2 * d.size(4, 20), d.size(2, 7)
         w = d.w(n, k, axis=0, kind=kind)
         bias = d.t(n, kind="FLOAT32", low=-3, high=3, constant=True)
-        return Drawn([d.t(d.size(1, 4), k, low=-3, high=3), w, d.one(bias, None)], [plain("FLOAT16")],
-                     {"asymmetric_quantize_inputs": True})  # fmt: skip
+        return Drawn(
+            [d.t(d.size(1, 4), k, low=-3, high=3), w, d.one(bias, None)],
+            [plain("FLOAT16")],
+            {"asymmetric_quantize_inputs": True},
+        )
 
     return draw
 
@@ -304,8 +318,10 @@ ROWS = [
     _row(_FC, ("INT8",), _sparse("INT8", 16), 1, label="sparse"),  # whose official kernel has multipliers of 31 bits
     _row(_FC, FLOAT, _dense_by_block, SUMS, "OPT", "hybrid int4 by block"),
     _row(_FC, FLOAT, _dense_by_block, 0.01, "AUTO", "hybrid int4 by block"),
-    *(_row(_EMBED, ("FLOAT32", "FLOAT16"), _lookup_by_block(k), label=f"of {k.lower()} by block")
-      for k in ("INT4", "INT2")),
+    *(
+        _row(_EMBED, ("FLOAT32", "FLOAT16"), _lookup_by_block(k), label=f"of {k.lower()} by block")
+        for k in ("INT4", "INT2")
+    ),
     _row(_FC, ("FLOAT16",), _half_dense, HALF_SUMS, "AUTO"),
     *(_row(_FC, ("FLOAT16",), _half_hybrid(k), 0.02, "AUTO", f"hybrid {k.lower()}") for k in ("INT8", "INT4")),
     _row(_BMM, FLOAT, _product(), SUMS),
@@ -319,8 +335,10 @@ ROWS = [
     _row(_BMM, FLOAT, _product("INT8", constant=True), 0.06, "AUTO", "hybrid, any shape"),  # REF is wrong with batches
     _row(_EMBED, MOVED, _lookup),
     _row(_EMBED, INTEGERS, _quantized_lookup),
-    *(_row(_EMBED, ("FLOAT32", "FLOAT16"), _real_lookup(k), 0, label=f"of {k.lower()}")
-      for k in ("INT8", "UINT8", "INT4", "INT2")),
+    *(
+        _row(_EMBED, ("FLOAT32", "FLOAT16"), _real_lookup(k), 0, label=f"of {k.lower()}")
+        for k in ("INT8", "UINT8", "INT4", "INT2")
+    ),
     _row("RESIZE_BILINEAR", FLOAT, _resize(), 3e-7),
     _row("RESIZE_BILINEAR", INTEGERS, _resize(), label="any shape"),
     _row("RESIZE_NEAREST_NEIGHBOR", NARROW, _resize(True)),
@@ -331,4 +349,4 @@ ROWS = [
     _row("IMAG", ("COMPLEX64", "COMPLEX128"), _parts),
     _row("COMPLEX_ABS", ("COMPLEX64", "COMPLEX128"), _parts, 2e-7),
     _row("RFFT2D", FLOAT, _fourier, 1e-6),
-]  # fmt: skip
+]

@@ -14,8 +14,23 @@ from lite_kit import Build
 from opwright.lite.format import schema
 from opwright.lite.format.flex import encode_options
 
-NUMBERS = ("INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32", "INT64", "UINT64", "FLOAT16", "FLOAT32", "FLOAT64",
-           "BFLOAT16", "BOOL", "COMPLEX64", "COMPLEX128")  # fmt: skip
+NUMBERS = (
+    "INT8",
+    "UINT8",
+    "INT16",
+    "UINT16",
+    "INT32",
+    "UINT32",
+    "INT64",
+    "UINT64",
+    "FLOAT16",
+    "FLOAT32",
+    "FLOAT64",
+    "BFLOAT16",
+    "BOOL",
+    "COMPLEX64",
+    "COMPLEX128",
+)
 WHOLE = (*NUMBERS, "STRING")
 JOINED = ("INT8", "UINT8", "INT16", "INT32", "INT64", "FLOAT32", "BOOL")
 
@@ -85,8 +100,15 @@ def cases(d: Draw) -> Drawn:
 def composite(d: Draw) -> Drawn:
     shape = any_shape(d)
     b = Program().tensors("p q r s", shape, d.kind)
-    b.node("STABLEHLO_COMPOSITE", "p q", "r s", name="vendor.swap", decomposition_subgraph_index=1,
-           composite_attributes=np.frombuffer(encode_options({"level": 3}), np.uint8), version=1).ends("p q", "r s")
+    b.node(
+        "STABLEHLO_COMPOSITE",
+        "p q",
+        "r s",
+        name="vendor.swap",
+        decomposition_subgraph_index=1,
+        composite_attributes=np.frombuffer(encode_options({"level": 3}), np.uint8),
+        version=1,
+    ).ends("p q", "r s")
     passes(b, d, shape, "meaning")
     return b.drawn([d.t(*shape), d.t(*shape)], runs=2)
 

@@ -13,8 +13,12 @@ SIGNED = ("INT8", "INT16")
 
 
 def _slides(d: Draw) -> dict[str, object]:
-    return {"padding": d.one("SAME", "VALID"), "stride_h": d.size(1, 2), "stride_w": d.size(1, 2),
-            "fused_activation_function": d.activation()}  # fmt: skip
+    return {
+        "padding": d.one("SAME", "VALID"),
+        "stride_h": d.size(1, 2),
+        "stride_w": d.size(1, 2),
+        "fused_activation_function": d.activation(),
+    }
 
 
 def _dilated(d: Draw) -> dict[str, object]:
@@ -259,8 +263,11 @@ def from_batch(d: Draw) -> Drawn:
 
 def resize(d: Draw) -> Drawn:
     x = _image(d, 2)
-    return Drawn([x, const(d.size(1, 12), d.size(1, 12))], [like(x)],
-                 d.one({}, {"align_corners": True}, {"half_pixel_centers": True}))  # fmt: skip
+    return Drawn(
+        [x, const(d.size(1, 12), d.size(1, 12))],
+        [like(x)],
+        d.one({}, {"align_corners": True}, {"half_pixel_centers": True}),
+    )
 
 
 def _moved(*more: T, outputs: int = 1, **options: object) -> Callable[[Draw], Drawn]:
@@ -345,8 +352,11 @@ def hybrid_dense(d: Draw) -> Drawn:
 def _hybrid_packed(kind: str) -> Callable[[Draw], Drawn]:
     def draw(d: Draw) -> Drawn:
         w = d.w(5, d.one(7, 8, 16), kind=kind, axis=0)
-        return Drawn([d.real(3, w.shape[1]), w, _real_bias(d, 5)], [plain("FLOAT32")],
-                     {"asymmetric_quantize_inputs": d.one(True, False)})  # fmt: skip
+        return Drawn(
+            [d.real(3, w.shape[1]), w, _real_bias(d, 5)],
+            [plain("FLOAT32")],
+            {"asymmetric_quantize_inputs": d.one(True, False)},
+        )
 
     return draw
 

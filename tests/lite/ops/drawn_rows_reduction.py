@@ -43,8 +43,11 @@ def averaged(d: Draw) -> Drawn:
 def reduced_by_xnnpack(d: Draw) -> Drawn:
     shape = tuple(d.size(1, 4) for _ in range(4))
     axes = np.array(d.one([1, 2], [2], [3], [2, 3], [1, 2, 3]), np.int32)
-    return Drawn([d.t(*shape), T("INT32", axes.shape, values=axes, constant=True)], [plain(d.kind)],
-                 {"keep_dims": d.one(True, False)})  # fmt: skip
+    return Drawn(
+        [d.t(*shape), T("INT32", axes.shape, values=axes, constant=True)],
+        [plain(d.kind)],
+        {"keep_dims": d.one(True, False)},
+    )
 
 
 def searched(d: Draw) -> Drawn:
@@ -56,15 +59,19 @@ def searched(d: Draw) -> Drawn:
         x.values = np.round(x.values)
     axis = np.array(d.size(-rank, rank - 1), NUMPY[wide := d.one("INT32", "INT64")]).reshape(d.one((), (1,)))
     index = d.one("INT32", "INT64")
-    return Drawn([x, T(wide, axis.shape, values=axis, constant=d.one(True, False))], [plain(index)],
-                 {"output_type": index})  # fmt: skip
+    return Drawn(
+        [x, T(wide, axis.shape, values=axis, constant=d.one(True, False))], [plain(index)], {"output_type": index}
+    )
 
 
 def running(d: Draw) -> Drawn:
     shape = shape_of(d, 5, 1)
     axis = np.array(d.size(-len(shape), len(shape) - 1), np.int32)
-    return Drawn([d.t(*shape), T("INT32", (), values=axis, constant=True)], [plain(d.kind)],
-                 {"exclusive": d.one(True, False), "reverse": d.one(True, False)})  # fmt: skip
+    return Drawn(
+        [d.t(*shape), T("INT32", (), values=axis, constant=True)],
+        [plain(d.kind)],
+        {"exclusive": d.one(True, False), "reverse": d.one(True, False)},
+    )
 
 
 CAST_FROM = tuple(k for k in ANY if k != "UINT64")
@@ -118,10 +125,15 @@ ROWS = [
     *(Row(n, ("INT32", "INT64"), ends) for n in ("REDUCE_MAX", "REDUCE_MIN")),
     *(Row(n, NARROW, ends, label=f"{n} raw") for n in ("REDUCE_MAX", "REDUCE_MIN")),
     *(Row(n, ("FLOAT32",), _numbers()) for n in ("REDUCE_MAX", "REDUCE_MIN")),
-    *(Row(n, ("BOOL",), _numbers()) for n in ("SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "REDUCE_ANY",
-                                              "REDUCE_ALL")),
-    *(Row(n, (k,), reduced_by_xnnpack, within=w, path="AUTO")
-      for n in ("SUM", "MEAN", "REDUCE_MAX", "REDUCE_MIN") for k, w in (("FLOAT16", HALF), ("FLOAT32", 2 * SINGLE))),
+    *(
+        Row(n, ("BOOL",), _numbers())
+        for n in ("SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "REDUCE_ANY", "REDUCE_ALL")
+    ),
+    *(
+        Row(n, (k,), reduced_by_xnnpack, within=w, path="AUTO")
+        for n in ("SUM", "MEAN", "REDUCE_MAX", "REDUCE_MIN")
+        for k, w in (("FLOAT16", HALF), ("FLOAT32", 2 * SINGLE))
+    ),
     *(Row(n, ("FLOAT32", "INT32", "BOOL"), searched) for n in ("ARG_MAX", "ARG_MIN")),
     *(Row(n, ("INT8", "UINT8"), searched, label=f"{n} raw") for n in ("ARG_MAX", "ARG_MIN")),
     Row("CUMSUM", ("FLOAT32",), running, within=SINGLE),
@@ -130,4 +142,4 @@ ROWS = [
     Row("CAST", ("FLOAT32",), cast_below_bytes, label="CAST to less than a byte"),
     Row("CAST", tuple(PACKED), cast_from_below_bytes),
     Row("BITCAST", tuple(k for k in ANY if k != "BOOL"), bitcast),
-]  # fmt: skip
+]

@@ -51,8 +51,11 @@ def shifted(d: Draw) -> Drawn:
 
 def pad(d: Draw) -> Drawn:
     rank = d.size(1, 5)
-    options = {"edge_padding_low": every(d, rank, -1, 3), "edge_padding_high": every(d, rank, -1, 3),
-               "interior_padding": every(d, rank, 0, 2)}  # fmt: skip
+    options = {
+        "edge_padding_low": every(d, rank, -1, 3),
+        "edge_padding_high": every(d, rank, -1, 3),
+        "interior_padding": every(d, rank, 0, 2),
+    }
     return Drawn([d.t(*sizes(d, rank, 0)), d.t(*d.one((), (1,)))], [plain(d.kind)], options)
 
 
@@ -78,8 +81,11 @@ def windows(function: str) -> Callable[[Draw], Drawn]:
     def made(d: Draw) -> Drawn:
         rank = d.size(1, 6)
         lists = [const(*every(d, rank, 1, most), kind=np.int64) for most in (3, 2, 2)]
-        return Drawn([d.t(*sizes(d, rank, 0), low=-2, high=2), d.t(low=0, high=2), *lists], [plain(d.kind)],
-                     {"reduce_function": function})  # fmt: skip
+        return Drawn(
+            [d.t(*sizes(d, rank, 0), low=-2, high=2), d.t(low=0, high=2), *lists],
+            [plain(d.kind)],
+            {"reduce_function": function},
+        )
 
     return made
 
@@ -95,8 +101,13 @@ def gather(d: Draw) -> Drawn:
     kept, batch = [s for i, s in enumerate(slices) if i not in collapsed], [s for i, s in enumerate(indices) if i != at]
     offsets = sorted(int(i) for i in d.rng.permutation(len(kept) + len(batch))[: len(kept)])
     to = [int(i) for i in d.rng.permutation(rank)[:depth]]
-    options = {"offset_dims": offsets, "collapsed_slice_dims": collapsed, "slice_sizes": slices,
-               "start_index_map": to, "index_vector_dim": at}  # fmt: skip
+    options = {
+        "offset_dims": offsets,
+        "collapsed_slice_dims": collapsed,
+        "slice_sizes": slices,
+        "start_index_map": to,
+        "index_vector_dim": at,
+    }
     taken, others = iter(kept), iter(batch)
     y = tuple(next(taken) if i in offsets else next(others) for i in range(len(kept) + len(batch)))
     starts = d.t(*indices, kind=d.one("INT32", "INT64"), low=-2, high=5)  # some outside: slices are moved inside
@@ -115,10 +126,12 @@ def with_body(name: str, inputs: Sequence[T], body: str, y: T, options: dict[str
     made = objects.table_class(get(name).options)(**options)
     places = list(range(len(inputs)))
     node = objects.Operator(inputs=places, outputs=[len(inputs)], builtin_options_2=made)
-    main = objects.SubGraph(tensors=[*map(tensor, inputs), tensor(y)], inputs=places, outputs=[len(inputs)],
-                            operators=[node], name="main")  # fmt: skip
-    inner = objects.SubGraph(tensors=[tensor(plain(y.type)) for _ in range(3)], inputs=[0, 1], outputs=[1],
-                             operators=[], name="body")  # fmt: skip
+    main = objects.SubGraph(
+        tensors=[*map(tensor, inputs), tensor(y)], inputs=places, outputs=[len(inputs)], operators=[node], name="main"
+    )
+    inner = objects.SubGraph(
+        tensors=[tensor(plain(y.type)) for _ in range(3)], inputs=[0, 1], outputs=[1], operators=[], name="body"
+    )
     codes = [versions.operator_code(name)]
     if body:
         inner.operators, inner.outputs = [objects.Operator(opcode_index=1, inputs=[0, 1], outputs=[2])], [2]
@@ -132,9 +145,14 @@ def reduce_window(body: str) -> Callable[[Draw], Drawn]:
     def made(d: Draw) -> Drawn:
         rank = d.size(1, 5)
         x, initial = d.t(*sizes(d, rank, 1, 4), low=-2, high=2), d.t(low=0, high=2)
-        options = {"window_dimensions": every(d, rank, 1, 3), "window_strides": every(d, rank, 1, 2),
-                   "base_dilations": every(d, rank, 1, 2), "window_dilations": every(d, rank, 1, 2),
-                   "padding": every(d, 2 * rank, 0, 2), "body_subgraph_index": 1}  # fmt: skip
+        options = {
+            "window_dimensions": every(d, rank, 1, 3),
+            "window_strides": every(d, rank, 1, 2),
+            "base_dilations": every(d, rank, 1, 2),
+            "window_dilations": every(d, rank, 1, 2),
+            "padding": every(d, 2 * rank, 0, 2),
+            "body_subgraph_index": 1,
+        }
         if min(x.shape) > 2:
             options["padding"] = every(d, 2 * rank, -1, 2)  # what would leave nothing is an error
         return with_body("STABLEHLO_REDUCE_WINDOW", [x, initial], body, T(d.kind, x.shape), options)
@@ -157,8 +175,13 @@ def scatter(body: str) -> Callable[[Draw], Drawn]:
         taken, others = iter(window), iter(batch)
         updates = [next(taken) if i in dims else next(others) for i in range(rank_of_updates)]
         starts = d.t(*indices, kind=d.one("INT32", "INT64"), low=-1, high=3)  # what lies outside is left out
-        options = {"update_window_dims": dims, "inserted_window_dims": inserted, "scatter_dims_to_operand_dims": to,
-                   "index_vector_dim": at, "update_computation_subgraph_index": 1}  # fmt: skip
+        options = {
+            "update_window_dims": dims,
+            "inserted_window_dims": inserted,
+            "scatter_dims_to_operand_dims": to,
+            "index_vector_dim": at,
+            "update_computation_subgraph_index": 1,
+        }
         x, new = d.t(*shape, low=-3, high=3), d.t(*updates, low=-3, high=3)
         return with_body("STABLEHLO_SCATTER", [x, starts, new], body, T(d.kind, shape), options)
 
@@ -180,8 +203,12 @@ def bits(algorithm: str) -> Callable[[Draw], Drawn]:
 
 
 ARITHMETIC = (*INTEGERS, *FLOATS, "BOOL")
-COMPUTED = {"ADD": "STABLEHLO_ADD", "MUL": "STABLEHLO_MULTIPLY", "MAXIMUM": "STABLEHLO_MAXIMUM",
-            "MINIMUM": "STABLEHLO_MINIMUM"}  # fmt: skip
+COMPUTED = {
+    "ADD": "STABLEHLO_ADD",
+    "MUL": "STABLEHLO_MULTIPLY",
+    "MAXIMUM": "STABLEHLO_MAXIMUM",
+    "MINIMUM": "STABLEHLO_MINIMUM",
+}
 
 ROWS = [
     *(Row(name, ARITHMETIC, two) for name in COMPUTED.values()),
@@ -192,18 +219,38 @@ ROWS = [
     Row("STABLEHLO_PAD", ("INT8", "UINT8", "INT16"), scaled(pad), label="STABLEHLO_PAD with a scale"),
     Row("STABLEHLO_GATHER", (*ARITHMETIC, "BFLOAT16", "COMPLEX64"), gather),
     Row("STABLEHLO_GATHER", ("INT8", "UINT8", "INT16"), scaled(gather), label="STABLEHLO_GATHER with a scale"),
-    *(Row("STABLEHLO_REDUCE_WINDOW", REDUCED, reduce_window(body), label=f"STABLEHLO_REDUCE_WINDOW of {body}")
-      for body in COMPUTED.values()),
-    *(Row("STABLEHLO_REDUCE_WINDOW", ("INT32", "FLOAT32"), reduce_window(body),
-          label=f"STABLEHLO_REDUCE_WINDOW of {body}") for body in (*COMPUTED, "LOGICAL_AND", "LOGICAL_OR")),
-    Row("STABLEHLO_REDUCE_WINDOW", REDUCED, reduce_window("STABLEHLO_AND"), path="OPT",
-        label="STABLEHLO_REDUCE_WINDOW of STABLEHLO_AND"),
-    *(Row("STABLEHLO_SCATTER", ARITHMETIC, scatter(body), label=f"STABLEHLO_SCATTER of {body or 'updates'}")
-      for body in (*COMPUTED.values(), "")),
-    *(Row("STABLEHLO_RNG_BIT_GENERATOR", WORDS, bits(algorithm), label=f"STABLEHLO_RNG_BIT_GENERATOR {algorithm}")
-      for algorithm in ("DEFAULT", "PHILOX", "THREEFRY")),
+    *(
+        Row("STABLEHLO_REDUCE_WINDOW", REDUCED, reduce_window(body), label=f"STABLEHLO_REDUCE_WINDOW of {body}")
+        for body in COMPUTED.values()
+    ),
+    *(
+        Row(
+            "STABLEHLO_REDUCE_WINDOW",
+            ("INT32", "FLOAT32"),
+            reduce_window(body),
+            label=f"STABLEHLO_REDUCE_WINDOW of {body}",
+        )
+        for body in (*COMPUTED, "LOGICAL_AND", "LOGICAL_OR")
+    ),
+    Row(
+        "STABLEHLO_REDUCE_WINDOW",
+        REDUCED,
+        reduce_window("STABLEHLO_AND"),
+        path="OPT",
+        label="STABLEHLO_REDUCE_WINDOW of STABLEHLO_AND",
+    ),
+    *(
+        Row("STABLEHLO_SCATTER", ARITHMETIC, scatter(body), label=f"STABLEHLO_SCATTER of {body or 'updates'}")
+        for body in (*COMPUTED.values(), "")
+    ),
+    *(
+        Row("STABLEHLO_RNG_BIT_GENERATOR", WORDS, bits(algorithm), label=f"STABLEHLO_RNG_BIT_GENERATOR {algorithm}")
+        for algorithm in ("DEFAULT", "PHILOX", "THREEFRY")
+    ),
     Row("DILATE", ELEMENTS, dilate),
     Row("DILATE", ("INT8", "UINT8", "INT16"), scaled(dilate), label="DILATE with a scale"),
-    *(Row("REDUCE_WINDOW", REDUCED, windows(function), label=f"REDUCE_WINDOW {function}")
-      for function in ("ADD", "MUL", "MINIMUM", "MAXIMUM", "ALL", "ANY")),
-]  # fmt: skip
+    *(
+        Row("REDUCE_WINDOW", REDUCED, windows(function), label=f"REDUCE_WINDOW {function}")
+        for function in ("ADD", "MUL", "MINIMUM", "MAXIMUM", "ALL", "ANY")
+    ),
+]

@@ -79,9 +79,14 @@ def fixed_cases() -> dict[tuple[str, str, str], Count]:
             model = model_of(name, row, output_types(name, row))
             pairs = list(zip(ours(model, feeds(row)), official(model, feeds(row)), strict=True))
             gap = max((float(gap_of(a, b).max(initial=0)) for a, b in pairs), default=0.0)
-            near = all((a.dtype.kind not in "fc" and a.tolist() == b.tolist()) or (a.dtype.kind in "fc"
-                       and np.allclose(a, b, max(row.rtol, np.finfo(a.dtype).eps * 2), row.atol, equal_nan=True))
-                       for a, b in pairs)  # fmt: skip
+            near = all(
+                (a.dtype.kind not in "fc" and a.tolist() == b.tolist())
+                or (
+                    a.dtype.kind in "fc"
+                    and np.allclose(a, b, max(row.rtol, np.finfo(a.dtype).eps * 2), row.atol, equal_nan=True)
+                )
+                for a, b in pairs
+            )
             found[name, kind, "REF"].add(Count(1, int(near), gap, row.rtol if first.dtype.kind in "fc" else 0))
     return found
 
@@ -91,9 +96,11 @@ def summed(counts: dict[tuple[str, str, str], Count]) -> str:
     total = Count()
     for count in counts.values():
         total.add(count)
-    operators = len({label.split()[0].rstrip(',') for label, _, _ in counts})
-    return (f"operator x type: {operators} operators, {len(counts)} rows, {total.tried} cases tried against the "
-            f"official kernels, {total.passed} passed")  # fmt: skip
+    operators = len({label.split()[0].rstrip(",") for label, _, _ in counts})
+    return (
+        f"operator x type: {operators} operators, {len(counts)} rows, {total.tried} cases tried against the "
+        f"official kernels, {total.passed} passed"
+    )
 
 
 def page(counts: dict[tuple[str, str, str], Count]) -> str:

@@ -120,14 +120,31 @@ def _reducing() -> Iterator[Good]:
         return b.ends("a b", "s").done(None)
 
     b = _Lines().tensor("x", (5, 4)).tensor("i", (3, 1), "INT32").tensor("u", (3, 4)).tensor("y", (5, 4))
-    b.node("STABLEHLO_SCATTER", "x i u", "y", update_window_dims=[1], inserted_window_dims=[0],
-           scatter_dims_to_operand_dims=[0], index_vector_dim=1, update_computation_subgraph_index=1)  # fmt: skip
+    b.node(
+        "STABLEHLO_SCATTER",
+        "x i u",
+        "y",
+        update_window_dims=[1],
+        inserted_window_dims=[0],
+        scatter_dims_to_operand_dims=[0],
+        index_vector_dim=1,
+        update_computation_subgraph_index=1,
+    )
     rows = np.int32([[3], [0], [4]])
     values = [np.zeros((5, 4), np.float32), rows, np.ones((3, 4), np.float32)]
     yield Good("STABLEHLO_SCATTER", "handwritten", adding(b.ends("x i u", "y")), values)
     b = _Lines().tensor("x", (5, 4)).tensor("i", ()).tensor("y", (4, 3))
-    b.node("STABLEHLO_REDUCE_WINDOW", "x i", "y", window_dimensions=[2, 2], window_strides=[1, 1],
-           base_dilations=[1, 1], window_dilations=[1, 1], padding=[0, 0, 0, 0], body_subgraph_index=1)  # fmt: skip
+    b.node(
+        "STABLEHLO_REDUCE_WINDOW",
+        "x i",
+        "y",
+        window_dimensions=[2, 2],
+        window_strides=[1, 1],
+        base_dilations=[1, 1],
+        window_dilations=[1, 1],
+        padding=[0, 0, 0, 0],
+        body_subgraph_index=1,
+    )
     yield Good("STABLEHLO_REDUCE_WINDOW", "handwritten", adding(b.ends("x i", "y")))
 
 

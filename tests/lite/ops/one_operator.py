@@ -53,8 +53,9 @@ def array_of(value: Any) -> Any:
     return value.array if isinstance(value, Const) else value
 
 
-def case(*inputs: Any, rtol: float = 1e-6, atol: float = 1e-7, oracle: bool = True, rank: int = 0, **options: Any
-         ) -> Case:  # fmt: skip
+def case(
+    *inputs: Any, rtol: float = 1e-6, atol: float = 1e-7, oracle: bool = True, rank: int = 0, **options: Any
+) -> Case:
     return Case(inputs, options, rtol, atol, "", oracle, rank)
 
 
@@ -145,8 +146,12 @@ def ours(model: Model, values: list[np.ndarray]) -> list[np.ndarray]:
     return run(Interpreter(model_content=model.to_bytes()), values)
 
 
-PATHS = {"REF": "BUILTIN_REF", "OPT": "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "AUTO": "BUILTIN",
-         "GENAI": "BUILTIN_WITHOUT_DEFAULT_DELEGATES"}  # fmt: skip
+PATHS = {
+    "REF": "BUILTIN_REF",
+    "OPT": "BUILTIN_WITHOUT_DEFAULT_DELEGATES",
+    "AUTO": "BUILTIN",
+    "GENAI": "BUILTIN_WITHOUT_DEFAULT_DELEGATES",
+}
 """GENAI: OPT with the custom operators of generative models, which the package has beside its interpreter."""
 
 

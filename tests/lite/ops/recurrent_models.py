@@ -61,9 +61,11 @@ class Builder:
         if self.kind == "float":
             self.constant(self.rng.normal(0, 0.7 * shrink, shape).astype(np.float32))
         else:  # of "legacy" the bytes of int8 in a tensor that says uint8
-            self.constant(self.rng.integers(-127, 127, shape, endpoint=True).astype(np.int8),
-                          "UINT8" if self.kind == "legacy" else "INT8",
-                          float(np.float32(self.rng.uniform(0.002, 0.02) * shrink)))  # fmt: skip
+            self.constant(
+                self.rng.integers(-127, 127, shape, endpoint=True).astype(np.int8),
+                "UINT8" if self.kind == "legacy" else "INT8",
+                float(np.float32(self.rng.uniform(0.002, 0.02) * shrink)),
+            )
 
     def bias(self, *shape: int, low: float = -1.0) -> None:
         self.constant(self.rng.uniform(low, 1, shape).astype(np.float32))
@@ -75,8 +77,12 @@ class Builder:
         self.inputs += [-1] * n
 
     def model(self, name: str, outputs: list[int], **options: Any) -> Model:
-        operator = objects.Operator(inputs=self.inputs, outputs=outputs, intermediates=self.intermediates,
-                                    builtin_options=get(name).to_options(options))  # fmt: skip
+        operator = objects.Operator(
+            inputs=self.inputs,
+            outputs=outputs,
+            intermediates=self.intermediates,
+            builtin_options=get(name).to_options(options),
+        )
         main = objects.SubGraph(tensors=self.tensors, inputs=self.fed, outputs=outputs, operators=[operator], name="m")
         model = Model(operator_codes=[versions.operator_code(name)], subgraphs=[main], buffers=self.buffers)
         versions.stamp_model(model)
@@ -91,8 +97,18 @@ class Builder:
         return batch, (steps, batch, n) if time_major else (batch, steps, n)
 
 
-def _lstm_weights(b: Builder, n: int, cells: int, out: int, *, cifg: bool, peephole: bool, projection: bool,
-                  norm: bool = False, diagonal: bool = False) -> None:  # fmt: skip
+def _lstm_weights(
+    b: Builder,
+    n: int,
+    cells: int,
+    out: int,
+    *,
+    cifg: bool,
+    peephole: bool,
+    projection: bool,
+    norm: bool = False,
+    diagonal: bool = False,
+) -> None:
     """Inputs 1 to 17 of an LSTM with float biases."""
     for shape in ((cells, n), (cells,) if diagonal else (cells, out)):
         for gate in GATES:
@@ -122,9 +138,12 @@ def lstm(seed: int, kind: str, name: str = "UNIDIRECTIONAL_SEQUENCE_LSTM") -> Mo
     b.state(batch, cells)
     for gate in GATES:
         b.bias(cells, low=0.2) if norm and not (cifg and gate == "input") else b.none()
-    options = {"fused_activation_function": "TANH" if seed % 3 else b.activation("TANH"), "cell_clip": b.one(0.0, 0.5),
-               "proj_clip": b.one(0.0, 0.4),
-               "asymmetric_quantize_inputs": kind in ("hybrid", "legacy") and b.flag()}  # fmt: skip
+    options = {
+        "fused_activation_function": "TANH" if seed % 3 else b.activation("TANH"),
+        "cell_clip": b.one(0.0, 0.5),
+        "proj_clip": b.one(0.0, 0.4),
+        "asymmetric_quantize_inputs": kind in ("hybrid", "legacy") and b.flag(),
+    }
     if "SEQUENCE" in name:
         options |= {"time_major": time_major, "diagonal_recurrent_tensors": diagonal}
     return b.model(name, [b.tensor((1,))], **options)
@@ -153,8 +172,12 @@ def basic_lstm(seed: int, kind: str) -> Model:
         b.constant(b.rng.integers(0, 256, (4 * out, n + out)).astype(np.uint8), "UINT8", scale, b.size(100, 150))
         b.constant(b.rng.integers(-3000, 3000, (4 * out,)).astype(np.int32), "INT32", float(np.float32(scale / 128)))
         b.state(batch, out, kind="INT16", scale=2.0**-11)
-        outputs = [b.tensor((1,), "UINT8", 1 / 128, 128), b.tensor((1,), "INT16", 2.0**-11),
-                   b.tensor((1,), "UINT8", 1 / 128, 128), b.tensor((1,), "INT16", 2.0**-12)]  # fmt: skip
+        outputs = [
+            b.tensor((1,), "UINT8", 1 / 128, 128),
+            b.tensor((1,), "INT16", 2.0**-11),
+            b.tensor((1,), "UINT8", 1 / 128, 128),
+            b.tensor((1,), "INT16", 2.0**-12),
+        ]
     return b.model("LSTM", outputs, fused_activation_function="TANH", kernel_type="BASIC")
 
 
@@ -177,9 +200,16 @@ def both_lstm(seed: int, kind: str) -> Model:
         for gate in GATES:
             b.weights(cells, n) if aux and aux_weights and not (cifg and gate == "input") else b.none()
     outputs = [b.tensor((1,)) for _ in range(1 if merge else 2)]
-    return b.model("BIDIRECTIONAL_SEQUENCE_LSTM", outputs, fused_activation_function="TANH", merge_outputs=merge,
-                   time_major=time_major, cell_clip=b.one(0.0, 0.5), proj_clip=b.one(0.0, 0.4),
-                   asymmetric_quantize_inputs=kind in ("hybrid", "legacy") and b.flag())  # fmt: skip
+    return b.model(
+        "BIDIRECTIONAL_SEQUENCE_LSTM",
+        outputs,
+        fused_activation_function="TANH",
+        merge_outputs=merge,
+        time_major=time_major,
+        cell_clip=b.one(0.0, 0.5),
+        proj_clip=b.one(0.0, 0.4),
+        asymmetric_quantize_inputs=kind in ("hybrid", "legacy") and b.flag(),
+    )
 
 
 def rnn(seed: int, kind: str, name: str = "UNIDIRECTIONAL_SEQUENCE_RNN") -> Model:
@@ -192,8 +222,13 @@ def rnn(seed: int, kind: str, name: str = "UNIDIRECTIONAL_SEQUENCE_RNN") -> Mode
     b.bias(units)
     b.state(batch, units)
     options = {"time_major": time_major} if "SEQUENCE" in name else {}
-    return b.model(name, [b.tensor((1,))], fused_activation_function=b.activation(),
-                   asymmetric_quantize_inputs=kind in ("hybrid", "legacy") and b.flag(), **options)  # fmt: skip
+    return b.model(
+        name,
+        [b.tensor((1,))],
+        fused_activation_function=b.activation(),
+        asymmetric_quantize_inputs=kind in ("hybrid", "legacy") and b.flag(),
+        **options,
+    )
 
 
 def one_rnn(seed: int, kind: str) -> Model:
@@ -217,9 +252,14 @@ def both_rnn(seed: int, kind: str) -> Model:
     for units in sizes:
         b.weights(units, n) if aux and aux_weights else b.none()
     outputs = [b.tensor((1,)) for _ in range(1 if merge else 2)]
-    return b.model("BIDIRECTIONAL_SEQUENCE_RNN", outputs, fused_activation_function=b.activation(),
-                   merge_outputs=merge, time_major=time_major,
-                   asymmetric_quantize_inputs=kind in ("hybrid", "legacy") and b.flag())  # fmt: skip
+    return b.model(
+        "BIDIRECTIONAL_SEQUENCE_RNN",
+        outputs,
+        fused_activation_function=b.activation(),
+        merge_outputs=merge,
+        time_major=time_major,
+        asymmetric_quantize_inputs=kind in ("hybrid", "legacy") and b.flag(),
+    )
 
 
 def svdf(seed: int, kind: str) -> Model:
@@ -232,15 +272,21 @@ def svdf(seed: int, kind: str) -> Model:
         b.constant(b.rng.integers(-32767, 32767, (filters, memory)).astype(np.int16), "INT16", 2e-5)
         b.constant(b.rng.integers(-3000, 3000, (units,)).astype(np.int32), "INT32", 2e-7)
         b.state(batch, memory * filters, kind="INT16", scale=1e-3)
-        return b.model("SVDF", [b.tensor((1,), "INT8", 0.05, b.size(-20, 20))], rank=rank,
-                       fused_activation_function="RELU")  # fmt: skip
+        return b.model(
+            "SVDF", [b.tensor((1,), "INT8", 0.05, b.size(-20, 20))], rank=rank, fused_activation_function="RELU"
+        )
     b.fed_input((batch, n))
     b.weights(filters, n)
     b.weights(filters, memory)
     b.bias(units) if b.flag() else b.none()
     b.state(batch, memory * filters)
-    return b.model("SVDF", [b.tensor((1,))], rank=rank, fused_activation_function=b.one("NONE", "RELU"),
-                   asymmetric_quantize_inputs=kind in ("hybrid", "legacy") and b.flag())  # fmt: skip
+    return b.model(
+        "SVDF",
+        [b.tensor((1,))],
+        rank=rank,
+        fused_activation_function=b.one("NONE", "RELU"),
+        asymmetric_quantize_inputs=kind in ("hybrid", "legacy") and b.flag(),
+    )
 
 
 def integer_lstm(seed: int, kind: str, name: str = "UNIDIRECTIONAL_SEQUENCE_LSTM") -> Model:
@@ -292,8 +338,14 @@ def integer_lstm(seed: int, kind: str, name: str = "UNIDIRECTIONAL_SEQUENCE_LSTM
         b.intermediates.append(b.tensor((0,), "INT16", 0.003, 0) if norm else b.tensor((0,)))
     b.intermediates.append(b.tensor((0,), "INT8", scale_hidden, zero_hidden))
     options = {} if name == "LSTM" else {"time_major": time_major}
-    return b.model(name, [b.tensor((1,), "INT8", scale_h, zero_h)], fused_activation_function="TANH",
-                   cell_clip=b.one(0.0, 0.5), proj_clip=b.one(0.0, 0.4), **options)  # fmt: skip
+    return b.model(
+        name,
+        [b.tensor((1,), "INT8", scale_h, zero_h)],
+        fused_activation_function="TANH",
+        cell_clip=b.one(0.0, 0.5),
+        proj_clip=b.one(0.0, 0.4),
+        **options,
+    )
 
 
 def one_integer_lstm(seed: int, kind: str) -> Model:
@@ -327,8 +379,13 @@ def narrow_lstm(seed: int, kind: str) -> Model:
     for _ in range(12):
         scale = float(np.float32(b.rng.uniform(0.02, 0.1)))
         b.intermediates.append(b.tensor((0,), "INT8", scale, b.size(-10, 10)))
-    return b.model("LSTM", [b.tensor((1,), "INT8", scale_h, zero_h)], fused_activation_function="TANH",
-                   cell_clip=b.one(0.0, 0.5), proj_clip=b.one(0.0, 0.4))  # fmt: skip
+    return b.model(
+        "LSTM",
+        [b.tensor((1,), "INT8", scale_h, zero_h)],
+        fused_activation_function="TANH",
+        cell_clip=b.one(0.0, 0.5),
+        proj_clip=b.one(0.0, 0.4),
+    )
 
 
 MODELS = {

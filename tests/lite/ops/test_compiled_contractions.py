@@ -10,8 +10,12 @@ from compiled_kit import agrees, compiled_gaps
 from drawn_table import ROWS
 
 NAMES = frozenset(("CONV_2D", "FULLY_CONNECTED", "BATCH_MATMUL"))
-EACH = [pytest.param(row, kind, id=f"{row.label}-{kind}-{row.path}".replace(" ", "_"))
-        for row in ROWS if row.name in NAMES for kind in row.kinds]  # fmt: skip
+EACH = [
+    pytest.param(row, kind, id=f"{row.label}-{kind}-{row.path}".replace(" ", "_"))
+    for row in ROWS
+    if row.name in NAMES
+    for kind in row.kinds
+]
 MODELS = [2, pytest.param(12, marks=pytest.mark.slow)]
 
 
@@ -21,14 +25,31 @@ def test_compiled_agrees_with_the_official_kernels(row, kind, models):
     agrees(row, kind, models)
 
 
-TAKEN = ["CONV_2D", "CONV_2D hybrid", "CONV_2D hybrid uint8", "CONV_2D int4", "FULLY_CONNECTED",
-         "FULLY_CONNECTED hybrid", "FULLY_CONNECTED hybrid uint8", "FULLY_CONNECTED int4",
-         "FULLY_CONNECTED hybrid int4", "BATCH_MATMUL", "BATCH_MATMUL hybrid"]  # fmt: skip
+TAKEN = [
+    "CONV_2D",
+    "CONV_2D hybrid",
+    "CONV_2D hybrid uint8",
+    "CONV_2D int4",
+    "FULLY_CONNECTED",
+    "FULLY_CONNECTED hybrid",
+    "FULLY_CONNECTED hybrid uint8",
+    "FULLY_CONNECTED int4",
+    "FULLY_CONNECTED hybrid int4",
+    "BATCH_MATMUL",
+    "BATCH_MATMUL hybrid",
+]
 
 
-@pytest.mark.parametrize(("row", "kind"), [
-    pytest.param(row, kind, id=f"{row.label}-{kind}".replace(" ", "_")) for row in ROWS if row.label in TAKEN
-    for kind in row.kinds if row.path == "REF" and (row.name, kind) != ("BATCH_MATMUL", "INT16")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        pytest.param(row, kind, id=f"{row.label}-{kind}".replace(" ", "_"))
+        for row in ROWS
+        if row.label in TAKEN
+        for kind in row.kinds
+        if row.path == "REF" and (row.name, kind) != ("BATCH_MATMUL", "INT16")
+    ],
+)
 def test_it_is_compiled(row, kind):
     """At least one of a few models of each."""
     reasons = []

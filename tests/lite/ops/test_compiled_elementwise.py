@@ -31,9 +31,12 @@ MODELS = int(os.environ.get("OPWRIGHT_MODELS", "2"))
 HALF = {"FLOAT16": 1e-3, "BFLOAT16": 8e-3}
 
 INTERPRETED = {  # (label, kind; None: all): what the refusal says
-    ("EQUAL", "STRING"): "str", ("NOT_EQUAL", "STRING"): "str", ("ATAN2", "FLOAT64"): "float64",
-    ("QUANTIZE without a scale", "INT16"): "int16", ("QUANTIZE again to int32", "INT16"): "int32",
-}  # fmt: skip
+    ("EQUAL", "STRING"): "str",
+    ("NOT_EQUAL", "STRING"): "str",
+    ("ATAN2", "FLOAT64"): "float64",
+    ("QUANTIZE without a scale", "INT16"): "int16",
+    ("QUANTIZE again to int32", "INT16"): "int32",
+}
 
 
 def expected(row: Row, kind: str) -> str | None:
@@ -49,8 +52,7 @@ def within(row: Row, kind: str, output: T) -> float:
 
 def filled(row: Row, kind: str) -> list[int]:
     """The first seeds that draw no empty tensor: those have nothing to compute."""
-    seeds = (s for s in range(100 * MODELS)
-             if all(t is None or t.values.size for t in row.draw(Draw(s, kind)).inputs))  # fmt: skip
+    seeds = (s for s in range(100 * MODELS) if all(t is None or t.values.size for t in row.draw(Draw(s, kind)).inputs))
     return list(itertools.islice(seeds, MODELS))
 
 
@@ -75,8 +77,11 @@ def tried(row: Row, kind: str, seed: int) -> str:
     return ""
 
 
-@each_row("row, kind", [pytest.param(r, k, id=f"{r.label}-{k}-{r.path}") for r, k in PAIRS],
-          by=lambda row, kind: row.label.split()[0])  # fmt: skip
+@each_row(
+    "row, kind",
+    [pytest.param(r, k, id=f"{r.label}-{k}-{r.path}") for r, k in PAIRS],
+    by=lambda row, kind: row.label.split()[0],
+)
 def test_gives_what_the_official_kernels_give(row: Row, kind: str) -> None:
     pytest.importorskip("ai_edge_litert.interpreter")
     reasons = Counter(tried(row, kind, seed) for seed in filled(row, kind))

@@ -9,13 +9,44 @@ from drawn_table import ROWS
 
 from opwright.core import flags
 
-NAMES = ("ONE_HOT", "DILATE", "STABLEHLO_PAD", "MATRIX_DIAG", "MATRIX_SET_DIAG", "BITCAST", "BUCKETIZE",
-         "STABLEHLO_ADD", "STABLEHLO_MULTIPLY", "STABLEHLO_MAXIMUM", "STABLEHLO_MINIMUM", "STABLEHLO_AND",
-         "STABLEHLO_SHIFT_LEFT", "RFFT2D", "REAL", "IMAG", "COMPLEX_ABS", "RNN", "UNIDIRECTIONAL_SEQUENCE_RNN",
-         "BIDIRECTIONAL_SEQUENCE_RNN", "SVDF", "BIDIRECTIONAL_SEQUENCE_LSTM", "AudioSpectrogram", "Mfcc",
-         "EMBEDDING_LOOKUP_SPARSE", "PADV2", "SHAPE", "RANK", "aeq.hadamard_rotation",
-         "odml.scaled_dot_product_attention", "STABLEHLO_GATHER", "STABLEHLO_SCATTER", "STABLEHLO_RNG_BIT_GENERATOR",
-         "LSH_PROJECTION", "NumericVerify", "odml.update_external_kv_cache")  # fmt: skip
+NAMES = (
+    "ONE_HOT",
+    "DILATE",
+    "STABLEHLO_PAD",
+    "MATRIX_DIAG",
+    "MATRIX_SET_DIAG",
+    "BITCAST",
+    "BUCKETIZE",
+    "STABLEHLO_ADD",
+    "STABLEHLO_MULTIPLY",
+    "STABLEHLO_MAXIMUM",
+    "STABLEHLO_MINIMUM",
+    "STABLEHLO_AND",
+    "STABLEHLO_SHIFT_LEFT",
+    "RFFT2D",
+    "REAL",
+    "IMAG",
+    "COMPLEX_ABS",
+    "RNN",
+    "UNIDIRECTIONAL_SEQUENCE_RNN",
+    "BIDIRECTIONAL_SEQUENCE_RNN",
+    "SVDF",
+    "BIDIRECTIONAL_SEQUENCE_LSTM",
+    "AudioSpectrogram",
+    "Mfcc",
+    "EMBEDDING_LOOKUP_SPARSE",
+    "PADV2",
+    "SHAPE",
+    "RANK",
+    "aeq.hadamard_rotation",
+    "odml.scaled_dot_product_attention",
+    "STABLEHLO_GATHER",
+    "STABLEHLO_SCATTER",
+    "STABLEHLO_RNG_BIT_GENERATOR",
+    "LSH_PROJECTION",
+    "NumericVerify",
+    "odml.update_external_kv_cache",
+)
 SLOW = ("REDUCE_WINDOW", "STABLEHLO_REDUCE_WINDOW")
 """Of which many models are drawn until one has windows; lite/compiled/test_compiled_reducing.py has quick ones."""
 INTERPRETED = {("SHAPE", "STRING"), ("RANK", "STRING"), ("LSH_PROJECTION", "STRING")}

@@ -21,13 +21,19 @@ from opwright.core.errors import OpError
 from opwright.lite.format import Model, schema
 
 KNOWN = {
-    "MIRROR_PAD": ("mode=2", "mode=-1"), "PACK": ("values_count=1", "axis=7"), "EXPAND_DIMS": ("input 1: element 0 7",),
-    "ADD": ("inputs: one too many", "scale inf", "fused_activation_function=7"), "RESHAPE": ("input 1: type INT8",),
+    "MIRROR_PAD": ("mode=2", "mode=-1"),
+    "PACK": ("values_count=1", "axis=7"),
+    "EXPAND_DIMS": ("input 1: element 0 7",),
+    "ADD": ("inputs: one too many", "scale inf", "fused_activation_function=7"),
+    "RESHAPE": ("input 1: type INT8",),
     "CONV_2D": ("padding=2", "fused_activation_function=-1", "dilation_w_factor=0", "scale nan"),
-    "MAX_POOL_2D": ("padding=7", "filter_width=0"), "FLOOR_MOD": ("input 1: fed 0", "input 1: a constant of zeros"),
-    "RESIZE_BILINEAR": ("half_pixel_centers=True", "align_corners=True"), "CONCATENATION": ("axis=7", "scale inf"),
-    "FULLY_CONNECTED": ("weights_format=2", "keep_num_dims=True"), "SOFTMAX": ("beta=nan", "scale inf"),
-}  # fmt: skip
+    "MAX_POOL_2D": ("padding=7", "filter_width=0"),
+    "FLOOR_MOD": ("input 1: fed 0", "input 1: a constant of zeros"),
+    "RESIZE_BILINEAR": ("half_pixel_centers=True", "align_corners=True"),
+    "CONCATENATION": ("axis=7", "scale inf"),
+    "FULLY_CONNECTED": ("weights_format=2", "keep_num_dims=True"),
+    "SOFTMAX": ("beta=nan", "scale inf"),
+}
 """Changes that are tried each time, of each operator: kinds that only one of the engines once refused, and others."""
 
 
@@ -91,8 +97,11 @@ def test_operators_with_rules_have_models() -> None:
 @pytest.mark.parametrize("name", KNOWN)
 def test_one_thing_broken_has_one_verdict(name: str) -> None:
     every = every_change(name)
-    chosen = [next((c for c in every[i * 97 % len(every) :] + every if label in c[1]), None)
-              for label in KNOWN[name] for i in range(2)]  # fmt: skip
+    chosen = [
+        next((c for c in every[i * 97 % len(every) :] + every if label in c[1]), None)
+        for label in KNOWN[name]
+        for i in range(2)
+    ]
     assert all(chosen), chosen
     check(filter(None, chosen))
 

@@ -9,10 +9,24 @@ import pytest
 from compiled_kit import agrees, compiled_gaps
 from drawn_table import ROWS
 
-NAMES = frozenset(("DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "AVERAGE_POOL_2D", "MAX_POOL_2D", "RESIZE_BILINEAR",
-                   "RESIZE_NEAREST_NEIGHBOR", "L2_POOL_2D", "Convolution2DTransposeBias"))  # fmt: skip
-EACH = [pytest.param(row, kind, id=f"{row.label}-{kind}-{row.path}".replace(" ", "_"))
-        for row in ROWS if row.name in NAMES for kind in row.kinds]  # fmt: skip
+NAMES = frozenset(
+    (
+        "DEPTHWISE_CONV_2D",
+        "TRANSPOSE_CONV",
+        "AVERAGE_POOL_2D",
+        "MAX_POOL_2D",
+        "RESIZE_BILINEAR",
+        "RESIZE_NEAREST_NEIGHBOR",
+        "L2_POOL_2D",
+        "Convolution2DTransposeBias",
+    )
+)
+EACH = [
+    pytest.param(row, kind, id=f"{row.label}-{kind}-{row.path}".replace(" ", "_"))
+    for row in ROWS
+    if row.name in NAMES
+    for kind in row.kinds
+]
 MODELS = [2, pytest.param(12, marks=pytest.mark.slow)]
 
 
@@ -22,12 +36,23 @@ def test_compiled_agrees_with_the_official_kernels(row, kind, models):
     agrees(row, kind, models)
 
 
-TAKEN = [*((name, kind) for name in sorted(NAMES) for kind in ("FLOAT32", "INT8")
-           if name not in ("L2_POOL_2D", "Convolution2DTransposeBias")),
-         ("Convolution2DTransposeBias", "FLOAT32"), ("TRANSPOSE_CONV hybrid", "FLOAT32"), ("L2_POOL_2D", "FLOAT32"),
-         ("MAX_POOL_2D", "INT16"),
-         ("DEPTHWISE_CONV_2D hybrid", "FLOAT32"), ("DEPTHWISE_CONV_2D int4", "INT8"),
-         ("AVERAGE_POOL_2D", "INT16"), ("DEPTHWISE_CONV_2D", "INT16"), ("TRANSPOSE_CONV", "INT16")]  # fmt: skip
+TAKEN = [
+    *(
+        (name, kind)
+        for name in sorted(NAMES)
+        for kind in ("FLOAT32", "INT8")
+        if name not in ("L2_POOL_2D", "Convolution2DTransposeBias")
+    ),
+    ("Convolution2DTransposeBias", "FLOAT32"),
+    ("TRANSPOSE_CONV hybrid", "FLOAT32"),
+    ("L2_POOL_2D", "FLOAT32"),
+    ("MAX_POOL_2D", "INT16"),
+    ("DEPTHWISE_CONV_2D hybrid", "FLOAT32"),
+    ("DEPTHWISE_CONV_2D int4", "INT8"),
+    ("AVERAGE_POOL_2D", "INT16"),
+    ("DEPTHWISE_CONV_2D", "INT16"),
+    ("TRANSPOSE_CONV", "INT16"),
+]
 
 
 @pytest.mark.parametrize(("label", "kind"), TAKEN)

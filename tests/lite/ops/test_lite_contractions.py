@@ -17,9 +17,8 @@ from opwright.lite.format import objects, schema, versions
 
 ROWS = [*drawn_rows_contractions.ROWS, *drawn_rows_products.ROWS]
 EACH = [
-    pytest.param(row, kind, id=f"{row.label}-{kind}-{row.path}".replace(" ", "_"))
-    for row in ROWS for kind in row.kinds
-]  # fmt: skip
+    pytest.param(row, kind, id=f"{row.label}-{kind}-{row.path}".replace(" ", "_")) for row in ROWS for kind in row.kinds
+]
 
 
 def row_named(label):
@@ -102,24 +101,42 @@ def _blocks(size, kind="INT4"):
     return draw
 
 
-_2D = ("CONV_2D any shape", "DEPTHWISE_CONV_2D any shape", "TRANSPOSE_CONV any shape", "MAX_POOL_2D any shape",
-       "AVERAGE_POOL_2D any shape")  # fmt: skip
+_2D = (
+    "CONV_2D any shape",
+    "DEPTHWISE_CONV_2D any shape",
+    "TRANSPOSE_CONV any shape",
+    "MAX_POOL_2D any shape",
+    "AVERAGE_POOL_2D any shape",
+)
 WRONG = {
-    **{f"{label.split()[0]} {name}={value}": (_with(label, "INT8", **{name: value}), f"{name} must be positive")
-       for label in _2D for name in ("stride_h", "stride_w") for value in (0, -1)},
-    **{f"{label.split()[0]} {name}=0": (_with(label, "INT8", **{name: 0}), f"{name} must be positive")
-       for label in _2D[:2] for name in ("dilation_h_factor", "dilation_w_factor")},
-    **{f"{label.split()[0]} {name}=0": (_with(label, "INT8", **{name: 0}), f"{name} must be positive")
-       for label in _2D[3:] for name in ("filter_height", "filter_width")},
-    **{f"{label} {name}=0": (_with(label, **{name: 0}), f"{name} must be positive")
-       for label in ("CONV_3D", "CONV_3D_TRANSPOSE") for name in ("stride_d", "stride_w", "dilation_h_factor")},
+    **{
+        f"{label.split()[0]} {name}={value}": (_with(label, "INT8", **{name: value}), f"{name} must be positive")
+        for label in _2D
+        for name in ("stride_h", "stride_w")
+        for value in (0, -1)
+    },
+    **{
+        f"{label.split()[0]} {name}=0": (_with(label, "INT8", **{name: 0}), f"{name} must be positive")
+        for label in _2D[:2]
+        for name in ("dilation_h_factor", "dilation_w_factor")
+    },
+    **{
+        f"{label.split()[0]} {name}=0": (_with(label, "INT8", **{name: 0}), f"{name} must be positive")
+        for label in _2D[3:]
+        for name in ("filter_height", "filter_width")
+    },
+    **{
+        f"{label} {name}=0": (_with(label, **{name: 0}), f"{name} must be positive")
+        for label in ("CONV_3D", "CONV_3D_TRANSPOSE")
+        for name in ("stride_d", "stride_w", "dilation_h_factor")
+    },
     "shuffled, 2 rows": (_shuffled(2, 4, 16), "1 or 4 rows"),
     "shuffled, 6 outputs": (_shuffled(1, 6, 16), "blocks of 4 by 16"),
     "shuffled, 24 columns": (_shuffled(1, 4, 24), "blocks of 4 by 16"),
     "blocks of 0": (_blocks(0), "blocks that do not fit"),
     "blocks of 7": (_blocks(7), "blocks that do not fit"),
     "too few scales": (_blocks(4), "another number of scales than there are blocks"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", WRONG)

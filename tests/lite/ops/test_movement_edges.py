@@ -20,20 +20,32 @@ _two = {"new_shape": [2, 3]}
 
 TAKEN = {
     "RESHAPE": [
-        case(f32(0), Const([0, -1])), case(f32(0, 3), Const([2, -1, 0])), case(f32(0), Const([-1, 3])),
-        case(f32(6), Const(6), **_two), case(f32(6), Const([[3, 2]]), **_two), case(f32(6), i64(3, 2), **_two),
+        case(f32(0), Const([0, -1])),
+        case(f32(0, 3), Const([2, -1, 0])),
+        case(f32(0), Const([-1, 3])),
+        case(f32(6), Const(6), **_two),
+        case(f32(6), Const([[3, 2]]), **_two),
+        case(f32(6), i64(3, 2), **_two),
         case(f32(1), new_shape=[0]),
     ],
     "SCATTER_ND": [
-        case(none(2, 0), f32(2, 4), Const([4])), case(none(3, 0), bools(3, 2, 2), Const([2, 2])),
+        case(none(2, 0), f32(2, 4), Const([4])),
+        case(none(3, 0), bools(3, 2, 2), Const([2, 2])),
         case(none(0, 1), f32(0, 3), Const([4, 3])),
     ],
     "SLICE": [case(f32(3), Const([3]), Const([0]))],
     "STRIDED_SLICE": [
         case(f32(5), Const([b]), Const([e]), Const([s]), offset=True, **masks)
-        for b, e, s, masks in ((1, 2, 1, {}), (-9, 2, 1, {}), (4, -2, -1, {}), (1, -1, 1, {}), (9, -2, -1, {}),
-                               (1, 2, 1, {"end_mask": 1}), (3, 2, 1, {"begin_mask": 1}),
-                               (2, 9, 1, {"shrink_axis_mask": 1}))
+        for b, e, s, masks in (
+            (1, 2, 1, {}),
+            (-9, 2, 1, {}),
+            (4, -2, -1, {}),
+            (1, -1, 1, {}),
+            (9, -2, -1, {}),
+            (1, 2, 1, {"end_mask": 1}),
+            (3, 2, 1, {"begin_mask": 1}),
+            (2, 9, 1, {"shrink_axis_mask": 1}),
+        )
     ],
     "SPLIT": [case(i64(-1), f32(2, 4), num_splits=2), case(Const(1, np.uint32), f32(2, 4), num_splits=2)],
     "SPLIT_V": [case(f32(2, 5), Const([2, -1]), i64(1), num_splits=2)],
@@ -49,7 +61,7 @@ TAKEN = {
         ]
         for kind in ("SUM", "PROD", "MAX", "MIN")
     },
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("name", "row"), [(n, r) for n, rows in TAKEN.items() for r in rows], ids=str)

@@ -12,10 +12,28 @@ from lite_kit import run
 from opwright.lite import Interpreter
 from opwright.lite.format import Model, objects, schema, versions
 
-INTEGER = ["cnn_int16_io", "cnn_int16x8", "cnn_int8", "cnn_int8_io", "cnn_int8_unknown_batch", "cnn_uint8_io",
-           "dense_int4", "dense_int8", "matmul_int8", "mixed_int8", "quantization_aware"]  # fmt: skip
-REAL = ["cnn_float16", "conv_dynamic_range", "dense_dynamic_range", "fake_quant", "sparse_blocks", "sparse_int8",
-        "sparse_random"]  # fmt: skip
+INTEGER = [
+    "cnn_int16_io",
+    "cnn_int16x8",
+    "cnn_int8",
+    "cnn_int8_io",
+    "cnn_int8_unknown_batch",
+    "cnn_uint8_io",
+    "dense_int4",
+    "dense_int8",
+    "matmul_int8",
+    "mixed_int8",
+    "quantization_aware",
+]
+REAL = [
+    "cnn_float16",
+    "conv_dynamic_range",
+    "dense_dynamic_range",
+    "fake_quant",
+    "sparse_blocks",
+    "sparse_int8",
+    "sparse_random",
+]
 
 
 def _values(interpreter, seed):
@@ -68,8 +86,10 @@ def _sparse(shape, order, blocks, levels, stored):
     sparsity = objects.SparsityParameters(traversal_order=order, block_map=blocks, dim_metadata=metadata)
     data = objects.Buffer(data=np.frombuffer(np.float32(stored).tobytes(), np.uint8))
     kind = schema.TensorType.FLOAT32
-    tensors = [objects.Tensor(shape=shape, type=kind, name="x", buffer=1, sparsity=sparsity),
-               objects.Tensor(shape=shape, type=kind, name="y")]  # fmt: skip
+    tensors = [
+        objects.Tensor(shape=shape, type=kind, name="x", buffer=1, sparsity=sparsity),
+        objects.Tensor(shape=shape, type=kind, name="y"),
+    ]
     operator = objects.Operator(inputs=[0], outputs=[1])
     main = objects.SubGraph(tensors=tensors, inputs=[], outputs=[1], operators=[operator], name="main")
     return Model(operator_codes=[versions.operator_code("DENSIFY")], subgraphs=[main], buffers=[objects.Buffer(), data])

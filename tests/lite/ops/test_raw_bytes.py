@@ -9,8 +9,14 @@ import numpy as np
 import pytest
 from drawn import Draw, Drawn, T, feeds, model_of, ours, plain
 
-COMPARED = {"EQUAL": np.equal, "NOT_EQUAL": np.not_equal, "LESS": np.less, "LESS_EQUAL": np.less_equal,
-            "GREATER": np.greater, "GREATER_EQUAL": np.greater_equal}  # fmt: skip
+COMPARED = {
+    "EQUAL": np.equal,
+    "NOT_EQUAL": np.not_equal,
+    "LESS": np.less,
+    "LESS_EQUAL": np.less_equal,
+    "GREATER": np.greater,
+    "GREATER_EQUAL": np.greater_equal,
+}
 
 
 @pytest.mark.parametrize("kind", ["INT8", "UINT8", "INT16"])

@@ -39,8 +39,9 @@ def test_state_goes_back_as_officially(name, kind):
     peer = pytest.importorskip("ai_edge_litert.interpreter")
     content = MODELS[name][0](6, kind).to_bytes()
     resolver = peer.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-    both = Interpreter(model_content=content), peer.Interpreter(
-        model_content=content, experimental_op_resolver_type=resolver
+    both = (
+        Interpreter(model_content=content),
+        peer.Interpreter(model_content=content, experimental_op_resolver_type=resolver),
     )
     kept = [answers(i, 2) for i in both]
     for i in both:

@@ -24,9 +24,11 @@ def model_of(name, options, inputs, computation, out_shape):
     dtype = inputs[0].dtype
     n = len(inputs)
     main = objects.SubGraph(
-        tensors=[*(_tensor(x.shape, x.dtype) for x in inputs), _tensor(out_shape, dtype)], inputs=list(range(n)),
-        outputs=[n], operators=[objects.Operator(inputs=list(range(n)), outputs=[n], builtin_options_2=options)],
-    )  # fmt: skip
+        tensors=[*(_tensor(x.shape, x.dtype) for x in inputs), _tensor(out_shape, dtype)],
+        inputs=list(range(n)),
+        outputs=[n],
+        operators=[objects.Operator(inputs=list(range(n)), outputs=[n], builtin_options_2=options)],
+    )
     body = objects.SubGraph(tensors=[_tensor((), dtype) for _ in range(3)], inputs=[0, 1], outputs=[1], operators=[])
     codes = [versions.operator_code(name)]
     if computation:
@@ -50,8 +52,12 @@ def test_scatter_of_rows(computation, dtype, seed):
     rows = rng.permutation(5)[:3]
     x, new = (rng.integers(-9, 9, shape).astype(dtype) for shape in ((5, 4), (3, 4)))
     options = objects.table_class("StablehloScatterOptions")(
-        update_window_dims=[1], inserted_window_dims=[0], scatter_dims_to_operand_dims=[0], index_vector_dim=1,
-        update_computation_subgraph_index=1)  # fmt: skip
+        update_window_dims=[1],
+        inserted_window_dims=[0],
+        scatter_dims_to_operand_dims=[0],
+        index_vector_dim=1,
+        update_computation_subgraph_index=1,
+    )
     inputs = [x, rows[:, None].astype(np.int32), new]
     agree(model_of("STABLEHLO_SCATTER", options, inputs, computation, x.shape), inputs)
 
@@ -60,8 +66,12 @@ def test_scatter_of_windows():
     rng = np.random.default_rng(0)
     x, new = rng.normal(size=(2, 3, 4)).astype(np.float32), rng.normal(size=(2, 1, 2, 2)).astype(np.float32)
     options = objects.table_class("StablehloScatterOptions")(
-        update_window_dims=[2, 3], inserted_window_dims=[0], scatter_dims_to_operand_dims=[0, 2], index_vector_dim=2,
-        update_computation_subgraph_index=1)  # fmt: skip
+        update_window_dims=[2, 3],
+        inserted_window_dims=[0],
+        scatter_dims_to_operand_dims=[0, 2],
+        index_vector_dim=2,
+        update_computation_subgraph_index=1,
+    )
     inputs = [x, np.int32([[[0, 1]], [[1, 2]]]), new]
     content = model_of("STABLEHLO_SCATTER", options, inputs, "STABLEHLO_ADD", x.shape)
     wanted = x.copy()
@@ -81,8 +91,13 @@ def test_windows(computation, seed):
     window, strides, dilations = pick(1, 2), pick(1, 2), pick(1, 2)
     x, init = rng.integers(-9, 9, (5, 6)).astype(np.float32), np.float32(rng.integers(-3, 3)).reshape(())
     options = objects.table_class("StablehloReduceWindowOptions")(
-        window_dimensions=window, window_strides=strides, base_dilations=base, window_dilations=dilations,
-        padding=padding, body_subgraph_index=1)  # fmt: skip
+        window_dimensions=window,
+        window_strides=strides,
+        base_dilations=base,
+        window_dilations=dilations,
+        padding=padding,
+        body_subgraph_index=1,
+    )
     inputs = [x, init]
     agree(model_of("STABLEHLO_REDUCE_WINDOW", options, inputs, computation, (1, 1)), inputs)
 
@@ -90,8 +105,13 @@ def test_windows(computation, seed):
 @pytest.mark.parametrize("computation", ["STABLEHLO_PAD", ""])
 def test_other_computations_are_refused(computation):
     options = objects.table_class("StablehloReduceWindowOptions")(
-        window_dimensions=[2], window_strides=[1], base_dilations=[1], window_dilations=[1], padding=[0, 0],
-        body_subgraph_index=1)  # fmt: skip
+        window_dimensions=[2],
+        window_strides=[1],
+        base_dilations=[1],
+        window_dilations=[1],
+        padding=[0, 0],
+        body_subgraph_index=1,
+    )
     inputs = [np.zeros(4, np.float32), np.zeros((), np.float32)]
     content = model_of("STABLEHLO_REDUCE_WINDOW", options, inputs, computation, (3,))
     with pytest.raises(OpError, match="has no kernel"):

@@ -110,8 +110,9 @@ def _shapes(tf: Any, w: Any) -> Any:
 
     def f(x: Any) -> Any:
         left, right = tf.split(x, 2, -1)
-        y = tf.concat([tf.pad(left, [[0, 0], [1, 1], [1, 1], [0, 0]]),
-                       tf.pad(right * 2.0, [[0, 0], [0, 2], [2, 0], [0, 0]])], -1)  # fmt: skip
+        y = tf.concat(
+            [tf.pad(left, [[0, 0], [1, 1], [1, 1], [0, 0]]), tf.pad(right * 2.0, [[0, 0], [0, 2], [2, 0], [0, 0]])], -1
+        )
         y = tf.nn.avg_pool2d(tf.nn.conv2d(y, a, 1, "SAME"), 2, 2, "VALID")
         return tf.reshape(tf.transpose(y, [0, 3, 1, 2]), [1, -1])
 
@@ -142,14 +143,19 @@ def single(call: Callable[[Any], Callable[..., Any]], *shapes: tuple[int, ...]) 
 
 FLAT, IMAGE = (2, 16), (1, 8, 8, 4)
 OPERATORS: dict[str, Network] = {
-    **{name: single(lambda tf, name=name: getattr(tf.nn, name), FLAT)
-       for name in ("relu", "relu6", "gelu", "leaky_relu", "softmax", "log_softmax")},
-    **{name: single(lambda tf, name=name: getattr(tf, name), FLAT)
-       for name in ("sigmoid", "tanh", "abs", "exp")},
-    **{name: single(lambda tf, name=name: getattr(tf.math, name), FLAT, FLAT)
-       for name in ("add", "subtract", "multiply", "squared_difference", "maximum", "minimum")},
-    **{name: single(lambda tf, name=name: lambda x: getattr(tf, name)(x, [1, 2]), IMAGE)
-       for name in ("reduce_mean", "reduce_max", "reduce_min", "reduce_sum")},
+    **{
+        name: single(lambda tf, name=name: getattr(tf.nn, name), FLAT)
+        for name in ("relu", "relu6", "gelu", "leaky_relu", "softmax", "log_softmax")
+    },
+    **{name: single(lambda tf, name=name: getattr(tf, name), FLAT) for name in ("sigmoid", "tanh", "abs", "exp")},
+    **{
+        name: single(lambda tf, name=name: getattr(tf.math, name), FLAT, FLAT)
+        for name in ("add", "subtract", "multiply", "squared_difference", "maximum", "minimum")
+    },
+    **{
+        name: single(lambda tf, name=name: lambda x: getattr(tf, name)(x, [1, 2]), IMAGE)
+        for name in ("reduce_mean", "reduce_max", "reduce_min", "reduce_sum")
+    },
     "hard_swish": single(lambda tf: lambda x: x * tf.nn.relu6(x + 3.0) * (1 / 6), FLAT),
     "relu_n1_to_1": single(lambda tf: lambda x: tf.maximum(-1.0, tf.minimum(x, 1.0)), FLAT),
     "l2_normalize": single(lambda tf: lambda x: tf.math.l2_normalize(x, -1), FLAT),
@@ -177,7 +183,7 @@ OPERATORS: dict[str, Network] = {
     "floor": single(lambda tf: tf.floor, FLAT),
     "sin": single(lambda tf: tf.sin, FLAT),
     "cast": single(lambda tf: lambda x: tf.cast(tf.cast(x * 9.0, tf.int32), tf.float32), FLAT),
-}  # fmt: skip
+}
 NETWORKS |= OPERATORS
 
 
@@ -188,8 +194,14 @@ def _pruned(array: np.ndarray, block: int, axis: int, density: float) -> np.ndar
     return np.where(np.repeat(keep, block, axis), array, np.float32(0))
 
 
-def _sparse(call: Callable[[Any], Callable[..., Any]], shape: tuple[int, ...], weights: tuple[int, ...], block: int = 1,
-            axis: int = -1, density: float = 0.2) -> Network:  # fmt: skip
+def _sparse(
+    call: Callable[[Any], Callable[..., Any]],
+    shape: tuple[int, ...],
+    weights: tuple[int, ...],
+    block: int = 1,
+    axis: int = -1,
+    density: float = 0.2,
+) -> Network:
     """call(tf): a function of x and the pruned weights."""
 
     def make(tf: Any, w: Any) -> Any:
@@ -217,8 +229,9 @@ SPARSE = {
     "many columns": _sparse(_product, (1, 300), (300, 40), density=0.1),
     "a small product": _sparse(_product, (2, 8), (8, 8), 4, 0),
     "convolution": _sparse(_convolution, (1, 8, 8, 16), (3, 3, 16, 32)),
-    "depthwise": _sparse(lambda tf: lambda x, w: tf.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "SAME"), (1, 8, 8, 64),
-                         (3, 3, 64, 1), axis=2),
+    "depthwise": _sparse(
+        lambda tf: lambda x, w: tf.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "SAME"), (1, 8, 8, 64), (3, 3, 64, 1), axis=2
+    ),
     "a stack of products": _sparse(_product, (2, 4, 64), (2, 64, 32)),
     "a sum": _sparse(lambda tf: lambda x, w: x + w, (64, 32), (64, 32)),
-}  # fmt: skip
+}

@@ -64,8 +64,13 @@ def facts(content: bytes, function: object, name: str) -> dict:
     for detail in interpreter.get_tensor_details():
         found = detail["quantization_parameters"]
         if len(found["scales"]):
-            scales.append([detail["dtype"].__name__, [float(f"{s:.9g}") for s in found["scales"].tolist()],
-                           int(found["zero_points"][0])])  # fmt: skip
+            scales.append(
+                [
+                    detail["dtype"].__name__,
+                    [float(f"{s:.9g}") for s in found["scales"].tolist()],
+                    int(found["zero_points"][0]),
+                ]
+            )
     operators = sorted(op["op_name"] for op in interpreter._get_ops_details() if op["op_name"] != "DELEGATE")
     return {"size": len(content), "operators": operators, "scales": scales, "snr": snr(interpreter, function, name)}
 

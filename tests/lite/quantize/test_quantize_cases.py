@@ -50,7 +50,8 @@ def branch(x: Any) -> Any:
 CASES = {
     "a channel of zeros": Case(lambda x: ow.matmul(x, W * np.array([0, 1, 1, 1, 1, 1, 1, 1], "f")) + B),
     "a channel of zeros, no bias": Case(
-        lambda x: ow.matmul(x, W * np.array([0, 1, 1, 1, 1, 1, 1, 1], "f")), error=0.03),
+        lambda x: ow.matmul(x, W * np.array([0, 1, 1, 1, 1, 1, 1, 1], "f")), error=0.03
+    ),
     "denormal channels": Case(lambda x: ow.matmul(x, W * np.array([1e-40, 1, 1e-8, 1e-20, 1, 1, 1, 1], "f")) + B),
     "weights of zeros": Case(lambda x: ow.matmul(x, W * 0) + B),
     "a bias beyond int32": Case(lambda x: ow.matmul(x, W * np.float32(1e-4)) + B * 1e6),
@@ -59,11 +60,13 @@ CASES = {
     "zeros alone": Case(lambda x: x * 0.0 + x),
     "concat of unlike ranges": Case(lambda x, y: ow.concat([x * 0.01, y * 10.0], -1), (FLAT, FLAT)),
     "concat beside another reader": Case(
-        lambda x, y: (ow.concat([x * 0.1, y], -1), ow.tanh(x * 0.1)), (FLAT, FLAT), 0.05),
+        lambda x, y: (ow.concat([x * 0.1, y], -1), ow.tanh(x * 0.1)), (FLAT, FLAT), 0.05
+    ),
     "concat of fixed outputs": Case(lambda x, y: ow.concat([ow.sigmoid(x), ow.sigmoid(y)], -1), (FLAT, FLAT)),
     "concat of unlike fixed outputs": Case(lambda x, y: ow.concat([ow.sigmoid(x), ow.tanh(y)], -1), (FLAT, FLAT)),
     "concat of concats": Case(
-        lambda x, y: ow.concat([ow.concat([x, y * 3.0], -1), ow.reshape(x + y, [2, 16])], -1), (FLAT, FLAT)),
+        lambda x, y: ow.concat([ow.concat([x, y * 3.0], -1), ow.reshape(x + y, [2, 16])], -1), (FLAT, FLAT)
+    ),
     "concat of a slice": Case(lambda x, y: (ow.concat([x[:, :4], y * 0.01], -1), x + 1.0), (FLAT, FLAT)),
     "concat with itself": Case(lambda x: ow.concat([x, x * 2.0, x], -1)),
     "concat with a constant": Case(lambda x: ow.concat([x, W2[:2] * 5], -1)),
@@ -81,20 +84,23 @@ CASES = {
     "float in between": Case(lambda x: ow.sin(x * 2.0) * 3.0),
     "float at both ends": Case(lambda x: ow.cos(ow.matmul(ow.sin(x), W) * 0.1)),
     "a table of constants": Case(lambda x: ow.gather(TABLE, ow.cast(ow.floor(x[:, 0] * 3.0 + 10.0), ow.int32))),
-    "a product of constants": Case(lambda x: ow.matmul(ow.reshape(x, [2, 4, 4]), TABLE[:8, :4].reshape(2, 4, 4)),
-                                   error=0.03),
+    "a product of constants": Case(
+        lambda x: ow.matmul(ow.reshape(x, [2, 4, 4]), TABLE[:8, :4].reshape(2, 4, 4)), error=0.03
+    ),
     "a convolution": Case(lambda x: ow.nn.relu6(ow.nn.conv2d(x, FILTER, 1, "SAME") * 2.0 + 1.0), ((1, 8, 8, 4),)),
     "a dilated convolution": Case(lambda x: ow.nn.conv2d(x, FILTER, 1, "SAME", dilations=2), ((1, 8, 8, 4),)),
     "numbers near nothing": Case(lambda x: ow.nn.relu6(ow.matmul(x * np.float32(1e-7), W)) * 1e7, error=0.03),
     "clamped numbers near nothing": Case(lambda x: ow.nn.relu6(x * np.float32(1e-5)) * 1e5, error=0.03),
-    "resizing": Case(lambda x: ow.concat([ow.image.resize(x, [16, 16]), ow.image.resize(x, [16, 16], "nearest")], -1),
-                     ((1, 8, 8, 4),)),
+    "resizing": Case(
+        lambda x: ow.concat([ow.image.resize(x, [16, 16]), ow.image.resize(x, [16, 16], "nearest")], -1),
+        ((1, 8, 8, 4),),
+    ),
     "a loop": Case(loop, error=0.04),
     "a branch": Case(branch, error=0.04),
     "mean and variance": Case(lambda x: x - ow.reduce_mean(x, [-1], keepdims=True), error=0.03),
     "softmax of a product": Case(lambda x: ow.nn.softmax(ow.matmul(x, W2)), error=0.04),
     "nothing to quantise": Case(lambda x: ow.floor(x), error=1e-6),
-}  # fmt: skip
+}
 KINDS = {"float16": 2e-3, "dynamic": 0.03, "int8": 0.0, "int16x8": 0.02}
 
 
@@ -127,8 +133,10 @@ def test_operators_that_share_scales_share_them_without_requantizing() -> None:
 def test_subgraphs_are_quantised_inside_and_float_at_their_borders() -> None:
     content = convert(loop, FLAT)
     model = Model.read(content)
-    assert all("FULLY_CONNECTED" not in op_names(content, i) or "QUANTIZE" in op_names(content, i)
-               for i in range(len(model.subgraphs)))  # fmt: skip
+    assert all(
+        "FULLY_CONNECTED" not in op_names(content, i) or "QUANTIZE" in op_names(content, i)
+        for i in range(len(model.subgraphs))
+    )
     assert any("FULLY_CONNECTED" in op_names(content, i) for i in range(1, len(model.subgraphs)))
     for subgraph in model.subgraphs[1:]:
         ends = [*subgraph.inputs, *subgraph.outputs]
@@ -181,12 +189,32 @@ def test_variables_that_are_written_stay_float() -> None:
         assert np.abs(found - wanted).max() < 0.05 * np.abs(wanted).max()
 
 
-UNARY = [ow.nn.relu, ow.nn.relu6, ow.sigmoid, ow.tanh, ow.abs, ow.identity, ow.floor, ow.sin,
-         lambda x: x * 2.0, lambda x: ow.reshape(ow.reshape(x, [4, 8]), [2, 16]), lambda x: ow.matmul(x, W2),
-         lambda x: ow.reverse(x, [1]), lambda x: x[:, ::-1] if False else ow.concat([x[:, 8:], x[:, :8]], -1),
-         lambda x: ow.matmul(x, W2) + W2[0], lambda x: ow.maximum(x, np.float32(0.25))]  # fmt: skip
-BINARY = [lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x * y, ow.maximum, ow.minimum,
-          lambda x, y: ow.concat([x[:, :8], y[:, 8:]], -1), lambda x, y: ow.where(x > y, x, y)]  # fmt: skip
+UNARY = [
+    ow.nn.relu,
+    ow.nn.relu6,
+    ow.sigmoid,
+    ow.tanh,
+    ow.abs,
+    ow.identity,
+    ow.floor,
+    ow.sin,
+    lambda x: x * 2.0,
+    lambda x: ow.reshape(ow.reshape(x, [4, 8]), [2, 16]),
+    lambda x: ow.matmul(x, W2),
+    lambda x: ow.reverse(x, [1]),
+    lambda x: x[:, ::-1] if False else ow.concat([x[:, 8:], x[:, :8]], -1),
+    lambda x: ow.matmul(x, W2) + W2[0],
+    lambda x: ow.maximum(x, np.float32(0.25)),
+]
+BINARY = [
+    lambda x, y: x + y,
+    lambda x, y: x - y,
+    lambda x, y: x * y,
+    ow.maximum,
+    ow.minimum,
+    lambda x, y: ow.concat([x[:, :8], y[:, 8:]], -1),
+    lambda x, y: ow.where(x > y, x, y),
+]
 
 
 @st.composite
@@ -194,8 +222,9 @@ def graphs(draw: Any) -> list[tuple[int, int, int]]:
     """Nodes: number of the operator, numbers of its operands."""
     size = draw(st.integers(1, 7))
     many = len(UNARY) + len(BINARY)
-    return [(draw(st.integers(0, many - 1)), draw(st.integers(0, i + 1)), draw(st.integers(0, i + 1)))
-            for i in range(size)]  # fmt: skip
+    return [
+        (draw(st.integers(0, many - 1)), draw(st.integers(0, i + 1)), draw(st.integers(0, i + 1))) for i in range(size)
+    ]
 
 
 def built(nodes: list[tuple[int, int, int]], outputs: int) -> Callable[..., Any]:

@@ -45,8 +45,17 @@ def test_scales_and_zero_points_are_the_official_ones(name: str) -> None:
     mine, theirs = scales_of(content_of(name, "int8")), OFFICIAL[name]["int8"]["scales"]
     unmatched = []
     for kind, scales, point in mine:
-        match = next((t for t in theirs if t[0] == kind and t[2] == point and len(t[1]) == len(scales)
-                      and np.allclose(t[1], scales, rtol=1e-5, atol=0)), None)  # fmt: skip
+        match = next(
+            (
+                t
+                for t in theirs
+                if t[0] == kind
+                and t[2] == point
+                and len(t[1]) == len(scales)
+                and np.allclose(t[1], scales, rtol=1e-5, atol=0)
+            ),
+            None,
+        )
         if match is None:
             unmatched.append((kind, scales[:2], point))
     assert len(unmatched) <= OTHER_GRAPHS.get(name, 0), (unmatched, theirs)

@@ -16,9 +16,12 @@ SINCE = {"float16": "1.15", "dynamic": "1.14", "int8": "1.14", "integers": "1.14
 LEAST_SNR = {"float16": 50.0, "dynamic": 20.0, "int8": 15.0, "integers": 15.0, "int16x8": 22.0}
 # Networks with an operator that has no integer form there, and one such operator.
 LACKING = {
-    ("unet", "1.14"): "TRANSPOSE_CONV", ("unet", "2.1"): "TRANSPOSE_CONV", ("attention", "1.14"): "FULLY_CONNECTED",
-    ("attention", "2.1"): "FULLY_CONNECTED", ("two_inputs", "1.14"): "SUM",
-}  # fmt: skip
+    ("unet", "1.14"): "TRANSPOSE_CONV",
+    ("unet", "2.1"): "TRANSPOSE_CONV",
+    ("attention", "1.14"): "FULLY_CONNECTED",
+    ("attention", "2.1"): "FULLY_CONNECTED",
+    ("two_inputs", "1.14"): "SUM",
+}
 W = np.random.RandomState(4).randn(64, 64).astype(np.float32) * 0.1
 FILTER = np.random.RandomState(5).randn(3, 3, 16, 16).astype(np.float32) * 0.1
 
@@ -47,8 +50,9 @@ def assert_runs_there(content: bytes, runtime: str) -> None:
 @pytest.mark.parametrize("name", [name for name in NETWORKS if name not in OPERATORS])
 def test_networks_run_there_or_the_error_names_what_does_not(name: str, runtime: str, kind: str) -> None:
     shapes = NETWORKS[name].shapes
-    converter = converter_of(function_of(name), shapes, samples_of(name, count=4), kind,
-                             target_spec=spec_of(kind, runtime))  # fmt: skip
+    converter = converter_of(
+        function_of(name), shapes, samples_of(name, count=4), kind, target_spec=spec_of(kind, runtime)
+    )
     if versions.is_newer(SINCE[kind], runtime):
         with pytest.raises(ConverterError, match="nothing of"):
             converter.convert()
@@ -73,12 +77,15 @@ BATCHES = lambda x: ow.matmul(x, np.stack([W, -W, W.T]))  # noqa: E731
 # Function, shape, and by run time the version of the operator that has the weights, and how many scales they have
 # (0: they stay float).
 HYBRID = {
-    "FULLY_CONNECTED": (DENSE, (2, 64), {"2.17": (12, 64), "2.16": (9, 1), "2.3": (9, 1), "2.2": (3, 1),
-                                         "1.14": (3, 1)}),
+    "FULLY_CONNECTED": (
+        DENSE,
+        (2, 64),
+        {"2.17": (12, 64), "2.16": (9, 1), "2.3": (9, 1), "2.2": (3, 1), "1.14": (3, 1)},
+    ),
     "CONV_2D": (CONV, (1, 4, 4, 16), {"2.4": (5, 16), "2.3": (2, 1), "1.14": (2, 1)}),
     "DEPTHWISE_CONV_2D": (DEPTHWISE, (1, 4, 4, 128), {"2.3": (6, 128), "2.2": (1, 0)}),
     "BATCH_MATMUL": (BATCHES, (3, 2, 64), {"2.5": (4, 1), "2.4": (1, 1), "2.3": (1, 1)}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("name", "runtime"), [(name, runtime) for name, row in HYBRID.items() for runtime in row[2]])
@@ -114,8 +121,15 @@ def test_what_the_run_time_lacks_stays_float_between_integers() -> None:
     call = lambda x: ow.matmul(ow.exp(ow.matmul(x, W)), W)  # noqa: E731
     older = convert(call, (2, 64), target_spec=target("2.11"))
     newer = convert(call, (2, 64), target_spec=target("2.12"))
-    assert operators(older) == ["QUANTIZE", "FULLY_CONNECTED", "DEQUANTIZE", "EXP", "QUANTIZE", "FULLY_CONNECTED",
-                                "DEQUANTIZE"]  # fmt: skip
+    assert operators(older) == [
+        "QUANTIZE",
+        "FULLY_CONNECTED",
+        "DEQUANTIZE",
+        "EXP",
+        "QUANTIZE",
+        "FULLY_CONNECTED",
+        "DEQUANTIZE",
+    ]
     assert operators(newer) == ["QUANTIZE", "FULLY_CONNECTED", "EXP", "FULLY_CONNECTED", "DEQUANTIZE"]
 
 

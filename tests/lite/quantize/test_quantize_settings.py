@@ -46,19 +46,43 @@ KINDS = [  # settings, types of tensors that tell the kind, types of input and o
     (INTEGER | {"supported_types": [ow.float16, ow.int8]}, {"FLOAT32", "INT8", "INT32"}, "float32", "float32"),
     (INTEGER, {"FLOAT32", "INT8", "INT32"}, "float32", "float32"),
     (INTEGER | {"supported_ops": [SETS.TFLITE_BUILTINS_INT8]}, {"FLOAT32", "INT8", "INT32"}, "float32", "float32"),
-    (INTEGER | {"supported_types": [ow.int8], "inference_input_type": ow.int8, "inference_output_type": ow.uint8},
-     {"INT8", "INT32", "UINT8"}, "int8", "uint8"),
-    (INTEGER | {"inference_input_type": ow.uint8, "inference_output_type": ow.float32},
-     {"FLOAT32", "INT8", "INT32", "UINT8"}, "uint8", "float32"),
-    (INTEGER | {"inference_input_type": ow.int16, "inference_output_type": ow.int16}, {"INT8", "INT16", "INT32"},
-     "int16", "int16"),
-    (INTEGER | {"supported_ops": [INT16, SETS.TFLITE_BUILTINS]}, {"FLOAT32", "INT8", "INT16", "INT64"}, "float32",
-     "float32"),
-    (INTEGER | {"supported_ops": {INT16}, "inference_input_type": ow.int16, "inference_output_type": ow.int16},
-     {"INT8", "INT16", "INT64"}, "int16", "int16"),
-    (INTEGER | {"supported_ops": {INT16}, "_experimental_full_integer_quantization_bias_type": ow.int32},
-     {"FLOAT32", "INT8", "INT16", "INT32"}, "float32", "float32"),
-]  # fmt: skip
+    (
+        INTEGER | {"supported_types": [ow.int8], "inference_input_type": ow.int8, "inference_output_type": ow.uint8},
+        {"INT8", "INT32", "UINT8"},
+        "int8",
+        "uint8",
+    ),
+    (
+        INTEGER | {"inference_input_type": ow.uint8, "inference_output_type": ow.float32},
+        {"FLOAT32", "INT8", "INT32", "UINT8"},
+        "uint8",
+        "float32",
+    ),
+    (
+        INTEGER | {"inference_input_type": ow.int16, "inference_output_type": ow.int16},
+        {"INT8", "INT16", "INT32"},
+        "int16",
+        "int16",
+    ),
+    (
+        INTEGER | {"supported_ops": [INT16, SETS.TFLITE_BUILTINS]},
+        {"FLOAT32", "INT8", "INT16", "INT64"},
+        "float32",
+        "float32",
+    ),
+    (
+        INTEGER | {"supported_ops": {INT16}, "inference_input_type": ow.int16, "inference_output_type": ow.int16},
+        {"INT8", "INT16", "INT64"},
+        "int16",
+        "int16",
+    ),
+    (
+        INTEGER | {"supported_ops": {INT16}, "_experimental_full_integer_quantization_bias_type": ow.int32},
+        {"FLOAT32", "INT8", "INT16", "INT32"},
+        "float32",
+        "float32",
+    ),
+]
 
 
 @pytest.mark.parametrize(("settings", "types", "inputs", "outputs"), KINDS, ids=range(len(KINDS)))
@@ -76,31 +100,46 @@ def test_settings_mean_what_they_mean_to_the_official_converter(
 
 
 REFUSALS = [
-    ({"optimizations": [DEFAULT], "inference_input_type": ow.int8},
-     r"The inference_input_type and inference_output_type must be tf.float32\."),
-    (INTEGER | {"inference_input_type": ow.int8, "supported_ops": [INT16]},
-     r"must be in \['tf.float32', 'tf.int16'\]"),
+    (
+        {"optimizations": [DEFAULT], "inference_input_type": ow.int8},
+        r"The inference_input_type and inference_output_type must be tf.float32\.",
+    ),
+    (INTEGER | {"inference_input_type": ow.int8, "supported_ops": [INT16]}, r"must be in \['tf.float32', 'tf.int16'\]"),
     (INTEGER | {"inference_output_type": ow.int32}, "inference_output_type"),
-    ({"optimizations": [DEFAULT], "supported_ops": [SETS.TFLITE_BUILTINS_INT8]},
-     "For full integer quantization, a `representative_dataset` must be specified."),
-    ({"optimizations": [DEFAULT], "supported_types": [ow.int8]},
-     "For full integer quantization, a `representative_dataset` must be specified."),
-    ({"optimizations": [DEFAULT], "supported_ops": [INT16]},
-     "For full integer quantization, a `representative_dataset` must be specified."),
-    (INTEGER | {"supported_ops": [SETS.TFLITE_BUILTINS_INT8], "supported_types": [ow.float16]},
-     "thus `target_spec.supported_types` should be left uninitizalized or set to {tf.int8}"),
+    (
+        {"optimizations": [DEFAULT], "supported_ops": [SETS.TFLITE_BUILTINS_INT8]},
+        "For full integer quantization, a `representative_dataset` must be specified.",
+    ),
+    (
+        {"optimizations": [DEFAULT], "supported_types": [ow.int8]},
+        "For full integer quantization, a `representative_dataset` must be specified.",
+    ),
+    (
+        {"optimizations": [DEFAULT], "supported_ops": [INT16]},
+        "For full integer quantization, a `representative_dataset` must be specified.",
+    ),
+    (
+        INTEGER | {"supported_ops": [SETS.TFLITE_BUILTINS_INT8], "supported_types": [ow.float16]},
+        "thus `target_spec.supported_types` should be left uninitizalized or set to {tf.int8}",
+    ),
     ({"representative_dataset": samples}, "nothing would use it"),
     ({"representative_dataset": samples, "supported_ops": [SETS.TFLITE_BUILTINS_INT8]}, "no optimization is enabled"),
     ({"supported_types": [ow.float16]}, "no optimization is enabled"),
-    (INTEGER | {"_experimental_full_integer_quantization_bias_type": ow.int64},
-     "Expected bias type to be `dtypes.int32`"),
-    (INTEGER | {"supported_ops": [INT16], "_experimental_full_integer_quantization_bias_type": ow.int16},
-     "Expected bias type to be `dtypes.int32` or `dtypes.int64`"),
-    ({"optimizations": [DEFAULT], "_experimental_full_integer_quantization_bias_type": ow.int32},
-     "`full_integer_quantization_bias_type` is only supported for full integer quantization."),
+    (
+        INTEGER | {"_experimental_full_integer_quantization_bias_type": ow.int64},
+        "Expected bias type to be `dtypes.int32`",
+    ),
+    (
+        INTEGER | {"supported_ops": [INT16], "_experimental_full_integer_quantization_bias_type": ow.int16},
+        "Expected bias type to be `dtypes.int32` or `dtypes.int64`",
+    ),
+    (
+        {"optimizations": [DEFAULT], "_experimental_full_integer_quantization_bias_type": ow.int32},
+        "`full_integer_quantization_bias_type` is only supported for full integer quantization.",
+    ),
     ({"optimizations": [DEFAULT], "representative_dataset": [[1.0]]}, "is no function"),
     ({"optimizations": [DEFAULT], "representative_dataset": lambda: iter(())}, "yields no sample"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("settings", "words"), REFUSALS, ids=range(len(REFUSALS)))
@@ -115,8 +154,15 @@ def two(x: Any, y: Any) -> Any:
 
 X, Y = np.full((1, 4), 0.5, np.float32), np.full((1, 4), -3.0, np.float32)
 
-FORMS = [[X, Y], (X, Y), {"x": X, "y": Y}, {"y": Y, "x": X}, ("serving_default", {"x": X, "y": Y}),
-         [ow.constant(X), ow.constant(Y)], [X.tolist(), Y.tolist()]]  # fmt: skip
+FORMS = [
+    [X, Y],
+    (X, Y),
+    {"x": X, "y": Y},
+    {"y": Y, "x": X},
+    ("serving_default", {"x": X, "y": Y}),
+    [ow.constant(X), ow.constant(Y)],
+    [X.tolist(), Y.tolist()],
+]
 
 
 @pytest.mark.parametrize("sample", FORMS, ids=range(len(FORMS)))
@@ -132,15 +178,18 @@ def test_samples_have_the_official_forms(sample: Any, wrapped: bool) -> None:
 
 
 BAD_SAMPLES = [
-    ([X], "other inputs"), ({"x": X}, "other names"), ({"x": X, "y": Y, "z": X}, "other names"),
+    ([X], "other inputs"),
+    ({"x": X}, "other names"),
+    ({"x": X, "y": Y, "z": X}, "other names"),
     (("other", {"x": X, "y": Y}), 'Invalid signature_key provided: "other"'),
     (("serving_default", [X, Y]), "a dictionary with input names and values in the second argument"),
-    (X, "You need to provide either a dictionary"), (3.0, "You need to provide either a dictionary"),
+    (X, "You need to provide either a dictionary"),
+    (3.0, "You need to provide either a dictionary"),
     ([X, Y.astype(np.float64)], "sample 0.*FLOAT64"),
     ([X, np.full((1, 4), np.nan, np.float32)], "tensor 'y' holds what has no range"),
     ([X, np.full((1, 4), -np.inf, np.float32)], "tensor 'y' holds what has no range"),
     ([np.full((1, 4), 3e38, np.float32), Y], "sample 0.*tensor 'Mul' holds what has no range"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("sample", "words"), BAD_SAMPLES, ids=range(len(BAD_SAMPLES)))
@@ -171,7 +220,9 @@ def test_several_signatures_are_calibrated_each_on_its_samples() -> None:
     keys = list(ow.lite.Interpreter(model_content=made.convert()).get_signature_list())
     made.optimizations = [DEFAULT]
     made.representative_dataset = lambda: [
-        (keys[0], {"x": np.array([0, 1], np.float32)}), (keys[1], {"x": np.array([-5, 0], np.float32)})]  # fmt: skip
+        (keys[0], {"x": np.array([0, 1], np.float32)}),
+        (keys[1], {"x": np.array([-5, 0], np.float32)}),
+    ]
     interpreter = litert(made.convert())
     for key, scale, x in ((keys[0], 2, [0.25, 0.75]), (keys[1], 3, [-4.5, -1.0])):
         found = interpreter.get_signature_runner(key)(x=np.array(x, np.float32))["output_0"]
@@ -202,8 +253,12 @@ def test_one_scale_for_all_channels_where_asked(kind: str) -> None:
 
 def test_only_dense_layers_lose_their_scales() -> None:
     filter = RANDOM.randn(3, 3, 4, 32).astype(np.float32)
-    content = convert(lambda x: ow.nn.conv2d(x, filter, 1, "SAME"), (1, 8, 8, 4), kind="dynamic",
-                      _experimental_disable_per_channel_quantization_for_dense_layers=True)  # fmt: skip
+    content = convert(
+        lambda x: ow.nn.conv2d(x, filter, 1, "SAME"),
+        (1, 8, 8, 4),
+        kind="dynamic",
+        _experimental_disable_per_channel_quantization_for_dense_layers=True,
+    )
     assert scales_of(content) - {0, 1} == {32}
 
 
@@ -219,8 +274,13 @@ def test_integers_alone_or_an_error_with_operators_lines_and_ways_out() -> None:
     assert "test_quantize_settings.py" in text
     assert "OpsSet.TFLITE_BUILTINS" in text
     assert "ADD" not in text
-    made = convert(function, (4,), kind="integers", samples=[[np.ones(4, np.float32)]],
-                   target_spec=ow.lite.TargetSpec([SETS.TFLITE_BUILTINS, SETS.TFLITE_BUILTINS_INT8]))  # fmt: skip
+    made = convert(
+        function,
+        (4,),
+        kind="integers",
+        samples=[[np.ones(4, np.float32)]],
+        target_spec=ow.lite.TargetSpec([SETS.TFLITE_BUILTINS, SETS.TFLITE_BUILTINS_INT8]),
+    )
     assert operators(made) == ["FLOOR", "QUANTIZE", "ADD", "DEQUANTIZE", "SIN"]
 
 

@@ -96,8 +96,10 @@ def test_what_would_not_be_smaller_or_is_no_weight_stays_whole(name: str, kind: 
     assert converted(name, kind) == converted(name, kind, sparse=False)
 
 
-@pytest.mark.parametrize(("runtime", "found"), [("2.3", ["FULLY_CONNECTED"]), ("2.2", ["DENSIFY", "FULLY_CONNECTED"]),
-                                                ("2.1", ["FULLY_CONNECTED"])])  # fmt: skip
+@pytest.mark.parametrize(
+    ("runtime", "found"),
+    [("2.3", ["FULLY_CONNECTED"]), ("2.2", ["DENSIFY", "FULLY_CONNECTED"]), ("2.1", ["FULLY_CONNECTED"])],
+)
 def test_an_older_run_time_gets_what_it_has(runtime: str, found: list[str]) -> None:
     content = converted("blocks of 4", "float", target_spec=ow.lite.TargetSpec(runtime=runtime))
     assert operators(content) == found
@@ -128,8 +130,13 @@ SHAPES = st.lists(st.integers(1, 6), min_size=0, max_size=3)
 
 
 @settings(max_examples=60)
-@given(shape=SHAPES, blocks=st.integers(1, 5), block=st.sampled_from([1, 2, 4, 16]), density=st.floats(0, 1),
-       seed=st.integers(0, 99))  # fmt: skip
+@given(
+    shape=SHAPES,
+    blocks=st.integers(1, 5),
+    block=st.sampled_from([1, 2, 4, 16]),
+    density=st.floats(0, 1),
+    seed=st.integers(0, 99),
+)
 def test_layouts_hold_every_element(shape: Any, blocks: int, block: int, density: float, seed: int) -> None:
     """By the reader, which is tested on the official converter's files."""
     random = np.random.RandomState(seed)

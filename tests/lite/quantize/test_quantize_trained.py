@@ -57,8 +57,11 @@ def test_learned_ranges_need_no_data(call: Any, kind: str) -> None:
     assert "FAKE_QUANT" not in operators(content)
     assert "INT8" in tensor_types(content)
     assert snr([(answers(function, [X]), run(litert(content), [X]))]) > 25
-    scales = [(t.quantization.scale.tolist()[0], int(t.quantization.zero_point[0])) for t in
-              Model.read(content).subgraphs[0].tensors if t.type.name == "INT8"]  # fmt: skip
+    scales = [
+        (t.quantization.scale.tolist()[0], int(t.quantization.zero_point[0]))
+        for t in Model.read(content).subgraphs[0].tensors
+        if t.type.name == "INT8"
+    ]
     assert any(s == pytest.approx(6 / 255) and z == 0 for s, z in scales), "as the official file has them"
     assert any(s == pytest.approx(8 / 255) and z == 0 for s, z in scales)
 

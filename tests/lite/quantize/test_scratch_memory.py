@@ -35,16 +35,23 @@ def _w(*shape: int) -> Any:
 
 PROGRAMS = {
     "conv": Program(lambda x: ow.nn.conv2d(x, _w(3, 3, 32, 32), 1, "SAME"), (1, 56, 56, 32), 56 * 56 * 288 * 4),
-    "conv_strided": Program(lambda x: ow.nn.conv2d(x, _w(5, 5, 8, 64), 2, "VALID"), (1, 180, 120, 8),
-                            88 * 58 * 200 * 4),
+    "conv_strided": Program(
+        lambda x: ow.nn.conv2d(x, _w(5, 5, 8, 64), 2, "VALID"), (1, 180, 120, 8), 88 * 58 * 200 * 4
+    ),
     "conv_wide": Program(lambda x: ow.nn.conv2d(x, _w(1, 9, 16, 16), 1, "SAME"), (1, 1, 16384, 16), 16384 * 144 * 4),
     "conv_batch": Program(lambda x: ow.nn.conv2d(x, _w(3, 3, 16, 16), 1, "SAME"), (64, 16, 16, 16), 64 * 256 * 144 * 4),
     "point": Program(lambda x: ow.nn.conv2d(x, _w(1, 1, 32, 64), 1, "SAME"), (1, 128, 128, 32), 128 * 128 * 64 * 4),
     "deep": Program(lambda x: ow.nn.conv2d(x, _w(3, 3, 384, 512), 1, "SAME"), (1, 7, 7, 384), 9 * 384 * 512 * 4),
-    "depthwise": Program(lambda x: ow.nn.depthwise_conv2d(x, _w(3, 3, 64, 1), (1, 1, 1, 1), "SAME"),
-                         (1, 128, 128, 64), 128 * 128 * 64 * 4),
-    "transposed": Program(lambda x: ow.nn.conv2d_transpose(x, _w(3, 3, 16, 32), (1, 256, 256, 16), 2, "SAME"),
-                          (1, 128, 128, 32), 256 * 256 * 16 * 4),
+    "depthwise": Program(
+        lambda x: ow.nn.depthwise_conv2d(x, _w(3, 3, 64, 1), (1, 1, 1, 1), "SAME"),
+        (1, 128, 128, 64),
+        128 * 128 * 64 * 4,
+    ),
+    "transposed": Program(
+        lambda x: ow.nn.conv2d_transpose(x, _w(3, 3, 16, 32), (1, 256, 256, 16), 2, "SAME"),
+        (1, 128, 128, 32),
+        256 * 256 * 16 * 4,
+    ),
     "dense": Program(lambda x: ow.matmul(x, _w(1024, 2048)), (2, 1024), 1024 * 2048 * 4),
     "dense_rows": Program(lambda x: ow.matmul(x, _w(256, 256)), (4096, 256), 4096 * 256 * 4),
     "max_pool": Program(lambda x: ow.nn.max_pool2d(x, 3, 2, "SAME"), (1, 256, 256, 32), 128 * 256 * 32 * 4),
@@ -56,7 +63,7 @@ PROGRAMS = {
     "hard_swish": Program(lambda x: x * ow.nn.relu6(x + 3.0) / 6.0, (1, 256, 256, 16), 256 * 256 * 16 * 4),
     "concatenation": Program(lambda x: ow.concat([x, x], 3), (1, 256, 256, 16), 256 * 256 * 32 * 4),
     "pad": Program(lambda x: ow.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]]), (1, 256, 256, 16), 258 * 258 * 16 * 4),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", ["float", "dynamic", "int8"])

@@ -99,8 +99,13 @@ def assert_equal(found: Any, wanted: Any, rtol: float = 1e-5) -> None:
                 np.testing.assert_array_equal(x, y, str(name))
 
 
-def assert_agree(content: bytes, calls: Sequence[Call], wanted: Callable[[], Any] | None = None,
-                 delegates: bool = True, rtol: float = 1e-5) -> None:  # fmt: skip
+def assert_agree(
+    content: bytes,
+    calls: Sequence[Call],
+    wanted: Callable[[], Any] | None = None,
+    delegates: bool = True,
+    rtol: float = 1e-5,
+) -> None:
     """Both interpreters give the same for a series of calls, and what is wanted where that is said."""
     found = answers(ours(content), calls)
     assert_equal(found, answers(official(content, delegates), calls), rtol)

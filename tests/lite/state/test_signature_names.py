@@ -90,8 +90,10 @@ def test_saved_signatures_keep_their_keys(tmp_path: pathlib.Path) -> None:
     ow.saved_model.save(m, str(tmp_path), signatures={"zig": m.go, "alpha": m.stop})
     value = np.ones([2, 64], np.float32)
     content = ow.lite.TFLiteConverter.from_saved_model(str(tmp_path)).convert()
-    assert ours(content).get_signature_list() == {"zig": {"inputs": ["x"], "outputs": ["output_0"]},
-                                                  "alpha": {"inputs": ["x"], "outputs": ["y", "z"]}}  # fmt: skip
+    assert ours(content).get_signature_list() == {
+        "zig": {"inputs": ["x"], "outputs": ["output_0"]},
+        "alpha": {"inputs": ["x"], "outputs": ["y", "z"]},
+    }
     assert_agree(content, [("zig", {"x": value}), ("alpha", {"x": value})])
     content = ow.lite.TFLiteConverter.from_saved_model(str(tmp_path), signature_keys=["zig"]).convert()
     assert list(ours(content).get_signature_list()) == ["zig"]
@@ -163,10 +165,12 @@ LAYERS: dict[str, tuple[tuple[Any, ...], Any, list[Any]]] = {
     "bidirectional": ((4, 3), "float32", [layers.Bidirectional]),
 }
 ARGUMENTS: dict[Any, Callable[[], Any]] = {
-    layers.Conv2D: lambda: layers.Conv2D(4, 3, activation="relu"), layers.Dropout: lambda: layers.Dropout(0.5),
-    layers.Embedding: lambda: layers.Embedding(9, 4), layers.LSTM: lambda: layers.LSTM(5),
+    layers.Conv2D: lambda: layers.Conv2D(4, 3, activation="relu"),
+    layers.Dropout: lambda: layers.Dropout(0.5),
+    layers.Embedding: lambda: layers.Embedding(9, 4),
+    layers.LSTM: lambda: layers.LSTM(5),
     layers.Bidirectional: lambda: layers.Bidirectional(layers.GRU(3, return_sequences=True)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("shape", "dtype", "stack"), LAYERS.values(), ids=LAYERS)

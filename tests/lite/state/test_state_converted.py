@@ -25,8 +25,9 @@ def spec(shape: Any = (), dtype: Any = ow.float32, name: str | None = None) -> o
     return ow.TensorSpec(shape, dtype, name)
 
 
-def check(functions: dict[str, tuple[Any, list[Any]]], calls: list[Call], delegates: bool = True, **settings: Any
-          ) -> bytes:  # fmt: skip
+def check(
+    functions: dict[str, tuple[Any, list[Any]]], calls: list[Call], delegates: bool = True, **settings: Any
+) -> bytes:
     """functions: by signature, what is traced and for which specs. The functions themselves run last: they write the
     variables that the files begin with."""
     concrete = {key: f.get_concrete_function(*specs) for key, (f, specs) in functions.items()}
@@ -130,9 +131,12 @@ CASES: dict[str, tuple[str, list[Any], list[dict[str, Any]]]] = {
     "order": ("order", [spec([2, 3], name="x")], [{"x": f32(2, 3)}, {"x": f32(2, 3)}]),
     "loop": ("loop", [spec((), ow.int32, "n")], [{"n": np.int32(n)} for n in (3, 0, 1)]),
     "branch": ("branch", [spec((), ow.bool, "p")], [{"p": np.bool_(p)} for p in (1, 0, 1)]),
-    "nested": ("nested", [spec((), ow.int32, "n"), spec((), ow.bool, "p")],
-               [{"n": np.int32(3), "p": np.bool_(p)} for p in (1, 0, 1)]),
-}  # fmt: skip
+    "nested": (
+        "nested",
+        [spec((), ow.int32, "n"), spec((), ow.bool, "p")],
+        [{"n": np.int32(3), "p": np.bool_(p)} for p in (1, 0, 1)],
+    ),
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -150,8 +154,24 @@ def test_a_write_nobody_reads_is_done() -> None:
     assert float(answers(ours(content), calls)[1]["count"]) == 4
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
-                                   "float16", "float32", "float64", "complex64"])  # fmt: skip
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "bool",
+        "int8",
+        "uint8",
+        "int16",
+        "uint16",
+        "int32",
+        "uint32",
+        "int64",
+        "uint64",
+        "float16",
+        "float32",
+        "float64",
+        "complex64",
+    ],
+)
 def test_dtypes(dtype: str) -> None:
     v = ow.Variable(np.zeros(2, dtype))
 
@@ -216,10 +236,21 @@ def test_rows_by_a_scalar() -> None:
 # ---- training on the device ------------------------------------------------------------------------------------------
 
 OPTIMIZERS: dict[str, dict[str, Any]] = {
-    "SGD": {}, "SGD momentum": {"momentum": 0.9}, "SGD nesterov": {"momentum": 0.9, "nesterov": True}, "Adam": {},
-    "Adam amsgrad": {"amsgrad": True}, "AdamW": {}, "Adamax": {}, "Nadam": {}, "Adagrad": {}, "Adadelta": {},
-    "RMSprop": {}, "RMSprop centered": {"centered": True, "momentum": 0.9}, "Ftrl": {}, "Lion": {},
-}  # fmt: skip
+    "SGD": {},
+    "SGD momentum": {"momentum": 0.9},
+    "SGD nesterov": {"momentum": 0.9, "nesterov": True},
+    "Adam": {},
+    "Adam amsgrad": {"amsgrad": True},
+    "AdamW": {},
+    "Adamax": {},
+    "Nadam": {},
+    "Adagrad": {},
+    "Adadelta": {},
+    "RMSprop": {},
+    "RMSprop centered": {"centered": True, "momentum": 0.9},
+    "Ftrl": {},
+    "Lion": {},
+}
 X, Y = f32(4, 3), f32(4, 2)
 
 
@@ -245,9 +276,13 @@ def test_train_and_infer(name: str) -> None:
 
     train_call, infer_call = ("train", {"x": X, "y": Y}), ("infer", {"x": X})
     size = [4] if name != "SGD" else [None]
-    content = check({"train": (train, [spec([*size, 3], name="x"), spec([*size, 2], name="y")]),
-                     "infer": (infer, [spec([*size, 3], name="x")])},
-                    [infer_call, train_call, train_call, infer_call, train_call])  # fmt: skip
+    content = check(
+        {
+            "train": (train, [spec([*size, 3], name="x"), spec([*size, 2], name="y")]),
+            "infer": (infer, [spec([*size, 3], name="x")]),
+        },
+        [infer_call, train_call, train_call, infer_call, train_call],
+    )
     losses = [float(a["loss"]) for a in answers(official(content), [train_call] * 5)]
     assert losses[-1] < losses[0] or name == "Ftrl"
 
@@ -317,5 +352,6 @@ def test_what_is_only_read_is_a_constant_even_inside_loops() -> None:
     content = check({"f": (f, [spec((), ow.int32, "n")])}, [("f", {"n": np.int32(3)})])
     model = Model.read(content)
     assert not {"VAR_HANDLE", "CALL_ONCE"} & {versions.op_name(code) for code in model.operator_codes}
-    assert_equal(answers(ours(content), [("serving_default", {"n": np.int32(2)})]),
-                 [{"output_0": np.array([4, 9], np.float32)}])  # fmt: skip
+    assert_equal(
+        answers(ours(content), [("serving_default", {"n": np.int32(2)})]), [{"output_0": np.array([4, 9], np.float32)}]
+    )

@@ -54,16 +54,31 @@ TABLES = {
     "equal_keys": (lookup("STRING", "INT64", [b"a", b"a"], I64([1, 2]), I64([-1])), strings(b"a", b"b", b"a")),
     "imported_twice": (lookup("STRING", "INT64", [b"a", b"b"], I64([1, 2]), I64([-1]), 2), strings(b"b", b"", b"a")),
     "two_defaults": (lookup("STRING", "INT64", [b"a"], I64([1]), I64([-1, 4])), strings(b"b", b"", b"a")),
-}  # fmt: skip
+}
 VARIABLES = {
     "counting": (counting(), X),
     "called_twice": (counting(2), X),
-    **{t.lower(): (set_and_read(t), np.array([1, 0]).astype(t.lower()))
-       for t in ("FLOAT32", "FLOAT16", "FLOAT64", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32",
-                 "UINT64", "BOOL", "COMPLEX64")},
+    **{
+        t.lower(): (set_and_read(t), np.array([1, 0]).astype(t.lower()))
+        for t in (
+            "FLOAT32",
+            "FLOAT16",
+            "FLOAT64",
+            "INT8",
+            "INT16",
+            "INT32",
+            "INT64",
+            "UINT8",
+            "UINT16",
+            "UINT32",
+            "UINT64",
+            "BOOL",
+            "COMPLEX64",
+        )
+    },
     "another_shape_of_equal_size": (set_and_read("FLOAT32", (1, 2)), X),
     "shape_not_in_the_file": (set_and_read("FLOAT32", ()), X),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("model", "value"), [*VARIABLES.values(), *TABLES.values()], ids=[*VARIABLES, *TABLES])
@@ -115,27 +130,62 @@ def test_reset_all_variables_makes_variable_tensors_what_the_official_one_does(t
 
 
 BAD: dict[str, tuple[Build, Any, str]] = {
-    "read_before_assigned": (main().handle("h").op("READ_VARIABLE", "h", "y").ends("x", "y"), X,
-                             "variable 'v' is read before anything was assigned to it"),
-    "another_type": (main().tensor("i", (2,), "INT32").handle("h").op("ASSIGN_VARIABLE", "h x")
-                     .op("READ_VARIABLE", "h", "i").ends("x", "i"), X, "read as another type"),
+    "read_before_assigned": (
+        main().handle("h").op("READ_VARIABLE", "h", "y").ends("x", "y"),
+        X,
+        "variable 'v' is read before anything was assigned to it",
+    ),
+    "another_type": (
+        main()
+        .tensor("i", (2,), "INT32")
+        .handle("h")
+        .op("ASSIGN_VARIABLE", "h x")
+        .op("READ_VARIABLE", "h", "i")
+        .ends("x", "i"),
+        X,
+        "read as another type",
+    ),
     "another_size": (set_and_read("FLOAT32", (3,)), X, "another number of elements"),
     "no_handle": (main().op("ASSIGN_VARIABLE", "x x").ends("x", "x"), X, "is no handle"),
     "handle_of_a_table": (main().table("h").op("READ_VARIABLE", "h", "y").ends("x", "y"), X, "holds no variable"),
-    "table_of_a_variable": (main().tensor("n", (1,), "INT64").handle("h").op("HASHTABLE_SIZE", "h", "n")
-                            .ends("x", "n"), X, "does not stand for a hash table"),
-    "find_before_import": (lookup("STRING", "INT64", [b"a"], I64([1]), I64([0]), 0), strings(b"", b"", b""),
-                           "hashtable need to be initialized before using"),
-    "keys_and_values_differ": (lookup("STRING", "INT64", [b"a", b"b"], I64([1]), I64([0])), strings(b"", b"", b""),
-                               "keys and values differ in shape"),
-    "words_to_words": (lookup("STRING", "STRING", [b"a"], [b"b"], [b""]), strings(b"", b"", b""),
-                       "from INT64 to STRING or from STRING to INT64"),
-    "init_with_inputs": (main().once().ends("x", "x").subgraph("init").tensor("p").ends("p", ""), X,
-                         "which is to initialise, has inputs or outputs"),
-    "keys_of_another_type": (Build().subgraph("main").tensor("q", (1,), "INT64").tensor("y", (1,), "INT64")
-                             .tensor("d", type="INT64", data=I64([0])).table("h")
-                             .op("HASHTABLE_FIND", "h q d", "y").ends("q", "y"), I64([1]), "has other types"),
-}  # fmt: skip
+    "table_of_a_variable": (
+        main().tensor("n", (1,), "INT64").handle("h").op("HASHTABLE_SIZE", "h", "n").ends("x", "n"),
+        X,
+        "does not stand for a hash table",
+    ),
+    "find_before_import": (
+        lookup("STRING", "INT64", [b"a"], I64([1]), I64([0]), 0),
+        strings(b"", b"", b""),
+        "hashtable need to be initialized before using",
+    ),
+    "keys_and_values_differ": (
+        lookup("STRING", "INT64", [b"a", b"b"], I64([1]), I64([0])),
+        strings(b"", b"", b""),
+        "keys and values differ in shape",
+    ),
+    "words_to_words": (
+        lookup("STRING", "STRING", [b"a"], [b"b"], [b""]),
+        strings(b"", b"", b""),
+        "from INT64 to STRING or from STRING to INT64",
+    ),
+    "init_with_inputs": (
+        main().once().ends("x", "x").subgraph("init").tensor("p").ends("p", ""),
+        X,
+        "which is to initialise, has inputs or outputs",
+    ),
+    "keys_of_another_type": (
+        Build()
+        .subgraph("main")
+        .tensor("q", (1,), "INT64")
+        .tensor("y", (1,), "INT64")
+        .tensor("d", type="INT64", data=I64([0]))
+        .table("h")
+        .op("HASHTABLE_FIND", "h q d", "y")
+        .ends("q", "y"),
+        I64([1]),
+        "has other types",
+    ),
+}
 
 
 @pytest.mark.parametrize(("model", "value", "words"), BAD.values(), ids=BAD)

@@ -20,11 +20,7 @@ SIMPLE = st.one_of(
     st.tuples(st.just("read"), WHICH, WHICH),
 )
 BLOCK = st.lists(SIMPLE, max_size=3)
-STATEMENT = st.one_of(
-    SIMPLE,
-    st.tuples(st.just("if"), BLOCK, BLOCK),
-    st.tuples(st.just("while"), NUMBERS, BLOCK),
-)
+STATEMENT = st.one_of(SIMPLE, st.tuples(st.just("if"), BLOCK, BLOCK), st.tuples(st.just("while"), NUMBERS, BLOCK))
 PROGRAM = st.lists(STATEMENT, min_size=1, max_size=5)
 
 

@@ -11,8 +11,12 @@ from typing import Any
 
 from opwright.lite.format import Model, schema
 
-PUT = {"bool": "PrependBoolSlot", "int8": "PrependInt8Slot", "int32": "PrependInt32Slot",
-       "float32": "PrependFloat32Slot"}  # fmt: skip
+PUT = {
+    "bool": "PrependBoolSlot",
+    "int8": "PrependInt8Slot",
+    "int32": "PrependInt32Slot",
+    "float32": "PrependFloat32Slot",
+}
 
 
 class OldOptions:

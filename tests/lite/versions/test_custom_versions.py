@@ -82,10 +82,16 @@ def run(content: bytes, op: Any) -> np.ndarray:
     return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
 
 
-CALLS = st.fixed_dictionaries({}, optional={
-    "a": st.integers(0, 3), "b": st.integers(0, 2), "c": st.booleans(), "d": st.sampled_from([0.5, 0.25]),
-    "e": st.sampled_from([(1, 2), (), (4,)]),
-})  # fmt: skip
+CALLS = st.fixed_dictionaries(
+    {},
+    optional={
+        "a": st.integers(0, 3),
+        "b": st.integers(0, 2),
+        "c": st.booleans(),
+        "d": st.sampled_from([0.5, 0.25]),
+        "e": st.sampled_from([(1, 2), (), (4,)]),
+    },
+)
 
 
 @settings(max_examples=60, deadline=None)
@@ -135,9 +141,15 @@ def test_one_operator_code_for_each_version():
 
 @pytest.mark.parametrize(
     ("attrs", "read", "version"),
-    [({"d": 0.5}, (True, False), 1), ({"d": -0.5}, (True, False), 3), ({}, (True, True), 2),
-     ({"e": (1, 2)}, (), 1), ({"c": True}, (True, False), 2), ({"a": 7}, (True, False), 1)],
-)  # fmt: skip
+    [
+        ({"d": 0.5}, (True, False), 1),
+        ({"d": -0.5}, (True, False), 3),
+        ({}, (True, True), 2),
+        ({"e": (1, 2)}, (), 1),
+        ({"c": True}, (True, False), 2),
+        ({"a": 7}, (True, False), 1),
+    ],
+)
 def test_least_version(attrs, read, version):
     assert least_version(definition(3), attrs, [X, None], read) == version
 
@@ -187,8 +199,12 @@ def test_rules_of_types_and_shapes():
 
 @pytest.mark.parametrize("gives", [0, 3, 1.0, True, None, "2"])
 def test_a_rule_that_gives_no_version_is_named(gives):
-    body = {"x": ow.Input(ow.floating), "y": ow.Output(like="x"), "compute": lambda op, x: x,
-            "version_needed": lambda op: gives}  # fmt: skip
+    body = {
+        "x": ow.Input(ow.floating),
+        "y": ow.Output(like="x"),
+        "compute": lambda op, x: x,
+        "version_needed": lambda op: gives,
+    }
     op = ow.operator(name="VersionTestBad", version=2)(type("VersionTestBad", (), body))
     with pytest.raises(ow.errors.DefinitionError, match=r"version_needed(.|\n)*1\.\.2"):
         least_version(op, {}, [X])
@@ -209,11 +225,21 @@ def with_custom(content: bytes, version: int = 1, inside: Any = None) -> bytes:
 
 @pytest.mark.parametrize(
     ("version", "inside", "says"),
-    [(1, 4, r"version 4(.|\n)*1\.\.3(.|\n)*newer definition"), (4, None, r"unresolved custom op(.|\n)*1\.\.3"),
-     (0, None, "unresolved custom op"), (-1, None, "unresolved custom op"), (2**31 - 1, None, "version 2147483647"),
-     (1, 0, "at least 1"), (1, -5, "at least 1"), (1, 2**40, "version 1099511627776"), (1, "2", "at least 1"),
-     (1, 2.0, "at least 1"), (1, True, "at least 1"), (2, 3, "contradicts itself")],
-)  # fmt: skip
+    [
+        (1, 4, r"version 4(.|\n)*1\.\.3(.|\n)*newer definition"),
+        (4, None, r"unresolved custom op(.|\n)*1\.\.3"),
+        (0, None, "unresolved custom op"),
+        (-1, None, "unresolved custom op"),
+        (2**31 - 1, None, "version 2147483647"),
+        (1, 0, "at least 1"),
+        (1, -5, "at least 1"),
+        (1, 2**40, "version 1099511627776"),
+        (1, "2", "at least 1"),
+        (1, 2.0, "at least 1"),
+        (1, True, "at least 1"),
+        (2, 3, "contradicts itself"),
+    ],
+)
 def test_versions_that_cannot_be(version, inside, says):
     content = with_custom(file(3, {"a": 2}, False, "code"), version, inside)
     with pytest.raises(RuntimeError, match=says):
@@ -247,8 +273,11 @@ def test_a_resolver_says_itself_which_versions_a_definition_serves(place):
 def test_hand_written_registrations_have_versions_too(place):
     content = file(3, {"b": 2}, False, place)
     for version in (1, 2):
-        kernel = Registration(prepare=lambda c, n: c.resize_tensor(n.outputs[0], n.inputs[0].shape),
-                              invoke=lambda c, n: None, version=version)  # fmt: skip
+        kernel = Registration(
+            prepare=lambda c, n: c.resize_tensor(n.outputs[0], n.inputs[0].shape),
+            invoke=lambda c, n: None,
+            version=version,
+        )
         interpreter = Interpreter(model_content=content, custom_ops={NAME: kernel})
         if version == 2:
             continue
@@ -272,8 +301,15 @@ def test_all_nodes_whose_version_is_not_there_are_listed_and_reported(place, tmp
 
 
 def test_options_that_are_no_map_carry_no_version():
-    for options in (None, b"", b"_version\0", b"\xff" * 40 + b"_version\0", flex.encode_options({"_version": "2"}),
-                    flex.encode_options({"_version": -2}), flex.encode_options({"x": "_version"})):  # fmt: skip
+    for options in (
+        None,
+        b"",
+        b"_version\0",
+        b"\xff" * 40 + b"_version\0",
+        flex.encode_options({"_version": "2"}),
+        flex.encode_options({"_version": -2}),
+        flex.encode_options({"x": "_version"}),
+    ):
         assert custom_version(1, options) == 1
     assert custom_version(1, flex.encode_options({"_version": 2})) == 2
     assert custom_version(4, flex.encode_options({"_version": 2})) == 4

@@ -15,8 +15,13 @@ from opwright.lite.format.needs import needs, stored_runtime
 CORPUS = sorted((pathlib.Path(__file__).parents[2] / "data" / "tflite").glob("*.tflite"))
 # The official int16 calibration keeps the versions of the float model, raised to a least version for each operator,
 # and stores the run time before that: its stamps say nothing about int16.
-CALIBRATED_TO_INT16 = ("cnn_int16_io", "cnn_int16x8",
-                       "layer_activations_int16x8", "layer_gru_unrolled_int16x8", "layer_transposed_int16x8")
+CALIBRATED_TO_INT16 = (
+    "cnn_int16_io",
+    "cnn_int16x8",
+    "layer_activations_int16x8",
+    "layer_gru_unrolled_int16x8",
+    "layer_transposed_int16x8",
+)
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=[p.stem for p in CORPUS])

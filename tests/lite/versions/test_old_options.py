@@ -9,16 +9,18 @@ from old_files import with_old_options
 from opwright.lite import Interpreter, ops
 from opwright.lite.format import Model, objects, schema, versions
 
-LATER = sorted(m.name for m in schema.BuiltinOperator if "special" not in versions.facts(m.name)
-               and versions.options_since(m.name))  # fmt: skip
+LATER = sorted(
+    m.name for m in schema.BuiltinOperator if "special" not in versions.facts(m.name) and versions.options_since(m.name)
+)
 HERE = [name for name in LATER if name in ops.list_names()]
 
 
 def one_operator(name: str, options: object, shapes: list[list[int]], types: list[str] | None = None) -> Model:
     """A model of one operator; the last shape is the output's."""
     types = types or ["FLOAT32"] * len(shapes)
-    tensors = [objects.Tensor(name=f"t{i}", shape=s, type=schema.TensorType[t])
-               for i, (s, t) in enumerate(zip(shapes, types))]  # fmt: skip
+    tensors = [
+        objects.Tensor(name=f"t{i}", shape=s, type=schema.TensorType[t]) for i, (s, t) in enumerate(zip(shapes, types))
+    ]
     n = len(shapes) - 1
     operator = objects.Operator(inputs=list(range(n)), outputs=[n], builtin_options=options)
     main = objects.SubGraph(tensors=tensors, inputs=list(range(n)), outputs=[n], operators=[operator], name="main")
@@ -28,16 +30,22 @@ def one_operator(name: str, options: object, shapes: list[list[int]], types: lis
 def test_since_is_that_of_the_official_schema_s_comments():
     """The comments beside the fields in schema.fbs say which version brought them."""
     comments = {
-        ("DEPTHWISE_CONV_2D", "dilation_w_factor"): 2, ("DEPTHWISE_CONV_2D", "dilation_h_factor"): 2,
-        ("FULLY_CONNECTED", "weights_format"): 2, ("FULLY_CONNECTED", "keep_num_dims"): 5,
-        ("LSTM", "kernel_type"): 2, ("LSTM", "asymmetric_quantize_inputs"): 4,
-        ("ADD", "pot_scale_int16"): 3, ("SUB", "pot_scale_int16"): 5,
+        ("DEPTHWISE_CONV_2D", "dilation_w_factor"): 2,
+        ("DEPTHWISE_CONV_2D", "dilation_h_factor"): 2,
+        ("FULLY_CONNECTED", "weights_format"): 2,
+        ("FULLY_CONNECTED", "keep_num_dims"): 5,
+        ("LSTM", "kernel_type"): 2,
+        ("LSTM", "asymmetric_quantize_inputs"): 4,
+        ("ADD", "pot_scale_int16"): 3,
+        ("SUB", "pot_scale_int16"): 5,
         ("UNIDIRECTIONAL_SEQUENCE_LSTM", "asymmetric_quantize_inputs"): 3,
         ("UNIDIRECTIONAL_SEQUENCE_LSTM", "diagonal_recurrent_tensors"): 4,
         ("BIDIRECTIONAL_SEQUENCE_LSTM", "asymmetric_quantize_inputs"): 3,
-        ("FAKE_QUANT", "narrow_range"): 2, ("TRANSPOSE_CONV", "fused_activation_function"): 4,
-        ("STRIDED_SLICE", "offset"): 8, ("BATCH_MATMUL", "asymmetric_quantize_inputs"): 4,
-    }  # fmt: skip
+        ("FAKE_QUANT", "narrow_range"): 2,
+        ("TRANSPOSE_CONV", "fused_activation_function"): 4,
+        ("STRIDED_SLICE", "offset"): 8,
+        ("BATCH_MATMUL", "asymmetric_quantize_inputs"): 4,
+    }
     for (name, option), since in comments.items():
         assert versions.options_since(name)[option] == since, (name, option)
 
@@ -94,19 +102,29 @@ def f32(*shape: int) -> np.ndarray:
 O = objects
 # operator, options, fields of the oldest table, shapes, constants by input
 OLD = [
-    ("DEPTHWISE_CONV_2D", O.DepthwiseConv2DOptions(stride_w=1, stride_h=1, depth_multiplier=2), 5,
-     [(1, 5, 5, 2), (1, 3, 3, 4), (4,)], (1, 5, 5, 4)),
+    (
+        "DEPTHWISE_CONV_2D",
+        O.DepthwiseConv2DOptions(stride_w=1, stride_h=1, depth_multiplier=2),
+        5,
+        [(1, 5, 5, 2), (1, 3, 3, 4), (4,)],
+        (1, 5, 5, 4),
+    ),
     ("FULLY_CONNECTED", O.FullyConnectedOptions(fused_activation_function=1), 1, [(3, 4), (5, 4), (5,)], (3, 5)),
     ("ADD", O.AddOptions(fused_activation_function=1), 1, [(2, 3), (2, 3)], (2, 3)),
     ("SUB", O.SubOptions(fused_activation_function=3), 1, [(2, 3), (2, 3)], (2, 3)),
     ("RESIZE_BILINEAR", O.ResizeBilinearOptions(align_corners=True), 3, [(1, 3, 3, 2), [5, 6]], (1, 5, 6, 2)),
     ("GATHER", O.GatherOptions(axis=1), 1, [(2, 3), [2, 0]], (2, 2)),
     ("BATCH_MATMUL", O.BatchMatMulOptions(adj_x=False, adj_y=True), 2, [(2, 3, 4), (2, 5, 4)], (2, 3, 5)),
-    ("TRANSPOSE_CONV", O.TransposeConvOptions(stride_w=2, stride_h=2), 3, [[1, 6, 6, 2], (2, 3, 3, 4), (1, 3, 3, 4)],
-     (1, 6, 6, 2)),
+    (
+        "TRANSPOSE_CONV",
+        O.TransposeConvOptions(stride_w=2, stride_h=2),
+        3,
+        [[1, 6, 6, 2], (2, 3, 3, 4), (1, 3, 3, 4)],
+        (1, 6, 6, 2),
+    ),
     ("FAKE_QUANT", O.FakeQuantOptions(min=-1.0, max=1.0, num_bits=8), 3, [(2, 3)], (2, 3)),
     ("STRIDED_SLICE", O.StridedSliceOptions(begin_mask=1), 5, [(4, 5), [1, 1], [3, 4], [1, 2]], (3, 2)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "options", "slots", "given", "out"), OLD, ids=[row[0] for row in OLD])

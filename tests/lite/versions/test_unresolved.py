@@ -17,8 +17,7 @@ from opwright.lite.format import objects, schema, versions
 
 B = schema.BuiltinOperator
 NONE = "CONCAT_EMBEDDINGS"  # the official run time has no kernel for it either
-NOTHING = Registration(prepare=lambda c, n: c.resize_tensor(n.outputs[0], n.inputs[0].shape),
-                       invoke=lambda c, n: None)  # fmt: skip
+NOTHING = Registration(prepare=lambda c, n: c.resize_tensor(n.outputs[0], n.inputs[0].shape), invoke=lambda c, n: None)
 
 
 def chain(*codes: object, graphs: int = 1) -> bytes:
@@ -27,11 +26,13 @@ def chain(*codes: object, graphs: int = 1) -> bytes:
     subgraphs = [
         objects.SubGraph(
             tensors=[objects.Tensor(name=f"t{i}", shape=[3], type=schema.TensorType.FLOAT32) for i in range(n + 1)],
-            inputs=[0], outputs=[n], name=f"g{k}",
+            inputs=[0],
+            outputs=[n],
+            name=f"g{k}",
             operators=[objects.Operator(opcode_index=i, inputs=[i], outputs=[i + 1]) for i in range(n)],
         )
         for k in range(graphs)
-    ]  # fmt: skip
+    ]
     return Model(operator_codes=list(codes), subgraphs=subgraphs, buffers=[objects.Buffer()]).to_bytes()
 
 
@@ -50,8 +51,10 @@ def said_by_official(content: bytes) -> str:
     return str(caught.value)
 
 
-DIDNT = ("Didn't find op for builtin opcode '{}' version '{}'. An older version of this builtin might be supported. "
-         "Are you using an old Opwright with a newer model?")  # fmt: skip
+DIDNT = (
+    "Didn't find op for builtin opcode '{}' version '{}'. An older version of this builtin might be supported. "
+    "Are you using an old Opwright with a newer model?"
+)
 
 
 @pytest.mark.parametrize("version", [99, 0, -1, 2**31 - 1, -(2**31)])
@@ -126,10 +129,21 @@ def code(deprecated: int, number: int, version: int = 1) -> object:
 
 @pytest.mark.parametrize(
     ("deprecated", "number", "means"),
-    [(B.NEG, B.NEG, "NEG"), (B.NEG, 0, "NEG"), (0, B.NEG, "NEG"), (-1, B.NEG, "NEG"), (-128, B.NEG, "NEG"),
-     (B.EXP, B.NEG, "NEG"), (B.NEG, B.EXP, "NEG"), (B.NEG, -5, "NEG"), (B.NEG, B.SIGN, "SIGN"), (127, B.SIGN, "SIGN"),
-     (0, B.SIGN, "SIGN"), (-1, B.SIGN, "SIGN")],
-)  # fmt: skip
+    [
+        (B.NEG, B.NEG, "NEG"),
+        (B.NEG, 0, "NEG"),
+        (0, B.NEG, "NEG"),
+        (-1, B.NEG, "NEG"),
+        (-128, B.NEG, "NEG"),
+        (B.EXP, B.NEG, "NEG"),
+        (B.NEG, B.EXP, "NEG"),
+        (B.NEG, -5, "NEG"),
+        (B.NEG, B.SIGN, "SIGN"),
+        (127, B.SIGN, "SIGN"),
+        (0, B.SIGN, "SIGN"),
+        (-1, B.SIGN, "SIGN"),
+    ],
+)
 def test_the_greater_of_both_fields_counts(deprecated, number, means):
     """SIGN (158) has its number in the new field only; below 127 the old field counts as well."""
     official = pytest.importorskip("ai_edge_litert.interpreter")
@@ -198,9 +212,16 @@ def test_versions_default_to_1_as_the_field_has_it():
 
 @pytest.mark.parametrize(
     ("low", "high", "says"),
-    [(0, 1, "range"), (2, 1, "max_version=4"), (2, 2**31, "range"), (1.0, 2, "integers"), (True, 1, "integers"),
-     (1, None, "integers"), (-1, 1, "range")],
-)  # fmt: skip
+    [
+        (0, 1, "range"),
+        (2, 1, "max_version=4"),
+        (2, 2**31, "range"),
+        (1.0, 2, "integers"),
+        (True, 1, "integers"),
+        (1, None, "integers"),
+        (-1, 1, "range"),
+    ],
+)
 def test_ranges_that_are_none(low, high, says):
     resolver, kernel = MutableOpResolver(), Registration(version=4)
     for add, name in ((resolver.add_builtin, "ADD"), (resolver.add_custom, "Mine")):

@@ -149,8 +149,13 @@ def test_an_operator_for_every_rule(name: str, index: int) -> None:
 
 
 # Registered by the official run time, and stamped by no rule of its converter.
-STAMPED_BY_NO_RULE = {("DEQUANTIZE", 4), ("EMBEDDING_LOOKUP", 2), ("EMBEDDING_LOOKUP", 3), ("EQUAL", 4),
-                      ("QUANTIZE", 6)}  # fmt: skip
+STAMPED_BY_NO_RULE = {
+    ("DEQUANTIZE", 4),
+    ("EMBEDDING_LOOKUP", 2),
+    ("EMBEDDING_LOOKUP", 3),
+    ("EQUAL", 4),
+    ("QUANTIZE", 6),
+}
 # Stamped, and registered by no official run time so far.
 REGISTERED_NOWHERE = {("LSTM", 5), ("UNIDIRECTIONAL_SEQUENCE_LSTM", 5)}
 

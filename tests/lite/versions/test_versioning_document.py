@@ -35,12 +35,18 @@ def model(dilation: int = 1, version: int | None = None) -> Model:
     made = Model(
         operator_codes=[versions.operator_code(DEPTHWISE)],
         buffers=[objects.Buffer()],
-        subgraphs=[objects.SubGraph(
-            name="main", inputs=[0, 1, 2], outputs=[3],
-            tensors=[objects.Tensor(name=n, shape=list(s), type=schema.TensorType.FLOAT32) for n, s in shapes.items()],
-            operators=[objects.Operator(inputs=[0, 1, 2], outputs=[3], builtin_options=options)],
-        )],
-    )  # fmt: skip
+        subgraphs=[
+            objects.SubGraph(
+                name="main",
+                inputs=[0, 1, 2],
+                outputs=[3],
+                tensors=[
+                    objects.Tensor(name=n, shape=list(s), type=schema.TensorType.FLOAT32) for n, s in shapes.items()
+                ],
+                operators=[objects.Operator(inputs=[0, 1, 2], outputs=[3], builtin_options=options)],
+            )
+        ],
+    )
     versions.stamp_model(made)
     if version is not None:
         made.operator_codes[0].version = version
@@ -82,7 +88,10 @@ def test_the_options_table_has_new_fields_last_with_the_old_behaviour_as_default
 def test_the_kernel_s_parameters_say_since_when_they_are_there() -> None:
     attrs = ops.get(DEPTHWISE).attr_defs
     assert {name: a.since for name, a in attrs.items()} == {
-        **dict.fromkeys(OLD_FIELDS, 1), "dilation_w_factor": 2, "dilation_h_factor": 2}  # fmt: skip
+        **dict.fromkeys(OLD_FIELDS, 1),
+        "dilation_w_factor": 2,
+        "dilation_h_factor": 2,
+    }
     assert attrs["dilation_w_factor"].default == attrs["dilation_h_factor"].default == 1
 
 
@@ -181,10 +190,11 @@ def test_the_worked_example_with_an_operator_of_one_s_own() -> None:
     def define(version: int) -> Any:
         body: dict[str, Any] = {
             "__doc__": "Every n-th element.  .. math:: y_i = x_{n i}",
-            "x": ow.Input(ow.floating), "y": ow.Output(like="x"),
+            "x": ow.Input(ow.floating),
+            "y": ow.Output(like="x"),
             "infer": lambda op: ow.TensorSpec([None], op.x.dtype),
             "compute": lambda op, x: np.ascontiguousarray(x[:: getattr(op, "dilation", 1)]),
-        }  # fmt: skip
+        }
         if version > 1:
             body["dilation"] = ow.Attr(int, default=1, since=2)
         return ow.operator(name="VersionsDocumentDilated", version=version)(type("Dilated", (), body))

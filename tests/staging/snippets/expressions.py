@@ -364,14 +364,8 @@ def deleting(x):
 
 @case(5)
 def multiline_condition(x):
-    if (
-        x > 0
-        and x < 10
-    ):  # fmt: skip
-        y = (
-            x
-            + 1
-        )  # fmt: skip
+    if x > 0 and x < 10:
+        y = x + 1
     else:
         y = 0
     return y
@@ -390,6 +384,9 @@ def local_import(x):
 
 @case(3)
 def same_line(x):
-    if x > 0: y = 1; z = 2  # noqa: E701, E702
-    else: y = z = 0  # noqa: E701
+    if x > 0:
+        y = 1
+        z = 2  # noqa: E701, E702
+    else:
+        y = z = 0  # noqa: E701
     return y + z

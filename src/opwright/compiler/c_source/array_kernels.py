@@ -61,14 +61,19 @@ def array_source(kernel: ArrayKernel, name: str, constants: Mapping[str, Any]) -
         if function is None:
             continue
         functions += [write_function(f, bounded=True) for f in callees(function)]
-        elements = {p: f"{'' if p in written else 'const '}{c_type(KIND[_stored(k.dtype)])}"
-                    for p, k in kernel.parameters.items() if isinstance(k, Array)}
-        functions.append(write_function(function, comment=f"/* {where_defined(kernel.function)} */\n",
-                                        elements=elements))
+        elements = {
+            p: f"{'' if p in written else 'const '}{c_type(KIND[_stored(k.dtype)])}"
+            for p, k in kernel.parameters.items()
+            if isinstance(k, Array)
+        }
+        functions.append(
+            write_function(function, comment=f"/* {where_defined(kernel.function)} */\n", elements=elements)
+        )
     tables = tuple(table_text(v) for v in module.global_values if isinstance(v, ir.GlobalVariable))
     unique = tuple({f.name: f for f in functions}.values())
-    return ArraySource(name, counts.name if counts is not None else None, unique, tables, tuple(guards.places),
-                       frozenset(written))
+    return ArraySource(
+        name, counts.name if counts is not None else None, unique, tables, tuple(guards.places), frozenset(written)
+    )
 
 
 def _stored(dtype: DType) -> DType:
@@ -87,8 +92,15 @@ class _CTrace(ArrayTrace):
         self.lines = True
 
 
-def _staged(kernel: ArrayKernel, module: ir.Module, name: str, constants: Mapping[str, Any], guards: Guards,
-            written: set[str], counting: bool) -> ir.Function | None:
+def _staged(
+    kernel: ArrayKernel,
+    module: ir.Module,
+    name: str,
+    constants: Mapping[str, Any],
+    guards: Guards,
+    written: set[str],
+    counting: bool,
+) -> ir.Function | None:
     """The function of one kernel, or that which counts its items; None where it has no parallel loop to count."""
     kinds: list[tuple[str, ir.Type]] = []
     for parameter, kind in kernel.parameters.items():

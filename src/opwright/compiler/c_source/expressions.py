@@ -55,9 +55,11 @@ def c_type(kind: ir.Type, unsigned: bool = False) -> str:
     if isinstance(kind, ir.VoidType):
         return "void"
     if isinstance(kind, ir.VectorType):
-        raise UnimplementedError(what="the kernel works on vectors, which C has none of",
-                                 found=f"{kind.count} lanes of {c_type(kind.element)}",
-                                 do="write the kernel on numbers: C compilers make vectors of plain loops")
+        raise UnimplementedError(
+            what="the kernel works on vectors, which C has none of",
+            found=f"{kind.count} lanes of {c_type(kind.element)}",
+            do="write the kernel on numbers: C compilers make vectors of plain loops",
+        )
     raise UnimplementedError(what="a type that C has no name for", found=str(kind))
 
 

@@ -26,7 +26,10 @@ from .instructions import Instructions, function_name, signed
 
 LONGEST = 100  # characters of an expression that is written in place
 MEMORY = "*"
-KEYWORDS = frozenset(re.findall(r"\w+", """
+KEYWORDS = frozenset(
+    re.findall(
+        r"\w+",
+        """
     auto bool break case catch char class const continue default delete do double else enum extern false float
     for goto if inline int long namespace new operator or and not xor private public register restrict return
     short signed sizeof static struct switch template this throw true try typedef union unsigned using virtual
@@ -35,7 +38,9 @@ KEYWORDS = frozenset(re.findall(r"\w+", """
     wchar_t compl bitand bitor not_eq or_eq xor_eq and_eq dynamic_cast reinterpret_cast static_cast const_cast
     alignas alignof static_assert thread_local decltype concept requires co_await co_yield co_return consteval
     constinit char8_t char16_t char32_t protected linux unix errno stdin stdout stderr EOF memcpy
-"""))  # C's and C++'s, and names of headers
+""",
+    )
+)  # C's and C++'s, and names of headers
 
 
 @dataclass
@@ -48,8 +53,9 @@ class CFunction:
     helpers: set[str] = field(default_factory=set)
 
 
-def write_function(function: ir.Function, *, bounded: bool = False, comment: str = "",
-                   elements: dict[str, str] | None = None) -> CFunction:
+def write_function(
+    function: ir.Function, *, bounded: bool = False, comment: str = "", elements: dict[str, str] | None = None
+) -> CFunction:
     """The C of one function.
 
     bounded: as Instructions. comment: stands above it. elements: by the name of a parameter that is a pointer, the C
@@ -111,9 +117,13 @@ class _Writer:
     def _needed(self) -> set[ir.Value]:
         """The instructions that what the function does or gives hangs on: what only others read is not written."""
         found: set[ir.Value] = set()
-        todo = [x for block in self.blocks.order for x in block.instructions
-                if isinstance(x, llvm.Terminator | llvm.StoreInstr)
-                or (isinstance(x, llvm.CallInstr) and isinstance(x.type, ir.VoidType))]
+        todo = [
+            x
+            for block in self.blocks.order
+            for x in block.instructions
+            if isinstance(x, llvm.Terminator | llvm.StoreInstr)
+            or (isinstance(x, llvm.CallInstr) and isinstance(x.type, ir.VoidType))
+        ]
         while todo:
             x = todo.pop()
             if x not in found:
@@ -166,8 +176,10 @@ class _Writer:
                     name = self.places[x] = self._name(x.name)
                     many = x.operands[0].constant if x.operands else 1
                     if isinstance(kind, ir.PointerType):
-                        raise UnimplementedError(what="a variable of the kernel is a place in memory, which has no "
-                                                 "form in C yet", do="index the array itself")
+                        raise UnimplementedError(
+                            what="a variable of the kernel is a place in memory, which has no form in C yet",
+                            do="index the array itself",
+                        )
                     if many != 1:
                         self.arrays.add(x)
                     lines.append(f"{c_type(kind)} {name}{f'[{many}]' if many != 1 else ''};")
@@ -464,5 +476,8 @@ def _indented(lines: Sequence[str]) -> list[str]:
 
 def _without_idle_comments(lines: list[str]) -> list[str]:
     """Comments with no statement before the next one are left out, but the last."""
-    return [line for i, line in enumerate(lines)
-            if not (line.startswith("/* ") and i + 1 < len(lines) and lines[i + 1].startswith("/* "))]
+    return [
+        line
+        for i, line in enumerate(lines)
+        if not (line.startswith("/* ") and i + 1 < len(lines) and lines[i + 1].startswith("/* "))
+    ]

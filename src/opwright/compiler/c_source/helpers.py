@@ -111,10 +111,13 @@ static inline double ow_nearest(double x) {
             end = "f" if source == "float" else ""
             pair = f"{short(source)}_to_{short(kind)}"
             found[f"ow_{pair}"] = _conversion(f"ow_{pair}", source, kind, f"{low}{end}", f"{high}{end}", least)
-            found[f"ow_{pair}_sat"] = _saturating(f"ow_{pair}_sat", source, kind, f"{low}{end}", f"{high}{end}", least,
-                                                  most)
-        for name, sign, says in (("div", "/", "a / b toward zero; 0 where b is 0."),
-                                 ("rem", "%", "What is left of a / b toward zero; 0 where b is 0.")):
+            found[f"ow_{pair}_sat"] = _saturating(
+                f"ow_{pair}_sat", source, kind, f"{low}{end}", f"{high}{end}", least, most
+            )
+        for name, sign, says in (
+            ("div", "/", "a / b toward zero; 0 where b is 0."),
+            ("rem", "%", "What is left of a / b toward zero; 0 where b is 0."),
+        ):
             found[f"ow_{name}_{short(kind)}"] = _division(f"ow_{name}_{short(kind)}", kind, sign, least, says)
     return found
 

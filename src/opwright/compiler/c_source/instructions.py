@@ -35,16 +35,38 @@ from .helpers import short
 
 ARITHMETIC = {
     # LLVM's name: C's sign, its precedence
-    "fadd": ("+", ADD), "fsub": ("-", ADD), "fmul": ("*", MUL), "fdiv": ("/", MUL),
-    "add": ("+", ADD), "sub": ("-", ADD), "mul": ("*", MUL),
-    "and": ("&", AND), "or": ("|", OR), "xor": ("^", XOR),
+    "fadd": ("+", ADD),
+    "fsub": ("-", ADD),
+    "fmul": ("*", MUL),
+    "fdiv": ("/", MUL),
+    "add": ("+", ADD),
+    "sub": ("-", ADD),
+    "mul": ("*", MUL),
+    "and": ("&", AND),
+    "or": ("|", OR),
+    "xor": ("^", XOR),
 }
 COMPARISONS = {"<": COMPARE, "<=": COMPARE, ">": COMPARE, ">=": COMPARE, "==": EQUAL, "!=": EQUAL}
 ORDERED = {"olt": "<", "ole": "<=", "ogt": ">", "oge": ">=", "oeq": "==", "une": "!="}
-INTEGER = {"eq": "==", "ne": "!=", "slt": "<", "sle": "<=", "sgt": ">", "sge": ">=",
-           "ult": "<", "ule": "<=", "ugt": ">", "uge": ">="}
+INTEGER = {
+    "eq": "==",
+    "ne": "!=",
+    "slt": "<",
+    "sle": "<=",
+    "sgt": ">",
+    "sge": ">=",
+    "ult": "<",
+    "ule": "<=",
+    "ugt": ">",
+    "uge": ">=",
+}
 OF_MATH_H = {  # intrinsics of floats that are functions of <math.h>, exact ones all
-    "fabs": "fabs", "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "rint": "rint", "trunc": "trunc",
+    "fabs": "fabs",
+    "sqrt": "sqrt",
+    "floor": "floor",
+    "ceil": "ceil",
+    "rint": "rint",
+    "trunc": "trunc",
     "copysign": "copysign",
 }
 
@@ -176,8 +198,12 @@ class Instructions:
     def _cast(self, x: llvm.CastInstr, a: Expr) -> Expr:
         name, old, new = x.opname, x.operands[0].type, x.type
         if name == "bitcast":
-            known = {("float", "int32_t"): "ow_bits_f32", ("double", "int64_t"): "ow_bits_f64",
-                     ("int32_t", "float"): "ow_float_of", ("int64_t", "double"): "ow_double_of"}
+            known = {
+                ("float", "int32_t"): "ow_bits_f32",
+                ("double", "int64_t"): "ow_bits_f64",
+                ("int32_t", "float"): "ow_float_of",
+                ("int64_t", "double"): "ow_double_of",
+            }
             pair = (c_type(old), c_type(new))
             if pair not in known:
                 raise _unknown(f"the bits of {pair[0]} as {pair[1]}")
@@ -206,8 +232,10 @@ class Instructions:
         if not name:
             raise _unknown(str(x.callee)[:60])
         if not name.startswith("llvm."):
-            given = [_as(o, a.type, False) if isinstance(a.type, ir.IntType) and not is_flag(a.type) else o
-                     for o, a in zip(operands, x.args)]
+            given = [
+                _as(o, a.type, False) if isinstance(a.type, ir.IntType) and not is_flag(a.type) else o
+                for o, a in zip(operands, x.args)
+            ]
             return _call(function_name(name), given)
         stem = name.split(".")[1]
         single = c_type(x.type) == "float"
@@ -227,8 +255,11 @@ class Instructions:
 
 
 def _unknown(what: str) -> UnimplementedError:
-    return UnimplementedError(what="the kernel does what has no form in C yet", found=what,
-                              do="write it with other operators, or load the compiled kernel instead")
+    return UnimplementedError(
+        what="the kernel does what has no form in C yet",
+        found=what,
+        do="write it with other operators, or load the compiled kernel instead",
+    )
 
 
 def _call(name: str, operands: Sequence[Expr], unsigned: bool = False) -> Expr:

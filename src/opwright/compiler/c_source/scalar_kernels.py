@@ -105,8 +105,14 @@ class CTrace(ElementTrace):
         return f"{super().line_text(file, number)}  {linecache.getline(file, number).strip()}".rstrip()
 
 
-def scalar_source(function: Callable[..., Any], op: str, name: str, inputs: Sequence[DType],
-                  attrs: Mapping[str, Any], parameters: Sequence[str] = ()) -> ScalarSource:
+def scalar_source(
+    function: Callable[..., Any],
+    op: str,
+    name: str,
+    inputs: Sequence[DType],
+    attrs: Mapping[str, Any],
+    parameters: Sequence[str] = (),
+) -> ScalarSource:
     """The C of a kernel's function on scalars.
 
     op: the operator's name, for errors; name: that of the C function. attrs: the value of each attribute, or `float` or
@@ -130,9 +136,17 @@ def scalar_source(function: Callable[..., Any], op: str, name: str, inputs: Sequ
     return ScalarSource(name, tuple({f.name: f for f in functions}.values()), tables, dtype, frozenset(narrow))
 
 
-def _staged(module: ir.Module, function: Callable[..., Any], op: str, name: str, kinds: Sequence[ir.Type],
-            names: Sequence[str], inputs: Sequence[DType], attrs: Mapping[str, Any], narrow: set[str]
-            ) -> tuple[DType, list[ir.Function]]:
+def _staged(
+    module: ir.Module,
+    function: Callable[..., Any],
+    op: str,
+    name: str,
+    kinds: Sequence[ir.Type],
+    names: Sequence[str],
+    inputs: Sequence[DType],
+    attrs: Mapping[str, Any],
+    narrow: set[str],
+) -> tuple[DType, list[ir.Function]]:
     """The module's functions, the kernel's own last, once it is known what it gives."""
     functions: dict[str, ir.Function] = {}
     result, entry = None, None
@@ -163,8 +177,9 @@ def callees(function: ir.Function) -> list[ir.Function]:
 def table_text(table: ir.GlobalVariable) -> str:
     """A table of numbers of the module."""
     kind = table.initializer.type
-    numbers = ", ".join(f"0x{int(getattr(n, 'constant', n)) % (1 << kind.element.width):x}u"
-                        for n in table.initializer.constant)
+    numbers = ", ".join(
+        f"0x{int(getattr(n, 'constant', n)) % (1 << kind.element.width):x}u" for n in table.initializer.constant
+    )
     return f"static const {c_type(kind.element, unsigned=True)} {table.name}[{kind.count}] = {{{numbers}}};\n"
 
 

@@ -62,8 +62,9 @@ def search_rows(work, x: ptr[u8], y: ptr[u8], n: i64, *, kind: str, source: DTyp
 
 
 @kl.family
-def search_columns(work, x: ptr[u8], y: ptr[u8], n: i64, inner: i64, panels: i64,
-                   *, kind: str, source: DType, places: DType):
+def search_columns(
+    work, x: ptr[u8], y: ptr[u8], n: i64, inner: i64, panels: i64, *, kind: str, source: DType, places: DType
+):
     """Arrays [outer, n, inner] to places [outer, inner]: an item is a vector of columns."""
     x, y = x.cast(source, source.size), y.cast(places, places.size)
     lanes = work.target.vector_bytes // max(source.size, 4)

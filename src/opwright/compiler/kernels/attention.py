@@ -65,8 +65,23 @@ def pack_keys(work, k: ptr[f32], packed: ptr[f32], n: i64, d: i64, panels: i64, 
 
 
 @kl.family
-def attend(work, q: ptr[f32], packed: ptr[f32], v: ptr[f32], y: ptr[f32], table: ptr[i64], m: i64, n: i64, d: i64,
-           e: i64, blocks: i64, panels: i64, *more: i64, rows: int, before: Epilogue):
+def attend(
+    work,
+    q: ptr[f32],
+    packed: ptr[f32],
+    v: ptr[f32],
+    y: ptr[f32],
+    table: ptr[i64],
+    m: i64,
+    n: i64,
+    d: i64,
+    e: i64,
+    blocks: i64,
+    panels: i64,
+    *more: i64,
+    rows: int,
+    before: Epilogue,
+):
     """An item is `rows` rows of one head; rows behind the last are the last one again, and are not written.
 
     table: for each head in bytes where its q, its panels, its v and each operand are. Scratch: rows of scores, then a
@@ -180,8 +195,19 @@ def make_attention(form: Attention, build: Builder) -> None:
     packed = build.temporary(4 * matrices * panels * width * d)
     code = pack_keys.code(turned=form.turned, tiled=d >= lanes)
     build.step(code, [build.pointer(k), packed, n, d, panels], matrices * panels)
-    given = [build.pointer(q), packed, build.pointer(v), build.pointer(y), build.constant(table), m, n, d, e, blocks,
-             panels]
+    given = [
+        build.pointer(q),
+        packed,
+        build.pointer(v),
+        build.pointer(y),
+        build.constant(table),
+        m,
+        n,
+        d,
+        e,
+        blocks,
+        panels,
+    ]
     build.step(attend.code(rows=rows, before=epilogue, more=len(words)), [*given, *words], heads * blocks, scratch)
 
 

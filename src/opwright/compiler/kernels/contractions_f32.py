@@ -108,9 +108,20 @@ def _make_gemv(group: Group, build: Builder, rows: int) -> None:
         epilogue, more = epilogue_of(form.expr, form.operands, form.output, build, group.feature)
     lanes = host().vector_bytes // 4
     items = rows * -(-group.features // lanes)
-    words = [build.pointer(form.input, group.channel), build.pointer(form.filter, group.feature * group.depth),
-             build.pointer(form.output, group.feature), group.depth, group.features, form.input.pitch,
-             group.depth, form.output.pitch, rows, 0, 0, *more]
+    words = [
+        build.pointer(form.input, group.channel),
+        build.pointer(form.filter, group.feature * group.depth),
+        build.pointer(form.output, group.feature),
+        group.depth,
+        group.features,
+        form.input.pitch,
+        group.depth,
+        form.output.pitch,
+        rows,
+        0,
+        0,
+        *more,
+    ]
     code = gemv.code(more=len(more), dtype=form.filter.dtype, epilogue=epilogue)
     build.step(code, words, items, chunk=grain(lanes * group.depth * form.filter.dtype.size, items))
 
@@ -150,8 +161,21 @@ def _reads_lines(form: Contract, choose: Choose) -> bool:
     one = number * height == 1
     default = possible and (one or _fills_tiles(width, _panels_of_lines(form)))
     ways = (0, 1) if possible and not one else (int(default),)
-    return choose(LINES, ways, int(default), number, height, width, channels, features // form.groups, *window.size,
-                  window.strides[0]) > 0
+    return (
+        choose(
+            LINES,
+            ways,
+            int(default),
+            number,
+            height,
+            width,
+            channels,
+            features // form.groups,
+            *window.size,
+            window.strides[0],
+        )
+        > 0
+    )
 
 
 def same_in_bands(form: Contract) -> bool:
@@ -160,8 +184,9 @@ def same_in_bands(form: Contract) -> bool:
     measured."""
     if form.input.dtype is not float32 or _is_plain(form):
         return True
-    same = _fills_tiles(form.output.shape[2], _panels_of_lines(form)) \
-        and _reads_lines(form, _by_default) == _reads_lines(form, _by_measure)
+    same = _fills_tiles(form.output.shape[2], _panels_of_lines(form)) and _reads_lines(
+        form, _by_default
+    ) == _reads_lines(form, _by_measure)
     return same and not any(_winograd_patch(form, by) for by in (_by_default, _by_measure))
 
 
@@ -205,12 +230,29 @@ def _make_winograd(group: Group, build: Builder, m: int) -> None:
 
     key = (form.filter, "winograd", m, panels.lanes)
     packed = build.packed((size_of(channels, group.features, m),), np.float32, fill, key)
-    words = [build.pointer(form.input), packed, build.pointer(form.filter), build.pointer(form.output), height, width,
-             form.input.pitch, channels,
-             form.window.padding[0], form.window.padding[2], out_height, out_width, form.output.pitch, group.features,
-             down, across, cut.tall, *more]
-    code = winograd.code(more=len(more), rows=cut.height, short=cut.tall != cut.tiles, m=m, dtype=form.filter.dtype,
-                         epilogue=epilogue)
+    words = [
+        build.pointer(form.input),
+        packed,
+        build.pointer(form.filter),
+        build.pointer(form.output),
+        height,
+        width,
+        form.input.pitch,
+        channels,
+        form.window.padding[0],
+        form.window.padding[2],
+        out_height,
+        out_width,
+        form.output.pitch,
+        group.features,
+        down,
+        across,
+        cut.tall,
+        *more,
+    ]
+    code = winograd.code(
+        more=len(more), rows=cut.height, short=cut.tall != cut.tiles, m=m, dtype=form.filter.dtype, epilogue=epilogue
+    )
     build.step(code, words, cut.tiles, scratch_of(channels, panels.width, cut.height, m))
 
 
@@ -229,13 +271,41 @@ def _make_convolution(group: Group, build: Builder, rows: int) -> None:
     span = (cut.height - 1) * window.strides[1] + kx
     scratch = 4 * (panels.lanes + (ky * span * channels if lined else cut.height * group.depth))
     packed = packed_filter(build, panels, form.filter, group.feature, group.bias)
-    words = [build.pointer(form.input, group.channel), packed,
-             build.pointer(form.output, group.feature), height, width, form.input.pitch, channels, ky, kx,
-             *window.strides, *window.dilations, window.padding[0], window.padding[2], out_height, out_width,
-             form.output.pitch, group.features, line, cut.tiles, cut.tall, tiles, block.tiles, block.panels,
-             *group.more]
-    code = convolution.code(more=len(group.more), rows=cut.height, short=cut.tall != cut.tiles, wide=panels.wide,
-                            halves=panels.halves, lined=lined, epilogue=group.epilogue)
+    words = [
+        build.pointer(form.input, group.channel),
+        packed,
+        build.pointer(form.output, group.feature),
+        height,
+        width,
+        form.input.pitch,
+        channels,
+        ky,
+        kx,
+        *window.strides,
+        *window.dilations,
+        window.padding[0],
+        window.padding[2],
+        out_height,
+        out_width,
+        form.output.pitch,
+        group.features,
+        line,
+        cut.tiles,
+        cut.tall,
+        tiles,
+        block.tiles,
+        block.panels,
+        *group.more,
+    ]
+    code = convolution.code(
+        more=len(group.more),
+        rows=cut.height,
+        short=cut.tall != cut.tiles,
+        wide=panels.wide,
+        halves=panels.halves,
+        lined=lined,
+        epilogue=group.epilogue,
+    )
     build.step(code, words, block.items, scratch, chunk_of(work * tiles * panels.number, block.items))
 
 

@@ -128,8 +128,11 @@ class Group(NamedTuple):
         run: neighbouring bytes of a channel's weights.
         """
         products = math.prod(self.form.output.shape[:-1]) * self.features * math.prod(self.form.filter.shape[1:])
-        found = None if self.wide else (tiles_for(host(), rows, self.features, quads, products)
-                                        or grouped_tile(host(), self.features))
+        found = (
+            None
+            if self.wide
+            else (tiles_for(host(), rows, self.features, quads, products) or grouped_tile(host(), self.features))
+        )
         bounded = 0 if found or self.wide or self.parts > 1 else steps_of(host(), self.form.filter, run)
         return found or tile_of(host(), self.features, bounded)
 
@@ -201,9 +204,27 @@ def _make_group(group: Group, build: Builder) -> None:
         panels = panels._replace(tile=group.tile(rows, lines * quads, run * channels), joined=True)
         pitch = row + host().vector_bytes
         place = build.temporary(rows * pitch)
-        words = [source.x, place, _room(group), shape.height, shape.width, source.pitch, channels, source.zero,
-                 window.size[0], segments, run, *window.strides, *window.dilations, window.padding[0],
-                 window.padding[2], shape.out_height, shape.out_width, pitch, source.zeros]
+        words = [
+            source.x,
+            place,
+            _room(group),
+            shape.height,
+            shape.width,
+            source.pitch,
+            channels,
+            source.zero,
+            window.size[0],
+            segments,
+            run,
+            *window.strides,
+            *window.dilations,
+            window.padding[0],
+            window.padding[2],
+            shape.out_height,
+            shape.out_width,
+            pitch,
+            source.zeros,
+        ]
         build.step(patches.code(rounded=source.rounded), words, rows, chunk=chunk_of(16 * rows * pitch, rows))
         _make_gemm(group, build, panels, place, pitch)
         return
@@ -219,8 +240,21 @@ def _copies(group: Group, build: Builder, panels: Panels, rows: int, row: int) -
     default = group.parts > 1 or (small and _are_copies_worth(panels, width, row))
     ways = (0, 1) if group.parts == 1 and rows * row <= MOST_COPIED else (int(default),)
     number, height = form.output.shape[:2]
-    return build.choose(COPIES, ways, int(default), number, height, width, form.filter.shape[3], group.features,
-                        *form.window.size, form.window.strides[0]) > 0
+    return (
+        build.choose(
+            COPIES,
+            ways,
+            int(default),
+            number,
+            height,
+            width,
+            form.filter.shape[3],
+            group.features,
+            *form.window.size,
+            form.window.strides[0],
+        )
+        > 0
+    )
 
 
 MOST_COPIED = 16 * CACHE
@@ -260,14 +294,45 @@ def _make_gemm(group: Group, build: Builder, panels: Panels, x: Any, pitch: int)
     block = for_two(block, cut.tiles, panels.number)
     packed = group.packed(build, panels)
     flipped = tile.flipped and cut.height > FEW_ROWS and not group.wide
-    words = [x, packed, build.pointer(form.output, group.feature), quads, pitch, form.output.pitch, group.features,
-             cut.tiles, cut.tall, block.tiles, block.panels, source.flip, 0, 0, source.scales, source.zeros,
-             max(1, math.prod(form.output.shape[1:3])), 0, tile.depth, *group.more]
-    code = gemm_int8.code(more=len(group.more), rows=cut.height, vectors=tile.vectors, short=cut.tall != cut.tiles,
-                          narrow=panels.narrow, parts=panels.parts, rounded=source.rounded, wide=group.wide,
-                          blocked=False, tiled=group.tiled(panels), widened=group.widened(panels),
-                          flipped=flipped, bounded=tile.bounded, grouped=group.grouped(panels),
-                          epilogue=group.epilogue)
+    words = [
+        x,
+        packed,
+        build.pointer(form.output, group.feature),
+        quads,
+        pitch,
+        form.output.pitch,
+        group.features,
+        cut.tiles,
+        cut.tall,
+        block.tiles,
+        block.panels,
+        source.flip,
+        0,
+        0,
+        source.scales,
+        source.zeros,
+        max(1, math.prod(form.output.shape[1:3])),
+        0,
+        tile.depth,
+        *group.more,
+    ]
+    code = gemm_int8.code(
+        more=len(group.more),
+        rows=cut.height,
+        vectors=tile.vectors,
+        short=cut.tall != cut.tiles,
+        narrow=panels.narrow,
+        parts=panels.parts,
+        rounded=source.rounded,
+        wide=group.wide,
+        blocked=False,
+        tiled=group.tiled(panels),
+        widened=group.widened(panels),
+        flipped=flipped,
+        bounded=tile.bounded,
+        grouped=group.grouped(panels),
+        epilogue=group.epilogue,
+    )
     scratch = room(host(), 4 * quads * cut.height) if group.widened(panels) or flipped else 0
     operations = work * cut.tiles * panels.number // QUICKER + _finishing(group)
     if cut.height == 1:
@@ -275,8 +340,7 @@ def _make_gemm(group: Group, build: Builder, panels: Panels, x: Any, pitch: int)
     build.step(code, words, block.items, scratch, chunk_of(operations, block.items))
 
 
-def _make_convolution(group: Group, build: Builder, panels: Panels, shape: Geometry, segments: int,
-                      run: int) -> None:
+def _make_convolution(group: Group, build: Builder, panels: Panels, shape: Geometry, segments: int, run: int) -> None:
     """A convolution that reads the image in place."""
     form, window, tile, source = group.form, group.form.window, panels.tile, group.rows
     channels = group.channels
@@ -284,22 +348,62 @@ def _make_convolution(group: Group, build: Builder, panels: Panels, shape: Geome
     tiles = cut.tiles * shape.batches * shape.out_height
     work = 8 * cut.height * panels.steps * tile.width
     block = for_two(_blocks(tiles, panels.number, work), tiles, panels.number)
-    line, tall = ((pixels - 1) * window.strides[1] + (segments - 1) * window.dilations[1] + run
-                  for pixels in (shape.out_width, cut.height))
+    line, tall = (
+        (pixels - 1) * window.strides[1] + (segments - 1) * window.dilations[1] + run
+        for pixels in (shape.out_width, cut.height)
+    )
     flipped = tile.flipped and not group.wide
     near = flipped or group.widened(panels) is not None
     by_line = near and window.size[0] * line * channels <= NEAR and block.tiles >= cut.tiles
     packed = group.packed(build, panels)
-    words = [source.x, packed, build.pointer(form.output, group.feature), _room(group), shape.height, shape.width,
-             source.pitch, channels, source.zero, source.flip, window.size[0], segments, run, *window.strides,
-             *window.dilations, window.padding[0], window.padding[2], shape.out_height, shape.out_width,
-             form.output.pitch, group.features, cut.tiles, cut.tall, tiles, block.tiles, block.panels, source.scales,
-             source.zeros, tile.depth, *group.more]
-    code = convolution_int8.code(more=len(group.more), rows=cut.height, vectors=tile.vectors,
-                                 short=cut.tall != cut.tiles, narrow=panels.narrow, rounded=source.rounded,
-                                 wide=group.wide, tiled=group.tiled(panels), widened=group.widened(panels),
-                                 flipped=flipped, by_line=by_line, bounded=tile.bounded, grouped=group.grouped(panels),
-                                 epilogue=group.epilogue)
+    words = [
+        source.x,
+        packed,
+        build.pointer(form.output, group.feature),
+        _room(group),
+        shape.height,
+        shape.width,
+        source.pitch,
+        channels,
+        source.zero,
+        source.flip,
+        window.size[0],
+        segments,
+        run,
+        *window.strides,
+        *window.dilations,
+        window.padding[0],
+        window.padding[2],
+        shape.out_height,
+        shape.out_width,
+        form.output.pitch,
+        group.features,
+        cut.tiles,
+        cut.tall,
+        tiles,
+        block.tiles,
+        block.panels,
+        source.scales,
+        source.zeros,
+        tile.depth,
+        *group.more,
+    ]
+    code = convolution_int8.code(
+        more=len(group.more),
+        rows=cut.height,
+        vectors=tile.vectors,
+        short=cut.tall != cut.tiles,
+        narrow=panels.narrow,
+        rounded=source.rounded,
+        wide=group.wide,
+        tiled=group.tiled(panels),
+        widened=group.widened(panels),
+        flipped=flipped,
+        by_line=by_line,
+        bounded=tile.bounded,
+        grouped=group.grouped(panels),
+        epilogue=group.epilogue,
+    )
     elements = window.size[0] * (line if by_line else tall) * channels + 4  # and what the last step reads behind them
     scratch = room(host(), elements) if group.widened(panels) else elements + host().vector_bytes
     operations = work * tiles * panels.number // QUICKER + _finishing(group)

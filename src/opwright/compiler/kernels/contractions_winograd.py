@@ -81,8 +81,14 @@ def make_winograd_int8(form: Contract, build: Builder) -> None:
     """Steps of a convolution of int8 by a constant filter of 3x3 windows, one pixel apart."""
     possible = form.rounding == "" and form.scales is None
     ways = patches_of(form, host()) if possible else ()
-    m = build.choose(WINOGRAD_INT8, (0, *ways), patch_of(form, host(), ways), *form.output.shape[:3],
-                     form.filter.shape[3], form.filter.shape[0])
+    m = build.choose(
+        WINOGRAD_INT8,
+        (0, *ways),
+        patch_of(form, host(), ways),
+        *form.output.shape[:3],
+        form.filter.shape[3],
+        form.filter.shape[0],
+    )
     bias, expr, operands = without_bias(form.expr, form.operands)
     if not m or (bias is not None and bias.dtype is not int32):
         raise Unmade("a window, a filter or channels for which a direct convolution is quicker")
@@ -114,19 +120,56 @@ def make_winograd_int8(form: Contract, build: Builder) -> None:
     for first in range(0, patches, piece):
         count = min(piece, patches - first)
         between = apart(count * channels, 2)
-        words = [build.pointer(form.input), patch_room, room, height, width, form.input.pitch, channels,
-                 form.input_zero, form.window.padding[0], form.window.padding[2], down, across, first,
-                 between]
-        build.step(transform_patches_int8.code(m=m), words, count, places * channels + host().vector_bytes,
-                   chunk_of(16 * places * count * channels // lanes, count))
+        words = [
+            build.pointer(form.input),
+            patch_room,
+            room,
+            height,
+            width,
+            form.input.pitch,
+            channels,
+            form.input_zero,
+            form.window.padding[0],
+            form.window.padding[2],
+            down,
+            across,
+            first,
+            between,
+        ]
+        build.step(
+            transform_patches_int8.code(m=m),
+            words,
+            count,
+            places * channels + host().vector_bytes,
+            chunk_of(16 * places * count * channels // lanes, count),
+        )
         cut = balanced(count, rows_of(host()))
         block = max(1, min(BLOCK // cut.height, cut.tiles))
         each = max(1, panels * -(-cut.tiles // block) // ITEMS)
         items = -(-cut.tiles // block) * -(-panels // each)
-        words = [patch_room, packed, starts, build.pointer(form.output), channels, between, out_height, out_width,
-                 form.output.pitch, down, across, cut.tiles, cut.tall, block, panels, each, first, *more]
-        code = winograd_int8.code(more=len(more), rows=cut.height, vectors=VECTORS, short=cut.tall != cut.tiles, m=m,
-                                  epilogue=epilogue)
+        words = [
+            patch_room,
+            packed,
+            starts,
+            build.pointer(form.output),
+            channels,
+            between,
+            out_height,
+            out_width,
+            form.output.pitch,
+            down,
+            across,
+            cut.tiles,
+            cut.tall,
+            block,
+            panels,
+            each,
+            first,
+            *more,
+        ]
+        code = winograd_int8.code(
+            more=len(more), rows=cut.height, vectors=VECTORS, short=cut.tall != cut.tiles, m=m, epilogue=epilogue
+        )
         scratch = 4 * places * apart(block * cut.height * VECTORS * lanes, 4)
         build.step(code, words, items, scratch, chunk_of(places * count * channels * features, items))
     share(form, build, operands, epilogue)

@@ -59,8 +59,9 @@ def zero(target: Pointer, n: Any, lanes: int) -> None:
         target.store(kl.zeros(f32, lanes), i)
 
 
-def copy_line(image: Image, target: Pointer, n: Value, y: Value, left: Value, pixels: Value, lanes: int,
-              masked: bool) -> None:
+def copy_line(
+    image: Image, target: Pointer, n: Value, y: Value, left: Value, pixels: Value, lanes: int, masked: bool
+) -> None:
     """Neighbouring pixels of a line of the image, from `left` on, with all their channels; zeros outside of it."""
     inside = (y >= 0) & (y < image.height)
     before = kl.select(inside, kl.clamp(-left, 0, pixels), pixels)
@@ -87,11 +88,41 @@ def copy_window(image: Image, target: Pointer, n: Value, oy: Value, ox: Value, l
 
 
 @kl.family
-def convolution(work, x: ptr[f32], packed: ptr[f32], out: ptr[f32], height: i64, width: i64, x_pitch: i64,
-                channels: i64, kernel_height: i64, kernel_width: i64, stride_y: i64, stride_x: i64, dilation_y: i64,
-                dilation_x: i64, top: i64, left: i64, out_height: i64, out_width: i64, out_pitch: i64, features: i64,
-                line: i64, line_tiles: i64, tall: i64, tiles: i64, tile_block: i64, panel_block: i64, *more: i64,
-                rows: int, short: bool, wide: bool, halves: int, lined: bool, epilogue: Epilogue):
+def convolution(
+    work,
+    x: ptr[f32],
+    packed: ptr[f32],
+    out: ptr[f32],
+    height: i64,
+    width: i64,
+    x_pitch: i64,
+    channels: i64,
+    kernel_height: i64,
+    kernel_width: i64,
+    stride_y: i64,
+    stride_x: i64,
+    dilation_y: i64,
+    dilation_x: i64,
+    top: i64,
+    left: i64,
+    out_height: i64,
+    out_width: i64,
+    out_pitch: i64,
+    features: i64,
+    line: i64,
+    line_tiles: i64,
+    tall: i64,
+    tiles: i64,
+    tile_block: i64,
+    panel_block: i64,
+    *more: i64,
+    rows: int,
+    short: bool,
+    wide: bool,
+    halves: int,
+    lined: bool,
+    epilogue: Epilogue,
+):
     """out[n, oy, ox, f] = epilogue(sum x[n, oy stride + ky dilation - top, ..., c] filter[f, ky, kx, c]).
 
     Tiles: lines of `line` pixels of the output are cut into line_tiles tiles each, `tall` of them of `rows` pixels and
@@ -105,8 +136,21 @@ def convolution(work, x: ptr[f32], packed: ptr[f32], out: ptr[f32], height: i64,
     target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
     masked, light = work.target.vector_bytes == 64, epilogue.weight <= LIGHT
     finish, by_lane = epilogue.bind(more), multiplies_by_lane(work.target)
-    image = Image(x, height, width, x_pitch, channels, kernel_height, kernel_width, stride_y, stride_x, dilation_y,
-                  dilation_x, top, left)
+    image = Image(
+        x,
+        height,
+        width,
+        x_pitch,
+        channels,
+        kernel_height,
+        kernel_width,
+        stride_y,
+        stride_x,
+        dilation_y,
+        dilation_x,
+        top,
+        left,
+    )
     patch = work.scratch(f32)
     depth = kernel_height * kernel_width * channels
     for item in work.items():
@@ -133,8 +177,7 @@ def convolution(work, x: ptr[f32], packed: ptr[f32], out: ptr[f32], height: i64,
                     p, stride = patch, span * channels
                     for ky in range(kernel_height):
                         copy_line(image, p + ky * stride, n, y0 + ky * dilation_y, x0, span, lanes, masked)
-                source = Source(p, stride_x * channels, kernel_height, stride, kernel_width * channels,
-                                by_lane)
+                source = Source(p, stride_x * channels, kernel_height, stride, kernel_width * channels, by_lane)
             else:
                 for r in range(count):
                     oy, ox = (row + r) // out_width, (row + r) % out_width

@@ -38,6 +38,7 @@ from .tile_writing import Rounded, Sink, ending_of
 if TYPE_CHECKING:
     from ..language import Pointer, Value
 
+
 class Image(NamedTuple):
     """The geometry of a convolution, numbers of a kernel. size: bytes that may be read; fill: the zero point, of the
     dtype that copies have. flips: bits to change in each vector that is copied, if any."""
@@ -92,10 +93,32 @@ def copy_line(image: Image, target: Pointer, n: Value, y: Value, left: Value, pi
 
 
 @kl.family
-def patches(work, x: ptr[i8], out: ptr[i8], size: i64, height: i64, width: i64, x_pitch: i64, channels: i64, zero: i64,
-            lines: i64, segments: i64, run_pixels: i64, stride_y: i64, stride_x: i64, dilation_y: i64, dilation_x: i64,
-            top: i64, left: i64, out_height: i64, out_width: i64, out_pitch: i64, zeros: ptr[i32],
-            *, rounded: bool):
+def patches(
+    work,
+    x: ptr[i8],
+    out: ptr[i8],
+    size: i64,
+    height: i64,
+    width: i64,
+    x_pitch: i64,
+    channels: i64,
+    zero: i64,
+    lines: i64,
+    segments: i64,
+    run_pixels: i64,
+    stride_y: i64,
+    stride_x: i64,
+    dilation_y: i64,
+    dilation_x: i64,
+    top: i64,
+    left: i64,
+    out_height: i64,
+    out_width: i64,
+    out_pitch: i64,
+    zeros: ptr[i32],
+    *,
+    rounded: bool,
+):
     """The windows of an image as rows: out[pixel of the output][line][segment][run], runs of a multiple of 4 bytes.
 
     Items: pixels of the output. out_pitch leaves room for a vector between rows, which may be overwritten.
@@ -123,8 +146,9 @@ def patches(work, x: ptr[i8], out: ptr[i8], size: i64, height: i64, width: i64, 
         item = item + count
 
 
-def copy_runs(image: Image, target: Pointer, pitch: Any, n: Value, y: Value, left: Value, stride: Any, pixels: Any,
-              count: Value) -> None:
+def copy_runs(
+    image: Image, target: Pointer, pitch: Any, n: Value, y: Value, left: Value, stride: Any, pixels: Any, count: Value
+) -> None:
     """`count` runs of pixels of a line of the image, the first from `left` on, each `stride` pixels after another."""
     c, lanes = image.channels, image.fill.count
     inside = (y >= 0) & (y < image.height) & ((image.pitch == c) | (pixels == 1))
@@ -151,14 +175,54 @@ def copy_runs(image: Image, target: Pointer, pitch: Any, n: Value, y: Value, lef
 
 
 @kl.family
-def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64, height: i64, width: i64, x_pitch: i64,
-                     channels: i64, zero: i64, flip: i32, lines: i64, segments: i64, run_pixels: i64, stride_y: i64,
-                     stride_x: i64, dilation_y: i64, dilation_x: i64, top: i64, left: i64, out_height: i64,
-                     out_width: i64, out_pitch: i64, features: i64, line_tiles: i64, tall: i64, tiles: i64,
-                     tile_block: i64, panel_block: i64, scales: ptr[f32], zeros: ptr[i32], depth: i64, *more: i64,
-                     rows: int, vectors: int, short: bool, narrow: int, rounded: bool, wide: bool, tiled: Any,
-                     widened: Any, flipped: bool, by_line: bool, bounded: int, grouped: Grouped | None,
-                     epilogue: Epilogue):
+def convolution_int8(
+    work,
+    x: ptr[i8],
+    packed: ptr[i32],
+    out: ptr[i8],
+    size: i64,
+    height: i64,
+    width: i64,
+    x_pitch: i64,
+    channels: i64,
+    zero: i64,
+    flip: i32,
+    lines: i64,
+    segments: i64,
+    run_pixels: i64,
+    stride_y: i64,
+    stride_x: i64,
+    dilation_y: i64,
+    dilation_x: i64,
+    top: i64,
+    left: i64,
+    out_height: i64,
+    out_width: i64,
+    out_pitch: i64,
+    features: i64,
+    line_tiles: i64,
+    tall: i64,
+    tiles: i64,
+    tile_block: i64,
+    panel_block: i64,
+    scales: ptr[f32],
+    zeros: ptr[i32],
+    depth: i64,
+    *more: i64,
+    rows: int,
+    vectors: int,
+    short: bool,
+    narrow: int,
+    rounded: bool,
+    wide: bool,
+    tiled: Any,
+    widened: Any,
+    flipped: bool,
+    by_line: bool,
+    bounded: int,
+    grouped: Grouped | None,
+    epilogue: Epilogue,
+):
     """out[n, oy, ox, f] = epilogue(sum x[n, oy stride + ky dilation - top, ..., c] filter[f, ky, kx, c]).
 
     Lines of the output are cut into line_tiles tiles each, `tall` of them of `rows` pixels and the others (if short) of
@@ -212,8 +276,11 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
             p, pixel, line = x + begin, x_pitch, dilation_y * width * x_pitch
             copied = kl.value(1) == 1 if widened is not None or flipped else ~(inside & (end <= size))
             if by_line:
-                p, pixel, line = patch.cast(i8) + ox * stride_x * channels * held.size, channels * held.size, \
-                    breadth * channels * held.size
+                p, pixel, line = (
+                    patch.cast(i8) + ox * stride_x * channels * held.size,
+                    channels * held.size,
+                    breadth * channels * held.size,
+                )
                 if (t == start) | (j == 0):
                     here = image._replace(fill=_flipped(zeros[n].to(held).splat(filled), flips)) if rounded else image
                     for ky in range(lines):
@@ -223,9 +290,23 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
                 here = image._replace(fill=_flipped(zeros[n].to(held).splat(filled), flips)) if rounded else image
                 for ky in range(lines):
                     copy_line(here, patch + ky * span * channels, n, y0 + ky * dilation_y, x0, span)
-            source = Source(p, stride_x * pixel, quads, flip, lines, line, segments, dilation_x * pixel, wide,
-                            tiled=tiled, depth=depth, widened=widened is not None, flipped=flipped,
-                            bounded=bounded, grouped=grouped)
+            source = Source(
+                p,
+                stride_x * pixel,
+                quads,
+                flip,
+                lines,
+                line,
+                segments,
+                dilation_x * pixel,
+                wide,
+                tiled=tiled,
+                depth=depth,
+                widened=widened is not None,
+                flipped=flipped,
+                bounded=bounded,
+                grouped=grouped,
+            )
             row = at * out_width + ox
             sink = Sink(target, out_pitch, row, 0, features, ending.finish, masked, there, None, written, ending.light)
             if short and tiled is None:
@@ -237,8 +318,13 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
                 panels(source, packed, steps, sink, features, first, last, rows, vectors, lanes, narrow)
             if ending.table is not None:
                 here, end = first * (vectors * lanes), kl.minimum(features, last * (vectors * lanes))
-                ending.look_up(target + (row * out_pitch + here), out_pitch, count if written is None else written,
-                               end - here, work.target.vector_bytes)
+                ending.look_up(
+                    target + (row * out_pitch + here),
+                    out_pitch,
+                    count if written is None else written,
+                    end - here,
+                    work.target.vector_bytes,
+                )
     if tiled is not None:
         kl.tile_release()
 
@@ -251,8 +337,13 @@ def over_rows(form: Contract) -> Contract | None:
     """The same convolution over rows as pixels; None where images are wide or not dense, or something is not known."""
     (n, height, width, channels), (_, out_height, out_width, features) = form.input.shape, form.output.shape
     filters, window = form.filter.constant, form.window
-    if filters is None or form.groups > 1 or form.rounding or form.input.pitch != channels \
-            or form.output.pitch != features:
+    if (
+        filters is None
+        or form.groups > 1
+        or form.rounding
+        or form.input.pitch != channels
+        or form.output.pitch != features
+    ):
         return None
     if not (width <= NARROW and out_width * features <= FEW and window.size[0] > 1 and width < out_height):
         return None
@@ -269,10 +360,13 @@ def over_rows(form: Contract) -> Contract | None:
     shape = (out_width * features, 1, window.size[0], width * channels)
     turned = Window((1, window.size[0]), (1, down), (1, step), (0, 0, top, bottom))
     return replace(
-        form, window=turned, operands=operands,
+        form,
+        window=turned,
+        operands=operands,
         input=SameMemory(form.input.name, form.input.dtype, (n, 1, height, width * channels), of=form.input),
         output=SameMemory(form.output.name, form.output.dtype, (n, 1, out_height, shape[0]), of=form.output),
-        filter=Buffer(form.filter.name, form.filter.dtype, shape, rows.reshape(shape)))
+        filter=Buffer(form.filter.name, form.filter.dtype, shape, rows.reshape(shape)),
+    )
 
 
 def _repeated(form: Contract, times: int) -> tuple[Buffer, ...] | None:

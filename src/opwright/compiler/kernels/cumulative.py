@@ -19,9 +19,21 @@ from .tiling import grain
 if TYPE_CHECKING:
     from ..loops.planning import Builder
 
+
 @kl.family
-def running_sums(work, x: ptr[u8], y: ptr[u8], n: i64, inner: i64, panels: i64,
-                 *, source: DType, lanes: int, exclusive: bool, reverse: bool):
+def running_sums(
+    work,
+    x: ptr[u8],
+    y: ptr[u8],
+    n: i64,
+    inner: i64,
+    panels: i64,
+    *,
+    source: DType,
+    lanes: int,
+    exclusive: bool,
+    reverse: bool,
+):
     """Arrays [outer, n, inner]: an item is a vector of columns, or a row where inner is 1 (lanes 0). In order."""
     x, y = x.cast(source, source.size), y.cast(source, source.size)
     for item in work.items():

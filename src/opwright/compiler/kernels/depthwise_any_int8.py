@@ -16,11 +16,39 @@ from .depthwise_f32 import within
 
 
 @kl.family
-def depthwise_any_int8(work, x: ptr[u8], filter: ptr[u8], y: ptr[u8], height: i64, width: i64, in_pitch: i64,
-                       out_height: i64, out_width: i64, out_pitch: i64, channels: i64, top: i64, left: i64, high: i64,
-                       wide: i64, step_down: i64, step_across: i64, down: i64, across: i64, multiplier: i64,
-                       x_zero: i32, filter_zero: i32, zeros: ptr[i32], scales: ptr[f32], *more: i64, lanes: int,
-                       source: str, x_dtype: Any, filter_dtype: Any, rounded: bool, epilogue: Any):
+def depthwise_any_int8(
+    work,
+    x: ptr[u8],
+    filter: ptr[u8],
+    y: ptr[u8],
+    height: i64,
+    width: i64,
+    in_pitch: i64,
+    out_height: i64,
+    out_width: i64,
+    out_pitch: i64,
+    channels: i64,
+    top: i64,
+    left: i64,
+    high: i64,
+    wide: i64,
+    step_down: i64,
+    step_across: i64,
+    down: i64,
+    across: i64,
+    multiplier: i64,
+    x_zero: i32,
+    filter_zero: i32,
+    zeros: ptr[i32],
+    scales: ptr[f32],
+    *more: i64,
+    lanes: int,
+    source: str,
+    x_dtype: Any,
+    filter_dtype: Any,
+    rounded: bool,
+    epilogue: Any,
+):
     """Any window, as depthwise_any_f32; rounded, zeros, scales: as for depthwise_int8. Sums of int16 are int64."""
     finish = epilogue.bind(more)
     blocks = (channels + (lanes - 1)) // lanes

@@ -38,10 +38,36 @@ BAND = 8
 
 
 @kl.family
-def depthwise_f32(work, x: ptr[f32], filter: ptr[f32], bias: ptr[f32], y: ptr[f32], height: i64, width: i64,
-                  in_pitch: i64, out_height: i64, out_width: i64, out_pitch: i64, channels: i64, top: i64, left: i64,
-                  down: i64, across: i64, bands: i64, band: i64, ring: i64, shift: i64, *more: i64, size: tuple,
-                  strides: tuple, rows: int, lanes: int, has_bias: bool, dilated: bool, epilogue: Any):
+def depthwise_f32(
+    work,
+    x: ptr[f32],
+    filter: ptr[f32],
+    bias: ptr[f32],
+    y: ptr[f32],
+    height: i64,
+    width: i64,
+    in_pitch: i64,
+    out_height: i64,
+    out_width: i64,
+    out_pitch: i64,
+    channels: i64,
+    top: i64,
+    left: i64,
+    down: i64,
+    across: i64,
+    bands: i64,
+    band: i64,
+    ring: i64,
+    shift: i64,
+    *more: i64,
+    size: tuple,
+    strides: tuple,
+    rows: int,
+    lanes: int,
+    has_bias: bool,
+    dilated: bool,
+    epilogue: Any,
+):
     """An item: `lanes` channels of a band of rows. down, across: dilations; rows > 1 is for down = 1. ring, shift:
     where rows of the image lie, see `line_of`.
 
@@ -68,11 +94,49 @@ def depthwise_f32(work, x: ptr[f32], filter: ptr[f32], bias: ptr[f32], y: ptr[f3
             if dilated:
                 for phase in range(across):
                     count = (out_width - phase + (across - 1)) // across
-                    _along(lines, tap, start, finish, y, at + phase, c, count, phase - left, across, width, in_pitch,
-                           out_width, out_pitch, size, strides, rows, lanes, unrolled)
+                    _along(
+                        lines,
+                        tap,
+                        start,
+                        finish,
+                        y,
+                        at + phase,
+                        c,
+                        count,
+                        phase - left,
+                        across,
+                        width,
+                        in_pitch,
+                        out_width,
+                        out_pitch,
+                        size,
+                        strides,
+                        rows,
+                        lanes,
+                        unrolled,
+                    )
             else:
-                _along(lines, tap, start, finish, y, at, c, out_width, -left, 1, width, in_pitch, out_width, out_pitch,
-                       size, strides, rows, lanes, unrolled)
+                _along(
+                    lines,
+                    tap,
+                    start,
+                    finish,
+                    y,
+                    at,
+                    c,
+                    out_width,
+                    -left,
+                    1,
+                    width,
+                    in_pitch,
+                    out_width,
+                    out_pitch,
+                    size,
+                    strides,
+                    rows,
+                    lanes,
+                    unrolled,
+                )
 
 
 def within(at: Value, extent: Value) -> Value:
@@ -108,9 +172,27 @@ def _taps(work: Any, filter: Any, channels: Any, size: tuple[int, int], lanes: i
     return lambda i, j: near.load((i * size[1] + j) * lanes, lanes)
 
 
-def _along(lines: Any, tap: Any, start: Any, finish: Any, y: Any, at: Any, c: Any, count: Any, base: Any, across: Any,
-           width: Any, in_pitch: Any, out_width: Any, out_pitch: Any, size: tuple[int, int], strides: tuple[int, int],
-           rows: int, lanes: int, unrolled: bool) -> None:
+def _along(
+    lines: Any,
+    tap: Any,
+    start: Any,
+    finish: Any,
+    y: Any,
+    at: Any,
+    c: Any,
+    count: Any,
+    base: Any,
+    across: Any,
+    width: Any,
+    in_pitch: Any,
+    out_width: Any,
+    out_pitch: Any,
+    size: tuple[int, int],
+    strides: tuple[int, int],
+    rows: int,
+    lanes: int,
+    unrolled: bool,
+) -> None:
     """`count` columns of outputs, `across` apart, `rows` rows of them, from row `at` of the output on.
 
     The turn that loads the last column that an output sees finishes it. unrolled: whether turns are as many as outputs
@@ -158,10 +240,32 @@ def slot_of(d: int, turn: int, depth: int, turns: int) -> int:
 
 
 @kl.family
-def depthwise_any_f32(work, x: ptr[f32], filter: ptr[f32], y: ptr[f32], height: i64, width: i64, in_pitch: i64,
-                      out_height: i64, out_width: i64, out_pitch: i64, channels: i64, top: i64, left: i64, high: i64,
-                      wide: i64, step_down: i64, step_across: i64, down: i64, across: i64, multiplier: i64,
-                      *more: i64, lanes: int, source: str, epilogue: Any):
+def depthwise_any_f32(
+    work,
+    x: ptr[f32],
+    filter: ptr[f32],
+    y: ptr[f32],
+    height: i64,
+    width: i64,
+    in_pitch: i64,
+    out_height: i64,
+    out_width: i64,
+    out_pitch: i64,
+    channels: i64,
+    top: i64,
+    left: i64,
+    high: i64,
+    wide: i64,
+    step_down: i64,
+    step_across: i64,
+    down: i64,
+    across: i64,
+    multiplier: i64,
+    *more: i64,
+    lanes: int,
+    source: str,
+    epilogue: Any,
+):
     """Any window. An item: `lanes` channels of a row. source: which channel an output's is of: the "same", the "only"
     one there is, or its own by the "multiplier"."""
     finish = epilogue.bind(more)
@@ -224,8 +328,9 @@ def _rows(slide: Slide, n: int, channels: int, lanes: int, build: Builder) -> in
         return 1
     ways = [rows for rows in (1, 2, 4) if rows <= out_height]
     default = rows_together(out_height, lanes > vector_lanes(channels, lane_bytes(host())))
-    return build.choose(DEPTHWISE_ROWS, ways, default, n, out_height, out_width, channels, *window.size,
-                        window.strides[0])
+    return build.choose(
+        DEPTHWISE_ROWS, ways, default, n, out_height, out_width, channels, *window.size, window.strides[0]
+    )
 
 
 @maker(Depthwise)
@@ -240,7 +345,11 @@ def make_depthwise_f32(form: Depthwise, build: Builder) -> None:
     height, width, out_height, out_width, window = slide
     n, channels, wide = x.shape[0], x.shape[3], out.shape[3]
     (kh, kw), (sh, sw), (down, across), (top, _, left, _) = (
-        window.size, window.strides, window.dilations, window.padding)
+        window.size,
+        window.strides,
+        window.dilations,
+        window.padding,
+    )
     if form.multiplier != 1 or kh * kw > LARGEST or (across > 1 and sw > 1):
         if isinstance(x, Ring):
             raise Unmade("any window over a ring")
@@ -248,8 +357,27 @@ def make_depthwise_f32(form: Depthwise, build: Builder) -> None:
         epilogue, more = epilogue_of(form.expr, form.operands, out, build)
         source = "same" if form.multiplier == 1 else "only" if channels == 1 else "multiplier"
         code = depthwise_any_f32.code(lanes=lanes, source=source, more=len(more), epilogue=epilogue)
-        words = [build.pointer(x), build.pointer(form.filter), build.pointer(out), height, width, x.pitch, out_height,
-                 out_width, out.pitch, wide, top, left, kh, kw, sh, sw, down, across, form.multiplier]
+        words = [
+            build.pointer(x),
+            build.pointer(form.filter),
+            build.pointer(out),
+            height,
+            width,
+            x.pitch,
+            out_height,
+            out_width,
+            out.pitch,
+            wide,
+            top,
+            left,
+            kh,
+            kw,
+            sh,
+            sw,
+            down,
+            across,
+            form.multiplier,
+        ]
         items = n * out_height * -(-wide // lanes)
         build.step(code, [*words, *more], items, chunk=grain(out_width * lanes * 4 * kh * kw, items))
         return
@@ -258,12 +386,37 @@ def make_depthwise_f32(form: Depthwise, build: Builder) -> None:
     lanes = _lanes(wide, window)
     blocks = -(-wide // lanes)
     rows = _rows(slide, n, wide, lanes, build)
-    code = depthwise_f32.code(size=(kh, kw), strides=(sh, sw), rows=rows, lanes=lanes, has_bias=bias is not None,
-                              dilated=across > 1, more=len(more), epilogue=epilogue)
+    code = depthwise_f32.code(
+        size=(kh, kw),
+        strides=(sh, sw),
+        rows=rows,
+        lanes=lanes,
+        has_bias=bias is not None,
+        dilated=across > 1,
+        more=len(more),
+        epilogue=epilogue,
+    )
     band = BAND if n * blocks * -(-out_height // BAND) >= BAND else rows
     bands = -(-out_height // band)
-    words = [build.pointer(x), build.pointer(form.filter), 0 if bias is None else build.pointer(bias),
-             build.pointer(out), height, width, x.pitch, out_height, out_width, out.pitch, wide, top, left, down,
-             across, bands, band, *ring_of(form)]
+    words = [
+        build.pointer(x),
+        build.pointer(form.filter),
+        0 if bias is None else build.pointer(bias),
+        build.pointer(out),
+        height,
+        width,
+        x.pitch,
+        out_height,
+        out_width,
+        out.pitch,
+        wide,
+        top,
+        left,
+        down,
+        across,
+        bands,
+        band,
+        *ring_of(form),
+    ]
     items = n * blocks * bands
     build.step(code, [*words, *more], items, chunk=grain((width * sh + out_width) * band * lanes * 4, items))

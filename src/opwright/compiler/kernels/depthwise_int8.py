@@ -67,12 +67,40 @@ BYTES = (dtypes.int8, dtypes.uint8)
 RUN = 128
 """Pixels of the output that a work item does in each channel, about: what it loads first is not much beside them."""
 
+
 @kl.family
-def depthwise_int8(work, x: ptr[u8], filter: ptr[i8], starts: ptr[i32], y: ptr[u8], height: i64, width: i64,
-                   in_pitch: i64, out_height: i64, out_width: i64, out_pitch: i64, channels: i64, top: i64, left: i64,
-                   down: i64, across: i64, bands: i64, band: i64, ring: i64, shift: i64, zero: i32, zeros: ptr[i32],
-                   scales: ptr[f32], *more: i64, tile: Tile, signed: bool, dilated: bool, rounded: bool,
-                   together: int, epilogue: Any):
+def depthwise_int8(
+    work,
+    x: ptr[u8],
+    filter: ptr[i8],
+    starts: ptr[i32],
+    y: ptr[u8],
+    height: i64,
+    width: i64,
+    in_pitch: i64,
+    out_height: i64,
+    out_width: i64,
+    out_pitch: i64,
+    channels: i64,
+    top: i64,
+    left: i64,
+    down: i64,
+    across: i64,
+    bands: i64,
+    band: i64,
+    ring: i64,
+    shift: i64,
+    zero: i32,
+    zeros: ptr[i32],
+    scales: ptr[f32],
+    *more: i64,
+    tile: Tile,
+    signed: bool,
+    dilated: bool,
+    rounded: bool,
+    together: int,
+    epilogue: Any,
+):
     """An item: the tile's channels of a band of rows. down, across, ring, shift: as for floats. zero: x'_zero.
     signed: whether x are int8. together: columns of outputs that are finished at a time, so that a vector is full, or
     0: a row at a time.
@@ -113,11 +141,53 @@ def depthwise_int8(work, x: ptr[u8], filter: ptr[i8], starts: ptr[i32], y: ptr[u
             if dilated:
                 for phase in range(across):
                     count = (out_width - phase + (across - 1)) // across
-                    _along(tile, lines, taps, start, scale, zero, finish, out, at + phase, c, count, phase - left,
-                           across, width, out_width, out_pitch, flipped, unrolled, together, work, table)
+                    _along(
+                        tile,
+                        lines,
+                        taps,
+                        start,
+                        scale,
+                        zero,
+                        finish,
+                        out,
+                        at + phase,
+                        c,
+                        count,
+                        phase - left,
+                        across,
+                        width,
+                        out_width,
+                        out_pitch,
+                        flipped,
+                        unrolled,
+                        together,
+                        work,
+                        table,
+                    )
             else:
-                _along(tile, lines, taps, start, scale, zero, finish, out, at, c, out_width, -left, 1, width,
-                       out_width, out_pitch, flipped, unrolled, together, work, table)
+                _along(
+                    tile,
+                    lines,
+                    taps,
+                    start,
+                    scale,
+                    zero,
+                    finish,
+                    out,
+                    at,
+                    c,
+                    out_width,
+                    -left,
+                    1,
+                    width,
+                    out_width,
+                    out_pitch,
+                    flipped,
+                    unrolled,
+                    together,
+                    work,
+                    table,
+                )
 
 
 def held_as(target: Target) -> DType:
@@ -132,16 +202,39 @@ def flip_of(target: Target, signed: bool) -> int:
     return 128 if signed else 0
 
 
-def _along(tile: Tile, lines: Any, taps: Any, start: Any, scale: Any, zero: Any, finish: Any, y: Any, at: Any, c: Any,
-           count: Any, base: Any, across: Any, width: Any, out_width: Any, out_pitch: Any,
-           flipped: int, unrolled: bool, together: int, work: Any, table: Any) -> None:
+def _along(
+    tile: Tile,
+    lines: Any,
+    taps: Any,
+    start: Any,
+    scale: Any,
+    zero: Any,
+    finish: Any,
+    y: Any,
+    at: Any,
+    c: Any,
+    count: Any,
+    base: Any,
+    across: Any,
+    width: Any,
+    out_width: Any,
+    out_pitch: Any,
+    flipped: int,
+    unrolled: bool,
+    together: int,
+    work: Any,
+    table: Any,
+) -> None:
     """`count` columns of outputs, `across` apart, as for floats. table: where results are looked up afterwards, if they
     are."""
     (kh, kw), (sh, sw), rows, team, _, lanes, deep = tile
     dot = {FOURS: kl.dot4_signed if lines[0][0].dtype is dtypes.int8 else kl.dot4, PAIRS: kl.pair_dot, ONES: _dot}[deep]
     held = lines[0][0].dtype if deep == FOURS else i16
-    groups = [lines[row * sh : (row + team - 1) * sh + kh][deep * g : deep * g + deep]
-              for row in range(0, rows, team) for g in range(tile.groups)]
+    groups = [
+        lines[row * sh : (row + team - 1) * sh + kh][deep * g : deep * g + deep]
+        for row in range(0, rows, team)
+        for g in range(tile.groups)
+    ]
     depth = -(-kw // sw)
     kept = kl.stack(i32 if scale is None else f32, max(together, 1) * rows * lanes)
     indices = None if table is None else work.scratch(u8)
@@ -222,16 +315,25 @@ def _interleaved(parts: list[Any]) -> Any:
     """Up to four vectors of bytes as one, lane by lane; where there are fewer, the first is there again."""
     n = parts[0].count
     if n == 8:  # vectors of 16 bytes: two by two, and pairs of bytes again
-        low, high = (kl.bitcast(_zipped(parts[i], parts[i + 1 if i + 1 < len(parts) else 0]), i16)
-                     for i in (0, 2 if len(parts) > 2 else 0))
-        return kl.bitcast(kl.concat(_zipped(kl.part(low, 0, 4), kl.part(high, 0, 4)),
-                                    _zipped(kl.part(low, 4, 4), kl.part(high, 4, 4))), parts[0].dtype)
+        low, high = (
+            kl.bitcast(_zipped(parts[i], parts[i + 1 if i + 1 < len(parts) else 0]), i16)
+            for i in (0, 2 if len(parts) > 2 else 0)
+        )
+        return kl.bitcast(
+            kl.concat(
+                _zipped(kl.part(low, 0, 4), kl.part(high, 0, 4)), _zipped(kl.part(low, 4, 4), kl.part(high, 4, 4))
+            ),
+            parts[0].dtype,
+        )
     whole = parts[0]
     if len(parts) > 1:
         whole = kl.concat(whole, parts[1])
     if len(parts) > 2:
-        rest = kl.concat(parts[2], parts[3]) if len(parts) > 3 else kl.shuffle(
-            parts[2], None, [i if i < n else -1 for i in range(2 * n)])
+        rest = (
+            kl.concat(parts[2], parts[3])
+            if len(parts) > 3
+            else kl.shuffle(parts[2], None, [i if i < n else -1 for i in range(2 * n)])
+        )
         whole = kl.concat(whole, rest)
     return kl.shuffle(whole, None, [(k % 4 if k % 4 < len(parts) else 0) * n + k // 4 for k in range(4 * n)])
 
@@ -260,10 +362,14 @@ def make_depthwise_int8(form: Depthwise, build: Builder) -> None:
 
 def _is_quick(form: Depthwise) -> bool:
     window, filter = form.window, form.filter
-    return (form.input.dtype is not dtypes.int16 and filter.constant is not None
-            and parts_of(filter, form.filter_zero, deep_on(host())) <= 2 and form.multiplier == 1
-            and window.size[0] * window.size[1] <= LARGEST
-            and (window.dilations[1] == 1 or window.strides[1] == 1))
+    return (
+        form.input.dtype is not dtypes.int16
+        and filter.constant is not None
+        and parts_of(filter, form.filter_zero, deep_on(host())) <= 2
+        and form.multiplier == 1
+        and window.size[0] * window.size[1] <= LARGEST
+        and (window.dilations[1] == 1 or window.strides[1] == 1)
+    )
 
 
 def _quick(form: Depthwise, lanes: int, build: Builder) -> None:
@@ -276,8 +382,17 @@ def _quick(form: Depthwise, lanes: int, build: Builder) -> None:
     image, pitch, zeros, scales = _rounded(form, build) if form.rounding else (build.pointer(x), x.pitch, 0, 0)
     deep = deep_on(host())
     tiles = tiles_of(host(), window, out_height, parts_of(form.filter, form.filter_zero, deep), lanes)
-    teams = build.choose(DEPTHWISE_TEAMS, range(1, len(tiles) + 1), 1 + tiles.index(tile_of(tiles, out_height)), n,
-                         out_height, out_width, channels, *window.size, window.strides[0])
+    teams = build.choose(
+        DEPTHWISE_TEAMS,
+        range(1, len(tiles) + 1),
+        1 + tiles.index(tile_of(tiles, out_height)),
+        n,
+        out_height,
+        out_width,
+        channels,
+        *window.size,
+        window.strides[0],
+    )
     tile = tiles[teams - 1]
     rows = tile.rows
     signed = x.dtype is not dtypes.uint8
@@ -285,20 +400,54 @@ def _quick(form: Depthwise, lanes: int, build: Builder) -> None:
     assert form.filter.constant is not None
     taps = form.filter.constant.reshape(*window.size, channels)
     blocks = -(-channels // lanes)
-    packed = build.packed((blocks, *tile.packed), np.int8 if deep == FOURS else np.int16,
-                          lambda o: pack(o, taps, form.filter_zero, tile),
-                          key=(form.filter, "depthwise", tile.size, tile.strides, tile.team, lanes, deep,
-                               form.filter_zero))
+    packed = build.packed(
+        (blocks, *tile.packed),
+        np.int8 if deep == FOURS else np.int16,
+        lambda o: pack(o, taps, form.filter_zero, tile),
+        key=(form.filter, "depthwise", tile.size, tile.strides, tile.team, lanes, deep, form.filter_zero),
+    )
     known = None if bias is None else bias.constant
-    starts = build.packed((channels,), np.int32, lambda o: starts_of(o, taps, form.filter_zero, known, zero),
-                          key=(form.filter, _key(bias), "depthwise starts", zero, form.filter_zero))
+    starts = build.packed(
+        (channels,),
+        np.int32,
+        lambda o: starts_of(o, taps, form.filter_zero, known, zero),
+        key=(form.filter, _key(bias), "depthwise starts", zero, form.filter_zero),
+    )
     together = columns_of(host(), tile, out, out_width, epilogue)
-    code = depthwise_int8.code(tile=tile, signed=signed, dilated=across > 1, rounded=bool(form.rounding),
-                               together=together, more=len(more), epilogue=epilogue)
+    code = depthwise_int8.code(
+        tile=tile,
+        signed=signed,
+        dilated=across > 1,
+        rounded=bool(form.rounding),
+        together=together,
+        more=len(more),
+        epilogue=epilogue,
+    )
     band = rows * max(1, RUN // (out_width * rows))
     bands = -(-out_height // band)
-    words = [image, packed, starts, build.pointer(out), height, width, pitch, out_height, out_width, out.pitch,
-             channels, top, left, down, across, bands, band, *ring_of(form), zero, zeros, scales]
+    words = [
+        image,
+        packed,
+        starts,
+        build.pointer(out),
+        height,
+        width,
+        pitch,
+        out_height,
+        out_width,
+        out.pitch,
+        channels,
+        top,
+        left,
+        down,
+        across,
+        bands,
+        band,
+        *ring_of(form),
+        zero,
+        zeros,
+        scales,
+    ]
     items = n * blocks * bands
     scratch = (out_width + together) * rows * lanes  # for what is looked up after a row of columns
     build.step(code, [*words, *more], items, scratch, grain(12 * out_width * band * lanes, items))
@@ -323,14 +472,39 @@ def _any(form: Depthwise, lanes: int, build: Builder) -> None:
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
     source = "same" if form.multiplier == 1 else "only" if x.shape[-1] == 1 else "multiplier"
     image, pitch, zeros, scales = _rounded(form, build) if form.rounding else (build.pointer(x), x.pitch, 0, 0)
-    code = depthwise_any_int8.code(lanes=lanes, source=source, x_dtype=dtypes.int8 if form.rounding else x.dtype,
-                                   filter_dtype=form.filter.dtype, rounded=bool(form.rounding), more=len(more),
-                                   epilogue=epilogue)
+    code = depthwise_any_int8.code(
+        lanes=lanes,
+        source=source,
+        x_dtype=dtypes.int8 if form.rounding else x.dtype,
+        filter_dtype=form.filter.dtype,
+        rounded=bool(form.rounding),
+        more=len(more),
+        epilogue=epilogue,
+    )
     n, out_height, out_width, channels = out.shape
     top, _, left, _ = window.padding
-    words = [image, build.pointer(form.filter), build.pointer(out), x.shape[1], x.shape[2], pitch, out_height,
-             out_width, out.pitch, channels, top, left, *window.size, *window.strides, *window.dilations,
-             form.multiplier, form.input_zero, form.filter_zero, zeros, scales]
+    words = [
+        image,
+        build.pointer(form.filter),
+        build.pointer(out),
+        x.shape[1],
+        x.shape[2],
+        pitch,
+        out_height,
+        out_width,
+        out.pitch,
+        channels,
+        top,
+        left,
+        *window.size,
+        *window.strides,
+        *window.dilations,
+        form.multiplier,
+        form.input_zero,
+        form.filter_zero,
+        zeros,
+        scales,
+    ]
     items = n * out_height * -(-channels // lanes)
     work = 4 * out_width * lanes * window.size[0] * window.size[1]
     build.step(code, [*words, *more], items, chunk=grain(work, items))

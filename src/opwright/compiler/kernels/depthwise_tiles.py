@@ -51,7 +51,11 @@ class Slide(NamedTuple):
     def turned(self) -> Slide:
         """The same with rows and columns exchanged."""
         (kh, kw), (sh, sw), (down, across), (top, bottom, left, right) = (
-            self.window.size, self.window.strides, self.window.dilations, self.window.padding)
+            self.window.size,
+            self.window.strides,
+            self.window.dilations,
+            self.window.padding,
+        )
         window = Window((kw, kh), (sw, sh), (across, down), (left, right, top, bottom))
         return Slide(self.width, self.height, self.out_width, self.out_height, window)
 
@@ -89,9 +93,13 @@ class Tile(NamedTuple):
     @property
     def seen(self) -> list[tuple[int, int, int]]:
         """(row of a team, group that it sees, part of the weights), in the order of the packed filter."""
-        return [(r, g, part) for r in range(self.team) for g in range(self.groups) for part in range(self.parts)
-                if self.deep * g < r * self.strides[0] + self.size[0]
-                and self.deep * g + self.deep > r * self.strides[0]]
+        return [
+            (r, g, part)
+            for r in range(self.team)
+            for g in range(self.groups)
+            for part in range(self.parts)
+            if self.deep * g < r * self.strides[0] + self.size[0] and self.deep * g + self.deep > r * self.strides[0]
+        ]
 
     @property
     def packed(self) -> tuple[int, ...]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..language import Pointer, Value
     from ..loops.planning import Builder
 
+
 class RoundedRows(NamedTuple):
     """Addresses of rounded rows, `pitch` bytes apart, of their scales and of their zero points."""
 
@@ -70,8 +71,18 @@ def rounded_floats(x: Pointer, out: Pointer, n: Value, lanes: int, symmetric: bo
 
 
 @kl.family
-def round_rows(work, x: ptr[f32], out: ptr[i8], scales: ptr[f32], zeros: ptr[i32], columns: i64, pitch: i64,
-               out_pitch: i64, *, symmetric: bool):
+def round_rows(
+    work,
+    x: ptr[f32],
+    out: ptr[i8],
+    scales: ptr[f32],
+    zeros: ptr[i32],
+    columns: i64,
+    pitch: i64,
+    out_pitch: i64,
+    *,
+    symmetric: bool,
+):
     """Rows of floats as rows of int8, with their scales and zero points: see the module. Items: rows."""
     lanes = work.lanes(f32)
     for row in work.items():
@@ -85,13 +96,17 @@ def round_rows(work, x: ptr[f32], out: ptr[i8], scales: ptr[f32], zeros: ptr[i32
             target[i] = _integers(source[i], factor, zero, symmetric)
 
 
-def rounded_rows(build: Builder, x: Buffer, rows: int, columns: int, pitch: int, symmetric: bool, align: int = 4
-                 ) -> RoundedRows:
+def rounded_rows(
+    build: Builder, x: Buffer, rows: int, columns: int, pitch: int, symmetric: bool, align: int = 4
+) -> RoundedRows:
     """A step that rounds `rows` rows of `columns` floats, `pitch` apart; each starts at a multiple of `align` bytes."""
     out_pitch = -(-columns // align) * align
     place = build.temporary(rows * out_pitch + 64)
     scales, zeros = build.temporary(rows * 4), build.temporary(rows * 4)
-    build.step(round_rows.code(symmetric=symmetric),
-               [build.pointer(x), place, scales, zeros, columns, pitch, out_pitch], rows,
-               chunk=grain(8 * columns, rows))
+    build.step(
+        round_rows.code(symmetric=symmetric),
+        [build.pointer(x), place, scales, zeros, columns, pitch, out_pitch],
+        rows,
+        chunk=grain(8 * columns, rows),
+    )
     return RoundedRows(place, out_pitch, scales, zeros)

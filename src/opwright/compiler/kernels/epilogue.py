@@ -133,8 +133,9 @@ def number(x: Value, dtype: DType) -> Value:
     return kl.bitcast(x.to(dtypes.int16), dtype)
 
 
-def epilogue_of(expr: Expr, operands: Sequence[Buffer], output: Buffer, build: Builder,
-                channel: int = 0) -> tuple[Epilogue, list[Any]]:
+def epilogue_of(
+    expr: Expr, operands: Sequence[Buffer], output: Buffer, build: Builder, channel: int = 0
+) -> tuple[Epilogue, list[Any]]:
     """An expression over a sum and operands as code and words. channel: where the kernel's channel 0 is in the output.
 
     raises Unmade for operands of other shapes
@@ -150,8 +151,9 @@ def epilogue_of(expr: Expr, operands: Sequence[Buffer], output: Buffer, build: B
         if kind == ELEMENT:
             words.append(operand.pitch)
     words += [word(value, dtype) for value, dtype in skeleton[1]]
-    return Epilogue(skeleton[0], tuple(found), tuple(dtype for _, dtype in skeleton[1]),
-                    *_known(operands, skeleton[1])), words
+    return Epilogue(
+        skeleton[0], tuple(found), tuple(dtype for _, dtype in skeleton[1]), *_known(operands, skeleton[1])
+    ), words
 
 
 def _known(operands: Sequence[Buffer], scalars: Sequence[tuple[Any, DType]]) -> tuple[bool, bool]:

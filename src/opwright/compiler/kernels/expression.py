@@ -24,8 +24,15 @@ from . import Unmade
 if TYPE_CHECKING:
     from ..language import Pointer, Value
 
-def evaluate(expr: Expr, args: Sequence[Value | Pointer], params: Sequence[Value] = (), *,
-             finite: bool = False, small: bool = False) -> Value:
+
+def evaluate(
+    expr: Expr,
+    args: Sequence[Value | Pointer],
+    params: Sequence[Value] = (),
+    *,
+    finite: bool = False,
+    small: bool = False,
+) -> Value:
     """What the expression is of these operands. args[i], params[i]: what stands for arg i and param i. finite: whether
     all floats among them are, but for arg 0; small: whether these are below 1, too, their signs aside.
 
@@ -50,8 +57,7 @@ def evaluate(expr: Expr, args: Sequence[Value | Pointer], params: Sequence[Value
 
 def _is_number(e: Expr) -> bool:
     """Whether it is a product of an integer and a float that is read, which is no NaN where those are finite."""
-    return e.op == "mul" and all(
-        _is_read(a) or (a.op == "convert" and not a.args[0].dtype.is_floating) for a in e.args)
+    return e.op == "mul" and all(_is_read(a) or (a.op == "convert" and not a.args[0].dtype.is_floating) for a in e.args)
 
 
 def _is_read(e: Expr) -> bool:
@@ -124,9 +130,23 @@ def cost(e: Expr) -> int:
     return row.cost if row is not None else CONVERSION_COST.get(e.op, 1 if e.args else 0)
 
 
-DTYPES = frozenset((dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.int8, dtypes.uint8,
-                    dtypes.int16, dtypes.uint16, dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.uint64,
-                    dtypes.bool))
+DTYPES = frozenset(
+    (
+        dtypes.float16,
+        dtypes.bfloat16,
+        dtypes.float32,
+        dtypes.float64,
+        dtypes.int8,
+        dtypes.uint8,
+        dtypes.int16,
+        dtypes.uint16,
+        dtypes.int32,
+        dtypes.uint32,
+        dtypes.int64,
+        dtypes.uint64,
+        dtypes.bool,
+    )
+)
 NARROW = frozenset((dtypes.float16, dtypes.bfloat16))
 """Floats that are computed in float32."""
 
@@ -164,8 +184,16 @@ def _convert(dtype: DType, x: Value) -> Value:
     return x.to(dtype)
 
 
-def _quantize(dtype: DType, x: Value, zero_point: Value, low: Any = None, high: Any = None, *,
-              number: bool = False, small: bool = False) -> Value:
+def _quantize(
+    dtype: DType,
+    x: Value,
+    zero_point: Value,
+    low: Any = None,
+    high: Any = None,
+    *,
+    number: bool = False,
+    small: bool = False,
+) -> Value:
     """round(x) + zero_point, the nearest even of two, within [low, high] of int32, by default the dtype's range.
 
     It is held within the range before it is rounded, so that a float is never too large for int32; NaN becomes low.

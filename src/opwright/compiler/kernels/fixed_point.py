@@ -30,8 +30,9 @@ INT32 = FixedPointInt32(kl)
 
 
 @kl.family
-def fixed_product(work, x: ptr[u8], y: ptr[u8], n: i64, m: i64, zero: i64, short: i64, e: i64,
-                  output_zero: i64, *, source: DType):
+def fixed_product(
+    work, x: ptr[u8], y: ptr[u8], n: i64, m: i64, zero: i64, short: i64, e: i64, output_zero: i64, *, source: DType
+):
     """An item is a vector of columns."""
     x, y = x.cast(source, source.size), y.cast(source, source.size)
     lanes = work.target.vector_bytes // 8
@@ -58,6 +59,5 @@ def make_fixed_product(form: FixedProduct, build: Builder) -> None:
         raise Unmade(f"a product of {x!r}, rescaled by {m} 2^{e - 31}")
     lanes = host().vector_bytes // 8
     items = -(-y.size // lanes)
-    words = [build.pointer(x), build.pointer(y), *x.shape, form.zero, int(short_multiplier(m)), e,
-             form.output_zero]
+    words = [build.pointer(x), build.pointer(y), *x.shape, form.zero, int(short_multiplier(m)), e, form.output_zero]
     build.step(fixed_product.code(source=x.dtype), words, items, chunk=grain(x.shape[0] * lanes * 8, items))

@@ -166,17 +166,27 @@ def _stage(stage: Stage, x: Rows | Planes, y: Planes, factors: Pointer, m: int, 
             y.store((ar - br, ai - bi), i + m // 2)
     elif s < lanes:
         for i in kl.loop(0, quarter, lanes):
-            w = [] if not stage.wide else [
-                ((table + 2 * k * quarter).load(i, lanes), (table + (2 * k + 1) * quarter).load(i, lanes))
-                for k in range(3)]
+            w = (
+                []
+                if not stage.wide
+                else [
+                    ((table + 2 * k * quarter).load(i, lanes), (table + (2 * k + 1) * quarter).load(i, lanes))
+                    for k in range(3)
+                ]
+            )
             found = _butterfly([x.load(i + k * quarter, lanes) for k in range(4)], w)
             for plane, parts in zip(y, zip(*found)):
                 for j, v in enumerate(_between(list(parts), s)):
                     plane.store(v, 4 * i + j * lanes)
     else:
         for p in kl.loop(0, quarter // s):
-            w = [] if quarter == s else [
-                (kl.splat(table[6 * p + 2 * k], lanes), kl.splat(table[6 * p + 2 * k + 1], lanes)) for k in range(3)]
+            w = (
+                []
+                if quarter == s
+                else [
+                    (kl.splat(table[6 * p + 2 * k], lanes), kl.splat(table[6 * p + 2 * k + 1], lanes)) for k in range(3)
+                ]
+            )
             for q in kl.loop(0, s, lanes):
                 i = p * s + q
                 found = _butterfly([x.load(i + k * quarter, lanes) for k in range(4)], w)
@@ -190,8 +200,9 @@ def room(m: int) -> int:
 
 
 @kl.family
-def fourier(work, x: ptr[f32], y: ptr[f32], factors: ptr[f32], pitch: i64, given: i64,
-            *, m: int, real: bool, whole: bool):
+def fourier(
+    work, x: ptr[f32], y: ptr[f32], factors: ptr[f32], pitch: i64, given: i64, *, m: int, real: bool, whole: bool
+):
     """An item is a row of m complex numbers, or of 2 m real ones, of which `given` floats are there.
 
     pitch: floats from a row to the next; whole: all floats are there.
@@ -223,8 +234,11 @@ def _halves(z: Planes, out: Pointer, factors: Pointer, m: int, lanes: int) -> No
         other_re, other_im = (kl.shuffle(v, None, backwards) for v in z.load(m - lanes + 1 - k, lanes))
         c, s = factors.load(k, lanes), (factors + m).load(k, lanes)
         odd_re, odd_im = re - other_re, im + other_im
-        _store_pairs(out, k, (0.5 * (re + other_re) + (c * odd_im - s * odd_re),
-                              0.5 * (im - other_im) - (c * odd_re + s * odd_im)))
+        _store_pairs(
+            out,
+            k,
+            (0.5 * (re + other_re) + (c * odd_im - s * odd_re), 0.5 * (im - other_im) - (c * odd_re + s * odd_im)),
+        )
     out[2 * m], out[2 * m + 1] = first - second, kl.full(f32, 0, 0.0)
 
 
@@ -247,12 +261,21 @@ def make_fourier(form: Fourier, build: Builder) -> None:
         raise Unmade(f"a transform of {size} numbers")
     floats = n * (2 if form.complex else 1)
     real = not form.complex
-    table = build.packed((stages_of(m, lanes)[1] + (2 * m if real else 0),), np.float32,
-                         lambda out: fill_factors(m, lanes, real, out), ("fourier", m, lanes, real))
+    table = build.packed(
+        (stages_of(m, lanes)[1] + (2 * m if real else 0),),
+        np.float32,
+        lambda out: fill_factors(m, lanes, real, out),
+        ("fourier", m, lanes, real),
+    )
     code = fourier.code(m=m, real=real, whole=floats == 2 * m)
     items = math.prod(rows)
-    build.step(code, [build.pointer(x), build.pointer(y), table, floats, floats], items, scratch=16 * room(m),
-               chunk=grain(16 * m * len(stages_of(m, lanes)[0]), items))
+    build.step(
+        code,
+        [build.pointer(x), build.pointer(y), table, floats, floats],
+        items,
+        scratch=16 * room(m),
+        chunk=grain(16 * m * len(stages_of(m, lanes)[0]), items),
+    )
 
 
 def _make_product(form: Fourier, build: Builder) -> None:

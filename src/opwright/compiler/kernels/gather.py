@@ -29,8 +29,19 @@ INDICES = (i16, i32, i64)
 
 
 @kl.family
-def gather_runs(work, x: ptr[u8], indices: ptr[u8], y: ptr[u8], count: i64, outer: i64, n: i64, run: i64,
-                *, places: DType, width: int):
+def gather_runs(
+    work,
+    x: ptr[u8],
+    indices: ptr[u8],
+    y: ptr[u8],
+    count: i64,
+    outer: i64,
+    n: i64,
+    run: i64,
+    *,
+    places: DType,
+    width: int,
+):
     """Arrays [batch, outer, n] of runs of bytes, indices [batch, count] to [batch, outer, count]: an item is a run."""
     indices = indices.cast(places, places.size)
     failed, item = kl.value(0), work.begin
@@ -82,8 +93,9 @@ def make_gather(form: Gather, build: Builder) -> None:
 
 
 @kl.family
-def gather_places(work, x: ptr[u8], indices: ptr[u8], y: ptr[u8], table: ptr[i64], run: i64,
-                  *, places: DType, width: int, depth: int):
+def gather_places(
+    work, x: ptr[u8], indices: ptr[u8], y: ptr[u8], table: ptr[i64], run: i64, *, places: DType, width: int, depth: int
+):
     """Runs of bytes at coordinates, `depth` each. table: for each its limit, and the bytes from one to the next."""
     indices = indices.cast(places, places.size)
     failed = kl.value(0)
@@ -117,8 +129,20 @@ def make_gather_nd(form: GatherNd, build: Builder) -> None:
 
 
 @kl.family
-def slice_box(work, x: ptr[u8], starts: ptr[u8], y: ptr[u8], limits: ptr[i64], table: ptr[i64], run: i64,
-              *, places: DType, width: int, rank: int, outer: int):
+def slice_box(
+    work,
+    x: ptr[u8],
+    starts: ptr[u8],
+    y: ptr[u8],
+    limits: ptr[i64],
+    table: ptr[i64],
+    run: i64,
+    *,
+    places: DType,
+    width: int,
+    rank: int,
+    outer: int,
+):
     """Rows of a box of x into y; limits, table: as update_box has them, x's steps first."""
     starts = starts.cast(places, places.size)
     corner, fits = kl.value(0), kl.value(0) == 0
@@ -173,8 +197,21 @@ def copy_unless_shared(work, x: i64, y: i64, size: i64, block: i64):
 
 
 @kl.family
-def update_box(work, update: ptr[u8], starts: ptr[u8], y: ptr[u8], limits: ptr[i64], table: ptr[i64], run: i64,
-               *, places: DType, width: int, rank: int, outer: int, guarded: bool):
+def update_box(
+    work,
+    update: ptr[u8],
+    starts: ptr[u8],
+    y: ptr[u8],
+    limits: ptr[i64],
+    table: ptr[i64],
+    run: i64,
+    *,
+    places: DType,
+    width: int,
+    rank: int,
+    outer: int,
+    guarded: bool,
+):
     """Rows of the update into y. limits: for each axis its last place for the box, and the bytes from one to the next;
     table: as `place` takes it. An item is a row. guarded: gives 1 for a place outside along the first axis."""
     starts = starts.cast(places, places.size)
@@ -202,14 +239,25 @@ def make_update(form: UpdateSlice, build: Builder) -> None:
         or not rank
     ):
         raise Unmade(f"an update of {x!r} at {starts!r}")
-    if update.dtype is not x.dtype or y.dtype is not x.dtype or y.shape != x.shape or starts.shape != (rank,) or len(
-            update.shape) != rank or any(u > n for u, n in zip(update.shape, x.shape)) or not update.size:
+    if (
+        update.dtype is not x.dtype
+        or y.dtype is not x.dtype
+        or y.shape != x.shape
+        or starts.shape != (rank,)
+        or len(update.shape) != rank
+        or any(u > n for u, n in zip(update.shape, x.shape))
+        or not update.size
+    ):
         raise Unmade(f"an update of {x!r} by {update!r}")
     build.share(x)
     nbytes = x.size * size
     blocks = -(-nbytes // BLOCK)
-    build.step(copy_unless_shared.code(), [build.pointer(x), build.pointer(y), nbytes, BLOCK], blocks,
-               chunk=grain(BLOCK, blocks))
+    build.step(
+        copy_unless_shared.code(),
+        [build.pointer(x), build.pointer(y), nbytes, BLOCK],
+        blocks,
+        chunk=grain(BLOCK, blocks),
+    )
     limits, axes, run = _box_of(x, update, build)
     items = math.prod(a.extent for a in axes)
     code = update_box.code(places=starts.dtype, width=run_width(run), rank=rank, outer=len(axes), guarded=form.guarded)
@@ -218,8 +266,20 @@ def make_update(form: UpdateSlice, build: Builder) -> None:
 
 
 @kl.family
-def reverse_starts(work, x: ptr[u8], lengths: ptr[u8], y: ptr[u8], high: i64, between: i64, low: i64, run: i64,
-                   *, held: DType, width: int, batch_first: bool):
+def reverse_starts(
+    work,
+    x: ptr[u8],
+    lengths: ptr[u8],
+    y: ptr[u8],
+    high: i64,
+    between: i64,
+    low: i64,
+    run: i64,
+    *,
+    held: DType,
+    width: int,
+    batch_first: bool,
+):
     """Arrays [outer, high, between, low] of runs of bytes: an item is a run. batch_first: high counts sequences, and
     low their elements; else the other way round."""
     lengths = lengths.cast(held, held.size)
@@ -248,6 +308,13 @@ def make_reverse(form: ReverseStart, build: Builder) -> None:
     run = math.prod(x.shape[last + 1 :]) * x.dtype.size
     items = math.prod(x.shape[: last + 1])
     code = reverse_starts.code(held=lengths.dtype, width=run_width(run), batch_first=form.batch == first)
-    words = [build.pointer(x), build.pointer(lengths), build.pointer(y), x.shape[first],
-             math.prod(x.shape[first + 1 : last]), x.shape[last], run]
+    words = [
+        build.pointer(x),
+        build.pointer(lengths),
+        build.pointer(y),
+        x.shape[first],
+        math.prod(x.shape[first + 1 : last]),
+        x.shape[last],
+        run,
+    ]
     build.step(code, words, items, chunk=grain(run, items))

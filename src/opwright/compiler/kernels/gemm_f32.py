@@ -85,8 +85,11 @@ class Panels(NamedTuple):
         """The most rows of a tile: its sums leave registers for the filter and a row's number, or a vector of each."""
         if self.wide and self.by_lane:
             return (self.registers - 4) // 3
-        return (self.registers - 4) // 2 if self.wide else {1: self.registers - 4, 2: (self.registers - 4) // 2,
-                                                            3: self.registers // 4}[self.halves]
+        return (
+            (self.registers - 4) // 2
+            if self.wide
+            else {1: self.registers - 4, 2: (self.registers - 4) // 2, 3: self.registers // 4}[self.halves]
+        )
 
     @property
     def size(self) -> int:
@@ -97,8 +100,7 @@ class Panels(NamedTuple):
 
 def panels_of(target: Target, features: int, run: int, segments: int = 1) -> Panels:
     """How a filter [features, segments, run] is packed for a target."""
-    return Panels(features, segments, run, target.registers, target.vector_bytes // 4,
-                  multiplies_by_lane(target))
+    return Panels(features, segments, run, target.registers, target.vector_bytes // 4, multiplies_by_lane(target))
 
 
 def multiplies_by_lane(target: Target) -> bool:
@@ -268,8 +270,18 @@ def _write(sink: Sink, sums: Value, r: Any, c: Any, lanes: int, mask: Value | No
     (sink.out + (sink.row + r) * sink.pitch + sink.column).store(found, c, mask)
 
 
-def panels(source: Source, packed: Pointer, sink: Sink, features: Value, first: Value, last: Value, rows: int,
-           lanes: int, wide: bool, halves: int) -> None:
+def panels(
+    source: Source,
+    packed: Pointer,
+    sink: Sink,
+    features: Value,
+    first: Value,
+    last: Value,
+    rows: int,
+    lanes: int,
+    wide: bool,
+    halves: int,
+) -> None:
     """A tile of rows by panels [first, last). wide, halves: which panels there are, see `Panels`."""
     width = 2 * lanes
     depth = source.segments * source.run
@@ -297,10 +309,30 @@ def _last_panel(source: Source, q: Pointer, sink: Sink, rows: int, lanes: int, h
 
 
 @kl.family
-def gemm(work, x: ptr[f32], packed: ptr[f32], out: ptr[f32], depth: i64, x_pitch: i64, out_pitch: i64, features: i64,
-         tiles: i64, tall: i64, tile_block: i64, panel_block: i64, batch_items: i64, x_batch: i64, packed_batch: i64,
-         batch_rows: i64, *more: i64, rows: int, short: bool, wide: bool, halves: int,
-         epilogue: Epilogue):
+def gemm(
+    work,
+    x: ptr[f32],
+    packed: ptr[f32],
+    out: ptr[f32],
+    depth: i64,
+    x_pitch: i64,
+    out_pitch: i64,
+    features: i64,
+    tiles: i64,
+    tall: i64,
+    tile_block: i64,
+    panel_block: i64,
+    batch_items: i64,
+    x_batch: i64,
+    packed_batch: i64,
+    batch_rows: i64,
+    *more: i64,
+    rows: int,
+    short: bool,
+    wide: bool,
+    halves: int,
+    epilogue: Epilogue,
+):
     """out[m, f] = epilogue(sum_k x[m, k] filter[f, k]): x at x_pitch, a packed filter, out at out_pitch.
 
     tiles: of rows, `tall` of them of `rows` rows and the others (if short) of one less. Items: blocks of tile_block
@@ -344,8 +376,17 @@ class Product(NamedTuple):
     packed_batch: int = 0
 
 
-def gemm_step(build: Builder, panels: Panels, x: Any, packed: Any, out: Any, out_pitch: int, product: Product,
-              epilogue: Epilogue, more: Sequence[Any]) -> None:
+def gemm_step(
+    build: Builder,
+    panels: Panels,
+    x: Any,
+    packed: Any,
+    out: Any,
+    out_pitch: int,
+    product: Product,
+    epilogue: Epilogue,
+    more: Sequence[Any],
+) -> None:
     """Add the step of a product with a packed filter. x, packed, out: addresses."""
     depth = panels.depth
     cut = balanced(product.rows, panels.rows)
@@ -356,9 +397,31 @@ def gemm_step(build: Builder, panels: Panels, x: Any, packed: Any, out: Any, out
     all_panels = build.choose(BLOCKS_F32, ways, by_default, product.rows, depth, panels.features) > 0
     block = blocks(cut.tiles, panels.number, cut.height * depth * 4, panel_bytes, work, all_panels)
     block = for_two(block, cut.tiles, panels.number)
-    words = [x, packed, out, depth, product.pitch, out_pitch, panels.features, cut.tiles, cut.tall, block.tiles,
-             block.panels, block.items, product.x_batch, product.packed_batch, product.rows, *more]
-    code = gemm.code(more=len(more), rows=cut.height, short=cut.tall != cut.tiles, wide=panels.wide,
-                     halves=panels.halves, epilogue=epilogue)
+    words = [
+        x,
+        packed,
+        out,
+        depth,
+        product.pitch,
+        out_pitch,
+        panels.features,
+        cut.tiles,
+        cut.tall,
+        block.tiles,
+        block.panels,
+        block.items,
+        product.x_batch,
+        product.packed_batch,
+        product.rows,
+        *more,
+    ]
+    code = gemm.code(
+        more=len(more),
+        rows=cut.height,
+        short=cut.tall != cut.tiles,
+        wide=panels.wide,
+        halves=panels.halves,
+        epilogue=epilogue,
+    )
     items = block.items * product.products
     build.step(code, words, items, chunk=chunk_of(work * cut.tiles * panels.number * product.products, items))

@@ -162,8 +162,19 @@ def _contracted(rows: int, vectors: int, lanes: int, source: Source, sink: Sink)
     return kept
 
 
-def panels(source: Source, packed: Pointer, steps: Value, sink: Sink, features: Value, first: Value, last: Value,
-           rows: int, vectors: int, lanes: int, narrow: int) -> None:
+def panels(
+    source: Source,
+    packed: Pointer,
+    steps: Value,
+    sink: Sink,
+    features: Value,
+    first: Value,
+    last: Value,
+    rows: int,
+    vectors: int,
+    lanes: int,
+    narrow: int,
+) -> None:
     """A tile of rows by panels [first, last). steps: of the micro-kernel."""
     width = vectors * lanes
     for i in range(first, last):
@@ -189,12 +200,43 @@ def _rows_of(t: Any, tiles: Value, tall: Value, rows: int, short: bool, tiled: A
 
 
 @kl.family
-def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pitch: i64, out_pitch: i64,
-              features: i64, tiles: i64, tall: i64, tile_block: i64, panel_block: i64, flip: i32, x_batch: i64,
-              packed_batch: i64, scales: ptr[f32], zeros: ptr[i32], each: i64, blocks: i64, depth: i64, *more: i64,
-              rows: int, vectors: int, short: bool, narrow: int, parts: int, rounded: bool, wide: bool, blocked: bool,
-              tiled: Any, widened: Any, flipped: bool, bounded: int, grouped: Grouped | None,
-              epilogue: Epilogue):
+def gemm_int8(
+    work,
+    x: ptr[i8],
+    packed: ptr[i32],
+    out: ptr[i8],
+    quads: i64,
+    x_pitch: i64,
+    out_pitch: i64,
+    features: i64,
+    tiles: i64,
+    tall: i64,
+    tile_block: i64,
+    panel_block: i64,
+    flip: i32,
+    x_batch: i64,
+    packed_batch: i64,
+    scales: ptr[f32],
+    zeros: ptr[i32],
+    each: i64,
+    blocks: i64,
+    depth: i64,
+    *more: i64,
+    rows: int,
+    vectors: int,
+    short: bool,
+    narrow: int,
+    parts: int,
+    rounded: bool,
+    wide: bool,
+    blocked: bool,
+    tiled: Any,
+    widened: Any,
+    flipped: bool,
+    bounded: int,
+    grouped: Grouped | None,
+    epilogue: Epilogue,
+):
     """out[b m + i, f] = epilogue(sum_k x[b][i, k] filter[b][f, k]): x at x_pitch, a packed filter, out at out_pitch.
 
     tiles: of a batch's m rows, `tall` of them of `rows` rows and the others (if short) of one less. Items:
@@ -224,9 +266,21 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
         q, above = packed + batch * packed_batch, batch * (tiles * (rows - 1) + tall)
         for t in range(start, kl.minimum(start + tile_block, tiles)):
             row, count = _rows_of(t, tiles, tall, rows, short, tiled)
-            source = Source(x + (batch * x_batch + row * x_pitch), x_pitch, quads, flip, lines,
-                            4 * quads if blocked else 0, wide=wide, blocked=blocked, tiled=tiled, depth=depth,
-                            bounded=bounded, grouped=grouped, signed=steps_for(work.target) in (1, 2))
+            source = Source(
+                x + (batch * x_batch + row * x_pitch),
+                x_pitch,
+                quads,
+                flip,
+                lines,
+                4 * quads if blocked else 0,
+                wide=wide,
+                blocked=blocked,
+                tiled=tiled,
+                depth=depth,
+                bounded=bounded,
+                grouped=grouped,
+                signed=steps_for(work.target) in (1, 2),
+            )
             if widened is not None:
                 near = work.scratch(i16)
                 number_of_rows = kl.select(t < tall, kl.value(rows), rows - 1) if short else rows
@@ -238,8 +292,9 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
                 number_of_rows = kl.select(t < tall, kl.value(rows), rows - 1) if short else rows
                 flip_rows(source.p, x_pitch, near, number_of_rows, 4 * quads, flip, work.target.vector_bytes)
                 source = source._replace(p=near, pitch=4 * quads, flipped=True)
-            sink = Sink(target, out_pitch, above + row, 0, features, ending.finish, masked, there, None, count,
-                        ending.light)
+            sink = Sink(
+                target, out_pitch, above + row, 0, features, ending.finish, masked, there, None, count, ending.light
+            )
             if short and tiled is None:
                 if t < tall:
                     panels(source, q, steps, sink, features, first, last, rows, vectors, lanes, narrow)
@@ -252,7 +307,12 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
                 if short and tiled is None:
                     written = kl.select(t < tall, kl.value(rows), rows - 1)
                 here, end = first * (vectors * lanes), kl.minimum(features, last * (vectors * lanes))
-                ending.look_up(target + ((above + row) * out_pitch + here), out_pitch, written, end - here,
-                               work.target.vector_bytes)
+                ending.look_up(
+                    target + ((above + row) * out_pitch + here),
+                    out_pitch,
+                    written,
+                    end - here,
+                    work.target.vector_bytes,
+                )
     if tiled is not None:
         kl.tile_release()

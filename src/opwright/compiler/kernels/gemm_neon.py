@@ -99,8 +99,9 @@ def _order(q: Pointer, groups: Any, vectors: int, lanes: int, steps: int) -> Non
             p.store(kl.shuffle(whole[0], None, order), v * steps * lanes)
 
 
-def contract_grouped(rows: int, vectors: int, lanes: int, source: Source, how: Grouped, q: Pointer,
-                     started: bool) -> list[Value]:
+def contract_grouped(
+    rows: int, vectors: int, lanes: int, source: Source, how: Grouped, q: Pointer, started: bool
+) -> list[Value]:
     """The micro-kernel: the sums of each row of a tile, vectors * lanes of int32. q: the panel.
 
     started: whether sums start with the panel's first row.

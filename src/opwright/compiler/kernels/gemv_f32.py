@@ -29,15 +29,32 @@ def gathered(vectors: Sequence[Value]) -> Value:
         starts = range(0, lanes, block)
         low = [s + i for s in starts for i in range(half)]
         high = [s + half + i for s in starts for i in range(half)]
-        level = [kl.shuffle(a, b, low + [lanes + i for i in low]) + kl.shuffle(a, b, high + [lanes + i for i in high])
-                 for a, b in zip(level[::2], level[1::2])]
+        level = [
+            kl.shuffle(a, b, low + [lanes + i for i in low]) + kl.shuffle(a, b, high + [lanes + i for i in high])
+            for a, b in zip(level[::2], level[1::2])
+        ]
         block = half
     return level[0]
 
 
 @kl.family
-def gemv(work, x: ptr[f32], weights: ptr[kl.u8], out: ptr[f32], depth: i64, features: i64, x_pitch: i64, pitch: i64,
-         out_pitch: i64, rows: i64, x_batch: i64, batch: i64, *more: i64, dtype: Any, epilogue: Epilogue):
+def gemv(
+    work,
+    x: ptr[f32],
+    weights: ptr[kl.u8],
+    out: ptr[f32],
+    depth: i64,
+    features: i64,
+    x_pitch: i64,
+    pitch: i64,
+    out_pitch: i64,
+    rows: i64,
+    x_batch: i64,
+    batch: i64,
+    *more: i64,
+    dtype: Any,
+    epilogue: Epilogue,
+):
     """out[n, m, f] = epilogue(sum_k x[n, m, k] weights[n, f, k]) of `rows` rows m, weights of `dtype`, float32 or
     narrower.
 
@@ -75,8 +92,16 @@ def gemv(work, x: ptr[f32], weights: ptr[kl.u8], out: ptr[f32], depth: i64, feat
                 v = _alone(p[k], lanes)
                 for i in range(lanes):
                     sums[i] = kl.fma(v, _alone(lines[i][k].to(f32), lanes), sums[i])
-        _write(target + row * out_pitch, gathered([sums[i] for i in range(lanes)]), finish, row, column,
-               features - column, lanes, masked)
+        _write(
+            target + row * out_pitch,
+            gathered([sums[i] for i in range(lanes)]),
+            finish,
+            row,
+            column,
+            features - column,
+            lanes,
+            masked,
+        )
 
 
 def _alone(x: Value, lanes: int) -> Value:
@@ -92,8 +117,9 @@ def _lines(filters: Pointer, column: Value, features: Value, pitch: Value, lanes
     return found
 
 
-def _write(out: Pointer, sums: Value, finish: Any, row: Value, column: Value, rest: Value, lanes: int,
-           masked: bool) -> None:
+def _write(
+    out: Pointer, sums: Value, finish: Any, row: Value, column: Value, rest: Value, lanes: int, masked: bool
+) -> None:
     if masked:
         mask = kl.first(rest, lanes)
         out.store(finish(sums, row, column, lanes, mask), column, mask)
@@ -111,9 +137,23 @@ ACROSS = 4
 
 
 @kl.family
-def gevm(work, a: ptr[f32], b: ptr[kl.u8], out: ptr[f32], depth: i64, columns: i64, a_pitch: i64, b_pitch: i64,
-         out_pitch: i64, a_batch: i64, b_batch: i64, *more: i64,
-         rows: int, dtype: Any, epilogue: Epilogue):
+def gevm(
+    work,
+    a: ptr[f32],
+    b: ptr[kl.u8],
+    out: ptr[f32],
+    depth: i64,
+    columns: i64,
+    a_pitch: i64,
+    b_pitch: i64,
+    out_pitch: i64,
+    a_batch: i64,
+    b_batch: i64,
+    *more: i64,
+    rows: int,
+    dtype: Any,
+    epilogue: Epilogue,
+):
     """out[n, m, c] = epilogue(sum_k a[n, m, k] b[n, k, c]) of `rows` rows m. b: of `dtype`, float32 or narrower.
 
     a_batch, b_batch: elements from one product's operands to the next one's. Items: products by blocks of columns.
@@ -144,8 +184,21 @@ def gevm(work, a: ptr[f32], b: ptr[kl.u8], out: ptr[f32], depth: i64, columns: i
                     place[r * out_pitch + column + c] = finish(total, row + r, column + c, 0)
 
 
-def _columns(p: Pointer, q: Pointer, place: Pointer, depth: Value, a_pitch: Value, b_pitch: Value, out_pitch: Value,
-             rows: int, lanes: int, masks: Sequence[Any], finish: Any, row: Value, column: Value) -> None:
+def _columns(
+    p: Pointer,
+    q: Pointer,
+    place: Pointer,
+    depth: Value,
+    a_pitch: Value,
+    b_pitch: Value,
+    out_pitch: Value,
+    rows: int,
+    lanes: int,
+    masks: Sequence[Any],
+    finish: Any,
+    row: Value,
+    column: Value,
+) -> None:
     """All rows by a block of columns."""
     sums = kl.registers(f32, lanes, rows, ACROSS)
     for r in range(rows):

@@ -66,8 +66,14 @@ def make_blocks(form: Contract, build: Builder) -> None:
     if form.scales is None or scales is None or filter is None or form.filter.dtype not in (int4, int8):
         raise Unmade("no scales by block, or of weights that are computed")
     number = form.scales.shape[1]
-    if form.input.dtype is not float32 or not form.rounding or form.window.size != (1, 1) or form.groups != 1 \
-            or math.prod(form.input.shape[:3]) != rows or channels % (4 * number):
+    if (
+        form.input.dtype is not float32
+        or not form.rounding
+        or form.window.size != (1, 1)
+        or form.groups != 1
+        or math.prod(form.input.shape[:3]) != rows
+        or channels % (4 * number)
+    ):
         raise Unmade(f"{form.input.dtype.name} by {number} blocks of {channels} channels")
     epilogue, more = epilogue_of(form.expr, form.operands, form.output, build)
     bounded = steps_of(host(), form.filter, channels // number)
@@ -79,14 +85,46 @@ def make_blocks(form: Contract, build: Builder) -> None:
     cut = balanced(rows, panels.tile.rows)
     work = 8 * cut.height * height * panels.tile.width
     block = blocks(cut.tiles, panels.number, cut.height * channels, panels.tile.width * height * 4, work)
-    words = [made.x, packed, build.pointer(form.output), panels.quads, made.pitch, form.output.pitch, features,
-             cut.tiles, cut.tall, block.tiles, block.panels, FLIP, 0, 0, made.scales, made.zeros, 1, number,
-             0, *more]
+    words = [
+        made.x,
+        packed,
+        build.pointer(form.output),
+        panels.quads,
+        made.pitch,
+        form.output.pitch,
+        features,
+        cut.tiles,
+        cut.tall,
+        block.tiles,
+        block.panels,
+        FLIP,
+        0,
+        0,
+        made.scales,
+        made.zeros,
+        1,
+        number,
+        0,
+        *more,
+    ]
     widened = panels.tile.widened
-    code = gemm_int8.code(more=len(more), rows=cut.height, vectors=panels.tile.vectors, short=cut.tall != cut.tiles,
-                          narrow=panels.narrow, parts=1, rounded=True, wide=False, blocked=True,
-                          tiled=None, widened=int8 if widened else None, flipped=False,
-                          bounded=panels.tile.bounded, grouped=None, epilogue=epilogue)
+    code = gemm_int8.code(
+        more=len(more),
+        rows=cut.height,
+        vectors=panels.tile.vectors,
+        short=cut.tall != cut.tiles,
+        narrow=panels.narrow,
+        parts=1,
+        rounded=True,
+        wide=False,
+        blocked=True,
+        tiled=None,
+        widened=int8 if widened else None,
+        flipped=False,
+        bounded=panels.tile.bounded,
+        grouped=None,
+        epilogue=epilogue,
+    )
     scratch = room(host(), channels * cut.height) if widened else 0
     build.step(code, words, block.items, scratch, chunk_of(work * cut.tiles * panels.number, block.items))
     share(form, build, form.operands, epilogue)

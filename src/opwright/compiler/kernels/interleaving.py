@@ -22,8 +22,20 @@ BLOCK = 4096  # elements of each plane that an item moves
 
 
 @kl.family
-def move_interleaved(work, x: ptr[u8], y: ptr[u8], table: ptr[i64], n: i64, plane: i64, blocks: i64,
-                     *, size: int, count: int, apart: bool, outer: int):
+def move_interleaved(
+    work,
+    x: ptr[u8],
+    y: ptr[u8],
+    table: ptr[i64],
+    n: i64,
+    plane: i64,
+    blocks: i64,
+    *,
+    size: int,
+    count: int,
+    apart: bool,
+    outer: int,
+):
     """`count` planes of n elements, `plane` bytes apart, to n groups side by side; apart: the other way round.
 
     An item is a block of elements; n is no less than lanes. The last vector of a block overlaps the one before it.

@@ -40,8 +40,19 @@ class Memory:
 
 
 @kl.family
-def project(work, hash: ptr[f32], x: ptr[u8], weights: ptr[f32], y: ptr[i32], rows: i64, bits: i64,
-            *, n: int, weighted: bool, sparse: bool):
+def project(
+    work,
+    hash: ptr[f32],
+    x: ptr[u8],
+    weights: ptr[f32],
+    y: ptr[i32],
+    rows: i64,
+    bits: i64,
+    *,
+    n: int,
+    weighted: bool,
+    sparse: bool,
+):
     """An item is a function. Scratch: a number and a row behind it."""
     text = work.scratch(u8)
     for item in work.items():
@@ -70,7 +81,8 @@ def make_projection(form: Projection, build: Builder) -> None:
     if hash.dtype is not float32 or x.dtype is not uint8 or y.dtype is not int32 or n > LONGEST:
         raise Unmade(f"hashes of {x!r} by {hash!r}")
     if any(w.dtype is not float32 or w.size != rows for w in form.weights) or any(
-            b.parent is not None for b in (hash, x, y, *form.weights)):
+        b.parent is not None for b in (hash, x, y, *form.weights)
+    ):
         raise Unmade(f"hashes of {x!r} by {hash!r}")
     if y.size != functions * (1 if form.sparse else bits):
         raise Unmade(f"hashes {y!r} of {x!r}")

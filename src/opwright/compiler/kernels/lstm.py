@@ -43,13 +43,42 @@ from .recurrent_cells import (
 if TYPE_CHECKING:
     from ..loops.planning import Builder
 
+
 @kl.family
-def lstm(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gates_o: ptr[f32], weights: ptr[u8],
-         peep_i: ptr[f32], peep_f: ptr[f32], peep_o: ptr[f32], projection: ptr[u8], bias: ptr[f32], norms: ptr[f32],
-         scales: ptr[f32], h: ptr[f32], c: ptr[f32], y: ptr[f32], steps: i64, batch_pitch: i64, step_pitch: i64,
-         cells: i64, outputs: i64, cell_clip: f32, output_clip: f32,
-         *, rows: int, gates: int, peepholes: bool, projected: int, activation: str, normed: bool,
-         rounding: str, diagonal: bool):
+def lstm(
+    work,
+    gates_i: ptr[f32],
+    gates_f: ptr[f32],
+    gates_g: ptr[f32],
+    gates_o: ptr[f32],
+    weights: ptr[u8],
+    peep_i: ptr[f32],
+    peep_f: ptr[f32],
+    peep_o: ptr[f32],
+    projection: ptr[u8],
+    bias: ptr[f32],
+    norms: ptr[f32],
+    scales: ptr[f32],
+    h: ptr[f32],
+    c: ptr[f32],
+    y: ptr[f32],
+    steps: i64,
+    batch_pitch: i64,
+    step_pitch: i64,
+    cells: i64,
+    outputs: i64,
+    cell_clip: f32,
+    output_clip: f32,
+    *,
+    rows: int,
+    gates: int,
+    peepholes: bool,
+    projected: int,
+    activation: str,
+    normed: bool,
+    rounding: str,
+    diagonal: bool,
+):
     """An item is `rows` rows of the batch. batch_pitch, step_pitch: in rows of gates and of y, from one to the next.
     diagonal: weights has a vector of cells for each gate.
     norms: coefficients and bias of each gate; scales: what one of the weights stands for, of each gate and then of the
@@ -90,8 +119,14 @@ def lstm(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gates_o:
                     z = [sums.total(row, gate) for gate in range(gates)]
                     if rounding and not diagonal:
                         place = ((item * rows + row) * batch_pitch + step * step_pitch) * cells + at
-                        z = [kl.fma(z[gate], kl.splat(unit[row] * scales[gate], lanes),
-                                    sources[gate].load(place, lanes, mask)) for gate in range(gates)]
+                        z = [
+                            kl.fma(
+                                z[gate],
+                                kl.splat(unit[row] * scales[gate], lanes),
+                                sources[gate].load(place, lanes, mask),
+                            )
+                            for gate in range(gates)
+                        ]
                     if normed:
                         for gate in range(gates):
                             (kept + (row * gates + gate) * room).store(kl.select(mask, z[gate], 0.0), at)
@@ -113,8 +148,18 @@ def lstm(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gates_o:
             if normed:
                 for row in range(rows):
                     parts = [kept + (row * gates + gate) * room for gate in range(gates)]
-                    _normed_cells(parts, peeps if peepholes else (), norms, state + row * room, new + row * room, cells,
-                                  wide, lanes, activation, cell_clip)
+                    _normed_cells(
+                        parts,
+                        peeps if peepholes else (),
+                        norms,
+                        state + row * room,
+                        new + row * room,
+                        cells,
+                        wide,
+                        lanes,
+                        activation,
+                        cell_clip,
+                    )
             if projected:
                 p = projection
                 unit = _rounded(new, rounded, rows, room, wide, lanes, rounding)
@@ -148,8 +193,18 @@ def _rounded(x: Any, out: Any, rows: int, room: Any, n: Any, lanes: int, roundin
     return [rounded_floats(x + row * room, out + row * room, n, lanes, rounding == "symmetric") for row in range(rows)]
 
 
-def _normed_cells(parts: list[Any], peeps: Any, norms: Any, state: Any, new: Any, cells: Any, wide: Any, lanes: int,
-                  activation: str, clip: Any) -> None:
+def _normed_cells(
+    parts: list[Any],
+    peeps: Any,
+    norms: Any,
+    state: Any,
+    new: Any,
+    cells: Any,
+    wide: Any,
+    lanes: int,
+    activation: str,
+    clip: Any,
+) -> None:
     """A row's new state, of gates that are normalised. parts: the gates' sums; norms: of each 2 cells numbers."""
     gates = len(parts)
     first = gates - 3
@@ -187,17 +242,38 @@ def make_lstm(form: Lstm, build: Builder) -> None:
     steps, batch, cells, outputs, rows, room, given, turned = layer_of(form, int8 if form.rounding else float32, build)
     missing = [0] * (4 - gates)
     last, *pitches = order_of(steps, batch, form.time_major, form.backward)
-    code = lstm.code(rows=rows, gates=gates, peepholes=bool(form.peepholes), projected=len(form.projection),
-                     activation=form.activation, normed=bool(form.norms), rounding=form.rounding,
-                     diagonal=len(form.recurrent[0].shape) == 1)
+    code = lstm.code(
+        rows=rows,
+        gates=gates,
+        peepholes=bool(form.peepholes),
+        projected=len(form.projection),
+        activation=form.activation,
+        normed=bool(form.norms),
+        rounding=form.rounding,
+        diagonal=len(form.recurrent[0].shape) == 1,
+    )
     norms = build.constant(np.stack([np.asarray(b.constant) for b in form.norms])) if form.norms else 0
     scales = build.constant(np.array(form.scales, np.float32)) if form.rounding else 0
     peeps = [*missing, *map(build.pointer, form.peepholes)] if form.peepholes else [0, 0, 0]
     bias = build.pointer(form.projection[1]) if len(form.projection) > 1 else 0
     states = map(build.pointer, (form.h, form.c))
-    words = [*missing, *(build.pointer(g, last * cells) for g in form.gates), given, *peeps, turned, bias, norms,
-             scales, *states, build.pointer(y, last * outputs), steps, *pitches, cells, outputs,
-             *form.clips]
+    words = [
+        *missing,
+        *(build.pointer(g, last * cells) for g in form.gates),
+        given,
+        *peeps,
+        turned,
+        bias,
+        norms,
+        scales,
+        *states,
+        build.pointer(y, last * outputs),
+        steps,
+        *pitches,
+        cells,
+        outputs,
+        *form.clips,
+    ]
     build.step(code, words, batch // rows, scratch=(4 + gates * bool(form.norms)) * rows * room * 4, chunk=1)
 
 

@@ -34,11 +34,36 @@ FAR = 1 << 20  # beyond int16, and its sums with int16 within int32
 
 
 @kl.family
-def lstm_int8(work, gates_i: ptr[i32], gates_f: ptr[i32], gates_g: ptr[i32], gates_o: ptr[i32], weights: ptr[u8],
-              projection: ptr[u8], bias: ptr[i32], peeps: ptr[i16], norms: ptr[i32], numbers: ptr[i64], h: ptr[i8],
-              c: ptr[i16], y: ptr[i8], steps: i64, batch_pitch: i64, step_pitch: i64, cells: i64, outputs: i64,
-              cell_clip: i32, output_clip: i32,
-              *, rows: int, gates: int, projected: int, power: int, peepholes: bool, normed: bool):
+def lstm_int8(
+    work,
+    gates_i: ptr[i32],
+    gates_f: ptr[i32],
+    gates_g: ptr[i32],
+    gates_o: ptr[i32],
+    weights: ptr[u8],
+    projection: ptr[u8],
+    bias: ptr[i32],
+    peeps: ptr[i16],
+    norms: ptr[i32],
+    numbers: ptr[i64],
+    h: ptr[i8],
+    c: ptr[i16],
+    y: ptr[i8],
+    steps: i64,
+    batch_pitch: i64,
+    step_pitch: i64,
+    cells: i64,
+    outputs: i64,
+    cell_clip: i32,
+    output_clip: i32,
+    *,
+    rows: int,
+    gates: int,
+    projected: int,
+    power: int,
+    peepholes: bool,
+    normed: bool,
+):
     """An item is `rows` rows of the batch. batch_pitch, step_pitch: in rows of gates and of y, from one to the next.
     power: cells have the scale 2^power.
 
@@ -53,8 +78,9 @@ def lstm_int8(work, gates_i: ptr[i32], gates_f: ptr[i32], gates_g: ptr[i32], gat
     now, state, new, kept = (work.scratch(f32) + part * rows * room for part in range(4))
     sources = ((gates_i,) if gates == 4 else ()) + (gates_f, gates_g, gates_o)
     hidden_zero, zero = numbers[0].to(i32), numbers[1].to(i32)
-    layer = Layer(gates, power, cells, cell_clip, peeps if peepholes else None, norms if normed else None,
-                  numbers + 6 + 4 * gates)
+    layer = Layer(
+        gates, power, cells, cell_clip, peeps if peepholes else None, norms if normed else None, numbers + 6 + 4 * gates
+    )
 
     def factor(place: int) -> tuple[Any, Any]:
         return numbers[2 + 2 * place], numbers[3 + 2 * place]
@@ -99,8 +125,9 @@ def lstm_int8(work, gates_i: ptr[i32], gates_f: ptr[i32], gates_g: ptr[i32], gat
                     else:
                         memory = state + row * room
                         before = kl.to_int(memory.load(at, lanes))
-                        z = [layer.seen(v, before, gate, at, mask) if gate < gates - 1 else v
-                             for gate, v in enumerate(z)]
+                        z = [
+                            layer.seen(v, before, gate, at, mask) if gate < gates - 1 else v for gate, v in enumerate(z)
+                        ]
                         after, let_in = layer.after(z, before)
                         memory.store(after.to(f32), at)
                         let_out = INT16.logistic(layer.seen(z[-1], after, gates - 1, at, mask), GATE)
@@ -151,8 +178,14 @@ def make_lstm(form: LstmInt8, build: Builder) -> None:
         bias = build.constant(np.asarray(form.projection[1].constant, np.int32))
     _, *pitches = order_of(steps, batch, form.time_major, False)
     missing = [0] * (4 - gates)
-    code = lstm_int8.code(rows=rows, gates=gates, projected=len(form.projection), power=form.power,
-                          peepholes=bool(form.peepholes), normed=bool(form.norms))
+    code = lstm_int8.code(
+        rows=rows,
+        gates=gates,
+        projected=len(form.projection),
+        power=form.power,
+        peepholes=bool(form.peepholes),
+        normed=bool(form.norms),
+    )
     vectors: list[Any] = [0, 0]
     for i, (buffers, dtype) in enumerate(((form.peepholes, np.int16), (form.norms, np.int32))):
         if buffers:
@@ -160,8 +193,21 @@ def make_lstm(form: LstmInt8, build: Builder) -> None:
     factors = (form.hidden_factor, form.output_factor, *form.gate_factors, *form.peephole_factors, *form.norm_factors)
     table = build.constant(np.array([*form.zeros, *(n for row in factors for n in row)], np.int64))
     held = map(build.pointer, (form.h, form.c, y))
-    words = [*missing, *map(build.pointer, form.gates), given, turned, bias, *vectors, table, *held, steps,
-             *pitches, cells, outputs, *form.clips]
+    words = [
+        *missing,
+        *map(build.pointer, form.gates),
+        given,
+        turned,
+        bias,
+        *vectors,
+        table,
+        *held,
+        steps,
+        *pitches,
+        cells,
+        outputs,
+        *form.clips,
+    ]
     build.step(code, words, batch // rows, scratch=(3 + gates * bool(form.norms)) * rows * room * 4, chunk=1)
 
 

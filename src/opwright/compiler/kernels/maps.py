@@ -138,15 +138,25 @@ def _places(row: Any, sizes: Sequence[Value], strides: Sequence[Sequence[Value]]
     return found
 
 
-def _row(work: Any, pattern: Pattern, out: Pointer, operands: Sequence[Pointer], near: Sequence[Any],
-         numbers: Sequence[Value], start: Value, n: Value) -> None:
+def _row(
+    work: Any,
+    pattern: Pattern,
+    out: Pointer,
+    operands: Sequence[Pointer],
+    near: Sequence[Any],
+    numbers: Sequence[Value],
+    start: Value,
+    n: Value,
+) -> None:
     """n elements of a row from `start` on."""
     lanes, unroll = pattern.lanes(work.target)
     fixed = [p[0] if kind == ONE else table for p, kind, table in zip(operands, pattern.kinds, near)]
 
     def compute(at: Any, count: int, mask: Any = None) -> Value:
-        args = [p.load(at, count, mask=mask) if kind == EACH else given
-                for p, kind, given in zip(operands, pattern.kinds, fixed)]
+        args = [
+            p.load(at, count, mask=mask) if kind == EACH else given
+            for p, kind, given in zip(operands, pattern.kinds, fixed)
+        ]
         return evaluate(pattern.expr, args, numbers)
 
     wide = lanes * unroll
@@ -172,8 +182,17 @@ def _row(work: Any, pattern: Pattern, out: Pointer, operands: Sequence[Pointer],
             out[i] = compute(i, 0)
 
 
-def _columns(work: Any, pattern: Pattern, out: Pointer, operands: Sequence[Pointer], near: Sequence[Any],
-             numbers: Sequence[Value], columns: tuple[Value, Value], rows: tuple[Value, Value], strides: Any) -> None:
+def _columns(
+    work: Any,
+    pattern: Pattern,
+    out: Pointer,
+    operands: Sequence[Pointer],
+    near: Sequence[Any],
+    numbers: Sequence[Value],
+    columns: tuple[Value, Value],
+    rows: tuple[Value, Value],
+    strides: Any,
+) -> None:
     """A block of rows, a vector's width of columns at a time. columns: the first, and how many; rows: first and end."""
     lanes, _ = pattern.lanes(work.target)
     count = len(operands)
@@ -184,8 +203,10 @@ def _columns(work: Any, pattern: Pattern, out: Pointer, operands: Sequence[Point
         once = [p.load(at, lanes, mask=mask) if i in alike else p for i, p in enumerate(operands)]
         done = [evaluate(e, once, numbers) for e in shared]
         for row in range(*rows):
-            args = [(p + row * s[0]).load(at, lanes, mask=mask) if kind == EACH else p[row * s[0]] if kind == ONE
-                    else table for p, kind, table, s in zip(operands, pattern.kinds, near, strides[1:])]
+            args = [
+                (p + row * s[0]).load(at, lanes, mask=mask) if kind == EACH else p[row * s[0]] if kind == ONE else table
+                for p, kind, table, s in zip(operands, pattern.kinds, near, strides[1:])
+            ]
             found = evaluate(rest, [*args, *done], numbers)
             (out + row * strides[0][0]).store(kl.splat(found, lanes), at, mask=mask)
 
@@ -280,11 +301,19 @@ def make_map(form: Map, build: Builder) -> None:
     walks = iter(steps[1:])
     along = [(0,) * (outer + 1) if i in lookups else next(walks) for i in range(len(form.operands))]
     columns = outer == 1 and weight(form.expr) >= LABOUR
-    kinds = tuple((TABLE if b.size * b.dtype.size == 256 else WIDE) if i in lookups else _kind(s, columns)
-                  for i, (b, s) in enumerate(zip(form.operands, along)))
+    kinds = tuple(
+        (TABLE if b.size * b.dtype.size == 256 else WIDE) if i in lookups else _kind(s, columns)
+        for i, (b, s) in enumerate(zip(form.operands, along))
+    )
     skeleton, scalars = parametrised(form.expr)
-    pattern = Pattern(skeleton, kinds, tuple(b.dtype for b in form.operands), tuple(d for _, d in scalars), outer,
-                      _bytes(inner) if len({d.size for d in _dtypes(skeleton)}) > 1 else 64)
+    pattern = Pattern(
+        skeleton,
+        kinds,
+        tuple(b.dtype for b in form.operands),
+        tuple(d for _, d in scalars),
+        outer,
+        _bytes(inner) if len({d.size for d in _dtypes(skeleton)}) > 1 else 64,
+    )
     if all(b.parent is None for b in plain):  # a slice of another operand would be written before it is read
         for b in plain:
             if b.shape == output.shape and b.dtype.size == output.dtype.size:
@@ -302,8 +331,12 @@ def make_map(form: Map, build: Builder) -> None:
     else:
         block = _evenly(inner, block, sum(widths), ITEM)
     items = -(-rows // block_rows) * -(-inner // block)
-    build.step(map_elements.code(pattern=pattern, more=len(words)), [inner, rows, block_rows, block, *words], items,
-               chunk=grain(min(inner, block) * block_rows * sum(widths), items))
+    build.step(
+        map_elements.code(pattern=pattern, more=len(words)),
+        [inner, rows, block_rows, block, *words],
+        items,
+        chunk=grain(min(inner, block) * block_rows * sum(widths), items),
+    )
 
 
 def _evenly(n: int, most: int, nbytes: int, unit: int = 1) -> int:
@@ -316,8 +349,9 @@ def _evenly(n: int, most: int, nbytes: int, unit: int = 1) -> int:
     return -(-each // unit) * unit
 
 
-def _axes(output: Buffer, operands: Sequence[Buffer], addresses: dict[int, Any],
-          build: Builder) -> tuple[tuple[int, ...], tuple[Strides, ...]]:
+def _axes(
+    output: Buffer, operands: Sequence[Buffer], addresses: dict[int, Any], build: Builder
+) -> tuple[tuple[int, ...], tuple[Strides, ...]]:
     """The sizes of the joined axes, and along them the strides of the output and of each operand. Constants that have
     one short row are written out for several, and their addresses changed."""
     shape = output.shape
@@ -327,8 +361,9 @@ def _axes(output: Buffer, operands: Sequence[Buffer], addresses: dict[int, Any],
         for b, s in zip(operands, steps[1:]):
             if s[-1] and not any(s[:-1]):
                 assert b.constant is not None
-                addresses[id(b)] = build.packed((repeat, sizes[-1]), b.dtype.np, functools.partial(_fill, b.constant),
-                                                (b, "rows"))
+                addresses[id(b)] = build.packed(
+                    (repeat, sizes[-1]), b.dtype.np, functools.partial(_fill, b.constant), (b, "rows")
+                )
         steps = tuple((*s[:-2], s[-2] * repeat, s[-1]) for s in steps)
         sizes, steps = joined((*sizes[:-2], sizes[-2] // repeat, sizes[-1] * repeat), steps)
     if any(s[-1] not in (0, 1) for s in steps):

@@ -116,21 +116,39 @@ def make_matmul(form: MatMul, build: Builder) -> None:
             _make_few(form, part, x, pitch, epilogue, more, build)
             continue
         product = Product(rows, pitch, part.products, rows * pitch * part.a_moves, panels.size * part.b_moves)
-        gemm_step(build, panels, x.moved(4 * part.a * rows * pitch), packed.moved(4 * part.b * panels.size),
-                  build.pointer(out, part.first * rows * out.pitch), out.pitch, product, epilogue, more)
+        gemm_step(
+            build,
+            panels,
+            x.moved(4 * part.a * rows * pitch),
+            packed.moved(4 * part.b * panels.size),
+            build.pointer(out, part.first * rows * out.pitch),
+            out.pitch,
+            product,
+            epilogue,
+            more,
+        )
     share(form, build, form.operands, epilogue)
 
 
-def _make_few(form: MatMul, part: Batch, x: Any, pitch: int, epilogue: Epilogue, more: list[Any],
-              build: Builder) -> None:
+def _make_few(
+    form: MatMul, part: Batch, x: Any, pitch: int, epilogue: Epilogue, more: list[Any], build: Builder
+) -> None:
     """Products of few rows: b is read once, where it is."""
     b, out = form.b, form.output
     rows, columns = out.shape[-2:]
     depth = b.shape[-1] if form.transpose_b else b.shape[-2]
     matrix = b.shape[-2] * b.pitch
     lanes = host().vector_bytes // 4
-    words: list[Any] = [x.moved(4 * part.a * rows * pitch), build.pointer(b, part.b * matrix),
-                        build.pointer(out, part.first * rows * out.pitch), depth, columns, pitch, b.pitch, out.pitch]
+    words: list[Any] = [
+        x.moved(4 * part.a * rows * pitch),
+        build.pointer(b, part.b * matrix),
+        build.pointer(out, part.first * rows * out.pitch),
+        depth,
+        columns,
+        pitch,
+        b.pitch,
+        out.pitch,
+    ]
     steps = rows * pitch * part.a_moves, matrix * part.b_moves
     if form.transpose_b:
         code = gemv.code(more=len(more), dtype=b.dtype, epilogue=epilogue)
@@ -149,8 +167,7 @@ def _turned(a: Buffer, build: Builder) -> Any:
     number = math.prod(a.shape[:-2])
     place = build.temporary(a.size * 4)
     block = 16
-    build.step(transpose.code(block=block), [build.pointer(a), place, depth, rows, a.pitch],
-               number * -(-rows // block))
+    build.step(transpose.code(block=block), [build.pointer(a), place, depth, rows, a.pitch], number * -(-rows // block))
     return place
 
 
@@ -162,6 +179,7 @@ def _packed(form: MatMul, panels: Panels, build: Builder) -> Any:
     source_batch = b.shape[-2] * b.pitch
     items = number * panels.number
     if b.constant is not None:
+
         def fill(out: np.ndarray) -> None:
             matrices = np.ascontiguousarray(b.constant)
             words = pack.words([matrices, 0, out, panels.features, 1, panels.run, b.pitch, source_batch, panels.size])

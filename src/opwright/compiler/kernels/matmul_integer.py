@@ -37,6 +37,7 @@ from .weight_packing_int8 import Panels, grouped_tile, pack_code, pack_int8, par
 if TYPE_CHECKING:
     from ..loops.planning import Builder
 
+
 class Left(NamedTuple):
     """The first operand's rows: `pitch` bytes apart; flip: what makes them unsigned.
 
@@ -64,8 +65,11 @@ def make_matmul_int8(form: MatMul, build: Builder) -> None:
     lead = out.shape[:-2]
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
     depth = a.shape[-1]
-    tile = (tiles_for(host(), rows, columns, -(-depth // 4), rows * columns * depth)
-            or grouped_tile(host(), columns) or tile_of(host(), columns))
+    tile = (
+        tiles_for(host(), rows, columns, -(-depth // 4), rows * columns * depth)
+        or grouped_tile(host(), columns)
+        or tile_of(host(), columns)
+    )
     panels = Panels(columns, 1, depth, tile, parts_of(b.dtype, form.b_zero))
     parts = list(batches(lead, a.shape[:-2], b.shape[:-2]))
     if len(parts) > MOST_STEPS or (len(parts) > 1 and (form.operands or rounded)):
@@ -78,18 +82,47 @@ def make_matmul_int8(form: MatMul, build: Builder) -> None:
     work = 8 * cut.height * panels.steps * panels.tile.width
     block = blocks(cut.tiles, panels.number, cut.height * pitch, panels.tile.width * panels.steps * 4, work)
     dtype = int8 if rounded else a.dtype
-    code = gemm_int8.code(more=len(more), rows=cut.height, vectors=panels.tile.vectors, short=cut.tall != cut.tiles,
-                          narrow=panels.narrow, parts=panels.parts, rounded=rounded, wide=False,
-                          blocked=False, tiled=dtype if tile.depth else None,
-                          widened=dtype if tile.widened else None, flipped=False, bounded=0,
-                          grouped=Grouped(tile.grouped, dtype, False) if tile.grouped else None,
-                          epilogue=epilogue)
+    code = gemm_int8.code(
+        more=len(more),
+        rows=cut.height,
+        vectors=panels.tile.vectors,
+        short=cut.tall != cut.tiles,
+        narrow=panels.narrow,
+        parts=panels.parts,
+        rounded=rounded,
+        wide=False,
+        blocked=False,
+        tiled=dtype if tile.depth else None,
+        widened=dtype if tile.widened else None,
+        flipped=False,
+        bounded=0,
+        grouped=Grouped(tile.grouped, dtype, False) if tile.grouped else None,
+        epilogue=epilogue,
+    )
     scratch = room(host(), 4 * panels.quads * cut.height) if tile.widened else 0
     for part in parts:
-        words = [left.x.moved(part.a * rows * pitch), packed.moved(4 * part.b * panels.size),
-                 build.pointer(out, part.first * rows * out.pitch), panels.quads, pitch, out.pitch, columns, cut.tiles,
-                 cut.tall, block.tiles, block.panels, left.flip, rows * pitch * part.a_moves,
-                 panels.size * part.b_moves, left.scales, left.zeros, 1, 0, tile.depth, *more]
+        words = [
+            left.x.moved(part.a * rows * pitch),
+            packed.moved(4 * part.b * panels.size),
+            build.pointer(out, part.first * rows * out.pitch),
+            panels.quads,
+            pitch,
+            out.pitch,
+            columns,
+            cut.tiles,
+            cut.tall,
+            block.tiles,
+            block.panels,
+            left.flip,
+            rows * pitch * part.a_moves,
+            panels.size * part.b_moves,
+            left.scales,
+            left.zeros,
+            1,
+            0,
+            tile.depth,
+            *more,
+        ]
         items = block.items * part.products
         build.step(code, words, items, scratch, chunk_of(work * cut.tiles * panels.number * part.products, items))
     share(form, build, form.operands, epilogue)
@@ -139,6 +172,7 @@ def _packed(form: MatMul, panels: Panels, offset: int, build: Builder) -> Any:
     items = number * panels.number
     rest = [panels.features, 1, panels.run, pitch, step, form.b_zero, offset, b.shape[-2] * b.pitch, panels.size]
     if b.constant is not None:
+
         def fill(out: np.ndarray) -> None:
             words = pack_int8.words([np.ascontiguousarray(b.constant), 0, out, *rest])
             executor.call(code.address, words, 0, items)
@@ -151,9 +185,24 @@ def _packed(form: MatMul, panels: Panels, offset: int, build: Builder) -> Any:
 
 
 @kl.family
-def matmul_int16(work, a: ptr[i16], b: ptr[u8], y: ptr[u8], rows: i64, depth: i64, columns: i64, a_pitch: i64,
-                 b_pitch: i64, y_pitch: i64, a_step: i64, b_step: i64, *more: i64,
-                 dtype: DType, along: bool, epilogue: Epilogue):
+def matmul_int16(
+    work,
+    a: ptr[i16],
+    b: ptr[u8],
+    y: ptr[u8],
+    rows: i64,
+    depth: i64,
+    columns: i64,
+    a_pitch: i64,
+    b_pitch: i64,
+    y_pitch: i64,
+    a_step: i64,
+    b_step: i64,
+    *more: i64,
+    dtype: DType,
+    along: bool,
+    epilogue: Epilogue,
+):
     """An item is a row of a product. a_step, b_step: elements from one product's matrix to the next. along: rows of b
     run along the depth; else along the columns."""
     b, y = b.cast(dtype, dtype.size), y.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
@@ -202,9 +251,20 @@ def make_matmul_int16(form: MatMul, build: Builder) -> None:
     code = matmul_int16.code(more=len(more), dtype=b.dtype, along=form.transpose_b, epilogue=epilogue)
     a_size, b_size = rows * a.pitch, b.shape[-2] * b.pitch
     for part in parts:
-        words = [build.pointer(a, part.a * a_size), build.pointer(b, part.b * b_size),
-                 build.pointer(out, part.first * rows * out.pitch), rows, depth, columns, a.pitch, b.pitch, out.pitch,
-                 a_size * part.a_moves, b_size * part.b_moves, *more]
+        words = [
+            build.pointer(a, part.a * a_size),
+            build.pointer(b, part.b * b_size),
+            build.pointer(out, part.first * rows * out.pitch),
+            rows,
+            depth,
+            columns,
+            a.pitch,
+            b.pitch,
+            out.pitch,
+            a_size * part.a_moves,
+            b_size * part.b_moves,
+            *more,
+        ]
         items = part.products * rows
         build.step(code, words, items, chunk=chunk_of(4 * items * columns * depth, items))
     share(form, build, form.operands, epilogue)

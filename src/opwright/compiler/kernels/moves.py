@@ -33,8 +33,21 @@ TILES = 64  # elements along the input's run that an item transposes, if their s
 
 
 @kl.family
-def move_runs(work, x: ptr[u8], y: ptr[u8], table: ptr[i64], run: i64, rows: i64, row_in: i64, row_out: i64,
-              *, kind: str, size: int, width: int, outer: int):
+def move_runs(
+    work,
+    x: ptr[u8],
+    y: ptr[u8],
+    table: ptr[i64],
+    run: i64,
+    rows: i64,
+    row_in: i64,
+    row_out: i64,
+    *,
+    kind: str,
+    size: int,
+    width: int,
+    outer: int,
+):
     """Runs of `run` bytes, a row each; `rows` of them and the outer axes are the items.
 
     kind: "copy", "spread" (one element all along) or "reverse". size: bytes of an element. width: bytes of a vector, no
@@ -92,8 +105,9 @@ def move_block(work, x: ptr[u8], y: ptr[u8], size: i64, block: i64):
 
 
 @kl.family
-def move_elements(work, x: ptr[u8], y: ptr[u8], table: ptr[i64], n: i64, step_in: i64, step_out: i64,
-                  *, size: int, outer: int):
+def move_elements(
+    work, x: ptr[u8], y: ptr[u8], table: ptr[i64], n: i64, step_in: i64, step_out: i64, *, size: int, outer: int
+):
     """Single elements: an item is a row of n of them, `step` bytes apart."""
     for item in work.items():
         source, target = place(item, table, outer)
@@ -107,8 +121,21 @@ def move_elements(work, x: ptr[u8], y: ptr[u8], table: ptr[i64], n: i64, step_in
 
 
 @kl.family
-def move_transposed(work, x: ptr[u8], y: ptr[u8], table: ptr[i64], columns: i64, rows: i64, row_in: i64,
-                    column_out: i64, blocks: i64, *, size: int, tile: int, outer: int):
+def move_transposed(
+    work,
+    x: ptr[u8],
+    y: ptr[u8],
+    table: ptr[i64],
+    columns: i64,
+    rows: i64,
+    row_in: i64,
+    column_out: i64,
+    blocks: i64,
+    *,
+    size: int,
+    tile: int,
+    outer: int,
+):
     """rows x columns of the input become columns x rows: an item is a block of some of the columns, all rows.
 
     Elements are transposed in registers, tile x tile at a time; the last tile of a row or column overlaps the one
@@ -267,8 +294,9 @@ def _tile(extent: int, size: int) -> int:
     return tile if tile >= min(4, 16 // size) else 0
 
 
-def _transpose(axes: list[Axis], across: Axis, inner: Axis, size: int, tile: int, source: Any, target: Any,
-               build: Builder) -> None:
+def _transpose(
+    axes: list[Axis], across: Axis, inner: Axis, size: int, tile: int, source: Any, target: Any, build: Builder
+) -> None:
     outer = [a for a in axes if a is not across and a is not inner]
     wide = max(TILES // size, tile)
     blocks = max(1, across.extent // wide)

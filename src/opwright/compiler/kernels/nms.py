@@ -95,8 +95,16 @@ def box_of(entry: Any) -> Any:
     return PLACES - (entry & PLACES)
 
 
-def greedy(heap: Any, size: Any, most: Any, chosen: Boxes, at: Callable[[Any], Box], take: Callable[[Any, Any], None],
-           limit: Any, strict: bool) -> Any:
+def greedy(
+    heap: Any,
+    size: Any,
+    most: Any,
+    chosen: Boxes,
+    at: Callable[[Any], Box],
+    take: Callable[[Any, Any], None],
+    limit: Any,
+    strict: bool,
+) -> Any:
     """Choose until nobody waits, or `most` are chosen; how many are. at(i): box i; take(count, i): it is chosen."""
     count, left = kl.value(0), kl.value(size)
     heaped(heap, left, first_of)
@@ -113,9 +121,23 @@ def greedy(heap: Any, size: Any, most: Any, chosen: Boxes, at: Callable[[Any], B
 
 
 @kl.family
-def suppress_boxes(work, boxes: ptr[f32], scores: ptr[f32], limit: ptr[f32], least: ptr[f32], sigma: ptr[f32],
-                   places: ptr[i32], kept: ptr[f32], number: ptr[i32], memory: ptr[u8], n: i64, most: i64, room: i64,
-                   *, soft: bool):
+def suppress_boxes(
+    work,
+    boxes: ptr[f32],
+    scores: ptr[f32],
+    limit: ptr[f32],
+    least: ptr[f32],
+    sigma: ptr[f32],
+    places: ptr[i32],
+    kept: ptr[f32],
+    number: ptr[i32],
+    memory: ptr[u8],
+    n: i64,
+    most: i64,
+    room: i64,
+    *,
+    soft: bool,
+):
     """One item. memory: n int64, (soft) n float32 and n int32, then Boxes of the room for them."""
     heap = memory.cast(i64, 8)
     now = (heap + n).cast(f32, 4)
@@ -155,8 +177,20 @@ def suppress_boxes(work, boxes: ptr[f32], scores: ptr[f32], limit: ptr[f32], lea
     return failed
 
 
-def _soft(heap: Any, size: Any, most: Any, chosen: Boxes, at: Any, limit: Any, lowest: Any, sigma: Any, now: Any,
-          begin: Any, places: Any, kept: Any) -> Any:
+def _soft(
+    heap: Any,
+    size: Any,
+    most: Any,
+    chosen: Boxes,
+    at: Any,
+    limit: Any,
+    lowest: Any,
+    sigma: Any,
+    now: Any,
+    begin: Any,
+    places: Any,
+    kept: Any,
+) -> Any:
     """As greedy, of scores that fall: a box whose score fell waits again, and is compared with those chosen since.
     now: the scores; begin: how many were chosen when they fell last."""
     falls = sigma > 0.0
@@ -225,6 +259,15 @@ def make_suppression(form: Suppression, build: Builder) -> None:
     memory = build.temporary(8 * n + (8 * n if soft else 0) + 4 * FIELDS * room)
     y = build.pointer(form.output)
     kept = y.moved(scores[0][1]) if soft else 0
-    words = [*map(build.pointer, operands), *([] if soft else [0]), y.moved(first), kept, y.moved(last), memory, n,
-             most, room]
+    words = [
+        *map(build.pointer, operands),
+        *([] if soft else [0]),
+        y.moved(first),
+        kept,
+        y.moved(last),
+        memory,
+        n,
+        most,
+        room,
+    ]
     build.step(suppress_boxes.code(soft=soft), words, 1, chunk=1)

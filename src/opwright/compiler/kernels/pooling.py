@@ -39,10 +39,33 @@ DTYPES = (dtypes.float32, dtypes.int8, dtypes.uint8, dtypes.int16)
 
 
 @kl.family
-def pool(work, x: ptr[u8], y: ptr[u8], height: i64, width: i64, in_pitch: i64, out_height: i64, out_width: i64,
-         out_pitch: i64, channels: i64, top: i64, left: i64, high: i64, wide: i64, step_down: i64, step_across: i64,
-         down: i64, across: i64, *more: i64, kind: str, dtype: Any, lanes: int, vectors: int, expr: Any,
-         params: tuple):
+def pool(
+    work,
+    x: ptr[u8],
+    y: ptr[u8],
+    height: i64,
+    width: i64,
+    in_pitch: i64,
+    out_height: i64,
+    out_width: i64,
+    out_pitch: i64,
+    channels: i64,
+    top: i64,
+    left: i64,
+    high: i64,
+    wide: i64,
+    step_down: i64,
+    step_across: i64,
+    down: i64,
+    across: i64,
+    *more: i64,
+    kind: str,
+    dtype: Any,
+    lanes: int,
+    vectors: int,
+    expr: Any,
+    params: tuple,
+):
     """An item: `vectors` vectors of channels, of a row of outputs. down, across: dilations."""
     numbers = [number(v, d) for v, d in zip(more, params)]
     image, out = x.cast(dtype), y.cast(expr.dtype)
@@ -93,12 +116,33 @@ def make_pool(form: Pool, build: Builder) -> None:
     lanes = vector_lanes(channels, x.dtype.size if form.kind == "max" else 4)
     vectors = max(v for v in (1, 2, VECTORS) if v * lanes <= channels or v == 1)
     expr, scalars = parametrised(form.expr)
-    code = pool.code(kind=form.kind, dtype=x.dtype, lanes=lanes, vectors=vectors, expr=expr,
-                     params=tuple(d for _, d in scalars), more=len(scalars))
+    code = pool.code(
+        kind=form.kind,
+        dtype=x.dtype,
+        lanes=lanes,
+        vectors=vectors,
+        expr=expr,
+        params=tuple(d for _, d in scalars),
+        more=len(scalars),
+    )
     top, _, left, _ = window.padding
-    words = [build.pointer(x), build.pointer(out), x.shape[1], x.shape[2], x.pitch, out_height, out_width, out.pitch,
-             channels, top, left, *window.size, *window.strides, *window.dilations,
-             *(word(value, d) for value, d in scalars)]
+    words = [
+        build.pointer(x),
+        build.pointer(out),
+        x.shape[1],
+        x.shape[2],
+        x.pitch,
+        out_height,
+        out_width,
+        out.pitch,
+        channels,
+        top,
+        left,
+        *window.size,
+        *window.strides,
+        *window.dilations,
+        *(word(value, d) for value, d in scalars),
+    ]
     items = n * out_height * -(-channels // (lanes * vectors))
     work = out_width * lanes * vectors * x.dtype.size * (window.size[0] * window.size[1] + 4)
     build.step(code, words, items, chunk=grain(work, items))
@@ -108,9 +152,26 @@ LEAST = float(np.finfo(np.float32).min)
 
 
 @kl.family
-def max_places(work, x: ptr[f32], y: ptr[f32], places: ptr[f32], height: i64, width: i64, channels: i64, high: i64,
-               wide: i64, kernel_h: i64, kernel_w: i64, step_h: i64, step_w: i64, top: i64, left: i64, added: f32,
-               *more: i64, epilogue: Any):
+def max_places(
+    work,
+    x: ptr[f32],
+    y: ptr[f32],
+    places: ptr[f32],
+    height: i64,
+    width: i64,
+    channels: i64,
+    high: i64,
+    wide: i64,
+    kernel_h: i64,
+    kernel_w: i64,
+    step_h: i64,
+    step_w: i64,
+    top: i64,
+    left: i64,
+    added: f32,
+    *more: i64,
+    epilogue: Any,
+):
     """An item is a line of windows."""
     lanes, finish = work.lanes(f32), epilogue.bind(more)
     for item in work.items():
@@ -141,15 +202,45 @@ def make_max_places(form: MaxPlaces, build: Builder) -> None:
     n, high, wide, channels = y.shape
     epilogue, more = epilogue_of(form.expr, (), y, build)
     out = build.pointer(form.output)
-    words = [build.pointer(x), out.moved(first), out.moved(second), *x.shape[1:], high, wide, *window.size,
-             *window.strides, window.padding[0], window.padding[2], form.more, *more]
-    build.step(max_places.code(more=len(more), epilogue=epilogue), words, n * high,
-               chunk=grain(4 * wide * channels * math.prod(window.size), n * high))
+    words = [
+        build.pointer(x),
+        out.moved(first),
+        out.moved(second),
+        *x.shape[1:],
+        high,
+        wide,
+        *window.size,
+        *window.strides,
+        window.padding[0],
+        window.padding[2],
+        form.more,
+        *more,
+    ]
+    build.step(
+        max_places.code(more=len(more), epilogue=epilogue),
+        words,
+        n * high,
+        chunk=grain(4 * wide * channels * math.prod(window.size), n * high),
+    )
 
 
 @kl.family
-def put_in_windows(work, x: ptr[f32], places: ptr[f32], y: ptr[f32], high: i64, wide: i64, channels: i64, height: i64,
-                   width: i64, kernel_w: i64, step_h: i64, step_w: i64, top: i64, left: i64):
+def put_in_windows(
+    work,
+    x: ptr[f32],
+    places: ptr[f32],
+    y: ptr[f32],
+    high: i64,
+    wide: i64,
+    channels: i64,
+    height: i64,
+    width: i64,
+    kernel_w: i64,
+    step_h: i64,
+    step_w: i64,
+    top: i64,
+    left: i64,
+):
     """An item is an image, whose elements go in their order."""
     for item in work.items():
         image = y + item * height * width * channels
@@ -173,8 +264,17 @@ def make_put(form: PutInWindows, build: Builder) -> None:
     if x.shape != places.shape or (x.shape[0], x.shape[3]) != (y.shape[0], y.shape[3]):
         raise Unmade(f"elements {x!r} at {places!r} to {y!r}")
     make_move(Move(y, (), (), 0.0), build)
-    words = [build.pointer(x), build.pointer(places), build.pointer(y), *x.shape[1:], *y.shape[1:3], window.size[1],
-             *window.strides, window.padding[0], window.padding[2]]
+    words = [
+        build.pointer(x),
+        build.pointer(places),
+        build.pointer(y),
+        *x.shape[1:],
+        *y.shape[1:3],
+        window.size[1],
+        *window.strides,
+        window.padding[0],
+        window.padding[2],
+    ]
     build.step(put_in_windows.code(), words, x.shape[0], chunk=1)
 
 
@@ -189,9 +289,25 @@ def combine(kind: str, a: Any, b: Any) -> Any:
 
 
 @kl.family
-def reduce_windows(work, x: ptr[u8], y: ptr[u8], start: ptr[u8], n: i64, m: i64, inner: i64, size: i64, stride: i64,
-                   dilation: i64, *, source: DType, kind: str, starts: bool, along: bool, apart: bool,
-                   lanes: int):
+def reduce_windows(
+    work,
+    x: ptr[u8],
+    y: ptr[u8],
+    start: ptr[u8],
+    n: i64,
+    m: i64,
+    inner: i64,
+    size: i64,
+    stride: i64,
+    dilation: i64,
+    *,
+    source: DType,
+    kind: str,
+    starts: bool,
+    along: bool,
+    apart: bool,
+    lanes: int,
+):
     """Arrays [outer, n, inner] to [outer, m, inner]. An item is a row of inner elements of the output; or, along, all
     windows of an array [n], whose elements are then in vectors; apart: these are no neighbours."""
     x, y, start = (p.cast(source, source.size) for p in (x, y, start))
@@ -239,6 +355,7 @@ def make_reduce_window(form: ReduceWindow, build: Builder) -> None:
     words = [build.pointer(x), build.pointer(y), start, n, m, inner, form.size, form.stride, form.dilation]
     items = outer if along else outer * m
     lanes = min(host().vector_bytes // dtype.size, 1 << max((m if along else inner) - 1, 1).bit_length())
-    code = reduce_windows.code(source=dtype, kind=form.kind, starts=bool(form.start), along=along,
-                               apart=along and form.stride > 1, lanes=lanes)
+    code = reduce_windows.code(
+        source=dtype, kind=form.kind, starts=bool(form.start), along=along, apart=along and form.stride > 1, lanes=lanes
+    )
     build.step(code, words, items, chunk=grain(form.size * (m if along else inner) * dtype.size, items))

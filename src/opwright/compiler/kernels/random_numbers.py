@@ -167,8 +167,18 @@ def exp_of_double(x: Any) -> Any:
 
 
 @kl.family
-def classes(work, logits: ptr[u8], numbers: ptr[f64], y: ptr[u8], n: i64, count: i64,
-            *, source: DType, result: DType, capped: bool):
+def classes(
+    work,
+    logits: ptr[u8],
+    numbers: ptr[f64],
+    y: ptr[u8],
+    n: i64,
+    count: i64,
+    *,
+    source: DType,
+    result: DType,
+    capped: bool,
+):
     """An item is a row of `count` logits and n numbers. Scratch: the sums of weights up to each class."""
     logits, y = logits.cast(source, source.size), y.cast(result, result.size)
     sums = work.scratch(f64)

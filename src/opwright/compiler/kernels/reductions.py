@@ -100,8 +100,19 @@ def written(after: Any, before: Epilogue, v: Any, lanes: int) -> Any:
 
 
 @kl.family
-def reduce_rows(work, x: ptr[u8], y: ptr[u8], n: i64, size: i64, blocks: i64, *more: i64,
-                kind: str, source: DType, before: Epilogue, after: Epilogue):
+def reduce_rows(
+    work,
+    x: ptr[u8],
+    y: ptr[u8],
+    n: i64,
+    size: i64,
+    blocks: i64,
+    *more: i64,
+    kind: str,
+    source: DType,
+    before: Epilogue,
+    after: Epilogue,
+):
     """Rows of n elements in `blocks` blocks of `size`: an item is a block of a row, and gives one element of y."""
     x, y = x.cast(source, source.size), y.cast(after.expr.dtype, after.expr.dtype.size)
     elements = Elements(kind, before, more)
@@ -161,8 +172,21 @@ def _sum_of_bytes(a: Any, count: Any, source: DType, lanes: int) -> Any:
 
 
 @kl.family
-def reduce_columns(work, x: ptr[u8], y: ptr[u8], n: i64, size: i64, blocks: i64, inner: i64, panels: i64, *more: i64,
-                   kind: str, source: DType, before: Epilogue, after: Epilogue):
+def reduce_columns(
+    work,
+    x: ptr[u8],
+    y: ptr[u8],
+    n: i64,
+    size: i64,
+    blocks: i64,
+    inner: i64,
+    panels: i64,
+    *more: i64,
+    kind: str,
+    source: DType,
+    before: Epilogue,
+    after: Epilogue,
+):
     """Arrays [outer, n, inner] to [outer, blocks, inner]: an item is a panel of columns of a block of rows."""
     x, y = x.cast(source, source.size), y.cast(after.expr.dtype, after.expr.dtype.size)
     elements = Elements(kind, before, more)

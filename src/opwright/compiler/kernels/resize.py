@@ -39,17 +39,34 @@ UNITS = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
 
 
 @kl.family
-def bilinear(work, x: ptr[u8], y: ptr[u8], rows: ptr[i32], columns: ptr[i32], height: i64, width: i64, in_pitch: i64,
-             out_height: i64, out_width: i64, out_pitch: i64, channels: i64, *more: i64, dtype: Any, lanes: int,
-             expr: Any, params: tuple):
+def bilinear(
+    work,
+    x: ptr[u8],
+    y: ptr[u8],
+    rows: ptr[i32],
+    columns: ptr[i32],
+    height: i64,
+    width: i64,
+    in_pitch: i64,
+    out_height: i64,
+    out_width: i64,
+    out_pitch: i64,
+    channels: i64,
+    *more: i64,
+    dtype: Any,
+    lanes: int,
+    expr: Any,
+    params: tuple,
+):
     """An item: a row of the result. rows, columns: pixels before, pixels after, weights of the latter."""
     numbers = [number(v, d) for v, d in zip(more, params)]
     image, out = x.cast(dtype), y.cast(expr.dtype)
     fixed = dtype is dtypes.int8
     for item in work.items():
         n, row = item // out_height, item % out_height
-        above, below = (image + (n * height + rows[row + k * out_height].to(dtypes.int64)) * width * in_pitch
-                        for k in (0, 1))
+        above, below = (
+            image + (n * height + rows[row + k * out_height].to(dtypes.int64)) * width * in_pitch for k in (0, 1)
+        )
         down = _weight(rows, row + 2 * out_height, fixed)
         for column in range(out_width):
             left, right = (columns[column + k * out_width].to(dtypes.int64) * in_pitch for k in (0, 1))
@@ -79,9 +96,25 @@ def _floating(four: list[Value], across: Value, down: Value, dtype: Any) -> Valu
 
 
 @kl.family
-def nearest(work, x: ptr[u8], y: ptr[u8], rows: ptr[i32], columns: ptr[i32], height: i64, width: i64, in_pitch: i64,
-            out_height: i64, out_width: i64, out_pitch: i64, channels: i64, *more: i64, dtype: Any, lanes: int,
-            expr: Any, params: tuple):
+def nearest(
+    work,
+    x: ptr[u8],
+    y: ptr[u8],
+    rows: ptr[i32],
+    columns: ptr[i32],
+    height: i64,
+    width: i64,
+    in_pitch: i64,
+    out_height: i64,
+    out_width: i64,
+    out_pitch: i64,
+    channels: i64,
+    *more: i64,
+    dtype: Any,
+    lanes: int,
+    expr: Any,
+    params: tuple,
+):
     """An item: a row of the result. rows, columns: the pixel of each. expr: None for elements as they are."""
     numbers = [number(v, d) for v, d in zip(more, params)]
     image, out = x.cast(dtype), y.cast(dtype if expr is None else expr.dtype)
@@ -142,9 +175,25 @@ def make_resize(form: Resize, build: Builder) -> None:
         shape = (1 if form.kind == "nearest" else 3, count)
         fill = functools.partial(_fill, table, positions)
         tables.append(build.packed(shape, np.int32, fill, key))
-    code = family.code(dtype=dtype, lanes=vector_lanes(channels, size), expr=expr,
-                       params=tuple(d for _, d in scalars), more=len(scalars))
-    words = [build.pointer(x), build.pointer(out), *tables, x.shape[1], x.shape[2], x.pitch, out_height, out_width,
-             out.pitch, channels, *(word(value, d) for value, d in scalars)]
+    code = family.code(
+        dtype=dtype,
+        lanes=vector_lanes(channels, size),
+        expr=expr,
+        params=tuple(d for _, d in scalars),
+        more=len(scalars),
+    )
+    words = [
+        build.pointer(x),
+        build.pointer(out),
+        *tables,
+        x.shape[1],
+        x.shape[2],
+        x.pitch,
+        out_height,
+        out_width,
+        out.pitch,
+        channels,
+        *(word(value, d) for value, d in scalars),
+    ]
     items = n * out_height
     build.step(code, words, items, chunk=grain(out_width * (40 + 4 * channels), items))

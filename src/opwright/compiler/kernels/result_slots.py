@@ -33,5 +33,8 @@ def make_part(form: Part, build: Builder) -> None:
     if form.output.parent is not None:
         raise Unmade("a slice of another buffer")
     n = math.prod(form.output.shape) * form.output.dtype.size
-    build.step(copy_bytes.code(), [build.pointer(form.output), build.pointer(form.input).moved(form.start), n, BLOCK],
-               -(-n // BLOCK))
+    build.step(
+        copy_bytes.code(),
+        [build.pointer(form.output), build.pointer(form.input).moved(form.start), n, BLOCK],
+        -(-n // BLOCK),
+    )

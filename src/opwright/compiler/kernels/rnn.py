@@ -40,10 +40,24 @@ from .tiling import grain
 if TYPE_CHECKING:
     from ..loops.planning import Builder
 
+
 @kl.family
-def simple_recurrence(work, x: ptr[f32], weights: ptr[u8], h: ptr[f32], y: ptr[f32], steps: i64, batch_pitch: i64,
-                      step_pitch: i64, units: i64, scale: f32, *, rows: int, activation: str,
-                      rounding: str):
+def simple_recurrence(
+    work,
+    x: ptr[f32],
+    weights: ptr[u8],
+    h: ptr[f32],
+    y: ptr[f32],
+    steps: i64,
+    batch_pitch: i64,
+    step_pitch: i64,
+    units: i64,
+    scale: f32,
+    *,
+    rows: int,
+    activation: str,
+    rounding: str,
+):
     """An item is `rows` rows of the batch. batch_pitch, step_pitch: in rows of x and of y, from one to the next. scale:
     what one of the weights stands for, where rows are rounded.
 
@@ -56,8 +70,10 @@ def simple_recurrence(work, x: ptr[f32], weights: ptr[u8], h: ptr[f32], y: ptr[f
         for row in range(rows):
             copied(now + row * wide, h + (item * rows + row) * units, units, wide, lanes)
         for step in range(steps):
-            unit = [rounded_floats(now + row * wide, rounded + row * wide, wide, lanes, rounding == "symmetric") * scale
-                    for row in range(rows if rounding else 0)]
+            unit = [
+                rounded_floats(now + row * wide, rounded + row * wide, wide, lanes, rounding == "symmetric") * scale
+                for row in range(rows if rounding else 0)
+            ]
             w = packed(work.target, weights, bool(rounding))
             for at in range(0, wide, lanes):
                 mask = kl.first(kl.minimum(units - at, lanes), lanes)
@@ -95,14 +111,36 @@ def make_rnn(form: Rnn, build: Builder) -> None:
     given = packed_cells((weights,), units, units, wide, wide, lanes, build)
     last, *pitches = order_of(steps, batch, form.time_major, form.backward)
     code = simple_recurrence.code(rows=rows, activation=form.activation, rounding=form.rounding)
-    words = [build.pointer(x, last * units), given, build.pointer(form.h), build.pointer(y, last * units), steps,
-             *pitches, units, float(np.float32(form.scale))]
+    words = [
+        build.pointer(x, last * units),
+        given,
+        build.pointer(form.h),
+        build.pointer(y, last * units),
+        steps,
+        *pitches,
+        units,
+        float(np.float32(form.scale)),
+    ]
     build.step(code, words, batch // rows, scratch=3 * rows * wide * 4, chunk=1)
 
 
 @kl.family
-def gru(work, x: ptr[f32], gates: ptr[f32], candidate: ptr[f32], h: ptr[f32], y: ptr[f32], steps: i64, step: i64,
-        cells: i64, *, rows: int, start: bool, activation: str, keeps: bool):
+def gru(
+    work,
+    x: ptr[f32],
+    gates: ptr[f32],
+    candidate: ptr[f32],
+    h: ptr[f32],
+    y: ptr[f32],
+    steps: i64,
+    step: i64,
+    cells: i64,
+    *,
+    rows: int,
+    start: bool,
+    activation: str,
+    keeps: bool,
+):
     """An item is `rows` sequences. x and y are at the first step that is taken, `step` rows from one to the next.
 
     Scratch: rows of h, of u and of r h, each a whole number of vectors and of chains long.
@@ -165,8 +203,16 @@ def make_gru(form: Gru, build: Builder) -> None:
     last = steps - 1 if form.backward else 0
     code = gru.code(rows=rows, start=bool(form.h), activation=form.activation, keeps=form.keeps)
     h: Any = build.pointer(form.h[0]) if form.h else 0
-    words = [build.pointer(x, last * 3 * cells), gates, candidate, h, build.pointer(y, last * cells), steps,
-             -1 if form.backward else 1, cells]
+    words = [
+        build.pointer(x, last * 3 * cells),
+        gates,
+        candidate,
+        h,
+        build.pointer(y, last * cells),
+        steps,
+        -1 if form.backward else 1,
+        cells,
+    ]
     build.step(code, words, batch // rows, scratch=3 * rows * wide * 4, chunk=1)
 
 
@@ -202,8 +248,20 @@ def basic_cells(work, gates: ptr[f32], h: ptr[f32], c: ptr[f32], y: ptr[f32], st
 
 
 @kl.family
-def basic_cells_int(work, gates: ptr[i32], h: ptr[u8], c: ptr[i16], y: ptr[u8], state: ptr[i16], sums: ptr[i16],
-                    cells: i64, m: i64, e: i64, *, power: int):
+def basic_cells_int(
+    work,
+    gates: ptr[i32],
+    h: ptr[u8],
+    c: ptr[i16],
+    y: ptr[u8],
+    state: ptr[i16],
+    sums: ptr[i16],
+    cells: i64,
+    m: i64,
+    e: i64,
+    *,
+    power: int,
+):
     """An item is a row of the batch. sums: the gates as int16."""
     lanes = work.lanes(f32)
     arithmetic = IntegerCells(kl, power)

@@ -53,8 +53,9 @@ def make_banded(form: Banded, build: Builder) -> None:
 class _Bands:
     """The bands of one strand, with its memory."""
 
-    def __init__(self, lines: int, before: tuple[Form, ...], middle: Depthwise, after: tuple[Form, ...],
-                 build: Builder) -> None:
+    def __init__(
+        self, lines: int, before: tuple[Form, ...], middle: Depthwise, after: tuple[Form, ...], build: Builder
+    ) -> None:
         self.lines, self.before, self.middle, self.after, self.build = lines, before, middle, after, build
         _, _, width, channels = middle.input.shape
         self.ring = Buffer("ring", middle.input.dtype, (ring_lines(middle.window, lines) * width, channels))

@@ -34,8 +34,15 @@ if TYPE_CHECKING:
     from ..loops.planning import Builder
 
 VECTORS = 4  # accumulators in registers
-NUMBERS = {"softmax": 0, "log_softmax": 0, "l2_norm": 1, "rms_norm": 1, "layer_norm": 1, "local_response": 4,
-           "response_of_positive": 4}
+NUMBERS = {
+    "softmax": 0,
+    "log_softmax": 0,
+    "l2_norm": 1,
+    "rms_norm": 1,
+    "layer_norm": 1,
+    "local_response": 4,
+    "response_of_positive": 4,
+}
 """How many numbers each kind has: epsilon; radius, bias, alpha and beta."""
 AROUND = ("local_response", "response_of_positive")
 """Kinds that read elements around each, as far as their first number says."""
@@ -61,8 +68,9 @@ class Row:
             turn(i, kl.first(kl.minimum(self.n - i, lanes), lanes), 0)
             i = i + lanes
 
-    def total(self, of: Callable[[Any, Any], Any], join: Callable[[Any, Any], Any], start: float,
-              width: int = VECTORS) -> Any:
+    def total(
+        self, of: Callable[[Any, Any], Any], join: Callable[[Any, Any], Any], start: float, width: int = VECTORS
+    ) -> Any:
         """The elements of(i, mask) joined to one number; start: what changes nothing. width: as many accumulators, so
         that short expressions need not wait for each other."""
         found = kl.registers(f32, self.lanes, width)
@@ -156,17 +164,39 @@ def _local_response(row: Row, numbers: Any, positive: bool = False) -> Callable[
 
 
 KINDS: dict[str, Callable[[Row, Any], Callable[[Any, Any], Any]]] = {
-    "softmax": _softmax, "log_softmax": _log_softmax, "l2_norm": _l2_norm, "rms_norm": _rms_norm,
-    "layer_norm": _layer_norm, "local_response": _local_response,
+    "softmax": _softmax,
+    "log_softmax": _log_softmax,
+    "l2_norm": _l2_norm,
+    "rms_norm": _rms_norm,
+    "layer_norm": _layer_norm,
+    "local_response": _local_response,
     "response_of_positive": functools.partial(_local_response, positive=True),
 }
 """By name, what is found out of a row first; it gives the function of an element and its place."""
 
 
 @kl.family
-def row_pass(work, x: ptr[u8], y: ptr[u8], n: i64, x_pitch: i64, y_pitch: i64, margin: i64, gamma: ptr[f32],
-             beta: ptr[f32], n0: f32, n1: f32, n2: f32, n3: f32, *more: i64,
-             kind: str, source: DType, before: Epilogue, after: Epilogue, operands: int):
+def row_pass(
+    work,
+    x: ptr[u8],
+    y: ptr[u8],
+    n: i64,
+    x_pitch: i64,
+    y_pitch: i64,
+    margin: i64,
+    gamma: ptr[f32],
+    beta: ptr[f32],
+    n0: f32,
+    n1: f32,
+    n2: f32,
+    n3: f32,
+    *more: i64,
+    kind: str,
+    source: DType,
+    before: Epilogue,
+    after: Epilogue,
+    operands: int,
+):
     """An item is a row of n elements. margin: zeros before and behind the row in the scratch memory."""
     x, y = x.cast(source, source.size), y.cast(after.expr.dtype, after.expr.dtype.size)
     read, finish = before.bind(more), after.bind(more[len(before.params) :])
@@ -230,8 +260,14 @@ def make_row_pass(form: RowPass, build: Builder) -> None:
     rows = x.size // n
     if x.dtype is y.dtype:
         build.share(x)
-    code = row_pass.code(kind=form.kind, source=x.dtype, before=before, after=after, operands=len(form.operands),
-                         more=len(words) + len(more))
+    code = row_pass.code(
+        kind=form.kind,
+        source=x.dtype,
+        before=before,
+        after=after,
+        operands=len(form.operands),
+        more=len(words) + len(more),
+    )
     given = [build.pointer(x), build.pointer(y), n, x.pitch, y.pitch, margin, *pointers, *numbers, *words, *more]
     scratch = 4 * (2 * margin + -(-n // lanes) * lanes + lanes)
     build.step(code, given, rows, scratch=scratch, chunk=grain(16 * n, rows))

@@ -26,9 +26,22 @@ from .tiling import grain
 if TYPE_CHECKING:
     from ..loops.planning import Builder
 
+
 @kl.family
-def scatter(work, updates: ptr[u8], indices: ptr[u8], y: ptr[u8], table: ptr[i64], count: i64, run: i64,
-            *, source: DType, places: DType, depth: int, kind: str):
+def scatter(
+    work,
+    updates: ptr[u8],
+    indices: ptr[u8],
+    y: ptr[u8],
+    table: ptr[i64],
+    count: i64,
+    run: i64,
+    *,
+    source: DType,
+    places: DType,
+    depth: int,
+    kind: str,
+):
     """`count` updates of `run` elements, in order, in one item: several may go to one place. table: for each
     coordinate its limit, and the elements from one to the next."""
     held = u8 if source.is_bool else source
@@ -124,8 +137,12 @@ def make_entries(form: PutEntries, build: Builder) -> None:
     build.share(x)
     nbytes = x.size * x.dtype.size
     blocks = -(-nbytes // BLOCK)
-    build.step(copy_unless_shared.code(), [build.pointer(x), build.pointer(y), nbytes, BLOCK], blocks,
-               chunk=grain(BLOCK, blocks))
+    build.step(
+        copy_unless_shared.code(),
+        [build.pointer(x), build.pointer(y), nbytes, BLOCK],
+        blocks,
+        chunk=grain(BLOCK, blocks),
+    )
     run = math.prod(x.shape[1:]) * x.dtype.size
     words = [build.pointer(update), build.pointer(positions), build.pointer(y), positions.size, x.shape[0], run]
     build.step(put_entries.code(width=run_width(run)), words, 1, chunk=1)
@@ -136,8 +153,19 @@ COLUMNS = 256
 
 
 @kl.family
-def join_segments(work, x: ptr[u8], ids: ptr[i32], y: ptr[u8], rows: i64, run: i64, segments: i64,
-                  *, source: DType, kind: str, start: Any):
+def join_segments(
+    work,
+    x: ptr[u8],
+    ids: ptr[i32],
+    y: ptr[u8],
+    rows: i64,
+    run: i64,
+    segments: i64,
+    *,
+    source: DType,
+    kind: str,
+    start: Any,
+):
     """Rows of `run` elements to segments of as many. A negative id is left out; one behind the last fails."""
     x, y = x.cast(source, source.size), y.cast(source, source.size)
     lanes = work.target.vector_bytes // source.size

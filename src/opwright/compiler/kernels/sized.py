@@ -64,8 +64,9 @@ def make_counted(form: Counted, build: Builder) -> None:
 
 
 @kl.family
-def places_of_elements(work, x: ptr[u8], y: ptr[i64], count: ptr[i64], table: ptr[i64], rows: i64, n: i64,
-                       *, source: DType, outer: int):
+def places_of_elements(
+    work, x: ptr[u8], y: ptr[i64], count: ptr[i64], table: ptr[i64], rows: i64, n: i64, *, source: DType, outer: int
+):
     """Coordinates of what is not 0 in `rows` rows of n elements. table: the sizes of the axes before the last."""
     held = u8 if source.is_bool else source
     x = x.cast(held, held.size)
@@ -108,8 +109,19 @@ def make_places(form: Places, build: Builder) -> None:
 
 
 @kl.family
-def distinct_elements(work, x: ptr[u8], y: ptr[u8], which: ptr[u8], count: ptr[i64], table: ptr[i32], n: i64, bits: i64,
-                      *, source: DType, places: DType):
+def distinct_elements(
+    work,
+    x: ptr[u8],
+    y: ptr[u8],
+    which: ptr[u8],
+    count: ptr[i64],
+    table: ptr[i32],
+    n: i64,
+    bits: i64,
+    *,
+    source: DType,
+    places: DType,
+):
     """table: 2^bits places, twice n or more: 1 + the number of the different element there."""
     x, y, which = x.cast(source, source.size), y.cast(source, source.size), which.cast(places, places.size)
     size = kl.value(1) << bits
@@ -163,14 +175,22 @@ def make_distinct(form: Distinct, build: Builder) -> None:
         raise Unmade(f"places {which!r} of {values!r}")
     bits = max(4, (2 * x.size - 1).bit_length())
     y = build.pointer(form.output)
-    words = [build.pointer(x), y.moved(first), y.moved(second), build.pointer(form.count), build.temporary(4 << bits),
-             x.size, bits]
+    words = [
+        build.pointer(x),
+        y.moved(first),
+        y.moved(second),
+        build.pointer(form.count),
+        build.temporary(4 << bits),
+        x.size,
+        bits,
+    ]
     build.step(distinct_elements.code(source=x.dtype, places=which.dtype), words, 1, chunk=1)
 
 
 @kl.family
-def count_up(work, start: ptr[u8], limit: ptr[u8], delta: ptr[u8], y: ptr[u8], count: ptr[i64], room: i64,
-             *, source: DType):
+def count_up(
+    work, start: ptr[u8], limit: ptr[u8], delta: ptr[u8], y: ptr[u8], count: ptr[i64], room: i64, *, source: DType
+):
     """Floats are counted, and added up, with their own roundings."""
     start, limit, delta, y = (p.cast(source, source.size) for p in (start, limit, delta, y))
     first, last, step = start[0], limit[0], delta[0]

@@ -34,8 +34,21 @@ def _steps(shape: tuple[int, ...]) -> list[int]:
 
 
 @kl.family
-def gather_slices(work, x: ptr[u8], starts: ptr[u8], y: ptr[u8], limits: ptr[i64], table: ptr[i64], window: i64,
-                  run: i64, *, places: DType, components: int, axes: int, width: int):
+def gather_slices(
+    work,
+    x: ptr[u8],
+    starts: ptr[u8],
+    y: ptr[u8],
+    limits: ptr[i64],
+    table: ptr[i64],
+    window: i64,
+    run: i64,
+    *,
+    places: DType,
+    components: int,
+    axes: int,
+    width: int,
+):
     """Slices of `window` runs of bytes. limits: for each component the last place of a slice, and the bytes from one to
     the next. table: the axes of slices and of runs within them, as `place` takes them. An item is a run."""
     starts = starts.cast(places, places.size)
@@ -66,8 +79,15 @@ def make_gather(form: GatherSlices, build: Builder) -> None:
     count = math.prod(a.extent for a in window)
     items = count * math.prod(a.extent for a in batch)
     code = gather_slices.code(places=starts.dtype, components=len(limits), axes=len(axes), width=run_width(run))
-    words = [build.pointer(x), build.pointer(starts), build.pointer(y), build.constant(np.array(limits, np.int64)),
-             table_of(axes, build), count, run]
+    words = [
+        build.pointer(x),
+        build.pointer(starts),
+        build.pointer(y),
+        build.constant(np.array(limits, np.int64)),
+        table_of(axes, build),
+        count,
+        run,
+    ]
     build.step(code, words, items, chunk=grain(run, items))
 
 
@@ -75,9 +95,24 @@ def make_gather(form: GatherSlices, build: Builder) -> None:
 
 
 @kl.family
-def scatter_slices(work, updates: ptr[u8], starts: ptr[u8], y: ptr[u8], outer: ptr[i64], dims: ptr[i64], rows: i64,
-                   run: i64, *, source: DType, places: DType, kind: str, axes: tuple[int, ...],
-                   mapped: tuple[int, ...], rank: int, along: bool):
+def scatter_slices(
+    work,
+    updates: ptr[u8],
+    starts: ptr[u8],
+    y: ptr[u8],
+    outer: ptr[i64],
+    dims: ptr[i64],
+    rows: i64,
+    run: i64,
+    *,
+    source: DType,
+    places: DType,
+    kind: str,
+    axes: tuple[int, ...],
+    mapped: tuple[int, ...],
+    rank: int,
+    along: bool,
+):
     """`rows` rows of `run` updates, in order, in one item: several may go to one place.
 
     axes: of the rows, the dimension of y that each runs along, or -1 for one that numbers slices; outer: the extent of
@@ -143,8 +178,12 @@ def _rows(form: ScatterSlices) -> _Rows:
     updates, y = list(form.updates.shape), list(form.output.shape)
     axes = [along.get(d, -1) for d in range(len(updates))]
     scale = 1
-    while len(y) > 1 and axes[-2:] == [len(y) - 2, len(y) - 1] and updates[-1] == y[-1] \
-            and len(y) - 1 not in layout.mapped:
+    while (
+        len(y) > 1
+        and axes[-2:] == [len(y) - 2, len(y) - 1]
+        and updates[-1] == y[-1]
+        and len(y) - 1 not in layout.mapped
+    ):
         scale *= y[-1]
         updates[-2:], y[-2:], axes = [updates[-2] * updates[-1]], [y[-2] * y[-1]], axes[:-1]
     return _Rows(updates, y, axes, scale, bool(y and axes and axes[-1] == len(y) - 1))
@@ -169,11 +208,24 @@ def make_scatter(form: ScatterSlices, build: Builder) -> None:
     scales = [*[1] * (len(rows.y) - 1), rows.scale] if rows.y else []
     dims = [*zip(rows.y, _steps(tuple(rows.y)), scales)]
     run = rows.updates[-1] if rows.along else 1
-    code = scatter_slices.code(source=dtype, places=starts.dtype, kind=form.kind, axes=tuple(axes),
-                               mapped=form.layout.mapped, rank=len(rows.y), along=rows.along)
-    words = [build.pointer(updates), build.pointer(starts), build.pointer(y),
-             build.constant(np.array(table, np.int64)) if table else 0, build.constant(np.array(dims, np.int64)),
-             math.prod(outer), run]
+    code = scatter_slices.code(
+        source=dtype,
+        places=starts.dtype,
+        kind=form.kind,
+        axes=tuple(axes),
+        mapped=form.layout.mapped,
+        rank=len(rows.y),
+        along=rows.along,
+    )
+    words = [
+        build.pointer(updates),
+        build.pointer(starts),
+        build.pointer(y),
+        build.constant(np.array(table, np.int64)) if table else 0,
+        build.constant(np.array(dims, np.int64)),
+        math.prod(outer),
+        run,
+    ]
     build.step(code, words, 1, chunk=1)
 
 

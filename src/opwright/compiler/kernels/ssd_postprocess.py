@@ -131,10 +131,33 @@ def _put(where: Any, row: Any, box: Box) -> None:
 
 
 @kl.family
-def detect(work, codes: ptr[f32], scores: ptr[f32], anchors: ptr[f32], where: ptr[f32], kinds: ptr[f32],
-           values: ptr[f32], number: ptr[f32], memory: ptr[u8], n: i64, depth: i64, every: i64, classes: i64, most: i64,
-           several: i64, each: i64, room: i64, least: f32, limit: f32, s0: f32, s1: f32, s2: f32, s3: f32,
-           *, by_class: bool):
+def detect(
+    work,
+    codes: ptr[f32],
+    scores: ptr[f32],
+    anchors: ptr[f32],
+    where: ptr[f32],
+    kinds: ptr[f32],
+    values: ptr[f32],
+    number: ptr[f32],
+    memory: ptr[u8],
+    n: i64,
+    depth: i64,
+    every: i64,
+    classes: i64,
+    most: i64,
+    several: i64,
+    each: i64,
+    room: i64,
+    least: f32,
+    limit: f32,
+    s0: f32,
+    s1: f32,
+    s2: f32,
+    s3: f32,
+    *,
+    by_class: bool,
+):
     """One item. memory: n int64; FIELDS float32 a box; Boxes of the room; 4 of each of `most` (by_class), or int32 of
     `classes`; n bytes. every: scores of a row."""
     heap = memory.cast(i64, 8)
@@ -156,15 +179,46 @@ def detect(work, codes: ptr[f32], scores: ptr[f32], anchors: ptr[f32], where: pt
             _put(where, row, decoded.box(own[row].to(i64)))
             kinds[row], values[row] = kind[row].to(f32), best[row]
     else:
-        count = _by_best_class(decoded, scores + (every - classes), every, heap, chosen, lists.cast(i32, 4), where,
-                               kinds, values, n, classes, most, several, least, limit, lanes)
+        count = _by_best_class(
+            decoded,
+            scores + (every - classes),
+            every,
+            heap,
+            chosen,
+            lists.cast(i32, 4),
+            where,
+            kinds,
+            values,
+            n,
+            classes,
+            most,
+            several,
+            least,
+            limit,
+            lanes,
+        )
     number[0] = count.to(f32)
     return failed
 
 
-def _by_best_class(decoded: Decoded, scores: Any, every: Any, heap: Any, chosen: Boxes, order: Any, where: Any,
-                   kinds: Any, values: Any, n: Any, classes: Any, most: Any, several: Any, least: Any, limit: Any,
-                   lanes: int) -> Any:
+def _by_best_class(
+    decoded: Decoded,
+    scores: Any,
+    every: Any,
+    heap: Any,
+    chosen: Boxes,
+    order: Any,
+    where: Any,
+    kinds: Any,
+    values: Any,
+    n: Any,
+    classes: Any,
+    most: Any,
+    several: Any,
+    least: Any,
+    limit: Any,
+    lanes: int,
+) -> Any:
     """Each box counts with its best class; the best classes of those chosen are given."""
     size = kl.value(0)
     for i in range(n):
@@ -185,8 +239,20 @@ def _by_best_class(decoded: Decoded, scores: Any, every: Any, heap: Any, chosen:
     return greedy(heap, size, most, chosen, decoded.box, take, limit, True)
 
 
-def _by_class(decoded: Decoded, scores: Any, heap: Any, chosen: Boxes, lists: Any, n: Any, classes: Any, most: Any,
-              each: Any, least: Any, limit: Any, lanes: int) -> Any:
+def _by_class(
+    decoded: Decoded,
+    scores: Any,
+    heap: Any,
+    chosen: Boxes,
+    lists: Any,
+    n: Any,
+    classes: Any,
+    most: Any,
+    each: Any,
+    least: Any,
+    limit: Any,
+    lanes: int,
+) -> Any:
     """Each class by itself; of all that is chosen, the best so far are kept: their scores, boxes and classes."""
     best, own, kind = lists, (lists + most).cast(i32, 4), (lists + 2 * most).cast(i32, 4)
     new = (lists + 3 * most).cast(i32, 4)
@@ -243,7 +309,20 @@ def make_detection(form: Detection, build: Builder) -> None:
     lists = 4 * form.most if form.by_class else form.classes
     memory = build.temporary(8 * n + 4 * (FIELDS * (n + room) + lists) + n)
     y = build.pointer(form.output)
-    words = [*map(build.pointer, (codes, scores, anchors)), *(y.moved(start) for _, start in form.results), memory, n,
-             depth, every, form.classes, form.most, form.several, form.each, room, form.least, form.threshold,
-             *form.scales]
+    words = [
+        *map(build.pointer, (codes, scores, anchors)),
+        *(y.moved(start) for _, start in form.results),
+        memory,
+        n,
+        depth,
+        every,
+        form.classes,
+        form.most,
+        form.several,
+        form.each,
+        room,
+        form.least,
+        form.threshold,
+        *form.scales,
+    ]
     build.step(detect.code(by_class=form.by_class), words, 1, chunk=1)

@@ -24,9 +24,22 @@ SUMS = {float32: float32, int16: int32}
 
 
 @kl.family
-def filters_over_time(work, features: ptr[u8], state: ptr[u8], time: ptr[u8], y: ptr[u8], units: i64, memory: i64,
-                      pitch: i64, rank: i64, *more: i64, source: DType, total: DType, lanes: int,
-                      epilogue: Any):
+def filters_over_time(
+    work,
+    features: ptr[u8],
+    state: ptr[u8],
+    time: ptr[u8],
+    y: ptr[u8],
+    units: i64,
+    memory: i64,
+    pitch: i64,
+    rank: i64,
+    *more: i64,
+    source: DType,
+    total: DType,
+    lanes: int,
+    epilogue: Any,
+):
     """An item is a unit of a row: `rank` filters, whose states are `memory` elements each."""
     features, state, time = (p.cast(source, source.size) for p in (features, state, time))
     out, finish = y.cast(epilogue.expr.dtype), epilogue.bind(more)
@@ -61,8 +74,17 @@ def make_svdf(form: Svdf, build: Builder) -> None:
     if filters % units or features.size != batch * filters or state.size != features.size * memory:
         raise Unmade(f"filters of {features!r} over {state!r} by {time!r} to {y!r}")
     epilogue, more = epilogue_of(form.expr, form.operands, y, build)
-    words = [build.pointer(features), build.pointer(state), build.pointer(time), build.pointer(y), units, memory,
-             y.pitch, filters // units, *more]
+    words = [
+        build.pointer(features),
+        build.pointer(state),
+        build.pointer(time),
+        build.pointer(y),
+        units,
+        memory,
+        y.pitch,
+        filters // units,
+        *more,
+    ]
     lanes = min(host().vector_bytes // SUMS[dtype].size, 1 << max(1, (memory - 2).bit_length()))
     code = filters_over_time.code(more=len(more), source=dtype, total=SUMS[dtype], lanes=lanes, epilogue=epilogue)
     items = batch * units

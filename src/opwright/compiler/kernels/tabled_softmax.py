@@ -26,8 +26,9 @@ LOW, HIGH = int(int16.min), int(int16.max)
 
 
 @kl.family
-def tabled_softmax(work, x: ptr[i16], y: ptr[i16], tables: ptr[i64], n: i64, x_pitch: i64, y_pitch: i64, m: i64,
-                   exponent: i64):
+def tabled_softmax(
+    work, x: ptr[i16], y: ptr[i16], tables: ptr[i64], n: i64, x_pitch: i64, y_pitch: i64, m: i64, exponent: i64
+):
     """An item is a row of n elements."""
     lanes = work.target.vector_bytes // 8
     held = work.scratch(i32)

@@ -52,8 +52,9 @@ MANY = 8
 """Tiles that are items enough for several threads."""
 
 
-def blocks(tiles: int, panels: int, tile_bytes: int, panel_bytes: int, work: int, all_panels: bool | None = None
-           ) -> Blocks:
+def blocks(
+    tiles: int, panels: int, tile_bytes: int, panel_bytes: int, work: int, all_panels: bool | None = None
+) -> Blocks:
     """Work items of tiles x panels. tile_bytes, panel_bytes: what one reads; work: operations of one tile and panel.
 
     all_panels: an item is all panels for a few tiles, so that a tile's rows are read once; else it is one panel for as

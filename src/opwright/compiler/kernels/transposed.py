@@ -45,10 +45,31 @@ SUMS = {dtypes.float32: dtypes.float32, dtypes.int16: dtypes.int64}
 
 
 @kl.family
-def add_taps(work, products: ptr[u8], y: ptr[u8], height: i64, width: i64, out_height: i64, out_width: i64,
-             out_pitch: i64, channels: i64, top: i64, left: i64, high: i64, wide: i64, step_down: i64, step_across: i64,
-             down: i64, across: i64, *more: i64, dtype: Any, lanes: int, by_tap: bool, dilated: bool,
-             epilogue: Any):
+def add_taps(
+    work,
+    products: ptr[u8],
+    y: ptr[u8],
+    height: i64,
+    width: i64,
+    out_height: i64,
+    out_width: i64,
+    out_pitch: i64,
+    channels: i64,
+    top: i64,
+    left: i64,
+    high: i64,
+    wide: i64,
+    step_down: i64,
+    step_across: i64,
+    down: i64,
+    across: i64,
+    *more: i64,
+    dtype: Any,
+    lanes: int,
+    by_tap: bool,
+    dilated: bool,
+    epilogue: Any,
+):
     """An item: `lanes` channels of a row of outputs. dtype: of the products; by_tap: a tap's are neighbours.
 
     dilated: down or across is above 1; else only the taps that meet a pixel of the image are gone through.
@@ -112,19 +133,52 @@ def make_transposed(form: TransposedContract, build: Builder) -> None:
     products = Buffer(f"{out.name}.products", dtype, (*x.shape[:3], high * wide * features))
     default = math.prod(x.shape[:3]) > FEW and features >= NARROW
     possible = filter.constant is not None and not form.rounding
-    by_tap = possible and build.choose(TAPS, (0, 1), int(default), *out.shape[:3], x.shape[3], features, high, wide,
-                                       window.strides[0], x.dtype.size) > 0
+    by_tap = (
+        possible
+        and build.choose(
+            TAPS,
+            (0, 1),
+            int(default),
+            *out.shape[:3],
+            x.shape[3],
+            features,
+            high,
+            wide,
+            window.strides[0],
+            x.dtype.size,
+        )
+        > 0
+    )
     for into, weights in _parts(form, products) if by_tap else [(products, _as_it_is(filter))]:
-        make(Contract(into, x, weights, (), arg(0, dtype), Window((1, 1)), 1, form.input_zero, form.filter_zero,
-                      form.rounding), build)
+        make(
+            Contract(
+                into, x, weights, (), arg(0, dtype), Window((1, 1)), 1, form.input_zero, form.filter_zero, form.rounding
+            ),
+            build,
+        )
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
     lanes = vector_lanes(features, dtype.size)
-    code = add_taps.code(dtype=dtype, lanes=lanes, by_tap=by_tap, dilated=window.dilations != (1, 1),
-                         more=len(more), epilogue=epilogue)
+    code = add_taps.code(
+        dtype=dtype, lanes=lanes, by_tap=by_tap, dilated=window.dilations != (1, 1), more=len(more), epilogue=epilogue
+    )
     n, out_height, out_width, _ = out.shape
     top, _, left, _ = window.padding
-    words = [build.pointer(products), build.pointer(out), x.shape[1], x.shape[2], out_height, out_width, out.pitch,
-             features, top, left, *window.size, *window.strides, *window.dilations, *more]
+    words = [
+        build.pointer(products),
+        build.pointer(out),
+        x.shape[1],
+        x.shape[2],
+        out_height,
+        out_width,
+        out.pitch,
+        features,
+        top,
+        left,
+        *window.size,
+        *window.strides,
+        *window.dilations,
+        *more,
+    ]
     items = n * out_height * -(-features // lanes)
     build.step(code, words, items, chunk=grain(8 * out_width * lanes * (2 + high * wide), items))
 
@@ -144,7 +198,13 @@ def _parts(form: TransposedContract, products: Buffer) -> Iterator[tuple[Buffer,
     features, high, wide, channels = filter.shape
     for i in range(high):
         for j in range(wide):
-            into = Buffer(products.name, products.dtype, (*form.input.shape[:3], features), None, products,
-                          (i * wide + j) * features)
+            into = Buffer(
+                products.name,
+                products.dtype,
+                (*form.input.shape[:3], features),
+                None,
+                products,
+                (i * wide + j) * features,
+            )
             taps = filter.constant[:, i : i + 1, j : j + 1]
             yield into, Buffer(filter.name, filter.dtype, (features, 1, 1, channels), taps)

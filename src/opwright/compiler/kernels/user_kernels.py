@@ -28,6 +28,7 @@ from . import Unmade, maker
 if TYPE_CHECKING:
     from ..loops.planning import Builder
 
+
 @dataclass(frozen=True, eq=False)
 class Written(Form):
     """What a user's kernel writes. operands: its inputs; results: its outputs' dtypes and shapes, and the byte in
@@ -56,6 +57,7 @@ def add_written(
             number_word(number, kernel.kernel.parameters[name], kernel.operator.name, name)
     except InvalidArgumentError as error:  # which the kernel's own call raises
         raise NoLowering(str(error)) from None
+
     def make(whole: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
         ctx.form(Written, whole, tuple(inputs), code, kernel, results, numbers)
 
@@ -96,8 +98,9 @@ def make_written(form: Written, build: Builder) -> None:
     items = 1
     if form.code.counted:
         counting = form.code.address(items=True)
-        known = np.array([0 if isinstance(w, Address) else word(w, k) for w, k in zip(words, form.code.kinds)],
-                         np.int64)
+        known = np.array(
+            [0 if isinstance(w, Address) else word(w, k) for w, k in zip(words, form.code.kinds)], np.int64
+        )
         items = native.call(counting, known) if counting else 1
     build.step(FamilyCode(form.code.address(), form.code.name, tuple(form.code.kinds)), words, items)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..language import Value
     from ..loops.planning import Builder
 
+
 @kl.family
 def affine_points(work, x: ptr[f32], matrix: ptr[f32], y: ptr[f32], scale: f32, *, numbers: int):
     """An item is a point of so many numbers."""
@@ -47,8 +48,18 @@ def make_points(form: AffinePoints, build: Builder) -> None:
 
 
 @kl.family
-def affine_image(work, x: ptr[f32], matrix: ptr[f32], y: ptr[f32], height: i64, width: i64, channels: i64, wide: i64,
-                 *, centred: bool):
+def affine_image(
+    work,
+    x: ptr[f32],
+    matrix: ptr[f32],
+    y: ptr[f32],
+    height: i64,
+    width: i64,
+    channels: i64,
+    wide: i64,
+    *,
+    centred: bool,
+):
     """An item is a line of the output."""
     lanes = work.lanes(f32)
     rows = [[matrix[4 * i + j] for j in (0, 1, 3)] for i in range(2)]
@@ -95,17 +106,37 @@ def make_image(form: AffineImage, build: Builder) -> None:
     x, y = form.input, form.output
     if any(b.parent is not None or b.dtype is not float32 for b in (x, y, form.matrix)) or form.matrix.size != 16:
         raise Unmade(f"an image {x!r} read by {form.matrix!r}")
-    if len(x.shape) != 4 or len(y.shape) != 4 or x.shape[0] != 1 or y.shape[0] != 1 or x.shape[3] != y.shape[3] \
-            or not x.size:
+    if (
+        len(x.shape) != 4
+        or len(y.shape) != 4
+        or x.shape[0] != 1
+        or y.shape[0] != 1
+        or x.shape[3] != y.shape[3]
+        or not x.size
+    ):
         raise Unmade(f"an image {x!r} to {y!r}")
     words = [build.pointer(x), build.pointer(form.matrix), build.pointer(y), *x.shape[1:], y.shape[2]]
-    build.step(affine_image.code(centred=form.centred), words, y.shape[1],
-               chunk=grain(20 * y.shape[2] * (x.shape[3] + 4), y.shape[1]))
+    build.step(
+        affine_image.code(centred=form.centred),
+        words,
+        y.shape[1],
+        chunk=grain(20 * y.shape[2] * (x.shape[3] + 4), y.shape[1]),
+    )
 
 
 @kl.family
-def crop_matrix(work, x: ptr[f32], subset: ptr[i64], numbers: ptr[f64], y: ptr[f32], count: i64, left: i64, right: i64,
-                *, half_turn: bool):
+def crop_matrix(
+    work,
+    x: ptr[f32],
+    subset: ptr[i64],
+    numbers: ptr[f64],
+    y: ptr[f32],
+    count: i64,
+    left: i64,
+    right: i64,
+    *,
+    half_turn: bool,
+):
     """One item. numbers: cosine and sine of the turn, then rows, columns, middles, halves, two each."""
     for _ in work.items():
         dx, dy = (x[3 * right + k].to(f64) - x[3 * left + k].to(f64) for k in range(2))
@@ -156,14 +187,31 @@ def make_crop(form: CropMatrix, build: Builder) -> None:
     if min(*form.ends, subset.constant.min()) < 0 or max(*form.ends, subset.constant.max()) >= x.shape[0]:
         raise Unmade("points that are not there")
     numbers = [math.cos(form.turn), math.sin(form.turn), *form.rows, *form.columns, *form.middles, *form.halves]
-    words = [build.pointer(x), build.pointer(subset), build.constant(np.array(numbers, np.float64)), build.pointer(y),
-             subset.size, *form.ends]
+    words = [
+        build.pointer(x),
+        build.pointer(subset),
+        build.constant(np.array(numbers, np.float64)),
+        build.pointer(y),
+        subset.size,
+        *form.ends,
+    ]
     build.step(crop_matrix.code(half_turn=form.half_turn), words, 1)
 
 
 @kl.family
-def pixels_at(work, x: ptr[f32], places: ptr[f32], y: ptr[f32], height: i64, width: i64, channels: i64, high: i64,
-              wide: i64, *, flow: bool):
+def pixels_at(
+    work,
+    x: ptr[f32],
+    places: ptr[f32],
+    y: ptr[f32],
+    height: i64,
+    width: i64,
+    channels: i64,
+    high: i64,
+    wide: i64,
+    *,
+    flow: bool,
+):
     """An item is a line of the output, of images of `high` by `wide` pixels."""
     lanes = work.lanes(f32)
     for item in work.items():
@@ -208,8 +256,12 @@ def _bounded(image: Any, out: Any, row: Any, column: Any, height: Any, width: An
     top, left = kl.floor(row), kl.floor(column)
     dy, dx = top + 1.0 - row, left + 1.0 - column
     i, j = top.to(i64), left.to(i64)
-    corners = ((dx * dy, i, j), ((1.0 - dx) * (1.0 - dy), i + 1, j + 1), (dx * (1.0 - dy), i + 1, j),
-               ((1.0 - dx) * dy, i, j + 1))
+    corners = (
+        (dx * dy, i, j),
+        ((1.0 - dx) * (1.0 - dy), i + 1, j + 1),
+        (dx * (1.0 - dy), i + 1, j),
+        ((1.0 - dx) * dy, i, j + 1),
+    )
     for c in range(0, channels, lanes):
         mask = kl.first(kl.minimum(channels - c, lanes), lanes)
         total = kl.zeros(f32, lanes)
@@ -226,8 +278,14 @@ def make_pixels(form: PixelsAt, build: Builder) -> None:
     x, places, y = form.input, form.places, form.output
     if any(b.parent is not None or b.dtype is not float32 for b in (x, places, y)) or not x.size:
         raise Unmade(f"{x!r} read at {places!r}")
-    if len(x.shape) != 4 or len(y.shape) != 4 or places.shape != (*y.shape[:3], 2) or x.shape[0] != y.shape[0] \
-            or x.shape[3] != y.shape[3] or (form.flow and min(x.shape[1:3]) < 2):
+    if (
+        len(x.shape) != 4
+        or len(y.shape) != 4
+        or places.shape != (*y.shape[:3], 2)
+        or x.shape[0] != y.shape[0]
+        or x.shape[3] != y.shape[3]
+        or (form.flow and min(x.shape[1:3]) < 2)
+    ):
         raise Unmade(f"{x!r} read at {places!r} to {y!r}")
     words = [build.pointer(x), build.pointer(places), build.pointer(y), *x.shape[1:], *y.shape[1:3]]
     lines = y.shape[0] * y.shape[1]

@@ -22,9 +22,25 @@ if TYPE_CHECKING:
     from ..language import Pointer, Value
     from ..loops.planning import Builder
 
+
 @kl.family
-def pack(work, source: ptr[kl.u8], bias: ptr[f32], packed: ptr[f32], features: i64, segments: i64, run: i64, pitch: i64,
-         source_batch: i64, packed_batch: i64, *, dtype: Any, halves: int, biased: bool, along: bool):
+def pack(
+    work,
+    source: ptr[kl.u8],
+    bias: ptr[f32],
+    packed: ptr[f32],
+    features: i64,
+    segments: i64,
+    run: i64,
+    pitch: i64,
+    source_batch: i64,
+    packed_batch: i64,
+    *,
+    dtype: Any,
+    halves: int,
+    biased: bool,
+    along: bool,
+):
     """Panels of filters [features, segments, run] of `dtype`: along their depth a filter's numbers are neighbours,
     channels are `pitch` apart; or (not along) channels are neighbours, and steps of the depth are `pitch` apart.
 
@@ -49,8 +65,18 @@ def pack(work, source: ptr[kl.u8], bias: ptr[f32], packed: ptr[f32], features: i
             _pack(filters, bias + first, out, count, depth, channel, step, width, lanes, biased)
 
 
-def _pack(filters: Pointer, bias: Pointer, out: Pointer, count: Value, depth: Value, channel: Any, step: Any,
-          width: int, lanes: int, biased: bool) -> None:
+def _pack(
+    filters: Pointer,
+    bias: Pointer,
+    out: Pointer,
+    count: Value,
+    depth: Value,
+    channel: Any,
+    step: Any,
+    width: int,
+    lanes: int,
+    biased: bool,
+) -> None:
     """A panel of two vectors."""
     for c in range(0, width, lanes):
         out.store(kl.zeros(f32, lanes), c)
@@ -76,8 +102,18 @@ def _pack(filters: Pointer, bias: Pointer, out: Pointer, count: Value, depth: Va
                 out[k * width + c] = filters[k * step + c * channel].to(f32)
 
 
-def _pack_pairs(filters: Pointer, bias: Pointer, out: Pointer, count: Value, segments: Value, run: Value, channel: Any,
-                step: Any, width: int, biased: bool) -> None:
+def _pack_pairs(
+    filters: Pointer,
+    bias: Pointer,
+    out: Pointer,
+    count: Value,
+    segments: Value,
+    run: Value,
+    channel: Any,
+    step: Any,
+    width: int,
+    biased: bool,
+) -> None:
     """A last panel: two steps of a channel are neighbours; beyond an odd run's last one there is a zero."""
     for c in range(width):
         out[c] = 0.0
@@ -111,8 +147,19 @@ def filling(panels: Panels, filters: np.ndarray, dtype: DType, bias: np.ndarray 
     def fill(out: np.ndarray) -> None:
         rows = np.ascontiguousarray(filters)
         starts = None if bias is None else np.ascontiguousarray(bias, np.float32)
-        words = pack.words([rows, 0 if starts is None else starts, out, panels.features, panels.segments, panels.run,
-                            panels.depth, 0, 0])
+        words = pack.words(
+            [
+                rows,
+                0 if starts is None else starts,
+                out,
+                panels.features,
+                panels.segments,
+                panels.run,
+                panels.depth,
+                0,
+                0,
+            ]
+        )
         executor.call(code.address, words, 0, panels.number)
 
     return fill

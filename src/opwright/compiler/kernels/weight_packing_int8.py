@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ..language import Pointer, Value
     from ..loops.planning import Builder
 
+
 class Tile(NamedTuple):
     """The most rows of a tile, and its vectors in a row; lanes: channels in a vector.
 
@@ -148,10 +149,31 @@ class Panels(NamedTuple):
 
 
 @kl.family
-def pack_int8(work, source: ptr[u8], bias: ptr[i32], packed: ptr[i32], features: i64, lines: i64, run: i64, pitch: i64,
-              step: i64, zero: i64, offset: i32, source_batch: i64, packed_batch: i64,
-              *, dtype: Any, vectors: int, narrow: int, biased: bool, parts: int, ordered: bool, grouped: int,
-              joined: bool, padded: bool):
+def pack_int8(
+    work,
+    source: ptr[u8],
+    bias: ptr[i32],
+    packed: ptr[i32],
+    features: i64,
+    lines: i64,
+    run: i64,
+    pitch: i64,
+    step: i64,
+    zero: i64,
+    offset: i32,
+    source_batch: i64,
+    packed_batch: i64,
+    *,
+    dtype: Any,
+    vectors: int,
+    narrow: int,
+    biased: bool,
+    parts: int,
+    ordered: bool,
+    grouped: int,
+    joined: bool,
+    padded: bool,
+):
     """Panels of filters of 8 bits, or of int4 in a byte each: channels are `pitch` apart, bytes of their runs `step`.
 
     zero: of the weights. offset: what a row's bytes are too large by when the micro-kernel reads them. Items: batches,
@@ -182,16 +204,36 @@ def pack_int8(work, source: ptr[u8], bias: ptr[i32], packed: ptr[i32], features:
                     _pack_words(p, into, count, wide, run, pitch, dtype is int4)
                     if run % 4 != 0:
                         k = run // 4 * 4
-                        _pack_bytes(p + k, into + k // 4 * wide, count, wide, pitch, step, zero, run % 4, part,
-                                    dtype is int4)
+                        _pack_bytes(
+                            p + k, into + k // 4 * wide, count, wide, pitch, step, zero, run % 4, part, dtype is int4
+                        )
                 elif (pitch == 1) & (lanes == 16):
                     for k in range(0, run, 4):
-                        _pack_across(p + k * step, into + k // 4 * wide, count, wide, step, zero,
-                                     kl.minimum(run - k, 4), part, lanes)
+                        _pack_across(
+                            p + k * step,
+                            into + k // 4 * wide,
+                            count,
+                            wide,
+                            step,
+                            zero,
+                            kl.minimum(run - k, 4),
+                            part,
+                            lanes,
+                        )
                 else:
                     for k in range(0, run, 4):
-                        _pack_bytes(p + k * step, into + k // 4 * wide, count, wide, pitch, step, zero,
-                                    kl.minimum(run - k, 4), part, dtype is int4)
+                        _pack_bytes(
+                            p + k * step,
+                            into + k // 4 * wide,
+                            count,
+                            wide,
+                            pitch,
+                            step,
+                            zero,
+                            kl.minimum(run - k, 4),
+                            part,
+                            dtype is int4,
+                        )
                 if padded:
                     for k in range(own * wide, quads * wide):
                         into[k] = 0
@@ -223,8 +265,9 @@ def _order(q: Pointer, lines: Any, quads: Any, vectors: int, lanes: int, grouped
             order_steps(into, quads, vectors, lanes)
 
 
-def _pack_words(rows: Pointer, out: Pointer, count: Value, wide: Value, run: Value, pitch: Value,
-                nibbles: bool) -> None:
+def _pack_words(
+    rows: Pointer, out: Pointer, count: Value, wide: Value, run: Value, pitch: Value, nibbles: bool
+) -> None:
     """Whole fours of neighbouring bytes as they are. nibbles: only their lower halves count, as int4."""
     for k in range(run // 4):
         p = rows + k * 4
@@ -238,8 +281,18 @@ def _pack_words(rows: Pointer, out: Pointer, count: Value, wide: Value, run: Val
             out[k * wide + c] = 0
 
 
-def _pack_bytes(rows: Pointer, out: Pointer, count: Value, wide: Value, pitch: Value, step: Value, zero: Value,
-                n: Any, part: int, nibbles: bool) -> None:
+def _pack_bytes(
+    rows: Pointer,
+    out: Pointer,
+    count: Value,
+    wide: Value,
+    pitch: Value,
+    step: Value,
+    zero: Value,
+    n: Any,
+    part: int,
+    nibbles: bool,
+) -> None:
     """The next n bytes of each channel, up to four."""
     for c in range(count):
         found = kl.value(0, i32)
@@ -256,8 +309,9 @@ def _pack_bytes(rows: Pointer, out: Pointer, count: Value, wide: Value, pitch: V
         out[c] = 0
 
 
-def _pack_across(rows: Pointer, out: Pointer, count: Value, wide: Value, step: Value, zero: Value, n: Any, part: int,
-                 lanes: int) -> None:
+def _pack_across(
+    rows: Pointer, out: Pointer, count: Value, wide: Value, step: Value, zero: Value, n: Any, part: int, lanes: int
+) -> None:
     """The next n bytes of channels that are neighbours, a vector of channels at a time. Bytes of int8 or uint8."""
     for v in range(0, wide, lanes):
         there = kl.first(count - v, lanes)
@@ -273,13 +327,22 @@ def _pack_across(rows: Pointer, out: Pointer, count: Value, wide: Value, step: V
 
 def pack_code(panels: Panels, dtype: DType, biased: bool = False) -> FamilyCode:
     """The kernel that packs filters of this dtype."""
-    return pack_int8.code(dtype=dtype, vectors=panels.tile.vectors, narrow=panels.narrow, biased=biased,
-                          parts=panels.parts, ordered=panels.tile.widened, grouped=panels.tile.grouped,
-                          joined=panels.joined, padded=panels.tile.padded)
+    return pack_int8.code(
+        dtype=dtype,
+        vectors=panels.tile.vectors,
+        narrow=panels.narrow,
+        biased=biased,
+        parts=panels.parts,
+        ordered=panels.tile.widened,
+        grouped=panels.tile.grouped,
+        joined=panels.joined,
+        padded=panels.tile.padded,
+    )
 
 
-def filling(panels: Panels, filters: np.ndarray, dtype: DType, zero: int, offset: int, bias: np.ndarray | None
-            ) -> Callable[[np.ndarray], None]:
+def filling(
+    panels: Panels, filters: np.ndarray, dtype: DType, zero: int, offset: int, bias: np.ndarray | None
+) -> Callable[[np.ndarray], None]:
     """What writes the panels of constant filters [features, ...] into memory later."""
     code = pack_code(panels, dtype, bias is not None)
 
@@ -287,15 +350,30 @@ def filling(panels: Panels, filters: np.ndarray, dtype: DType, zero: int, offset
         rows = np.ascontiguousarray(filters)
         starts = None if bias is None else np.ascontiguousarray(bias, np.int32)
         depth = panels.lines * panels.run
-        words = pack_int8.words([rows, 0 if starts is None else starts, out, panels.features, panels.lines, panels.run,
-                                 depth, 1, zero, offset, 0, 0])
+        words = pack_int8.words(
+            [
+                rows,
+                0 if starts is None else starts,
+                out,
+                panels.features,
+                panels.lines,
+                panels.run,
+                depth,
+                1,
+                zero,
+                offset,
+                0,
+                0,
+            ]
+        )
         executor.call(code.address, words, 0, panels.number)
 
     return fill
 
 
-def packed_filter(build: Builder, panels: Panels, filters: Buffer, first: int, zero: int, offset: int,
-                  bias: Buffer | None) -> Any:
+def packed_filter(
+    build: Builder, panels: Panels, filters: Buffer, first: int, zero: int, offset: int, bias: Buffer | None
+) -> Any:
     """The address of a filter's channels from `first` on, packed; a step does it where the filter is no constant.
 
     filters: [features in all, ...]; bias: a constant of as many numbers, which sums start with; zero, offset: see
@@ -311,7 +389,9 @@ def packed_filter(build: Builder, panels: Panels, filters: Buffer, first: int, z
     depth = panels.lines * panels.run
     source = build.pointer(filters, first * depth)
     start = 0 if bias is None else build.pointer(bias, first)
-    build.step(pack_code(panels, filters.dtype, bias is not None),
-               [source, start, place, panels.features, panels.lines, panels.run, depth, 1, zero, offset, 0, 0],
-               panels.number)
+    build.step(
+        pack_code(panels, filters.dtype, bias is not None),
+        [source, start, place, panels.features, panels.lines, panels.run, depth, 1, zero, offset, 0, 0],
+        panels.number,
+    )
     return place

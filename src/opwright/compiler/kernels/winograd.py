@@ -35,8 +35,14 @@ def _patch_2(d: Vectors) -> list[Value]:
 def _patch_4(d: Vectors) -> list[Value]:
     even, odd = kl.fma(d[2], -4.0, d[4]), kl.fma(d[1], -4.0, d[3])
     far_even, far_odd = d[4] - d[2], d[3] - d[1]
-    return [kl.fma(d[0], 4.0, kl.fma(d[2], -5.0, d[4])), even + odd, even - odd, kl.fma(far_odd, 2.0, far_even),
-            kl.fma(far_odd, -2.0, far_even), kl.fma(d[1], 4.0, kl.fma(d[3], -5.0, d[5]))]
+    return [
+        kl.fma(d[0], 4.0, kl.fma(d[2], -5.0, d[4])),
+        even + odd,
+        even - odd,
+        kl.fma(far_odd, 2.0, far_even),
+        kl.fma(far_odd, -2.0, far_even),
+        kl.fma(d[1], 4.0, kl.fma(d[3], -5.0, d[5])),
+    ]
 
 
 def _filter_2(g: Vectors) -> list[Value]:
@@ -47,8 +53,14 @@ def _filter_2(g: Vectors) -> list[Value]:
 def _filter_4(g: Vectors) -> list[Value]:
     outer = (g[0] + g[2]) * (-1.0 / 6.0)
     far = kl.fma(g[2], 1.0 / 6.0, g[0] * (1.0 / 24.0))
-    return [g[0] * 0.25, kl.fma(g[1], -1.0 / 6.0, outer), kl.fma(g[1], 1.0 / 6.0, outer),
-            kl.fma(g[1], 1.0 / 12.0, far), kl.fma(g[1], -1.0 / 12.0, far), g[2]]
+    return [
+        g[0] * 0.25,
+        kl.fma(g[1], -1.0 / 6.0, outer),
+        kl.fma(g[1], 1.0 / 6.0, outer),
+        kl.fma(g[1], 1.0 / 12.0, far),
+        kl.fma(g[1], -1.0 / 12.0, far),
+        g[2],
+    ]
 
 
 def _output_2(s: Vectors) -> list[Value]:
@@ -58,8 +70,12 @@ def _output_2(s: Vectors) -> list[Value]:
 def _output_4(s: Vectors) -> list[Value]:
     even, odd = s[1] + s[2], s[1] - s[2]
     far_even, far_odd = s[3] + s[4], s[3] - s[4]
-    return [s[0] + even + far_even, kl.fma(far_odd, 2.0, odd), kl.fma(far_even, 4.0, even),
-            kl.fma(far_odd, 8.0, odd) + s[5]]
+    return [
+        s[0] + even + far_even,
+        kl.fma(far_odd, 2.0, odd),
+        kl.fma(far_even, 4.0, even),
+        kl.fma(far_odd, 8.0, odd) + s[5],
+    ]
 
 
 Transform = Callable[[Any], list[Any]]  # of vectors
@@ -116,8 +132,9 @@ def transform_filter(work, source: ptr[kl.u8], out: ptr[f32], channels: i64, *, 
         for f in kl.loop(width):
             for c in range(0, channels, lanes):
                 g = filters + (panel * width + f) * 9 * channels + c
-                lines = [FILTER[m]([(g + (3 * y + x) * channels).load(0, lanes).to(f32) for y in range(3)])
-                         for x in range(3)]
+                lines = [
+                    FILTER[m]([(g + (3 * y + x) * channels).load(0, lanes).to(f32) for y in range(3)]) for x in range(3)
+                ]
                 for i in range(side):
                     for j, v in enumerate(FILTER[m]([line[i] for line in lines])):
                         kept.store(v, (i * side + j) * lanes)
@@ -128,10 +145,32 @@ def transform_filter(work, source: ptr[kl.u8], out: ptr[f32], channels: i64, *, 
 
 
 @kl.family
-def winograd(work, x: ptr[f32], filters: ptr[f32], taps: ptr[kl.u8], out: ptr[f32], height: i64, width: i64,
-             x_pitch: i64, channels: i64, top: i64, left: i64, out_height: i64, out_width: i64, out_pitch: i64,
-             features: i64, down: i64, across: i64, tall: i64, *more: i64,
-             rows: int, short: bool, m: int, dtype: Any, epilogue: Epilogue):
+def winograd(
+    work,
+    x: ptr[f32],
+    filters: ptr[f32],
+    taps: ptr[kl.u8],
+    out: ptr[f32],
+    height: i64,
+    width: i64,
+    x_pitch: i64,
+    channels: i64,
+    top: i64,
+    left: i64,
+    out_height: i64,
+    out_width: i64,
+    out_pitch: i64,
+    features: i64,
+    down: i64,
+    across: i64,
+    tall: i64,
+    *more: i64,
+    rows: int,
+    short: bool,
+    m: int,
+    dtype: Any,
+    epilogue: Epilogue,
+):
     """out[n, oy, ox, f] = epilogue(sum x[n, oy + ky - top, ox + kx - left, c] filter[f, ky, kx, c]) of 3x3 windows.
 
     filters: as `transform_filter` writes them; taps: as they are, of `dtype`. Outputs that come out as infinities or
@@ -157,8 +196,17 @@ def winograd(work, x: ptr[f32], filters: ptr[f32], taps: ptr[kl.u8], out: ptr[f3
         for t in range(count):
             at = first + t
             n, oy, ox = at // (down * across), at // across % down * m, at % across * m
-            _transform_patch(image, n, oy - top, ox - left, patches + t * channels, between,
-                             sums + count * (side * side * wide), m, lanes)
+            _transform_patch(
+                image,
+                n,
+                oy - top,
+                ox - left,
+                patches + t * channels,
+                between,
+                sums + count * (side * side * wide),
+                m,
+                lanes,
+            )
         for panel in range(features // wide):
             q = filters + panel * (side * side * wide) * (channels + 1)
             for place in kl.loop(side * side):
@@ -179,8 +227,9 @@ def winograd(work, x: ptr[f32], filters: ptr[f32], taps: ptr[kl.u8], out: ptr[f3
                     results = _transform_back(sums + t * wide + c, count * wide, m, lanes)
                     column = panel * wide + c
                     if _has_other_than_finite(results, m, lanes):
-                        _sum_directly(image, n, oy, ox, taps.cast(dtype, dtype.size) + column * (9 * channels), results,
-                                      m, lanes)
+                        _sum_directly(
+                            image, n, oy, ox, taps.cast(dtype, dtype.size) + column * (9 * channels), results, m, lanes
+                        )
                     for i in range(kl.minimum(out_height - oy, m)):
                         row = (n * out_height + oy + i) * out_width + ox
                         for j in range(kl.minimum(out_width - ox, m)):
@@ -196,8 +245,9 @@ def _has_other_than_finite(results: Pointer, m: int, lanes: int) -> Value:
     return kl.any(found != 0.0)
 
 
-def _sum_directly(image: Image, n: Value, oy: Value, ox: Value, taps: Pointer, results: Pointer, m: int,
-                  lanes: int) -> None:
+def _sum_directly(
+    image: Image, n: Value, oy: Value, ox: Value, taps: Pointer, results: Pointer, m: int, lanes: int
+) -> None:
     """The outputs of a patch by their definition. Transforms add elements of a patch that an output does not see, and
     take them away again: with an infinity, or a sum above the greatest float, that is NaN."""
     for place in kl.loop(m * m):
@@ -219,8 +269,9 @@ def _keep(sums: Registers, rows: int, lanes: int, into: Pointer) -> None:
             into.store(sums[r, v], (r * 2 + v) * lanes)
 
 
-def _transform_patch(image: Image, n: Value, y: Value, x: Value, out: Pointer, between: Value, spare: Pointer, m: int,
-                     lanes: int) -> None:
+def _transform_patch(
+    image: Image, n: Value, y: Value, x: Value, out: Pointer, between: Value, spare: Pointer, m: int, lanes: int
+) -> None:
     """B^T d B of the patch at (y, x) of an image: place (i, j) goes to out[(i side + j) between + channel]."""
     side = m + 2
     p = image.x + ((n * image.height + y) * image.width + x) * image.pitch

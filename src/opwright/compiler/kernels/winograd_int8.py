@@ -38,8 +38,14 @@ def _patch_2(d: Vectors) -> list[Value]:
 def _patch_4(d: Vectors) -> list[Value]:
     even, odd = d[4] - (d[2] << 2), d[3] - (d[1] << 2)
     far_even, far_odd = d[4] - d[2], (d[3] - d[1]) << 1
-    return [((d[0] - d[2]) << 2) - d[2] + d[4], even + odd, even - odd, far_even + far_odd, far_even - far_odd,
-            ((d[1] - d[3]) << 2) - d[3] + d[5]]
+    return [
+        ((d[0] - d[2]) << 2) - d[2] + d[4],
+        even + odd,
+        even - odd,
+        far_even + far_odd,
+        far_even - far_odd,
+        ((d[1] - d[3]) << 2) - d[3] + d[5],
+    ]
 
 
 def _filter_2(g: Vectors) -> list[Value]:
@@ -58,8 +64,12 @@ def _output_2(s: Vectors) -> list[Value]:
 
 def _output_4(s: Vectors) -> list[Value]:
     even, odd, far_even, far_odd = s[1] + s[2], s[1] - s[2], s[3] + s[4], s[3] - s[4]
-    return [((s[0] + (s[0] << 1) + (even << 1)) << 1) + far_even, ((odd << 1) + far_odd) << 1, (even + far_even) << 2,
-            (odd + (far_odd << 1) + (s[5] << 1) + (s[5] << 2)) << 2]
+    return [
+        ((s[0] + (s[0] << 1) + (even << 1)) << 1) + far_even,
+        ((odd << 1) + far_odd) << 1,
+        (even + far_even) << 2,
+        (odd + (far_odd << 1) + (s[5] << 1) + (s[5] << 2)) << 2,
+    ]
 
 
 Transform = Callable[[Any], list[Any]]  # of vectors
@@ -115,9 +125,25 @@ def transform_filter_int8(work, source: ptr[i8], out: ptr[i16], channels: i64, *
 
 
 @kl.family
-def transform_patches_int8(work, x: ptr[i8], out: ptr[i16], size: i64, height: i64, width: i64, x_pitch: i64,
-                           channels: i64, zero: i64, top: i64, left: i64, down: i64, across: i64, first: i64,
-                           between: i64, *, m: int):
+def transform_patches_int8(
+    work,
+    x: ptr[i8],
+    out: ptr[i16],
+    size: i64,
+    height: i64,
+    width: i64,
+    x_pitch: i64,
+    channels: i64,
+    zero: i64,
+    top: i64,
+    left: i64,
+    down: i64,
+    across: i64,
+    first: i64,
+    between: i64,
+    *,
+    m: int,
+):
     """B^T d B of patches from `first` on, down x across in each image, m pixels apart: [place, patch, channels].
 
     Items: patches. between: numbers from one place to the next. size: bytes that may be read; zero: what is outside.
@@ -150,10 +176,32 @@ def transform_patches_int8(work, x: ptr[i8], out: ptr[i16], size: i64, height: i
 
 
 @kl.family
-def winograd_int8(work, v: ptr[i16], filters: ptr[i16], starts: ptr[i32], out: ptr[i8], channels: i64, between: i64,
-                  out_height: i64, out_width: i64, out_pitch: i64, down: i64, across: i64, tiles: i64, tall: i64,
-                  tile_block: i64, panels: i64, panel_block: i64, origin: i64, *more: i64, rows: int, vectors: int,
-                  short: bool, m: int, epilogue: Epilogue):
+def winograd_int8(
+    work,
+    v: ptr[i16],
+    filters: ptr[i16],
+    starts: ptr[i32],
+    out: ptr[i8],
+    channels: i64,
+    between: i64,
+    out_height: i64,
+    out_width: i64,
+    out_pitch: i64,
+    down: i64,
+    across: i64,
+    tiles: i64,
+    tall: i64,
+    tile_block: i64,
+    panels: i64,
+    panel_block: i64,
+    origin: i64,
+    *more: i64,
+    rows: int,
+    vectors: int,
+    short: bool,
+    m: int,
+    epilogue: Epilogue,
+):
     """out[n, oy, ox, f] = epilogue(starts[f] + sum x[n, oy + ky - top, ox + kx - left, c] filter[f, ky, kx, c]).
 
     v, between, filters: as `transform_patches_int8`, from patch `origin` on, and `transform_filter_int8` write them.
@@ -190,8 +238,9 @@ def winograd_int8(work, v: ptr[i16], filters: ptr[i16], starts: ptr[i32], out: p
             for patch in range(begin, end):
                 at = origin + patch
                 n, oy, ox = at // (down * across), at // across % down * m, at % across * m
-                results = _transform_back(sums + (patch - begin) * width, stride, starts + panel * width, m, vectors,
-                                          lanes)
+                results = _transform_back(
+                    sums + (patch - begin) * width, stride, starts + panel * width, m, vectors, lanes
+                )
                 count = kl.minimum(out_width - ox, m)
                 for i in range(kl.minimum(out_height - oy, m)):
                     row = (n * out_height + oy + i) * out_width + ox

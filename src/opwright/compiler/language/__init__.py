@@ -37,7 +37,21 @@ bool1: Any = _dtypes.bool
 
 _of_modules, __dir__, _lazy_names = lazily(__name__)
 __all__ = [
-    *_lazy_names, "bf16", "bool1", "f16", "f32", "f64", "i16", "i32", "i64", "i8", "ptr", "u16", "u32", "u64", "u8",
+    *_lazy_names,
+    "bf16",
+    "bool1",
+    "f16",
+    "f32",
+    "f64",
+    "i16",
+    "i32",
+    "i64",
+    "i8",
+    "ptr",
+    "u16",
+    "u32",
+    "u64",
+    "u8",
 ]
 
 

@@ -68,8 +68,15 @@ class ArrayValue:
 
     __slots__ = ("guards", "label", "pointer", "shape", "strides", "written")
 
-    def __init__(self, pointer: Pointer, shape: Sequence[Any], strides: Sequence[Any], guards: Guards, label: str,
-                 written: set[str]) -> None:
+    def __init__(
+        self,
+        pointer: Pointer,
+        shape: Sequence[Any],
+        strides: Sequence[Any],
+        guards: Guards,
+        label: str,
+        written: set[str],
+    ) -> None:
         self.pointer, self.shape, self.strides = pointer, tuple(shape), tuple(strides)
         self.guards, self.label, self.written = guards, label, written
 
@@ -94,9 +101,12 @@ class ArrayValue:
             if isinstance(i, int) and (isinstance(size, int) or not 0 <= i <= int(dtypes.int64.max)):
                 if not isinstance(size, int) or not 0 <= i <= size - wide:
                     what = f"index {i} is outside of {self.label}, axis {axis}"
-                    raise InvalidArgumentError(op=current().name, what=what, found=f"{wide} from {i} on",
-                                               wanted=f"within {size}" if isinstance(size, int) else "an index "
-                                               "from 0 on")
+                    raise InvalidArgumentError(
+                        op=current().name,
+                        what=what,
+                        found=f"{wide} from {i} on",
+                        wanted=f"within {size}" if isinstance(size, int) else "an index from 0 on",
+                    )
             else:
                 holds = first_fits(i, size, wide) if wide > 1 else within(i, size)
                 self.guards.check(holds, f"index outside of {self.label}, axis {axis}")
@@ -117,14 +127,17 @@ class ArrayValue:
         offset, n = self._inside(indices), len(indices)
         if n == len(self.shape):
             return self.pointer[offset]
-        return ArrayValue(self.pointer + offset, self.shape[n:], self.strides[n:], self.guards, self.label,
-                          self.written)
+        return ArrayValue(
+            self.pointer + offset, self.shape[n:], self.strides[n:], self.guards, self.label, self.written
+        )
 
     def __setitem__(self, indices: Any, v: Any) -> None:
         indices = self._all(indices)
         if len(indices) < len(self.shape):
-            raise TypeError(f"{self.label} has {len(self.shape)} axes, found {len(indices)} indices; write element by "
-                            "element, or vectors by store")
+            raise TypeError(
+                f"{self.label} has {len(self.shape)} axes, found {len(indices)} indices; write element by "
+                "element, or vectors by store"
+            )
         if isinstance(v, Value) and v.count:
             raise TypeError(f"{self.label}[...] = v writes a number; a vector: {self.label}.store(v, ...)")
         self.written.add(self.label)
@@ -185,15 +198,20 @@ class ArrayValue:
         """The offset of a vector of which only some lanes are meant, and how many, as a number that was checked."""
         lanes = as_index(only, f"{self.label}, only")
         if isinstance(lanes, int) and not 0 <= lanes <= count:
-            raise InvalidArgumentError(op=current().name, what=f"{self.label}: only={lanes} of a vector", found=lanes,
-                                       wanted=f"0 to {count} lanes")
+            raise InvalidArgumentError(
+                op=current().name,
+                what=f"{self.label}: only={lanes} of a vector",
+                found=lanes,
+                wanted=f"0 to {count} lanes",
+            )
         last, n, size = value(as_index(indices[-1], self.label)), value(lanes), value(self.shape[-1])
         fits = (n >= 0) & (n <= count) & (last >= 0) & (last <= size - n)  # a sum of the two may wrap
         self.guards.check(fits, f"vector outside of {self.label}, axis {len(self.shape) - 1}")
         offset = last * self.strides[-1]
         if len(indices) > 1:
-            offset = offset + ArrayValue(self.pointer, self.shape[:-1], self.strides[:-1], self.guards, self.label,
-                                         self.written)._inside(indices[:-1])
+            offset = offset + ArrayValue(
+                self.pointer, self.shape[:-1], self.strides[:-1], self.guards, self.label, self.written
+            )._inside(indices[:-1])
         return offset, lanes
 
     def __repr__(self) -> str:

@@ -48,8 +48,12 @@ class BoundedPointer(Pointer):
         at = self._element(i)
         if isinstance(at, int) and isinstance(self.size, int):
             if not 0 <= at <= self.size - n:
-                raise InvalidArgumentError(op=current().name, what=f"element {at} is outside of stack memory",
-                                           found=f"{n} from {at} on", wanted=f"within {self.size}")
+                raise InvalidArgumentError(
+                    op=current().name,
+                    what=f"element {at} is outside of stack memory",
+                    found=f"{n} from {at} on",
+                    wanted=f"within {self.size}",
+                )
         else:
             holds = within(at, self.size) if n == 1 else first_fits(at, self.size, n)
             self.guards.check(holds, "index outside of stack memory")
@@ -76,8 +80,9 @@ class BoundedPointer(Pointer):
         if mask is None:
             return self._checked(i, count or 1)
         at = value(self._element(i))
-        self.guards.check(every(~mask | within(iota(dtypes.int64, count) + at, self.size)),
-                          "vector outside of stack memory")
+        self.guards.check(
+            every(~mask | within(iota(dtypes.int64, count) + at, self.size)), "vector outside of stack memory"
+        )
         return at
 
     def cast(self, dtype: DType, align: int = 1) -> BoundedPointer:

@@ -38,15 +38,21 @@ class _Carried:
         now = carried(now, self.like)
         if isinstance(self.like, BoundedPointer):
             if not self.like.same_memory(now):
-                raise SignatureError(op=current().name, what=f"{name} points into other memory after a turn than "
-                                     "before", do="index the memory instead")
+                raise SignatureError(
+                    op=current().name,
+                    what=f"{name} points into other memory after a turn than before",
+                    do="index the memory instead",
+                )
             current().builder.store(value(now.start).x, self.place)
             return
         alike = isinstance(now, Pointer) == isinstance(self.like, Pointer) and now.dtype is self.like.dtype
         if not alike or (isinstance(now, Value) and now.count != self.like.count):
-            raise SignatureError(op=current().name, what=f"{name} has another type after a turn than before",
-                                 found=f"{self.like!r}, then {now!r}",
-                                 do="start with a value of that type")
+            raise SignatureError(
+                op=current().name,
+                what=f"{name} has another type after a turn than before",
+                found=f"{self.like!r}, then {now!r}",
+                do="start with a value of that type",
+            )
         current().builder.store(now.x, self.place)
 
     def get(self) -> Any:
@@ -114,8 +120,11 @@ class Branches(ControlFlow):
                 if isinstance(like, Value) and isinstance(other, Value) and other.count > like.count:
                     like = other
                 if like is None:
-                    raise SignatureError(op=current().name, what=f"{name} depends on a branch and is no value of the "
-                                         "kernel", found=f"{one!r}, {other!r}"[:200])
+                    raise SignatureError(
+                        op=current().name,
+                        what=f"{name} depends on a branch and is no value of the kernel",
+                        found=f"{one!r}, {other!r}"[:200],
+                    )
                 place = _Carried(like)
                 for (block, _), x in zip(ends, (one, other)):
                     b.position_at_end(block)

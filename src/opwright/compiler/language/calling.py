@@ -58,8 +58,15 @@ class ArrayTrace(KernelTrace):
     division: Any = staticmethod(divided)
     counts_anything = True
 
-    def __init__(self, builder: ir.IRBuilder, name: str, target: Target, begin: Value | None,
-                 end: Value | None, guards: Guards | None = None) -> None:
+    def __init__(
+        self,
+        builder: ir.IRBuilder,
+        name: str,
+        target: Target,
+        begin: Value | None,
+        end: Value | None,
+        guards: Guards | None = None,
+    ) -> None:
         super().__init__(builder, name, target)
         self.guards = guards
         self.begin, self.end = begin, end
@@ -110,17 +117,25 @@ class ArrayKernel:
     OutOfRangeError, naming the kernel's line, for an access outside an array (checked=False leaves these guards out)
     """
 
-    def __init__(self, function: Callable[..., Any], annotations: Mapping[str, Any], checked: bool = True,
-                 name: str | None = None) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        annotations: Mapping[str, Any],
+        checked: bool = True,
+        name: str | None = None,
+    ) -> None:
         self.function, self.checked, self.name = function, checked, name or function.__name__
         parameters = list(inspect.signature(function).parameters.values())
         self.parameters: dict[str, Any] = {
-            p.name: annotations.get(p.name) for p in parameters if p.kind is not p.KEYWORD_ONLY}
+            p.name: annotations.get(p.name) for p in parameters if p.kind is not p.KEYWORD_ONLY
+        }
         self.constants = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
         for name, kind in self.parameters.items():
             if not isinstance(kind, Array | DType):
-                raise TypeError(f"kernel {self.name}: parameter {name} is annotated with kl.Array(dtype, ...) or a "
-                                f"dtype, found {kind!r}")
+                raise TypeError(
+                    f"kernel {self.name}: parameter {name} is annotated with kl.Array(dtype, ...) or a "
+                    f"dtype, found {kind!r}"
+                )
         self._compiled: dict[Any, _Compiled] = {}
         functools.update_wrapper(self, function)
 
@@ -132,8 +147,9 @@ class ArrayKernel:
 
     # ---- staging ------------------------------------------------------------------------------------------------
 
-    def emit(self, constants: dict[str, Any], dense: tuple[bool, ...], target: Target, polls: bool = False
-             ) -> tuple[ir.Module, _Facts]:
+    def emit(
+        self, constants: dict[str, Any], dense: tuple[bool, ...], target: Target, polls: bool = False
+    ) -> tuple[ir.Module, _Facts]:
         """Return the module, with a function `NAME` and, where it has a parallel loop, `NAME.items`.
 
         polls: whether its loops ask now and then whether they are to go on, by a function of this process.
@@ -147,8 +163,17 @@ class ArrayKernel:
         self._emit_one(module, kinds, constants, dense, target, facts, counting=False, polls=polls)
         return module, facts
 
-    def _emit_one(self, module: ir.Module, kinds: list[ir.Type], constants: dict[str, Any], dense: tuple[bool, ...],
-                  target: Target, facts: _Facts, counting: bool, polls: bool = False) -> None:
+    def _emit_one(
+        self,
+        module: ir.Module,
+        kinds: list[ir.Type],
+        constants: dict[str, Any],
+        dense: tuple[bool, ...],
+        target: Target,
+        facts: _Facts,
+        counting: bool,
+        polls: bool = False,
+    ) -> None:
         name = f"{self.name}.items" if counting else self.name
         b = define(module, name, I64, WORDS)
         words, begin, end, _ = b.function.args
@@ -159,8 +184,10 @@ class ArrayKernel:
         def call() -> Any:
             if not counting:
                 staged.begin, staged.end = Value(begin, dtypes.int64), Value(end, dtypes.int64)
-            given = [b.load(b.gep(words, [ir.Constant(I64, i)], source_etype=I64), typ=kind, align=8)
-                     for i, kind in enumerate(kinds)]
+            given = [
+                b.load(b.gep(words, [ir.Constant(I64, i)], source_etype=I64), typ=kind, align=8)
+                for i, kind in enumerate(kinds)
+            ]
             arguments = self._arguments(given, dense, guards or Guards(False), facts.written)
             return staging.to_graph(self.function)(*arguments, **constants)
 
@@ -178,8 +205,12 @@ class ArrayKernel:
         def checked() -> None:
             result = call()
             if result is not None:
-                raise SignatureError(op=self.name, what="a kernel on arrays returns nothing", found=repr(result),
-                                     do="write into an array")
+                raise SignatureError(
+                    op=self.name,
+                    what="a kernel on arrays returns nothing",
+                    found=repr(result),
+                    do="write into an array",
+                )
 
         try:
             staged.run(checked)
@@ -191,8 +222,9 @@ class ArrayKernel:
             return False
         return True
 
-    def _arguments(self, given: list[ir.Value], dense: tuple[bool, ...], guards: Guards,
-                   written: set[str]) -> list[Any]:
+    def _arguments(
+        self, given: list[ir.Value], dense: tuple[bool, ...], guards: Guards, written: set[str]
+    ) -> list[Any]:
         found: list[Any] = []
         named: dict[str, Value] = {}
         rest, arrays = iter(given), iter(dense)
@@ -205,8 +237,7 @@ class ArrayKernel:
             strides: list[Any] = [Value(next(rest), dtypes.int64) for _ in kind.shape]
             if next(arrays) and strides:
                 strides[-1] = 1
-            shape = [named.setdefault(size, v) if isinstance(size, str) else size
-                     for size, v in zip(kind.shape, sizes)]
+            shape = [named.setdefault(size, v) if isinstance(size, str) else size for size, v in zip(kind.shape, sizes)]
             found.append(ArrayValue(pointer, shape, strides, guards, name, written))
         return found
 
@@ -234,14 +265,22 @@ class ArrayKernel:
         found = {**self.constants, **given}
         missing = [n for n, v in found.items() if v is inspect.Parameter.empty]
         if unknown or missing:
-            raise InvalidArgumentError(op=self.name, what="constants do not fit", found=", ".join(given) or "none",
-                                       wanted=", ".join(self.constants) or "none")
+            raise InvalidArgumentError(
+                op=self.name,
+                what="constants do not fit",
+                found=", ".join(given) or "none",
+                wanted=", ".join(self.constants) or "none",
+            )
         return found
 
     def __call__(self, *arguments: Any, **constants: Any) -> None:
         if len(arguments) != len(self.parameters):
-            raise InvalidArgumentError(op=self.name, what=f"takes {len(self.parameters)} arguments",
-                                       found=len(arguments), wanted=", ".join(self.parameters))
+            raise InvalidArgumentError(
+                op=self.name,
+                what=f"takes {len(self.parameters)} arguments",
+                found=len(arguments),
+                wanted=", ".join(self.parameters),
+            )
         constants = self._constants(constants)
         words: list[int] = []
         sizes: dict[str, tuple[int, str]] = {}
@@ -266,17 +305,29 @@ class ArrayKernel:
         if kind.leading:
             whole, x = x, x.reshape(folded)
             if x.size and not np.may_share_memory(x, whole):
-                raise InvalidArgumentError(op=self.name, what=f"argument {name}: its first axes are no one axis",
-                                           found=list(whole.strides), do="np.ascontiguousarray")
+                raise InvalidArgumentError(
+                    op=self.name,
+                    what=f"argument {name}: its first axes are no one axis",
+                    found=list(whole.strides),
+                    do="np.ascontiguousarray",
+                )
         for axis, (size, wanted) in enumerate(zip(x.shape, kind.shape)):
             known = (wanted, "the annotation") if isinstance(wanted, int) else sizes.setdefault(wanted, (size, name))
             if known[0] != size:
-                raise InvalidArgumentError(op=self.name, what=f"argument {name}, axis {axis} ({wanted!r})", found=size,
-                                           wanted=f"{known[0]}, as {known[1]} has it")
+                raise InvalidArgumentError(
+                    op=self.name,
+                    what=f"argument {name}, axis {axis} ({wanted!r})",
+                    found=size,
+                    wanted=f"{known[0]}, as {known[1]} has it",
+                )
         itemsize = x.dtype.itemsize
         if x.size and any(s % itemsize for s in x.strides):
-            raise InvalidArgumentError(op=self.name, what=f"argument {name}: strides are no whole elements",
-                                       found=list(x.strides), do="np.ascontiguousarray")
+            raise InvalidArgumentError(
+                op=self.name,
+                what=f"argument {name}: strides are no whole elements",
+                found=list(x.strides),
+                do="np.ascontiguousarray",
+            )
         strides = [s // itemsize for s in x.strides] if x.size else [1] * x.ndim  # of nothing they mean nothing
         words += [x.ctypes.data, *x.shape, *strides]
         return not strides or strides[-1] == 1 or x.shape[-1] <= 1

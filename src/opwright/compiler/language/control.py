@@ -31,7 +31,8 @@ class LoopRange:
     def __init__(self, start: Any, stop: Any, step: Any = 1) -> None:
         for limit in (start, stop, step):
             integer = isinstance(limit, int) or (
-                isinstance(limit, Value) and not (limit.dtype.is_floating or limit.dtype.is_bool or limit.count))
+                isinstance(limit, Value) and not (limit.dtype.is_floating or limit.dtype.is_bool or limit.count)
+            )
             if not integer:
                 raise TypeError(f"a range counts integers, found {limit!r}")
         if isinstance(step, int) and step == 0:

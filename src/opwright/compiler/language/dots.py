@@ -70,8 +70,10 @@ def pair_dot(acc: Value, a: Value, c: Value) -> Value:
         half = n // 2
         low, high = (pair_dot(part(acc, k, half), part(a, 2 * k, n), part(c, 2 * k, n)) for k in (0, half))
         return concat(low, high)
-    even, odd = (shuffle(a, None, range(k, 2 * n, 2)).to(dtypes.int32)
-                 * shuffle(c, None, range(k, 2 * n, 2)).to(dtypes.int32) for k in (0, 1))
+    even, odd = (
+        shuffle(a, None, range(k, 2 * n, 2)).to(dtypes.int32) * shuffle(c, None, range(k, 2 * n, 2)).to(dtypes.int32)
+        for k in (0, 1)
+    )
     return acc + (even + odd)
 
 
@@ -83,8 +85,12 @@ def saturating_dot2(a: Value, c: Value) -> Value:
     target, n = current().target, a.count
     names = {16: "x86.ssse3.pmadd.ub.sw.128", **({32: "x86.avx2.pmadd.ub.sw"} if target.has("avx2") else {})}
     if not target.triple.startswith("x86_64") or n not in names or a.dtype is not dtypes.uint8:
-        raise UnimplementedError(op="saturating_dot2", what=f"{target.name} has no instruction for {a!r}",
-                                 wanted="uint8[32] with AVX2", do="dot4")
+        raise UnimplementedError(
+            op="saturating_dot2",
+            what=f"{target.name} has no instruction for {a!r}",
+            wanted="uint8[32] with AVX2",
+            do="dot4",
+        )
     return Value(intrinsic(names[n], typed(dtypes.int16, n // 2), a.x, c.x), dtypes.int16)
 
 
@@ -130,8 +136,10 @@ def _pack_bytes(x: Value, zero: Value, dtype: DType, small: bool) -> Value:
     does NaN; those above are held. Packing mixes the vectors' quarters, which a permutation mends."""
     quarters = [to_int(_held(part(x, i, 16), small)) for i in range(0, x.count, 16)]
     words = typed(dtypes.int16, 32)
-    halves = [intrinsic("x86.avx512.packssdw.512", words, quarters[i].x, quarters[i + 1].x)
-              for i in range(0, len(quarters), 2)]
+    halves = [
+        intrinsic("x86.avx512.packssdw.512", words, quarters[i].x, quarters[i + 1].x)
+        for i in range(0, len(quarters), 2)
+    ]
     shift = zero.to(dtypes.int16).splat(32)
     moved = [intrinsic("sadd.sat.v32i16", words, h, shift.x) for h in halves]
     name = "packuswb" if dtype.is_unsigned else "packsswb"
@@ -153,8 +161,10 @@ def _pack_halves(x: Value, zero: Value, dtype: DType, small: bool) -> Value:
     quarters = [part(v, i, lanes) for v in whole for i in range(0, v.count, lanes)]
     family, bits = ("avx2", "") if wide else ("sse2", ".128")
     words, shift = typed(dtypes.int16, 2 * lanes), zero.to(dtypes.int16).splat(2 * lanes)
-    halves = [intrinsic(f"x86.{family}.packssdw{bits}", words, quarters[i].x, quarters[min(i + 1, len(quarters) - 1)].x)
-              for i in range(0, len(quarters), 2)]
+    halves = [
+        intrinsic(f"x86.{family}.packssdw{bits}", words, quarters[i].x, quarters[min(i + 1, len(quarters) - 1)].x)
+        for i in range(0, len(quarters), 2)
+    ]
     moved = [intrinsic(f"sadd.sat.v{2 * lanes}i16", words, h, shift.x) for h in halves]
     name = f"x86.{family}.{'packuswb' if dtype.is_unsigned else 'packsswb'}{bits}"
     packed = Value(intrinsic(name, typed(dtype, 4 * lanes), moved[0], moved[-1]), dtype)
@@ -172,8 +182,9 @@ def lookup(table: Pointer, indices: Value) -> Value:
         kind = typed(dtypes.uint8, 64)
         quarters = [table.cast(dtypes.uint8).load(64 * i, 64) for i in range(4)]
         wide = indices if n == 64 else shuffle(indices, None, [i if i < n else -1 for i in range(64)])
-        low, high = (intrinsic("x86.avx512.vpermi2var.qi.512", kind, quarters[i].x, wide.x, quarters[i + 1].x)
-                     for i in (0, 2))
+        low, high = (
+            intrinsic("x86.avx512.vpermi2var.qi.512", kind, quarters[i].x, wide.x, quarters[i + 1].x) for i in (0, 2)
+        )
         found = Value(b.select((bitcast(wide, dtypes.int8) < 0).x, high, low), dtypes.uint8)
         return bitcast(found if n == 64 else part(found, 0, n), table.dtype)
     if n in (16, 32, 64) and target.is_x86 and target.has("avx2"):

@@ -134,6 +134,7 @@ def call(
 
     raises SignatureError for a dtype that kernels do not have
     """
+
     def staged() -> Any:
         scalars, rest = arranged(function, [KernelScalar(x, d) for x, d in elements], attrs)
         return trace.to_tensor(_converted(function)(*scalars, **rest))

@@ -82,8 +82,10 @@ def _stage(family: Family, b: ir.IRBuilder, target: Target, constants: dict[str,
 
     def call() -> Any:
         *given, begin, end, scratch = b.function.args
-        words = [Pointer(x, k.dtype) if isinstance(k, PointerKind) else Value(x, k)
-                 for x, k in zip(given, family.kinds(constants).values())]
+        words = [
+            Pointer(x, k.dtype) if isinstance(k, PointerKind) else Value(x, k)
+            for x, k in zip(given, family.kinds(constants).values())
+        ]
         named = {n: v for n, v in constants.items() if family.more is None or n != family.more[0]}
         work = Work(Value(begin, dtypes.int64), Value(end, dtypes.int64), scratch, target)
         return _converted(family.function)(work, *words, **named)
@@ -112,7 +114,9 @@ def _outside(module: ir.Module, entry: str, body: ir.Function, kinds: Sequence[i
     b = define(module, entry, I64, WORDS)
     outer = b.function
     outer.attributes.add("nounwind")
-    words = [b.load(b.gep(outer.args[0], [ir.Constant(I64, i)], source_etype=I64), typ=kind, align=8)
-             for i, kind in enumerate(kinds)]
+    words = [
+        b.load(b.gep(outer.args[0], [ir.Constant(I64, i)], source_etype=I64), typ=kind, align=8)
+        for i, kind in enumerate(kinds)
+    ]
     b.ret(b.call(body, [*words, *outer.args[1:]]))
     return outer

@@ -106,8 +106,12 @@ class Family:
             entry = self.entry(constants)
             module = self.function.__module__
             if module.startswith("opwright."):
-                made = find_or_make(f"{module}.{self.name}", repr(sorted(constants.items())), target,
-                                    lambda: (self._text(target, constants), entry))
+                made = find_or_make(
+                    f"{module}.{self.name}",
+                    repr(sorted(constants.items())),
+                    target,
+                    lambda: (self._text(target, constants), entry),
+                )
             else:  # of what else a user's kernel hangs on nobody knows but its IR
                 made = find_module(entry, self._text(target, constants), entry)
             found = FamilyCode(made.address, made.name, tuple(self.kinds(constants).values()))

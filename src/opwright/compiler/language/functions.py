@@ -124,8 +124,9 @@ def to_int(x: Value) -> Value:
         name = {4: "x86.sse2.cvtps2dq", 8: "x86.avx.cvt.ps2dq.256", 16: "x86.avx512.mask.cvtps2dq.512"}[x.count]
         kind = typed(dtypes.int32, x.count)
         if x.count * 4 <= current().target.vector_bytes:
-            more = () if x.count < 16 else (
-                ir.Constant(kind, None), ir.Constant(ir.IntType(16), -1), ir.Constant(I32, 4))
+            more = (
+                () if x.count < 16 else (ir.Constant(kind, None), ir.Constant(ir.IntType(16), -1), ir.Constant(I32, 4))
+            )
             return Value(intrinsic(name, kind, x.x, *more), dtypes.int32)
     if current().target.is_aarch64 and x.count % 4 == 0:
         return nearest(x)

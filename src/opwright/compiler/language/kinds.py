@@ -19,9 +19,19 @@ F32, F64 = ir.FloatType(), ir.DoubleType()
 POINTER = ir.PointerType()
 
 KIND: dict[DType, ir.Type] = {
-    dtypes.float16: ir.IntType(16), dtypes.bfloat16: ir.IntType(16), dtypes.float32: F32, dtypes.float64: F64,
-    dtypes.int8: I8, dtypes.uint8: I8, dtypes.int16: ir.IntType(16), dtypes.uint16: ir.IntType(16),
-    dtypes.int32: I32, dtypes.uint32: I32, dtypes.int64: I64, dtypes.uint64: I64, dtypes.bool: I1,
+    dtypes.float16: ir.IntType(16),
+    dtypes.bfloat16: ir.IntType(16),
+    dtypes.float32: F32,
+    dtypes.float64: F64,
+    dtypes.int8: I8,
+    dtypes.uint8: I8,
+    dtypes.int16: ir.IntType(16),
+    dtypes.uint16: ir.IntType(16),
+    dtypes.int32: I32,
+    dtypes.uint32: I32,
+    dtypes.int64: I64,
+    dtypes.uint64: I64,
+    dtypes.bool: I1,
 }
 """The type of one lane. The short floats are held as their bits."""
 

@@ -31,8 +31,9 @@ def dot4_signed(acc: Value, a: Value, c: Value) -> Value:
     if acc.count < 4:
         return part(dot4_signed(_widened(acc), _widened(a), _widened(c)), 0, acc.count)
     if acc.count > 4:
-        return joined([dot4_signed(part(acc, i, 4), part(a, 4 * i, 16), part(c, 4 * i, 16))
-                        for i in range(0, acc.count, 4)])
+        return joined(
+            [dot4_signed(part(acc, i, 4), part(a, 4 * i, 16), part(c, 4 * i, 16)) for i in range(0, acc.count, 4)]
+        )
     return _neon("sdot.v4i32.v16i8", dtypes.int32, 4, acc, a, c)
 
 

@@ -48,6 +48,10 @@ def number_word(x: Any, dtype: DType, op: str | None = None, name: str | None = 
         whole, exact = 0, False
     least, most = (0, 1) if dtype.is_bool else (int(dtype.min), int(dtype.max))
     if not exact or not least <= whole <= most:
-        raise InvalidArgumentError(op=op, what=f"argument {name}" if name else "a parameter of a kernel", found=x,
-                                   wanted=f"{dtype.name}, an integer within {least} to {most}")
+        raise InvalidArgumentError(
+            op=op,
+            what=f"argument {name}" if name else "a parameter of a kernel",
+            found=x,
+            wanted=f"{dtype.name}, an integer within {least} to {most}",
+        )
     return whole - (1 << 64) if whole >= 1 << 63 else whole

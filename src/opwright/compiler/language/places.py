@@ -62,8 +62,11 @@ class Pointer:
         self.store(v, i)
 
     def _alignment(self, i: Any) -> int:
-        return self.align if isinstance(i, int) and i * self.dtype.size % self.align == 0 else min(
-            self.align, self.dtype.size)
+        return (
+            self.align
+            if isinstance(i, int) and i * self.dtype.size % self.align == 0
+            else min(self.align, self.dtype.size)
+        )
 
     def load(self, i: Any = 0, count: int = 0, mask: Value | None = None, *, temporal: bool = True) -> Value:
         """Load count elements from i on; count 0: one, as a number. mask: lanes that are read; others are 0."""
@@ -75,8 +78,14 @@ class Pointer:
             if not temporal:
                 x.set_metadata("nontemporal", b.module.add_metadata([ir.Constant(I32, 1)]))
         else:
-            x = intrinsic(f"masked.load.{suffix(kind)}.p0", kind, at, ir.Constant(I32, self._alignment(i)), mask.x,
-                          ir.Constant(kind, None))
+            x = intrinsic(
+                f"masked.load.{suffix(kind)}.p0",
+                kind,
+                at,
+                ir.Constant(I32, self._alignment(i)),
+                mask.x,
+                ir.Constant(kind, None),
+            )
         found = Value(x, stored)
         return found != 0 if self.dtype.is_bool else found
 
@@ -93,8 +102,14 @@ class Pointer:
             if not temporal:
                 written.set_metadata("nontemporal", b.module.add_metadata([ir.Constant(I32, 1)]))
         else:
-            intrinsic(f"masked.store.{suffix(v.x.type)}.p0", ir.VoidType(), v.x, at,
-                      ir.Constant(I32, self._alignment(i)), mask.x)
+            intrinsic(
+                f"masked.store.{suffix(v.x.type)}.p0",
+                ir.VoidType(),
+                v.x,
+                at,
+                ir.Constant(I32, self._alignment(i)),
+                mask.x,
+            )
 
     def cast(self, dtype: DType, align: int = 1) -> Pointer:
         """Return the same place as elements of another dtype; align: bytes that its address is a multiple of."""
@@ -138,8 +153,10 @@ class Registers:
     def _place(self, at: Any) -> ir.Value:
         at = at if isinstance(at, tuple) else (at,)
         if len(at) != len(self.shape) or not all(isinstance(i, int) and 0 <= i < n for i, n in zip(at, self.shape)):
-            raise IndexError(f"a tile of registers of shape {list(self.shape)} has no {list(at)}: indices are Python "
-                             "ints, of unrolled loops")
+            raise IndexError(
+                f"a tile of registers of shape {list(self.shape)} has no {list(at)}: indices are Python "
+                "ints, of unrolled loops"
+            )
         if at not in self.places:
             self.places[at] = allocate(typed(self.dtype, self.count))
         return self.places[at]

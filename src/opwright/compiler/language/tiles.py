@@ -37,8 +37,12 @@ from .vectors import constant_vector, stack
 TILES, ROWS, ROW_BYTES = 8, 16, 64
 """How many there are, and the most rows and bytes of a row that one has."""
 _ROW_BYTES_AT, _ROWS_AT = 16, 48  # bytes of the configuration: uint16 and uint8 for each tile
-_DOTS = {(dtypes.int8, dtypes.int8): "tdpbssd", (dtypes.int8, dtypes.uint8): "tdpbsud",
-         (dtypes.uint8, dtypes.int8): "tdpbusd", (dtypes.uint8, dtypes.uint8): "tdpbuud"}
+_DOTS = {
+    (dtypes.int8, dtypes.int8): "tdpbssd",
+    (dtypes.int8, dtypes.uint8): "tdpbsud",
+    (dtypes.uint8, dtypes.int8): "tdpbusd",
+    (dtypes.uint8, dtypes.uint8): "tdpbuud",
+}
 
 
 def tile_config(sizes: Sequence[tuple[Any, Any]]) -> None:
@@ -58,8 +62,10 @@ def tile_config(sizes: Sequence[tuple[Any, Any]]) -> None:
             if isinstance(x, Value):
                 unknown.append((at, x))
             elif not 0 < x <= most or x % by:
-                raise ValueError(f"a tile has 1 to {ROWS} rows of 4 to {ROW_BYTES} bytes, in fours; tile {i} is asked "
-                                 f"for with {rows} of {row_bytes}")
+                raise ValueError(
+                    f"a tile has 1 to {ROWS} rows of 4 to {ROW_BYTES} bytes, in fours; tile {i} is asked "
+                    f"for with {rows} of {row_bytes}"
+                )
             else:
                 known[at] = x
     staged = current()
@@ -112,8 +118,12 @@ def tile_dot(acc: int, a: int, b: int, a_dtype: DType, b_dtype: DType) -> None:
 def _asked(op: str, *tiles: Any) -> None:
     target = current().target
     if not target.has("amx-int8"):
-        raise UnimplementedError(op=op, what=f"the target {target.name} has no tiles", wanted="the feature amx-int8",
-                                 do="ask target.has('amx-int8') first")
+        raise UnimplementedError(
+            op=op,
+            what=f"the target {target.name} has no tiles",
+            wanted="the feature amx-int8",
+            do="ask target.has('amx-int8') first",
+        )
     for tile in tiles:
         if not isinstance(tile, int) or not 0 <= tile < TILES:
             raise IndexError(f"{op}: tiles are named 0 to {TILES - 1} by Python's numbers; found {tile!r}")

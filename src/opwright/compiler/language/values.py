@@ -71,8 +71,10 @@ class Value(Tensor):
         return TensorSpec((), self.dtype)
 
     def __bool__(self) -> bool:
-        raise TypeError("a kernel's scalar has no truth value in Python that is not converted (a lambda without its "
-                        "source, a library's function): use ow.where(condition, a, b)")
+        raise TypeError(
+            "a kernel's scalar has no truth value in Python that is not converted (a lambda without its "
+            "source, a library's function): use ow.where(condition, a, b)"
+        )
 
     def __repr__(self) -> str:
         return f"<{self.dtype.short}{f' x {self.count}' if self.count else ''} of kernel {current().name!r}>"
@@ -103,8 +105,9 @@ class Value(Tensor):
         count = max(self.count, other.count)
         return self.splat(count), other.splat(count)
 
-    def _arithmetic(self, other: Any, floating: str | None, signed: str | None, unsigned: str | None = None,
-                    swap: bool = False) -> Value:
+    def _arithmetic(
+        self, other: Any, floating: str | None, signed: str | None, unsigned: str | None = None, swap: bool = False
+    ) -> Value:
         a, c = self._beside(other)
         if swap:
             a, c = c, a
@@ -396,5 +399,3 @@ def _widened_bytes(x: Value, dtype: DType) -> Value:
     short, wide = (dtypes.uint16, dtypes.uint32) if x.dtype.is_unsigned else (dtypes.int16, dtypes.int32)
     words = [part(x, i, 8).to(short) for i in range(0, x.count, 8)]
     return joined([part(w, i, 4).to(wide).to(dtype) for w in words for i in (0, 4)])
-
-

@@ -124,8 +124,17 @@ def gather(p: Pointer, indices: Value, mask: Value | None = None) -> Value:
     at.type = ir.VectorType(POINTER, count)  # llvmlite takes it for one pointer
     kind = typed(p.dtype, count)
     held = constant_vector(dtypes.bool, [True] * count) if mask is None else mask
-    return Value(intrinsic(f"masked.gather.{suffix(kind)}.v{count}p0", kind, at, ir.Constant(I32, p.dtype.size), held.x,
-                           ir.Constant(kind, None)), p.dtype)
+    return Value(
+        intrinsic(
+            f"masked.gather.{suffix(kind)}.v{count}p0",
+            kind,
+            at,
+            ir.Constant(I32, p.dtype.size),
+            held.x,
+            ir.Constant(kind, None),
+        ),
+        p.dtype,
+    )
 
 
 # ---- what LLVM knows -------------------------------------------------------------------------------------------------

@@ -51,8 +51,9 @@ def _of(buffers: Sequence[Buffer]) -> list[Read]:
 @functools.lru_cache(maxsize=4096)
 def _check(expr: Expr, reads: tuple[Read, ...], result: DType) -> None:
     if expr.dtype is not result:
-        raise InternalError(op="loop graph", what=f"an expression of {expr.dtype.name} is written as {result.name}",
-                            found=repr(expr))
+        raise InternalError(
+            op="loop graph", what=f"an expression of {expr.dtype.name} is written as {result.name}", found=repr(expr)
+        )
     known, todo = {id(expr)}, [expr]
     while todo:
         e = todo.pop()
@@ -70,18 +71,26 @@ def _check_read(e: Expr, reads: tuple[Read, ...]) -> None:
     if not 0 <= e.value < len(reads):
         raise InternalError(op="loop graph", what=f"{e!r} is none of {len(reads)} operands")
     if reads[e.value][0] is not e.dtype:
-        raise InternalError(op="loop graph", what=f"operand {e.value} is read as {e.dtype.name}",
-                            found=reads[e.value][0].name)
+        raise InternalError(
+            op="loop graph", what=f"operand {e.value} is read as {e.dtype.name}", found=reads[e.value][0].name
+        )
 
 
 def _check_table(e: Expr, reads: tuple[Read, ...]) -> None:
     """A table has an element for each value of its index, and the dtype that the look-up gives."""
     index, table = e.args
     wanted = (1 << 8 * index.dtype.size,) if index.dtype.is_integer and index.dtype.size <= 2 else None
-    if table.op != "arg" or table.dtype is not e.dtype or not 0 <= table.value < len(reads) \
-            or reads[table.value][1] != wanted:
-        raise InternalError(op="loop graph", what=f"{e!r} looks up what is no table of {e.dtype.name} for each "
-                            f"{index.dtype.name}", found=reads[table.value] if table.op == "arg" else None)
+    if (
+        table.op != "arg"
+        or table.dtype is not e.dtype
+        or not 0 <= table.value < len(reads)
+        or reads[table.value][1] != wanted
+    ):
+        raise InternalError(
+            op="loop graph",
+            what=f"{e!r} looks up what is no table of {e.dtype.name} for each {index.dtype.name}",
+            found=reads[table.value] if table.op == "arg" else None,
+        )
 
 
 # ---- what expressions of each form read and give -------------------------------------------------------------------

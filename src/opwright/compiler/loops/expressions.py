@@ -51,8 +51,12 @@ class Expr:
     def __eq__(self, other: object) -> bool:
         """By repr of numbers, so that 0.0 is not -0.0, and NaN is NaN."""
         return self is other or (
-            isinstance(other, Expr) and hash(self) == hash(other) and self.op == other.op and self.dtype is other.dtype
-            and self.args == other.args and repr(self.value) == repr(other.value)
+            isinstance(other, Expr)
+            and hash(self) == hash(other)
+            and self.op == other.op
+            and self.dtype is other.dtype
+            and self.args == other.args
+            and repr(self.value) == repr(other.value)
         )
 
     def __reduce__(self) -> Any:

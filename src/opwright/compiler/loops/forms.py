@@ -39,8 +39,11 @@ class Buffer:
     def __post_init__(self) -> None:
         known = self.constant
         if known is not None and (known.dtype != self.dtype.np or known.size != self.size):
-            raise InternalError(op="loop graph", what=f"the constant {self!r} does not have the elements of its buffer",
-                                found=f"{known.dtype}{list(known.shape)}")
+            raise InternalError(
+                op="loop graph",
+                what=f"the constant {self!r} does not have the elements of its buffer",
+                found=f"{known.dtype}{list(known.shape)}",
+            )
 
     @property
     def pitch(self) -> int:
@@ -502,8 +505,21 @@ class Bitcast(Form):
 
 
 WITHOUT_GUARDS = (
-    Map, Contract, Depthwise, TransposedContract, MatMul, Pool, Reduce, Scan, RowPass, TabledSoftmax, Move, Resize,
-    View, Bitcast, Checked,
+    Map,
+    Contract,
+    Depthwise,
+    TransposedContract,
+    MatMul,
+    Pool,
+    Reduce,
+    Scan,
+    RowPass,
+    TabledSoftmax,
+    Move,
+    Resize,
+    View,
+    Bitcast,
+    Checked,
 )
 """Forms of one output that refuse no values, or none but those they write: there is nothing to do where they write no
 elements."""

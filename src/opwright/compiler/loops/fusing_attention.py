@@ -26,8 +26,16 @@ def into_attention(state: Rewriting, form: RowPass) -> bool:
     if found is None:
         return False
     scores, operands, before = found
-    whole = Attention(product.output, scores.a, scores.b, product.b, operands, before, not scores.transpose_b,
-                      origin=scores.origin + sum((f.origin for f in between), ()) + product.origin)
+    whole = Attention(
+        product.output,
+        scores.a,
+        scores.b,
+        product.b,
+        operands,
+        before,
+        not scores.transpose_b,
+        origin=scores.origin + sum((f.origin for f in between), ()) + product.origin,
+    )
     for part in (scores, *between):
         state.replace(part)
     state.replace(product, whole)
@@ -39,8 +47,9 @@ def _plain(expr: Expr) -> bool:
     return expr.op == "arg" and expr.value == 0 and expr.dtype is float32
 
 
-def _scores(state: Rewriting, reader: Form, buffer: Buffer, before: Expr, between: list[Form]
-            ) -> tuple[MatMul, tuple[Buffer, ...], Expr] | None:
+def _scores(
+    state: Rewriting, reader: Form, buffer: Buffer, before: Expr, between: list[Form]
+) -> tuple[MatMul, tuple[Buffer, ...], Expr] | None:
     """The product that makes the scores, operands besides it and the expression of all. A map between them, of scales
     and masks, is put in front of `between`."""
     writer = state.writer(buffer)

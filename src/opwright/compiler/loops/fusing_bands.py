@@ -51,13 +51,31 @@ def _chosen(form: Depthwise, before: Contract | None, after: Contract | None) ->
     fewer = before.input.shape[3] if before is not None else 0
     features = after.output.shape[3] if after is not None else 0
     ways = (0, *(n for n in LINES if n <= max(height, LINES[-1]))) if len(parts) > 1 else (0,)
-    return choose(BANDS, ways, default, parts, number, height, width, channels, fewer, features, *form.window.size,
-                  form.window.strides[0], form.output.dtype.size)
+    return choose(
+        BANDS,
+        ways,
+        default,
+        parts,
+        number,
+        height,
+        width,
+        channels,
+        fewer,
+        features,
+        *form.window.size,
+        form.window.strides[0],
+        form.output.dtype.size,
+    )
 
 
 def _can_be_cut(form: Depthwise) -> bool:
-    return (form.filter.constant is not None and form.multiplier == 1 and not form.rounding
-            and form.window.dilations == (1, 1) and len(form.output.shape) == 4)
+    return (
+        form.filter.constant is not None
+        and form.multiplier == 1
+        and not form.rounding
+        and form.window.dilations == (1, 1)
+        and len(form.output.shape) == 4
+    )
 
 
 def _before(state: Rewriting, form: Depthwise) -> Contract | None:

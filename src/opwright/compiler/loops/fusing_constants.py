@@ -79,8 +79,11 @@ def gathered_map(state: Rewriting, form: Gather) -> bool:
     if table.constant is None or table.shape != form.input.shape:
         return False
     rows = Buffer(f"{form.output.name}.rows", table.dtype, form.output.shape)
-    state.replace(form, dataclasses.replace(form, output=rows, input=table),
-                  Map(form.output, (rows,), below.expr, origin=form.origin))
+    state.replace(
+        form,
+        dataclasses.replace(form, output=rows, input=table),
+        Map(form.output, (rows,), below.expr, origin=form.origin),
+    )
     return True
 
 
@@ -133,8 +136,11 @@ def constant_move(state: Rewriting, form: Move) -> bool:
 
 
 def _is_small(form: Map | Move) -> bool:
-    return bool(form.operands) and form.output.parent is None and math.prod(form.output.shape) <= GROWTH * sum(
-        b.size for b in form.operands)
+    return (
+        bool(form.operands)
+        and form.output.parent is None
+        and math.prod(form.output.shape) <= GROWTH * sum(b.size for b in form.operands)
+    )
 
 
 def _known(state: Rewriting, form: Form, found: np.ndarray) -> bool:

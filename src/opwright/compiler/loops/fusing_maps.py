@@ -76,8 +76,11 @@ def into_chain(state: Rewriting, form: Map) -> bool:
         once = form.operands.count(b) == 1  # the other place would read what nobody writes any more
         if isinstance(producer, Map) and once and b.shape == form.output.shape and state.only_reader(b, form):
             x = _byte(producer)
-            if x is not None and any(o not in (b, x, *producer.operands) for o in form.operands) \
-                    and into_table(state, producer):
+            if (
+                x is not None
+                and any(o not in (b, x, *producer.operands) for o in form.operands)
+                and into_table(state, producer)
+            ):
                 producer = state.writer(b)
                 assert isinstance(producer, Map)
             operands, expr = _inlined(form, place, producer.operands, producer.expr, 0)
@@ -89,8 +92,9 @@ def into_chain(state: Rewriting, form: Map) -> bool:
     return False
 
 
-def _inlined(form: Map, place: int, operands: Sequence[Buffer], expr: Expr, first: int
-             ) -> tuple[tuple[Buffer, ...], Expr]:
+def _inlined(
+    form: Map, place: int, operands: Sequence[Buffer], expr: Expr, first: int
+) -> tuple[tuple[Buffer, ...], Expr]:
     """The form's expression with another in the place of an operand. operands: of that expression, from arg `first`
     on; the result is for all operands together, each once."""
     merged = list(operands)
@@ -113,8 +117,9 @@ def into_table(state: Rewriting, form: Map) -> bool:
     others = tuple(None if b is x or b.constant is None else (b.dtype, b.constant.tobytes()) for b in form.operands)
     known = _table(form.expr, x.dtype, form.output.dtype, others)
     table = Buffer(f"{form.output.name}.table", form.output.dtype, (256,), known)
-    state.replace(form, dataclasses.replace(form, operands=(x, table),
-                                            expr=lookup(arg(0, x.dtype), arg(1, table.dtype))))
+    state.replace(
+        form, dataclasses.replace(form, operands=(x, table), expr=lookup(arg(0, x.dtype), arg(1, table.dtype)))
+    )
     return True
 
 
@@ -128,8 +133,7 @@ def _byte(form: Map) -> Buffer | None:
 
 
 @functools.lru_cache(maxsize=1024)
-def _table(expr: Expr, dtype: DType, result: DType, tables: tuple[tuple[DType, bytes] | None, ...]
-           ) -> np.ndarray:
+def _table(expr: Expr, dtype: DType, result: DType, tables: tuple[tuple[DType, bytes] | None, ...]) -> np.ndarray:
     """The results for the bytes 0 to 255, seen as dtype. tables: the operands of its look-ups with their dtypes, None
     for the byte."""
     x = np.arange(256, dtype=np.uint8).view(dtype.np)
@@ -181,8 +185,11 @@ def into_producer(state: Rewriting, form: Map) -> bool:
             if producer.expr.size * form.expr.size > LARGEST:
                 continue
             whole: Form = dataclasses.replace(
-                producer, output=form.output, expr=simplified(substitute(form.expr, {0: producer.expr})),
-                origin=producer.origin + form.origin)
+                producer,
+                output=form.output,
+                expr=simplified(substitute(form.expr, {0: producer.expr})),
+                origin=producer.origin + form.origin,
+            )
         elif isinstance(producer, EPILOGUES):
             fitted = _fitted(form, place)
             if fitted is None:
@@ -190,8 +197,13 @@ def into_producer(state: Rewriting, form: Map) -> bool:
             operands, expr = _inlined(fitted, place, producer.operands, producer.expr, 1)
             if expr.size > LARGEST:
                 continue
-            whole = dataclasses.replace(producer, output=form.output, operands=operands, expr=simplified(expr),
-                                        origin=producer.origin + form.origin)
+            whole = dataclasses.replace(
+                producer,
+                output=form.output,
+                operands=operands,
+                expr=simplified(expr),
+                origin=producer.origin + form.origin,
+            )
         else:
             continue
         state.join(producer, form, whole)

@@ -39,8 +39,10 @@ class Pass(NamedTuple):
 PASSES: tuple[Pass, ...] = (
     Pass("same_shape", View, same_shape, "a view of a view, or of no other shape, is the buffer itself"),
     Pass("constant_view", View, constant_view, "a view of a constant is a constant"),
-    *(Pass("short_filter", form, short_filter, "kernels of products convert short floats as they read or pack them")
-      for form in (Contract, TransposedContract, MatMul)),
+    *(
+        Pass("short_filter", form, short_filter, "kernels of products convert short floats as they read or pack them")
+        for form in (Contract, TransposedContract, MatMul)
+    ),
     Pass("gathered_map", Gather, gathered_map, "a table that is mapped is mapped where it is gathered alone"),
     Pass("constant_map", Map, constant_map, "a map of constants is computed once"),
     Pass("constant_move", Move, constant_move, "a move of constants is done once"),
@@ -77,4 +79,3 @@ def fused(graph: LoopGraph) -> tuple[LoopGraph, Callable[[Form], Sequence[Form] 
     if "graph" in flags.show:
         print(f"after fusion: {after}", file=sys.stderr)
     return after, state.parts.get
-

@@ -67,8 +67,11 @@ class Builder:
         raises InternalError for a constant whose elements do not lie in order
         """
         if buffer.constant is not None and not buffer.constant.flags.c_contiguous:
-            raise InternalError(op="loop graph", what=f"the constant {buffer!r} is read where it is, but has gaps",
-                                found=buffer.constant.strides)
+            raise InternalError(
+                op="loop graph",
+                what=f"the constant {buffer!r} is read where it is, but has gaps",
+                found=buffer.constant.strides,
+            )
         return Address(buffer, offset * buffer.dtype.size)
 
     def constant(self, array: np.ndarray, key: Any = None) -> Address:
@@ -112,8 +115,9 @@ class Builder:
         scratch: bytes for each thread. chunk: items that a thread takes at a time, where the maker knows better.
         """
         if items > 0:
-            self.steps.append(Step(code, tuple(words), items, scratch, chunk, self._place, self._form,
-                                   strand=self._strand))
+            self.steps.append(
+                Step(code, tuple(words), items, scratch, chunk, self._place, self._form, strand=self._strand)
+            )
 
     def strands(self, number: int, make_strand: Callable[[int], None]) -> None:
         """Add so many sequences of steps that are independent of each other: each is one thread's, from its first step
@@ -271,8 +275,12 @@ class _Memory:
 
     def own(self, buffer: Buffer) -> bool:
         """Whether it may be put where another buffer is."""
-        return (buffer.parent is None and buffer.constant is None and id(buffer) not in self.outside
-                and id(buffer) not in self._alias)
+        return (
+            buffer.parent is None
+            and buffer.constant is None
+            and id(buffer) not in self.outside
+            and id(buffer) not in self._alias
+        )
 
     def view(self, form: View | Bitcast) -> bool:
         """Let a view's two buffers share memory; whether they can."""
@@ -283,8 +291,13 @@ class _Memory:
             self.place(target, source)
             return True
         root = self.root(source)[0]
-        if root.parent is None and self.own(root) and root.size * root.dtype.size == target.size * target.dtype.size \
-                and target.parent is None and self.root(target)[0] is not root:
+        if (
+            root.parent is None
+            and self.own(root)
+            and root.size * root.dtype.size == target.size * target.dtype.size
+            and target.parent is None
+            and self.root(target)[0] is not root
+        ):
             self.place(root, target)
             return True
         return False

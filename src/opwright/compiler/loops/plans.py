@@ -196,9 +196,11 @@ class Plan:
 
     def __str__(self) -> str:
         packed = sum(c.nbytes for c in self.constants)
-        lines = [f"plan of {self.graph.name}: {len(self.steps)} steps, arena {_bytes(self.arena)} "
-                 f"({_bytes(self.unshared)} unshared), constants {_bytes(packed)}, "
-                 f"scratch {_bytes(self.scratch)} a thread"]
+        lines = [
+            f"plan of {self.graph.name}: {len(self.steps)} steps, arena {_bytes(self.arena)} "
+            f"({_bytes(self.unshared)} unshared), constants {_bytes(packed)}, "
+            f"scratch {_bytes(self.scratch)} a thread"
+        ]
         last = 0  # of the steps of strands
         for i, s in enumerate(self.steps):
             origin = " + ".join(s.form.origin) if s.form is not None else ""
@@ -212,8 +214,9 @@ class Plan:
 ARENA = "arena"
 
 
-def relocatable(plan: Plan, code: Callable[[Code], int], locate: Callable[[Address], tuple[Hashable, int]]
-                ) -> tuple[np.ndarray, dict[Any, np.ndarray]]:
+def relocatable(
+    plan: Plan, code: Callable[[Code], int], locate: Callable[[Address], tuple[Hashable, int]]
+) -> tuple[np.ndarray, dict[Any, np.ndarray]]:
     """Return the steps and words of a plan as the executor takes them, and which words are addresses in what.
 
     code: the integer that stands for a kernel; locate: the key of what an address lies in, None where it is absolute,

@@ -35,8 +35,9 @@ def _bounded(q: Expr, less: float) -> Expr | None:
     steps = apply("round_even", x)
     if zero != less:
         steps = apply("add", steps, scalar(float(zero - less), float32))
-    return apply("minimum", apply("maximum", steps, scalar(float(low - less), float32)),
-                 scalar(float(high - less), float32))
+    return apply(
+        "minimum", apply("maximum", steps, scalar(float(low - less), float32)), scalar(float(high - less), float32)
+    )
 
 
 def _silu(e: Expr) -> Expr | None:

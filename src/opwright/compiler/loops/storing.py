@@ -40,8 +40,28 @@ from .forms import (
 )
 from .numeric_forms import Advanced, Classes, NormalPairs, RandomWords
 
-CERTAIN = (Advanced, ArgReduce, Attention, Banded, Bitcast, Classes, Contract, Depthwise, Map, MatMul, Move,
-           NormalPairs, Pool, RandomWords, Reduce, Resize, RowPass, Scan, TransposedContract, View)
+CERTAIN = (
+    Advanced,
+    ArgReduce,
+    Attention,
+    Banded,
+    Bitcast,
+    Classes,
+    Contract,
+    Depthwise,
+    Map,
+    MatMul,
+    Move,
+    NormalPairs,
+    Pool,
+    RandomWords,
+    Reduce,
+    Resize,
+    RowPass,
+    Scan,
+    TransposedContract,
+    View,
+)
 """Forms whose kernels have no guards; an expression that calls a user's kernel may have some."""
 
 
@@ -61,8 +81,13 @@ class Memory(Protocol):
     def place(self, buffer: Buffer, within: Buffer) -> None: ...
 
 
-def copies(stores: Sequence[Store], forms: Sequence[Form], spans: dict[int, tuple[int, int]], shares: Sequence[Share],
-           memory: Memory) -> list[Form]:
+def copies(
+    stores: Sequence[Store],
+    forms: Sequence[Form],
+    spans: dict[int, tuple[int, int]],
+    shares: Sequence[Share],
+    memory: Memory,
+) -> list[Form]:
     """The moves for those values that are not computed where they are kept.
 
     forms: all before; spans: by identity of a buffer with memory, the first and the last of them that touch it; shares:

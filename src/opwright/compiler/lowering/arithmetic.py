@@ -106,9 +106,12 @@ def _exponents(ctx: LoweringContext, b: Operand) -> Operand:
 def _quantized(name: str, a: Operand, b: Operand, y: Operand, activation: object) -> Expr:
     types = (a.dtype, b.dtype, y.dtype)
     products = ((int16, int16, int8), (int16, int16, uint8)) if name == "MUL" else ()
-    if name not in ("ADD", "SUB", "MUL", "DIV", "SQUARED_DIFFERENCE") or a.dtype not in NARROW \
-            or (len(set(types)) > 1 and types not in products) \
-            or (name == "SQUARED_DIFFERENCE" and a.dtype is not int8):
+    if (
+        name not in ("ADD", "SUB", "MUL", "DIV", "SQUARED_DIFFERENCE")
+        or a.dtype not in NARROW
+        or (len(set(types)) > 1 and types not in products)
+        or (name == "SQUARED_DIFFERENCE" and a.dtype is not int8)
+    ):
         raise NoLowering(f"{name} of {a.dtype.name} and {b.dtype.name} to {y.dtype.name}")
     for o in (a, b, y):
         if o.scale <= 0.0 or (o.dtype is int16 and o.zero):
@@ -161,9 +164,12 @@ def _quotient(a: Operand, b: Operand, y: Operand) -> Expr:
 
 
 STABLEHLO = {
-    "STABLEHLO_ADD": ("add", "logical_or"), "STABLEHLO_MULTIPLY": ("mul", "logical_and"),
-    "STABLEHLO_MAXIMUM": ("maximum", "logical_or"), "STABLEHLO_MINIMUM": ("minimum", "logical_and"),
-    "STABLEHLO_AND": ("bitwise_and", "logical_and"), "STABLEHLO_SHIFT_LEFT": ("shift_left_or_zero", ""),
+    "STABLEHLO_ADD": ("add", "logical_or"),
+    "STABLEHLO_MULTIPLY": ("mul", "logical_and"),
+    "STABLEHLO_MAXIMUM": ("maximum", "logical_or"),
+    "STABLEHLO_MINIMUM": ("minimum", "logical_and"),
+    "STABLEHLO_AND": ("bitwise_and", "logical_and"),
+    "STABLEHLO_SHIFT_LEFT": ("shift_left_or_zero", ""),
 }
 """By operator, the operation on numbers, and on truth values."""
 

@@ -29,8 +29,15 @@ def basic_lstm(ctx: LoweringContext) -> None:
     (batch, n), cells = x.shape, h.shape[1]
     shapes = [(batch, cells), (batch, cells), (batch, n + cells), (batch, 4 * cells)]
     y, state, joined, gates = (ctx.output(shape, i) for i, shape in enumerate(shapes))
-    if h.shape != shapes[0] or c.shape != shapes[0] or w.shape != (4 * cells, n + cells) or bias.shape != (4 * cells,) \
-            or not h.size or not h.value.is_variable or not c.value.is_variable:
+    if (
+        h.shape != shapes[0]
+        or c.shape != shapes[0]
+        or w.shape != (4 * cells, n + cells)
+        or bias.shape != (4 * cells,)
+        or not h.size
+        or not h.value.is_variable
+        or not c.value.is_variable
+    ):
         raise NoLowering(f"an LSTM of {x} with {h}, {w}, {bias}, {c}")
     power, factor = 0, (0, 0)
     if fixed:
@@ -46,9 +53,17 @@ def basic_lstm(ctx: LoweringContext) -> None:
     kind = int32 if fixed else float32
     rows = (batch, 1, 1, n + cells)
     sums = ctx.new(kind, (batch, 1, 1, 4 * cells), ".sums")
-    ctx.form(Contract, sums, ctx.viewed(joined.buffer, rows), ctx.viewed(w.buffer, (4 * cells, 1, 1, n + cells)),
-            (bias.buffer,), apply("add", arg(0, kind), arg(1, kind)), Window((1, 1)),
-            input_zero=x.zero if fixed else 0, filter_zero=w.zero if fixed else 0)
+    ctx.form(
+        Contract,
+        sums,
+        ctx.viewed(joined.buffer, rows),
+        ctx.viewed(w.buffer, (4 * cells, 1, 1, n + cells)),
+        (bias.buffer,),
+        apply("add", arg(0, kind), arg(1, kind)),
+        Window((1, 1)),
+        input_zero=x.zero if fixed else 0,
+        filter_zero=w.zero if fixed else 0,
+    )
     flat = ctx.viewed(sums, gates.shape)
     if not fixed:
         ctx.form(Move, gates.buffer, (flat,), (IndexMap((0, 0), gates.shape, 0, row_major(gates.shape)),))

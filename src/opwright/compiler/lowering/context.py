@@ -38,8 +38,9 @@ class Operand:
 
     __slots__ = ("_compute", "_constant", "blocks", "buffer", "key", "name", "quantization", "value")
 
-    def __init__(self, value: Any, name: str, buffer: Buffer, quantization: Any = None, blocks: Any = None,
-                 key: Any = None) -> None:
+    def __init__(
+        self, value: Any, name: str, buffer: Buffer, quantization: Any = None, blocks: Any = None, key: Any = None
+    ) -> None:
         self.value, self.name, self.buffer, self.key = value, name, buffer, key
         self.quantization, self.blocks = quantization, blocks
         self._constant: np.ndarray | None = buffer.constant

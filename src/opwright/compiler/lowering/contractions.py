@@ -32,8 +32,17 @@ from .registry import CATALOGUE, rule
 from .type_conversion import as_bytes, in_float32
 from .windows import window_of
 
-INTEGERS = frozenset(((int8, int8, int8), (uint8, uint8, uint8), (int8, int4, int8), (int16, int8, int16),
-                      (int16, int4, int16), (int16, int16, int16), (uint8, uint8, int16)))
+INTEGERS = frozenset(
+    (
+        (int8, int8, int8),
+        (uint8, uint8, uint8),
+        (int8, int4, int8),
+        (int16, int8, int16),
+        (int16, int4, int16),
+        (int16, int16, int16),
+        (uint8, uint8, int16),
+    )
+)
 """Types of input, weights and output that kernels have."""
 _DENSE = (float32, int8, uint8)
 """Types of images of one channel, and of weights, whose depthwise convolutions are convolutions."""
@@ -104,8 +113,9 @@ def depthwise_conv_2d(ctx: LoweringContext) -> None:
     filter = ctx.viewed(w.buffer, w.shape[1:])
     if w.dtype is not uint8 and _is_hybrid(x, w):
         operands, expr = _hybrid_epilogue(ctx, w, y, channels)
-        ctx.form(Depthwise, y.buffer, x.buffer, filter, operands, expr, window, channels // x.shape[3],
-                rounding="asymmetric")
+        ctx.form(
+            Depthwise, y.buffer, x.buffer, filter, operands, expr, window, channels // x.shape[3], rounding="asymmetric"
+        )
         return
     operands, expr = _epilogue(ctx, x, w, y, channels, axis=3)
     if x.shape[3] == 1 < channels and w.constant is not None and x.dtype in _DENSE and w.dtype in _DENSE:
@@ -184,8 +194,9 @@ def _zeros(x: Operand, w: Operand) -> tuple[int, int]:
     return (0, 0) if x.dtype is float32 else (x.zero, w.zero)
 
 
-def _epilogue(ctx: LoweringContext, x: Operand, w: Operand, y: Operand, features: int, bias: int = 2, axis: int = 0
-              ) -> tuple[tuple[Buffer, ...], Expr]:
+def _epilogue(
+    ctx: LoweringContext, x: Operand, w: Operand, y: Operand, features: int, bias: int = 2, axis: int = 0
+) -> tuple[tuple[Buffer, ...], Expr]:
     """What follows the sum: bias, scales and activation, as operands and their expression.
 
     bias: which input it is; axis: of the weights, along which the features lie
@@ -224,8 +235,9 @@ def _signed(ctx: LoweringContext, w: Operand) -> Buffer:
     return ctx.bits(w.buffer, int8, w.shape) if w.dtype is uint8 else w.buffer
 
 
-def _hybrid_epilogue(ctx: LoweringContext, w: Operand, y: Operand, features: int, bias: int = 2
-                     ) -> tuple[tuple[Buffer, ...], Expr]:
+def _hybrid_epilogue(
+    ctx: LoweringContext, w: Operand, y: Operand, features: int, bias: int = 2
+) -> tuple[tuple[Buffer, ...], Expr]:
     """What follows the sum of floats that were rounded: the weights' scales, bias and activation. bias: which input."""
     added, scales = ctx.optional(bias), w.scales
     if y.dtype is not float32 or scales.size not in (1, features):

@@ -58,9 +58,7 @@ def mapped(ctx: LoweringContext, y: Operand, expr: Expr, *operands: Operand) -> 
     ctx.form(Map, y.buffer, tuple(o.buffer for o in operands), expr)
 
 
-def map_elements(
-    ctx: LoweringContext, y: Buffer, operands: Sequence[Buffer], function: Callable[..., Expr]
-) -> None:
+def map_elements(ctx: LoweringContext, y: Buffer, operands: Sequence[Buffer], function: Callable[..., Expr]) -> None:
     """Add the map of these operands; constants of one number become scalars. function: of their expressions.
 
     raises NoLowering if the output is declared of another type than the expression

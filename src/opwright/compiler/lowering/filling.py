@@ -74,8 +74,11 @@ def one_hot(ctx: LoweringContext) -> None:
     shape = (depth, *(1,) * (rank - axis))
     places = np.arange(depth, dtype=indices.dtype.np).reshape(shape)
     values = [ctx.viewed(o.buffer, ()) for o in (on, off)]
-    chosen = Expr("select", y.dtype, (truth("equal", arg(0, indices.dtype), arg(1, indices.dtype)),
-                                      arg(2, y.dtype), arg(3, y.dtype)))
+    chosen = Expr(
+        "select",
+        y.dtype,
+        (truth("equal", arg(0, indices.dtype), arg(1, indices.dtype)), arg(2, y.dtype), arg(3, y.dtype)),
+    )
     ctx.form(Map, y.buffer, (given, Buffer(f"{y.buffer.name}.places", indices.dtype, shape, places), *values), chosen)
 
 

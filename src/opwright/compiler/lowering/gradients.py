@@ -88,8 +88,9 @@ def by_filter(ctx: LoweringContext) -> None:
     view = layout(x)[:, : extents[0], : extents[1]].transpose(3, 1, 2, 0)
     images = ctx.new(x.dtype, view.shape)
     move(ctx, images, (x, view, (0, 0, 0, 0)))
-    seen = Window((sizes[0], sizes[1]), window.dilations, window.strides,
-                  (margins[0], margins[1], margins[2], margins[3]))
+    seen = Window(
+        (sizes[0], sizes[1]), window.dilations, window.strides, (margins[0], margins[1], margins[2], margins[3])
+    )
     found = ctx.new(float32, (channels, kh, kw, features))
     ctx.form(Contract, found, images, transposed(ctx, dy, (3, 1, 2, 0)), (), total, seen)
     move(ctx, dw, (found, layout(found).transpose(1, 2, 0, 3), (0, 0, 0, 0)))

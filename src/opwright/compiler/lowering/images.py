@@ -96,13 +96,28 @@ def landmarks_to_matrix(ctx: LoweringContext) -> None:
         unit = float(call.landmarks_range)
         corner = [(n - 1) / 2 for n in call.input_hw[::-1]]
         steps = [n - 1 for n in call.output_hw[::-1]]
-        numbers = [corner, [2 * call.bbox_size_multiplier / unit / n for n in steps], [2 * c / unit for c in corner],
-                   [n / 2 for n in steps]]
+        numbers = [
+            corner,
+            [2 * call.bbox_size_multiplier / unit / n for n in steps],
+            [2 * c / unit for c in corner],
+            [n / 2 for n in steps],
+        ]
     else:
         sizes = (call.output_width, call.output_height)
-        numbers = [[1.0, 1.0], [s / n for s, n in zip((call.scale_x, call.scale_y), sizes)], [1.0, 1.0],
-                   [n / 2 for n in sizes]]
+        numbers = [
+            [1.0, 1.0],
+            [s / n for s, n in zip((call.scale_x, call.scale_y), sizes)],
+            [1.0, 1.0],
+            [n / 2 for n in sizes],
+        ]
     with ctx.reshaped(y, (4, 4)) as target:
-        ctx.form(CropMatrix, target, ctx.viewed(x.buffer, (x.size // 3, 3)),
-                Buffer(f"{y.buffer.name}.subset", int64, subset.shape, subset), ends,
-                0.0 if first else float(call.target_rotation_radians), first, *map(tuple, numbers))
+        ctx.form(
+            CropMatrix,
+            target,
+            ctx.viewed(x.buffer, (x.size // 3, 3)),
+            Buffer(f"{y.buffer.name}.subset", int64, subset.shape, subset),
+            ends,
+            0.0 if first else float(call.target_rotation_radians),
+            first,
+            *map(tuple, numbers),
+        )

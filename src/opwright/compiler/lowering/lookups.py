@@ -140,8 +140,11 @@ def _real_rows(ctx: LoweringContext, table: Operand, indices: Operand, y: Operan
     """Rows of integers as the real numbers that they stand for; each may have a scale of its own."""
     scales = table.scales
     by_row = scales.size > 1
-    if table.zero or table.dtype not in (int8, uint8) or (by_row and (
-            scales.size != table.shape[0] or int(table.quantization.quantized_dimension))):
+    if (
+        table.zero
+        or table.dtype not in (int8, uint8)
+        or (by_row and (scales.size != table.shape[0] or int(table.quantization.quantized_dimension)))
+    ):
         raise NoLowering(f"a table {table} with {scales.size} scales, zero point {table.zero}")
     rows, scale = ctx.new(table.dtype, y.shape, ".rows"), scalar(float(scales[0]), float32)
     operands: tuple[Buffer, ...] = ()
@@ -242,8 +245,12 @@ def hashtable_lookup(ctx: LoweringContext) -> None:
     found = ctx.new(table.dtype, y.shape, ".found")
     ctx.form(Gather, found, table.buffer, rows, 0)
     nothing = const(False if table.dtype.is_bool else 0, table.dtype)
-    ctx.form(Map, y.buffer, (ctx.viewed(places, (n, *(1,) * len(rest))), found),
-            Expr("select", table.dtype, (there, arg(1, table.dtype), nothing)))
+    ctx.form(
+        Map,
+        y.buffer,
+        (ctx.viewed(places, (n, *(1,) * len(rest))), found),
+        Expr("select", table.dtype, (there, arg(1, table.dtype), nothing)),
+    )
 
 
 @rule("odml.update_external_kv_cache")
@@ -275,8 +282,12 @@ def projection(ctx: LoweringContext) -> None:
     if kind not in ("SPARSE", "DENSE") or hash.dtype is not float32 or len(hash.shape) != 2 or not x.shape:
         raise NoLowering(f"hashes of {x} by {hash}, {kind}")
     functions, bits = hash.shape
-    if not hash.size or not x.size or bits > 32 or (weights is not None and (
-            weights.dtype is not float32 or weights.shape != x.shape[:1])):
+    if (
+        not hash.size
+        or not x.size
+        or bits > 32
+        or (weights is not None and (weights.dtype is not float32 or weights.shape != x.shape[:1]))
+    ):
         raise NoLowering(f"hashes of {x} by {hash} and {weights}")
     y = ctx.output((functions,) if kind == "SPARSE" else (functions * bits,))
     rows = ctx.bits(x.buffer, uint8, (x.shape[0], x.size // x.shape[0] * x.dtype.size))

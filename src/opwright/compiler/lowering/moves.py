@@ -36,10 +36,7 @@ def layout(operand: Operand | Buffer) -> np.ndarray:
 
 
 def move(
-    ctx: LoweringContext,
-    output: Buffer,
-    *parts: tuple[Buffer, np.ndarray, Sequence[int]],
-    fill: float | None = None,
+    ctx: LoweringContext, output: Buffer, *parts: tuple[Buffer, np.ndarray, Sequence[int]], fill: float | None = None
 ) -> None:
     """Add the move that writes each part's elements in the order of a view, from a place of the output on.
 

@@ -73,9 +73,14 @@ def batch_norm(ctx: LoweringContext) -> None:
         raise NoLowering(f"a norm of {x}")
     epsilon = const(float(ctx.attr("epsilon")), float32)
     factor = ctx.new(float32, moments[0].shape)
-    map_elements(ctx, factor, [moments[0], moments[3]],
-           lambda s, v: apply("div", s, apply("sqrt", apply("add", v, epsilon))))
-    map_elements(ctx, ctx.output(place=0).buffer, [x, moments[2], factor, moments[1]],
-           lambda a, m, f, o: apply("add", apply("mul", apply("sub", a, m), f), o))
+    map_elements(
+        ctx, factor, [moments[0], moments[3]], lambda s, v: apply("div", s, apply("sqrt", apply("add", v, epsilon)))
+    )
+    map_elements(
+        ctx,
+        ctx.output(place=0).buffer,
+        [x, moments[2], factor, moments[1]],
+        lambda a, m, f, o: apply("add", apply("mul", apply("sub", a, m), f), o),
+    )
     for place, moment in ((1, moments[2]), (2, moments[3])):
         ctx.form(View, ctx.output(place=place).buffer, moment)

@@ -53,8 +53,13 @@ def _ordered(
     ctx.form(Gather, values.buffer, x.buffer, places.buffer, axis, axis)
 
 
-KINDS = {"SEGMENT_SUM": "sum", "UNSORTED_SEGMENT_SUM": "sum", "UNSORTED_SEGMENT_PROD": "prod",
-         "UNSORTED_SEGMENT_MAX": "max", "UNSORTED_SEGMENT_MIN": "min"}
+KINDS = {
+    "SEGMENT_SUM": "sum",
+    "UNSORTED_SEGMENT_SUM": "sum",
+    "UNSORTED_SEGMENT_PROD": "prod",
+    "UNSORTED_SEGMENT_MAX": "max",
+    "UNSORTED_SEGMENT_MIN": "min",
+}
 """By operator, how the elements of a segment are joined."""
 
 

@@ -66,8 +66,11 @@ def _images(ctx: LoweringContext) -> tuple[Operand, Operand, Window]:
 
 def pool_window(ctx: LoweringContext, x: Operand) -> tuple[Window, tuple[int, int]]:
     """Return the window of a pool over x, and how often it fits. Raises NoLowering for pools over other axes."""
-    ksize = ctx.attr("ksize") if ctx.node.dialect == CATALOGUE else (
-        1, ctx.attr("filter_height"), ctx.attr("filter_width"), 1)
+    ksize = (
+        ctx.attr("ksize")
+        if ctx.node.dialect == CATALOGUE
+        else (1, ctx.attr("filter_height"), ctx.attr("filter_width"), 1)
+    )
     if len(x.shape) != 4 or len(ksize) != 4 or ksize[0] != 1 or ksize[3] != 1:
         raise NoLowering(f"a pool of {list(ksize)} over {x}")
     return window_of(ctx, x.shape, [int(k) for k in ksize[1:3]])

@@ -26,8 +26,10 @@ def batch_matmul(ctx: LoweringContext) -> None:
     """The catalogue's product by one matrix that lies [out, in], or that is constant, is a contraction, as
     FULLY_CONNECTED is."""
     a, b = ctx.operand(0), ctx.operand(1)
-    turned = (bool(ctx.attr("transpose_a") or ctx.attr("adjoint_a") or ctx.attr("adj_x")),
-              bool(ctx.attr("transpose_b") or ctx.attr("adjoint_b") or ctx.attr("adj_y")))
+    turned = (
+        bool(ctx.attr("transpose_a") or ctx.attr("adjoint_a") or ctx.attr("adj_x")),
+        bool(ctx.attr("transpose_b") or ctx.attr("adjoint_b") or ctx.attr("adj_y")),
+    )
     if len(a.shape) < 2 or len(b.shape) < 2:
         raise NoLowering(f"a product of {a} and {b}")
     (m, k), (k2, n) = (o.shape[-2:][::-1] if t else o.shape[-2:] for o, t in zip((a, b), turned))

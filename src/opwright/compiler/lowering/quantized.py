@@ -89,7 +89,11 @@ def in_steps(value: Expr, output: Operand, activation: Any = 0) -> Expr:
 
 
 BOUNDS: dict[Any, tuple[float | None, float | None]] = {
-    0: (None, None), "NONE": (None, None), "RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0),
+    0: (None, None),
+    "NONE": (None, None),
+    "RELU": (0.0, None),
+    "RELU6": (0.0, 6.0),
+    "RELU_N1_TO_1": (-1.0, 1.0),
     "RELU_0_TO_1": (0.0, 1.0),
 }
 """By activation, the least and the greatest that it lets through."""

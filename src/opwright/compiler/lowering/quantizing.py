@@ -41,8 +41,10 @@ def _parameters(o: Operand, inverse: bool) -> tuple[Expr, Expr, tuple[Buffer, ..
     shape = (scales.size, *(1,) * (len(o.shape) - axis - 1))
     factors = (np.float32(1.0) / scales if inverse else scales).astype(np.float32).reshape(shape)
     points = np.resize(np.asarray(zeros, np.int32), scales.size).reshape(shape)
-    buffers = (Buffer(f"{o.buffer.name}.scales", float32, shape, np.ascontiguousarray(factors)),
-               Buffer(f"{o.buffer.name}.zeros", int32, shape, np.ascontiguousarray(points)))
+    buffers = (
+        Buffer(f"{o.buffer.name}.scales", float32, shape, np.ascontiguousarray(factors)),
+        Buffer(f"{o.buffer.name}.zeros", int32, shape, np.ascontiguousarray(points)),
+    )
     return arg(1, float32), arg(2, int32), buffers
 
 

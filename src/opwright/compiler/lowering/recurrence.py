@@ -50,8 +50,11 @@ def both_directions(ctx: LoweringContext) -> None:
     sizes = [ctx.operand(place).shape[0] for place in (1, 5)]
     shapes = [(*x.shape[:2], n) for n in sizes]
     y = ctx.output((*x.shape[:2], sum(sizes)) if merged else shapes[0])
-    outs = [ctx.new(float32, shape, f".direction{i}") for i, shape in enumerate(shapes)] if merged else [
-        y.buffer, ctx.output(shapes[1], 1).buffer]
+    outs = (
+        [ctx.new(float32, shape, f".direction{i}") for i, shape in enumerate(shapes)]
+        if merged
+        else [y.buffer, ctx.output(shapes[1], 1).buffer]
+    )
     second = other if other is not None and not has_weights and time_major else x
     for i, (given, out) in enumerate(zip((x, second), outs)):
         more = (other, BOTH_INPUTS + 1 + i) if other is not None and has_weights else None
@@ -62,8 +65,16 @@ def both_directions(ctx: LoweringContext) -> None:
         ctx.form(Move, y.buffer, tuple(outs), boxes)
 
 
-def _direction(ctx: LoweringContext, x: Operand, shape: tuple[int, ...], out: Buffer, place: int, time_major: bool,
-               backward: bool = False, more: tuple[Operand, int] | None = None) -> None:
+def _direction(
+    ctx: LoweringContext,
+    x: Operand,
+    shape: tuple[int, ...],
+    out: Buffer,
+    place: int,
+    time_major: bool,
+    backward: bool = False,
+    more: tuple[Operand, int] | None = None,
+) -> None:
     """place: of the weights; those of h, a bias and the state follow. more: an auxiliary input, and its weights."""
     if x.dtype is not float32 or len(shape) != 3 or (more is not None and more[0].dtype is not float32):
         raise NoLowering(f"simple recurrence of {x}")
@@ -73,8 +84,18 @@ def _direction(ctx: LoweringContext, x: Operand, shape: tuple[int, ...], out: Bu
     total = from_input(ctx, x, place, place + 2, units)
     if more is not None:
         total = from_input(ctx, more[0], more[1], total, units)
-    ctx.form(Rnn, out, total, recurrent.buffer, state, ctx.attr("fused_activation_function") or "NONE", time_major,
-            backward, recurrent.rounding, recurrent.scale)
+    ctx.form(
+        Rnn,
+        out,
+        total,
+        recurrent.buffer,
+        state,
+        ctx.attr("fused_activation_function") or "NONE",
+        time_major,
+        backward,
+        recurrent.rounding,
+        recurrent.scale,
+    )
 
 
 @rule("SVDF")
@@ -102,8 +123,15 @@ def _of_floats(ctx: LoweringContext, x: Operand, y: Operand) -> None:
         value, operands = apply("add", value, arg(1, float32)), (bias.buffer,)
     if y.dtype is not float32 or state.dtype is not float32:
         raise NoLowering(f"filters of {x} to {y}")
-    ctx.form(Svdf, y.buffer, features, state.buffer, _reals(ctx, time), operands,
-            clamped(value, ctx.attr("fused_activation_function")))
+    ctx.form(
+        Svdf,
+        y.buffer,
+        features,
+        state.buffer,
+        _reals(ctx, time),
+        operands,
+        clamped(value, ctx.attr("fused_activation_function")),
+    )
 
 
 def _reals(ctx: LoweringContext, time: Operand) -> Buffer:
@@ -163,11 +191,25 @@ def gru(ctx: LoweringContext) -> None:
     rows = ctx.new(float32, (batch, steps, n), ".rows")
     sums = ctx.new(float32, (batch * steps, 1, 1, 3 * units), ".sums")
     ctx.form(Move, rows, (x.buffer,), (IndexMap((0, 0, 0), rows.shape, 0, (n, batch * n, 1)),))
-    ctx.form(Contract, sums, ctx.viewed(rows, (batch * steps, 1, 1, n)), filter, (bias,),
-            apply("add", arg(0, float32), arg(1, float32)), Window((1, 1)))
+    ctx.form(
+        Contract,
+        sums,
+        ctx.viewed(rows, (batch * steps, 1, 1, n)),
+        filter,
+        (bias,),
+        apply("add", arg(0, float32), arg(1, float32)),
+        Window((1, 1)),
+    )
     made = ctx.new(float32, (batch, steps, units), ".units")
-    ctx.form(Gru, made, ctx.viewed(sums, (batch, steps, 3 * units)), constant("recurrent", np.concatenate(recurrent)),
-            (h.buffer,), "TANH", True)
+    ctx.form(
+        Gru,
+        made,
+        ctx.viewed(sums, (batch, steps, 3 * units)),
+        constant("recurrent", np.concatenate(recurrent)),
+        (h.buffer,),
+        "TANH",
+        True,
+    )
     each = (units, steps * units, 1)
     ctx.form(Move, outputs[0].buffer, (made,), (IndexMap((0, 0, 0), (steps, batch, units), 0, each),))
     ctx.form(Move, outputs[1].buffer, (made,), (IndexMap((0, 0), (batch, units), (steps - 1) * units, each[1:]),))

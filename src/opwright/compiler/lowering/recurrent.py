@@ -66,8 +66,9 @@ def both_directions(ctx: LoweringContext) -> None:
     for i, out in enumerate(outs):
         places = (i * ONE, BOTH_STATES + 2 * i)
         more = (other, AUXILIARY + 1 + 4 * i) if other is not None and has_weights else None
-        _direction(ctx, inputs[i], x.shape, out, places, time_major=bool(ctx.attr("time_major")), backward=bool(i),
-                   more=more)
+        _direction(
+            ctx, inputs[i], x.shape, out, places, time_major=bool(ctx.attr("time_major")), backward=bool(i), more=more
+        )
     if merged:
         starts = (0, sizes[0])
         maps = tuple(IndexMap((0, 0, start), shape, 0, row_major(shape)) for start, shape in zip(starts, shapes))
@@ -97,8 +98,11 @@ def _direction(
     batch = shape[1] if time_major else shape[0]
     h, c = (state_of(ctx, state + i, batch, n) for i, n in enumerate((outputs, cells)))
     peepholes = [ctx.optional(PEEPHOLES + behind + i) for i in range(0 if len(gates) == 4 else 1, 3)]
-    looks = [_vector(ctx, PEEPHOLES + behind + i + 3 - len(peepholes), cells) for i, p in enumerate(peepholes)
-             if p is not None]
+    looks = [
+        _vector(ctx, PEEPHOLES + behind + i + 3 - len(peepholes), cells)
+        for i, p in enumerate(peepholes)
+        if p is not None
+    ]
     if len(looks) not in (0, len(peepholes)):
         raise NoLowering("peepholes")
     projection, scales = _projection(ctx, behind, cells, outputs)
@@ -114,15 +118,28 @@ def _direction(
         if more is not None and ctx.optional(more[1] + gate) is not None:
             total = from_input(ctx, more[0], more[1] + gate, total, cells)
         sums.append(total)
-    ctx.form(Lstm, out, tuple(sums), tuple(m.buffer for m in recurrent), h, c, tuple(looks),
-            tuple(p.buffer if isinstance(p, Matrix) else p for p in projection),
-            ctx.attr("fused_activation_function") or "NONE", time_major,
-            (float(ctx.attr("cell_clip")), float(ctx.attr("proj_clip"))), backward, norms, *rounding,
-            (*(m.scale for m in recurrent), *scales))
+    ctx.form(
+        Lstm,
+        out,
+        tuple(sums),
+        tuple(m.buffer for m in recurrent),
+        h,
+        c,
+        tuple(looks),
+        tuple(p.buffer if isinstance(p, Matrix) else p for p in projection),
+        ctx.attr("fused_activation_function") or "NONE",
+        time_major,
+        (float(ctx.attr("cell_clip")), float(ctx.attr("proj_clip"))),
+        backward,
+        norms,
+        *rounding,
+        (*(m.scale for m in recurrent), *scales),
+    )
 
 
-def _projection(ctx: LoweringContext, behind: int, cells: int, outputs: int
-                ) -> tuple[tuple[Matrix | Buffer, ...], tuple[float, ...]]:
+def _projection(
+    ctx: LoweringContext, behind: int, cells: int, outputs: int
+) -> tuple[tuple[Matrix | Buffer, ...], tuple[float, ...]]:
     """The matrix that makes outputs of cells, its bias, and the scale of the first; or nothing."""
     if ctx.optional(PROJECTION + behind) is None:
         if cells != outputs or ctx.optional(PROJECTION + behind + 1) is not None:
@@ -223,6 +240,14 @@ def from_input(ctx: LoweringContext, x: Operand, place: int, added: int | Buffer
             raise NoLowering(f"a bias {b}")
         operands = (b.buffer if b is not None else added,)
         total = apply("add", total, arg(1, float32))
-    ctx.form(Contract, out, ctx.viewed(x.buffer, (rows, 1, 1, n)), ctx.viewed(w.buffer, (cells, 1, 1, n)), operands,
-            total, Window((1, 1)), rounding=w.rounding)
+    ctx.form(
+        Contract,
+        out,
+        ctx.viewed(x.buffer, (rows, 1, 1, n)),
+        ctx.viewed(w.buffer, (cells, 1, 1, n)),
+        operands,
+        total,
+        Window((1, 1)),
+        rounding=w.rounding,
+    )
     return out

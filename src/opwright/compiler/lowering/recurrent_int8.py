@@ -56,28 +56,48 @@ def integer_lstm(ctx: LoweringContext, x: Operand) -> None:
     projection = [ctx.operand(i) for i in given]
     if not projection and cells != outputs:
         raise NoLowering(f"{cells} cells and {outputs} outputs")
-    if projection and (projection[0].dtype is not int8 or projection[0].shape != (outputs, cells) or any(
-            b.constant is None or b.dtype is not int32 or b.shape != (outputs,) for b in projection[1:])):
+    if projection and (
+        projection[0].dtype is not int8
+        or projection[0].shape != (outputs, cells)
+        or any(b.constant is None or b.dtype is not int32 or b.shape != (outputs,) for b in projection[1:])
+    ):
         raise NoLowering("a projection")
     # With a projection the official kernel has this zero point with the other sign (ops/quantized/lstm.py).
     zero = -hidden.zero if projection else hidden.zero
     norms = _norms(ctx, gates, cells)
     steps = [ctx.buffers.of(intermediates[g]).scale if norms else GATE for g in gates]
     weights = [_known(ctx, WEIGHTS + g) for g in gates]
-    of_gates = [_factor(pair[0].scale, pair[1].scale, step) for w, r, step in zip(weights, recurrent, steps)
-                for pair in ((w, x), (r, h))]
+    of_gates = [
+        _factor(pair[0].scale, pair[1].scale, step)
+        for w, r, step in zip(weights, recurrent, steps)
+        for pair in ((w, x), (r, h))
+    ]
     peepholes = _peepholes(ctx, gates, c, steps, cells)
     to_hidden = multiplier(float(np.float32(2.0**-30 / hidden.scale)))
     to_output = _factor(projection[0].scale, hidden.scale, h.scale) if projection else (0, 0)
     clips = _clip(ctx.attr("cell_clip"), c, 32767), _clip(ctx.attr("proj_clip"), y, 127)
     sums = [_from_input(ctx, x, g, cells, bool(norms)) for g in gates]
     with ctx.reshaped(y, (*shape[:-1], outputs)) as out:
-        ctx.form(LstmInt8, out, tuple(sums), tuple(r.buffer for r in recurrent), h.buffer, c.buffer,
-                tuple(p.buffer for p in projection), tuple(of_gates), to_hidden, to_output, (zero, h.zero), clips,
-                round(power), time_major,
-                tuple(p.buffer for p in peepholes),
-                tuple(_peephole_factor(p, c, step) for p, step in peepholes.items()),
-                tuple(b.buffer for pair in norms for b in pair), tuple(_norm_factor(n) for n, _ in norms))
+        ctx.form(
+            LstmInt8,
+            out,
+            tuple(sums),
+            tuple(r.buffer for r in recurrent),
+            h.buffer,
+            c.buffer,
+            tuple(p.buffer for p in projection),
+            tuple(of_gates),
+            to_hidden,
+            to_output,
+            (zero, h.zero),
+            clips,
+            round(power),
+            time_major,
+            tuple(p.buffer for p in peepholes),
+            tuple(_peephole_factor(p, c, step) for p, step in peepholes.items()),
+            tuple(b.buffer for pair in norms for b in pair),
+            tuple(_norm_factor(n) for n, _ in norms),
+        )
 
 
 def _vector(ctx: LoweringContext, place: int, dtype: DType, cells: int) -> Operand:
@@ -133,14 +153,26 @@ def _known(ctx: LoweringContext, place: int) -> Operand:
 def _from_input(ctx: LoweringContext, x: Operand, gate: int, cells: int, normed: bool) -> Buffer:
     """What a gate gets from the inputs of all steps: sums, int32 [rows, 1, 1, cells]. normed: its bias comes later."""
     w, bias, n = _known(ctx, WEIGHTS + gate), None if normed else ctx.optional(BIASES + gate), x.shape[-1]
-    if w.shape != (cells, n) or not n or not x.size or (
-            bias is not None and (bias.shape != (cells,) or bias.dtype is not int32)):
+    if (
+        w.shape != (cells, n)
+        or not n
+        or not x.size
+        or (bias is not None and (bias.shape != (cells,) or bias.dtype is not int32))
+    ):
         raise NoLowering(f"weights {w}, bias {bias}")
     rows = x.size // n
     out = ctx.new(int32, (rows, 1, 1, cells), f".gate{gate}")
     total: Expr = arg(0, int32)
     if bias is not None:
         total = apply("add", total, arg(1, int32))
-    ctx.form(Contract, out, ctx.viewed(x.buffer, (rows, 1, 1, n)), ctx.viewed(w.buffer, (cells, 1, 1, n)),
-            (bias.buffer,) if bias is not None else (), total, Window((1, 1)), input_zero=x.zero)
+    ctx.form(
+        Contract,
+        out,
+        ctx.viewed(x.buffer, (rows, 1, 1, n)),
+        ctx.viewed(w.buffer, (cells, 1, 1, n)),
+        (bias.buffer,) if bias is not None else (),
+        total,
+        Window((1, 1)),
+        input_zero=x.zero,
+    )
     return out

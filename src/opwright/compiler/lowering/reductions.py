@@ -23,9 +23,12 @@ from .quantized import in_steps, same_numbers, steps_per
 from .registry import CATALOGUE, LITE, rule
 
 KINDS = {
-    **dict.fromkeys(("Sum", "Mean", "SUM"), "sum"), **dict.fromkeys(("Max", "REDUCE_MAX"), "max"),
-    **dict.fromkeys(("Min", "REDUCE_MIN"), "min"), **dict.fromkeys(("Prod", "REDUCE_PROD"), "prod"),
-    **dict.fromkeys(("Any", "REDUCE_ANY"), "any"), **dict.fromkeys(("All", "REDUCE_ALL"), "all"),
+    **dict.fromkeys(("Sum", "Mean", "SUM"), "sum"),
+    **dict.fromkeys(("Max", "REDUCE_MAX"), "max"),
+    **dict.fromkeys(("Min", "REDUCE_MIN"), "min"),
+    **dict.fromkeys(("Prod", "REDUCE_PROD"), "prod"),
+    **dict.fromkeys(("Any", "REDUCE_ANY"), "any"),
+    **dict.fromkeys(("All", "REDUCE_ALL"), "all"),
 }
 OF_TRUTH = {"sum": "any", "max": "any", "min": "all", "prod": "all", "any": "any", "all": "all"}
 """What reductions are of truth values."""

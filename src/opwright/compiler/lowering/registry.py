@@ -57,62 +57,75 @@ class RuleTable:
 
 
 TABLE = RuleTable()
-TABLE.add_modules(__package__, LITE, {
-    "contractions": "CONV_2D DEPTHWISE_CONV_2D TRANSPOSE_CONV FULLY_CONNECTED",
-    "arithmetic": "ADD SUB MUL DIV FLOOR_DIV FLOOR_MOD POW MAXIMUM MINIMUM SQUARED_DIFFERENCE ATAN2 STABLEHLO_ADD "
-                  "STABLEHLO_MULTIPLY STABLEHLO_MAXIMUM STABLEHLO_MINIMUM STABLEHLO_AND STABLEHLO_SHIFT_LEFT",
-    "comparison": "EQUAL NOT_EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL SELECT SELECT_V2",
-    "functions": "ABS NEG EXP LOG SQRT RSQRT SQUARE SIN COS TANH FLOOR CEIL ROUND SIGN LOGICAL_NOT LOGICAL_AND "
-                 "LOGICAL_OR BITWISE_XOR RIGHT_SHIFT LOGISTIC HARD_SWISH ELU ADD_N ZEROS_LIKE",
-    "type_conversion": "CAST",
-    "quantizing": "QUANTIZE DEQUANTIZE FAKE_QUANT DENSIFY",
-    "activations": "RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1 GELU LEAKY_RELU PRELU",
-    "images": "RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR",
-    "pooling": "AVERAGE_POOL_2D MAX_POOL_2D L2_POOL_2D",
-    "moves": "PAD CONCATENATION PACK",
-    "views": "RESHAPE SQUEEZE EXPAND_DIMS TRANSPOSE SLICE STRIDED_SLICE BROADCAST_TO REVERSE_V2 SPLIT SPLIT_V UNPACK",
-    "blocks": "TILE SPACE_TO_DEPTH DEPTH_TO_SPACE SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND MIRROR_PAD",
-    "filling": "FILL RANGE ONE_HOT DILATE PADV2 STABLEHLO_PAD MATRIX_DIAG MATRIX_SET_DIAG BITCAST BUCKETIZE",
-    "lookups": "GATHER GATHER_ND SCATTER_ND EMBEDDING_LOOKUP DYNAMIC_UPDATE_SLICE SPARSE_TO_DENSE "
-               "EMBEDDING_LOOKUP_SPARSE HASHTABLE_LOOKUP LSH_PROJECTION",
-    "ordering": "TOPK_V2 SHAPE RANK BROADCAST_ARGS WHERE UNIQUE SEGMENT_SUM UNSORTED_SEGMENT_SUM UNSORTED_SEGMENT_PROD "
-                "UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN REVERSE_SEQUENCE",
-    "products": "BATCH_MATMUL",
-    "reductions": "SUM MEAN REDUCE_MAX REDUCE_MIN REDUCE_PROD REDUCE_ANY REDUCE_ALL ARG_MAX ARG_MIN CUMSUM",
-    "spectral": "RFFT2D IRFFT2D REAL IMAG COMPLEX_ABS",
-    "volumes": "CONV_3D CONV_3D_TRANSPOSE",
-    "recurrent": "LSTM UNIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_LSTM",
-    "recurrence": "RNN UNIDIRECTIONAL_SEQUENCE_RNN BIDIRECTIONAL_SEQUENCE_RNN SVDF",
-    "suppression": "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5",
-    "rows": "SOFTMAX LOG_SOFTMAX L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION",
-})
-TABLE.add_modules(__package__, CUSTOM, {
-    "images": "DenseImageWarp Resampler TransformLandmarks TransformTensorBilinear TransformTensor "
-              "Landmarks2TransformMatrix",
-    "lookups": "odml.update_external_kv_cache",
-    "recurrence": "UNIDIRECTIONAL_SEQUENCE_GRU",
-    "spectral": "RFFT2D IRFFT2D Rfft2d Irfft2d Complex",
-    "suppression": "TFLite_Detection_PostProcess",
-})
-TABLE.add_modules(__package__, CATALOGUE, {
-    "blocks": "BatchToSpaceND DepthToSpace SpaceToBatchND SpaceToDepth Tile",
-    "contractions": "Conv2D DepthwiseConv2dNative",
-    "filling": "OneHot",
-    "functions": f"AddN BiasAdd Cast {' '.join(name for name in OF_OPERATOR if name not in IN_NUMPY)}",
-    "gradients": "AvgPoolGrad Conv2DBackpropFilter Conv2DBackpropInput MaxPoolGrad",
-    "images": "ResizeBilinear ResizeNearestNeighbor",
-    "lookups": "Gather GatherNd",
-    "moves": "Concat Pack Pad",
-    "norms": "FusedBatchNorm LayerNorm SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits",
-    "ordering": "Sort TopK",
-    "pooling": "AvgPool MaxPool",
-    "products": "MatMul",
-    "recurrence": "DynamicGru",
-    "reductions": "All Any ArgMax ArgMin BiasAddGrad Cumsum L2Loss Max Mean Min Prod Sum SumToLike",
-    "rows": "LogSoftmax LRN Softmax",
-    "views": "BroadcastTo EnsureShape ExpandDims Reshape Reverse Slice Split SplitV Squeeze StridedSlice "
-             "StridedSliceGrad Transpose Unpack",
-})
+TABLE.add_modules(
+    __package__,
+    LITE,
+    {
+        "contractions": "CONV_2D DEPTHWISE_CONV_2D TRANSPOSE_CONV FULLY_CONNECTED",
+        "arithmetic": "ADD SUB MUL DIV FLOOR_DIV FLOOR_MOD POW MAXIMUM MINIMUM SQUARED_DIFFERENCE ATAN2 STABLEHLO_ADD "
+        "STABLEHLO_MULTIPLY STABLEHLO_MAXIMUM STABLEHLO_MINIMUM STABLEHLO_AND STABLEHLO_SHIFT_LEFT",
+        "comparison": "EQUAL NOT_EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL SELECT SELECT_V2",
+        "functions": "ABS NEG EXP LOG SQRT RSQRT SQUARE SIN COS TANH FLOOR CEIL ROUND SIGN LOGICAL_NOT LOGICAL_AND "
+        "LOGICAL_OR BITWISE_XOR RIGHT_SHIFT LOGISTIC HARD_SWISH ELU ADD_N ZEROS_LIKE",
+        "type_conversion": "CAST",
+        "quantizing": "QUANTIZE DEQUANTIZE FAKE_QUANT DENSIFY",
+        "activations": "RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1 GELU LEAKY_RELU PRELU",
+        "images": "RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR",
+        "pooling": "AVERAGE_POOL_2D MAX_POOL_2D L2_POOL_2D",
+        "moves": "PAD CONCATENATION PACK",
+        "views": "RESHAPE SQUEEZE EXPAND_DIMS TRANSPOSE SLICE STRIDED_SLICE BROADCAST_TO REVERSE_V2 SPLIT SPLIT_V "
+        "UNPACK",
+        "blocks": "TILE SPACE_TO_DEPTH DEPTH_TO_SPACE SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND MIRROR_PAD",
+        "filling": "FILL RANGE ONE_HOT DILATE PADV2 STABLEHLO_PAD MATRIX_DIAG MATRIX_SET_DIAG BITCAST BUCKETIZE",
+        "lookups": "GATHER GATHER_ND SCATTER_ND EMBEDDING_LOOKUP DYNAMIC_UPDATE_SLICE SPARSE_TO_DENSE "
+        "EMBEDDING_LOOKUP_SPARSE HASHTABLE_LOOKUP LSH_PROJECTION",
+        "ordering": "TOPK_V2 SHAPE RANK BROADCAST_ARGS WHERE UNIQUE SEGMENT_SUM UNSORTED_SEGMENT_SUM "
+        "UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN REVERSE_SEQUENCE",
+        "products": "BATCH_MATMUL",
+        "reductions": "SUM MEAN REDUCE_MAX REDUCE_MIN REDUCE_PROD REDUCE_ANY REDUCE_ALL ARG_MAX ARG_MIN CUMSUM",
+        "spectral": "RFFT2D IRFFT2D REAL IMAG COMPLEX_ABS",
+        "volumes": "CONV_3D CONV_3D_TRANSPOSE",
+        "recurrent": "LSTM UNIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_LSTM",
+        "recurrence": "RNN UNIDIRECTIONAL_SEQUENCE_RNN BIDIRECTIONAL_SEQUENCE_RNN SVDF",
+        "suppression": "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5",
+        "rows": "SOFTMAX LOG_SOFTMAX L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION",
+    },
+)
+TABLE.add_modules(
+    __package__,
+    CUSTOM,
+    {
+        "images": "DenseImageWarp Resampler TransformLandmarks TransformTensorBilinear TransformTensor "
+        "Landmarks2TransformMatrix",
+        "lookups": "odml.update_external_kv_cache",
+        "recurrence": "UNIDIRECTIONAL_SEQUENCE_GRU",
+        "spectral": "RFFT2D IRFFT2D Rfft2d Irfft2d Complex",
+        "suppression": "TFLite_Detection_PostProcess",
+    },
+)
+TABLE.add_modules(
+    __package__,
+    CATALOGUE,
+    {
+        "blocks": "BatchToSpaceND DepthToSpace SpaceToBatchND SpaceToDepth Tile",
+        "contractions": "Conv2D DepthwiseConv2dNative",
+        "filling": "OneHot",
+        "functions": f"AddN BiasAdd Cast {' '.join(name for name in OF_OPERATOR if name not in IN_NUMPY)}",
+        "gradients": "AvgPoolGrad Conv2DBackpropFilter Conv2DBackpropInput MaxPoolGrad",
+        "images": "ResizeBilinear ResizeNearestNeighbor",
+        "lookups": "Gather GatherNd",
+        "moves": "Concat Pack Pad",
+        "norms": "FusedBatchNorm LayerNorm SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits",
+        "ordering": "Sort TopK",
+        "pooling": "AvgPool MaxPool",
+        "products": "MatMul",
+        "recurrence": "DynamicGru",
+        "reductions": "All Any ArgMax ArgMin BiasAddGrad Cumsum L2Loss Max Mean Min Prod Sum SumToLike",
+        "rows": "LogSoftmax LRN Softmax",
+        "views": "BroadcastTo EnsureShape ExpandDims Reshape Reverse Slice Split SplitV Squeeze StridedSlice "
+        "StridedSliceGrad Transpose Unpack",
+    },
+)
 TABLE.add_modules(__package__, USER, {"user_kernels": CATALOGUE})
 rule = TABLE.rule
 

@@ -193,8 +193,14 @@ def irfft2d(ctx: LoweringContext) -> None:
     boxes = [IndexMap((0,) * 4, (outer, high, known, 2), 0, (steps[0], 2, steps[1], 1))]
     if mirrored:
         first = mirrored[0]
-        boxes.append(IndexMap((0, 0, first, 0), (outer, high, len(mirrored), 2), (wide - first) * steps[1],
-                              (steps[0], 2, -steps[1], 1)))
+        boxes.append(
+            IndexMap(
+                (0, 0, first, 0),
+                (outer, high, len(mirrored), 2),
+                (wide - first) * steps[1],
+                (steps[0], 2, -steps[1], 1),
+            )
+        )
     ctx.form(Move, completed, (columns,) * len(boxes), tuple(boxes), 0)
     signs = np.ones((wide, 2), np.float32)
     signs[half:, 1] = -1

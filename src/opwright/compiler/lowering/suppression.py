@@ -32,8 +32,16 @@ def suppression(ctx: LoweringContext) -> None:
         raise NoLowering("results of other types")
 
     def make(whole: Buffer, results: Results) -> None:
-        ctx.form(Suppression, whole, boxes.buffer, scores.buffer, limit.buffer, least.buffer,
-                tuple(o.buffer for o in sigma), results)
+        ctx.form(
+            Suppression,
+            whole,
+            boxes.buffer,
+            scores.buffer,
+            limit.buffer,
+            least.buffer,
+            tuple(o.buffer for o in sigma),
+            results,
+        )
 
     ctx.with_results(make, *(o.buffer for o in outputs))
 
@@ -63,8 +71,22 @@ def detection(ctx: LoweringContext) -> None:
     scales = (call.y_scale, call.x_scale, call.h_scale, call.w_scale)
 
     def make(whole: Buffer, results: Results) -> None:
-        ctx.form(Detection, whole, boxes, chances, centres, results, classes, most, several, call.detections_per_class,
-                by_class, call.nms_score_threshold, call.nms_iou_threshold, scales)
+        ctx.form(
+            Detection,
+            whole,
+            boxes,
+            chances,
+            centres,
+            results,
+            classes,
+            most,
+            several,
+            call.detections_per_class,
+            by_class,
+            call.nms_score_threshold,
+            call.nms_iou_threshold,
+            scales,
+        )
 
     ctx.with_results(make, *(o.buffer for o in outputs))
 

@@ -73,8 +73,22 @@ DATA_INPUT = {"SPLIT": 1}
 """Input whose elements are moved, if not the first."""
 
 
-@rule("BroadcastTo", "Reverse", "Slice", "Split", "SplitV", "StridedSlice", "Transpose", "Unpack",
-      "BROADCAST_TO", "REVERSE_V2", "SPLIT", "SPLIT_V", "TRANSPOSE", "UNPACK")
+@rule(
+    "BroadcastTo",
+    "Reverse",
+    "Slice",
+    "Split",
+    "SplitV",
+    "StridedSlice",
+    "Transpose",
+    "Unpack",
+    "BROADCAST_TO",
+    "REVERSE_V2",
+    "SPLIT",
+    "SPLIT_V",
+    "TRANSPOSE",
+    "UNPACK",
+)
 def view(ctx: LoweringContext) -> None:
     place = DATA_INPUT.get(ctx.operator, 0)
     x = ctx.operand(place)

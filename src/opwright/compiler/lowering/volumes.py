@@ -45,8 +45,14 @@ def _seen(ctx: LoweringContext, x: Operand, count: int, taps: list[tuple[int, in
         full &= (low, high) == (0, count)
         if low < high:
             slice_ = h * w * c
-            maps.append(IndexMap((0, low, 0, k, 0), (n, high - low, h * w, 1, c), (first + low * step) * slice_,
-                                 (d * slice_, step * slice_, c, 0, 1)))
+            maps.append(
+                IndexMap(
+                    (0, low, 0, k, 0),
+                    (n, high - low, h * w, 1, c),
+                    (first + low * step) * slice_,
+                    (d * slice_, step * slice_, c, 0, 1),
+                )
+            )
     ctx.form(Move, made, (x.buffer,) * len(maps), tuple(maps), None if full else 0.0)
     return ctx.viewed(made, (n * count, h, w, len(taps) * c))
 

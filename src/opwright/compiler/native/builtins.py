@@ -26,8 +26,12 @@ ONE, NO_ARGUMENTS, SEVERAL = 0x8, 0x4, 0x80
 class Method(ctypes.Structure):
     """PyMethodDef of Python's C API; functions that are made of one point to it."""
 
-    _fields_ = [("name", ctypes.c_char_p), ("address", ctypes.c_void_p), ("flags", ctypes.c_int),
-                ("doc", ctypes.c_char_p)]
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
 
 
 def bound(method: Method, to: Any) -> Callable[..., Any]:
@@ -60,9 +64,16 @@ class Builtins(NamedTuple):
     foreign: Method
 
 
-_WORDS = {"ARRAY_DATA": objects.DATA, "ARRAY_RANK": objects.RANK, "ARRAY_SIZES": objects.SIZES,
-          "ARRAY_DTYPE": objects.DTYPE, "ARRAY_FLAGS": objects.FLAGS, "ARRAY_CONTIGUOUS": objects.CONTIGUOUS,
-          "ARRAY_WRITEABLE": objects.WRITEABLE, "DTYPE_ITEMSIZE": objects.ITEMSIZE}
+_WORDS = {
+    "ARRAY_DATA": objects.DATA,
+    "ARRAY_RANK": objects.RANK,
+    "ARRAY_SIZES": objects.SIZES,
+    "ARRAY_DTYPE": objects.DTYPE,
+    "ARRAY_FLAGS": objects.FLAGS,
+    "ARRAY_CONTIGUOUS": objects.CONTIGUOUS,
+    "ARRAY_WRITEABLE": objects.WRITEABLE,
+    "DTYPE_ITEMSIZE": objects.ITEMSIZE,
+}
 
 
 def _text() -> str:

@@ -61,8 +61,9 @@ class StepFailed(InvalidArgumentError):
     def of(cls, form: Any, kernel: str, status: int) -> StepFailed:
         """form: whose step it was, with the names of its operators as `origin`; status: what the kernel gave."""
         origin = " + ".join(form.origin) if form is not None else ""
-        return cls(op=origin or kernel, what="an index points outside of what it indexes",
-                   found=f"{kernel} gave {status}")
+        return cls(
+            op=origin or kernel, what="an index points outside of what it indexes", found=f"{kernel} gave {status}"
+        )
 
 
 class StepError(Exception):
@@ -104,8 +105,9 @@ class Executor:
             _threaded.add(self)
 
     @classmethod
-    def of_block(cls, block: np.ndarray, steps: int, scratch: int, threads: int = 1, keep: Sequence[Any] = ()
-                 ) -> Executor:
+    def of_block(
+        cls, block: np.ndarray, steps: int, scratch: int, threads: int = 1, keep: Sequence[Any] = ()
+    ) -> Executor:
         """The executor of steps that are data already.
 
         block: int64[n], copied: a row of ROW words a step (address, where in the block its words begin, items, items a

@@ -27,10 +27,27 @@ from .image import library
 _CPUINFO, _CACHES = "/proc/cpuinfo", "/sys/devices/system/cpu/cpu0/cache"
 _MOST_BYTES = 1 << 14  # of the first processor: a few thousand
 # The lines that say what it is; the others change from one moment or core to the next.
-_LINES = ("vendor_id", "cpu family", "model", "stepping", "flags",  # x86
-          "CPU ", "Features", "isa", "mvendorid", "marchid", "mimpid")  # Arm, RISC-V
-_ARM_FEATURES = {"asimdhp": "fullfp16", "asimdrdm": "rdm", "asimddp": "dotprod", "asimdfhm": "fp16fml", "i8mm": "i8mm",
-                 "bf16": "bf16"}
+_LINES = (
+    "vendor_id",
+    "cpu family",
+    "model",
+    "stepping",
+    "flags",  # x86
+    "CPU ",
+    "Features",
+    "isa",
+    "mvendorid",
+    "marchid",
+    "mimpid",
+)  # Arm, RISC-V
+_ARM_FEATURES = {
+    "asimdhp": "fullfp16",
+    "asimdrdm": "rdm",
+    "asimddp": "dotprod",
+    "asimdfhm": "fp16fml",
+    "i8mm": "i8mm",
+    "bf16": "bf16",
+}
 """Linux's names of features of 64-bit ARM that LLVM does not look for, and LLVM's. Source: Linux,
 Documentation/arch/arm64/elf_hwcaps.rst."""
 _ARCH_PRCTL, _REQUEST, _TILE_DATA = 158, 0x1023, 18

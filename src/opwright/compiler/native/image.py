@@ -72,8 +72,14 @@ class Image(NamedTuple):
         content = data[start + names_size :]
         first, second = counts[0], counts[0] + counts[1]
         entries, bases, imports = numbers[:first], numbers[first:second], numbers[second:]
-        whole = (magic == _MAGIC and align in (64, PAGE) and len(content) == size and len(names) == first + counts[2]
-                 and all(at < size for at in entries) and all(at + 8 <= size for at in (*bases, *imports)))
+        whole = (
+            magic == _MAGIC
+            and align in (64, PAGE)
+            and len(content) == size
+            and len(names) == first + counts[2]
+            and all(at < size for at in entries)
+            and all(at + 8 <= size for at in (*bases, *imports))
+        )
         if not whole:
             raise DataLossError(what="a damaged image", found=f"{len(data)} bytes")
         return cls(dict(zip(names, entries)), bases, tuple(zip(imports, names[first:])), content, align)

@@ -128,8 +128,11 @@ class _Linker:
             if (self.machine, kind) not in _RELOCATIONS:
                 raise _refused("an unknown relocation", f"{kind} to {symbol.name}")
             _RELOCATIONS[self.machine, kind](self, place, symbol, addend)
-        entries = {s.name: self._address(s) for s in self.symbols
-                   if s.bound == _GLOBAL and s.kind == _FUNCTION and s.section != _UNDEFINED}
+        entries = {
+            s.name: self._address(s)
+            for s in self.symbols
+            if s.bound == _GLOBAL and s.kind == _FUNCTION and s.section != _UNDEFINED
+        }
         imports = tuple((at + 8, s.name) for s, at in self.stubs.items() if s.section == _UNDEFINED)
         # AArch64 code reaches data by page and offset in it: images keep their place in a page.
         align = PAGE if self.machine == _AARCH64 else 64

@@ -48,9 +48,12 @@ def items_offset() -> int | None:
         if words[1] != id(np.ndarray) or words[DATA] != array.ctypes.data or words[RANK] & 0xFFFFFFFF != array.ndim:
             return None
         sizes = [ctypes.c_int64.from_address(words[SIZES] + 8 * i).value for i in range(array.ndim)]
-        if sizes != list(array.shape) or words[DTYPE] != id(array.dtype) \
-                or words[FLAGS] & 0xFFF != array.flags.num & 0xFFF \
-                or ctypes.c_int64.from_address(words[DTYPE] + 8 * ITEMSIZE).value != array.itemsize:
+        if (
+            sizes != list(array.shape)
+            or words[DTYPE] != id(array.dtype)
+            or words[FLAGS] & 0xFFF != array.flags.num & 0xFFF
+            or ctypes.c_int64.from_address(words[DTYPE] + 8 * ITEMSIZE).value != array.itemsize
+        ):
             return None
     pair = (a, b)
     for offset in (24, 32, 40):

@@ -77,8 +77,14 @@ def start(function: int, argument: int, stack: int) -> None:
 def _start_on_windows(function: int, argument: int, stack: int) -> None:
     kernel32: Any = system_library()
     kernel32.CreateThread.restype = ctypes.c_void_p
-    handle = kernel32.CreateThread(None, ctypes.c_size_t(stack), ctypes.c_void_p(function), ctypes.c_void_p(argument),
-                                   _STACK_IS_A_RESERVATION, None)
+    handle = kernel32.CreateThread(
+        None,
+        ctypes.c_size_t(stack),
+        ctypes.c_void_p(function),
+        ctypes.c_void_p(argument),
+        _STACK_IS_A_RESERVATION,
+        None,
+    )
     if handle:
         kernel32.CloseHandle(ctypes.c_void_p(handle))
 

@@ -47,44 +47,82 @@ _IMAGE = ("batch", "height", "width", "channels")  # of the output, but for the 
 _WINDOW = ("kernel_height", "kernel_width", "stride")
 
 WINOGRAD = Choice(
-    "winograd", "m x m outputs of a patch of a 3x3 convolution of floats; 0: no transforms",
-    (*_IMAGE, "features"))
+    "winograd", "m x m outputs of a patch of a 3x3 convolution of floats; 0: no transforms", (*_IMAGE, "features")
+)
 WINOGRAD_INT8 = Choice(
-    "winograd_int8", "as winograd, of bytes, whose results are the same", (*_IMAGE, "features"),
-    of_bytes=True)
+    "winograd_int8", "as winograd, of bytes, whose results are the same", (*_IMAGE, "features"), of_bytes=True
+)
 LINES = Choice(
-    "lines_f32", "1: a tile of a convolution of floats reads lines of the image; 0: windows are copied, so that a tile "
-    "goes on in the next line", (*_IMAGE, "features", *_WINDOW),
-    frozenset({"width", *_WINDOW}))
+    "lines_f32",
+    "1: a tile of a convolution of floats reads lines of the image; 0: windows are copied, so that a tile "
+    "goes on in the next line",
+    (*_IMAGE, "features", *_WINDOW),
+    frozenset({"width", *_WINDOW}),
+)
 FEW_ROWS = Choice(
-    "few_rows_f32", "1: a product of few rows reads a filter of floats where it lies; 0: the filter is packed",
-    ("rows", "depth", "features", "constant"), frozenset({"rows", "constant"}))
+    "few_rows_f32",
+    "1: a product of few rows reads a filter of floats where it lies; 0: the filter is packed",
+    ("rows", "depth", "features", "constant"),
+    frozenset({"rows", "constant"}),
+)
 BLOCKS_F32 = Choice(
-    "blocks_f32", "of a matrix product of floats, 1: a work item is all panels of the filter for a few tiles of rows; "
-    "0: a panel for many tiles", ("rows", "depth", "features"))
-BLOCKS_INT8 = Choice(
-    "blocks_int8", "as blocks_f32, of integers", ("rows", "depth", "features"), of_bytes=True)
+    "blocks_f32",
+    "of a matrix product of floats, 1: a work item is all panels of the filter for a few tiles of rows; "
+    "0: a panel for many tiles",
+    ("rows", "depth", "features"),
+)
+BLOCKS_INT8 = Choice("blocks_int8", "as blocks_f32, of integers", ("rows", "depth", "features"), of_bytes=True)
 COPIES = Choice(
-    "copies_int8", "1: the windows of a convolution of integers are copied as the rows of a matrix product; 0: the "
-    "image is read line by line", (*_IMAGE, "features", *_WINDOW),
-    frozenset({"width", *_WINDOW}), of_bytes=True)
+    "copies_int8",
+    "1: the windows of a convolution of integers are copied as the rows of a matrix product; 0: the "
+    "image is read line by line",
+    (*_IMAGE, "features", *_WINDOW),
+    frozenset({"width", *_WINDOW}),
+    of_bytes=True,
+)
 DEPTHWISE_ROWS = Choice(
-    "depthwise_rows_f32", "lines of the output that a depthwise convolution of floats makes at a time",
-    (*_IMAGE, *_WINDOW), frozenset(_WINDOW))
+    "depthwise_rows_f32",
+    "lines of the output that a depthwise convolution of floats makes at a time",
+    (*_IMAGE, *_WINDOW),
+    frozenset(_WINDOW),
+)
 DEPTHWISE_TEAMS = Choice(
-    "depthwise_teams_int8", "teams of lines of the output that a depthwise convolution of integers makes at a time",
-    (*_IMAGE, *_WINDOW), frozenset(_WINDOW), of_bytes=True)
+    "depthwise_teams_int8",
+    "teams of lines of the output that a depthwise convolution of integers makes at a time",
+    (*_IMAGE, *_WINDOW),
+    frozenset(_WINDOW),
+    of_bytes=True,
+)
 BANDS = Choice(
-    "bands", "lines of a depthwise convolution's output that are made at a time with the convolutions around it; 0: "
-    "each is computed whole", (*_IMAGE, "channels_before", "features_after", *_WINDOW, "element_bytes"),
-    frozenset({*_WINDOW, "element_bytes"}))
+    "bands",
+    "lines of a depthwise convolution's output that are made at a time with the convolutions around it; 0: "
+    "each is computed whole",
+    (*_IMAGE, "channels_before", "features_after", *_WINDOW, "element_bytes"),
+    frozenset({*_WINDOW, "element_bytes"}),
+)
 TAPS = Choice(
-    "taps", "of a transposed convolution, 1: the products of each tap lie by themselves; 0: those of a pixel",
-    (*_IMAGE, "features", *_WINDOW, "element_bytes"), frozenset({*_WINDOW, "element_bytes"}))
+    "taps",
+    "of a transposed convolution, 1: the products of each tap lie by themselves; 0: those of a pixel",
+    (*_IMAGE, "features", *_WINDOW, "element_bytes"),
+    frozenset({*_WINDOW, "element_bytes"}),
+)
 
-CHOICES: dict[str, Choice] = {c.name: c for c in (
-    WINOGRAD, WINOGRAD_INT8, LINES, FEW_ROWS, BLOCKS_F32, BLOCKS_INT8, COPIES, DEPTHWISE_ROWS, DEPTHWISE_TEAMS, BANDS,
-    TAPS)}
+CHOICES: dict[str, Choice] = {
+    c.name: c
+    for c in (
+        WINOGRAD,
+        WINOGRAD_INT8,
+        LINES,
+        FEW_ROWS,
+        BLOCKS_F32,
+        BLOCKS_INT8,
+        COPIES,
+        DEPTHWISE_ROWS,
+        DEPTHWISE_TEAMS,
+        BANDS,
+        TAPS,
+    )
+}
 """Every choice by name."""
 
 

@@ -55,8 +55,11 @@ def answer(choice: Choice, sizes: tuple[int, ...], ways: Sequence[int], default:
     if row is not None:
         return decided(row, ways, default)
     exact, others = choice.exact_sizes(sizes), choice.other_sizes(sizes)
-    near = [(distance, there) for there in rows if choice.exact_sizes(there) == exact
-            and (distance := _distance(others, choice.other_sizes(there))) is not None]
+    near = [
+        (distance, there)
+        for there in rows
+        if choice.exact_sizes(there) == exact and (distance := _distance(others, choice.other_sizes(there))) is not None
+    ]
     return decided(rows[min(near)[1]], ways, default, NEAR_MARGIN) if near else default
 
 

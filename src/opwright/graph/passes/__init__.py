@@ -73,8 +73,12 @@ def run_passes(graph: Graph, passes: Sequence[tuple[str, Pass]] = SIMPLIFY) -> G
         graph, changes = apply(graph)
         if "passes" in flags.show:
             elapsed = (time.perf_counter() - start) * 1e3
-            print(f"pass {name}  {before} -> {len(graph.nodes)} nodes  {elapsed:.1f} ms", *changes, sep="\n",
-                  file=sys.stderr)
+            print(
+                f"pass {name}  {before} -> {len(graph.nodes)} nodes  {elapsed:.1f} ms",
+                *changes,
+                sep="\n",
+                file=sys.stderr,
+            )
         if flags.verify:
             verify(graph, after=name)
     return graph

@@ -17,8 +17,11 @@ _LONGEST_CONDITION = 40  # nodes; longer conditions are not worked out ahead
 
 def _operands(node: Node) -> tuple[Value, ...]:
     """What a control node hands to its graphs: all operands but the one that chooses."""
-    return tuple(v for part in (node.inputs if node.op.name == "While" else node.inputs[1:])
-                 for v in (part if isinstance(part, tuple) else ()))
+    return tuple(
+        v
+        for part in (node.inputs if node.op.name == "While" else node.inputs[1:])
+        for v in (part if isinstance(part, tuple) else ())
+    )
 
 
 def taken_branch(node: Node, state: Rewrite) -> Answer:

@@ -17,12 +17,51 @@ from .branches import first_turn
 from .rewriting import Rewrite, holds_graphs, map_graphs
 
 # Operators that cannot fail where the sizes of all they take and give are known ahead; element-wise ones besides.
-_SAFE = frozenset({
-    "AddN", "All", "Any", "ArgMax", "ArgMin", "AvgPool", "BiasAdd", "BroadcastTo", "Cast", "Concat", "Conv2D", "Conv3D",
-    "Cumprod", "Cumsum", "DepthwiseConv2dNative", "Einsum", "ExpandDims", "L2Loss", "LayerNorm", "LogSoftmax", "MatMul",
-    "MatrixBandPart", "MatrixDiag", "MatrixDiagPart", "Max", "MaxPool", "Mean", "Min", "Pack", "Pad", "Prod", "Reshape",
-    "Reverse", "Softmax", "Sort", "Squeeze", "Sum", "SumToLike", "Tile", "Transpose", "Unpack",
-})
+_SAFE = frozenset(
+    {
+        "AddN",
+        "All",
+        "Any",
+        "ArgMax",
+        "ArgMin",
+        "AvgPool",
+        "BiasAdd",
+        "BroadcastTo",
+        "Cast",
+        "Concat",
+        "Conv2D",
+        "Conv3D",
+        "Cumprod",
+        "Cumsum",
+        "DepthwiseConv2dNative",
+        "Einsum",
+        "ExpandDims",
+        "L2Loss",
+        "LayerNorm",
+        "LogSoftmax",
+        "MatMul",
+        "MatrixBandPart",
+        "MatrixDiag",
+        "MatrixDiagPart",
+        "Max",
+        "MaxPool",
+        "Mean",
+        "Min",
+        "Pack",
+        "Pad",
+        "Prod",
+        "Reshape",
+        "Reverse",
+        "Softmax",
+        "Sort",
+        "Squeeze",
+        "Sum",
+        "SumToLike",
+        "Tile",
+        "Transpose",
+        "Unpack",
+    }
+)
 _MAY_FAIL = frozenset({"FloorDiv", "FloorMod", "TruncateDiv", "TruncateMod", "Pow"})  # of integers
 _ANY_SIZE = frozenset({"Shape", "Size", "Rank", "Identity", "StopGradient", "Cast"})
 
@@ -96,11 +135,19 @@ class _Mover:
 
     def _copy(self, node: Node) -> None:
         outer = self.outer
-        inputs = tuple(tuple(outer[v] for v in o) if isinstance(o, tuple) else None if o is None else outer[o]
-                       for o in node.inputs)
+        inputs = tuple(
+            tuple(outer[v] for v in o) if isinstance(o, tuple) else None if o is None else outer[o] for o in node.inputs
+        )
         name = self.state.unique(f"{self.loop.name}/{node.name}")
-        copy = Node(node.op, inputs, node.attrs, [v.spec for v in node.outputs], name, node.at,
-                    output_names(name, len(node.outputs), self.state.unique))
+        copy = Node(
+            node.op,
+            inputs,
+            node.attrs,
+            [v.spec for v in node.outputs],
+            name,
+            node.at,
+            output_names(name, len(node.outputs), self.state.unique),
+        )
         self.outer.update(zip(node.outputs, self.state.emit(copy).outputs))
 
     def read_inside(self) -> list[Value]:

@@ -88,11 +88,20 @@ class Rewrite:
         """Put a graph's nodes here, under new names, and the rules to them; gives its outputs."""
         inner = dict(zip(graph.inputs, operands))
         for old in graph.nodes:
-            inputs = tuple(tuple([inner[v] for v in o]) if isinstance(o, tuple) else None if o is None else inner[o]
-                           for o in old.inputs)
+            inputs = tuple(
+                tuple([inner[v] for v in o]) if isinstance(o, tuple) else None if o is None else inner[o]
+                for o in old.inputs
+            )
             name = self.unique(f"{prefix}/{old.name}")
-            node = Node(old.op, inputs, old.attrs, [v.spec for v in old.outputs], name, old.at,
-                        output_names(name, len(old.outputs), self.unique))
+            node = Node(
+                old.op,
+                inputs,
+                old.attrs,
+                [v.spec for v in old.outputs],
+                name,
+                old.at,
+                output_names(name, len(old.outputs), self.unique),
+            )
             inner.update(zip(old.outputs, self.visit(node)))
         return [inner[v] for v in graph.outputs]
 

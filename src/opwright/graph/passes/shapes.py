@@ -157,12 +157,20 @@ def _rule(name: str, rewrite: Callable[[Node, Rewrite], Answer], why: str, ops: 
 
 SHAPES: Sequence[Rule] = (
     _rule("known_shape", known_shape, "it follows from the type", "Shape Size Rank"),
-    _rule("there_and_back", there_and_back, "elements keep their order, and known sizes cannot fail",
-          "Reshape ExpandDims Squeeze"),
+    _rule(
+        "there_and_back",
+        there_and_back,
+        "elements keep their order, and known sizes cannot fail",
+        "Reshape ExpandDims Squeeze",
+    ),
     _rule("expand_and_squeeze", expand_and_squeeze, "the dimension that goes is the one that came", "Squeeze"),
     _rule("transpose", transpose, "permutations compose", "Transpose"),
-    _rule("same_shape", same_shape, "nothing is repeated, summed or checked where the shapes are equal",
-          "BroadcastTo SumToLike Slice EnsureShape"),
+    _rule(
+        "same_shape",
+        same_shape,
+        "nothing is repeated, summed or checked where the shapes are equal",
+        "BroadcastTo SumToLike Slice EnsureShape",
+    ),
     _rule("slice_of_everything", slice_of_everything, "equal sizes in steps of one leave nothing out", "StridedSlice"),
     _rule("one_part", one_part, "one tensor is the whole", "Concat Split"),
     _rule("no_axes", no_axes, "nothing is reduced or turned around", "Sum Prod Max Min All Any Reverse"),

@@ -74,9 +74,7 @@ def _reads(graph: Graph) -> set[Value]:
 
 def _branches(node: Node, read: list[int]) -> tuple[Node, list[int]]:
     """An If or Case with the outputs that are read, and the inputs that some branch needs for them."""
-    graphs = [
-        dead_code(Graph(g.name, g.inputs, g.nodes, [g.outputs[i] for i in read]))[0] for g in node.subgraphs
-    ]
+    graphs = [dead_code(Graph(g.name, g.inputs, g.nodes, [g.outputs[i] for i in read]))[0] for g in node.subgraphs]
     operands = node.inputs[1]
     assert isinstance(operands, tuple)
     needed = sorted({g.inputs.index(v) for g in graphs for v in _reads(g) if v in g.inputs})

@@ -66,13 +66,24 @@ class PartitionCache:
         handles = sorted((i, repr(resource)) for i, resource in subgraph.handles.items())
         return f"{self._identity} {subgraph.index} {shapes} {sorted(subgraph.changing)} {others} {handles} {codes.text}"
 
-    def note(self, subgraph: Subgraph, delegate: Delegate, params: list[DelegateParams], plans: list[Plan],
-             uses: list[list[Use]], whole: bool, measured: bool) -> None:
+    def note(
+        self,
+        subgraph: Subgraph,
+        delegate: Delegate,
+        params: list[DelegateParams],
+        plans: list[Plan],
+        uses: list[list[Use]],
+        whole: bool,
+        measured: bool,
+    ) -> None:
         """Have a subgraph's plans saved. Nodes of other delegates, and users' code that is in a plan and was not seen
         when the key was made, forbid it. uses: the variables of each partition."""
         key, claimed = self._key(subgraph), {i for p in params for i in p.nodes_to_replace}
-        if key is None or self._codes[subgraph.index].unseen & claimed \
-                or any(node.delegate not in (None, delegate) for node in subgraph.execution_plan):
+        if (
+            key is None
+            or self._codes[subgraph.index].unseen & claimed
+            or any(node.delegate not in (None, delegate) for node in subgraph.execution_plan)
+        ):
             return
         whole = whole and len(plans) == 1 and subgraph.index == 0
         key, constants = plan_cache.key_with_modes(key, measured), _constants_of(subgraph)
@@ -111,26 +122,39 @@ def _note_of(subgraph: Subgraph, params: Sequence[DelegateParams], uses: Sequenc
     left = [node for node in subgraph.execution_plan if node.delegate is None and not is_folded(node)]
     asked = _folded_for(subgraph, left)
     staying = {node.number for node in (*left, *asked)}
-    order = [node.number if node.delegate is None else [part_of[node.params.nodes_to_replace]]  # type: ignore[attr-defined]
-             for node in subgraph.execution_plan if node.delegate is not None or node.number in staying]
+    order = [
+        node.number if node.delegate is None else [part_of[node.params.nodes_to_replace]]  # type: ignore[attr-defined]
+        for node in subgraph.execution_plan
+        if node.delegate is not None or node.number in staying
+    ]
     parts = []
     for p, used in zip(params, uses, strict=True):
         known = _folded_for(subgraph, [subgraph.nodes[i] for i in p.nodes_to_replace])
         asked += known
         outside = [i for i in (*p.input_tensors, *p.output_tensors) if subgraph.tensors[i].constant is None]
-        parts.append({"nodes": sorted({*p.nodes_to_replace, *(node.number for node in known)}),
-                      "inputs": [i for i in p.input_tensors if subgraph.tensors[i].kind != FOLDED],
-                      "outputs": list(p.output_tensors), "variables": [list(use) for use in used],
-                      "shapes": {i: list(subgraph.tensors[i].shape) for i in outside}})
+        parts.append(
+            {
+                "nodes": sorted({*p.nodes_to_replace, *(node.number for node in known)}),
+                "inputs": [i for i in p.input_tensors if subgraph.tensors[i].kind != FOLDED],
+                "outputs": list(p.output_tensors),
+                "variables": [list(use) for use in used],
+                "shapes": {i: list(subgraph.tensors[i].shape) for i in outside},
+            }
+        )
     read = {t.index: list(t.shape) for node in asked for t in node.tensors_in if t is not None and t.constant is None}
-    return {"nodes": [node.number for node in subgraph.nodes if node.delegate is None], "order": order, "parts": parts,
-            "shapes": read}
+    return {
+        "nodes": [node.number for node in subgraph.nodes if node.delegate is None],
+        "order": order,
+        "parts": parts,
+        "shapes": read,
+    }
 
 
 def _folded_for(subgraph: Subgraph, nodes: Iterable[Node]) -> list[Node]:
     """The folded nodes whose outputs these read, or other folded ones among them."""
-    makers = {t.index: node for node in subgraph.nodes if node.delegate is None and is_folded(node)
-              for t in node.tensors_out}
+    makers = {
+        t.index: node for node in subgraph.nodes if node.delegate is None and is_folded(node) for t in node.tensors_out
+    }
     found: dict[int, Node] = {}
     todo = list(nodes)
     while todo:

@@ -42,8 +42,13 @@ class ClaimedNode(NamedTuple):
     together: tuple[int, ...]
 
 
-def claim(nodes: Sequence[Node], buffers: Buffers, known: Callable[[Any], bool] | None, updates: Iterable[RowUpdate],
-          refused: Refusals) -> dict[int, ClaimedNode]:
+def claim(
+    nodes: Sequence[Node],
+    buffers: Buffers,
+    known: Callable[[Any], bool] | None,
+    updates: Iterable[RowUpdate],
+    refused: Refusals,
+) -> dict[int, ClaimedNode]:
     """Return by number the nodes, all of one subgraph, that a rule lowers; add to `refused` why others are not.
 
     known: whether a tensor's shape is what it has; by default those of inputs, constants and outputs of claimed nodes.
@@ -184,8 +189,11 @@ def _read_early(subgraph: Subgraph) -> set[int]:
     written = {id(subgraph.tensors[i]) for i in subgraph.inputs}
     found = set()
     for node in subgraph.execution_plan:
-        found |= {id(t) for t in node.tensors_in
-                  if t is not None and t.constant is None and not t.is_variable and id(t) not in written}
+        found |= {
+            id(t)
+            for t in node.tensors_in
+            if t is not None and t.constant is None and not t.is_variable and id(t) not in written
+        }
         written.update(map(id, node.tensors_out))
     return found
 
@@ -195,7 +203,11 @@ def only_initialises(subgraph: Subgraph) -> bool:
     model = subgraph.model
     if subgraph.index == 0 or any(d.subgraph_index == subgraph.index for d in model.signature_defs):
         return False
-    callers = {node.name for s in subgraph.family if subgraph.index in s.calls
-               for node, op in zip(s.nodes, model.subgraphs[s.index].operators)
-               if any(i == subgraph.index for _, i in called_subgraphs(op))}
+    callers = {
+        node.name
+        for s in subgraph.family
+        if subgraph.index in s.calls
+        for node, op in zip(s.nodes, model.subgraphs[s.index].operators)
+        if any(i == subgraph.index for _, i in called_subgraphs(op))
+    }
     return callers == {"CALL_ONCE"}

@@ -138,8 +138,9 @@ class CompiledDelegate(Delegate):
             del self.seen[subgraph.index]
             self.tried.add(subgraph.index)
 
-    def _replace(self, context: DelegateContext, claimed: dict[int, ClaimedNode], buffers: Buffers, all_or_none: bool
-                 ) -> bool:
+    def _replace(
+        self, context: DelegateContext, claimed: dict[int, ClaimedNode], buffers: Buffers, all_or_none: bool
+    ) -> bool:
         """Plan and replace the claimed nodes; whether there are any, all have kernels, and these are compiled."""
         try:
             return self._planned(context, claimed, buffers, all_or_none)
@@ -149,14 +150,20 @@ class CompiledDelegate(Delegate):
             self.failure = error
             return False
 
-    def _planned(self, context: DelegateContext, claimed: dict[int, ClaimedNode], buffers: Buffers, all_or_none: bool
-                 ) -> bool:
+    def _planned(
+        self, context: DelegateContext, claimed: dict[int, ClaimedNode], buffers: Buffers, all_or_none: bool
+    ) -> bool:
         subgraph, planner = context.subgraph, self._planner
         count = sum(not is_folded(node) for node in subgraph.execution_plan)
         while claimed:
             params = context.preview_delegate_partitioning(claimed)
-            torn = {i for p in params for n in p.nodes_to_replace for i in claimed[n].together
-                    if not set(claimed[n].together) <= set(p.nodes_to_replace)}
+            torn = {
+                i
+                for p in params
+                for n in p.nodes_to_replace
+                for i in claimed[n].together
+                if not set(claimed[n].together) <= set(p.nodes_to_replace)
+            }
             if torn:
                 claimed = {number: c for number, c in claimed.items() if number not in torn}
                 continue
@@ -172,8 +179,9 @@ class CompiledDelegate(Delegate):
                 return False
         return False
 
-    def _register(self, context: DelegateContext, params: list[DelegateParams], plans: list[Plan], buffers: Buffers,
-                  whole: bool) -> None:
+    def _register(
+        self, context: DelegateContext, params: list[DelegateParams], plans: list[Plan], buffers: Buffers, whole: bool
+    ) -> None:
         subgraph = context.subgraph
         if buffers.seen is None:
             uses = [uses_of(plan, buffers) for plan in plans]
@@ -205,8 +213,9 @@ class CompiledDelegate(Delegate):
     def _claimed_at_run(self, nodes: Sequence[Node], buffers: Buffers) -> dict[int, ClaimedNode]:
         return claim(nodes, buffers, lambda t: True, (), self.refused)
 
-    def _specialised_registration(self, subgraph: Subgraph, params: DelegateParams, plan: Plan, buffers: Buffers
-                                  ) -> Registration:
+    def _specialised_registration(
+        self, subgraph: Subgraph, params: DelegateParams, plan: Plan, buffers: Buffers
+    ) -> Registration:
         first = _specialised(subgraph, plan, params, buffers)
         return SpecialisedRegistration(first, functools.partial(self._specialised_again, params))
 

@@ -34,8 +34,15 @@ class Engine:
     """apply: lets a delegate claim nodes of all subgraphs. path: of the model's file, or None; content: its bytes;
     background: whether a thread compiles; late: whether nodes are prepared already, and taken by `take_prepared`."""
 
-    def __init__(self, subgraphs: Sequence[Subgraph], apply: Callable[[CompiledDelegate], None], path: Any,
-                 content: Any, background: bool, late: bool = False) -> None:
+    def __init__(
+        self,
+        subgraphs: Sequence[Subgraph],
+        apply: Callable[[CompiledDelegate], None],
+        path: Any,
+        content: Any,
+        background: bool,
+        late: bool = False,
+    ) -> None:
         self._subgraphs, self._path, self._background = subgraphs, path, background
         identity = plan_cache.key_of_model(path, content)
         key = identity or f"{[len(s.nodes) for s in subgraphs]} {[len(s.tensors) for s in subgraphs]}"

@@ -98,13 +98,27 @@ def keep(path: Any, plan_key: str, described: Described) -> None:
     if not set(found.plans[0].outside) <= described.indices | handles:
         return
     places = {i: _place(described.tensors[i].array) for i in found.plans[0].inside}
-    initial = [{"container": container, "name": name, "dtype": dtypes.as_dtype(array.dtype).name,
-                "shape": list(array.shape), "bytes": array.nbytes, "place": _place(array)}
-               for (container, name), array in described.initial.items()]
+    initial = [
+        {
+            "container": container,
+            "name": name,
+            "dtype": dtypes.as_dtype(array.dtype).name,
+            "shape": list(array.shape),
+            "bytes": array.nbytes,
+            "place": _place(array),
+        }
+        for (container, name), array in described.initial.items()
+    ]
     if None in places.values() or any(row["place"] is None for row in initial):
         return
-    note = {"plan": plan_key, "inputs": described.inputs, "outputs": described.outputs, "places": places,
-            "once": described.once, "initial": initial}
+    note = {
+        "plan": plan_key,
+        "inputs": described.inputs,
+        "outputs": described.outputs,
+        "places": places,
+        "once": described.once,
+        "initial": initial,
+    }
     objects(flags.cache_dir).keep(digest, json.dumps(note).encode())
 
 
@@ -121,7 +135,13 @@ def _place(array: np.ndarray | None) -> int | None:
 def _row(t: Tensor) -> dict[str, Any]:
     """What `_tensor` makes a tensor of again: float32 scales are exact as Python's floats."""
     q = t.quantization
-    return {"index": t.index, "name": t.name, "type": t.type.name, "shape": list(t.shape),
-            "signature": None if t.signature is None else [int(n) for n in t.signature],
-            "quantization": None if q is None else [[float(s) for s in q.scale], [int(z) for z in q.zero_point],
-                                                    int(q.quantized_dimension)]}
+    return {
+        "index": t.index,
+        "name": t.name,
+        "type": t.type.name,
+        "shape": list(t.shape),
+        "signature": None if t.signature is None else [int(n) for n in t.signature],
+        "quantization": None
+        if q is None
+        else [[float(s) for s in q.scale], [int(z) for z in q.zero_point], int(q.quantized_dimension)],
+    }

@@ -36,8 +36,11 @@ def operand_of(t: Tensor) -> Operand:
 def is_user_operator(node: Node) -> bool:
     """Whether a user's operator serves the node, a custom one."""
     registration = node.registration
-    return type(node.options) is bytes and isinstance(registration, OperatorRegistration) \
+    return (
+        type(node.options) is bytes
+        and isinstance(registration, OperatorRegistration)
         and not isinstance(registration.operator, LiteOperator)
+    )
 
 
 class InferredOperand:

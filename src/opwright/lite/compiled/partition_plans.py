@@ -51,8 +51,9 @@ class PartitionPlanner:
         self.pending: list[PendingCompilation] = []
         self.measured: dict[int, bool] = {}
 
-    def plan(self, subgraph: Subgraph, params: DelegateParams, claimed: dict[int, ClaimedNode], buffers: Buffers
-             ) -> Plan | None:
+    def plan(
+        self, subgraph: Subgraph, params: DelegateParams, claimed: dict[int, ClaimedNode], buffers: Buffers
+    ) -> Plan | None:
         """Return the plan of a partition. None where nodes of it turn out to have no kernel: they are claimed no more;
         or where kernels are to be compiled: the graph is among `pending`."""
         graph = _graph_of(subgraph, params, claimed, buffers)
@@ -87,8 +88,10 @@ class PartitionPlanner:
             plan_of(graph, apart=apart)
         return plan_of(graph, apart=apart)
 
-def _graph_of(subgraph: Subgraph, params: DelegateParams, claimed: dict[int, ClaimedNode], buffers: Buffers
-             ) -> LoopGraph:
+
+def _graph_of(
+    subgraph: Subgraph, params: DelegateParams, claimed: dict[int, ClaimedNode], buffers: Buffers
+) -> LoopGraph:
     """Return the loop graph of a partition."""
 
     def of(indices: Sequence[int]) -> tuple[Buffer, ...]:
@@ -105,9 +108,19 @@ def _graph_of(subgraph: Subgraph, params: DelegateParams, claimed: dict[int, Cla
 def uses_of(plan: Plan, buffers: Buffers) -> list[Use]:
     """The variables that a plan reads or writes."""
     inputs = {id(b) for b in plan.graph.inputs}
-    return [Use(int(b.name.removeprefix("t")), v.container, v.shared_name, b.dtype.name, shape, b.size,
-                v.seeds if isinstance(v, RandomSequence) else None)
-            for v, (b, shape) in buffers.state.items() if id(b) in inputs]
+    return [
+        Use(
+            int(b.name.removeprefix("t")),
+            v.container,
+            v.shared_name,
+            b.dtype.name,
+            shape,
+            b.size,
+            v.seeds if isinstance(v, RandomSequence) else None,
+        )
+        for v, (b, shape) in buffers.state.items()
+        if id(b) in inputs
+    ]
 
 
 def _nodes_of(form: Form) -> list[int]:

@@ -52,8 +52,11 @@ class PlanRegistration(Registration):
 
     def _connections(self, context: Context, node: Node) -> list[tuple[Any, Tensor, tuple[int, ...]]]:
         names = self._names()
-        found = [(names.get(f"t{t.index}"), t) for t in (*node.tensors_in, *node.tensors_out)
-                 if t is not None and not t.is_object]
+        found = [
+            (names.get(f"t{t.index}"), t)
+            for t in (*node.tensors_in, *node.tensors_out)
+            if t is not None and not t.is_object
+        ]
         return [(b, t, b.shape) for b, t in found if b is not None]
 
     def _names(self) -> dict[str, Buffer]:
@@ -178,8 +181,9 @@ class CachedPlanRegistration(PlanRegistration):
 
     __slots__ = ("_kept", "_kept_as", "_shapes")
 
-    def __init__(self, plan: PlanImage, shapes: Mapping[int, tuple[int, ...]], uses: Sequence[Use], kept: CachedPlans,
-                 key: str) -> None:
+    def __init__(
+        self, plan: PlanImage, shapes: Mapping[int, tuple[int, ...]], uses: Sequence[Use], kept: CachedPlans, key: str
+    ) -> None:
         super().__init__(plan, uses)
         self._shapes, self._kept_as = shapes, key
         self._kept: CachedPlans | None = kept
@@ -197,12 +201,17 @@ class CachedPlanRegistration(PlanRegistration):
                 plan_cache.forget(self._kept_as)
                 raise FailedPreconditionError(
                     what=f"the kept plan is for another shape of {t.name!r}, which a node outside of it makes",
-                    found=list(t.shape), wanted=list(self._shapes[t.index]),
-                    do="make another interpreter: the plan is dropped, and made anew")
+                    found=list(t.shape),
+                    wanted=list(self._shapes[t.index]),
+                    do="make another interpreter: the plan is dropped, and made anew",
+                )
         for view in node.outputs:
             context.resize_tensor(view, self._shapes[view.index])
-        return [(t.index, t, self._shapes[t.index]) for t in (*node.tensors_in, *node.tensors_out)
-                if t is not None and t.index in self.plan.outside]
+        return [
+            (t.index, t, self._shapes[t.index])
+            for t in (*node.tensors_in, *node.tensors_out)
+            if t is not None and t.index in self.plan.outside
+        ]
 
     def _start(self, context: Context, node: Node) -> Any:
         tensors = node.subgraph.tensors

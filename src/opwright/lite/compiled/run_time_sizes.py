@@ -47,9 +47,12 @@ def _has_effects(node: Node) -> bool:
 
 def seen_by(nodes: Iterable[Node]) -> dict[int, np.ndarray]:
     """Of nodes that have just run, the elements of what they read that is small."""
-    return {t.index: t.array.copy() for node in nodes for t in node.tensors_in
-            if t is not None and t.constant is None and t.array is not None and not t.is_object
-            and t.nbytes <= MOST_READ}
+    return {
+        t.index: t.array.copy()
+        for node in nodes
+        for t in node.tensors_in
+        if t is not None and t.constant is None and t.array is not None and not t.is_object and t.nbytes <= MOST_READ
+    }
 
 
 def has_run(node: Node) -> bool:
@@ -71,8 +74,9 @@ def assumed_outside(subgraph: Subgraph, params: DelegateParams, buffers: Buffers
     return found
 
 
-def guarded(subgraph: Subgraph, params: DelegateParams, forms: Mapping[int, Sequence[Form]], buffers: Buffers
-            ) -> list[Form]:
+def guarded(
+    subgraph: Subgraph, params: DelegateParams, forms: Mapping[int, Sequence[Form]], buffers: Buffers
+) -> list[Form]:
     """The forms of a partition's nodes, by number, in order, with guards: after whoever writes a tensor that something
     is assumed of, and of what has been counted at the end."""
     nodes = [subgraph.nodes[number] for number in params.nodes_to_replace]
@@ -90,6 +94,7 @@ def guarded(subgraph: Subgraph, params: DelegateParams, forms: Mapping[int, Sequ
             if buffers.seen is not None and t.index in buffers.assumed:
                 found.append(guard(t.index, buffers.seen[t.index]))
     origin = tuple(f"{node.name} {node.number}" for node in nodes)
-    found += [Counted(Buffer(f"{count.name}.guard", uint8, (1,)), count, origin=origin)
-              for count in buffers.counts.values()]
+    found += [
+        Counted(Buffer(f"{count.name}.guard", uint8, (1,)), count, origin=origin) for count in buffers.counts.values()
+    ]
     return found

@@ -34,8 +34,15 @@ class Use(NamedTuple):
     def of_note(cls, row: Sequence[Any]) -> Use:
         """What JSON has made a list of."""
         handle, container, name, dtype, shape, size, seeds = row
-        return cls(handle, container, name, dtype, None if shape is None else tuple(shape), size,
-                   None if seeds is None else tuple(seeds))
+        return cls(
+            handle,
+            container,
+            name,
+            dtype,
+            None if shape is None else tuple(shape),
+            size,
+            None if seeds is None else tuple(seeds),
+        )
 
     def among(self, resources: Resources) -> ResourceVariable:
         """The variable that it is of."""

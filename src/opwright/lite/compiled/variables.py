@@ -96,5 +96,7 @@ class Variables:
         if not all(use.fits(variable.value) for use, variable in self._used):
             return None
         self.seen = self.resources.changes
-        return {use.handle: variable.value.__array_interface__["data"][0]  # type: ignore[union-attr]
-                for use, variable in self._used}
+        return {
+            use.handle: variable.value.__array_interface__["data"][0]  # type: ignore[union-attr]
+            for use, variable in self._used
+        }

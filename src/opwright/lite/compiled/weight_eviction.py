@@ -23,8 +23,14 @@ EVERY = 8 << 20  # bytes of constants that are packed between two times of givin
 
 def pack_and_release(plan: Plan, node: Node) -> None:
     """Pack a plan's constants, and give back the pages of the file that holds the node's constants meanwhile."""
-    mapping = next((found for t in node.tensors_in if t is not None and t.kind == CONSTANT
-                    and (found := mapping_of(t.array)) is not None), None)
+    mapping = next(
+        (
+            found
+            for t in node.tensors_in
+            if t is not None and t.kind == CONSTANT and (found := mapping_of(t.array)) is not None
+        ),
+        None,
+    )
     advise: Any = getattr(mapping, "madvise", None)
     if advise is None or not hasattr(mmap, "MADV_DONTNEED"):
         plan.pack()

@@ -224,4 +224,3 @@ def _made_of(node: Node, x: Value, approximate: bool) -> Node | None:
         return None
     op: Any = registry.get("Gelu")
     return Node(op, (x,), op.bind({"approximate": approximate}).attrs, [node.outputs[0].spec], node.name, node.at)
-

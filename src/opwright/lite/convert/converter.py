@@ -69,12 +69,27 @@ class TFLiteConverter:
     effect. There is one converter, which makes ordinary tensors of lists, whatever the batch.
     """
 
-    __slots__ = ("_experimental_disable_per_channel", "_experimental_disable_per_channel_quantization_for_dense_layers",
-                 "_experimental_full_integer_quantization_bias_type", "allow_custom_ops",
-                 "calibration_custom_ops", "custom_version_in", "exclude_conversion_metadata",
-                 "experimental_enable_resource_variables", "functions", "inference_input_type", "inference_output_type",
-                 "optimizations", "patterns", "patterns_found", "representative_dataset", "signature_keys",
-                 "target_spec", "trackable_obj", *options.WITHOUT_EFFECT)
+    __slots__ = (
+        "_experimental_disable_per_channel",
+        "_experimental_disable_per_channel_quantization_for_dense_layers",
+        "_experimental_full_integer_quantization_bias_type",
+        "allow_custom_ops",
+        "calibration_custom_ops",
+        "custom_version_in",
+        "exclude_conversion_metadata",
+        "experimental_enable_resource_variables",
+        "functions",
+        "inference_input_type",
+        "inference_output_type",
+        "optimizations",
+        "patterns",
+        "patterns_found",
+        "representative_dataset",
+        "signature_keys",
+        "target_spec",
+        "trackable_obj",
+        *options.WITHOUT_EFFECT,
+    )
 
     def __init__(self, functions: Sequence[ConcreteFunction], trackable_obj: Any = None) -> None:
         self.functions = list(functions)
@@ -110,15 +125,18 @@ class TFLiteConverter:
         for func in funcs:
             if not isinstance(func, ConcreteFunction):
                 raise InvalidArgumentError(
-                    what="from_concrete_functions takes a list of ConcreteFunctions", found=type(func).__name__,
-                    do="f.get_concrete_function()")
+                    what="from_concrete_functions takes a list of ConcreteFunctions",
+                    found=type(func).__name__,
+                    do="f.get_concrete_function()",
+                )
         if not funcs:
             raise InvalidArgumentError(what="from_concrete_functions was given no function")
         return cls(funcs, trackable_obj)
 
     @classmethod
-    def from_saved_model(cls, saved_model_dir: Any, signature_keys: Sequence[str] | None = None, tags: Any = None
-                         ) -> TFLiteConverter:
+    def from_saved_model(
+        cls, saved_model_dir: Any, signature_keys: Sequence[str] | None = None, tags: Any = None
+    ) -> TFLiteConverter:
         """A converter of the signatures of a saved model.
 
         signature_keys: which of them; all by default. tags: accepted for TensorFlow's sake.
@@ -151,12 +169,17 @@ class TFLiteConverter:
         from ...saved.signatures import CALL, functions_of
 
         if not isinstance(model, Layer):
-            raise InvalidArgumentError(what="from_keras_model takes a model or layer", found=type(model).__name__,
-                                       do="from_concrete_functions, of what ow.function traces")
+            raise InvalidArgumentError(
+                what="from_keras_model takes a model or layer",
+                found=type(model).__name__,
+                do="from_concrete_functions, of what ow.function traces",
+            )
         call = functions_of(model).get(CALL)
         if call is None:
-            raise ValueError(f"{model!r} does not know the shapes of its inputs: build it with known ones, such as by "
-                             "ow.keras.Input, or call it once")
+            raise ValueError(
+                f"{model!r} does not know the shapes of its inputs: build it with known ones, such as by "
+                "ow.keras.Input, or call it once"
+            )
         return cls([call.get_concrete_function()], model)
 
     def convert(self) -> bytes:

@@ -42,12 +42,16 @@ def report(offenders: Sequence[Offender]) -> ConverterError:
     for name, found in by_name.items():
         lines.append(f"error: 'tf.{name}' op is neither a custom op nor a flex op")
         nodes = [o.node for o in found]
-        lines.append(f"    {_count(len(nodes), 'node')}: {', '.join(map(_place, nodes[:PLACES_SHOWN]))}"
-                     + (f" and {len(nodes) - PLACES_SHOWN} more" if len(nodes) > PLACES_SHOWN else ""))
+        lines.append(
+            f"    {_count(len(nodes), 'node')}: {', '.join(map(_place, nodes[:PLACES_SHOWN]))}"
+            + (f" and {len(nodes) - PLACES_SHOWN} more" if len(nodes) > PLACES_SHOWN else "")
+        )
         lines += [f"    why: {reason}" for reason in dict.fromkeys(r for o in found for r in o.reasons)]
     names = ", ".join(by_name)
-    lines.append("Some ops are not supported by the native TFLite runtime. "
-                 f"Here is a list of operators for which you will need custom implementations: {names}.")
+    lines.append(
+        "Some ops are not supported by the native TFLite runtime. "
+        f"Here is a list of operators for which you will need custom implementations: {names}."
+    )
     blocked = sorted({o.node.op.name for o in offenders if not o.custom})
     possible = [name for name in by_name if name not in blocked]
     ways = []
@@ -55,14 +59,18 @@ def report(offenders: Sequence[Offender]) -> ConverterError:
     flex = [name for name in possible if name not in unable]
     if flex:
         which = "" if flex == possible else f" for {', '.join(flex)} (the others as custom operators)"
-        ways.append("converter.target_spec.supported_ops = [lite.OpsSet.TFLITE_BUILTINS, lite.OpsSet.SELECT_TF_OPS]"
-                    f"{which}, for run times that have TensorFlow's operators, as this interpreter has")
+        ways.append(
+            "converter.target_spec.supported_ops = [lite.OpsSet.TFLITE_BUILTINS, lite.OpsSet.SELECT_TF_OPS]"
+            f"{which}, for run times that have TensorFlow's operators, as this interpreter has"
+        )
     if possible:
         own = {o.node.op.name for o in offenders if not getattr(o.node.op, "catalogue", True)}
         taken = next((name for name in possible if name not in own), None)
         where = "" if taken is None else f" ({taken} is ow.ops.get({taken!r}))"
-        ways.append("converter.allow_custom_ops = True, then give the operator to the interpreter: "
-                    f"lite.Interpreter(model_content=..., custom_ops=[{', '.join(possible)}]){where}")
+        ways.append(
+            "converter.allow_custom_ops = True, then give the operator to the interpreter: "
+            f"lite.Interpreter(model_content=..., custom_ops=[{', '.join(possible)}]){where}"
+        )
     if blocked:
         ways.append(f"rewriting the function without {', '.join(blocked)}")
     alone = len(offenders) == 1

@@ -45,8 +45,11 @@ def freeze(functions: Sequence[Any], keep_written: bool = True) -> Frozen:
     for part in opened:
         for node, variable in _writes(part.graph, part.handles):
             if not keep_written:
-                raise _refused(node, variable, "converter.experimental_enable_resource_variables is False; variables "
-                               "are frozen to their values")
+                raise _refused(
+                    node,
+                    variable,
+                    "converter.experimental_enable_resource_variables is False; variables are frozen to their values",
+                )
             written.setdefault(id(variable), variable)
     kept = kept_variables(written.values())
     return Frozen([_frozen(part, kept) for part in opened], list(kept.values()))
@@ -69,13 +72,17 @@ class _Opened:
                 self.tensors[placeholder] = outer
             else:
                 raise ConverterError(
-                    op=self.graph.name, what=f"the function captured {outer}, which has no value of its own",
-                    do="convert the outer function, or pass the tensor as an argument")
+                    op=self.graph.name,
+                    what=f"the function captured {outer}, which has no value of its own",
+                    do="convert the outer function, or pass the tensor as an argument",
+                )
         for value in self.graph.outputs:
             if value in self.handles:
-                raise ConverterError(op=self.graph.name,
-                                     what=f"the function returns the variable {self.handles[value].name} itself",
-                                     do="return its value: variable.value()")
+                raise ConverterError(
+                    op=self.graph.name,
+                    what=f"the function returns the variable {self.handles[value].name} itself",
+                    do="return its value: variable.value()",
+                )
 
 
 def _inside(node: Node, handles: dict[Value, Variable]) -> Iterator[tuple[Graph, dict[Value, Variable]]]:
@@ -103,13 +110,16 @@ def _writes(graph: Graph, handles: dict[Value, Variable]) -> Iterator[tuple[Node
 
 def _refused(node: Node, variable: Variable, why: str) -> ConverterError:
     return ConverterError(
-        op=node.op.name, node=node.name, at=node.at,
+        op=node.op.name,
+        node=node.name,
+        at=node.at,
         what=f"the function changes the variable {variable.name}; {why}",
         wanted="variables that are only read, or set by assign, assign_add, assign_sub, scatter_update, _add, _sub, "
         "_max and _min or an optimizer",
         do="set converter.experimental_enable_resource_variables = True, or return the new value as an output and "
         "pass the old one as an argument",
-        explain="OW202")
+        explain="OW202",
+    )
 
 
 def _frozen(part: _Opened, kept: dict[int, Kept]) -> Graph:
@@ -195,8 +205,12 @@ class _Walk(Emitter):
         attrs = {name: _mapped(value, made) for name, value in node.attrs.items()}
         carried = [i for i in dropped if node.op.name == "While" and i < len(lists[0])]
         if carried:
-            raise ConverterError(op="While", node=node.name, at=node.at,
-                                 what=f"the loop changes which variable {handed[carried[0]].name} is")
+            raise ConverterError(
+                op="While",
+                node=node.name,
+                at=node.at,
+                what=f"the loop changes which variable {handed[carried[0]].name} is",
+            )
         count, inputs = 0, list(node.inputs[:at])
         for values in lists:
             inputs.append(tuple(v for i, v in enumerate(values, count) if i not in dropped))

@@ -115,8 +115,11 @@ class _Text:
         self.tokens.reverse()
 
     def wrong(self, what: str) -> InvalidArgumentError:
-        return InvalidArgumentError(what=f"experimental_implements cannot be read: {what}", found=self.text,
-                                    wanted='name: "my_op" attr {key: "n" value {i: 10}}')
+        return InvalidArgumentError(
+            what=f"experimental_implements cannot be read: {what}",
+            found=self.text,
+            wanted='name: "my_op" attr {key: "n" value {i: 10}}',
+        )
 
     def next(self) -> str:
         if not self.tokens:

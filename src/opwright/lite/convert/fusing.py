@@ -17,11 +17,28 @@ from .lowering import Lowered, NoMatch, Rewriting, Rule, table
 
 # Which operand is the filter, which the bias, and where the filter has its output channels.
 LINEAR = {
-    "CONV_2D": (1, 2, 0), "DEPTHWISE_CONV_2D": (1, 2, 3), "FULLY_CONNECTED": (1, 2, 0), "TRANSPOSE_CONV": (1, 3, 0),
-    "CONV_3D": (1, 2, 4), "CONV_3D_TRANSPOSE": (1, 3, 3),
+    "CONV_2D": (1, 2, 0),
+    "DEPTHWISE_CONV_2D": (1, 2, 3),
+    "FULLY_CONNECTED": (1, 2, 0),
+    "TRANSPOSE_CONV": (1, 3, 0),
+    "CONV_3D": (1, 2, 4),
+    "CONV_3D_TRANSPOSE": (1, 3, 3),
 }
-ACTIVATED = ("ADD", "SUB", "MUL", "DIV", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV",
-             "CONV_3D", "CONV_3D_TRANSPOSE", "AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")
+ACTIVATED = (
+    "ADD",
+    "SUB",
+    "MUL",
+    "DIV",
+    "CONV_2D",
+    "DEPTHWISE_CONV_2D",
+    "FULLY_CONNECTED",
+    "TRANSPOSE_CONV",
+    "CONV_3D",
+    "CONV_3D_TRANSPOSE",
+    "AVERAGE_POOL_2D",
+    "MAX_POOL_2D",
+    "L2_POOL_2D",
+)
 NO = NoMatch("")  # patterns decline silently: the nodes stay as they are
 
 
@@ -74,8 +91,9 @@ def bias_of(producer: Node) -> np.ndarray | None:
 def _with(node: Node, low: Rewriting, producer: Node, operands: dict[int, Value | None]) -> Value:
     """The producer with some operands replaced, in place of the node that followed it."""
     inputs = [operands.get(i, operand) for i, operand in enumerate(producer.inputs)]
-    return low.again(producer, *inputs, fused_activation_function=node.attrs["fused_activation_function"],
-                     like=node.outputs[0].spec)
+    return low.again(
+        producer, *inputs, fused_activation_function=node.attrs["fused_activation_function"], like=node.outputs[0].spec
+    )
 
 
 def _bias(node: Node, low: Rewriting) -> Lowered:

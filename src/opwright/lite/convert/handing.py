@@ -73,7 +73,11 @@ def _while(node: Node, low: Lowering) -> Changed:
 
 
 _CHANGES: dict[str, Callable[[Node, Lowering], Changed]] = {
-    "IF": _branches, "STABLEHLO_CASE": _branches, "CALL": _call, "STABLEHLO_COMPOSITE": _call, "WHILE": _while,
+    "IF": _branches,
+    "STABLEHLO_CASE": _branches,
+    "CALL": _call,
+    "STABLEHLO_COMPOSITE": _call,
+    "WHILE": _while,
 }
 
 
@@ -120,8 +124,9 @@ def _copy(low: Lowering, value: Value) -> Value:
     return low.emit("SLICE", value, begin, size, like=value.spec)
 
 
-def _texts_from_outside(low: Lowering, graphs: list[Graph], operands: tuple[Value, ...]
-                        ) -> tuple[list[Graph], tuple[Value, ...]]:
+def _texts_from_outside(
+    low: Lowering, graphs: list[Graph], operands: tuple[Value, ...]
+) -> tuple[list[Graph], tuple[Value, ...]]:
     """Constant strings that a graph gives are inputs of all of them."""
     for place, graph in enumerate(graphs):
         for value in dict.fromkeys(graph.outputs):

@@ -17,9 +17,33 @@ from .fusing import NO, is_number
 from .lowering import Lowered, Rewriting, Rule, table
 
 MOST_ELEMENTS = 1 << 10  # that computing a constant may add to the file
-FOLDED = ("RESHAPE", "TRANSPOSE", "EXPAND_DIMS", "SQUEEZE", "CAST", "SLICE", "STRIDED_SLICE", "GATHER", "PACK",
-          "CONCATENATION", "ADD", "SUB", "MUL", "DIV", "NEG", "SQRT", "RSQRT", "SQUARE", "SHAPE", "REDUCE_PROD",
-          "BROADCAST_ARGS", "MAXIMUM", "MINIMUM", "FLOOR_DIV", "FLOOR_MOD")
+FOLDED = (
+    "RESHAPE",
+    "TRANSPOSE",
+    "EXPAND_DIMS",
+    "SQUEEZE",
+    "CAST",
+    "SLICE",
+    "STRIDED_SLICE",
+    "GATHER",
+    "PACK",
+    "CONCATENATION",
+    "ADD",
+    "SUB",
+    "MUL",
+    "DIV",
+    "NEG",
+    "SQRT",
+    "RSQRT",
+    "SQUARE",
+    "SHAPE",
+    "REDUCE_PROD",
+    "BROADCAST_ARGS",
+    "MAXIMUM",
+    "MINIMUM",
+    "FLOOR_DIV",
+    "FLOOR_MOD",
+)
 KINDS = "fiub"
 
 

@@ -15,8 +15,29 @@ import numpy as np
 from ...graph import Node, Value
 from .lowering import Lowered, NoMatch, Rewriting, Rule, table
 
-UNARY = ("RELU", "RELU6", "RELU_N1_TO_1", "TANH", "LOGISTIC", "ABS", "NEG", "EXP", "LOG", "SQRT", "RSQRT", "SQUARE",
-         "ELU", "LEAKY_RELU", "HARD_SWISH", "GELU", "SIN", "COS", "FLOOR", "CEIL", "ROUND")
+UNARY = (
+    "RELU",
+    "RELU6",
+    "RELU_N1_TO_1",
+    "TANH",
+    "LOGISTIC",
+    "ABS",
+    "NEG",
+    "EXP",
+    "LOG",
+    "SQRT",
+    "RSQRT",
+    "SQUARE",
+    "ELU",
+    "LEAKY_RELU",
+    "HARD_SWISH",
+    "GELU",
+    "SIN",
+    "COS",
+    "FLOOR",
+    "CEIL",
+    "ROUND",
+)
 BINARY = ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM")
 REDUCING = ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD")
 NO = NoMatch("")

@@ -63,16 +63,48 @@ def join(*tables: Table) -> Table:
 # Types that the operator's definition has, but the official kernel (2.3) refuses or gets wrong: found by trying all.
 REFUSED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("AVERAGE_POOL_2D", "BATCH_MATMUL", "FULLY_CONNECTED"), ("float16",)),  # XNNPACK alone has them
-    "BATCH_TO_SPACE_ND": ("complex128",), "BROADCAST_TO": ("string",), "CAST": ("uint64", "complex128"),
-    "CEIL": ("float16",), "CONCATENATION": ("string",), "DEPTH_TO_SPACE": ("float16",), "GATHER": ("int4",),
-    "MIRROR_PAD": ("complex128",), "NOT_EQUAL": ("int8", "uint8", "int16"), "PACK": ("float16", "bfloat16", "bool"),
-    "SELECT_V2": ("string", "complex128"), "SLICE": ("complex128",), "SPACE_TO_BATCH_ND": ("complex128",),
-    "SPLIT": ("float16",), "STRIDED_SLICE": ("complex128",), "TILE": ("complex128",),
-    "TRANSPOSE": ("string", "complex128"), "UNPACK": ("int64",),
+    "BATCH_TO_SPACE_ND": ("complex128",),
+    "BROADCAST_TO": ("string",),
+    "CAST": ("uint64", "complex128"),
+    "CEIL": ("float16",),
+    "CONCATENATION": ("string",),
+    "DEPTH_TO_SPACE": ("float16",),
+    "GATHER": ("int4",),
+    "MIRROR_PAD": ("complex128",),
+    "NOT_EQUAL": ("int8", "uint8", "int16"),
+    "PACK": ("float16", "bfloat16", "bool"),
+    "SELECT_V2": ("string", "complex128"),
+    "SLICE": ("complex128",),
+    "SPACE_TO_BATCH_ND": ("complex128",),
+    "SPLIT": ("float16",),
+    "STRIDED_SLICE": ("complex128",),
+    "TILE": ("complex128",),
+    "TRANSPOSE": ("string", "complex128"),
+    "UNPACK": ("int64",),
     # Half precision that XNNPACK alone takes, and truth values that the reference kernels alone reduce.
-    **dict.fromkeys(("ABS", "DIV", "ELU", "EXP", "HARD_SWISH", "LEAKY_RELU", "LOG", "PRELU", "RELU", "RELU6",
-                     "RELU_N1_TO_1", "RSQRT", "SQRT", "SQUARE", "SQUARED_DIFFERENCE", "SUB"), ("float16",)),
-    **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN", "SUM"), ("float16", "bool")), "REDUCE_PROD": ("bool",),
+    **dict.fromkeys(
+        (
+            "ABS",
+            "DIV",
+            "ELU",
+            "EXP",
+            "HARD_SWISH",
+            "LEAKY_RELU",
+            "LOG",
+            "PRELU",
+            "RELU",
+            "RELU6",
+            "RELU_N1_TO_1",
+            "RSQRT",
+            "SQRT",
+            "SQUARE",
+            "SQUARED_DIFFERENCE",
+            "SUB",
+        ),
+        ("float16",),
+    ),
+    **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN", "SUM"), ("float16", "bool")),
+    "REDUCE_PROD": ("bool",),
     # Integers that they want to have a scale.
     "MEAN": ("float16", "int8", "uint8", "int16"),
     **dict.fromkeys(("EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"), ("int8", "uint8")),
@@ -161,8 +193,13 @@ class Lowering:
 
     def cast(self, value: Value, dtype: DType) -> Value:
         """`value` as `dtype`."""
-        return self.emit("CAST", value, in_data_type=types.name_of(value.dtype), out_data_type=types.name_of(dtype),
-                         like=value.spec.with_dtype(dtype))
+        return self.emit(
+            "CAST",
+            value,
+            in_data_type=types.name_of(value.dtype),
+            out_data_type=types.name_of(dtype),
+            like=value.spec.with_dtype(dtype),
+        )
 
     def int32(self, value: Value | Sequence[Any]) -> Value:
         """Integers as a tensor of int32: sizes and axes of most lite operators."""
@@ -249,9 +286,7 @@ class Lowering:
 class Rewriting(Lowering):
     """A walk within the dialect: rules also ask who else reads a value."""
 
-    def __init__(
-        self, graph: Graph, uses: dict[Value, int], graph_of: Callable[[Graph], Graph] | None = None
-    ) -> None:
+    def __init__(self, graph: Graph, uses: dict[Value, int], graph_of: Callable[[Graph], Graph] | None = None) -> None:
         super().__init__(graph, graph_of)
         self.uses = uses
 

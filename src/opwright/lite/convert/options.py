@@ -94,12 +94,16 @@ def check(settings: Any) -> None:
     target = settings.target_spec
     _check_runtime(target.runtime)
     if settings.custom_version_in not in CUSTOM_VERSION_PLACES:
-        raise InvalidArgumentError(what="converter.custom_version_in is not understood",
-                                   found=repr(settings.custom_version_in),
-                                   wanted="one of " + ", ".join(map(repr, CUSTOM_VERSION_PLACES)))
-    for name, found in (("target_spec.supported_ops", target.supported_ops),
-                        ("target_spec.supported_types", target.supported_types),
-                        ("optimizations", settings.optimizations)):
+        raise InvalidArgumentError(
+            what="converter.custom_version_in is not understood",
+            found=repr(settings.custom_version_in),
+            wanted="one of " + ", ".join(map(repr, CUSTOM_VERSION_PLACES)),
+        )
+    for name, found in (
+        ("target_spec.supported_ops", target.supported_ops),
+        ("target_spec.supported_types", target.supported_types),
+        ("optimizations", settings.optimizations),
+    ):
         if found is not None and not isinstance(found, list | tuple | set | frozenset):
             raise InvalidArgumentError(what=f"converter.{name} is no list", found=repr(found), do=f"[{found}]")
     types = list(map(as_type, target.supported_types or ()))
@@ -114,8 +118,10 @@ def check(settings: Any) -> None:
             if not isinstance(item, kind):
                 raise InvalidArgumentError(what=f"converter.{name} holds what is no {kind.__name__}", found=repr(item))
             if allowed is not None and item not in allowed:
-                raise UnimplementedError(what=f"converter.{name}: {item} is not available in this version",
-                                         wanted=", ".join(map(str, allowed)) or "none")
+                raise UnimplementedError(
+                    what=f"converter.{name}: {item} is not available in this version",
+                    wanted=", ".join(map(str, allowed)) or "none",
+                )
 
 
 def as_type(value: Any) -> Any:
@@ -131,5 +137,8 @@ def as_type(value: Any) -> Any:
 def _check_runtime(runtime: Any) -> None:
     parts = runtime.split(".") if isinstance(runtime, str) else []
     if runtime is not None and not (2 <= len(parts) <= 3 and all(p.isdecimal() and len(p) < 6 for p in parts)):
-        raise InvalidArgumentError(what="converter.target_spec.runtime is no version of a run time",
-                                   found=repr(runtime), wanted="text such as '2.8', or None")
+        raise InvalidArgumentError(
+            what="converter.target_spec.runtime is no version of a run time",
+            found=repr(runtime),
+            wanted="text such as '2.8', or None",
+        )

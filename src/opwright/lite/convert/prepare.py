@@ -36,8 +36,9 @@ PREPARE: tuple[tuple[str, Pass], ...] = (
     ("dead_code", dead_code),
 )
 
-MERGE: tuple[tuple[str, Pass], ...] = tuple((name, step) for name, step in PREPARE
-                                            if name in ("drop_identities", "common_subexpressions", "dead_code"))
+MERGE: tuple[tuple[str, Pass], ...] = tuple(
+    (name, step) for name, step in PREPARE if name in ("drop_identities", "common_subexpressions", "dead_code")
+)
 
 
 def merge(graph: Graph) -> Graph:

@@ -27,8 +27,9 @@ def _constant_weights(node: Node, low: Rewriting) -> Lowered:
         return NO
     matrix = weights.reshape(weights.shape[-2:])
     rows = matrix if node.attrs["adj_y"] else np.ascontiguousarray(matrix.T)
-    return low.emit("FULLY_CONNECTED", x, low.constant(rows, float32), None, keep_num_dims=rank > 2,
-                    like=node.outputs[0].spec)
+    return low.emit(
+        "FULLY_CONNECTED", x, low.constant(rows, float32), None, keep_num_dims=rank > 2, like=node.outputs[0].spec
+    )
 
 
 def _transposed_operand(node: Node, low: Rewriting) -> Lowered:
@@ -66,8 +67,9 @@ def _around(node: Node, low: Rewriting) -> Lowered:
         return low.again(product, x, *product.inputs[1:], keep_num_dims=len(found) > 2, like=like)
     if wanted[-1] == n and len(wanted) > 2 and wanted.count(None) < 2:
         inner = [*wanted[:-1], k]
-        rows_apart = low.emit("RESHAPE", x, low.int32([-1 if d is None else d for d in inner]),
-                              like=x.spec.with_shape(inner))
+        rows_apart = low.emit(
+            "RESHAPE", x, low.int32([-1 if d is None else d for d in inner]), like=x.spec.with_shape(inner)
+        )
         return low.again(product, rows_apart, *product.inputs[1:], keep_num_dims=True, like=like)
     if len(found) > 2 and found[-1] == k and not product.attrs["keep_num_dims"]:
         whole = low.again(product, x, *product.inputs[1:], keep_num_dims=True, like=x.spec.with_shape([*found[:-1], n]))
@@ -147,8 +149,12 @@ PRODUCTS = table(
     Rule("constant_weights", "BATCH_MATMUL", _constant_weights, "its rows are the columns of the matrix"),
     Rule("reshape_around", "RESHAPE", _around, "a product of rows leaves the other dimensions alone"),
     Rule("reshape_before", "FULLY_CONNECTED", _rows_first, "rows are rows"),
-    *(Rule("channels_through_reshape", op, _through_reshape, "each element meets the same number")
-      for op in ("ADD", "SUB", "MUL", "DIV")),
-    *(Rule("activation_through_reshape", op, _activation_through_reshape, "element by element")
-      for op in ("RELU", "RELU6", "RELU_N1_TO_1")),
+    *(
+        Rule("channels_through_reshape", op, _through_reshape, "each element meets the same number")
+        for op in ("ADD", "SUB", "MUL", "DIV")
+    ),
+    *(
+        Rule("activation_through_reshape", op, _activation_through_reshape, "element by element")
+        for op in ("RELU", "RELU6", "RELU_N1_TO_1")
+    ),
 )

@@ -112,8 +112,10 @@ def _padding(node: Node, low: Rewriting) -> Lowered:
 
 
 SCALING = table(
-    *(Rule("padding_into_same", op, _padding, "the same zeros in the same places")
-      for op in ("CONV_2D", "DEPTHWISE_CONV_2D")),
+    *(
+        Rule("padding_into_same", op, _padding, "the same zeros in the same places")
+        for op in ("CONV_2D", "DEPTHWISE_CONV_2D")
+    ),
     *(Rule("scale_before", op, _scale_before, "it is linear in each input channel") for op in INPUT_AXIS),
     *(Rule("offset_before", op, _offset_before, "it is linear, and nothing is padded") for op in INPUT_AXIS),
 )

@@ -49,8 +49,14 @@ def with_constants(graph: Graph, operands: Sequence[Value]) -> Graph:
         if array is None:
             inputs.append(value)
             continue
-        node = Node(const, (), {"value": array}, [TensorSpec(array.shape, value.dtype)], value.name,
-                    operand.node.at if operand.node else None)
+        node = Node(
+            const,
+            (),
+            {"value": array},
+            [TensorSpec(array.shape, value.dtype)],
+            value.name,
+            operand.node.at if operand.node else None,
+        )
         state.became[value] = state.emit(node).outputs[0]
     for old in graph.nodes:
         operands_ = tuple(map(state.operand, old.inputs))
@@ -89,8 +95,15 @@ def _while(node: Node) -> Sunk:
     kept = tuple(v for v in outside if v.constant is None)
     first = [variables[i] for i in goes]
     graphs = {name: _sunk_after(g, len(goes), outside) for name, g in (("cond", cond), ("body", body))}
-    fresh = Node(node.op, (tuple(first), kept), {**node.attrs, **graphs}, [node.outputs[i].spec for i in goes],
-                 node.name, node.at, [node.name, *(node.outputs[i].name for i in goes[1:])][: len(goes)])
+    fresh = Node(
+        node.op,
+        (tuple(first), kept),
+        {**node.attrs, **graphs},
+        [node.outputs[i].spec for i in goes],
+        node.name,
+        node.at,
+        [node.name, *(node.outputs[i].name for i in goes[1:])][: len(goes)],
+    )
     return fresh, goes, {i: variables[i] for i in stays}
 
 

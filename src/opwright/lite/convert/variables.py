@@ -40,10 +40,12 @@ def kept_variables(variables: Iterable[Variable]) -> dict[int, Kept]:
     for variable in variables:
         wanted = name = variable.name.removesuffix(":0")
         if variable.dtype is string:
-            raise ConverterError(what=f"the function changes the variable {wanted}, which holds strings",
-                                 wanted="numbers or truth values, as in the official run time",
-                                 do="return the new value as an output, pass the old one as an argument",
-                                 explain="OW202")
+            raise ConverterError(
+                what=f"the function changes the variable {wanted}, which holds strings",
+                wanted="numbers or truth values, as in the official run time",
+                do="return the new value as an output, pass the old one as an argument",
+                explain="OW202",
+            )
         count = 0
         while name in names:
             count += 1
@@ -77,8 +79,9 @@ def _init(variables: Sequence[Kept]) -> Graph:
     constants: list[Node] = []
     steps: list[Node] = []
 
-    def node(to: list[Node], op: Any, inputs: Sequence[Value], specs: Sequence[TensorSpec], name: str, **attrs: Any
-             ) -> Node:
+    def node(
+        to: list[Node], op: Any, inputs: Sequence[Value], specs: Sequence[TensorSpec], name: str, **attrs: Any
+    ) -> Node:
         to.append(Node(op, inputs, op.bind(attrs).attrs, specs, name))
         return to[-1]
 

@@ -112,8 +112,18 @@ def _rows(op_name: str) -> Any:
 # ---- steps of optimizers ---------------------------------------------------------------------------------------------
 
 _UFUNCS = {
-    "add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "RealDiv", "negative": "Neg", "absolute": "Abs",
-    "sign": "Sign", "sqrt": "Sqrt", "square": "Square", "power": "Pow", "maximum": "Maximum", "minimum": "Minimum",
+    "add": "Add",
+    "subtract": "Sub",
+    "multiply": "Mul",
+    "divide": "RealDiv",
+    "negative": "Neg",
+    "absolute": "Abs",
+    "sign": "Sign",
+    "sqrt": "Sqrt",
+    "square": "Square",
+    "power": "Pow",
+    "maximum": "Maximum",
+    "minimum": "Minimum",
 }
 
 
@@ -131,8 +141,9 @@ class _Tensor(np.lib.mixins.NDArrayOperatorsMixin):
         if method != "__call__" or op_name is None:
             raise UnimplementedError(op=ufunc.__name__, what="no operator on tensors stands for it")
         dtype = self.value.dtype
-        made = self.to.emit(op_name, *(x.value if isinstance(x, _Tensor) else self.to.number(x, dtype.np)
-                                       for x in inputs))
+        made = self.to.emit(
+            op_name, *(x.value if isinstance(x, _Tensor) else self.to.number(x, dtype.np) for x in inputs)
+        )
         if out is None:
             return _Tensor(self.to, made)
         out[0].value = made
@@ -155,9 +166,13 @@ def _step_by_rows(to: Emitter, node: Node, variables: Sequence[Variable]) -> Non
         values, indices = merged.inputs[:2]  # equal rows are added up here, too
     shape = variables[0].shape
     if not shape.is_fully_defined():
-        raise ConverterError(op=node.op.name, node=node.name, at=node.at,
-                             what=f"a step by rows changes {variables[0].name}, whose shape is not known",
-                             wanted="a variable of a fixed shape")
+        raise ConverterError(
+            op=node.op.name,
+            node=node.name,
+            at=node.at,
+            what=f"a step by rows changes {variables[0].name}, whose shape is not known",
+            wanted="a variable of a fixed shape",
+        )
     sizes = shape.as_list()
     places = to.emit("ExpandDims", indices, axis=-1)
     gradient = to.emit("ScatterNd", places, values, to.number(sizes, np.int32))
@@ -170,8 +185,15 @@ def _step_by_rows(to: Emitter, node: Node, variables: Sequence[Variable]) -> Non
     _formula(to, node, variables, (handle, *state), gradient, scalars, given)  # type: ignore[misc]
 
 
-def _formula(to: Emitter, node: Node, variables: Sequence[Variable], handles: Sequence[Any], gradient: Any,
-             scalars: Any, given: Value | None) -> None:
+def _formula(
+    to: Emitter,
+    node: Node,
+    variables: Sequence[Variable],
+    handles: Sequence[Any],
+    gradient: Any,
+    scalars: Any,
+    given: Value | None,
+) -> None:
     before = [to.read(handle, variable) for handle, variable in zip(handles, variables)]
     w, *state = [_Tensor(to, value) for value in before]
     RULES[node.attrs["rule"]].update(_Tensor(to, gradient), w, state, [_Tensor(to, s) for s in scalars])

@@ -42,8 +42,11 @@ class Roll:
     def infer(op: Any) -> TensorSpec:
         shift, axis = op.shift.spec.shape, op.axis.spec.shape
         if (shift.rank or 0) > 1 or (axis.rank or 0) > 1 or not same(shift.num_elements(), axis.num_elements()):
-            raise refuse("shift and axis do not fit each other", found={"shift": text(shift), "axis": text(axis)},
-                         wanted="one number each, or lists of one length")
+            raise refuse(
+                "shift and axis do not fit each other",
+                found={"shift": text(shift), "axis": text(axis)},
+                wanted="one number each, or lists of one length",
+            )
         axes = ints(op.axis)
         if axes is not None and op.x.spec.shape.rank is not None:
             for one in axes:
@@ -79,8 +82,11 @@ class BroadcastGradientArgs:
         rank = max(len(a), len(b))
         one, other = (np.concatenate([np.ones(rank - len(s), s.dtype), s]) for s in (a, b))
         if np.any((one != other) & (one != 1) & (other != 1)):
-            raise refuse("the shapes do not broadcast", found={"a": a.tolist(), "b": b.tolist()},
-                         wanted="sizes that are equal or 1, aligned at the last dimension")
+            raise refuse(
+                "the shapes do not broadcast",
+                found={"a": a.tolist(), "b": b.tolist()},
+                wanted="sizes that are equal or 1, aligned at the last dimension",
+            )
         return tuple(np.flatnonzero(s == 1).astype(a.dtype) for s in (one, other))
 
 

@@ -52,9 +52,11 @@ class ScaledDotProductAttention:
         b, s, n, h = q.dims or (None,) * 4
         kb, t, m, kh = k.dims or (None,) * 4
         if not k.is_compatible_with(v) or not same(b, kb) or not same(h, kh) or (n is not None and m and n % m):
-            raise refuse("queries, keys and values do not fit each other",
-                         found={"q": text(q), "k": text(k), "v": text(v)},
-                         wanted="[b,s,n,h] and [b,t,m,h], m a divisor of n")
+            raise refuse(
+                "queries, keys and values do not fit each other",
+                found={"q": text(q), "k": text(k), "v": text(v)},
+                wanted="[b,s,n,h] and [b,t,m,h], m a divisor of n",
+            )
         if 0 in (t, m, h):
             raise refuse("there are no keys", found=text(k), wanted="at least one key")
         scores = _Scores((b, n, s, t))
@@ -75,6 +77,7 @@ class ScaledDotProductAttention:
         scores /= scores.sum(-1, keepdims=True)
         found = scores.reshape(b, m, n // m * s, t) @ v.transpose(0, 2, 1, 3)
         return np.ascontiguousarray(found.reshape(b, n, s, h).transpose(0, 2, 1, 3))
+
 
 _F = (float32,)
 ENTRIES, LAYERS = 2048, 32
@@ -102,24 +105,32 @@ class UpdateExternalKVCache:
     def infer(op: Any) -> Any:
         cache, part = op.keys.spec.shape, op.key_slice.spec.shape
         if not cache.is_compatible_with(op.values.spec.shape) or not part.is_compatible_with(op.value_slice.spec.shape):
-            raise refuse("keys and values differ in shape",
-                         found={n: text(getattr(op, n).spec.shape)
-                                for n in ("keys", "values", "key_slice", "value_slice")},
-                         wanted="one shape")
+            raise refuse(
+                "keys and values differ in shape",
+                found={n: text(getattr(op, n).spec.shape) for n in ("keys", "values", "key_slice", "value_slice")},
+                wanted="one shape",
+            )
         if not same(part[0], cache[0], 1) or not all(map(same, (cache.dims or ())[2:], (part.dims or ())[2:])):
-            raise refuse("the slices do not fit the caches", found={"keys": text(cache), "key_slice": text(part)},
-                         wanted="[1,entries,heads,size] and [1,n,heads,size]")
+            raise refuse(
+                "the slices do not fit the caches",
+                found={"keys": text(cache), "key_slice": text(part)},
+                wanted="[1,entries,heads,size] and [1,n,heads,size]",
+            )
         if not same(op.position.spec.shape[0], part[1]):
-            raise refuse("there are not as many positions as entries in the slices",
-                         found=text(op.position.spec.shape), wanted=f"[{part[1]}]")
+            raise refuse(
+                "there are not as many positions as entries in the slices",
+                found=text(op.position.spec.shape),
+                wanted=f"[{part[1]}]",
+            )
         return op.keys.spec, op.values.spec
 
     def compute(op: Any, keys: Any, values: Any, position: Any, key_slice: Any, value_slice: Any) -> Any:
         falls = np.flatnonzero(np.diff(position) < 0)
         at = position[: int(falls[0]) + 1] if len(falls) else position
         if len(at) and (at.min() < 0 or at.max() >= keys.shape[1]):
-            raise refuse("a position is outside the cache", found=f"{at.min()} to {at.max()}",
-                         wanted=f"0 to {keys.shape[1] - 1}")
+            raise refuse(
+                "a position is outside the cache", found=f"{at.min()} to {at.max()}", wanted=f"0 to {keys.shape[1] - 1}"
+            )
         found = keys.copy(), values.copy()
         for cache, part in zip(found, (key_slice, value_slice)):
             cache[0, at] = part[0, : len(at)]
@@ -150,12 +161,15 @@ class UpdateKVCache:
     def infer(op: Any) -> Any:
         keys, entries = op.keys.spec.shape, entries_of(op)
         if not keys.is_compatible_with(op.values.spec.shape) or not same(keys[0], 1):
-            raise refuse("keys and values do not fit each other",
-                         found={"keys": text(keys), "values": text(op.values.spec.shape)},
-                         wanted="[1,n,heads,size] each")
+            raise refuse(
+                "keys and values do not fit each other",
+                found={"keys": text(keys), "values": text(op.values.spec.shape)},
+                wanted="[1,n,heads,size] each",
+            )
         if not same(op.position.spec.shape[0], keys[1]):
-            raise refuse("there are not as many positions as keys", found=text(op.position.spec.shape),
-                         wanted=f"[{keys[1]}]")
+            raise refuse(
+                "there are not as many positions as keys", found=text(op.position.spec.shape), wanted=f"[{keys[1]}]"
+            )
         if keys[1] is not None and not 0 < keys[1] <= entries:
             raise refuse("more keys at once than the cache holds", found=keys[1], wanted=f"1 to {entries}")
         if max(op.layer_index, 0) >= layers_of(op):

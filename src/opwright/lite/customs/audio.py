@@ -94,12 +94,17 @@ class Mfcc:
         if not same(op.sample_rate.spec.shape.num_elements(), 1):
             raise refuse("sample_rate is not one number", found=text(op.sample_rate.spec.shape), wanted="one number")
         if not 1 <= count <= bands:
-            raise refuse("dct_coefficient_count is out of its range", found=count,
-                         wanted=f"1 to filterbank_channel_count, {bands}")
+            raise refuse(
+                "dct_coefficient_count is out of its range",
+                found=count,
+                wanted=f"1 to filterbank_channel_count, {bands}",
+            )
         if not 0 <= op.lower_frequency_limit < op.upper_frequency_limit:
-            raise refuse("the frequency limits are not a range",
-                         found=f"{op.lower_frequency_limit} to {op.upper_frequency_limit}",
-                         wanted="0 <= lower_frequency_limit < upper_frequency_limit")
+            raise refuse(
+                "the frequency limits are not a range",
+                found=f"{op.lower_frequency_limit} to {op.upper_frequency_limit}",
+                wanted="0 <= lower_frequency_limit < upper_frequency_limit",
+            )
         channels, windows, bins = op.x.spec.shape.dims or (None,) * 3
         if bins is not None and bins < 2:
             raise refuse("too few frequencies", found=bins, wanted="at least 2")

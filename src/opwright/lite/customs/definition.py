@@ -36,7 +36,11 @@ class CustomOperator(LiteOperator):
     """
 
     def __init__(
-        self, cls: type, name: str, versions: tuple[int, int], typed_by: str | None = None,
+        self,
+        cls: type,
+        name: str,
+        versions: tuple[int, int],
+        typed_by: str | None = None,
         counted_by: str | None = None,
     ) -> None:
         self._take_settings(cls)
@@ -81,9 +85,12 @@ class CustomOperator(LiteOperator):
                 return wanted(0 if value is None else value)
             return value
         except (TypeError, ValueError, OverflowError):
-            raise InvalidArgumentError(op=self.name, what=f"option {name!r} has the wrong type",
-                                       found=type(value).__name__,
-                                       wanted=self.attr_defs[name].type_name()) from None
+            raise InvalidArgumentError(
+                op=self.name,
+                what=f"option {name!r} has the wrong type",
+                found=type(value).__name__,
+                wanted=self.attr_defs[name].type_name(),
+            ) from None
 
     def to_options(self, attrs: Mapping[str, Any], subgraph_index: Callable[[Any], int] | None = None) -> Any:
         raise InternalError(op=self.name, what="custom options are bytes; the converter writes no such operator")

@@ -34,8 +34,9 @@ def decoded(op: Any, codes: np.ndarray, anchors: np.ndarray) -> np.ndarray:
         return np.stack([ym - hh, xm - hw, ym + hh, xm + hw], 1)
 
 
-def chosen(op: Any, boxes: np.ndarray, areas: np.ndarray, scores: np.ndarray, most: int, above: Any = -np.inf
-           ) -> list[int]:
+def chosen(
+    op: Any, boxes: np.ndarray, areas: np.ndarray, scores: np.ndarray, most: int, above: Any = -np.inf
+) -> list[int]:
     """The boxes kept, the best first: each takes away those after it that share more than nms_iou_threshold.
 
     above: scores up to this one are not asked for.
@@ -77,8 +78,11 @@ def _by_best_class(op: Any, boxes: Any, areas: Any, scores: Any) -> tuple[int, l
     n = min(op.max_classes_per_detection, op.num_classes)
     best = scores.max(1) if len(scores) else np.zeros(0, np.float32)
     kept = chosen(op, boxes, areas, best, op.max_detections)
-    found = [(op.max_classes_per_detection * i + j, box, kind)
-             for i, box in enumerate(kept) for j, kind in enumerate(falling(scores[box], n))]
+    found = [
+        (op.max_classes_per_detection * i + j, box, kind)
+        for i, box in enumerate(kept)
+        for j, kind in enumerate(falling(scores[box], n))
+    ]
     return len(kept), found
 
 
@@ -98,8 +102,12 @@ def _quantized(op: Any, codes: Operand, scores: Operand, anchors: Operand, *outp
     """The same on uint8: codes and anchors together, scores by themselves."""
     kinds = (codes.type, scores.type, anchors.type)
     if kinds[0] != kinds[2] or any(k not in ("FLOAT32", "UINT8") for k in kinds):
-        raise UnimplementedError(op=op.operator.name, what="no kernel for these types", found=", ".join(kinds),
-                                 wanted="FLOAT32 or UINT8, boxes and anchors alike")
+        raise UnimplementedError(
+            op=op.operator.name,
+            what="no kernel for these types",
+            found=", ".join(kinds),
+            wanted="FLOAT32 or UINT8, boxes and anchors alike",
+        )
 
     def real(operand: Operand, q: np.ndarray) -> np.ndarray:
         return q if operand.type == "FLOAT32" else operand.centred(q, np.int32).astype(np.float32) * operand.scale
@@ -149,26 +157,38 @@ class DetectionPostProcess:
         _check_options(op)
         depth, classes = codes[2], scores[2]
         if not same(codes[0], 1) or not same(scores[0], 1):
-            raise refuse("there is more than one image", found={"codes": text(codes), "scores": text(scores)},
-                         wanted="a batch of 1")
+            raise refuse(
+                "there is more than one image",
+                found={"codes": text(codes), "scores": text(scores)},
+                wanted="a batch of 1",
+            )
         if not same(codes[1], scores[1], anchors[0]) or not same(anchors[1], 4) or (depth is not None and depth < 4):
-            raise refuse("codes, scores and anchors do not fit each other", wanted="[1,n,4 or more], [1,n,c], [n,4]",
-                         found={"codes": text(codes), "scores": text(scores), "anchors": text(anchors)})
+            raise refuse(
+                "codes, scores and anchors do not fit each other",
+                wanted="[1,n,4 or more], [1,n,c], [n,4]",
+                found={"codes": text(codes), "scores": text(scores), "anchors": text(anchors)},
+            )
         if classes is not None and not 0 <= classes - op.num_classes <= 1:
-            raise refuse("scores have another number of classes", found=classes,
-                         wanted=f"num_classes, {op.num_classes}, or one more for the background")
+            raise refuse(
+                "scores have another number of classes",
+                found=classes,
+                wanted=f"num_classes, {op.num_classes}, or one more for the background",
+            )
         rows = op.max_detections * op.max_classes_per_detection
         bounded((rows, 4), float32, "the list of boxes")
-        return (TensorSpec((1, rows, 4), float32), TensorSpec((1, rows), float32), TensorSpec((1, rows), float32),
-                TensorSpec((1,), float32))
+        return (
+            TensorSpec((1, rows, 4), float32),
+            TensorSpec((1, rows), float32),
+            TensorSpec((1, rows), float32),
+            TensorSpec((1,), float32),
+        )
 
     def compute(op: Any, codes: Any, scores: Any, anchors: Any) -> Any:
         return detections(op, codes[0], scores[0], anchors)
 
 
 def _check_options(op: Any) -> None:
-    least = (("max_detections", 0), ("num_classes", 1), ("max_classes_per_detection", 1),
-             ("detections_per_class", 1))
+    least = (("max_detections", 0), ("num_classes", 1), ("max_classes_per_detection", 1), ("detections_per_class", 1))
     for name, low in least:
         if getattr(op, name) < low:
             raise refuse(f"{name} is too small", found=getattr(op, name), wanted=f"at least {low}")

@@ -50,7 +50,8 @@ def module_of(name: str) -> str:
         return _module_of[name]
     except KeyError:
         raise NotFoundError(
-            what="no custom operator of this name is shipped", found=repr(name),
+            what="no custom operator of this name is shipped",
+            found=repr(name),
             do="lite.customs.list_names() gives them all; others are given as custom_ops=",
         ) from None
 
@@ -70,8 +71,12 @@ def get(name: str, version: int | None = None) -> CustomOperator:
         return max(operators, key=lambda op: op.versions[1])
     found = next((op for op in operators if op.versions[0] <= version <= op.versions[1]), None)
     if found is None:
-        raise NotFoundError(op=name, what="no such version of this custom operator is shipped", found=version,
-                            wanted=", ".join(f"{a}..{b}" for a, b in versions_of(name)))
+        raise NotFoundError(
+            op=name,
+            what="no such version of this custom operator is shipped",
+            found=version,
+            wanted=", ".join(f"{a}..{b}" for a, b in versions_of(name)),
+        )
     return found
 
 

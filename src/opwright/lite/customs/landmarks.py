@@ -61,8 +61,11 @@ class TransformLandmarks:
             raise refuse("scale is 0", wanted="a number other than 0")
         channels = op.x.spec.shape[3] if op.x.spec.shape.rank else None
         if channels is not None and channels % op.dimensions:
-            raise refuse("x does not hold whole points", found=text(op.x.spec.shape),
-                         wanted=f"a last size that {op.dimensions} divides")
+            raise refuse(
+                "x does not hold whole points",
+                found=text(op.x.spec.shape),
+                wanted=f"a last size that {op.dimensions} divides",
+            )
         return op.x.spec
 
     def compute(op: Any, x: Any, matrix: Any) -> Any:
@@ -106,11 +109,17 @@ def _box(points: np.ndarray, angle: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _check_indices(op: Any, subset: str, points: int | None) -> None:
     """Raises InvalidArgumentError for landmarks that are not there."""
-    for name, found in ((subset, getattr(op, subset)), ("left_rotation_idx", (op.left_rotation_idx,)),
-                        ("right_rotation_idx", (op.right_rotation_idx,))):
+    for name, found in (
+        (subset, getattr(op, subset)),
+        ("left_rotation_idx", (op.left_rotation_idx,)),
+        ("right_rotation_idx", (op.right_rotation_idx,)),
+    ):
         if not found or min(found) < 0 or (points is not None and max(found) >= points):
-            raise refuse(f"{name} names landmarks that are not there", found=list(found)[:8],
-                         wanted="0 and more" if points is None else f"0 to {points - 1}")
+            raise refuse(
+                f"{name} names landmarks that are not there",
+                found=list(found)[:8],
+                wanted="0 and more" if points is None else f"0 to {points - 1}",
+            )
 
 
 def _affine(linear: np.ndarray, shift: np.ndarray) -> np.ndarray:
@@ -146,8 +155,11 @@ class Landmarks2TransformMatrix:
         x = op.x.spec.shape
         count = x.num_elements()
         if min(op.input_hw) < 1 or min(op.output_hw) < 2:
-            raise refuse("a size is too small", found={"input_hw": op.input_hw, "output_hw": op.output_hw},
-                         wanted="input sizes of 1, output sizes of 2 at least")
+            raise refuse(
+                "a size is too small",
+                found={"input_hw": op.input_hw, "output_hw": op.output_hw},
+                wanted="input sizes of 1, output sizes of 2 at least",
+            )
         if op.bbox_size_multiplier == 0:
             raise refuse("bbox_size_multiplier is 0", wanted="a number other than 0")
         if not same(*(x.dims or ())[:3], 1) or (count is not None and count % 3):

@@ -47,16 +47,21 @@ class UnidirectionalSequenceGRU:
         if not same(batch, op.state.spec.shape[0]):
             raise refuse("state has another batch size", found=text(op.state.spec.shape), wanted=f"[{batch},units]")
         if units is not None and inputs is not None:
-            wanted = {"gate_weights": (2 * units, inputs + units), "gate_bias": (2 * units,),
-                      "candidate_weights": (units, inputs + units), "candidate_bias": (units,)}
+            wanted = {
+                "gate_weights": (2 * units, inputs + units),
+                "gate_bias": (2 * units,),
+                "candidate_weights": (units, inputs + units),
+                "candidate_bias": (units,),
+            }
             for name, dims in wanted.items():
                 found = getattr(op, name).spec.shape
                 if not all(map(same, found.dims or dims, dims)):
                     raise refuse(f"{name} does not fit x and state", found=text(found), wanted=text(dims))
         return spec((time, batch, units), float32), TensorSpec(op.state.spec.shape, float32)
 
-    def compute(op: Any, x: Any, state: Any, gate_weights: Any, gate_bias: Any, candidate_weights: Any,
-                candidate_bias: Any) -> Any:
+    def compute(
+        op: Any, x: Any, state: Any, gate_weights: Any, gate_bias: Any, candidate_weights: Any, candidate_bias: Any
+    ) -> Any:
         h, units = state, state.shape[1]
         y = np.empty((*x.shape[:2], units), np.float32)
         one = np.float32(1)

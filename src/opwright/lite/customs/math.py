@@ -86,8 +86,11 @@ class Table:
     def infer(op: Any) -> TensorSpec:
         entries, wanted = op.table.spec.shape[0], 256 if op.x.spec.dtype is int8 else 513
         if entries not in (None, wanted):
-            raise refuse("the table has the wrong size for the type of x", found=entries,
-                         wanted=f"{wanted} entries for {op.x.spec.dtype.name}")
+            raise refuse(
+                "the table has the wrong size for the type of x",
+                found=entries,
+                wanted=f"{wanted} entries for {op.x.spec.dtype.name}",
+            )
         return TensorSpec(op.x.spec.shape, op.table.spec.dtype)
 
     def compute(op: Any, x: Any, table: Any) -> Any:

@@ -158,8 +158,11 @@ def check_pool(op: Any, rank: int) -> None:
     for name in ("ksize", "strides"):
         sizes = getattr(op, name)
         if len(sizes) != rank or min(sizes) < 1 or sizes[0] != 1 or sizes[-1] != 1:
-            raise refuse(f"{name} does not fit a pool of rank {rank}", found=list(sizes),
-                         wanted=f"{rank} sizes, positive, the first and the last 1")
+            raise refuse(
+                f"{name} does not fit a pool of rank {rank}",
+                found=list(sizes),
+                wanted=f"{rank} sizes, positive, the first and the last 1",
+            )
     if op.padding not in PADDINGS.values():
         raise refuse("padding is neither SAME nor VALID", found=repr(op.padding), wanted="SAME or VALID")
 
@@ -239,8 +242,11 @@ class MaxUnpooling2D:
             _scatter_in_windows(op, x, index, y)
         else:
             if index.size and (index.min() < 0 or index.max() >= sizes[1] * sizes[2] * c):
-                raise refuse("an index is out of range", found=f"{index.min()} to {index.max()}",
-                             wanted=f"0 to {sizes[1] * sizes[2] * c - 1}")
+                raise refuse(
+                    "an index is out of range",
+                    found=f"{index.min()} to {index.max()}",
+                    wanted=f"0 to {sizes[1] * sizes[2] * c - 1}",
+                )
             for image, values, at in zip(y.reshape(n, -1), x, index):
                 image[at.reshape(-1)] = values.reshape(-1)
         return y

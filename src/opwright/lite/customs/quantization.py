@@ -43,8 +43,11 @@ class HadamardRotation:
         if shape.rank not in (None, 2, 3):
             raise refuse("x is neither a matrix nor a batch of them", found=text(shape), wanted="rank 2 or 3")
         if shape.rank and shape[-1] is not None and shape[-1] % n:
-            raise refuse("hadamard_size does not divide the features", found={"x": text(shape), "hadamard_size": n},
-                         wanted="a divisor of the last size of x")
+            raise refuse(
+                "hadamard_size does not divide the features",
+                found={"x": text(shape), "hadamard_size": n},
+                wanted="a divisor of the last size of x",
+            )
         return op.x.spec
 
     def compute(op: Any, x: Any) -> Any:
@@ -103,8 +106,9 @@ class NumericVerify:
     def infer(op: Any) -> TensorSpec:
         x, expected = op.x.spec.shape, op.expected.spec.shape
         if not x.is_compatible_with(expected):
-            raise refuse("x and expected differ in shape", found={"x": text(x), "expected": text(expected)},
-                         wanted="one shape")
+            raise refuse(
+                "x and expected differ in shape", found={"x": text(x), "expected": text(expected)}, wanted="one shape"
+            )
         return TensorSpec(x, float32)
 
     def compute(op: Any, x: Any, expected: Any) -> Any:

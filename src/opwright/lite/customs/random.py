@@ -55,7 +55,7 @@ def _filled(name: str, draw: Any, law: str) -> CustomOperator:
 
     body = {
         "__doc__": "A tensor of independent random numbers.\n\n"
-                   f".. math:: y_i \\sim {law}\n\nshape: int32 or int64 [rank]",
+        f".. math:: y_i \\sim {law}\n\nshape: int32 or int64 [rank]",
         "__module__": __name__,
         "shape": Input(_INDEX, rank=1),
         "y": Output(),

@@ -53,8 +53,9 @@ class Convolution2DTransposeBias:
         n, h, w, c = x.dims or (None,) * 4
         o, kh, kw, depth = f.dims or (None,) * 4
         if not same(c, depth):
-            raise refuse("channels of filter and x differ", found={"filter": text(f), "x": text(x)},
-                         wanted="equal last sizes")
+            raise refuse(
+                "channels of filter and x differ", found={"filter": text(f), "x": text(x)}, wanted="equal last sizes"
+            )
         if not same(op.bias.spec.shape[0], o):
             raise refuse("the bias does not fit the filter", found=text(op.bias.spec.shape), wanted=f"[{o}]")
         if h == 0 or w == 0:

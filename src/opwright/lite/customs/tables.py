@@ -71,8 +71,9 @@ class HandleRegistration(OperatorRegistration):
         """Declarations know no tensors that hold resources, so the type is checked here."""
         self.operator.infer(self._call(node), [])
         if len(node.tensors_out) != 1 or node.tensors_out[0].dtype is not resource:
-            raise refuse("the handle has the wrong type", found=[t.short() for t in node.tensors_out],
-                         wanted="INT32 or RESOURCE")
+            raise refuse(
+                "the handle has the wrong type", found=[t.short() for t in node.tensors_out], wanted="INT32 or RESOURCE"
+            )
         context.resize(node.tensors_out[0], (1,))
 
     def bind(self, context: Any, node: Any) -> Any:
@@ -114,8 +115,11 @@ class HashTableV2:
         if not (op.table_name or op.shared_name):
             raise refuse("the table has no name", wanted="table_name or shared_name")
         if op.key_dtype not in KEYS or value_type(op.value_dtype) not in VALUES:
-            raise refuse("no hash table has these types", found=f"{op.key_dtype} to {op.value_dtype}",
-                         wanted=f"{', '.join(KEYS)} to {', '.join(VALUES)}")
+            raise refuse(
+                "no hash table has these types",
+                found=f"{op.key_dtype} to {op.value_dtype}",
+                wanted=f"{', '.join(KEYS)} to {', '.join(VALUES)}",
+            )
         return TensorSpec((1,), int32)
 
     def registration(operator: Any) -> Any:

@@ -98,9 +98,11 @@ class Ngrams:
 
     def infer(op: Any) -> Any:
         if op.width < 1 or op.axis != -1 or op.reduction_type != "STRING_JOIN":
-            raise refuse("n-grams of this kind are not supported",
-                         found=f"width {op.width}, axis {op.axis}, {op.reduction_type!r}",
-                         wanted="a width of at least 1, axis -1, 'STRING_JOIN'")
+            raise refuse(
+                "n-grams of this kind are not supported",
+                found=f"width {op.width}, axis {op.axis}, {op.reduction_type!r}",
+                wanted="a width of at least 1, axis -1, 'STRING_JOIN'",
+            )
         if op.rows:
             return [spec((None,), string), *(TensorSpec(r.spec.shape, int64) for r in op.rows)]
         dims = op.x.spec.shape.dims

@@ -104,8 +104,12 @@ class Resampler:
         i, j = np.floor(rows).astype(np.int64), np.floor(columns).astype(np.int64)
         dy, dx = ((k + 1).astype(np.float32) - at for k, at in ((i, rows), (j, columns)))
         batch = np.arange(n)[:, None, None]
-        weights = ((dx * dy, 0, 0), ((_ONE - dx) * (_ONE - dy), 1, 1), (dx * (_ONE - dy), 1, 0),
-                   ((_ONE - dx) * dy, 0, 1))
+        weights = (
+            (dx * dy, 0, 0),
+            ((_ONE - dx) * (_ONE - dy), 1, 1),
+            (dx * (_ONE - dy), 1, 0),
+            ((_ONE - dx) * dy, 0, 1),
+        )
         y = sum(share[..., None] * _corner(x, batch, i + a, j + b) for share, a, b in weights)
         return np.where(inside[..., None], y, np.float32(0)).astype(np.float32)
 
@@ -153,9 +157,9 @@ def _transform(name: str, also: tuple[str, ...], version: int, attrs: dict[str, 
 
     body = {
         "__doc__": "An image read where an affine map takes the pixels of the output, between the four around.\n\n"
-                   ".. math:: y_{ijc} = x(m_{10} j + m_{11} i + m_{13}, m_{00} j + m_{01} i + m_{03}, c)\n\n"
-                   "x: [1, h, w, c]; matrix: [1, 4, 4]; y: [1, output height, output width, c]; 0 outside the image."
-                   + ("\nPixels lie in the middle of their squares." if version == 2 else ""),
+        ".. math:: y_{ijc} = x(m_{10} j + m_{11} i + m_{13}, m_{00} j + m_{01} i + m_{03}, c)\n\n"
+        "x: [1, h, w, c]; matrix: [1, 4, 4]; y: [1, output height, output width, c]; 0 outside the image."
+        + ("\nPixels lie in the middle of their squares." if version == 2 else ""),
         "__module__": __name__,
         "x": Input(_F, rank=4),
         "matrix": Input(_F),
@@ -167,10 +171,20 @@ def _transform(name: str, also: tuple[str, ...], version: int, attrs: dict[str, 
     return custom_operator(name, *also, versions=(version, version))(type(name, (), body))
 
 
-_transform("TransformTensorBilinear", ("TransformTensor",), 1,
-           {"output_size": Attr([int], default=(0, 0), check=length(2)),
-            "mode": Attr(str, default="bilinear", check=one_of("bilinear"))},
-           lambda op: op.output_size)
-_transform("TransformTensorBilinear", (), 2,
-           {"output_height": Attr(int, default=0), "output_width": Attr(int, default=0)},
-           lambda op: (op.output_height, op.output_width))
+_transform(
+    "TransformTensorBilinear",
+    ("TransformTensor",),
+    1,
+    {
+        "output_size": Attr([int], default=(0, 0), check=length(2)),
+        "mode": Attr(str, default="bilinear", check=one_of("bilinear")),
+    },
+    lambda op: op.output_size,
+)
+_transform(
+    "TransformTensorBilinear",
+    (),
+    2,
+    {"output_height": Attr(int, default=0), "output_width": Attr(int, default=0)},
+    lambda op: (op.output_height, op.output_width),
+)

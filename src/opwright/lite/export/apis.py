@@ -143,22 +143,48 @@ const TfLiteRegistration *@NAME@OpRegistration(void);
 _OPAQUE_TYPES = ("TfLiteOpaqueContext", "TfLiteOpaqueNode", "TfLiteOpaqueTensor")
 _OPAQUE_HEADERS = ("c/c_api.h", "c/c_api_opaque.h", "c/common.h", "builtin_ops.h")
 
-APIS: dict[str, Api] = {api.name: api for api in (
-    Api("opaque", "the opaque API (TfLiteOperator): TensorFlow 2.18 and later, LiteRT", _OPAQUE_HEADERS, *_OPAQUE_TYPES,
-        _OPAQUE_FUNCTIONS,
-        _operator("TfLiteOperator", 'TfLiteOperatorCreate(kTfLiteBuiltinCustom, "@OP@", @VERSION@, NULL)',
-                  "TfLiteOperator"),
-        _operator_declaration("TfLiteOperator")),
-    Api("external", "the opaque API by its older names (TfLiteRegistrationExternal): TensorFlow 2.9 to 2.16",
-        _OPAQUE_HEADERS, *_OPAQUE_TYPES, _OPAQUE_FUNCTIONS,
-        _operator("TfLiteRegistrationExternal",
-                  'TfLiteRegistrationExternalCreate(kTfLiteBuiltinCustom, "@OP@", @VERSION@)',
-                  "TfLiteRegistrationExternal"),
-        _operator_declaration("TfLiteRegistrationExternal")),
-    Api("struct", "the struct API (TfLiteRegistration): every version; the library needs no symbol of the run time",
-        ("c/common.h", "builtin_ops.h"), "TfLiteContext", "TfLiteNode", "TfLiteTensor", _STRUCT_FUNCTIONS,
-        _STRUCT_REGISTRATION, _STRUCT_DECLARATION),
-)}
+APIS: dict[str, Api] = {
+    api.name: api
+    for api in (
+        Api(
+            "opaque",
+            "the opaque API (TfLiteOperator): TensorFlow 2.18 and later, LiteRT",
+            _OPAQUE_HEADERS,
+            *_OPAQUE_TYPES,
+            _OPAQUE_FUNCTIONS,
+            _operator(
+                "TfLiteOperator",
+                'TfLiteOperatorCreate(kTfLiteBuiltinCustom, "@OP@", @VERSION@, NULL)',
+                "TfLiteOperator",
+            ),
+            _operator_declaration("TfLiteOperator"),
+        ),
+        Api(
+            "external",
+            "the opaque API by its older names (TfLiteRegistrationExternal): TensorFlow 2.9 to 2.16",
+            _OPAQUE_HEADERS,
+            *_OPAQUE_TYPES,
+            _OPAQUE_FUNCTIONS,
+            _operator(
+                "TfLiteRegistrationExternal",
+                'TfLiteRegistrationExternalCreate(kTfLiteBuiltinCustom, "@OP@", @VERSION@)',
+                "TfLiteRegistrationExternal",
+            ),
+            _operator_declaration("TfLiteRegistrationExternal"),
+        ),
+        Api(
+            "struct",
+            "the struct API (TfLiteRegistration): every version; the library needs no symbol of the run time",
+            ("c/common.h", "builtin_ops.h"),
+            "TfLiteContext",
+            "TfLiteNode",
+            "TfLiteTensor",
+            _STRUCT_FUNCTIONS,
+            _STRUCT_REGISTRATION,
+            _STRUCT_DECLARATION,
+        ),
+    )
+}
 """The generations by name."""
 
 

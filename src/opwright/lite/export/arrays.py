@@ -33,10 +33,18 @@ from .fragments import sizes_text
 from .sizes import Computed, computed_sizes
 
 LITE_TYPES: dict[DType, str] = {
-    dtypes.float16: "kTfLiteFloat16", dtypes.bfloat16: "kTfLiteBFloat16", dtypes.float32: "kTfLiteFloat32",
-    dtypes.float64: "kTfLiteFloat64", dtypes.int8: "kTfLiteInt8", dtypes.uint8: "kTfLiteUInt8",
-    dtypes.int16: "kTfLiteInt16", dtypes.uint16: "kTfLiteUInt16", dtypes.int32: "kTfLiteInt32",
-    dtypes.uint32: "kTfLiteUInt32", dtypes.int64: "kTfLiteInt64", dtypes.uint64: "kTfLiteUInt64",
+    dtypes.float16: "kTfLiteFloat16",
+    dtypes.bfloat16: "kTfLiteBFloat16",
+    dtypes.float32: "kTfLiteFloat32",
+    dtypes.float64: "kTfLiteFloat64",
+    dtypes.int8: "kTfLiteInt8",
+    dtypes.uint8: "kTfLiteUInt8",
+    dtypes.int16: "kTfLiteInt16",
+    dtypes.uint16: "kTfLiteUInt16",
+    dtypes.int32: "kTfLiteInt32",
+    dtypes.uint32: "kTfLiteUInt32",
+    dtypes.int64: "kTfLiteInt64",
+    dtypes.uint64: "kTfLiteUInt64",
     dtypes.bool: "kTfLiteBool",
 }
 
@@ -81,21 +89,35 @@ def array_export_of(op: Operator, kernel: OperatorKernel, attrs: Mapping[str, An
     kept = tuple(o for o in found if o is not None)
     for option in kept:
         if option.name in constants and not option.choices:
-            raise UnimplementedError(op=op.name, what=f"attribute {option.name!r} is a constant of its kernel",
-                                     do=f"export it for known values: attrs={{{option.name!r}: [...]}}")
+            raise UnimplementedError(
+                op=op.name,
+                what=f"attribute {option.name!r} is a constant of its kernel",
+                do=f"export it for known values: attrs={{{option.name!r}: [...]}}",
+            )
         if option.name in numbers and option.later is None:
-            raise UnimplementedError(op=op.name, what=f"attribute {option.name!r} is a number of its kernel",
-                                     found="known values of it", do="leave it out of attrs=")
+            raise UnimplementedError(
+                op=op.name,
+                what=f"attribute {option.name!r} is a number of its kernel",
+                found="known values of it",
+                do="leave it out of attrs=",
+            )
     export = ArrayExport(op, c_name(op.name), stem_of(op.name), op.input_names, kept, kernel=kernel)
     chosen = [o for o in kept if o.choices and o.passed]
     combinations = list(itertools.product(*(o.choices for o in chosen)))
     if len(combinations) > MOST_CHOICES:
-        raise UnimplementedError(op=op.name, what="its attributes have too many combinations", found=len(combinations),
-                                 wanted=f"at most {MOST_CHOICES}", do="attrs={...}")
+        raise UnimplementedError(
+            op=op.name,
+            what="its attributes have too many combinations",
+            found=len(combinations),
+            wanted=f"at most {MOST_CHOICES}",
+            do="attrs={...}",
+        )
     export.choices = len(combinations)
-    export.narrow = {at: kind for name, (role, at) in kernel.roles.items()
-                     if role == ATTR and (kind := kernel.kernel.parameters[name]).is_integer
-                     and kind is not dtypes.int64}
+    export.narrow = {
+        at: kind
+        for name, (role, at) in kernel.roles.items()
+        if role == ATTR and (kind := kernel.kernel.parameters[name]).is_integer and kind is not dtypes.int64
+    }
     _check_numbers(op, kernel)
     export.sizes = tuple(dict.fromkeys(s for _, k in export.inputs for s in k.shape if isinstance(s, str)))
     _complete_sizes(export)
@@ -123,8 +145,11 @@ def _check_numbers(op: Operator, kernel: OperatorKernel) -> None:
             continue
         attr = op.attr_defs[at]
         if attr.type is float:
-            raise UnimplementedError(op=op.name, what=f"attribute {at!r} is a float and the kernel's parameter "
-                                     f"{kind.name}", do="annotate both alike")
+            raise UnimplementedError(
+                op=op.name,
+                what=f"attribute {at!r} is a float and the kernel's parameter {kind.name}",
+                do="annotate both alike",
+            )
         if not attr.required and attr.default is not None:
             number_word(attr.default, kind, op.name, at)
 
@@ -133,8 +158,11 @@ def _complete_sizes(export: ArrayExport) -> None:
     """Find what gives the sizes of outputs that no input has. Raises UnimplementedError where nothing in C does, or
     `infer` says something else than the annotations."""
     op = export.op
-    names = tuple(dict.fromkeys(s for _, k in export.outputs for s in k.shape
-                                if isinstance(s, str) and s != REST and s not in export.sizes))
+    names = tuple(
+        dict.fromkeys(
+            s for _, k in export.outputs for s in k.shape if isinstance(s, str) and s != REST and s not in export.sizes
+        )
+    )
     if names:
         export.computed = computed_sizes(op, export.options, export.inputs, export.outputs, names)
         export.sizes += names
@@ -142,15 +170,21 @@ def _complete_sizes(export: ArrayExport) -> None:
     made_up = dict(zip(export.sizes, (7, 11, 13, 17, 19, 23, 29, 31)))
     full = [_shape(kind, made_up) for _, kind in export.inputs]
     try:
-        said = op.infer(op.bind({o.name: o.choices[0] for o in export.options if o.attr.required and o.choices}),
-                        [TensorSpec(s, k.dtype) for s, (_, k) in zip(full, export.inputs)])
+        said = op.infer(
+            op.bind({o.name: o.choices[0] for o in export.options if o.attr.required and o.choices}),
+            [TensorSpec(s, k.dtype) for s, (_, k) in zip(full, export.inputs)],
+        )
     except (OpError, TypeError, ValueError):  # it takes other sizes alone: the annotations hold
         return
     for spec, (name, kind) in zip(said, export.outputs):
         if spec.shape.is_fully_defined() and tuple(spec.shape) != tuple(_shape(kind, made_up)):
-            raise UnimplementedError(op=op.name, what=f"the shape of output {name!r} is not what its annotation says",
-                                     found=f"infer: {spec.short()}", wanted=repr(kind),
-                                     do="name the sizes that are alike by one name")
+            raise UnimplementedError(
+                op=op.name,
+                what=f"the shape of output {name!r} is not what its annotation says",
+                found=f"infer: {spec.short()}",
+                wanted=repr(kind),
+                do="name the sizes that are alike by one name",
+            )
 
 
 def _shape(kind: Array, sizes: Mapping[str, int]) -> list[int]:
@@ -166,19 +200,26 @@ def tensors(export: ArrayExport) -> str:
     lines = []
     for k, (name, kind) in enumerate(export.inputs):
         inner = len(kind.shape) - kind.leading
-        sign, words = (("<", "at least ") if kind.leading else ("!=", ""))
+        sign, words = ("<", "at least ") if kind.leading else ("!=", "")
         take = f"ow_take(context, node, {k}, {LITE_TYPES[kind.dtype]}, look)"
         rank = f"{op}: {name} has %d dimensions; wanted: {words}{inner}"
-        lines += [f"  /* {name}: {kind!r} */", f"  if ({take} != kTfLiteOk) return kTfLiteError;",
-                  f"  if (look->ranks[{k}] {sign} {inner}) {{",
-                  f'    OW_REPORT(context, "{rank}", look->ranks[{k}]);',
-                  "    return kTfLiteError;", "  }"]
+        lines += [
+            f"  /* {name}: {kind!r} */",
+            f"  if ({take} != kTfLiteOk) return kTfLiteError;",
+            f"  if (look->ranks[{k}] {sign} {inner}) {{",
+            f'    OW_REPORT(context, "{rank}", look->ranks[{k}]);',
+            "    return kTfLiteError;",
+            "  }",
+        ]
         for axis, size in enumerate(kind.shape):
             what = options.quoted(f"{name}, axis {axis}")
             if size == REST:
-                lines += [f"  int64_t rest{k} = 1;",
-                          f"  for (int axis = 0; axis < look->ranks[{k}] - {inner}; ++axis) {{",
-                          f"    rest{k} = (int64_t)((uint64_t)rest{k} * (uint64_t)look->dims[{k}][axis]);", "  }"]
+                lines += [
+                    f"  int64_t rest{k} = 1;",
+                    f"  for (int axis = 0; axis < look->ranks[{k}] - {inner}; ++axis) {{",
+                    f"    rest{k} = (int64_t)((uint64_t)rest{k} * (uint64_t)look->dims[{k}][axis]);",
+                    "  }",
+                ]
                 at = f"rest{k}"
             else:
                 from_end = len(kind.shape) - axis
@@ -187,8 +228,12 @@ def tensors(export: ArrayExport) -> str:
                 place = export.sizes.index(size)
                 lines.append(f"  if (!ow_same(context, {what}, &look->sizes[{place}], {at})) return kTfLiteError;")
             else:
-                lines += ["  {", f"    int64_t wanted = {size};",
-                          f"    if (!ow_same(context, {what}, &wanted, {at})) return kTfLiteError;", "  }"]
+                lines += [
+                    "  {",
+                    f"    int64_t wanted = {size};",
+                    f"    if (!ow_same(context, {what}, &wanted, {at})) return kTfLiteError;",
+                    "  }",
+                ]
     count = max(len(export.sizes), 1)
     counts = f"OW_INPUTS = {len(export.inputs)}, OW_OUTPUTS = {len(export.outputs)}, OW_SIZES = {count}"
     return f"""enum {{ {counts}, OW_MAX_RANK = 64 }};
@@ -253,8 +298,10 @@ def shapes(export: ArrayExport) -> str:
             source = next((i for i in leading if export.inputs[i][0] == like), leading[0])
             before = f"look.ranks[{source}] - {len(export.inputs[source][1].shape) - 1}"
             rank = f"{before} + {inner}"
-            first = (f"    for (int axis = 0; axis < {before}; ++axis) {{\n"
-                     f"      sizes->data[axis] = (int)look.dims[{source}][axis];\n    }}\n")
+            first = (
+                f"    for (int axis = 0; axis < {before}; ++axis) {{\n"
+                f"      sizes->data[axis] = (int)look.dims[{source}][axis];\n    }}\n"
+            )
         own = [s for s in kind.shape if s != REST]
         places = [f"look.sizes[{export.sizes.index(s)}]" if isinstance(s, str) else str(s) for s in own]
         rest = "".join(f"    sizes->data[rank - {inner - i}] = (int){p};\n" for i, p in enumerate(places))

@@ -126,9 +126,13 @@ def export_of(op: Operator, attrs: Mapping[str, Any]) -> Export:
     combinations = list(itertools.product(*(o.choices for o in chosen)))
     export.choices = len(combinations)
     if len(combinations) > MOST_CHOICES:
-        raise UnimplementedError(op=op.name, what="its attributes have too many combinations, each a function of C",
-                                 found=len(combinations), wanted=f"at most {MOST_CHOICES}",
-                                 do="attrs={...} with the values that are needed")
+        raise UnimplementedError(
+            op=op.name,
+            what="its attributes have too many combinations, each a function of C",
+            found=len(combinations),
+            wanted=f"at most {MOST_CHOICES}",
+            do="attrs={...} with the values that are needed",
+        )
     for dtypes in _dtypes_of(op, getattr(op.kernel_rule, "optional", frozenset())):
         try:
             export.cases += _cases(export, function, dtypes, chosen, combinations)
@@ -143,12 +147,15 @@ def export_of(op: Operator, attrs: Mapping[str, Any]) -> Export:
             export.refused[dtypes] = _reason(error)
     export.narrow = {name: core_dtypes.int32 for case in export.cases for name in case.source.narrow}
     if not export.cases:
-        raise UnimplementedError(op=op.name, what="its kernel has no form in C for any of its dtypes",
-                                 found={dtype_words(k): v for k, v in export.refused.items()}
-                                 or ", ".join(d.name for i in op.inputs for d in i.dtypes),
-                                 wanted=f"inputs among {', '.join(d.name for d in ELEMENT_DTYPES)}",
-                                 do="write the kernel on these dtypes, element by element; where an attribute is in "
-                                 "the way, attrs={...} with its values")
+        raise UnimplementedError(
+            op=op.name,
+            what="its kernel has no form in C for any of its dtypes",
+            found={dtype_words(k): v for k, v in export.refused.items()}
+            or ", ".join(d.name for i in op.inputs for d in i.dtypes),
+            wanted=f"inputs among {', '.join(d.name for d in ELEMENT_DTYPES)}",
+            do="write the kernel on these dtypes, element by element; where an attribute is in "
+            "the way, attrs={...} with its values",
+        )
     return export
 
 
@@ -163,8 +170,13 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:200]
 
 
-def _cases(export: Export, function: Callable[..., Any], dtypes: tuple[DType | None, ...], chosen: Sequence[Option],
-           combinations: Sequence[tuple[Any, ...]]) -> list[Case]:
+def _cases(
+    export: Export,
+    function: Callable[..., Any],
+    dtypes: tuple[DType | None, ...],
+    chosen: Sequence[Option],
+    combinations: Sequence[tuple[Any, ...]],
+) -> list[Case]:
     op = export.op
     later = {o.name: o.later for o in export.options if o.passed and not o.choices}
     found = []
@@ -179,8 +191,12 @@ def _cases(export: Export, function: Callable[..., Any], dtypes: tuple[DType | N
         declared = op.outputs[0]
         gives = declared.dtype or (dtypes[_place(op, declared.like)] if declared.like else None)
         if gives is not None and gives is not source.dtype:
-            raise SignatureError(op=op.name, what=f"its kernel gives another dtype than output {declared.name!r} has",
-                                 found=source.dtype.name, wanted=gives.name)
+            raise SignatureError(
+                op=op.name,
+                what=f"its kernel gives another dtype than output {declared.name!r} has",
+                found=source.dtype.name,
+                wanted=gives.name,
+            )
         found.append(Case(dtypes, k, fixed, source))
     return found
 
@@ -193,8 +209,9 @@ def check_names(op: Operator, attrs: Mapping[str, Any]) -> None:
     """Raise SignatureError for an attribute that the operator does not have."""
     unknown = [n for n in attrs if n not in op.attr_defs]
     if unknown:
-        raise SignatureError(op=op.name, what=f"it has no attribute {unknown[0]!r}",
-                             wanted=f"among {', '.join(op.attr_defs) or 'none'}")
+        raise SignatureError(
+            op=op.name, what=f"it has no attribute {unknown[0]!r}", wanted=f"among {', '.join(op.attr_defs) or 'none'}"
+        )
 
 
 # ---- what may be exported ---------------------------------------------------------------------------------------
@@ -208,17 +225,28 @@ def _kernel_of(op: Operator) -> tuple[Callable[..., Any], tuple[str, ...], tuple
     if kernel is None and op.catalogue and op.name in LOWER and op.profile.single:
         return op, op.input_names, tuple(op.attr_defs)  # the catalogue's element-wise operators are kernels themselves
     if kernel is None:
-        raise UnimplementedError(op=op.name, what="it has no kernel: NumPy's code cannot be carried to C",
-                                 do="give the class `@ow.kernel def kernel(x, *, ...)` on scalars")
-    raise UnimplementedError(op=op.name, what="its kernel is none that C code can be made of", found=repr(kernel)[:80],
-                             do="give the class `@ow.kernel def kernel(...)`")
+        raise UnimplementedError(
+            op=op.name,
+            what="it has no kernel: NumPy's code cannot be carried to C",
+            do="give the class `@ow.kernel def kernel(x, *, ...)` on scalars",
+        )
+    raise UnimplementedError(
+        op=op.name,
+        what="its kernel is none that C code can be made of",
+        found=repr(kernel)[:80],
+        do="give the class `@ow.kernel def kernel(...)`",
+    )
 
 
 def _check_inputs(op: Operator, parameters: tuple[str, ...]) -> None:
     """Raise SignatureError for a kernel that lacks inputs. (One result and single inputs a definition has anyhow.)"""
     if len(parameters) != len(op.inputs) or not parameters:
-        raise SignatureError(op=op.name, what="its kernel does not take its inputs", wanted=", ".join(op.input_names),
-                             found=", ".join(parameters) or "none")
+        raise SignatureError(
+            op=op.name,
+            what="its kernel does not take its inputs",
+            wanted=", ".join(op.input_names),
+            found=", ".join(parameters) or "none",
+        )
 
 
 def _dtypes_of(op: Operator, optional: frozenset[str]) -> list[tuple[DType | None, ...]]:
@@ -255,10 +283,17 @@ def option_of(op: Operator, attr: Attr, attrs: Mapping[str, Any], passed: bool) 
     elif not passed:
         return None
     else:
-        way_out = f"attrs={{{attr.name!r}: [...]}} with the values that are needed" if kind in _PLAIN else (
-            "an attribute that is a float, int, bool or str")
-        raise UnimplementedError(op=op.name, what=f"attribute {attr.name!r} may have any value of a type that C code "
-                                 "does not read from a node", found=attr.type_name(), do=way_out)
+        way_out = (
+            f"attrs={{{attr.name!r}: [...]}} with the values that are needed"
+            if kind in _PLAIN
+            else ("an attribute that is a float, int, bool or str")
+        )
+        raise UnimplementedError(
+            op=op.name,
+            what=f"attribute {attr.name!r} may have any value of a type that C code does not read from a node",
+            found=attr.type_name(),
+            do=way_out,
+        )
     return Option(attr, word, (None, *choices) if attr.default is None else choices, None, passed)
 
 
@@ -275,16 +310,21 @@ def _field(name: str) -> str:
 def _given(op: Operator, attr: Attr, values: Any) -> tuple[Any, ...]:
     """The values that a person lists. Raises InvalidArgumentError for those that the attribute does not take."""
     if attr.type not in _PLAIN:
-        raise UnimplementedError(op=op.name, what=f"attribute {attr.name!r} cannot be read from a node in C",
-                                 found=attr.type_name(), wanted="float, int, bool, str",
-                                 do="leave it out of the kernel")
+        raise UnimplementedError(
+            op=op.name,
+            what=f"attribute {attr.name!r} cannot be read from a node in C",
+            found=attr.type_name(),
+            wanted="float, int, bool, str",
+            do="leave it out of the kernel",
+        )
     found: list[Any] = []
     for value in values if isinstance(values, list) else [values]:
         try:
             converted = attr.convert(value)
         except (TypeError, ValueError) as error:
-            raise InvalidArgumentError(op=op.name, what=f"attribute {attr.name!r} cannot be that", wanted=str(error),
-                                       found=repr(value)[:80]) from None
+            raise InvalidArgumentError(
+                op=op.name, what=f"attribute {attr.name!r} cannot be that", wanted=str(error), found=repr(value)[:80]
+            ) from None
         if converted not in found:
             found.append(converted)
     if not found:
@@ -300,14 +340,22 @@ def _check_is_c(op: Operator, attr: Attr) -> None:
         if name == "all":
             forms += rest
         elif name not in CONDITIONS:
-            raise UnimplementedError(op=op.name, what=f"attribute {attr.name!r} has a check that C code cannot make",
-                                     found=attr.check.wanted if attr.check else "", wanted=", ".join(CONDITIONS),
-                                     do=f"one of these checks, or attrs={{{attr.name!r}: [...]}}")
+            raise UnimplementedError(
+                op=op.name,
+                what=f"attribute {attr.name!r} has a check that C code cannot make",
+                found=attr.check.wanted if attr.check else "",
+                wanted=", ".join(CONDITIONS),
+                do=f"one of these checks, or attrs={{{attr.name!r}: [...]}}",
+            )
 
 
 CONDITIONS = {
-    "at_least": "{v} >= {0}", "greater_than": "{v} > {0}", "at_most": "{v} <= {0}", "less_than": "{v} < {0}",
-    "between": "{0} <= {v} && {v} <= {1}", "finite": "isfinite((double){v})",
+    "at_least": "{v} >= {0}",
+    "greater_than": "{v} > {0}",
+    "at_most": "{v} <= {0}",
+    "less_than": "{v} < {0}",
+    "between": "{0} <= {v} && {v} <= {1}",
+    "finite": "isfinite((double){v})",
 }
 """Checks of attributes as C conditions."""
 
@@ -333,4 +381,3 @@ def later_type(option: Option) -> str:
     """C's type of a number that nodes give."""
     assert option.later is not None
     return c_type(KIND[SYMBOLIC[option.later]])
-

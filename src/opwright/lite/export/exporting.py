@@ -16,8 +16,9 @@ from ...ops import registry
 from ...ops.definition import Operator
 
 
-def export_c(operator: Any, out: str | os.PathLike[str] = ".", *, api: str = "opaque",
-             attrs: Mapping[str, Any] | None = None) -> list[Path]:
+def export_c(
+    operator: Any, out: str | os.PathLike[str] = ".", *, api: str = "opaque", attrs: Mapping[str, Any] | None = None
+) -> list[Path]:
     """Write an operator as C source, with its registration for the TensorFlow Lite C API, and give the files' paths.
 
     The operator has a kernel (`@ow.kernel`) on scalars, or on arrays without vectors, or is one of the catalogue's
@@ -56,12 +57,16 @@ def exported(operator: Any, *, api: str = "opaque", attrs: Mapping[str, Any] | N
     if isinstance(operator, str):
         operator = registry.get(operator)
     if not isinstance(operator, Operator):
-        raise SignatureError(what="only an operator is exported", found=repr(operator)[:80],
-                             wanted="a class with @ow.operator, or the name of one of the catalogue")
+        raise SignatureError(
+            what="only an operator is exported",
+            found=repr(operator)[:80],
+            wanted="a class with @ow.operator, or the name of one of the catalogue",
+        )
     chosen = api_named(api)
     kernel, known = operator.kernel_rule, dict(attrs or {})
-    export = (array_export_of(operator, kernel, known) if isinstance(kernel, OperatorKernel)
-              else export_of(operator, known))
+    export = (
+        array_export_of(operator, kernel, known) if isinstance(kernel, OperatorKernel) else export_of(operator, known)
+    )
     return {
         f"{export.name}.h": header(export, chosen),
         f"{export.name}.c": source(export, chosen),

@@ -19,24 +19,40 @@ from . import options
 from .cases import Case, Export, later_type
 from .sizes import COMPARISONS, Branch, Computed, Expression, Tree
 
-ELEMENTS = {dtypes.float32: "float", dtypes.float64: "double", dtypes.int32: "int32_t", dtypes.int64: "int64_t",
-            dtypes.bool: "uint8_t"}
+ELEMENTS = {
+    dtypes.float32: "float",
+    dtypes.float64: "double",
+    dtypes.int32: "int32_t",
+    dtypes.int64: "int64_t",
+    dtypes.bool: "uint8_t",
+}
 """C's types of elements in memory."""
 
-LITE_TYPES = {dtypes.float32: "kTfLiteFloat32", dtypes.float64: "kTfLiteFloat64", dtypes.int32: "kTfLiteInt32",
-              dtypes.int64: "kTfLiteInt64", dtypes.bool: "kTfLiteBool"}
+LITE_TYPES = {
+    dtypes.float32: "kTfLiteFloat32",
+    dtypes.float64: "kTfLiteFloat64",
+    dtypes.int32: "kTfLiteInt32",
+    dtypes.int64: "kTfLiteInt64",
+    dtypes.bool: "kTfLiteBool",
+}
 
 
 def loop(export: Export, case: Case) -> str:
     """The loop of one function over n elements."""
     names = [f"in{k}" for k, _ in case.given]
-    later = [o for o in export.options if o.passed and o.later is not None
-             and (not o.choices or isinstance(case.fixed[o.name], type))]
-    lines = [f"static void {case.source.name}_loop(const void *const *inputs, const int64_t *steps,",
-             f"{' ' * len(f'static void {case.source.name}_loop(')}void *output, int64_t n, const ow_state *state) {{"]
+    later = [
+        o
+        for o in export.options
+        if o.passed and o.later is not None and (not o.choices or isinstance(case.fixed[o.name], type))
+    ]
+    lines = [
+        f"static void {case.source.name}_loop(const void *const *inputs, const int64_t *steps,",
+        f"{' ' * len(f'static void {case.source.name}_loop(')}void *output, int64_t n, const ow_state *state) {{",
+    ]
     for name, (k, dtype) in zip(names, case.given):
-        lines.append(f"  const {ELEMENTS[dtype]} *{name} = (const {ELEMENTS[dtype]} *)inputs[{k}]; "
-                     f"/* {export.parameters[k]} */")
+        lines.append(
+            f"  const {ELEMENTS[dtype]} *{name} = (const {ELEMENTS[dtype]} *)inputs[{k}]; /* {export.parameters[k]} */"
+        )
     lines.append(f"  {ELEMENTS[case.source.dtype]} *out = ({ELEMENTS[case.source.dtype]} *)output;")
     lines += [f"  const {later_type(option)} {option.field} = state->{option.field};" for option in later]
     if not later:
@@ -152,8 +168,10 @@ def _statements(tree: Tree, sizes: Sequence[str], used: set[str], indent: str) -
         return [f"{indent}if ({condition}) {{", *then, f"{indent}}}", *_statements(tree.otherwise, sizes, used, indent)]
     if tree is None:
         return [f"{indent}return false;"]
-    return [*(f"{indent}sizes[{sizes.index(n)}] = {_c(e, sizes, used)};" for n, e in tree.items()),
-            f"{indent}return fits;"]
+    return [
+        *(f"{indent}sizes[{sizes.index(n)}] = {_c(e, sizes, used)};" for n, e in tree.items()),
+        f"{indent}return fits;",
+    ]
 
 
 def _c(e: Expression, sizes: Sequence[str], used: set[str]) -> str:

@@ -44,8 +44,11 @@ def printed(text: str) -> str:
 
 def state_struct(export: Export) -> str:
     """The struct that a node has as its state."""
-    lines = ["/* What a node says of its attributes. error: in words, what is wrong with its options, or nothing. */",
-             "typedef struct ow_state {", "  char error[200];"]
+    lines = [
+        "/* What a node says of its attributes. error: in words, what is wrong with its options, or nothing. */",
+        "typedef struct ow_state {",
+        "  char error[200];",
+    ]
     for option in export.options:
         if option.later is not None:
             lines.append(f"  {later_type(option)} {option.field};")
@@ -58,8 +61,10 @@ def state_struct(export: Export) -> str:
 
 def choices_in_words(option: Option) -> str:
     """Its values with their numbers."""
-    words = [f"{i}: {'any other' if isinstance(c, type) else 'not given' if c is None else _shown(c)}"
-             for i, c in enumerate(option.choices)]
+    words = [
+        f"{i}: {'any other' if isinstance(c, type) else 'not given' if c is None else _shown(c)}"
+        for i, c in enumerate(option.choices)
+    ]
     text = ", ".join(words)
     return in_comment(text if len(text) < 90 else text[:87] + "...")
 
@@ -125,11 +130,18 @@ def _branch(export: Export, option: Option) -> str:
     lines = [f" else if (strcmp(name, {quoted(name)}) == 0) {{"]
     if None in option.choices:
         at = option.choices.index(None)
-        lines += ["      if (v.type == OW_FLEX_NULL) {", f"        state->{field}_choice = {at};",
-                  "        continue;", "      }"]
+        lines += [
+            "      if (v.type == OW_FLEX_NULL) {",
+            f"        state->{field}_choice = {at};",
+            "        continue;",
+            "      }",
+        ]
     if kind is str:
-        lines += ["      const char *text;", "      size_t length;",
-                  "      const ow_found how = ow_read_text(options, v, &text, &length);"]
+        lines += [
+            "      const char *text;",
+            "      size_t length;",
+            "      const ow_found how = ow_read_text(options, v, &text, &length);",
+        ]
     else:
         c, reader = READERS[kind]
         lines += [f"      {c} number;", f"      const ow_found how = {reader}(options, v, &number);"]
@@ -214,8 +226,10 @@ def missing(export: Export) -> list[str]:
             lines += [f"if (!state->{option.field}_given) {{", *_refused(words)]
         elif option.choices:
             which = f"{export.op.name}: attribute '{option.name}' has its default"
-            lines += [f"if (state->{option.field}_choice < 0) {{",
-                      *_refused(printed(f"{which}, which this code is not made for"))]
+            lines += [
+                f"if (state->{option.field}_choice < 0) {{",
+                *_refused(printed(f"{which}, which this code is not made for")),
+            ]
     return lines
 
 
@@ -228,6 +242,9 @@ def choice_number(export: Export) -> str:
     text = "0"
     for option in export.options:
         if option.choices and option.passed:
-            text = f"state->{option.field}_choice" if text == "0" else (
-                f"({text}) * {len(option.choices)} + state->{option.field}_choice")
+            text = (
+                f"state->{option.field}_choice"
+                if text == "0"
+                else (f"({text}) * {len(option.choices)} + state->{option.field}_choice")
+            )
     return text

@@ -19,19 +19,25 @@ def readme(export: Export, api: Api) -> str:
     name, op = export.name, export.op
     attributes = "".join(
         f"| `{o.name}` | {o.attr.type_name()} | {'required' if o.attr.required else f'`{o.attr.default!r}`'} | "
-        f"{_values(o)} | {o.attr.since} |\n" for o in export.options)
+        f"{_values(o)} | {o.attr.since} |\n"
+        for o in export.options
+    )
     columns = "| attribute | type | default | values | since |\n|---|---|---|---|---|\n"
     table = f"\n{columns}{attributes}" if attributes else ""
     refused = "".join(f"\n* {dtype_words(k)}: {v}" for k, v in export.refused.items())
     left_out = f"\n\nNot in this code, though the operator takes it in Python:\n{refused}" if refused else ""
     broadcast = "" if isinstance(export, ArrayExport) else " Inputs are broadcast as NumPy does it."
-    external = "" if api.name == "struct" else f"""
+    external = (
+        ""
+        if api.name == "struct"
+        else f"""
 With the C API:
 
 ```c
 TfLiteInterpreterOptionsAddOperator(options, {name}OpRegistrationExternal());
 ```
 """
+    )
     versions = f", 1, {op.version}" if op.version > 1 else ""
     return f"""# {op.name}
 

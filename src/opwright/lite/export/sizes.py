@@ -32,10 +32,19 @@ Expression = tuple[Any, ...] | int | str
 """A whole number, the name of a size, ("attr", field), or an operation with its operands."""
 
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
-    "+": int.__add__, "-": int.__sub__, "*": int.__mul__, "//": int.__floordiv__, "%": int.__mod__,
+    "+": int.__add__,
+    "-": int.__sub__,
+    "*": int.__mul__,
+    "//": int.__floordiv__,
+    "%": int.__mod__,
 }
 COMPARISONS: dict[str, Callable[[int, int], bool]] = {
-    "<": int.__lt__, "<=": int.__le__, "==": int.__eq__, "!=": int.__ne__, ">": int.__gt__, ">=": int.__ge__,
+    "<": int.__lt__,
+    "<=": int.__le__,
+    "==": int.__eq__,
+    "!=": int.__ne__,
+    ">": int.__gt__,
+    ">=": int.__ge__,
 }
 
 
@@ -156,8 +165,13 @@ class Computed:
     trees: tuple[tuple[tuple[int, ...], Tree], ...]
 
 
-def computed_sizes(op: Operator, export_options: Sequence[Option], inputs: Sequence[tuple[str, Array]],
-                   outputs: Sequence[tuple[str, Array]], names: Sequence[str]) -> Computed:
+def computed_sizes(
+    op: Operator,
+    export_options: Sequence[Option],
+    inputs: Sequence[tuple[str, Array]],
+    outputs: Sequence[tuple[str, Array]],
+    names: Sequence[str],
+) -> Computed:
     """What gives the sizes of these names, which the outputs' annotations have and no input's.
 
     raises UnimplementedError where the shape rule is none that becomes C
@@ -165,8 +179,13 @@ def computed_sizes(op: Operator, export_options: Sequence[Option], inputs: Seque
     chosen = tuple(o for o in export_options if o.choices)
     combinations = list(itertools.product(*(range(len(o.choices)) for o in chosen)))
     if len(combinations) > MOST_CHOICES:
-        raise UnimplementedError(op=op.name, what="its attributes have too many combinations", do="attrs={...}",
-                                 found=len(combinations), wanted=f"at most {MOST_CHOICES}")
+        raise UnimplementedError(
+            op=op.name,
+            what="its attributes have too many combinations",
+            do="attrs={...}",
+            found=len(combinations),
+            wanted=f"at most {MOST_CHOICES}",
+        )
     known = tuple(dict.fromkeys(s for _, k in inputs for s in k.shape if isinstance(s, str)))
     rule = _Rule(op, export_options, inputs, outputs, known, tuple(names))
     trees = []
@@ -201,8 +220,11 @@ class _Rule:
             nonlocal count
             count += 1
             if count > MOST_PATHS:
-                raise UnimplementedError(op=self.op.name, what="its shape rule decides too much to become C",
-                                         wanted=f"at most {MOST_PATHS} ways through it")
+                raise UnimplementedError(
+                    op=self.op.name,
+                    what="its shape rule decides too much to become C",
+                    wanted=f"at most {MOST_PATHS} ways through it",
+                )
             paths.wanted, paths.given = wanted, []
             try:
                 leaf = self._leaf(call, specs)
@@ -248,8 +270,11 @@ class _Rule:
                 except (TypeError, ValueError):
                     continue
             if not allowed:
-                raise UnimplementedError(op=self.op.name, what=f"no value of attribute {option.name!r} was found that "
-                                         "its check allows", do=f"attrs={{{option.name!r}: [...]}}")
+                raise UnimplementedError(
+                    op=self.op.name,
+                    what=f"no value of attribute {option.name!r} was found that its check allows",
+                    do=f"attrs={{{option.name!r}: [...]}}",
+                )
             yield option, allowed[(draw * (k + 1)) % len(allowed)]
 
     def _call(self, fixed: Mapping[str, Any], numbers: Mapping[str, int]) -> Call:
@@ -262,8 +287,13 @@ class _Rule:
         return call
 
     def _specs(self, sizes: Mapping[str, int], leading: Sequence[int]) -> list[TensorSpec]:
-        return [TensorSpec([n for s in kind.shape for n in (leading if s == REST else (
-            s if isinstance(s, int) else sizes[s],))], kind.dtype) for _, kind in self.inputs]
+        return [
+            TensorSpec(
+                [n for s in kind.shape for n in (leading if s == REST else (s if isinstance(s, int) else sizes[s],))],
+                kind.dtype,
+            )
+            for _, kind in self.inputs
+        ]
 
     # ---- whether the tree is right -----------------------------------------------------------------------------------
 
@@ -282,16 +312,28 @@ class _Rule:
             except Exception:
                 said = None
             expected = None if said is None else [tuple(spec.shape) for spec in said]
-            ours = None if found is None else [
-                tuple(n for s in kind.shape for n in (leading if s == REST else (
-                    s if isinstance(s, int) else (sizes | found)[s],))) for _, kind in self.outputs]
+            ours = (
+                None
+                if found is None
+                else [
+                    tuple(
+                        n
+                        for s in kind.shape
+                        for n in (leading if s == REST else (s if isinstance(s, int) else (sizes | found)[s],))
+                    )
+                    for _, kind in self.outputs
+                ]
+            )
             refused = ours is None or any(n < 0 for shape in ours for n in shape)
             if (expected is None) != refused or (not refused and expected != ours):
                 raise UnimplementedError(
-                    op=self.op.name, what="its shape rule does not become C: at some sizes it says something else",
+                    op=self.op.name,
+                    what="its shape rule does not become C: at some sizes it says something else",
                     found=f"infer {expected or 'refuses'}, C {'refuses' if refused else ours} for {sizes} {numbers}",
                     wanted="sums, products, // and % of sizes and of attributes that are integers, and comparisons of "
-                    "these", do="write math.ceil(n / s) as -(-n // s)")
+                    "these",
+                    do="write math.ceil(n / s) as -(-n // s)",
+                )
 
 
 def evaluated(tree: Tree, sizes: Mapping[str, int], fields: Mapping[str, int]) -> dict[str, int] | None:

@@ -97,23 +97,32 @@ def source(export: Export, api: Api) -> str:
     tables = dict.fromkeys(t for one in sources for t in one.tables)
     helpers = helpers_text(set().union(*(f.helpers for f in functions.values())))
     parts = [
-        comment(f"{export.op.signature()}, version {export.op.version}\n\n{said(export.op)}\n\n"
-                f"Takes {export.words()}. For {api.what}.\nMade by `opwright op export` of the operator's kernel, "
-                "for C99, C11 and C++11; README.md says how to build it."),
-        f'#include "{export.name}.h"\n\n' + "".join(f"#include <{h}.h>\n" for h in (
-            "float", "math", "stdbool", "stdint", "stdio", "stdlib", "string")),
+        comment(
+            f"{export.op.signature()}, version {export.op.version}\n\n{said(export.op)}\n\n"
+            f"Takes {export.words()}. For {api.what}.\nMade by `opwright op export` of the operator's kernel, "
+            "for C99, C11 and C++11; README.md says how to build it."
+        ),
+        f'#include "{export.name}.h"\n\n'
+        + "".join(f"#include <{h}.h>\n" for h in ("float", "math", "stdbool", "stdint", "stdio", "stdlib", "string")),
         _ARITHMETIC,
         _title("The kernel" if of_arrays else "The kernel: one element"),
-        *([helpers] if helpers else []), *tables, *(f.text for f in functions.values()),
+        *([helpers] if helpers else []),
+        *tables,
+        *(f.text for f in functions.values()),
         _title("Its attributes, from a node's options"),
-        options.flexbuffers(export), options.state_struct(export), options.reading(export),
+        options.flexbuffers(export),
+        options.state_struct(export),
+        options.reading(export),
         *([] if of_arrays else _elements(export)),
         _title("The run time"),
         f"typedef {api.context} ow_context;\ntypedef {api.node} ow_node;\ntypedef {api.tensor} ow_tensor;\n",
         api.functions.lstrip("\n"),
         _life(export),
-        *([arrays.tensors(export), _prepare_arrays(export), _invoke_arrays(export)] if isinstance(export, ArrayExport)
-          else [_look(export), _prepare(export), _invoke(export)]),
+        *(
+            [arrays.tensors(export), _prepare_arrays(export), _invoke_arrays(export)]
+            if isinstance(export, ArrayExport)
+            else [_look(export), _prepare(export), _invoke(export)]
+        ),
         filled(api.registration, export).lstrip("\n"),
     ]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(parts))
@@ -121,9 +130,13 @@ def source(export: Export, api: Api) -> str:
 
 def _elements(export: Export) -> list[str]:
     """Loops over the elements of tensors."""
-    return [_title("Its tensors"), f"enum {{ OW_INPUTS = {len(export.op.inputs)} }};\n",
-            (_HERE / "elements.c").read_text("utf-8"), *(loop(export, case) for case in export.cases),
-            _table(export)]
+    return [
+        _title("Its tensors"),
+        f"enum {{ OW_INPUTS = {len(export.op.inputs)} }};\n",
+        (_HERE / "elements.c").read_text("utf-8"),
+        *(loop(export, case) for case in export.cases),
+        _table(export),
+    ]
 
 
 def _title(text: str) -> str:
@@ -137,8 +150,10 @@ def _table(export: Export) -> str:
         types = ", ".join("kTfLiteNoType" if d is None else LITE_TYPES[d] for d in c.inputs)
         sizes = ", ".join("0" if d is None else f"sizeof({ELEMENTS[d]})" for d in c.inputs)
         gives = c.source.dtype
-        rows.append(f"    {{{{{types}}}, {LITE_TYPES[gives]}, {c.choice}, {{{sizes}}}, sizeof({ELEMENTS[gives]}), "
-                    f"{c.source.name}_loop}},")
+        rows.append(
+            f"    {{{{{types}}}, {LITE_TYPES[gives]}, {c.choice}, {{{sizes}}}, sizeof({ELEMENTS[gives]}), "
+            f"{c.source.name}_loop}},"
+        )
     return f"""/* What there is: types of inputs and result, which choice of attributes, sizes of elements, the loop. */
 typedef struct ow_case {{
   TfLiteType types[OW_INPUTS];
@@ -231,8 +246,11 @@ def _state_checked(export: Export) -> str:
     least = inputs = len(export.op.inputs)
     while least - 1 in export.optional:
         least -= 1
-    fits = "ow_inputs(node) != OW_INPUTS" if least == inputs else (
-        f"ow_inputs(node) < {least} || ow_inputs(node) > OW_INPUTS")
+    fits = (
+        "ow_inputs(node) != OW_INPUTS"
+        if least == inputs
+        else (f"ow_inputs(node) < {least} || ow_inputs(node) > OW_INPUTS")
+    )
     return f"""  if (state == NULL) {{
     OW_REPORT(context, "{name}: no memory for its attributes");
     return kTfLiteError;
@@ -298,16 +316,23 @@ def _prepare(export: Export) -> str:
         if declared.ranks is not None:
             test = " && ".join(f"ranks[{k}] != {r}" for r in declared.ranks)
             words = f"input {declared.name!r} has %d dimensions; wanted: {' or '.join(map(str, declared.ranks))}"
-            lines += [f"  if ({test}) {{", f'    OW_REPORT(context, "{name}: {words}", ranks[{k}]);',
-                      "    return kTfLiteError;", "  }"]
+            lines += [
+                f"  if ({test}) {{",
+                f'    OW_REPORT(context, "{name}: {words}", ranks[{k}]);',
+                "    return kTfLiteError;",
+                "  }",
+            ]
     like = op.outputs[0].like
     if not op.elementwise and like is not None and op.infer_rule is None and len(op.inputs) > 1:
         k = op.input_names.index(like)
-        lines += [f"  bool alike = rank == ranks[{k}]; /* the result has the shape of {like} */",
-                  f"  for (int axis = 0; alike && axis < rank; ++axis) alike = shape[axis] == dims[{k}][axis];",
-                  "  if (!alike) {",
-                  f'    OW_REPORT(context, "{name}: the inputs make a larger shape than {like} has");',
-                  "    return kTfLiteError;", "  }"]
+        lines += [
+            f"  bool alike = rank == ranks[{k}]; /* the result has the shape of {like} */",
+            f"  for (int axis = 0; alike && axis < rank; ++axis) alike = shape[axis] == dims[{k}][axis];",
+            "  if (!alike) {",
+            f'    OW_REPORT(context, "{name}: the inputs make a larger shape than {like} has");',
+            "    return kTfLiteError;",
+            "  }",
+        ]
     types = ", ".join("%d" for _ in op.inputs)
     given = ", ".join(f"(int)types[{k}]" for k in range(len(op.inputs)))
     return f"""/* After each change of the inputs' shapes: checks, and the shape of the result. */

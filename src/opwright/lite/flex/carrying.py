@@ -165,8 +165,14 @@ def _of_kind(kind: str, value: Any) -> Any:
     if kind.startswith("list("):
         items = list(value) if isinstance(value, (tuple, list)) else [value]
         return nodedef.Typed(kind[5:-1], [_of_kind(kind[5:-1], item) for item in items])
-    wanted: dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "string": (str, bytes), "type": DType,
-                              "shape": TensorShape}
+    wanted: dict[str, Any] = {
+        "int": int,
+        "float": (int, float),
+        "bool": bool,
+        "string": (str, bytes),
+        "type": DType,
+        "shape": TensorShape,
+    }
     if kind not in wanted or not isinstance(value, wanted[kind]) or (kind != "bool" and isinstance(value, bool)):
         raise _No
     return float(value) if kind == "float" else value

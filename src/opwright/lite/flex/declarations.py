@@ -100,35 +100,62 @@ _LAST: dict[str, object] = {"axis": -1}
 _REALS = {"transpose_a": "adjoint_a", "transpose_b": "adjoint_b"}
 
 _ROWS: dict[str, Form | tuple[Form, ...]] = {
-    **{name: Form(name, (0, _AXES), _REDUCE)
-       for name in ("All", "Any", "EuclideanNorm", "Max", "Mean", "Min", "Prod", "Sum")},
+    **{
+        name: Form(name, (0, _AXES), _REDUCE)
+        for name in ("All", "Any", "EuclideanNorm", "Max", "Mean", "Min", "Prod", "Sum")
+    },
     **{name: Form(name, (0, _AXIS), {}) for name in ("ArgMax", "ArgMin", "Cumprod", "Cumsum", "CumulativeLogsumexp")},
-    **{name: Form(name, None, drops=_DRAWN)
-       for name in ("Multinomial", "RandomGamma", "RandomPoisson", "RandomShuffle", "RandomStandardNormal",
-                    "RandomUniform", "RandomUniformInt", "TruncatedNormal")},
-    **{name: Form(name, None, needs={"explicit_paddings": ()}) for name in
-       ("Conv3D", "MaxPool3D", "MaxPool3DGrad", "MaxPool3DGradGrad", "MaxPoolGradGrad")},
-    "Add": Form("AddV2"), "AdjustContrast": Form("AdjustContrastv2"), "Cast": Form("Cast", None, {"DstT": "dtype"}),
-    "Concat": Form("ConcatV2", (0, _AXIS)), "ExpandDims": Form("ExpandDims", (0, _AXIS)),
+    **{
+        name: Form(name, None, drops=_DRAWN)
+        for name in (
+            "Multinomial",
+            "RandomGamma",
+            "RandomPoisson",
+            "RandomShuffle",
+            "RandomStandardNormal",
+            "RandomUniform",
+            "RandomUniformInt",
+            "TruncatedNormal",
+        )
+    },
+    **{
+        name: Form(name, None, needs={"explicit_paddings": ()})
+        for name in ("Conv3D", "MaxPool3D", "MaxPool3DGrad", "MaxPool3DGradGrad", "MaxPoolGradGrad")
+    },
+    "Add": Form("AddV2"),
+    "AdjustContrast": Form("AdjustContrastv2"),
+    "Cast": Form("Cast", None, {"DstT": "dtype"}),
+    "Concat": Form("ConcatV2", (0, _AXIS)),
+    "ExpandDims": Form("ExpandDims", (0, _AXIS)),
     "ExtractImagePatches": Form("ExtractImagePatches", None, {"ksizes": "sizes"}),
-    "Gather": Form("GatherV2", (0, 1, _AXIS)), "GatherNd": Form("GatherNd", None, needs={"batch_dims": 0}),
-    "InTopK": Form("InTopKV2", (1, 0, 2)), "LinSpace": Form("LinSpace", (0, 1, Const("num"))),
-    "LogSoftmax": Form("LogSoftmax", None, needs=_LAST), "Softmax": Form("Softmax", None, needs=_LAST),
+    "Gather": Form("GatherV2", (0, 1, _AXIS)),
+    "GatherNd": Form("GatherNd", None, needs={"batch_dims": 0}),
+    "InTopK": Form("InTopKV2", (1, 0, 2)),
+    "LinSpace": Form("LinSpace", (0, 1, Const("num"))),
+    "LogSoftmax": Form("LogSoftmax", None, needs=_LAST),
+    "Softmax": Form("Softmax", None, needs=_LAST),
     "MatrixDiag": Form("MatrixDiagV3", (0, Const("k", int32, True), Const("num_rows"), Const("num_cols"), 1)),
     "MatrixDiagPart": Form("MatrixDiagPartV3", (0, Const("k", int32, True), 1)),
     "MatrixSetDiag": Form("MatrixSetDiagV3", (0, 1, Const("k", int32, True))),
-    "MatMul": (Form("MatMul", only=_matrices), Form("BatchMatMulV2", None, {"adj_x": "adjoint_a", "adj_y": "adjoint_b"},
-                                                  alike=_REALS)),
-    "NonMaxSuppression": Form("NonMaxSuppressionV5"), "Pad": (Form("PadV2"), Form("Pad", (0, 1))),
-    "RFFT": Form("RFFT", only=_long_enough), "RFFT2D": Form("RFFT2D", only=_long_enough),
+    "MatMul": (
+        Form("MatMul", only=_matrices),
+        Form("BatchMatMulV2", None, {"adj_x": "adjoint_a", "adj_y": "adjoint_b"}, alike=_REALS),
+    ),
+    "NonMaxSuppression": Form("NonMaxSuppressionV5"),
+    "Pad": (Form("PadV2"), Form("Pad", (0, 1))),
+    "RFFT": Form("RFFT", only=_long_enough),
+    "RFFT2D": Form("RFFT2D", only=_long_enough),
     "RFFT3D": Form("RFFT3D", only=_long_enough),
     "ReduceJoin": Form("ReduceJoin", (0, _AXES), {"keep_dims": "keep_dims"}),
     "Reverse": Form("ReverseV2", (0, Const("axis", int32, True))),
     "ReverseSequence": Form("ReverseSequence", None, {"seq_dim": "seq_axis", "batch_dim": "batch_axis"}),
     "Roll": Form("Roll", (0, 1, Const("axis", int32, True))),
-    "Select": Form("SelectV2"), "SelfAdjointEig": Form("SelfAdjointEigV2"),
-    "Split": Form("Split", (_AXIS, 0)), "SplitV": Form("SplitV", (0, 1, _AXIS)),
-    "Squeeze": Form("Squeeze", None, {"squeeze_dims": "axis"}), "TopK": Form("TopKV2"),
+    "Select": Form("SelectV2"),
+    "SelfAdjointEig": Form("SelfAdjointEigV2"),
+    "Split": Form("Split", (_AXIS, 0)),
+    "SplitV": Form("SplitV", (0, 1, _AXIS)),
+    "Squeeze": Form("Squeeze", None, {"squeeze_dims": "axis"}),
+    "TopK": Form("TopKV2"),
     "Transpose": Form("Transpose", (0, Const("perm", int32, True, "reversed"))),
 }
 FORMS = {name: (forms,) if isinstance(forms, Form) else forms for name, forms in _ROWS.items()}

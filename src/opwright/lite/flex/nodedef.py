@@ -27,9 +27,23 @@ from ...core.shapes import TensorShape
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types
 MAX_SIZE = 1 << 24  # of one NodeDef, far above any
 TYPES: dict[int, DType] = {  # types.proto
-    1: dtypes.float32, 2: dtypes.float64, 3: dtypes.int32, 4: dtypes.uint8, 5: dtypes.int16, 6: dtypes.int8,
-    7: dtypes.string, 8: dtypes.complex64, 9: dtypes.int64, 10: dtypes.bool, 14: dtypes.bfloat16, 17: dtypes.uint16,
-    18: dtypes.complex128, 19: dtypes.float16, 20: dtypes.resource, 21: dtypes.variant, 22: dtypes.uint32,
+    1: dtypes.float32,
+    2: dtypes.float64,
+    3: dtypes.int32,
+    4: dtypes.uint8,
+    5: dtypes.int16,
+    6: dtypes.int8,
+    7: dtypes.string,
+    8: dtypes.complex64,
+    9: dtypes.int64,
+    10: dtypes.bool,
+    14: dtypes.bfloat16,
+    17: dtypes.uint16,
+    18: dtypes.complex128,
+    19: dtypes.float16,
+    20: dtypes.resource,
+    21: dtypes.variant,
+    22: dtypes.uint32,
     23: dtypes.uint64,
 }
 NUMBERS = {dtype: number for number, dtype in TYPES.items()}
@@ -88,8 +102,14 @@ _WRITTEN: dict[str, tuple[int, Any, int]] = {
 
 
 def _kind(value: Any) -> str:
-    for kind, types in (("bool", bool), ("int", int), ("float", float), ("string", (bytes, str)), ("type", DType),
-                        ("shape", TensorShape)):
+    for kind, types in (
+        ("bool", bool),
+        ("int", int),
+        ("float", float),
+        ("string", (bytes, str)),
+        ("type", DType),
+        ("shape", TensorShape),
+    ):
         if isinstance(value, types):
             return kind
     raise InvalidArgumentError(what="an attribute that a NodeDef cannot hold", found=repr(value)[:80])
@@ -191,7 +211,11 @@ def _read_float(value: bytes) -> float:
 
 #   field: (wire type of one, how it is read)
 _READ: dict[int, tuple[int, Any]] = {
-    2: (BYTES, bytes), 3: (VARINT, _signed), 4: (FIXED32, _read_float), 5: (VARINT, bool), 6: (VARINT, _read_type),
+    2: (BYTES, bytes),
+    3: (VARINT, _signed),
+    4: (FIXED32, _read_float),
+    5: (VARINT, bool),
+    6: (VARINT, _read_type),
     7: (BYTES, _read_shape),
 }
 

@@ -40,8 +40,9 @@ class _State:
         """The node's inputs by argument, a tuple where it has several. Raises SignatureError for another number."""
         wanted = sum(1 if count is None else count for count in self.counts)
         if wanted != len(items):
-            raise SignatureError(op=operator.name, what="the node has the wrong number of inputs", found=len(items),
-                                 wanted=wanted)
+            raise SignatureError(
+                op=operator.name, what="the node has the wrong number of inputs", found=len(items), wanted=wanted
+            )
         rest = iter(items)
         return [next(rest) if n is None else tuple(itertools.islice(rest, n)) for n in self.counts]
 
@@ -54,8 +55,12 @@ class FlexRegistration(OperatorRegistration):
     def _init(self, context: Any, options: Any) -> Any:
         given = decode(bytes(options)) if options else None
         if not isinstance(given, list) or len(given) < 2 or not isinstance(given[1], str):
-            raise InvalidArgumentError(op=self.operator.name, what="a Flex operator without a NodeDef in its options",
-                                       found=type(given).__name__, wanted="[name, NodeDef]")
+            raise InvalidArgumentError(
+                op=self.operator.name,
+                what="a Flex operator without a NodeDef in its options",
+                found=type(given).__name__,
+                wanted="[name, NodeDef]",
+            )
         return _read(self.operator, nodedef.decode(given[1].encode("utf-8", "surrogateescape")))
 
     def group(self, node: Any, items: Sequence[Any]) -> list[Any]:
@@ -87,8 +92,9 @@ class FlexRegistration(OperatorRegistration):
 
     def _constant(self, const: Const, t: Any) -> Any:
         if t is None or t.constant is None:
-            raise InvalidArgumentError(op=self.operator.name, what=f"{const.attr!r} is no constant of the model",
-                                       found=repr(t))
+            raise InvalidArgumentError(
+                op=self.operator.name, what=f"{const.attr!r} is no constant of the model", found=repr(t)
+            )
         values = t.constant.reshape(-1).tolist()
         if not const.vector and len(values) != 1:
             what = f"{const.attr!r} is not one number"
@@ -146,8 +152,11 @@ def _check_usual(operator: Operator, name: str, value: Any, declared: Any) -> No
         default = attribute.default.encode() if isinstance(attribute.default, str) else attribute.default
         if attribute.has_default and value == default:
             return
-    raise InvalidArgumentError(op=operator.name, what=f"the Flex operator has {name} = {value!r}",
-                               wanted=f"{default!r}: the operator here has no such attribute")
+    raise InvalidArgumentError(
+        op=operator.name,
+        what=f"the Flex operator has {name} = {value!r}",
+        wanted=f"{default!r}: the operator here has no such attribute",
+    )
 
 
 def _texts(values: Any) -> list[str]:

@@ -84,6 +84,10 @@ def call_depth(model: Any) -> Iterator[Finding]:
                 ready.append(caller)
     for i, found in enumerate(depth):
         if found > MAX_CALL_DEPTH:
-            yield Finding(f"subgraphs[{i}]", "subgraphs call each other too deeply", found=f"{found} levels",
-                          wanted=f"at most {MAX_CALL_DEPTH}")
+            yield Finding(
+                f"subgraphs[{i}]",
+                "subgraphs call each other too deeply",
+                found=f"{found} levels",
+                wanted=f"at most {MAX_CALL_DEPTH}",
+            )
             return

@@ -17,9 +17,26 @@ from opwright.lite.format.strings import string_offsets
 
 # Bits an element; below 8 they are packed, and the last byte is filled up. STRING, RESOURCE and VARIANT have no size.
 BITS = {
-    "FLOAT32": 32, "FLOAT16": 16, "INT32": 32, "UINT8": 8, "INT64": 64, "BOOL": 8, "INT16": 16, "COMPLEX64": 64,
-    "INT8": 8, "FLOAT64": 64, "COMPLEX128": 128, "UINT64": 64, "UINT32": 32, "UINT16": 16, "INT4": 4, "BFLOAT16": 16,
-    "INT2": 2, "UINT4": 4, "FLOAT8_E4M3FN": 8, "FLOAT8_E5M2": 8,
+    "FLOAT32": 32,
+    "FLOAT16": 16,
+    "INT32": 32,
+    "UINT8": 8,
+    "INT64": 64,
+    "BOOL": 8,
+    "INT16": 16,
+    "COMPLEX64": 64,
+    "INT8": 8,
+    "FLOAT64": 64,
+    "COMPLEX128": 128,
+    "UINT64": 64,
+    "UINT32": 32,
+    "UINT16": 16,
+    "INT4": 4,
+    "BFLOAT16": 16,
+    "INT2": 2,
+    "UINT4": 4,
+    "FLOAT8_E4M3FN": 8,
+    "FLOAT8_E5M2": 8,
 }
 PACKED = {name: bits for name, bits in BITS.items() if bits < 8}
 """Of the types that are packed in bytes, the first element in the lowest bits."""
@@ -75,14 +92,21 @@ def check(at: str, index: int, tensor: Any, buffer: Any, strings: dict[int, Find
         if broken is not None:
             yield broken
         elif held != stored:
-            yield Finding(at, f"Tensor {index} is invalidly specified in schema: wrong number of strings",
-                          found=f"{held} strings", wanted=f"{stored} for shape {_brief(tensor.shape)}")
+            yield Finding(
+                at,
+                f"Tensor {index} is invalidly specified in schema: wrong number of strings",
+                found=f"{held} strings",
+                wanted=f"{stored} for shape {_brief(tensor.shape)}",
+            )
         return
     required = bytes_of(tensor.type.name, stored)
     if required is not None and required > len(buffer.data):
-        yield Finding(at, f"Tensor {index} is invalidly specified in schema: its buffer is too short",
-                      found=f"{len(buffer.data)} bytes in buffer {tensor.buffer}",
-                      wanted=f"{required} for {tensor.type.name} {_brief(tensor.shape)}")
+        yield Finding(
+            at,
+            f"Tensor {index} is invalidly specified in schema: its buffer is too short",
+            found=f"{len(buffer.data)} bytes in buffer {tensor.buffer}",
+            wanted=f"{required} for {tensor.type.name} {_brief(tensor.shape)}",
+        )
 
 
 def _check_strings(at: str, buffer: Any) -> Finding | None:
@@ -105,8 +129,12 @@ def sparse_elements(at: str, tensor: Any) -> tuple[int, Finding | None]:
     order, blocks = np.asarray(sparsity.traversal_order).tolist(), np.asarray(sparsity.block_map).tolist()
     rank, levels = len(shape), len(sparsity.dim_metadata)
     if sorted(order) != list(range(rank + len(blocks))) or levels != len(order):
-        return 0, Finding(f"{at}.traversal_order", "is no order of the dimensions and blocks", found=_brief(order),
-                          wanted=f"0 to {rank + len(blocks) - 1}, once each, with metadata for each")
+        return 0, Finding(
+            f"{at}.traversal_order",
+            "is no order of the dimensions and blocks",
+            found=_brief(order),
+            wanted=f"0 to {rank + len(blocks) - 1}, once each, with metadata for each",
+        )
     if any(not 0 <= d < rank for d in blocks) or len(set(blocks)) != len(blocks):
         return 0, Finding(f"{at}.block_map", "names dimensions that are not there or twice", found=_brief(blocks))
     sizes = list(shape)  # of each dimension in blocks, then of the blocks themselves
@@ -140,11 +168,19 @@ def _check_segments(at: str, metadata: Any, positions: int, size: int) -> Findin
     segments = _values(metadata.array_segments).astype(np.int64)
     indices = _values(metadata.array_indices)
     if len(segments) != positions + 1 or segments[0] != 0 or (np.diff(segments) < 0).any():
-        return Finding(f"{at}.array_segments", "segments do not rise from 0", found=f"{len(segments)} segments",
-                       wanted=f"{positions + 1}")
+        return Finding(
+            f"{at}.array_segments",
+            "segments do not rise from 0",
+            found=f"{len(segments)} segments",
+            wanted=f"{positions + 1}",
+        )
     if segments[-1] != len(indices) or (len(indices) and not 0 <= indices.min() <= indices.max() < size):
-        return Finding(f"{at}.array_indices", "indices and segments disagree, or lie outside the dimension",
-                       found=f"{len(indices)} indices", wanted=f"{segments[-1]}, below {size}")
+        return Finding(
+            f"{at}.array_indices",
+            "indices and segments disagree, or lie outside the dimension",
+            found=f"{len(indices)} indices",
+            wanted=f"{segments[-1]}, below {size}",
+        )
     return None
 
 

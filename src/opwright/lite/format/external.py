@@ -30,6 +30,7 @@ def refusal(model: Any, tensor: Any) -> UnimplementedError:
             found += f", packed as {buffer.packing!r}"
     return UnimplementedError(
         what=f"the data of tensor {tensor.name or ''!r} is in another file, which this version does not read",
-        found=found, wanted="data in the buffers of the model",
+        found=found,
+        wanted="data in the buffers of the model",
         do="convert the model with its weights inside",
     )

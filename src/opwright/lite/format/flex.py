@@ -155,8 +155,9 @@ def decode(document: Any) -> Any:
     try:
         return _Decoder(raw).root()
     except _Damage as damage:
-        raise DataLossError(what=f"damaged FlexBuffers document: {damage}", found=f"{len(raw)} bytes",
-                            wanted="a whole document") from None
+        raise DataLossError(
+            what=f"damaged FlexBuffers document: {damage}", found=f"{len(raw)} bytes", wanted="a whole document"
+        ) from None
 
 
 class _Damage(Exception):

@@ -131,12 +131,24 @@ def layout_of(name: str, size: int, entries: Sequence[int], how: Mapping[str, Ca
         taken += [(position, 4) for _, _, position in unions]
         newer = _unknown(name, size, entries, known.ids, taken)
     make, phase = functools.partial(cls.__new__, cls), phases.pop() if phases else None
-    return Layout(make, max(size, 4), room, struct.Struct(codes), phase,
-                  tuple(steps), tuple(unions), tuple(lone), tuple(absent), tuple(lists), newer)
+    return Layout(
+        make,
+        max(size, 4),
+        room,
+        struct.Struct(codes),
+        phase,
+        tuple(steps),
+        tuple(unions),
+        tuple(lone),
+        tuple(absent),
+        tuple(lists),
+        newer,
+    )
 
 
-def _unknown(name: str, size: int, entries: Sequence[int], ids: frozenset[int], taken: list[tuple[int, int]]
-             ) -> tuple[tuple[int, int, int], ...]:
+def _unknown(
+    name: str, size: int, entries: Sequence[int], ids: frozenset[int], taken: list[tuple[int, int]]
+) -> tuple[tuple[int, int, int], ...]:
     """The fields newer than the schema. taken: position and width of the others."""
     found = sorted((position, id) for id, position in enumerate(entries) if position and id not in ids)
     starts = sorted([position for position, _ in found] + [position for position, _ in taken] + [size])

@@ -46,8 +46,18 @@ class Model(_Root):
     stays mapped as long as any of them lives. Replace an array to change it: `buffers[i].data = new`.
     """
 
-    __slots__ = ("buffers", "description", "external_buffer_groups", "external_buffers", "metadata", "metadata_buffer",
-                 "operator_codes", "signature_defs", "subgraphs", "version")
+    __slots__ = (
+        "buffers",
+        "description",
+        "external_buffer_groups",
+        "external_buffers",
+        "metadata",
+        "metadata_buffer",
+        "operator_codes",
+        "signature_defs",
+        "subgraphs",
+        "version",
+    )
     table_name = "Model"
 
     version: int
@@ -128,6 +138,7 @@ class Model(_Root):
             raise external.refusal(self, tensor)
         return self.buffers[tensor.buffer].data if tensor.buffer else None
 
+
 schema.enum_members("BuiltinOperator")  # takes as long as reading a small file; not to be counted with the first one
 
 
@@ -141,5 +152,3 @@ def _map(path: str | os.PathLike[str]) -> Any:
         raise NotFoundError(what="Could not open the model file", found=f"no file {os.fspath(path)!r}") from None
     except IsADirectoryError:
         raise InvalidArgumentError(what="Could not open the model file", found=f"folder {os.fspath(path)!r}") from None
-
-

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 from . import versions
 from .carried import custom_version
 
-OFFICIAL_CUSTOMS = frozenset({"TFLite_Detection_PostProcess", "AudioSpectrogram", "Mfcc", "NumericVerify",
-                              "aeq.hadamard_rotation"})
+OFFICIAL_CUSTOMS = frozenset(
+    {"TFLite_Detection_PostProcess", "AudioSpectrogram", "Mfcc", "NumericVerify", "aeq.hadamard_rotation"}
+)
 """Custom operators that the official run time has itself."""
 
 
@@ -56,13 +57,27 @@ def needs(model: Any) -> list[Need]:
     for index, subgraph in enumerate(model.subgraphs):
         for number, operator in enumerate(subgraph.operators):
             used.add(operator.opcode_index)
-            found.append(_need(model, operator.opcode_index, index, number, versions.view(subgraph, operator),
-                               operator.custom_options))
+            found.append(
+                _need(
+                    model,
+                    operator.opcode_index,
+                    index,
+                    number,
+                    versions.view(subgraph, operator),
+                    operator.custom_options,
+                )
+            )
     return found + [_need(model, i) for i in range(len(model.operator_codes)) if i not in used]
 
 
-def _need(model: Any, code_index: int, subgraph: int | None = None, node: int | None = None, view: Any = None,
-          options: Any = None) -> Need:
+def _need(
+    model: Any,
+    code_index: int,
+    subgraph: int | None = None,
+    node: int | None = None,
+    view: Any = None,
+    options: Any = None,
+) -> Need:
     code = model.operator_codes[code_index]
     name, version = versions.op_name(code), int(code.version)
     if name == "CUSTOM":

@@ -92,13 +92,19 @@ class _Reader:
     def model(self) -> TableObject:
         if self.size < SMALLEST:
             short = "the file is empty" if self.size == 0 else "the file is too short"
-            raise DataLossError(what=f"{NOT_VALID}: {short}", found=f"{self.size} bytes",
-                                wanted=f"at least {SMALLEST} bytes", explain="OW401")
+            raise DataLossError(
+                what=f"{NOT_VALID}: {short}",
+                found=f"{self.size} bytes",
+                wanted=f"at least {SMALLEST} bytes",
+                explain="OW401",
+            )
         found = bytes(self.view[schema.FILE_IDENTIFIER_AT : SMALLEST])
         if found != schema.FILE_IDENTIFIER:
             raise InvalidArgumentError(
                 what=f"{NOT_VALID}: wrong file identifier, so this is no .tflite file",
-                found=repr(found.decode("latin-1")), wanted=repr(schema.FILE_IDENTIFIER.decode()), explain="OW401",
+                found=repr(found.decode("latin-1")),
+                wanted=repr(schema.FILE_IDENTIFIER.decode()),
+                explain="OW401",
             )
         try:
             (root,) = _u32.unpack_from(self.view, 0)
@@ -109,9 +115,7 @@ class _Reader:
                 self.spend_room(len(archive[1]))
         except Damage as damage:
             raise DataLossError(
-                what=f"{NOT_VALID}: Model{damage.path}: {damage.what}",
-                do=damage.do,
-                explain="OW401",
+                what=f"{NOT_VALID}: Model{damage.path}: {damage.what}", do=damage.do, explain="OW401"
             ) from None
         if model.version != schema.VERSION:
             what = f"Model provided is schema version {model.version} not equal to supported version {schema.VERSION}."

@@ -43,9 +43,18 @@ SCALARS: dict[str, tuple[str, int, np.dtype[Any]]] = {
 # Vectors written even when empty: run times take them without asking whether they are there.
 ALWAYS_PRESENT = frozenset(
     {
-        "Model.operator_codes", "Model.subgraphs", "Model.buffers",
-        "SubGraph.tensors", "SubGraph.inputs", "SubGraph.outputs", "SubGraph.operators",
-        "Operator.inputs", "Operator.outputs", "Tensor.shape", "SignatureDef.inputs", "SignatureDef.outputs",
+        "Model.operator_codes",
+        "Model.subgraphs",
+        "Model.buffers",
+        "SubGraph.tensors",
+        "SubGraph.inputs",
+        "SubGraph.outputs",
+        "SubGraph.operators",
+        "Operator.inputs",
+        "Operator.outputs",
+        "Tensor.shape",
+        "SignatureDef.inputs",
+        "SignatureDef.outputs",
     }
 )
 

@@ -58,7 +58,8 @@ def string_offsets(buffer: Any) -> np.ndarray:
     if offsets[0] < 4 * (count + 2) or offsets[-1] > raw.size or (np.diff(offsets.astype(np.int64)) < 0).any():
         raise DataLossError(
             what="string buffer has offsets out of order or outside it",
-            found=f"{offsets[0]} to {offsets[-1]}", wanted=f"rising from {4 * (count + 2)} to at most {raw.size}",
+            found=f"{offsets[0]} to {offsets[-1]}",
+            wanted=f"rising from {4 * (count + 2)} to at most {raw.size}",
         )
     return offsets
 

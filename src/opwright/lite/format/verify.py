@@ -45,7 +45,9 @@ def verify(model: Any, flow: bool = True) -> None:
             continue
         for finding in rule.check(model):
             raise InvalidArgumentError(
-                what=f"{finding.what} ({finding.at})", found=finding.found, wanted=finding.wanted or rule.demands,
+                what=f"{finding.what} ({finding.at})",
+                found=finding.found,
+                wanted=finding.wanted or rule.demands,
                 explain="OW401",
             )
 
@@ -122,8 +124,12 @@ def tensor_shapes(model: Any) -> Iterator[Finding]:
         if shape and min(shape) < 0:
             yield Finding(f"{at}.shape", "negative dimension", found=_brief(shape))
         elif len(shape) > constants.MAX_RANK:
-            yield Finding(f"{at}.shape", "more dimensions than an array can have", found=len(shape),
-                          wanted=f"at most {constants.MAX_RANK}")
+            yield Finding(
+                f"{at}.shape",
+                "more dimensions than an array can have",
+                found=len(shape),
+                wanted=f"at most {constants.MAX_RANK}",
+            )
         elif shape and max(shape) ** len(shape) >= constants.SURELY and not constants.countable(shape):
             yield Finding(f"{at}.shape", "shape asks for more elements than can be counted", found=_brief(shape))
         elif signature and len(signature) != len(shape):
@@ -136,8 +142,12 @@ def external_buffers(model: Any) -> Iterator[Finding]:
     ids = {buffer.id for buffer in model.external_buffers}
     for i, buffer in enumerate(model.external_buffers):
         if not 0 <= buffer.group < len(model.external_buffer_groups):
-            yield Finding(f"external_buffers[{i}].group", "no such group", found=buffer.group,
-                          wanted=f"below {len(model.external_buffer_groups)}")
+            yield Finding(
+                f"external_buffers[{i}].group",
+                "no such group",
+                found=buffer.group,
+                wanted=f"below {len(model.external_buffer_groups)}",
+            )
     for at, _, tensor in _tensors(model):
         if tensor.external_buffer and tensor.external_buffer not in ids:
             yield Finding(f"{at}.external_buffer", "no external buffer has this id", found=tensor.external_buffer)
@@ -155,8 +165,11 @@ def subgraph_interfaces(model: Any) -> Iterator[Finding]:
 def opcode_indices(model: Any) -> Iterator[Finding]:
     for at, _, operator in _operators(model):
         if not 0 <= operator.opcode_index < len(model.operator_codes):
-            yield Finding(at, f"Missing registration for opcode_index {operator.opcode_index}",
-                          wanted=f"below {len(model.operator_codes)}")
+            yield Finding(
+                at,
+                f"Missing registration for opcode_index {operator.opcode_index}",
+                wanted=f"below {len(model.operator_codes)}",
+            )
 
 
 def operator_tensors(model: Any) -> Iterator[Finding]:
@@ -196,8 +209,12 @@ def quantizations(model: Any) -> Iterator[Finding]:
             what = f"quantized_dimension must be in range [0, {len(shape)}). Was {q.quantized_dimension}."
             yield Finding(at, what)
         elif scales > 1 and shape[q.quantized_dimension] != scales:
-            yield Finding(at, "number of scales is neither 1 nor the size of the quantized dimension", found=scales,
-                          wanted=f"1 or {shape[q.quantized_dimension]}")
+            yield Finding(
+                at,
+                "number of scales is neither 1 nor the size of the quantized dimension",
+                found=scales,
+                wanted=f"1 or {shape[q.quantized_dimension]}",
+            )
 
 
 def block_quantizations(model: Any) -> Iterator[Finding]:
@@ -214,9 +231,14 @@ def block_quantizations(model: Any) -> Iterator[Finding]:
                 yield Finding(f"{at}.zero_points", "no such tensor", found=details.zero_points, wanted=f"below {n}")
             axes = _ints(getattr(details, "quantized_dimensions", ()))
             if details.table_name == "MultiAxisQuantization" and (
-                    not axes or len(set(axes)) != len(axes) or not 0 <= min(axes) <= max(axes) < len(tensor.shape)):
-                yield Finding(f"{at}.quantized_dimensions", "Invalid MultiAxisQuantization parameters.", found=axes,
-                              wanted=f"one or more of 0 to {len(tensor.shape) - 1}, each once")
+                not axes or len(set(axes)) != len(axes) or not 0 <= min(axes) <= max(axes) < len(tensor.shape)
+            ):
+                yield Finding(
+                    f"{at}.quantized_dimensions",
+                    "Invalid MultiAxisQuantization parameters.",
+                    found=axes,
+                    wanted=f"one or more of 0 to {len(tensor.shape) - 1}, each once",
+                )
             if details.block_size < 0:
                 yield Finding(f"{at}.block_size", "negative block size", found=details.block_size)
 
@@ -231,16 +253,24 @@ def signatures(model: Any) -> Iterator[Finding]:
             yield Finding(f"{at}.signature_key", "two signatures have one name", found=repr(signature.signature_key))
         seen.add(signature.signature_key)
         if not 0 <= signature.subgraph_index < len(model.subgraphs):
-            yield Finding(f"{at}.subgraph_index", "no such subgraph", found=signature.subgraph_index,
-                          wanted=f"below {len(model.subgraphs)}")
+            yield Finding(
+                f"{at}.subgraph_index",
+                "no such subgraph",
+                found=signature.subgraph_index,
+                wanted=f"below {len(model.subgraphs)}",
+            )
             continue
         n = len(model.subgraphs[signature.subgraph_index].tensors)
         for side in ("inputs", "outputs"):
             names = set()
             for j, entry in enumerate(getattr(signature, side)):
                 if not 0 <= entry.tensor_index < n:
-                    yield Finding(f"{at}.{side}[{j}].tensor_index", "no such tensor", found=entry.tensor_index,
-                                  wanted=f"below {n}")
+                    yield Finding(
+                        f"{at}.{side}[{j}].tensor_index",
+                        "no such tensor",
+                        found=entry.tensor_index,
+                        wanted=f"below {n}",
+                    )
                 if entry.name is None:
                     yield Finding(f"{at}.{side}[{j}].name", f"one of the {side} has no name")
                 if entry.name in names:

@@ -72,7 +72,8 @@ def chunks(model: Any, unknown: str = "keep") -> list[Any]:
         where = f"Model{misfit.path} cannot be written"
         if misfit.newer:
             raise UnimplementedError(
-                what=f"{where}: {misfit.what}", wanted="an unchanged model, or one that this schema knows whole",
+                what=f"{where}: {misfit.what}",
+                wanted="an unchanged model, or one that this schema knows whole",
                 do='write(..., unknown="drop") leaves out what is newer than the schema',
             ) from None
         raise InvalidArgumentError(what=f"{where}: {misfit.what}") from None
@@ -92,8 +93,9 @@ def _bytes_of_buffers(model: Any) -> int:
 
 
 def _too_large(n: int) -> ResourceExhaustedError:
-    return ResourceExhaustedError(what="the model's structure does not fit a FlatBuffer", found=f"{n} bytes or more",
-                                  wanted="below 2 GB")
+    return ResourceExhaustedError(
+        what="the model's structure does not fit a FlatBuffer", found=f"{n} bytes or more", wanted="below 2 GB"
+    )
 
 
 class _Plan(NamedTuple):

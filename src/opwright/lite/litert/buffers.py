@@ -35,12 +35,18 @@ class TensorBuffer:
         kind = element_type(tensor.dtype)
         if kind is None:
             name = types.name_of(tensor.dtype)
-            raise UnimplementedError(op="lite.litert", what=f"{what} is of type {name}: the official run time has no "
-                                     "buffers for it", do="lite.Interpreter runs the model")
+            raise UnimplementedError(
+                op="lite.litert",
+                what=f"{what} is of type {name}: the official run time has no buffers for it",
+                do="lite.Interpreter runs the model",
+            )
         if 0 in shape or len(shape) > MOST_AXES:
-            raise UnimplementedError(op="lite.litert", what=f"{what} has a shape that the official run time has no "
-                                     "buffers for", found=list(shape),
-                                     wanted=f"at most {MOST_AXES} axes, of at least one element")
+            raise UnimplementedError(
+                op="lite.litert",
+                what=f"{what} has a shape that the official run time has no buffers for",
+                found=list(shape),
+                wanted=f"at most {MOST_AXES} axes, of at least one element",
+            )
         self._what = what
         dtype = np.dtype(tensor.dtype.np)
         size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
@@ -50,8 +56,12 @@ class TensorBuffer:
         described.layout.shape = shape
         handle = HANDLE()
         address = self._memory.__array_interface__["data"][0]
-        check(library().CreateTensorBufferFromHostMemory(ctypes.byref(described), address, size, None,
-                                                         ctypes.byref(handle)), f"a buffer for {what}")
+        check(
+            library().CreateTensorBufferFromHostMemory(
+                ctypes.byref(described), address, size, None, ctypes.byref(handle)
+            ),
+            f"a buffer for {what}",
+        )
         self._handle: int | None = handle.value
         self._finalizer = weakref.finalize(self, library().DestroyTensorBuffer, handle.value)
         self._finalizer.atexit = False  # a daemon thread may be running a model on it
@@ -77,12 +87,20 @@ class TensorBuffer:
         """Copy a value of exactly this dtype and shape into it. Raises InvalidArgumentError."""
         given = np.asarray(value)
         if given.dtype != self.array.dtype:
-            raise InvalidArgumentError(op="lite.litert", what=f"{self._what} has another dtype", found=given.dtype.name,
-                                       wanted=self.array.dtype.name,
-                                       do=f"value.astype({self.array.dtype.name!r})")
+            raise InvalidArgumentError(
+                op="lite.litert",
+                what=f"{self._what} has another dtype",
+                found=given.dtype.name,
+                wanted=self.array.dtype.name,
+                do=f"value.astype({self.array.dtype.name!r})",
+            )
         if given.shape != self.array.shape:
-            raise InvalidArgumentError(op="lite.litert", what=f"{self._what} has another shape",
-                                       found=list(given.shape), wanted=list(self.array.shape))
+            raise InvalidArgumentError(
+                op="lite.litert",
+                what=f"{self._what} has another shape",
+                found=list(given.shape),
+                wanted=list(self.array.shape),
+            )
         np.copyto(self.array, given)
 
     def read(self, num_elements: int | None = None, output_dtype: Any = None) -> np.ndarray:
@@ -91,13 +109,21 @@ class TensorBuffer:
         raises InvalidArgumentError for more than it has, or another dtype
         """
         if output_dtype is not None and np.dtype(output_dtype) != self.array.dtype:
-            raise InvalidArgumentError(op="lite.litert", what=f"{self._what} has another dtype",
-                                       found=np.dtype(output_dtype).name, wanted=self.array.dtype.name)
+            raise InvalidArgumentError(
+                op="lite.litert",
+                what=f"{self._what} has another dtype",
+                found=np.dtype(output_dtype).name,
+                wanted=self.array.dtype.name,
+            )
         if num_elements is None:
             return self.array.copy()
         if not 0 <= num_elements <= self.array.size:
-            raise InvalidArgumentError(op="lite.litert", what=f"{self._what} has not so many elements",
-                                       found=num_elements, wanted=f"at most {self.array.size}")
+            raise InvalidArgumentError(
+                op="lite.litert",
+                what=f"{self._what} has not so many elements",
+                found=num_elements,
+                wanted=f"at most {self.array.size}",
+            )
         return self.array.reshape(-1)[:num_elements].copy()
 
     def get_tensor_details(self) -> dict[str, Any]:

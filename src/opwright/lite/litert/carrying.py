@@ -87,8 +87,11 @@ def carry(model: Model, custom_ops: CustomOps) -> Carriage:
                     new, changed = _new_name(f"{name}@{number}.{index}", names), True
                     op = copy.copy(op)
                     op.opcode_index, op.inputs = len(operator_codes), np.array(kept, np.int32)
-                    operator_codes.append(objects.OperatorCode(
-                        builtin_code=_CUSTOM, deprecated_builtin_code=_CUSTOM, custom_code=new, version=1))
+                    operator_codes.append(
+                        objects.OperatorCode(
+                            builtin_code=_CUSTOM, deprecated_builtin_code=_CUSTOM, custom_code=new, version=1
+                        )
+                    )
                 first = list(dict.fromkeys(kept))
                 nodes.append(Carried(new, name, number, where, single, tuple(map(first.index, kept))))
             operators.append(op)
@@ -182,10 +185,16 @@ def _alone(model: Model, subgraph: Any, op: Any, name: str, where: str) -> tuple
     kept = [i for i in map(int, op.inputs) if i >= 0 and not tensors[at[i]].buffer]
     alone = copy.copy(op)
     alone.opcode_index = 0
-    alone.inputs, alone.outputs, alone.intermediates = (_mapped(part, at) for part in (op.inputs, op.outputs,
-                                                                                      op.intermediates))
-    single = objects.SubGraph(tensors=tensors, inputs=_mapped(dict.fromkeys(kept), at), outputs=alone.outputs,
-                              operators=[alone], name=f"{name} {where}")
+    alone.inputs, alone.outputs, alone.intermediates = (
+        _mapped(part, at) for part in (op.inputs, op.outputs, op.intermediates)
+    )
+    single = objects.SubGraph(
+        tensors=tensors,
+        inputs=_mapped(dict.fromkeys(kept), at),
+        outputs=alone.outputs,
+        operators=[alone],
+        name=f"{name} {where}",
+    )
     code = copy.copy(model.operator_codes[op.opcode_index])
     return kept, Model(operator_codes=[code], subgraphs=[single], buffers=buffers)
 
@@ -202,8 +211,13 @@ def _check_kept(t: Any, name: str, where: str) -> None:
     elif getattr(getattr(t.quantization, "details", None), "table_name", "") == "BlockwiseQuantization":
         why = "is quantised by block"
     if why:
-        raise UnimplementedError(op=name, at=where, what=f"tensor {t.name!r} {why}", do=_ELSEWHERE,
-                                 wanted="a tensor that can be given to the official run time's operators")
+        raise UnimplementedError(
+            op=name,
+            at=where,
+            what=f"tensor {t.name!r} {why}",
+            do=_ELSEWHERE,
+            wanted="a tensor that can be given to the official run time's operators",
+        )
 
 
 def _check_passed(t: Any, name: str, where: str) -> None:
@@ -211,5 +225,10 @@ def _check_passed(t: Any, name: str, where: str) -> None:
     kind = getattr(t.type, "name", str(t.type))
     dtype = types.BY_NAME.get(kind)
     if dtype is None or element_type(dtype) is None:
-        raise UnimplementedError(op=name, at=where, what=f"tensor {t.name!r} is of type {kind}, which the official run "
-                                 "time passes to no operator that it is given", do=_ELSEWHERE)
+        raise UnimplementedError(
+            op=name,
+            at=where,
+            what=f"tensor {t.name!r} is of type {kind}, which the official run "
+            "time passes to no operator that it is given",
+            do=_ELSEWHERE,
+        )

@@ -41,8 +41,12 @@ READ, WRITE = 0, 1  # its modes of locking a buffer
 class Layout(ctypes.Structure):
     """LiteRtLayout: a shape, here without strides."""
 
-    _fields_ = (("rank", ctypes.c_uint32, 7), ("has_strides", ctypes.c_uint32, 1),
-                ("dimensions", ctypes.c_int32 * MOST_AXES), ("strides", ctypes.c_uint32 * MOST_AXES))
+    _fields_ = (
+        ("rank", ctypes.c_uint32, 7),
+        ("has_strides", ctypes.c_uint32, 1),
+        ("dimensions", ctypes.c_int32 * MOST_AXES),
+        ("strides", ctypes.c_uint32 * MOST_AXES),
+    )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -115,16 +119,43 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
 _DESTROYERS = ("DestroyEnvironment", "DestroyModel", "DestroyOptions", "DestroyCompiledModel", "DestroyTensorBuffer")
 
 STATUSES = {
-    1: "invalid argument", 2: "memory allocation failure", 3: "run-time failure", 4: "missing input tensor",
-    5: "unsupported", 6: "not found", 7: "timeout expired", 8: "wrong version", 9: "unknown", 10: "already exists",
-    100: "cancelled", 500: "file input or output", 501: "invalid flatbuffer", 502: "dynamic loading",
-    503: "serialization", 504: "compilation", 1000: "index out of bounds", 1001: "invalid IR type",
-    1002: "invalid graph", 1003: "graph modification",
+    1: "invalid argument",
+    2: "memory allocation failure",
+    3: "run-time failure",
+    4: "missing input tensor",
+    5: "unsupported",
+    6: "not found",
+    7: "timeout expired",
+    8: "wrong version",
+    9: "unknown",
+    10: "already exists",
+    100: "cancelled",
+    500: "file input or output",
+    501: "invalid flatbuffer",
+    502: "dynamic loading",
+    503: "serialization",
+    504: "compilation",
+    1000: "index out of bounds",
+    1001: "invalid IR type",
+    1002: "invalid graph",
+    1003: "graph modification",
 }
 
 ELEMENT_TYPES = {
-    "float32": 1, "int32": 2, "uint8": 3, "int64": 4, "bool": 6, "int16": 7, "complex64": 8, "int8": 9, "float16": 10,
-    "float64": 11, "uint64": 13, "uint32": 16, "uint16": 17, "bfloat16": 19,
+    "float32": 1,
+    "int32": 2,
+    "uint8": 3,
+    "int64": 4,
+    "bool": 6,
+    "int16": 7,
+    "complex64": 8,
+    "int8": 9,
+    "float16": 10,
+    "float64": 11,
+    "uint64": 13,
+    "uint32": 16,
+    "uint16": 17,
+    "bfloat16": 19,
 }
 """The numbers of element types that tensor buffers of the CPU hold, a whole number of bytes each."""
 
@@ -198,16 +229,19 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _unusable(what: str, version: str) -> OpError:
-    return also(UnavailableError, ImportError)(op="lite.litert", what=f"the installed {PACKAGE} {what}",
-                                               found=f"version {version}", wanted=f"{MINIMUM} or newer",
-                                               do=_INSTALL)
+    return also(UnavailableError, ImportError)(
+        op="lite.litert",
+        what=f"the installed {PACKAGE} {what}",
+        found=f"version {version}",
+        wanted=f"{MINIMUM} or newer",
+        do=_INSTALL,
+    )
 
 
 def check(status: int, doing: str) -> None:
     """Raises InternalError where a call that cannot fail by what a person gives did."""
     if status:
-        raise InternalError(op="lite.litert", what=f"{doing}: the official run time refused",
-                            found=in_words(status))
+        raise InternalError(op="lite.litert", what=f"{doing}: the official run time refused", found=in_words(status))
 
 
 def in_words(status: int) -> str:

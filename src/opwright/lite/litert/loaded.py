@@ -63,8 +63,9 @@ class Captured(contextlib.AbstractContextManager["Captured"]):
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-                 ) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if not self._catches:
             return
         try:
@@ -188,8 +189,9 @@ class Loaded:
         """The error for a call that failed, with all that the run time said. logged: to stderr."""
         said = [self._said(), *(line for line in logged.splitlines() if not line.startswith("INFO"))]
         text = "".join(f"\n  said    {line}" for part in said for line in part.splitlines() if line.strip())
-        return also(InvalidArgumentError, RuntimeError)(op=OP, what=f"the official run time {what}{text}",
-                                                        found=in_words(status))
+        return also(InvalidArgumentError, RuntimeError)(
+            op=OP, what=f"the official run time {what}{text}", found=in_words(status)
+        )
 
     def _said(self) -> str:
         """What its error reporter kept."""
@@ -204,8 +206,11 @@ class Loaded:
     def close(self) -> None:
         """Let go of everything, what refers to others first."""
         its = library()
-        for handle, destroy in ((self.compiled, its.DestroyCompiledModel), (self._options, its.DestroyOptions),
-                                (self.model, its.DestroyModel)):
+        for handle, destroy in (
+            (self.compiled, its.DestroyCompiledModel),
+            (self._options, its.DestroyOptions),
+            (self.model, its.DestroyModel),
+        ):
             if handle.value:
                 value, handle.value = handle.value, None
                 destroy(value)

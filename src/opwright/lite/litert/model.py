@@ -49,13 +49,21 @@ class CompiledModel:
     errors.OpError) for a model that is missing or damaged, or options of a node that its operator does not know
     """
 
-    def __init__(self, model: Any, custom_ops: CustomOps = (), *, num_threads: int | None = None,
-                 hardware_accelerator: str = "cpu") -> None:
+    def __init__(
+        self,
+        model: Any,
+        custom_ops: CustomOps = (),
+        *,
+        num_threads: int | None = None,
+        hardware_accelerator: str = "cpu",
+    ) -> None:
         if hardware_accelerator != "cpu":
-            raise InvalidArgumentError(op=OP, what="no such accelerator", found=repr(hardware_accelerator),
-                                       wanted="'cpu'")
-        if num_threads is not None and (not isinstance(num_threads, int) or isinstance(num_threads, bool)
-                                        or num_threads < 1):
+            raise InvalidArgumentError(
+                op=OP, what="no such accelerator", found=repr(hardware_accelerator), wanted="'cpu'"
+            )
+        if num_threads is not None and (
+            not isinstance(num_threads, int) or isinstance(num_threads, bool) or num_threads < 1
+        ):
             raise InvalidArgumentError(op=OP, what="num_threads is an integer of at least 1", found=repr(num_threads))
         library()  # what is wrong with it comes first
         path = os.fspath(model) if isinstance(model, str | os.PathLike) else None
@@ -143,8 +151,9 @@ class CompiledModel:
 
     def _by_number(self, index: int) -> Signature:
         if not isinstance(index, int) or not 0 <= index < len(self._signatures):
-            raise InvalidArgumentError(op=OP, what="no such signature", found=repr(index),
-                                       wanted=f"0..{len(self._signatures) - 1}")
+            raise InvalidArgumentError(
+                op=OP, what="no such signature", found=repr(index), wanted=f"0..{len(self._signatures) - 1}"
+            )
         return self._signatures[index]
 
     def _signature(self, key: str | None) -> tuple[int, Signature]:
@@ -152,16 +161,20 @@ class CompiledModel:
             return 0, self._signatures[0]
         number = -1 if key is None else self.get_signature_index(key)
         if number < 0:
-            raise InvalidArgumentError(op=OP, what="no such signature" if key is not None else
-                                       "the model has several signatures", found=None if key is None else repr(key),
-                                       wanted=", ".join(s.key or "" for s in self._signatures),
-                                       do="signature_key=")
+            raise InvalidArgumentError(
+                op=OP,
+                what="no such signature" if key is not None else "the model has several signatures",
+                found=None if key is None else repr(key),
+                wanted=", ".join(s.key or "" for s in self._signatures),
+                do="signature_key=",
+            )
         return number, self._signatures[number]
 
     # ---- shapes -----------------------------------------------------------------------------------------------------
 
-    def resize_input_tensor(self, input_index: int | str, dims: Sequence[int], signature_index: int = 0,
-                            strict: bool = True) -> None:
+    def resize_input_tensor(
+        self, input_index: int | str, dims: Sequence[int], signature_index: int = 0, strict: bool = True
+    ) -> None:
         """Give an input another shape. strict: only sizes that the file leaves unknown may change.
 
         `run` does so by itself where the file leaves them unknown. Raises InvalidArgumentError
@@ -172,8 +185,9 @@ class CompiledModel:
         with self._alone:
             self._resize(signature_index, signature, {number: shape}, strict)
 
-    def resize_input_tensor_by_name(self, signature_key: str, input_name: str, dims: Sequence[int],
-                                    strict: bool = True) -> None:
+    def resize_input_tensor_by_name(
+        self, signature_key: str, input_name: str, dims: Sequence[int], strict: bool = True
+    ) -> None:
         """As resize_input_tensor, by names."""
         self.resize_input_tensor(input_name, dims, self._signature(signature_key)[0], strict)
 
@@ -183,8 +197,9 @@ class CompiledModel:
             if (strict and not p.takes(shape)) or not shape or min(shape) < 1:
                 do = "strict=False" if strict and shape and min(shape) > 0 else None
                 wanted = f"{list(p.signature)}, -1 for any size of at least 1"
-                raise InvalidArgumentError(op=OP, what=f"{p.what} cannot have this shape", found=list(shape),
-                                           wanted=wanted, do=do)
+                raise InvalidArgumentError(
+                    op=OP, what=f"{p.what} cannot have this shape", found=list(shape), wanted=wanted, do=do
+                )
         resize = library().CompiledModelResizeInputTensorNonStrict
         for i, shape in shapes.items():
             status = resize(self._loaded.compiled, number, i, (INT * len(shape))(*shape), len(shape))
@@ -199,8 +214,9 @@ class CompiledModel:
         layouts = (Layout * max(len(outputs), 1))()
         signature.told = False
         with Captured() as captured:
-            status = library().GetCompiledModelOutputTensorLayouts(self._loaded.compiled, number, len(outputs), layouts,
-                                                                   True)
+            status = library().GetCompiledModelOutputTensorLayouts(
+                self._loaded.compiled, number, len(outputs), layouts, True
+            )
         self._loaded.raise_errors()
         if status:
             raise self._loaded.failure(status, "does not make ready", captured.text)
@@ -266,8 +282,9 @@ class CompiledModel:
 
     __call__ = run
 
-    def run_by_index(self, signature_index: int, input_buffers: Sequence[TensorBuffer],
-                     output_buffers: Sequence[TensorBuffer]) -> None:
+    def run_by_index(
+        self, signature_index: int, input_buffers: Sequence[TensorBuffer], output_buffers: Sequence[TensorBuffer]
+    ) -> None:
         """Run a signature between buffers, in order. Raises as run, and for buffers of other shapes or dtypes."""
         signature = self._by_number(signature_index)
         with self._alone:
@@ -277,14 +294,16 @@ class CompiledModel:
             check_buffers(signature.outputs, output_buffers)
             self._run(signature_index, signature, Bound(input_buffers, output_buffers))
 
-    def run_by_name(self, signature_key: str, input_map: Mapping[str, TensorBuffer],
-                    output_map: Mapping[str, TensorBuffer]) -> None:
+    def run_by_name(
+        self, signature_key: str, input_map: Mapping[str, TensorBuffer], output_map: Mapping[str, TensorBuffer]
+    ) -> None:
         """As run_by_index, by names."""
         number, signature = self._signature(signature_key)
         check_names(signature.inputs, input_map, "inputs")
         check_names(signature.outputs, output_map, "outputs")
-        self.run_by_index(number, [input_map[p.name] for p in signature.inputs],
-                          [output_map[p.name] for p in signature.outputs])
+        self.run_by_index(
+            number, [input_map[p.name] for p in signature.inputs], [output_map[p.name] for p in signature.outputs]
+        )
 
     def _run(self, number: int, signature: Signature, bound: Bound) -> None:
         compiled, logged = self._loaded.compiled, ""

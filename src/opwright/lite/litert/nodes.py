@@ -106,14 +106,20 @@ class GivenNode:
             interpreter._switch()
         for t in self._outputs:
             if t.kind == DYNAMIC:
-                raise UnimplementedError(op=self.carried.name, at=self.carried.place,
-                                         what=f"the shape of its output {t.name!r} follows from values, and the "
-                                         "official run time asks for shapes before there are any",
-                                         do="lite.Interpreter runs the model")
+                raise UnimplementedError(
+                    op=self.carried.name,
+                    at=self.carried.place,
+                    what=f"the shape of its output {t.name!r} follows from values, and the "
+                    "official run time asks for shapes before there are any",
+                    do="lite.Interpreter runs the model",
+                )
             if len(t.shape) > MOST_AXES:
-                raise UnimplementedError(op=self.carried.name, at=self.carried.place,
-                                         what=f"output {t.name!r} has {len(t.shape)} axes",
-                                         wanted=f"at most {MOST_AXES} in the official run time")
+                raise UnimplementedError(
+                    op=self.carried.name,
+                    at=self.carried.place,
+                    what=f"output {t.name!r} has {len(t.shape)} axes",
+                    wanted=f"at most {MOST_AXES} in the official run time",
+                )
         self._connect()
         return [t.shape for t in self._outputs]
 
@@ -161,8 +167,12 @@ class GivenNode:
         if status:
             if status == _STRANGE:
                 raise self._strange("others")
-            raise InternalError(op=self.carried.name, at=self.carried.place, what="the official run time gives no "
-                                "memory of a tensor", found=in_words(status))
+            raise InternalError(
+                op=self.carried.name,
+                at=self.carried.place,
+                what="the official run time gives no memory of a tensor",
+                found=in_words(status),
+            )
         for which, place in enumerate(self.carried.passed):
             _copy(self._inputs[place], self._addresses[which], False)
         if self._planned is not None:
@@ -206,8 +216,13 @@ class GivenNode:
         return error
 
     def _strange(self, count: object) -> InternalError:
-        return InternalError(op=self.carried.name, at=self.carried.place, what="the official run time passes another "
-                             "number of tensors", found=count, wanted=len(self.carried.passed))
+        return InternalError(
+            op=self.carried.name,
+            at=self.carried.place,
+            what="the official run time passes another number of tensors",
+            found=count,
+            wanted=len(self.carried.passed),
+        )
 
     def keep(self) -> None:
         """Let nothing be freed when the process ends: the node still runs."""

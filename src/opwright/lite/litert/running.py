@@ -116,8 +116,12 @@ def in_order(signature: Signature, inputs: Any) -> list[Any]:
         raise TypeError(f"run takes inputs by name or in a list, found {type(inputs).__name__}")
     values = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
     if len(values) != len(signature.inputs):
-        raise InvalidArgumentError(op=OP, what="another number of inputs", found=len(values),
-                                   wanted=", ".join(p.name for p in signature.inputs) or "none")
+        raise InvalidArgumentError(
+            op=OP,
+            what="another number of inputs",
+            found=len(values),
+            wanted=", ".join(p.name for p in signature.inputs) or "none",
+        )
     return values
 
 
@@ -125,11 +129,21 @@ def checked(p: Place, value: Any) -> np.ndarray:
     """A value as an array of an input's dtype, of a shape that it has or may have. Raises InvalidArgumentError."""
     array, wanted = np.asarray(value), np.dtype(p.tensor.dtype.np)
     if array.dtype != wanted:
-        raise InvalidArgumentError(op=OP, what=f"{p.what} has another dtype", found=str(array.dtype),
-                                   wanted=wanted.name, do=f"value.astype({wanted.name!r})")
+        raise InvalidArgumentError(
+            op=OP,
+            what=f"{p.what} has another dtype",
+            found=str(array.dtype),
+            wanted=wanted.name,
+            do=f"value.astype({wanted.name!r})",
+        )
     if array.shape != p.shape and not p.takes(array.shape):
-        raise InvalidArgumentError(op=OP, what=f"{p.what} has another shape", found=list(array.shape),
-                                   wanted=list(p.signature), do="resize_input_tensor(..., strict=False)")
+        raise InvalidArgumentError(
+            op=OP,
+            what=f"{p.what} has another shape",
+            found=list(array.shape),
+            wanted=list(p.signature),
+            do="resize_input_tensor(..., strict=False)",
+        )
     return array
 
 
@@ -137,19 +151,31 @@ def check_names(places: Sequence[Place], given: Mapping[str, Any], what: str) ->
     """Raises InvalidArgumentError where others are given than these."""
     names = [p.name for p in places]
     if set(names) != set(given):
-        raise InvalidArgumentError(op=OP, what=f"the {what} are others", found=", ".join(map(repr, given)) or "none",
-                                   wanted=", ".join(map(repr, names)) or "none")
+        raise InvalidArgumentError(
+            op=OP,
+            what=f"the {what} are others",
+            found=", ".join(map(repr, given)) or "none",
+            wanted=", ".join(map(repr, names)) or "none",
+        )
 
 
 def check_buffers(places: Sequence[Place], buffers: Sequence[Any]) -> None:
     """Raises InvalidArgumentError for buffers of other tensors, TypeError for what is none."""
     if len(buffers) != len(places):
-        raise InvalidArgumentError(op=OP, what="another number of buffers", found=len(buffers),
-                                   wanted=", ".join(p.what for p in places) or "none")
+        raise InvalidArgumentError(
+            op=OP,
+            what="another number of buffers",
+            found=len(buffers),
+            wanted=", ".join(p.what for p in places) or "none",
+        )
     for p, buffer in zip(places, buffers):
         if not isinstance(buffer, TensorBuffer):
             raise TypeError(f"{p.what} is a TensorBuffer of lite.litert, found {type(buffer).__name__}")
         dtype = np.dtype(p.tensor.dtype.np)
         if buffer.shape != p.shape or buffer.dtype != dtype:
-            raise InvalidArgumentError(op=OP, what=f"the buffer of {p.what} is for another tensor", found=repr(buffer),
-                                       wanted=f"{dtype.name}{list(p.shape)}")
+            raise InvalidArgumentError(
+                op=OP,
+                what=f"the buffer of {p.what} is for another tensor",
+                found=repr(buffer),
+                wanted=f"{dtype.name}{list(p.shape)}",
+            )

@@ -44,8 +44,12 @@ class Place:
 
     def brief(self) -> dict[str, Any]:
         """As the wheel's own compiled model has them."""
-        return {"name": self.tensor.name, "index": self.tensor.index, "dtype": types.name_of(self.tensor.dtype).lower(),
-                "shape": list(self.shape)}
+        return {
+            "name": self.tensor.name,
+            "index": self.tensor.index,
+            "dtype": types.name_of(self.tensor.dtype).lower(),
+            "shape": list(self.shape),
+        }
 
 
 class Signature:
@@ -67,8 +71,9 @@ class Signature:
             return names.index(which)
         if isinstance(which, int) and not isinstance(which, bool) and 0 <= which < len(names):
             return which
-        raise InvalidArgumentError(op="lite.litert", what="no such input", found=repr(which),
-                                   wanted=", ".join(names) or "none")
+        raise InvalidArgumentError(
+            op="lite.litert", what="no such input", found=repr(which), wanted=", ".join(names) or "none"
+        )
 
 
 def signatures_of(handle: int, model: Model) -> list[Signature]:

@@ -68,14 +68,20 @@ def keep(key: str, name: str, content: bytes, made_of: Sequence[Path]) -> Path:
         if library is not None:
             return library
     except OSError as error:
-        warnings.warn(f"compiled operators cannot be kept in {files.path}: {error}; each process compiles them again. "
-                      "OPWRIGHT_CACHE_DIR names another folder.", RuntimeWarning, stacklevel=5)
+        warnings.warn(
+            f"compiled operators cannot be kept in {files.path}: {error}; each process compiles them again. "
+            "OPWRIGHT_CACHE_DIR names another folder.",
+            RuntimeWarning,
+            stacklevel=5,
+        )
     library = _write(own_folder(), key, name, content, made_of)
     if library is None:
-        raise UnavailableError(what="a library that was built has no folder to be loaded from",
-                               found=str(own_folder().path),
-                               wanted="a folder for temporary files that other users cannot change",
-                               do="TMPDIR=FOLDER, or OPWRIGHT_CACHE_DIR=FOLDER")
+        raise UnavailableError(
+            what="a library that was built has no folder to be loaded from",
+            found=str(own_folder().path),
+            wanted="a folder for temporary files that other users cannot change",
+            do="TMPDIR=FOLDER, or OPWRIGHT_CACHE_DIR=FOLDER",
+        )
     return library
 
 

@@ -60,16 +60,24 @@ class Compiler(NamedTuple):
         try:
             done = subprocess.run(command, capture_output=True, timeout=_SECONDS, stdin=subprocess.DEVNULL, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise UnavailableError(op=what, what=f"the compiler did not run: {error}", found=shlex.join(self.command),
-                                   do="set CC and CXX to compilers that work") from error
+            raise UnavailableError(
+                op=what,
+                what=f"the compiler did not run: {error}",
+                found=shlex.join(self.command),
+                do="set CC and CXX to compilers that work",
+            ) from error
         said = (done.stderr + done.stdout).decode(errors="replace").strip()
         if done.returncode == 0:
             return said
         lines = said.splitlines() or [f"exit status {done.returncode} and not a word"]
         if len(lines) > MOST_LINES:
             lines[MOST_LINES:] = [f"... and {len(lines) - MOST_LINES} lines more"]
-        raise InvalidArgumentError(op=what, what="it does not compile", found="\n".join(["", *lines]),
-                                   do=f"mend it; it was run as: {shlex.join(command)}")
+        raise InvalidArgumentError(
+            op=what,
+            what="it does not compile",
+            found="\n".join(["", *lines]),
+            do=f"mend it; it was run as: {shlex.join(command)}",
+        )
 
 
 def find_compiler(language: str) -> Compiler:
@@ -84,8 +92,12 @@ def _select_compiler(language: str, chosen: str, path: str) -> Compiler:
         words = shlex.split(chosen)
         program = shutil.which(words[0], path=path)
         if program is None:
-            raise UnavailableError(op=_VARIABLES[language], what="the compiler that it names is not there",
-                                   found=chosen, do=f"unset {_VARIABLES[language]}, or name another")
+            raise UnavailableError(
+                op=_VARIABLES[language],
+                what="the compiler that it names is not there",
+                found=chosen,
+                do=f"unset {_VARIABLES[language]}, or name another",
+            )
         zig = Path(program).stem in ("zig", "python-zig") or "ziglang" in words
         return Compiler((program, *words[1:]), _identity(program, words[1:]), zig)
     for name in _NAMES[language]:
@@ -97,9 +109,11 @@ def _select_compiler(language: str, chosen: str, path: str) -> Compiler:
         words = ["-m", "ziglang", "cc" if language == "c" else "c++"]
         zig_program = Path(spec.origin).parent / ("zig.exe" if os.name == "nt" else "zig")
         return Compiler((sys.executable, *words), _identity(os.fspath(zig_program), words), True)
-    raise UnavailableError(what=f"there is no {language.upper()} compiler to build operators with",
-                           found=f"no {' or '.join(_NAMES[language])} on the PATH, no ziglang",
-                           do="pip install 'opwright[c]' (it brings one), or install gcc or clang")
+    raise UnavailableError(
+        what=f"there is no {language.upper()} compiler to build operators with",
+        found=f"no {' or '.join(_NAMES[language])} on the PATH, no ziglang",
+        do="pip install 'opwright[c]' (it brings one), or install gcc or clang",
+    )
 
 
 def _identity(program: str, words: Sequence[str]) -> str:
@@ -165,8 +179,12 @@ def _checked(source: str | os.PathLike[str]) -> Path:
     if not path.is_file():
         raise NotFoundError(op="build_custom_ops", what="a source is not there", found=os.fspath(source))
     if path.suffix not in LANGUAGES:
-        raise InvalidArgumentError(op="build_custom_ops", what="a source's name does not say its language",
-                                   found=path.name, wanted=f"a name that ends with {', '.join(LANGUAGES)}")
+        raise InvalidArgumentError(
+            op="build_custom_ops",
+            what="a source's name does not say its language",
+            found=path.name,
+            wanted=f"a name that ends with {', '.join(LANGUAGES)}",
+        )
     return path
 
 
@@ -177,16 +195,27 @@ def _built(paths: Sequence[Path], arguments: Sequence[str], link: Sequence[str],
     """
     languages = [LANGUAGES[path.suffix] for path in paths]
     found = {language: find_compiler(language) for language in sorted(set(languages))}
-    key = hashlib.sha256(repr((FORMAT, sys.platform, [c.identity for c in found.values()], list(arguments), list(link),
-                               [(os.fspath(p), hashlib.sha256(p.read_bytes()).hexdigest()) for p in paths])).encode()
-                         ).hexdigest()
+    key = hashlib.sha256(
+        repr(
+            (
+                FORMAT,
+                sys.platform,
+                [c.identity for c in found.values()],
+                list(arguments),
+                list(link),
+                [(os.fspath(p), hashlib.sha256(p.read_bytes()).hexdigest()) for p in paths],
+            )
+        ).encode()
+    ).hexdigest()
     with _lock:
         library = build_cache.find(key)
         if library is not None:
             return library
         with tempfile.TemporaryDirectory(prefix="opwright-build-") as folder:
-            parts = [_Part(path, found[language], language, os.path.join(folder, str(i)), arguments)
-                     for i, (path, language) in enumerate(zip(paths, languages))]
+            parts = [
+                _Part(path, found[language], language, os.path.join(folder, str(i)), arguments)
+                for i, (path, language) in enumerate(zip(paths, languages))
+            ]
             with ThreadPoolExecutor(os.cpu_count()) as threads:
                 said = list(threads.map(_Part.compile, parts))
             objects = [f"{part.stem}.o" for part in parts]
@@ -211,8 +240,21 @@ class _Part(NamedTuple):
     def compile(self) -> str:
         """What the compiler says."""
         strict = ["-Werror=implicit-function-declaration"] if self.language == "c" else []
-        return self.compiler.run([*self.compiler.extra, *strict, *self.arguments, "-MMD", "-MF", f"{self.stem}.d",
-                                  "-c", os.fspath(self.path), "-o", f"{self.stem}.o"], self.path.name)
+        return self.compiler.run(
+            [
+                *self.compiler.extra,
+                *strict,
+                *self.arguments,
+                "-MMD",
+                "-MF",
+                f"{self.stem}.d",
+                "-c",
+                os.fspath(self.path),
+                "-o",
+                f"{self.stem}.o",
+            ],
+            self.path.name,
+        )
 
 
 def _named_in(note: str) -> set[Path]:
@@ -229,13 +271,21 @@ def provider() -> ctypes.CDLL:
     raises UnavailableError where it must be built and there is no compiler
     """
     sources = sorted(PROVIDER.glob("*.c"))
-    arguments = ["-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-DTFL_COMPILE_LIBRARY", f"-I{include_dir()}",
-                 f"-I{PROVIDER}"]
+    arguments = [
+        "-std=c11",
+        "-O2",
+        "-fPIC",
+        "-fvisibility=hidden",
+        "-DTFL_COMPILE_LIBRARY",
+        f"-I{include_dir()}",
+        f"-I{PROVIDER}",
+    ]
     try:
         path = _built(sources, arguments, ["-lm"] if os.name == "posix" else [], "opwright-tflite")
     except UnavailableError as error:
-        raise UnavailableError(what="the run time that operators in C call is itself C, and was not built here yet",
-                               found=str(error).splitlines()[0],
-                               do="pip install 'opwright[c]' (it brings a compiler), or install gcc or clang; once is "
-                               "enough, it is kept") from error
+        raise UnavailableError(
+            what="the run time that operators in C call is itself C, and was not built here yet",
+            found=str(error).splitlines()[0],
+            do="pip install 'opwright[c]' (it brings a compiler), or install gcc or clang; once is enough, it is kept",
+        ) from error
     return ctypes.CDLL(os.fspath(path), mode=ctypes.RTLD_GLOBAL)

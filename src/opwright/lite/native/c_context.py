@@ -33,8 +33,10 @@ MOST_DIMENSIONS = 64
 REPORT_BYTES = 1 << 14
 OLDER_SIZES = 80, 96, 104
 """Bytes of a TfLiteTensor in the headers of TensorFlow 1 to 2.1. Nothing in a library says which it was compiled by."""
-OLD_HEADERS = ("compile it against the headers of TensorFlow 2.2 or later, or of lite.include_dir(): before 2.2 "
-               "tensors were smaller, and it finds others than it means")
+OLD_HEADERS = (
+    "compile it against the headers of TensorFlow 2.2 or later, or of lite.include_dir(): before 2.2 "
+    "tensors were smaller, and it finds others than it means"
+)
 _SIZE = C.sizeof(CTensor)
 
 
@@ -87,8 +89,12 @@ class Mirror:
             offset = (address or 0) - C.addressof(array)
             if 0 <= offset < min(len(array), len(self.tensors)) * _SIZE and offset % _SIZE == 0:
                 return offset // _SIZE
-        raise InvalidArgumentError(what="a pointer to no tensor of this subgraph", found=self._place(address or 0),
-                                   wanted="a tensor of this context, got in this call", do=OLD_HEADERS)
+        raise InvalidArgumentError(
+            what="a pointer to no tensor of this subgraph",
+            found=self._place(address or 0),
+            wanted="a tensor of this context, got in this call",
+            do=OLD_HEADERS,
+        )
 
     def _place(self, address: int) -> str:
         """Where a pointer to no tensor leads: what it would be if tensors were as large as in older headers."""
@@ -102,12 +108,16 @@ class Mirror:
     def add(self, count: int) -> int:
         """Add tensors without type and shape; the index of the first."""
         if count < 0:
-            raise InvalidArgumentError(what="AddTensors was asked for a number of tensors that is none", found=count,
-                                       wanted="0 or more")
+            raise InvalidArgumentError(
+                what="AddTensors was asked for a number of tensors that is none", found=count, wanted="0 or more"
+            )
         if count > MOST_ADDED or len(self.tensors) + count > self.subgraph.file_tensors + MOST_ADDED:
-            raise ResourceExhaustedError(what="tensors are added without end", found=f"{count} beside "
-                                         f"{len(self.tensors)}", wanted="at most 65536 in a subgraph",
-                                         do="add a node's tensors once, in init or the first prepare")
+            raise ResourceExhaustedError(
+                what="tensors are added without end",
+                found=f"{count} beside {len(self.tensors)}",
+                wanted="at most 65536 in a subgraph",
+                do="add a node's tensors once, in init or the first prepare",
+            )
         first, subgraph = len(self.tensors), self.subgraph
         self.grow(first + count)
         for i in range(first, first + count):
@@ -153,8 +163,9 @@ class Mirror:
             return
         if t.blocks is not None:
             details = q.details
-            record: Any = records.BlockwiseQuantization(int(details.scales), int(getattr(details, "zero_points", -1)),
-                                                        int(details.block_size), len(t.shape) - 1)
+            record: Any = records.BlockwiseQuantization(
+                int(details.scales), int(getattr(details, "zero_points", -1)), int(details.block_size), len(t.shape) - 1
+            )
             c.quantization.type = records.BLOCKWISE
         else:
             scales = np.asarray(q.scale, np.float32).reshape(-1).tolist()
@@ -164,8 +175,9 @@ class Mirror:
             zeros = zeros if len(zeros) == len(scales) else (zeros or [0]) * len(scales)
             if len(scales) == 1:
                 c.params.scale, c.params.zero_point = scales[0], zeros[0]
-            record = records.AffineQuantization(self.arrays.floats(scales), self.arrays.ints(zeros[: len(scales)]),
-                                                int(q.quantized_dimension))
+            record = records.AffineQuantization(
+                self.arrays.floats(scales), self.arrays.ints(zeros[: len(scales)]), int(q.quantized_dimension)
+            )
             c.quantization.type = records.AFFINE
         self._kept.append(record)
         c.quantization.params = C.addressof(record)
@@ -234,8 +246,10 @@ class Mirror:
             array = self._buffers[i]
             c.bytes = array.nbytes
         elif t.is_object:
-            raise UnimplementedError(what=f"tensor {t.name!r} has type {t.type.name}, which no operator in C gets",
-                                     wanted="numbers or strings")
+            raise UnimplementedError(
+                what=f"tensor {t.name!r} has type {t.type.name}, which no operator in C gets",
+                wanted="numbers or strings",
+            )
         c.data = c.allocation = array.__array_interface__["data"][0] if array.nbytes else None
 
     # ---- memory that C allocated -------------------------------------------------------------------------------------

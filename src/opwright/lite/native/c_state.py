@@ -27,9 +27,11 @@ def pull(mirror: Mirror, i: int) -> None:
         name = records.TYPE_NAMES.get(c.type)
         dtype = types.BY_NAME.get(name or "")
         if dtype is None or (dtype.np.kind == "O" and name != "STRING"):
-            raise InvalidArgumentError(what=f"tensor {i} {t.name!r} was given the type {c.type}",
-                                       found=name or "no type",
-                                       wanted="a TfLiteType of numbers, or strings")
+            raise InvalidArgumentError(
+                what=f"tensor {i} {t.name!r} was given the type {c.type}",
+                found=name or "no type",
+                wanted="a TfLiteType of numbers, or strings",
+            )
         t.set_dtype(dtype)
     if t.type is None:
         return
@@ -51,9 +53,11 @@ def pull(mirror: Mirror, i: int) -> None:
         elif t.kind == OWN and not t.is_object and not t.is_variable:
             t.set_kind(ARENA)
     elif not (kind == records.MMAP_RO and t.kind == CONSTANT) and kind != records.MEM_NONE:
-        raise InvalidArgumentError(what=f"tensor {i} {t.name!r} was given another kind of memory",
-                                   found=f"TfLiteAllocationType {kind}", wanted="kTfLiteArenaRw, "
-                                   "kTfLiteArenaRwPersistent, kTfLitePersistentRo or kTfLiteDynamic")
+        raise InvalidArgumentError(
+            what=f"tensor {i} {t.name!r} was given another kind of memory",
+            found=f"TfLiteAllocationType {kind}",
+            wanted="kTfLiteArenaRw, kTfLiteArenaRwPersistent, kTfLitePersistentRo or kTfLiteDynamic",
+        )
 
 
 def check_shape(mirror: Mirror, i: int) -> None:
@@ -61,9 +65,12 @@ def check_shape(mirror: Mirror, i: int) -> None:
     t = mirror.tensors[i]
     sizes = records.read_int_array(mirror.array[i].dims, MOST_DIMENSIONS)
     if sizes is None or (tuple(sizes) != t.shape and mirror.array[i].dims):
-        raise InvalidArgumentError(what=f"the sizes of tensor {i} {t.name!r} were changed in place", found=sizes,
-                                   wanted=list(t.shape),
-                                   do="context->ResizeTensor(context, tensor, sizes)")
+        raise InvalidArgumentError(
+            what=f"the sizes of tensor {i} {t.name!r} were changed in place",
+            found=sizes,
+            wanted=list(t.shape),
+            do="context->ResizeTensor(context, tensor, sizes)",
+        )
 
 
 def take(mirror: Mirror, i: int) -> None:
@@ -90,8 +97,9 @@ def _take_converted(t: Tensor, c: CTensor) -> None:
     if t.array is None:
         return
     if c.data is None and t.array.size:
-        raise InvalidArgumentError(what=f"output {t.name!r} got no elements", found=t.short(),
-                                   wanted="one for each place of the tensor")
+        raise InvalidArgumentError(
+            what=f"output {t.name!r} got no elements", found=t.short(), wanted="one for each place of the tensor"
+        )
     if c.data is not None and t.array.size:
         content = np.ctypeslib.as_array((C.c_uint8 * c.bytes).from_address(c.data))
         t.array[...] = from_c(t, content)
@@ -100,7 +108,10 @@ def _take_converted(t: Tensor, c: CTensor) -> None:
 def _take_allocated(t: Tensor, c: CTensor) -> None:
     array: Any = t.array
     if c.bytes < array.nbytes:
-        raise InvalidArgumentError(what=f"the memory given to tensor {t.name!r} is too small",
-                                   found=f"{c.bytes} bytes", wanted=f"{array.nbytes} for {t.short()}")
+        raise InvalidArgumentError(
+            what=f"the memory given to tensor {t.name!r} is too small",
+            found=f"{c.bytes} bytes",
+            wanted=f"{array.nbytes} for {t.short()}",
+        )
     if array.nbytes:
         C.memmove(array.__array_interface__["data"][0], c.data, array.nbytes)

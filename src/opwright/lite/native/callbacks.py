@@ -31,28 +31,28 @@ if TYPE_CHECKING:
 _POINTER = C.c_void_p
 _PROVIDER_FUNCTIONS = {
     # name                      result     arguments
-    "ow_context_init":          (None,     (_POINTER, _POINTER)),
-    "ow_context_end":           (None,     (_POINTER,)),
-    "ow_init":                  (_POINTER, (_POINTER, _POINTER, _POINTER, C.c_size_t)),
-    "ow_free":                  (None,     (_POINTER, _POINTER, _POINTER)),
-    "ow_prepare":               (C.c_int,  (_POINTER, _POINTER, _POINTER)),
-    "ow_invoke":                (C.c_int,  (_POINTER, _POINTER, _POINTER)),
-    "ow_run":                   (C.c_int,  (_POINTER,)),
-    "ow_run_all":               (C.c_int,  (_POINTER,)),
-    "ow_has_invoke":            (C.c_int,  (_POINTER,)),
-    "ow_is_operator":           (C.c_int,  (_POINTER,)),
-    "ow_operator_registration": (None,     (_POINTER, _POINTER)),
-    "ow_call_by_value":         (C.c_int,  (_POINTER, _POINTER, _POINTER)),
-    "ow_added_begin":           (None,     ()),
-    "ow_added":                 (C.c_int,  (_POINTER,)),
-    "ow_added_end":             (None,     ()),
-    "ow_size_of":               (C.c_size_t, (C.c_int,)),
-    "ow_blocks":                (C.c_int64, ()),
-    "TfLiteIntArrayCreate":     (_POINTER, (C.c_int,)),
-    "TfLiteIntArrayFree":       (None,     (_POINTER,)),
-    "TfLiteFloatArrayCreate":   (_POINTER, (C.c_int,)),
-    "TfLiteFloatArrayFree":     (None,     (_POINTER,)),
-    "TfLiteTensorDataFree":     (None,     (_POINTER,)),
+    "ow_context_init": (None, (_POINTER, _POINTER)),
+    "ow_context_end": (None, (_POINTER,)),
+    "ow_init": (_POINTER, (_POINTER, _POINTER, _POINTER, C.c_size_t)),
+    "ow_free": (None, (_POINTER, _POINTER, _POINTER)),
+    "ow_prepare": (C.c_int, (_POINTER, _POINTER, _POINTER)),
+    "ow_invoke": (C.c_int, (_POINTER, _POINTER, _POINTER)),
+    "ow_run": (C.c_int, (_POINTER,)),
+    "ow_run_all": (C.c_int, (_POINTER,)),
+    "ow_has_invoke": (C.c_int, (_POINTER,)),
+    "ow_is_operator": (C.c_int, (_POINTER,)),
+    "ow_operator_registration": (None, (_POINTER, _POINTER)),
+    "ow_call_by_value": (C.c_int, (_POINTER, _POINTER, _POINTER)),
+    "ow_added_begin": (None, ()),
+    "ow_added": (C.c_int, (_POINTER,)),
+    "ow_added_end": (None, ()),
+    "ow_size_of": (C.c_size_t, (C.c_int,)),
+    "ow_blocks": (C.c_int64, ()),
+    "TfLiteIntArrayCreate": (_POINTER, (C.c_int,)),
+    "TfLiteIntArrayFree": (None, (_POINTER,)),
+    "TfLiteFloatArrayCreate": (_POINTER, (C.c_int,)),
+    "TfLiteFloatArrayFree": (None, (_POINTER,)),
+    "TfLiteTensorDataFree": (None, (_POINTER,)),
 }
 _RECORDS = (records.CHost, records.CContext, records.CTensor, records.CNode, records.CRegistration)
 
@@ -69,8 +69,11 @@ def provider() -> Any:
         function.restype, function.argtypes = result, arguments
     for i, record in enumerate(_RECORDS):
         if library.ow_size_of(i) != C.sizeof(record):
-            raise InternalError(what=f"{record.__name__} is laid out in another way than in C",
-                                found=C.sizeof(record), wanted=library.ow_size_of(i))
+            raise InternalError(
+                what=f"{record.__name__} is laid out in another way than in C",
+                found=C.sizeof(record),
+                wanted=library.ow_size_of(i),
+            )
     return library
 
 
@@ -162,29 +165,45 @@ def resize(mirror: Mirror, i: int, shape: int | None) -> int:
     if step not in (records.PREPARE, records.INVOKE) or native is None:
         raise FailedPreconditionError(what=f"tensor {t.name!r} is resized outside of prepare and invoke")
     if not shape:
-        raise InvalidArgumentError(what=f"tensor {t.name!r} was given no sizes", found="a null pointer",
-                                   wanted="a TfLiteIntArray from TfLiteIntArrayCreate")
+        raise InvalidArgumentError(
+            what=f"tensor {t.name!r} was given no sizes",
+            found="a null pointer",
+            wanted="a TfLiteIntArray from TfLiteIntArrayCreate",
+        )
     sizes = records.read_int_array(shape, MOST_DIMENSIONS)
     if sizes is None:
-        raise InvalidArgumentError(what=f"tensor {t.name!r} was given a number of dimensions that is none",
-                                   found=C.c_int32.from_address(shape).value,
-                                   wanted=f"0 to {MOST_DIMENSIONS}")
+        raise InvalidArgumentError(
+            what=f"tensor {t.name!r} was given a number of dimensions that is none",
+            found=C.c_int32.from_address(shape).value,
+            wanted=f"0 to {MOST_DIMENSIONS}",
+        )
     if any(mirror.array[other].dims == shape for other in native.touched() if other != i):
-        raise InvalidArgumentError(what=f"tensor {t.name!r} was given another tensor's sizes: both would free them",
-                                   wanted="an array of its own", do="TfLiteIntArrayCopy(sizes)")
+        raise InvalidArgumentError(
+            what=f"tensor {t.name!r} was given another tensor's sizes: both would free them",
+            wanted="an array of its own",
+            do="TfLiteIntArrayCopy(sizes)",
+        )
     if t.kind != CONSTANT:
         if not native.may_resize(i):
-            raise InvalidArgumentError(what=f"tensor {i} {t.name!r} is none that this node may resize", found=repr(t),
-                                       wanted="an output, or a tensor that it added",
-                                       do=f"ResizeTensor of these alone; if it means to, {OLD_HEADERS}")
+            raise InvalidArgumentError(
+                what=f"tensor {i} {t.name!r} is none that this node may resize",
+                found=repr(t),
+                wanted="an output, or a tensor that it added",
+                do=f"ResizeTensor of these alone; if it means to, {OLD_HEADERS}",
+            )
         pull(mirror, i)
         if t.type is None:
-            raise InvalidArgumentError(what=f"tensor {i} was added and has no type yet",
-                                       do="set its type before its shape")
+            raise InvalidArgumentError(
+                what=f"tensor {i} was added and has no type yet", do="set its type before its shape"
+            )
         if step == records.INVOKE and file and tuple(sizes) != t.shape and not mirror.is_dynamic(t):
-            raise FailedPreconditionError(what=f"tensor {t.name!r} got another shape in invoke", found=sizes,
-                                          wanted=list(t.shape), do="ResizeTensor in prepare; or make it dynamic there: "
-                                          "SetTensorToDynamic, allocation_type = kTfLiteDynamic")
+            raise FailedPreconditionError(
+                what=f"tensor {t.name!r} got another shape in invoke",
+                found=sizes,
+                wanted=list(t.shape),
+                do="ResizeTensor in prepare; or make it dynamic there: "
+                "SetTensorToDynamic, allocation_type = kTfLiteDynamic",
+            )
     subgraph.context.resize(t, sizes)
     mirror.sized.add(i)
     native.given.add(i)

@@ -19,8 +19,17 @@ from typing import NamedTuple
 
 from ...core.errors import DataLossError, InvalidArgumentError
 
-MACHINES = {3: "x86 (32 bits)", 20: "PowerPC", 21: "PowerPC (64 bits)", 22: "S390", 40: "arm (32 bits)", 62: "x86_64",
-            183: "aarch64", 243: "riscv", 258: "loongarch64"}
+MACHINES = {
+    3: "x86 (32 bits)",
+    20: "PowerPC",
+    21: "PowerPC (64 bits)",
+    22: "S390",
+    40: "arm (32 bits)",
+    62: "x86_64",
+    183: "aarch64",
+    243: "riscv",
+    258: "loongarch64",
+}
 _KINDS = {1: "an object file, not linked yet", 2: "a program", 4: "a core dump"}
 _SHARED = 3
 _HEADER, _SECTION, _SYMBOL, _SEGMENT = (
@@ -83,21 +92,31 @@ def read_library(path: str, content: bytes) -> LibraryFile | None:
     if content[:4] != b"\x7fELF":
         if sys.platform != "linux" and what_it_is(content).startswith(("a Mach-O", "a Windows")):
             return None  # the system's own loader reads those
-        raise InvalidArgumentError(what=f"{path} is no shared library", found=what_it_is(content),
-                                   wanted=f"a shared library for {platform.machine()} {sys.platform}",
-                                   do="link it with: cc -shared -fPIC ... -o libops.so")
+        raise InvalidArgumentError(
+            what=f"{path} is no shared library",
+            found=what_it_is(content),
+            wanted=f"a shared library for {platform.machine()} {sys.platform}",
+            do="link it with: cc -shared -fPIC ... -o libops.so",
+        )
     try:
         return _read(path, content)
     except (struct.error, IndexError, UnicodeDecodeError, OverflowError) as error:
-        raise DataLossError(what=f"{path} is a damaged library", found=f"{len(content)} bytes: {error}",
-                            wanted="a whole ELF file") from error
+        raise DataLossError(
+            what=f"{path} is a damaged library", found=f"{len(content)} bytes: {error}", wanted="a whole ELF file"
+        ) from error
 
 
 def what_it_is(content: bytes) -> str:
     """In words, what a file without ELF's first bytes is."""
-    known = ((b"\xcf\xfa\xed\xfe", "a Mach-O library, for macOS"), (b"\xca\xfe\xba\xbe", "a Mach-O library, for macOS"),
-             (b"MZ", "a Windows DLL"), (b"!<arch>", "an archive of object files (a static library)"),
-             (b"PK", "a zip file"), (b"\0asm", "a WebAssembly module"), (b"BC\xc0\xde", "LLVM bitcode"))
+    known = (
+        (b"\xcf\xfa\xed\xfe", "a Mach-O library, for macOS"),
+        (b"\xca\xfe\xba\xbe", "a Mach-O library, for macOS"),
+        (b"MZ", "a Windows DLL"),
+        (b"!<arch>", "an archive of object files (a static library)"),
+        (b"PK", "a zip file"),
+        (b"\0asm", "a WebAssembly module"),
+        (b"BC\xc0\xde", "LLVM bitcode"),
+    )
     if not content:
         return "an empty file"
     if content[4:8] == b"TFL3":
@@ -117,12 +136,19 @@ def _read(path: str, content: bytes) -> LibraryFile:
     built_for = MACHINES.get(machine, f"machine {machine}")
     if bits != 2 or order != 1 or built_for != {"amd64": "x86_64", "arm64": "aarch64"}.get(here, here):
         kinds = f"{'32' if bits == 1 else '64'} bits, {'little' if order == 1 else 'big'}-endian"
-        raise InvalidArgumentError(what=f"{path} is built for another machine", found=f"{built_for} ({kinds})",
-                                   wanted=here, do=f"compile it again for {here}")
+        raise InvalidArgumentError(
+            what=f"{path} is built for another machine",
+            found=f"{built_for} ({kinds})",
+            wanted=here,
+            do=f"compile it again for {here}",
+        )
     if kind != _SHARED:
-        raise InvalidArgumentError(what=f"{path} is no shared library", found=_KINDS.get(kind, f"ELF of type {kind}"),
-                                   wanted="a shared library",
-                                   do="link it with: cc -shared -fPIC ... -o libops.so")
+        raise InvalidArgumentError(
+            what=f"{path} is no shared library",
+            found=_KINDS.get(kind, f"ELF of type {kind}"),
+            wanted="a shared library",
+            do="link it with: cc -shared -fPIC ... -o libops.so",
+        )
     header = _HEADER.unpack_from(content)
     segments_at, sections_at, _, _, segment_size, segments, section_size, sections, _ = header[5:]
     found, dynamic = LibraryFile(), b""
@@ -198,8 +224,9 @@ def _name(names: bytes, at: int) -> str:
 
 def _read_needed(content: bytes, names: bytes, found: LibraryFile) -> None:
     usable = len(content) // 16 * 16
-    found.needed += [_name(names, value) for tag, value in struct.iter_unpack("<QQ", content[:usable])
-                     if tag == _NEEDED]
+    found.needed += [
+        _name(names, value) for tag, value in struct.iter_unpack("<QQ", content[:usable]) if tag == _NEEDED
+    ]
 
 
 def _read_symbols(content: bytes, names: bytes, found: LibraryFile, dynamic: bool) -> None:

@@ -112,8 +112,11 @@ def include_folder() -> Path:
                 return _written(Path(root) / f"include-{digest}", files)
         except OSError as error:
             failure = error
-    raise UnavailableError(what="the headers of operators in C have no folder to be written to", found=str(failure),
-                           do="TMPDIR=FOLDER, or OPWRIGHT_CACHE_DIR=FOLDER") from failure
+    raise UnavailableError(
+        what="the headers of operators in C have no folder to be written to",
+        found=str(failure),
+        do="TMPDIR=FOLDER, or OPWRIGHT_CACHE_DIR=FOLDER",
+    ) from failure
 
 
 def _written(folder: Path, files: dict[str, str]) -> Path:

@@ -79,11 +79,14 @@ def _read(path: str) -> bytes:
     file = Path(path)
     try:
         if not path or file.is_dir():
-            raise InvalidArgumentError(what=f"{path} is a folder" if path else "the path of the library is empty",
-                                       wanted="the file of a shared library")
+            raise InvalidArgumentError(
+                what=f"{path} is a folder" if path else "the path of the library is empty",
+                wanted="the file of a shared library",
+            )
         if file.exists() and not file.is_file():  # a pipe would be waited for, a device has no end
-            raise InvalidArgumentError(what=f"{path} is no file", found="a pipe, a socket or a device",
-                                       wanted="the file of a shared library")
+            raise InvalidArgumentError(
+                what=f"{path} is no file", found="a pipe, a socket or a device", wanted="the file of a shared library"
+            )
         if file.stat().st_size > _MOST_BYTES:
             raise InvalidArgumentError(what=f"{path} is too large for a library", found=file.stat().st_size)
         return file.read_bytes()
@@ -91,10 +94,12 @@ def _read(path: str) -> bytes:
         folder = file.parent
         there = sorted(p.name for p in folder.iterdir()) if folder.is_dir() else []
         near = difflib.get_close_matches(file.name, there, 3, 0.5) or [n for n in there if ".so" in n][:3]
-        raise NotFoundError(what=f"there is no library {path}", found=f"in {folder}: {', '.join(near)}" if near else
-                            f"no folder {folder}" if not folder.is_dir() else None,
-                            wanted="the path of a shared library of operators",
-                            do=f"{str(folder / near[0])!r}" if near else None) from None
+        raise NotFoundError(
+            what=f"there is no library {path}",
+            found=f"in {folder}: {', '.join(near)}" if near else f"no folder {folder}" if not folder.is_dir() else None,
+            wanted="the path of a shared library of operators",
+            do=f"{str(folder / near[0])!r}" if near else None,
+        ) from None
     except (OSError, ValueError) as error:  # ValueError: a zero in the path
         raise InvalidArgumentError(what=f"{path!r} cannot be read", found=str(error)) from error
 
@@ -119,15 +124,20 @@ def _refused(path: str, file: LibraryFile | None, said: str) -> Exception:
             do = "compile the helpers' source into the library, or use the functions of lite.include_dir()"
         elif lite:
             do = "compile it against the headers in lite.include_dir(), which declare what is provided"
-        return NotFoundError(what=f"{path} needs functions that nobody provides",
-                             found=", ".join(names[:_MOST_NAMES]) + more,
-                             wanted="those of the TensorFlow Lite C API for operators, and of the libraries it names: "
-                             f"{', '.join(file.needed) if file and file.needed else 'none'}",
-                             do=do)
+        return NotFoundError(
+            what=f"{path} needs functions that nobody provides",
+            found=", ".join(names[:_MOST_NAMES]) + more,
+            wanted="those of the TensorFlow Lite C API for operators, and of the libraries it names: "
+            f"{', '.join(file.needed) if file and file.needed else 'none'}",
+            do=do,
+        )
     absent = re.match(r"(\S+): cannot open shared object file", said)
     if absent is not None and os.path.basename(absent[1]) != os.path.basename(path):
-        return NotFoundError(what=f"{path} needs the library {absent[1]}, which is not there", found=said,
-                             do="install it, or name its folder in LD_LIBRARY_PATH before Python starts")
+        return NotFoundError(
+            what=f"{path} needs the library {absent[1]}, which is not there",
+            found=said,
+            do="install it, or name its folder in LD_LIBRARY_PATH before Python starts",
+        )
     return InvalidArgumentError(what=f"{path} cannot be loaded", found=said, wanted="a shared library for this machine")
 
 

@@ -32,8 +32,9 @@ _THROWN = 2  # what ow_call_by_value says of a function that threw
 _BY_ADDRESS = C.sizeof(C.c_void_p)
 
 
-def load_custom_ops(path: str | os.PathLike[str], ops: Mapping[str, str] | Iterable[str] | str | None = None
-                    ) -> dict[str, Registration]:
+def load_custom_ops(
+    path: str | os.PathLike[str], ops: Mapping[str, str] | Iterable[str] | str | None = None
+) -> dict[str, Registration]:
     """The operators of a C or C++ library written against the TensorFlow Lite C API, as registrations by name.
 
     ops: from operators' names to the functions that give their registrations, in C++ with or without namespaces; or the
@@ -63,7 +64,8 @@ def load_custom_ops(path: str | os.PathLike[str], ops: Mapping[str, str] | Itera
                 raise InvalidArgumentError(
                     what=f"{library.path}: two functions give an operator {made.name!r}",
                     found=f"{known.entry}, {made.entry}",  # type: ignore[attr-defined]
-                    do='name them: load_custom_ops(path, {"Name": "Function", ...})')
+                    do='name them: load_custom_ops(path, {"Name": "Function", ...})',
+                )
     return found
 
 
@@ -81,23 +83,30 @@ def _wanted(ops: Any, library: Library, functions: list[str]) -> list[tuple[str 
     if isinstance(ops, Mapping):
         pairs = list(ops.items())
     elif ops is None and library.file is None:
-        raise InvalidArgumentError(what=f"{library.path}: names of functions are read from ELF files alone",
-                                   do='name them: load_custom_ops(path, {"Name": "Function"})')
+        raise InvalidArgumentError(
+            what=f"{library.path}: names of functions are read from ELF files alone",
+            do='name them: load_custom_ops(path, {"Name": "Function"})',
+        )
     elif ops is None:
         pairs = [(None, f) for f in entries(functions)]
         if not pairs:
             names = ", ".join(sorted({shown(f) for f in functions})[:8]) or "no functions"
-            raise NotFoundError(what=f"{library.path} registers nothing", found=names,
-                                wanted="an exported function called ...Registration, ...RegistrationExternal or "
-                                "Register_...", do='load_custom_ops(path, {"Name": "Function"})')
+            raise NotFoundError(
+                what=f"{library.path} registers nothing",
+                found=names,
+                wanted="an exported function called ...Registration, ...RegistrationExternal or Register_...",
+                do='load_custom_ops(path, {"Name": "Function"})',
+            )
     elif isinstance(ops, Iterable):
         pairs = [(None, f) for f in ops]
     else:
         pairs = [(None, ops)]
     for name, entry in pairs:
         if not isinstance(entry, str) or not entry or not (name is None or (isinstance(name, str) and name)):
-            raise TypeError("load_custom_ops takes a mapping from operators' names to names of functions, or a list of "
-                            f"these; found {name!r}: {entry!r}"[:300])
+            raise TypeError(
+                "load_custom_ops takes a mapping from operators' names to names of functions, or a list of "
+                f"these; found {name!r}: {entry!r}"[:300]
+            )
     return pairs
 
 
@@ -120,9 +129,12 @@ def _registrations(library: Library, symbol: str, name: str | None) -> list[Nati
     if name is not None and len(found) > 1:
         named = [r for r in found if r.name == name]
         if not named:
-            raise NotFoundError(what=f"{where} adds no operator {name!r}", found=", ".join(str(r.name) for r in found),
-                                wanted="the name of one of these", do=f"load_custom_ops(path, [{shown(symbol)!r}]) for "
-                                "all of them")
+            raise NotFoundError(
+                what=f"{where} adds no operator {name!r}",
+                found=", ".join(str(r.name) for r in found),
+                wanted="the name of one of these",
+                do=f"load_custom_ops(path, [{shown(symbol)!r}]) for all of them",
+            )
         found = named
     return [_registration(library, symbol, name, record, where) for record in found]
 
@@ -136,15 +148,18 @@ def _registration(library: Library, symbol: str, name: str | None, found: _Recor
         own = operator.custom_name.decode(errors="replace") if operator.custom_name else None
         version = operator.version
         if version < 1:
-            raise InvalidArgumentError(what=f"{where} gives an operator of a version that is none", found=version,
-                                       wanted="1 or more")
+            raise InvalidArgumentError(
+                what=f"{where} gives an operator of a version that is none", found=version, wanted="1 or more"
+            )
         _check_functions(operator, where, "_with_data")
     if not native.ow_has_invoke(C.addressof(found.record)):
-        raise InvalidArgumentError(what=f"{where} gives a record without invoke", found=_given(found),
-                                   wanted="at least an invoke function")
+        raise InvalidArgumentError(
+            what=f"{where} gives a record without invoke", found=_given(found), wanted="at least an invoke function"
+        )
     called = name or found.name or own or operator_name(symbol)
-    return NativeRegistration(native, found.record, called, found.version or version, library.path, shown(symbol),
-                              (library, found.kept))
+    return NativeRegistration(
+        native, found.record, called, found.version or version, library.path, shown(symbol), (library, found.kept)
+    )
 
 
 def _records_of(library: Library, symbol: str, where: str) -> list[_Record]:
@@ -152,8 +167,10 @@ def _records_of(library: Library, symbol: str, where: str) -> list[_Record]:
     native = provider()
     mangled = qualified(symbol)
     if mangled is not None and not may_register(mangled[1]):
-        raise InvalidArgumentError(what=f"{where} takes arguments, so it gives no registration",
-                                   wanted="a function without parameters, or of a MutableOpResolver*")
+        raise InvalidArgumentError(
+            what=f"{where} takes arguments, so it gives no registration",
+            wanted="a function without parameters, or of a MutableOpResolver*",
+        )
     try:
         function = library.address(symbol)
     except AttributeError:
@@ -166,13 +183,16 @@ def _records_of(library: Library, symbol: str, where: str) -> list[_Record]:
     finally:
         native.ow_added_end()
     if by_value == _THROWN:
-        raise InvalidArgumentError(what=f"{where} threw a C++ exception", found=buffer.value.decode(errors="replace"),
-                                   wanted="a registration")
+        raise InvalidArgumentError(
+            what=f"{where} threw a C++ exception", found=buffer.value.decode(errors="replace"), wanted="a registration"
+        )
     if added:
         return added
     if mangled is not None and mangled[1] != "v":
-        raise InvalidArgumentError(what=f"{where} adds no operators to the resolver that it takes",
-                                   wanted="resolver->AddCustom(name, registration)")
+        raise InvalidArgumentError(
+            what=f"{where} adds no operators to the resolver that it takes",
+            wanted="resolver->AddCustom(name, registration)",
+        )
     return [_returned(library, symbol, where, buffer if by_value else None, result.value)]
 
 
@@ -185,14 +205,19 @@ def _added(where: str) -> list[_Record]:
     found: dict[str, _Record] = {}
     for one in first[: provider().ow_added(C.byref(first))]:
         if one.name is None:
-            raise InvalidArgumentError(what=f"{where} adds a kernel of a builtin operator", found=one.builtin_code,
-                                       wanted="custom operators alone",
-                                       do="load_custom_ops(path, functions) with the others' functions")
+            raise InvalidArgumentError(
+                what=f"{where} adds a kernel of a builtin operator",
+                found=one.builtin_code,
+                wanted="custom operators alone",
+                do="load_custom_ops(path, functions) with the others' functions",
+            )
         name, version = one.name.decode(errors="replace"), one.version
         if not name or version < 1:
-            raise InvalidArgumentError(what=f"{where} adds an operator without a name, or of no version",
-                                       found=f"{name!r}, version {version}",
-                                       wanted="a name, and 1 or more")
+            raise InvalidArgumentError(
+                what=f"{where} adds an operator without a name, or of no version",
+                found=f"{name!r}, version {version}",
+                wanted="a name, and 1 or more",
+            )
         record = CRegistration.from_buffer_copy(one.registration)
         more = _bytes_at(one.source + CERTAIN, _BY_ADDRESS) if not any(getattr(record, m) for m in METHODS) else None
         operator = int.from_bytes(more or b"", sys.byteorder)
@@ -208,9 +233,11 @@ def _returned(library: Library, symbol: str, where: str, buffer: Any, at: int | 
     if buffer is not None:
         record = CRegistration.from_buffer_copy(buffer.raw)
         if any(buffer.raw[C.sizeof(CRegistration) :]):
-            raise InvalidArgumentError(what=f"{where} gives a record that is larger than any TfLiteRegistration",
-                                       found=f"{len(buffer.raw.rstrip(bytes(1)))} bytes",
-                                       wanted=f"{CERTAIN} to {C.sizeof(CRegistration)}")
+            raise InvalidArgumentError(
+                what=f"{where} gives a record that is larger than any TfLiteRegistration",
+                found=f"{len(buffer.raw.rstrip(bytes(1)))} bytes",
+                wanted=f"{CERTAIN} to {C.sizeof(CRegistration)}",
+            )
         if record.registration_external and not native.ow_is_operator(record.registration_external):
             raise _wrong(where, "registration_external", record.registration_external)
         return _Record(record, record.registration_external, buffer)
@@ -228,9 +255,12 @@ def _by_address(library: Library, symbol: str, where: str, at: int) -> _Record:
     native = provider()
     content = _bytes_at(at, CERTAIN)
     if content is None or at % _BY_ADDRESS:
-        raise InvalidArgumentError(what=f"{where} returned what is no address of a record", found=hex(at),
-                                   wanted="a TfLiteRegistration*, or a TfLiteOperator* of TfLiteOperatorCreate",
-                                   do="does it return a pointer, and take no arguments?")
+        raise InvalidArgumentError(
+            what=f"{where} returned what is no address of a record",
+            found=hex(at),
+            wanted="a TfLiteRegistration*, or a TfLiteOperator* of TfLiteOperatorCreate",
+            do="does it return a pointer, and take no arguments?",
+        )
     record = CRegistration.from_buffer_copy(content.ljust(C.sizeof(CRegistration), b"\0"))
     base = library.base(symbol)
     extent = library.file.extent(at - base) if library.file is not None and base is not None else None
@@ -268,9 +298,12 @@ def _check_functions(record: Any, where: str, ending: str = "") -> None:
 
 def _wrong(where: str, field: str, at: int) -> InvalidArgumentError:
     return InvalidArgumentError(
-        what=f"{where} gives a record of another layout: its {field} is nothing that was made for that", found=hex(at),
+        what=f"{where} gives a record of another layout: its {field} is nothing that was made for that",
+        found=hex(at),
         wanted="a TfLiteRegistration: init, free, prepare, invoke, profiling_string, builtin_code, custom_name, "
-        "version, registration_external, ...", do="compile it against the headers in lite.include_dir()")
+        "version, registration_external, ...",
+        do="compile it against the headers in lite.include_dir()",
+    )
 
 
 def _code_ranges() -> list[tuple[int, int]]:
@@ -289,8 +322,9 @@ def _given(found: _Record) -> str:
     named = [m for m in METHODS if getattr(found.record, m)]
     if found.operator is not None:
         operator = COperator.from_address(found.operator)
-        named += [f"{m} of its operator" for m in METHODS
-                  if getattr(operator, m) or getattr(operator, f"{m}_with_data")]
+        named += [
+            f"{m} of its operator" for m in METHODS if getattr(operator, m) or getattr(operator, f"{m}_with_data")
+        ]
     return ", ".join(named) or "nothing that is set"
 
 

@@ -74,23 +74,36 @@ def find_entry(wanted: str, functions: Iterable[str], library: str) -> str:
     if len(loose) == 1:
         return loose[0]
     if loose:
-        raise InvalidArgumentError(what=f"{library}: several functions are called {wanted}",
-                                   found=", ".join(sorted(candidates[f][0] for f in loose)),
-                                   wanted="one, with its namespaces")
+        raise InvalidArgumentError(
+            what=f"{library}: several functions are called {wanted}",
+            found=", ".join(sorted(candidates[f][0] for f in loose)),
+            wanted="one, with its namespaces",
+        )
     names = sorted({shown(f) for f in functions})
     near = difflib.get_close_matches(spelled, names, 4, 0.6)
     near += [n for n in names if n not in near and spelled.lower() in n.lower()][:4]
-    with_parameters = [q[0] for f in functions if (q := qualified(f)) is not None and not may_register(q[1])
-                       and q[0].split("::")[-1] == spelled.split("::")[-1]]
+    with_parameters = [
+        q[0]
+        for f in functions
+        if (q := qualified(f)) is not None
+        and not may_register(q[1])
+        and q[0].split("::")[-1] == spelled.split("::")[-1]
+    ]
     if with_parameters:
-        raise InvalidArgumentError(what=f"{library}: {wanted} takes arguments, so it gives no registration",
-                                   found=with_parameters[0], wanted="a function without parameters")
+        raise InvalidArgumentError(
+            what=f"{library}: {wanted} takes arguments, so it gives no registration",
+            found=with_parameters[0],
+            wanted="a function without parameters",
+        )
     sure = [shown(f) for f in functions if looks_like_entry(f)]
     raise NotFoundError(
-        what=f"{library} has no function {wanted}", found=", ".join(near or sure[:8] or names[:8]) or "no functions",
+        what=f"{library} has no function {wanted}",
+        found=", ".join(near or sure[:8] or names[:8]) or "no functions",
         wanted="the name of a function that returns a registration, exported by the library",
-        do=f"{near[0]!r}" if near else 'static functions are not exported; in C++ write extern "C" or name the '
-        "namespaces")
+        do=f"{near[0]!r}"
+        if near
+        else 'static functions are not exported; in C++ write extern "C" or name the namespaces',
+    )
 
 
 def entries(functions: Iterable[str]) -> list[str]:

@@ -73,8 +73,10 @@ class NativeNode:
     def check_lists(self) -> None:
         """Raises InvalidArgumentError where C put other lists in the place of those it was given."""
         if (self.record.inputs, self.record.outputs) != self._lists:
-            raise InvalidArgumentError(what="prepare replaced the node's list of inputs or outputs",
-                                       wanted="the lists that it was given; temporaries alone are its own")
+            raise InvalidArgumentError(
+                what="prepare replaced the node's list of inputs or outputs",
+                wanted="the lists that it was given; temporaries alone are its own",
+            )
 
     def read_temporaries(self) -> None:
         """Take over the list of temporaries. Raises InvalidArgumentError for an index that is none of its tensors."""
@@ -84,9 +86,12 @@ class NativeNode:
         if found is None or any(i not in added for i in found):
             size = C.c_int32.from_address(self.record.temporaries).value
             raise InvalidArgumentError(
-                what="the node's temporaries are no tensors that were added", found=f"{size} of them" if found is None
-                else found, wanted=f"indices {added.start} to {added.stop - 1}" if added else
-                "indices from TfLiteContext.AddTensors, of which there are none")
+                what="the node's temporaries are no tensors that were added",
+                found=f"{size} of them" if found is None else found,
+                wanted=f"indices {added.start} to {added.stop - 1}"
+                if added
+                else "indices from TfLiteContext.AddTensors, of which there are none",
+            )
         self.temporaries = found
         ready = [i for i in found if i in mirror.sized and mirror.tensors[i].type is not None]
         self.node.temporaries = [TensorView(mirror.tensors[i], True) for i in ready]
@@ -95,8 +100,9 @@ class NativeNode:
         """Its run, of tensors that all lie where they were planned; other nodes see its inputs and outputs."""
         array, ends = self.mirror.array, self.ends()
         sizes = [(C.c_int32 * len(t.shape))(*t.shape) for t in (self.mirror.tensors[i] for i in ends)]
-        places = (CPlace * len(ends))(*(CPlace(i, array[i].type, array[i].bytes, len(s), C.addressof(s))
-                                        for i, s in zip(ends, sizes)))
+        places = (CPlace * len(ends))(
+            *(CPlace(i, array[i].type, array[i].bytes, len(s), C.addressof(s)) for i, s in zip(ends, sizes))
+        )
         self._kept = sizes, places
         return CCall(registration, self.mirror.address, self.address, C.addressof(places), len(places))
 

@@ -13,15 +13,45 @@ import ctypes as C
 from collections.abc import Sequence
 from typing import Any
 
-STATUS = {0: "kTfLiteOk", 1: "kTfLiteError", 2: "kTfLiteDelegateError", 3: "kTfLiteApplicationError",
-          4: "kTfLiteDelegateDataNotFound", 5: "kTfLiteDelegateDataWriteError", 6: "kTfLiteDelegateDataReadError",
-          7: "kTfLiteUnresolvedOps", 8: "kTfLiteCancelled", 9: "kTfLiteOutputShapeNotKnown"}
+STATUS = {
+    0: "kTfLiteOk",
+    1: "kTfLiteError",
+    2: "kTfLiteDelegateError",
+    3: "kTfLiteApplicationError",
+    4: "kTfLiteDelegateDataNotFound",
+    5: "kTfLiteDelegateDataWriteError",
+    6: "kTfLiteDelegateDataReadError",
+    7: "kTfLiteUnresolvedOps",
+    8: "kTfLiteCancelled",
+    9: "kTfLiteOutputShapeNotKnown",
+}
 OK, ERROR, CANCELLED, SHAPE_NOT_KNOWN = 0, 1, 8, 9
 
-TYPES = {"FLOAT32": 1, "INT32": 2, "UINT8": 3, "INT64": 4, "STRING": 5, "BOOL": 6, "INT16": 7, "COMPLEX64": 8,
-         "INT8": 9, "FLOAT16": 10, "FLOAT64": 11, "COMPLEX128": 12, "UINT64": 13, "RESOURCE": 14, "VARIANT": 15,
-         "UINT32": 16, "UINT16": 17, "INT4": 18, "BFLOAT16": 19, "INT2": 20, "UINT4": 21, "FLOAT8_E4M3FN": 22,
-         "FLOAT8_E5M2": 23}
+TYPES = {
+    "FLOAT32": 1,
+    "INT32": 2,
+    "UINT8": 3,
+    "INT64": 4,
+    "STRING": 5,
+    "BOOL": 6,
+    "INT16": 7,
+    "COMPLEX64": 8,
+    "INT8": 9,
+    "FLOAT16": 10,
+    "FLOAT64": 11,
+    "COMPLEX128": 12,
+    "UINT64": 13,
+    "RESOURCE": 14,
+    "VARIANT": 15,
+    "UINT32": 16,
+    "UINT16": 17,
+    "INT4": 18,
+    "BFLOAT16": 19,
+    "INT2": 20,
+    "UINT4": 21,
+    "FLOAT8_E4M3FN": 22,
+    "FLOAT8_E5M2": 23,
+}
 """By the schema's name of an element type, its number in C, which is not the schema's."""
 TYPE_NAMES = {number: name for name, number in TYPES.items()}
 
@@ -60,42 +90,81 @@ class AffineQuantization(C.Structure):
 class BlockwiseQuantization(C.Structure):
     """Indices of the tensors with scales and zero points."""
 
-    _fields_ = (("scale", C.c_int32), ("zero_point", C.c_int32), ("blocksize", C.c_int32),
-                ("quantized_dimension", C.c_int32))
+    _fields_ = (
+        ("scale", C.c_int32),
+        ("zero_point", C.c_int32),
+        ("blocksize", C.c_int32),
+        ("quantized_dimension", C.c_int32),
+    )
 
 
 class CTensor(C.Structure):
     """TfLiteTensor. allocation is the host's: it holds `data` where that memory is Python's and not to be freed."""
 
-    _fields_ = (("type", C.c_int), ("data", C.c_void_p), ("dims", C.c_void_p), ("params", QuantizationParams),
-                ("allocation_type", C.c_int), ("bytes", C.c_size_t), ("allocation", C.c_void_p), ("name", C.c_void_p),
-                ("delegate", C.c_void_p), ("buffer_handle", C.c_int), ("data_is_stale", C.c_bool),
-                ("is_variable", C.c_bool), ("quantization", Quantization), ("sparsity", C.c_void_p),
-                ("dims_signature", C.c_void_p))
+    _fields_ = (
+        ("type", C.c_int),
+        ("data", C.c_void_p),
+        ("dims", C.c_void_p),
+        ("params", QuantizationParams),
+        ("allocation_type", C.c_int),
+        ("bytes", C.c_size_t),
+        ("allocation", C.c_void_p),
+        ("name", C.c_void_p),
+        ("delegate", C.c_void_p),
+        ("buffer_handle", C.c_int),
+        ("data_is_stale", C.c_bool),
+        ("is_variable", C.c_bool),
+        ("quantization", Quantization),
+        ("sparsity", C.c_void_p),
+        ("dims_signature", C.c_void_p),
+    )
 
 
 class CNode(C.Structure):
     """TfLiteNode."""
 
-    _fields_ = (("inputs", C.c_void_p), ("outputs", C.c_void_p), ("intermediates", C.c_void_p),
-                ("temporaries", C.c_void_p), ("user_data", C.c_void_p), ("builtin_data", C.c_void_p),
-                ("custom_initial_data", C.c_void_p), ("custom_initial_data_size", C.c_int), ("delegate", C.c_void_p),
-                ("might_have_side_effect", C.c_bool))
+    _fields_ = (
+        ("inputs", C.c_void_p),
+        ("outputs", C.c_void_p),
+        ("intermediates", C.c_void_p),
+        ("temporaries", C.c_void_p),
+        ("user_data", C.c_void_p),
+        ("builtin_data", C.c_void_p),
+        ("custom_initial_data", C.c_void_p),
+        ("custom_initial_data_size", C.c_int),
+        ("delegate", C.c_void_p),
+        ("might_have_side_effect", C.c_bool),
+    )
 
 
 class CContext(C.Structure):
     """TfLiteContext. The provider fills the functions in."""
 
     _fields_ = (
-        ("tensors_size", C.c_size_t), ("GetExecutionPlan", C.c_void_p), ("tensors", C.c_void_p),
-        ("impl_", C.c_void_p), ("ResizeTensor", C.c_void_p), ("ReportError", C.c_void_p), ("AddTensors", C.c_void_p),
-        ("GetNodeAndRegistration", C.c_void_p), ("ReplaceNodeSubsetsWithDelegateKernels", C.c_void_p),
-        ("recommended_num_threads", C.c_int), ("GetExternalContext", C.c_void_p), ("SetExternalContext", C.c_void_p),
-        ("allow_fp32_relax_to_fp16", C.c_bool), ("profiler", C.c_void_p), ("AllocatePersistentBuffer", C.c_void_p),
-        ("AllocateBufferForEval", C.c_void_p), ("RequestScratchBufferInArena", C.c_void_p),
-        ("GetScratchBuffer", C.c_void_p), ("ResizeTensorExplicit", C.c_void_p),
-        ("PreviewDelegatePartitioning", C.c_void_p), ("GetTensor", C.c_void_p), ("GetEvalTensor", C.c_void_p),
-        ("GetModelMetadata", C.c_void_p), ("AcquireSubgraphContext", C.c_void_p),
+        ("tensors_size", C.c_size_t),
+        ("GetExecutionPlan", C.c_void_p),
+        ("tensors", C.c_void_p),
+        ("impl_", C.c_void_p),
+        ("ResizeTensor", C.c_void_p),
+        ("ReportError", C.c_void_p),
+        ("AddTensors", C.c_void_p),
+        ("GetNodeAndRegistration", C.c_void_p),
+        ("ReplaceNodeSubsetsWithDelegateKernels", C.c_void_p),
+        ("recommended_num_threads", C.c_int),
+        ("GetExternalContext", C.c_void_p),
+        ("SetExternalContext", C.c_void_p),
+        ("allow_fp32_relax_to_fp16", C.c_bool),
+        ("profiler", C.c_void_p),
+        ("AllocatePersistentBuffer", C.c_void_p),
+        ("AllocateBufferForEval", C.c_void_p),
+        ("RequestScratchBufferInArena", C.c_void_p),
+        ("GetScratchBuffer", C.c_void_p),
+        ("ResizeTensorExplicit", C.c_void_p),
+        ("PreviewDelegatePartitioning", C.c_void_p),
+        ("GetTensor", C.c_void_p),
+        ("GetEvalTensor", C.c_void_p),
+        ("GetModelMetadata", C.c_void_p),
+        ("AcquireSubgraphContext", C.c_void_p),
         ("ReleaseSubgraphContext", C.c_void_p),
     )
 
@@ -103,10 +172,19 @@ class CContext(C.Structure):
 class CRegistration(C.Structure):
     """TfLiteRegistration."""
 
-    _fields_ = (("init", C.c_void_p), ("free", C.c_void_p), ("prepare", C.c_void_p), ("invoke", C.c_void_p),
-                ("profiling_string", C.c_void_p), ("builtin_code", C.c_int32), ("custom_name", C.c_void_p),
-                ("version", C.c_int), ("registration_external", C.c_void_p), ("async_kernel", C.c_void_p),
-                ("inplace_operator", C.c_uint64))
+    _fields_ = (
+        ("init", C.c_void_p),
+        ("free", C.c_void_p),
+        ("prepare", C.c_void_p),
+        ("invoke", C.c_void_p),
+        ("profiling_string", C.c_void_p),
+        ("builtin_code", C.c_int32),
+        ("custom_name", C.c_void_p),
+        ("version", C.c_int),
+        ("registration_external", C.c_void_p),
+        ("async_kernel", C.c_void_p),
+        ("inplace_operator", C.c_uint64),
+    )
 
 
 CERTAIN = CRegistration.registration_external.offset
@@ -116,19 +194,36 @@ CERTAIN = CRegistration.registration_external.offset
 class COperator(C.Structure):
     """TfLiteOperator, which the provider makes."""
 
-    _fields_ = (("custom_name", C.c_char_p), ("version", C.c_int), ("init", C.c_void_p), ("free", C.c_void_p),
-                ("prepare", C.c_void_p), ("invoke", C.c_void_p), ("async_kernel", C.c_void_p),
-                ("builtin_code", C.c_int32), ("node_index", C.c_int), ("inplace_operator", C.c_uint64),
-                ("user_data", C.c_void_p), ("init_with_data", C.c_void_p), ("free_with_data", C.c_void_p),
-                ("prepare_with_data", C.c_void_p), ("invoke_with_data", C.c_void_p),
-                ("async_kernel_with_data", C.c_void_p))
+    _fields_ = (
+        ("custom_name", C.c_char_p),
+        ("version", C.c_int),
+        ("init", C.c_void_p),
+        ("free", C.c_void_p),
+        ("prepare", C.c_void_p),
+        ("invoke", C.c_void_p),
+        ("async_kernel", C.c_void_p),
+        ("builtin_code", C.c_int32),
+        ("node_index", C.c_int),
+        ("inplace_operator", C.c_uint64),
+        ("user_data", C.c_void_p),
+        ("init_with_data", C.c_void_p),
+        ("free_with_data", C.c_void_p),
+        ("prepare_with_data", C.c_void_p),
+        ("invoke_with_data", C.c_void_p),
+        ("async_kernel_with_data", C.c_void_p),
+    )
 
 
 class CAdded(C.Structure):
     """OwAdded: an operator that a function added to a resolver."""
 
-    _fields_ = (("name", C.c_char_p), ("builtin_code", C.c_int32), ("version", C.c_int32), ("source", C.c_void_p),
-                ("registration", CRegistration))
+    _fields_ = (
+        ("name", C.c_char_p),
+        ("builtin_code", C.c_int32),
+        ("version", C.c_int32),
+        ("source", C.c_void_p),
+        ("registration", CRegistration),
+    )
 
 
 METHODS = ("init", "free", "prepare", "invoke")
@@ -138,12 +233,28 @@ class CHost(C.Structure):
     """OwHost, what the provider knows of us and leaves for us to read (provider/provider.h)."""
 
     _fields_ = (
-        ("resize", C.c_void_p), ("add_tensors", C.c_void_p), ("get_metadata", C.c_void_p),
-        ("tensors_capacity", C.c_size_t), ("inputs", C.c_void_p), ("outputs", C.c_void_p), ("variables", C.c_void_p),
-        ("inputs_size", C.c_int32), ("outputs_size", C.c_int32), ("variables_size", C.c_int32), ("step", C.c_int32),
-        ("nodes_size", C.c_size_t), ("name", C.c_void_p), ("external_contexts", C.c_void_p * 5),
-        ("report", C.c_void_p), ("report_size", C.c_size_t), ("report_used", C.c_size_t), ("misuse", C.c_int32),
-        ("resized", C.c_int32), ("thrown", C.c_int32), ("node", C.c_void_p), ("backends", C.c_void_p),
+        ("resize", C.c_void_p),
+        ("add_tensors", C.c_void_p),
+        ("get_metadata", C.c_void_p),
+        ("tensors_capacity", C.c_size_t),
+        ("inputs", C.c_void_p),
+        ("outputs", C.c_void_p),
+        ("variables", C.c_void_p),
+        ("inputs_size", C.c_int32),
+        ("outputs_size", C.c_int32),
+        ("variables_size", C.c_int32),
+        ("step", C.c_int32),
+        ("nodes_size", C.c_size_t),
+        ("name", C.c_void_p),
+        ("external_contexts", C.c_void_p * 5),
+        ("report", C.c_void_p),
+        ("report_size", C.c_size_t),
+        ("report_used", C.c_size_t),
+        ("misuse", C.c_int32),
+        ("resized", C.c_int32),
+        ("thrown", C.c_int32),
+        ("node", C.c_void_p),
+        ("backends", C.c_void_p),
     )
 
 
@@ -158,15 +269,25 @@ Metadata = C.CFUNCTYPE(C.c_int, C.c_void_p, C.c_char_p, C.POINTER(C.c_void_p), C
 class CPlace(C.Structure):
     """OwPlace: what one of a node's tensors is like around a run."""
 
-    _fields_ = (("index", C.c_int32), ("type", C.c_int32), ("bytes", C.c_size_t), ("rank", C.c_int32),
-                ("sizes", C.c_void_p))
+    _fields_ = (
+        ("index", C.c_int32),
+        ("type", C.c_int32),
+        ("bytes", C.c_size_t),
+        ("rank", C.c_int32),
+        ("sizes", C.c_void_p),
+    )
 
 
 class CCall(C.Structure):
     """OwCall, a node's run."""
 
-    _fields_ = (("registration", C.c_void_p), ("context", C.c_void_p), ("node", C.c_void_p), ("places", C.c_void_p),
-                ("places_size", C.c_size_t))
+    _fields_ = (
+        ("registration", C.c_void_p),
+        ("context", C.c_void_p),
+        ("node", C.c_void_p),
+        ("places", C.c_void_p),
+        ("places_size", C.c_size_t),
+    )
 
 
 class CCalls(C.Structure):

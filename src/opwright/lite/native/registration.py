@@ -80,8 +80,9 @@ class NativeRegistration(Registration):
 
     early = True
 
-    def __init__(self, provider: Any, record: CRegistration, name: str, version: int, library: str, entry: str,
-                 kept: Any) -> None:
+    def __init__(
+        self, provider: Any, record: CRegistration, name: str, version: int, library: str, entry: str, kept: Any
+    ) -> None:
         super().__init__(self._init, self._free, self._prepare, self._invoke, version)
         self._provider, self.record, self._address = provider, record, C.addressof(record)
         self.name, self.library, self.entry, self.kept = name, library, entry, kept
@@ -110,9 +111,12 @@ class NativeRegistration(Registration):
         if options is None or (isinstance(options, bytes) and not node.has_options):
             return None, 0
         if not isinstance(options, bytes):
-            raise UnimplementedError(op=node.name, what="a builtin operator's options are not given to kernels in C",
-                                     found=f"{type(options).__name__} for {self.where}",
-                                     wanted="a custom operator, or a builtin one without options")
+            raise UnimplementedError(
+                op=node.name,
+                what="a builtin operator's options are not given to kernels in C",
+                found=f"{type(options).__name__} for {self.where}",
+                wanted="a custom operator, or a builtin one without options",
+            )
         return C.cast(C.c_char_p(options), C.c_void_p).value, len(options)  # the node keeps them
 
     def _prepare(self, context: Context, node: Node) -> None:
@@ -172,8 +176,7 @@ class NativeRegistration(Registration):
     bind_many = JoinedRun
 
     def words(self, node: Node) -> Words | None:
-        """For whoever runs the node without Python, once it is bound: see Words. None where it is handed tensors over.
-        """
+        """Return the words of a bound node for callers without Python (see Words), None if tensors are handed to it."""
         native: NativeNode = node.user_data
         if native.call is None or any(self._is_handed_over(native.mirror.tensors[i]) for i in native.touched()):
             return None
@@ -214,8 +217,11 @@ class NativeRegistration(Registration):
                 take(mirror, i)
             for t in node.tensors_out:
                 if t.array is None:
-                    raise InvalidArgumentError(what=f"output {t.name!r} got no shape", found=repr(t),
-                                               wanted="ResizeTensor in invoke, for what is dynamic")
+                    raise InvalidArgumentError(
+                        what=f"output {t.name!r} got no shape",
+                        found=repr(t),
+                        wanted="ResizeTensor in invoke, for what is dynamic",
+                    )
         except OpError as error:
             mirror.failure = error
             raise self._error(context, native, "invoke", "") from error

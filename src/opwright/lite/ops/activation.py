@@ -51,9 +51,11 @@ class PRelu:
     def infer(op: Any) -> TensorSpec:
         shape = broadcast(op.x, op.alpha)
         if not shape.is_compatible_with(op.x.spec.shape):
-            raise refuse("alpha is not broadcastable to x",
-                         found={"x": text(op.x.spec.shape), "alpha": text(op.alpha.spec.shape)},
-                         wanted="sizes of alpha that are 1 or those of x, aligned at the last dimension")
+            raise refuse(
+                "alpha is not broadcastable to x",
+                found={"x": text(op.x.spec.shape), "alpha": text(op.alpha.spec.shape)},
+                wanted="sizes of alpha that are 1 or those of x, aligned at the last dimension",
+            )
         return TensorSpec(shape, op.x.spec.dtype)
 
     def compute(op: Any, x: Any, alpha: Any) -> Any:

@@ -148,8 +148,9 @@ class AddN:
         shape = op.xs[0].spec.shape
         for x in op.xs[1:]:
             if not shape.is_compatible_with(x.spec.shape):
-                raise refuse("inputs differ in shape", found=", ".join(text(i.spec.shape) for i in op.xs[:8]),
-                             wanted="one shape")
+                raise refuse(
+                    "inputs differ in shape", found=", ".join(text(i.spec.shape) for i in op.xs[:8]), wanted="one shape"
+                )
             shape = shape.merge_with(x.spec.shape)
         return TensorSpec(shape, op.xs[0].spec.dtype)
 

@@ -32,8 +32,7 @@ def _takes(graph: Graph, operands: Sequence[Any], role: str) -> None:
         raise InvalidArgumentError(what=f"the {role} does not take these inputs", found=found, wanted=wanted)
 
 
-@lite_operator("IF",
-               graphs={"then_subgraph_index": "then_branch", "else_subgraph_index": "else_branch"})
+@lite_operator("IF", graphs={"then_subgraph_index": "then_branch", "else_subgraph_index": "else_branch"})
 class If:
     """One of two subgraphs, chosen by a bool.
 
@@ -119,8 +118,7 @@ class Call:
         return Branches(operator.name, ("subgraph",))
 
 
-@lite_operator("STABLEHLO_COMPOSITE",
-               graphs={"decomposition_subgraph_index": "decomposition"})
+@lite_operator("STABLEHLO_COMPOSITE", graphs={"decomposition_subgraph_index": "decomposition"})
 class Composite:
     """An operator of this name, which a delegate may know; else the subgraph that says what it means.
 
@@ -148,8 +146,7 @@ class Composite:
         return Branches(operator.name, ("decomposition_subgraph_index",))
 
 
-@lite_operator("WHILE",
-               graphs={"cond_subgraph_index": "cond", "body_subgraph_index": "body"})
+@lite_operator("WHILE", graphs={"cond_subgraph_index": "cond", "body_subgraph_index": "body"})
 class While:
     """A subgraph run again and again, on its own results, while a condition on them holds.
 
@@ -168,8 +165,9 @@ class While:
         _takes(op.cond, op.variables, "condition")
         _takes(op.body, op.variables, "body")
         if [v.dtype.name for v in op.cond.outputs] != ["bool"]:
-            raise refuse("the condition gives one bool", found=[v.spec.short() for v in op.cond.outputs],
-                         wanted="one bool")
+            raise refuse(
+                "the condition gives one bool", found=[v.spec.short() for v in op.cond.outputs], wanted="one bool"
+            )
         if (found := [v.dtype.name for v in op.body.outputs]) != (wanted := [v.dtype.name for v in op.body.inputs]):
             raise InvalidArgumentError(what="the body gives other types than it takes", found=found, wanted=wanted)
         return [v.spec for v in op.body.inputs]

@@ -90,8 +90,11 @@ class Conv2D:
         if channels is not None and depth is not None:
             groups = channels // depth if depth else 0
             if depth == 0 or channels % depth or (groups and o is not None and o % groups) or groups == 0:
-                raise refuse("the filter's depth does not divide the channels", found={"x": text(x), "filter": text(f)},
-                             wanted="x.shape[3] a multiple of filter.shape[3]")
+                raise refuse(
+                    "the filter's depth does not divide the channels",
+                    found={"x": text(x), "filter": text(f)},
+                    wanted="x.shape[3] a multiple of filter.shape[3]",
+                )
         _check_bias(op, o)
         return _slide(op, x, (kh, kw), o, op.x.spec.dtype)
 
@@ -129,8 +132,11 @@ class DepthwiseConv2D:
         if not same(one, 1):
             raise refuse("the filter's first size is not 1", found=text(f), wanted="[1, kh, kw, channels]")
         if channels is not None and depth is not None and (depth % channels if channels else depth):
-            raise refuse("the filter's depth is no multiple of the channels", found={"x": text(x), "filter": text(f)},
-                         wanted="filter.shape[3] a multiple of x.shape[3]")
+            raise refuse(
+                "the filter's depth is no multiple of the channels",
+                found={"x": text(x), "filter": text(f)},
+                wanted="filter.shape[3] a multiple of x.shape[3]",
+            )
         _check_bias(op, depth)
         return _slide(op, x, (kh, kw), depth, op.x.spec.dtype)
 
@@ -169,8 +175,9 @@ class TransposeConv:
         if not same(op.output_shape.spec.shape[0], 4):
             raise refuse("output_shape has not four sizes", found=text(op.output_shape.spec.shape), wanted="[4]")
         if x.rank and not same(x[3], c):
-            raise refuse("channels of filter and x differ", found={"filter": text(f), "x": text(x)},
-                         wanted="equal last sizes")
+            raise refuse(
+                "channels of filter and x differ", found={"filter": text(f), "x": text(x)}, wanted="equal last sizes"
+            )
         _check_bias(op, o)
         if sizes is None:
             return spec((x[0] if x.rank else None, None, None, o), op.x.spec.dtype)
@@ -179,9 +186,11 @@ class TransposeConv:
         if None not in (*(x.dims or (None,)), o, kh, kw):
             windows = windows_of(op, sizes[1:3], (kh, kw))
             if [w.out for w in windows] != list(x.dims[1:3]) or sizes[0] != x[0] or sizes[3] != o:
-                raise refuse("output_shape does not fit x and filter",
-                             found={"output_shape": sizes, "x": text(x), "filter": text(f)},
-                             wanted="a shape that the convolution takes to that of x")
+                raise refuse(
+                    "output_shape does not fit x and filter",
+                    found={"output_shape": sizes, "x": text(x), "filter": text(f)},
+                    wanted="a shape that the convolution takes to that of x",
+                )
             bounded((x[0], *(w.before + w.size + w.after for w in windows), o), op.x.spec.dtype, "the padded image")
         return spec(sizes, op.x.spec.dtype)
 

@@ -141,11 +141,15 @@ class LiteOperator(Operator):
         attrs: dict[str, Any] = {}
         self.check_options(options)
         if self.graphs and graph is None:
-            raise InternalError(op=self.name, what="its attributes are graphs, which options do not hold",
-                                do="define `registration`, which reads the options itself")
+            raise InternalError(
+                op=self.name,
+                what="its attributes are graphs, which options do not hold",
+                do="define `registration`, which reads the options itself",
+            )
         if self.graphs and options is None:
-            raise InvalidArgumentError(op=self.name, what="the options, which name its subgraphs, are missing",
-                                       wanted=self.options)
+            raise InvalidArgumentError(
+                op=self.name, what="the options, which name its subgraphs, are missing", wanted=self.options
+            )
         for name in self.option_names:
             value: Any = getattr(options, name, 0)
             attr = self.graphs.get(name) or RENAMED.get(name, name)
@@ -168,8 +172,12 @@ class LiteOperator(Operator):
     def check_options(self, options: Any) -> None:
         """Raises InvalidArgumentError for an options object of another operator."""
         if options is not None and self.options and options.table_name != self.options:
-            raise InvalidArgumentError(op=self.name, what="the options are those of another operator",
-                                       found=options.table_name, wanted=self.options)
+            raise InvalidArgumentError(
+                op=self.name,
+                what="the options are those of another operator",
+                found=options.table_name,
+                wanted=self.options,
+            )
 
     def to_options(self, attrs: Mapping[str, Any], subgraph_index: Callable[[Any], int] | None = None) -> Any:
         """The options object that holds these attributes; None for an operator without options.

@@ -78,8 +78,11 @@ def family_of(name: str) -> str:
     try:
         return _family_of[name]
     except KeyError:
-        raise NotFoundError(what="the lite dialect has no operator of this name", found=repr(name),
-                            do="lite.ops.list_names() gives them all") from None
+        raise NotFoundError(
+            what="the lite dialect has no operator of this name",
+            found=repr(name),
+            do="lite.ops.list_names() gives them all",
+        ) from None
 
 
 def list_names() -> list[str]:

@@ -73,8 +73,11 @@ class Range:
 def _count(start: Any, limit: Any, delta: Any) -> int:
     found = {name: v.item() for name, v in (("start", start), ("limit", limit), ("delta", delta))}
     if delta == 0 or (start > limit and delta > 0) or (start < limit and delta < 0):
-        raise refuse("delta does not lead from start to limit", found=found,
-                     wanted="a delta other than 0, of the sign of limit - start")
+        raise refuse(
+            "delta does not lead from start to limit",
+            found=found,
+            wanted="a delta other than 0, of the sign of limit - start",
+        )
     count = number_of_steps(start, limit, delta)
     if count is None:
         raise refuse("the range has no end", found=found, wanted="finite numbers")
@@ -159,8 +162,11 @@ class MatrixSetDiag:
         if dims is not None and given is not None:
             wanted = (*dims[:-2], None if None in dims[-2:] else min(dims[-2:]))
             if len(wanted) != len(given) or not all(map(same, wanted, given)):
-                raise refuse("the diagonal does not fit the matrices", found={"x": text(dims), "diagonal": text(given)},
-                             wanted=f"diagonal {text(wanted)}")
+                raise refuse(
+                    "the diagonal does not fit the matrices",
+                    found={"x": text(dims), "diagonal": text(given)},
+                    wanted=f"diagonal {text(wanted)}",
+                )
         return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
 
     def compute(op: Any, x: Any, diagonal: Any) -> Any:
@@ -195,11 +201,15 @@ class SparseToDense:
         rank = op.output_shape.spec.shape[0]
         if i is not None:
             if len(i) > 2 or not same(rank, i[1] if len(i) == 2 else 1):
-                raise refuse("the indices do not fit the shape", found={"indices": text(i), "rank": rank},
-                             wanted="[n, rank]")
+                raise refuse(
+                    "the indices do not fit the shape", found={"indices": text(i), "rank": rank}, wanted="[n, rank]"
+                )
             if v is not None and (len(v) > 1 or (v and not same(v[0], i[0] if i else 1))):
-                raise refuse("the values do not fit the indices", found={"indices": text(i), "values": text(v)},
-                             wanted="one value, or one an index")
+                raise refuse(
+                    "the values do not fit the indices",
+                    found={"indices": text(i), "values": text(v)},
+                    wanted="one value, or one an index",
+                )
         check_one(op.default_value, "default_value")
         if sizes is not None and min(sizes, default=0) < 0:
             raise refuse("output_shape has a negative size", found=sizes, wanted="sizes of at least 0")

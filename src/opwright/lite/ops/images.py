@@ -44,8 +44,9 @@ def sampling(op: Any, size: int, out: int) -> Sampling:
     return Sampling(size, out, op.align_corners, op.half_pixel_centers)
 
 
-def stretched(op: Any, x: Any, size: Any, places: Callable[[Sampling], Places], blend: Callable[..., Any],
-              itemsize: int) -> Iterator[Part]:
+def stretched(
+    op: Any, x: Any, size: Any, places: Callable[[Sampling], Places], blend: Callable[..., Any], itemsize: int
+) -> Iterator[Part]:
     """A resize of x [n, h, w, c] in parts.
 
     blend: fn(images, rows, columns) -> images, the weights of rows and columns being [rows, 1, 1] and [columns, 1];
@@ -57,8 +58,10 @@ def stretched(op: Any, x: Any, size: Any, places: Callable[[Sampling], Places], 
     rows, (left, right, across) = (places(sampling(op, *n)) for n in ((x.shape[1], height), (x.shape[2], width)))
     for where in tiles((len(x), height), SCRATCH // max(6 * itemsize * width * x.shape[3], 1)):
         top, bottom, down = (v[where[1]] for v in rows)
-        yield where, blend(x[where[0]], (top[:, None], bottom[:, None], down[:, None, None]),
-                           (left, right, across[:, None]))
+        yield (
+            where,
+            blend(x[where[0]], (top[:, None], bottom[:, None], down[:, None, None]), (left, right, across[:, None])),
+        )
 
 
 def _of_four(x: Any, rows: Places, columns: Places) -> Any:
@@ -83,8 +86,11 @@ class ResizeBilinear:
 
     def infer(op: Any) -> TensorSpec:
         if op.half_pixel_centers and op.align_corners:
-            raise refuse("half_pixel_centers and align_corners exclude each other", found="both are true",
-                         wanted="at most one of them")
+            raise refuse(
+                "half_pixel_centers and align_corners exclude each other",
+                found="both are true",
+                wanted="at most one of them",
+            )
         return resized(op, 1)
 
     def parts(op: Any, x: Any, size: Any) -> Iterator[Part]:

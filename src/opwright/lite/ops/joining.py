@@ -40,8 +40,11 @@ class Concatenation:
             raise refuse("CONCATENATION has no inputs", wanted="at least one")
         dtype = op.xs[0].spec.dtype
         if op.fused_activation_function != "NONE" and not dtype.is_floating:
-            raise refuse("a fused activation on a concatenation of no floats", found=dtype.name,
-                         wanted="float32, or no fused activation")
+            raise refuse(
+                "a fused activation on a concatenation of no floats",
+                found=dtype.name,
+                wanted="float32, or no fused activation",
+            )
         shapes = [x.spec.shape.dims for x in op.xs]
         if None in shapes:
             return TensorSpec(UNKNOWN, dtype)
@@ -49,8 +52,11 @@ class Concatenation:
         axis = axis_in(op.axis, rank)
         for shape in shapes:
             if len(shape) != rank or not all(same(a, b) for i, (a, b) in enumerate(zip(shapes[0], shape)) if i != axis):
-                raise refuse(f"inputs differ beside axis {axis}", found=", ".join(map(text, shapes[:8])),
-                             wanted="sizes that are equal along all other axes")
+                raise refuse(
+                    f"inputs differ beside axis {axis}",
+                    found=", ".join(map(text, shapes[:8])),
+                    wanted="sizes that are equal along all other axes",
+                )
         dims = [functools.reduce(lambda a, b: b if a is None else a, column) for column in zip(*shapes)]
         along = [shape[axis] for shape in shapes]
         dims[axis] = None if None in along else sum(along)
@@ -89,8 +95,9 @@ class Pack:
         shape = op.xs[0].spec.shape
         for x in op.xs[1:]:
             if not shape.is_compatible_with(x.spec.shape):
-                raise refuse("inputs differ in shape", found=", ".join(text(i.spec.shape) for i in op.xs[:8]),
-                             wanted="one shape")
+                raise refuse(
+                    "inputs differ in shape", found=", ".join(text(i.spec.shape) for i in op.xs[:8]), wanted="one shape"
+                )
             shape = shape.merge_with(x.spec.shape)
         if shape.dims is None:
             return TensorSpec(UNKNOWN, op.xs[0].spec.dtype)
@@ -163,8 +170,11 @@ class Split:
             return [spec((None,) * len(dims), dtype)] * n
         size = dims[axis]
         if n == 0 or (size is not None and size % n):
-            raise refuse("the axis does not split evenly", found={"size": size, "num_splits": n},
-                         wanted="a size that num_splits divides")
+            raise refuse(
+                "the axis does not split evenly",
+                found={"size": size, "num_splits": n},
+                wanted="a size that num_splits divides",
+            )
         return [spec((*dims[:axis], None if size is None else size // n, *dims[axis + 1 :]), dtype)] * n
 
     def compute(op: Any, axis: Any, x: Any) -> Any:

@@ -82,13 +82,17 @@ class EmbeddingLookupSparse:
         dims, sizes = _rows_of(op), ints(op.dense_shape)
         n, rank = op.indices.spec.shape[0], op.indices.spec.shape[1]
         if not same(n, op.ids.spec.shape[0], op.weights.spec.shape[0]):
-            raise refuse("ids, indices and weights differ in number",
-                         found=[i.spec.short() for i in (op.ids, op.indices, op.weights)],
-                         wanted="one weight and one row of indices for each id")
+            raise refuse(
+                "ids, indices and weights differ in number",
+                found=[i.spec.short() for i in (op.ids, op.indices, op.weights)],
+                wanted="one weight and one row of indices for each id",
+            )
         if not same(rank, op.dense_shape.spec.shape[0]) or rank == 0:
-            raise refuse("the indices do not fit dense_shape",
-                         found=[op.indices.spec.short(), op.dense_shape.spec.short()],
-                         wanted="indices [ids, rank] and a dense_shape of rank numbers")
+            raise refuse(
+                "the indices do not fit dense_shape",
+                found=[op.indices.spec.short(), op.dense_shape.spec.short()],
+                wanted="indices [ids, rank] and a dense_shape of rank numbers",
+            )
         if sizes is not None and min(sizes) < 0:
             raise refuse("dense_shape has a negative size", found=sizes, wanted="sizes of at least 0")
         rank = rank if rank is not None else op.dense_shape.spec.shape[0]
@@ -136,9 +140,11 @@ class HashtableLookup:
         if dims is None:
             return TensorSpec(UNKNOWN, op.value.spec.dtype), spec((n,), uint8)
         if not dims or not same(dims[0], op.key.spec.shape[0]):
-            raise refuse("there is not one value for each key",
-                         found={"key": op.key.spec.short(), "value": op.value.spec.short()},
-                         wanted="key [keys], and value.shape[0] == keys")
+            raise refuse(
+                "there is not one value for each key",
+                found={"key": op.key.spec.short(), "value": op.value.spec.short()},
+                wanted="key [keys], and value.shape[0] == keys",
+            )
         if op.value.spec.dtype is string and len(dims) != 1:
             raise refuse("strings are looked up one at a time", found=op.value.spec.short(), wanted="rank 1")
         return spec((n, *dims[1:]), op.value.spec.dtype), spec((n,), uint8)
@@ -181,9 +187,11 @@ class LshProjection:
             op.weight.spec.shape.rank not in (None, 1)
             or (dims is not None and not same(dims[0], product(op.weight.spec.shape.dims or (None,))))
         ):
-            raise refuse("there is not one weight for each row",
-                         found={"x": op.x.spec.short(), "weight": op.weight.spec.short()},
-                         wanted="weight [x.shape[0]]")
+            raise refuse(
+                "there is not one weight for each row",
+                found={"x": op.x.spec.short(), "weight": op.weight.spec.short()},
+                wanted="weight [x.shape[0]]",
+            )
         return spec((functions if op.type == "SPARSE" else product((functions, bits)),), int32)
 
     def compute(op: Any, hash: Any, x: Any, weight: Any) -> Any:

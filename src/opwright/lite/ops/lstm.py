@@ -70,6 +70,7 @@ class Names:
 
 def check_direction(op: Any, names: Names, x: TensorSpec, aux: TensorSpec | None = None) -> tuple[Any, Any]:
     """Check one direction's inputs against each other. -> its number of outputs, whether it is known"""
+
     def get(name: str) -> Any:
         return getattr(op, name, None)
 
@@ -84,13 +85,15 @@ def check_direction(op: Any, names: Names, x: TensorSpec, aux: TensorSpec | None
     n_in = x.shape[-1] if x.shape.rank else None
     for gate in GATES:
         check_weights(names.input_weights[gate], get(names.input_weights[gate]), n_cell, n_in)
-        check_weights(names.recurrent_weights[gate], get(names.recurrent_weights[gate]), n_cell,
-                      () if diagonal else n_out)
+        check_weights(
+            names.recurrent_weights[gate], get(names.recurrent_weights[gate]), n_cell, () if diagonal else n_out
+        )
         check_weights(names.biases[gate], get(names.biases[gate]), n_cell)
         check_weights(names.norms[gate], get(names.norms[gate]), n_cell)
         if aux is not None:
-            check_weights(names.aux_weights[gate], get(names.aux_weights[gate]), n_cell,
-                          aux.shape[-1] if aux.shape.rank else None)
+            check_weights(
+                names.aux_weights[gate], get(names.aux_weights[gate]), n_cell, aux.shape[-1] if aux.shape.rank else None
+            )
     for gate in PEEPHOLES:
         check_weights(names.peepholes[gate], get(names.peepholes[gate]), n_cell)
     check_weights(names.projection_weights, get(names.projection_weights), n_out, n_cell)
@@ -98,20 +101,31 @@ def check_direction(op: Any, names: Names, x: TensorSpec, aux: TensorSpec | None
     cifg = get(names.input_weights["input"]) is None
     for name in (names.recurrent_weights["input"], names.biases["input"]):
         if (get(name) is None) != cifg:
-            raise refuse(f"{name} and {names.input_weights['input']} are both there or neither is",
-                         wanted="both, or neither")
+            raise refuse(
+                f"{name} and {names.input_weights['input']} are both there or neither is", wanted="both, or neither"
+            )
     peepholes = [g for g in (PEEPHOLES[1:] if cifg else PEEPHOLES) if get(names.peepholes[g]) is not None]
     if peepholes and len(peepholes) != len(PEEPHOLES) - cifg:
-        raise refuse("some gates have a peephole and others have none", found=peepholes,
-                     wanted="peepholes of all gates, or of none")
+        raise refuse(
+            "some gates have a peephole and others have none",
+            found=peepholes,
+            wanted="peepholes of all gates, or of none",
+        )
     norms = [g for g in (GATES[1:] if cifg else GATES) if get(names.norms[g]) is not None]
     if norms and len(norms) != len(GATES) - cifg:
-        raise refuse("some gates have layer normalisation and others have none", found=norms,
-                     wanted="coefficients of all gates, or of none")
-    if get(names.projection_weights) is None and (get(names.projection_bias) is not None or (
-            None not in (n_cell, n_out) and n_cell != n_out)):
-        raise refuse("an LSTM without projection has as many outputs as cells", found={"cells": n_cell, "out": n_out},
-                     wanted="out == cells, or projection weights")
+        raise refuse(
+            "some gates have layer normalisation and others have none",
+            found=norms,
+            wanted="coefficients of all gates, or of none",
+        )
+    if get(names.projection_weights) is None and (
+        get(names.projection_bias) is not None or (None not in (n_cell, n_out) and n_cell != n_out)
+    ):
+        raise refuse(
+            "an LSTM without projection has as many outputs as cells",
+            found={"cells": n_cell, "out": n_out},
+            wanted="out == cells, or projection weights",
+        )
     return n_cell, n_out
 
 
@@ -119,8 +133,11 @@ def steps_and_batch(op: Any, x: TensorSpec) -> tuple[Any, Any]:
     if x.shape.dims is None:
         return None, None
     if len(x.shape) != 3:
-        raise refuse("the input of a sequence has 3 dimensions", found=text(x.shape),
-                     wanted="[time, batch, n], or [batch, time, n]")
+        raise refuse(
+            "the input of a sequence has 3 dimensions",
+            found=text(x.shape),
+            wanted="[time, batch, n], or [batch, time, n]",
+        )
     steps, batch = x.shape.dims[:2]
     return (steps, batch) if op.time_major else (batch, steps)
 
@@ -146,8 +163,13 @@ class Cell:
         self.act = ACTIVATIONS[op.fused_activation_function]
         self.matrices: dict[str, Callable[[Any], Any]] = {}
         vectors = set(names.peepholes.values()) | (set(names.recurrent_weights.values()) if self.diagonal else set())
-        for table in (names.input_weights, names.recurrent_weights, names.aux_weights, names.peepholes,
-                      {"": names.projection_weights}):
+        for table in (
+            names.input_weights,
+            names.recurrent_weights,
+            names.aux_weights,
+            names.peepholes,
+            {"": names.projection_weights},
+        ):
             for name in table.values():
                 if operands.get(name) is not None:
                     self.matrices[name] = (by.vector if name in vectors else by.matrix)(operands[name])
@@ -258,8 +280,13 @@ def _basic(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Opera
     return run
 
 
-BASIC = ("input", "input_to_input_weights", "input_to_forget_weights", "input_to_cell_weights",
-         "input_to_output_weights")
+BASIC = (
+    "input",
+    "input_to_input_weights",
+    "input_to_forget_weights",
+    "input_to_cell_weights",
+    "input_to_output_weights",
+)
 """The inputs of kernel_type BASIC by the names that their places have otherwise: x, previous output, weights, bias,
 previous state."""
 
@@ -310,13 +337,31 @@ class Lstm:
     """
 
     input = Input((float32,))
-    (input_to_input_weights, input_to_forget_weights, input_to_cell_weights, input_to_output_weights,
-     recurrent_to_input_weights, recurrent_to_forget_weights, recurrent_to_cell_weights, recurrent_to_output_weights,
-     cell_to_input_weights, cell_to_forget_weights, cell_to_output_weights,
-     input_gate_bias, forget_gate_bias, cell_gate_bias, output_gate_bias,
-     projection_weights, projection_bias, output_state, cell_state,
-     input_layer_norm_coefficients, forget_layer_norm_coefficients, cell_layer_norm_coefficients,
-     output_layer_norm_coefficients) = optional(23)
+    (
+        input_to_input_weights,
+        input_to_forget_weights,
+        input_to_cell_weights,
+        input_to_output_weights,
+        recurrent_to_input_weights,
+        recurrent_to_forget_weights,
+        recurrent_to_cell_weights,
+        recurrent_to_output_weights,
+        cell_to_input_weights,
+        cell_to_forget_weights,
+        cell_to_output_weights,
+        input_gate_bias,
+        forget_gate_bias,
+        cell_gate_bias,
+        output_gate_bias,
+        projection_weights,
+        projection_bias,
+        output_state,
+        cell_state,
+        input_layer_norm_coefficients,
+        forget_layer_norm_coefficients,
+        cell_layer_norm_coefficients,
+        output_layer_norm_coefficients,
+    ) = optional(23)
     ys = Output(like="input", repeated=True)
     fused_activation_function = activation_attr()
     intermediates = Attr([object], default=())
@@ -324,8 +369,11 @@ class Lstm:
     def infer(op: Any) -> Any:
         if op.kernel_type == "BASIC":
             return _infer_basic(op)
-        for name in (*[t[g] for t in (Names().input_weights, Names().recurrent_weights, Names().biases)
-                       for g in GATES[1:]], "output_state", "cell_state"):
+        for name in (
+            *[t[g] for t in (Names().input_weights, Names().recurrent_weights, Names().biases) for g in GATES[1:]],
+            "output_state",
+            "cell_state",
+        ):
             if getattr(op, name) is None:
                 raise refuse(f"input {name} is left out", wanted="this input")
         x = op.input.spec
@@ -358,8 +406,12 @@ class UnidirectionalSequenceLstm:
     forget_gate_bias, cell_gate_bias, output_gate_bias = needed(3)
     projection_weights, projection_bias = optional(2)
     output_state, cell_state = needed(2)
-    (input_layer_norm_coefficients, forget_layer_norm_coefficients, cell_layer_norm_coefficients,
-     output_layer_norm_coefficients) = optional(4)
+    (
+        input_layer_norm_coefficients,
+        forget_layer_norm_coefficients,
+        cell_layer_norm_coefficients,
+        output_layer_norm_coefficients,
+    ) = optional(4)
     y = Output(like="input")
     fused_activation_function = activation_attr()
     intermediates = Attr([object], default=())

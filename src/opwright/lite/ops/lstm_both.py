@@ -75,9 +75,17 @@ class BidirectionalSequenceLstm:
     bw_forget_gate_bias, bw_cell_gate_bias, bw_output_gate_bias = needed(3)
     bw_projection_weights, bw_projection_bias = optional(2)
     fw_output_state, fw_cell_state, bw_output_state, bw_cell_state = needed(4)
-    (aux_input, fw_aux_input_to_input_weights, fw_aux_input_to_forget_weights, fw_aux_input_to_cell_weights,
-     fw_aux_input_to_output_weights, bw_aux_input_to_input_weights, bw_aux_input_to_forget_weights,
-     bw_aux_input_to_cell_weights, bw_aux_input_to_output_weights) = optional(9)
+    (
+        aux_input,
+        fw_aux_input_to_input_weights,
+        fw_aux_input_to_forget_weights,
+        fw_aux_input_to_cell_weights,
+        fw_aux_input_to_output_weights,
+        bw_aux_input_to_input_weights,
+        bw_aux_input_to_forget_weights,
+        bw_aux_input_to_cell_weights,
+        bw_aux_input_to_output_weights,
+    ) = optional(9)
     ys = Output(like="input", repeated=True)
     fused_activation_function = activation_attr()
 

@@ -53,9 +53,11 @@ class FullyConnected:
         if op.weights_format != "DEFAULT":
             _check_shuffled(op, shape, n, k)
         if op.bias is not None and not same(product(op.bias.spec.shape.dims or (None,)), n):
-            raise refuse("the bias does not fit the weights",
-                         found={"weights": text(op.weights.spec.shape), "bias": text(op.bias.spec.shape)},
-                         wanted=f"{n} elements, one a row of the weights")
+            raise refuse(
+                "the bias does not fit the weights",
+                found={"weights": text(op.weights.spec.shape), "bias": text(op.bias.spec.shape)},
+                wanted=f"{n} elements, one a row of the weights",
+            )
         if op.bias is not None and op.bias.spec.dtype not in (dtype, float32):
             raise refuse("the bias is not float32", found=op.bias.spec.short(), wanted="float32")
         if shape.dims is None:
@@ -109,15 +111,21 @@ def _check_shuffled(op: Any, x: TensorShape, n: int | None, k: int | None) -> No
     """Weights in blocks of 4 rows by 16 columns, for 1 or 4 rows of activations."""
     total = product(x.dims or (None,))
     if op.bias is None or (n is not None and n % 4) or (k is not None and (k == 0 or k % 16)):
-        raise refuse("shuffled weights are blocks of 4 by 16, and go with a bias", found={"weights": [n, k]},
-                     wanted="a multiple of 4 rows, and of 16 columns")
+        raise refuse(
+            "shuffled weights are blocks of 4 by 16, and go with a bias",
+            found={"weights": [n, k]},
+            wanted="a multiple of 4 rows, and of 16 columns",
+        )
     if total is not None and k and total // k not in (1, 4):
         raise refuse("shuffled weights go with 1 or 4 rows of activations", found=text(x), wanted=f"[1,{k}] or [4,{k}]")
 
 
 def _does_not_fit(x: TensorShape, weights: TensorShape) -> Any:
-    return refuse("the weights do not fit the input", found={"x": text(x), "weights": text(weights)},
-                  wanted="a multiple of weights.shape[1] elements")
+    return refuse(
+        "the weights do not fit the input",
+        found={"x": text(x), "weights": text(weights)},
+        wanted="a multiple of weights.shape[1] elements",
+    )
 
 
 @lite_operator("BATCH_MATMUL", typed_by="output_type")
@@ -146,14 +154,19 @@ class BatchMatMul:
         if a.dims is None or b.dims is None:
             return TensorSpec(UNKNOWN, dtype)
         if len(a) < 2 or len(b) < 2:
-            raise refuse("operands of a matrix product have two dimensions or more", found={"x": text(a), "y": text(b)},
-                         wanted="rank 2 or more")
+            raise refuse(
+                "operands of a matrix product have two dimensions or more",
+                found={"x": text(a), "y": text(b)},
+                wanted="rank 2 or more",
+            )
         m, k = reversed(a.dims[-2:]) if op.adj_x else a.dims[-2:]
         k2, n = reversed(b.dims[-2:]) if op.adj_y else b.dims[-2:]
         if not same(k, k2):
-            raise refuse(f"inner sizes differ, {k} and {k2}",
-                         found={"x": text(a), "y": text(b), "adj_x": op.adj_x, "adj_y": op.adj_y},
-                         wanted="equal inner sizes, after adj_x and adj_y")
+            raise refuse(
+                f"inner sizes differ, {k} and {k2}",
+                found={"x": text(a), "y": text(b), "adj_x": op.adj_x, "adj_y": op.adj_y},
+                wanted="equal inner sizes, after adj_x and adj_y",
+            )
         return TensorSpec(broadcast_two(a[:-2], b[:-2]).concatenate((m, n)), dtype)
 
     def parts(op: Any, x: Any, y: Any) -> Iterator[Part]:

@@ -34,8 +34,9 @@ def tiles(shape: Sequence[int], room: int) -> Iterator[tuple[slice, ...]]:
         steps.append(min(max(room // max(inner, 1), 1), max(size, 1)))
     if 0 in shape:
         return iter(())
-    return itertools.product(*([slice(i, min(i + step, size)) for i in range(0, size, step)]
-                               for size, step in zip(shape, steps)))
+    return itertools.product(
+        *([slice(i, min(i + step, size)) for i in range(0, size, step)] for size, step in zip(shape, steps))
+    )
 
 
 def seen(array: Any, where: tuple[slice, ...], inner: int = 0) -> Any:

@@ -40,8 +40,13 @@ class Quantize:
     def compute(op: Any, x: Any) -> Any:
         dtype = types.dtype_of(op.output_type)
         if dtype not in (float32, float16):
-            raise UnimplementedError(op="QUANTIZE", what="the output has no scale", found=op.output_type,
-                                     wanted="integers with scales", explain="OW103")
+            raise UnimplementedError(
+                op="QUANTIZE",
+                what="the output has no scale",
+                found=op.output_type,
+                wanted="integers with scales",
+                explain="OW103",
+            )
         return x.astype(dtype.np)
 
     parts = in_elements

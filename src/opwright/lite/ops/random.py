@@ -63,8 +63,9 @@ def sampled_spec(op: Any, output_type: str) -> TensorSpec:
         raise refuse("the output is no index type", found=output_type, wanted="INT32 or INT64")
     batch, classes = op.logits.spec.shape.dims or (None, None)
     if classes == 0:
-        raise refuse("there are no classes", found=text(op.logits.spec.shape),
-                     wanted="[batch, classes], with at least one class")
+        raise refuse(
+            "there are no classes", found=text(op.logits.spec.shape), wanted="[batch, classes], with at least one class"
+        )
     found = ints(op.num_samples)
     if found is not None and found[0] < 0:
         raise refuse("num_samples is negative", found=found[0], wanted="at least 0")
@@ -83,7 +84,7 @@ def drawn(name: str, numbers: Any, law: str) -> LiteOperator:
 
     body = {
         "__doc__": f"{name}: a tensor of independent random numbers.\n\n.. math:: y_i \\sim {law}\n\n"
-                   "shape: int32 [rank]; seed and seed2 both 0: other numbers each time the model is loaded",
+        "shape: int32 [rank]; seed and seed2 both 0: other numbers each time the model is loaded",
         "__module__": __name__,
         "shape": Input((int32,), rank=1),
         "y": Output(dtype=float32),

@@ -69,13 +69,18 @@ class RecurrentRegistration(OperatorRegistration):
         for name in self._states(node):
             t = tensors[name]
             if t is not None and not t.is_variable:
-                raise refuse(f"input {name} ({t.name!r}) keeps the state and is no variable tensor", found=repr(t),
-                             wanted="a tensor with is_variable set")
+                raise refuse(
+                    f"input {name} ({t.name!r}) keeps the state and is no variable tensor",
+                    found=repr(t),
+                    wanted="a tensor with is_variable set",
+                )
         super()._prepare(context, node)
         if any(t.kind == DYNAMIC for t in node.tensors_out):
-            raise UnimplementedError(what="recurrent operators need inputs of known shape",
-                                     found=[repr(t) for t in node.tensors_in if t is not None][:1],
-                                     wanted="shapes that are known before the model runs")
+            raise UnimplementedError(
+                what="recurrent operators need inputs of known shape",
+                found=[repr(t) for t in node.tensors_in if t is not None][:1],
+                wanted="shapes that are known before the model runs",
+            )
 
     def kernel(self, context: Context, node: Node, call: Any) -> Any:
         operands = {n: None if t is None else Operand(t) for n, t in self._named(node, node.tensors_in).items()}
@@ -176,8 +181,9 @@ class HybridProducts(Products):
 
 def _scale(weights: Operand) -> Any:
     if weights.type not in ("INT8", "UINT8") or len(weights.scales) != 1:
-        raise weights.wrong("has no single scale, or is not of 8 bits", f"{len(weights.scales)} scales",
-                            "INT8 with one scale")
+        raise weights.wrong(
+            "has no single scale, or is not of 8 bits", f"{len(weights.scales)} scales", "INT8 with one scale"
+        )
     if weights.type == "INT8":
         check_symmetric(weights)
     return weights.scale
@@ -195,8 +201,13 @@ def products_for(op: Any, x: Operand, weights: Operand) -> Products:
 def no_kernel(op: Any, *operands: Operand) -> UnimplementedError:
     """The error about types that go together nowhere."""
     named = ", ".join(f"{o.name!r} {o.type}" for o in operands)
-    return UnimplementedError(op=op.operator.name, what="no kernel for these types", found=named,
-                              wanted="FLOAT32 activations with FLOAT32 or INT8 weights", explain="OW103")
+    return UnimplementedError(
+        op=op.operator.name,
+        what="no kernel for these types",
+        found=named,
+        wanted="FLOAT32 activations with FLOAT32 or INT8 weights",
+        explain="OW103",
+    )
 
 
 # ---- time ------------------------------------------------------------------------------------------------------------
@@ -214,11 +225,18 @@ def linked(x: Any, aux: Any, has_weights: bool) -> tuple[Any, Any]:
 
 def check_aux(x: Any, aux: Any) -> None:
     """Raises InvalidArgumentError where an auxiliary input has other steps or another batch than the input."""
-    if aux is not None and None not in (x.spec.shape.dims, aux.spec.shape.dims) and not (
-            len(x.spec.shape) == len(aux.spec.shape) and all(map(same, x.spec.shape.dims[:-1], aux.spec.shape.dims))):
-        raise refuse("aux_input has other steps or another batch than the input",
-                     found={"input": text(x.spec.shape), "aux_input": text(aux.spec.shape)},
-                     wanted="equal sizes but for the last")
+    if (
+        aux is not None
+        and None not in (x.spec.shape.dims, aux.spec.shape.dims)
+        and not (
+            len(x.spec.shape) == len(aux.spec.shape) and all(map(same, x.spec.shape.dims[:-1], aux.spec.shape.dims))
+        )
+    ):
+        raise refuse(
+            "aux_input has other steps or another batch than the input",
+            found={"input": text(x.spec.shape), "aux_input": text(aux.spec.shape)},
+            wanted="equal sizes but for the last",
+        )
 
 
 def outputs_of(op: Any, made: Sequence[Any]) -> list[Any]:
@@ -226,6 +244,7 @@ def outputs_of(op: Any, made: Sequence[Any]) -> list[Any]:
     if op.merge_outputs:
         made = [np.concatenate(made, 2)]
     return [sequence(y, op.time_major) for y in made]
+
 
 def both_specs(op: Any, x: TensorSpec, sizes: Sequence[Any]) -> list[TensorSpec]:
     """The outputs of an operator of two directions with these numbers of outputs."""
@@ -258,5 +277,9 @@ def check_state(name: str, state: Any, batch: Any, n: Any) -> None:
     for size in state.spec.shape.as_list():
         count *= size
     if count != batch * n:
-        raise refuse(f"{name} does not fit input and weights", found=text(state.spec.shape), wanted=text((batch, n)),
-                     do="a model with state has the batch it was converted with")
+        raise refuse(
+            f"{name} does not fit input and weights",
+            found=text(state.spec.shape),
+            wanted=text((batch, n)),
+            do="a model with state has the batch it was converted with",
+        )

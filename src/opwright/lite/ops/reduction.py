@@ -202,11 +202,17 @@ class TopK:
             raise refuse("the input is a scalar", wanted="at least one dimension")
         last = shape.dims[-1]
         if places is int16 and last is not None and last > LIMIT_OF_INT16:
-            raise refuse("TopK row size exceeds output index type range", found=last,
-                         wanted=f"at most {LIMIT_OF_INT16} for int16")
+            raise refuse(
+                "TopK row size exceeds output index type range",
+                found=last,
+                wanted=f"at most {LIMIT_OF_INT16} for int16",
+            )
         if k is not None and (k < 0 or (last is not None and k > last)):
-            raise refuse("TopK k is higher than the internal dimension.", found={"k": k, "last dimension": last},
-                         wanted="k between 0 and the last dimension")
+            raise refuse(
+                "TopK k is higher than the internal dimension.",
+                found={"k": k, "last dimension": last},
+                wanted="k between 0 and the last dimension",
+            )
         return spec((*shape.dims[:-1], k), op.x.spec.dtype), spec((*shape.dims[:-1], k), places)
 
     def compute(op: Any, x: Any, k: Any) -> Any:

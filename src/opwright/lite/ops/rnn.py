@@ -170,8 +170,16 @@ class BidirectionalSequenceRnn:
     """
 
     input = Input((float32,))
-    (fw_weights, fw_recurrent_weights, fw_bias, fw_hidden_state,
-     bw_weights, bw_recurrent_weights, bw_bias, bw_hidden_state) = (Input((float32,)) for _ in range(8))
+    (
+        fw_weights,
+        fw_recurrent_weights,
+        fw_bias,
+        fw_hidden_state,
+        bw_weights,
+        bw_recurrent_weights,
+        bw_bias,
+        bw_hidden_state,
+    ) = (Input((float32,)) for _ in range(8))
     aux_input, fw_aux_weights, bw_aux_weights = (Input((float32,), optional=True) for _ in range(3))
     ys = Output(like="input", repeated=True)
     fused_activation_function = activation_attr()
@@ -247,10 +255,16 @@ class Svdf:
         other, memory = op.weights_time.spec.shape.dims or (None, None)
         batch, features = op.input.spec.shape.dims or (None, None)
         if op.rank < 1 or not same(filters, other) or not same(features, n) or (filters or 0) % op.rank or memory == 0:
-            raise refuse("input, filters and rank do not fit each other",
-                         found={"input": text(op.input.spec.shape), "features": text(op.weights_feature.spec.shape),
-                                "time": text(op.weights_time.spec.shape), "rank": op.rank},
-                         wanted="features [filters, n], time [filters, memory], rank that divides filters")
+            raise refuse(
+                "input, filters and rank do not fit each other",
+                found={
+                    "input": text(op.input.spec.shape),
+                    "features": text(op.weights_feature.spec.shape),
+                    "time": text(op.weights_time.spec.shape),
+                    "rank": op.rank,
+                },
+                wanted="features [filters, n], time [filters, memory], rank that divides filters",
+            )
         units = None if filters is None else filters // op.rank
         check_weights("bias", op.bias, units)
         check_state("state", op.state, batch, None if None in (memory, filters) else memory * filters)

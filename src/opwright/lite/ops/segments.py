@@ -38,12 +38,17 @@ class SegmentSum:
         if x.dims is None:
             return TensorSpec(UNKNOWN, op.x.spec.dtype)
         if not x.dims or not same(x.dims[0], op.segment_ids.spec.shape[0]):
-            raise refuse("there is not one segment for each row",
-                         found={"x": text(x), "segment_ids": text(op.segment_ids.spec.shape)},
-                         wanted="segment_ids [x.shape[0]]")
+            raise refuse(
+                "there is not one segment for each row",
+                found={"x": text(x), "segment_ids": text(op.segment_ids.spec.shape)},
+                wanted="segment_ids [x.shape[0]]",
+            )
         if found and (found[0] < 0 or any(b < a for a, b in itertools.pairwise(found))):
-            raise refuse("the segment ids are not sorted, or negative", found=found[:32],
-                         wanted="numbers of at least 0 that do not fall")
+            raise refuse(
+                "the segment ids are not sorted, or negative",
+                found=found[:32],
+                wanted="numbers of at least 0 that do not fall",
+            )
         return spec((None if found is None else found[-1] + 1 if found else 0, *x.dims[1:]), op.x.spec.dtype)
 
     def compute(op: Any, x: Any, segment_ids: Any) -> Any:
@@ -63,8 +68,11 @@ def _unsorted(op: Any) -> TensorSpec:
     if x is None or s is None:
         return TensorSpec(UNKNOWN, op.x.spec.dtype)
     if len(s) > len(x) or not all(map(same, x, s)):
-        raise refuse("the shape of segment_ids does not begin that of x", found={"x": text(x), "segment_ids": text(s)},
-                     wanted="x.shape beginning with segment_ids.shape")
+        raise refuse(
+            "the shape of segment_ids does not begin that of x",
+            found={"x": text(x), "segment_ids": text(s)},
+            wanted="x.shape beginning with segment_ids.shape",
+        )
     return spec((None if count is None else count[0], *x[len(s) :]), op.x.spec.dtype)
 
 
@@ -87,8 +95,8 @@ def unsorted(name: str, ufunc: np.ufunc, formula: str, initial: Any) -> LiteOper
 
     body = {
         "__doc__": f"{name} of the elements of each segment; those with a negative id are left out.\n\n"
-                   f".. math:: y_s = {formula}_{{i: segment\\_ids_i = s}} x_i\n\n"
-                   "segment_ids: int32, its shape that of the first dimensions of x; num_segments: int32, one number",
+        f".. math:: y_s = {formula}_{{i: segment\\_ids_i = s}} x_i\n\n"
+        "segment_ids: int32, its shape that of the first dimensions of x; num_segments: int32, one number",
         "__module__": __name__,
         "x": Input(_NUMBERS),
         "segment_ids": Input((int32,)),

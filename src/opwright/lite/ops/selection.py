@@ -41,8 +41,11 @@ class Select:
             raise refuse("x and y differ in shape", found={"x": text(x), "y": text(y)}, wanted="one shape")
         rows = c.rank == 1 and x.rank and (c[0] is None or x[0] is None or c[0] == x[0] or c[0] == 1)
         if c.rank and not rows and not c.is_compatible_with(x):
-            raise refuse("the condition does not fit x", found={"condition": text(c), "x": text(x)},
-                         wanted="x's shape, a scalar, or x's first dimension")
+            raise refuse(
+                "the condition does not fit x",
+                found={"condition": text(c), "x": text(x)},
+                wanted="x's shape, a scalar, or x's first dimension",
+            )
         return TensorSpec(x.merge_with(y), op.x.spec.dtype)
 
     def compute(op: Any, condition: Any, x: Any, y: Any) -> Any:

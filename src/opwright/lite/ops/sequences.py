@@ -42,9 +42,11 @@ class ReverseSequence:
             if op.seq_dim == op.batch_dim:
                 raise refuse("seq_dim and batch_dim are one dimension", found=op.seq_dim, wanted="two dimensions")
             if not same(dims[op.batch_dim], op.seq_lengths.spec.shape[0]):
-                raise refuse("there is not one length for each slice of the batch",
-                             found={"x": text(dims), "seq_lengths": text(op.seq_lengths.spec.shape)},
-                             wanted="seq_lengths [x.shape[batch_dim]]")
+                raise refuse(
+                    "there is not one length for each slice of the batch",
+                    found={"x": text(dims), "seq_lengths": text(op.seq_lengths.spec.shape)},
+                    wanted="seq_lengths [x.shape[batch_dim]]",
+                )
             _check_lengths(lengths, dims[op.seq_dim])
         return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
 
@@ -83,8 +85,10 @@ class Unique:
         if op.idx_out_type not in ("INT32", "INT64"):
             raise refuse("idx_out_type is not an index type", found=op.idx_out_type, wanted="INT32 or INT64")
         constant = None if op.x.constant is None else op.x.constant
-        return (spec((None if constant is None else len(_different(constant)[0]),), op.x.spec.dtype),
-                spec((op.x.spec.shape[0],), types.dtype_of(op.idx_out_type)))
+        return (
+            spec((None if constant is None else len(_different(constant)[0]),), op.x.spec.dtype),
+            spec((op.x.spec.shape[0],), types.dtype_of(op.idx_out_type)),
+        )
 
     def compute(op: Any, x: Any) -> Any:
         first, idx = _different(x)
@@ -114,8 +118,9 @@ class Bucketize:
 
     def infer(op: Any) -> TensorSpec:
         if any(not a <= b for a, b in itertools.pairwise(op.boundaries)):
-            raise refuse("Expected sorted boundaries", found=list(op.boundaries)[:32],
-                         wanted="numbers that do not fall")
+            raise refuse(
+                "Expected sorted boundaries", found=list(op.boundaries)[:32], wanted="numbers that do not fall"
+            )
         return op.x.spec.with_dtype(int32)
 
     def compute(op: Any, x: Any) -> Any:
@@ -139,9 +144,11 @@ class SkipGram:
 
     def infer(op: Any) -> TensorSpec:
         if op.ngram_size < 1 or op.max_skip_size < 0:
-            raise refuse("no runs of words have these sizes",
-                         found={"ngram_size": op.ngram_size, "max_skip_size": op.max_skip_size},
-                         wanted="ngram_size of at least 1, max_skip_size of at least 0")
+            raise refuse(
+                "no runs of words have these sizes",
+                found={"ngram_size": op.ngram_size, "max_skip_size": op.max_skip_size},
+                wanted="ngram_size of at least 1, max_skip_size of at least 0",
+            )
         check_one(op.x, "the input", "string")
         return spec((None if op.x.constant is None else len(_grams(op, op.x.constant)),), string)
 

@@ -19,8 +19,19 @@ from ...ops.inference import axes_in, axis_in
 from ..format.constants import MAX_RANK
 
 __all__ = [
-    "axes_in", "axis_in", "bounded", "broadcast", "check_one", "fixed", "ints", "product", "refuse", "same", "spec",
-    "text", "unknown",
+    "axes_in",
+    "axis_in",
+    "bounded",
+    "broadcast",
+    "check_one",
+    "fixed",
+    "ints",
+    "product",
+    "refuse",
+    "same",
+    "spec",
+    "text",
+    "unknown",
 ]
 
 Size = int | None
@@ -50,8 +61,10 @@ def broadcast(*operands: Any) -> TensorShape:
             shape = broadcast_two(shape, other.spec.shape)
         except InvalidArgumentError:
             shapes = " and ".join(text(o.spec.shape) for o in operands)
-            raise refuse(f"Given shapes, {shapes}, are not broadcastable.",
-                         wanted="sizes that are equal or 1, aligned at the last dimension") from None
+            raise refuse(
+                f"Given shapes, {shapes}, are not broadcastable.",
+                wanted="sizes that are equal or 1, aligned at the last dimension",
+            ) from None
     return shape
 
 
@@ -96,6 +109,9 @@ def bounded(dims: Sequence[Any], dtype: Any, what: str) -> None:
     limit = flags.get("max_activation_bytes")
     size = math.prod(dims) * max(dtype.size, 1)
     if size > limit:
-        raise ResourceExhaustedError(what=f"{what} would take {size} bytes", found=f"{dtype.name} {text(dims)}",
-                                     wanted=f"at most {limit}",
-                                     do="set the flag max_activation_bytes higher if the model is right")
+        raise ResourceExhaustedError(
+            what=f"{what} would take {size} bytes",
+            found=f"{dtype.name} {text(dims)}",
+            wanted=f"at most {limit}",
+            do="set the flag max_activation_bytes higher if the model is right",
+        )

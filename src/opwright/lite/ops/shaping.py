@@ -50,13 +50,19 @@ class Reshape:
         known: Any = product([d for d in wanted if d != -1])
         if -1 in wanted:
             if total is not None and (total % known if known else total):
-                raise refuse(f"{total} elements do not fit the new shape", found=wanted,
-                             wanted="sizes whose product divides the number of elements")
+                raise refuse(
+                    f"{total} elements do not fit the new shape",
+                    found=wanted,
+                    wanted="sizes whose product divides the number of elements",
+                )
             rest = None if total is None or not known else total // known
             wanted[wanted.index(-1)] = 1 if known == 0 else rest  # of 0 / 0 the official kernel makes 1
         elif total is not None and total != known:
-            raise refuse(f"num_input_elements != num_output_elements: {total} elements do not fit the new shape",
-                         found=wanted, wanted=f"{total} elements")
+            raise refuse(
+                f"num_input_elements != num_output_elements: {total} elements do not fit the new shape",
+                found=wanted,
+                wanted=f"{total} elements",
+            )
         return spec(wanted, dtype)
 
     def compute(op: Any, x: Any, shape: Any) -> Any:
@@ -178,8 +184,11 @@ class Transpose:
             return spec(None if dims is None else (None,) * len(dims), op.x.spec.dtype)
         order = [p + len(dims) if p < 0 else p for p in perm]
         if sorted(order) != list(range(len(dims))):
-            raise refuse("Transpose op permutations array is out of bounds.", found=perm,
-                         wanted=f"0 to {len(dims) - 1}, each once")
+            raise refuse(
+                "Transpose op permutations array is out of bounds.",
+                found=perm,
+                wanted=f"0 to {len(dims) - 1}, each once",
+            )
         return spec((dims[p] for p in order), op.x.spec.dtype)
 
     def compute(op: Any, x: Any, perm: Any) -> Any:
@@ -207,7 +216,8 @@ class BroadcastTo:
             or any(not same(d, w) and d != 1 for d, w in zip(reversed(dims.dims), reversed(wanted)))
         ):
             raise refuse(
-                "Output shape must be broadcastable from input shape.", found={"input": text(dims), "shape": wanted},
+                "Output shape must be broadcastable from input shape.",
+                found={"input": text(dims), "shape": wanted},
                 wanted="sizes of the input that are 1 or those of the shape, aligned at the last dimension",
             )
         return spec(wanted, op.x.spec.dtype)
@@ -257,8 +267,9 @@ class Bitcast:
         dtype, dims = types.dtype_of(op.output_type), op.x.spec.shape.dims
         old, new = op.x.spec.dtype.size, dtype.size
         if not new:
-            raise refuse("a type whose elements have no fixed size", found=op.output_type,
-                         wanted="a type of numbers, or BOOL")
+            raise refuse(
+                "a type whose elements have no fixed size", found=op.output_type, wanted="a type of numbers, or BOOL"
+            )
         if dims is None:
             return TensorSpec(UNKNOWN, dtype)
         if old > new:

@@ -47,8 +47,11 @@ class Slice:
         out = []
         for d, b, s in zip(dims, begin, size):
             if b < 0 or s < -1 or (d is not None and b + max(s, 0) > d):
-                raise refuse("the slice leaves the input", found={"begin": begin, "size": size, "input": text(dims)},
-                             wanted="0 <= begin, and begin + size <= the input's size; or a size of -1")
+                raise refuse(
+                    "the slice leaves the input",
+                    found={"begin": begin, "size": size, "input": text(dims)},
+                    wanted="0 <= begin, and begin + size <= the input's size; or a size of -1",
+                )
             out.append(s if s >= 0 else None if d is None else d - b)
         return spec(out, op.x.spec.dtype)
 
@@ -77,9 +80,11 @@ class StridedSlice:
         lists = [ints(op.begin), ints(op.end), ints(op.strides)]
         count = op.begin.spec.shape[0]
         if not same(count, op.end.spec.shape[0], op.strides.spec.shape[0]):
-            raise refuse("begin, end and strides differ in length",
-                         found=[i.spec.short() for i in (op.begin, op.end, op.strides)],
-                         wanted="one length")
+            raise refuse(
+                "begin, end and strides differ in length",
+                found=[i.spec.short() for i in (op.begin, op.end, op.strides)],
+                wanted="one length",
+            )
         if dims is None or count is None:
             return TensorSpec(UNKNOWN, op.x.spec.dtype)
         if count > MAX_RANK:
@@ -105,14 +110,19 @@ def _probe(shape: tuple[int, ...]) -> np.ndarray:
 def _index(op: Any, dims: tuple[int, ...], begin: list[int], end: list[int], strides: list[int]) -> tuple[Any, ...]:
     """The NumPy index that a strided slice means for an input of known sizes."""
     bit = [1 << i for i in range(len(begin))]
-    kinds = ["..." if op.ellipsis_mask & b else "new" if op.new_axis_mask & b else
-             "one" if op.shrink_axis_mask & b else ":" for b in bit]
+    kinds = [
+        "..." if op.ellipsis_mask & b else "new" if op.new_axis_mask & b else "one" if op.shrink_axis_mask & b else ":"
+        for b in bit
+    ]
     taken = sum(kind in ("one", ":") for kind in kinds)
     if taken > len(dims):
         raise refuse("more entries than dimensions", found=f"{taken} entries", wanted=f"at most {len(dims)}")
     if kinds.count("...") > 1:
-        raise refuse("multiple ellipses in slice are not allowed", found=bin(op.ellipsis_mask),
-                     wanted="at most one bit of ellipsis_mask")
+        raise refuse(
+            "multiple ellipses in slice are not allowed",
+            found=bin(op.ellipsis_mask),
+            wanted="at most one bit of ellipsis_mask",
+        )
     index: list[Any] = []
     at = 0
     for i, kind in enumerate(kinds):
@@ -130,11 +140,17 @@ def _index(op: Any, dims: tuple[int, ...], begin: list[int], end: list[int], str
         if kind == "one":
             b = 0 if op.begin_mask & bit[i] else b
             if not -size <= b < size:
-                raise refuse(f"slice index {b} of dimension {at - 1} out of bounds", found=text(dims),
-                             wanted=f"{-size} to {size - 1}")
+                raise refuse(
+                    f"slice index {b} of dimension {at - 1} out of bounds",
+                    found=text(dims),
+                    wanted=f"{-size} to {size - 1}",
+                )
             if s < 0:
-                raise refuse("only stride 1 allowed on non-range indexing", found=strides,
-                             wanted="strides above 0 where shrink_axis_mask is set")
+                raise refuse(
+                    "only stride 1 allowed on non-range indexing",
+                    found=strides,
+                    wanted="strides above 0 where shrink_axis_mask is set",
+                )
             index.append(b)
             continue
         if op.offset:
@@ -155,8 +171,11 @@ def _from_begin(size: int, begin: int | None, count: int, stride: int) -> slice:
 
 def _check_range(indices: Any, size: int | None, what: str) -> None:
     if size is not None and indices.size and (int(indices.min()) < 0 or int(indices.max()) >= size):
-        raise refuse(f"{what} index out of bounds", found=f"{int(indices.min())} to {int(indices.max())}",
-                     wanted=f"0 to {size - 1}")
+        raise refuse(
+            f"{what} index out of bounds",
+            found=f"{int(indices.min())} to {int(indices.max())}",
+            wanted=f"0 to {size - 1}",
+        )
 
 
 @lite_operator("GATHER")
@@ -178,8 +197,11 @@ class Gather:
         axis = axis_in(op.axis, len(x))
         batch = op.batch_dims + len(i) if op.batch_dims < 0 else op.batch_dims
         if not 0 <= batch <= min(len(i), axis) or not all(map(same, x[:batch], i[:batch])):
-            raise refuse("batch_dims does not fit", found={"batch_dims": op.batch_dims, "axis": op.axis,
-                         "x": text(x), "indices": text(i)}, wanted="equal sizes before the axis")
+            raise refuse(
+                "batch_dims does not fit",
+                found={"batch_dims": op.batch_dims, "axis": op.axis, "x": text(x), "indices": text(i)},
+                wanted="equal sizes before the axis",
+            )
         if (elements := fixed(op.indices)) is not None:
             _check_range(elements, x[axis], "gather")
         return spec((*x[:axis], *i[batch:], *x[axis + 1 :]), op.x.spec.dtype)
@@ -220,7 +242,8 @@ class GatherNd:
             return TensorSpec(UNKNOWN, op.x.spec.dtype)
         if not x or not i or i[-1] > len(x):
             raise refuse(
-                "Index innermost dimension length must be <= params rank.", found={"x": text(x), "indices": text(i)},
+                "Index innermost dimension length must be <= params rank.",
+                found={"x": text(x), "indices": text(i)},
                 wanted="indices.shape[-1] <= rank of x",
             )
         if (elements := fixed(op.indices)) is not None:
@@ -253,14 +276,19 @@ class ScatterNd:
             raise refuse("the shape has a negative size", found=wanted, wanted="sizes of at least 0")
         if i is not None and u is not None:
             if not i or (i[-1] is not None and i[-1] > len(wanted)):
-                raise refuse("the indices do not fit the shape", found={"indices": text(i), "shape": wanted},
-                             wanted="indices.shape[-1] <= the number of sizes")
+                raise refuse(
+                    "the indices do not fit the shape",
+                    found={"indices": text(i), "shape": wanted},
+                    wanted="indices.shape[-1] <= the number of sizes",
+                )
             if i[-1] is not None:
                 fits = (*i[:-1], *wanted[i[-1] :])
                 if len(fits) != len(u) or not all(map(same, fits, u)):
-                    raise refuse("the updates do not fit",
-                                 found={"indices": text(i), "updates": text(u), "shape": wanted},
-                                 wanted=f"updates of shape {text(fits)}")
+                    raise refuse(
+                        "the updates do not fit",
+                        found={"indices": text(i), "updates": text(u), "shape": wanted},
+                        wanted=f"updates of shape {text(fits)}",
+                    )
             if (elements := fixed(op.indices)) is not None:
                 _locate(elements, wanted, "scatter_nd")
         return spec(wanted, dtype)
@@ -298,11 +326,15 @@ class DynamicUpdateSlice:
         x, update = op.x.spec.shape.dims, op.update.spec.shape.dims
         known = x is not None and update is not None
         if known and (len(x) != len(update) or any(None not in (d, u) and u > d for d, u in zip(x, update))):
-            raise refuse("the update does not fit the operand", found={"x": text(x), "update": text(update)},
-                         wanted="the same rank, and sizes that are no larger")
+            raise refuse(
+                "the update does not fit the operand",
+                found={"x": text(x), "update": text(update)},
+                wanted="the same rank, and sizes that are no larger",
+            )
         if x is not None and not same(op.start_indices.spec.shape[0], len(x)):
-            raise refuse("start_indices does not fit the operand", found=text(op.start_indices.spec.shape),
-                         wanted=f"[{len(x)}]")
+            raise refuse(
+                "start_indices does not fit the operand", found=text(op.start_indices.spec.shape), wanted=f"[{len(x)}]"
+            )
         return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
 
     def compute(op: Any, x: Any, update: Any, start_indices: Any) -> Any:

@@ -91,8 +91,11 @@ def gathered(w: Window, first: int, last: int) -> Piece:
     high = min(max(stop, low), w.size)
     before = min(max(-start, 0), stop - start)
     after = stop - start - before - (high - low)
-    return Piece(slice(low, high), slice(first, last),
-                 Window(high - low, w.kernel, w.stride, w.dilation, before, after, last - first))
+    return Piece(
+        slice(low, high),
+        slice(first, last),
+        Window(high - low, w.kernel, w.stride, w.dilation, before, after, last - first),
+    )
 
 
 def spread(w: Window, first: int, last: int) -> Piece:
@@ -103,13 +106,18 @@ def spread(w: Window, first: int, last: int) -> Piece:
     high = max(min((stop - 1) // w.stride + 1, w.out), min(low + 1, w.out))
     reach = (high - low - 1) * w.stride + w.extent
     before = start - low * w.stride
-    return Piece(slice(low, high), slice(first, last),
-                 Window(last - first, w.kernel, w.stride, w.dilation, before,
-                        max(reach - before - (last - first), 0), high - low))
+    return Piece(
+        slice(low, high),
+        slice(first, last),
+        Window(
+            last - first, w.kernel, w.stride, w.dilation, before, max(reach - before - (last - first), 0), high - low
+        ),
+    )
 
 
-def bands(n: int, windows: Sequence[Window], cost: int, piece: Callable[[Window, int, int], Piece] = gathered
-          ) -> Iterator[Band]:
+def bands(
+    n: int, windows: Sequence[Window], cost: int, piece: Callable[[Window, int, int], Piece] = gathered
+) -> Iterator[Band]:
     """The results of n images in bands for which SCRATCH is enough, as far as single pixels go.
 
     cost: bytes that a pixel of the result takes. piece: `gathered` for a convolution or a pool, whose result has the
@@ -124,8 +132,9 @@ def bands(n: int, windows: Sequence[Window], cost: int, piece: Callable[[Window,
     for axis in sorted(range(len(sizes)), key=lambda a: -sizes[a]):
         pieces = min(-(-math.prod(tile) // room), sizes[axis])
         tile[axis] = -(-sizes[axis] // pieces)
-    cuts = [[piece(w, i, min(i + step, size)) for i in range(0, size, step)]
-            for w, size, step in zip(windows, sizes, tile)]
+    cuts = [
+        [piece(w, i, min(i + step, size)) for i in range(0, size, step)] for w, size, step in zip(windows, sizes, tile)
+    ]
     images = max(room // image, 1)
     for first in range(0, n, images):
         batch = slice(first, min(first + images, n))

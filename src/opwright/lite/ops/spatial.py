@@ -31,8 +31,11 @@ def _block(op: Any) -> int:
 
 def _divided(size: int | None, by: int, what: str, dims: Any) -> int | None:
     if size is not None and size % by:
-        raise refuse(f"{what} is not a multiple of the block", found={"input": text(dims), "block": by},
-                     wanted="a size that the block divides")
+        raise refuse(
+            f"{what} is not a multiple of the block",
+            found={"input": text(dims), "block": by},
+            wanted="a size that the block divides",
+        )
     return None if size is None else size // by
 
 
@@ -51,8 +54,10 @@ class SpaceToDepth:
     def infer(op: Any) -> TensorSpec:
         b, dims = _block(op), op.x.spec.shape.dims
         n, h, w, c = dims or (None,) * 4
-        return spec((n, _divided(h, b, "the height", dims), _divided(w, b, "the width", dims), _times(c, b * b)),
-                    op.x.spec.dtype)
+        return spec(
+            (n, _divided(h, b, "the height", dims), _divided(w, b, "the width", dims), _times(c, b * b)),
+            op.x.spec.dtype,
+        )
 
     def compute(op: Any, x: Any) -> Any:
         (n, h, w, c), b = x.shape, op.block_size
@@ -83,9 +88,11 @@ def _blocks(op: Any, pairs: Any, what: str) -> tuple[list[int] | None, list[int]
     rank, m = op.x.spec.shape.rank, op.block_shape.spec.shape[0]
     shape = pairs.spec.shape
     if rank is not None and m is not None and m + 1 > rank:
-        raise refuse("block_shape has more entries than the input has spatial dimensions",
-                     found={"input": text(op.x.spec.shape), "block_shape": m},
-                     wanted="one entry for each spatial dimension")
+        raise refuse(
+            "block_shape has more entries than the input has spatial dimensions",
+            found={"input": text(op.x.spec.shape), "block_shape": m},
+            wanted="one entry for each spatial dimension",
+        )
     if shape.rank not in (None, 2) or not same(shape[0], m) or not same(shape[1], 2):
         raise refuse(f"{what} is no list of pairs", found=text(shape), wanted=f"[{m},2]")
     block, flat = ints(op.block_shape), ints(pairs)
@@ -162,8 +169,9 @@ class BatchToSpace:
             if d is not None and a + b > d * k:
                 raise refuse("the crops are larger than the image", found=crops, wanted=f"at most {d * k} together")
             space.append(None if d is None else d * k - a - b)
-        return spec((_divided(dims[0], math.prod(block), "the batch", dims), *space, *dims[1 + len(block) :]),
-                    op.x.spec.dtype)
+        return spec(
+            (_divided(dims[0], math.prod(block), "the batch", dims), *space, *dims[1 + len(block) :]), op.x.spec.dtype
+        )
 
     def compute(op: Any, x: Any, block_shape: Any, crops: Any) -> Any:
         block, m = [int(b) for b in block_shape], len(block_shape)

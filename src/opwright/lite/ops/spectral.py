@@ -29,7 +29,7 @@ def part(name: str, compute: Any, formula: str) -> LiteOperator:
 
     body = {
         "__doc__": f"{name}, element by element: complex64 gives float32, complex128 float64.\n\n"
-                   f".. math:: y = {formula}",
+        f".. math:: y = {formula}",
         "__module__": __name__,
         "x": Input((complex64, complex128)),
         "y": Output(dtype=float32),

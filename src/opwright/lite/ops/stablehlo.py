@@ -86,14 +86,18 @@ class StablehloPad:
         dims = op.x.spec.shape.dims
         check_one(op.padding_value, "the padding value")
         if min(op.interior_padding, default=0) < 0:
-            raise refuse("interior_padding is negative", found=list(op.interior_padding),
-                         wanted="numbers of at least 0")
+            raise refuse(
+                "interior_padding is negative", found=list(op.interior_padding), wanted="numbers of at least 0"
+            )
         if dims is None:
             return TensorSpec(UNKNOWN, op.x.spec.dtype)
         lists = (op.edge_padding_low, op.edge_padding_high, op.interior_padding)
         if any(len(v) != len(dims) for v in lists) or not dims:
-            raise refuse("the paddings do not fit the input", found=[list(v) for v in lists],
-                         wanted=f"{len(dims)} numbers each, at least 1")
+            raise refuse(
+                "the paddings do not fit the input",
+                found=[list(v) for v in lists],
+                wanted=f"{len(dims)} numbers each, at least 1",
+            )
         out = [None if d is None else (d - 1) * (k + 1) + 1 + a + b if d else a + b for d, a, b, k in zip(dims, *lists)]
         if any(o is not None and o <= 0 for o in out):
             out = [0] * len(out)  # as the official kernel has it
@@ -142,11 +146,17 @@ class StablehloGather:
             raise refuse("index_vector_dim is out of range", found=at, wanted=f"0 to {len(i)}")
         depth = i[at] if at < len(i) else 1
         if (depth is not None and depth != len(op.start_index_map)) or not distinct(op.start_index_map, len(x)):
-            raise refuse("start_index_map does not fit the index vectors", found=list(op.start_index_map),
-                         wanted="a dimension of the operand for each element of an index vector")
+            raise refuse(
+                "start_index_map does not fit the index vectors",
+                found=list(op.start_index_map),
+                wanted="a dimension of the operand for each element of an index vector",
+            )
         if not distinct(op.collapsed_slice_dims, len(x)) or any(sizes[d] != 1 for d in op.collapsed_slice_dims):
-            raise refuse("collapsed_slice_dims are not dimensions of size 1", found=list(op.collapsed_slice_dims),
-                         wanted="dimensions whose slice_sizes are 1")
+            raise refuse(
+                "collapsed_slice_dims are not dimensions of size 1",
+                found=list(op.collapsed_slice_dims),
+                wanted="dimensions whose slice_sizes are 1",
+            )
         kept = [s for d, s in enumerate(sizes) if d not in op.collapsed_slice_dims]
         batch = [d for j, d in enumerate(i) if j != at]
         rank = len(kept) + len(batch)

@@ -69,11 +69,15 @@ class RngBitGenerator:
         (size,), dtype = op.state.spec.shape.dims or (None,), types.dtype_of(op.dtype)
         sizes = ALGORITHMS[op.algorithm][0]
         if size not in (None, *sizes):
-            raise refuse(f"the state does not fit the algorithm {op.algorithm}", found=text((size,)),
-                         wanted=" or ".join(f"[{n}]" for n in sizes))
+            raise refuse(
+                f"the state does not fit the algorithm {op.algorithm}",
+                found=text((size,)),
+                wanted=" or ".join(f"[{n}]" for n in sizes),
+            )
         if dtype not in BITS:
-            raise refuse("the output is no type of random bits", found=op.dtype,
-                         wanted="INT32, UINT32, INT64 or UINT64")
+            raise refuse(
+                "the output is no type of random bits", found=op.dtype, wanted="INT32, UINT32, INT64 or UINT64"
+            )
         bounded((*op.shape, 8), uint64, "the random words")  # of which arithmetic keeps some eight at a time
         return TensorSpec(op.state.spec.shape, uint64), spec(op.shape, dtype)
 

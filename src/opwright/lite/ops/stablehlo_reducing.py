@@ -26,9 +26,17 @@ from .stablehlo import distinct
 from .windows import reduce_windows, windows_over
 
 UFUNCS: Mapping[str, np.ufunc] = {
-    "STABLEHLO_ADD": np.add, "STABLEHLO_MULTIPLY": np.multiply, "STABLEHLO_MAXIMUM": np.maximum,
-    "STABLEHLO_MINIMUM": np.minimum, "STABLEHLO_AND": np.logical_and, "STABLEHLO_OR": np.logical_or,
-    "ADD": np.add, "MUL": np.multiply, "MAXIMUM": np.maximum, "MINIMUM": np.minimum, "LOGICAL_AND": np.logical_and,
+    "STABLEHLO_ADD": np.add,
+    "STABLEHLO_MULTIPLY": np.multiply,
+    "STABLEHLO_MAXIMUM": np.maximum,
+    "STABLEHLO_MINIMUM": np.minimum,
+    "STABLEHLO_AND": np.logical_and,
+    "STABLEHLO_OR": np.logical_or,
+    "ADD": np.add,
+    "MUL": np.multiply,
+    "MAXIMUM": np.maximum,
+    "MINIMUM": np.minimum,
+    "LOGICAL_AND": np.logical_and,
     "LOGICAL_OR": np.logical_or,
 }
 
@@ -43,8 +51,11 @@ def computation(node: Any, index: int, may_be_second: bool = False) -> np.ufunc 
         return None
     found = [n.name for n in graph.nodes if n.delegate is None]
     if len(found) != 1 or found[0] not in UFUNCS or len(graph.inputs) != 2:
-        raise UnimplementedError(what=f"subgraph {index} brings numbers together in a way that has no kernel",
-                                 found=found, wanted=f"one of {', '.join(UFUNCS)}")
+        raise UnimplementedError(
+            what=f"subgraph {index} brings numbers together in a way that has no kernel",
+            found=found,
+            wanted=f"one of {', '.join(UFUNCS)}",
+        )
     return UFUNCS[found[0]]
 
 
@@ -61,14 +72,21 @@ class _Reducing(Registration):
             if node.user_data[0] is None:
                 raise refuse("the node has no options", wanted="its options")
             if len(node.tensors_in) != inputs or None in node.tensors_in or len(node.tensors_out) != 1:
-                raise refuse("the node has the wrong number of inputs or outputs",
-                             found=(len(node.tensors_in), len(node.tensors_out)), wanted=(inputs, 1))
+                raise refuse(
+                    "the node has the wrong number of inputs or outputs",
+                    found=(len(node.tensors_in), len(node.tensors_out)),
+                    wanted=(inputs, 1),
+                )
             if node.tensors_in[0].is_object:
-                raise refuse("there are no numbers to bring together", found=node.tensors_in[0].short(),
-                             wanted="numbers")
+                raise refuse(
+                    "there are no numbers to bring together", found=node.tensors_in[0].short(), wanted="numbers"
+                )
             if node.tensors_out[0].type != node.tensors_in[0].type:
-                raise refuse("input and output differ in type", found=[t.short() for t in node.tensors_out],
-                             wanted=node.tensors_in[0].dtype.name)
+                raise refuse(
+                    "input and output differ in type",
+                    found=[t.short() for t in node.tensors_out],
+                    wanted=node.tensors_in[0].dtype.name,
+                )
             shape, node.user_data[1] = rule(node.user_data[0], node)
             context.resize(node.tensors_out[0], shape)
 
@@ -86,20 +104,32 @@ def _numbers(options: Any, name: str) -> list[int]:
 
 def _scatter(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
     operand, indices, updates = (t.shape for t in node.tensors_in)
-    window, inserted, to = (_numbers(options, n) for n in (
-        "update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims"))
+    window, inserted, to = (
+        _numbers(options, n) for n in ("update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims")
+    )
     at, rank = int(options.index_vector_dim), len(operand)
     depth = indices[at] if 0 <= at < len(indices) else 1
     batch = [d for i, d in enumerate(indices) if i != at]
-    if not (0 <= at <= len(indices) and depth == len(to) and distinct(to, rank) and distinct(inserted, rank)
-            and distinct(window, len(updates)) and len(window) + len(inserted) == rank
-            and [d for i, d in enumerate(updates) if i not in window] == batch):
-        raise refuse("operand, indices and updates do not fit each other",
-                     found={"operand": text(operand), "indices": text(indices), "updates": text(updates)},
-                     wanted="updates of a window, at each index vector, that lie in the operand")
+    if not (
+        0 <= at <= len(indices)
+        and depth == len(to)
+        and distinct(to, rank)
+        and distinct(inserted, rank)
+        and distinct(window, len(updates))
+        and len(window) + len(inserted) == rank
+        and [d for i, d in enumerate(updates) if i not in window] == batch
+    ):
+        raise refuse(
+            "operand, indices and updates do not fit each other",
+            found={"operand": text(operand), "indices": text(indices), "updates": text(updates)},
+            wanted="updates of a window, at each index vector, that lie in the operand",
+        )
     if node.tensors_in[1].dtype not in types.INDEX or node.tensors_in[2].type != node.tensors_in[0].type:
-        raise refuse("indices are integers, updates of the operand's type", found=[t.short() for t in node.tensors_in],
-                     wanted="int32 or int64 indices, and updates of the operand's type")
+        raise refuse(
+            "indices are integers, updates of the operand's type",
+            found=[t.short() for t in node.tensors_in],
+            wanted="int32 or int64 indices, and updates of the operand's type",
+        )
     apply = computation(node, int(options.update_computation_subgraph_index), may_be_second=True)
     kept = [d for d in range(rank) if d not in inserted]
 
@@ -126,8 +156,7 @@ def _scatter(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
     return operand, run
 
 
-@lite_operator("STABLEHLO_SCATTER",
-               graphs={"update_computation_subgraph_index": "update_computation"})
+@lite_operator("STABLEHLO_SCATTER", graphs={"update_computation_subgraph_index": "update_computation"})
 class StablehloScatter:
     """A tensor with updates brought in at index vectors; what would lie outside is left out.
 
@@ -154,16 +183,22 @@ class StablehloScatter:
 def _windows(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
     shape, initial = (t.shape for t in node.tensors_in)
     rank = len(shape)
-    window, strides, base, dilations = (_numbers(options, n) or [1] * rank for n in (
-        "window_dimensions", "window_strides", "base_dilations", "window_dilations"))
+    window, strides, base, dilations = (
+        _numbers(options, n) or [1] * rank
+        for n in ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
+    )
     padding = _numbers(options, "padding") or [0] * (2 * rank)
     lists = (window, strides, base, dilations)
     if any(len(v) != rank for v in lists) or len(padding) != 2 * rank or np.prod(initial) != 1 or min(base) < 1:
-        raise refuse("the windows do not fit the input", found={"input": text(shape), "window": window},
-                     wanted="one window, stride, dilation and pair of paddings for each dimension")
+        raise refuse(
+            "the windows do not fit the input",
+            found={"input": text(shape), "window": window},
+            wanted="one window, stride, dilation and pair of paddings for each dimension",
+        )
     if node.tensors_in[1].type != node.tensors_in[0].type:
-        raise refuse("init_value is of the input's type", found=node.tensors_in[1].short(),
-                     wanted=node.tensors_in[0].dtype.name)
+        raise refuse(
+            "init_value is of the input's type", found=node.tensors_in[1].short(), wanted=node.tensors_in[0].dtype.name
+        )
     apply = computation(node, int(options.body_subgraph_index))
     low, high = padding[::2], padding[1::2]
     apart = [(d - 1) * b + 1 if d else 0 for d, b in zip(shape, base)]
@@ -182,8 +217,7 @@ def _windows(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
     return windows_over(wide, window, strides, dilations), run
 
 
-@lite_operator("STABLEHLO_REDUCE_WINDOW",
-               graphs={"body_subgraph_index": "body"})
+@lite_operator("STABLEHLO_REDUCE_WINDOW", graphs={"body_subgraph_index": "body"})
 class StablehloReduceWindow:
     """Each window of a tensor, which is spread and padded with init_value first, brought to one element.
 

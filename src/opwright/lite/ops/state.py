@@ -42,8 +42,9 @@ class VarHandle:
 
     def registration(operator: Any) -> Any:
         def find(resources: Any, options: Any) -> Any:
-            return resources.variable(getattr(options, "container", None) or "",
-                                      getattr(options, "shared_name", None) or "")
+            return resources.variable(
+                getattr(options, "container", None) or "", getattr(options, "shared_name", None) or ""
+            )
 
         return handle_registration(find)
 
@@ -93,16 +94,19 @@ def _read(context: Any, node: Any) -> None:
     t, variable = node.tensors_out[0], handle_in(node)
     value = variable.read()
     if value.dtype != t.dtype.np:
-        raise InvalidArgumentError(what=f"{variable!r} is read as another type than was assigned",
-                                   found=value.dtype.name, wanted=t.dtype.name)
+        raise InvalidArgumentError(
+            what=f"{variable!r} is read as another type than was assigned", found=value.dtype.name, wanted=t.dtype.name
+        )
     if node.outputs[0].is_dynamic:
         context.resize(t, value.shape if _is_open(node) else node.user_data)
     if value.shape != t.shape:
         if value.size != t.array.size:
             raise InvalidArgumentError(
                 what=f"{variable!r} is read with another number of elements than were assigned",
-                found=text(value.shape), wanted=text(t.shape),
-                do="convert the model with this size unknown (shape=[None, ...] of the variable)")
+                found=text(value.shape),
+                wanted=text(t.shape),
+                do="convert the model with this size unknown (shape=[None, ...] of the variable)",
+            )
         value = value.reshape(t.shape)
     np.copyto(t.array, value)
 
@@ -213,6 +217,9 @@ def handle_in(node: Any) -> Any:
     array = node.tensors_in[0].array
     found = array.reshape(-1)[0] if array is not None and array.size else None
     if not isinstance(found, ResourceVariable):
-        raise refuse(f"tensor {node.tensors_in[0].name!r} holds no variable", found=repr(found),
-                     wanted="the output of a VAR_HANDLE")
+        raise refuse(
+            f"tensor {node.tensors_in[0].name!r} holds no variable",
+            found=repr(found),
+            wanted="the output of a VAR_HANDLE",
+        )
     return found

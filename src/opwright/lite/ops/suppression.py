@@ -25,8 +25,9 @@ def _count(op: Any) -> int | None:
     """The number of indices given, after checking the operands."""
     boxes, scores, most = op.boxes.spec.shape, op.scores.spec.shape, ints(op.max_output_size)
     if not same(boxes[1], 4) or not same(boxes[0], scores[0]):
-        raise refuse("boxes and scores do not fit", found={"boxes": text(boxes), "scores": text(scores)},
-                     wanted="[n,4] and [n]")
+        raise refuse(
+            "boxes and scores do not fit", found={"boxes": text(boxes), "scores": text(scores)}, wanted="[n,4] and [n]"
+        )
     if most is None:
         return None
     if most[0] < 0:
@@ -105,8 +106,9 @@ class NonMaxSuppressionV4:
     def infer(op: Any) -> Any:
         return spec((_count(op),), int32), TensorSpec((), int32)
 
-    def compute(op: Any, boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any
-                ) -> Any:
+    def compute(
+        op: Any, boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any
+    ) -> Any:
         most = int(max_output_size)
         chosen, _ = select(boxes, scores, most, _number(iou_threshold), _number(score_threshold), np.float32(0))
         return _filled(chosen, most, np.int32), np.array(len(chosen), np.int32)
@@ -138,11 +140,19 @@ class NonMaxSuppressionV5:
             raise refuse("soft_nms_sigma is negative", found=float(sigma), wanted="at least 0")
         return spec((count,), int32), spec((count,), float32), TensorSpec((), int32)
 
-    def compute(op: Any, boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any,
-                soft_nms_sigma: Any) -> Any:
+    def compute(
+        op: Any,
+        boxes: Any,
+        scores: Any,
+        max_output_size: Any,
+        iou_threshold: Any,
+        score_threshold: Any,
+        soft_nms_sigma: Any,
+    ) -> Any:
         most = int(max_output_size)
         if not soft_nms_sigma >= 0:
             raise refuse("soft_nms_sigma is negative", found=float(soft_nms_sigma), wanted="at least 0")
-        chosen, kept = select(boxes, scores, most, _number(iou_threshold), _number(score_threshold),
-                              _number(soft_nms_sigma))
+        chosen, kept = select(
+            boxes, scores, most, _number(iou_threshold), _number(score_threshold), _number(soft_nms_sigma)
+        )
         return _filled(chosen, most, np.int32), _filled(kept, most, np.float32), np.array(len(chosen), np.int32)

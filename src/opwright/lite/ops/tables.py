@@ -49,16 +49,20 @@ class Hashtable:
 
 def _check_kinds(key: str, value: str) -> None:
     if (key, value) not in KINDS:
-        raise refuse("a hash table goes from INT64 to STRING or from STRING to INT64", found=f"{key} to {value}",
-                     wanted="INT64 to STRING, or STRING to INT64")
+        raise refuse(
+            "a hash table goes from INT64 to STRING or from STRING to INT64",
+            found=f"{key} to {value}",
+            wanted="INT64 to STRING, or STRING to INT64",
+        )
 
 
 def check_pairs(op: Any) -> None:
     """Raises InvalidArgumentError where the operands `keys` and `values` differ in shape."""
     keys, values = op.keys.spec.shape, op.values.spec.shape
     if not keys.is_compatible_with(values):
-        raise refuse("keys and values differ in shape", found={"keys": text(keys), "values": text(values)},
-                     wanted="one shape")
+        raise refuse(
+            "keys and values differ in shape", found={"keys": text(keys), "values": text(values)}, wanted="one shape"
+        )
 
 
 @lite_operator("HASHTABLE_IMPORT")
@@ -79,8 +83,11 @@ class HashtableImport:
 
     def compute(op: Any, table: Any, keys: Any, values: Any) -> Any:
         if keys.shape != values.shape:
-            raise refuse("keys and values differ in shape", found={"keys": keys.shape, "values": values.shape},
-                         wanted="one shape")
+            raise refuse(
+                "keys and values differ in shape",
+                found={"keys": keys.shape, "values": values.shape},
+                wanted="one shape",
+            )
         _table(table, keys, values).fill(keys, values)
         return ()
 

@@ -12,11 +12,24 @@ from ...core.dtypes import DType
 from ...core.errors import InvalidArgumentError, UnimplementedError
 
 BY_NAME: dict[str, DType] = {
-    "FLOAT32": dtypes.float32, "FLOAT16": dtypes.float16, "INT32": dtypes.int32, "UINT8": dtypes.uint8,
-    "INT64": dtypes.int64, "STRING": dtypes.string, "BOOL": dtypes.bool, "INT16": dtypes.int16,
-    "COMPLEX64": dtypes.complex64, "INT8": dtypes.int8, "FLOAT64": dtypes.float64, "COMPLEX128": dtypes.complex128,
-    "UINT64": dtypes.uint64, "RESOURCE": dtypes.resource, "UINT32": dtypes.uint32, "UINT16": dtypes.uint16,
-    "INT4": dtypes.int4, "BFLOAT16": dtypes.bfloat16,
+    "FLOAT32": dtypes.float32,
+    "FLOAT16": dtypes.float16,
+    "INT32": dtypes.int32,
+    "UINT8": dtypes.uint8,
+    "INT64": dtypes.int64,
+    "STRING": dtypes.string,
+    "BOOL": dtypes.bool,
+    "INT16": dtypes.int16,
+    "COMPLEX64": dtypes.complex64,
+    "INT8": dtypes.int8,
+    "FLOAT64": dtypes.float64,
+    "COMPLEX128": dtypes.complex128,
+    "UINT64": dtypes.uint64,
+    "RESOURCE": dtypes.resource,
+    "UINT32": dtypes.uint32,
+    "UINT16": dtypes.uint16,
+    "INT4": dtypes.int4,
+    "BFLOAT16": dtypes.bfloat16,
     **{d.name.upper(): d for d in dtypes.FILE_ONLY},
 }
 
@@ -40,8 +53,9 @@ def name_of(dtype: DType) -> str:
     try:
         return _NAMES[dtype]
     except KeyError:
-        raise InvalidArgumentError(what=f".tflite files have no tensor type {dtype.name}",
-                                   wanted=", ".join(sorted(d.name for d in _NAMES))) from None
+        raise InvalidArgumentError(
+            what=f".tflite files have no tensor type {dtype.name}", wanted=", ".join(sorted(d.name for d in _NAMES))
+        ) from None
 
 
 def dtype_of(name: str, tensor: str = "") -> DType:
@@ -49,5 +63,9 @@ def dtype_of(name: str, tensor: str = "") -> DType:
     try:
         return BY_NAME[name]
     except KeyError:
-        raise UnimplementedError(what=f"tensor {tensor!r} has type {name}" if tensor else f"tensor type {name}",
-                                 found=name, wanted=", ".join(BY_NAME), explain="OW103") from None
+        raise UnimplementedError(
+            what=f"tensor {tensor!r} has type {name}" if tensor else f"tensor type {name}",
+            found=name,
+            wanted=", ".join(BY_NAME),
+            explain="OW103",
+        ) from None

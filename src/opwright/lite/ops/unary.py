@@ -116,8 +116,9 @@ class Cast:
     def infer(op: Any) -> TensorSpec:
         wanted = types.dtype_of(op.out_data_type)
         if not wanted.size:
-            raise refuse("no number can be cast to this type", found=op.out_data_type,
-                         wanted="a type of numbers, or BOOL")
+            raise refuse(
+                "no number can be cast to this type", found=op.out_data_type, wanted="a type of numbers, or BOOL"
+            )
         return TensorSpec(op.x.spec.shape, wanted)
 
     def compute(op: Any, x: Any) -> Any:

@@ -26,8 +26,11 @@ def _steps(op: Any) -> list[tuple[int, int]]:
     for name in _STEPS:
         if getattr(op, name) < 1:
             raise refuse(f"{name} must be positive", found=getattr(op, name), wanted="at least 1")
-    return [(op.stride_d, op.dilation_d_factor), (op.stride_h, op.dilation_h_factor),
-            (op.stride_w, op.dilation_w_factor)]
+    return [
+        (op.stride_d, op.dilation_d_factor),
+        (op.stride_h, op.dilation_h_factor),
+        (op.stride_w, op.dilation_w_factor),
+    ]
 
 
 def _windows(op: Any, volume: Any, kernel: Any) -> list[Window]:
@@ -62,8 +65,11 @@ class Conv3D:
         *kernel, c, o = f.dims or (None,) * 5
         n, *volume, channels = x.dims or (None,) * 5
         if not same(channels, c):
-            raise refuse("channels of x and filter differ", found={"x": text(x), "filter": text(f)},
-                         wanted="x.shape[4] == filter.shape[3]")
+            raise refuse(
+                "channels of x and filter differ",
+                found={"x": text(x), "filter": text(f)},
+                wanted="x.shape[4] == filter.shape[3]",
+            )
         _check_bias(op, o)
         out = [out_size(size, k, s, d, op.padding) for size, k, (s, d) in zip(volume, kernel, _steps(op))]
         if None not in (n, *volume, channels, *kernel):
@@ -103,8 +109,9 @@ class Conv3DTranspose:
         if not same(op.output_shape.spec.shape[0], 5):
             raise refuse("output_shape has not five sizes", found=text(op.output_shape.spec.shape), wanted="[5]")
         if x.rank and not same(x[4], c):
-            raise refuse("channels of filter and x differ", found={"filter": text(f), "x": text(x)},
-                         wanted="equal last sizes")
+            raise refuse(
+                "channels of filter and x differ", found={"filter": text(f), "x": text(x)}, wanted="equal last sizes"
+            )
         _check_bias(op, o)
         if sizes is None:
             return spec((x[0] if x.rank else None, None, None, None, o), float32)
@@ -113,9 +120,11 @@ class Conv3DTranspose:
         if None not in (*(x.dims or (None,)), o, *kernel):
             windows = _windows(op, sizes[1:4], kernel)
             if [w.out for w in windows] != list(x.dims[1:4]) or sizes[0] != x[0] or sizes[4] != o:
-                raise refuse("output_shape does not fit x and filter",
-                             found={"output_shape": sizes, "x": text(x), "filter": text(f)},
-                             wanted="a shape that the convolution takes to that of x")
+                raise refuse(
+                    "output_shape does not fit x and filter",
+                    found={"output_shape": sizes, "x": text(x), "filter": text(f)},
+                    wanted="a shape that the convolution takes to that of x",
+                )
             _bounded(op, x[0], windows, o)
         return spec(sizes, float32)
 

@@ -22,8 +22,12 @@ from .shapes import check_one, ints, refuse, same, spec, text
 
 NUMBERS = (float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64)
 REDUCERS: dict[str, Any] = {
-    "ADD": np.add, "MUL": np.multiply, "MINIMUM": np.minimum, "MAXIMUM": np.maximum,
-    "ALL": np.logical_and, "ANY": np.logical_or,
+    "ADD": np.add,
+    "MUL": np.multiply,
+    "MINIMUM": np.minimum,
+    "MAXIMUM": np.maximum,
+    "ALL": np.logical_and,
+    "ANY": np.logical_or,
 }
 MOST_ELEMENTS = 1 << 16  # of one window, each of which is a pass over the output
 
@@ -35,9 +39,11 @@ def windows_over(dims: Any, window: Any, strides: Any, dilations: Any) -> list[i
     """
     out: list[int | None] = []
     if min((*window, *strides, *dilations), default=1) < 1:
-        raise refuse("windows, strides and dilations are positive",
-                     found={"window": [*window], "strides": [*strides], "dilations": [*dilations]},
-                     wanted="numbers of at least 1")
+        raise refuse(
+            "windows, strides and dilations are positive",
+            found={"window": [*window], "strides": [*strides], "dilations": [*dilations]},
+            wanted="numbers of at least 1",
+        )
     if np.prod(window, dtype=np.float64) > MOST_ELEMENTS:
         raise refuse("the window is too large", found=list(window), wanted=f"at most {MOST_ELEMENTS} elements")
     for size, w, s, d in zip(dims, window, strides, dilations):

@@ -41,12 +41,14 @@ class HandleRegistration(Registration):
     def _prepare(self, context: Context, node: Node) -> None:
         found = len(node.tensors_in), len(node.tensors_out)
         if found != (0, 1):
-            raise InvalidArgumentError(what="the node has the wrong number of inputs or outputs", found=found,
-                                       wanted=(0, 1))
+            raise InvalidArgumentError(
+                what="the node has the wrong number of inputs or outputs", found=found, wanted=(0, 1)
+            )
         t, subgraph = node.tensors_out[0], node.subgraph
         if t.dtype is not resource:
-            raise InvalidArgumentError(what=f"output {t.name!r} has the wrong type", found=t.dtype.name,
-                                       wanted="resource")
+            raise InvalidArgumentError(
+                what=f"output {t.name!r} has the wrong type", found=t.dtype.name, wanted="resource"
+            )
         node.user_data = self._find(subgraph.resources, node.options)
         if not subgraph.running and t.index not in subgraph.outputs and subgraph.writers[t.index] == 1:
             t.set_kind(FOLDED)
@@ -110,6 +112,9 @@ class Shuffled(OperatorRegistration):
 
 def _check_outputs(node: Node) -> None:
     if len(node.tensors_in) != 3 or len(node.tensors_out) != 2:
-        raise InvalidArgumentError(op=node.name, what="shuffled weights go with three inputs and two outputs",
-                                   found=f"{len(node.tensors_in)} inputs, {len(node.tensors_out)} outputs",
-                                   wanted="x, weights and bias; y and a workspace")
+        raise InvalidArgumentError(
+            op=node.name,
+            what="shuffled weights go with three inputs and two outputs",
+            found=f"{len(node.tensors_in)} inputs, {len(node.tensors_out)} outputs",
+            wanted="x, weights and bias; y and a workspace",
+        )

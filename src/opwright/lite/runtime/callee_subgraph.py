@@ -45,8 +45,13 @@ class Called:
     _run: Callable[[], None]
     blame: Callable[..., None]
 
-    def accept(self, shapes: Sequence[tuple[int, ...]], changing: Iterable[int] = (), preserve_all: bool = False,
-               handles: Mapping[int, Any] = MappingProxyType({})) -> None:
+    def accept(
+        self,
+        shapes: Sequence[tuple[int, ...]],
+        changing: Iterable[int] = (),
+        preserve_all: bool = False,
+        handles: Mapping[int, Any] = MappingProxyType({}),
+    ) -> None:
         """Make it ready for a node that hands it inputs of these shapes; `connect` comes next.
 
         changing: which of them may have another shape each time. handles: by place, the resources of inputs that hold
@@ -61,8 +66,11 @@ class Called:
         for place, (i, shape) in enumerate(zip(self.inputs, shapes)):
             t = self.tensors[i]
             if t.kind == CONSTANT or t.is_variable:
-                raise InvalidArgumentError(what=f"input {place} of subgraph {self.index} is not to be written",
-                                           found=repr(t), wanted="a tensor without elements of its own")
+                raise InvalidArgumentError(
+                    what=f"input {place} of subgraph {self.index} is not to be written",
+                    found=repr(t),
+                    wanted="a tensor without elements of its own",
+                )
             if self.delegation is not None and shape != t.shape:
                 self.delegation.resized()
             t.set_kind(OUTSIDE)

@@ -83,8 +83,11 @@ class Callee:
 
 def known_handles(inputs: Sequence[Tensor]) -> dict[int, Any]:
     """By place, the resources that handles among these are known to hold."""
-    return {place: t.constant.reshape(-1)[0] for place, t in enumerate(inputs)
-            if t._dtype is dtypes.resource and t.constant is not None and t.constant.size == 1}
+    return {
+        place: t.constant.reshape(-1)[0]
+        for place, t in enumerate(inputs)
+        if t._dtype is dtypes.resource and t.constant is not None and t.constant.size == 1
+    }
 
 
 def operands(node: Node, first: int = 0) -> list[Tensor]:
@@ -104,8 +107,10 @@ def check_interface(node: Node, subgraph: Subgraph, inputs: Sequence[Tensor], ou
         wanted = [subgraph.tensors[i].type for i in others]
         if found != wanted:
             raise InvalidArgumentError(
-                op=node.name, what=f"subgraph {subgraph.index} {subgraph.name!r} has other {side} than the node",
-                found=[t.short() for t in mine], wanted=[subgraph.tensors[i].short() for i in others],
+                op=node.name,
+                what=f"subgraph {subgraph.index} {subgraph.name!r} has other {side} than the node",
+                found=[t.short() for t in mine],
+                wanted=[subgraph.tensors[i].short() for i in others],
             )
 
 
@@ -154,8 +159,9 @@ class Branches(Registration):
             which = node.tensors_in[0] if node.tensors_in else None
             if which is None or np.prod(which.shape) != 1 or which._dtype is not CHOOSERS[self.name]:
                 wanted = f"one {CHOOSERS[self.name].name}"
-                raise InvalidArgumentError(op=node.name, what="the first input says which branch runs",
-                                           found=repr(which), wanted=wanted)
+                raise InvalidArgumentError(
+                    op=node.name, what="the first input says which branch runs", found=repr(which), wanted=wanted
+                )
         branches = callees(context, node, indices, 1 if self.name in CHOOSERS else 0)
         known: list[tuple[int, ...] | None] = []
         for n, branch in enumerate(branches):

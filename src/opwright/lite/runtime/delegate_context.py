@@ -67,9 +67,15 @@ class DelegateContext:
     subgraph_index; inputs, outputs: of the subgraph, indices of tensors; recommended_num_threads.
     """
 
-    def __init__(self, subgraph: Subgraph, delegate: Delegate, replace: Callable[..., None],
-                 skip: Callable[[int], None], metadata: Callable[[str], Any],
-                 within: DelegateContext | None = None) -> None:
+    def __init__(
+        self,
+        subgraph: Subgraph,
+        delegate: Delegate,
+        replace: Callable[..., None],
+        skip: Callable[[int], None],
+        metadata: Callable[[str], Any],
+        within: DelegateContext | None = None,
+    ) -> None:
         self._subgraph, self._delegate, self._replace = subgraph, delegate, replace
         self._skip, self._metadata = skip, metadata
         self._views: list[TensorView] = []
@@ -153,8 +159,9 @@ class DelegateContext:
 
         self._replace(kernel, list(params), arrange)
 
-    def add_tensor(self, dtype: Any | DType, shape: Iterable[int] = (), name: str = "", persistent: bool = False
-                   ) -> TensorView:
+    def add_tensor(
+        self, dtype: Any | DType, shape: Iterable[int] = (), name: str = "", persistent: bool = False
+    ) -> TensorView:
         """In a kernel's init, a new tensor that lives as long as the kernel; as Context.add_tensor."""
         return self._live().context.add_tensor(dtype, shape, name, persistent)
 
@@ -170,8 +177,11 @@ class DelegateContext:
             raise InvalidArgumentError(what=f"no subgraph {subgraph_index}", wanted=f"0 to {len(family) - 1}")
 
         def refuse(*_: Any) -> None:
-            raise FailedPreconditionError(what="nodes of another subgraph cannot be replaced from this one",
-                                          found=f"subgraph {subgraph_index}", do="wait for its prepare")
+            raise FailedPreconditionError(
+                what="nodes of another subgraph cannot be replaced from this one",
+                found=f"subgraph {subgraph_index}",
+                do="wait for its prepare",
+            )
 
         return DelegateContext(family[subgraph_index], self._delegate, refuse, self._skip, self._metadata, self)
 
@@ -179,8 +189,9 @@ class DelegateContext:
 
     def _live(self) -> Subgraph:
         if not self._open or (self._within is not None and not self._within._open):
-            raise FailedPreconditionError(what=FORBIDDEN, do="ask in the delegate's prepare or the kernel's init, and "
-                                          "keep what was answered")
+            raise FailedPreconditionError(
+                what=FORBIDDEN, do="ask in the delegate's prepare or the kernel's init, and keep what was answered"
+            )
         return self._subgraph
 
     def close(self) -> None:
@@ -202,17 +213,25 @@ class DelegateContext:
             node = self._node(index)
             place = places.get(node.number)
             if place is None or place in claimed or node.delegate is not None:
-                what = "was replaced before" if place is None else "is claimed twice" if place in claimed else \
-                    "is a delegate's"
-                raise InvalidArgumentError(what=f"node {node.number} ({node.name}) {what}",
-                                           found=f"claimed by {self._delegate.name}",
-                                           wanted="nodes of context.execution_plan that are free")
+                what = (
+                    "was replaced before"
+                    if place is None
+                    else "is claimed twice"
+                    if place in claimed
+                    else "is a delegate's"
+                )
+                raise InvalidArgumentError(
+                    what=f"node {node.number} ({node.name}) {what}",
+                    found=f"claimed by {self._delegate.name}",
+                    wanted="nodes of context.execution_plan that are free",
+                )
             claimed.add(place)
         return claimed
 
 
 def view_of(node: Node) -> tuple[NodeView, RegistrationView]:
     """The node and its operator as delegates see them."""
+
     def numbers(tensors: Iterable[Any]) -> tuple[int, ...]:
         return tuple(-1 if t is None else t.index for t in tensors)
 
@@ -223,8 +242,14 @@ def view_of(node: Node) -> tuple[NodeView, RegistrationView]:
     else:
         code = schema.BuiltinOperator["CUSTOM" if is_custom else node.name]
     seen = NodeView(
-        node.number, numbers(node.tensors_in), numbers(node.tensors_out), numbers(node.intermediates),
-        numbers(node.temporaries), None if is_custom else node.options, node.options if is_custom else None, delegate,
+        node.number,
+        numbers(node.tensors_in),
+        numbers(node.tensors_out),
+        numbers(node.intermediates),
+        numbers(node.temporaries),
+        None if is_custom else node.options,
+        node.options if is_custom else None,
+        delegate,
     )
     own = node.name if is_custom or delegate is not None else None
     return seen, RegistrationView(code, own, node.version, node.registration is not None)
@@ -246,14 +271,16 @@ def reads_in(plan: Sequence[Node], claimed: set[int], delegate: Delegate) -> lis
     shapes are worked out without them.
     """
     flags = DelegateFlags(delegate.flags)
-    hold = (delegate.anew or not flags & DelegateFlags.ALLOW_DYNAMIC_TENSORS
-            or flags & DelegateFlags.REQUIRE_PROPAGATED_SHAPES)
+    hold = (
+        delegate.anew
+        or not flags & DelegateFlags.ALLOW_DYNAMIC_TENSORS
+        or flags & DelegateFlags.REQUIRE_PROPAGATED_SHAPES
+    )
     free: set[int] = set()  # tensors that such nodes made
     found = []
     for place, node in enumerate(plan):
         read = [t for t in node.tensors_in if t is not None]
-        if hold and place not in claimed and is_folded(node) and all(
-                t.kind != FOLDED or t.index in free for t in read):
+        if hold and place not in claimed and is_folded(node) and all(t.kind != FOLDED or t.index in free for t in read):
             free.update(t.index for t in node.tensors_out)
             read = []
         found.append([t.index for t in read])
@@ -290,8 +317,11 @@ def partitions_of(subgraph: Subgraph, delegate: Delegate, claimed: set[int]) -> 
             inputs |= {t.index for t in plan[place].tensors_in if t is not None} - written
             written |= {t.index for t in plan[place].tensors_out}
         outputs = {i for i in written if i in given or readers.get(i, set()) - inside}
-        made.append(DelegateParams(delegate, tuple(plan[place].number for place in group),
-                                   tuple(sorted(inputs)), tuple(sorted(outputs))))
+        made.append(
+            DelegateParams(
+                delegate, tuple(plan[place].number for place in group), tuple(sorted(inputs)), tuple(sorted(outputs))
+            )
+        )
     return made
 
 
@@ -305,7 +335,9 @@ def arranged(plan: Sequence[Node], params: Sequence[DelegateParams], made: Seque
     try:
         order = schedule(dependencies_in(reads_in(plan, set().union(*groups), params[0].delegate), plan), groups)
     except ValueError:
-        raise InvalidArgumentError(what="the partitions depend on each other in a circle",
-                                   found=[p.nodes_to_replace for p in params],
-                                   do="give the nodes, or what the preview returned") from None
+        raise InvalidArgumentError(
+            what="the partitions depend on each other in a circle",
+            found=[p.nodes_to_replace for p in params],
+            do="give the nodes, or what the preview returned",
+        ) from None
     return [plan[place] if group is None else made[group] for group, place in order]

@@ -40,9 +40,17 @@ class DelegateNode(Node):
 
     def __init__(self, subgraph: Subgraph, params: DelegateParams, registration: Registration) -> None:
         tensors, delegate = subgraph.tensors, params.delegate
-        super().__init__(subgraph, len(subgraph.nodes), delegate.name, 1, params, registration,
-                         [tensors[i] for i in params.input_tensors], [tensors[i] for i in params.output_tensors],
-                         [])
+        super().__init__(
+            subgraph,
+            len(subgraph.nodes),
+            delegate.name,
+            1,
+            params,
+            registration,
+            [tensors[i] for i in params.input_tensors],
+            [tensors[i] for i in params.output_tensors],
+            [],
+        )
         self.delegate, self.params = delegate, params
         self.replaced: Sequence[Node] = [subgraph.nodes[i] for i in params.nodes_to_replace]
         self.made: list[Tensor] = []
@@ -53,8 +61,10 @@ def _registration_of(delegate: Delegate, kernel: Any) -> Registration:
     if isinstance(kernel, Registration):
         return kernel
     if not callable(kernel) or (not isinstance(kernel, type) and hasattr(kernel, "invoke")):
-        raise TypeError(f"{delegate.name}: a kernel is a DelegateKernel class, a function that makes one or a "
-                        f"lite.Registration, as each partition has its own; found {kernel!r}"[:300])
+        raise TypeError(
+            f"{delegate.name}: a kernel is a DelegateKernel class, a function that makes one or a "
+            f"lite.Registration, as each partition has its own; found {kernel!r}"[:300]
+        )
     made = kernel()
     if isinstance(made, Registration):
         return made
@@ -68,8 +78,9 @@ def _registration_of(delegate: Delegate, kernel: Any) -> Registration:
             check_status(methods["init"](context, params), delegate.name, "init")
         return made
 
-    return Registration(init, None if free is None else lambda context, _: free(context),
-                        methods["prepare"], methods["invoke"])
+    return Registration(
+        init, None if free is None else lambda context, _: free(context), methods["prepare"], methods["invoke"]
+    )
 
 
 class Surroundings(NamedTuple):
@@ -120,10 +131,13 @@ class Delegation:
         self.applied.append((delegate, strict))
 
     def _context(self, delegate: Delegate) -> DelegateContext:
-        context = DelegateContext(self.subgraph, delegate,
-                                  lambda kernel, *how: self._replace(context, kernel, *how),
-                                  self.around.skipped.setdefault(id(delegate), set()).add,
-                                  self.around.metadata)
+        context = DelegateContext(
+            self.subgraph,
+            delegate,
+            lambda kernel, *how: self._replace(context, kernel, *how),
+            self.around.skipped.setdefault(id(delegate), set()).add,
+            self.around.metadata,
+        )
         return context
 
     def claim(self, delegate: Any) -> bool:
@@ -188,13 +202,20 @@ class Delegation:
                     what = "Attempting to use a delegate that only supports static-sized tensors with a graph that has "
                     what += f"dynamic-sized tensors (tensor#{t.index} is a dynamic-sized tensor)."
                     raise also(FailedPreconditionError, RuntimeError)(
-                        op=delegate.name, what=what, found=f"{t!r} of node {node.number} ({node.name})",
+                        op=delegate.name,
+                        what=what,
+                        found=f"{t!r} of node {node.number} ({node.name})",
                         wanted="DelegateFlags.ALLOW_DYNAMIC_TENSORS, or a graph of known shapes",
                         do='SimpleDelegate(dynamic_tensors="split") leaves such nodes to the interpreter',
                     )
 
-    def _replace(self, context: DelegateContext, kernel: Any, params: Sequence[DelegateParams],
-                 arrange: Callable[[Sequence[Node]], list[Node]] | None = None) -> None:
+    def _replace(
+        self,
+        context: DelegateContext,
+        kernel: Any,
+        params: Sequence[DelegateParams],
+        arrange: Callable[[Sequence[Node]], list[Node]] | None = None,
+    ) -> None:
         subgraph = self.subgraph
         made: list[Node] = []
         for p in params:
@@ -308,8 +329,9 @@ class Delegation:
                 delegate = getattr(error, "delegate", None)
                 if delegate is None:
                     raise
-                self.drop(delegate, as_base(also(type(error), RuntimeError)(f"{error.message}\n{RESTORED}"),
-                                            RuntimeError))
+                self.drop(
+                    delegate, as_base(also(type(error), RuntimeError)(f"{error.message}\n{RESTORED}"), RuntimeError)
+                )
             self.redo()
             self.around.check(self.subgraph)
 

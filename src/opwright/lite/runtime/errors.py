@@ -18,6 +18,7 @@ from .. import ops
 MOST_TENSORS = 12
 """So many tensors of a node an error names."""
 
+
 def as_base(error: OpError, base: type[Exception]) -> OpError:
     """The same error as one that is also a `base`."""
     if isinstance(error, base):
@@ -64,8 +65,10 @@ def tensors_of(node: Any, label: str) -> str:
     declared = declared_names(node)
     inputs = [_named(i, t, declared) for i, t in enumerate(node.tensors_in)]
     outputs = [f"{t.name!r} {t.short()}" for t in node.tensors_out]
-    parts = (f"{', '.join(side[:MOST_TENSORS])}{', ...' if len(side) > MOST_TENSORS else ''}" if side else "none"
-             for side in (inputs, outputs))
+    parts = (
+        f"{', '.join(side[:MOST_TENSORS])}{', ...' if len(side) > MOST_TENSORS else ''}" if side else "none"
+        for side in (inputs, outputs)
+    )
     return f"\n  {label:8}{' -> '.join(parts)}"
 
 

@@ -21,6 +21,7 @@ from .tensor import Tensor
 if TYPE_CHECKING:
     from ..interpreter import Interpreter
 
+
 def dtype_class(t: Tensor) -> Any:
     """The NumPy type of the elements; None for types that NumPy does not hold. Strings are bytes, handles objects,
     and what is less than a byte is one."""
@@ -98,8 +99,10 @@ class SignatureRunner:
         self._ownership = interpreter._ownership
         definition = interpreter._signatures.get(key)
         if definition is None:
-            raise InvalidArgumentError(what=f'Invalid signature_key provided: "{key}".',
-                                       wanted=f"one of {', '.join(interpreter._signatures) or 'none'}")
+            raise InvalidArgumentError(
+                what=f'Invalid signature_key provided: "{key}".',
+                wanted=f"one of {', '.join(interpreter._signatures) or 'none'}",
+            )
         self._subgraph = int(definition.subgraph_index)
         self._inputs: dict[str, int] = {m.name: int(m.tensor_index) for m in definition.inputs}
         self._outputs: dict[str, int] = {m.name: int(m.tensor_index) for m in definition.outputs}
@@ -149,13 +152,15 @@ class SignatureRunner:
             raise InvalidArgumentError(
                 what="Invalid number of inputs provided for running a SignatureDef, "
                 f"expected {len(self._inputs)} vs provided {len(inputs)}",
-                found=", ".join(inputs) or "none", wanted=", ".join(self._inputs) or "none",
+                found=", ".join(inputs) or "none",
+                wanted=", ".join(self._inputs) or "none",
             )
         arrays = {}
         for name, value in inputs.items():
             if name not in self._inputs:
-                raise InvalidArgumentError(what=f"Invalid Input name ({name}) for SignatureDef",
-                                           wanted=f"one of {', '.join(self._inputs)}")
+                raise InvalidArgumentError(
+                    what=f"Invalid Input name ({name}) for SignatureDef", wanted=f"one of {', '.join(self._inputs)}"
+                )
             arrays[name] = np.asarray(value)
         run = self._interpreter
         for name, array in arrays.items():

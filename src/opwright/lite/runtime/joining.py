@@ -27,8 +27,13 @@ class JoinedStep(Protocol):
     def __call__(self) -> None: ...
 
 
-def joined(context: Context, plan: Sequence[Node], steps: Sequence[Callable[[], Any]],
-           deferred: Container[int], called: bool = False) -> list[Callable[[], Any]]:
+def joined(
+    context: Context,
+    plan: Sequence[Node],
+    steps: Sequence[Callable[[], Any]],
+    deferred: Container[int],
+    called: bool = False,
+) -> list[Callable[[], Any]]:
     """The steps, with one in the place of several where nodes can run by one call, and none for folded nodes.
 
     plan, steps: nodes and their own steps, in the same order. deferred: numbers of nodes that may be prepared while the

@@ -40,8 +40,9 @@ class Loop(Registration):
 
     def _init(self, context: Context, options: Any) -> tuple[int, int]:
         if options is None:
-            raise InvalidArgumentError(op=self.name, what="the node has no options",
-                                       wanted="cond_subgraph_index, body_subgraph_index")
+            raise InvalidArgumentError(
+                op=self.name, what="the node has no options", wanted="cond_subgraph_index, body_subgraph_index"
+            )
         return int(options.cond_subgraph_index), int(options.body_subgraph_index)
 
     def _prepare(self, context: Context, node: Node) -> None:
@@ -84,13 +85,20 @@ class LoopState:
             check_interface(node, subgraph, inputs, given)
         answer = [cond.tensors[i] for i in cond.outputs]
         if len(answer) != 1 or answer[0]._dtype is not dtypes.bool:
-            raise InvalidArgumentError(op=node.name, what=f"the condition, subgraph {cond.index}, is no condition",
-                                       found=[t.short() for t in answer], wanted="one bool")
+            raise InvalidArgumentError(
+                op=node.name,
+                what=f"the condition, subgraph {cond.index}, is no condition",
+                found=[t.short() for t in answer],
+                wanted="one bool",
+            )
         found, wanted = [t.type for t in node.tensors_out], [t.type for t in inputs]
         if found != wanted:
-            raise InvalidArgumentError(op=node.name, what="the node has other outputs than inputs",
-                                       found=[t.short() for t in node.tensors_out],
-                                       wanted=[t.short() for t in inputs])
+            raise InvalidArgumentError(
+                op=node.name,
+                what="the node has other outputs than inputs",
+                found=[t.short() for t in node.tensors_out],
+                wanted=[t.short() for t in inputs],
+            )
         changing: set[int] = set()
         while True:
             self.changing = sorted(changing)
@@ -101,15 +109,22 @@ class LoopState:
             changing |= new
         self.accept(cond)
         if answer[0].kind != DYNAMIC and np.prod(answer[0].shape) != 1:
-            raise InvalidArgumentError(op=node.name, what=f"the condition, subgraph {cond.index}, is no condition",
-                                       found=answer[0].short(), wanted="one bool")
+            raise InvalidArgumentError(
+                op=node.name,
+                what=f"the condition, subgraph {cond.index}, is no condition",
+                found=answer[0].short(),
+                wanted="one bool",
+            )
         give_shapes(context, node, [None if i in changing else t.shape for i, t in enumerate(inputs)])
 
     def accept(self, subgraph: Subgraph) -> None:
         """Make one of the two ready for the inputs' shapes."""
         body = self.body  # which may make another handle of one that it does not hand on
-        handles = {place: resource for place, resource in known_handles(self.inputs).items()
-                   if body.outputs[place] == body.inputs[place]}
+        handles = {
+            place: resource
+            for place, resource in known_handles(self.inputs).items()
+            if body.outputs[place] == body.inputs[place]
+        }
         subgraph.accept([t.shape for t in self.inputs], self.changing, self.node.subgraph.preserve_all, handles)
 
     def outputs(self) -> list[Tensor]:
@@ -127,8 +142,11 @@ class LoopState:
         body.connect(state, [array if straight else None for array, straight in zip(state, placed)], self)
         made = self.outputs()
         passed = [t.index == i for t, i in zip(made, body.inputs)]
-        self.copied = [(array, t) for array, t, straight, same in zip(state, made, placed, passed)
-                       if array is not None and not straight and not same]
+        self.copied = [
+            (array, t)
+            for array, t, straight, same in zip(state, made, placed, passed)
+            if array is not None and not straight and not same
+        ]
         self.shuffles = any(t.index in body.inputs for _, t in self.copied)
         self.feed()
 
@@ -225,8 +243,8 @@ class LoopState:
         found: Any = self.cond.tensors[self.cond.outputs[0]].array
         if found.size != 1:
             self.refused = InvalidArgumentError(
-                op=self.node.name, what="the condition gave several answers", found=list(found.shape),
-                wanted="one bool")
+                op=self.node.name, what="the condition gave several answers", found=list(found.shape), wanted="one bool"
+            )
             raise self.refused
         return bool(found.reshape(-1)[0])
 

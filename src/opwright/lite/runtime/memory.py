@@ -82,9 +82,16 @@ def _share(nodes: list[Node], lives: Lifetimes[int]) -> None:
         everything = [t for t in (*node.tensors_in, *node.tensors_out) if t is not None]
         for place in operator.profile.inplace_places:
             t = node.tensors_in[place] if place < len(node.tensors_in) else None
-            if (t is not None and t.kind == out.kind == ARENA and t.dtype is out.dtype and t.nbytes == out.nbytes
-                    and lives.may_share(id(t), id(out), i) and not t.is_variable and not out.is_variable
-                    and sum(x is t for x in everything) == 1 == sum(x is out for x in everything)):
+            if (
+                t is not None
+                and t.kind == out.kind == ARENA
+                and t.dtype is out.dtype
+                and t.nbytes == out.nbytes
+                and lives.may_share(id(t), id(out), i)
+                and not t.is_variable
+                and not out.is_variable
+                and sum(x is t for x in everything) == 1 == sum(x is out for x in everything)
+            ):
                 lives.share(id(t), id(out))
                 break
 
@@ -174,14 +181,20 @@ def check_bytes(size: int, what: str) -> None:
     """Raises ResourceExhaustedError where memory for activations would pass the flag max_activation_bytes."""
     limit = flags.get("max_activation_bytes")
     if size > limit:
-        raise ResourceExhaustedError(what=f"{what} would take {size} bytes", found=size, wanted=f"at most {limit}",
-                                     do="set the flag max_activation_bytes higher if the model is right")
+        raise ResourceExhaustedError(
+            what=f"{what} would take {size} bytes",
+            found=size,
+            wanted=f"at most {limit}",
+            do="set the flag max_activation_bytes higher if the model is right",
+        )
 
 
 def bytes_for(t: Tensor, sizes: tuple[int, ...]) -> int:
     """Bytes that a tensor of these sizes takes. Raises InvalidArgumentError where no array has such sizes."""
     if not constants.countable(sizes):
-        raise InvalidArgumentError(what=f"no array can have the shape given to tensor {t.name!r}",
-                                   found=f"{len(sizes)} dimensions: {str(list(sizes))[:120]}",
-                                   wanted="at most 64 dimensions, and a number of bytes below 2**63")
+        raise InvalidArgumentError(
+            what=f"no array can have the shape given to tensor {t.name!r}",
+            found=f"{len(sizes)} dimensions: {str(list(sizes))[:120]}",
+            wanted="at most 64 dimensions, and a number of bytes below 2**63",
+        )
     return math.prod(sizes) * max(t.dtype.np.itemsize, 1)

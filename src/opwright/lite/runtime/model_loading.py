@@ -55,12 +55,14 @@ def open_model(path: Any, content: Any) -> Model:
 def _check_size(size: int, what: str) -> None:
     limit = flags.get("max_model_bytes")
     if size > limit:
-        raise ResourceExhaustedError(what=f"{what} has {size} bytes", wanted=f"at most {limit}",
-                                     do="set the flag max_model_bytes higher")
+        raise ResourceExhaustedError(
+            what=f"{what} has {size} bytes", wanted=f"at most {limit}", do="set the flag max_model_bytes higher"
+        )
 
 
-def open_subgraphs(path: Any, content: Any, resolver: OpResolver, threads: int, ownership: Ownership
-                   ) -> tuple[Model, list[Subgraph]]:
+def open_subgraphs(
+    path: Any, content: Any, resolver: OpResolver, threads: int, ownership: Ownership
+) -> tuple[Model, list[Subgraph]]:
     """Read and verify a model, and make its subgraphs with the kernels that the resolver has. Raises OpErrors."""
     model = open_model(path, content)
     model.verify(flow=False)

@@ -123,16 +123,22 @@ class LoopStep:
             answer = state.cond.tensors[state.cond.outputs[0]]
             first = rows = None
             if cond is not None and body is not None and not state.changing and answer.kind != DYNAMIC:
-                first = rows_of([(to.array, t.array) for t, to in zip(state.inputs, node.tensors_out)  # type: ignore[misc]
-                                 if not to.is_object])
+                copies: Any = [(to.array, t.array) for t, to in zip(state.inputs, node.tensors_out) if not to.is_object]
+                first = rows_of(copies)
                 rows, aside = self._turn_rows()
             if cond is None or body is None or first is None or rows is None:
                 self._off = True
                 return False
             self._kept = cond, body, first, rows, aside
             self.executor.words[0][:_POLL] = (
-                cond.executor.address, answer.array.__array_interface__["data"][0], body.executor.address,  # type: ignore[union-attr]
-                first.ctypes.data, len(first), rows.ctypes.data, len(rows))
+                cond.executor.address,
+                answer.array.__array_interface__["data"][0],  # type: ignore[union-attr]
+                body.executor.address,
+                first.ctypes.data,
+                len(first),
+                rows.ctypes.data,
+                len(rows),
+            )
         return self.is_ready() and bool(self._kept)
 
     def _turn_rows(self) -> tuple[np.ndarray | None, list[np.ndarray]]:
@@ -141,8 +147,9 @@ class LoopStep:
         if not self._state.shuffles:
             return rows_of(pairs), []
         aside = [np.empty_like(array) for _, array in pairs]
-        return rows_of([*((a, array) for a, (_, array) in zip(aside, pairs)),
-                        *((to, a) for a, (to, _) in zip(aside, pairs))]), aside
+        return rows_of(
+            [*((a, array) for a, (_, array) in zip(aside, pairs)), *((to, a) for a, (to, _) in zip(aside, pairs))]
+        ), aside
 
     def withdraw(self) -> None:
         """The condition or the body is not connected any more; it may have been planned again."""

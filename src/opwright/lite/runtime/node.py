@@ -36,16 +36,44 @@ class Node:
     options for a custom node, if only no bytes.
     """
 
-    __slots__ = ("added", "asks", "has_options", "inited", "inputs", "intermediates", "kernel", "name", "number",
-                 "options", "outputs", "prepared_for", "registration", "repeat", "subgraph", "temporaries",
-                 "tensors_in", "tensors_out", "user_data", "version")
+    __slots__ = (
+        "added",
+        "asks",
+        "has_options",
+        "inited",
+        "inputs",
+        "intermediates",
+        "kernel",
+        "name",
+        "number",
+        "options",
+        "outputs",
+        "prepared_for",
+        "registration",
+        "repeat",
+        "subgraph",
+        "temporaries",
+        "tensors_in",
+        "tensors_out",
+        "user_data",
+        "version",
+    )
 
     delegate: Delegate | None = None
     replaced: Sequence[Node] = ()
 
-    def __init__(self, subgraph: Subgraph, number: int, name: str, version: int, options: Any,
-                 registration: Registration | None, tensors_in: Sequence[Tensor | None], tensors_out: Sequence[Tensor],
-                 intermediates: Sequence[Tensor | None]) -> None:
+    def __init__(
+        self,
+        subgraph: Subgraph,
+        number: int,
+        name: str,
+        version: int,
+        options: Any,
+        registration: Registration | None,
+        tensors_in: Sequence[Tensor | None],
+        tensors_out: Sequence[Tensor],
+        intermediates: Sequence[Tensor | None],
+    ) -> None:
         self.subgraph, self.number, self.name, self.version = subgraph, number, name, version
         self.options, self.registration = options, registration
         self.tensors_in, self.tensors_out = list(tensors_in), list(tensors_out)
@@ -108,22 +136,27 @@ class Context:
         ResourceExhaustedError above the flag max_activation_bytes
         """
         if not tensor.writable and tensor.tensor.kind != CONSTANT:
-            raise InvalidArgumentError(what=f"tensor {tensor.name!r} is an input, which keeps its shape",
-                                       found=repr(tensor.tensor), wanted="an output or a temporary")
+            raise InvalidArgumentError(
+                what=f"tensor {tensor.name!r} is an input, which keeps its shape",
+                found=repr(tensor.tensor),
+                wanted="an output or a temporary",
+            )
         self.resize(tensor.tensor, shape)
 
     def resize(self, t: Tensor, shape: Iterable[Any]) -> None:
         """As resize_tensor, of the state itself."""
         sizes = _sizes(shape, t)
         if t.kind == CONSTANT:
-            raise InvalidArgumentError(what="Attempting to resize a fixed-size tensor.", found=repr(t),
-                                       wanted="an output that is no constant")
+            raise InvalidArgumentError(
+                what="Attempting to resize a fixed-size tensor.", found=repr(t), wanted="an output that is no constant"
+            )
         if sizes == t.shape and (t.array is not None or t.kind == ARENA):
             return
         if t.kind == ARENA and self._subgraph.running:
             raise FailedPreconditionError(
                 what=f"tensor {t.name!r} got another shape while the model runs",
-                found=list(sizes), wanted=list(t.shape),
+                found=list(sizes),
+                wanted=list(t.shape),
                 do="call context.set_tensor_to_dynamic(tensor) in prepare",
             )
         self._subgraph.bounded(t, sizes)
@@ -185,17 +218,24 @@ def check_written(returned: Any, node: Node) -> None:
     outputs = [t.array for t in node.tensors_out if t.array is not None]
     for one in returned if isinstance(returned, list | tuple) else (returned,):
         if isinstance(one, np.ndarray) and not any(np.may_share_memory(one, out) for out in outputs):
-            raise InvalidArgumentError(op=node.name, what="invoke returned a result, which nobody reads",
-                                       found=f"{one.dtype} {list(one.shape)}", wanted="None, or a status",
-                                       do="write it: node.outputs[0].data[...] = result")
+            raise InvalidArgumentError(
+                op=node.name,
+                what="invoke returned a result, which nobody reads",
+                found=f"{one.dtype} {list(one.shape)}",
+                wanted="None, or a status",
+                do="write it: node.outputs[0].data[...] = result",
+            )
 
 
 def check_shaped(tensors: Sequence[Tensor], op: str) -> None:
     """Raises FailedPreconditionError for a dynamic output that has no elements after invoke."""
     for t in tensors:
         if t.array is None:
-            raise FailedPreconditionError(op=op, what=f"invoke gave its dynamic output {t.name!r} no shape",
-                                          do="context.resize_tensor(node.outputs[i], shape) in invoke")
+            raise FailedPreconditionError(
+                op=op,
+                what=f"invoke gave its dynamic output {t.name!r} no shape",
+                do="context.resize_tensor(node.outputs[i], shape) in invoke",
+            )
 
 
 def check_temporaries(node: Node, tensors: Sequence[Tensor]) -> None:
@@ -203,8 +243,12 @@ def check_temporaries(node: Node, tensors: Sequence[Tensor]) -> None:
     for view in node.temporaries:
         t = getattr(view, "tensor", None)
         if not isinstance(t, Tensor) or t.index >= len(tensors) or tensors[t.index] is not t:
-            raise InvalidArgumentError(op=node.name, what="node.temporaries holds no tensor of this subgraph",
-                                       found=repr(view)[:80], wanted="tensors from context.add_tensor")
+            raise InvalidArgumentError(
+                op=node.name,
+                what="node.temporaries holds no tensor of this subgraph",
+                found=repr(view)[:80],
+                wanted="tensors from context.add_tensor",
+            )
 
 
 def _sizes(shape: Iterable[Any], t: Tensor) -> tuple[int, ...]:
@@ -212,13 +256,18 @@ def _sizes(shape: Iterable[Any], t: Tensor) -> tuple[int, ...]:
         sizes = tuple(s.__index__() for s in shape)
     except (TypeError, AttributeError):
         raise InvalidArgumentError(
-            what=f"the shape given to tensor {t.name!r} is no list of integers", found=repr(shape)[:80],
-            wanted="sizes",
+            what=f"the shape given to tensor {t.name!r} is no list of integers", found=repr(shape)[:80], wanted="sizes"
         ) from None
     if any(s < 0 for s in sizes):
-        raise InvalidArgumentError(what=f"the shape given to tensor {t.name!r} has a negative size", found=list(sizes),
-                                   wanted="sizes of at least 0")
+        raise InvalidArgumentError(
+            what=f"the shape given to tensor {t.name!r} has a negative size",
+            found=list(sizes),
+            wanted="sizes of at least 0",
+        )
     if any(s > LARGEST for s in sizes):
-        raise InvalidArgumentError(what=f"the shape given to tensor {t.name!r} has a size that no file can hold",
-                                   found=list(sizes), wanted=f"sizes of at most {LARGEST}, an int32")
+        raise InvalidArgumentError(
+            what=f"the shape given to tensor {t.name!r} has a size that no file can hold",
+            found=list(sizes),
+            wanted=f"sizes of at most {LARGEST}, an int32",
+        )
     return sizes

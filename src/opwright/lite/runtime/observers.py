@@ -20,8 +20,14 @@ from .tensor import Tensor
 def _watched(node: Node) -> list[Tensor]:
     """The inputs that the node may not write: not variables, nor those whose place its output was given."""
     outs = [t.array for t in node.tensors_out if t.array is not None]
-    return [t for t in node.tensors_in if t is not None and t.array is not None and not t.is_variable
-            and not any(np.may_share_memory(t.array, out) for out in outs)]
+    return [
+        t
+        for t in node.tensors_in
+        if t is not None
+        and t.array is not None
+        and not t.is_variable
+        and not any(np.may_share_memory(t.array, out) for out in outs)
+    ]
 
 
 def run_watched(node: Node, step: Callable[[], Any]) -> None:
@@ -30,10 +36,13 @@ def run_watched(node: Node, step: Callable[[], Any]) -> None:
     step()
     for t, was in before:
         if fingerprint(t.array) != was:
-            raise PermissionDeniedError(op=node.name, what=f"invoke writes its input {t.name!r}",
-                                        found="other elements after the call than before",
-                                        wanted="inputs as they were: other nodes read them too",
-                                        do="write to node.outputs or node.temporaries")
+            raise PermissionDeniedError(
+                op=node.name,
+                what=f"invoke writes its input {t.name!r}",
+                found="other elements after the call than before",
+                wanted="inputs as they were: other nodes read them too",
+                do="write to node.outputs or node.temporaries",
+            )
 
 
 def run_observed(node: Node, step: Callable[[], Any], observer: Callable[[Node, bool], None]) -> None:

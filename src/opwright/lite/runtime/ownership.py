@@ -73,7 +73,9 @@ class Ownership:
         user = "another thread" if other == SOMEBODY else f"thread {other}"
         found = "a call from a kernel that it runs" if other == me else f"thread {me} calls, {user} uses it"
         raise also(FailedPreconditionError, RuntimeError)(
-            what=f"the interpreter is {what} while it runs", found=found, wanted="one call at a time",
+            what=f"the interpreter is {what} while it runs",
+            found=found,
+            wanted="one call at a time",
             do="make an interpreter for each thread; they can share one lite.Model",
         )
 

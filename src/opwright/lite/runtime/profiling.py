@@ -52,8 +52,18 @@ class Profile(list[Row]):
             version = row["version"] if row["custom"] else None
             kind = found.setdefault(
                 (row["operator"], row["custom"], version),
-                {"operator": row["operator"], "custom": row["custom"], "version": version, "count": 0, "calls": 0,
-                 "average": 0.0, "seconds": 0.0, "fastest": 0.0, "memory": row["memory"]})
+                {
+                    "operator": row["operator"],
+                    "custom": row["custom"],
+                    "version": version,
+                    "count": 0,
+                    "calls": 0,
+                    "average": 0.0,
+                    "seconds": 0.0,
+                    "fastest": 0.0,
+                    "memory": row["memory"],
+                },
+            )
             kind["count"] += 1
             kind["calls"] += row["calls"]
             for figure in ("average", "seconds", "fastest"):
@@ -188,8 +198,9 @@ def _rows(subgraph: Subgraph, watch: _Timing, taken: _Memory | None, events: Seq
         inside = [n for n in node.replaced if told and any(n.number in run for run in events)]
         for n in inside:
             took = [run[n.number] for run in events if n.number in run]
-            rows.append(_row(n, took, watch.calls[key])
-                        | {"memory": None if taken is None else 0, "delegate": delegate.name})
+            rows.append(
+                _row(n, took, watch.calls[key]) | {"memory": None if taken is None else 0, "delegate": delegate.name}
+            )
         if not inside:
             row |= {"operator": "DELEGATE", "delegate": delegate.name, "nodes": [n.number for n in node.replaced]}
             rows.append(row)
@@ -198,9 +209,17 @@ def _rows(subgraph: Subgraph, watch: _Timing, taken: _Memory | None, events: Seq
 
 def _row(node: Node, times: Sequence[float], calls: int) -> Row:
     return {
-        "subgraph": node.subgraph.index, "node": node.number, "operator": node.name,
-        "custom": isinstance(node.options, bytes), "version": node.version,
-        "name": ";".join(t.name for t in node.tensors_out), "calls": calls, "first": times[0],
-        "average": float(np.mean(times)), "seconds": float(np.median(times)), "fastest": min(times),
-        "slowest": max(times), "bytes": sum(t.nbytes for t in node.tensors_out),
+        "subgraph": node.subgraph.index,
+        "node": node.number,
+        "operator": node.name,
+        "custom": isinstance(node.options, bytes),
+        "version": node.version,
+        "name": ";".join(t.name for t in node.tensors_out),
+        "calls": calls,
+        "first": times[0],
+        "average": float(np.mean(times)),
+        "seconds": float(np.median(times)),
+        "fastest": min(times),
+        "slowest": max(times),
+        "bytes": sum(t.nbytes for t in node.tensors_out),
     }

@@ -56,8 +56,11 @@ class Repeat:
 
     def __init__(self, node: Node, read: Sequence[Tensor], step: Callable[[], Any]) -> None:
         self._held = [(t, t.array) for t in (*node.tensors_in, *node.tensors_out) if t is not None]
-        self._read = [(t.array, t.array.tobytes()) for t in {id(t): t for t in read}.values()
-                      if t.constant is None and t.array is not None]
+        self._read = [
+            (t.array, t.array.tobytes())
+            for t in {id(t): t for t in read}.values()
+            if t.constant is None and t.array is not None
+        ]
         self.step = step
 
     @classmethod

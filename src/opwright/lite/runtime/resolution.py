@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 INSTRUCTIONS = "https://www.tensorflow.org/lite/guide/ops_custom"
 FLEX_INSTRUCTIONS = "https://www.tensorflow.org/lite/guide/ops_select"
-FLEX = ("Select TensorFlow op(s), included in the given model, is(are) not supported by this interpreter. "
-        "Make sure you apply/link the Flex delegate before inference.")
+FLEX = (
+    "Select TensorFlow op(s), included in the given model, is(are) not supported by this interpreter. "
+    "Make sure you apply/link the Flex delegate before inference."
+)
 _MOST_NODES = 4
 
 
@@ -81,8 +83,11 @@ def resolve(model: Any, resolver: OpResolver) -> list[Resolved]:
 
 def _carried(model: Any) -> dict[int, set[int]]:
     """By operator code, the versions that the options of its custom nodes carry instead of 1."""
-    customs = {i for i, code in enumerate(model.operator_codes)
-               if versions.builtin_code(code) == schema.BuiltinOperator.CUSTOM and code.version == 1}
+    customs = {
+        i
+        for i, code in enumerate(model.operator_codes)
+        if versions.builtin_code(code) == schema.BuiltinOperator.CUSTOM and code.version == 1
+    }
     found: dict[int, set[int]] = {}
     if customs:
         for operator in (op for subgraph in model.subgraphs for op in subgraph.operators):
@@ -126,12 +131,16 @@ def unresolved(missing: Sequence[Missing], resolver: OpResolver) -> OpError:
     builtins = [m for m in missing if not m.is_custom]
     flex = [m for m in missing if m.is_custom and m.name.startswith("Flex")]
     own = [m for m in missing if m.is_custom and m not in flex]
-    lines = [f"Didn't find op for builtin opcode '{m.name}' version '{m.version}'. An older version of this builtin "
-             "might be supported. Are you using an old Opwright with a newer model?" for m in builtins]
+    lines = [
+        f"Didn't find op for builtin opcode '{m.name}' version '{m.version}'. An older version of this builtin "
+        "might be supported. Are you using an old Opwright with a newer model?"
+        for m in builtins
+    ]
     lines += dict.fromkeys(f"Encountered unresolved custom op: {m.name}." for m in own)
     if flex:
-        lines.append(f"{FLEX} They are: {', '.join(dict.fromkeys(m.name for m in flex))}. "
-                     f"See instructions: {FLEX_INSTRUCTIONS}")
+        lines.append(
+            f"{FLEX} They are: {', '.join(dict.fromkeys(m.name for m in flex))}. See instructions: {FLEX_INSTRUCTIONS}"
+        )
     if own:
         lines.append(f"See instructions: {INSTRUCTIONS}")
     if builtins:
@@ -171,23 +180,30 @@ def _wanted(missing: Sequence[Missing], resolver: OpResolver) -> str:
     return ", ".join(dict.fromkeys(parts))
 
 
-def _ways_out(builtins: Sequence[Missing], own: Sequence[Missing], flex: Sequence[Missing], resolver: OpResolver
-              ) -> list[str]:
+def _ways_out(
+    builtins: Sequence[Missing], own: Sequence[Missing], flex: Sequence[Missing], resolver: OpResolver
+) -> list[str]:
     ways = []
     bare = list(dict.fromkeys(m.name for m in builtins if m.name not in ops.list_names()))
     if bare:
-        ways.append(f"no run time has a kernel for {', '.join(bare)}: convert the model into operators that have one, "
-                    "or give the interpreter an op_resolver that has it")
+        ways.append(
+            f"no run time has a kernel for {', '.join(bare)}: convert the model into operators that have one, "
+            "or give the interpreter an op_resolver that has it"
+        )
     if len(bare) < len({m.name for m in builtins}):
-        ways.append("convert the model for an older run time, or give the interpreter an op_resolver that has the "
-                    "operator")
+        ways.append(
+            "convert the model for an older run time, or give the interpreter an op_resolver that has the operator"
+        )
     older = [m for m in own if resolver.custom_versions(m.name)]
-    ways += dict.fromkeys(f"get a newer definition of {m.name}, or convert the model again with the one that is here"
-                          for m in older)
+    ways += dict.fromkeys(
+        f"get a newer definition of {m.name}, or convert the model again with the one that is here" for m in older
+    )
     absent = list(dict.fromkeys(m.name for m in [*own, *flex] if m not in older))
     if absent:
-        ways.append(f"Interpreter(..., custom_ops=[{', '.join(absent)}]), each an @ow.operator, or a dict from names "
-                    "to Registrations, as lite.load_custom_ops gives for a library in C")
+        ways.append(
+            f"Interpreter(..., custom_ops=[{', '.join(absent)}]), each an @ow.operator, or a dict from names "
+            "to Registrations, as lite.load_custom_ops gives for a library in C"
+        )
     return ways
 
 

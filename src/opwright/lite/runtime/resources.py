@@ -64,9 +64,11 @@ class Resources:
         """The table of this number. Raises InvalidArgumentError where it has other types elsewhere in the model."""
         found = self.tables.setdefault(table_id, HashTable(self, table_id, key_dtype, value_dtype))
         if (found.key_dtype, found.value_dtype) != (key_dtype, value_dtype):
-            raise InvalidArgumentError(what=f"hash table {table_id} has other types elsewhere in the model",
-                                       found=f"{key_dtype} to {value_dtype}",
-                                       wanted=f"{found.key_dtype} to {found.value_dtype}")
+            raise InvalidArgumentError(
+                what=f"hash table {table_id} has other types elsewhere in the model",
+                found=f"{key_dtype} to {value_dtype}",
+                wanted=f"{found.key_dtype} to {found.value_dtype}",
+            )
         return found
 
     def cache(self, layer: int, shape: tuple[int, ...]) -> KeptEntries:
@@ -77,8 +79,11 @@ class Resources:
             self.resize(0, 8 * math.prod(shape), f"the cache of layer {layer}")
             found = self.caches[layer] = KeptEntries(shape)
         if found.keys.shape != shape:
-            raise InvalidArgumentError(what=f"the cache of layer {layer} has another shape elsewhere in the model",
-                                       found=list(shape), wanted=list(found.keys.shape))
+            raise InvalidArgumentError(
+                what=f"the cache of layer {layer} has another shape elsewhere in the model",
+                found=list(shape),
+                wanted=list(found.keys.shape),
+            )
         return found
 
     def resize(self, old: int, new: int, what: str) -> None:
@@ -120,9 +125,11 @@ class ResourceVariable:
     def read(self) -> np.ndarray:
         """The elements, not to be written to. Raises FailedPreconditionError before the first assignment."""
         if self.value is None:
-            raise FailedPreconditionError(what=f"{self!r} is read before anything was assigned to it",
-                                          do="assign to it first, or let a CALL_ONCE initialise it",
-                                          wanted="a value")
+            raise FailedPreconditionError(
+                what=f"{self!r} is read before anything was assigned to it",
+                do="assign to it first, or let a CALL_ONCE initialise it",
+                wanted="a value",
+            )
         return self.value
 
     def __repr__(self) -> str:
@@ -176,9 +183,12 @@ class HashTable:
         """The value of each key, else the default. Raises FailedPreconditionError before it is filled."""
         items = self.items
         if items is None:
-            raise FailedPreconditionError(what="hashtable need to be initialized before using", found=repr(self),
-                                          do="import keys and values first, such as in a CALL_ONCE",
-                                          wanted="a table that was filled")
+            raise FailedPreconditionError(
+                what="hashtable need to be initialized before using",
+                found=repr(self),
+                do="import keys and values first, such as in a CALL_ONCE",
+                wanted="a table that was filled",
+            )
         found = np.empty(keys.shape, default.dtype)
         other = default.reshape(-1)[0]
         found.reshape(-1)[...] = [items.get(key, other) for key in keys.reshape(-1).tolist()]

@@ -53,13 +53,17 @@ class Subgraph(Called):
     """One subgraph of a verified model, with its tensors and nodes."""
 
     def __init__(
-        self, model: Any, index: int, codes: list[Resolved], num_threads: int, family: list[Subgraph] | None = None,
+        self,
+        model: Any,
+        index: int,
+        codes: list[Resolved],
+        num_threads: int,
+        family: list[Subgraph] | None = None,
         ownership: Ownership | None = None,
     ) -> None:
         source = model.subgraphs[index]
         self.family: list[Subgraph] = [] if family is None else family  # all subgraphs of the model, itself included
-        self.resources: Resources = self.family[0].resources if self.family else Resources(
-            ownership or Ownership())
+        self.resources: Resources = self.family[0].resources if self.family else Resources(ownership or Ownership())
         self.ownership = self.resources.ownership
         self.model, self.index, self.name = model, index, source.name or ""
         self.observer: Callable[[Node, bool], None] | None = None  # see run_observed; `observe` sets it
@@ -101,8 +105,17 @@ class Subgraph(Called):
             options = b"" if op.custom_options is None else bytes(op.custom_options)
             code = code.of(options)
         outputs: Any = tensors(op.outputs)
-        node = Node(self, number, code.name, code.version, options, code.registration, tensors(op.inputs), outputs,
-                    tensors(op.intermediates))
+        node = Node(
+            self,
+            number,
+            code.name,
+            code.version,
+            options,
+            code.registration,
+            tensors(op.inputs),
+            outputs,
+            tensors(op.intermediates),
+        )
         node.has_options = not code.is_custom or op.custom_options is not None
         return node
 
@@ -305,8 +318,12 @@ class Subgraph(Called):
         if node.inited or registration is None:
             return
         if self.closed and registration.early:
-            raise of_node(FailedPreconditionError(op=node.name, what="the interpreter is closed",
-                                                  do="make another one"), node, "init", [])
+            raise of_node(
+                FailedPreconditionError(op=node.name, what="the interpreter is closed", do="make another one"),
+                node,
+                "init",
+                [],
+            )
         if registration.init is not None:
             self.context.begin(node)
             try:
@@ -333,9 +350,17 @@ class Subgraph(Called):
             else ""
         )
         if what:
-            raise of_node(InvalidArgumentError(op=node.name, what=f"output {t.name!r} is {what}", found=repr(t),
-                                               wanted="a tensor that this node may write"),
-                          node, "prepare", [])
+            raise of_node(
+                InvalidArgumentError(
+                    op=node.name,
+                    what=f"output {t.name!r} is {what}",
+                    found=repr(t),
+                    wanted="a tensor that this node may write",
+                ),
+                node,
+                "prepare",
+                [],
+            )
 
     def prepare(self, node: Node) -> None:
         """Call prepare. Temporaries that the last prepare made are dropped."""
@@ -353,8 +378,9 @@ class Subgraph(Called):
         context.begin(node)
         try:
             if registration.invoke is None:
-                raise UnimplementedError(op=node.name, what="its registration has no invoke",
-                                         do="Registration(invoke=...)")
+                raise UnimplementedError(
+                    op=node.name, what="its registration has no invoke", do="Registration(invoke=...)"
+                )
             for view in (*node.inputs, *node.outputs):
                 if view is not None:
                     view.lent = None
@@ -375,8 +401,11 @@ class Subgraph(Called):
             if other is not None and t.shape != shape:
                 whose = "this node" if other is node else f"node {other.number}"
                 raise InvalidArgumentError(
-                    op=node.name, what=f"output {t.name!r} is a tensor of {whose} too, and would get another shape",
-                    found=list(t.shape), wanted=list(shape))
+                    op=node.name,
+                    what=f"output {t.name!r} is a tensor of {whose} too, and would get another shape",
+                    found=list(t.shape),
+                    wanted=list(shape),
+                )
         touched.update((id(t), node) for t in node.tensors_out)
 
     def drop_tensors(self, gone: Sequence[Tensor]) -> None:
@@ -402,12 +431,17 @@ class Subgraph(Called):
         """From here on its shape is known only when it is computed."""
         shared = id(t) in self._touched and not self.running
         if t.kind == CONSTANT or t.is_variable or t.index in self.inputs or shared:
-            raise InvalidArgumentError(what=f"tensor {t.name!r} cannot be dynamic", found=repr(t),
-                                       wanted="an output that is no tensor of a node before")
+            raise InvalidArgumentError(
+                what=f"tensor {t.name!r} cannot be dynamic",
+                found=repr(t),
+                wanted="an output that is no tensor of a node before",
+            )
         self._dynamic.add(t.index)
         if self.running and t.kind != DYNAMIC:
-            raise FailedPreconditionError(what=f"tensor {t.name!r} was made dynamic while the model runs",
-                                          do="call context.set_tensor_to_dynamic(tensor) in prepare")
+            raise FailedPreconditionError(
+                what=f"tensor {t.name!r} was made dynamic while the model runs",
+                do="call context.set_tensor_to_dynamic(tensor) in prepare",
+            )
         t.set_kind(DYNAMIC)
         t.bind(None)
 

@@ -40,8 +40,23 @@ class Blocks(NamedTuple):
 class Tensor:
     """One tensor of a subgraph. array: its elements, None until allocated. kind: one of the six above."""
 
-    __slots__ = ("_dtype", "_readonly", "_spec", "array", "blocks", "has_rank", "index", "is_variable", "kind", "name",
-                 "quantization", "shape", "signature", "sparsity", "type")
+    __slots__ = (
+        "_dtype",
+        "_readonly",
+        "_spec",
+        "array",
+        "blocks",
+        "has_rank",
+        "index",
+        "is_variable",
+        "kind",
+        "name",
+        "quantization",
+        "shape",
+        "signature",
+        "sparsity",
+        "type",
+    )
 
     def __init__(self, index: int, name: str, type: Any, shape: tuple[int, ...], kind: str) -> None:
         self.index, self.name, self.type, self.shape, self.kind = index, name, type, shape, kind

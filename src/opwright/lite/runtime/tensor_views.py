@@ -26,8 +26,10 @@ from .tensor import CONSTANT, Tensor
 
 Lent = dict[int, tuple[np.ndarray, "weakref.ref[np.ndarray]"]]  # by tensor: its elements, and what was lent of them
 
-HELD = ("There is at least 1 reference to internal data in the interpreter in the form of a numpy array or slice. Be "
-        "sure to only hold the function returned from tensor() if you are using raw data access.")
+HELD = (
+    "There is at least 1 reference to internal data in the interpreter in the form of a numpy array or slice. Be "
+    "sure to only hold the function returned from tensor() if you are using raw data access."
+)
 
 
 def lend(lent: Lent, t: Tensor, array: np.ndarray) -> np.ndarray:
@@ -68,8 +70,10 @@ class Watch:
             return array
         if not self.running:
             raise FailedPreconditionError(
-                op=self.name, what=f"the elements of tensor {t.name!r} are there while a method of its node runs",
-                found="they are asked for at another time", do="keep node.inputs[i].data.copy() then",
+                op=self.name,
+                what=f"the elements of tensor {t.name!r} are there while a method of its node runs",
+                found="they are asked for at another time",
+                do="keep node.inputs[i].data.copy() then",
             )
         return self.watched(t.name, array)
 
@@ -87,8 +91,10 @@ class Watch:
             held = dict.fromkeys(repr(name) for name, ref in refs if ref() is not None)
             if held:
                 raise FailedPreconditionError(
-                    op=self.name, what=f"{method} keeps the elements of tensor {', '.join(held)} after the run",
-                    wanted="none of them: their memory is used for other tensors", do="keep a copy: .copy()",
+                    op=self.name,
+                    what=f"{method} keeps the elements of tensor {', '.join(held)} after the run",
+                    wanted="none of them: their memory is used for other tensors",
+                    do="keep a copy: .copy()",
                 )
 
     def forget(self) -> None:
@@ -117,8 +123,9 @@ def watched_methods(node: Node, invoke: Callable[[], Any]) -> Callable[[], Any]:
     return step
 
 
-def watched_call(name: str, kernel: Callable[..., Any], names: Sequence[Any], arrays: Sequence[Any],
-                 store: Callable[[Any], None]) -> None:
+def watched_call(
+    name: str, kernel: Callable[..., Any], names: Sequence[Any], arrays: Sequence[Any], store: Callable[[Any], None]
+) -> None:
     """One run of a function of arrays, whose results `store` takes. names: of the tensors, nested as the arrays."""
     watch = Watch(name)
 

@@ -22,8 +22,11 @@ MOST = 2**31 - 1  # sizes are int32 in the file
 def elements(t: Tensor, where: str | None = None) -> np.ndarray:
     """The elements of a tensor, in place. Raises InvalidArgumentError where there are none yet, or `where` it lies."""
     if t.array is None:
-        raise InvalidArgumentError(what="Tensor data is null. Run allocate_tensors() first", found=where or repr(t),
-                                   wanted="a tensor that nodes of the plan touch" if where else None)
+        raise InvalidArgumentError(
+            what="Tensor data is null. Run allocate_tensors() first",
+            found=where or repr(t),
+            wanted="a tensor that nodes of the plan touch" if where else None,
+        )
     return t.array
 
 

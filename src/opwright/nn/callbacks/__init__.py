@@ -7,6 +7,17 @@ from .base import Callback, CallbackList, History, ProgbarLogger
 from .files import BackupAndRestore, CSVLogger, LambdaCallback, ModelCheckpoint, TerminateOnNaN
 from .watching import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau
 
-__all__ = ["BackupAndRestore", "CSVLogger", "Callback", "CallbackList", "EarlyStopping", "History", "LambdaCallback",
-           "LearningRateScheduler", "ModelCheckpoint", "ProgbarLogger", "ReduceLROnPlateau",
-           "TerminateOnNaN"]
+__all__ = [
+    "BackupAndRestore",
+    "CSVLogger",
+    "Callback",
+    "CallbackList",
+    "EarlyStopping",
+    "History",
+    "LambdaCallback",
+    "LearningRateScheduler",
+    "ModelCheckpoint",
+    "ProgbarLogger",
+    "ReduceLROnPlateau",
+    "TerminateOnNaN",
+]

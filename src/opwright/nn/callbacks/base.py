@@ -112,8 +112,14 @@ class History(Callback):
 class CallbackList:
     """Several callbacks, told in order."""
 
-    def __init__(self, callbacks: Any = None, add_history: bool = False, add_progbar: bool = False, model: Any = None,
-                 **params: Any) -> None:
+    def __init__(
+        self,
+        callbacks: Any = None,
+        add_history: bool = False,
+        add_progbar: bool = False,
+        model: Any = None,
+        **params: Any,
+    ) -> None:
         self.callbacks = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks] if callbacks else []
         if add_progbar and not any(isinstance(c, ProgbarLogger) for c in self.callbacks):
             self.callbacks.append(ProgbarLogger())
@@ -128,8 +134,9 @@ class CallbackList:
                 callback.set_model(model)
 
     @classmethod
-    def of(cls, callbacks: Any, model: Any, verbose: Any, epochs: int, steps: int | None, history: bool = False
-           ) -> CallbackList:
+    def of(
+        cls, callbacks: Any, model: Any, verbose: Any, epochs: int, steps: int | None, history: bool = False
+    ) -> CallbackList:
         """The list for a run of `fit`, `evaluate` or `predict`."""
         if isinstance(callbacks, CallbackList):
             return callbacks

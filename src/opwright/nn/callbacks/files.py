@@ -22,13 +22,26 @@ from .watching import Watching
 class LambdaCallback(Callback):
     """Functions as a callback: LambdaCallback(on_epoch_end=lambda epoch, logs: ...)."""
 
-    def __init__(self, on_epoch_begin: Any = None, on_epoch_end: Any = None, on_train_begin: Any = None,
-                 on_train_end: Any = None, on_train_batch_begin: Any = None, on_train_batch_end: Any = None,
-                 **kwargs: Any) -> None:
+    def __init__(
+        self,
+        on_epoch_begin: Any = None,
+        on_epoch_end: Any = None,
+        on_train_begin: Any = None,
+        on_train_end: Any = None,
+        on_train_batch_begin: Any = None,
+        on_train_batch_end: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__()
-        given = {"on_epoch_begin": on_epoch_begin, "on_epoch_end": on_epoch_end, "on_train_begin": on_train_begin,
-                 "on_train_end": on_train_end, "on_train_batch_begin": on_train_batch_begin,
-                 "on_train_batch_end": on_train_batch_end, **kwargs}
+        given = {
+            "on_epoch_begin": on_epoch_begin,
+            "on_epoch_end": on_epoch_end,
+            "on_train_begin": on_train_begin,
+            "on_train_end": on_train_end,
+            "on_train_batch_begin": on_train_batch_begin,
+            "on_train_batch_end": on_train_batch_end,
+            **kwargs,
+        }
         for event, function in given.items():
             if function is not None:
                 setattr(self, event, function)
@@ -100,9 +113,17 @@ class ModelCheckpoint(Watching):
     raises ValueError for another save_freq
     """
 
-    def __init__(self, filepath: Any, monitor: str = "val_loss", verbose: int = 0, save_best_only: bool = False,
-                 save_weights_only: bool = False, mode: str = "auto", save_freq: Any = "epoch",
-                 initial_value_threshold: float | None = None) -> None:
+    def __init__(
+        self,
+        filepath: Any,
+        monitor: str = "val_loss",
+        verbose: int = 0,
+        save_best_only: bool = False,
+        save_weights_only: bool = False,
+        mode: str = "auto",
+        save_freq: Any = "epoch",
+        initial_value_threshold: float | None = None,
+    ) -> None:
         super().__init__(monitor, mode)
         if save_freq != "epoch" and not isinstance(save_freq, int):
             raise ValueError(f"Unrecognized save_freq: {save_freq}. Expected save_freq are 'epoch' or integer values")
@@ -164,8 +185,9 @@ class BackupAndRestore(Callback):
     without weights whose first step makes them (`run_eagerly`, a `train_step` of its own): build it before
     """
 
-    def __init__(self, backup_dir: Any, save_freq: Any = "epoch", double_checkpoint: bool = False,
-                 delete_checkpoint: bool = True) -> None:
+    def __init__(
+        self, backup_dir: Any, save_freq: Any = "epoch", double_checkpoint: bool = False, delete_checkpoint: bool = True
+    ) -> None:
         super().__init__()
         if save_freq != "epoch" and (not isinstance(save_freq, int) or isinstance(save_freq, bool) or save_freq < 1):
             raise ValueError(f"Unrecognized save_freq: {save_freq}. Expected save_freq are 'epoch' or integer values")
@@ -196,8 +218,10 @@ class BackupAndRestore(Callback):
         elif model.builds_before_steps():
             model._trainer.when_built = lambda: backup.restore(model)
         else:
-            raise ValueError(f"{path} cannot be restored: model {model.name!r} has no weights before its first step. "
-                             "Build it before `fit`")
+            raise ValueError(
+                f"{path} cannot be restored: model {model.name!r} has no weights before its first step. "
+                "Build it before `fit`"
+            )
         model._trainer.initial_epoch = backup.epoch
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:

@@ -50,8 +50,11 @@ class Watching(Callback):
     def _figure(self, logs: Any) -> Any:
         value = (logs or {}).get(self.monitor)
         if value is None:
-            warnings.warn(f"{type(self).__name__} is conditioned on metric `{self.monitor}` which is not available. "
-                          f"Available metrics are: {','.join(logs or {})}", stacklevel=3)
+            warnings.warn(
+                f"{type(self).__name__} is conditioned on metric `{self.monitor}` which is not available. "
+                f"Available metrics are: {','.join(logs or {})}",
+                stacklevel=3,
+            )
         return value
 
 
@@ -62,9 +65,17 @@ class EarlyStopping(Watching):
     start_from_epoch: epochs before do not count.
     """
 
-    def __init__(self, monitor: str = "val_loss", min_delta: float = 0, patience: int = 0, verbose: int = 0,
-                 mode: str = "auto", baseline: float | None = None, restore_best_weights: bool = False,
-                 start_from_epoch: int = 0) -> None:
+    def __init__(
+        self,
+        monitor: str = "val_loss",
+        min_delta: float = 0,
+        patience: int = 0,
+        verbose: int = 0,
+        mode: str = "auto",
+        baseline: float | None = None,
+        restore_best_weights: bool = False,
+        start_from_epoch: int = 0,
+    ) -> None:
         super().__init__(monitor, mode, min_delta)
         self.patience, self.verbose, self.baseline = patience, verbose, baseline
         self.restore_best_weights, self.start_from_epoch = restore_best_weights, start_from_epoch
@@ -147,9 +158,18 @@ class ReduceLROnPlateau(Watching):
     raises ValueError for a factor of 1 or more
     """
 
-    def __init__(self, monitor: str = "val_loss", factor: float = 0.1, patience: int = 10, verbose: int = 0,
-                 mode: str = "auto", min_delta: float = 1e-4, cooldown: int = 0, min_lr: float = 0.0,
-                 **kwargs: Any) -> None:
+    def __init__(
+        self,
+        monitor: str = "val_loss",
+        factor: float = 0.1,
+        patience: int = 10,
+        verbose: int = 0,
+        mode: str = "auto",
+        min_delta: float = 1e-4,
+        cooldown: int = 0,
+        min_lr: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
         if factor >= 1.0:
             raise ValueError(f"ReduceLROnPlateau does not support a factor >= 1.0. Received factor={factor}")
         super().__init__(monitor, mode, min_delta)

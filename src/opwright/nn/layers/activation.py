@@ -61,8 +61,9 @@ class ReLU(_Elementwise):
     raises ValueError for arguments below zero
     """
 
-    def __init__(self, max_value: float | None = None, negative_slope: float = 0.0, threshold: float = 0.0,
-                 **kwargs: Any) -> None:
+    def __init__(
+        self, max_value: float | None = None, negative_slope: float = 0.0, threshold: float = 0.0, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         if max_value is not None and max_value < 0:
             raise ValueError(f"max_value of a ReLU layer cannot be a negative value. Received: max_value={max_value}")
@@ -109,13 +110,23 @@ class PReLU(_Elementwise):
     shared_axes: axes along which there is one alpha. Weights: alpha, of the input's shape without the batch.
     """
 
-    def __init__(self, alpha_initializer: Any = "Zeros", alpha_regularizer: Any = None, alpha_constraint: Any = None,
-                 shared_axes: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        alpha_initializer: Any = "Zeros",
+        alpha_regularizer: Any = None,
+        alpha_constraint: Any = None,
+        shared_axes: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if shared_axes is not None:
             shared_axes = list(shared_axes) if isinstance(shared_axes, (list, tuple)) else [shared_axes]
-        self._take(alpha_initializer=alpha_initializer, alpha_regularizer=alpha_regularizer,
-                   alpha_constraint=alpha_constraint, shared_axes=shared_axes)
+        self._take(
+            alpha_initializer=alpha_initializer,
+            alpha_regularizer=alpha_regularizer,
+            alpha_constraint=alpha_constraint,
+            shared_axes=shared_axes,
+        )
 
     def build(self, input_shape: Any) -> None:
         """Make alpha."""
@@ -142,9 +153,11 @@ class Softmax(_Elementwise):
         if mask is None:
             return activations.softmax(inputs, self.axis)
         if mask.shape.rank is not None and inputs.shape.rank is not None and mask.shape.rank > inputs.shape.rank:
-            raise ValueError("The `mask` must be broadcastable to `inputs` and must not have more dimensions. "
-                             "Received: "
-                             f"inputs.shape={inputs.shape}, mask.shape={mask.shape}")
+            raise ValueError(
+                "The `mask` must be broadcastable to `inputs` and must not have more dimensions. "
+                "Received: "
+                f"inputs.shape={inputs.shape}, mask.shape={mask.shape}"
+            )
         if mask.dtype.name != "bool":
             mask = mask > 0.5
         low = array.cast(large_negative(inputs.dtype), inputs.dtype)

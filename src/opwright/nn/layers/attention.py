@@ -36,8 +36,16 @@ def window(query: Any, value: Any, width: int) -> Any:
     return array.expand_dims(math.abs(array.expand_dims(rows, 1) - array.expand_dims(columns, 0)) < width, 0)
 
 
-def joined(query: Any, value: Any, query_mask: Any, value_mask: Any, key_mask: Any, attention_mask: Any,
-           use_causal_mask: bool, sliding_window: int | None) -> Any:
+def joined(
+    query: Any,
+    value: Any,
+    query_mask: Any,
+    value_mask: Any,
+    key_mask: Any,
+    attention_mask: Any,
+    use_causal_mask: bool,
+    sliding_window: int | None,
+) -> Any:
     """All that is to hold at once, [B or 1, T or 1, S]; None where all see all."""
     parts = []
     if query_mask is not None:
@@ -60,17 +68,23 @@ class _Heads(Described):
 
     def _options(self) -> dict[str, Any]:
         """The arguments of every projection; initializers are copies, so that the numbers differ."""
+
         def again(initializer: Any) -> Any:
             config = getattr(initializer, "get_config", None)
             return initializer if config is None else type(initializer).from_config(config())
 
-        return {"kernel_initializer": again(self.kernel_initializer), "bias_initializer": again(self.bias_initializer),
-                "kernel_regularizer": self.kernel_regularizer, "bias_regularizer": self.bias_regularizer,
-                "activity_regularizer": self.activity_regularizer, "kernel_constraint": self.kernel_constraint,
-                "bias_constraint": self.bias_constraint, "dtype": self._dtype_name}
+        return {
+            "kernel_initializer": again(self.kernel_initializer),
+            "bias_initializer": again(self.bias_initializer),
+            "kernel_regularizer": self.kernel_regularizer,
+            "bias_regularizer": self.bias_regularizer,
+            "activity_regularizer": self.activity_regularizer,
+            "kernel_constraint": self.kernel_constraint,
+            "bias_constraint": self.bias_constraint,
+            "dtype": self._dtype_name,
+        }
 
-    def _projection(self, name: str, equation: str, output: Any, bias: str, shape: Any, activation: Any = None
-                    ) -> Any:
+    def _projection(self, name: str, equation: str, output: Any, bias: str, shape: Any, activation: Any = None) -> Any:
         layer = EinsumDense(equation, output, activation, bias if self.use_bias else None, name=name, **self._options())
         layer.build(tuple(shape))
         return layer
@@ -109,13 +123,28 @@ class MultiHeadAttention(_Heads):
     Weights: kernels and biases of query, key, (gate,) value, attention_output.
     """
 
-    def __init__(self, num_heads: int, key_dim: int, value_dim: int | None = None, dropout: float = 0.0,
-                 use_bias: bool = True, output_shape: Any = None, attention_axes: Any = None,
-                 sliding_window: int | None = None, flash_attention: Any = None,
-                 kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
-                 kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
-                 kernel_constraint: Any = None, bias_constraint: Any = None, use_gate: bool = False, seed: Any = None,
-                 **kwargs: Any) -> None:
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int,
+        value_dim: int | None = None,
+        dropout: float = 0.0,
+        use_bias: bool = True,
+        output_shape: Any = None,
+        attention_axes: Any = None,
+        sliding_window: int | None = None,
+        flash_attention: Any = None,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        use_gate: bool = False,
+        seed: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(activity_regularizer=None, **kwargs)
         if sliding_window is not None and sliding_window < 1:
             raise ValueError(f"`sliding_window` must be a positive integer. Received: sliding_window={sliding_window}")
@@ -123,12 +152,24 @@ class MultiHeadAttention(_Heads):
             attention_axes = (attention_axes,)
         if output_shape is not None:
             output_shape = (output_shape,) if isinstance(output_shape, int) else tuple(output_shape)
-        self._take(num_heads=num_heads, key_dim=key_dim, value_dim=value_dim or key_dim, dropout=dropout,
-                   use_bias=use_bias, attention_axes=attention_axes, sliding_window=sliding_window,
-                   kernel_initializer=kernel_initializer, bias_initializer=bias_initializer,
-                   kernel_regularizer=kernel_regularizer, bias_regularizer=bias_regularizer,
-                   activity_regularizer=activity_regularizer, kernel_constraint=kernel_constraint,
-                   bias_constraint=bias_constraint, use_gate=use_gate, seed=seed)
+        self._take(
+            num_heads=num_heads,
+            key_dim=key_dim,
+            value_dim=value_dim or key_dim,
+            dropout=dropout,
+            use_bias=use_bias,
+            attention_axes=attention_axes,
+            sliding_window=sliding_window,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            activity_regularizer=activity_regularizer,
+            kernel_constraint=kernel_constraint,
+            bias_constraint=bias_constraint,
+            use_gate=use_gate,
+            seed=seed,
+        )
         self._output_shape = output_shape
         self._of_outputs = activity_regularizer
         self.supports_masking = True
@@ -140,15 +181,18 @@ class MultiHeadAttention(_Heads):
         """Make the projections."""
         key_shape = value_shape if key_shape is None else key_shape
         if tuple(value_shape[1:-1]) != tuple(key_shape[1:-1]):
-            raise ValueError("All dimensions of `value` and `key`, except the last one, must be equal. Received: "
-                             f"value_shape={tuple(value_shape)} and key_shape={tuple(key_shape)}")
+            raise ValueError(
+                "All dimensions of `value` and `key`, except the last one, must be equal. Received: "
+                f"value_shape={tuple(value_shape)} and key_shape={tuple(key_shape)}"
+            )
 
         def heads(name: str, shape: Any, size: int, activation: Any = None) -> Any:
             free = ascii_lowercase[: len(shape) - 1]
             x, n, h = list(ascii_lowercase[len(shape) - 1 : len(shape) + 2])
             between = [None] * (len(shape) - 2)
-            return self._projection(name, f"{free}{x},{x}{n}{h}->{free}{n}{h}", [*between, self.num_heads, size],
-                                    n + h, shape, activation)
+            return self._projection(
+                name, f"{free}{x},{x}{n}{h}->{free}{n}{h}", [*between, self.num_heads, size], n + h, shape, activation
+            )
 
         self.query_dense = heads("query", query_shape, self.key_dim)
         self.key_dense = heads("key", key_shape, self.key_dim)
@@ -156,8 +200,11 @@ class MultiHeadAttention(_Heads):
             self.gate_dense = heads("gate", query_shape, self.value_dim, "sigmoid")
         self.value_dense = heads("value", value_shape, self.value_dim)
         rank = len(value_shape) + 1
-        axes = tuple(range(1, rank - 2)) if self.attention_axes is None else tuple(
-            a if a >= 0 else rank - 1 + a for a in self.attention_axes)
+        axes = (
+            tuple(range(1, rank - 2))
+            if self.attention_axes is None
+            else tuple(a if a >= 0 else rank - 1 + a for a in self.attention_axes)
+        )
         self._axes = axes
         self._equations(rank, axes)
         self._softmax = Softmax(axis=tuple(range(-len(axes), 0)), dtype=self._dtype_name)
@@ -167,8 +214,12 @@ class MultiHeadAttention(_Heads):
         n, h, *rest = list(ascii_lowercase[len(query_shape) - 1 : len(query_shape) + 1 + len(output)])
         last = "".join(rest)
         self.output_dense = self._projection(
-            "attention_output", f"{free}{n}{h},{n}{h}{last}->{free}{last}", [*[None] * (len(query_shape) - 2), *output],
-            last, (*query_shape[:-1], self.num_heads, self.value_dim))
+            "attention_output",
+            f"{free}{n}{h},{n}{h}{last}->{free}{last}",
+            [*[None] * (len(query_shape) - 2), *output],
+            last,
+            (*query_shape[:-1], self.num_heads, self.value_dim),
+        )
 
     def _equations(self, rank: int, axes: tuple[int, ...]) -> None:
         """Scores of keys and queries, and values by scores, of tensors [batch, ..., heads, features]."""
@@ -180,14 +231,25 @@ class MultiHeadAttention(_Heads):
         self._score_equation = f"{source},{target}->{scores}"
         self._combine_equation = f"{scores},{source}->{target}"
 
-    def call(self, query: Any, value: Any, key: Any = None, query_mask: Any = None, value_mask: Any = None,
-             key_mask: Any = None, attention_mask: Any = None, return_attention_scores: bool = False,
-             training: Any = None, use_causal_mask: bool = False) -> Any:
+    def call(
+        self,
+        query: Any,
+        value: Any,
+        key: Any = None,
+        query_mask: Any = None,
+        value_mask: Any = None,
+        key_mask: Any = None,
+        attention_mask: Any = None,
+        return_attention_scores: bool = False,
+        training: Any = None,
+        use_causal_mask: bool = False,
+    ) -> Any:
         """Attend. See the class."""
         key = value if key is None else key
         kept = mask_of(query) if query_mask is None else query_mask
-        mask = joined(query, value, query_mask, value_mask, key_mask, attention_mask, use_causal_mask,
-                                      self.sliding_window)
+        mask = joined(
+            query, value, query_mask, value_mask, key_mask, attention_mask, use_causal_mask, self.sliding_window
+        )
         gate = self.gate_dense(query) if self.use_gate else None
         q, k, v = self.query_dense(query), self.key_dense(key), self.value_dense(value)
         mixed, scores = self._compute_attention(q, k, v, mask, training, return_attention_scores)
@@ -196,8 +258,15 @@ class MultiHeadAttention(_Heads):
             set_mask(output, kept)
         return (output, scores) if return_attention_scores else output
 
-    def _compute_attention(self, query: Any, key: Any, value: Any, attention_mask: Any = None, training: Any = None,
-                           return_attention_scores: bool = False) -> Any:
+    def _compute_attention(
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        attention_mask: Any = None,
+        training: Any = None,
+        return_attention_scores: bool = False,
+    ) -> Any:
         """Values mixed by scores, and the scores, of projected tensors."""
         query = query * (1.0 / python_math.sqrt(float(self.key_dim)))
         scores = linalg.einsum(self._score_equation, key, query)
@@ -218,8 +287,11 @@ class MultiHeadAttention(_Heads):
         """The constructor's arguments as plain values."""
         from .. import regularizers
 
-        return {**super().get_config(), "output_shape": self._output_shape,
-                "activity_regularizer": regularizers.serialize(self._of_outputs)}
+        return {
+            **super().get_config(),
+            "output_shape": self._output_shape,
+            "activity_regularizer": regularizers.serialize(self._of_outputs),
+        }
 
 
 class GroupQueryAttention(_Heads):
@@ -230,22 +302,48 @@ class GroupQueryAttention(_Heads):
     raises ValueError where the query heads cannot be shared out
     """
 
-    def __init__(self, head_dim: int, num_query_heads: int, num_key_value_heads: int, dropout: float = 0.0,
-                 use_bias: bool = True, sliding_window: int | None = None, flash_attention: Any = None,
-                 kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
-                 kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
-                 kernel_constraint: Any = None, bias_constraint: Any = None, use_gate: bool = False, seed: Any = None,
-                 **kwargs: Any) -> None:
+    def __init__(
+        self,
+        head_dim: int,
+        num_query_heads: int,
+        num_key_value_heads: int,
+        dropout: float = 0.0,
+        use_bias: bool = True,
+        sliding_window: int | None = None,
+        flash_attention: Any = None,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        use_gate: bool = False,
+        seed: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if num_query_heads % num_key_value_heads:
-            raise ValueError("`num_query_heads` must be divisible by `num_key_value_heads`. Received: "
-                             f"{num_query_heads} and {num_key_value_heads}")
-        self._take(head_dim=head_dim, num_query_heads=num_query_heads, num_key_value_heads=num_key_value_heads,
-                   dropout=dropout, use_bias=use_bias, sliding_window=sliding_window,
-                   kernel_initializer=kernel_initializer, bias_initializer=bias_initializer,
-                   kernel_regularizer=kernel_regularizer, bias_regularizer=bias_regularizer,
-                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint, use_gate=use_gate,
-                   seed=seed)
+            raise ValueError(
+                "`num_query_heads` must be divisible by `num_key_value_heads`. Received: "
+                f"{num_query_heads} and {num_key_value_heads}"
+            )
+        self._take(
+            head_dim=head_dim,
+            num_query_heads=num_query_heads,
+            num_key_value_heads=num_key_value_heads,
+            dropout=dropout,
+            use_bias=use_bias,
+            sliding_window=sliding_window,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            kernel_constraint=kernel_constraint,
+            bias_constraint=bias_constraint,
+            use_gate=use_gate,
+            seed=seed,
+        )
         self._of_outputs = activity_regularizer
         self.supports_masking = True
 
@@ -263,16 +361,28 @@ class GroupQueryAttention(_Heads):
         self.value_dense = self._projection("value", "bkm,mvh->bkvh", (None, few, n), "vh", value_shape)
         self._softmax = Softmax(axis=-1, dtype=self._dtype_name)
         self._dropout_layer = Dropout(self.dropout, dtype=self._dtype_name, seed=self.seed)
-        self.output_dense = self._projection("attention_output", "bquh,uhm->bqm", (None, query_shape[-1]), "m",
-                                             (None, None, many, n))
+        self.output_dense = self._projection(
+            "attention_output", "bquh,uhm->bqm", (None, query_shape[-1]), "m", (None, None, many, n)
+        )
 
-    def call(self, query: Any, value: Any, key: Any = None, query_mask: Any = None, value_mask: Any = None,
-             key_mask: Any = None, attention_mask: Any = None, return_attention_scores: bool = False,
-             training: Any = None, use_causal_mask: bool = False) -> Any:
+    def call(
+        self,
+        query: Any,
+        value: Any,
+        key: Any = None,
+        query_mask: Any = None,
+        value_mask: Any = None,
+        key_mask: Any = None,
+        attention_mask: Any = None,
+        return_attention_scores: bool = False,
+        training: Any = None,
+        use_causal_mask: bool = False,
+    ) -> Any:
         """Attend. See MultiHeadAttention."""
         key = value if key is None else key
-        mask = joined(query, value, query_mask, value_mask, key_mask, attention_mask, use_causal_mask,
-                                      self.sliding_window)
+        mask = joined(
+            query, value, query_mask, value_mask, key_mask, attention_mask, use_causal_mask, self.sliding_window
+        )
         gate = self.gate_dense(query) if self.use_gate else None
         q, k, v = self.query_dense(query), self.key_dense(key), self.value_dense(value)
         shared = self.num_query_heads // self.num_key_value_heads

@@ -79,31 +79,36 @@ def sizes(value: Any, n: int, name: str, allow_zero: bool = False) -> tuple[int,
         raise ValueError(f"The `{name}` argument must be a tuple of {n} integers. Received: {name}={value}")
     if any(v < least for v in found):
         wanted = ">= 0" if allow_zero else "> 0"
-        raise ValueError(f"The `{name}` argument must be a tuple of {n} integers. Received {name}={value}, including "
-                         f"values that do not satisfy `value {wanted}`")
+        raise ValueError(
+            f"The `{name}` argument must be a tuple of {n} integers. Received {name}={value}, including "
+            f"values that do not satisfy `value {wanted}`"
+        )
     return found
 
 
 def padding_name(value: Any, allow_causal: bool = False) -> str:
-    """"valid", "same" or, where it may be, "causal". Raises ValueError for anything else."""
+    """ "valid", "same" or, where it may be, "causal". Raises ValueError for anything else."""
     allowed = ("valid", "same", "causal") if allow_causal else ("valid", "same")
     found = value.lower() if isinstance(value, str) else value
     if found not in allowed:
-        raise ValueError(f"The `padding` argument must be one of {', '.join(map(repr, allowed))}. "
-                         f"Received: padding={value}")
+        raise ValueError(
+            f"The `padding` argument must be one of {', '.join(map(repr, allowed))}. Received: padding={value}"
+        )
     return str(found)
 
 
 def data_format_name(value: Any) -> str:
-    """"channels_last" (also for None) or "channels_first". Raises ValueError for anything else."""
+    """ "channels_last" (also for None) or "channels_first". Raises ValueError for anything else."""
     if value is None:
         from ..backend import image_data_format
 
         return str(image_data_format())
     found = str(value).lower()
     if found not in ("channels_last", "channels_first"):
-        raise ValueError('The `data_format` argument must be one of ("channels_first", "channels_last"). '
-                         f"Received: data_format={value}")
+        raise ValueError(
+            'The `data_format` argument must be one of ("channels_first", "channels_last"). '
+            f"Received: data_format={value}"
+        )
     return found
 
 
@@ -141,9 +146,11 @@ class LowRank:
 
     def _init_lora(self, rank: int | None, alpha: float | None, quantization_config: Any = None) -> None:
         if quantization_config is not None:
-            raise ValueError("`quantization_config` is not supported: convert the model with ow.lite.TFLiteConverter "
-                             "and "
-                             f"its `optimizations` instead. Received: {quantization_config}")
+            raise ValueError(
+                "`quantization_config` is not supported: convert the model with ow.lite.TFLiteConverter "
+                "and "
+                f"its `optimizations` instead. Received: {quantization_config}"
+            )
         self.lora_rank, self.lora_enabled = rank, False
         self.lora_alpha = alpha if alpha is not None else rank
 
@@ -168,17 +175,24 @@ class LowRank:
         """The kernel: the variable, or with the product added where there is one."""
         return self._whole_kernel()
 
-    def enable_lora(self, rank: int, lora_alpha: float | None = None, a_initializer: Any = "he_uniform",
-                    b_initializer: Any = "zeros") -> None:
+    def enable_lora(
+        self,
+        rank: int,
+        lora_alpha: float | None = None,
+        a_initializer: Any = "he_uniform",
+        b_initializer: Any = "zeros",
+    ) -> None:
         """Stop training the kernel, and train A [..., rank] and B [rank, last size of the kernel] instead.
 
         raises ValueError where the kernel has a constraint, the layer is not built, or this was done before
         """
         layer: Any = self
         if getattr(layer, f"{self._lora_kernel}_constraint", None):
-            raise ValueError("Lora is incompatible with kernel constraints. In order to enable lora on this layer, "
-                             "remove "
-                             f"the `{self._lora_kernel}_constraint` argument.")
+            raise ValueError(
+                "Lora is incompatible with kernel constraints. In order to enable lora on this layer, "
+                "remove "
+                f"the `{self._lora_kernel}_constraint` argument."
+            )
         if not layer.built:
             raise ValueError("Cannot enable lora on a layer that isn't yet built.")
         if self.lora_enabled:
@@ -187,8 +201,12 @@ class LowRank:
         regularizer = getattr(layer, f"{self._lora_kernel}_regularizer", None)
         parts = ("a", (*shape[:-1], rank), a_initializer), ("b", (rank, shape[-1]), b_initializer)
         for end, dims, initializer in parts:
-            weight = layer.add_weight(name=f"lora_{self._lora_kernel}_{end}", shape=dims, regularizer=regularizer,
-                                      initializer=initializers.get(initializer))
+            weight = layer.add_weight(
+                name=f"lora_{self._lora_kernel}_{end}",
+                shape=dims,
+                regularizer=regularizer,
+                initializer=initializers.get(initializer),
+            )
             setattr(layer, f"lora_kernel_{end}", weight)
         layer._kernel.trainable = False
         self.lora_enabled, self.lora_rank = True, rank

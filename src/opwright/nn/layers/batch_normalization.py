@@ -27,23 +27,50 @@ class BatchNormalization(Described):
     Weights: gamma, beta, moving_mean, moving_variance, each [channels].
     """
 
-    def __init__(self, axis: int = -1, momentum: float = 0.99, epsilon: float = 0.001, center: bool = True,
-                 scale: bool = True, beta_initializer: Any = "zeros", gamma_initializer: Any = "ones",
-                 moving_mean_initializer: Any = "zeros", moving_variance_initializer: Any = "ones",
-                 beta_regularizer: Any = None, gamma_regularizer: Any = None, beta_constraint: Any = None,
-                 gamma_constraint: Any = None, renorm: bool = False, renorm_clipping: Any = None,
-                 renorm_momentum: float = 0.99, synchronized: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        axis: int = -1,
+        momentum: float = 0.99,
+        epsilon: float = 0.001,
+        center: bool = True,
+        scale: bool = True,
+        beta_initializer: Any = "zeros",
+        gamma_initializer: Any = "ones",
+        moving_mean_initializer: Any = "zeros",
+        moving_variance_initializer: Any = "ones",
+        beta_regularizer: Any = None,
+        gamma_regularizer: Any = None,
+        beta_constraint: Any = None,
+        gamma_constraint: Any = None,
+        renorm: bool = False,
+        renorm_clipping: Any = None,
+        renorm_momentum: float = 0.99,
+        synchronized: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         clipping = renorm_clipping or {}
         if renorm and set(clipping) - {"rmax", "rmin", "dmax"}:
-            raise ValueError("Received invalid keys for `renorm_clipping` argument: "
-                             f"{renorm_clipping}. Supported values: ['rmax', 'rmin', 'dmax'].")
-        self._take(axis=int(axis), momentum=float(momentum), epsilon=float(epsilon), center=center, scale=scale,
-                   beta_initializer=beta_initializer, gamma_initializer=gamma_initializer,
-                   moving_mean_initializer=moving_mean_initializer,
-                   moving_variance_initializer=moving_variance_initializer, beta_regularizer=beta_regularizer,
-                   gamma_regularizer=gamma_regularizer, beta_constraint=beta_constraint,
-                   gamma_constraint=gamma_constraint, synchronized=synchronized)
+            raise ValueError(
+                "Received invalid keys for `renorm_clipping` argument: "
+                f"{renorm_clipping}. Supported values: ['rmax', 'rmin', 'dmax']."
+            )
+        self._take(
+            axis=int(axis),
+            momentum=float(momentum),
+            epsilon=float(epsilon),
+            center=center,
+            scale=scale,
+            beta_initializer=beta_initializer,
+            gamma_initializer=gamma_initializer,
+            moving_mean_initializer=moving_mean_initializer,
+            moving_variance_initializer=moving_variance_initializer,
+            beta_regularizer=beta_regularizer,
+            gamma_regularizer=gamma_regularizer,
+            beta_constraint=beta_constraint,
+            gamma_constraint=gamma_constraint,
+            synchronized=synchronized,
+        )
         self.renorm, self.renorm_clipping, self.renorm_momentum = renorm, clipping, renorm_momentum
         if renorm:
             self._taken = (*self._taken, "renorm", "renorm_clipping", "renorm_momentum")
@@ -62,6 +89,7 @@ class BatchNormalization(Described):
         self.moving_mean = self._kept("moving_mean", size, self.moving_mean_initializer)
         self.moving_variance = self._kept("moving_variance", size, self.moving_variance_initializer)
         if self.renorm:
+
             def deviation(shape: Any, dtype: Any = None) -> Any:
                 return math.sqrt(self.moving_variance_initializer(shape, dtype=dtype))
 
@@ -79,8 +107,10 @@ class BatchNormalization(Described):
     def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
         """The normalised inputs."""
         if mask is not None and mask.shape.rank != inputs.shape.rank - 1:
-            raise ValueError("The mask provided should be one dimension less than the inputs. Received: "
-                             f"mask.shape={mask.shape}, inputs.shape={inputs.shape}")
+            raise ValueError(
+                "The mask provided should be one dimension less than the inputs. Received: "
+                f"mask.shape={mask.shape}, inputs.shape={inputs.shape}"
+            )
         dtype = inputs.dtype
         if dtype.name in ("float16", "bfloat16"):  # their squares overflow
             inputs = array.cast(inputs, "float32")
@@ -110,8 +140,9 @@ class BatchNormalization(Described):
         if self.axis not in (-1, x.shape.rank - 1):
             along = [1] * x.shape.rank
             along[self.axis] = -1
-            mean, variance, gamma, beta = (v if v is None else array.reshape(v, along)
-                                           for v in (mean, variance, gamma, beta))
+            mean, variance, gamma, beta = (
+                v if v is None else array.reshape(v, along) for v in (mean, variance, gamma, beta)
+            )
         return ops_nn.batch_normalization(x, mean, variance, beta, gamma, self.epsilon)
 
     def _moments(self, x: Any, mask: Any) -> tuple[Any, Any]:

@@ -28,10 +28,16 @@ class GatedCell(Described):
 
     def _init(self, units: int, dropout: float, recurrent_dropout: float, seed: Any, **others: Any) -> None:
         if not isinstance(units, int) or units <= 0:
-            raise ValueError("Received an invalid value for argument `units`, expected a positive integer, "
-                             f"got {units}.")
-        self._take(units=units, dropout=min(1.0, max(0.0, dropout)),
-                   recurrent_dropout=min(1.0, max(0.0, recurrent_dropout)), seed=seed, **others)
+            raise ValueError(
+                f"Received an invalid value for argument `units`, expected a positive integer, got {units}."
+            )
+        self._take(
+            units=units,
+            dropout=min(1.0, max(0.0, dropout)),
+            recurrent_dropout=min(1.0, max(0.0, recurrent_dropout)),
+            seed=seed,
+            **others,
+        )
         self.seed_generator = SeedGenerator(seed)
         self.state_size: Any = units
         self.output_size = units
@@ -143,19 +149,43 @@ def _matmul(x: Any, kernel: Any) -> Any:
 class SimpleRNNCell(GatedCell):
     """h = activation(x @ kernel + h_before @ recurrent_kernel + bias)."""
 
-    def __init__(self, units: int, activation: Any = "tanh", use_bias: bool = True,
-                 kernel_initializer: Any = "glorot_uniform", recurrent_initializer: Any = "orthogonal",
-                 bias_initializer: Any = "zeros", kernel_regularizer: Any = None, recurrent_regularizer: Any = None,
-                 bias_regularizer: Any = None, kernel_constraint: Any = None, recurrent_constraint: Any = None,
-                 bias_constraint: Any = None, dropout: float = 0.0, recurrent_dropout: float = 0.0, seed: Any = None,
-                 **kwargs: Any) -> None:
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        recurrent_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        recurrent_constraint: Any = None,
+        bias_constraint: Any = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self._init(units, dropout, recurrent_dropout, seed, activation=activation, use_bias=use_bias,
-                   kernel_initializer=kernel_initializer, recurrent_initializer=recurrent_initializer,
-                   bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
-                   recurrent_regularizer=recurrent_regularizer, bias_regularizer=bias_regularizer,
-                   kernel_constraint=kernel_constraint, recurrent_constraint=recurrent_constraint,
-                   bias_constraint=bias_constraint)
+        self._init(
+            units,
+            dropout,
+            recurrent_dropout,
+            seed,
+            activation=activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            recurrent_initializer=recurrent_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            recurrent_regularizer=recurrent_regularizer,
+            bias_regularizer=bias_regularizer,
+            kernel_constraint=kernel_constraint,
+            recurrent_constraint=recurrent_constraint,
+            bias_constraint=bias_constraint,
+        )
 
     def advance(self, projected: Any, states: list[Any], drop: bool) -> tuple[Any, list[Any]]:
         """Output and new states."""
@@ -175,22 +205,48 @@ class GRUCell(GatedCell):
 
     gates = 3
 
-    def __init__(self, units: int, activation: Any = "tanh", recurrent_activation: Any = "sigmoid",
-                 use_bias: bool = True, kernel_initializer: Any = "glorot_uniform",
-                 recurrent_initializer: Any = "orthogonal", bias_initializer: Any = "zeros",
-                 kernel_regularizer: Any = None, recurrent_regularizer: Any = None, bias_regularizer: Any = None,
-                 kernel_constraint: Any = None, recurrent_constraint: Any = None, bias_constraint: Any = None,
-                 dropout: float = 0.0, recurrent_dropout: float = 0.0, reset_after: bool = True, seed: Any = None,
-                 **kwargs: Any) -> None:
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        recurrent_activation: Any = "sigmoid",
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        recurrent_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        recurrent_constraint: Any = None,
+        bias_constraint: Any = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        reset_after: bool = True,
+        seed: Any = None,
+        **kwargs: Any,
+    ) -> None:
         kwargs.pop("implementation", None)  # how Keras multiplies, not what
         super().__init__(**kwargs)
-        self._init(units, dropout, recurrent_dropout, seed, activation=activation,
-                   recurrent_activation=recurrent_activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
-                   recurrent_initializer=recurrent_initializer, bias_initializer=bias_initializer,
-                   kernel_regularizer=kernel_regularizer, recurrent_regularizer=recurrent_regularizer,
-                   bias_regularizer=bias_regularizer, kernel_constraint=kernel_constraint,
-                   recurrent_constraint=recurrent_constraint, bias_constraint=bias_constraint,
-                   reset_after=reset_after)
+        self._init(
+            units,
+            dropout,
+            recurrent_dropout,
+            seed,
+            activation=activation,
+            recurrent_activation=recurrent_activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            recurrent_initializer=recurrent_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            recurrent_regularizer=recurrent_regularizer,
+            bias_regularizer=bias_regularizer,
+            kernel_constraint=kernel_constraint,
+            recurrent_constraint=recurrent_constraint,
+            bias_constraint=bias_constraint,
+            reset_after=reset_after,
+        )
 
     def _make_bias(self, width: int) -> Any:
         return self._weight("bias", (2, width) if self.reset_after else (width,))
@@ -244,22 +300,48 @@ class LSTMCell(GatedCell):
 
     gates = 4
 
-    def __init__(self, units: int, activation: Any = "tanh", recurrent_activation: Any = "sigmoid",
-                 use_bias: bool = True, kernel_initializer: Any = "glorot_uniform",
-                 recurrent_initializer: Any = "orthogonal", bias_initializer: Any = "zeros",
-                 unit_forget_bias: bool = True, kernel_regularizer: Any = None, recurrent_regularizer: Any = None,
-                 bias_regularizer: Any = None, kernel_constraint: Any = None, recurrent_constraint: Any = None,
-                 bias_constraint: Any = None, dropout: float = 0.0, recurrent_dropout: float = 0.0, seed: Any = None,
-                 **kwargs: Any) -> None:
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        recurrent_activation: Any = "sigmoid",
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        unit_forget_bias: bool = True,
+        kernel_regularizer: Any = None,
+        recurrent_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        recurrent_constraint: Any = None,
+        bias_constraint: Any = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: Any = None,
+        **kwargs: Any,
+    ) -> None:
         kwargs.pop("implementation", None)
         super().__init__(**kwargs)
-        self._init(units, dropout, recurrent_dropout, seed, activation=activation,
-                   recurrent_activation=recurrent_activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
-                   recurrent_initializer=recurrent_initializer, bias_initializer=bias_initializer,
-                   unit_forget_bias=unit_forget_bias, kernel_regularizer=kernel_regularizer,
-                   recurrent_regularizer=recurrent_regularizer, bias_regularizer=bias_regularizer,
-                   kernel_constraint=kernel_constraint, recurrent_constraint=recurrent_constraint,
-                   bias_constraint=bias_constraint)
+        self._init(
+            units,
+            dropout,
+            recurrent_dropout,
+            seed,
+            activation=activation,
+            recurrent_activation=recurrent_activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            recurrent_initializer=recurrent_initializer,
+            bias_initializer=bias_initializer,
+            unit_forget_bias=unit_forget_bias,
+            kernel_regularizer=kernel_regularizer,
+            recurrent_regularizer=recurrent_regularizer,
+            bias_regularizer=bias_regularizer,
+            kernel_constraint=kernel_constraint,
+            recurrent_constraint=recurrent_constraint,
+            bias_constraint=bias_constraint,
+        )
         self.state_size = [units, units]
 
     def _make_bias(self, width: int) -> Any:
@@ -270,8 +352,13 @@ class LSTMCell(GatedCell):
         def forgetting(shape: Any, dtype: Any = None) -> Any:
             return array.concat([rest((n,), dtype=dtype), array.ones((n,), dtype), rest((2 * n,), dtype=dtype)], 0)
 
-        return self.add_weight(name="bias", shape=(width,), initializer=forgetting, regularizer=self.bias_regularizer,
-                               constraint=self.bias_constraint)
+        return self.add_weight(
+            name="bias",
+            shape=(width,),
+            initializer=forgetting,
+            regularizer=self.bias_regularizer,
+            constraint=self.bias_constraint,
+        )
 
     def advance(self, projected: Any, states: list[Any], drop: bool) -> tuple[Any, list[Any]]:
         """Output and new states."""

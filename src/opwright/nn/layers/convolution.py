@@ -17,9 +17,12 @@ from ..input_spec import InputSpec
 from .base import Described, LowRank, assembled, channel_axis, data_format_name, padding_name, sizes, spatial
 
 FORMATS = {
-    (1, "channels_last"): "NWC", (1, "channels_first"): "NCW",
-    (2, "channels_last"): "NHWC", (2, "channels_first"): "NCHW",
-    (3, "channels_last"): "NDHWC", (3, "channels_first"): "NCDHW",
+    (1, "channels_last"): "NWC",
+    (1, "channels_first"): "NCW",
+    (2, "channels_last"): "NHWC",
+    (2, "channels_first"): "NCHW",
+    (3, "channels_last"): "NDHWC",
+    (3, "channels_first"): "NCDHW",
 }
 
 
@@ -52,8 +55,9 @@ class Windowed(Described):
     bias: Any = None
     causal = False
 
-    def _take_window(self, kernel_size: Any, strides: Any, padding: Any, data_format: Any, dilation_rate: Any,
-                     **others: Any) -> None:
+    def _take_window(
+        self, kernel_size: Any, strides: Any, padding: Any, data_format: Any, dilation_rate: Any, **others: Any
+    ) -> None:
         n = self.rank
         self._take(
             kernel_size=sizes(kernel_size, n, "kernel_size"),
@@ -65,8 +69,10 @@ class Windowed(Described):
         )
         self.input_spec = InputSpec(min_ndim=n + 2)
         if max(self.strides) > 1 and max(self.dilation_rate) > 1 and isinstance(self, (Conv, ConvTranspose)):
-            raise ValueError("`strides > 1` not supported in conjunction with `dilation_rate > 1`. Received: "
-                             f"strides={self.strides} and dilation_rate={self.dilation_rate}")
+            raise ValueError(
+                "`strides > 1` not supported in conjunction with `dilation_rate > 1`. Received: "
+                f"strides={self.strides} and dilation_rate={self.dilation_rate}"
+            )
 
     @property
     def _format(self) -> str:
@@ -77,22 +83,26 @@ class Windowed(Described):
         axis = channel_axis(self.data_format)
         channels = input_shape[axis]
         if channels is None:
-            raise ValueError("The channel dimension of the inputs should be defined. "
-                             f"Found input_shape={tuple(input_shape)}, channel axis {axis}.")
+            raise ValueError(
+                "The channel dimension of the inputs should be defined. "
+                f"Found input_shape={tuple(input_shape)}, channel axis {axis}."
+            )
         self.input_spec = InputSpec(min_ndim=self.rank + 2, axes={axis: channels})
         return int(channels)
 
     def _finish(self, outputs: Any) -> Any:
         """Bias and activation."""
         if self.bias is not None:
-            outputs = ops_nn.bias_add(outputs, self._cast(self.bias), "NHWC" if self.data_format == "channels_last" else
-                                      "NCHW")
+            outputs = ops_nn.bias_add(
+                outputs, self._cast(self.bias), "NHWC" if self.data_format == "channels_last" else "NCHW"
+            )
         return self.activation(outputs)
 
     def _check_filters(self, filters: Any) -> None:
         if filters is not None and (not isinstance(filters, int) or filters <= 0):
-            raise ValueError("Invalid value for argument `filters`. Expected a strictly positive value. "
-                             f"Received filters={filters}.")
+            raise ValueError(
+                f"Invalid value for argument `filters`. Expected a strictly positive value. Received filters={filters}."
+            )
 
 
 class Conv(LowRank, Windowed):
@@ -107,15 +117,26 @@ class Conv(LowRank, Windowed):
     raises ValueError for sizes that do not fit together
     """
 
-    def _init(self, filters: Any, kernel_size: Any, strides: Any, padding: Any, data_format: Any, dilation_rate: Any,
-              groups: int, lora: Any = (None, None), **others: Any) -> None:
+    def _init(
+        self,
+        filters: Any,
+        kernel_size: Any,
+        strides: Any,
+        padding: Any,
+        data_format: Any,
+        dilation_rate: Any,
+        groups: int,
+        lora: Any = (None, None),
+        **others: Any,
+    ) -> None:
         self._check_filters(filters)
         if not isinstance(groups, int) or groups <= 0:
-            raise ValueError("The number of groups must be a positive integer. Received: groups="
-                             f"{groups}.")
+            raise ValueError(f"The number of groups must be a positive integer. Received: groups={groups}.")
         if filters % groups:
-            raise ValueError("The number of filters must be evenly divisible by the number of groups. Received: "
-                             f"groups={groups}, filters={filters}.")
+            raise ValueError(
+                "The number of filters must be evenly divisible by the number of groups. Received: "
+                f"groups={groups}, filters={filters}."
+            )
         self._take(filters=filters)
         self._take_window(kernel_size, strides, padding, data_format, dilation_rate, groups=groups, **others)
         self._init_lora(*lora)
@@ -142,8 +163,9 @@ class Conv(LowRank, Windowed):
             last = self.data_format == "channels_last"
             ends = [[0, 0], [before, 0], [0, 0]] if last else [[0, 0], [0, 0], [before, 0]]
             inputs, padding = array.pad(inputs, ends), "valid"
-        y = ops_nn.convolution(inputs, self._cast(self.kernel), list(self.strides), padding.upper(), self._format,
-                               list(self.dilation_rate))
+        y = ops_nn.convolution(
+            inputs, self._cast(self.kernel), list(self.strides), padding.upper(), self._format, list(self.dilation_rate)
+        )
         return self._finish(y)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
@@ -156,55 +178,144 @@ class Conv1D(Conv):
     rank = 1
     causal = True
 
-    def __init__(self, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid",
-                 data_format: Any = None, dilation_rate: Any = 1, groups: int = 1, activation: Any = None,
-                 use_bias: bool = True,
-                 kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
-                 kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
-                 kernel_constraint: Any = None, bias_constraint: Any = None, lora_rank: int | None = None,
-                 lora_alpha: float | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: str = "valid",
+        data_format: Any = None,
+        dilation_rate: Any = 1,
+        groups: int = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        lora_rank: int | None = None,
+        lora_alpha: float | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._init(filters, kernel_size, strides, padding, data_format, dilation_rate, groups, (lora_rank, lora_alpha),
-                   activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
-                   bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
-                   bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
-                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)
+        self._init(
+            filters,
+            kernel_size,
+            strides,
+            padding,
+            data_format,
+            dilation_rate,
+            groups,
+            (lora_rank, lora_alpha),
+            activation=activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            activity_regularizer=activity_regularizer,
+            kernel_constraint=kernel_constraint,
+            bias_constraint=bias_constraint,
+        )
 
 
 class Conv2D(Conv):
     __doc__ = Conv.__doc__
     rank = 2
 
-    def __init__(self, filters: int, kernel_size: Any, strides: Any = (1, 1), padding: str = "valid",
-                 data_format: Any = None, dilation_rate: Any = (1, 1), groups: int = 1, activation: Any = None,
-                 use_bias: bool = True, kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
-                 kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
-                 kernel_constraint: Any = None, bias_constraint: Any = None, lora_rank: int | None = None,
-                 lora_alpha: float | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = (1, 1),
+        padding: str = "valid",
+        data_format: Any = None,
+        dilation_rate: Any = (1, 1),
+        groups: int = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        lora_rank: int | None = None,
+        lora_alpha: float | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._init(filters, kernel_size, strides, padding, data_format, dilation_rate, groups, (lora_rank, lora_alpha),
-                   activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
-                   bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
-                   bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
-                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)
+        self._init(
+            filters,
+            kernel_size,
+            strides,
+            padding,
+            data_format,
+            dilation_rate,
+            groups,
+            (lora_rank, lora_alpha),
+            activation=activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            activity_regularizer=activity_regularizer,
+            kernel_constraint=kernel_constraint,
+            bias_constraint=bias_constraint,
+        )
 
 
 class Conv3D(Conv):
     __doc__ = Conv.__doc__
     rank = 3
 
-    def __init__(self, filters: int, kernel_size: Any, strides: Any = (1, 1, 1), padding: str = "valid",
-                 data_format: Any = None, dilation_rate: Any = (1, 1, 1), groups: int = 1, activation: Any = None,
-                 use_bias: bool = True, kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
-                 kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
-                 kernel_constraint: Any = None, bias_constraint: Any = None, lora_rank: int | None = None,
-                 lora_alpha: float | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = (1, 1, 1),
+        padding: str = "valid",
+        data_format: Any = None,
+        dilation_rate: Any = (1, 1, 1),
+        groups: int = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        lora_rank: int | None = None,
+        lora_alpha: float | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._init(filters, kernel_size, strides, padding, data_format, dilation_rate, groups, (lora_rank, lora_alpha),
-                   activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
-                   bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
-                   bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
-                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)
+        self._init(
+            filters,
+            kernel_size,
+            strides,
+            padding,
+            data_format,
+            dilation_rate,
+            groups,
+            (lora_rank, lora_alpha),
+            activation=activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            activity_regularizer=activity_regularizer,
+            kernel_constraint=kernel_constraint,
+            bias_constraint=bias_constraint,
+        )
 
 
 # ---- transposed -----------------------------------------------------------------------------------------------------
@@ -228,17 +339,29 @@ class ConvTranspose(Windowed):
     Weights: kernel [*kernel_size, filters, channels], bias [filters].
     """
 
-    def _init(self, filters: Any, kernel_size: Any, strides: Any, padding: Any, output_padding: Any, data_format: Any,
-              dilation_rate: Any, **others: Any) -> None:
+    def _init(
+        self,
+        filters: Any,
+        kernel_size: Any,
+        strides: Any,
+        padding: Any,
+        output_padding: Any,
+        data_format: Any,
+        dilation_rate: Any,
+        **others: Any,
+    ) -> None:
         self._check_filters(filters)
         self._take(filters=filters)
         if output_padding is not None:
             output_padding = sizes(output_padding, self.rank, "output_padding", allow_zero=True)
-        self._take_window(kernel_size, strides, padding, data_format, dilation_rate, output_padding=output_padding,
-                          **others)
+        self._take_window(
+            kernel_size, strides, padding, data_format, dilation_rate, output_padding=output_padding, **others
+        )
         if output_padding is not None and any(p >= s for p, s in zip(output_padding, self.strides)):
-            raise ValueError("`output_padding` must be smaller than `strides`. Received: "
-                             f"strides={self.strides}, output_padding={output_padding}")
+            raise ValueError(
+                "`output_padding` must be smaller than `strides`. Received: "
+                f"strides={self.strides}, output_padding={output_padding}"
+            )
 
     def build(self, input_shape: Any) -> None:
         """Make kernel and bias."""
@@ -259,8 +382,15 @@ class ConvTranspose(Windowed):
             dims = [found[i] if d is None else d for i, d in enumerate(dims)]
         middle = self._enlarged(spatial(dims, self.data_format))
         shape = assembled(dims[0], middle, self.filters, self.data_format)
-        y = ops_nn.conv_transpose(inputs, self._cast(self.kernel), shape, list(self.strides), self.padding.upper(),
-                                  self._format, list(self.dilation_rate))
+        y = ops_nn.conv_transpose(
+            inputs,
+            self._cast(self.kernel),
+            shape,
+            list(self.strides),
+            self.padding.upper(),
+            self._format,
+            list(self.dilation_rate),
+        )
         return self._finish(y)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
@@ -273,53 +403,135 @@ class Conv1DTranspose(ConvTranspose):
     __doc__ = ConvTranspose.__doc__
     rank = 1
 
-    def __init__(self, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid",
-                 output_padding: Any = None, data_format: Any = None, dilation_rate: Any = 1, activation: Any = None,
-                 use_bias: bool = True, kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
-                 kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
-                 kernel_constraint: Any = None, bias_constraint: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: str = "valid",
+        output_padding: Any = None,
+        data_format: Any = None,
+        dilation_rate: Any = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._init(filters, kernel_size, strides, padding, output_padding, data_format, dilation_rate,
-                   activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
-                   bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
-                   bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
-                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)
+        self._init(
+            filters,
+            kernel_size,
+            strides,
+            padding,
+            output_padding,
+            data_format,
+            dilation_rate,
+            activation=activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            activity_regularizer=activity_regularizer,
+            kernel_constraint=kernel_constraint,
+            bias_constraint=bias_constraint,
+        )
 
 
 class Conv2DTranspose(ConvTranspose):
     __doc__ = ConvTranspose.__doc__
     rank = 2
 
-    def __init__(self, filters: int, kernel_size: Any, strides: Any = (1, 1), padding: str = "valid",
-                 output_padding: Any = None, data_format: Any = None, dilation_rate: Any = (1, 1),
-                 activation: Any = None, use_bias: bool = True, kernel_initializer: Any = "glorot_uniform",
-                 bias_initializer: Any = "zeros", kernel_regularizer: Any = None, bias_regularizer: Any = None,
-                 activity_regularizer: Any = None, kernel_constraint: Any = None, bias_constraint: Any = None,
-                 **kwargs: Any) -> None:
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = (1, 1),
+        padding: str = "valid",
+        output_padding: Any = None,
+        data_format: Any = None,
+        dilation_rate: Any = (1, 1),
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._init(filters, kernel_size, strides, padding, output_padding, data_format, dilation_rate,
-                   activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
-                   bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
-                   bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
-                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)
+        self._init(
+            filters,
+            kernel_size,
+            strides,
+            padding,
+            output_padding,
+            data_format,
+            dilation_rate,
+            activation=activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            activity_regularizer=activity_regularizer,
+            kernel_constraint=kernel_constraint,
+            bias_constraint=bias_constraint,
+        )
 
 
 class Conv3DTranspose(ConvTranspose):
     __doc__ = ConvTranspose.__doc__
     rank = 3
 
-    def __init__(self, filters: int, kernel_size: Any, strides: Any = (1, 1, 1), padding: str = "valid",
-                 data_format: Any = None, output_padding: Any = None, dilation_rate: Any = (1, 1, 1),
-                 activation: Any = None, use_bias: bool = True, kernel_initializer: Any = "glorot_uniform",
-                 bias_initializer: Any = "zeros", kernel_regularizer: Any = None, bias_regularizer: Any = None,
-                 activity_regularizer: Any = None, kernel_constraint: Any = None, bias_constraint: Any = None,
-                 **kwargs: Any) -> None:
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = (1, 1, 1),
+        padding: str = "valid",
+        data_format: Any = None,
+        output_padding: Any = None,
+        dilation_rate: Any = (1, 1, 1),
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._init(filters, kernel_size, strides, padding, output_padding, data_format, dilation_rate,
-                   activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
-                   bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
-                   bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
-                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)
+        self._init(
+            filters,
+            kernel_size,
+            strides,
+            padding,
+            output_padding,
+            data_format,
+            dilation_rate,
+            activation=activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            activity_regularizer=activity_regularizer,
+            kernel_constraint=kernel_constraint,
+            bias_constraint=bias_constraint,
+        )
 
 
 Convolution1D, Convolution2D, Convolution3D = Conv1D, Conv2D, Conv3D

@@ -29,20 +29,40 @@ class Dense(LowRank, Described):
     raises ValueError for units < 1
     """
 
-    def __init__(self, units: int, activation: Any = None, use_bias: bool = True,
-                 kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
-                 kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
-                 kernel_constraint: Any = None, bias_constraint: Any = None, lora_rank: int | None = None,
-                 lora_alpha: float | None = None, quantization_config: Any = None, **kwargs: Any
-                 ) -> None:
+    def __init__(
+        self,
+        units: int,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        lora_rank: int | None = None,
+        lora_alpha: float | None = None,
+        quantization_config: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         if not isinstance(units, int) or units < 1:
-            raise ValueError(f"Received an invalid value for `units`, expected a positive integer. Received: "
-                             f"units={units}")
-        self._take(units=units, activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
-                   bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
-                   bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
-                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)
+            raise ValueError(
+                f"Received an invalid value for `units`, expected a positive integer. Received: units={units}"
+            )
+        self._take(
+            units=units,
+            activation=activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            activity_regularizer=activity_regularizer,
+            kernel_constraint=kernel_constraint,
+            bias_constraint=bias_constraint,
+        )
         self._init_lora(lora_rank, lora_alpha, quantization_config)
         self.input_spec = InputSpec(min_ndim=2)
         self.supports_masking = True
@@ -51,8 +71,9 @@ class Dense(LowRank, Described):
         """Make kernel and bias."""
         size = input_shape[-1]
         if size is None:
-            raise ValueError(f"The last dimension of the inputs to a Dense layer should be defined. Found "
-                             f"{input_shape}")
+            raise ValueError(
+                f"The last dimension of the inputs to a Dense layer should be defined. Found {input_shape}"
+            )
         self._kernel = self._weight("kernel", (size, self.units))
         self.bias = self._weight("bias", (self.units,)) if self.use_bias else None
         self.input_spec = InputSpec(min_ndim=2, axes={-1: size})
@@ -82,19 +103,38 @@ class EinsumDense(LowRank, Described):
 
     kernel_initializer: Any
 
-    def __init__(self, equation: str, output_shape: Any, activation: Any = None, bias_axes: str | None = None,
-                 kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
-                 kernel_regularizer: Any = None, bias_regularizer: Any = None, kernel_constraint: Any = None,
-                 bias_constraint: Any = None, lora_rank: int | None = None, lora_alpha: float | None = None,
-                 gptq_unpacked_column_size: int | None = None, quantization_config: Any = None, **kwargs: Any
-                 ) -> None:
+    def __init__(
+        self,
+        equation: str,
+        output_shape: Any,
+        activation: Any = None,
+        bias_axes: str | None = None,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        lora_rank: int | None = None,
+        lora_alpha: float | None = None,
+        gptq_unpacked_column_size: int | None = None,
+        quantization_config: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.partial_output_shape = (output_shape,) if isinstance(output_shape, int) else tuple(output_shape)
-        self._take(equation=equation, activation=activation, bias_axes=bias_axes,
-                   kernel_initializer=kernel_initializer, bias_initializer=bias_initializer,
-                   kernel_regularizer=kernel_regularizer, bias_regularizer=bias_regularizer,
-                   activity_regularizer=kwargs.get("activity_regularizer"), kernel_constraint=kernel_constraint,
-                   bias_constraint=bias_constraint)
+        self._take(
+            equation=equation,
+            activation=activation,
+            bias_axes=bias_axes,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            activity_regularizer=kwargs.get("activity_regularizer"),
+            kernel_constraint=kernel_constraint,
+            bias_constraint=bias_constraint,
+        )
         self._init_lora(lora_rank, lora_alpha, quantization_config)
 
     def build(self, input_shape: Any) -> None:
@@ -135,8 +175,10 @@ class _EinsumPlan:
         match = re.fullmatch(self.FORMS, equation.replace(" ", ""))
         left, x, right, w, out_left, y, out_right = match.groups() if match else (None,) * 7
         if x is None or w is None or y is None or left != out_left or right != out_right or (left and right):
-            raise ValueError(f"Invalid einsum equation '{equation}'. Equations must be in the form [X],[Y]->[Z], "
-                             "...[X],[Y]->...[Z], or [X]...,[Y]->[Z]....")
+            raise ValueError(
+                f"Invalid einsum equation '{equation}'. Equations must be in the form [X],[Y]->[Z], "
+                "...[X],[Y]->...[Z], or [X]...,[Y]->[Z]...."
+            )
         elided = len(inputs) - len(x)
         dims = list(inputs)
         if left:
@@ -148,15 +190,19 @@ class _EinsumPlan:
             of_input, of_output = dict(zip(x, dims)), dict(zip(y, self.output))
         for label in y:
             if label not in x and label not in w:
-                raise ValueError(f"Dimension '{label}' was specified in the output '{y}' but has no corresponding dim "
-                                 f"in "
-                                 f"the input spec '{x}' or weight spec '{w}'")
+                raise ValueError(
+                    f"Dimension '{label}' was specified in the output '{y}' but has no corresponding dim "
+                    f"in "
+                    f"the input spec '{x}' or weight spec '{w}'"
+                )
         for label, size in of_input.items():
             wanted = of_output.get(label)
             if wanted is not None and size is not None and wanted != size:
-                raise ValueError(f"Input shape and output shape do not match at shared dimension '{label}'. Input "
-                                 f"shape "
-                                 f"is {size}, and output shape is {wanted}.")
+                raise ValueError(
+                    f"Input shape and output shape do not match at shared dimension '{label}'. Input "
+                    f"shape "
+                    f"is {size}, and output shape is {wanted}."
+                )
         at = max(elided, 0) if left else 0
         for i, label in enumerate(y):  # sizes not said are the input's
             if of_output.get(label) is None and label in of_input:
@@ -166,17 +212,20 @@ class _EinsumPlan:
         self.output_axes: list[int] = []
         for i, label in enumerate(w):
             if label not in of_output and label not in of_input:
-                raise ValueError(f"Weight dimension '{label}' did not have a match in either the input spec '{x}' or "
-                                 f"the "
-                                 f"output spec '{y}'. For this layer, the weight must be fully specified.")
+                raise ValueError(
+                    f"Weight dimension '{label}' did not have a match in either the input spec '{x}' or "
+                    f"the "
+                    f"output spec '{y}'. For this layer, the weight must be fully specified."
+                )
             (self.output_axes if label in of_output else self.input_axes).append(i)
             self.kernel.append(of_output.get(label) if label in of_output else of_input[label])
         self.bias: list[Any] | None = None
         if bias_axes is not None:
             absent = [c for c in bias_axes if c not in y]
             if absent:
-                raise ValueError(f"Bias dimension '{absent[0]}' was requested, but is not part of the output spec "
-                                 f"'{y}'")
+                raise ValueError(
+                    f"Bias dimension '{absent[0]}' was requested, but is not part of the output spec '{y}'"
+                )
             first = min(y.find(c) for c in bias_axes)
             self.bias = [of_output[c] if c in bias_axes else 1 for c in y[first:]]
             if not left:
@@ -193,20 +242,36 @@ class Embedding(LowRank, Described):
 
     _lora_kernel = "embeddings"
 
-    def __init__(self, input_dim: int, output_dim: int, embeddings_initializer: Any = "uniform",
-                 embeddings_regularizer: Any = None, embeddings_constraint: Any = None, mask_zero: bool = False,
-                 weights: Any = None, lora_rank: int | None = None, lora_alpha: float | None = None,
-                 quantization_config: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        input_dim: int,
+        output_dim: int,
+        embeddings_initializer: Any = "uniform",
+        embeddings_regularizer: Any = None,
+        embeddings_constraint: Any = None,
+        mask_zero: bool = False,
+        weights: Any = None,
+        lora_rank: int | None = None,
+        lora_alpha: float | None = None,
+        quantization_config: Any = None,
+        **kwargs: Any,
+    ) -> None:
         kwargs.pop("input_length", None)  # Keras 2's, which says nothing any more
         super().__init__(**kwargs)
         for key, value in (("input_dim", input_dim), ("output_dim", output_dim)):
             if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value <= 0:
-                raise ValueError(f"`{key}` must be a positive integer. Received: {key}={value!r} (of type "
-                                 f"{type(value).__name__}).")
-        self._take(input_dim=input_dim, output_dim=output_dim, embeddings_initializer=embeddings_initializer,
-                   embeddings_regularizer=embeddings_regularizer,
-                   activity_regularizer=kwargs.get("activity_regularizer"),
-                   embeddings_constraint=embeddings_constraint, mask_zero=mask_zero)
+                raise ValueError(
+                    f"`{key}` must be a positive integer. Received: {key}={value!r} (of type {type(value).__name__})."
+                )
+        self._take(
+            input_dim=input_dim,
+            output_dim=output_dim,
+            embeddings_initializer=embeddings_initializer,
+            embeddings_regularizer=embeddings_regularizer,
+            activity_regularizer=kwargs.get("activity_regularizer"),
+            embeddings_constraint=embeddings_constraint,
+            mask_zero=mask_zero,
+        )
         self._init_lora(lora_rank, lora_alpha, quantization_config)
         self.supports_masking = mask_zero
         self.autocast = False
@@ -249,8 +314,9 @@ class Lambda(Described):
     and mask. arguments: further keyword arguments. Variables that the function uses are not the layer's.
     """
 
-    def __init__(self, function: Any, output_shape: Any = None, mask: Any = None, arguments: Any = None, **kwargs: Any
-                 ) -> None:
+    def __init__(
+        self, function: Any, output_shape: Any = None, mask: Any = None, arguments: Any = None, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.arguments = arguments or {}
         self.function, self.mask, self._output_shape = function, mask, output_shape
@@ -277,8 +343,13 @@ class Lambda(Described):
 
     def get_config(self) -> dict[str, Any]:
         """The arguments; the function itself, which only `from_config` in this process can use."""
-        return {**super().get_config(), "function": self.function, "output_shape": self._output_shape,
-                "mask": self.mask, "arguments": self.arguments}
+        return {
+            **super().get_config(),
+            "function": self.function,
+            "output_shape": self._output_shape,
+            "mask": self.mask,
+            "arguments": self.arguments,
+        }
 
 
 class Masking(Described):

@@ -40,22 +40,28 @@ class _Merge(Described):
         """Check the shapes."""
         name = type(self).__name__
         if not input_shape or not isinstance(input_shape[0], (list, tuple)):
-            raise ValueError(f"A merge layer should be called on a list of inputs. Received: input_shape={input_shape} "
-                             "(not a list of shapes)")
+            raise ValueError(
+                f"A merge layer should be called on a list of inputs. Received: input_shape={input_shape} "
+                "(not a list of shapes)"
+            )
         if len(input_shape) < self.least:
-            raise ValueError(f"A `{name}` layer should be called on a list of at least {self.least} inputs. "
-                             f"Received: input_shape={input_shape}")
+            raise ValueError(
+                f"A `{name}` layer should be called on a list of at least {self.least} inputs. "
+                f"Received: input_shape={input_shape}"
+            )
         batches = {s[0] for s in input_shape if s} - {None}
         if len(batches) > 1 and 1 not in batches:
-            raise ValueError(f"Cannot merge tensors with different batch sizes. Received tensors with shapes "
-                             f"{input_shape}")
+            raise ValueError(
+                f"Cannot merge tensors with different batch sizes. Received tensors with shapes {input_shape}"
+            )
         self.compute_output_shape(input_shape)
 
     def call(self, inputs: Any) -> Any:
         """The inputs merged."""
         if not isinstance(inputs, (list, tuple)):
-            raise ValueError("A merge layer should be called on a list of inputs. "
-                             f"Received: inputs={inputs} (not a list of tensors)")
+            raise ValueError(
+                f"A merge layer should be called on a list of inputs. Received: inputs={inputs} (not a list of tensors)"
+            )
         inputs = [dispatch.to_tensor(x) for x in inputs]
         ranks = {x.shape.rank for x in inputs}
         if None not in ranks and len(ranks) > 1 and not isinstance(self, Dot):
@@ -85,8 +91,9 @@ class _Merge(Described):
             if not isinstance(found, (list, tuple)):
                 raise ValueError(f"`{what}` should be a list. Received: {what}={found}")
         if len(mask) != len(inputs):
-            raise ValueError("The lists `inputs` and `mask` should have the same length. Received: "
-                             f"{len(inputs)} and {len(mask)}")
+            raise ValueError(
+                f"The lists `inputs` and `mask` should have the same length. Received: {len(inputs)} and {len(mask)}"
+            )
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """Where any input is kept; None unless all have masks."""
@@ -116,8 +123,7 @@ class Multiply(_Merge):
 def _product_over_masks(inputs: list[Any], masks: list[Any]) -> Any:
     """Inputs multiplied, masked places as 1; where all have masks, places that none keeps are 0 and masked."""
     filled = [
-        x if m is None else array.where(array.expand_dims(m, -1), x, array.ones_like(x))
-        for x, m in zip(inputs, masks)
+        x if m is None else array.where(array.expand_dims(m, -1), x, array.ones_like(x)) for x, m in zip(inputs, masks)
     ]
     y = reduce(math.multiply, filled)
     if all(m is not None for m in masks):
@@ -134,8 +140,9 @@ class Subtract(_Merge):
         """Check the shapes."""
         super().build(input_shape)
         if len(input_shape) != 2:
-            raise ValueError(f"A `Subtract` layer should be called on exactly 2 inputs. Received: "
-                             f"input_shape={input_shape}")
+            raise ValueError(
+                f"A `Subtract` layer should be called on exactly 2 inputs. Received: input_shape={input_shape}"
+            )
 
     def _merged(self, inputs: list[Any]) -> Any:
         if len(inputs) != 2:
@@ -199,8 +206,10 @@ class Concatenate(_Merge):
         axis = self.axis % len(input_shape[0]) if input_shape[0] else 0
         others = [[d for i, d in enumerate(s) if i != axis] for s in input_shape]
         if len(ranks) > 1 or any(len({d for d in sizes if d is not None}) > 1 for sizes in zip(*others)):
-            raise ValueError("A `Concatenate` layer requires inputs with matching shapes except for the concatenation "
-                             f"axis. Received: input_shape={[tuple(s) for s in input_shape]}")
+            raise ValueError(
+                "A `Concatenate` layer requires inputs with matching shapes except for the concatenation "
+                f"axis. Received: input_shape={[tuple(s) for s in input_shape]}"
+            )
         along = [s[axis] for s in input_shape]
         known = [next((s[i] for s in input_shape if s[i] is not None), None) for i in range(len(input_shape[0]))]
         known[axis] = None if None in along else sum(along)
@@ -237,11 +246,13 @@ class Dot(_Merge):
         super().__init__(**kwargs)
         if not isinstance(axes, int):
             if not isinstance(axes, (list, tuple)):
-                raise TypeError(f"Invalid type for argument `axes`: it should be a list or an int. Received: "
-                                f"axes={axes}")
+                raise TypeError(
+                    f"Invalid type for argument `axes`: it should be a list or an int. Received: axes={axes}"
+                )
             if len(axes) != 2 or not all(isinstance(a, int) for a in axes):
-                raise ValueError(f"Invalid format for argument `axes`: it should contain two integers. Received: "
-                                 f"axes={axes}")
+                raise ValueError(
+                    f"Invalid format for argument `axes`: it should contain two integers. Received: axes={axes}"
+                )
         self._take(axes=axes, normalize=normalize)
 
     def _pair(self, ranks: Any) -> tuple[int, int]:
@@ -255,8 +266,10 @@ class Dot(_Merge):
         ranks = x.shape.rank, y.shape.rank
         i, j = self._pair(ranks)
         if 0 in (i, j):
-            raise ValueError("Cannot perform batch_dot over axis 0. If your inputs are not batched, add a dummy batch "
-                             "dimension to your inputs using keras.ops.expand_dims(x, 0)")
+            raise ValueError(
+                "Cannot perform batch_dot over axis 0. If your inputs are not batched, add a dummy batch "
+                "dimension to your inputs using keras.ops.expand_dims(x, 0)"
+            )
         if self.normalize:
             x, y = linalg.l2_normalize(x, axis=i), linalg.l2_normalize(y, axis=j)
         letters = "abcdefghijklmnopqrstuvw"
@@ -270,14 +283,17 @@ class Dot(_Merge):
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The sizes that are left, the first input's first."""
         if len(input_shape) != 2:
-            raise ValueError(f"A `Dot` layer should be called on a list of 2 inputs. Received: "
-                             f"input_shape={input_shape}")
+            raise ValueError(
+                f"A `Dot` layer should be called on a list of 2 inputs. Received: input_shape={input_shape}"
+            )
         a, b = (list(s) for s in input_shape)
         i, j = self._pair((len(a), len(b)))
         if a[i] is not None and b[j] is not None and a[i] != b[j]:
-            raise ValueError(f"Incompatible input shapes: axis values {a[i]} (at axis {i}) != {b[j]} (at axis {j}). "
-                             f"Full "
-                             f"input shapes: {tuple(a)}, {tuple(b)}")
+            raise ValueError(
+                f"Incompatible input shapes: axis values {a[i]} (at axis {i}) != {b[j]} (at axis {j}). "
+                f"Full "
+                f"input shapes: {tuple(a)}, {tuple(b)}"
+            )
         del a[i], b[j]
         out = (*a, *b[1:])
         return out if len(out) > 1 else (*out, 1)

@@ -23,8 +23,9 @@ class _SameShape(Described):
         axis: Any = getattr(self, "axis", -1)
         for a in axis if isinstance(axis, (list, tuple)) else [axis]:
             if not -len(input_shape) <= a < len(input_shape):
-                raise ValueError(f"Axis {a} is out of bounds for input shape {tuple(input_shape)}. "
-                                 f"Received: axis={self.axis}")
+                raise ValueError(
+                    f"Axis {a} is out of bounds for input shape {tuple(input_shape)}. Received: axis={self.axis}"
+                )
         return input_shape
 
 
@@ -62,19 +63,36 @@ class LayerNormalization(_SameShape):
     Weights: gamma and beta, of the sizes along `axis`. rms_scaling: divide by the deviation without centring, no beta.
     """
 
-    def __init__(self, axis: Any = -1, epsilon: float = 0.001, center: bool = True, scale: bool = True,
-                 beta_initializer: Any = "zeros", gamma_initializer: Any = "ones", beta_regularizer: Any = None,
-                 gamma_regularizer: Any = None, beta_constraint: Any = None, gamma_constraint: Any = None, **kwargs: Any
-                 ) -> None:
+    def __init__(
+        self,
+        axis: Any = -1,
+        epsilon: float = 0.001,
+        center: bool = True,
+        scale: bool = True,
+        beta_initializer: Any = "zeros",
+        gamma_initializer: Any = "ones",
+        beta_regularizer: Any = None,
+        gamma_regularizer: Any = None,
+        beta_constraint: Any = None,
+        gamma_constraint: Any = None,
+        **kwargs: Any,
+    ) -> None:
         self.rms_scaling = kwargs.pop("rms_scaling", False)
         super().__init__(**kwargs)
         if not isinstance(axis, (int, list, tuple)):
-            raise TypeError("Expected an int or a list/tuple of ints for the argument 'axis', but received: "
-                            f"{axis!r}")
-        self._take(axis=axis, epsilon=epsilon, center=center, scale=scale, beta_initializer=beta_initializer,
-                   gamma_initializer=gamma_initializer, beta_regularizer=beta_regularizer,
-                   gamma_regularizer=gamma_regularizer, beta_constraint=beta_constraint,
-                   gamma_constraint=gamma_constraint)
+            raise TypeError(f"Expected an int or a list/tuple of ints for the argument 'axis', but received: {axis!r}")
+        self._take(
+            axis=axis,
+            epsilon=epsilon,
+            center=center,
+            scale=scale,
+            beta_initializer=beta_initializer,
+            gamma_initializer=gamma_initializer,
+            beta_regularizer=beta_regularizer,
+            gamma_regularizer=gamma_regularizer,
+            beta_constraint=beta_constraint,
+            gamma_constraint=gamma_constraint,
+        )
         if self.rms_scaling:
             self._taken = (*self._taken, "rms_scaling")
         self.supports_masking = True
@@ -129,27 +147,51 @@ class GroupNormalization(_SameShape):
 
     groups: int
 
-    def __init__(self, groups: int = 32, axis: int = -1, epsilon: float = 0.001, center: bool = True,
-                 scale: bool = True, beta_initializer: Any = "zeros", gamma_initializer: Any = "ones",
-                 beta_regularizer: Any = None, gamma_regularizer: Any = None, beta_constraint: Any = None,
-                 gamma_constraint: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        groups: int = 32,
+        axis: int = -1,
+        epsilon: float = 0.001,
+        center: bool = True,
+        scale: bool = True,
+        beta_initializer: Any = "zeros",
+        gamma_initializer: Any = "ones",
+        beta_regularizer: Any = None,
+        gamma_regularizer: Any = None,
+        beta_constraint: Any = None,
+        gamma_constraint: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if groups != -1 and groups <= 0:
-            raise ValueError("Received an invalid value for argument `groups`, expected a positive integer (or `-1` "
-                             f"for instance normalization). Received: groups={groups}")
-        self._take(groups=groups, axis=axis, epsilon=epsilon, center=center, scale=scale,
-                   beta_initializer=beta_initializer, gamma_initializer=gamma_initializer,
-                   beta_regularizer=beta_regularizer, gamma_regularizer=gamma_regularizer,
-                   beta_constraint=beta_constraint, gamma_constraint=gamma_constraint)
+            raise ValueError(
+                "Received an invalid value for argument `groups`, expected a positive integer (or `-1` "
+                f"for instance normalization). Received: groups={groups}"
+            )
+        self._take(
+            groups=groups,
+            axis=axis,
+            epsilon=epsilon,
+            center=center,
+            scale=scale,
+            beta_initializer=beta_initializer,
+            gamma_initializer=gamma_initializer,
+            beta_regularizer=beta_regularizer,
+            gamma_regularizer=gamma_regularizer,
+            beta_constraint=beta_constraint,
+            gamma_constraint=gamma_constraint,
+        )
         self.supports_masking = True
 
     def build(self, input_shape: Any) -> None:
         """Make gamma and beta."""
         size = input_shape[self.axis]
         if size is None:
-            raise ValueError(f"Axis {self.axis} of input tensor should have a defined dimension but the layer "
-                             f"received an "
-                             f"input with shape {input_shape}.")
+            raise ValueError(
+                f"Axis {self.axis} of input tensor should have a defined dimension but the layer "
+                f"received an "
+                f"input with shape {input_shape}."
+            )
         if self.groups == -1:
             self.groups = size
         if size < self.groups:
@@ -185,15 +227,16 @@ class UnitNormalization(_SameShape):
     def __init__(self, axis: Any = -1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not isinstance(axis, (int, list, tuple)):
-            raise TypeError("Invalid value for `axis` argument: expected an int or a list/tuple of ints. "
-                            f"Received: axis={axis}")
+            raise TypeError(
+                f"Invalid value for `axis` argument: expected an int or a list/tuple of ints. Received: axis={axis}"
+            )
         self._take(axis=list(axis) if isinstance(axis, (list, tuple)) else axis)
         self.supports_masking = True
         self.built = True
 
     def call(self, inputs: Any) -> Any:
         """The normalised inputs."""
-        return linalg.l2_normalize(inputs, axis=self.axis, epsilon=1e-12 ** 2)
+        return linalg.l2_normalize(inputs, axis=self.axis, epsilon=1e-12**2)
 
 
 class SpectralNormalization(Wrapper):
@@ -206,8 +249,9 @@ class SpectralNormalization(Wrapper):
     def __init__(self, layer: Any, power_iterations: int = 1, **kwargs: Any) -> None:
         super().__init__(layer, **kwargs)
         if power_iterations <= 0:
-            raise ValueError(f"`power_iterations` should be greater than zero. Received: "
-                             f"`power_iterations={power_iterations}`")
+            raise ValueError(
+                f"`power_iterations` should be greater than zero. Received: `power_iterations={power_iterations}`"
+            )
         self._take(power_iterations=power_iterations)
 
     def build(self, input_shape: Any = None) -> None:
@@ -221,11 +265,16 @@ class SpectralNormalization(Wrapper):
             raise ValueError(f"{type(self.layer).__name__} object has no attribute 'kernel' nor 'embeddings'")
         self.kernel = kernel
         self.vector_u = self.add_weight(
-            name="vector_u", shape=(1, kernel.shape[-1]), dtype=kernel.dtype, trainable=False,
-            initializer=initializers.TruncatedNormal(stddev=0.02))
+            name="vector_u",
+            shape=(1, kernel.shape[-1]),
+            dtype=kernel.dtype,
+            trainable=False,
+            initializer=initializers.TruncatedNormal(stddev=0.02),
+        )
 
     def call(self, inputs: Any, training: Any = False) -> Any:
         """The layer's output."""
+
         def update() -> Any:
             u, kernel = self.normalized_weights()
             zero = math.reduce_all(math.equal(self.kernel, 0.0))

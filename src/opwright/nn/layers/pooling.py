@@ -39,17 +39,25 @@ class _Pooling(Described):
 
     def call(self, inputs: Any) -> Any:
         """The pooled images."""
-        return ops_nn.pool(inputs, list(self.pool_size), self.kind, list(self.strides), self.padding.upper(),
-                           FORMATS[self.rank, self.data_format])
+        return ops_nn.pool(
+            inputs,
+            list(self.pool_size),
+            self.kind,
+            list(self.strides),
+            self.padding.upper(),
+            FORMATS[self.rank, self.data_format],
+        )
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The shape of the output. Raises ValueError where a window is larger than the image."""
         windows = zip(spatial(input_shape, self.data_format), self.pool_size, self.strides)
         middle = [slid_size(n, k, s, 1, self.padding) for n, k, s in windows]
         if any(n is not None and n <= 0 for n in middle):
-            raise ValueError(f"Computed output size would be negative. Received: `inputs.shape={tuple(input_shape)}` "
-                             f"and "
-                             f"`pool_size={self.pool_size}`.")
+            raise ValueError(
+                f"Computed output size would be negative. Received: `inputs.shape={tuple(input_shape)}` "
+                f"and "
+                f"`pool_size={self.pool_size}`."
+            )
         last = self.data_format == "channels_last"
         return assembled(input_shape[0], middle, input_shape[-1 if last else 1], self.data_format)
 
@@ -68,8 +76,15 @@ class MaxPooling1D(_Max):
     __doc__ = _Max.__doc__
     rank = 1
 
-    def __init__(self, pool_size: Any = 2, strides: Any = None, padding: str = "valid", data_format: Any = None,
-                 name: str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        pool_size: Any = 2,
+        strides: Any = None,
+        padding: str = "valid",
+        data_format: Any = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(name=name, **kwargs)
         self._init(pool_size, strides, padding, data_format)
 
@@ -78,8 +93,15 @@ class MaxPooling2D(_Max):
     __doc__ = _Max.__doc__
     rank = 2
 
-    def __init__(self, pool_size: Any = (2, 2), strides: Any = None, padding: str = "valid", data_format: Any = None,
-                 name: str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        pool_size: Any = (2, 2),
+        strides: Any = None,
+        padding: str = "valid",
+        data_format: Any = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(name=name, **kwargs)
         self._init(pool_size, strides, padding, data_format)
 
@@ -88,8 +110,15 @@ class MaxPooling3D(_Max):
     __doc__ = _Max.__doc__
     rank = 3
 
-    def __init__(self, pool_size: Any = (2, 2, 2), strides: Any = None, padding: str = "valid", data_format: Any = None,
-                 name: str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        pool_size: Any = (2, 2, 2),
+        strides: Any = None,
+        padding: str = "valid",
+        data_format: Any = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(name=name, **kwargs)
         self._init(pool_size, strides, padding, data_format)
 
@@ -98,8 +127,15 @@ class AveragePooling1D(_Average):
     __doc__ = _Average.__doc__
     rank = 1
 
-    def __init__(self, pool_size: Any, strides: Any = None, padding: str = "valid", data_format: Any = None,
-                 name: str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        pool_size: Any,
+        strides: Any = None,
+        padding: str = "valid",
+        data_format: Any = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(name=name, **kwargs)
         self._init(pool_size, strides, padding, data_format)
 
@@ -108,8 +144,15 @@ class AveragePooling2D(_Average):
     __doc__ = _Average.__doc__
     rank = 2
 
-    def __init__(self, pool_size: Any, strides: Any = None, padding: str = "valid", data_format: Any = None,
-                 name: str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        pool_size: Any,
+        strides: Any = None,
+        padding: str = "valid",
+        data_format: Any = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(name=name, **kwargs)
         self._init(pool_size, strides, padding, data_format)
 
@@ -118,8 +161,15 @@ class AveragePooling3D(_Average):
     __doc__ = _Average.__doc__
     rank = 3
 
-    def __init__(self, pool_size: Any, strides: Any = None, padding: str = "valid", data_format: Any = None,
-                 name: str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        pool_size: Any,
+        strides: Any = None,
+        padding: str = "valid",
+        data_format: Any = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(name=name, **kwargs)
         self._init(pool_size, strides, padding, data_format)
 
@@ -190,8 +240,9 @@ class GlobalAveragePooling1D(_GlobalAverage):
         if mask is None:
             return super().call(inputs)
         kept = array.cast(array.expand_dims(mask, 2 if self.data_format == "channels_last" else 1), "bool")
-        total = math.reduce_sum(array.where(kept, inputs, array.zeros_like(inputs)), axis=self._axes,
-                                keepdims=self.keepdims)
+        total = math.reduce_sum(
+            array.where(kept, inputs, array.zeros_like(inputs)), axis=self._axes, keepdims=self.keepdims
+        )
         return total / math.reduce_sum(array.cast(kept, inputs.dtype), axis=self._axes, keepdims=self.keepdims)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
@@ -285,5 +336,8 @@ class AdaptiveAveragePooling3D(_AdaptiveAverage):
 MaxPool1D, MaxPool2D, MaxPool3D = MaxPooling1D, MaxPooling2D, MaxPooling3D
 AvgPool1D, AvgPool2D, AvgPool3D = AveragePooling1D, AveragePooling2D, AveragePooling3D
 GlobalMaxPool1D, GlobalMaxPool2D, GlobalMaxPool3D = GlobalMaxPooling1D, GlobalMaxPooling2D, GlobalMaxPooling3D
-GlobalAvgPool1D, GlobalAvgPool2D, GlobalAvgPool3D = (GlobalAveragePooling1D, GlobalAveragePooling2D,
-                                                     GlobalAveragePooling3D)
+GlobalAvgPool1D, GlobalAvgPool2D, GlobalAvgPool3D = (
+    GlobalAveragePooling1D,
+    GlobalAveragePooling2D,
+    GlobalAveragePooling3D,
+)

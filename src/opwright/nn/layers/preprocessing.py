@@ -44,12 +44,15 @@ class Normalization(Described):
     raises ValueError for one of mean and variance without the other, or inputs before there are statistics
     """
 
-    def __init__(self, axis: Any = -1, mean: Any = None, variance: Any = None, invert: bool = False, **kwargs: Any
-                 ) -> None:
+    def __init__(
+        self, axis: Any = -1, mean: Any = None, variance: Any = None, invert: bool = False, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         if (mean is None) != (variance is None):
-            raise ValueError("When setting values directly, both `mean` and `variance` must be set. Received: "
-                             f"mean={mean} and variance={variance}")
+            raise ValueError(
+                "When setting values directly, both `mean` and `variance` must be set. Received: "
+                f"mean={mean} and variance={variance}"
+            )
         self.axis = () if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
         self._given_axis, self.input_mean, self.input_variance, self.invert = axis, mean, variance, invert
         self._fixed_statistics: tuple[Any, Any] | None = None
@@ -62,14 +65,18 @@ class Normalization(Described):
         kept = sorted(a % rank for a in self.axis)
         for a in kept:
             if input_shape[a] is None:
-                raise ValueError("All `axis` values to be kept must have a known shape. Received axis="
-                                 f"{self.axis}, inputs.shape={tuple(input_shape)}")
+                raise ValueError(
+                    "All `axis` values to be kept must have a known shape. Received axis="
+                    f"{self.axis}, inputs.shape={tuple(input_shape)}"
+                )
         self._reduced = tuple(i for i in range(rank) if i not in kept)
         self._along = tuple(input_shape[i] if i in kept else 1 for i in range(rank))
         shape = tuple(input_shape[i] for i in kept)
         if self.input_mean is not None:
-            self._set(np.broadcast_to(np.asarray(self.input_mean, np.float32), shape),
-                      np.broadcast_to(np.asarray(self.input_variance, np.float32), shape))
+            self._set(
+                np.broadcast_to(np.asarray(self.input_mean, np.float32), shape),
+                np.broadcast_to(np.asarray(self.input_variance, np.float32), shape),
+            )
             return
         if self.adapt_mean is None:
             self.adapt_mean = self.add_weight(name="mean", shape=shape, initializer="zeros", trainable=False)
@@ -105,9 +112,11 @@ class Normalization(Described):
         raises ValueError where they were given to the constructor
         """
         if self.input_mean is not None:
-            raise ValueError("Cannot `adapt` a Normalization layer that is initialized with static `mean` and "
-                             "`variance`, "
-                             f"you passed mean={self.input_mean} and variance={self.input_variance}.")
+            raise ValueError(
+                "Cannot `adapt` a Normalization layer that is initialized with static `mean` and "
+                "`variance`, "
+                f"you passed mean={self.input_mean} and variance={self.input_variance}."
+            )
         if isinstance(data, list) and data and all(np.ndim(b) > 1 for b in data):
             batches = [np.asarray(b) for b in data]
         elif hasattr(data, "__iter__") and not hasattr(data, "__array__") and not isinstance(data, (list, tuple)):
@@ -136,11 +145,17 @@ class Normalization(Described):
 
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments as plain values."""
+
         def plain(value: Any) -> Any:
             return None if value is None else np.asarray(value).tolist()
 
-        return {**super().get_config(), "axis": self._given_axis, "invert": self.invert,
-                "mean": plain(self.input_mean), "variance": plain(self.input_variance)}
+        return {
+            **super().get_config(),
+            "axis": self._given_axis,
+            "invert": self.invert,
+            "mean": plain(self.input_mean),
+            "variance": plain(self.input_variance),
+        }
 
 
 class CategoryEncoding(Described):
@@ -151,16 +166,19 @@ class CategoryEncoding(Described):
     raises ValueError for another mode, or no num_tokens
     """
 
-    def __init__(self, num_tokens: int | None = None, output_mode: str = "multi_hot", sparse: bool = False,
-                 **kwargs: Any) -> None:
+    def __init__(
+        self, num_tokens: int | None = None, output_mode: str = "multi_hot", sparse: bool = False, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         output_mode = "count" if output_mode == "counts" else output_mode
         if output_mode not in ("count", "one_hot", "multi_hot"):
             raise ValueError(f"Unknown arg for output_mode: {output_mode}")
         if num_tokens is None:
-            raise ValueError("num_tokens must be set to use this layer. If the number of tokens is not known "
-                             "beforehand, "
-                             "use the IntegerLookup layer instead.")
+            raise ValueError(
+                "num_tokens must be set to use this layer. If the number of tokens is not known "
+                "beforehand, "
+                "use the IntegerLookup layer instead."
+            )
         if num_tokens < 1:
             raise ValueError(f"`num_tokens` must be >= 1. Received: num_tokens={num_tokens}.")
         if sparse:
@@ -172,8 +190,10 @@ class CategoryEncoding(Described):
         """The encoded inputs."""
         inputs = array.cast(inputs, "int32")
         if count_weights is not None and self.output_mode != "count":
-            raise ValueError("`count_weights` is not used when `output_mode` is not `'count'`. Received "
-                             f"`count_weights={count_weights}`.")
+            raise ValueError(
+                "`count_weights` is not used when `output_mode` is not `'count'`. Received "
+                f"`count_weights={count_weights}`."
+            )
         rank = inputs.shape.rank
         if self.output_mode == "one_hot":
             if rank and inputs.shape[-1] == 1:

@@ -42,21 +42,37 @@ class RNN(Described):
     raises ValueError for what is no cell, for unroll without known time, for stateful without known batch
     """
 
-    def __init__(self, cell: Any, return_sequences: bool = False, return_state: bool = False,
-                 go_backwards: bool = False, stateful: bool = False, unroll: bool = False,
-                 zero_output_for_mask: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        cell: Any,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        unroll: bool = False,
+        zero_output_for_mask: bool = False,
+        **kwargs: Any,
+    ) -> None:
         if isinstance(cell, (list, tuple)):
             cell = StackedRNNCells(cell)
         if not hasattr(cell, "call"):
             raise ValueError(f"Argument `cell` should have a `call` method. Received: cell={cell}")
         if getattr(cell, "state_size", None) is None:
-            raise ValueError("The RNN cell should have a `state_size` attribute (single integer or list of integers, "
-                             "one "
-                             f"integer per RNN state). Received: cell={cell}")
+            raise ValueError(
+                "The RNN cell should have a `state_size` attribute (single integer or list of integers, "
+                "one "
+                f"integer per RNN state). Received: cell={cell}"
+            )
         super().__init__(**kwargs)
         self.cell = cell
-        self._take(return_sequences=return_sequences, return_state=return_state, go_backwards=go_backwards,
-                   stateful=stateful, unroll=unroll, zero_output_for_mask=zero_output_for_mask)
+        self._take(
+            return_sequences=return_sequences,
+            return_state=return_state,
+            go_backwards=go_backwards,
+            stateful=stateful,
+            unroll=unroll,
+            zero_output_for_mask=zero_output_for_mask,
+        )
         self._kept = _Kept(None)
         self.supports_masking = True
 
@@ -79,9 +95,11 @@ class RNN(Described):
             self.cell.built = True
         if self.stateful and self.states is None:
             if batch is None:
-                raise ValueError("When using `stateful=True` in a RNN, the batch size must be static. Found dynamic "
-                                 "batch "
-                                 f"size: sequence.shape={tuple(sequences_shape)}")
+                raise ValueError(
+                    "When using `stateful=True` in a RNN, the batch size must be static. Found dynamic "
+                    "batch "
+                    f"size: sequence.shape={tuple(sequences_shape)}"
+                )
             with init_scope():
                 self._kept.states = nest.map_structure(
                     lambda s: Variable(s, trainable=False, name="rnn_state"), self.get_initial_state(batch)
@@ -104,25 +122,31 @@ class RNN(Described):
         """Run over time. See the class."""
         batch, time = sequences.shape[0], sequences.shape[1]
         if self.unroll and time is None:
-            raise ValueError("Cannot unroll a RNN if the time dimension is undefined. Give it in the shape of the "
-                             "`Input`.")
+            raise ValueError(
+                "Cannot unroll a RNN if the time dimension is undefined. Give it in the shape of the `Input`."
+            )
         if initial_state is None:
             known = array.shape(sequences)[0] if batch is None else batch
             initial_state = self.states if self.stateful else self.get_initial_state(known)
         if self.stateful:
             wanted = nest.flatten(self.states)[0].shape[0]
             if batch is not None and batch != wanted:
-                raise ValueError("If an RNN is stateful, the batch size of the input sequences must be the same as the "
-                                 f"batch size of the initial state.\n- Expected batch size: {wanted}\n- Received batch "
-                                 f"size: {batch}")
+                raise ValueError(
+                    "If an RNN is stateful, the batch size of the input sequences must be the same as the "
+                    f"batch size of the initial state.\n- Expected batch size: {wanted}\n- Received batch "
+                    f"size: {batch}"
+                )
             if batch is None:  # that of a traced call of any batch: the states have one all the same
                 sequences = array.ensure_shape(sequences, [wanted, *sequences.shape[1:]])
         states = list(initial_state) if isinstance(initial_state, (list, tuple)) else [initial_state]
         dtype = getattr(self.cell, "compute_dtype", self.compute_dtype)
         states = nest.map_structure(lambda s: array.cast(s, dtype), states)
         if any(cell._drops for cell in gated(self.cell)) and isinstance(training, TensorLike):
-            output, states = in_training(training, lambda: self._over_time(sequences, states, mask, True),
-                                         lambda: self._over_time(sequences, states, mask, False))
+            output, states = in_training(
+                training,
+                lambda: self._over_time(sequences, states, mask, True),
+                lambda: self._over_time(sequences, states, mask, False),
+            )
         else:
             output, states = self._over_time(sequences, states, mask, training)
         if self.stateful:
@@ -210,8 +234,10 @@ class RNN(Described):
         output = (batch, time, size) if self.return_sequences else (batch, size)
         if not self.return_state:
             return output
-        return (output, *(tuple((batch, n) for n in s) if isinstance(s, (list, tuple)) else (batch, s)
-                          for s in self.state_size))
+        return (
+            output,
+            *(tuple((batch, n) for n in s) if isinstance(s, (list, tuple)) else (batch, s) for s in self.state_size),
+        )
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """The input's mask where all steps are given, none for states."""
@@ -263,10 +289,22 @@ class _OfCell(RNN):
         return cls(**config)
 
 
-def _flags(return_sequences: bool, return_state: bool, go_backwards: bool, stateful: bool, unroll: bool,
-           activity_regularizer: Any) -> dict[str, Any]:
-    return {"return_sequences": return_sequences, "return_state": return_state, "go_backwards": go_backwards,
-            "stateful": stateful, "unroll": unroll, "activity_regularizer": activity_regularizer}
+def _flags(
+    return_sequences: bool,
+    return_state: bool,
+    go_backwards: bool,
+    stateful: bool,
+    unroll: bool,
+    activity_regularizer: Any,
+) -> dict[str, Any]:
+    return {
+        "return_sequences": return_sequences,
+        "return_state": return_state,
+        "go_backwards": go_backwards,
+        "stateful": stateful,
+        "unroll": unroll,
+        "activity_regularizer": activity_regularizer,
+    }
 
 
 def _of_cell(kwargs: dict[str, Any], name: str) -> dict[str, Any]:
@@ -276,59 +314,172 @@ def _of_cell(kwargs: dict[str, Any], name: str) -> dict[str, Any]:
 class SimpleRNN(_OfCell):
     """SimpleRNNCell over time. See RNN for inputs, outputs and masks, SimpleRNNCell for the step."""
 
-    def __init__(self, units: int, activation: Any = "tanh", use_bias: bool = True,
-                 kernel_initializer: Any = "glorot_uniform", recurrent_initializer: Any = "orthogonal",
-                 bias_initializer: Any = "zeros", kernel_regularizer: Any = None, recurrent_regularizer: Any = None,
-                 bias_regularizer: Any = None, activity_regularizer: Any = None, kernel_constraint: Any = None,
-                 recurrent_constraint: Any = None, bias_constraint: Any = None, dropout: float = 0.0,
-                 recurrent_dropout: float = 0.0, return_sequences: bool = False, return_state: bool = False,
-                 go_backwards: bool = False, stateful: bool = False, unroll: bool = False, seed: Any = None,
-                 **kwargs: Any) -> None:
-        cell = SimpleRNNCell(units, activation, use_bias, kernel_initializer, recurrent_initializer, bias_initializer,
-                             kernel_regularizer, recurrent_regularizer, bias_regularizer, kernel_constraint,
-                             recurrent_constraint, bias_constraint, dropout, recurrent_dropout, seed,
-                             **_of_cell(kwargs, "simple_rnn_cell"))
-        super().__init__(cell, None, _flags(return_sequences, return_state, go_backwards, stateful, unroll,
-                                            activity_regularizer), kwargs)
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        recurrent_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        recurrent_constraint: Any = None,
+        bias_constraint: Any = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        unroll: bool = False,
+        seed: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        cell = SimpleRNNCell(
+            units,
+            activation,
+            use_bias,
+            kernel_initializer,
+            recurrent_initializer,
+            bias_initializer,
+            kernel_regularizer,
+            recurrent_regularizer,
+            bias_regularizer,
+            kernel_constraint,
+            recurrent_constraint,
+            bias_constraint,
+            dropout,
+            recurrent_dropout,
+            seed,
+            **_of_cell(kwargs, "simple_rnn_cell"),
+        )
+        super().__init__(
+            cell,
+            None,
+            _flags(return_sequences, return_state, go_backwards, stateful, unroll, activity_regularizer),
+            kwargs,
+        )
 
 
 class GRU(_OfCell):
     """GRUCell over time. See RNN for inputs, outputs and masks, GRUCell for the step."""
 
-    def __init__(self, units: int, activation: Any = "tanh", recurrent_activation: Any = "sigmoid",
-                 use_bias: bool = True, kernel_initializer: Any = "glorot_uniform",
-                 recurrent_initializer: Any = "orthogonal", bias_initializer: Any = "zeros",
-                 kernel_regularizer: Any = None, recurrent_regularizer: Any = None, bias_regularizer: Any = None,
-                 activity_regularizer: Any = None, kernel_constraint: Any = None, recurrent_constraint: Any = None,
-                 bias_constraint: Any = None, dropout: float = 0.0, recurrent_dropout: float = 0.0, seed: Any = None,
-                 return_sequences: bool = False, return_state: bool = False, go_backwards: bool = False,
-                 stateful: bool = False, unroll: bool = False, reset_after: bool = True, use_cudnn: Any = "auto",
-                 **kwargs: Any) -> None:
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        recurrent_activation: Any = "sigmoid",
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        recurrent_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        recurrent_constraint: Any = None,
+        bias_constraint: Any = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: Any = None,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        unroll: bool = False,
+        reset_after: bool = True,
+        use_cudnn: Any = "auto",
+        **kwargs: Any,
+    ) -> None:
         kwargs.pop("implementation", None)
-        cell = GRUCell(units, activation, recurrent_activation, use_bias, kernel_initializer, recurrent_initializer,
-                       bias_initializer, kernel_regularizer, recurrent_regularizer, bias_regularizer, kernel_constraint,
-                       recurrent_constraint, bias_constraint, dropout, recurrent_dropout, reset_after, seed,
-                       **_of_cell(kwargs, "gru_cell"))
-        super().__init__(cell, use_cudnn, _flags(return_sequences, return_state, go_backwards, stateful, unroll,
-                                                 activity_regularizer), kwargs)
+        cell = GRUCell(
+            units,
+            activation,
+            recurrent_activation,
+            use_bias,
+            kernel_initializer,
+            recurrent_initializer,
+            bias_initializer,
+            kernel_regularizer,
+            recurrent_regularizer,
+            bias_regularizer,
+            kernel_constraint,
+            recurrent_constraint,
+            bias_constraint,
+            dropout,
+            recurrent_dropout,
+            reset_after,
+            seed,
+            **_of_cell(kwargs, "gru_cell"),
+        )
+        super().__init__(
+            cell,
+            use_cudnn,
+            _flags(return_sequences, return_state, go_backwards, stateful, unroll, activity_regularizer),
+            kwargs,
+        )
 
 
 class LSTM(_OfCell):
     """LSTMCell over time. See RNN for inputs, outputs and masks, LSTMCell for the step."""
 
-    def __init__(self, units: int, activation: Any = "tanh", recurrent_activation: Any = "sigmoid",
-                 use_bias: bool = True, kernel_initializer: Any = "glorot_uniform",
-                 recurrent_initializer: Any = "orthogonal", bias_initializer: Any = "zeros",
-                 unit_forget_bias: bool = True, kernel_regularizer: Any = None, recurrent_regularizer: Any = None,
-                 bias_regularizer: Any = None, activity_regularizer: Any = None, kernel_constraint: Any = None,
-                 recurrent_constraint: Any = None, bias_constraint: Any = None, dropout: float = 0.0,
-                 recurrent_dropout: float = 0.0, seed: Any = None, return_sequences: bool = False,
-                 return_state: bool = False, go_backwards: bool = False, stateful: bool = False, unroll: bool = False,
-                 use_cudnn: Any = "auto", **kwargs: Any) -> None:
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        recurrent_activation: Any = "sigmoid",
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        unit_forget_bias: bool = True,
+        kernel_regularizer: Any = None,
+        recurrent_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        recurrent_constraint: Any = None,
+        bias_constraint: Any = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: Any = None,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        unroll: bool = False,
+        use_cudnn: Any = "auto",
+        **kwargs: Any,
+    ) -> None:
         kwargs.pop("implementation", None)
-        cell = LSTMCell(units, activation, recurrent_activation, use_bias, kernel_initializer, recurrent_initializer,
-                        bias_initializer, unit_forget_bias, kernel_regularizer, recurrent_regularizer, bias_regularizer,
-                        kernel_constraint, recurrent_constraint, bias_constraint, dropout, recurrent_dropout, seed,
-                        **_of_cell(kwargs, "lstm_cell"))
-        super().__init__(cell, use_cudnn, _flags(return_sequences, return_state, go_backwards, stateful, unroll,
-                                                 activity_regularizer), kwargs)
+        cell = LSTMCell(
+            units,
+            activation,
+            recurrent_activation,
+            use_bias,
+            kernel_initializer,
+            recurrent_initializer,
+            bias_initializer,
+            unit_forget_bias,
+            kernel_regularizer,
+            recurrent_regularizer,
+            bias_regularizer,
+            kernel_constraint,
+            recurrent_constraint,
+            bias_constraint,
+            dropout,
+            recurrent_dropout,
+            seed,
+            **_of_cell(kwargs, "lstm_cell"),
+        )
+        super().__init__(
+            cell,
+            use_cudnn,
+            _flags(return_sequences, return_state, go_backwards, stateful, unroll, activity_regularizer),
+            kwargs,
+        )

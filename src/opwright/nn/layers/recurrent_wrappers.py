@@ -33,9 +33,11 @@ class Wrapper(Described):
 
     def __init__(self, layer: Any, **kwargs: Any) -> None:
         if not isinstance(layer, Layer):
-            raise ValueError(f"Layer {layer} supplied to Wrapper isn't a supported layer type. Please ensure wrapped "
-                             f"layer "
-                             "is a valid Keras layer.")
+            raise ValueError(
+                f"Layer {layer} supplied to Wrapper isn't a supported layer type. Please ensure wrapped "
+                f"layer "
+                "is a valid Keras layer."
+            )
         super().__init__(**kwargs)
         self.layer = layer
 
@@ -68,15 +70,25 @@ class Bidirectional(Described):
     raises ValueError for layers that do not go together
     """
 
-    def __init__(self, layer: Any, merge_mode: str | None = "concat", weights: Any = None, backward_layer: Any = None,
-                 **kwargs: Any) -> None:
+    def __init__(
+        self,
+        layer: Any,
+        merge_mode: str | None = "concat",
+        weights: Any = None,
+        backward_layer: Any = None,
+        **kwargs: Any,
+    ) -> None:
         for what, found in (("layer", layer), ("backward_layer", backward_layer)):
             if not isinstance(found, Layer) and (what == "layer" or found is not None):
-                raise ValueError(f"Please initialize `Bidirectional` layer with a `keras.layers.Layer` instance as "
-                                 f"`{what}`. Received: {found}")
+                raise ValueError(
+                    f"Please initialize `Bidirectional` layer with a `keras.layers.Layer` instance as "
+                    f"`{what}`. Received: {found}"
+                )
         if merge_mode not in MERGES:
-            raise ValueError(f"Invalid merge mode. Received: {merge_mode}. Merge mode should be one of "
-                             '{"sum", "mul", "ave", "concat", None}')
+            raise ValueError(
+                f"Invalid merge mode. Received: {merge_mode}. Merge mode should be one of "
+                '{"sum", "mul", "ave", "concat", None}'
+            )
         super().__init__(**kwargs)
         self._take(merge_mode=merge_mode)
         self.forward_layer = _again(layer, "forward_")
@@ -84,14 +96,18 @@ class Bidirectional(Described):
             backward_layer = _again(layer, "backward_", go_backwards=not layer.go_backwards)
         self.backward_layer = backward_layer
         if self.forward_layer.go_backwards == self.backward_layer.go_backwards:
-            raise ValueError("Forward layer and backward layer should have different `go_backwards` value. Received: "
-                             f"{self.forward_layer.go_backwards} for both")
+            raise ValueError(
+                "Forward layer and backward layer should have different `go_backwards` value. Received: "
+                f"{self.forward_layer.go_backwards} for both"
+            )
         for name in ("stateful", "return_sequences", "return_state"):
             first, second = getattr(self.forward_layer, name), getattr(self.backward_layer, name)
             if first != second:
-                raise ValueError(f'Forward layer and backward layer are expected to have the same value for attribute '
-                                 f'"{name}", got "{first}" for forward layer and "{second}" for backward '
-                                 f'layer')
+                raise ValueError(
+                    f"Forward layer and backward layer are expected to have the same value for attribute "
+                    f'"{name}", got "{first}" for forward layer and "{second}" for backward '
+                    f"layer"
+                )
             setattr(self, name, first)
         for one in (self.forward_layer, self.backward_layer):
             if hasattr(one, "zero_output_for_mask"):
@@ -182,8 +198,11 @@ class Bidirectional(Described):
 
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments as plain values."""
-        return {**super().get_config(), "layer": serialize(self.forward_layer),
-                "backward_layer": serialize(self.backward_layer)}
+        return {
+            **super().get_config(),
+            "layer": serialize(self.forward_layer),
+            "backward_layer": serialize(self.backward_layer),
+        }
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Any:
@@ -210,8 +229,10 @@ class TimeDistributed(Wrapper):
 
     def _of_step(self, input_shape: Any) -> tuple[Any, ...]:
         if not isinstance(input_shape, (tuple, list)) or len(input_shape) < 3:
-            raise ValueError("`TimeDistributed` Layer should be passed an `input_shape` with at least 3 dimensions, "
-                             f"received: {input_shape}")
+            raise ValueError(
+                "`TimeDistributed` Layer should be passed an `input_shape` with at least 3 dimensions, "
+                f"received: {input_shape}"
+            )
         return (input_shape[0], *input_shape[2:])
 
     def build(self, input_shape: Any = None) -> None:
@@ -228,12 +249,16 @@ class TimeDistributed(Wrapper):
         spec = self.layer._call_spec()
         if mask is not None:
             if mask.shape.rank is not None and mask.shape.rank < 2:
-                raise ValueError("The `mask` passed to the `TimeDistributed` layer must be at least 2D (e.g., "
-                                 f"`(batch_size, timesteps)`), but it has {mask.shape.rank} dimension(s) with shape "
-                                 f"{mask.shape}.")
+                raise ValueError(
+                    "The `mask` passed to the `TimeDistributed` layer must be at least 2D (e.g., "
+                    f"`(batch_size, timesteps)`), but it has {mask.shape.rank} dimension(s) with shape "
+                    f"{mask.shape}."
+                )
             if not mask.shape[:2].is_compatible_with(inputs.shape[:2]):
-                raise ValueError(f"The `mask` passed to the `TimeDistributed` layer has a shape {mask.shape} that is "
-                                 f"incompatible with the input shape {inputs.shape}.")
+                raise ValueError(
+                    f"The `mask` passed to the `TimeDistributed` layer has a shape {mask.shape} that is "
+                    f"incompatible with the input shape {inputs.shape}."
+                )
         steps = {"x": _swapped(inputs)}
         if mask is not None and spec.mask:
             steps["mask"] = _swapped(mask)

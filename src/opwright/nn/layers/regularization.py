@@ -25,8 +25,10 @@ class _Noisy(Described):
     def _begin(self, name: str, value: Any, most: float, seed: Any, **others: Any) -> None:
         if not 0 <= value <= most:
             wanted = "between 0 and 1" if most == 1 else "that is >= 0"
-            raise ValueError(f"Invalid value received for argument `{name}`. Expected a float value {wanted}. "
-                             f"Received: {name}={value}")
+            raise ValueError(
+                f"Invalid value received for argument `{name}`. Expected a float value {wanted}. "
+                f"Received: {name}={value}"
+            )
         self._take(**{name: value}, seed=seed, **others)
         self.seed_generator = SeedGenerator(seed)
         self._amount = value
@@ -37,8 +39,11 @@ class _Noisy(Described):
         """The inputs, changed in training."""
         if not self._amount:
             return inputs
-        return in_training(training, lambda: self._changed(inputs), lambda: array.identity(inputs)
-                           if hasattr(training, "dtype") else inputs)
+        return in_training(
+            training,
+            lambda: self._changed(inputs),
+            lambda: array.identity(inputs) if hasattr(training, "dtype") else inputs,
+        )
 
     def _changed(self, inputs: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no _changed(inputs)")
@@ -78,9 +83,11 @@ class Dropout(_Noisy):
             bad = isinstance(noise_shape, str) or not hasattr(noise_shape, "__iter__")
             noise_shape = noise_shape if bad else tuple(noise_shape)
             if bad or not all(d is None or (isinstance(d, int) and d > 0) for d in noise_shape):
-                raise ValueError("Invalid value received for argument `noise_shape`. Expected a tuple or list of "
-                                 "positive "
-                                 f"integers or None. Received: noise_shape={noise_shape}")
+                raise ValueError(
+                    "Invalid value received for argument `noise_shape`. Expected a tuple or list of "
+                    "positive "
+                    f"integers or None. Received: noise_shape={noise_shape}"
+                )
         self._begin("rate", rate, 1, seed, noise_shape=noise_shape)
 
     def _changed(self, inputs: Any) -> Any:
@@ -95,8 +102,15 @@ class _Spatial(Dropout):
 
     rank: int
 
-    def __init__(self, rate: float, data_format: Any = None, seed: int | None = None, name: str | None = None,
-                 dtype: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        rate: float,
+        data_format: Any = None,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(rate, seed=seed, name=name, dtype=dtype, **kwargs)
         self._taken = ("rate", "seed")
         self._take(data_format=data_format_name(data_format))
@@ -111,8 +125,9 @@ class SpatialDropout1D(_Spatial):
     __doc__ = _Spatial.__doc__
     rank = 1
 
-    def __init__(self, rate: float, seed: int | None = None, name: str | None = None, dtype: Any = None, **kwargs: Any
-                 ) -> None:
+    def __init__(
+        self, rate: float, seed: int | None = None, name: str | None = None, dtype: Any = None, **kwargs: Any
+    ) -> None:
         super().__init__(rate, "channels_last", seed, name, dtype, **kwargs)
         self._taken = ("rate", "seed")
 

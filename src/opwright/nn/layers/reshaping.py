@@ -51,8 +51,9 @@ class Reshape(Described):
         super().__init__(**kwargs)
         target_shape = tuple(target_shape)
         if target_shape.count(-1) + target_shape.count(None) > 1:
-            raise ValueError(f"There must be at most one unknown dimension (-1) in `target_shape`. Received: "
-                             f"{target_shape}")
+            raise ValueError(
+                f"There must be at most one unknown dimension (-1) in `target_shape`. Received: {target_shape}"
+            )
         self._take(target_shape=target_shape)
         self.built = True
 
@@ -72,8 +73,10 @@ class Reshape(Described):
         size, known = python_math.prod(rest), python_math.prod(d for d in target if d is not None)
         fits = size == known if None not in target else known != 0 and size % known == 0
         if not fits:
-            raise ValueError("The total size of the tensor must be unchanged. Received: input_shape="
-                             f"{rest}, target_shape={self.target_shape}")
+            raise ValueError(
+                "The total size of the tensor must be unchanged. Received: input_shape="
+                f"{rest}, target_shape={self.target_shape}"
+            )
         return tuple(size // known if d is None else d for d in target)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
@@ -88,9 +91,11 @@ class Permute(Described):
         super().__init__(**kwargs)
         dims = tuple(dims)
         if sorted(dims) != list(range(1, len(dims) + 1)):
-            raise ValueError("Invalid permutation argument `dims` for Permute Layer. The set of indices in `dims` "
-                             "must be "
-                             f"consecutive and start from 1. Received dims={dims}")
+            raise ValueError(
+                "Invalid permutation argument `dims` for Permute Layer. The set of indices in `dims` "
+                "must be "
+                f"consecutive and start from 1. Received dims={dims}"
+            )
         self._take(dims=dims)
         self.input_spec = InputSpec(ndim=len(dims) + 1)
         self.built = True
@@ -154,10 +159,12 @@ class _Cropping(Described):
         sizes = zip(spatial(input_shape, self.data_format), self.cropping)
         middle = [None if n is None else n - sum(c) for n, c in sizes]
         if any(n is not None and n <= 0 for n in middle):
-            raise ValueError("Values in `cropping` argument should be smaller than the corresponding spatial "
-                             "dimension of "
-                             f"the input. Received: input_shape={tuple(input_shape)}, "
-                             f"cropping={self.cropping}")
+            raise ValueError(
+                "Values in `cropping` argument should be smaller than the corresponding spatial "
+                "dimension of "
+                f"the input. Received: input_shape={tuple(input_shape)}, "
+                f"cropping={self.cropping}"
+            )
         last = self.data_format == "channels_last"
         return assembled(input_shape[0], middle, input_shape[-1 if last else 1], self.data_format)
 
@@ -181,9 +188,11 @@ class Cropping1D(_Cropping):
         """The shape of the output."""
         size = None if input_shape[1] is None else input_shape[1] - sum(self.cropping)
         if size is not None and size <= 0:
-            raise ValueError("`cropping` parameter of `Cropping1D` layer must be smaller than the input length. "
-                             "Received: "
-                             f"input_shape={tuple(input_shape)}, cropping={self.cropping}")
+            raise ValueError(
+                "`cropping` parameter of `Cropping1D` layer must be smaller than the input length. "
+                "Received: "
+                f"input_shape={tuple(input_shape)}, cropping={self.cropping}"
+            )
         return (input_shape[0], size, input_shape[2])
 
 

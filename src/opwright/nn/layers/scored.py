@@ -25,12 +25,15 @@ class Attention(Described):
     raises ValueError for other inputs, masks or modes
     """
 
-    def __init__(self, use_scale: bool = False, score_mode: str = "dot", dropout: float = 0.0, seed: Any = None,
-                 **kwargs: Any) -> None:
+    def __init__(
+        self, use_scale: bool = False, score_mode: str = "dot", dropout: float = 0.0, seed: Any = None, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         if score_mode not in ("dot", "concat"):
-            raise ValueError("Invalid value for argument score_mode. Expected one of {'dot', 'concat'}. Received: "
-                             f"score_mode={score_mode}")
+            raise ValueError(
+                "Invalid value for argument score_mode. Expected one of {'dot', 'concat'}. Received: "
+                f"score_mode={score_mode}"
+            )
         self._take(use_scale=use_scale, score_mode=score_mode, dropout=dropout, seed=seed)
         self.seed_generator = SeedGenerator(seed)
         self.scale: Any = None
@@ -48,12 +51,15 @@ class Attention(Described):
     def _check(self, inputs: Any, mask: Any = None) -> None:
         name = type(self).__name__
         if not isinstance(inputs, (list, tuple)) or not 2 <= len(inputs) <= 3:
-            raise ValueError(f"{name} layer must be called on a list of inputs, namely [query, value] or [query, "
-                             f"value, "
-                             f"key]. Received: inputs={inputs}.")
+            raise ValueError(
+                f"{name} layer must be called on a list of inputs, namely [query, value] or [query, "
+                f"value, "
+                f"key]. Received: inputs={inputs}."
+            )
         if mask is not None and (not isinstance(mask, (list, tuple)) or not 2 <= len(mask) <= 3):
-            raise ValueError(f"{name} layer mask must be a list, namely [query_mask, value_mask]. Received: "
-                             f"mask={mask}.")
+            raise ValueError(
+                f"{name} layer mask must be a list, namely [query_mask, value_mask]. Received: mask={mask}."
+            )
 
     def _calculate_scores(self, query: Any, key: Any) -> Any:
         """[B, T, S] of query [B, T, dim] and key [B, S, dim]."""
@@ -65,8 +71,14 @@ class Attention(Described):
             together = self._cast(self.scale) * together
         return self._cast(self.concat_score_weight) * math.reduce_sum(math.tanh(together), axis=-1)
 
-    def call(self, inputs: Any, mask: Any = None, training: Any = False, return_attention_scores: bool = False,
-             use_causal_mask: bool = False) -> Any:
+    def call(
+        self,
+        inputs: Any,
+        mask: Any = None,
+        training: Any = False,
+        return_attention_scores: bool = False,
+        use_causal_mask: bool = False,
+    ) -> Any:
         """Attend. See the class."""
         self._check(inputs, mask)
         query, value = inputs[0], inputs[1]
@@ -83,8 +95,9 @@ class Attention(Described):
         weights = ops_nn.softmax(scores, -1)
         if self.dropout:
             whole = weights
-            weights = in_training(training, lambda: dropped(whole, self.dropout, None, self.seed_generator),
-                                  lambda: array.identity(whole))
+            weights = in_training(
+                training, lambda: dropped(whole, self.dropout, None, self.seed_generator), lambda: array.identity(whole)
+            )
         output = linalg.matmul(weights, value)
         if query_mask is not None:
             kept = array.expand_dims(array.cast(query_mask, "bool"), -1)

@@ -61,8 +61,10 @@ class StackedRNNCells(Described):
 
     def get_initial_state(self, batch_size: Any = None) -> list[Any]:
         """Each cell's."""
-        return [initial_state(c, batch_size) if nest.is_nested(c.state_size) else initial_state(c, batch_size)[0]
-                for c in self.cells]
+        return [
+            initial_state(c, batch_size) if nest.is_nested(c.state_size) else initial_state(c, batch_size)[0]
+            for c in self.cells
+        ]
 
     def build(self, input_shape: Any) -> None:
         """Build the cells."""

@@ -18,8 +18,10 @@ from .base import Described, assembled, data_format_name, sizes, spatial
 def check(method: str, allowed: Sequence[str]) -> None:
     """Raises ValueError for a method that is not among these."""
     if method not in allowed:
-        raise ValueError(f"`interpolation` argument should be one of {', '.join(map(repr, allowed))}. Received: "
-                         f"interpolation={method!r}")
+        raise ValueError(
+            f"`interpolation` argument should be one of {', '.join(map(repr, allowed))}. Received: "
+            f"interpolation={method!r}"
+        )
 
 
 def resize(x: Any, wanted: Sequence[Any], method: str, first: int, antialias: bool = False) -> Any:
@@ -80,8 +82,9 @@ class UpSampling2D(_UpSampling):
 
     rank = 2
 
-    def __init__(self, size: Any = (2, 2), data_format: Any = None, interpolation: str = "nearest", **kwargs: Any
-                 ) -> None:
+    def __init__(
+        self, size: Any = (2, 2), data_format: Any = None, interpolation: str = "nearest", **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         interpolation = interpolation.lower()
         check(interpolation, ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5"))
@@ -94,8 +97,10 @@ class UpSampling2D(_UpSampling):
             return self._repeated(inputs)
         first = 1 if self.data_format == "channels_last" else 2
         found = array.shape(inputs)
-        wanted = [(found[first + i] if inputs.shape[first + i] is None else inputs.shape[first + i]) * k
-                  for i, k in enumerate(self.size)]
+        wanted = [
+            (found[first + i] if inputs.shape[first + i] is None else inputs.shape[first + i]) * k
+            for i, k in enumerate(self.size)
+        ]
         return resize(inputs, wanted, self.interpolation, first)
 
 
@@ -118,19 +123,36 @@ class Resizing(Described):
     raises ValueError for crop and pad at once
     """
 
-    def __init__(self, height: int, width: int, interpolation: str = "bilinear", crop_to_aspect_ratio: bool = False,
-                 pad_to_aspect_ratio: bool = False, fill_mode: str = "constant", fill_value: float = 0.0,
-                 antialias: bool = False, data_format: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        height: int,
+        width: int,
+        interpolation: str = "bilinear",
+        crop_to_aspect_ratio: bool = False,
+        pad_to_aspect_ratio: bool = False,
+        fill_mode: str = "constant",
+        fill_value: float = 0.0,
+        antialias: bool = False,
+        data_format: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if crop_to_aspect_ratio and pad_to_aspect_ratio:
             raise ValueError("Only one of `crop_to_aspect_ratio` & `pad_to_aspect_ratio` can be set to `True`.")
         if fill_mode != "constant":
             raise ValueError(f"Only fill_mode='constant' is supported by Resizing. Received: fill_mode={fill_mode}")
         check(interpolation.lower(), ("bilinear", "nearest", "bicubic", "lanczos3", "lanczos5"))
-        self._take(height=height, width=width, interpolation=interpolation.lower(),
-                   crop_to_aspect_ratio=crop_to_aspect_ratio, pad_to_aspect_ratio=pad_to_aspect_ratio,
-                   fill_mode=fill_mode, fill_value=fill_value, antialias=antialias,
-                   data_format=data_format_name(data_format))
+        self._take(
+            height=height,
+            width=width,
+            interpolation=interpolation.lower(),
+            crop_to_aspect_ratio=crop_to_aspect_ratio,
+            pad_to_aspect_ratio=pad_to_aspect_ratio,
+            fill_mode=fill_mode,
+            fill_value=fill_value,
+            antialias=antialias,
+            data_format=data_format_name(data_format),
+        )
         self.built = True
 
     def _first(self, rank: int) -> int:

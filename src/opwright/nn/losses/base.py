@@ -74,8 +74,14 @@ class Loss:
 class FunctionLoss(Loss):
     """A loss made of a function of y_true, y_pred and further arguments."""
 
-    def __init__(self, fn: Callable[..., Any], reduction: Any = "sum_over_batch_size", name: str | None = None,
-                 dtype: Any = None, **arguments: Any) -> None:
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        reduction: Any = "sum_over_batch_size",
+        name: str | None = None,
+        dtype: Any = None,
+        **arguments: Any,
+    ) -> None:
         super().__init__(name or getattr(fn, "__name__", None), reduction, dtype)
         self.fn, self.arguments = fn, arguments
         for key, value in arguments.items():
@@ -133,8 +139,9 @@ class Huber(FunctionLoss):
 class CosineSimilarity(FunctionLoss):
     """-1 where the directions agree. See `cosine_similarity`, and `Loss`."""
 
-    def __init__(self, axis: int = -1, reduction: Any = _MEAN, name: str = "cosine_similarity", dtype: Any = None
-                 ) -> None:
+    def __init__(
+        self, axis: int = -1, reduction: Any = _MEAN, name: str = "cosine_similarity", dtype: Any = None
+    ) -> None:
         super().__init__(regression.cosine_similarity, reduction, name, dtype, axis=axis)
 
 
@@ -148,18 +155,39 @@ class Dice(FunctionLoss):
 class Tversky(FunctionLoss):
     """One minus an overlap that weighs both kinds of error. See `tversky`, and `Loss`."""
 
-    def __init__(self, alpha: float = 0.5, beta: float = 0.5, reduction: Any = _MEAN, name: str = "tversky",
-                 axis: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        alpha: float = 0.5,
+        beta: float = 0.5,
+        reduction: Any = _MEAN,
+        name: str = "tversky",
+        axis: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__(regression.tversky, reduction, name, dtype, alpha=alpha, beta=beta, axis=axis)
 
 
 class BinaryCrossentropy(FunctionLoss):
     """Cross-entropy of two classes. See `binary_crossentropy`, and `Loss`."""
 
-    def __init__(self, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1, reduction: Any = _MEAN,
-                 name: str = "binary_crossentropy", dtype: Any = None) -> None:
-        super().__init__(crossentropy.binary_crossentropy, reduction, name, dtype, from_logits=from_logits,
-                         label_smoothing=label_smoothing, axis=axis)
+    def __init__(
+        self,
+        from_logits: bool = False,
+        label_smoothing: float = 0.0,
+        axis: int = -1,
+        reduction: Any = _MEAN,
+        name: str = "binary_crossentropy",
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            crossentropy.binary_crossentropy,
+            reduction,
+            name,
+            dtype,
+            from_logits=from_logits,
+            label_smoothing=label_smoothing,
+            axis=axis,
+        )
 
 
 class BinaryFocalCrossentropy(FunctionLoss):
@@ -177,37 +205,91 @@ class BinaryFocalCrossentropy(FunctionLoss):
         name: str = "binary_focal_crossentropy",
         dtype: Any = None,
     ) -> None:
-        super().__init__(crossentropy.binary_focal_crossentropy, reduction, name, dtype, gamma=gamma, alpha=alpha,
-                         apply_class_balancing=apply_class_balancing, from_logits=from_logits,
-                         label_smoothing=label_smoothing, axis=axis)
+        super().__init__(
+            crossentropy.binary_focal_crossentropy,
+            reduction,
+            name,
+            dtype,
+            gamma=gamma,
+            alpha=alpha,
+            apply_class_balancing=apply_class_balancing,
+            from_logits=from_logits,
+            label_smoothing=label_smoothing,
+            axis=axis,
+        )
 
 
 class CategoricalCrossentropy(FunctionLoss):
     """Cross-entropy of classes, labels one-hot. See `categorical_crossentropy`, and `Loss`."""
 
-    def __init__(self, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1, reduction: Any = _MEAN,
-                 name: str = "categorical_crossentropy", dtype: Any = None) -> None:
-        super().__init__(crossentropy.categorical_crossentropy, reduction, name, dtype, from_logits=from_logits,
-                         label_smoothing=label_smoothing, axis=axis)
+    def __init__(
+        self,
+        from_logits: bool = False,
+        label_smoothing: float = 0.0,
+        axis: int = -1,
+        reduction: Any = _MEAN,
+        name: str = "categorical_crossentropy",
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            crossentropy.categorical_crossentropy,
+            reduction,
+            name,
+            dtype,
+            from_logits=from_logits,
+            label_smoothing=label_smoothing,
+            axis=axis,
+        )
 
 
 class CategoricalFocalCrossentropy(FunctionLoss):
     """Cross-entropy of classes that looks at what is hard. See `categorical_focal_crossentropy`, and `Loss`."""
 
-    def __init__(self, alpha: Any = 0.25, gamma: float = 2.0, from_logits: bool = False, label_smoothing: float = 0.0,
-                 axis: int = -1, reduction: Any = _MEAN, name: str = "categorical_focal_crossentropy",
-                 dtype: Any = None) -> None:
-        super().__init__(crossentropy.categorical_focal_crossentropy, reduction, name, dtype, alpha=alpha, gamma=gamma,
-                         from_logits=from_logits, label_smoothing=label_smoothing, axis=axis)
+    def __init__(
+        self,
+        alpha: Any = 0.25,
+        gamma: float = 2.0,
+        from_logits: bool = False,
+        label_smoothing: float = 0.0,
+        axis: int = -1,
+        reduction: Any = _MEAN,
+        name: str = "categorical_focal_crossentropy",
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            crossentropy.categorical_focal_crossentropy,
+            reduction,
+            name,
+            dtype,
+            alpha=alpha,
+            gamma=gamma,
+            from_logits=from_logits,
+            label_smoothing=label_smoothing,
+            axis=axis,
+        )
 
 
 class SparseCategoricalCrossentropy(FunctionLoss):
     """Cross-entropy of classes, labels by number. See `sparse_categorical_crossentropy`, and `Loss`."""
 
-    def __init__(self, from_logits: bool = False, ignore_class: int | None = None, reduction: Any = _MEAN,
-                 axis: int = -1, name: str = "sparse_categorical_crossentropy", dtype: Any = None) -> None:
-        super().__init__(crossentropy.sparse_categorical_crossentropy, reduction, name, dtype, axis=axis,
-                         from_logits=from_logits, ignore_class=ignore_class)
+    def __init__(
+        self,
+        from_logits: bool = False,
+        ignore_class: int | None = None,
+        reduction: Any = _MEAN,
+        axis: int = -1,
+        name: str = "sparse_categorical_crossentropy",
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            crossentropy.sparse_categorical_crossentropy,
+            reduction,
+            name,
+            dtype,
+            axis=axis,
+            from_logits=from_logits,
+            ignore_class=ignore_class,
+        )
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """The function's; the labels keep their own rank."""

@@ -45,8 +45,10 @@ def _checked_smoothing(label_smoothing: Any) -> None:
 def _checked_shapes(y_true: Any, y_pred: Any) -> None:
     """Raise ValueError where labels and predictions differ in shape: broadcasting would hide a mistake."""
     if not y_true.shape.is_compatible_with(y_pred.shape):
-        raise ValueError("Arguments `target` and `output` must have the same shape. Received: "
-                         f"target.shape={tuple(y_true.shape)}, output.shape={tuple(y_pred.shape)}")
+        raise ValueError(
+            "Arguments `target` and `output` must have the same shape. Received: "
+            f"target.shape={tuple(y_true.shape)}, output.shape={tuple(y_pred.shape)}"
+        )
 
 
 def _smoothed(y_true: Any, label_smoothing: float, classes: Any) -> Any:
@@ -64,8 +66,9 @@ def _binary(y_true: Any, y_pred: Any, from_logits: bool) -> Any:
     return nn_ops.sigmoid_cross_entropy_with_logits(labels=y_true, logits=y_pred)
 
 
-def binary_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0,
-                        axis: int = -1) -> Any:
+def binary_crossentropy(
+    y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
+) -> Any:
     """mean(-t log(p) - (1 - t) log(1 - p)) over `axis`; t = y_true (1 - label_smoothing) + label_smoothing / 2."""
     y_true, y_pred = pair(y_true, y_pred)
     _checked_shapes(y_true, y_pred)
@@ -102,8 +105,9 @@ def _normalized(p: Any, axis: int) -> Any:
     return p / math.reduce_sum(p, axis=axis, keepdims=True)
 
 
-def categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0,
-                             axis: int = -1) -> Any:
+def categorical_crossentropy(
+    y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
+) -> Any:
     """-sum(t log(p)) over `axis`; t = y_true (1 - label_smoothing) + label_smoothing / classes; p is scaled to sum 1.
 
     raises ValueError where the classes differ in number
@@ -120,9 +124,15 @@ def categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False
     return -math.reduce_sum(y_true * math.log(_clipped(_normalized(y_pred, axis))), axis=axis)
 
 
-def categorical_focal_crossentropy(y_true: Any, y_pred: Any, alpha: Any = 0.25, gamma: float = 2.0,
-                                   from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
-                                   ) -> Any:
+def categorical_focal_crossentropy(
+    y_true: Any,
+    y_pred: Any,
+    alpha: Any = 0.25,
+    gamma: float = 2.0,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+) -> Any:
     """sum(-alpha (1 - p)^gamma t log(p)) over `axis`. alpha: a number, or one for each class."""
     y_true, y_pred = pair(y_true, y_pred)
     _checked_shapes(y_true, y_pred)
@@ -132,8 +142,9 @@ def categorical_focal_crossentropy(y_true: Any, y_pred: Any, alpha: Any = 0.25, 
     return math.reduce_sum(as_floating(alpha, p.dtype) * math.pow(1.0 - p, gamma) * entropy, axis=axis)
 
 
-def sparse_categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False,
-                                    ignore_class: int | None = None, axis: int = -1) -> Any:
+def sparse_categorical_crossentropy(
+    y_true: Any, y_pred: Any, from_logits: bool = False, ignore_class: int | None = None, axis: int = -1
+) -> Any:
     """-log(p[y_true]), p scaled to sum 1 over `axis`. y_true: class numbers, [batch, ...] or [batch, ..., 1].
 
     ignore_class: samples of this class have loss 0 and do not count in means.

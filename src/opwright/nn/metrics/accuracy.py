@@ -98,8 +98,10 @@ class BinaryAccuracy(MeanMetricWrapper):
 
     def __init__(self, name: str = "binary_accuracy", dtype: Any = None, threshold: float = 0.5) -> None:
         if threshold is not None and not 0 <= threshold <= 1:
-            raise ValueError("Invalid value for argument `threshold`. Expected a value in interval [0, 1]. "
-                             f"Received: threshold={threshold}")
+            raise ValueError(
+                "Invalid value for argument `threshold`. Expected a value in interval [0, 1]. "
+                f"Received: threshold={threshold}"
+            )
         super().__init__(binary_accuracy, name, dtype, threshold=threshold)
 
 
@@ -128,7 +130,12 @@ class TopKCategoricalAccuracy(MeanMetricWrapper):
 class SparseTopKCategoricalAccuracy(MeanMetricWrapper):
     """How often the right class is among the k likeliest; labels by number."""
 
-    def __init__(self, k: int = 5, name: str = "sparse_top_k_categorical_accuracy", dtype: Any = None,
-                 from_sorted_ids: bool = False) -> None:
+    def __init__(
+        self,
+        k: int = 5,
+        name: str = "sparse_top_k_categorical_accuracy",
+        dtype: Any = None,
+        from_sorted_ids: bool = False,
+    ) -> None:
         super().__init__(sparse_top_k_categorical_accuracy, name, dtype, k=k, from_sorted_ids=from_sorted_ids)
         self.k, self.from_sorted_ids = k, from_sorted_ids

@@ -37,21 +37,32 @@ class Metric(Module):
         """The name of the dtype it computes in."""
         return self._dtype.name
 
-    def add_variable(self, shape: Any = (), initializer: Any = None, dtype: Any = None, aggregation: str = "sum",
-                     name: str | None = None) -> Variable:
+    def add_variable(
+        self,
+        shape: Any = (),
+        initializer: Any = None,
+        dtype: Any = None,
+        aggregation: str = "sum",
+        name: str | None = None,
+    ) -> Variable:
         """A new variable of the state, set to its initial value again by `reset_state`. "zeros" by default."""
         from .. import initializers
 
         make, wanted = initializers.get(initializer or "zeros"), as_dtype(dtype) if dtype is not None else self._dtype
         dims = tuple(shape)
         with root_scope():
-            variable = Variable(lambda: make(dims, dtype=wanted), trainable=False, dtype=wanted,
-                                name=f"{self.name}/{name or 'variable'}")
+            variable = Variable(
+                lambda: make(dims, dtype=wanted),
+                trainable=False,
+                dtype=wanted,
+                name=f"{self.name}/{name or 'variable'}",
+            )
         self._state.append(variable)
         return variable
 
-    def add_weight(self, shape: Any = (), initializer: Any = None, dtype: Any = None, name: str | None = None,
-                   **kwargs: Any) -> Variable:
+    def add_weight(
+        self, shape: Any = (), initializer: Any = None, dtype: Any = None, name: str | None = None, **kwargs: Any
+    ) -> Variable:
         """The same; the name may come first."""
         if isinstance(shape, str):
             shape, name = kwargs.pop("shape", ()), shape

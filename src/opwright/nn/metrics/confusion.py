@@ -34,9 +34,17 @@ def as_thresholds(thresholds: Any, default: float = 0.5) -> list[float]:
     return found
 
 
-def count(y_true: Any, y_pred: Any, thresholds: Sequence[float], dtype: Any, sample_weight: Any = None,
-          class_id: int | None = None, top_k: int | None = None, by_label: bool = False, label_weights: Any = None
-          ) -> tuple[Any, Any, Any, Any]:
+def count(
+    y_true: Any,
+    y_pred: Any,
+    thresholds: Sequence[float],
+    dtype: Any,
+    sample_weight: Any = None,
+    class_id: int | None = None,
+    top_k: int | None = None,
+    by_label: bool = False,
+    label_weights: Any = None,
+) -> tuple[Any, Any, Any, Any]:
     """Weights of true positives, false positives, true and false negatives, at each threshold: [T], or [T, labels].
 
     A prediction is positive where it lies above the threshold. raises ValueError where shapes do not fit
@@ -58,8 +66,10 @@ def count(y_true: Any, y_pred: Any, thresholds: Sequence[float], dtype: Any, sam
         weight = each if weight is None else weight * each
     if class_id is not None:
         if y_pred.shape.rank not in (None, 2):
-            raise ValueError("When class_id is provided, y_pred must be a 2D array with shape (num_samples, "
-                             f"num_classes), found shape: {tuple(y_pred.shape)}")
+            raise ValueError(
+                "When class_id is provided, y_pred must be a 2D array with shape (num_samples, "
+                f"num_classes), found shape: {tuple(y_pred.shape)}"
+            )
         y_true, y_pred = y_true[..., class_id], y_pred[..., class_id]
         weight = None if weight is None else weight[..., class_id]
     labels = y_pred.shape[-1] if by_label else 1
@@ -150,8 +160,14 @@ class _Ratio(Metric):
 
     other, other_name = 1, "false_positives"
 
-    def __init__(self, thresholds: Any = None, top_k: int | None = None, class_id: int | None = None,
-                 name: str | None = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        thresholds: Any = None,
+        top_k: int | None = None,
+        class_id: int | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__(dtype, name)
         self.init_thresholds, self.top_k, self.class_id = thresholds, top_k, class_id
         self.thresholds = as_thresholds(thresholds, 0.5 if top_k is None else NOTHING)
@@ -172,8 +188,12 @@ class _Ratio(Metric):
 
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments."""
-        return {**super().get_config(), "thresholds": self.init_thresholds, "top_k": self.top_k,
-                "class_id": self.class_id}
+        return {
+            **super().get_config(),
+            "thresholds": self.init_thresholds,
+            "top_k": self.top_k,
+            "class_id": self.class_id,
+        }
 
 
 class Precision(_Ratio):
@@ -211,21 +231,33 @@ class FBetaScore(Metric):
     raises ValueError for arguments out of range
     """
 
-    def __init__(self, average: str | None = None, beta: float = 1.0, threshold: float | None = None,
-                 name: str = "fbeta_score", dtype: Any = None) -> None:
+    def __init__(
+        self,
+        average: str | None = None,
+        beta: float = 1.0,
+        threshold: float | None = None,
+        name: str = "fbeta_score",
+        dtype: Any = None,
+    ) -> None:
         super().__init__(dtype, name)
         if average not in (None, "micro", "macro", "weighted"):
-            raise ValueError("Invalid `average` argument value. Expected one of: (None, 'micro', 'macro', 'weighted'). "
-                             f"Received: average={average}")
+            raise ValueError(
+                "Invalid `average` argument value. Expected one of: (None, 'micro', 'macro', 'weighted'). "
+                f"Received: average={average}"
+            )
         if not isinstance(beta, float):
-            raise ValueError(f"Invalid `beta` argument value. It should be a Python float. Received: beta={beta} of "
-                             f"type "
-                             f"'{type(beta)}'")
+            raise ValueError(
+                f"Invalid `beta` argument value. It should be a Python float. Received: beta={beta} of "
+                f"type "
+                f"'{type(beta)}'"
+            )
         if beta <= 0.0:
             raise ValueError(f"Invalid `beta` argument value. It should be > 0. Received: beta={beta}")
         if threshold is not None and not (isinstance(threshold, float) and 0.0 < threshold <= 1.0):
-            raise ValueError("Invalid `threshold` argument value. It should be a Python float verifying "
-                             f"0 < threshold <= 1. Received: threshold={threshold}")
+            raise ValueError(
+                "Invalid `threshold` argument value. It should be a Python float verifying "
+                f"0 < threshold <= 1. Received: threshold={threshold}"
+            )
         self.average, self.beta, self.threshold = average, beta, threshold
         self.axis = None if average == "micro" else 0
         self._counts: list[Any] = []
@@ -273,8 +305,9 @@ class FBetaScore(Metric):
 class F1Score(FBetaScore):
     """The harmonic mean of precision and recall. See FBetaScore."""
 
-    def __init__(self, average: str | None = None, threshold: float | None = None, name: str = "f1_score",
-                 dtype: Any = None) -> None:
+    def __init__(
+        self, average: str | None = None, threshold: float | None = None, name: str = "f1_score", dtype: Any = None
+    ) -> None:
         super().__init__(average, 1.0, threshold, name, dtype)
 
     def get_config(self) -> dict[str, Any]:

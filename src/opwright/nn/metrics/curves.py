@@ -75,18 +75,22 @@ class AUC(_Curve):
         if curve.upper() not in ("ROC", "PR"):
             raise ValueError(f'Invalid `curve` argument value "{curve}". Expected one of: ROC, PR')
         if summation_method not in ("interpolation", "minoring", "majoring"):
-            raise ValueError(f'Invalid `summation_method` argument value "{summation_method}". Expected one of: '
-                             "interpolation, minoring, majoring")
+            raise ValueError(
+                f'Invalid `summation_method` argument value "{summation_method}". Expected one of: '
+                "interpolation, minoring, majoring"
+            )
         if thresholds is None:
             if num_thresholds <= 1:
-                raise ValueError("Argument `num_thresholds` must be an integer > 1. "
-                                 f"Received: num_thresholds={num_thresholds}")
+                raise ValueError(
+                    f"Argument `num_thresholds` must be an integer > 1. Received: num_thresholds={num_thresholds}"
+                )
             inner = _evenly(num_thresholds)
         else:
             inner = sorted(float(t) for t in thresholds)
             if any(not 0 <= t <= 1 for t in inner):
-                raise ValueError(f"Threshold values must be in [0, 1]. Received: "
-                                 f"{[t for t in inner if not 0 <= t <= 1]}")
+                raise ValueError(
+                    f"Threshold values must be in [0, 1]. Received: {[t for t in inner if not 0 <= t <= 1]}"
+                )
         small = backend.epsilon()
         super().__init__([-small, *inner, 1.0 + small], name, dtype)
         self.num_thresholds, self._own_thresholds = len(self.thresholds), thresholds
@@ -105,15 +109,24 @@ class AUC(_Curve):
         y_pred = as_floating(y_pred, self._dtype)
         if not self._counts:
             if y_pred.shape.rank != 2 or y_pred.shape[-1] is None:
-                raise ValueError("`y_pred` must have rank 2 when `multi_label=True`. "
-                                 f"Found rank {y_pred.shape.rank}. Full shape received for `y_pred`: "
-                                 f"{tuple(y_pred.shape)}")
+                raise ValueError(
+                    "`y_pred` must have rank 2 when `multi_label=True`. "
+                    f"Found rank {y_pred.shape.rank}. Full shape received for `y_pred`: "
+                    f"{tuple(y_pred.shape)}"
+                )
             self._make((self.num_thresholds, y_pred.shape[-1]))
         if self.from_logits:
             y_pred = math.sigmoid(y_pred)
         weights = None if self.multi_label else self.label_weights
-        found = count(y_true, y_pred, self.thresholds, self._dtype, sample_weight, by_label=self.multi_label,
-                      label_weights=weights)
+        found = count(
+            y_true,
+            y_pred,
+            self.thresholds,
+            self._dtype,
+            sample_weight,
+            by_label=self.multi_label,
+            label_weights=weights,
+        )
         for variable, value in zip(self._counts, found):
             variable.assign_add(value)
 
@@ -160,10 +173,16 @@ class AUC(_Curve):
 
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments."""
-        config = {**super().get_config(), "num_thresholds": self.num_thresholds, "curve": self.curve,
-                  "summation_method": self.summation_method, "multi_label": self.multi_label,
-                  "num_labels": self.num_labels, "label_weights": self.label_weights,
-                  "from_logits": self.from_logits}
+        config = {
+            **super().get_config(),
+            "num_thresholds": self.num_thresholds,
+            "curve": self.curve,
+            "summation_method": self.summation_method,
+            "multi_label": self.multi_label,
+            "num_labels": self.num_labels,
+            "label_weights": self.label_weights,
+            "from_logits": self.from_logits,
+        }
         if self._own_thresholds is not None:
             config["thresholds"] = self.thresholds[1:-1]
         return config
@@ -174,13 +193,20 @@ class _Best(_Curve):
 
     bound = "value"
 
-    def __init__(self, value: float, num_thresholds: int = 200, class_id: int | None = None, name: str | None = None,
-                 dtype: Any = None) -> None:
+    def __init__(
+        self,
+        value: float,
+        num_thresholds: int = 200,
+        class_id: int | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
         if not 0 <= value <= 1:
             raise ValueError(f"Argument `{self.bound}` must be in the range [0, 1]. Received: {self.bound}={value}")
         if num_thresholds <= 0:
-            raise ValueError(f"Argument `num_thresholds` must be an integer > 0. Received: "
-                             f"num_thresholds={num_thresholds}")
+            raise ValueError(
+                f"Argument `num_thresholds` must be an integer > 0. Received: num_thresholds={num_thresholds}"
+            )
         super().__init__([0.5] if num_thresholds == 1 else [0.0, *_evenly(num_thresholds), 1.0], name, dtype)
         self.value, self.num_thresholds, self.class_id = value, num_thresholds, class_id
         setattr(self, self.bound, value)
@@ -197,8 +223,12 @@ class _Best(_Curve):
 
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments."""
-        return {**super().get_config(), self.bound: self.value, "num_thresholds": self.num_thresholds,
-                "class_id": self.class_id}
+        return {
+            **super().get_config(),
+            self.bound: self.value,
+            "num_thresholds": self.num_thresholds,
+            "class_id": self.class_id,
+        }
 
 
 def _share(x: Any, y: Any) -> Any:
@@ -210,8 +240,14 @@ class SensitivityAtSpecificity(_Best):
 
     bound = "specificity"
 
-    def __init__(self, specificity: float, num_thresholds: int = 200, class_id: int | None = None,
-                 name: str | None = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        specificity: float,
+        num_thresholds: int = 200,
+        class_id: int | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__(specificity, num_thresholds, class_id, name, dtype)
 
     def _figures(self, tp: Any, fp: Any, tn: Any, fn: Any) -> tuple[Any, Any]:
@@ -223,8 +259,14 @@ class SpecificityAtSensitivity(_Best):
 
     bound = "sensitivity"
 
-    def __init__(self, sensitivity: float, num_thresholds: int = 200, class_id: int | None = None,
-                 name: str | None = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        sensitivity: float,
+        num_thresholds: int = 200,
+        class_id: int | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__(sensitivity, num_thresholds, class_id, name, dtype)
 
     def _figures(self, tp: Any, fp: Any, tn: Any, fn: Any) -> tuple[Any, Any]:
@@ -236,8 +278,14 @@ class PrecisionAtRecall(_Best):
 
     bound = "recall"
 
-    def __init__(self, recall: float, num_thresholds: int = 200, class_id: int | None = None, name: str | None = None,
-                 dtype: Any = None) -> None:
+    def __init__(
+        self,
+        recall: float,
+        num_thresholds: int = 200,
+        class_id: int | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__(recall, num_thresholds, class_id, name, dtype)
 
     def _figures(self, tp: Any, fp: Any, tn: Any, fn: Any) -> tuple[Any, Any]:
@@ -249,11 +297,15 @@ class RecallAtPrecision(_Best):
 
     bound = "precision"
 
-    def __init__(self, precision: float, num_thresholds: int = 200, class_id: int | None = None,
-                 name: str | None = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        precision: float,
+        num_thresholds: int = 200,
+        class_id: int | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__(precision, num_thresholds, class_id, name, dtype)
 
     def _figures(self, tp: Any, fp: Any, tn: Any, fn: Any) -> tuple[Any, Any]:
         return _share(tp, fp), _share(tp, fn)
-
-

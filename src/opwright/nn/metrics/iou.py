@@ -82,8 +82,13 @@ class IoU(Metric):
 class BinaryIoU(IoU):
     """IoU of two classes; y_pred >= threshold is class 1."""
 
-    def __init__(self, target_class_ids: Sequence[int] = (0, 1), threshold: float | None = 0.5, name: str | None = None,
-                 dtype: Any = None) -> None:
+    def __init__(
+        self,
+        target_class_ids: Sequence[int] = (0, 1),
+        threshold: float | None = 0.5,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__(2, target_class_ids, name, dtype)
         self.threshold = threshold
 
@@ -96,17 +101,30 @@ class BinaryIoU(IoU):
 
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments."""
-        return {"target_class_ids": self.target_class_ids, "threshold": self.threshold, "name": self.name,
-                "dtype": self.dtype}
+        return {
+            "target_class_ids": self.target_class_ids,
+            "threshold": self.threshold,
+            "name": self.name,
+            "dtype": self.dtype,
+        }
 
 
 class MeanIoU(IoU):
     """IoU over all classes."""
 
-    def __init__(self, num_classes: int, name: str | None = None, dtype: Any = None, ignore_class: int | None = None,
-                 sparse_y_true: bool = True, sparse_y_pred: bool = True, axis: int = -1) -> None:
-        super().__init__(num_classes, list(range(num_classes)), name, dtype, ignore_class, sparse_y_true, sparse_y_pred,
-                         axis)
+    def __init__(
+        self,
+        num_classes: int,
+        name: str | None = None,
+        dtype: Any = None,
+        ignore_class: int | None = None,
+        sparse_y_true: bool = True,
+        sparse_y_pred: bool = True,
+        axis: int = -1,
+    ) -> None:
+        super().__init__(
+            num_classes, list(range(num_classes)), name, dtype, ignore_class, sparse_y_true, sparse_y_pred, axis
+        )
 
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments."""
@@ -116,8 +134,16 @@ class MeanIoU(IoU):
 class OneHotIoU(IoU):
     """IoU, labels one-hot."""
 
-    def __init__(self, num_classes: int, target_class_ids: Sequence[int], name: str | None = None, dtype: Any = None,
-                 ignore_class: int | None = None, sparse_y_pred: bool = False, axis: int = -1) -> None:
+    def __init__(
+        self,
+        num_classes: int,
+        target_class_ids: Sequence[int],
+        name: str | None = None,
+        dtype: Any = None,
+        ignore_class: int | None = None,
+        sparse_y_pred: bool = False,
+        axis: int = -1,
+    ) -> None:
         super().__init__(num_classes, target_class_ids, name, dtype, ignore_class, False, sparse_y_pred, axis)
 
     def get_config(self) -> dict[str, Any]:
@@ -128,8 +154,15 @@ class OneHotIoU(IoU):
 class OneHotMeanIoU(MeanIoU):
     """IoU over all classes, labels one-hot."""
 
-    def __init__(self, num_classes: int, name: str | None = None, dtype: Any = None, ignore_class: int | None = None,
-                 sparse_y_pred: bool = False, axis: int = -1) -> None:
+    def __init__(
+        self,
+        num_classes: int,
+        name: str | None = None,
+        dtype: Any = None,
+        ignore_class: int | None = None,
+        sparse_y_pred: bool = False,
+        axis: int = -1,
+    ) -> None:
         super().__init__(num_classes, name, dtype, ignore_class, False, sparse_y_pred, axis)
 
     def get_config(self) -> dict[str, Any]:

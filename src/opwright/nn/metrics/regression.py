@@ -55,28 +55,58 @@ def cosine(y_true: Any, y_pred: Any, axis: int = -1) -> Any:
 class BinaryCrossentropy(MeanMetricWrapper):
     """The mean cross-entropy of two classes."""
 
-    def __init__(self, name: str = "binary_crossentropy", dtype: Any = None, from_logits: bool = False,
-                 label_smoothing: float = 0) -> None:
-        super().__init__(crossentropy.binary_crossentropy, name, dtype, from_logits=from_logits,
-                         label_smoothing=label_smoothing)
+    def __init__(
+        self,
+        name: str = "binary_crossentropy",
+        dtype: Any = None,
+        from_logits: bool = False,
+        label_smoothing: float = 0,
+    ) -> None:
+        super().__init__(
+            crossentropy.binary_crossentropy, name, dtype, from_logits=from_logits, label_smoothing=label_smoothing
+        )
 
 
 class CategoricalCrossentropy(MeanMetricWrapper):
     """The mean cross-entropy of classes, labels one-hot."""
 
-    def __init__(self, name: str = "categorical_crossentropy", dtype: Any = None, from_logits: bool = False,
-                 label_smoothing: float = 0, axis: int = -1) -> None:
-        super().__init__(crossentropy.categorical_crossentropy, name, dtype, from_logits=from_logits,
-                         label_smoothing=label_smoothing, axis=axis)
+    def __init__(
+        self,
+        name: str = "categorical_crossentropy",
+        dtype: Any = None,
+        from_logits: bool = False,
+        label_smoothing: float = 0,
+        axis: int = -1,
+    ) -> None:
+        super().__init__(
+            crossentropy.categorical_crossentropy,
+            name,
+            dtype,
+            from_logits=from_logits,
+            label_smoothing=label_smoothing,
+            axis=axis,
+        )
 
 
 class SparseCategoricalCrossentropy(MeanMetricWrapper):
     """The mean cross-entropy of classes, labels by number."""
 
-    def __init__(self, name: str = "sparse_categorical_crossentropy", dtype: Any = None, from_logits: bool = False,
-                 ignore_class: int | None = None, axis: int = -1) -> None:
-        super().__init__(crossentropy.sparse_categorical_crossentropy, name, dtype, from_logits=from_logits,
-                         ignore_class=ignore_class, axis=axis)
+    def __init__(
+        self,
+        name: str = "sparse_categorical_crossentropy",
+        dtype: Any = None,
+        from_logits: bool = False,
+        ignore_class: int | None = None,
+        axis: int = -1,
+    ) -> None:
+        super().__init__(
+            crossentropy.sparse_categorical_crossentropy,
+            name,
+            dtype,
+            from_logits=from_logits,
+            ignore_class=ignore_class,
+            axis=axis,
+        )
 
 
 class RootMeanSquaredError(Mean):
@@ -104,16 +134,25 @@ class R2Score(Metric):
     raises ValueError for other values
     """
 
-    def __init__(self, class_aggregation: str | None = "uniform_average", num_regressors: int = 0,
-                 name: str = "r2_score", dtype: Any = None) -> None:
+    def __init__(
+        self,
+        class_aggregation: str | None = "uniform_average",
+        num_regressors: int = 0,
+        name: str = "r2_score",
+        dtype: Any = None,
+    ) -> None:
         super().__init__(dtype, name)
         if class_aggregation not in (None, "uniform_average", "variance_weighted_average"):
-            raise ValueError("Invalid value for argument `class_aggregation`. Expected one of (None, uniform_average, "
-                             "variance_weighted_average). Received: "
-                             f"class_aggregation={class_aggregation}")
+            raise ValueError(
+                "Invalid value for argument `class_aggregation`. Expected one of (None, uniform_average, "
+                "variance_weighted_average). Received: "
+                f"class_aggregation={class_aggregation}"
+            )
         if num_regressors < 0:
-            raise ValueError("Invalid value for argument `num_regressors`. Expected a value >= 0. Received: "
-                             f"num_regressors={num_regressors}")
+            raise ValueError(
+                "Invalid value for argument `num_regressors`. Expected a value >= 0. Received: "
+                f"num_regressors={num_regressors}"
+            )
         self.class_aggregation, self.num_regressors = class_aggregation, num_regressors
         self.num_samples = self.add_variable((), "zeros", "int32", name="num_samples")
         self._sums: list[Any] = []
@@ -131,8 +170,11 @@ class R2Score(Metric):
             width = (y_true.shape[-1],)
             names = ("squared_sum", "sum", "total_mse", "count")
             self._sums = [self.add_variable(width, "zeros", name=n) for n in names]
-        weight = array.ones_like(y_true) if sample_weight is None else \
-            array.ones_like(y_true) * under(as_floating(sample_weight, self._dtype), y_true)
+        weight = (
+            array.ones_like(y_true)
+            if sample_weight is None
+            else array.ones_like(y_true) * under(as_floating(sample_weight, self._dtype), y_true)
+        )
         squared, plain, error, count = self._sums
         plain.assign_add(math.reduce_sum(y_true * weight, axis=0))
         squared.assign_add(math.reduce_sum(y_true * y_true * weight, axis=0))
@@ -160,8 +202,11 @@ class R2Score(Metric):
 
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments."""
-        return {**super().get_config(), "class_aggregation": self.class_aggregation,
-                "num_regressors": self.num_regressors}
+        return {
+            **super().get_config(),
+            "class_aggregation": self.class_aggregation,
+            "num_regressors": self.num_regressors,
+        }
 
 
 def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Any:

@@ -40,8 +40,10 @@ def unpack(data: Any) -> tuple[Any, Any, Any]:
     if not isinstance(data, tuple):
         return data, None, None
     if len(data) > 3:
-        raise ValueError("Data is expected to be in format `x`, `(x,)`, `(x, y)`, or `(x, y, sample_weight)`, found: "
-                         f"a tuple of {len(data)}")
+        raise ValueError(
+            "Data is expected to be in format `x`, `(x,)`, `(x, y)`, or `(x, y, sample_weight)`, found: "
+            f"a tuple of {len(data)}"
+        )
     return (*data, *([None] * (3 - len(data))))
 
 
@@ -75,8 +77,10 @@ class ArrayBatches(Batches):
         self.data = [nest.map_structure(leaf, _arrays(part)) for part in (x, y, sample_weight)]
         sizes = {len(a) if a.ndim else 0 for part in self.data for a in nest.flatten(part) if a is not None}
         if len(sizes) > 1:
-            raise ValueError("Data cardinality is ambiguous. Make sure all arrays contain the same number of samples. "
-                             f"Found {sorted(sizes)}")
+            raise ValueError(
+                "Data cardinality is ambiguous. Make sure all arrays contain the same number of samples. "
+                f"Found {sorted(sizes)}"
+            )
         self.samples = sizes.pop() if sizes else 0
         self.batch_size = batch_size or 32
         self.steps = math.ceil(self.samples / self.batch_size)
@@ -89,8 +93,11 @@ class ArrayBatches(Batches):
         order = None
         if self.shuffle == "batch":
             starts = self._random.permutation(self.steps or 0) * self.batch_size
-            order = np.concatenate([np.arange(s, min(s + self.batch_size, self.samples)) for s in starts]) if len(
-                starts) else None
+            order = (
+                np.concatenate([np.arange(s, min(s + self.batch_size, self.samples)) for s in starts])
+                if len(starts)
+                else None
+            )
         elif self.shuffle:
             order = self._random.permutation(self.samples)
         for start in range(0, self.samples, self.batch_size):
@@ -149,8 +156,11 @@ class IterableBatches(Batches):
             self._running = None
 
     def _items(self) -> Iterator[Any]:
-        if hasattr(self.source, "__getitem__") and hasattr(self.source, "__len__") and not hasattr(
-                self.source, "element_spec"):
+        if (
+            hasattr(self.source, "__getitem__")
+            and hasattr(self.source, "__len__")
+            and not hasattr(self.source, "element_spec")
+        ):
             for i in range(len(self.source)):
                 yield self.source[i]
             if hasattr(self.source, "on_epoch_end"):
@@ -180,23 +190,40 @@ def _length(source: Any) -> int | None:
         return None
 
 
-def batches_of(x: Any, y: Any = None, sample_weight: Any = None, batch_size: int | None = None, shuffle: Any = False,
-               steps: int | None = None, class_weight: dict[int, float] | None = None) -> Batches:
+def batches_of(
+    x: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    batch_size: int | None = None,
+    shuffle: Any = False,
+    steps: int | None = None,
+    class_weight: dict[int, float] | None = None,
+) -> Batches:
     """Batches of whatever `fit` was given. raises ValueError where y is given besides a dataset, or x is nothing"""
     if isinstance(x, Batches):
         return x
     if x is None:
         raise ValueError("`x` is missing: give arrays, a dataset or a generator")
-    is_source = hasattr(x, "element_spec") or hasattr(x, "__next__") or (
-        hasattr(x, "__getitem__") and hasattr(x, "__len__") and not hasattr(x, "shape")
-        and not isinstance(x, (list, tuple, dict)) and not hasattr(x, "iloc"))
+    is_source = (
+        hasattr(x, "element_spec")
+        or hasattr(x, "__next__")
+        or (
+            hasattr(x, "__getitem__")
+            and hasattr(x, "__len__")
+            and not hasattr(x, "shape")
+            and not isinstance(x, (list, tuple, dict))
+            and not hasattr(x, "iloc")
+        )
+    )
     found: Batches
     if is_source:
         for name, value in (("y", y), ("sample_weight", sample_weight)):
             if value is not None:
-                raise ValueError(f"When providing `x` as a dataset or generator, `{name}` should not be passed. "
-                                 f"Instead, "
-                                 "it should be included as part of its elements.")
+                raise ValueError(
+                    f"When providing `x` as a dataset or generator, `{name}` should not be passed. "
+                    f"Instead, "
+                    "it should be included as part of its elements."
+                )
         found = IterableBatches(x, steps)
     else:
         found = ArrayBatches(x, y, sample_weight, batch_size, shuffle)
@@ -266,10 +293,12 @@ def split(x: Any, y: Any, sample_weight: Any, share: float) -> tuple[tuple[Any, 
     n = len(arrays[0])
     at = math.floor(n * (1.0 - share))
     if at in (0, n):
-        raise ValueError(f"Training data contains {n} samples, which is not sufficient to split it into a "
-                         f"validation and "
-                         f"training set as specified by `validation_split={share}`. Either provide more data, or a "
-                         "different value for the `validation_split` argument.")
+        raise ValueError(
+            f"Training data contains {n} samples, which is not sufficient to split it into a "
+            f"validation and "
+            f"training set as specified by `validation_split={share}`. Either provide more data, or a "
+            "different value for the `validation_split` argument."
+        )
     first = [nest.map_structure(lambda a: None if a is None else a[:at], p) for p in parts]
     last = [nest.map_structure(lambda a: None if a is None else a[at:], p) for p in parts]
     return tuple(first), tuple(last)

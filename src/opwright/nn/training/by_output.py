@@ -58,22 +58,25 @@ def spread(spec: Any, names: Sequence[str], y_pred: Any, what: str, repeat: bool
         return [spec if repeat or i == 0 else None for i in range(len(names))]
     flat = nest.flatten(spec) if what == "loss" else list(spec)
     if len(flat) != len(names):
-        raise ValueError(f"For a model with multiple outputs, when providing the `{what}` argument as a list, it "
-                         f"should "
-                         f"have as many entries as the model has outputs. Received:\n{what}={spec}\nof length "
-                         f"{len(flat)} "
-                         f"whereas the model has {len(names)} outputs.")
+        raise ValueError(
+            f"For a model with multiple outputs, when providing the `{what}` argument as a list, it "
+            f"should "
+            f"have as many entries as the model has outputs. Received:\n{what}={spec}\nof length "
+            f"{len(flat)} "
+            f"whereas the model has {len(names)} outputs."
+        )
     return flat
 
 
 class OutputLosses:
     """The loss of a model: of each output times its weight, summed. Each output's mean is tracked if there are "
-      "several."""
+    "several."""
 
     def __init__(self, loss: Any, loss_weights: Any, output_names: Sequence[str] | None = None) -> None:
         if loss_weights is not None and not isinstance(loss_weights, (list, tuple, dict, float, int)):
-            raise ValueError(f"Expected `loss_weights` argument to be a float, list, tuple, or dict. Received: "
-                             f"{loss_weights}")
+            raise ValueError(
+                f"Expected `loss_weights` argument to be a float, list, tuple, or dict. Received: {loss_weights}"
+            )
         self.loss, self.loss_weights, self.output_names = loss, loss_weights, output_names
         self.losses: list[Any] | None = None
         self.metrics: list[Mean] = []
@@ -143,8 +146,10 @@ def flat_for(y: Any, names: Sequence[str], y_pred: Any, repeat: bool = False) ->
     if len(flat) == 1 and len(names) > 1 and repeat:
         return flat * len(names)
     if len(flat) != len(names):
-        raise ValueError(f"y_true and y_pred have different structures.\ny_true: {len(flat)} tensors\n"
-                         f"y_pred: {len(names)} outputs {list(names)}")
+        raise ValueError(
+            f"y_true and y_pred have different structures.\ny_true: {len(flat)} tensors\n"
+            f"y_pred: {len(names)} outputs {list(names)}"
+        )
     return flat
 
 
@@ -152,9 +157,11 @@ def _as_loss(identifier: Any, y_true: Any, y_pred: Any) -> Any:
     if identifier is None or isinstance(identifier, Loss):
         return identifier
     if identifier in ("crossentropy", "ce"):
-        identifier = {"binary": losses_module.binary_crossentropy,
-                      "sparse": losses_module.sparse_categorical_crossentropy,
-                      "categorical": losses_module.categorical_crossentropy}[_kind(y_true, y_pred)]
+        identifier = {
+            "binary": losses_module.binary_crossentropy,
+            "sparse": losses_module.sparse_categorical_crossentropy,
+            "categorical": losses_module.categorical_crossentropy,
+        }[_kind(y_true, y_pred)]
     found = losses_module.get(identifier)
     if isinstance(found, Loss):
         return found
@@ -180,10 +187,16 @@ def _kind(y_true: Any, y_pred: Any) -> str:
     return "sparse" if (fewer or last_true == 1) and last_pred != 1 else "categorical"
 
 
-_ACCURACIES = {"binary": metrics_module.BinaryAccuracy, "sparse": metrics_module.SparseCategoricalAccuracy,
-               "categorical": metrics_module.CategoricalAccuracy}
-_ENTROPIES = {"binary": metrics_module.BinaryCrossentropy, "sparse": metrics_module.SparseCategoricalCrossentropy,
-              "categorical": metrics_module.CategoricalCrossentropy}
+_ACCURACIES = {
+    "binary": metrics_module.BinaryAccuracy,
+    "sparse": metrics_module.SparseCategoricalAccuracy,
+    "categorical": metrics_module.CategoricalAccuracy,
+}
+_ENTROPIES = {
+    "binary": metrics_module.BinaryCrossentropy,
+    "sparse": metrics_module.SparseCategoricalCrossentropy,
+    "categorical": metrics_module.CategoricalCrossentropy,
+}
 
 
 def as_metric(identifier: Any, y_true: Any, y_pred: Any) -> Metric:
@@ -239,10 +252,12 @@ class OutputMetrics(Module):
                 given = spread(given, self.names, y_pred, "metrics")[0]
             return [_listed(_flat(given))]
         if isinstance(given, (list, tuple)) and all(_is_single(g) for g in given) and len(given) != many:
-            raise ValueError("For a model with multiple outputs, when providing the `metrics` argument as a list, it "
-                             f"should have as many entries as the model has outputs. Received:\nmetrics={given}\nof "
-                             f"length "
-                             f"{len(given)} whereas the model has {many} outputs.")
+            raise ValueError(
+                "For a model with multiple outputs, when providing the `metrics` argument as a list, it "
+                f"should have as many entries as the model has outputs. Received:\nmetrics={given}\nof "
+                f"length "
+                f"{len(given)} whereas the model has {many} outputs."
+            )
         return [_listed(g) for g in spread(given, self.names, y_pred, "metrics")]
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:

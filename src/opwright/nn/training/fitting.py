@@ -41,10 +41,21 @@ class Steps:
             return step(data)
         flat = nest.flatten(data)
         tensors = [t for t in flat if t is not None]
-        key = (kind, _outline(data), tuple([
-            (t.dtype.name, t.shape.dims[1:], len(t.shape.dims), t.lod_level if isinstance(t, LoDTensor) else None)
-            for t in tensors
-        ]))
+        key = (
+            kind,
+            _outline(data),
+            tuple(
+                [
+                    (
+                        t.dtype.name,
+                        t.shape.dims[1:],
+                        len(t.shape.dims),
+                        t.lod_level if isinstance(t, LoDTensor) else None,
+                    )
+                    for t in tensors
+                ]
+            ),
+        )
         found = self._known.get(key)
         if found is None:
             prepare()
@@ -209,8 +220,11 @@ class Fitting:
 
         self._assert_compiled("evaluate")
         batches = batches_of(x, y, sample_weight, batch_size, False, steps)
-        heard = callbacks if isinstance(callbacks, CallbackList) else CallbackList.of(
-            callbacks, self, verbose, epochs=1, steps=batches.steps)
+        heard = (
+            callbacks
+            if isinstance(callbacks, CallbackList)
+            else CallbackList.of(callbacks, self, verbose, epochs=1, steps=batches.steps)
+        )
         heard.on_test_begin()
         self.reset_metrics()
         batches.restart()
@@ -227,8 +241,14 @@ class Fitting:
         first = list(dict.fromkeys(n for n in names if n in logs))
         return first + sorted(k for k in logs if k not in first)
 
-    def predict(self, x: Any, batch_size: int | None = None, verbose: Any = "auto", steps: int | None = None,
-                callbacks: Any = None) -> Any:
+    def predict(
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+    ) -> Any:
         """The outputs for all of the data, as arrays in the outputs' structure. arguments: see `fit`."""
         from ..callbacks import CallbackList
 
@@ -247,8 +267,9 @@ class Fitting:
 
     # ---- single batches ---------------------------------------------------------------------------------------------
 
-    def train_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None,
-                       return_dict: bool = False) -> Any:
+    def train_on_batch(
+        self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None, return_dict: bool = False
+    ) -> Any:
         """Train by one batch; its figures. Arguments: see `fit`."""
         self._assert_compiled("train_on_batch")
         if class_weight is not None and sample_weight is not None:

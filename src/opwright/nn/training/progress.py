@@ -38,8 +38,15 @@ class Progbar:
     stateful_metrics, interval, unit_name: seconds between updates of the bar, and what a step is called.
     """
 
-    def __init__(self, target: int | None, width: int = WIDTH, verbose: int = 1, interval: float = 0.05,
-                 stateful_metrics: Any = None, unit_name: str = "step") -> None:
+    def __init__(
+        self,
+        target: int | None,
+        width: int = WIDTH,
+        verbose: int = 1,
+        interval: float = 0.05,
+        stateful_metrics: Any = None,
+        unit_name: str = "step",
+    ) -> None:
         self.target, self.width, self.verbose, self.interval = target, width, verbose, interval
         self.unit_name = unit_name
         self.finalized = False
@@ -78,8 +85,11 @@ class Progbar:
         if self.verbose == 1:
             filled = round(self.width * min(current / target, 1.0)) if target else 0
             parts[0] += " " + "━" * filled + " " * (self.width - filled)
-        left = f"{duration(elapsed)} {duration(per_step)}/{self.unit_name}" if final or not target else \
-            duration(per_step * (target - current))
+        left = (
+            f"{duration(elapsed)} {duration(per_step)}/{self.unit_name}"
+            if final or not target
+            else duration(per_step * (target - current))
+        )
         if self.verbose == 1:
             parts[0] += f" {left}"
         else:

@@ -80,9 +80,16 @@ class Trainer(Fitting):
             raise ValueError(f"Unrecognized arguments of compile: {list(kwargs)}")
         self.optimizer = optimizers.get(optimizer)
         state = self._trainer = State()
-        state.arguments = {"optimizer": self.optimizer, "loss": loss, "metrics": metrics, "loss_weights": loss_weights,
-                           "weighted_metrics": weighted_metrics, "run_eagerly": run_eagerly,
-                           "steps_per_execution": steps_per_execution, "jit_compile": jit_compile}
+        state.arguments = {
+            "optimizer": self.optimizer,
+            "loss": loss,
+            "metrics": metrics,
+            "loss_weights": loss_weights,
+            "weighted_metrics": weighted_metrics,
+            "run_eagerly": run_eagerly,
+            "steps_per_execution": steps_per_execution,
+            "jit_compile": jit_compile,
+        }
         names = self.output_names if getattr(self, "_network", None) is not None else None  # type: ignore[attr-defined]
         if loss is not None:
             state.losses = OutputLosses(loss, loss_weights, names)
@@ -113,9 +120,9 @@ class Trainer(Fitting):
 
     def _assert_compiled(self, method: str) -> None:
         if not self.compiled:
-            raise ValueError(f"You must call `compile()` before calling `{method}()`: the model has no optimizer "
-                             f"and no "
-                             "loss yet.")
+            raise ValueError(
+                f"You must call `compile()` before calling `{method}()`: the model has no optimizer and no loss yet."
+            )
 
     # ---- metrics ----------------------------------------------------------------------------------------------------
 
@@ -164,8 +171,9 @@ class Trainer(Fitting):
 
     # ---- one step, to be overridden ---------------------------------------------------------------------------------
 
-    def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None,
-                     training: bool = True) -> Any:
+    def compute_loss(
+        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
+    ) -> Any:
         """The loss of a batch: what was compiled, plus the losses that layers added.
 
         raises ValueError where there is neither
@@ -178,8 +186,9 @@ class Trainer(Fitting):
         found += [array.cast(math.reduce_sum(v), found[0].dtype) if found else math.reduce_sum(v) for v in self.losses]  # type: ignore[attr-defined]
         if not found:
             if self._trainer.losses is not None and y is None:
-                raise ValueError("No loss to compute. Provide a `loss` argument in `compile()`, and targets `y` to "
-                                 "`fit()`.")
+                raise ValueError(
+                    "No loss to compute. Provide a `loss` argument in `compile()`, and targets `y` to `fit()`."
+                )
             if not training:
                 return array.zeros(())
             raise ValueError("No loss to compute. Provide a `loss` argument in `compile()`.")
@@ -270,8 +279,10 @@ class Trainer(Fitting):
             return
         x, y, _ = unpack(data)
         state = self._trainer
-        unmatched = any(m is not None and getattr(m, attribute) is None
-                        for m, attribute in ((state.losses, "losses"), (state.metrics, "rows")))
+        unmatched = any(
+            m is not None and getattr(m, attribute) is None
+            for m, attribute in ((state.losses, "losses"), (state.metrics, "rows"))
+        )
         if not self.built or (y is not None and kind != "predict" and unmatched) or self._unbuilt():
             y_pred = self._laid_out(x)
             if y is not None and kind != "predict":
@@ -288,8 +299,9 @@ class Trainer(Fitting):
 
     def builds_before_steps(self) -> bool:
         """Whether weights are made before the first step of training, not by it: what is restored then counts."""
-        return not self.run_eagerly and not flags.run_functions_eagerly and (
-            type(self).train_step is Trainer.train_step)
+        return (
+            not self.run_eagerly and not flags.run_functions_eagerly and (type(self).train_step is Trainer.train_step)
+        )
 
     def _unbuilt(self) -> bool:
         return any(not getattr(x, "built", True) for x in self._flatten_layers())  # type: ignore[attr-defined]

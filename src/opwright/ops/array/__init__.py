@@ -9,4 +9,3 @@ __getattr__, __dir__, __all__ = lazily(__name__, unlisted=("MergeRows", "RowsAt"
 __all__ += ["newaxis"]
 
 newaxis = None
-

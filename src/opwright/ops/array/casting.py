@@ -114,8 +114,11 @@ class Bitcast:
         if size > wanted:
             return TensorSpec([*spec.shape, size // wanted], op.type)
         if spec.shape.rank == 0 or spec.shape[-1] not in (None, wanted // size):
-            raise InvalidArgumentError(what=f"Cannot bitcast from {spec.dtype.name} to {op.type.name}",
-                                       found=spec.short(), wanted=f"a last dimension of {wanted // size}")
+            raise InvalidArgumentError(
+                what=f"Cannot bitcast from {spec.dtype.name} to {op.type.name}",
+                found=spec.short(),
+                wanted=f"a last dimension of {wanted // size}",
+            )
         return TensorSpec(spec.shape[:-1], op.type)
 
     def compute(op, input) -> Any:

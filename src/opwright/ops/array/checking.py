@@ -85,8 +85,10 @@ class BroadcastArgs:
 
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Any:
     """See BroadcastArgs. shape_x, shape_y: sizes or integer tensors."""
-    x, y = (dims_tensor(list(s)) if isinstance(s, (list, tuple, TensorShape)) else dispatch.to_tensor(s)
-            for s in (shape_x, shape_y))
+    x, y = (
+        dims_tensor(list(s)) if isinstance(s, (list, tuple, TensorShape)) else dispatch.to_tensor(s)
+        for s in (shape_x, shape_y)
+    )
     if x.dtype is not y.dtype:
         x, y = array.cast(x, dtypes.int64), array.cast(y, dtypes.int64)
     return BroadcastArgs(x, y)

@@ -177,8 +177,9 @@ def _range_length(start: Any, limit: Any, delta: Any) -> int:
         raise InvalidArgumentError(what=f"Requires {relation}", found=f"{start}/{limit}")
     count = number_of_steps(start, limit, delta)
     if count is None:
-        raise InvalidArgumentError(what="the range has no end", found=f"{start} to {limit} in steps of {delta}",
-                                   wanted="finite numbers")
+        raise InvalidArgumentError(
+            what="the range has no end", found=f"{start} to {limit} in steps of {delta}", wanted="finite numbers"
+        )
     return count
 
 
@@ -330,14 +331,26 @@ def _set_ones(op: Any, indices: np.ndarray, depth: Any, on_value: Any, off_value
 ONE_HOT = Strategies(
     "OneHot",
     _compared,
-    Strategy("set", _set_ones, lambda op, indices, depth, *_: op.axis == -1 and indices.size * int(depth) >= 4096,
-             "along the last axis, at least 4096 elements", "one_hot",
-             fits=lambda op, indices, *_: op.axis in (-1, indices.ndim)),
+    Strategy(
+        "set",
+        _set_ones,
+        lambda op, indices, depth, *_: op.axis == -1 and indices.size * int(depth) >= 4096,
+        "along the last axis, at least 4096 elements",
+        "one_hot",
+        fits=lambda op, indices, *_: op.axis in (-1, indices.ndim),
+    ),
 )
 
 
-def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: Any = None,
-            dtype: Any = None, name: str | None = None) -> Any:
+def one_hot(
+    indices: Any,
+    depth: Any,
+    on_value: Any = None,
+    off_value: Any = None,
+    axis: Any = None,
+    dtype: Any = None,
+    name: str | None = None,
+) -> Any:
     """See OneHot. on_value and off_value default to 1 and 0, dtype to theirs, else float32.
 
     raises TypeError where dtype, on_value and off_value differ in dtype
@@ -364,8 +377,13 @@ def _hinted(value: Any, dtype: DType | None) -> Any:
     return dispatch.to_tensor(value)
 
 
-def eye(num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: Any = dtypes.float32,
-        name: str | None = None) -> Any:
+def eye(
+    num_rows: Any,
+    num_columns: Any = None,
+    batch_shape: Any = None,
+    dtype: Any = dtypes.float32,
+    name: str | None = None,
+) -> Any:
     """The identity matrix, repeated over `batch_shape`: output[..., i, j] = 1 if i = j else 0."""
     dtype = as_dtype(dtype)
     batch = () if batch_shape is None else _static(batch_shape)

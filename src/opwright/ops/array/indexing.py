@@ -46,8 +46,10 @@ def _same_batch(params: TensorShape, indices: TensorShape, batch_dims: int) -> l
     for i in range(batch_dims):
         a, b = params[i], indices[i]
         if a is not None and b is not None and a != b:
-            raise InvalidArgumentError(what=f"params.shape[{i}]: {a} should be equal to indices.shape[{i}]: {b}",
-                                       found={"params": params, "indices": indices})
+            raise InvalidArgumentError(
+                what=f"params.shape[{i}]: {a} should be equal to indices.shape[{i}]: {b}",
+                found={"params": params, "indices": indices},
+            )
         merged.append(b if a is None else a)
     return merged
 
@@ -134,8 +136,14 @@ def wide_index(indices: Any) -> Any:
     return array.cast(indices, dtypes.int32) if narrow else indices
 
 
-def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = None, batch_dims: Any = 0,
-           name: str | None = None) -> Any:
+def gather(
+    params: Any,
+    indices: Any,
+    validate_indices: Any = None,
+    axis: Any = None,
+    batch_dims: Any = 0,
+    name: str | None = None,
+) -> Any:
     """See Gather. axis: by default batch_dims. validate_indices: ignored; indices are always checked."""
     batch_dims = static_int(batch_dims, "batch_dims")
     if axis is None:
@@ -144,8 +152,9 @@ def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = 
             axis = batch_dims + len(dispatch.to_tensor(indices).shape)
     indices = wide_index(indices)
     if not is_static(axis):
-        return array.run_time_axes.gather(lambda x, i, b: Gather(x, i, axis=b, batch_dims=b), params, indices, axis,
-                                    batch_dims, name)
+        return array.run_time_axes.gather(
+            lambda x, i, b: Gather(x, i, axis=b, batch_dims=b), params, indices, axis, batch_dims, name
+        )
     return Gather(params, indices, axis=static_int(axis, "axis"), batch_dims=batch_dims, name=name)
 
 
@@ -213,8 +222,11 @@ class GatherNd:
             return spec.with_shape(UNKNOWN)
         if depth > spec.shape.rank - batch:
             found = {"params": spec.short(), "indices": op.indices.spec.short()}
-            raise InvalidArgumentError(what="index innermost dimension length must be <= params rank; "
-                                       f"saw: {depth} vs. {spec.shape.rank - batch}", found=found)
+            raise InvalidArgumentError(
+                what="index innermost dimension length must be <= params rank; "
+                f"saw: {depth} vs. {spec.shape.rank - batch}",
+                found=found,
+            )
         return spec.with_shape([*merged, *indices[batch:-1], *spec.shape[batch + depth :]])
 
     def compute(op, params, indices) -> Any:
@@ -250,8 +262,9 @@ def check_vectors(indices: np.ndarray, sizes: tuple[int, ...], what: str) -> Non
     bad = ((indices < 0) | (indices >= limits)).any(-1)
     if bad.any():
         at = np.argwhere(bad)[0]
-        raise InvalidArgumentError(what=f"indices{at.tolist() or ''} = {indices[tuple(at)].tolist()} does not index "
-                                   f"into {what} {list(sizes)}")
+        raise InvalidArgumentError(
+            what=f"indices{at.tolist() or ''} = {indices[tuple(at)].tolist()} does not index into {what} {list(sizes)}"
+        )
 
 
 def _scatter_batches(params: Any, indices: Any, dy: Any, batch_dims: int) -> Any:

@@ -38,9 +38,11 @@ def _common_dims(values: Any, free: int | None, name: str) -> list[int | None] |
     merged, source = list(dims), [first] * len(dims)
     for i, other in known[1:]:
         if len(other) != len(dims):
-            raise InvalidArgumentError(what=f"{name}[{first}] and {name}[{i}] differ in rank",
-                                       found=f"{values[first].spec.short()}, {values[i].spec.short()}",
-                                       wanted="one rank for all")
+            raise InvalidArgumentError(
+                what=f"{name}[{first}] and {name}[{i}] differ in rank",
+                found=f"{values[first].spec.short()}, {values[i].spec.short()}",
+                wanted="one rank for all",
+            )
         for axis, size in enumerate(other):
             if axis == free or size is None or merged[axis] == size:
                 continue
@@ -49,7 +51,8 @@ def _common_dims(values: Any, free: int | None, name: str) -> list[int | None] |
                     what=f"Dimension {axis} of {name}[{source[axis]}] and {name}[{i}] differ: "
                     f"{merged[axis]} and {size}",
                     found=f"{values[source[axis]].spec.short()}, {values[i].spec.short()}",
-                    wanted="equal sizes in every dimension" + ("" if free is None else f" but {free}"))
+                    wanted="equal sizes in every dimension" + ("" if free is None else f" but {free}"),
+                )
             merged[axis], source[axis] = size, i
     if free is not None and free < len(merged):
         merged[free] = None
@@ -83,8 +86,9 @@ class Concat:
         if not ranks:
             return TensorSpec(UNKNOWN, dtype)
         if ranks[0] == 0:
-            raise InvalidArgumentError(what="a scalar cannot be concatenated", wanted="at least one dimension",
-                                       do="ow.stack")
+            raise InvalidArgumentError(
+                what="a scalar cannot be concatenated", wanted="at least one dimension", do="ow.stack"
+            )
         axis = axis_in(op.axis, ranks[0])
         dims = _common_dims(op.values, axis, "values")
         assert dims is not None
@@ -107,8 +111,14 @@ class Concat:
 def _are_columns(op: Any, values: Any) -> bool:
     """Many columns of a table, neither short nor of a length at which writing across pages is slow."""
     first = values[0]
-    return (len(values) >= 16 and first.ndim == 2 and op.axis in (1, -1) and 1 << 13 <= first.shape[0] <= 1 << 15
-            and first.shape[0] * first.itemsize % 4096 != 0 and all(v.shape[1] == 1 for v in values))
+    return (
+        len(values) >= 16
+        and first.ndim == 2
+        and op.axis in (1, -1)
+        and 1 << 13 <= first.shape[0] <= 1 << 15
+        and first.shape[0] * first.itemsize % 4096 != 0
+        and all(v.shape[1] == 1 for v in values)
+    )
 
 
 def _concat_columns(op: Any, values: Any) -> Any:
@@ -119,9 +129,14 @@ def _concat_columns(op: Any, values: Any) -> Any:
 CONCAT = Strategies(
     "Concat",
     lambda op, values: np.concatenate(values, op.axis),  # skips empty ones; for single parts nothing else is as fast
-    Strategy("columns", _concat_columns, _are_columns,
-             "at least 16 columns [n, 1] beside one another, 8192 <= n <= 32768, n items not a multiple of 4 KiB",
-             "concat_columns", fits=lambda op, values: values[0].ndim == 2 and op.axis in (1, -1)),
+    Strategy(
+        "columns",
+        _concat_columns,
+        _are_columns,
+        "at least 16 columns [n, 1] beside one another, 8192 <= n <= 32768, n items not a multiple of 4 KiB",
+        "concat_columns",
+        fits=lambda op, values: values[0].ndim == 2 and op.axis in (1, -1),
+    ),
 )
 
 
@@ -209,8 +224,11 @@ class Tile:
         if spec.shape.rank is None:
             return spec.with_shape([None] * len(multiples))
         if spec.shape.rank != len(multiples):
-            raise InvalidArgumentError(what=f"Expected multiples argument to be a vector of length {spec.shape.rank} "
-                                       f"but got length {len(multiples)}", found=spec.short())
+            raise InvalidArgumentError(
+                what=f"Expected multiples argument to be a vector of length {spec.shape.rank} "
+                f"but got length {len(multiples)}",
+                found=spec.short(),
+            )
         return spec.with_shape([None if d is None or m is None else d * m for d, m in zip(spec.shape, multiples)])
 
     def compute(op, input, multiples) -> Any:
@@ -278,8 +296,13 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
         times = repeats if repeats.shape.rank == 0 else reshape(repeats, [])  # a constant stays one
         return _repeat_all(data, times, axis, name)
     if n is not None and count is not None and n != count:
-        raise InvalidArgumentError(op="repeat", node=name, what=f"{count} repeats for {n} slices",
-                                   found=data.spec.short(), wanted="one for each slice, or one for all")
+        raise InvalidArgumentError(
+            op="repeat",
+            node=name,
+            what=f"{count} repeats for {n} slices",
+            found=data.spec.short(),
+            wanted="one for each slice, or one for all",
+        )
     return _gather_repeated(data, repeats, axis, name)
 
 

@@ -84,8 +84,9 @@ class Permute:
         if perm is None:
             return spec.with_shape([None] * rank)
         if len(perm) != rank:
-            raise InvalidArgumentError(what="perm names another number of dimensions than the input has", found=perm,
-                                       wanted=f"{rank} numbers")
+            raise InvalidArgumentError(
+                what="perm names another number of dimensions than the input has", found=perm, wanted=f"{rank} numbers"
+            )
         known = [p for p in perm if p is not None]
         if len(known) < rank:
             return spec.with_shape([None if p is None or not -rank <= p < rank else spec.shape[p] for p in perm])
@@ -163,8 +164,9 @@ class Roll:
     def infer(op) -> Any:
         shape, shifts = op.input.spec.shape, op.shift.spec.shape
         if shifts.rank is not None and shifts[0] not in (None, len(op.axis)):
-            raise InvalidArgumentError(what="shift and axis must have the same size",
-                                       found={"shift": shifts[0], "axis": len(op.axis)})
+            raise InvalidArgumentError(
+                what="shift and axis must have the same size", found={"shift": shifts[0], "axis": len(op.axis)}
+            )
         if shape.rank == 0:
             raise InvalidArgumentError(what="input must be 1-D or higher", found=op.input.spec.short())
         if shape.rank is not None:
@@ -193,8 +195,12 @@ def _rolled(x: Any, shift: Any, axis: Any, name: str | None) -> Any:
     counts = {axes.shape[0], shift.shape[0]} - {None}
     if len(counts) != 1:
         if counts:
-            raise InvalidArgumentError(op="Roll", node=name, what="shift and axis must have the same size",
-                                       found={"shift": shift.shape[0], "axis": axes.shape[0]})
+            raise InvalidArgumentError(
+                op="Roll",
+                node=name,
+                what="shift and axis must have the same size",
+                found={"shift": shift.shape[0], "axis": axes.shape[0]},
+            )
         raise TypeError(f"axis: the number of axes must be known while tracing; found {axis!r}")
     for i in range(counts.pop()):
         part = array.getitem(shift, slice(i, i + 1))
@@ -248,8 +254,9 @@ class ReverseSequence:
         return ReverseSequence(doutput, op.seq_lengths, op.seq_axis, op.batch_axis), None
 
 
-def reverse_sequence(input: Any, seq_lengths: Any, seq_axis: Any = None, batch_axis: Any = None,
-                     name: str | None = None) -> Any:
+def reverse_sequence(
+    input: Any, seq_lengths: Any, seq_axis: Any = None, batch_axis: Any = None, name: str | None = None
+) -> Any:
     """See ReverseSequence. seq_axis must be given; batch_axis is 0 by default."""
     if seq_axis is None:
         raise ValueError("reverse_sequence: seq_axis is missing")

@@ -27,8 +27,11 @@ def _padded(op: Any, sign: int) -> Any:
     if rank is None:
         return spec.with_shape(UNKNOWN)
     if not form.is_compatible_with((rank, 2)):
-        raise InvalidArgumentError(what="paddings must be a matrix with 2 columns and a row for each dimension",
-                                   found=form, wanted=f"({rank}, 2)")
+        raise InvalidArgumentError(
+            what="paddings must be a matrix with 2 columns and a row for each dimension",
+            found=form,
+            wanted=f"({rank}, 2)",
+        )
     paddings, dims = op.paddings.constant, spec.shape.dims
     if paddings is None or dims is None:
         return spec.with_shape([None] * rank)
@@ -110,8 +113,11 @@ class MirrorPad:
     input = Input()
     paddings = Input(index, rank=2)
     output = Output(like="input")
-    mode = Attr(str, check=one_of("REFLECT", "SYMMETRIC"),
-                doc="REFLECT leaves the edge out of what is mirrored, SYMMETRIC repeats it")
+    mode = Attr(
+        str,
+        check=one_of("REFLECT", "SYMMETRIC"),
+        doc="REFLECT leaves the edge out of what is mirrored, SYMMETRIC repeats it",
+    )
     lod = lod_rules.first_of("paddings", "input", lambda sizes: not sizes.any())
 
     def infer(op) -> Any:
@@ -136,8 +142,11 @@ class MirrorPadGrad:
     input = Input()
     paddings = Input(index, rank=2, doc="elements added before and after each dimension")
     output = Output(like="input")
-    mode = Attr(str, check=one_of("REFLECT", "SYMMETRIC"),
-                doc="REFLECT leaves the edge out of what is mirrored, SYMMETRIC repeats it")
+    mode = Attr(
+        str,
+        check=one_of("REFLECT", "SYMMETRIC"),
+        doc="REFLECT leaves the edge out of what is mirrored, SYMMETRIC repeats it",
+    )
     lod = "vanishes"
 
     def infer(op) -> Any:

@@ -124,5 +124,7 @@ def check_inside(indices: np.ndarray, height: int, what: str) -> None:
     """Raises InvalidArgumentError naming the first index that is not in [0, height)."""
     if indices.size and (indices.min() < 0 or indices.max() >= height):
         at = np.flatnonzero((indices < 0) | (indices >= height))[0]
-        raise InvalidArgumentError(what=f"{what}: index {indices.flat[at]} is out of range",
-                                   wanted=f"0 <= index < {height}, the number of rows")
+        raise InvalidArgumentError(
+            what=f"{what}: index {indices.flat[at]} is out of range",
+            wanted=f"0 <= index < {height}, the number of rows",
+        )

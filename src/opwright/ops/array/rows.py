@@ -28,9 +28,11 @@ def check_pair(indices: TensorShape, values: TensorShape) -> None:
     if indices.rank is None or values.rank is None:
         return
     if not indices.is_compatible_with(values[:1]):
-        raise InvalidArgumentError(what="indices and values differ in number",
-                                   found={"indices": indices, "values": values},
-                                   wanted="indices [n] and values [n, ...]")
+        raise InvalidArgumentError(
+            what="indices and values differ in number",
+            found={"indices": indices, "values": values},
+            wanted="indices [n] and values [n, ...]",
+        )
 
 
 @operator
@@ -66,9 +68,11 @@ class MergeRows:
         if dense_shape is not None:
             shape = tuple(dense_shape.tolist())
             if shape[1:] != values.shape[1:]:
-                raise InvalidArgumentError(what="values are not as wide as the rows they are for",
-                                           found={"values": values.shape, "dense_shape": shape},
-                                           wanted=f"values of shape {(len(indices), *shape[1:])}")
+                raise InvalidArgumentError(
+                    what="values are not as wide as the rows they are for",
+                    found={"values": values.shape, "dense_shape": shape},
+                    wanted=f"values of shape {(len(indices), *shape[1:])}",
+                )
             check_inside(indices, shape[0], "merging rows")
         where, rows = merge(indices, values)
         return rows, where

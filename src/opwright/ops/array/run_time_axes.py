@@ -168,8 +168,9 @@ def without_several(call: Callable[[Any, int], Any], x: Any, axes: Any, keepdims
     return front.back(reshape(y, joined(array.ones([front.moved], dtypes.int32), shape_op(y))))
 
 
-def gather(call: Callable[[Any, Any, int], Any], params: Any, indices: Any, axis: Any, batch_dims: int,
-           name: str | None = None) -> Any:
+def gather(
+    call: Callable[[Any, Any, int], Any], params: Any, indices: Any, axis: Any, batch_dims: int, name: str | None = None
+) -> Any:
     """`gather` along an axis. call: of params, indices and an axis that is a number.
 
     raises ValueError for negative batch_dims where the rank of indices is unknown
@@ -187,8 +188,9 @@ def gather(call: Callable[[Any, Any, int], Any], params: Any, indices: Any, axis
     return Permute(picked, back, name=name)
 
 
-def remade(call: Callable[[Any], Any], x: Any, axis: Any, before: int = 1, after: int = 1, name: str | None = None
-           ) -> Any:
+def remade(
+    call: Callable[[Any], Any], x: Any, axis: Any, before: int = 1, after: int = 1, name: str | None = None
+) -> Any:
     """Apply a function that turns the first `before` axes into `after` axes to the axes that begin at `axis`."""
     n = rank(x)
     a = as_axis(axis, n)

@@ -30,13 +30,17 @@ def _check_updates(indices: TensorShape, updates: TensorShape, shape: TensorShap
     if indices.rank is None or shape.rank is None or indices[-1] is None:
         return
     if indices[-1] > shape.rank:
-        raise InvalidArgumentError(what=f"indices name {indices[-1]} dimensions, the shape has {shape.rank}",
-                                   found={"indices": indices, "shape": shape})
+        raise InvalidArgumentError(
+            what=f"indices name {indices[-1]} dimensions, the shape has {shape.rank}",
+            found={"indices": indices, "shape": shape},
+        )
     wanted = indices[:-1].concatenate(shape[indices[-1] :])
     if not wanted.is_compatible_with(updates):
-        raise InvalidArgumentError(what="updates do not have the shape that indices and shape ask for",
-                                   found={"indices": indices, "updates": updates, "shape": shape},
-                                   wanted=f"updates of shape {wanted}")
+        raise InvalidArgumentError(
+            what="updates do not have the shape that indices and shape ask for",
+            found={"indices": indices, "updates": updates, "shape": shape},
+            wanted=f"updates of shape {wanted}",
+        )
 
 
 @operator

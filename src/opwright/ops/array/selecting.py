@@ -169,8 +169,9 @@ def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = N
 def _bound_spec(op: Any) -> Any:
     rows, wanted = op.sorted_inputs.spec.shape, op.values.spec.shape
     if None not in (rows.rank, wanted.rank) and None not in (rows[0], wanted[0]) and rows[0] != wanted[0]:
-        raise InvalidArgumentError(what="Leading dim_size of both tensors must match.",
-                                   found={"sorted_inputs": rows, "values": wanted})
+        raise InvalidArgumentError(
+            what="Leading dim_size of both tensors must match.", found={"sorted_inputs": rows, "values": wanted}
+        )
     return TensorSpec(wanted.with_rank(2), op.out_type)
 
 
@@ -224,8 +225,9 @@ class UpperBound:
         return _bounds(op, sorted_inputs, values, "right")
 
 
-def searchsorted(sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = dtypes.int32,
-                 name: str | None = None) -> Any:
+def searchsorted(
+    sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = dtypes.int32, name: str | None = None
+) -> Any:
     """Where values would be inserted into the sorted last dimension: LowerBound (side "left"), UpperBound ("right").
 
     raises ValueError for another side
@@ -242,8 +244,12 @@ def searchsorted(sorted_sequence: Any, values: Any, side: str = "left", out_type
 def _rows_of(x: Any) -> Any:
     """All leading dimensions as one. Raises InvalidArgumentError for a scalar, which has no last one."""
     if x.shape.rank == 0:
-        raise InvalidArgumentError(op="searchsorted", what="sorted_sequence and values need a last dimension",
-                                   found=x.spec.short(), wanted="rank 1 or more")
+        raise InvalidArgumentError(
+            op="searchsorted",
+            what="sorted_sequence and values need a last dimension",
+            found=x.spec.short(),
+            wanted="rank 1 or more",
+        )
     last = x.shape[-1] if x.shape.rank is not None else None
     if last:
         return reshape(x, [-1, last])

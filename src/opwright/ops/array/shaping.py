@@ -195,7 +195,9 @@ class Reshape:
                     raise InvalidArgumentError(
                         what=f"Input to reshape is a tensor with {n} values, but the requested shape has {known}"
                         + (" times an unknown size" if holes else ""),
-                        found=spec.short(), wanted=f"shape {constant.tolist()}")
+                        found=spec.short(),
+                        wanted=f"shape {constant.tolist()}",
+                    )
                 if holes:
                     wanted = TensorShape(_hole_filled(spec.shape.dims, constant.tolist()))
         return TensorSpec(wanted, spec.dtype)
@@ -299,8 +301,9 @@ class Squeeze:
         axes = {axis_in(a, len(dims)) for a in op.axis} or {i for i, d in enumerate(dims) if d == 1}
         for i in axes:
             if dims[i] not in (1, None):
-                raise InvalidArgumentError(what=f"Can not squeeze dim[{i}], expected a dimension of 1, got {dims[i]}",
-                                           found=spec.short())
+                raise InvalidArgumentError(
+                    what=f"Can not squeeze dim[{i}], expected a dimension of 1, got {dims[i]}", found=spec.short()
+                )
         return spec.with_shape([d for i, d in enumerate(dims) if i not in axes])
 
     def compute(op, input) -> Any:

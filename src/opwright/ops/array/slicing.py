@@ -55,9 +55,11 @@ class Slice:
             return spec.with_shape(UNKNOWN)
         dims, begin, size = ([None] * rank if x is None else x for x in known)
         if not len(dims) == len(begin) == len(size):
-            raise InvalidArgumentError(what="begin and size name other dimensions than the input has",
-                                       found={"input": spec.short(), "begin": begin, "size": size},
-                                       wanted=f"{len(dims)} numbers each")
+            raise InvalidArgumentError(
+                what="begin and size name other dimensions than the input has",
+                found={"input": spec.short(), "begin": begin, "size": size},
+                wanted=f"{len(dims)} numbers each",
+            )
         whole = op.size.constant is not None  # only then -1 is told from unknown
         return spec.with_shape([_part_size(i, d, b, s, whole) for i, (d, b, s) in enumerate(zip(dims, begin, size))])
 
@@ -110,11 +112,12 @@ class _Masks:
         """
         n = len(strides)
         if not len(begin) == len(end) == n:
-            raise InvalidArgumentError(what="begin, end and strides differ in length",
-                                       found={"begin": len(begin), "end": len(end), "strides": n})
+            raise InvalidArgumentError(
+                what="begin, end and strides differ in length",
+                found={"begin": len(begin), "end": len(end), "strides": n},
+            )
         if self.ellipsis & (self.ellipsis - 1):
-            raise InvalidArgumentError(what="Multiple ellipses in slice spec not allowed",
-                                           wanted="one at most")
+            raise InvalidArgumentError(what="Multiple ellipses in slice spec not allowed", wanted="one at most")
         taken = sum(not (self.ellipsis | self.new_axis) >> i & 1 for i in range(n))
         if taken > len(dims):
             raise InvalidArgumentError(
@@ -144,8 +147,9 @@ class _Masks:
             raise InvalidArgumentError(what=f"strides[{i}] must be non-zero")
         if self.shrink_axis & bit:
             if stride is not None and stride < 0:
-                raise InvalidArgumentError(what="only stride 1 allowed on non-range indexing.",
-                                           found=f"strides[{i}] = {stride}", wanted="1")
+                raise InvalidArgumentError(
+                    what="only stride 1 allowed on non-range indexing.", found=f"strides[{i}] = {stride}", wanted="1"
+                )
             if begin is not None and d is not None and not -d <= begin < d:
                 raise InvalidArgumentError(
                     what=f"slice index {begin} of dimension {at} out of bounds", wanted=f"in [{-d}, {d})"
@@ -306,9 +310,19 @@ class TensorStridedSliceUpdate:
         return dinput, None, None, None, sum_to_shape_of(dvalue, op.value)
 
 
-def strided_slice(input_: Any, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0, end_mask: int = 0,
-                  ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0, var: Any = None,
-                  name: str | None = None) -> Any:
+def strided_slice(
+    input_: Any,
+    begin: Any,
+    end: Any,
+    strides: Any = None,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+    var: Any = None,
+    name: str | None = None,
+) -> Any:
     """See StridedSlice. strides: by default ones. var: must be None."""
     if var is not None:
         raise UnimplementedError(
@@ -317,8 +331,18 @@ def strided_slice(input_: Any, begin: Any, end: Any, strides: Any = None, begin_
             do="ow.tensor_scatter_nd_update, or variable.assign",
         )
     begin = dispatch.to_tensor(begin)
-    return StridedSlice(input_, begin, end, ones_like(begin) if strides is None else strides, begin_mask, end_mask,
-                        ellipsis_mask, new_axis_mask, shrink_axis_mask, name=name)
+    return StridedSlice(
+        input_,
+        begin,
+        end,
+        ones_like(begin) if strides is None else strides,
+        begin_mask,
+        end_mask,
+        ellipsis_mask,
+        new_axis_mask,
+        shrink_axis_mask,
+        name=name,
+    )
 
 
 # ---- Python's brackets ----------------------------------------------------------------------------------------------

@@ -52,8 +52,9 @@ class Unpack:
             raise InvalidArgumentError(what="a scalar cannot be unstacked", wanted="at least one dimension")
         at = axis_in(op.axis, spec.shape.rank)
         if spec.shape[at] not in (None, op.num):
-            raise InvalidArgumentError(what=f"num is {op.num}, dimension {at} has size {spec.shape[at]}",
-                                       found=spec.short())
+            raise InvalidArgumentError(
+                what=f"num is {op.num}, dimension {at} has size {spec.shape[at]}", found=spec.short()
+            )
         return [spec.with_shape([*spec.shape[:at], *spec.shape[at + 1 :]])] * op.num
 
     def compute(op, value) -> Any:
@@ -167,13 +168,17 @@ def _part_sizes(sizes: Any, n: int, axis: int) -> list[int]:
     rest = [i for i, s in enumerate(sizes) if s == -1]
     total = sum(s for s in sizes if s > 0)
     if len(rest) > 1 or any(s < -1 for s in sizes) or (total > n if rest else total != n):
-        raise InvalidArgumentError(what=f"size_splits do not make up dimension {axis} of size {n}", found=list(sizes),
-                                   wanted=f"sizes that add up to {n}, of which one may be -1")
+        raise InvalidArgumentError(
+            what=f"size_splits do not make up dimension {axis} of size {n}",
+            found=list(sizes),
+            wanted=f"sizes that add up to {n}, of which one may be -1",
+        )
     return [n - total if s == -1 else s for s in sizes]
 
 
-def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None,
-          name: str | None = "split") -> Any:
+def split(
+    value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str | None = "split"
+) -> Any:
     """Equal parts for an int (see Split), parts of given sizes for a list or 1-D tensor (see SplitV).
 
     num: how many parts, where sizes are a tensor of unknown length.
@@ -219,8 +224,10 @@ class DynamicPartition:
         if partitions.rank is None or spec.shape.rank is None:
             return [spec.with_shape(UNKNOWN)] * op.num_partitions
         if not partitions.is_compatible_with(spec.shape[: partitions.rank]):
-            raise InvalidArgumentError(what="data.shape must start with partitions.shape",
-                                       found={"data": spec.short(), "partitions": partitions})
+            raise InvalidArgumentError(
+                what="data.shape must start with partitions.shape",
+                found={"data": spec.short(), "partitions": partitions},
+            )
         return [spec.with_shape([None, *spec.shape[partitions.rank :]])] * op.num_partitions
 
     def compute(op, data, partitions) -> Any:
@@ -258,8 +265,10 @@ class DynamicStitch:
 
     def infer(op) -> Any:
         if not op.data or len(op.data) != len(op.indices):
-            raise InvalidArgumentError(what="as many tensors of indices as of data are needed, at least one",
-                                       found={"indices": len(op.indices), "data": len(op.data)})
+            raise InvalidArgumentError(
+                what="as many tensors of indices as of data are needed, at least one",
+                found={"indices": len(op.indices), "data": len(op.data)},
+            )
         rest = UNKNOWN
         for m, (numbers, data) in enumerate(zip(op.indices, op.data)):
             rank, shape = numbers.spec.shape.rank, data.spec.shape

@@ -63,8 +63,12 @@ def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, na
         raise TypeError(f"data is a list of tensors to show, found {data!r}")
     summarize = 3 if summarize is None else summarize
     if _tracing():
-        AssertOperator(dispatch.to_tensor(condition), list(map(dispatch.to_tensor, data)), summarize=summarize,
-                       name=name or "Assert")
+        AssertOperator(
+            dispatch.to_tensor(condition),
+            list(map(dispatch.to_tensor, data)),
+            summarize=summarize,
+            name=name or "Assert",
+        )
         return
     if not condition:
         rows = [_values(dispatch.to_tensor(d), summarize) for d in data]
@@ -92,8 +96,16 @@ def _all(condition: Any) -> Any:
     return math.reduce_all(condition)
 
 
-def _require(holds: Any, x: Any, y: Any, static: Callable[[Any, Any], Any], words: Sequence[Any],
-             eagerly: Callable[[], str], summarize: int | None, name: str) -> None:
+def _require(
+    holds: Any,
+    x: Any,
+    y: Any,
+    static: Callable[[Any, Any], Any],
+    words: Sequence[Any],
+    eagerly: Callable[[], str],
+    summarize: int | None,
+    name: str,
+) -> None:
     """Check now what is known now, and leave the rest to the run."""
     if not _tracing():
         if not holds()._array:
@@ -105,8 +117,17 @@ def _require(holds: Any, x: Any, y: Any, static: Callable[[Any, Any], Any], word
     Assert(holds(), list(words), summarize, name)
 
 
-def _compare(sign: str, operation: str, static: Callable[[Any, Any], Any], default_name: str,
-             x: Any, y: Any, message: str | None, summarize: int | None, name: str | None) -> None:
+def _compare(
+    sign: str,
+    operation: str,
+    static: Callable[[Any, Any], Any],
+    default_name: str,
+    x: Any,
+    y: Any,
+    message: str | None,
+    summarize: int | None,
+    name: str | None,
+) -> None:
     x, y = dispatch.to_tensor(x), dispatch.to_tensor(y)
     if x is y and sign in ("==", "<=", ">="):  # a NaN equals nothing, yet TensorFlow takes a tensor to equal itself
         return
@@ -121,9 +142,11 @@ def _compare(sign: str, operation: str, static: Callable[[Any, Any], Any], defau
         if a.shape == b.shape and sign == "==" and a.size and a.ndim:
             wrong = a != b
             where = np.argwhere(wrong)[: limit if limit >= 0 else None]
-            text += [f"Indices of first {len(where)} different values:\n{where}",
-                     f"Corresponding x values:\n{a[wrong][:len(where)]}",
-                     f"Corresponding y values:\n{b[wrong][:len(where)]}"]
+            text += [
+                f"Indices of first {len(where)} different values:\n{where}",
+                f"Corresponding x values:\n{a[wrong][: len(where)]}",
+                f"Corresponding y values:\n{b[wrong][: len(where)]}",
+            ]
         for letter, side in (("x", a), ("y", b)):
             first = side.reshape(-1)[: limit if limit >= 0 else None]
             text.append(f"First {len(first)} elements of {letter}:\n{first}")
@@ -137,8 +160,9 @@ def _compare(sign: str, operation: str, static: Callable[[Any, Any], Any], defau
     _require(lambda: _all(test(x, y)), x, y, static, words, eagerly, summarize, name or default_name)
 
 
-def assert_equal(x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
-                 ) -> None:
+def assert_equal(
+    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+) -> None:
     """Fail unless x == y for each element, after broadcasting.
 
     message: what the error begins with. summarize: elements it shows of each, 3.
@@ -147,38 +171,51 @@ def assert_equal(x: Any, y: Any, message: str | None = None, summarize: int | No
     _compare("==", "equal", np.equal, "assert_equal", x, y, message, summarize, name)
 
 
-def assert_none_equal(x: Any, y: Any, summarize: int | None = None, message: str | None = None, name: str | None = None
-                      ) -> None:
+def assert_none_equal(
+    x: Any, y: Any, summarize: int | None = None, message: str | None = None, name: str | None = None
+) -> None:
     """Fail unless x != y for each element, after broadcasting. See `assert_equal`."""
     _compare("!=", "not_equal", np.not_equal, "assert_none_equal", x, y, message, summarize, name)
 
 
-def assert_less(x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
-                ) -> None:
+def assert_less(
+    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+) -> None:
     """Fail unless x < y for each element, after broadcasting. See `assert_equal`."""
     _compare("<", "less", np.less, "assert_less", x, y, message, summarize, name)
 
 
-def assert_less_equal(x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
-                      ) -> None:
+def assert_less_equal(
+    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+) -> None:
     """Fail unless x <= y for each element, after broadcasting. See `assert_equal`."""
     _compare("<=", "less_equal", np.less_equal, "assert_less_equal", x, y, message, summarize, name)
 
 
-def assert_greater(x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
-                   ) -> None:
+def assert_greater(
+    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+) -> None:
     """Fail unless x > y for each element, after broadcasting. See `assert_equal`."""
     _compare(">", "greater", np.greater, "assert_greater", x, y, message, summarize, name)
 
 
-def assert_greater_equal(x: Any, y: Any, message: str | None = None, summarize: int | None = None,
-                         name: str | None = None) -> None:
+def assert_greater_equal(
+    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+) -> None:
     """Fail unless x >= y for each element, after broadcasting. See `assert_equal`."""
     _compare(">=", "greater_equal", np.greater_equal, "assert_greater_equal", x, y, message, summarize, name)
 
 
-def _sign(sign: str, operation: str, static: Callable[[Any, Any], Any], default_name: str,
-          x: Any, message: str | None, summarize: int | None, name: str | None) -> None:
+def _sign(
+    sign: str,
+    operation: str,
+    static: Callable[[Any, Any], Any],
+    default_name: str,
+    x: Any,
+    message: str | None,
+    summarize: int | None,
+    name: str | None,
+) -> None:
     x = dispatch.to_tensor(x)
     zero = array.zeros((), x.dtype)
     test = getattr(math, operation)
@@ -200,20 +237,29 @@ def assert_negative(x: Any, message: str | None = None, summarize: int | None = 
     _sign("<", "less", np.less, "assert_negative", x, message, summarize, name)
 
 
-def assert_non_negative(x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
-                        ) -> None:
+def assert_non_negative(
+    x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+) -> None:
     """Fail unless each element is zero or above. See `assert_equal`."""
     _sign(">=", "greater_equal", np.greater_equal, "assert_non_negative", x, message, summarize, name)
 
 
-def assert_non_positive(x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
-                        ) -> None:
+def assert_non_positive(
+    x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+) -> None:
     """Fail unless each element is zero or below. See `assert_equal`."""
     _sign("<=", "less_equal", np.less_equal, "assert_non_positive", x, message, summarize, name)
 
 
-def assert_near(x: Any, y: Any, rtol: Any = None, atol: Any = None, message: str | None = None,
-                summarize: int | None = None, name: str | None = None) -> None:
+def assert_near(
+    x: Any,
+    y: Any,
+    rtol: Any = None,
+    atol: Any = None,
+    message: str | None = None,
+    summarize: int | None = None,
+    name: str | None = None,
+) -> None:
     """Fail unless |x - y| <= atol + rtol * |y| for each element, after broadcasting.
 
     rtol, atol: by default ten times the distance from 1.0 to the next number of the dtype.
@@ -225,6 +271,12 @@ def assert_near(x: Any, y: Any, rtol: Any = None, atol: Any = None, message: str
     eps = 10 * np.finfo(real.np).eps if real.np in (np.float16, np.float32, np.float64) else 10 * 2.0**-7
     rtol, atol = (dispatch.to_tensor(eps if t is None else t, real) for t in (rtol, atol))
     close = math.less_equal(math.abs(x - y), atol + rtol * math.abs(y))
-    data = [_start(message), f"x and y not equal to tolerance rtol = {rtol!s}, atol = {atol!s}",
-            _brief("x", x), x, _brief("y", y), y]
+    data = [
+        _start(message),
+        f"x and y not equal to tolerance rtol = {rtol!s}, atol = {atol!s}",
+        _brief("x", x),
+        x,
+        _brief("y", y),
+        y,
+    ]
     Assert(_all(close), data, summarize, name or "assert_near")

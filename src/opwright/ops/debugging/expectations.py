@@ -37,8 +37,9 @@ def _static_rank(rank: Any) -> int | None:
     return None if value is None else int(value)
 
 
-def _check_rank(x: Any, ranks: Sequence[Any], words: str, holds: Any, combine: str, message: str | None,
-                name: str) -> None:
+def _check_rank(
+    x: Any, ranks: Sequence[Any], words: str, holds: Any, combine: str, message: str | None, name: str
+) -> None:
     """holds(rank of x, rank given), for any (or all) of the ranks; works on numbers and on tensors."""
     x = dispatch.to_tensor(x)
     known = [_static_rank(r) for r in ranks]
@@ -56,8 +57,13 @@ def _check_rank(x: Any, ranks: Sequence[Any], words: str, holds: Any, combine: s
     condition = holds(actual, given[0])
     for other in given[1:]:
         condition = math.logical_or(condition, holds(actual, other))
-    data = [_start(message), f"Tensor {_name(x)} must have rank {words}".rstrip(), *given, "Received shape: ",
-            array.shape(x)]
+    data = [
+        _start(message),
+        f"Tensor {_name(x)} must have rank {words}".rstrip(),
+        *given,
+        "Received shape: ",
+        array.shape(x),
+    ]
     Assert(condition, data, name=name)
 
 
@@ -164,8 +170,9 @@ def _symbols(shape: Any) -> tuple[Any, ...]:
     return tuple(shape) if isinstance(shape, Iterable) else (shape,)
 
 
-def assert_shapes(shapes: Any, data: Any = None, summarize: int | None = None, message: str | None = None,
-                  name: str | None = None) -> None:
+def assert_shapes(
+    shapes: Any, data: Any = None, summarize: int | None = None, message: str | None = None, name: str | None = None
+) -> None:
     """Fail unless tensors have these shapes, in which equal letters stand for equal sizes.
 
     shapes: pairs of a tensor and its shape, in a list or a dict: sizes, letters, None or "." for any size; "*" or ...
@@ -214,10 +221,22 @@ def assert_shapes(shapes: Any, data: Any = None, summarize: int | None = None, m
                         f"Received size {size}, shape {x.shape}"
                     )
                 continue
-            words = [start, origin, f"Tensor {_described(x)} dimension", axis, "must have size", wanted,
-                     "Received shape: ", array.shape(x)]
-            Assert(_equal(dispatch.to_tensor(size), dispatch.to_tensor(wanted)), [*words, *(data or ())], summarize,
-                   f"{name}/Assert")
+            words = [
+                start,
+                origin,
+                f"Tensor {_described(x)} dimension",
+                axis,
+                "must have size",
+                wanted,
+                "Received shape: ",
+                array.shape(x),
+            ]
+            Assert(
+                _equal(dispatch.to_tensor(size), dispatch.to_tensor(wanted)),
+                [*words, *(data or ())],
+                summarize,
+                f"{name}/Assert",
+            )
 
 
 def _described(x: Any) -> str:

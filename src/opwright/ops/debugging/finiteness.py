@@ -41,8 +41,9 @@ class CheckNumerics:
         return tensor
 
     def gradient(op, doutput) -> Any:
-        return CheckNumerics(doutput, message=f"Not a number (NaN) or infinity (Inf) values detected in gradient. "
-                                              f"{op.message}")
+        return CheckNumerics(
+            doutput, message=f"Not a number (NaN) or infinity (Inf) values detected in gradient. {op.message}"
+        )
 
 
 check_numerics = CheckNumerics.as_function("check_numerics")
@@ -54,11 +55,34 @@ def assert_all_finite(x: Any, message: str, name: str | None = None) -> Any:
 
 
 # Operators that only move values from place to place: what they give was wrong before.
-MOVERS = frozenset({
-    "BroadcastTo", "Concat", "Const", "ExpandDims", "Fill", "Gather", "GatherNd", "Identity", "Pack", "Permute",
-    "Reshape", "Reverse", "Select", "Slice", "Split", "Squeeze", "Stack", "StopGradient", "StridedSlice", "Tile",
-    "Transpose", "Unpack", "Unstack", "ReadVariable",
-})
+MOVERS = frozenset(
+    {
+        "BroadcastTo",
+        "Concat",
+        "Const",
+        "ExpandDims",
+        "Fill",
+        "Gather",
+        "GatherNd",
+        "Identity",
+        "Pack",
+        "Permute",
+        "Reshape",
+        "Reverse",
+        "Select",
+        "Slice",
+        "Split",
+        "Squeeze",
+        "Stack",
+        "StopGradient",
+        "StridedSlice",
+        "Tile",
+        "Transpose",
+        "Unpack",
+        "Unstack",
+        "ReadVariable",
+    }
+)
 
 
 def _kinds(array: np.ndarray) -> list[tuple[str, int]]:
@@ -66,9 +90,16 @@ def _kinds(array: np.ndarray) -> list[tuple[str, int]]:
     return [(kind, int(np.count_nonzero(found))) for kind, found in counts if found.any()]
 
 
-def wrong_number(op: str, index: int, outputs: Sequence[Any], dtypes: Sequence[DType], inputs: Sequence[str],
-                 name: str | None, at: str | None, graph: str | None = None
-                 ) -> InvalidArgumentError | None:
+def wrong_number(
+    op: str,
+    index: int,
+    outputs: Sequence[Any],
+    dtypes: Sequence[DType],
+    inputs: Sequence[str],
+    name: str | None,
+    at: str | None,
+    graph: str | None = None,
+) -> InvalidArgumentError | None:
     """The error for output `index` of a call if a NaN or infinity is in it, else None.
 
     outputs, dtypes: all outputs. inputs: each in words. at: the user's line. graph: where the call is one's node.
@@ -85,10 +116,13 @@ def wrong_number(op: str, index: int, outputs: Sequence[Any], dtypes: Sequence[D
     kinds = _kinds(wide)
     kind = f'graph op "{op}"' if graph is not None else f'eagerly-executing op "{op}"'
     lines = [
-        "NaN or Inf in the output", "",
+        "NaN or Inf in the output",
+        "",
         f"!!! Detected Infinity or NaN in output {index} of {kind} (# of outputs: {len(outputs)}) !!!",
-        f"  dtype: {dtype!r}", f"  shape: {tuple(np.shape(outputs[index]))}",
-        *(f"  # of {k} elements: {n}" for k, n in kinds), "",
+        f"  dtype: {dtype!r}",
+        f"  shape: {tuple(np.shape(outputs[index]))}",
+        *(f"  # of {k} elements: {n}" for k, n in kinds),
+        "",
     ]
     if len(inputs) == 1:
         lines.append(f"  Input tensor: {inputs[0]}")

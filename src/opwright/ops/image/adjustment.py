@@ -178,8 +178,9 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Any:
     floats, dtype = as_floats(image)
     constant = getattr(gamma, "constant", gamma)
     if constant is not None and constant < 0:
-        raise InvalidArgumentError(op="adjust_gamma", what="Gamma should be a non-negative real number.",
-                                   found=f"gamma {constant}")
+        raise InvalidArgumentError(
+            op="adjust_gamma", what="Gamma should be a non-negative real number.", found=f"gamma {constant}"
+        )
     return convert_image_dtype(gain * floats**gamma, dtype, saturate=True)
 
 
@@ -190,8 +191,9 @@ def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Any:
     """
     constant = getattr(delta, "constant", delta)
     if constant is not None and not -1 <= constant <= 1:
-        raise InvalidArgumentError(op="adjust_hue", node=name, what="delta must be in the interval [-1, 1]",
-                                   found=f"delta {constant}")
+        raise InvalidArgumentError(
+            op="adjust_hue", node=name, what="delta must be in the interval [-1, 1]", found=f"delta {constant}"
+        )
     floats, dtype = as_floats(image)
     return convert_image_dtype(AdjustHue(floats, delta, name=name), dtype)
 

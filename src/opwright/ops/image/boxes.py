@@ -24,15 +24,31 @@ from ..random.stateless import SEEDS, check_seed, keyed
 
 SIZES = (uint8, int8, int16, int32, int64)
 # Yellow, blue, red, lime, purple, olive, maroon, navy, aqua, fuchsia; opaque.
-PALETTE = np.array([[1, 1, 0, 1], [0, 0, 1, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0.5, 0, 0.5, 1], [0.5, 0.5, 0, 1],
-                    [0.5, 0, 0, 1], [0, 0, 0.5, 1], [0, 1, 1, 1], [1, 0, 1, 1]], np.float32)
+PALETTE = np.array(
+    [
+        [1, 1, 0, 1],
+        [0, 0, 1, 1],
+        [1, 0, 0, 1],
+        [0, 1, 0, 1],
+        [0.5, 0, 0.5, 1],
+        [0.5, 0.5, 0, 1],
+        [0.5, 0, 0, 1],
+        [0, 0, 0.5, 1],
+        [0, 1, 1, 1],
+        [1, 0, 1, 1],
+    ],
+    np.float32,
+)
 
 
 def _has_colors(channels: int | None) -> None:
     """Raises InvalidArgumentError for images of a number of channels for which there is no palette."""
     if channels not in (None, 1, 3, 4):
-        raise InvalidArgumentError(what="the image has no colors of its own", found=f"{channels} channels",
-                                   wanted="1, 3 or 4 channels, or colors")
+        raise InvalidArgumentError(
+            what="the image has no colors of its own",
+            found=f"{channels} channels",
+            wanted="1, 3 or 4 channels, or colors",
+        )
 
 
 @operator
@@ -57,14 +73,18 @@ class DrawBoundingBoxes:
     def infer(op) -> Any:
         images, boxes = op.images.spec.shape, op.boxes.spec.shape
         if not boxes.is_compatible_with([None if images.rank is None else images[0], None, 4]):
-            raise InvalidArgumentError(what="boxes must be [batch, boxes, 4]", found={
-                "images": op.images.spec.short(), "boxes": op.boxes.spec.short()})
+            raise InvalidArgumentError(
+                what="boxes must be [batch, boxes, 4]",
+                found={"images": op.images.spec.short(), "boxes": op.boxes.spec.short()},
+            )
         colors = None if op.colors is None else op.colors.spec.shape
         columns = None if colors is None or colors.rank is None else colors[1]
         channels = None if images.rank is None else images[3]
         if None not in (columns, channels) and columns < channels:
-            raise InvalidArgumentError(what="colors must have at least as many columns as the image has channels",
-                                       found={"image": channels, "colors": columns})
+            raise InvalidArgumentError(
+                what="colors must have at least as many columns as the image has channels",
+                found={"image": channels, "colors": columns},
+            )
         if colors is None or colors.num_elements() == 0:
             _has_colors(channels)
         return op.images.spec
@@ -107,12 +127,14 @@ def draw_bounding_boxes(images: Any, boxes: Any, colors: Any, name: str | None =
 
 def _infer_sample(op: Any) -> Any:
     if not op.image_size.spec.shape.is_compatible_with([3]):
-        raise InvalidArgumentError(what="image_size must be [height, width, channels]",
-                                   found=op.image_size.spec.short())
+        raise InvalidArgumentError(
+            what="image_size must be [height, width, channels]", found=op.image_size.spec.short()
+        )
     boxes = op.bounding_boxes.spec.shape
     if not boxes.is_compatible_with([None, None, 4]):
-        raise InvalidArgumentError(what="bounding_boxes must be [batch, boxes, 4]",
-                                   found=op.bounding_boxes.spec.short())
+        raise InvalidArgumentError(
+            what="bounding_boxes must be [batch, boxes, 4]", found=op.bounding_boxes.spec.short()
+        )
     if boxes.num_elements() == 0 and not op.use_image_if_no_bounding_boxes:
         raise _no_boxes()
     for name in ("aspect_ratio_range", "area_range"):
@@ -125,8 +147,10 @@ def _infer_sample(op: Any) -> Any:
 
 
 def _no_boxes() -> InvalidArgumentError:
-    return InvalidArgumentError(what="No bounding boxes provided as input.",
-                                do="use_image_if_no_bounding_boxes=True if you wish to provide none")
+    return InvalidArgumentError(
+        what="No bounding boxes provided as input.",
+        do="use_image_if_no_bounding_boxes=True if you wish to provide none",
+    )
 
 
 def _sample(op: Any, rng: np.random.Generator, image_size: np.ndarray, boxes: np.ndarray, covered: float) -> Any:
@@ -137,8 +161,10 @@ def _sample(op: Any, rng: np.random.Generator, image_size: np.ndarray, boxes: np
     if not len(boxes) and not op.use_image_if_no_bounding_boxes:
         raise _no_boxes()
     if ((boxes < 0) | (boxes > 1)).any() or (boxes[:, :2] >= boxes[:, 2:]).any():
-        raise InvalidArgumentError(what="All bounding box coordinates must be in [0.0, 1.0], the smaller first",
-                                   wanted="[y_min, x_min, y_max, x_max] between 0.0 and 1.0")
+        raise InvalidArgumentError(
+            what="All bounding box coordinates must be in [0.0, 1.0], the smaller first",
+            wanted="[y_min, x_min, y_max, x_max] between 0.0 and 1.0",
+        )
     scaled = np.trunc(boxes * np.array([high, wide, high, wide])) if len(boxes) else np.array([[0, 0, high, wide]])
     crop = (0, 0, high, wide)
     for _ in range(op.max_attempts):
@@ -149,8 +175,11 @@ def _sample(op: Any, rng: np.random.Generator, image_size: np.ndarray, boxes: np
     top, left, rows, columns = crop
     kind = image_size.dtype
     box = np.array([top / high, left / wide, (top + rows) / high, (left + columns) / wide])
-    return (np.array([top, left, 0]).astype(kind), np.array([rows, columns, -1]).astype(kind),
-            box.astype(boxes.dtype).reshape(1, 1, 4))
+    return (
+        np.array([top, left, 0]).astype(kind),
+        np.array([rows, columns, -1]).astype(kind),
+        box.astype(boxes.dtype).reshape(1, 1, 4),
+    )
 
 
 def _attempt(op: Any, rng: np.random.Generator, high: int, wide: int) -> tuple[int, int, int, int] | None:
@@ -262,26 +291,50 @@ def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def sample_distorted_bounding_box(image_size: Any, bounding_boxes: Any, seed: Any = 0, min_object_covered: Any = 0.1,
-                                  aspect_ratio_range: Any = None, area_range: Any = None, max_attempts: Any = None,
-                                  use_image_if_no_bounding_boxes: Any = None, name: str | None = None
-                                  ) -> SampledBox:
+def sample_distorted_bounding_box(
+    image_size: Any,
+    bounding_boxes: Any,
+    seed: Any = 0,
+    min_object_covered: Any = 0.1,
+    aspect_ratio_range: Any = None,
+    area_range: Any = None,
+    max_attempts: Any = None,
+    use_image_if_no_bounding_boxes: Any = None,
+    name: str | None = None,
+) -> SampledBox:
     """(begin, size, bboxes) of a frame at random around objects. seed: 0 for none. See SampleDistortedBoundingBox."""
-    options = _given(aspect_ratio_range=aspect_ratio_range, area_range=area_range, max_attempts=max_attempts,
-                     use_image_if_no_bounding_boxes=use_image_if_no_bounding_boxes)
+    options = _given(
+        aspect_ratio_range=aspect_ratio_range,
+        area_range=area_range,
+        max_attempts=max_attempts,
+        use_image_if_no_bounding_boxes=use_image_if_no_bounding_boxes,
+    )
     seeds = seeds_for(seed or None)
-    found: Any = SampleDistortedBoundingBox(dispatch.to_tensor(image_size), bounding_boxes, min_object_covered,
-                                            **seeds, **options, name=name)
+    found: Any = SampleDistortedBoundingBox(
+        dispatch.to_tensor(image_size), bounding_boxes, min_object_covered, **seeds, **options, name=name
+    )
     return SampledBox(*found)
 
 
 def stateless_sample_distorted_bounding_box(
-    image_size: Any, bounding_boxes: Any, seed: Any, min_object_covered: Any = 0.1, aspect_ratio_range: Any = None,
-    area_range: Any = None, max_attempts: Any = None, use_image_if_no_bounding_boxes: Any = None,
-    name: str | None = None) -> SampledBox:
+    image_size: Any,
+    bounding_boxes: Any,
+    seed: Any,
+    min_object_covered: Any = 0.1,
+    aspect_ratio_range: Any = None,
+    area_range: Any = None,
+    max_attempts: Any = None,
+    use_image_if_no_bounding_boxes: Any = None,
+    name: str | None = None,
+) -> SampledBox:
     """(begin, size, bboxes) of a frame around objects, a function of `seed`. See SampleDistortedBoundingBox."""
-    options = _given(aspect_ratio_range=aspect_ratio_range, area_range=area_range, max_attempts=max_attempts,
-                     use_image_if_no_bounding_boxes=use_image_if_no_bounding_boxes)
-    found: Any = StatelessSampleDistortedBoundingBox(dispatch.to_tensor(image_size), bounding_boxes,
-                                                     min_object_covered, seed, **options, name=name)
+    options = _given(
+        aspect_ratio_range=aspect_ratio_range,
+        area_range=area_range,
+        max_attempts=max_attempts,
+        use_image_if_no_bounding_boxes=use_image_if_no_bounding_boxes,
+    )
+    found: Any = StatelessSampleDistortedBoundingBox(
+        dispatch.to_tensor(image_size), bounding_boxes, min_object_covered, seed, **options, name=name
+    )
     return SampledBox(*found)

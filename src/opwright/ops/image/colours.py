@@ -36,8 +36,9 @@ def check_colours(images: Any, least: int = 1) -> None:
     if dims is not None and len(dims) < least:
         raise InvalidArgumentError(what=f"input must be at least {least}-D", found=images.spec.short())
     if dims is not None and dims[-1] not in (3, None):
-        raise InvalidArgumentError(what="input must have 3 channels", found=images.spec.short(),
-                                   wanted="a last dimension of 3")
+        raise InvalidArgumentError(
+            what="input must have 3 channels", found=images.spec.short(), wanted="a last dimension of 3"
+        )
 
 
 def with_colours(spec: Any) -> Any:
@@ -53,8 +54,11 @@ def hue(x: np.ndarray, top: np.ndarray, span: np.ndarray) -> np.ndarray:
     red, green, blue = x[..., 0], x[..., 1], x[..., 2]
     kind = x.dtype.type
     norm = kind(1) / (kind(6) * span)
-    found = np.where(red == top, norm * (green - blue), np.where(
-        green == top, norm * (blue - red) + kind(2 / 6), norm * (red - green) + kind(4 / 6)))
+    found = np.where(
+        red == top,
+        norm * (green - blue),
+        np.where(green == top, norm * (blue - red) + kind(2 / 6), norm * (red - green) + kind(4 / 6)),
+    )
     found = np.where(span > 0, found, kind(0))
     return np.where(found < 0, found + kind(1), found)
 
@@ -110,8 +114,11 @@ class Shade:
         """The gradient of pixels from that of their hue [..., 1]."""
         some = self.span > 0.0
         span = array.where(some, self.span, array.ones_like(self.span))
-        change = matmul(self.is_top, _constant(DIFFERENCES, self.x)) if self.x.shape.rank != 1 else array.squeeze(
-            matmul(self.is_top[None, :], _constant(DIFFERENCES, self.x)), [0])
+        change = (
+            matmul(self.is_top, _constant(DIFFERENCES, self.x))
+            if self.x.shape.rank != 1
+            else array.squeeze(matmul(self.is_top[None, :], _constant(DIFFERENCES, self.x)), [0])
+        )
         difference = math.reduce_sum(change * self.x, axis=-1, keepdims=True)
         slope = change / span - difference / (span * span) * (self.is_top - self.is_low)
         dh = array.where(some, dh, array.zeros_like(dh))
@@ -273,8 +280,11 @@ def grayscale_to_rgb(images: Any, name: str | None = None) -> Any:
     images = dispatch.to_tensor(images)
     shape = images.shape
     if shape.rank == 0 or (shape.rank is not None and shape[-1] not in (1, None)):
-        raise InvalidArgumentError(op="grayscale_to_rgb", what="Last dimension of a grayscale image should be size 1.",
-                                   found=images.spec.short())
+        raise InvalidArgumentError(
+            op="grayscale_to_rgb",
+            what="Last dimension of a grayscale image should be size 1.",
+            found=images.spec.short(),
+        )
     if shape.rank is None:
         times = concat([ones(expand_dims(rank(images) - 1, 0), "int32"), dispatch.to_tensor([3])], 0)
         return tile(images, times, name=name)
@@ -282,11 +292,13 @@ def grayscale_to_rgb(images: Any, name: str | None = None) -> Any:
 
 
 # The columns are what each new channel takes of the old ones.
-RGB_TO_YIQ = np.array([[0.299, 0.59590059, 0.2115], [0.587, -0.27455667, -0.52273617],
-                       [0.114, -0.32134392, 0.31119955]])
+RGB_TO_YIQ = np.array(
+    [[0.299, 0.59590059, 0.2115], [0.587, -0.27455667, -0.52273617], [0.114, -0.32134392, 0.31119955]]
+)
 YIQ_TO_RGB = np.array([[1, 1, 1], [0.95598634, -0.27201283, -1.10674021], [0.6208248, -0.64720424, 1.70423049]])
-RGB_TO_YUV = np.array([[0.299, -0.14714119, 0.61497538], [0.587, -0.28886916, -0.51496512],
-                       [0.114, 0.43601035, -0.10001026]])
+RGB_TO_YUV = np.array(
+    [[0.299, -0.14714119, 0.61497538], [0.587, -0.28886916, -0.51496512], [0.114, 0.43601035, -0.10001026]]
+)
 YUV_TO_RGB = np.array([[1, 1, 1], [0, -0.394642334, 2.03206185], [1.13988303, -0.58062185, 0]])
 
 

@@ -25,8 +25,9 @@ from ..random import stateless_uniform, uniform
 from .sizes import batched, check_image, dims_of, is_known, known, larger, require, smaller, static_dims
 
 
-def crop_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
-                         ) -> Any:
+def crop_to_bounding_box(
+    image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+) -> Any:
     """The part of the image that begins at (offset_height, offset_width) and has the target's size.
 
     image: [n, h, w, c] or [h, w, c]; the numbers may be scalar tensors.
@@ -47,8 +48,9 @@ def crop_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, targ
     return unbatched(cropped)
 
 
-def pad_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
-                        ) -> Any:
+def pad_to_bounding_box(
+    image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+) -> Any:
     """The image in a frame of zeros of the target's size, at (offset_height, offset_width).
 
     image: [n, h, w, c] or [h, w, c]; the numbers may be scalar tensors.
@@ -84,8 +86,9 @@ def central_crop(image: Any, central_fraction: Any) -> Any:
             return dispatch.to_tensor(image)
     image = dispatch.to_tensor(image)
     if image.shape.rank not in (3, 4):
-        raise InvalidArgumentError(op=op, what="`image` should either be a Tensor with rank = 3 or rank = 4.",
-                                   found=image.spec.short())
+        raise InvalidArgumentError(
+            op=op, what="`image` should either be a Tensor with rank = 3 or rank = 4.", found=image.spec.short()
+        )
     sides = dims_of(image)[-3:-1]
     starts = [_start(side, fraction) for side in sides]
     kept = [side - 2 * start for side, start in zip(sides, starts)]
@@ -130,8 +133,12 @@ def _cropped(value: Any, size: Any, draw: Callable[[Any], Any], name: str | None
     if wanted is not None and dims is not None:
         fits = len(dims) == len(wanted) and all(d is None or d >= w for d, w in zip(dims, wanted.tolist()))
         if not fits:
-            raise InvalidArgumentError(op="random_crop", node=name, what="Need value.shape >= size",
-                                       found={"value": value.spec.short(), "size": wanted.tolist()})
+            raise InvalidArgumentError(
+                op="random_crop",
+                node=name,
+                what="Need value.shape >= size",
+                found={"value": value.spec.short(), "size": wanted.tolist()},
+            )
     # Where the value turns out smaller than the size, slicing says so.
     room = shape_op(value) - size + 1
     return slice_op(value, mod(draw(shape_op(size)), room), size, name=name)
@@ -181,8 +188,12 @@ def transpose(image: Any, name: str | None = None) -> Any:
 
 def _ranked(image: Any, op: str) -> Any:
     if image.shape.rank is None:
-        raise InvalidArgumentError(op=op, what="the image's rank must be known", found=image.spec.short(),
-                                   do="image.set_shape([None, None, None])")
+        raise InvalidArgumentError(
+            op=op,
+            what="the image's rank must be known",
+            found=image.spec.short(),
+            do="image.set_shape([None, None, None])",
+        )
     return image
 
 

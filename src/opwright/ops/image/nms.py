@@ -55,8 +55,11 @@ def _check_boxes(op: Any, *classes: Any) -> None:
     if boxes.rank < 2 or boxes[-1] not in (4, None):
         raise InvalidArgumentError(what="boxes must have 4 columns", found=found)
     if not scores.is_compatible_with([*boxes.dims[: 2 if classes else -1], *classes]):
-        raise InvalidArgumentError(what="scores has incompatible shape", wanted="one score for each box",
-                                   found={"boxes": found, "scores": op.scores.spec.short()})
+        raise InvalidArgumentError(
+            what="scores has incompatible shape",
+            wanted="one score for each box",
+            found={"boxes": found, "scores": op.scores.spec.short()},
+        )
 
 
 @operator
@@ -88,18 +91,28 @@ class NonMaxSuppression:
 
     def infer(op) -> Any:
         _check_boxes(op)
-        check_thresholds((op.iou_threshold, "iou_threshold"), (op.soft_nms_sigma, "soft_nms_sigma"),
-                         (op.max_output_size, "max_output_size"))
+        check_thresholds(
+            (op.iou_threshold, "iou_threshold"),
+            (op.soft_nms_sigma, "soft_nms_sigma"),
+            (op.max_output_size, "max_output_size"),
+        )
         number = _constant(op.max_output_size) if op.pad_to_max_output_size else None
         return TensorSpec([number], int32), TensorSpec([number], op.boxes.spec.dtype), TensorSpec([], int32)
 
     def compute(op, boxes, scores, max_output_size, iou_threshold, score_threshold, soft_nms_sigma) -> Any:
-        check_thresholds((iou_threshold, "iou_threshold"), (soft_nms_sigma, "soft_nms_sigma"),
-                         (max_output_size, "max_output_size"))
+        check_thresholds(
+            (iou_threshold, "iou_threshold"), (soft_nms_sigma, "soft_nms_sigma"), (max_output_size, "max_output_size")
+        )
         most, wide = int(max_output_size), overlaps.wide(boxes)
         kind = wide.dtype.type
-        chosen, kept = greedy(overlaps.Boxes(wide).with_one, overlaps.wide(scores), most, kind(iou_threshold),
-                              kind(score_threshold), float(soft_nms_sigma))
+        chosen, kept = greedy(
+            overlaps.Boxes(wide).with_one,
+            overlaps.wide(scores),
+            most,
+            kind(iou_threshold),
+            kind(score_threshold),
+            float(soft_nms_sigma),
+        )
         padding = most - len(chosen) if op.pad_to_max_output_size else 0
         indices = np.array(chosen + [0] * padding, np.int32)
         return indices, np.array(kept + [0] * padding, wide.dtype).astype(boxes.dtype), np.int32(len(chosen))
@@ -127,10 +140,13 @@ class NonMaxSuppressionWithOverlaps:
 
     def infer(op) -> Any:
         found, scores = op.overlaps.spec.shape, op.scores.spec.shape
-        if found.rank is not None and not (found.is_compatible_with([found[1], found[0]])
-                                           and scores.is_compatible_with([found[0]])):
-            raise InvalidArgumentError(what="overlaps must be square, with a row for each score", found={
-                "overlaps": op.overlaps.spec.short(), "scores": op.scores.spec.short()})
+        if found.rank is not None and not (
+            found.is_compatible_with([found[1], found[0]]) and scores.is_compatible_with([found[0]])
+        ):
+            raise InvalidArgumentError(
+                what="overlaps must be square, with a row for each score",
+                found={"overlaps": op.overlaps.spec.short(), "scores": op.scores.spec.short()},
+            )
         check_thresholds((op.max_output_size, "max_output_size"))
         return TensorSpec([None], int32)
 
@@ -187,8 +203,10 @@ class NonMaxSuppressionPadded:
             above = flat_scores > score_threshold
             flat, flat_scores = flat * above[..., None], flat_scores * above
         if not op.canonicalized_coordinates and flat.size:
-            y, x = ((0, 2) if flat[0, 0, 0] <= flat[0, 0, 2] else (2, 0)), (
-                (1, 3) if flat[0, 0, 1] <= flat[0, 0, 3] else (3, 1))
+            y, x = (
+                ((0, 2) if flat[0, 0, 0] <= flat[0, 0, 2] else (2, 0)),
+                ((1, 3) if flat[0, 0, 1] <= flat[0, 0, 3] else (3, 1)),
+            )
             flat = flat[..., [y[0], x[0], y[1], x[1]]]
         idx = np.zeros((len(flat), most), np.int32)
         found = np.zeros(len(flat), np.int32)
@@ -237,13 +255,20 @@ class CombinedNonMaxSuppression:
         if scores.rank is not None:
             n, classes = scores[0] if n is None else n, scores[2]
         if boxes.rank is not None and boxes[2] not in (None, 1) and classes not in (None, boxes[2]):
-            raise InvalidArgumentError(what="third dimension of boxes must be either 1 or num classes",
-                                       found=boxes[2], wanted=f"1 or {classes}")
+            raise InvalidArgumentError(
+                what="third dimension of boxes must be either 1 or num classes",
+                found=boxes[2],
+                wanted=f"1 or {classes}",
+            )
         check_combined(op)
         most = room_for(op, _constant(op.max_output_size_per_class), _constant(op.max_total_size), classes)
         dtype = op.boxes.spec.dtype
-        return (TensorSpec([n, most, 4], dtype), TensorSpec([n, most], dtype), TensorSpec([n, most], dtype),
-                TensorSpec([n], int32))
+        return (
+            TensorSpec([n, most, 4], dtype),
+            TensorSpec([n, most], dtype),
+            TensorSpec([n, most], dtype),
+            TensorSpec([n], int32),
+        )
 
     def compute(op, boxes, scores, max_output_size_per_class, max_total_size, iou_threshold, score_threshold) -> Any:
         check_thresholds((iou_threshold, "iou_threshold"))
@@ -257,8 +282,14 @@ class CombinedNonMaxSuppression:
             found: list[tuple[Any, int, Any]] = []
             for c in range(classes):
                 these = np.ascontiguousarray(boxes[b, :, c if boxes.shape[2] > 1 else 0])
-                chosen, kept = greedy(overlaps.Boxes(these).with_one, scores[b, :, c], per_class,
-                                      kind(iou_threshold), kind(score_threshold), 0.0)
+                chosen, kept = greedy(
+                    overlaps.Boxes(these).with_one,
+                    scores[b, :, c],
+                    per_class,
+                    kind(iou_threshold),
+                    kind(score_threshold),
+                    0.0,
+                )
                 found.extend((score, c, these[i]) for i, score in zip(chosen, kept))
             found.sort(key=lambda one: -one[0])
             valid[b] = min(len(found), most)
@@ -291,31 +322,57 @@ def _suppressed(boxes: Any, scores: Any, most: Any, iou: Any, lowest: Any, sigma
     return NonMaxSuppression(dispatch.to_tensor(boxes), scores, most, iou, lowest, sigma, name=name)
 
 
-def non_max_suppression(boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5,
-                        score_threshold: Any = EVERY, name: str | None = None) -> Any:
+def non_max_suppression(
+    boxes: Any,
+    scores: Any,
+    max_output_size: Any,
+    iou_threshold: Any = 0.5,
+    score_threshold: Any = EVERY,
+    name: str | None = None,
+) -> Any:
     """Indices of boxes by falling score, without those that overlap a better one. See NonMaxSuppression."""
     return _suppressed(boxes, scores, max_output_size, iou_threshold, score_threshold, 0.0, name)[0]
 
 
-def non_max_suppression_with_scores(boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5,
-                                    score_threshold: Any = EVERY, soft_nms_sigma: Any = 0.0, name: str | None = None
-                                    ) -> tuple[Any, Any]:
+def non_max_suppression_with_scores(
+    boxes: Any,
+    scores: Any,
+    max_output_size: Any,
+    iou_threshold: Any = 0.5,
+    score_threshold: Any = EVERY,
+    soft_nms_sigma: Any = 0.0,
+    name: str | None = None,
+) -> tuple[Any, Any]:
     """Indices and scores of boxes; with soft_nms_sigma those that overlap fall in score. See NonMaxSuppression."""
     return tuple(_suppressed(boxes, scores, max_output_size, iou_threshold, score_threshold, soft_nms_sigma, name)[:2])
 
 
-def non_max_suppression_overlaps(overlaps: Any, scores: Any, max_output_size: Any, overlap_threshold: Any = 0.5,
-                                 score_threshold: Any = EVERY, name: str | None = None) -> Any:
+def non_max_suppression_overlaps(
+    overlaps: Any,
+    scores: Any,
+    max_output_size: Any,
+    overlap_threshold: Any = 0.5,
+    score_threshold: Any = EVERY,
+    name: str | None = None,
+) -> Any:
     """Indices of boxes by falling score, by given overlaps. See NonMaxSuppressionWithOverlaps."""
-    return NonMaxSuppressionWithOverlaps(overlaps, scores, max_output_size, overlap_threshold, score_threshold,
-                                         name=name)
+    return NonMaxSuppressionWithOverlaps(
+        overlaps, scores, max_output_size, overlap_threshold, score_threshold, name=name
+    )
 
 
-def non_max_suppression_padded(boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5,
-                               score_threshold: Any = EVERY, pad_to_max_output_size: bool = False,
-                               name: str | None = None, sorted_input: bool = False,
-                               canonicalized_coordinates: bool = False, tile_size: int = 512
-                               ) -> tuple[Any, Any]:
+def non_max_suppression_padded(
+    boxes: Any,
+    scores: Any,
+    max_output_size: Any,
+    iou_threshold: Any = 0.5,
+    score_threshold: Any = EVERY,
+    pad_to_max_output_size: bool = False,
+    name: str | None = None,
+    sorted_input: bool = False,
+    canonicalized_coordinates: bool = False,
+    tile_size: int = 512,
+) -> tuple[Any, Any]:
     """Indices of boxes [max_output_size], and how many are valid; of a batch each. See NonMaxSuppressionPadded.
 
     pad_to_max_output_size: False gives the valid indices alone, which a batch does not allow. tile_size: of no effect.
@@ -324,12 +381,23 @@ def non_max_suppression_padded(boxes: Any, scores: Any, max_output_size: Any, io
     boxes = dispatch.to_tensor(boxes)
     rank = boxes.shape.rank
     if not pad_to_max_output_size and rank is not None and rank > 2:
-        raise InvalidArgumentError(op="non_max_suppression_padded", node=name, found=boxes.spec.short(),
-                                   what="'pad_to_max_output_size' (value False) must be True for batched input",
-                                   do="pad_to_max_output_size=True")
-    idx, valid = NonMaxSuppressionPadded(boxes, scores, known(max_output_size), iou_threshold, score_threshold,
-                                         sorted_input=sorted_input,
-                                         canonicalized_coordinates=canonicalized_coordinates, name=name)
+        raise InvalidArgumentError(
+            op="non_max_suppression_padded",
+            node=name,
+            found=boxes.spec.short(),
+            what="'pad_to_max_output_size' (value False) must be True for batched input",
+            do="pad_to_max_output_size=True",
+        )
+    idx, valid = NonMaxSuppressionPadded(
+        boxes,
+        scores,
+        known(max_output_size),
+        iou_threshold,
+        score_threshold,
+        sorted_input=sorted_input,
+        canonicalized_coordinates=canonicalized_coordinates,
+        name=name,
+    )
     return (idx, valid) if pad_to_max_output_size else (idx[:valid], valid)
 
 
@@ -342,11 +410,27 @@ class CombinedBoxes(NamedTuple):
     valid_detections: Any
 
 
-def combined_non_max_suppression(boxes: Any, scores: Any, max_output_size_per_class: Any, max_total_size: Any,
-                                 iou_threshold: Any = 0.5, score_threshold: Any = EVERY, pad_per_class: bool = False,
-                                 clip_boxes: bool = True, name: str | None = None) -> CombinedBoxes:
+def combined_non_max_suppression(
+    boxes: Any,
+    scores: Any,
+    max_output_size_per_class: Any,
+    max_total_size: Any,
+    iou_threshold: Any = 0.5,
+    score_threshold: Any = EVERY,
+    pad_per_class: bool = False,
+    clip_boxes: bool = True,
+    name: str | None = None,
+) -> CombinedBoxes:
     """Boxes, scores and classes of the best of a batch, and how many are valid. See CombinedNonMaxSuppression."""
     found: Any = CombinedNonMaxSuppression(
-        boxes, scores, max_output_size_per_class, max_total_size, cast(iou_threshold, float32),
-        cast(score_threshold, float32), pad_per_class=pad_per_class, clip_boxes=clip_boxes, name=name)
+        boxes,
+        scores,
+        max_output_size_per_class,
+        max_total_size,
+        cast(iou_threshold, float32),
+        cast(score_threshold, float32),
+        pad_per_class=pad_per_class,
+        clip_boxes=clip_boxes,
+        name=name,
+    )
     return CombinedBoxes(*found)

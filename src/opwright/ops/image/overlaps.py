@@ -34,8 +34,9 @@ class Boxes:
             return np.where(filled, shared / (self.area[i] + self.area[others] - shared), 0).astype(shared.dtype)
 
 
-def soft(with_one: Callable[[int, Any], np.ndarray], scores: np.ndarray, most: int, threshold: Any, lowest: Any,
-         sigma: float) -> tuple[list[int], list[Any]]:
+def soft(
+    with_one: Callable[[int, Any], np.ndarray], scores: np.ndarray, most: int, threshold: Any, lowest: Any, sigma: float
+) -> tuple[list[int], list[Any]]:
     """The indices that are selected, with their scores, which fall as `sigma` and overlaps say (0: not at all).
 
     A box waits in a queue by its score. Whenever it comes to the front it is compared with those selected since it was

@@ -23,8 +23,9 @@ from .sizes import is_known
 def _of_rank(image: Any, op: str, *ranks: int) -> Any:
     tensor = dispatch.to_tensor(image)
     if tensor.shape.rank not in ranks:
-        raise InvalidArgumentError(op=op, what=f"the image must have {' or '.join(map(str, ranks))} dimensions",
-                                   found=tensor.spec.short())
+        raise InvalidArgumentError(
+            op=op, what=f"the image must have {' or '.join(map(str, ranks))} dimensions", found=tensor.spec.short()
+        )
     return tensor
 
 
@@ -85,8 +86,11 @@ def _pair(first: Any, second: Any, op: str) -> tuple[Any, Any]:
         return first, second
     same = all(None in (m, n) or m == n for m, n in zip(a[-3:], b[-3:]))
     if not same or any(m != n and not {1, None} & {m, n} for m, n in zip(a[-4::-1], b[-4::-1])):
-        raise InvalidArgumentError(op=op, what="Two images are not compatible",
-                                   found={"first": first.spec.short(), "second": second.spec.short()})
+        raise InvalidArgumentError(
+            op=op,
+            what="Two images are not compatible",
+            found={"first": first.spec.short(), "second": second.spec.short()},
+        )
     return first, second
 
 
@@ -121,9 +125,12 @@ def _structures(first: Any, second: Any, max_val: Any, size: int, sigma: float, 
     shape = shape_op(first)
     for x in (first, second):
         if x.shape.rank is not None and any(d is not None and d < size for d in x.shape.dims[-3:-1]):
-            raise InvalidArgumentError(op="ssim", what="an image is smaller than the filter",
-                                       found={"image": x.spec.short(), "filter_size": size},
-                                       do="filter_size=")
+            raise InvalidArgumentError(
+                op="ssim",
+                what="an image is smaller than the filter",
+                found={"image": x.spec.short(), "filter_size": size},
+                do="filter_size=",
+            )
     kernel = array.tile(_bell(size, sigma), dims_tensor([1, 1, shape[-1], 1]))
 
     def mean(x: Any) -> Any:
@@ -139,8 +146,16 @@ def _structures(first: Any, second: Any, max_val: Any, size: int, sigma: float, 
     return (product + c1) / (squares + c1), (products - product + c2) / (all_squares - squares + c2)
 
 
-def ssim(img1: Any, img2: Any, max_val: Any, filter_size: int = 11, filter_sigma: float = 1.5, k1: float = 0.01,
-         k2: float = 0.03, return_index_map: bool = False) -> Any:
+def ssim(
+    img1: Any,
+    img2: Any,
+    max_val: Any,
+    filter_size: int = 11,
+    filter_sigma: float = 1.5,
+    k1: float = 0.01,
+    k2: float = 0.03,
+    return_index_map: bool = False,
+) -> Any:
     """The structural similarity of images [..., h, w, c] (Wang et al. 2004): 1 where they are equal, [...], float32.
 
     .. math:: \\frac{(2 \\mu_a \\mu_b + c_1)(2 \\sigma_{ab} + c_2)}
@@ -158,9 +173,16 @@ def ssim(img1: Any, img2: Any, max_val: Any, filter_size: int = 11, filter_sigma
 MSSSIM_WEIGHTS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)  # Wang, Simoncelli and Bovik 2003, by experiment
 
 
-def ssim_multiscale(img1: Any, img2: Any, max_val: Any, power_factors: Sequence[float] = MSSSIM_WEIGHTS,
-                    filter_size: int = 11, filter_sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03
-                    ) -> Any:
+def ssim_multiscale(
+    img1: Any,
+    img2: Any,
+    max_val: Any,
+    power_factors: Sequence[float] = MSSSIM_WEIGHTS,
+    filter_size: int = 11,
+    filter_sigma: float = 1.5,
+    k1: float = 0.01,
+    k2: float = 0.03,
+) -> Any:
     """The structural similarity of images over several scales, each half as large (Wang et al. 2003), float32.
 
     .. math:: l_M^{p_M} \\prod_{j=1}^{M} (c\\,s)_j^{p_j}
@@ -197,5 +219,3 @@ def _halved(x: Any) -> Any:
 def _odd(x: Any, shape: Any, axis: int) -> Any:
     size = x.shape[axis] if x.shape.rank is not None else None
     return math.floormod(shape[axis], 2) if size is None else size % 2
-
-

@@ -73,8 +73,11 @@ class CropAndResize:
         number = boxes[0] if boxes.rank else None
         owners = indices[0] if indices.rank else None
         if None not in (number, owners) and number != owners:
-            raise InvalidArgumentError(what="box_indices has incompatible shape", wanted="one for each box",
-                                       found={"boxes": number, "box_indices": owners})
+            raise InvalidArgumentError(
+                what="box_indices has incompatible shape",
+                wanted="one for each box",
+                found={"boxes": number, "box_indices": owners},
+            )
         wanted = elements_of(op.crop_size) or [None, None]
         if any(d is not None and d < 1 for d in wanted):
             raise InvalidArgumentError(what="crop dimensions must be positive", found=wanted)
@@ -175,8 +178,10 @@ def _boxes_gradient(op: Any, at: _Places, dcrops: Any) -> Any:
     """How crops change as their places move, summed up for the ends of each box."""
     image = array.cast(op.image, op.boxes.dtype)
     (top, bottom), (left, right) = (tuple(row for row, _ in _neighbours(s)) for s in (at.y, at.x))
-    pixels = [[array.gather_nd(image, at.corner(op.box_indices, row, column)) for column in (left, right)]
-              for row in (top, bottom)]
+    pixels = [
+        [array.gather_nd(image, at.corner(op.box_indices, row, column)) for column in (left, right)]
+        for row in (top, bottom)
+    ]
     down, over = (at.y - top)[..., None], (at.x - left)[..., None]
     by_y = (1.0 - over) * (pixels[1][0] - pixels[0][0]) + over * (pixels[1][1] - pixels[0][1])
     by_x = (1.0 - down) * (pixels[0][1] - pixels[0][0]) + down * (pixels[1][1] - pixels[1][0])
@@ -194,8 +199,11 @@ def _check(op: Any) -> None:
     for name in ("sizes", "strides", "rates"):
         found = getattr(op, name)
         if len(found) != 4 or min(found) < 1 or found[0] != 1 or found[3] != 1:
-            raise InvalidArgumentError(what=f"{name} must be [1, rows, columns, 1]", found=list(found),
-                                       wanted="positive, and 1 for batch and depth")
+            raise InvalidArgumentError(
+                what=f"{name} must be [1, rows, columns, 1]",
+                found=list(found),
+                wanted="positive, and 1 for batch and depth",
+            )
 
 
 def _windows(op: Any, shape: Any) -> list[Window]:

@@ -54,8 +54,10 @@ def _check_scale(scale: np.ndarray) -> None:
 def _taps(op: Any, image: Any, out: Any, scale: Any, translation: Any) -> list[weights.Taps]:
     check_sizes(image, out)
     _check_scale(scale)
-    return [weights.scaled(n, m, factor, shift, op.kernel_type, op.antialias)
-            for n, m, factor, shift in zip(image, out, scale.tolist(), translation.tolist())]
+    return [
+        weights.scaled(n, m, factor, shift, op.kernel_type, op.antialias)
+        for n, m, factor, shift in zip(image, out, scale.tolist(), translation.tolist())
+    ]
 
 
 @operator
@@ -155,8 +157,12 @@ _DIRECT = {  # half-pixel centres
     "area": ResizeArea,
 }
 _KERNELS = {
-    "bilinear": "triangle", "bicubic": "keyscubic", "lanczos3": "lanczos3", "lanczos5": "lanczos5",
-    "gaussian": "gaussian", "mitchellcubic": "mitchellcubic",
+    "bilinear": "triangle",
+    "bicubic": "keyscubic",
+    "lanczos3": "lanczos3",
+    "lanczos5": "lanczos5",
+    "gaussian": "gaussian",
+    "mitchellcubic": "mitchellcubic",
 }
 
 
@@ -182,8 +188,14 @@ def _keeping_ratio(images: Any, size: Any) -> Any:
     return stack([cast(math.round(factor * side), dtypes.int32) for side in sides])
 
 
-def resize(images: Any, size: Any, method: Any = ResizeMethod.BILINEAR, preserve_aspect_ratio: bool = False,
-           antialias: bool = False, name: str | None = None) -> Any:
+def resize(
+    images: Any,
+    size: Any,
+    method: Any = ResizeMethod.BILINEAR,
+    preserve_aspect_ratio: bool = False,
+    antialias: bool = False,
+    name: str | None = None,
+) -> Any:
     """Images of another size: [n, h, w, c] or [h, w, c] to [(n,) *size, c].
 
     size: two integers or an int32 tensor of two, height and width. method: of ResizeMethod: "bilinear", "nearest",
@@ -194,13 +206,15 @@ def resize(images: Any, size: Any, method: Any = ResizeMethod.BILINEAR, preserve
     """
     images = dispatch.to_tensor(images)
     if images.shape.rank is None:
-        raise InvalidArgumentError(op="resize", node=name, what="'images' contains no shape.",
-                                   do="images.set_shape([None, None, None, None])")
+        raise InvalidArgumentError(
+            op="resize", node=name, what="'images' contains no shape.", do="images.set_shape([None, None, None, None])"
+        )
     method = _method(method)
     alone = images.shape.rank == 3
     if not alone and images.shape.rank != 4:
-        raise InvalidArgumentError(op="resize", node=name, what="'images' must have either 3 or 4 dimensions.",
-                                   found=images.spec.short())
+        raise InvalidArgumentError(
+            op="resize", node=name, what="'images' must have either 3 or 4 dimensions.", found=images.spec.short()
+        )
     images = expand_dims(images, 0) if alone else images
     size = _size(size, name)
     if preserve_aspect_ratio:
@@ -217,13 +231,18 @@ def _size(size: Any, name: str | None) -> Any:
         size = dims_tensor(list(size))
     size = dispatch.to_tensor(size)
     if not size.shape.is_compatible_with([2]) or not size.dtype.is_integer:
-        raise InvalidArgumentError(op="resize", node=name, found=size.spec.short(), what="'size' must be a 1-D int32 "
-                                   "Tensor of 2 elements: new_height, new_width")
+        raise InvalidArgumentError(
+            op="resize",
+            node=name,
+            found=size.spec.short(),
+            what="'size' must be a 1-D int32 Tensor of 2 elements: new_height, new_width",
+        )
     return cast(size, dtypes.int32)
 
 
-def resize_with_pad(image: Any, target_height: Any, target_width: Any, method: Any = ResizeMethod.BILINEAR,
-                    antialias: bool = False) -> Any:
+def resize_with_pad(
+    image: Any, target_height: Any, target_width: Any, method: Any = ResizeMethod.BILINEAR, antialias: bool = False
+) -> Any:
     """Images as large as fit into the target with their ratio of sides, in the middle of zeros.
 
     image: [n, h, w, c] or [h, w, c]; method, antialias: as `resize` has them.

@@ -39,16 +39,18 @@ def check_sizes(image: Any, wanted: Any) -> None:
 def check_centres(op: Any) -> None:
     """Raises InvalidArgumentError where new pixels are to lie at two places."""
     if getattr(op, "half_pixel_centers", False) and op.align_corners:
-        raise InvalidArgumentError(what="If half_pixel_centers is True, align_corners must be False.",
-                                   found="both are True")
+        raise InvalidArgumentError(
+            what="If half_pixel_centers is True, align_corners must be False.", found="both are True"
+        )
 
 
 def resized_spec(op: Any, images: TensorSpec, size: Any, dtype: Any) -> TensorSpec:
     """The spec of images [n, *size, c]. Raises InvalidArgumentError for a size that is not two positive numbers."""
     wanted = elements_of(size)
     if not size.spec.shape.is_compatible_with([2]):
-        raise InvalidArgumentError(what="size must be a 1-D tensor of 2 elements: new_height, new_width",
-                                   found=size.spec.short())
+        raise InvalidArgumentError(
+            what="size must be a 1-D tensor of 2 elements: new_height, new_width", found=size.spec.short()
+        )
     wanted = [None, None] if wanted is None else wanted
     n, high, wide, depth = [None] * 4 if images.shape.rank is None else images.shape.dims
     check_sizes((high, wide), wanted)
@@ -66,8 +68,10 @@ def of_image(op: Any) -> TensorSpec:
     check_centres(op)
     image, grads = op.original_image.spec, op.grads.spec.shape
     if grads.rank is not None and not image.shape.is_compatible_with([grads[0], None, None, grads[3]]):
-        raise InvalidArgumentError(what="grads and original_image differ in batch or channels",
-                                   found={"grads": op.grads.spec.short(), "original_image": image.short()})
+        raise InvalidArgumentError(
+            what="grads and original_image differ in batch or channels",
+            found={"grads": op.grads.spec.short(), "original_image": image.short()},
+        )
     n, high, wide, depth = [None] * 4 if image.shape.rank is None else image.shape.dims
     known = grads.dims or [None] * 4
     return image.with_shape([known[0] if n is None else n, high, wide, known[3] if depth is None else depth])

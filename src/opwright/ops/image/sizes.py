@@ -21,9 +21,13 @@ def check_image(image: Any, op: str, least: int = 3) -> Any:
     tensor = dispatch.to_tensor(image)
     dims = tensor.shape.dims
     if dims is not None and len(dims) < least:
-        raise InvalidArgumentError(op=op, what="'image' must be at least three-dimensional."
-                                   if least == 3 else f"'image' must have at least {least} dimensions.",
-                                   found=tensor.spec.short())
+        raise InvalidArgumentError(
+            op=op,
+            what="'image' must be at least three-dimensional."
+            if least == 3
+            else f"'image' must have at least {least} dimensions.",
+            found=tensor.spec.short(),
+        )
     if dims is not None and 0 in dims[-3:]:
         raise InvalidArgumentError(op=op, what="inner 3 dims of 'image.shape' must be > 0", found=tensor.spec.short())
     return tensor

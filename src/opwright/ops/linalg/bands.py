@@ -85,8 +85,10 @@ class TridiagonalSolve:
             if op.partial_pivoting:
                 swap = np.abs(second[0]) > np.abs(first[0])
                 masks = (swap, swap, swap, swap[..., None])
-                first, second = ([np.where(m, y, x) for m, x, y in zip(masks, first, second)],
-                                 [np.where(m, x, y) for m, x, y in zip(masks, first, second)])
+                first, second = (
+                    [np.where(m, y, x) for m, x, y in zip(masks, first, second)],
+                    [np.where(m, x, y) for m, x, y in zip(masks, first, second)],
+                )
             factor = np.where(first[0] == 0, first[0], second[0] / np.where(first[0] == 0, 1, first[0]))
             main[..., i], over[..., i], over2[..., i], b[..., i, :] = (x.copy() for x in first)
             main[..., i + 1] = second[1] - factor * first[1]
@@ -110,8 +112,9 @@ class TridiagonalSolve:
     def gradient(op, doutput) -> Any:
         over, main, under = (op.diagonals[..., i, :] for i in range(3))
         turned = array.stack([_next(_conj(under)), _conj(main), _previous(_conj(over))], -2)
-        drhs = TridiagonalSolve(turned, doutput, partial_pivoting=op.partial_pivoting,
-                                perturb_singular=op.perturb_singular)
+        drhs = TridiagonalSolve(
+            turned, doutput, partial_pivoting=op.partial_pivoting, perturb_singular=op.perturb_singular
+        )
         x = _conj(op.output)
         rows = [-Sum(drhs * y, axis=(-1,)) for y in (_next_row(x), x, _previous_row(x))]
         return array.stack(rows, -2), drhs
@@ -125,9 +128,7 @@ def _compact(diagonals: Any, diagonals_format: str) -> Any:
         matrix = dispatch.to_tensor(diagonals)
         dims = matrix.shape.dims
         if dims is not None and None not in dims[-2:] and dims[-1] != dims[-2]:
-            raise ValueError(
-                f"Expected last two dimensions of diagonals to be same, got {dims[-1]} and {dims[-2]}"
-            )
+            raise ValueError(f"Expected last two dimensions of diagonals to be same, got {dims[-1]} and {dims[-2]}")
         return diag_part(matrix, k=(-1, 1), align="LEFT_RIGHT")
     if diagonals_format != "sequence":
         raise ValueError(f"Unrecognized diagonals_format: {diagonals_format}")
@@ -135,8 +136,9 @@ def _compact(diagonals: Any, diagonals_format: str) -> Any:
         raise ValueError("Expected diagonals to be a sequence of length 3.")
     over, main, under = map(dispatch.to_tensor, diagonals)
     n = main.shape.dims[-1] if main.shape.dims else None
-    return array.stack([_padded(over, n, "superdiagonal", after=True), main,
-                        _padded(under, n, "subdiagonal", after=False)], -2)
+    return array.stack(
+        [_padded(over, n, "superdiagonal", after=True), main, _padded(under, n, "subdiagonal", after=False)], -2
+    )
 
 
 def _padded(x: Any, n: int | None, name: str, after: bool) -> Any:
@@ -160,15 +162,25 @@ def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compac
     diagonals = _compact(diagonals, diagonals_format)
     rhs = dispatch.to_tensor(rhs, diagonals.dtype)
     if None not in (diagonals.shape.rank, rhs.shape.rank) and diagonals.shape.rank != rhs.shape.rank:
-        raise InvalidArgumentError(op="tridiagonal_matmul", what="All input tensors must have the same rank.",
-                                   found=f"{diagonals.spec.short()}, {rhs.spec.short()}")
+        raise InvalidArgumentError(
+            op="tridiagonal_matmul",
+            what="All input tensors must have the same rank.",
+            found=f"{diagonals.spec.short()}, {rhs.spec.short()}",
+        )
     over, main, under = (array.expand_dims(diagonals[..., i, :], -1) for i in range(3))
     return array.identity(over * _next_row(rhs) + main * rhs + under * _previous_row(rhs), name=name)
 
 
-def tridiagonal_solve(diagonals: Any, rhs: Any, diagonals_format: str = "compact", transpose_rhs: bool = False,
-                      conjugate_rhs: bool = False, name: str | None = None, partial_pivoting: bool = True,
-                      perturb_singular: bool = False) -> Any:
+def tridiagonal_solve(
+    diagonals: Any,
+    rhs: Any,
+    diagonals_format: str = "compact",
+    transpose_rhs: bool = False,
+    conjugate_rhs: bool = False,
+    name: str | None = None,
+    partial_pivoting: bool = True,
+    perturb_singular: bool = False,
+) -> Any:
     """See TridiagonalSolve. diagonals_format: as in `tridiagonal_matmul`.
 
     rhs: [..., n, k], or [..., n] of one dimension less than compact diagonals. transpose_rhs, conjugate_rhs: what is
@@ -189,8 +201,9 @@ def tridiagonal_solve(diagonals: Any, rhs: Any, diagonals_format: str = "compact
         rhs = array.expand_dims(rhs, -1)
     elif transpose_rhs:
         rhs = matrix_transpose(rhs)
-    found = TridiagonalSolve(diagonals, rhs, partial_pivoting=partial_pivoting, perturb_singular=perturb_singular,
-                             name=name)
+    found = TridiagonalSolve(
+        diagonals, rhs, partial_pivoting=partial_pivoting, perturb_singular=perturb_singular, name=name
+    )
     return array.squeeze(found, [-1]) if vector else found
 
 
@@ -225,8 +238,9 @@ class BandedTriangularSolve:
             raise InvalidArgumentError(what="bands must hold the main diagonal", found=a.short())
         n, m = a.shape.dims[-1], b.shape.dims[-2]
         if None not in (n, m) and n != m:
-            raise InvalidArgumentError(what=f"In[0] mismatch In[1] shape: {n} vs. {m}",
-                                       found=f"{a.short()}, {b.short()}")
+            raise InvalidArgumentError(
+                what=f"In[0] mismatch In[1] shape: {n} vs. {m}", found=f"{a.short()}, {b.short()}"
+            )
         batch = broadcast(TensorShape(a.shape.dims[:-2]), TensorShape(b.shape.dims[:-2]))
         return b.with_shape([*batch, n if m is None else m, b.shape.dims[-1]])
 
@@ -259,7 +273,8 @@ class BandedTriangularSolve:
         return array.sum_to_shape_of(dbands, op.bands), array.sum_to_shape_of(drhs, op.rhs)
 
 
-def banded_triangular_solve(bands: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
-                            ) -> Any:
+def banded_triangular_solve(
+    bands: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
+) -> Any:
     """See BandedTriangularSolve."""
     return BandedTriangularSolve(bands, rhs, lower=lower, adjoint=adjoint, name=name)

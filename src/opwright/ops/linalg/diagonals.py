@@ -143,11 +143,17 @@ class MatrixDiag:
                 what=f"lower_diag_index must not be larger than upper_diag_index: {low} > {high}"
             )
         if len(dims) < (1 if low == high else 2):
-            raise InvalidArgumentError(what="diagonal must be at least 1-dim", found=list(dims),
-                                       wanted=f"[..., {'' if low == high else 'diagonals, '}length]")
+            raise InvalidArgumentError(
+                what="diagonal must be at least 1-dim",
+                found=list(dims),
+                wanted=f"[..., {'' if low == high else 'diagonals, '}length]",
+            )
         if low != high and dims[-2] not in (None, high - low + 1):
-            raise InvalidArgumentError(what="The number of diagonals provided in the input does not match the "
-                                       "lower_diag_index and upper_diag_index range", found=list(dims))
+            raise InvalidArgumentError(
+                what="The number of diagonals provided in the input does not match the "
+                "lower_diag_index and upper_diag_index range",
+                found=list(dims),
+            )
         if dims[-1] is None:
             return (None if op.num_rows < 0 else op.num_rows), (None if op.num_cols < 0 else op.num_cols)
         least_rows, least_cols = dims[-1] - min(high, 0), dims[-1] + max(low, 0)
@@ -161,9 +167,12 @@ class MatrixDiag:
                     what=f"The number of {name} is too small", found=size, wanted=f"at least {least}"
                 )
         if rows != least_rows and cols != least_cols:
-            raise InvalidArgumentError(what="The number of rows or columns is not consistent with the specified"
-                                       " d_lower, d_upper, and diagonal", found=f"{rows} x {cols}",
-                                       wanted=f"{least_rows} rows or {least_cols} columns")
+            raise InvalidArgumentError(
+                what="The number of rows or columns is not consistent with the specified"
+                " d_lower, d_upper, and diagonal",
+                found=f"{rows} x {cols}",
+                wanted=f"{least_rows} rows or {least_cols} columns",
+            )
         return rows, cols
 
     def infer(op) -> Any:
@@ -277,8 +286,15 @@ class MatrixSetDiag:
         return kept, _part(doutput, op.k, op.align)
 
 
-def diag(diagonal: Any, name: str | None = "diag", k: Any = 0, num_rows: Any = -1, num_cols: Any = -1,
-         padding_value: Any = 0, align: str = "RIGHT_LEFT") -> Any:
+def diag(
+    diagonal: Any,
+    name: str | None = "diag",
+    k: Any = 0,
+    num_rows: Any = -1,
+    num_cols: Any = -1,
+    padding_value: Any = 0,
+    align: str = "RIGHT_LEFT",
+) -> Any:
     """See MatrixDiag. k: one diagonal, or the lowest and the highest."""
     rows, columns = static_int(num_rows, "num_rows"), static_int(num_cols, "num_cols")
     diagonal = dispatch.to_tensor(diagonal)
@@ -292,8 +308,9 @@ def _padding(value: Any, dtype: Any) -> Any:
     return dispatch.to_tensor(bool(value) if dtype.is_bool and not hasattr(value, "dtype") else value, dtype)
 
 
-def diag_part(input: Any, name: str | None = "diag_part", k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT"
-              ) -> Any:
+def diag_part(
+    input: Any, name: str | None = "diag_part", k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT"
+) -> Any:
     """See MatrixDiagPart. k: one diagonal, or the lowest and the highest."""
     input = dispatch.to_tensor(input)
     if not is_static(k):
@@ -333,12 +350,15 @@ class MatrixBandPart:
         _at_least_matrix(spec)
         if spec.shape.dims is None:
             return TensorSpec(UNKNOWN, spec.dtype)
-        for name, number, size in (("num_lower", op.num_lower.constant, spec.shape.dims[-2]),
-                                   ("num_upper", op.num_upper.constant, spec.shape.dims[-1])):
+        for name, number, size in (
+            ("num_lower", op.num_lower.constant, spec.shape.dims[-2]),
+            ("num_upper", op.num_upper.constant, spec.shape.dims[-1]),
+        ):
             if None not in (number, size) and number > size:
                 what = "rows" if name == "num_lower" else "columns"
-                raise InvalidArgumentError(what=f"{name} must be negative or less or equal to number of {what} ({size})"
-                                           f" got: {int(number)}")
+                raise InvalidArgumentError(
+                    what=f"{name} must be negative or less or equal to number of {what} ({size}) got: {int(number)}"
+                )
         return spec
 
     def compute(op, input, num_lower, num_upper) -> Any:

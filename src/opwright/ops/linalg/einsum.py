@@ -81,8 +81,10 @@ def sizes_of(terms: Sequence[str], shapes: Sequence[Sequence[int | None]], batch
             if label in batch and label in sizes:
                 (sizes[label],) = broadcast(TensorShape([known]), TensorShape([size]))
             elif known is not None and size is not None and known != size:
-                raise InvalidArgumentError(what=f"Expected dimension {known} at axis {at} of the input shaped "
-                                           f"{list(shape)} but got dimension {size}")
+                raise InvalidArgumentError(
+                    what=f"Expected dimension {known} at axis {at} of the input shaped "
+                    f"{list(shape)} but got dimension {size}"
+                )
             elif known is None:
                 sizes[label] = size
     return sizes
@@ -90,8 +92,10 @@ def sizes_of(terms: Sequence[str], shapes: Sequence[Sequence[int | None]], batch
 
 def contract(terms: Sequence[str], output: str, arrays: Sequence[np.ndarray]) -> np.ndarray:
     """The sum of products, two factors at a time, each by a matrix product."""
-    factors = [_alone(t, "".join(terms[:i]) + "".join(terms[i + 1 :]) + output, x)
-               for i, (t, x) in enumerate(zip(terms, arrays))]
+    factors = [
+        _alone(t, "".join(terms[:i]) + "".join(terms[i + 1 :]) + output, x)
+        for i, (t, x) in enumerate(zip(terms, arrays))
+    ]
     while len(factors) > 1:
         path = [0, 1]
         if len(factors) > 2:
@@ -110,8 +114,10 @@ def contract(terms: Sequence[str], output: str, arrays: Sequence[np.ndarray]) ->
     if like_device.on_host(spread):
         np.einsum(f"{output}->{distinct}", spread)[...] = result
         return spread
-    along = {c: like_device.arange(result, n).reshape(-1, *[1] * (len(distinct) - 1 - i))
-             for i, (c, n) in enumerate(sizes.items())}
+    along = {
+        c: like_device.arange(result, n).reshape(-1, *[1] * (len(distinct) - 1 - i))
+        for i, (c, n) in enumerate(sizes.items())
+    }
     spread[tuple([along[c] for c in output])] = result
     return spread
 

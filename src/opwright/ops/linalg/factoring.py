@@ -43,8 +43,10 @@ class Cholesky:
         try:
             return np.linalg.cholesky(input)
         except np.linalg.LinAlgError:
-            raise InvalidArgumentError(what="Cholesky decomposition was not successful. The input might not be valid.",
-                                       wanted="positive definite matrices") from None
+            raise InvalidArgumentError(
+                what="Cholesky decomposition was not successful. The input might not be valid.",
+                wanted="positive definite matrices",
+            ) from None
 
     def gradient(op, doutput) -> Any:
         # Murray, Differentiation of the Cholesky decomposition, 2016, equation 10
@@ -98,8 +100,10 @@ class Qr:
         m, n = op.input.shape.dims[-2:] if op.input.shape.dims else (None, None)
         if op.full_matrices and (m is None or n is None or m > n):
             raise UnimplementedError(
-                op="Qr", what="no gradient with full_matrices where there are more rows than columns",
-                found=f"{m} by {n}", do="full_matrices=False"
+                op="Qr",
+                what="no gradient with full_matrices where there are more rows than columns",
+                found=f"{m} by {n}",
+                do="full_matrices=False",
             )
         q, r = op.q, op.r
         if m is not None and n is not None and m >= n:
@@ -196,8 +200,11 @@ class Svd:
             return product(u * array.expand_dims(array.cast(ds, dtype), -2), v, adjoint_b=True)
         dims = op.tensor.shape.dims
         if op.full_matrices and (dims is None or None in dims[-2:] or dims[-2] != dims[-1]):
-            raise UnimplementedError(op="Svd", what="no gradient with full_matrices where the matrices are not square",
-                                     do="full_matrices=False")
+            raise UnimplementedError(
+                op="Svd",
+                what="no gradient with full_matrices where the matrices are not square",
+                do="full_matrices=False",
+            )
         s, u, v = array.cast(op.s, dtype), op.u, op.v
         among = _differences(s * s)
         columns, rows = array.expand_dims(s, -2), array.expand_dims(s, -1)

@@ -59,14 +59,18 @@ class MatMul:
         m, k = a.shape.dims[-2:][:: -1 if op.transpose_a or op.adjoint_a else 1]
         inner, n = b.shape.dims[-2:][:: -1 if op.transpose_b or op.adjoint_b else 1]
         if None not in (k, inner) and k != inner:
-            raise InvalidArgumentError(what=f"Matrix size-incompatible: inner sizes differ, {k} and {inner}",
-                                       found={"a": a.short(), "b": b.short()}, wanted="a [..., m, k] and b [..., k, n]",
-                                       do="transpose_a=True or transpose_b=True")
+            raise InvalidArgumentError(
+                what=f"Matrix size-incompatible: inner sizes differ, {k} and {inner}",
+                found={"a": a.short(), "b": b.short()},
+                wanted="a [..., m, k] and b [..., k, n]",
+                do="transpose_a=True or transpose_b=True",
+            )
         try:
             batch = broadcast(TensorShape(a.shape.dims[:-2]), TensorShape(b.shape.dims[:-2]))
         except InvalidArgumentError:
-            raise InvalidArgumentError(what="In[0] and In[1] must have compatible batch dimensions",
-                                       found={"a": a.short(), "b": b.short()}) from None
+            raise InvalidArgumentError(
+                what="In[0] and In[1] must have compatible batch dimensions", found={"a": a.short(), "b": b.short()}
+            ) from None
         return TensorSpec([*batch, m, n], dtype)
 
     def compute(op, a, b) -> Any:
@@ -102,11 +106,19 @@ def _flat(op: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 MATMUL = Strategies(
     "MatMul",
     lambda op, a, b: np.matmul(a, b),
-    Strategy("flat", _flat, lambda op, a, b: b.ndim == 2 and a.shape[-2] == 1 and a.size > 4 * a.shape[-1],
-             "one row in each of more than 4 batches, times one matrix", "matmul_flat",
-             fits=lambda op, a, b: b.ndim == 2 and a.size > 0, tolerance=4096),
-    prepare=lambda op, a, b: (np.swapaxes(a, -1, -2) if op.transpose_a or op.adjoint_a else a,
-                              np.swapaxes(b, -1, -2) if op.transpose_b or op.adjoint_b else b),
+    Strategy(
+        "flat",
+        _flat,
+        lambda op, a, b: b.ndim == 2 and a.shape[-2] == 1 and a.size > 4 * a.shape[-1],
+        "one row in each of more than 4 batches, times one matrix",
+        "matmul_flat",
+        fits=lambda op, a, b: b.ndim == 2 and a.size > 0,
+        tolerance=4096,
+    ),
+    prepare=lambda op, a, b: (
+        np.swapaxes(a, -1, -2) if op.transpose_a or op.adjoint_a else a,
+        np.swapaxes(b, -1, -2) if op.transpose_b or op.adjoint_b else b,
+    ),
 )
 
 
@@ -117,25 +129,45 @@ def product(a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False) ->
     return MatMul(a, b, transpose_a=adjoint_a, transpose_b=adjoint_b)
 
 
-def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False,
-           adjoint_b: bool = False, a_is_sparse: bool = False, b_is_sparse: bool = False, output_type: Any = None,
-           grad_a: bool = False, grad_b: bool = False, name: str | None = None) -> Any:
+def matmul(
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    adjoint_a: bool = False,
+    adjoint_b: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    output_type: Any = None,
+    grad_a: bool = False,
+    grad_b: bool = False,
+    name: str | None = None,
+) -> Any:
     """See MatMul. a_is_sparse, b_is_sparse, grad_a, grad_b are hints that change nothing.
 
     raises ValueError for transposing and adjoining the same matrix
     """
     for x, transpose, adjoint in (("a", transpose_a, adjoint_a), ("b", transpose_b, adjoint_b)):
         if transpose and adjoint:
-            raise ValueError(f"Only one of `transpose_{x}` and `adjoint_{x}` can be True. "
-                             f"Received `transpose_{x}`=True, `adjoint_{x}`=True.")
+            raise ValueError(
+                f"Only one of `transpose_{x}` and `adjoint_{x}` can be True. "
+                f"Received `transpose_{x}`=True, `adjoint_{x}`=True."
+            )
     dtype = getattr(a, "dtype", None) or getattr(b, "dtype", None)
     if isinstance(dtype, DType) and not dtype.is_complex:
         transpose_a, transpose_b = transpose_a or adjoint_a, transpose_b or adjoint_b
         adjoint_a = adjoint_b = False
     a, b = _of_one_dtype(a, b, None if output_type is None else as_dtype(output_type))
-    return MatMul(a, b, transpose_a=bool(transpose_a), transpose_b=bool(transpose_b), adjoint_a=bool(adjoint_a),
-                  adjoint_b=bool(adjoint_b), output_type=None if output_type is None else as_dtype(output_type),
-                  name=name)
+    return MatMul(
+        a,
+        b,
+        transpose_a=bool(transpose_a),
+        transpose_b=bool(transpose_b),
+        adjoint_a=bool(adjoint_a),
+        adjoint_b=bool(adjoint_b),
+        output_type=None if output_type is None else as_dtype(output_type),
+        name=name,
+    )
 
 
 def _of_one_dtype(a: Any, b: Any, output_type: DType | None) -> tuple[Any, Any]:
@@ -153,12 +185,22 @@ def _of_one_dtype(a: Any, b: Any, output_type: DType | None) -> tuple[Any, Any]:
     return array.cast(a, common), array.cast(b, common)
 
 
-_MIXED: Any = [(dtypes.int32, {dtypes.int8, dtypes.uint8}), (dtypes.bfloat16, {dtypes.bfloat16, dtypes.int8}),
-               (dtypes.bfloat16, {dtypes.bfloat16, dtypes.uint8})]
+_MIXED: Any = [
+    (dtypes.int32, {dtypes.int8, dtypes.uint8}),
+    (dtypes.bfloat16, {dtypes.bfloat16, dtypes.int8}),
+    (dtypes.bfloat16, {dtypes.bfloat16, dtypes.uint8}),
+]
 
 
-def matvec(a: Any, b: Any, transpose_a: bool = False, adjoint_a: bool = False, a_is_sparse: bool = False,
-           b_is_sparse: bool = False, name: str | None = None) -> Any:
+def matvec(
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    adjoint_a: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    name: str | None = None,
+) -> Any:
     """A matrix times a vector: output[..., i] = sum over j of a[..., i, j] b[..., j]. See MatMul."""
     if not hasattr(b, "dtype") and hasattr(a, "dtype"):
         b = dispatch.to_tensor(b, a.dtype)

@@ -174,11 +174,13 @@ class MatrixSolve:
         if matrix.dims is None:
             return rhs
         if len(matrix.dims) != rhs.shape.rank:
-            raise InvalidArgumentError(what="All input tensors must have the same rank",
-                                       found=f"{op.matrix.spec.short()}, {rhs.short()}")
+            raise InvalidArgumentError(
+                what="All input tensors must have the same rank", found=f"{op.matrix.spec.short()}, {rhs.short()}"
+            )
         if not TensorShape(matrix.dims[:-1]).is_compatible_with(rhs.shape.dims[:-1]):
-            raise InvalidArgumentError(what="Input matrix and rhs are incompatible",
-                                       found=f"{op.matrix.spec.short()}, {rhs.short()}")
+            raise InvalidArgumentError(
+                what="Input matrix and rhs are incompatible", found=f"{op.matrix.spec.short()}, {rhs.short()}"
+            )
         return rhs.with_shape([*TensorShape(matrix.dims[:-1]).merge_with(rhs.shape.dims[:-1]), rhs.shape.dims[-1]])
 
     def compute(op, matrix, rhs) -> Any:
@@ -223,8 +225,9 @@ class MatrixTriangularSolve:
             return op.rhs.spec.with_shape(UNKNOWN)
         m, n = matrix.dims[-1], rhs.dims[-2]
         if None not in (m, n) and m != n:
-            raise InvalidArgumentError(what="Input matrix and rhs are incompatible",
-                                       found=f"{op.matrix.spec.short()}, {op.rhs.spec.short()}")
+            raise InvalidArgumentError(
+                what="Input matrix and rhs are incompatible", found=f"{op.matrix.spec.short()}, {op.rhs.spec.short()}"
+            )
         batch = broadcast(TensorShape(matrix.dims[:-2]), TensorShape(rhs.dims[:-2]))
         return op.rhs.spec.with_shape([*batch, n if m is None else m, rhs.dims[-1]])
 

@@ -267,8 +267,15 @@ def eigvals(tensor: Any, name: str | None = None) -> Any:
     return Eig(tensor, compute_v=False, name=name)[0]
 
 
-def eigh_tridiagonal(alpha: Any, beta: Any, eigvals_only: bool = True, select: str = "a", select_range: Any = None,
-                     tol: Any = None, name: str | None = None) -> Any:
+def eigh_tridiagonal(
+    alpha: Any,
+    beta: Any,
+    eigvals_only: bool = True,
+    select: str = "a",
+    select_range: Any = None,
+    tol: Any = None,
+    name: str | None = None,
+) -> Any:
     """Eigenvalues of a self-adjoint tridiagonal matrix, the smallest first; and eigenvectors, unless eigvals_only.
 
     .. math:: T_{ii} = \\Re \\alpha_i, \\quad T_{i, i+1} = \\beta_i = \\overline{T_{i+1, i}}
@@ -285,8 +292,9 @@ def eigh_tridiagonal(alpha: Any, beta: Any, eigvals_only: bool = True, select: s
     if alpha.dtype is not beta.dtype:
         raise ValueError("'alpha' and 'beta' must have the same type.")
     if alpha.shape.rank not in (1, None):
-        raise InvalidArgumentError(op="eigh_tridiagonal", what="alpha is one matrix's diagonal",
-                                   found=alpha.spec.short(), wanted="rank 1")
+        raise InvalidArgumentError(
+            op="eigh_tridiagonal", what="alpha is one matrix's diagonal", found=alpha.spec.short(), wanted="rank 1"
+        )
     size = array.shape_op(alpha)[0]
     main = array.cast(real(alpha), alpha.dtype) if alpha.dtype.is_complex else alpha
     below = array.pad(diag(_conj(beta)), [[1, 0], [0, 1]])  # only the lower half is looked at

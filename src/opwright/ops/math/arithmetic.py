@@ -155,8 +155,12 @@ def _pair(x: Any, y: Any) -> tuple[Any, Any]:
         if {x.dtype, y.dtype} == {dtypes.int32, dtypes.float32}:
             x, y = array.cast(x, dtypes.float32), array.cast(y, dtypes.float32)
     if x.dtype is not y.dtype:
-        raise SignatureError(op="divide", what="`x` and `y` must have the same dtype", do="ow.cast one of them",
-                             found={"x": x.dtype.name, "y": y.dtype.name})
+        raise SignatureError(
+            op="divide",
+            what="`x` and `y` must have the same dtype",
+            do="ow.cast one of them",
+            found={"x": x.dtype.name, "y": y.dtype.name},
+        )
     return x, y
 
 
@@ -229,8 +233,9 @@ class Pow:
 
     def compute(op, x, y) -> Any:
         if y.dtype.kind == "i" and np.any(y < 0):
-            raise InvalidArgumentError(what="Integers to negative integer powers are not allowed",
-                                       do="ow.cast the base to a float")
+            raise InvalidArgumentError(
+                what="Integers to negative integer powers are not allowed", do="ow.cast the base to a float"
+            )
         return FUNCTIONS["pow"].numpy(x, y)
 
     def gradient(op, dz) -> Any:
@@ -357,8 +362,11 @@ class AddN:
         found = set(op.inputs)
         if "list" in found:
             if len(found) > 1:
-                raise InvalidArgumentError(what="lists of tensors are added to lists of tensors alone",
-                                           found=list(op.inputs), wanted="all list, or none")
+                raise InvalidArgumentError(
+                    what="lists of tensors are added to lists of tensors alone",
+                    found=list(op.inputs),
+                    wanted="all list, or none",
+                )
             return "list"
         if found == {"rows"}:
             return "rows"
@@ -378,8 +386,9 @@ class AddN:
         shape = op.inputs[0].spec.shape
         for i, other in enumerate(op.inputs[1:], 1):
             if not shape.is_compatible_with(other.spec.shape):
-                raise InvalidArgumentError(what=f"inputs 0 and {i} differ in shape",
-                                           found=f"{op.inputs[0].spec.short()}, {other.spec.short()}")
+                raise InvalidArgumentError(
+                    what=f"inputs 0 and {i} differ in shape", found=f"{op.inputs[0].spec.short()}, {other.spec.short()}"
+                )
             shape = broadcast(shape, other.spec.shape)
         return TensorSpec(shape, op.inputs[0].spec.dtype)
 

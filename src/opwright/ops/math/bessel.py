@@ -24,8 +24,9 @@ _EULER = 0.57721566490153286061
 _LARGE = 25.0  # from here on asymptotic expansions reach 1e-16: their smallest term is about exp(-2 x)
 
 
-def _piecewise(x: np.ndarray, below: float, small: Callable[[np.ndarray], np.ndarray],
-               large: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+def _piecewise(
+    x: np.ndarray, below: float, small: Callable[[np.ndarray], np.ndarray], large: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
     """`small` where x < below, else `large`; NaN stays."""
     flat = x.reshape(-1)
     result = like_device.full(x, flat.shape, np.nan, np.float64)
@@ -194,8 +195,14 @@ def _bessel(
     """Define the operator of one order of a function on float64 arrays."""
     only_next_order = order == 0 and not name.endswith("e")  # is the derivative, which needs no y
     return ufunc(
-        name, "x -> y", floating, f"{words} of order {order}.", formula, gradient,
-        compute=partial(in_float64, partial(function, order)), no_need_buffer=("y",) if only_next_order else (),
+        name,
+        "x -> y",
+        floating,
+        f"{words} of order {order}.",
+        formula,
+        gradient,
+        compute=partial(in_float64, partial(function, order)),
+        no_need_buffer=("y",) if only_next_order else (),
     )
 
 
@@ -209,39 +216,46 @@ _I, _I_SCALED = (f"Modified Bessel function of the first kind{scaled}" for scale
 _K, _K_SCALED = (f"Modified Bessel function of the second kind{scaled}" for scaled in ("", ", scaled,"))
 _J, _Y = (f"Bessel function of the {kind} kind" for kind in ("first", "second"))
 
-BesselI0, bessel_i0 = _bessel(
-    "bessel_i0", i_plain_array, 0, _I, "y = I_0(x)",
-    lambda op, dy: dy * BesselI1(op.x))
+BesselI0, bessel_i0 = _bessel("bessel_i0", i_plain_array, 0, _I, "y = I_0(x)", lambda op, dy: dy * BesselI1(op.x))
 BesselI1, bessel_i1 = _bessel(
-    "bessel_i1", i_plain_array, 1, _I, "y = I_1(x)",
-    lambda op, dy: dy * (BesselI0(op.x) - _over(op.y, op.x, 0.5)))
+    "bessel_i1", i_plain_array, 1, _I, "y = I_1(x)", lambda op, dy: dy * (BesselI0(op.x) - _over(op.y, op.x, 0.5))
+)
 BesselI0e, bessel_i0e = _bessel(
-    "bessel_i0e", i_scaled_array, 0, _I_SCALED, "y = e^{-|x|} I_0(x)",
-    lambda op, dy: dy * (BesselI1e(op.x) - sign(op.x) * op.y))
+    "bessel_i0e",
+    i_scaled_array,
+    0,
+    _I_SCALED,
+    "y = e^{-|x|} I_0(x)",
+    lambda op, dy: dy * (BesselI1e(op.x) - sign(op.x) * op.y),
+)
 BesselI1e, bessel_i1e = _bessel(
-    "bessel_i1e", i_scaled_array, 1, _I_SCALED, "y = e^{-|x|} I_1(x)",
-    lambda op, dy: dy * (BesselI0e(op.x) - _over(op.y, op.x, 0.5) - sign(op.x) * op.y))
-BesselK0, bessel_k0 = _bessel(
-    "bessel_k0", k_plain_array, 0, _K, "y = K_0(x)",
-    lambda op, dy: dy * -BesselK1(op.x))
+    "bessel_i1e",
+    i_scaled_array,
+    1,
+    _I_SCALED,
+    "y = e^{-|x|} I_1(x)",
+    lambda op, dy: dy * (BesselI0e(op.x) - _over(op.y, op.x, 0.5) - sign(op.x) * op.y),
+)
+BesselK0, bessel_k0 = _bessel("bessel_k0", k_plain_array, 0, _K, "y = K_0(x)", lambda op, dy: dy * -BesselK1(op.x))
 BesselK1, bessel_k1 = _bessel(
-    "bessel_k1", k_plain_array, 1, _K, "y = K_1(x)",
-    lambda op, dy: dy * (-BesselK0(op.x) - op.y / op.x))
+    "bessel_k1", k_plain_array, 1, _K, "y = K_1(x)", lambda op, dy: dy * (-BesselK0(op.x) - op.y / op.x)
+)
 BesselK0e, bessel_k0e = _bessel(
-    "bessel_k0e", k_scaled_array, 0, _K_SCALED, "y = e^x K_0(x)",
-    lambda op, dy: dy * (op.y - BesselK1e(op.x)))
+    "bessel_k0e", k_scaled_array, 0, _K_SCALED, "y = e^x K_0(x)", lambda op, dy: dy * (op.y - BesselK1e(op.x))
+)
 BesselK1e, bessel_k1e = _bessel(
-    "bessel_k1e", k_scaled_array, 1, _K_SCALED, "y = e^x K_1(x)",
-    lambda op, dy: dy * (op.y * (1.0 - 1.0 / op.x) - BesselK0e(op.x)))
-BesselJ0, bessel_j0 = _bessel(
-    "bessel_j0", j_array, 0, _J, "y = J_0(x)",
-    lambda op, dy: dy * -BesselJ1(op.x))
+    "bessel_k1e",
+    k_scaled_array,
+    1,
+    _K_SCALED,
+    "y = e^x K_1(x)",
+    lambda op, dy: dy * (op.y * (1.0 - 1.0 / op.x) - BesselK0e(op.x)),
+)
+BesselJ0, bessel_j0 = _bessel("bessel_j0", j_array, 0, _J, "y = J_0(x)", lambda op, dy: dy * -BesselJ1(op.x))
 BesselJ1, bessel_j1 = _bessel(
-    "bessel_j1", j_array, 1, _J, "y = J_1(x)",
-    lambda op, dy: dy * (BesselJ0(op.x) - _over(op.y, op.x, 0.5)))
-BesselY0, bessel_y0 = _bessel(
-    "bessel_y0", y_array, 0, _Y, "y = Y_0(x)",
-    lambda op, dy: dy * -BesselY1(op.x))
+    "bessel_j1", j_array, 1, _J, "y = J_1(x)", lambda op, dy: dy * (BesselJ0(op.x) - _over(op.y, op.x, 0.5))
+)
+BesselY0, bessel_y0 = _bessel("bessel_y0", y_array, 0, _Y, "y = Y_0(x)", lambda op, dy: dy * -BesselY1(op.x))
 BesselY1, bessel_y1 = _bessel(
-    "bessel_y1", y_array, 1, _Y, "y = Y_1(x)",
-    lambda op, dy: dy * (BesselY0(op.x) - op.y / op.x))
+    "bessel_y1", y_array, 1, _Y, "y = Y_1(x)", lambda op, dy: dy * (BesselY0(op.x) - op.y / op.x)
+)

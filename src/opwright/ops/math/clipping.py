@@ -43,8 +43,9 @@ class ClipByValue:
         for name in ("clip_value_min", "clip_value_max"):
             bound = getattr(op, name).spec
             if not broadcast(spec.shape, bound.shape).is_compatible_with(spec.shape):
-                raise InvalidArgumentError(what=f"{name} cannot be broadcast to t",
-                                           found={"t": spec.short(), name: bound.short()})
+                raise InvalidArgumentError(
+                    what=f"{name} cannot be broadcast to t", found={"t": spec.short(), name: bound.short()}
+                )
         return spec
 
     def compute(op, t, clip_value_min, clip_value_max, *, out=None) -> Any:
@@ -87,8 +88,12 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
         norm = array.where(some, sqrt(array.where(some, total, array.ones_like(total))), total)
         scaled = x * clip_norm
         if not scaled.shape.is_compatible_with(x.shape):
-            raise InvalidArgumentError(op="clip_by_norm", node=name, what="clip_norm cannot be broadcast to t",
-                                       found=f"{x.spec.short()}, result {scaled.spec.short()}")
+            raise InvalidArgumentError(
+                op="clip_by_norm",
+                node=name,
+                what="clip_norm cannot be broadcast to t",
+                found=f"{x.spec.short()}, result {scaled.spec.short()}",
+            )
         return array.identity(scaled / maximum(norm, clip_norm), name=name)
 
     return _on_values(t, clip)
@@ -111,8 +116,9 @@ def global_norm(t_list: Any, name: str | None = None) -> Any:
     return sqrt(functools.reduce(lambda a, b: a + b, [reduce_sum(v * v) for v in values]), name=name)
 
 
-def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None
-                        ) -> tuple[list[Any], Any]:
+def clip_by_global_norm(
+    t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None
+) -> tuple[list[Any], Any]:
     """All tensors scaled down together so that their global norm is at most `clip_norm`, and the norm they had.
 
     .. math:: t_k \\cdot clip\\_norm / \\max(global\\_norm, clip\\_norm)

@@ -36,23 +36,50 @@ def _compared(relation: Callable[..., Any]) -> Callable[[Any, Any], Any]:
 
 
 Equal, equal = ufunc(
-    "equal", "x y -> z", dtypes.ALL, "Whether x equals y. NaN equals nothing.", r"z = [x = y]",
-    result=dtypes.bool, compute=_compared(FUNCTIONS["equal"].of_arrays))
+    "equal",
+    "x y -> z",
+    dtypes.ALL,
+    "Whether x equals y. NaN equals nothing.",
+    r"z = [x = y]",
+    result=dtypes.bool,
+    compute=_compared(FUNCTIONS["equal"].of_arrays),
+)
 NotEqual, not_equal = ufunc(
-    "not_equal", "x y -> z", dtypes.ALL, "Whether x differs from y. NaN differs from everything.", r"z = [x \ne y]",
-    result=dtypes.bool, compute=_compared(FUNCTIONS["not_equal"].of_arrays))
+    "not_equal",
+    "x y -> z",
+    dtypes.ALL,
+    "Whether x differs from y. NaN differs from everything.",
+    r"z = [x \ne y]",
+    result=dtypes.bool,
+    compute=_compared(FUNCTIONS["not_equal"].of_arrays),
+)
 Less, less = ufunc(
-    "less", "x y -> z", real, "Whether x is less than y; False where either is NaN.", r"z = [x < y]",
-    result=dtypes.bool)
+    "less", "x y -> z", real, "Whether x is less than y; False where either is NaN.", r"z = [x < y]", result=dtypes.bool
+)
 LessEqual, less_equal = ufunc(
-    "less_equal", "x y -> z", real, "Whether x is at most y; False where either is NaN.", r"z = [x \le y]",
-    result=dtypes.bool)
+    "less_equal",
+    "x y -> z",
+    real,
+    "Whether x is at most y; False where either is NaN.",
+    r"z = [x \le y]",
+    result=dtypes.bool,
+)
 Greater, greater = ufunc(
-    "greater", "x y -> z", real, "Whether x is greater than y; False where either is NaN.", r"z = [x > y]",
-    result=dtypes.bool)
+    "greater",
+    "x y -> z",
+    real,
+    "Whether x is greater than y; False where either is NaN.",
+    r"z = [x > y]",
+    result=dtypes.bool,
+)
 GreaterEqual, greater_equal = ufunc(
-    "greater_equal", "x y -> z", real, "Whether x is at least y; False where either is NaN.", r"z = [x \ge y]",
-    result=dtypes.bool)
+    "greater_equal",
+    "x y -> z",
+    real,
+    "Whether x is at least y; False where either is NaN.",
+    r"z = [x \ge y]",
+    result=dtypes.bool,
+)
 
 
 @operator
@@ -86,11 +113,14 @@ approximate_equal = ApproximateEqual.as_function("approximate_equal")
 
 
 LogicalAnd, logical_and = ufunc(
-    "logical_and", "x y -> z", dtypes.bool, "Whether both are true.", r"z = x \land y", result=dtypes.bool)
+    "logical_and", "x y -> z", dtypes.bool, "Whether both are true.", r"z = x \land y", result=dtypes.bool
+)
 LogicalOr, logical_or = ufunc(
-    "logical_or", "x y -> z", dtypes.bool, "Whether one or both are true.", r"z = x \lor y", result=dtypes.bool)
+    "logical_or", "x y -> z", dtypes.bool, "Whether one or both are true.", r"z = x \lor y", result=dtypes.bool
+)
 LogicalNot, logical_not = ufunc(
-    "logical_not", "x -> y", dtypes.bool, "Whether it is false.", r"y = \lnot x", result=dtypes.bool)
+    "logical_not", "x -> y", dtypes.bool, "Whether it is false.", r"y = \lnot x", result=dtypes.bool
+)
 
 
 def logical_xor(x: Any, y: Any, name: str | None = "LogicalXor") -> Any:

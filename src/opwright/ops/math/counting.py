@@ -21,8 +21,9 @@ from .reduction import Sum, reduced
 
 
 def _other_weights(weights: Any, shape: Any) -> InvalidArgumentError:
-    return InvalidArgumentError(what="`weights` must be the same shape as `arr` or a length-0 `Tensor`",
-                                found=f"{weights}, {shape}")
+    return InvalidArgumentError(
+        what="`weights` must be the same shape as `arr` or a length-0 `Tensor`", found=f"{weights}, {shape}"
+    )
 
 
 @operator
@@ -70,8 +71,16 @@ class DenseBincount:
         return out.reshape(*input.shape[:-1], n)
 
 
-def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = dtypes.int32,
-             name: str | None = None, axis: Any = None, binary_output: bool = False) -> Any:
+def bincount(
+    arr: Any,
+    weights: Any = None,
+    minlength: Any = None,
+    maxlength: Any = None,
+    dtype: Any = dtypes.int32,
+    name: str | None = None,
+    axis: Any = None,
+    binary_output: bool = False,
+) -> Any:
     """How often each number occurs. See DenseBincount.
 
     arr: numbers of any shape, cast to int32 unless int64, counted together; with axis=-1 of a matrix, by row. The
@@ -121,16 +130,19 @@ class HistogramFixedWidth:
         if op.dtype not in index:
             raise InvalidArgumentError(what="dtype is int32 or int64", found=op.dtype.name)
         if not op.value_range.spec.shape.is_compatible_with([2]):
-            raise InvalidArgumentError(what="value_range has the wrong shape", found=op.value_range.spec.short(),
-                                       wanted="shape [2]")
+            raise InvalidArgumentError(
+                what="value_range has the wrong shape", found=op.value_range.spec.short(), wanted="shape [2]"
+            )
         n = op.nbins.constant
         return TensorSpec([None if n is None else _bins(n)], op.dtype)
 
     def compute(op, values, value_range, nbins) -> Any:
         n, (low, high) = _bins(nbins), value_range
         if not low < high or not np.isfinite(high - low):
-            raise InvalidArgumentError(what="value_range should satisfy value_range[0] < value_range[1], both finite",
-                                       found=value_range.tolist())
+            raise InvalidArgumentError(
+                what="value_range should satisfy value_range[0] < value_range[1], both finite",
+                found=value_range.tolist(),
+            )
         if np.isnan(values).any():
             raise InvalidArgumentError(what="Histogram values must not contain NaN", wanted="numbers")
         if values.dtype.kind == "i":  # differences of integers may be too large for their dtype
@@ -146,14 +158,16 @@ def _bins(nbins: Any) -> int:
     return int(nbins)
 
 
-def histogram_fixed_width(values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32,
-                          name: str | None = None) -> Any:
+def histogram_fixed_width(
+    values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
+) -> Any:
     """How many values are in each of `nbins` equally wide intervals of a range. See HistogramFixedWidth."""
     return HistogramFixedWidth(values, value_range, nbins, dtype=as_dtype(dtype), name=name)
 
 
-def count_nonzero(input: Any, axis: Any = None, keepdims: Any = None, dtype: Any = dtypes.int64, name: str | None = None
-                  ) -> Any:
+def count_nonzero(
+    input: Any, axis: Any = None, keepdims: Any = None, dtype: Any = dtypes.int64, name: str | None = None
+) -> Any:
     """How many elements are not zero (not empty, for strings; not False), over axes. NaN counts. See Sum."""
     x = dispatch.to_tensor(input)
     counted = array.cast(x if x.dtype.is_bool else x != array.zeros_like(x), dtypes.int64)
@@ -206,8 +220,14 @@ class ConfusionMatrix:
         return out
 
 
-def confusion_matrix(labels: Any, predictions: Any, num_classes: Any = None, weights: Any = None,
-                     dtype: Any = dtypes.int32, name: str | None = None) -> Any:
+def confusion_matrix(
+    labels: Any,
+    predictions: Any,
+    num_classes: Any = None,
+    weights: Any = None,
+    dtype: Any = dtypes.int32,
+    name: str | None = None,
+) -> Any:
     """How often each class was predicted for each label. See ConfusionMatrix.
 
     labels, predictions: [n], a last dimension of 1 more is dropped. num_classes: by default the largest plus one.

@@ -25,8 +25,9 @@ def _scanned(op: Any) -> TensorSpec:
     spec = op.x.spec
     rank = spec.shape.rank
     if rank is not None and not -rank <= op.axis < rank:
-        raise InvalidArgumentError(what=f"Expected scan axis in the range [{-rank}, {rank}), but got {op.axis}",
-                                   found=spec.short())
+        raise InvalidArgumentError(
+            what=f"Expected scan axis in the range [{-rank}, {rank}), but got {op.axis}", found=spec.short()
+        )
     return spec
 
 
@@ -228,7 +229,8 @@ class CumulativeLogsumexp:
         return dx
 
 
-def cumulative_logsumexp(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
-                         ) -> Any:
+def cumulative_logsumexp(
+    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Any:
     """See CumulativeLogsumexp."""
     return _along(CumulativeLogsumexp, dispatch.to_tensor(x), axis, exclusive, reverse, name)

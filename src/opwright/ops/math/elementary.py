@@ -20,96 +20,175 @@ from .ufunc import ufunc
 
 # ---- powers, exponentials and logarithms ----------------------------------------------------------------------------
 
-Exp, exp = ufunc(
-    "exp", "x -> y", floating_or_complex, "Power of e.", r"y = e^x",
-    lambda op, dy: dy * conj(op.y))
+Exp, exp = ufunc("exp", "x -> y", floating_or_complex, "Power of e.", r"y = e^x", lambda op, dy: dy * conj(op.y))
 Expm1, expm1 = ufunc(
-    "expm1", "x -> y", floating_or_complex, "Power of e, less 1, exact to the last digits near 0.", r"y = e^x - 1",
-    lambda op, dy: dy * (conj(op.y) + 1))
+    "expm1",
+    "x -> y",
+    floating_or_complex,
+    "Power of e, less 1, exact to the last digits near 0.",
+    r"y = e^x - 1",
+    lambda op, dy: dy * (conj(op.y) + 1),
+)
 Log, log = ufunc(
-    "log", "x -> y", floating_or_complex, "Natural logarithm: -infinity at 0, NaN for negative real numbers.",
+    "log",
+    "x -> y",
+    floating_or_complex,
+    "Natural logarithm: -infinity at 0, NaN for negative real numbers.",
     r"y = \ln x",
-    lambda op, dy: dy / conj(op.x))
+    lambda op, dy: dy / conj(op.x),
+)
 Log1p, log1p = ufunc(
-    "log1p", "x -> y", floating_or_complex, "Natural logarithm of 1 + x, exact to the last digits near 0.",
+    "log1p",
+    "x -> y",
+    floating_or_complex,
+    "Natural logarithm of 1 + x, exact to the last digits near 0.",
     r"y = \ln(1 + x)",
-    lambda op, dy: dy / (conj(op.x) + 1))
+    lambda op, dy: dy / (conj(op.x) + 1),
+)
 Sqrt, sqrt = ufunc(
-    "sqrt", "x -> y", floating_or_complex, "Square root: NaN for negative real numbers.", r"y = \sqrt x",
-    lambda op, dy: dy * 0.5 / conj(op.y))
+    "sqrt",
+    "x -> y",
+    floating_or_complex,
+    "Square root: NaN for negative real numbers.",
+    r"y = \sqrt x",
+    lambda op, dy: dy * 0.5 / conj(op.y),
+)
 Rsqrt, rsqrt = ufunc(
-    "rsqrt", "x -> y", floating_or_complex, "Reciprocal of the square root.", r"y = 1 / \sqrt x",
-    lambda op, dy: dy * -0.5 * ((y := conj(op.y)) * y * y))
-Square, square = ufunc(
-    "square", "x -> y", numeric, "Second power.", r"y = x^2",
-    lambda op, dy: dy * (conj(op.x) * 2))
+    "rsqrt",
+    "x -> y",
+    floating_or_complex,
+    "Reciprocal of the square root.",
+    r"y = 1 / \sqrt x",
+    lambda op, dy: dy * -0.5 * ((y := conj(op.y)) * y * y),
+)
+Square, square = ufunc("square", "x -> y", numeric, "Second power.", r"y = x^2", lambda op, dy: dy * (conj(op.x) * 2))
 Reciprocal, reciprocal = ufunc(
-    "reciprocal", "x -> y", floating_or_complex, "One divided by it.", r"y = 1 / x",
-    lambda op, dy: -dy * (y := conj(op.y)) * y)
+    "reciprocal",
+    "x -> y",
+    floating_or_complex,
+    "One divided by it.",
+    r"y = 1 / x",
+    lambda op, dy: -dy * (y := conj(op.y)) * y,
+)
 
 # ---- trigonometric functions and their inverses ---------------------------------------------------------------------
 
-Sin, sin = ufunc(
-    "sin", "x -> y", floating_or_complex, "Sine.", r"y = \sin x",
-    lambda op, dy: dy * cos(conj(op.x)))
-Cos, cos = ufunc(
-    "cos", "x -> y", floating_or_complex, "Cosine.", r"y = \cos x",
-    lambda op, dy: -dy * sin(conj(op.x)))
+Sin, sin = ufunc("sin", "x -> y", floating_or_complex, "Sine.", r"y = \sin x", lambda op, dy: dy * cos(conj(op.x)))
+Cos, cos = ufunc("cos", "x -> y", floating_or_complex, "Cosine.", r"y = \cos x", lambda op, dy: -dy * sin(conj(op.x)))
 Tan, tan = ufunc(
-    "tan", "x -> y", floating_or_complex, "Tangent.", r"y = \tan x",
-    lambda op, dy: dy * (1 + (y := conj(op.y)) * y))
+    "tan", "x -> y", floating_or_complex, "Tangent.", r"y = \tan x", lambda op, dy: dy * (1 + (y := conj(op.y)) * y)
+)
 Asin, asin = ufunc(
-    "asin", "x -> y", floating_or_complex, "Inverse sine, in [-pi/2, pi/2]; NaN for real numbers outside [-1, 1].",
+    "asin",
+    "x -> y",
+    floating_or_complex,
+    "Inverse sine, in [-pi/2, pi/2]; NaN for real numbers outside [-1, 1].",
     r"y = \arcsin x",
-    lambda op, dy: dy / sqrt((1 - (x := conj(op.x))) * (1 + x)))
+    lambda op, dy: dy / sqrt((1 - (x := conj(op.x))) * (1 + x)),
+)
 Acos, acos = ufunc(
-    "acos", "x -> y", floating_or_complex, "Inverse cosine, in [0, pi]; NaN for real numbers outside [-1, 1].",
+    "acos",
+    "x -> y",
+    floating_or_complex,
+    "Inverse cosine, in [0, pi]; NaN for real numbers outside [-1, 1].",
     r"y = \arccos x",
-    lambda op, dy: -dy / sqrt((1 - (x := conj(op.x))) * (1 + x)))
+    lambda op, dy: -dy / sqrt((1 - (x := conj(op.x))) * (1 + x)),
+)
 Atan, atan = ufunc(
-    "atan", "x -> y", floating_or_complex, "Inverse tangent, in [-pi/2, pi/2].", r"y = \arctan x",
-    lambda op, dy: dy / (1 + (x := conj(op.x)) * x))
+    "atan",
+    "x -> y",
+    floating_or_complex,
+    "Inverse tangent, in [-pi/2, pi/2].",
+    r"y = \arctan x",
+    lambda op, dy: dy / (1 + (x := conj(op.x)) * x),
+)
 Atan2, atan2 = ufunc(
-    "atan2", "y x -> z", floating, "The angle of the point (x, y), in [-pi, pi].",
+    "atan2",
+    "y x -> z",
+    floating,
+    "The angle of the point (x, y), in [-pi, pi].",
     r"z = \arctan(y / x) \text{ in the quadrant of } (x, y)",
-    lambda op, dz: (op.x * (scale := dz / (op.x * op.x + op.y * op.y)), -op.y * scale), inplace=False)
+    lambda op, dz: (op.x * (scale := dz / (op.x * op.x + op.y * op.y)), -op.y * scale),
+    inplace=False,
+)
 
 # ---- hyperbolic functions and their inverses ------------------------------------------------------------------------
 
 Sinh, sinh = ufunc(
-    "sinh", "x -> y", floating_or_complex, "Hyperbolic sine.", r"y = (e^x - e^{-x}) / 2",
-    lambda op, dy: dy * cosh(conj(op.x)))
+    "sinh",
+    "x -> y",
+    floating_or_complex,
+    "Hyperbolic sine.",
+    r"y = (e^x - e^{-x}) / 2",
+    lambda op, dy: dy * cosh(conj(op.x)),
+)
 Cosh, cosh = ufunc(
-    "cosh", "x -> y", floating_or_complex, "Hyperbolic cosine.", r"y = (e^x + e^{-x}) / 2",
-    lambda op, dy: dy * sinh(conj(op.x)))
+    "cosh",
+    "x -> y",
+    floating_or_complex,
+    "Hyperbolic cosine.",
+    r"y = (e^x + e^{-x}) / 2",
+    lambda op, dy: dy * sinh(conj(op.x)),
+)
 Tanh, tanh = ufunc(
-    "tanh", "x -> y", floating_or_complex, "Hyperbolic tangent.", r"y = (e^x - e^{-x}) / (e^x + e^{-x})",
-    lambda op, dy: dy * (1 - (y := conj(op.y)) * y))
+    "tanh",
+    "x -> y",
+    floating_or_complex,
+    "Hyperbolic tangent.",
+    r"y = (e^x - e^{-x}) / (e^x + e^{-x})",
+    lambda op, dy: dy * (1 - (y := conj(op.y)) * y),
+)
 Asinh, asinh = ufunc(
-    "asinh", "x -> y", floating_or_complex, "Inverse hyperbolic sine.", r"y = \ln(x + \sqrt{x^2 + 1})",
-    lambda op, dy: dy / cosh(conj(op.y)))
+    "asinh",
+    "x -> y",
+    floating_or_complex,
+    "Inverse hyperbolic sine.",
+    r"y = \ln(x + \sqrt{x^2 + 1})",
+    lambda op, dy: dy / cosh(conj(op.y)),
+)
 Acosh, acosh = ufunc(
-    "acosh", "x -> y", floating_or_complex, "Inverse hyperbolic cosine; NaN for real numbers below 1.",
+    "acosh",
+    "x -> y",
+    floating_or_complex,
+    "Inverse hyperbolic cosine; NaN for real numbers below 1.",
     r"y = \ln(x + \sqrt{x^2 - 1})",
-    lambda op, dy: dy / sinh(conj(op.y)))
+    lambda op, dy: dy / sinh(conj(op.y)),
+)
 Atanh, atanh = ufunc(
-    "atanh", "x -> y", floating_or_complex, "Inverse hyperbolic tangent; NaN for real numbers outside [-1, 1].",
+    "atanh",
+    "x -> y",
+    floating_or_complex,
+    "Inverse hyperbolic tangent; NaN for real numbers outside [-1, 1].",
     r"y = \frac{1}{2} \ln \frac{1 + x}{1 - x}",
-    lambda op, dy: dy / ((1 - (x := conj(op.x))) * (1 + x)))
+    lambda op, dy: dy / ((1 - (x := conj(op.x))) * (1 + x)),
+)
 
 # ---- the logistic function and its kin ------------------------------------------------------------------------------
 
 Sigmoid, sigmoid = ufunc(
-    "sigmoid", "x -> y", floating_or_complex, "Logistic function.", r"y = 1 / (1 + e^{-x})",
-    lambda op, dy: dy * (y := conj(op.y)) * (1 - y))
+    "sigmoid",
+    "x -> y",
+    floating_or_complex,
+    "Logistic function.",
+    r"y = 1 / (1 + e^{-x})",
+    lambda op, dy: dy * (y := conj(op.y)) * (1 - y),
+)
 Softplus, softplus = ufunc(
-    "softplus", "features -> activations", floating, "A smooth positive part, without overflow for large numbers.",
+    "softplus",
+    "features -> activations",
+    floating,
+    "A smooth positive part, without overflow for large numbers.",
     r"activations = \ln(1 + e^{features})",
-    lambda op, dactivations: dactivations * Sigmoid(op.features))
+    lambda op, dactivations: dactivations * Sigmoid(op.features),
+)
 Softsign, softsign = ufunc(
-    "softsign", "features -> activations", floating, "A bend from -1 to 1 with slow tails.",
+    "softsign",
+    "features -> activations",
+    floating,
+    "A bend from -1 to 1 with slow tails.",
     r"activations = features / (1 + |features|)",
-    lambda op, dactivations: dactivations / ((scale := 1 + abs_(op.features)) * scale))
+    lambda op, dactivations: dactivations / ((scale := 1 + abs_(op.features)) * scale),
+)
 
 
 def log_sigmoid(x: Any, name: str | None = None) -> Any:

@@ -167,22 +167,32 @@ def _betainc_gradient(op, dz) -> Any:
 
 
 Igamma, igamma = ufunc(
-    "igamma", "a x -> z", _WIDE, "Lower incomplete gamma function, regularised; NaN unless a > 0 and x >= 0.",
+    "igamma",
+    "a x -> z",
+    _WIDE,
+    "Lower incomplete gamma function, regularised; NaN unless a > 0 and x >= 0.",
     r"z = P(a, x) = \frac{1}{\Gamma(a)} \int_0^x t^{a-1} e^{-t} dt",
     lambda op, dz: (dz * IgammaGradA(op.a, op.x), dz * _density(op.a, op.x)),
-    compute=partial(in_float64, igamma_array))
+    compute=partial(in_float64, igamma_array),
+)
 Igammac, igammac = ufunc(
-    "igammac", "a x -> z", _WIDE,
+    "igammac",
+    "a x -> z",
+    _WIDE,
     "Upper incomplete gamma function, regularised, to full relative accuracy; NaN unless a > 0 and x >= 0.",
     r"z = Q(a, x) = \frac{1}{\Gamma(a)} \int_x^\infty t^{a-1} e^{-t} dt",
     lambda op, dz: (-dz * IgammaGradA(op.a, op.x), -dz * _density(op.a, op.x)),
-    compute=partial(in_float64, igammac_array))
+    compute=partial(in_float64, igammac_array),
+)
 Betainc, betainc = ufunc(
-    "betainc", "a b x -> z", _WIDE,
+    "betainc",
+    "a b x -> z",
+    _WIDE,
     "Incomplete beta function, regularised; NaN unless a, b > 0 and 0 <= x <= 1. The gradient is that by x alone.",
     r"z = I_x(a, b) = \frac{1}{B(a, b)} \int_0^x t^{a-1} (1 - t)^{b-1} dt",
     _betainc_gradient,
-    compute=partial(in_float64, betainc_array))
+    compute=partial(in_float64, betainc_array),
+)
 
 
 @operator

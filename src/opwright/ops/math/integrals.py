@@ -151,24 +151,47 @@ def _spence_gradient(op, dy) -> Any:
 
 
 Dawsn, dawsn = ufunc(
-    "dawsn", "x -> y", floating, "Dawson's integral.", r"y = e^{-x^2} \int_0^x e^{t^2} dt",
+    "dawsn",
+    "x -> y",
+    floating,
+    "Dawson's integral.",
+    r"y = e^{-x^2} \int_0^x e^{t^2} dt",
     lambda op, dy: dy * (1.0 - 2.0 * op.x * op.y),
-    compute=partial(in_float64, dawson))
+    compute=partial(in_float64, dawson),
+)
 Expint, expint = ufunc(
-    "expint", "x -> y", floating, "Exponential integral, its principal value: minus infinity at 0, NaN below.",
+    "expint",
+    "x -> y",
+    floating,
+    "Exponential integral, its principal value: minus infinity at 0, NaN below.",
     r"y = -\int_{-x}^\infty \frac{e^{-t}}{t} dt",
     lambda op, dy: dy * exp(op.x) / op.x,
-    compute=partial(in_float64, exponential))
+    compute=partial(in_float64, exponential),
+)
 FresnelCos, fresnel_cos = ufunc(
-    "fresnel_cos", "x -> y", floating, "Fresnel's cosine integral.", r"y = \int_0^x \cos(\pi t^2 / 2) dt",
+    "fresnel_cos",
+    "x -> y",
+    floating,
+    "Fresnel's cosine integral.",
+    r"y = \int_0^x \cos(\pi t^2 / 2) dt",
     lambda op, dy: dy * cos(op.x * op.x * (math.pi / 2)),
-    compute=partial(in_float64, lambda v: fresnel(v)[0]))
+    compute=partial(in_float64, lambda v: fresnel(v)[0]),
+)
 FresnelSin, fresnel_sin = ufunc(
-    "fresnel_sin", "x -> y", floating, "Fresnel's sine integral.", r"y = \int_0^x \sin(\pi t^2 / 2) dt",
+    "fresnel_sin",
+    "x -> y",
+    floating,
+    "Fresnel's sine integral.",
+    r"y = \int_0^x \sin(\pi t^2 / 2) dt",
     lambda op, dy: dy * sin(op.x * op.x * (math.pi / 2)),
-    compute=partial(in_float64, lambda v: fresnel(v)[1]))
+    compute=partial(in_float64, lambda v: fresnel(v)[1]),
+)
 Spence, spence = ufunc(
-    "spence", "x -> y", floating, "Spence's function, the dilogarithm of 1 - x; NaN below 0.",
+    "spence",
+    "x -> y",
+    floating,
+    "Spence's function, the dilogarithm of 1 - x; NaN below 0.",
     r"y = -\int_1^x \frac{\ln t}{t - 1} dt",
     _spence_gradient,
-    compute=partial(in_float64, dilogarithm))
+    compute=partial(in_float64, dilogarithm),
+)

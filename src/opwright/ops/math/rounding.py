@@ -18,30 +18,43 @@ from .. import array
 from ..definition import Input, Output, operator
 from .ufunc import ufunc
 
-Floor, floor = ufunc(
-    "floor", "x -> y", floating, "The largest integer that is not greater.", r"y = \lfloor x \rfloor")
-Ceil, ceil = ufunc(
-    "ceil", "x -> y", floating, "The smallest integer that is not less.", r"y = \lceil x \rceil")
+Floor, floor = ufunc("floor", "x -> y", floating, "The largest integer that is not greater.", r"y = \lfloor x \rfloor")
+Ceil, ceil = ufunc("ceil", "x -> y", floating, "The smallest integer that is not less.", r"y = \lceil x \rceil")
 _NEAREST = r"y = n \in \mathbb{Z}, \; |x - n| \le 1/2, \; n \text{ even where } |x - n| = 1/2"
 Round, round = ufunc(
-    "round", "x -> y", (*floating, *dtypes.integer),
-    "The nearest integer, of two equally near the even one; integers as they are.", _NEAREST)
+    "round",
+    "x -> y",
+    (*floating, *dtypes.integer),
+    "The nearest integer, of two equally near the even one; integers as they are.",
+    _NEAREST,
+)
 Rint, rint = ufunc(
-    "rint", "x -> y", floating, "The nearest integer, of two equally near the even one.", _NEAREST, compute=np.rint)
-IsNan, is_nan = ufunc(
-    "is_nan", "x -> y", floating, "Whether it is NaN.", r"y = [x \text{ is NaN}]", result=dtypes.bool)
+    "rint", "x -> y", floating, "The nearest integer, of two equally near the even one.", _NEAREST, compute=np.rint
+)
+IsNan, is_nan = ufunc("is_nan", "x -> y", floating, "Whether it is NaN.", r"y = [x \text{ is NaN}]", result=dtypes.bool)
 IsInf, is_inf = ufunc(
-    "is_inf", "x -> y", floating, "Whether it is infinite, of either sign.", r"y = [|x| = \infty]",
-    result=dtypes.bool)
+    "is_inf", "x -> y", floating, "Whether it is infinite, of either sign.", r"y = [|x| = \infty]", result=dtypes.bool
+)
 IsFinite, is_finite = ufunc(
-    "is_finite", "x -> y", floating, "Whether it is neither infinite nor NaN.", r"y = [|x| < \infty]",
-    result=dtypes.bool)
+    "is_finite",
+    "x -> y",
+    floating,
+    "Whether it is neither infinite nor NaN.",
+    r"y = [|x| < \infty]",
+    result=dtypes.bool,
+)
 NextAfter, nextafter = ufunc(
-    "nextafter", "x1 x2 -> output", (dtypes.float64, dtypes.float32),
+    "nextafter",
+    "x1 x2 -> output",
+    (dtypes.float64, dtypes.float32),
     "The next number of this dtype after x1 on the way to x2; x2 where they are equal.",
     r"output = \min \{ t > x1 \} \text{ if } x2 > x1, \; \max \{ t < x1 \} \text{ if } x2 < x1",
     lambda op, doutput: (doutput, array.zeros_like(op.x2)),
-    operator_name="NextAfter", compute=np.nextafter, inplace=False, no_need_buffer=("x2",))
+    operator_name="NextAfter",
+    compute=np.nextafter,
+    inplace=False,
+    no_need_buffer=("x2",),
+)
 
 
 def _no_zero(y: np.ndarray) -> None:

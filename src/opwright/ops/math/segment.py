@@ -118,25 +118,37 @@ def _width(data: np.ndarray) -> int:
     return data.size // max(len(data), 1)
 
 
-_COUNTED = Strategy("count", _counted, _scalars, "numbers in place of rows", "segment_sum_scalars", fits=_scalars,
-                    tolerance=4096)
+_COUNTED = Strategy(
+    "count", _counted, _scalars, "numbers in place of rows", "segment_sum_scalars", fits=_scalars, tolerance=4096
+)
 _PRODUCT = Strategy(
-    "product", _product,
-    lambda op, data, ids, n: _rows(op, data, ids, n) and 0 < n <= 32 and len(ids) <= 16384 and _width(data) >= 8
-    and 4 * n <= len(ids),
-    "at most 32 segments of at least 4 rows of at least 8 floats", "segment_sum_few",
-    fits=lambda op, data, ids, n: _rows(op, data, ids, n) and n * len(ids) <= 1 << 22, tolerance=4096,
+    "product",
+    _product,
+    lambda op, data, ids, n: (
+        _rows(op, data, ids, n) and 0 < n <= 32 and len(ids) <= 16384 and _width(data) >= 8 and 4 * n <= len(ids)
+    ),
+    "at most 32 segments of at least 4 rows of at least 8 floats",
+    "segment_sum_few",
+    fits=lambda op, data, ids, n: _rows(op, data, ids, n) and n * len(ids) <= 1 << 22,
+    tolerance=4096,
 )
 _ROUNDS = Strategy(
-    "rounds", _one_by_one,
+    "rounds",
+    _one_by_one,
     lambda op, data, ids, n: _rows(op, data, ids, n) and 2 * n >= len(ids) >= 1024 and _width(data) >= 32,
-    "at most 2 rows a segment, at least 1024 rows of at least 32 floats", "segment_sum_many",
-    fits=_rows, tolerance=4096,
+    "at most 2 rows a segment, at least 1024 rows of at least 32 floats",
+    "segment_sum_many",
+    fits=_rows,
+    tolerance=4096,
 )
 _SORTED = Strategy("rising", _of_sorted, lambda op, data, ids, n: True, "its ids rise", "segment_sum_rising")
 
 UNSORTED_SEGMENT_SUM = Strategies(
-    "UnsortedSegmentSum", _by_sorting, _COUNTED, _PRODUCT, _ROUNDS,
+    "UnsortedSegmentSum",
+    _by_sorting,
+    _COUNTED,
+    _PRODUCT,
+    _ROUNDS,
     prepare=lambda op, data, ids, n: (data.reshape(ids.size, *data.shape[ids.ndim :]), ids.reshape(-1), int(n)),
 )
 SEGMENT_SUM = Strategies("SegmentSum", _by_sorting, _SORTED, prepare=lambda op, data, ids: (data, ids, 1))
@@ -150,8 +162,10 @@ def _sorted_spec(op: Any) -> TensorSpec:
     if data.shape.rank == 0:
         raise InvalidArgumentError(what="data is a scalar", found=data.short(), wanted="at least one dimension")
     if data.shape.rank is not None and not TensorShape(data.shape[:1]).is_compatible_with(ids.spec.shape):
-        raise InvalidArgumentError(what="segment_ids should be the same size as dimension 0 of input",
-                                   found=f"{data.short()}, {ids.spec.short()}")
+        raise InvalidArgumentError(
+            what="segment_ids should be the same size as dimension 0 of input",
+            found=f"{data.short()}, {ids.spec.short()}",
+        )
     if data.shape.rank is None:
         return TensorSpec(UNKNOWN, data.dtype)
     known = ids.constant
@@ -162,8 +176,10 @@ def _sorted_spec(op: Any) -> TensorSpec:
 def _count_segments(data: np.ndarray, ids: np.ndarray) -> int:
     """The last id plus one. Raises InvalidArgumentError where ids do not rise or are negative."""
     if ids.shape != data.shape[:1]:
-        raise InvalidArgumentError(what="segment_ids should be the same size as dimension 0 of input",
-                                   found=f"{list(data.shape)}, {list(ids.shape)}")
+        raise InvalidArgumentError(
+            what="segment_ids should be the same size as dimension 0 of input",
+            found=f"{list(data.shape)}, {list(ids.shape)}",
+        )
     if ids.size == 0:
         return 0
     if np.any(ids[1:] < ids[:-1]):
@@ -337,8 +353,9 @@ class SegmentProd:
 
     def gradient(op, doutput) -> Any:
         ids = op.segment_ids
-        return product_gradient(op, doutput, lambda x: SegmentProd(x, ids), lambda x: SegmentSum(x, ids),
-                                 lambda x: _per_row(op, x)), None
+        return product_gradient(
+            op, doutput, lambda x: SegmentProd(x, ids), lambda x: SegmentSum(x, ids), lambda x: _per_row(op, x)
+        ), None
 
 
 segment_sum = SegmentSum.as_function("segment_sum")

@@ -33,8 +33,9 @@ def _without_axis(op: Any) -> TensorSpec:
     if dims is None:
         return TensorSpec(None, op.output_type)
     if not -rank <= op.axis < rank:
-        raise InvalidArgumentError(what=f"Expected dimension in the range [{-rank}, {rank}), but got {op.axis}",
-                                   found=spec.short())
+        raise InvalidArgumentError(
+            what=f"Expected dimension in the range [{-rank}, {rank}), but got {op.axis}", found=spec.short()
+        )
     axis = op.axis % rank
     if dims[axis] == 0 and 0 not in dims[:axis] + dims[axis + 1 :] and None not in dims:
         raise InvalidArgumentError(what=f"Reduction axis {op.axis} is empty", found=spec.short())
@@ -196,8 +197,9 @@ def sort(values: Any, axis: Any = -1, direction: str = "ASCENDING", name: str | 
     return array.identity(_sorted(values, axis, direction, 0), name=name)
 
 
-def argsort(values: Any, axis: Any = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
-            ) -> Any:
+def argsort(
+    values: Any, axis: Any = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
+) -> Any:
     """The int32 indices that put an axis in order; always stable. See Sort."""
     return array.identity(_sorted(values, axis, direction, 1), name=name)
 
@@ -287,11 +289,22 @@ def _selects(op: Any, x: np.ndarray, k: int) -> bool:
 TOP_K = Strategies(
     "TopK",
     _top_of_all,
-    Strategy("argmax", _top_one, lambda op, x, k: int(k) == 1, "k is 1", "top_k_one",
-             fits=lambda op, x, k: int(k) == 1 and x.shape[-1] > 0 and x.dtype != dtypes.bfloat16.np),
-    Strategy("select", _top_part, lambda op, x, k: 0 < 8 * int(k) <= x.shape[-1] and x.size >= 8192,
-             "k is at most an eighth of the row, in at least 8192 elements", "top_k_part",
-             fits=lambda op, x, k: _selects(op, x, int(k))),
+    Strategy(
+        "argmax",
+        _top_one,
+        lambda op, x, k: int(k) == 1,
+        "k is 1",
+        "top_k_one",
+        fits=lambda op, x, k: int(k) == 1 and x.shape[-1] > 0 and x.dtype != dtypes.bfloat16.np,
+    ),
+    Strategy(
+        "select",
+        _top_part,
+        lambda op, x, k: 0 < 8 * int(k) <= x.shape[-1] and x.size >= 8192,
+        "k is at most an eighth of the row, in at least 8192 elements",
+        "top_k_part",
+        fits=lambda op, x, k: _selects(op, x, int(k)),
+    ),
     prepare=lambda op, x, k: (x, int(k)),
 )
 

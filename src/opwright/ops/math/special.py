@@ -31,46 +31,77 @@ def erf_array(x: np.ndarray) -> np.ndarray:
 
 
 Erf, erf = ufunc(
-    "erf", "x -> y", floating, "Error function.", r"y = \frac{2}{\sqrt\pi} \int_0^x e^{-t^2} dt",
+    "erf",
+    "x -> y",
+    floating,
+    "Error function.",
+    r"y = \frac{2}{\sqrt\pi} \int_0^x e^{-t^2} dt",
     lambda op, dy: dy * exp(-op.x * op.x) * (2 / math.sqrt(math.pi)),
-    compute=erf_array)
+    compute=erf_array,
+)
 Erfc, erfc = ufunc(
-    "erfc", "x -> y", floating, "Complement of the error function, to full relative accuracy where it is small.",
+    "erfc",
+    "x -> y",
+    floating,
+    "Complement of the error function, to full relative accuracy where it is small.",
     r"y = 1 - erf(x)",
     lambda op, dy: dy * exp(-op.x * op.x) * (-2 / math.sqrt(math.pi)),
-    compute=partial(in_float64, FUNCTIONS["erfc"].of_arrays))
+    compute=partial(in_float64, FUNCTIONS["erfc"].of_arrays),
+)
 Erfinv, erfinv = ufunc(
-    "erfinv", "x -> y", floating, "Inverse error function: infinite at -1 and 1, NaN outside.", r"y = erf^{-1}(x)",
+    "erfinv",
+    "x -> y",
+    floating,
+    "Inverse error function: infinite at -1 and 1, NaN outside.",
+    r"y = erf^{-1}(x)",
     lambda op, dy: dy * exp(op.y * op.y) * (math.sqrt(math.pi) / 2),
-    compute=partial(in_float64, special_arrays.erfinv))
+    compute=partial(in_float64, special_arrays.erfinv),
+)
 Ndtri, ndtri = ufunc(
-    "ndtri", "x -> y", floating,
+    "ndtri",
+    "x -> y",
+    floating,
     "Quantile of the standard normal distribution: infinite at 0 and 1, NaN outside.",
     r"y = \Phi^{-1}(x), \quad \Phi(y) = \frac{1}{\sqrt{2\pi}} \int_{-\infty}^y e^{-t^2/2} dt",
     lambda op, dy: dy * exp(op.y * op.y * 0.5) * math.sqrt(2 * math.pi),
-    compute=partial(in_float64, special_arrays.ndtri))
+    compute=partial(in_float64, special_arrays.ndtri),
+)
 Lgamma, lgamma = ufunc(
-    "lgamma", "x -> y", floating,
-    "Logarithm of the absolute value of the gamma function: infinite at 0, -1, -2 ...", r"y = \ln |\Gamma(x)|",
+    "lgamma",
+    "x -> y",
+    floating,
+    "Logarithm of the absolute value of the gamma function: infinite at 0, -1, -2 ...",
+    r"y = \ln |\Gamma(x)|",
     lambda op, dy: dy * Digamma(op.x),
-    compute=partial(in_float64, special_arrays.lgamma))
+    compute=partial(in_float64, special_arrays.lgamma),
+)
 Digamma, digamma = ufunc(
-    "digamma", "x -> y", floating, "Derivative of the gamma function's logarithm: NaN at 0, -1, -2 ...",
+    "digamma",
+    "x -> y",
+    floating,
+    "Derivative of the gamma function's logarithm: NaN at 0, -1, -2 ...",
     r"y = \Gamma'(x) / \Gamma(x)",
     lambda op, dy: dy * Polygamma(array.ones_like(op.x), op.x),
-    compute=partial(in_float64, special_arrays.digamma))
+    compute=partial(in_float64, special_arrays.digamma),
+)
 Zeta, zeta = ufunc(
-    "zeta", "x q -> z", (dtypes.float32, dtypes.float64),
+    "zeta",
+    "x q -> z",
+    (dtypes.float32, dtypes.float64),
     "Hurwitz zeta function: infinite at x = 1, NaN below. The gradient is that by q alone, as in TensorFlow.",
     r"z = \sum_{k=0}^\infty (k + q)^{-x}",
     lambda op, dz: (None, -dz * op.x * Zeta(op.x + 1, op.q)),
-    compute=partial(in_float64, special_arrays.zeta))
+    compute=partial(in_float64, special_arrays.zeta),
+)
 Polygamma, polygamma = ufunc(
-    "polygamma", "a x -> z", floating,
+    "polygamma",
+    "a x -> z",
+    floating,
     "The a-th derivative of digamma; NaN unless a is one of 0, 1, 2 ... There is no gradient by a.",
     r"z = \frac{d^a}{dx^a} \frac{\Gamma'(x)}{\Gamma(x)} = (-1)^{a+1} a! \, \zeta(a + 1, x)",
     lambda op, dz: (None, dz * Polygamma(op.a + 1, op.x)),
-    compute=partial(in_float64, special_arrays.polygamma))
+    compute=partial(in_float64, special_arrays.polygamma),
+)
 
 
 def erfcinv(x: Any, name: str | None = None) -> Any:

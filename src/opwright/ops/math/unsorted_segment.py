@@ -28,16 +28,18 @@ def _spec(op: Any) -> TensorSpec:
         return TensorSpec(UNKNOWN, data.dtype)
     depth = ids.shape.rank
     if depth > data.shape.rank or not ids.shape.is_compatible_with(data.shape[:depth]):
-        raise InvalidArgumentError(what="data.shape does not start with segment_ids.shape",
-                                   found=f"{data.short()}, {ids.short()}")
+        raise InvalidArgumentError(
+            what="data.shape does not start with segment_ids.shape", found=f"{data.short()}, {ids.short()}"
+        )
     return TensorSpec([None if known is None else int(known), *data.shape[depth:]], data.dtype)
 
 
 def _compute(op: Any, ufunc: np.ufunc, data: np.ndarray, ids: np.ndarray, num_segments: Any, empty: Any) -> np.ndarray:
     n, depth = int(num_segments), np.ndim(ids)
     if data.shape[:depth] != ids.shape:
-        raise InvalidArgumentError(what="data.shape does not start with segment_ids.shape",
-                                   found=f"{list(data.shape)}, {list(ids.shape)}")
+        raise InvalidArgumentError(
+            what="data.shape does not start with segment_ids.shape", found=f"{list(data.shape)}, {list(ids.shape)}"
+        )
     flat = ids.reshape(-1)
     if np.any(flat >= n):
         at = int(np.argmax(flat >= n))
@@ -162,8 +164,17 @@ class UnsortedSegmentProd:
         return _compute(op, np.multiply, data, segment_ids, num_segments, 1)
 
     def gradient(op, doutput) -> Any:
-        return product_gradient(op, doutput, lambda x: UnsortedSegmentProd(x, op.segment_ids, op.num_segments),
-                                lambda x: _sums(op, x), lambda x: _per_row(op, x)), None, None
+        return (
+            product_gradient(
+                op,
+                doutput,
+                lambda x: UnsortedSegmentProd(x, op.segment_ids, op.num_segments),
+                lambda x: _sums(op, x),
+                lambda x: _per_row(op, x),
+            ),
+            None,
+            None,
+        )
 
 
 def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:

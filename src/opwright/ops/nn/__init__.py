@@ -55,12 +55,7 @@ from .pooling import (
     max_pool_with_argmax,
     pool,
 )
-from .softmax import (
-    log_softmax,
-    softmax,
-    softmax_cross_entropy_with_logits,
-    sparse_softmax_cross_entropy_with_logits,
-)
+from .softmax import log_softmax, softmax, softmax_cross_entropy_with_logits, sparse_softmax_cross_entropy_with_logits
 
 __all__ = [
     "atrous_conv2d",

@@ -99,8 +99,12 @@ class BiasAddGrad:
 def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | None = None) -> Any:
     """See BiasAdd. data_format: any that begins with "NC" puts the channels second."""
     if data_format is not None and not data_format.startswith("N"):
-        raise InvalidArgumentError(op="BiasAdd", node=name, what="`data_format` must be of the form `N...C` or `NC...`",
-                                   found=repr(data_format))
+        raise InvalidArgumentError(
+            op="BiasAdd",
+            node=name,
+            what="`data_format` must be of the form `N...C` or `NC...`",
+            found=repr(data_format),
+        )
     second = data_format is not None and data_format.startswith("NC")
     value = dispatch.to_tensor(value)
     return BiasAdd(value, bias, data_format="NCHW" if second else "NHWC", name=name)

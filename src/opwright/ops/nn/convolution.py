@@ -56,9 +56,11 @@ def check_depths(image: int | None, depth: int | None, filters: int | None) -> N
     if image is None or depth is None:
         return
     if depth == 0 or image % depth:
-        raise InvalidArgumentError(what=f"input depth must be evenly divisible by filter depth: {image} vs {depth}",
-                                   found={"input channels": image, "filter input channels": depth},
-                                   wanted="equal numbers, or with groups a multiple")
+        raise InvalidArgumentError(
+            what=f"input depth must be evenly divisible by filter depth: {image} vs {depth}",
+            found={"input channels": image, "filter input channels": depth},
+            wanted="equal numbers, or with groups a multiple",
+        )
     groups = image // depth
     if filters is not None and groups and filters % groups:
         raise InvalidArgumentError(
@@ -277,8 +279,9 @@ def known_format(op: str, data_format: str | None, n: int) -> str:
     if data_format is None:
         return FORMATS[n][0]
     if data_format not in FORMATS[n]:
-        raise InvalidArgumentError(op=op, what="unknown data_format", found=repr(data_format),
-                                   wanted=" or ".join(map(repr, FORMATS[n])))
+        raise InvalidArgumentError(
+            op=op, what="unknown data_format", found=repr(data_format), wanted=" or ".join(map(repr, FORMATS[n]))
+        )
     return data_format
 
 
@@ -308,16 +311,30 @@ def _convolve(n: int, input: Any, filters: Any, attrs: dict[str, Any], name: str
     return _one_batch_dimension(input, n + 1, lambda x: FORWARD[n](x, filters, **attrs, name=name))
 
 
-def conv2d(input: Any, filters: Any, strides: Any, padding: Any, data_format: str = "NHWC", dilations: Any = None,
-           name: str | None = None) -> Any:
+def conv2d(
+    input: Any,
+    filters: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str = "NHWC",
+    dilations: Any = None,
+    name: str | None = None,
+) -> Any:
     """See Conv2D. The input may have several batch dimensions."""
     return _convolve(
         2, input, filters, attributes_of(2, known_format("Conv2D", data_format, 2), strides, padding, dilations), name
     )
 
 
-def conv3d(input: Any, filters: Any, strides: Any, padding: Any, data_format: str = "NDHWC", dilations: Any = None,
-           name: str | None = None) -> Any:
+def conv3d(
+    input: Any,
+    filters: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str = "NDHWC",
+    dilations: Any = None,
+    name: str | None = None,
+) -> Any:
     """See Conv3D. The input may have several batch dimensions."""
     return _convolve(
         3, input, filters, attributes_of(3, known_format("Conv3D", data_format, 3), strides, padding, dilations), name
@@ -338,8 +355,15 @@ def _padding_of_rank_2(padding: Any, data_format: str) -> Any:
     return pairs
 
 
-def conv1d(input: Any, filters: Any, stride: Any, padding: Any, data_format: str = "NWC", dilations: Any = None,
-           name: str | None = None) -> Any:
+def conv1d(
+    input: Any,
+    filters: Any,
+    stride: Any,
+    padding: Any,
+    data_format: str = "NWC",
+    dilations: Any = None,
+    name: str | None = None,
+) -> Any:
     """Convolution over one dimension: Conv2D of images of height 1.
 
     input: [batch, width, channels] (or "NCW"), filters: [width, channels / groups, out].
@@ -362,16 +386,26 @@ def conv1d(input: Any, filters: Any, stride: Any, padding: Any, data_format: str
     return _one_batch_dimension(input, 2, use)
 
 
-def convolution(input: Any, filters: Any, strides: Any = None, padding: Any = "VALID", data_format: str | None = None,
-                dilations: Any = None, name: str | None = None) -> Any:
+def convolution(
+    input: Any,
+    filters: Any,
+    strides: Any = None,
+    padding: Any = "VALID",
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
+) -> Any:
     """Convolution over one, two or three dimensions, by the rank of `filters`. See Conv2D."""
     filters, input = dispatch.to_tensor(filters), dispatch.to_tensor(input)
     rank = filters.shape.rank if filters.shape.rank is not None else input.shape.rank
     if rank not in (3, 4, 5):
-        raise InvalidArgumentError(op="convolution", node=name,
-                                   what="the number of spatial dimensions is not 1, 2 or 3",
-                                   found=f"input {input.spec.short()}, filters {filters.spec.short()}",
-                                   wanted="filters of rank 3, 4 or 5")
+        raise InvalidArgumentError(
+            op="convolution",
+            node=name,
+            what="the number of spatial dimensions is not 1, 2 or 3",
+            found=f"input {input.spec.short()}, filters {filters.spec.short()}",
+            wanted="filters of rank 3, 4 or 5",
+        )
     function: Any = {3: conv1d, 4: conv2d, 5: conv3d}[rank]
     formats = FORMATS[rank - 2]
     if data_format is not None and data_format not in formats:
@@ -398,8 +432,16 @@ def _transposed(n: int, input: Any, filters: Any, output_shape: Any, attrs: dict
     return BY_INPUT[n](as_sizes(output_shape), filters, input, **attrs, name=name)
 
 
-def conv2d_transpose(input: Any, filters: Any, output_shape: Any, strides: Any, padding: Any = "SAME",
-                     data_format: str = "NHWC", dilations: Any = None, name: str | None = None) -> Any:
+def conv2d_transpose(
+    input: Any,
+    filters: Any,
+    output_shape: Any,
+    strides: Any,
+    padding: Any = "SAME",
+    data_format: str = "NHWC",
+    dilations: Any = None,
+    name: str | None = None,
+) -> Any:
     """The transpose of Conv2D: see Conv2DBackpropInput.
 
     filters: [height, width, out, channels]; output_shape: of the result, a batch of -1 is the input's.
@@ -408,15 +450,31 @@ def conv2d_transpose(input: Any, filters: Any, output_shape: Any, strides: Any, 
     return _transposed(2, input, filters, output_shape, attrs, name)
 
 
-def conv3d_transpose(input: Any, filters: Any, output_shape: Any, strides: Any, padding: Any = "SAME",
-                     data_format: str = "NDHWC", dilations: Any = None, name: str | None = None) -> Any:
+def conv3d_transpose(
+    input: Any,
+    filters: Any,
+    output_shape: Any,
+    strides: Any,
+    padding: Any = "SAME",
+    data_format: str = "NDHWC",
+    dilations: Any = None,
+    name: str | None = None,
+) -> Any:
     """The transpose of Conv3D: see Conv3DBackpropInput."""
     attrs = attributes_of(3, known_format("conv3d_transpose", data_format, 3), strides, padding, dilations)
     return _transposed(3, input, filters, output_shape, attrs, name)
 
 
-def conv1d_transpose(input: Any, filters: Any, output_shape: Any, strides: Any, padding: Any = "SAME",
-                     data_format: str = "NWC", dilations: Any = None, name: str | None = None) -> Any:
+def conv1d_transpose(
+    input: Any,
+    filters: Any,
+    output_shape: Any,
+    strides: Any,
+    padding: Any = "SAME",
+    data_format: str = "NWC",
+    dilations: Any = None,
+    name: str | None = None,
+) -> Any:
     """The transpose of conv1d: filters [width, out, channels]."""
     data_format = known_format("conv1d_transpose", data_format, 1)
     kind, explicit = padding_of(_padding_of_rank_2(padding, data_format))
@@ -436,19 +494,29 @@ def conv1d_transpose(input: Any, filters: Any, output_shape: Any, strides: Any, 
     return squeeze(y, [at])
 
 
-def conv_transpose(input: Any, filters: Any, output_shape: Any, strides: Any, padding: Any = "SAME",
-                   data_format: str | None = None, dilations: Any = None, name: str | None = None) -> Any:
+def conv_transpose(
+    input: Any,
+    filters: Any,
+    output_shape: Any,
+    strides: Any,
+    padding: Any = "SAME",
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
+) -> Any:
     """The transpose of `convolution`, over one, two or three dimensions by the length of `output_shape`."""
     sizes = dispatch.to_tensor(as_sizes(output_shape))
     rank = sizes.shape[0] if sizes.shape.rank == 1 else None
     if rank not in (3, 4, 5):
-        raise InvalidArgumentError(op="conv_transpose", node=name, what="output_shape must have 3, 4 or 5 entries",
-                                   found=sizes.spec.short())
+        raise InvalidArgumentError(
+            op="conv_transpose", node=name, what="output_shape must have 3, 4 or 5 entries", found=sizes.spec.short()
+        )
     function: Any = {3: conv1d_transpose, 4: conv2d_transpose, 5: conv3d_transpose}[rank]
     return function(input, filters, sizes, strides, padding, data_format or FORMATS[rank - 2][0], dilations, name=name)
 
 
-def atrous_conv2d_transpose(value: Any, filters: Any, output_shape: Any, rate: int, padding: Any,
-                            name: str | None = None) -> Any:
+def atrous_conv2d_transpose(
+    value: Any, filters: Any, output_shape: Any, rate: int, padding: Any, name: str | None = None
+) -> Any:
     """The transpose of atrous_conv2d."""
     return conv2d_transpose(value, filters, output_shape, 1, padding, dilations=rate, name=name)

@@ -43,8 +43,10 @@ def _slid(op: Any, image: Dims, kernel: Dims) -> TensorShape:
 
 def _check_channels(image: int | None, filter: int | None) -> None:
     if image is not None and filter is not None and image != filter:
-        raise InvalidArgumentError(what=f"input and filter must have the same depth: {image} vs {filter}",
-                                   found={"input channels": image, "filter channels": filter})
+        raise InvalidArgumentError(
+            what=f"input and filter must have the same depth: {image} vs {filter}",
+            found={"input channels": image, "filter channels": filter},
+        )
 
 
 @operator
@@ -185,34 +187,62 @@ class DepthwiseConv2dNativeBackpropFilter:
 # ---- under TensorFlow's names ---------------------------------------------------------------------------------------
 
 
-def depthwise_conv2d(input: Any, filter: Any, strides: Any, padding: Any, data_format: str | None = None,
-                     dilations: Any = None, name: str | None = None) -> Any:
+def depthwise_conv2d(
+    input: Any,
+    filter: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
+) -> Any:
     """See DepthwiseConv2dNative."""
     attrs = attributes_of(2, known_format("depthwise_conv2d", data_format, 2), strides, padding, dilations)
     return DepthwiseConv2dNative(input, filter, **attrs, name=name)
 
 
-def depthwise_conv2d_backprop_input(input_sizes: Any, filter: Any, out_backprop: Any, strides: Any, padding: Any,
-                                    data_format: str = "NHWC", dilations: Any = (1, 1, 1, 1), name: str | None = None
-                                    ) -> Any:
+def depthwise_conv2d_backprop_input(
+    input_sizes: Any,
+    filter: Any,
+    out_backprop: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str = "NHWC",
+    dilations: Any = (1, 1, 1, 1),
+    name: str | None = None,
+) -> Any:
     """See DepthwiseConv2dNativeBackpropInput."""
     known = known_format("depthwise_conv2d_backprop_input", data_format, 2)
     attrs = attributes_of(2, known, strides, padding, dilations)
     return DepthwiseConv2dNativeBackpropInput(as_sizes(input_sizes), filter, out_backprop, **attrs, name=name)
 
 
-def depthwise_conv2d_backprop_filter(input: Any, filter_sizes: Any, out_backprop: Any, strides: Any, padding: Any,
-                                     data_format: str = "NHWC", dilations: Any = (1, 1, 1, 1), name: str | None = None
-                                     ) -> Any:
+def depthwise_conv2d_backprop_filter(
+    input: Any,
+    filter_sizes: Any,
+    out_backprop: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str = "NHWC",
+    dilations: Any = (1, 1, 1, 1),
+    name: str | None = None,
+) -> Any:
     """See DepthwiseConv2dNativeBackpropFilter."""
     known = known_format("depthwise_conv2d_backprop_filter", data_format, 2)
     attrs = attributes_of(2, known, strides, padding, dilations)
     return DepthwiseConv2dNativeBackpropFilter(input, as_sizes(filter_sizes), out_backprop, **attrs, name=name)
 
 
-def separable_conv2d(input: Any, depthwise_filter: Any, pointwise_filter: Any, strides: Any, padding: Any,
-                     data_format: str | None = None, dilations: Any = None, name: str | None = None
-                     ) -> Any:
+def separable_conv2d(
+    input: Any,
+    depthwise_filter: Any,
+    pointwise_filter: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
+) -> Any:
     """A depthwise convolution, then one of 1 x 1 that mixes the channels.
 
     depthwise_filter: [rows, columns, channels, multiplier]; pointwise_filter: [1, 1, channels * multiplier, out].

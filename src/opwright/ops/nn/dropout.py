@@ -27,8 +27,9 @@ def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: Any = None, name: 
     return _dropped(x, rate, noise_shape, lambda shape, dtype: uniform(shape, dtype=dtype, seed=seed), name)
 
 
-def stateless_dropout(x: Any, rate: Any, seed: Any, rng_alg: Any = "auto_select", noise_shape: Any = None,
-                      name: str | None = None) -> Any:
+def stateless_dropout(
+    x: Any, rate: Any, seed: Any, rng_alg: Any = "auto_select", noise_shape: Any = None, name: str | None = None
+) -> Any:
     """dropout of which the zeros are a function of `seed` (two integers)."""
     return _dropped(x, rate, noise_shape, lambda shape, dtype: stateless_uniform(shape, seed, dtype=dtype), name)
 

@@ -61,8 +61,9 @@ class EmbeddingRows:
         return sparse_rows(of_table, op.table.shape, ids, rows), None
 
 
-def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None, name: str | None = None, *,
-                     padding_idx: int | None = None) -> Any:
+def embedding_lookup(
+    params: Any, ids: Any, max_norm: float | None = None, name: str | None = None, *, padding_idx: int | None = None
+) -> Any:
     """The rows of `params` at `ids`: ids' shape followed by a row's. Gradients by `params` are sparse rows.
 
     params: a table [rows, ...], or a list of tables that follow each other. max_norm: rows longer than this are

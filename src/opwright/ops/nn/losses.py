@@ -51,8 +51,12 @@ def _two(labels: Any, logits: Any, what: str, name: str | None) -> tuple[Any, An
     logits = dispatch.to_tensor(logits)
     labels = dispatch.to_tensor(labels, None if hasattr(labels, "spec") else logits.dtype)
     if not logits.shape.is_compatible_with(labels.shape):
-        raise InvalidArgumentError(op=what, node=name, what="`logits` and `labels` must have the same shape",
-                                   found=f"logits {logits.spec.short()}, labels {labels.spec.short()}")
+        raise InvalidArgumentError(
+            op=what,
+            node=name,
+            what="`logits` and `labels` must have the same shape",
+            found=f"logits {logits.spec.short()}, labels {labels.spec.short()}",
+        )
     return labels, logits
 
 

@@ -33,8 +33,9 @@ def moments(x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: 
     return cast(mean, x.dtype), cast(variance, x.dtype)
 
 
-def weighted_moments(x: Any, axes: Any, frequency_weights: Any, keepdims: bool = False, name: str | None = None
-                     ) -> tuple[Any, Any]:
+def weighted_moments(
+    x: Any, axes: Any, frequency_weights: Any, keepdims: bool = False, name: str | None = None
+) -> tuple[Any, Any]:
     """Mean and variance over `axes`, each element counted `frequency_weights` times; those broadcast with x.
 
     .. math:: mean = \\frac{\\sum w x}{\\sum w}, \\quad variance = \\frac{\\sum w (x - mean)^2}{\\sum w}
@@ -52,8 +53,9 @@ def weighted_moments(x: Any, axes: Any, frequency_weights: Any, keepdims: bool =
     return cast(mean, x.dtype), cast(variance, x.dtype)
 
 
-def sufficient_statistics(x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
-                          ) -> tuple[Any, Any, Any, Any]:
+def sufficient_statistics(
+    x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
+) -> tuple[Any, Any, Any, Any]:
     """(count, sum of x - shift, sum of (x - shift)^2, shift) over `axes`, from which normalize_moments goes on."""
     x = dispatch.to_tensor(x)
     axes = static_axes(axes, "axes") if is_static(axes) else axes
@@ -86,8 +88,9 @@ def normalize_moments(
     return mean, variance_ss / counts - square(shifted)
 
 
-def batch_normalization(x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: Any,
-                        name: str | None = None) -> Any:
+def batch_normalization(
+    x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: Any, name: str | None = None
+) -> Any:
     """`x` by the given statistics, which broadcast with it; offset and scale may be None.
 
     .. math:: y = scale \\frac{x - mean}{\\sqrt{variance + variance\\_epsilon}} + offset
@@ -106,9 +109,16 @@ def batch_normalization(x: Any, mean: Any, variance: Any, offset: Any, scale: An
     return x * cast(inverse, x.dtype) + cast(base, x.dtype)
 
 
-def batch_norm_with_global_normalization(input: Any, mean: Any, variance: Any, beta: Any, gamma: Any,
-                                         variance_epsilon: Any, scale_after_normalization: bool,
-                                         name: str | None = None) -> Any:
+def batch_norm_with_global_normalization(
+    input: Any,
+    mean: Any,
+    variance: Any,
+    beta: Any,
+    gamma: Any,
+    variance_epsilon: Any,
+    scale_after_normalization: bool,
+    name: str | None = None,
+) -> Any:
     """batch_normalization under its older argument names."""
     return batch_normalization(
         input, mean, variance, beta, gamma if scale_after_normalization else None, variance_epsilon, name

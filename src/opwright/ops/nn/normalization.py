@@ -83,12 +83,16 @@ class FusedBatchNorm:
         for name in needs:
             given = getattr(op, name)
             if given is None:
-                raise InvalidArgumentError(what=f"{name} is missing", wanted=f"{name} where is_training is False, or "
-                                           "exponential_avg_factor is not 1")
+                raise InvalidArgumentError(
+                    what=f"{name} is missing",
+                    wanted=f"{name} where is_training is False, or exponential_avg_factor is not 1",
+                )
             size = given.spec.shape[0] if given.spec.shape.rank == 1 else None
             if size is not None and channels is not None and size != channels:
-                raise InvalidArgumentError(what=f"{name} must have the same number of elements as the channels of x",
-                                           found={name: size, "channels": channels})
+                raise InvalidArgumentError(
+                    what=f"{name} must have the same number of elements as the channels of x",
+                    found={name: size, "channels": channels},
+                )
             channels = size if channels is None else channels
         dims = spec.shape.dims
         known = [None] * len(op.data_format) if dims is None else list(dims)
@@ -151,9 +155,18 @@ class FusedBatchNorm:
         return cast(dx, op.x.dtype), dscale, doffset, dmean, dvariance
 
 
-def fused_batch_norm(x: Any, scale: Any, offset: Any, mean: Any = None, variance: Any = None, epsilon: float = 0.001,
-                     data_format: str = "NHWC", is_training: bool = True, name: str | None = None,
-                     exponential_avg_factor: float = 1.0) -> Any:
+def fused_batch_norm(
+    x: Any,
+    scale: Any,
+    offset: Any,
+    mean: Any = None,
+    variance: Any = None,
+    epsilon: float = 0.001,
+    data_format: str = "NHWC",
+    is_training: bool = True,
+    name: str | None = None,
+    exponential_avg_factor: float = 1.0,
+) -> Any:
     """See FusedBatchNorm: (y, running mean, running variance). epsilon: at least 1.001e-5, as accelerators need."""
     return FusedBatchNorm(
         *(x, scale, offset, mean, variance),
@@ -191,8 +204,11 @@ class LayerNorm:
         for name in ("scale", "offset"):
             given = getattr(op, name)
             if given is not None and not given.spec.shape.is_compatible_with(wanted):
-                raise InvalidArgumentError(what=f"{name} does not have the shape of the normalised dimensions",
-                                           found=given.spec.short(), wanted=str(wanted))
+                raise InvalidArgumentError(
+                    what=f"{name} does not have the shape of the normalised dimensions",
+                    found=given.spec.short(),
+                    wanted=str(wanted),
+                )
         return op.x.spec
 
     def compute(op, x, scale, offset) -> Any:
@@ -241,8 +257,12 @@ def _aligned(like: Any, axes: Any, x: Any) -> Any:
     if sorted(axes) == list(range(-len(axes), 0)):
         return like
     if rank is None:
-        raise InvalidArgumentError(op="LayerNorm", what="the gradient needs the rank of x", found=x.spec.short(),
-                                   wanted="a known rank, or axis counted from the last dimension on")
+        raise InvalidArgumentError(
+            op="LayerNorm",
+            what="the gradient needs the rank of x",
+            found=x.spec.short(),
+            wanted="a known rank, or axis counted from the last dimension on",
+        )
     inside = set(axes_in(axes, rank))
     for i in range(rank):
         if i not in inside:
@@ -255,8 +275,9 @@ def _over_others(g: Any, axes: Any, like: Any) -> Any:
     return reshape(sum_to_shape_of(g, _aligned(like, axes, g)), shape_op(like))
 
 
-def layer_normalization(x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, epsilon: float = 1e-5,
-                        name: str | None = None) -> Any:
+def layer_normalization(
+    x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, epsilon: float = 1e-5, name: str | None = None
+) -> Any:
     """See LayerNorm. axis: one or several."""
     return LayerNorm(x, scale, offset, axis=static_axes(axis) or (-1,), epsilon=epsilon, name=name)
 

@@ -58,8 +58,9 @@ def _check(op: Any, rank: int) -> None:
     explicit = check_explicit(op, rank)
     for k, (before, after) in zip(op.ksize, pairs(explicit, rank)):
         if min(before, after) < 0 or max(before, after) >= k > 1 or (k == 1 and before + after):
-            raise InvalidArgumentError(what=f"padding ({before}, {after}) needs to be smaller than the window size {k}",
-                                       found=list(explicit))
+            raise InvalidArgumentError(
+                what=f"padding ({before}, {after}) needs to be smaller than the window size {k}", found=list(explicit)
+            )
 
 
 def _out_shape(op: Any, image: TensorShape, rank: int) -> TensorShape:
@@ -112,8 +113,10 @@ def _scatter(places: np.ndarray, values: np.ndarray, like: np.ndarray) -> np.nda
 
 def _check_same(op: Any, found: Any, wanted: TensorShape, what: str) -> None:
     if not found.spec.shape.is_compatible_with(wanted):
-        raise InvalidArgumentError(what=f"Expected {what} shape to be {wanted}, but got {found.spec.shape}",
-                                   found=f"{what} {found.spec.short()}")
+        raise InvalidArgumentError(
+            what=f"Expected {what} shape to be {wanted}, but got {found.spec.shape}",
+            found=f"{what} {found.spec.short()}",
+        )
 
 
 def _define_max(n: int) -> tuple[Any, Any, Any]:
@@ -340,8 +343,9 @@ AvgPool, AvgPoolGrad = _define_avg(2)
 AvgPool3D, AvgPool3DGrad = _define_avg(3)
 
 
-def _pool(op: Any, input: Any, n: int, ksize: Any, strides: Any, padding: Any, data_format: str | None,
-          name: str | None) -> Any:
+def _pool(
+    op: Any, input: Any, n: int, ksize: Any, strides: Any, padding: Any, data_format: str | None, name: str | None
+) -> Any:
     data_format = known_format(op.name, data_format, n)
     kind, explicit = padding_of(padding)
     attrs: dict[str, Any] = {"explicit_paddings": explicit} if "explicit_paddings" in op.attr_defs else {}
@@ -413,13 +417,26 @@ def _spatial_rank(op: str, input: Any, data_format: str | None, name: str | None
         return len(data_format) - 2
     rank = input.shape.rank
     if rank not in (3, 4, 5):
-        raise InvalidArgumentError(op=op, node=name, what="the number of spatial dimensions is not 1, 2 or 3",
-                                   found=input.spec.short(), wanted="rank 3, 4 or 5")
+        raise InvalidArgumentError(
+            op=op,
+            node=name,
+            what="the number of spatial dimensions is not 1, 2 or 3",
+            found=input.spec.short(),
+            wanted="rank 3, 4 or 5",
+        )
     return int(rank) - 2
 
 
-def _any_rank(functions: Any, op: str, input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None,
-              name: str | None) -> Any:
+def _any_rank(
+    functions: Any,
+    op: str,
+    input: Any,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None,
+    name: str | None,
+) -> Any:
     input = dispatch.to_tensor(input)
     n = _spatial_rank(op, input, data_format, name)
     formats = FORMATS.get(n)
@@ -448,8 +465,16 @@ def avg_pool(
     )
 
 
-def pool(input: Any, window_shape: Any, pooling_type: str, strides: Any = None, padding: Any = "VALID",
-         data_format: str | None = None, dilations: Any = None, name: str | None = None) -> Any:
+def pool(
+    input: Any,
+    window_shape: Any,
+    pooling_type: str,
+    strides: Any = None,
+    padding: Any = "VALID",
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
+) -> Any:
     """max_pool or avg_pool, by pooling_type "MAX" or "AVG".
 
     raises UnimplementedError for dilations other than 1
@@ -470,9 +495,16 @@ def pool(input: Any, window_shape: Any, pooling_type: str, strides: Any = None, 
 PooledWithArgmax = namedtuple("MaxPoolWithArgmax", ["output", "argmax"])  # type: ignore[name-match]
 
 
-def max_pool_with_argmax(input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NHWC",
-                         output_dtype: Any = int64, include_batch_in_index: bool = False, name: str | None = None
-                         ) -> PooledWithArgmax:
+def max_pool_with_argmax(
+    input: Any,
+    ksize: Any,
+    strides: Any,
+    padding: str,
+    data_format: str = "NHWC",
+    output_dtype: Any = int64,
+    include_batch_in_index: bool = False,
+    name: str | None = None,
+) -> PooledWithArgmax:
     """See MaxPoolWithArgmax. A named tuple of output and argmax."""
     if data_format != "NHWC":
         raise InvalidArgumentError(

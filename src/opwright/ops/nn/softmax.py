@@ -126,8 +126,9 @@ class SoftmaxCrossEntropyWithLogits:
         labels, logits = op.labels.spec.shape, op.logits.spec.shape
         _check_axis(op)
         if labels.rank is not None and logits.rank is not None and labels.rank != logits.rank:
-            raise InvalidArgumentError(what="labels and logits differ in rank",
-                                       found=f"{op.labels.spec.short()}, {op.logits.spec.short()}")
+            raise InvalidArgumentError(
+                what="labels and logits differ in rank", found=f"{op.labels.spec.short()}, {op.logits.spec.short()}"
+            )
         if labels.dims is None or logits.dims is None:
             rank = logits.rank if labels.rank is None else labels.rank
             if rank is None:
@@ -136,8 +137,10 @@ class SoftmaxCrossEntropyWithLogits:
         try:
             both = broadcast(labels, logits)
         except InvalidArgumentError:
-            raise InvalidArgumentError(what=f"logits and labels must be broadcastable: logits_size={list(logits.dims)} "
-                                       f"labels_size={list(labels.dims)}") from None
+            raise InvalidArgumentError(
+                what=f"logits and labels must be broadcastable: logits_size={list(logits.dims)} "
+                f"labels_size={list(labels.dims)}"
+            ) from None
         at = axis_in(op.axis, logits.rank or 0)
         return op.logits.spec.with_shape([d for i, d in enumerate(both) if i != at])
 
@@ -187,8 +190,11 @@ class SparseSoftmaxCrossEntropyWithLogits:
             )
         rows = UNKNOWN if logits.dims is None else TensorShape(logits.dims[:-1])
         if not labels.is_compatible_with(rows):
-            what = "`labels.shape.rank` must equal `logits.shape.rank - 1`" if labels.rank != rows.rank else \
-                "labels and logits do not fit: one label a row of logits"
+            what = (
+                "`labels.shape.rank` must equal `logits.shape.rank - 1`"
+                if labels.rank != rows.rank
+                else "labels and logits do not fit: one label a row of logits"
+            )
             raise InvalidArgumentError(
                 what=what, found=f"labels {op.labels.spec.short()}, logits {op.logits.spec.short()}"
             )

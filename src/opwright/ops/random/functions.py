@@ -77,22 +77,40 @@ def integer_bounds(minval: Any, maxval: Any, dtype: DType) -> tuple[Any, Any]:
     )  # type: ignore[return-value]
 
 
-def normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, seed: Any = None,
-           name: str | None = None) -> Any:
+def normal(
+    shape: Any,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: Any = dtypes.float32,
+    seed: Any = None,
+    name: str | None = None,
+) -> Any:
     """Normal numbers. shape: sizes or an integer tensor; mean and stddev broadcast with it. See
     RandomStandardNormal.
     """
     return scaled(RandomStandardNormal(sizes(shape), dtype=as_dtype(dtype), **seeds_for(seed), name=name), stddev, mean)
 
 
-def truncated_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, seed: Any = None,
-                     name: str | None = None) -> Any:
+def truncated_normal(
+    shape: Any,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: Any = dtypes.float32,
+    seed: Any = None,
+    name: str | None = None,
+) -> Any:
     """Normal numbers nearer than two deviations to the mean. See TruncatedNormal."""
     return scaled(TruncatedNormal(sizes(shape), dtype=as_dtype(dtype), **seeds_for(seed), name=name), stddev, mean)
 
 
-def uniform(shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32, seed: Any = None,
-            name: str | None = None) -> Any:
+def uniform(
+    shape: Any,
+    minval: Any = 0,
+    maxval: Any = None,
+    dtype: Any = dtypes.float32,
+    seed: Any = None,
+    name: str | None = None,
+) -> Any:
     """Numbers evenly in [minval, maxval): floats, by default in [0, 1), or integers, for which maxval must be given.
 
     raises ValueError for another dtype, or integers without maxval
@@ -117,8 +135,9 @@ def categorical(logits: Any, num_samples: Any, dtype: Any = None, seed: Any = No
     return Multinomial(logits, num_samples, **seeds_for(seed), output_dtype=wanted, name=name)
 
 
-def gamma(shape: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.float32, seed: Any = None,
-          name: str | None = None) -> Any:
+def gamma(
+    shape: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.float32, seed: Any = None, name: str | None = None
+) -> Any:
     """Gamma numbers of shape alpha and rate beta (1): `shape` for each of the parameters, which broadcast. See
     RandomGamma.
     """
@@ -147,22 +166,43 @@ def poisson(shape: Any, lam: Any, dtype: Any = dtypes.float32, seed: Any = None,
 # ---- of an explicit seed ------------------------------------------------------------------------------------------
 
 
-def stateless_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32,
-                     name: str | None = None, alg: Any = "auto_select") -> Any:
+def stateless_normal(
+    shape: Any,
+    seed: Any,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: Any = dtypes.float32,
+    name: str | None = None,
+    alg: Any = "auto_select",
+) -> Any:
     """Normal numbers, a function of `seed` (two integers). alg: accepted and not used. See StatelessRandomNormal."""
     return scaled(stateless.StatelessRandomNormal(sizes(shape), seed, dtype=as_dtype(dtype), name=name), stddev, mean)
 
 
-def stateless_truncated_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32,
-                               name: str | None = None, alg: Any = "auto_select") -> Any:
+def stateless_truncated_normal(
+    shape: Any,
+    seed: Any,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: Any = dtypes.float32,
+    name: str | None = None,
+    alg: Any = "auto_select",
+) -> Any:
     """Normal numbers nearer than two deviations to the mean, a function of `seed`. See StatelessTruncatedNormal."""
     return scaled(
         stateless.StatelessTruncatedNormal(sizes(shape), seed, dtype=as_dtype(dtype), name=name), stddev, mean
     )
 
 
-def stateless_uniform(shape: Any, seed: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32,
-                      name: str | None = None, alg: Any = "auto_select") -> Any:
+def stateless_uniform(
+    shape: Any,
+    seed: Any,
+    minval: Any = 0,
+    maxval: Any = None,
+    dtype: Any = dtypes.float32,
+    name: str | None = None,
+    alg: Any = "auto_select",
+) -> Any:
     """Numbers evenly in [minval, maxval), a function of `seed`; integers over the whole dtype with both bounds None.
 
     raises ValueError for integers with one bound
@@ -187,8 +227,9 @@ def stateless_categorical(
     return stateless.StatelessMultinomial(logits, num_samples, seed, output_dtype=as_dtype(dtype), name=name)
 
 
-def stateless_gamma(shape: Any, seed: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.float32,
-                    name: str | None = None) -> Any:
+def stateless_gamma(
+    shape: Any, seed: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.float32, name: str | None = None
+) -> Any:
     """Gamma numbers, a function of `seed`. `shape` is the result's; alpha and beta broadcast to it."""
     alpha, beta = _gamma_parameters(alpha, beta, as_dtype(dtype))
     alpha = array.broadcast_to(alpha, sizes(shape))
@@ -201,8 +242,9 @@ def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = dtypes.int32
     return stateless.StatelessRandomPoisson(dims_tensor([]), seed, lam, dtype=as_dtype(dtype), name=name)
 
 
-def stateless_binomial(shape: Any, seed: Any, counts: Any, probs: Any, output_dtype: Any = dtypes.int32,
-                       name: str | None = None) -> Any:
+def stateless_binomial(
+    shape: Any, seed: Any, counts: Any, probs: Any, output_dtype: Any = dtypes.int32, name: str | None = None
+) -> Any:
     """Successes among tries, a function of `seed`. See StatelessRandomBinomial."""
     return stateless.StatelessRandomBinomial(
         sizes(shape), seed, counts, probs, output_dtype=as_dtype(output_dtype), name=name

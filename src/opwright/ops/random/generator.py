@@ -58,8 +58,9 @@ class Generator:
             RandomStandardNormal(sizes(shape), dtype=as_dtype(dtype), **self._attrs(), name=name), stddev, mean
         )
 
-    def truncated_normal(self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32,
-                         name: str | None = None) -> Any:
+    def truncated_normal(
+        self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: str | None = None
+    ) -> Any:
         """Normal numbers nearer than two deviations to the mean."""
         return scaled(TruncatedNormal(sizes(shape), dtype=as_dtype(dtype), **self._attrs(), name=name), stddev, mean)
 

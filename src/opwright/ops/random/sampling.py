@@ -144,8 +144,11 @@ def drawn(attrs: Any) -> str:
 def infer_shape(op: Any, dtype: DType, allowed: tuple[DType, ...]) -> TensorSpec:
     """The spec of numbers of the shape that input `shape` says. Raises InvalidArgumentError for a dtype not allowed."""
     if dtype not in allowed:
-        raise InvalidArgumentError(what="random numbers do not come in this dtype", found=dtype.name,
-                                   wanted=f"one of {', '.join(d.name for d in allowed)}")
+        raise InvalidArgumentError(
+            what="random numbers do not come in this dtype",
+            found=dtype.name,
+            wanted=f"one of {', '.join(d.name for d in allowed)}",
+        )
     sizes = op.shape.constant
     if sizes is not None and (sizes < 0).any():
         raise InvalidArgumentError(what=f"Dimension {sizes.min()} must be >= 0", found=f"shape {sizes.tolist()}")

@@ -130,8 +130,10 @@ def generator_for(op: Any) -> np.random.Generator:
 def _refuse_unseeded() -> None:
     """Raises RuntimeError under the switch `deterministic`: numbers of the system differ from run to run."""
     if flags.deterministic:
-        raise RuntimeError("Random ops require a seed to be set when determinism is enabled. Please set a seed before "
-                           "running the op, e.g. by calling ow.random.set_seed(1).")
+        raise RuntimeError(
+            "Random ops require a seed to be set when determinism is enabled. Please set a seed before "
+            "running the op, e.g. by calling ow.random.set_seed(1)."
+        )
 
 
 def _unseeded() -> np.random.Generator:

@@ -12,7 +12,25 @@ from .softmax import softmax
 from .tokens import enumerate, erase
 
 __all__ = [
-    "concat", "conv", "dynamic_gru", "dynamic_lstm", "enumerate", "erase", "expand", "expand_as", "first_step",
-    "last_step", "lod_append", "lod_reset", "mask", "pad", "pool", "reshape", "reverse", "scatter", "slice", "softmax",
+    "concat",
+    "conv",
+    "dynamic_gru",
+    "dynamic_lstm",
+    "enumerate",
+    "erase",
+    "expand",
+    "expand_as",
+    "first_step",
+    "last_step",
+    "lod_append",
+    "lod_reset",
+    "mask",
+    "pad",
+    "pool",
+    "reshape",
+    "reverse",
+    "scatter",
+    "slice",
+    "softmax",
     "unpad",
 ]

@@ -101,7 +101,10 @@ def _identity(x: np.ndarray) -> None:
 
 
 ACTIVATIONS: dict[str, Callable[[np.ndarray], None]] = {
-    "sigmoid": _sigmoid, "tanh": _tanh, "relu": _relu, "identity": _identity,
+    "sigmoid": _sigmoid,
+    "tanh": _tanh,
+    "relu": _relu,
+    "identity": _identity,
 }
 
 SLOPES: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # from what the activation gave

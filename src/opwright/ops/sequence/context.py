@@ -42,11 +42,16 @@ def _places(offsets: np.ndarray, lengths: np.ndarray, start: int, length: int, p
 def _check_padding(padding: Any, width: int | None, start: int, length: int) -> None:
     up, down = _padding_rows(start, length)
     if up + down == 0:
-        raise InvalidArgumentError(what="no window reaches beyond its sequence, so there is no padding to train",
-                                   found=f"context_start {start}, context_length {length}")
+        raise InvalidArgumentError(
+            what="no window reaches beyond its sequence, so there is no padding to train",
+            found=f"context_start {start}, context_length {length}",
+        )
     if not TensorShape(padding).is_compatible_with([up + down, width]):
-        raise InvalidArgumentError(what="padding_data has another shape", found=f"shape {padding}",
-                                   wanted=f"shape [{up + down}, {'n' if width is None else width}]")
+        raise InvalidArgumentError(
+            what="padding_data has another shape",
+            found=f"shape {padding}",
+            wanted=f"shape [{up + down}, {'n' if width is None else width}]",
+        )
 
 
 @operator
@@ -84,8 +89,11 @@ class SequenceContext:
 
 
 def _setting(op: Any) -> dict[str, Any]:
-    return {"context_length": op.context_length, "context_start": op.context_start,
-            "padding_trainable": op.padding_trainable}
+    return {
+        "context_length": op.context_length,
+        "context_start": op.context_start,
+        "padding_trainable": op.padding_trainable,
+    }
 
 
 def _check_trainable(op: Any) -> None:
@@ -129,8 +137,11 @@ class SequenceContextGrad:
         shape = op.dy.spec.shape
         width = shape[1] if shape.rank else None
         if width is not None and width % op.context_length:
-            raise InvalidArgumentError(what="rows of dy are no whole windows", found=f"width {width}",
-                                       wanted=f"a multiple of {op.context_length}")
+            raise InvalidArgumentError(
+                what="rows of dy are no whole windows",
+                found=f"width {width}",
+                wanted=f"a multiple of {op.context_length}",
+            )
         n = None if width is None else width // op.context_length
         behind = sum(_padding_rows(op.context_start, op.context_length)) if op.padding_trainable else 0
         rows = shape[0] if shape.rank else None
@@ -185,8 +196,9 @@ class SequenceConv:
 
     def infer(op) -> Any:
         if op.context_stride != 1:
-            raise InvalidArgumentError(what="windows can only move by one row", wanted="context_stride 1",
-                                       found=op.context_stride)
+            raise InvalidArgumentError(
+                what="windows can only move by one row", wanted="context_stride 1", found=op.context_stride
+            )
         x, filter = op.x.spec.shape, op.filter.spec.shape
         _check_trainable(op)
         width, height = x[1] if x.rank else None, filter[0] if filter.rank else None
@@ -212,13 +224,22 @@ class SequenceConv:
 
 
 def _refuse_filter(filter: Any, wanted: int) -> None:
-    raise InvalidArgumentError(what="the filter has not a row for each number of a window",
-                               found=f"shape {list(filter)}",
-                               wanted=f"{wanted} rows, context_length times the width of x")
+    raise InvalidArgumentError(
+        what="the filter has not a row for each number of a window",
+        found=f"shape {list(filter)}",
+        wanted=f"{wanted} rows, context_length times the width of x",
+    )
 
 
-def conv(x: Any, filter: Any, context_length: int = 3, context_start: int | None = None, padding_data: Any = None,
-         context_stride: int = 1, name: str | None = None) -> Any:
+def conv(
+    x: Any,
+    filter: Any,
+    context_length: int = 3,
+    context_start: int | None = None,
+    padding_data: Any = None,
+    context_stride: int = 1,
+    name: str | None = None,
+) -> Any:
     """See SequenceConv. context_start: by default the window is about its row. padding_data: None for zeros.
 
     >>> x = ow.LoDTensor([[1.0], [2.0], [3.0]], [[0, 2, 3]])
@@ -227,5 +248,13 @@ def conv(x: Any, filter: Any, context_length: int = 3, context_start: int | None
     """
     start = -(context_length // 2) if context_start is None else context_start
     trained = padding_data is not None
-    return SequenceConv(x, filter, padding_data, context_length=context_length, context_start=start,
-                        context_stride=context_stride, padding_trainable=trained, name=name)
+    return SequenceConv(
+        x,
+        filter,
+        padding_data,
+        context_length=context_length,
+        context_start=start,
+        context_stride=context_stride,
+        padding_trainable=trained,
+        name=name,
+    )

@@ -51,8 +51,11 @@ class SequenceExpand:
     def infer(op) -> Any:
         check_rank(op.x.spec.shape.rank, 2)
         if not -1 <= op.ref_level < len(op.levels):
-            raise InvalidArgumentError(what=f"y has no level {op.ref_level}", found=f"{len(op.levels)} levels",
-                                       wanted="ref_level of -1, the last, or a level of y")
+            raise InvalidArgumentError(
+                what=f"y has no level {op.ref_level}",
+                found=f"{len(op.levels)} levels",
+                wanted="ref_level of -1, the last, or a level of y",
+            )
         units = count(op.offsets) if op.offsets is not None else op.x.spec.shape[0] if op.x.spec.shape.rank else None
         times = count(op.levels[op.ref_level])
         if None not in (units, times) and units != times:
@@ -82,9 +85,11 @@ class SequenceExpand:
 
 def _refuse_units(what: str, level: int, units: Any, times: Any) -> None:
     where = "its last level" if level == -1 else f"level {level}"
-    raise InvalidArgumentError(what=f"x has not as many {what} as y has sequences on {where}",
-                               found={"x": f"{units} {what}", "y": f"{times} sequences"},
-                               wanted="equal numbers")
+    raise InvalidArgumentError(
+        what=f"x has not as many {what} as y has sequences on {where}",
+        found={"x": f"{units} {what}", "y": f"{times} sequences"},
+        wanted="equal numbers",
+    )
 
 
 @operator
@@ -126,8 +131,11 @@ class SequenceExpandAs:
 
 
 def _refuse(rows: int, sequences: int | None) -> None:
-    raise InvalidArgumentError(what="x has not one row for each sequence of y", found={"x": f"{rows} rows",
-                               "y": f"{sequences} sequences"}, wanted=f"x of {sequences} rows")
+    raise InvalidArgumentError(
+        what="x has not one row for each sequence of y",
+        found={"x": f"{rows} rows", "y": f"{sequences} sequences"},
+        wanted=f"x of {sequences} rows",
+    )
 
 
 def expand(x: Any, y: Any, ref_level: int = -1, name: str | None = None) -> Any:

@@ -29,8 +29,9 @@ def _check(shapes: dict[str, Any], n: int | None) -> int | None:
     d = weight[0] if weight.rank else None
     if d is None and x.rank and x[1] is not None:
         if x[1] % 3:
-            raise InvalidArgumentError(what="the width of x is no multiple of 3", found=f"shape {x}",
-                                       wanted="shape [rows, 3 * d]")
+            raise InvalidArgumentError(
+                what="the width of x is no multiple of 3", found=f"shape {x}", wanted="shape [rows, 3 * d]"
+            )
         d = x[1] // 3
     tripled = None if d is None else 3 * d
     check_shape("weight", weight, [d, tripled], "its first size says, [d, 3 * d]")
@@ -103,16 +104,32 @@ class DynamicGru:
 
     def gradient(op, dhidden, dbatch_gate, dbatch_reset_hidden_prev, dbatch_hidden) -> Any:
         dx, dweight, dh0 = DynamicGruGrad(
-            dhidden, op.weight, op.h0, op.offsets, op.batch_gate, op.batch_reset_hidden_prev, op.batch_hidden,
-            activation=op.activation, gate_activation=op.gate_activation, is_reverse=op.is_reverse,
+            dhidden,
+            op.weight,
+            op.h0,
+            op.offsets,
+            op.batch_gate,
+            op.batch_reset_hidden_prev,
+            op.batch_hidden,
+            activation=op.activation,
+            gate_activation=op.gate_activation,
+            is_reverse=op.is_reverse,
             origin_mode=op.origin_mode,
         )
         dbias = None if op.bias is None else math.reduce_sum(dx, axis=0, keepdims=True)
         return dx, dweight, dbias, None if op.h0 is None else dh0, None
 
 
-def _run(op: Any, batches: TimeBatches, gates: np.ndarray, w_gates: np.ndarray, w_candidate: np.ndarray, h: Any,
-         hidden: np.ndarray, reset: np.ndarray) -> None:
+def _run(
+    op: Any,
+    batches: TimeBatches,
+    gates: np.ndarray,
+    w_gates: np.ndarray,
+    w_candidate: np.ndarray,
+    h: Any,
+    hidden: np.ndarray,
+    reset: np.ndarray,
+) -> None:
     """The steps: gates, x + b at first, become the activated gates; hidden and reset, r h, are filled."""
     d = hidden.shape[1]
     gate, activation = ACTIVATIONS[op.gate_activation], ACTIVATIONS[op.activation]
@@ -190,13 +207,22 @@ class DynamicGruGrad:
         return tuple([a.astype(batch_hidden.dtype, copy=False) for a in made])
 
     def gradient(op, *grads) -> Any:
-        raise LookupError("DynamicGru: it has first derivatives only. For second ones take ow.keras.layers.GRU on "
-                          "padded sequences: rows, n = ow.sequence.pad(x), mask=ow.sequence.mask(n, dtype=ow.bool), "
-                          "and ow.sequence.unpad(result, n)")
+        raise LookupError(
+            "DynamicGru: it has first derivatives only. For second ones take ow.keras.layers.GRU on "
+            "padded sequences: rows, n = ow.sequence.pad(x), mask=ow.sequence.mask(n, dtype=ow.bool), "
+            "and ow.sequence.unpad(result, n)"
+        )
 
 
-def _run_back(op: Any, batches: TimeBatches, gates: np.ndarray, h_before: np.ndarray, dh: np.ndarray,
-              w_gates: np.ndarray, w_candidate: np.ndarray) -> tuple[Any, Any]:
+def _run_back(
+    op: Any,
+    batches: TimeBatches,
+    gates: np.ndarray,
+    h_before: np.ndarray,
+    dh: np.ndarray,
+    w_gates: np.ndarray,
+    w_candidate: np.ndarray,
+) -> tuple[Any, Any]:
     """dz by steps, and the gradient of the first states of the sequences that have rows. dh is written to.
 
     What each gate's gradient is multiplied by follows from kept results, so it is worked out for all steps at once.
@@ -227,14 +253,31 @@ def _run_back(op: Any, batches: TimeBatches, gates: np.ndarray, h_before: np.nda
     return dz, dh_before
 
 
-def dynamic_gru(x: Any, weight: Any, bias: Any = None, h0: Any = None, activation: str = "tanh",
-                gate_activation: str = "sigmoid", is_reverse: bool = False, origin_mode: bool = False,
-                name: str | None = None) -> Any:
+def dynamic_gru(
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    h0: Any = None,
+    activation: str = "tanh",
+    gate_activation: str = "sigmoid",
+    is_reverse: bool = False,
+    origin_mode: bool = False,
+    name: str | None = None,
+) -> Any:
     """See DynamicGru; the hidden states.
 
     >>> x = ow.LoDTensor(ow.zeros([3, 6]), [[0, 2, 3]])
     >>> ow.sequence.dynamic_gru(x, ow.zeros([2, 6]), ow.ones([1, 6])).lod()
     [[0, 2, 3]]
     """
-    return DynamicGru(x, weight, bias, h0, activation=activation, gate_activation=gate_activation,
-                      is_reverse=is_reverse, origin_mode=origin_mode, name=name)
+    return DynamicGru(
+        x,
+        weight,
+        bias,
+        h0,
+        activation=activation,
+        gate_activation=gate_activation,
+        is_reverse=is_reverse,
+        origin_mode=origin_mode,
+        name=name,
+    )

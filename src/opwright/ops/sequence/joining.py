@@ -43,8 +43,9 @@ class SequenceConcat:
         if len(op.x) < 2:
             raise InvalidArgumentError(what="there is nothing to join", found=f"{len(op.x)} inputs", wanted="2 or more")
         if len(op.offsets) != len(op.x):
-            raise InvalidArgumentError(what="there are not offsets for each input",
-                                       found=f"{len(op.offsets)} for {len(op.x)}")
+            raise InvalidArgumentError(
+                what="there are not offsets for each input", found=f"{len(op.offsets)} for {len(op.x)}"
+            )
         check_widths({f"input {i}": x.spec.shape for i, x in enumerate(op.x)})
         counts = [count(o) for o in op.offsets]
         if len(set(counts) - {None}) > 1:
@@ -135,8 +136,9 @@ class SequencePlace:
 
 def _check_there(rows: np.ndarray, size: int) -> None:
     if rows.size and not (rows.min() >= 0 and rows.max() < size):
-        raise InvalidArgumentError(what="there is no such row", found=f"rows {rows.min()} to {rows.max()}",
-                                   wanted=f"0 to {size - 1}")
+        raise InvalidArgumentError(
+            what="there is no such row", found=f"rows {rows.min()} to {rows.max()}", wanted=f"0 to {size - 1}"
+        )
 
 
 @operator
@@ -171,15 +173,18 @@ class SequenceSlice:
         for name, given in (("offset", offset), ("length", length)):
             _check_column(name, given.shape, len(lengths))
             if given.size and given.min() < 0:
-                raise InvalidArgumentError(what=f"input {name!r} is negative", found=int(given.min()),
-                                           wanted="at least 0")
+                raise InvalidArgumentError(
+                    what=f"input {name!r} is negative", found=int(given.min()), wanted="at least 0"
+                )
         first, size = offset.reshape(-1).astype(np.int64), length.reshape(-1).astype(np.int64)
         past = np.flatnonzero(first + size > lengths)
         if len(past):
             i = int(past[0])
-            raise OutOfRangeError(what=f"the window of sequence {i} goes past its end",
-                                  found=f"offset {first[i]}, length {size[i]}",
-                                  wanted=f"within {lengths[i]} rows")
+            raise OutOfRangeError(
+                what=f"the window of sequence {i} goes past its end",
+                found=f"offset {first[i]}, length {size[i]}",
+                wanted=f"within {lengths[i]} rows",
+            )
         rows = windows(offsets[:-1] + first, size)
         return x.take(rows, 0), offsets_of(size), rows
 
@@ -191,9 +196,11 @@ def _check_column(name: str, shape: Any, n: int | None) -> None:
     if getattr(shape, "rank", 2) is None:
         return
     if len(shape) != 2 or shape[1] not in (1, None) or (None not in (n, shape[0]) and shape[0] != n):
-        raise InvalidArgumentError(what=f"input {name!r} is not one number for each sequence",
-                                   found=f"shape {list(shape)}",
-                                   wanted=f"shape [{'n' if n is None else n}, 1]")
+        raise InvalidArgumentError(
+            what=f"input {name!r} is not one number for each sequence",
+            found=f"shape {list(shape)}",
+            wanted=f"shape [{'n' if n is None else n}, 1]",
+        )
 
 
 @operator
@@ -234,8 +241,14 @@ def concat(x: Any, name: str | None = None) -> Any:
     raises TypeError for x that is no list or tuple
     """
     if not isinstance(x, (list, tuple)):
-        raise TypeError(compose("x is no list", op="SequenceConcat", found=f"a {type(x).__name__}",
-                                wanted="a list of two or more LoDTensors"))
+        raise TypeError(
+            compose(
+                "x is no list",
+                op="SequenceConcat",
+                found=f"a {type(x).__name__}",
+                wanted="a list of two or more LoDTensors",
+            )
+        )
     return SequenceConcat(x, name=name)
 
 

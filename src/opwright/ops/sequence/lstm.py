@@ -26,22 +26,25 @@ def check_shape(name: str, shape: Any, wanted: list[int | None], why: str) -> No
     """Raises InvalidArgumentError where an input has not the shape that follows from others."""
     if not TensorShape(shape).is_compatible_with(wanted):
         sizes = ["?" if d is None else d for d in wanted]
-        raise InvalidArgumentError(what=f"input {name!r} has another shape than {why}", found=f"shape {shape}",
-                                   wanted=f"shape {sizes}")
+        raise InvalidArgumentError(
+            what=f"input {name!r} has another shape than {why}", found=f"shape {shape}", wanted=f"shape {sizes}"
+        )
 
 
 def _check(op: Any, shapes: dict[str, Any], n: int | None) -> int | None:
     """The width d. shapes: of the inputs that are there. n: the number of sequences, where known."""
     if ("h0" in shapes) != ("c0" in shapes):
         there, missing = ("h0", "c0") if "h0" in shapes else ("c0", "h0")
-        raise NotFoundError(op="DynamicLstm", what=f"input {there!r} is given without {missing!r}",
-                            wanted="both or neither")
+        raise NotFoundError(
+            op="DynamicLstm", what=f"input {there!r} is given without {missing!r}", wanted="both or neither"
+        )
     weight, x = TensorShape(shapes["weight"]), TensorShape(shapes["x"])
     d = weight[0] if weight.rank else None
     if d is None and x.rank and x[1] is not None:
         if x[1] % 4:
-            raise InvalidArgumentError(what="the width of x is no multiple of 4", found=f"shape {x}",
-                                       wanted="shape [rows, 4 * d]")
+            raise InvalidArgumentError(
+                what="the width of x is no multiple of 4", found=f"shape {x}", wanted="shape [rows, 4 * d]"
+            )
         d = x[1] // 4
 
     def times(k: int) -> int | None:
@@ -49,12 +52,15 @@ def _check(op: Any, shapes: dict[str, Any], n: int | None) -> int | None:
 
     check_shape("weight", weight, [d, times(4)], "its first size says, [d, 4 * d]")
     check_shape("x", x, [None, times(4)], "follows from the weight")
-    check_shape("bias", shapes["bias"], [1, times(7 if op.use_peepholes else 4)],
-                f"follows from use_peepholes={op.use_peepholes}")
+    check_shape(
+        "bias",
+        shapes["bias"],
+        [1, times(7 if op.use_peepholes else 4)],
+        f"follows from use_peepholes={op.use_peepholes}",
+    )
     if "h0" in shapes:
         if not TensorShape(shapes["h0"]).is_compatible_with(shapes["c0"]):
-            raise InvalidArgumentError(what="h0 and c0 differ in shape",
-                                       found={"h0": shapes["h0"], "c0": shapes["c0"]})
+            raise InvalidArgumentError(what="h0 and c0 differ in shape", found={"h0": shapes["h0"], "c0": shapes["c0"]})
         check_shape("h0", shapes["h0"], [n, d], "[sequences, d]")
         check_shape("c0", shapes["c0"], [n, d], "[sequences, d]")
     return d
@@ -120,20 +126,45 @@ class DynamicLstm:
 
     def gradient(op, dhidden, dcell, dbatch_gate, dbatch_cell_pre_act) -> Any:
         dx, dweight, dbias, dh0, dc0 = DynamicLstmGrad(
-            dhidden, dcell, op.weight, op.bias, op.h0, op.c0, op.offsets, op.hidden, op.cell, op.batch_gate,
-            op.batch_cell_pre_act, use_peepholes=op.use_peepholes, is_reverse=op.is_reverse,
-            gate_activation=op.gate_activation, cell_activation=op.cell_activation,
+            dhidden,
+            dcell,
+            op.weight,
+            op.bias,
+            op.h0,
+            op.c0,
+            op.offsets,
+            op.hidden,
+            op.cell,
+            op.batch_gate,
+            op.batch_cell_pre_act,
+            use_peepholes=op.use_peepholes,
+            is_reverse=op.is_reverse,
+            gate_activation=op.gate_activation,
+            cell_activation=op.cell_activation,
             candidate_activation=op.candidate_activation,
         )
         return dx, dweight, dbias, None if op.h0 is None else dh0, None if op.c0 is None else dc0, None
 
 
-def _run(op: Any, batches: TimeBatches, gates: np.ndarray, weight: np.ndarray, peepholes: np.ndarray, h: Any, c: Any,
-         hidden: np.ndarray, cell: np.ndarray, shown: np.ndarray) -> None:
+def _run(
+    op: Any,
+    batches: TimeBatches,
+    gates: np.ndarray,
+    weight: np.ndarray,
+    peepholes: np.ndarray,
+    h: Any,
+    c: Any,
+    hidden: np.ndarray,
+    cell: np.ndarray,
+    shown: np.ndarray,
+) -> None:
     """The steps: gates, x + b at first, become the activated gates; hidden, cell and shown, s(cell), are filled."""
     d = hidden.shape[1]
-    gate, candidate, show = (ACTIVATIONS[op.gate_activation], ACTIVATIONS[op.candidate_activation],
-                             ACTIVATIONS[op.cell_activation])
+    gate, candidate, show = (
+        ACTIVATIONS[op.gate_activation],
+        ACTIVATIONS[op.candidate_activation],
+        ACTIVATIONS[op.cell_activation],
+    )
     product = like_device.empty(gates, (len(batches.active), 4 * d), gates.dtype)
     part = product[:, :d]
     for begin, end, going_on in batches:
@@ -212,26 +243,42 @@ class DynamicLstmGrad:
         cells = batches.sort(wide(cell))
         c_before = batches.before(cells, c0)
         dh, dc = batches.sort(wide(dhidden)), batches.sort(wide(dcell))
-        dz, dh_first, dc_first = _run_back(op, batches, gates, wide(batch_cell_pre_act), c_before, dh, dc, weight,
-                                           peepholes)
+        dz, dh_first, dc_first = _run_back(
+            op, batches, gates, wide(batch_cell_pre_act), c_before, dh, dc, weight, peepholes
+        )
         dbias = dz.sum(0)
         if op.use_peepholes:
             pairs = ((dz[:, d : 2 * d], c_before), (dz[:, 2 * d : 3 * d], c_before), (dz[:, 3 * d :], cells))
             dbias = np.concatenate([dbias, *(np.einsum("td,td->d", a, b) for a, b in pairs)])
         n = len(offsets) - 1
-        made = (batches.restore(dz), h_before.T @ dz, dbias[None], batches.spread(dh_first, n),
-                batches.spread(dc_first, n))
+        made = (
+            batches.restore(dz),
+            h_before.T @ dz,
+            dbias[None],
+            batches.spread(dh_first, n),
+            batches.spread(dc_first, n),
+        )
         return tuple([a.astype(dtype, copy=False) for a in made])
 
     def gradient(op, *grads) -> Any:
-        raise LookupError("DynamicLstm: it has first derivatives only. For second ones take ow.keras.layers.LSTM on "
-                          "padded sequences: rows, n = ow.sequence.pad(x), mask=ow.sequence.mask(n, dtype=ow.bool), "
-                          "and ow.sequence.unpad(result, n)")
+        raise LookupError(
+            "DynamicLstm: it has first derivatives only. For second ones take ow.keras.layers.LSTM on "
+            "padded sequences: rows, n = ow.sequence.pad(x), mask=ow.sequence.mask(n, dtype=ow.bool), "
+            "and ow.sequence.unpad(result, n)"
+        )
 
 
-def _run_back(op: Any, batches: TimeBatches, gates: np.ndarray, shown: np.ndarray, c_before: np.ndarray,
-              dh: np.ndarray, dc: np.ndarray, weight: np.ndarray, peepholes: np.ndarray
-              ) -> tuple[Any, Any, Any]:
+def _run_back(
+    op: Any,
+    batches: TimeBatches,
+    gates: np.ndarray,
+    shown: np.ndarray,
+    c_before: np.ndarray,
+    dh: np.ndarray,
+    dc: np.ndarray,
+    weight: np.ndarray,
+    peepholes: np.ndarray,
+) -> tuple[Any, Any, Any]:
     """dz by steps, and the gradients of the first states of the sequences that have rows. dh, dc are written to.
 
     What each gate's gradient is multiplied by follows from kept results, so it is worked out for all steps at once.
@@ -271,9 +318,19 @@ def _run_back(op: Any, batches: TimeBatches, gates: np.ndarray, shown: np.ndarra
     return flat, dh_before, dc_before
 
 
-def dynamic_lstm(x: Any, weight: Any, bias: Any, h0: Any = None, c0: Any = None, use_peepholes: bool = True,
-                 is_reverse: bool = False, gate_activation: str = "sigmoid", cell_activation: str = "tanh",
-                 candidate_activation: str = "tanh", name: str | None = None) -> Any:
+def dynamic_lstm(
+    x: Any,
+    weight: Any,
+    bias: Any,
+    h0: Any = None,
+    c0: Any = None,
+    use_peepholes: bool = True,
+    is_reverse: bool = False,
+    gate_activation: str = "sigmoid",
+    cell_activation: str = "tanh",
+    candidate_activation: str = "tanh",
+    name: str | None = None,
+) -> Any:
     """See DynamicLstm; a pair (hidden, cell).
 
     >>> x = ow.LoDTensor(ow.zeros([3, 8]), [[0, 2, 3]])
@@ -281,6 +338,16 @@ def dynamic_lstm(x: Any, weight: Any, bias: Any, h0: Any = None, c0: Any = None,
     >>> hidden.shape, hidden.lod()
     (TensorShape([3, 2]), [[0, 2, 3]])
     """
-    return DynamicLstm(x, weight, bias, h0, c0, use_peepholes=use_peepholes, is_reverse=is_reverse,
-                       gate_activation=gate_activation, cell_activation=cell_activation,
-                       candidate_activation=candidate_activation, name=name)
+    return DynamicLstm(
+        x,
+        weight,
+        bias,
+        h0,
+        c0,
+        use_peepholes=use_peepholes,
+        is_reverse=is_reverse,
+        gate_activation=gate_activation,
+        cell_activation=cell_activation,
+        candidate_activation=candidate_activation,
+        name=name,
+    )

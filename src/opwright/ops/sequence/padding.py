@@ -62,8 +62,12 @@ class SequencePad:
         longest = int(lengths.max())
         width = longest if op.padded_length < 0 else op.padded_length
         if width < longest:
-            raise InvalidArgumentError(what="a sequence is longer than padded_length", found=f"{longest} rows",
-                                       wanted=f"at most {width}", do="padded_length=-1")
+            raise InvalidArgumentError(
+                what="a sequence is longer than padded_length",
+                found=f"{longest} rows",
+                wanted=f"at most {width}",
+                do="padded_length=-1",
+            )
         y = like_device.empty(x, (len(lengths) * width, *x.shape[1:]), x.dtype)
         y[...] = pad_value.reshape(()) if pad_value.size == 1 else pad_value
         y[windows(like_device.arange(lengths, len(lengths)) * width, lengths)] = x
@@ -78,8 +82,11 @@ def _fills(value: TensorShape, step: TensorShape) -> bool:
 
 
 def _refuse_value(value: Any, x: Any) -> None:
-    raise InvalidArgumentError(what="the pad value is neither one number nor shaped like a row of x",
-                               found=f"shape {value}", wanted=f"shape [] or {list(x[1:])}")
+    raise InvalidArgumentError(
+        what="the pad value is neither one number nor shaped like a row of x",
+        found=f"shape {value}",
+        wanted=f"shape [] or {list(x[1:])}",
+    )
 
 
 @operator
@@ -114,9 +121,11 @@ class SequenceUnpad:
         _check_lengths(TensorShape(length.shape), len(x))
         padded = x.shape[1]
         if len(length) and not (length.min() >= 0 and length.max() <= padded):
-            raise InvalidArgumentError(what="a length is not that of a padded row",
-                                       found=f"lengths from {length.min()} to {length.max()}",
-                                       wanted=f"0 to the padded length, {padded}")
+            raise InvalidArgumentError(
+                what="a length is not that of a padded row",
+                found=f"lengths from {length.min()} to {length.max()}",
+                wanted=f"0 to the padded length, {padded}",
+            )
         lengths = length.astype(np.int64)
         if not len(lengths):
             raise InvalidArgumentError(what="there are no sequences", wanted="one or more, which may be empty")
@@ -153,8 +162,9 @@ class SequenceRepad:
     def compute(op, y, length, shape) -> Any:
         n, padded, *row = shape.tolist()
         if len(y) != length.sum():
-            raise InvalidArgumentError(what="y has not as many rows as its sequences",
-                                       found={"y": y.shape, "lengths": int(length.sum())})
+            raise InvalidArgumentError(
+                what="y has not as many rows as its sequences", found={"y": y.shape, "lengths": int(length.sum())}
+            )
         x = like_device.zeros(y, (n * padded, *(row or (1,))), y.dtype)
         x[windows(like_device.arange(length, n) * padded, length.astype(np.int64))] = y
         return x.reshape(shape.tolist())
@@ -165,8 +175,11 @@ class SequenceRepad:
 
 def _check_lengths(length: TensorShape, n: int | None) -> None:
     if not length.is_compatible_with([n]):
-        raise InvalidArgumentError(what="input 'length' is not one number for each row of x", found=f"shape {length}",
-                                   wanted=f"shape [{'n' if n is None else n}]")
+        raise InvalidArgumentError(
+            what="input 'length' is not one number for each row of x",
+            found=f"shape {length}",
+            wanted=f"shape [{'n' if n is None else n}]",
+        )
 
 
 @operator

@@ -50,8 +50,12 @@ class SequencePool:
 
     def infer(op) -> Any:
         if op.pooltype in DIVIDING and not op.x.spec.dtype.is_floating:
-            raise InvalidArgumentError(what=f"pooltype {op.pooltype} is a fraction", found=op.x.spec.short(),
-                                       wanted="floats", do="ow.cast(x, ow.float32)")
+            raise InvalidArgumentError(
+                what=f"pooltype {op.pooltype} is a fraction",
+                found=op.x.spec.short(),
+                wanted="floats",
+                do="ow.cast(x, ow.float32)",
+            )
         y = rows_like(op.x, count(op.offsets))
         kept = y.shape if op.pooltype == "MAX" and not op.is_test else y.shape.rank and [0, *y.shape[1:]]
         return y, TensorSpec(UNKNOWN if kept is None else kept, dtypes.int32)
@@ -78,8 +82,9 @@ class SequencePool:
         if op.pooltype != "MAX":
             return SequencePoolGrad(dy, op.offsets, pooltype=op.pooltype), None
         if op.is_test:
-            raise InvalidArgumentError(op="SequencePool", what="is_test=True keeps no indices, which gradients need",
-                                       do="is_test=False")
+            raise InvalidArgumentError(
+                op="SequencePool", what="is_test=True keeps no indices, which gradients need", do="is_test=False"
+            )
         return SequencePoolGrad(dy, op.offsets, op.max_index, pooltype="MAX"), None
 
 
@@ -127,8 +132,9 @@ class SequencePoolGrad:
 
     def infer(op) -> Any:
         if op.pooltype == "MAX" and op.max_index is None:
-            raise InvalidArgumentError(what="pooltype MAX needs the recorded max_index",
-                                       found="none", wanted="what the forward call gave")
+            raise InvalidArgumentError(
+                what="pooltype MAX needs the recorded max_index", found="none", wanted="what the forward call gave"
+            )
         n, dy = count(op.offsets), op.dy.spec.shape
         if dy.rank and None not in (n, dy[0]) and n != dy[0]:
             _refuse_rows(dy, n)
@@ -180,10 +186,12 @@ class SequencePick:
 
     def infer(op) -> Any:
         x, index = op.x.spec, op.max_index.spec.shape
-        if None not in (x.shape.rank, index.rank) and not (x.shape.rank == index.rank and index.rank
-                                                           and x.shape[1:].is_compatible_with(index[1:])):
-            raise InvalidArgumentError(what="rows and indices differ in shape",
-                                       found={"x": x.shape, "max_index": index})
+        if None not in (x.shape.rank, index.rank) and not (
+            x.shape.rank == index.rank and index.rank and x.shape[1:].is_compatible_with(index[1:])
+        ):
+            raise InvalidArgumentError(
+                what="rows and indices differ in shape", found={"x": x.shape, "max_index": index}
+            )
         return TensorSpec(index, x.dtype)
 
     def compute(op, x, offsets, max_index) -> Any:
@@ -196,8 +204,9 @@ class SequencePick:
         return SequencePoolGrad(dy, op.offsets, op.max_index, pooltype="MAX"), None, None
 
 
-def pool(x: Any, pooltype: str = "average", pad_value: float = 0.0, is_test: bool = False, name: str | None = None
-         ) -> Any:
+def pool(
+    x: Any, pooltype: str = "average", pad_value: float = 0.0, is_test: bool = False, name: str | None = None
+) -> Any:
     """See SequencePool. pooltype: average, sum, sqrt, max, first or last, in capitals or not.
 
     is_test: whether no gradients will be asked for; MAX then does not look for the rows.

@@ -60,8 +60,9 @@ class LodReset:
             rows = op.x.spec.shape[0] if op.x.spec.shape.rank else None
             _check((np.array(op.target_lod, np.int64),), rows)
         elif op.y.spec.dtype not in dtypes.index:
-            raise InvalidArgumentError(what="y has no LoD and is no offsets", found=op.y.spec.short(),
-                                       wanted="a LoDTensor, or int32 or int64")
+            raise InvalidArgumentError(
+                what="y has no LoD and is no offsets", found=op.y.spec.short(), wanted="a LoDTensor, or int32 or int64"
+            )
         else:
             n = op.y.spec.shape.num_elements()
         kept = op.x_levels if op.append and op.x_levels else ()
@@ -89,12 +90,16 @@ def _check(levels: lod.Levels, rows: int | None) -> None:
     why = lod.wrong(levels, rows)
     if why is not None:
         found = [level.tolist() if len(level) <= 12 else f"{len(level)} offsets" for level in levels]
-        raise InvalidArgumentError(what=f"this is no LoD for the rows of x: {why}", found=found,
-                                   wanted="offsets from 0 up that end at the number of units below")
+        raise InvalidArgumentError(
+            what=f"this is no LoD for the rows of x: {why}",
+            found=found,
+            wanted="offsets from 0 up that end at the number of units below",
+        )
 
 
-def lod_reset(x: Any, y: Any = None, target_lod: Sequence[int] | None = None, append: bool = False,
-              name: str | None = None) -> Any:
+def lod_reset(
+    x: Any, y: Any = None, target_lod: Sequence[int] | None = None, append: bool = False, name: str | None = None
+) -> Any:
     """See LodReset; a LoDTensor.
 
     >>> ow.sequence.lod_reset(ow.constant([1, 2, 3]), target_lod=[0, 2, 3]).to_nested()
@@ -106,8 +111,9 @@ def lod_reset(x: Any, y: Any = None, target_lod: Sequence[int] | None = None, ap
         has = isinstance(given, LoDTensor)
         parts.append((given.values, list(given.levels) or None) if has else (given, None))
     (rows, x_levels), (source, levels) = parts
-    made = LodReset(rows, source, levels, x_levels, target_lod=() if target_lod is None else target_lod,
-                    append=append, name=name)
+    made = LodReset(
+        rows, source, levels, x_levels, target_lod=() if target_lod is None else target_lod, append=append, name=name
+    )
     return LoDTensor.of(*made)
 
 
@@ -152,9 +158,11 @@ class SequenceReshape:
         bad = np.flatnonzero(numbers % op.new_dim)
         if len(bad):
             i = int(bad[0])
-            raise InvalidArgumentError(what=f"sequence {i + 1} of {len(numbers)} does not fill whole rows",
-                                       found=f"{numbers[i]} numbers",
-                                       wanted=f"a multiple of new_dim {op.new_dim}")
+            raise InvalidArgumentError(
+                what=f"sequence {i + 1} of {len(numbers)} does not fill whole rows",
+                found=f"{numbers[i]} numbers",
+                wanted=f"a multiple of new_dim {op.new_dim}",
+            )
         return x.reshape(x.size // op.new_dim, op.new_dim), offsets * x.shape[1] // op.new_dim
 
     def gradient(op, dy, dy_offsets) -> Any:
@@ -201,15 +209,18 @@ class SequenceScatter:
         check_width_one(TensorShape(updates.shape), "updates")
         lengths = lengths_of(offsets, len(ids), "ids")
         if not np.array_equal(offsets, update_offsets) or len(updates) != len(ids):
-            raise InvalidArgumentError(what="ids and updates are not sequences of the same lengths",
-                                       found={"ids": offsets.tolist(), "updates": update_offsets.tolist()})
+            raise InvalidArgumentError(
+                what="ids and updates are not sequences of the same lengths",
+                found={"ids": offsets.tolist(), "updates": update_offsets.tolist()},
+            )
         if len(lengths) != len(x):
             _refuse_count(len(lengths), x.shape)
         size = x[0].size
         at = ids[:, 0].astype(np.int64)
         if at.size and not (at.min() >= 0 and at.max() < size):
-            raise InvalidArgumentError(what="an id is no place in a row", found=f"ids from {at.min()} to {at.max()}",
-                                       wanted=f"0 to {size - 1}")
+            raise InvalidArgumentError(
+                what="an id is no place in a row", found=f"ids from {at.min()} to {at.max()}", wanted=f"0 to {size - 1}"
+            )
         places = owners(lengths) * size + at
         y = x.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x.copy()
         np.add.at(y.reshape(-1), places, updates[:, 0].astype(y.dtype, copy=False))
@@ -221,8 +232,9 @@ class SequenceScatter:
 
 
 def _refuse_count(n: int | None, x: Any) -> None:
-    raise InvalidArgumentError(what="there is not one sequence of ids for each row of x",
-                               found={"sequences": n, "x": f"shape {list(x)}"})
+    raise InvalidArgumentError(
+        what="there is not one sequence of ids for each row of x", found={"sequences": n, "x": f"shape {list(x)}"}
+    )
 
 
 def reshape(x: Any, new_dim: int, name: str | None = None) -> Any:

@@ -42,24 +42,33 @@ def lengths_of(offsets: np.ndarray, rows: int | None = None, of: str = "x") -> n
     lengths = offsets[1:] - offsets[:-1]
     if offsets.size < 2 or offsets[0] or (rows is not None and offsets[-1] != rows) or lengths.min() < 0:
         why = lod.wrong((offsets,), rows)
-        raise InvalidArgumentError(what=f"the offsets of {of!r} are not those of its rows: {why}",
-                                   found=offsets.tolist() if len(offsets) <= 12 else f"{len(offsets)} offsets",
-                                   wanted="offsets from 0 up that end at the number of rows")
+        raise InvalidArgumentError(
+            what=f"the offsets of {of!r} are not those of its rows: {why}",
+            found=offsets.tolist() if len(offsets) <= 12 else f"{len(offsets)} offsets",
+            wanted="offsets from 0 up that end at the number of rows",
+        )
     return lengths
 
 
 def check_rank(found: int | None, least: int, of: str = "x") -> None:
     """Raises InvalidArgumentError for a rank below `least`; None, not known, passes."""
     if found is not None and found < least:
-        raise InvalidArgumentError(what=f"input {of!r} has too few dimensions", found=f"rank {found}",
-                                   wanted=f"rank {least} or more: [rows, ...]")
+        raise InvalidArgumentError(
+            what=f"input {of!r} has too few dimensions",
+            found=f"rank {found}",
+            wanted=f"rank {least} or more: [rows, ...]",
+        )
 
 
 def check_width_one(shape: Any, of: str = "x") -> None:
     """Raises InvalidArgumentError where rows are not one number each, as [n, 1]."""
     if shape.rank is not None and (shape.rank != 2 or shape[1] not in (1, None)):
-        raise InvalidArgumentError(what=f"input {of!r} has not one number in each row", found=f"shape {shape}",
-                                   wanted="shape [rows, 1]", do="ow.reshape(..., [-1, 1])")
+        raise InvalidArgumentError(
+            what=f"input {of!r} has not one number in each row",
+            found=f"shape {shape}",
+            wanted="shape [rows, 1]",
+            do="ow.reshape(..., [-1, 1])",
+        )
 
 
 def check_widths(found: dict[str, Any]) -> None:
@@ -73,8 +82,9 @@ def check_widths(found: dict[str, Any]) -> None:
         if first is None:
             first = row
         elif not first.is_compatible_with(row):
-            raise InvalidArgumentError(what=f"the rows of {name} have another shape than those before", found=found,
-                                       wanted="rows of one shape")
+            raise InvalidArgumentError(
+                what=f"the rows of {name} have another shape than those before", found=found, wanted="rows of one shape"
+            )
 
 
 # ---- inference -------------------------------------------------------------------------------------------------------

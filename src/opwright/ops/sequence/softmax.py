@@ -70,8 +70,9 @@ class SequenceSoftmaxGrad:
     def infer(op) -> Any:
         count(op.offsets)
         if not op.dy.spec.shape.is_compatible_with(op.y.spec.shape):
-            raise InvalidArgumentError(what="dy and y differ in shape",
-                                       found={"dy": op.dy.spec.shape, "y": op.y.spec.shape})
+            raise InvalidArgumentError(
+                what="dy and y differ in shape", found={"dy": op.dy.spec.shape, "y": op.y.spec.shape}
+            )
         return op.dy.spec
 
     def compute(op, dy, y, offsets) -> Any:
@@ -91,8 +92,9 @@ class SequenceSoftmaxGrad:
 
 def _check_steps(shape: Any) -> None:
     if len(shape) == 2 and shape[1] not in (1, None):
-        raise InvalidArgumentError(what="a step has more than one number", found=f"shape {list(shape)}",
-                                   wanted="shape [rows] or [rows, 1]")
+        raise InvalidArgumentError(
+            what="a step has more than one number", found=f"shape {list(shape)}", wanted="shape [rows] or [rows, 1]"
+        )
 
 
 def softmax(x: Any, name: str | None = None) -> Any:

@@ -48,8 +48,9 @@ def length_elements(fft_length: Any, rank: int | None) -> Dims | None:
     """What is known of fft_length. Raises InvalidArgumentError for another number of them, or sizes below 0."""
     shape = fft_length.spec.shape
     if shape.rank not in (1, None) or (rank is not None and shape.rank == 1 and shape[0] not in (rank, None)):
-        raise InvalidArgumentError(what=f"fft_length must have shape [{'?' if rank is None else rank}]",
-                                   found=fft_length.spec.short())
+        raise InvalidArgumentError(
+            what=f"fft_length must have shape [{'?' if rank is None else rank}]", found=fft_length.spec.short()
+        )
     found = elements_of(fft_length)
     if found is not None and any(n is not None and n < 0 for n in found):
         raise InvalidArgumentError(what="fft_length must be at least 0", found=found)
@@ -81,8 +82,9 @@ def shares(n: Any, dtype: DType) -> Any:
 def at_least(spec: TensorSpec, rank: int) -> None:
     """Raises InvalidArgumentError where the rank is known to be lower."""
     if spec.shape.rank is not None and spec.shape.rank < rank:
-        raise InvalidArgumentError(what=f"Input must have rank of at least {rank} but got: {spec.shape}",
-                                   found=spec.short())
+        raise InvalidArgumentError(
+            what=f"Input must have rank of at least {rank} but got: {spec.shape}", found=spec.short()
+        )
 
 
 # ---- the operators --------------------------------------------------------------------------------------------------

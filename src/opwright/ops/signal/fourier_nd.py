@@ -226,8 +226,9 @@ def _from_front(axes: tuple[int, ...], x: Any) -> tuple[int, ...]:
     return axes if x.shape.rank is None else axes_in(axes, x.shape.rank)
 
 
-def fftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: Any = None, name: str | None = None
-          ) -> Any:
+def fftnd(
+    input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: Any = None, name: str | None = None
+) -> Any:
     """See FFTND. axes: None for all; fft_length: by default the sizes of axes.
 
     norm: None or "backward" as it is; "ortho" divided by the root of the product of fft_length, "forward" by it.
@@ -235,20 +236,23 @@ def fftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: Any
     return _called(FFTND, input_tensor, fft_length, axes, norm, name, real_in=False)
 
 
-def ifftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: Any = None, name: str | None = None
-           ) -> Any:
+def ifftnd(
+    input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: Any = None, name: str | None = None
+) -> Any:
     """See IFFTND. axes, fft_length: as in `fftnd`. norm: what undoes `fftnd` with the same."""
     return _called(IFFTND, input_tensor, fft_length, axes, norm, name, real_in=False)
 
 
-def rfftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: Any = None, name: str | None = None
-           ) -> Any:
+def rfftnd(
+    input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: Any = None, name: str | None = None
+) -> Any:
     """See RFFTND. axes, fft_length, norm: as in `fftnd`."""
     return _called(RFFTND, input_tensor, fft_length, axes, norm, name, real_in=True)
 
 
-def irfftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: Any = None, name: str | None = None
-            ) -> Any:
+def irfftnd(
+    input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: Any = None, name: str | None = None
+) -> Any:
     """See IRFFTND. axes: as in `fftnd`; fft_length: by default their sizes, of the last 2 (n - 1).
 
     norm: what undoes `rfftnd` with the same.

@@ -80,8 +80,9 @@ def hann_window(window_length: Any, periodic: Any = True, dtype: Any = dtypes.fl
     return _raised_cosine(window_length, periodic, dtype, 0.5, 0.5, name)
 
 
-def hamming_window(window_length: Any, periodic: Any = True, dtype: Any = dtypes.float32, name: str | None = None
-                   ) -> Any:
+def hamming_window(
+    window_length: Any, periodic: Any = True, dtype: Any = dtypes.float32, name: str | None = None
+) -> Any:
     """Hamming's window, [window_length]; of one sample it is 1. periodic, errors: as in `hann_window`.
 
     .. math:: w_n = 0.54 - 0.46 \\cos(2 \\pi n / N)
@@ -107,8 +108,9 @@ def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = dtypes.floa
     return array.cast(_one_if_alone(window, length), dtype, name=name)
 
 
-def kaiser_bessel_derived_window(window_length: Any, beta: Any = 12.0, dtype: Any = dtypes.float32,
-                                 name: str | None = None) -> Any:
+def kaiser_bessel_derived_window(
+    window_length: Any, beta: Any = 12.0, dtype: Any = dtypes.float32, name: str | None = None
+) -> Any:
     """Roots of the running sums of Kaiser's window of half the length, up and down again: [window_length], even.
 
     .. math:: w_n = \\sqrt{\\sum_{j=0}^n k_j / \\sum_{j=0}^{N/2} k_j}, \\quad w_{N-1-n} = w_n
@@ -198,8 +200,9 @@ class Frame:
         whole = OverlapAndAdd(doutput, op.frame_step, axis=op.axis)
         dpad = None
         if op.pad_value is not None:
-            outside = Frame(array.zeros_like(op.signal), op.frame_length, op.frame_step, array.ones_like(op.pad_value),
-                            axis=op.axis)
+            outside = Frame(
+                array.zeros_like(op.signal), op.frame_length, op.frame_step, array.ones_like(op.pad_value), axis=op.axis
+            )
             dpad = Sum(doutput * outside)
         return fitted(whole, op.signal), None, None, dpad
 
@@ -255,8 +258,15 @@ class OverlapAndAdd:
         return fitted(Frame(doutput, length, op.frame_step, None, axis=op.axis), op.signal), None
 
 
-def frame(signal: Any, frame_length: Any, frame_step: Any, pad_end: bool = False, pad_value: Any = 0, axis: Any = -1,
-          name: str | None = None) -> Any:
+def frame(
+    signal: Any,
+    frame_length: Any,
+    frame_step: Any,
+    pad_end: bool = False,
+    pad_value: Any = 0,
+    axis: Any = -1,
+    name: str | None = None,
+) -> Any:
     """See Frame. pad_end: whether frames may reach beyond the end, where they hold pad_value."""
     signal = dispatch.to_tensor(signal)
     pad = dispatch.to_tensor(pad_value, signal.dtype) if pad_end else None

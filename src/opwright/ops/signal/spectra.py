@@ -22,8 +22,9 @@ from .fourier import at_least, irfft, rfft
 from .frames import frame, hann_window, overlap_and_add, resized, vorbis_window
 
 
-def dct(input: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None,
-        name: str | None = None) -> Any:
+def dct(
+    input: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None, name: str | None = None
+) -> Any:
     """Discrete cosine transform of the last dimension of size N.
 
     .. math::
@@ -40,8 +41,9 @@ def dct(input: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: s
     return array.identity(_dct(_checked(input, type, n, axis, norm), type, norm), name=name)
 
 
-def idct(input: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None,
-         name: str | None = None) -> Any:
+def idct(
+    input: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None, name: str | None = None
+) -> Any:
     """What undoes `dct` of the same type: types 2 and 3 undo each other, 1 and 4 themselves.
 
     Without norm="ortho" the result is 2 N times too large, of type 1 2 (N - 1) times.
@@ -134,8 +136,15 @@ def _window(window_fn: WindowFn | None, length: Any, dtype: Any) -> Any:
     return None if window_fn is None else window_fn(length, dtype=dtype)
 
 
-def stft(signals: Any, frame_length: Any, frame_step: Any, fft_length: Any = None,
-         window_fn: WindowFn | None = hann_window, pad_end: bool = False, name: str | None = None) -> Any:
+def stft(
+    signals: Any,
+    frame_length: Any,
+    frame_step: Any,
+    fft_length: Any = None,
+    window_fn: WindowFn | None = hann_window,
+    pad_end: bool = False,
+    name: str | None = None,
+) -> Any:
     """Short-time Fourier transform: that of windowed frames.
 
     .. math:: X_{f, k} = \\sum_j w_j x_{f \\cdot frame\\_step + j} e^{-2 \\pi i j k / fft\\_length}
@@ -154,8 +163,9 @@ def stft(signals: Any, frame_length: Any, frame_step: Any, fft_length: Any = Non
     return rfft(frames, [_transform_length(length, fft_length)], name=name)
 
 
-def inverse_stft_window_fn(frame_step: Any, forward_window_fn: WindowFn = hann_window, name: str | None = None
-                           ) -> Callable[..., Any]:
+def inverse_stft_window_fn(
+    frame_step: Any, forward_window_fn: WindowFn = hann_window, name: str | None = None
+) -> Callable[..., Any]:
     """The window_fn with which `inverse_stft` undoes `stft` with forward_window_fn.
 
     .. math:: v_j = w_j / \\sum_i w_{j + i \\cdot frame\\_step}^2
@@ -176,8 +186,14 @@ def inverse_stft_window_fn(frame_step: Any, forward_window_fn: WindowFn = hann_w
     return window_fn
 
 
-def inverse_stft(stfts: Any, frame_length: Any, frame_step: Any, fft_length: Any = None,
-                 window_fn: WindowFn | None = hann_window, name: str | None = None) -> Any:
+def inverse_stft(
+    stfts: Any,
+    frame_length: Any,
+    frame_step: Any,
+    fft_length: Any = None,
+    window_fn: WindowFn | None = hann_window,
+    name: str | None = None,
+) -> Any:
     """Signals of which `stft` gave these spectra, if window_fn is `inverse_stft_window_fn` of the frame_step there.
 
     .. math:: x_t = \\sum_{f, j : f \\cdot frame\\_step + j = t} v_j \\, irfft(stfts_f)_j
@@ -194,8 +210,14 @@ def inverse_stft(stfts: Any, frame_length: Any, frame_step: Any, fft_length: Any
     return overlap_and_add(frames if window is None else frames * window, step, name=name)
 
 
-def mdct(signals: Any, frame_length: Any, window_fn: WindowFn | None = vorbis_window, pad_end: bool = False,
-         norm: str | None = None, name: str | None = None) -> Any:
+def mdct(
+    signals: Any,
+    frame_length: Any,
+    window_fn: WindowFn | None = vorbis_window,
+    pad_end: bool = False,
+    norm: str | None = None,
+    name: str | None = None,
+) -> Any:
     """Modified discrete cosine transform: that of frames which overlap by half, to half as many numbers.
 
     .. math:: X_{f, k} = 2 \\sum_{j=0}^{2N-1} w_j x_{f N + j}
@@ -219,8 +241,9 @@ def mdct(signals: Any, frame_length: Any, window_fn: WindowFn | None = vorbis_wi
     return dct(folded, type=4, norm=norm, name=name)
 
 
-def inverse_mdct(mdcts: Any, window_fn: WindowFn | None = vorbis_window, norm: str | None = None,
-                 name: str | None = None) -> Any:
+def inverse_mdct(
+    mdcts: Any, window_fn: WindowFn | None = vorbis_window, norm: str | None = None, name: str | None = None
+) -> Any:
     """Signals of which `mdct` with this window_fn and norm gave these numbers.
 
     .. math:: x_t = \\sum_{f, j : f N + j = t} \\frac{w_j}{N} \\sum_k mdcts_{f, k}
@@ -249,9 +272,15 @@ def inverse_mdct(mdcts: Any, window_fn: WindowFn | None = vorbis_window, norm: s
 _BREAK_HERTZ, _MELS = 700.0, 1127.0
 
 
-def linear_to_mel_weight_matrix(num_mel_bins: int = 20, num_spectrogram_bins: Any = 129, sample_rate: Any = 8000,
-                                lower_edge_hertz: float = 125.0, upper_edge_hertz: float = 3800.0,
-                                dtype: Any = dtypes.float32, name: str | None = None) -> Any:
+def linear_to_mel_weight_matrix(
+    num_mel_bins: int = 20,
+    num_spectrogram_bins: Any = 129,
+    sample_rate: Any = 8000,
+    lower_edge_hertz: float = 125.0,
+    upper_edge_hertz: float = 3800.0,
+    dtype: Any = dtypes.float32,
+    name: str | None = None,
+) -> Any:
     """The matrix that takes a spectrum over frequencies to the mel scale: [num_spectrogram_bins, num_mel_bins].
 
     .. math:: A_{ij} = \\max\\left(0, \\min\\left(\\frac{m(f_i) - e_j}{e_{j+1} - e_j},
@@ -274,15 +303,18 @@ def linear_to_mel_weight_matrix(num_mel_bins: int = 20, num_spectrogram_bins: An
     if known is not None and known <= 0.0:
         raise ValueError(f"sample_rate must be positive. Got: {known}")
     if known is not None and upper_edge_hertz > known / 2:
-        raise ValueError("upper_edge_hertz must not be larger than the Nyquist frequency (sample_rate / 2). "
-                         f"Got {upper_edge_hertz} for sample_rate: {known}")
+        raise ValueError(
+            "upper_edge_hertz must not be larger than the Nyquist frequency (sample_rate / 2). "
+            f"Got {upper_edge_hertz} for sample_rate: {known}"
+        )
     if not dtype.is_floating:
         raise ValueError(f"dtype must be a floating point type. Got: {dtype}")
     zero = array.zeros([], dtype)
     frequencies = array.linspace(zero, array.cast(rate, dtype) / 2, num_spectrogram_bins)[1:]
     mels = array.expand_dims(log(1 + frequencies / _BREAK_HERTZ) * _MELS, 1)
-    low, high = (dispatch.to_tensor(_MELS * math.log1p(f / _BREAK_HERTZ), dtype)
-                 for f in (lower_edge_hertz, upper_edge_hertz))
+    low, high = (
+        dispatch.to_tensor(_MELS * math.log1p(f / _BREAK_HERTZ), dtype) for f in (lower_edge_hertz, upper_edge_hertz)
+    )
     edges = array.expand_dims(array.linspace(low, high, num_mel_bins + 2), 0)
     begin, middle, end = edges[:, :-2], edges[:, 1:-1], edges[:, 2:]
     weights = maximum(zero, minimum((mels - begin) / (middle - begin), (end - mels) / (end - middle)))

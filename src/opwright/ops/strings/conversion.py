@@ -67,8 +67,9 @@ def format(template: str, inputs: Any, placeholder: str = "{}", summarize: int =
             "placeholders in template matches inputs length."
         )
     tensors = [dispatch.to_tensor(v) for v in given]
-    return StringFormat(tensors, template=template, placeholder=placeholder,
-                        summarize=-1 if summarize is None else summarize, name=name)
+    return StringFormat(
+        tensors, template=template, placeholder=placeholder, summarize=-1 if summarize is None else summarize, name=name
+    )
 
 
 @operator
@@ -95,11 +96,14 @@ class AsString:
     def infer(op) -> Any:
         dtype = op.input.spec.dtype
         if op.scientific and op.shortest:
-            raise InvalidArgumentError(what="Cannot select both scientific and shortest notation",
-                                       wanted="one of the two")
+            raise InvalidArgumentError(
+                what="Cannot select both scientific and shortest notation", wanted="one of the two"
+            )
         if (op.scientific or op.shortest or op.precision >= 0) and not (dtype.is_floating or dtype.is_complex):
-            raise InvalidArgumentError(what=f"scientific, shortest and precision do not go with {dtype.name}",
-                                       wanted="floating or complex numbers")
+            raise InvalidArgumentError(
+                what=f"scientific, shortest and precision do not go with {dtype.name}",
+                wanted="floating or complex numbers",
+            )
         return op.input.spec.with_dtype(dtypes.string)
 
     def compute(op, input) -> Any:
@@ -121,7 +125,8 @@ class AsString:
 as_string = AsString.as_function("as_string")
 
 _NUMBER: dict[DType, Callable[[str], Any]] = {
-    dtypes.float32: float, dtypes.float64: float,
+    dtypes.float32: float,
+    dtypes.float64: float,
     **dict.fromkeys((dtypes.int32, dtypes.int64, dtypes.uint32, dtypes.uint64), int),
 }
 
@@ -153,8 +158,9 @@ class StringToNumber:
                 return op.out_type.as_numpy_dtype(_NUMBER[op.out_type](text))
             except (ValueError, OverflowError, UnicodeDecodeError):
                 shown = value[:40].decode("utf-8", "replace")
-                raise InvalidArgumentError(what=f"could not correctly convert string: {shown}",
-                                           wanted=f"a number of {op.out_type.name}") from None
+                raise InvalidArgumentError(
+                    what=f"could not correctly convert string: {shown}", wanted=f"a number of {op.out_type.name}"
+                ) from None
 
         return each(read, input, dtype=op.out_type.np)
 

@@ -175,8 +175,9 @@ class Substr:
 
     def compute(op, input, pos, len) -> Any:
         if pos.shape != len.shape:
-            raise InvalidArgumentError(what="pos and len should have the same shape",
-                                       found={"pos": list(pos.shape), "len": list(len.shape)})
+            raise InvalidArgumentError(
+                what="pos and len should have the same shape", found={"pos": list(pos.shape), "len": list(len.shape)}
+            )
         return each(_part_of_bytes if op.unit == "BYTE" else _part_of_text, input, pos, len)
 
 

@@ -231,8 +231,15 @@ class StringNGrams:
         return output
 
 
-def ngrams(data: Any, ngram_width: Any, separator: str = " ", pad_values: Any = None, padding_width: int | None = None,
-           preserve_short_sequences: bool = False, name: str | None = None) -> Any:
+def ngrams(
+    data: Any,
+    ngram_width: Any,
+    separator: str = " ",
+    pad_values: Any = None,
+    padding_width: int | None = None,
+    preserve_short_sequences: bool = False,
+    name: str | None = None,
+) -> Any:
     """See StringNGrams. ngram_width: an int, or several. pad_values: the string that pads, or one for each end.
 
     padding_width: how many pads stand at each end; by default as many as give each string every place in an n-gram.
@@ -253,5 +260,13 @@ def ngrams(data: Any, ngram_width: Any, separator: str = " ", pad_values: Any = 
     else:
         left, right = (pad_values, pad_values) if isinstance(pad_values, (str, bytes)) else tuple(pad_values)[:2]
         pad = -1 if padding_width is None else padding_width
-    return StringNGrams(data, separator=separator, ngram_widths=widths, left_pad=left, right_pad=right, pad_width=pad,
-                        preserve_short_sequences=preserve_short_sequences, name=name)
+    return StringNGrams(
+        data,
+        separator=separator,
+        ngram_widths=widths,
+        left_pad=left,
+        right_pad=right,
+        pad_width=pad,
+        preserve_short_sequences=preserve_short_sequences,
+        name=name,
+    )

@@ -74,8 +74,11 @@ def first_elements(array: np.ndarray, limit: int) -> str:
     """The first elements as assertions list them: `1 2 3...`, `[1 2][3...]`; no brackets around the whole."""
     show = element(array.dtype.kind, array.dtype, False)
     limit = array.size if limit < 0 else min(limit, array.size)
-    shown = [show(v).decode("utf-8", "replace") for v in array.reshape(-1)[:limit].tolist()] \
-        if array.dtype.kind in "biuO" else [show(v).decode() for v in array.reshape(-1)[:limit]]
+    shown = (
+        [show(v).decode("utf-8", "replace") for v in array.reshape(-1)[:limit].tolist()]
+        if array.dtype.kind in "biuO"
+        else [show(v).decode() for v in array.reshape(-1)[:limit]]
+    )
     rest = "..." if array.size > limit else ""
     if array.ndim < 2:
         return " ".join(shown) + rest

@@ -42,8 +42,11 @@ def _points(value: bytes, op: Any) -> list[tuple[int, int]]:
 
     def bad(place: int) -> None:
         if op.errors == "strict":
-            raise InvalidArgumentError(what="Invalid formatting on input string", wanted=f"text in {op.input_encoding}",
-                                       do="errors='replace' or errors='ignore'")
+            raise InvalidArgumentError(
+                what="Invalid formatting on input string",
+                wanted=f"text in {op.input_encoding}",
+                do="errors='replace' or errors='ignore'",
+            )
         if op.errors == "replace":
             found.append((op.replacement_char, place))
 
@@ -74,8 +77,11 @@ def _encoded(points: list[int], op: Any) -> bytes:
         if 0 <= point < 0x110000 and not 0xD800 <= point < 0xE000:
             out.append(chr(point))
         elif op.errors == "strict":
-            raise InvalidArgumentError(what="Code point is out of range for Unicode, or is a surrogate.", found=point,
-                                       wanted="0 to 0x10FFFF without 0xD800 to 0xDFFF")
+            raise InvalidArgumentError(
+                what="Code point is out of range for Unicode, or is a surrogate.",
+                found=point,
+                wanted="0 to 0x10FFFF without 0xD800 to 0xDFFF",
+            )
         elif op.errors == "replace":
             out.append(chr(op.replacement_char))
     return "".join(out).encode(_codec(op.output_encoding))
@@ -172,38 +178,61 @@ def _decode(function: str, input: Any, *attrs: Any, name: str | None) -> Any:
     input = dispatch.to_tensor(input)
     if input.shape.rank != 0:
         raise UnimplementedError(
-            op=function, what="of more than one string there would be a ragged tensor, which there is not",
-            found=input.spec.short(), wanted="a scalar",
+            op=function,
+            what="of more than one string there would be a ragged tensor, which there is not",
+            found=input.spec.short(),
+            wanted="a scalar",
         )
     return UnicodeDecode(input, *attrs, name=name)
 
 
-def unicode_decode(input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533,
-                   replace_control_characters: bool = False, name: str | None = None) -> Any:
+def unicode_decode(
+    input: Any,
+    input_encoding: str,
+    errors: str = "replace",
+    replacement_char: int = 65533,
+    replace_control_characters: bool = False,
+    name: str | None = None,
+) -> Any:
     """The code points of a string, int32 [n]. See UnicodeDecode.
 
     raises UnimplementedError for more than one string
     """
-    return _decode("unicode_decode", input, input_encoding, errors, replacement_char, replace_control_characters,
-                   name=name)[0]
+    return _decode(
+        "unicode_decode", input, input_encoding, errors, replacement_char, replace_control_characters, name=name
+    )[0]
 
 
-def unicode_decode_with_offsets(input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533,
-                                replace_control_characters: bool = False, name: str | None = None
-                                ) -> Any:
+def unicode_decode_with_offsets(
+    input: Any,
+    input_encoding: str,
+    errors: str = "replace",
+    replacement_char: int = 65533,
+    replace_control_characters: bool = False,
+    name: str | None = None,
+) -> Any:
     """The code points of a string, and the byte at which each begins, int64. See `unicode_decode`."""
-    return _decode("unicode_decode_with_offsets", input, input_encoding, errors, replacement_char,
-                   replace_control_characters, name=name)
+    return _decode(
+        "unicode_decode_with_offsets",
+        input,
+        input_encoding,
+        errors,
+        replacement_char,
+        replace_control_characters,
+        name=name,
+    )
 
 
-def unicode_split(input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533,
-                  name: str | None = None) -> Any:
+def unicode_split(
+    input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
+) -> Any:
     """The characters of a string, each a string, [n]. See `unicode_decode`."""
     return unicode_split_with_offsets(input, input_encoding, errors, replacement_char, name)[0]
 
 
-def unicode_split_with_offsets(input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533,
-                               name: str | None = None) -> Any:
+def unicode_split_with_offsets(
+    input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
+) -> Any:
     """The characters of a string, and the byte at which each begins, int64. See `unicode_decode`."""
     points, places = _decode("unicode_split", input, input_encoding, errors, replacement_char, False, name=name)
     return unicode_encode(array.expand_dims(points, -1), input_encoding, errors, replacement_char), places
@@ -273,8 +302,9 @@ class UnsortedSegmentJoin:
         if shape.rank is None or ids.rank is None:
             return TensorSpec(UNKNOWN, dtypes.string)
         if not shape[: ids.rank].is_compatible_with(ids):
-            raise InvalidArgumentError(what="segment_ids do not number the strings",
-                                       found={"inputs": shape, "segment_ids": ids})
+            raise InvalidArgumentError(
+                what="segment_ids do not number the strings", found={"inputs": shape, "segment_ids": ids}
+            )
         return TensorSpec([None if n is None else int(n), *shape[ids.rank :]], dtypes.string)
 
     def compute(op, inputs, segment_ids, num_segments) -> Any:

@@ -69,8 +69,9 @@ def of_graph(graph: Graph, operands: Sequence[Any] = ()) -> Body:
         with trace.recording():
             for i, value in enumerate(graph.inputs):
                 variable = operands[i] if i < len(operands) and isinstance(operands[i], Variable) else None
-                inputs.append(trace.free_placeholder(value.spec, value.name) if variable is None
-                              else trace.capture(variable))
+                inputs.append(
+                    trace.free_placeholder(value.spec, value.name) if variable is None else trace.capture(variable)
+                )
                 at[value] = inputs[-1] if variable is None else variable
             rerecord(trace, graph, at)
         outputs = [trace.capture(t) if isinstance(t, Variable) else t for t in (at[v] for v in graph.outputs)]

@@ -30,8 +30,12 @@ from .gradient_forms import gets_rows, parts, reaching, together
 state = dispatch.state
 
 
-def cond(pred: Any, true_fn: Callable[[], Any] | None = None, false_fn: Callable[[], Any] | None = None,
-         name: str | None = None) -> Any:
+def cond(
+    pred: Any,
+    true_fn: Callable[[], Any] | None = None,
+    false_fn: Callable[[], Any] | None = None,
+    name: str | None = None,
+) -> Any:
     """What one of two functions gives, chosen by a scalar bool when it runs.
 
     true_fn, false_fn: take nothing; in a traced function both are recorded, so both must give the same structure and
@@ -49,8 +53,9 @@ def cond(pred: Any, true_fn: Callable[[], Any] | None = None, false_fn: Callable
     return branch(If, pred, [true_fn, false_fn], ["true_fn", "false_fn"], "tf.cond", name or "cond")
 
 
-def switch_case(branch_index: Any, branch_fns: Any, default: Callable[[], Any] | None = None,
-                name: str = "switch_case") -> Any:
+def switch_case(
+    branch_index: Any, branch_fns: Any, default: Callable[[], Any] | None = None, name: str = "switch_case"
+) -> Any:
     """What one of several functions gives, chosen by its number when it runs.
 
     branch_index: int32 scalar. branch_fns: callables, or (int, callable) pairs, or a dictionary of these; the keys are
@@ -90,8 +95,13 @@ def _numbered(branch_fns: Any, default: Callable[[], Any] | None) -> list[Callab
     return [*branch_fns, *(() if default is None else (default,))]
 
 
-def case(pred_fn_pairs: Any, default: Callable[[], Any] | None = None, exclusive: bool = False, strict: bool = False,
-         name: str = "case") -> Any:
+def case(
+    pred_fn_pairs: Any,
+    default: Callable[[], Any] | None = None,
+    exclusive: bool = False,
+    strict: bool = False,
+    name: str = "case",
+) -> Any:
     """What the function of the first true predicate gives.
 
     pred_fn_pairs: (scalar bool, callable) pairs. default: called where none is true; without it that is an error when
@@ -133,8 +143,9 @@ def _either(pred: Any, function: Callable[[], Any], otherwise: Callable[[], Any]
 # ---- recording ----------------------------------------------------------------------------------------------------
 
 
-def branch(op: Any, selector: Any, functions: Sequence[Callable[[], Any]], roles: Sequence[str], caller: str,
-           name: str) -> Any:
+def branch(
+    op: Any, selector: Any, functions: Sequence[Callable[[], Any]], roles: Sequence[str], caller: str, name: str
+) -> Any:
     """Record the functions into one node of `op`; gives their results' structure, of its outputs.
 
     raises TypeError, in the caller's name, where their results differ in structure or dtype
@@ -240,8 +251,9 @@ class BranchRecord(OpRecord):
     def _bodies(self) -> list[Body]:
         return [of_graph(g) for g in self.outputs[0].value_in_graph.node.subgraphs]
 
-    def _gradient_of(self, k: int, arriving: Sequence[int], dys: Sequence[Any], wanted: Sequence[int],
-                     rows: set[int]) -> Any:
+    def _gradient_of(
+        self, k: int, arriving: Sequence[int], dys: Sequence[Any], wanted: Sequence[int], rows: set[int]
+    ) -> Any:
         """A function that records the gradients of branch k: one for each wanted operand, in parts if it is rows."""
         operands = self.structure[1]
         body = self._bodies()[k]

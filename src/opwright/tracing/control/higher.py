@@ -29,9 +29,17 @@ state = dispatch.state
 _TURN = TensorSpec((), dtypes.int32, "i")
 
 
-def map_fn(fn: Callable[[Any], Any], elems: Any, dtype: Any = None, parallel_iterations: int | None = None,
-           back_prop: bool = True, swap_memory: bool = False, infer_shape: bool = True, name: str | None = None,
-           fn_output_signature: Any = None) -> Any:
+def map_fn(
+    fn: Callable[[Any], Any],
+    elems: Any,
+    dtype: Any = None,
+    parallel_iterations: int | None = None,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    name: str | None = None,
+    fn_output_signature: Any = None,
+) -> Any:
     """`fn` of each element along the first dimension, the results stacked.
 
     .. math:: y_i = fn(x_i)
@@ -60,9 +68,17 @@ def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop:
     return map_fn(fn, elems)
 
 
-def scan(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, parallel_iterations: int = 10,
-         back_prop: bool = True, swap_memory: bool = False, infer_shape: bool = True, reverse: bool = False,
-         name: str | None = None) -> Any:
+def scan(
+    fn: Callable[[Any, Any], Any],
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    reverse: bool = False,
+    name: str | None = None,
+) -> Any:
     """Every partial result of a fold, stacked.
 
     .. math:: y_i = fn(y_{i-1}, x_i)
@@ -76,8 +92,15 @@ def scan(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, par
         return _fold(fn, elems, initializer, reverse, "scan")[1]
 
 
-def foldl(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, parallel_iterations: int = 10,
-          back_prop: bool = True, swap_memory: bool = False, name: str | None = None) -> Any:
+def foldl(
+    fn: Callable[[Any, Any], Any],
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any:
     """The elements combined from the first to the last.
 
     .. math:: y = fn(\\ldots fn(fn(initializer, x_0), x_1) \\ldots, x_{n-1})
@@ -89,8 +112,15 @@ def foldl(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, pa
         return _fold(fn, elems, initializer, False, "foldl", keep=False)[0]
 
 
-def foldr(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, parallel_iterations: int = 10,
-          back_prop: bool = True, swap_memory: bool = False, name: str | None = None) -> Any:
+def foldr(
+    fn: Callable[[Any, Any], Any],
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any:
     """The elements combined from the last to the first.
 
     .. math:: y = fn(\\ldots fn(fn(initializer, x_{n-1}), x_{n-2}) \\ldots, x_0)
@@ -111,8 +141,15 @@ def _scope(name: str) -> Any:
 def _elements(elems: Any, caller: str) -> tuple[list[Any], Any]:
     """The flat tensors, and the number of elements: an int where it is known."""
     if any(isinstance(e, LoDTensor) and e.levels for e in nest.flatten(elems)):
-        raise TypeError(compose("a LoDTensor has sequences, not elements of one shape", op=caller, found="a LoDTensor",
-                                wanted="tensors", do="its rows, x.values, or what ow.sequence has"))
+        raise TypeError(
+            compose(
+                "a LoDTensor has sequences, not elements of one shape",
+                op=caller,
+                found="a LoDTensor",
+                wanted="tensors",
+                do="its rows, x.values, or what ow.sequence has",
+            )
+        )
     flat = [dispatch.to_tensor(e) for e in nest.flatten(elems, expand_composites=True)]
     if not flat:
         raise ValueError(f"{caller}: 'elems' must be a tensor or a nesting of tensors, found {elems}")
@@ -127,8 +164,9 @@ def _elements(elems: Any, caller: str) -> tuple[list[Any], Any]:
     return flat, array.shape(flat[0])[0] if n is None else n
 
 
-def _fold(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any, reverse: bool, caller: str, keep: bool = True
-          ) -> tuple[Any, Any]:
+def _fold(
+    fn: Callable[[Any, Any], Any], elems: Any, initializer: Any, reverse: bool, caller: str, keep: bool = True
+) -> tuple[Any, Any]:
     """The last partial result, and all of them stacked (nothing where they are not kept)."""
     if not callable(fn):
         raise TypeError(f"{caller}: fn must be callable, found {fn!r}")
@@ -175,8 +213,9 @@ def _fold(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any, reverse: 
 Step = Callable[[Any, Sequence[Any]], tuple[Sequence[Any], Any]]
 
 
-def _loop(step: Step, elems: Any, flat: Sequence[Any], n: Any, start: Sequence[Any], reverse: bool
-          ) -> tuple[Sequence[Any], Any]:
+def _loop(
+    step: Step, elems: Any, flat: Sequence[Any], n: Any, start: Sequence[Any], reverse: bool
+) -> tuple[Sequence[Any], Any]:
     """Run or record `step(element, carried) -> (carried, result)` over the elements; the last carried values, and the
     results stacked in the structure that `step` gives them."""
     if isinstance(state.trace, FuncTrace):
@@ -210,8 +249,9 @@ def _of_nothing(step: Step, elems: Any, flat: Sequence[Any], start: Sequence[Any
     return nest.pack_sequence_as(result, empty, expand_composites=True)
 
 
-def _recorded(step: Step, elems: Any, flat: Sequence[Any], n: Any, start: Sequence[Any], reverse: bool
-              ) -> tuple[Sequence[Any], Any]:
+def _recorded(
+    step: Step, elems: Any, flat: Sequence[Any], n: Any, start: Sequence[Any], reverse: bool
+) -> tuple[Sequence[Any], Any]:
     trace = state.trace
     assert isinstance(trace, FuncTrace)
     count = trace.to_tensor(n, dtypes.int32)

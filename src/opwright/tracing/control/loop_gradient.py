@@ -153,8 +153,9 @@ class LoopRecord(OpRecord):
         for _, kept in self._lists.values():
             return ListLength(kept)
         if self._counter is None:
-            self._counter = self._widen(TensorSpec((), dtypes.int32), lambda: array.zeros((), dtypes.int32),
-                                        lambda count: count + 1)
+            self._counter = self._widen(
+                TensorSpec((), dtypes.int32), lambda: array.zeros((), dtypes.int32), lambda count: count + 1
+            )
         return self._counter
 
     # ---- what is added to the forward loop --------------------------------------------------------------------------

@@ -24,9 +24,17 @@ from .while_node import emit_while
 state = dispatch.state
 
 
-def while_loop(cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, shape_invariants: Any = None,
-               parallel_iterations: int = 10, back_prop: bool = True, swap_memory: bool = False,
-               maximum_iterations: Any = None, name: str | None = None) -> Any:
+def while_loop(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Any,
+    shape_invariants: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    maximum_iterations: Any = None,
+    name: str | None = None,
+) -> Any:
     """Call `body` on the loop variables, again and again on what it gave, while `cond` of them is true.
 
     loop_vars: a list or tuple of tensors or nestings of them; `cond` and `body` take them as arguments, `body` gives
@@ -78,8 +86,14 @@ def _as_sequence(result: Any, loop_vars: Sequence[Any]) -> Any:
     return result
 
 
-def record_while(cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Sequence[Any], shape_invariants: Any,
-                 maximum_iterations: Any, name: str) -> Any:
+def record_while(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Sequence[Any],
+    shape_invariants: Any,
+    maximum_iterations: Any,
+    name: str,
+) -> Any:
     """A `While` node in the recording trace; gives the structure of the loop variables, of its outputs."""
     parent = state.trace
     assert isinstance(parent, FuncTrace)

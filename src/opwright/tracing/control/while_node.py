@@ -18,9 +18,15 @@ from ..trace import FuncTrace
 from .body import Body, captured_by, control_record, flat_tensors, handed_in, record_body
 
 
-def emit_while(trace: FuncTrace, specs: Sequence[TensorSpec], cond: Callable[..., Any], body: Callable[..., Any],
-               initials: Callable[[], Sequence[Any]], name: str, born: Sequence[SymbolicTensor] = ()
-               ) -> list[SymbolicTensor]:
+def emit_while(
+    trace: FuncTrace,
+    specs: Sequence[TensorSpec],
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    initials: Callable[[], Sequence[Any]],
+    name: str,
+    born: Sequence[SymbolicTensor] = (),
+) -> list[SymbolicTensor]:
     """A `While` node over flat variables.
 
     cond, body: functions of flat placeholders, recorded once, giving a scalar bool and the flat new variables.
@@ -32,9 +38,7 @@ def emit_while(trace: FuncTrace, specs: Sequence[TensorSpec], cond: Callable[...
     cond_trace, cond_inputs, goes_on = record_body(f"{trace.name}_{name}_cond", cond, specs, trace)
     (test,) = flat_tensors(cond_trace, goes_on) if not isinstance(goes_on, (list, tuple)) else (None,)
     if test is None or test.dtype is not dtypes.bool or test.shape.rank not in (0, None):
-        raise TypeError(
-            f"'cond' must return a boolean value, a scalar bool tensor; found {goes_on!r}"
-        )
+        raise TypeError(f"'cond' must return a boolean value, a scalar bool tensor; found {goes_on!r}")
     body_trace, body_inputs, results = record_body(f"{trace.name}_{name}_body", body, specs, trace)
     for placeholder in born:
         specs = [*specs, placeholder.value_in_graph.spec]

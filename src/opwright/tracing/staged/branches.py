@@ -50,8 +50,9 @@ def truth(test: Any, what: str) -> Any:
     return math.not_equal(tensor, array.zeros((), tensor.dtype))
 
 
-def choose(test: Any, names: tuple[str, ...], main: Thunk, other: Thunk, name: str,
-           guards: tuple[str, ...] = ()) -> list[Any]:
+def choose(
+    test: Any, names: tuple[str, ...], main: Thunk, other: Thunk, name: str, guards: tuple[str, ...] = ()
+) -> list[Any]:
     """The values of `names` after `main` or `other`, functions that give them as a list, is run where `test` says.
 
     guards: flags without which `other` runs: what it leaves unset is then not read.
@@ -74,8 +75,16 @@ def choose(test: Any, names: tuple[str, ...], main: Thunk, other: Thunk, name: s
     closed = [Body(traced, handed_in(traced, outers), outputs) for traced, outputs in bodies]
     graphs = [body.graph() for body in closed]
     operands = tuple(outer if isinstance(outer, Variable) else trace.to_tensor(outer) for outer in outers)
-    outs = iter(trace.record_control(BranchRecord, If, [pred, operands], branch_attrs(If, graphs),
-                                     merged_specs(graphs, ("main branch", "else branch")), name))
+    outs = iter(
+        trace.record_control(
+            BranchRecord,
+            If,
+            [pred, operands],
+            branch_attrs(If, graphs),
+            merged_specs(graphs, ("main branch", "else branch")),
+            name,
+        )
+    )
     results = []
     for row, a in zip(rows, main_values):
         if row is None:

@@ -81,8 +81,7 @@ def _extreme(pair: Callable[..., Any], whole: Callable[..., Any]) -> Callable[..
         if len(values) == 1:
             tensor = dispatch.to_tensor(values[0])
             if tensor.shape.rank not in (None, 1):
-                raise ValueError("min/max of a single tensor only support rank 1 tensors, found shape "
-                                 f"{tensor.shape}")
+                raise ValueError(f"min/max of a single tensor only support rank 1 tensors, found shape {tensor.shape}")
             return whole(tensor)
         result, *others = values
         for other in others:
@@ -160,8 +159,21 @@ def _reversed(values: Any) -> Any:
 
 
 BUILTINS: dict[str, Callable[..., Any]] = {
-    "len": _len, "range": _range, "int": _number(dtypes.int32), "float": _number(dtypes.float32), "bool": _bool,
-    "abs": _abs, "min": _extreme(math.minimum, math.reduce_min), "max": _extreme(math.maximum, math.reduce_max),
-    "sum": _sum, "any": _over(math.reduce_any), "all": _over(math.reduce_all), "enumerate": _enumerate, "zip": _zip,
-    "map": _map, "filter": _filter, "sorted": _sorted, "reversed": _reversed,
+    "len": _len,
+    "range": _range,
+    "int": _number(dtypes.int32),
+    "float": _number(dtypes.float32),
+    "bool": _bool,
+    "abs": _abs,
+    "min": _extreme(math.minimum, math.reduce_min),
+    "max": _extreme(math.maximum, math.reduce_max),
+    "sum": _sum,
+    "any": _over(math.reduce_any),
+    "all": _over(math.reduce_all),
+    "enumerate": _enumerate,
+    "zip": _zip,
+    "map": _map,
+    "filter": _filter,
+    "sorted": _sorted,
+    "reversed": _reversed,
 }

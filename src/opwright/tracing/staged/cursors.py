@@ -103,8 +103,9 @@ class Range(Indexed):
     def __init__(self, start: Any, limit: Any, step: Any) -> None:
         values = [v for v in (start, limit, step) if isinstance(v, TensorLike)]
         dtype = next((v.dtype for v in values), dtypes.int32)
-        start, limit, step = (v if isinstance(v, TensorLike) else dispatch.to_tensor(v, dtype) for v in
-                              (start, limit, step))
+        start, limit, step = (
+            v if isinstance(v, TensorLike) else dispatch.to_tensor(v, dtype) for v in (start, limit, step)
+        )
         self.dtype = dtype
         for value in values:
             if not value.dtype.is_integer:

@@ -62,8 +62,12 @@ class Items:
             shape = spec.shape if tensor.shape.is_subtype_of(spec.shape) else common_shape(spec.shape, tensor.shape)
             wider.append(TensorSpec(shape, spec.dtype))
         if self.read and any(a.shape != b.shape for a, b in zip(wider, self.specs)):
-            refuse(ValueError, f"list {self.name!r} gets an item of another shape appended after items were read",
-                   found=[t.spec.short() for t in flat], wanted=[s.short() for s in self.specs])
+            refuse(
+                ValueError,
+                f"list {self.name!r} gets an item of another shape appended after items were read",
+                found=[t.spec.short() for t in flat],
+                wanted=[s.short() for s in self.specs],
+            )
         self.form = nest.pack_sequence_as(self.form, wider, expand_composites=True)
         return flat
 
@@ -123,9 +127,7 @@ class GrowingList(CompositeTensor):
         if self.items.form is not None and len(self.flows) < len(self.items.specs):
             if self.flows:  # a loop that knew nothing of the items provided for one tensor
                 self.items.begun_wrong = True
-            self.flows += [
-                lists.ListReserve(0, element_dtype=s.dtype) for s in self.items.specs[len(self.flows) :]
-            ]
+            self.flows += [lists.ListReserve(0, element_dtype=s.dtype) for s in self.items.specs[len(self.flows) :]]
 
     @property
     def _type_spec(self) -> GrowingListSpec:

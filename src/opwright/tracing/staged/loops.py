@@ -239,8 +239,11 @@ class _Loop:
                     results.append(flow)
                 continue
             if old is None and new is not None:
-                refuse(ValueError, f"{described(symbol)} is not allowed to be None before the loop",
-                       do=f"give {symbol} a tensor of its later type before the loop")
+                refuse(
+                    ValueError,
+                    f"{described(symbol)} is not allowed to be None before the loop",
+                    do=f"give {symbol} a tensor of its later type before the loop",
+                )
             if new is None and old is not None:
                 refuse(ValueError, f"{described(symbol)} is None at the end of the iteration.")
             same_structure(symbol, old, new, "does not have the same nested structure after one iteration")

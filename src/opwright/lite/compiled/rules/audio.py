@@ -41,8 +41,12 @@ def spectrogram(ctx: LoweringContext) -> None:
     ctx.form(Fourier, waves, shaped, length)
     a, b = arg(0, float32), arg(1, float32)
     power = apply("fma", a, a, apply("mul", b, b))
-    ctx.form(Map, y.buffer, (part(ctx, waves, 0), part(ctx, waves, 1)),
-            power if call.magnitude_squared else apply("sqrt", power))
+    ctx.form(
+        Map,
+        y.buffer,
+        (part(ctx, waves, 0), part(ctx, waves, 1)),
+        power if call.magnitude_squared else apply("sqrt", power),
+    )
 
 
 @rule("Mfcc")

@@ -63,12 +63,16 @@ def pool_with_indices(ctx: LoweringContext) -> None:
 
     ctx.with_results(make, y.buffer, taps)
     top, left = window.padding[0], window.padding[2]
-    corners = ((np.arange(sizes[0]) * window.strides[0] - top)[:, None] * w
-               + np.arange(sizes[1]) * window.strides[1] - left).astype(np.int32)
-    more = np.arange(c, dtype=np.int64) + (np.arange(n) * (h * w * c if call.include_batch_in_index else 0)
-                                           ).reshape(-1, 1, 1, 1)
-    known = [Buffer(f"{index.buffer.name}.{name}", kind, a.shape, np.ascontiguousarray(a, kind.np))
-             for name, kind, a in (("corners", int32, corners[..., None]), ("more", int64, more))]
+    corners = (
+        (np.arange(sizes[0]) * window.strides[0] - top)[:, None] * w + np.arange(sizes[1]) * window.strides[1] - left
+    ).astype(np.int32)
+    more = np.arange(c, dtype=np.int64) + (np.arange(n) * (h * w * c if call.include_batch_in_index else 0)).reshape(
+        -1, 1, 1, 1
+    )
+    known = [
+        Buffer(f"{index.buffer.name}.{name}", kind, a.shape, np.ascontiguousarray(a, kind.np))
+        for name, kind, a in (("corners", int32, corners[..., None]), ("more", int64, more))
+    ]
     tap, columns = convert(arg(0, float32), int32), const(wide, int32)
     row = apply("div", tap, columns)
     column = apply("sub", tap, apply("mul", row, columns))

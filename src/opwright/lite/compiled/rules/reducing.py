@@ -26,7 +26,11 @@ from ...ops.stablehlo_reducing import computation
 from ...ops.windows import REDUCERS
 
 KINDS: dict[Any, str] = {
-    np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_and: "all",
+    np.add: "sum",
+    np.multiply: "prod",
+    np.maximum: "max",
+    np.minimum: "min",
+    np.logical_and: "all",
     np.logical_or: "any",
 }
 """By what joins two numbers, the kind of a reduction."""
@@ -48,8 +52,10 @@ def reduce_window(ctx: LoweringContext) -> None:
 def stablehlo_reduce_window(ctx: LoweringContext) -> None:
     """The tensor is spread and padded with the first number before."""
     x, start, rank = ctx.operand(0), ctx.operand(1), len(ctx.operand(0).shape)
-    window, strides, base, dilations = (numbers_of(ctx, name) or [1] * rank for name in (
-        "window_dimensions", "window_strides", "base_dilations", "window_dilations"))
+    window, strides, base, dilations = (
+        numbers_of(ctx, name) or [1] * rank
+        for name in ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
+    )
     padding = numbers_of(ctx, "padding") or [0] * (2 * rank)
     kind = joining(ctx, "body_subgraph_index")
     lists = (window, strides, base, dilations)
@@ -81,8 +87,15 @@ def joining(ctx: LoweringContext, name: str, may_be_second: bool = False) -> str
     return None if found is None else KINDS[found]
 
 
-def _windows(ctx: LoweringContext, x: Buffer, start: Operand, kind: str, window: Sequence[int], strides: Sequence[int],
-             dilations: Sequence[int]) -> None:
+def _windows(
+    ctx: LoweringContext,
+    x: Buffer,
+    start: Operand,
+    kind: str,
+    window: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+) -> None:
     """Windows along the last axis first. Raises NoLowering if there are none."""
     shape = [(n - (w - 1) * d - 1) // s + 1 for n, w, s, d in zip(x.shape, window, strides, dilations)]
     if min(*window, *strides, *dilations, 1) < 1 or start.size != 1 or start.dtype is not x.dtype:
@@ -107,8 +120,9 @@ def _windows(ctx: LoweringContext, x: Buffer, start: Operand, kind: str, window:
         last = number == len(axes) - 1
         sizes = (*x.shape[:axis], shape[axis], *x.shape[axis + 1 :])
         made = target if last else ctx.new(x.dtype, sizes, f".axis{axis}")
-        ctx.form(ReduceWindow, made, x, axis, window[axis], strides[axis], dilations[axis], kind,
-                (first,) if last else ())
+        ctx.form(
+            ReduceWindow, made, x, axis, window[axis], strides[axis], dilations[axis], kind, (first,) if last else ()
+        )
         x = made
     if close is not None:
         ctx.form(Map, y.buffer, (close,), truth("not_equal", arg(0, uint8), const(0, uint8)))

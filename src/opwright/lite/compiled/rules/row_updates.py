@@ -69,8 +69,9 @@ def row_updates(subgraph: Subgraph) -> list[RowUpdate]:
         readers[i] = readers.get(i, 0) + 1
     found = (_found(node, makers) for node in joins)
     inside = {i for i, count in readers.items() if count == 1} - set(subgraph.outputs)
-    return [u for u in found if u is not None
-            and all(t.index in inside for n in (u.before, u.after) for t in n.tensors_out)]
+    return [
+        u for u in found if u is not None and all(t.index in inside for n in (u.before, u.after) for t in n.tensors_out)
+    ]
 
 
 def _found(join: Node, makers: dict[int, Node]) -> RowUpdate | None:
@@ -128,5 +129,7 @@ def _is_next(j: Tensor, i: Tensor, makers: dict[int, Node]) -> bool:
     if node is None or node.name != "ADD" or int(getattr(node.options, "fused_activation_function", 0)) != 0:
         return False
     a, b = node.tensors_in
-    return any(one is not None and other is not None and _all(one, 1) and _number(other, makers) is i
-               for one, other in ((a, b), (b, a)))
+    return any(
+        one is not None and other is not None and _all(one, 1) and _number(other, makers) is i
+        for one, other in ((a, b), (b, a))
+    )

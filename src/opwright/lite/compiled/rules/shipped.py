@@ -117,8 +117,12 @@ def normalize(ctx: LoweringContext) -> None:
 def pool(ctx: LoweringContext) -> None:
     """An axis after the other; of integers the mean is rounded, halves away from zero."""
     x, call = ctx.operand(0), ctx.node.call
-    if len(x.shape) != 5 or x.dtype not in (float32, int8, int16) or not x.size or (x.dtype is not float32
-            and not x.is_quantized):
+    if (
+        len(x.shape) != 5
+        or x.dtype not in (float32, int8, int16)
+        or not x.size
+        or (x.dtype is not float32 and not x.is_quantized)
+    ):
         raise NoLowering(f"a volume {x}")
     windows = [window(n, k, s, 1, call.padding) for n, k, s in zip(x.shape[1:4], call.ksize[1:4], call.strides[1:4])]
     y = ctx.output((x.shape[0], *(w.out for w in windows), x.shape[4]))
@@ -129,8 +133,16 @@ def pool(ctx: LoweringContext) -> None:
     value: Expr = arg(0, dtype)
     operands: tuple[Buffer, ...] = (found,)
     if not greatest:
-        seen = [np.array([min(w.size, i * w.stride - w.before + w.kernel) - max(0, i * w.stride - w.before)
-                          for i in range(w.out)], np.float32) for w in windows]
+        seen = [
+            np.array(
+                [
+                    min(w.size, i * w.stride - w.before + w.kernel) - max(0, i * w.stride - w.before)
+                    for i in range(w.out)
+                ],
+                np.float32,
+            )
+            for w in windows
+        ]
         counts = (seen[0][:, None, None] * seen[1][:, None] * seen[2])[..., None]
         operands = (found, Buffer(f"{y.buffer.name}.counts", float32, counts.shape, np.ascontiguousarray(counts)))
         value = apply("div", convert(value, float32), arg(1, float32))
@@ -199,14 +211,25 @@ def attention(ctx: LoweringContext) -> None:
     queries, keys, values = (_heads(ctx, o) for o in (q, k, v))
     scores, shown = ctx.new(float32, (b, m, rows, t), ".scores"), ctx.new(float32, (b, n, s, t), ".shown")
     factor = const(scale if scale > 0 else 1.0 / math.sqrt(h), float32)
-    ctx.form(MatMul, scores, ctx.viewed(queries, (b, m, rows, h)), keys, (), apply("mul", arg(0, float32), factor),
-            transpose_b=True)
+    ctx.form(
+        MatMul,
+        scores,
+        ctx.viewed(queries, (b, m, rows, h)),
+        keys,
+        (),
+        apply("mul", arg(0, float32), factor),
+        transpose_b=True,
+    )
     ctx.form(Map, shown, (ctx.viewed(scores, shown.shape), mask.buffer), apply("add", arg(0, float32), arg(1, float32)))
     shares, found = ctx.new(float32, shown.shape, ".shares"), ctx.new(float32, (b, m, rows, h), ".heads")
     ctx.form(RowPass, shares, shown, (), "softmax", arg(0, float32), arg(0, float32))
     ctx.form(MatMul, found, ctx.viewed(shares, scores.shape), values, (), arg(0, float32))
-    ctx.form(Move, y.buffer, (ctx.viewed(found, (b, n, s, h)),),
-            (IndexMap((0,) * 4, (b, s, n, h), 0, (n * s * h, h, s * h, 1)),))
+    ctx.form(
+        Move,
+        y.buffer,
+        (ctx.viewed(found, (b, n, s, h)),),
+        (IndexMap((0,) * 4, (b, s, n, h), 0, (n * s * h, h, s * h, 1)),),
+    )
 
 
 def _heads(ctx: LoweringContext, x: Operand) -> Buffer:
@@ -232,8 +255,15 @@ def transpose_conv_bias(ctx: LoweringContext) -> None:
     operands, expr = with_bias(ctx.operand(2), float32, w.shape[0])
     if (x.dtype, w.dtype, y.dtype) != (float32, float32, float32):
         raise NoLowering(f"{x.dtype.name} by {w.dtype.name} to {y.dtype.name}")
-    ctx.form(TransposedContract, y.buffer, x.buffer, w.buffer, operands, expr,
-            Window(size, strides, (1, 1), (top, 0, left, 0)))
+    ctx.form(
+        TransposedContract,
+        y.buffer,
+        x.buffer,
+        w.buffer,
+        operands,
+        expr,
+        Window(size, strides, (1, 1), (top, 0, left, 0)),
+    )
 
 
 @rule("NumericVerify")

@@ -35,16 +35,22 @@ def _vectors(ctx: LoweringContext, indices: Operand, along: int) -> Buffer:
     return made
 
 
-def _layout(x: Operand, vectors: Buffer, slices: tuple[int, ...], mapped: list[int], offsets: list[int],
-            dropped: list[int]) -> SliceLayout:
+def _layout(
+    x: Operand, vectors: Buffer, slices: tuple[int, ...], mapped: list[int], offsets: list[int], dropped: list[int]
+) -> SliceLayout:
     """Raise NoLowering if start vectors, slices and the tensor do not fit each other."""
     rank = len(x.shape)
     kept = [d for d in range(rank) if d not in dropped]
     batch = tuple(n for d, n in enumerate(slices) if d not in offsets)
-    if len(mapped) != vectors.shape[-1] or len(kept) != len(offsets) or batch != vectors.shape[:-1] \
-            or sorted({*mapped, *dropped, *range(rank)}) != list(range(rank)) \
-            or sorted({*offsets, *range(len(slices))}) != list(range(len(slices))) \
-            or len({*mapped}) != len(mapped) or list(offsets) != sorted({*offsets}):
+    if (
+        len(mapped) != vectors.shape[-1]
+        or len(kept) != len(offsets)
+        or batch != vectors.shape[:-1]
+        or sorted({*mapped, *dropped, *range(rank)}) != list(range(rank))
+        or sorted({*offsets, *range(len(slices))}) != list(range(len(slices)))
+        or len({*mapped}) != len(mapped)
+        or list(offsets) != sorted({*offsets})
+    ):
         raise NoLowering(f"slices {list(slices)} of {x} at {vectors}")
     return SliceLayout(tuple(mapped), tuple(offsets), tuple(kept))
 
@@ -52,8 +58,9 @@ def _layout(x: Operand, vectors: Buffer, slices: tuple[int, ...], mapped: list[i
 @rule("STABLEHLO_GATHER")
 def gather(ctx: LoweringContext) -> None:
     x, indices = ctx.operand(0), ctx.operand(1)
-    sizes, collapsed, mapped, offsets = (numbers_of(ctx, name) for name in (
-        "slice_sizes", "collapsed_slice_dims", "start_index_map", "offset_dims"))
+    sizes, collapsed, mapped, offsets = (
+        numbers_of(ctx, name) for name in ("slice_sizes", "collapsed_slice_dims", "start_index_map", "offset_dims")
+    )
     vectors = _vectors(ctx, indices, int(ctx.attr("index_vector_dim")))
     kept = [n for d, n in enumerate(sizes) if d not in collapsed]
     rank = len(kept) + len(vectors.shape) - 1
@@ -71,8 +78,9 @@ def gather(ctx: LoweringContext) -> None:
 @rule("STABLEHLO_SCATTER")
 def scatter(ctx: LoweringContext) -> None:
     x, indices, updates = (ctx.operand(i) for i in range(3))
-    window, inserted, mapped = (numbers_of(ctx, name) for name in (
-        "update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims"))
+    window, inserted, mapped = (
+        numbers_of(ctx, name) for name in ("update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims")
+    )
     y = ctx.output(x.shape)
     if len({x.dtype, updates.dtype, y.dtype}) > 1:
         raise NoLowering(f"updates {updates} of {x}")
@@ -81,5 +89,12 @@ def scatter(ctx: LoweringContext) -> None:
     kind = joining(ctx, "update_computation_subgraph_index", may_be_second=True)
     if kind in ("all", "any") and x.dtype is not bool_:
         raise NoLowering(f"{kind} of {x.dtype.name}")
-    ctx.form(ScatterSlices, y.buffer, x.buffer, updates.buffer, vectors, layout,
-            OF_TRUTH[kind] if kind in ("all", "any") else kind or "set")
+    ctx.form(
+        ScatterSlices,
+        y.buffer,
+        x.buffer,
+        updates.buffer,
+        vectors,
+        layout,
+        OF_TRUTH[kind] if kind in ("all", "any") else kind or "set",
+    )

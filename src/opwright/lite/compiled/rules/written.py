@@ -67,6 +67,7 @@ def written(ctx: LoweringContext) -> None:
 
 def _infer(node: Node, operator: Any, operands: list[Operand], outputs: list[Operand], as_reals: bool) -> None:
     """Raise NoLowering if the operator's own rules refuse the node, or give outputs other shapes than the file."""
+
     def known(o: Operand) -> Any:
         return TensorSpec(o.shape, o.dtype) if o.buffer.constant is None else Known(o.value)
 
@@ -82,8 +83,10 @@ def _infer(node: Node, operator: Any, operands: list[Operand], outputs: list[Ope
     except (OpError, TypeError, ValueError, AttributeError) as error:  # preparing or running it says what is wrong
         raise NoLowering(str(error).splitlines()[0]) from None
     dtype_of = real_dtype if as_reals else lambda t: t.dtype
-    found = [(tuple(s.shape.dims), s.dtype) if isinstance(s, TensorSpec) and s.shape.dims is not None else None
-             for s in specs]
+    found = [
+        (tuple(s.shape.dims), s.dtype) if isinstance(s, TensorSpec) and s.shape.dims is not None else None
+        for s in specs
+    ]
     if found != [(o.shape, dtype_of(o.value)) for o in outputs]:
         raise NoLowering("its results' shapes do not follow from those of its inputs")
 

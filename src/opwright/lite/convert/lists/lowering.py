@@ -65,8 +65,13 @@ class Scope:
     """
 
     def __init__(
-        self, graph: Graph, frames: Frames, kinds: Kinds, specs: Mapping[Value, TensorSpec] | None = None,
-        more: Sequence[Value] = (), appends: Mapping[Node, tuple[Value, Size]] | None = None,
+        self,
+        graph: Graph,
+        frames: Frames,
+        kinds: Kinds,
+        specs: Mapping[Value, TensorSpec] | None = None,
+        more: Sequence[Value] = (),
+        appends: Mapping[Node, tuple[Value, Size]] | None = None,
     ) -> None:
         self.graph, self.frames, self.kinds = graph, frames, kinds
         self.appends = appends or {}
@@ -95,13 +100,15 @@ class Scope:
 
     def constant(self, value: Any, dtype: DType | None = None) -> Value:
         """A constant; of int32 where it is a number and no dtype is given."""
-        array: Any = np.asarray(value, int32.np if dtype is None and not isinstance(value, bool) else
-                                None if dtype is None else dtype.np)
+        array: Any = np.asarray(
+            value, int32.np if dtype is None and not isinstance(value, bool) else None if dtype is None else dtype.np
+        )
         array.setflags(write=False)
         found = dtype or (int32 if array.dtype == np.int32 else bool_)
         spec = TensorSpec(array.shape, found)
-        node = Node(registry.get("Const"), (), {"value": array}, [spec], self.state.unique(f"{self.name}/const"),
-                    self.at)
+        node = Node(
+            registry.get("Const"), (), {"value": array}, [spec], self.state.unique(f"{self.name}/const"), self.at
+        )
         return self.state.emit(node).outputs[0]
 
     def value_of(self, size: Size) -> Value:
@@ -130,8 +137,14 @@ class Scope:
         if known is not None:
             return int(known)
         shape = self.make("Shape", value)
-        return self.make("StridedSlice", shape, self.constant([axis]), self.constant([axis + 1]), self.constant([1]),
-                         shrink_axis_mask=1)
+        return self.make(
+            "StridedSlice",
+            shape,
+            self.constant([axis]),
+            self.constant([axis + 1]),
+            self.constant([1]),
+            shrink_axis_mask=1,
+        )
 
     def length(self, rows: Value) -> Size:
         """How many rows."""
@@ -231,8 +244,9 @@ class Scope:
         """Operands as they are now, lists as tensors."""
         return [self.rows(v) if v.dtype is variant else self.value(v) for v in values]
 
-    def _inside(self, node: Node, graph: Graph, specs: Sequence[TensorSpec], more: Sequence[Value] = (),
-                appends: Any = None) -> Graph:
+    def _inside(
+        self, node: Node, graph: Graph, specs: Sequence[TensorSpec], more: Sequence[Value] = (), appends: Any = None
+    ) -> Graph:
         tensors = {v: s for v, s in zip(graph.inputs, specs) if v.dtype is variant}
         return Scope(graph, (*self.frames, (graph, node)), self.kinds, tensors, more, appends).run()
 
@@ -245,8 +259,9 @@ class Scope:
             attrs["branches"] = tuple(self._inside(node, held, specs) for held in node.attrs["branches"])
         every = [*graphs.values(), *attrs.get("branches", ())]
         outs = [
-            old.spec if old.dtype is not variant else
-            TensorSpec(new[0].shape.most_specific_common_supertype([v.shape for v in new[1:]]), new[0].dtype)
+            old.spec
+            if old.dtype is not variant
+            else TensorSpec(new[0].shape.most_specific_common_supertype([v.shape for v in new[1:]]), new[0].dtype)
             for old, new in zip(node.outputs, zip(*(g.outputs for g in every)))
         ]
         chooser = self.value(node.inputs[0])
@@ -324,8 +339,11 @@ class Scope:
                 if math.prod(room) * (dtype.size or 8) > AHEAD_BYTES:  # type: ignore[arg-type]
                     continue
             if not known:
-                difference = limit if start == 0 and isinstance(start, int) else self.make(
-                    "Sub", self.value_of(limit), self.value_of(start))
+                difference = (
+                    limit
+                    if start == 0 and isinstance(start, int)
+                    else self.make("Sub", self.value_of(limit), self.value_of(start))
+                )
                 turns = self.make("Maximum", self.value_of(difference), self.constant(0))
             length = self.length_of(old)
             rows = self.zeros([turns, *sizes], self.dtype(old, push))
@@ -340,4 +358,3 @@ class Scope:
             return self.sizes(old, node)
         except Unlowerable:
             return None
-

@@ -43,8 +43,9 @@ def update(scope: Scope, rows: Value, index: Size, item: Value) -> Value:
 def part(scope: Scope, rows: Value, begin: Size, count: Size) -> Value:
     """So many rows from one on; -1 for all that follow."""
     rank = rows.shape.rank or 1
-    return scope.make("Slice", rows, scope.vector([begin, *[0] * (rank - 1)]),
-                      scope.vector([count, *[-1] * (rank - 1)]))
+    return scope.make(
+        "Slice", rows, scope.vector([begin, *[0] * (rank - 1)]), scope.vector([count, *[-1] * (rank - 1)])
+    )
 
 
 def _at_least(scope: Scope, rows: Value, length: Value) -> Value:
@@ -192,8 +193,14 @@ def _scatter(scope: Scope, node: Node) -> Sequence[Value]:
 def _scatter_add(scope: Scope, node: Node) -> Sequence[Value]:
     rows, indices, tensor = scope.rows(node.inputs[0]), scope.value(node.inputs[1]), scope.value(node.inputs[2])
     shape = scope.make("Shape", rows)
-    return [scope.make("Add", rows, scope.make("ScatterNd", scope.make("ExpandDims", indices, axis=1), tensor, shape),
-                       like=rows.spec)]
+    return [
+        scope.make(
+            "Add",
+            rows,
+            scope.make("ScatterNd", scope.make("ExpandDims", indices, axis=1), tensor, shape),
+            like=rows.spec,
+        )
+    ]
 
 
 def _concat(scope: Scope, node: Node) -> Sequence[Value]:
@@ -203,8 +210,9 @@ def _concat(scope: Scope, node: Node) -> Sequence[Value]:
     rank = rows.shape.rank or 2
     sizes = [scope.dim(rows, i) for i in range(2, rank)]
     wanted = scope.vector([-1, *sizes])
-    lengths = scope.make("Fill", scope.vector([scope.length(rows)]),
-                         scope.make("Cast", scope.value_of(scope.dim(rows, 1)), dtype=int64))
+    lengths = scope.make(
+        "Fill", scope.vector([scope.length(rows)]), scope.make("Cast", scope.value_of(scope.dim(rows, 1)), dtype=int64)
+    )
     return [scope.make("Reshape", rows, wanted, like=node.outputs[0].spec), lengths]
 
 
@@ -217,8 +225,22 @@ def _split(scope: Scope, node: Node) -> Sequence[Value]:
 
 
 OPERATORS: dict[str, Callable[[Scope, Node], Sequence[Any]]] = {
-    "ListReserve": _reserve, "Undefined": _undefined, "ListLength": _length, "ListZerosLike": _zeros_like,
-    "ListAdd": _add, "ListResize": _resize, "ListPush": _push, "ListPop": _pop, "ListGet": _get, "ListSet": _set,
-    "ListUnset": _unset, "ListStack": _stack, "ListFromTensor": _from_tensor, "ListGather": _gather,
-    "ListScatter": _scatter, "ListScatterAdd": _scatter_add, "ListConcat": _concat, "ListSplit": _split,
+    "ListReserve": _reserve,
+    "Undefined": _undefined,
+    "ListLength": _length,
+    "ListZerosLike": _zeros_like,
+    "ListAdd": _add,
+    "ListResize": _resize,
+    "ListPush": _push,
+    "ListPop": _pop,
+    "ListGet": _get,
+    "ListSet": _set,
+    "ListUnset": _unset,
+    "ListStack": _stack,
+    "ListFromTensor": _from_tensor,
+    "ListGather": _gather,
+    "ListScatter": _scatter,
+    "ListScatterAdd": _scatter_add,
+    "ListConcat": _concat,
+    "ListSplit": _split,
 }

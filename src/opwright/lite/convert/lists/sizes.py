@@ -156,8 +156,21 @@ def _loop(node: Node, value: Value, dim: int) -> Iterator[Dim]:
 
 
 _SOURCES: dict[str, Callable[[Node, Value, int], Iterator[Dim]]] = {
-    **dict.fromkeys(("Softmax", "LogSoftmax", "BiasAdd", "Reverse", "Cumsum", "Identity", "StopGradient", "Cast",
-                     "LayerNorm", "Dropout"), _same),
+    **dict.fromkeys(
+        (
+            "Softmax",
+            "LogSoftmax",
+            "BiasAdd",
+            "Reverse",
+            "Cumsum",
+            "Identity",
+            "StopGradient",
+            "Cast",
+            "LayerNorm",
+            "Dropout",
+        ),
+        _same,
+    ),
     **dict.fromkeys(("MatMul", "BatchMatMul"), _matmul),
     **dict.fromkeys(("Split", "SplitV", "Concat"), _but_axis),
     **dict.fromkeys(("Sum", "Mean", "Max", "Min", "Prod", "All", "Any", "ArgMax", "ArgMin"), _reduced),
@@ -165,5 +178,9 @@ _SOURCES: dict[str, Callable[[Node, Value, int], Iterator[Dim]]] = {
     **dict.fromkeys(("Fill", "Reshape", "BroadcastTo"), _spelled),
     **dict.fromkeys(("ListGet", "ListPop"), _element),
     **dict.fromkeys(("ListSet", "ListPush", "ListUnset", "ListStack", "ListFromTensor", "ListScatter"), _rows),
-    "Select": _elementwise, "Transpose": _transpose, "ExpandDims": _expand_dims, "Gather": _gather, "While": _loop,
+    "Select": _elementwise,
+    "Transpose": _transpose,
+    "ExpandDims": _expand_dims,
+    "Gather": _gather,
+    "While": _loop,
 }

@@ -44,8 +44,11 @@ def _bilinear(node: Node, low: Lowering) -> Lowered:
         low_place, high_place, fraction = sampling(bound(node), n, out).between()
         weight = np.asarray(fraction, np.float32).reshape([out if a == axis else 1 for a in range(4)])
         first, second = (low.emit("GATHER", x, low.int32(p.tolist()), axis=axis) for p in (low_place, high_place))
-        x = low.emit("ADD", low.emit("MUL", first, low.constant(1 - weight, float32)),
-                     low.emit("MUL", second, low.constant(weight, float32)))
+        x = low.emit(
+            "ADD",
+            low.emit("MUL", first, low.constant(1 - weight, float32)),
+            low.emit("MUL", second, low.constant(weight, float32)),
+        )
     return x
 
 

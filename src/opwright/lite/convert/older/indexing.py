@@ -20,8 +20,12 @@ from .ranks import spread
 def _broadcast_to(node: Node, low: Lowering) -> Lowered:
     (x, _), out = node.operands, sizes(node.outputs[0], "the shape of the result")
     dims = [1] * (len(out) - len(sizes(x))) + sizes(x)
-    return low.emit("TILE", reshaped(low, x, dims), low.int32([n // max(d, 1) for n, d in zip(out, dims)]),
-                    like=node.outputs[0].spec)
+    return low.emit(
+        "TILE",
+        reshaped(low, x, dims),
+        low.int32([n // max(d, 1) for n, d in zip(out, dims)]),
+        like=node.outputs[0].spec,
+    )
 
 
 def _broadcast_args(node: Node, low: Lowering) -> Lowered:

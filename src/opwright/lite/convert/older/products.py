@@ -106,8 +106,9 @@ def _unsorted_segment_sum(node: Node, low: Lowering) -> Lowered:
     flat = reshaped(low, low.int32(ids), [rows])
     nowhere = low.constant(np.full(rows, n), int32)
     flat = low.emit("SELECT", low.emit("LESS", flat, low.constant(0, int32)), nowhere, flat)
-    summed = low.emit("SCATTER_ND", reshaped(low, flat, [rows, 1]), reshaped(low, data, [rows, *rest]),
-                      low.int32([n + 1, *rest]))
+    summed = low.emit(
+        "SCATTER_ND", reshaped(low, flat, [rows, 1]), reshaped(low, data, [rows, *rest]), low.int32([n + 1, *rest])
+    )
     return low.emit("SLICE", summed, low.int32([0] * (1 + len(rest))), low.int32([n, *rest]), like=node.outputs[0].spec)
 
 

@@ -56,8 +56,12 @@ def _slice(node: Node, low: Lowering) -> Lowered:
         count = dims[axis] - start if count == -1 else count
         if (start, count) != (0, dims[axis]):
             before, _, after = around(dims, axis)
-            x = low.emit("SLICE", reshaped(low, x, around(dims, axis)), low.int32([0, start, 0]),
-                         low.int32([before, count, after]))
+            x = low.emit(
+                "SLICE",
+                reshaped(low, x, around(dims, axis)),
+                low.int32([0, start, 0]),
+                low.int32([before, count, after]),
+            )
             dims[axis] = count
     return reshaped(low, x, dims)
 
@@ -79,9 +83,15 @@ def _strided_slice(node: Node, low: Lowering) -> Lowered:
         if count == n and stride == 1:
             continue
         before, _, after = around(dims, axis)
-        x = low.emit("STRIDED_SLICE", reshaped(low, x, [before, n, after]), low.int32([0, begin, 0]),
-                     low.int32([before, end, after]), low.int32([1, stride, 1]),
-                     begin_mask=2 * open_begin, end_mask=2 * open_end)
+        x = low.emit(
+            "STRIDED_SLICE",
+            reshaped(low, x, [before, n, after]),
+            low.int32([0, begin, 0]),
+            low.int32([before, end, after]),
+            low.int32([1, stride, 1]),
+            begin_mask=2 * open_begin,
+            end_mask=2 * open_end,
+        )
         dims[axis] = count
     return reshaped(low, x, sizes(node.outputs[0], "the shape of the result"))
 
@@ -93,8 +103,9 @@ def _pad(node: Node, low: Lowering) -> Lowered:
         return NoMatch("there are few dimensions already")
     for axis, (first, last) in enumerate(pads):
         if first or last:
-            x = low.emit(node.op.name, reshaped(low, x, around(dims, axis)), low.int32([[0, 0], [first, last], [0, 0]]),
-                         *value)
+            x = low.emit(
+                node.op.name, reshaped(low, x, around(dims, axis)), low.int32([[0, 0], [first, last], [0, 0]]), *value
+            )
             dims[axis] += first + last
     return reshaped(low, x, dims)
 

@@ -246,10 +246,16 @@ class Pattern:
     def _in_dtype(self, function: Form, specs: Mapping[str, TensorSpec], dtype: DType) -> _Templates | None:
         """The templates with parameters of a dtype that nobody wrote down; None where they do not take it."""
         inputs = {} if self.operator is None else {i.name: i for i in self.operator.inputs}
-        fixed = {p.name for p in inspect.signature(function, eval_str=True).parameters.values()
-                 if isinstance(p.annotation, TensorSpec)}
-        others = {name: TensorSpec(spec.shape, dtype, name=name) for name, spec in specs.items()
-                  if name in inputs and name not in fixed and dtype in inputs[name].dtypes}
+        fixed = {
+            p.name
+            for p in inspect.signature(function, eval_str=True).parameters.values()
+            if isinstance(p.annotation, TensorSpec)
+        }
+        others = {
+            name: TensorSpec(spec.shape, dtype, name=name)
+            for name, spec in specs.items()
+            if name in inputs and name not in fixed and dtype in inputs[name].dtypes
+        }
         if all(others[name].dtype is specs[name].dtype for name in others):
             return None
         try:
@@ -278,9 +284,7 @@ class Pattern:
         operator = self.operator
         assert operator is not None
         if any(o.repeated for o in operator.outputs):
-            raise self.wrong(
-                "the operator has an output of any number of tensors", wanted="one output for each result"
-            )
+            raise self.wrong("the operator has an output of any number of tensors", wanted="one output for each result")
         try:
             bound = operator.bind(dict(attrs))
             inferred = operator.infer(bound, [values.get(i.name) for i in operator.inputs])

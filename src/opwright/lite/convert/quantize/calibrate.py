@@ -37,8 +37,9 @@ def calibrate(module: LiteModule, dataset: Any, custom_ops: Any = (), op_resolve
     model = Model.read(exported.model.to_bytes())
     seen: list[dict[int, Range]] = [{} for _ in model.subgraphs]
     reference = OpResolverType.BUILTIN_REF  # every tensor is looked at
-    with Interpreter(model_content=model, custom_ops=custom_ops, op_resolver=op_resolver,
-                     experimental_op_resolver_type=reference) as interpreter:
+    with Interpreter(
+        model_content=model, custom_ops=custom_ops, op_resolver=op_resolver, experimental_op_resolver_type=reference
+    ) as interpreter:
         for ranges, subgraph in zip(seen, interpreter._subgraphs):
             subgraph.observe(_observer(subgraph, ranges))
         count, show, met = 0, _Progress(), set()
@@ -51,17 +52,22 @@ def calibrate(module: LiteModule, dataset: Any, custom_ops: Any = (), op_resolve
         finally:
             show.close()
     if not count:
-        raise InvalidArgumentError(what="converter.representative_dataset yields no sample",
-                                   wanted="some hundred inputs like those the model will meet")
+        raise InvalidArgumentError(
+            what="converter.representative_dataset yields no sample",
+            wanted="some hundred inputs like those the model will meet",
+        )
     for definition in model.signature_defs:
         if int(definition.subgraph_index) not in met:
-            raise InvalidArgumentError(what="converter.representative_dataset yields no sample of the signature "
-                                       f"{definition.signature_key!r}", do="yield (signature_key, dict)")
+            raise InvalidArgumentError(
+                what=f"converter.representative_dataset yields no sample of the signature {definition.signature_key!r}",
+                do="yield (signature_key, dict)",
+            )
     return {value: seen[s][t] for value, (s, t) in exported.tensors.items() if t in seen[s]}
 
 
-def _run(interpreter: Interpreter, seen: list[dict[int, Range]], index: int, arrays: Iterable[tuple[int, Any]],
-         number: int) -> None:
+def _run(
+    interpreter: Interpreter, seen: list[dict[int, Range]], index: int, arrays: Iterable[tuple[int, Any]], number: int
+) -> None:
     try:
         arrays = list(arrays)
         for t, array in arrays:
@@ -70,17 +76,20 @@ def _run(interpreter: Interpreter, seen: list[dict[int, Range]], index: int, arr
             interpreter._allocate(index)
         except NotFoundError as error:  # fused operators: all others have kernels
             lines = [line for line in error.message.splitlines() if line.startswith("Encountered")]
-            raise NotFoundError(what="\n".join(["calibration cannot run the model", *lines]),
-                                do="converter.calibration_custom_ops, as an Interpreter's custom_ops; "
-                                "or without representative_dataset") from error
+            raise NotFoundError(
+                what="\n".join(["calibration cannot run the model", *lines]),
+                do="converter.calibration_custom_ops, as an Interpreter's custom_ops; "
+                "or without representative_dataset",
+            ) from error
         subgraph = interpreter._subgraphs[index]
         for t, array in arrays:
             interpreter._set(t, array, index)
             _note(seen[index], subgraph.tensors[t])
         subgraph.invoke()
     except InvalidArgumentError as error:
-        raise InvalidArgumentError(what=f"calibration stopped at sample {number} of converter.representative_dataset: "
-                                   f"{error.message}") from error
+        raise InvalidArgumentError(
+            what=f"calibration stopped at sample {number} of converter.representative_dataset: {error.message}"
+        ) from error
 
 
 def _observer(subgraph: Any, ranges: dict[int, Range]) -> Callable[[Any, bool], None]:
@@ -101,8 +110,12 @@ def _note(ranges: dict[int, Range], t: Any) -> None:
         return
     low, high = float(array.min()), float(array.max())
     if not (np.isfinite(low) and np.isfinite(high)):
-        raise InvalidArgumentError(what=f"tensor {t.name!r} holds what has no range", found=f"{low} .. {high}",
-                                   wanted="finite numbers", do="look at what computes it, or at the data")
+        raise InvalidArgumentError(
+            what=f"tensor {t.name!r} holds what has no range",
+            found=f"{low} .. {high}",
+            wanted="finite numbers",
+            do="look at what computes it, or at the data",
+        )
     if t.index in ranges:
         least, most = ranges[t.index]
         low, high = min(low, least), max(high, most)
@@ -133,8 +146,14 @@ class _Progress:
         from rich.console import Console
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        return Progress(SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.completed} samples"),
-                        TimeElapsedColumn(), console=Console(stderr=True), transient=True)
+        return Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            TextColumn("{task.completed} samples"),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
 
     def close(self) -> None:
         """Leave the terminal as it was."""

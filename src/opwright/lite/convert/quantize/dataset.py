@@ -14,8 +14,10 @@ from ....core.errors import InvalidArgumentError
 from ...format import Model
 from ...ops import types
 
-FORMS = ("a dictionary with input names and values, a tuple with signature key and a dictionary with input names and "
-         "values, or an array with input values in the order of input tensors of the graph")
+FORMS = (
+    "a dictionary with input names and values, a tuple with signature key and a dictionary with input names and "
+    "values, or an array with input values in the order of input tensors of the graph"
+)
 
 
 class RepresentativeDataset:
@@ -28,8 +30,11 @@ class RepresentativeDataset:
 
     def __init__(self, input_gen: Callable[[], Iterable[Any]]) -> None:
         if not callable(input_gen):
-            raise InvalidArgumentError(what="RepresentativeDataset takes a function", found=type(input_gen).__name__,
-                                       do="RepresentativeDataset(lambda: samples)")
+            raise InvalidArgumentError(
+                what="RepresentativeDataset takes a function",
+                found=type(input_gen).__name__,
+                do="RepresentativeDataset(lambda: samples)",
+            )
         self.input_gen = input_gen
 
 
@@ -44,8 +49,11 @@ def samples(dataset: Any, model: Model) -> Iterator[Sample]:
     """The samples of a dataset (a RepresentativeDataset, or a function as it takes). Raises InvalidArgumentError."""
     if not isinstance(dataset, RepresentativeDataset):
         if not callable(dataset):
-            raise InvalidArgumentError(what="converter.representative_dataset is no function",
-                                       found=type(dataset).__name__, do="lambda: samples")
+            raise InvalidArgumentError(
+                what="converter.representative_dataset is no function",
+                found=type(dataset).__name__,
+                do="lambda: samples",
+            )
         dataset = RepresentativeDataset(dataset)
     signatures = {d.signature_key: d for d in model.signature_defs}
     for number, sample in enumerate(dataset.input_gen()):
@@ -59,14 +67,21 @@ def _sample(sample: Any, signatures: dict[str, Any], model: Model, number: int) 
         if not isinstance(sample, dict):
             raise InvalidArgumentError(
                 what="You need to provide either a dictionary with input names and values in the second argument in "
-                "the tuple", found=f"sample {number}: ({key!r}, {type(sample).__name__})")
+                "the tuple",
+                found=f"sample {number}: ({key!r}, {type(sample).__name__})",
+            )
         if key not in signatures:
-            raise InvalidArgumentError(what=f'Invalid signature_key provided: "{key}".',
-                                       found=f"sample {number}", wanted=f"one of {', '.join(signatures)}")
+            raise InvalidArgumentError(
+                what=f'Invalid signature_key provided: "{key}".',
+                found=f"sample {number}",
+                wanted=f"one of {', '.join(signatures)}",
+            )
     elif len(signatures) > 1:
-        raise InvalidArgumentError(what=f"the model has {len(signatures)} signatures, and a sample names none of them",
-                                   found=f"sample {number}: {type(sample).__name__}",
-                                   wanted=f"tuples (key, dict), key one of {', '.join(signatures)}")
+        raise InvalidArgumentError(
+            what=f"the model has {len(signatures)} signatures, and a sample names none of them",
+            found=f"sample {number}: {type(sample).__name__}",
+            wanted=f"tuples (key, dict), key one of {', '.join(signatures)}",
+        )
     definition = signatures[key] if key is not None else next(iter(signatures.values()), None)
     index = int(definition.subgraph_index) if definition is not None else 0
     subgraph = model.subgraphs[index]
@@ -77,21 +92,29 @@ def _sample(sample: Any, signatures: dict[str, Any], model: Model, number: int) 
     elif isinstance(sample, (list, tuple)):
         places = np.asarray(subgraph.inputs).tolist()
         if len(sample) != len(places):
-            raise InvalidArgumentError(what=f"sample {number} of converter.representative_dataset has other inputs",
-                                       found=f"{len(sample)} arrays", wanted=str(len(places)))
+            raise InvalidArgumentError(
+                what=f"sample {number} of converter.representative_dataset has other inputs",
+                found=f"{len(sample)} arrays",
+                wanted=str(len(places)),
+            )
         given = list(zip(places, sample))
     else:
         raise InvalidArgumentError(
             what=f"You need to provide either {FORMS} in the representative_dataset function. Unsupported value from "
-            "dataset", found=f"sample {number}: {type(sample).__name__}", do="yield [array]")
+            "dataset",
+            found=f"sample {number}: {type(sample).__name__}",
+            do="yield [array]",
+        )
     return Sample(index, [(t, _array(value, subgraph.tensors[t])) for t, value in given])
 
 
 def _same_names(sample: dict[str, Any], inputs: dict[str, int], number: int) -> None:
     if set(sample) != set(inputs):
-        raise InvalidArgumentError(what=f"sample {number} of converter.representative_dataset has other names than "
-                                   "the model's inputs", found=", ".join(map(str, sample)) or "none",
-                                   wanted=", ".join(inputs) or "none")
+        raise InvalidArgumentError(
+            what=f"sample {number} of converter.representative_dataset has other names than the model's inputs",
+            found=", ".join(map(str, sample)) or "none",
+            wanted=", ".join(inputs) or "none",
+        )
 
 
 def _array(value: Any, tensor: Any) -> np.ndarray:

@@ -75,8 +75,7 @@ def _integers(module: LiteModule, mode: Mode, ranges: Mapping[Value, Range], cus
         _refuse_floats(plans.values())
     outer = {module.graphs[0], *(module.graphs[s.graph] for s in module.signatures)}
     return _each(
-        module,
-        lambda graph, inside: Rewriter(graphs[graph], plans[graph], mode, graph in outer, inside).rewritten(),
+        module, lambda graph, inside: Rewriter(graphs[graph], plans[graph], mode, graph in outer, inside).rewritten()
     )
 
 
@@ -93,8 +92,9 @@ def _refuse_floats(plans: Iterable[Plan]) -> None:
     lines = []
     for (name, reason), nodes in found.items():
         more = f" and {len(nodes) - SHOWN} more" if len(nodes) > SHOWN else ""
-        lines.append(f"    Quantization not yet supported for op: '{name}' ({reason}): "
-                     f"{', '.join(nodes[:SHOWN])}{more}")
+        lines.append(
+            f"    Quantization not yet supported for op: '{name}' ({reason}): {', '.join(nodes[:SHOWN])}{more}"
+        )
     raise ConverterError(
         what="target_spec.supported_ops allows integer operators alone, and these have none\n" + "\n".join(lines),
         do="add OpsSet.TFLITE_BUILTINS to target_spec.supported_ops, so that they stay float, or rewrite the function "

@@ -66,15 +66,26 @@ def mode_of(settings: Any) -> Mode:
     kind, allow_float = _kind(settings)
     per_channel = not settings._experimental_disable_per_channel
     dense = per_channel and not settings._experimental_disable_per_channel_quantization_for_dense_layers
-    mode = Mode(kind, allow_float, per_channel, dense, _bias(settings, kind),
-                as_type(settings.inference_input_type).name, as_type(settings.inference_output_type).name,
-                settings.target_spec.runtime, Optimize.EXPERIMENTAL_SPARSITY in settings.optimizations)
+    mode = Mode(
+        kind,
+        allow_float,
+        per_channel,
+        dense,
+        _bias(settings, kind),
+        as_type(settings.inference_input_type).name,
+        as_type(settings.inference_output_type).name,
+        settings.target_spec.runtime,
+        Optimize.EXPERIMENTAL_SPARSITY in settings.optimizations,
+    )
     _check_ends(mode)
     since = SINCE.get(kind, "")
     if mode.too_new(since):
-        raise ConverterError(what=f"nothing of {kind} quantisation runs on run time {mode.runtime}",
-                             found=f"target_spec.runtime = {mode.runtime!r}", wanted=f"{since} or later",
-                             do="converter.optimizations = [], for a float model")
+        raise ConverterError(
+            what=f"nothing of {kind} quantisation runs on run time {mode.runtime}",
+            found=f"target_spec.runtime = {mode.runtime!r}",
+            wanted=f"{since} or later",
+            do="converter.optimizations = [], for a float model",
+        )
     return mode
 
 
@@ -87,23 +98,32 @@ def _kind(settings: Any) -> tuple[str, bool]:
         raise InvalidArgumentError(
             what="As full integer quantization has been enabled by setting `target_spec.supported_ops`="
             "{tf.lite.OpsSet.TFLITE_BUILTINS_INT8}, thus `target_spec.supported_types` should be left uninitizalized "
-            "or set to {tf.int8}.", found=", ".join(sorted(str(t) for t in types)))
+            "or set to {tf.int8}.",
+            found=", ".join(sorted(str(t) for t in types)),
+        )
     integers = OpsSet.TFLITE_BUILTINS_INT8 in sets or INT16_SET in sets or types == {int8}
     if integers and data is None and not _is_trained(settings):
         raise InvalidArgumentError(
             what="For full integer quantization, a `representative_dataset` must be specified.",
-            do="converter.representative_dataset = a function that yields lists of inputs")
+            do="converter.representative_dataset = a function that yields lists of inputs",
+        )
     if integers and not asked:
-        raise InvalidArgumentError(what="target_spec asks for integer operators, but no optimization is enabled",
-                                   do="converter.optimizations = [Optimize.DEFAULT]")
+        raise InvalidArgumentError(
+            what="target_spec asks for integer operators, but no optimization is enabled",
+            do="converter.optimizations = [Optimize.DEFAULT]",
+        )
     if not asked:
         if types - {float32}:
-            raise InvalidArgumentError(what="target_spec.supported_types names types of weights, but no optimization "
-                                       "is enabled", found=", ".join(sorted(str(t) for t in types)),
-                                       do="converter.optimizations = [Optimize.DEFAULT]")
+            raise InvalidArgumentError(
+                what="target_spec.supported_types names types of weights, but no optimization is enabled",
+                found=", ".join(sorted(str(t) for t in types)),
+                do="converter.optimizations = [Optimize.DEFAULT]",
+            )
         if data is not None:
-            raise InvalidArgumentError(what="converter.representative_dataset is given, but nothing would use it",
-                                       do="converter.optimizations = [Optimize.DEFAULT], or leave it None")
+            raise InvalidArgumentError(
+                what="converter.representative_dataset is given, but nothing would use it",
+                do="converter.optimizations = [Optimize.DEFAULT], or leave it None",
+            )
         return FLOAT, True
     allow_float = not whole and bool(sets & {OpsSet.TFLITE_BUILTINS, OpsSet.SELECT_TF_OPS})
     if INT16_SET in sets:
@@ -136,13 +156,17 @@ def _bias(settings: Any, kind: str) -> str:
     bias = as_type(given)
     if kind not in (INT8, INT16):
         raise InvalidArgumentError(
-            what="`full_integer_quantization_bias_type` is only supported for full integer quantization.")
+            what="`full_integer_quantization_bias_type` is only supported for full integer quantization."
+        )
     if kind == INT8 and bias is not int32:
-        raise InvalidArgumentError(what="Expected bias type to be `dtypes.int32` for Int8Quant. "
-                                   f"Current setting bias type: {bias}")
+        raise InvalidArgumentError(
+            what=f"Expected bias type to be `dtypes.int32` for Int8Quant. Current setting bias type: {bias}"
+        )
     if bias not in (int32, int64):
-        raise InvalidArgumentError(what="Expected bias type to be `dtypes.int32` or `dtypes.int64` for Int16Quant. "
-                                   f"Current setting bias type: {bias}")
+        raise InvalidArgumentError(
+            what="Expected bias type to be `dtypes.int32` or `dtypes.int64` for Int16Quant. "
+            f"Current setting bias type: {bias}"
+        )
     return bias.name
 
 

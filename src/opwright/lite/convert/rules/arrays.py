@@ -83,8 +83,13 @@ def _unpack(node: Node, low: Lowering) -> Lowered:
     (x,) = node.operands
     if not node.outputs:
         return ()
-    return low.emit_many("UNPACK", x, num=len(node.outputs), axis=front(node.attrs["axis"], x.spec.shape.rank),
-                         likes=[v.spec for v in node.outputs])
+    return low.emit_many(
+        "UNPACK",
+        x,
+        num=len(node.outputs),
+        axis=front(node.attrs["axis"], x.spec.shape.rank),
+        likes=[v.spec for v in node.outputs],
+    )
 
 
 def _unpack_by_slices(node: Node, low: Lowering) -> Lowered:
@@ -95,9 +100,17 @@ def _unpack_by_slices(node: Node, low: Lowering) -> Lowered:
     axis = front(node.attrs["axis"], rank)
     ones, others = low.int32([1] * rank), sum(1 << i for i in range(rank) if i != axis)
     return tuple(
-        low.emit("STRIDED_SLICE", x, low.int32([i if a == axis else 0 for a in range(rank)]),
-                 low.int32([i + 1 if a == axis else 0 for a in range(rank)]), ones,
-                 begin_mask=others, end_mask=others, shrink_axis_mask=1 << axis, like=v.spec)
+        low.emit(
+            "STRIDED_SLICE",
+            x,
+            low.int32([i if a == axis else 0 for a in range(rank)]),
+            low.int32([i + 1 if a == axis else 0 for a in range(rank)]),
+            ones,
+            begin_mask=others,
+            end_mask=others,
+            shrink_axis_mask=1 << axis,
+            like=v.spec,
+        )
         for i, v in enumerate(node.outputs)
     )
 
@@ -110,14 +123,21 @@ def _split(node: Node, low: Lowering) -> Lowered:
     (x,) = node.operands
     if len(node.outputs) == 1:
         return x
-    return low.emit_many("SPLIT", _axis(node, low, x), x, num_splits=len(node.outputs),
-                         likes=[v.spec for v in node.outputs])
+    return low.emit_many(
+        "SPLIT", _axis(node, low, x), x, num_splits=len(node.outputs), likes=[v.spec for v in node.outputs]
+    )
 
 
 def _split_v(node: Node, low: Lowering) -> Lowered:
     x, sizes = node.operands
-    return low.emit_many("SPLIT_V", x, low.int32(sizes), _axis(node, low, x), num_splits=len(node.outputs),
-                         likes=[v.spec for v in node.outputs])
+    return low.emit_many(
+        "SPLIT_V",
+        x,
+        low.int32(sizes),
+        _axis(node, low, x),
+        num_splits=len(node.outputs),
+        likes=[v.spec for v in node.outputs],
+    )
 
 
 def _transpose(node: Node, low: Lowering) -> Lowered:

@@ -74,8 +74,9 @@ def size_along(low: Lowering, x: Value, axis: int) -> Value:
     if dims is not None and dims[axis] is not None:
         return low.constant(dims[axis], int32)
     shape = low.emit("SHAPE", x, out_type="INT32")
-    return low.emit("STRIDED_SLICE", shape, low.int32([axis]), low.int32([axis + 1]), low.int32([1]),
-                    shrink_axis_mask=1)
+    return low.emit(
+        "STRIDED_SLICE", shape, low.int32([axis]), low.int32([axis + 1]), low.int32([1]), shrink_axis_mask=1
+    )
 
 
 def sliced(low: Lowering, x: Value, begin: Sequence[int], size: Sequence[int]) -> Value:

@@ -55,8 +55,10 @@ def _to_rgb(low: Lowering, hue: Value, saturation: Value, value: Value) -> Value
     def tent(at: float, sign: str) -> Value:
         """|6 H - 3| - 1 or 2 - |6 H - at|, within [0, 1]."""
         away = low.emit("ABS", low.emit("SUB", six, number(low, at, hue)))
-        return _clipped(low, low.emit("SUB", away, number(low, 1, hue)) if sign == "+" else
-                        low.emit("SUB", number(low, 2, hue), away))
+        return _clipped(
+            low,
+            low.emit("SUB", away, number(low, 1, hue)) if sign == "+" else low.emit("SUB", number(low, 2, hue), away),
+        )
 
     parts = []
     for f in (tent(3, "+"), tent(2, "-"), tent(4, "-")):

@@ -157,8 +157,9 @@ def _roll(node: Node, low: Lowering) -> Lowered:
             return NoMatch(f"the size of axis {axis} is not known")
         last = by % size if size else 0
         if last:
-            parts = low.emit_many("SPLIT_V", x, low.int32([size - last, last]), low.constant(axis % len(dims), int32),
-                                  num_splits=2)
+            parts = low.emit_many(
+                "SPLIT_V", x, low.int32([size - last, last]), low.constant(axis % len(dims), int32), num_splits=2
+            )
             x = low.emit("CONCATENATION", parts[::-1], axis=axis % len(dims), like=x.spec)
     return x
 

@@ -19,8 +19,14 @@ from ..lowering import Lowered, Lowering, Rule, table
 def _if(node: Node, low: Lowering) -> Lowered:
     condition, operands = node.inputs
     then_branch, else_branch = map(low.graph_of, (node.attrs["then_branch"], node.attrs["else_branch"]))
-    return low.emit_many("IF", condition, operands, then_branch=then_branch, else_branch=else_branch,
-                         likes=[v.spec for v in node.outputs])
+    return low.emit_many(
+        "IF",
+        condition,
+        operands,
+        then_branch=then_branch,
+        else_branch=else_branch,
+        likes=[v.spec for v in node.outputs],
+    )
 
 
 def _case(node: Node, low: Lowering) -> Lowered:
@@ -32,8 +38,11 @@ def _case(node: Node, low: Lowering) -> Lowered:
     if len(branches) == 1:
         branches *= 2
     last = len(branches) - 1
-    known = low.emit("LOGICAL_AND", low.emit("GREATER_EQUAL", index, low.constant(0, int32)),
-                     low.emit("LESS", index, low.constant(last, int32)))
+    known = low.emit(
+        "LOGICAL_AND",
+        low.emit("GREATER_EQUAL", index, low.constant(0, int32)),
+        low.emit("LESS", index, low.constant(last, int32)),
+    )
     index = low.emit("SELECT", known, index, low.constant(last, int32))
     return _tree(low, index, operands, branches, 0, [v.spec for v in node.outputs])
 
@@ -75,8 +84,9 @@ def _while(node: Node, low: Lowering) -> Lowered:
     assert isinstance(captured, tuple)
     cond, body = low.graph_of(node.attrs["cond"]), low.graph_of(node.attrs["body"])
     body = Graph(body.name, body.inputs, body.nodes, (*body.outputs, *body.inputs[len(variables) :]))
-    made = low.emit_many("WHILE", (*variables, *captured), cond=cond, body=body,
-                         likes=[v.spec for v in (*node.outputs, *captured)])
+    made = low.emit_many(
+        "WHILE", (*variables, *captured), cond=cond, body=body, likes=[v.spec for v in (*node.outputs, *captured)]
+    )
     return made[: len(variables)]
 
 

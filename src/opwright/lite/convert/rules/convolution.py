@@ -80,9 +80,16 @@ def _conv2d(node: Node, low: Lowering) -> Lowered:
     padding = image.pad()
     bias = low.constant(np.zeros(dims[3] or 0), float32)
     y = low.emit(
-        "CONV_2D", image.x, transposed(low, filters, (3, 0, 1, 2)), bias, like=image.out, padding=padding,
-        stride_h=image.stride_h, stride_w=image.stride_w,
-        dilation_h_factor=image.dilation_h, dilation_w_factor=image.dilation_w,
+        "CONV_2D",
+        image.x,
+        transposed(low, filters, (3, 0, 1, 2)),
+        bias,
+        like=image.out,
+        padding=padding,
+        stride_h=image.stride_h,
+        stride_w=image.stride_w,
+        dilation_h_factor=image.dilation_h,
+        dilation_w_factor=image.dilation_w,
     )
     return image.back(y)
 
@@ -104,9 +111,17 @@ def _depthwise(node: Node, low: Lowering) -> Lowered:
     else:
         flat = low.emit("RESHAPE", filter, low.int32(shape), like=filter.spec.with_shape(shape))
     y = low.emit(
-        "DEPTHWISE_CONV_2D", image.x, flat, low.constant(np.zeros(channels * multiplier), float32), like=image.out,
-        padding=padding, depth_multiplier=multiplier, stride_h=image.stride_h, stride_w=image.stride_w,
-        dilation_h_factor=image.dilation_h, dilation_w_factor=image.dilation_w,
+        "DEPTHWISE_CONV_2D",
+        image.x,
+        flat,
+        low.constant(np.zeros(channels * multiplier), float32),
+        like=image.out,
+        padding=padding,
+        depth_multiplier=multiplier,
+        stride_h=image.stride_h,
+        stride_w=image.stride_w,
+        dilation_h_factor=image.dilation_h,
+        dilation_w_factor=image.dilation_w,
     )
     return image.back(y)
 
@@ -130,8 +145,15 @@ def _conv2d_transpose(node: Node, low: Lowering) -> Lowered:
         padding, begin, more = "VALID", [0, top, left, 0], [0, top + bottom, left + right, 0]
     whole = [None if d is None else d + m for d, m in zip(out, more)]
     y = low.emit(
-        "TRANSPOSE_CONV", _image_sizes(low, image, sizes, whole, more), transposed(low, filters, (2, 0, 1, 3)), image.x,
-        None, like=image.out.with_shape(whole), padding=padding, stride_h=image.stride_h, stride_w=image.stride_w,
+        "TRANSPOSE_CONV",
+        _image_sizes(low, image, sizes, whole, more),
+        transposed(low, filters, (2, 0, 1, 3)),
+        image.x,
+        None,
+        like=image.out.with_shape(whole),
+        padding=padding,
+        stride_h=image.stride_h,
+        stride_w=image.stride_w,
     )
     if any(more):
         wanted = [-1, *out[1:3], -1] if None not in out[1:] else _image_sizes(low, image, sizes, out, (0,) * 4)
@@ -139,15 +161,18 @@ def _conv2d_transpose(node: Node, low: Lowering) -> Lowered:
     return image.back(y)
 
 
-def _image_sizes(
-    low: Lowering, image: Image, sizes: Value, dims: Sequence[int | None], more: Sequence[int]
-) -> Value:
+def _image_sizes(low: Lowering, image: Image, sizes: Value, dims: Sequence[int | None], more: Sequence[int]) -> Value:
     """The sizes `dims` of an image, channels last; unknown ones are `more` than those that the operator was given."""
     if None not in dims:
         return low.int32(dims)
     if None not in dims[1:]:
-        batch = low.emit("STRIDED_SLICE", low.emit("SHAPE", image.x, out_type="INT32"), low.int32([0]), low.int32([1]),
-                         low.int32([1]))
+        batch = low.emit(
+            "STRIDED_SLICE",
+            low.emit("SHAPE", image.x, out_type="INT32"),
+            low.int32([0]),
+            low.int32([1]),
+            low.int32([1]),
+        )
         return low.emit("CONCATENATION", (batch, low.int32(dims[1:])), axis=0)
     last = low.cast(sizes, int32)
     if image.order:
@@ -168,8 +193,14 @@ def _pool(op_name: str, outside: float) -> Any:
         padding = image.pad(outside)
         height, width = image._spatial(ksize)
         y = low.emit(
-            op_name, image.x, like=image.out, padding=padding, filter_height=height, filter_width=width,
-            stride_h=image.stride_h, stride_w=image.stride_w,
+            op_name,
+            image.x,
+            like=image.out,
+            padding=padding,
+            filter_height=height,
+            filter_width=width,
+            stride_h=image.stride_h,
+            stride_w=image.stride_w,
         )
         return image.back(y)
 

@@ -27,10 +27,26 @@ SLICE_RANK = 5
 
 # Official kernels, now or in older run times, broadcast up to this rank only; operands of one shape may have any.
 BROADCAST_RANK = {
-    "ADD": 6, "SUB": 6, "MUL": 6, "DIV": 5, "MAXIMUM": 5, "MINIMUM": 5, "SELECT_V2": 5,
-    "FLOOR_DIV": 4, "FLOOR_MOD": 4, "POW": 4, "SQUARED_DIFFERENCE": 4, "ATAN2": 0,
-    "EQUAL": 4, "NOT_EQUAL": 4, "LESS": 4, "LESS_EQUAL": 4, "GREATER": 4, "GREATER_EQUAL": 4,
-    "LOGICAL_AND": 4, "LOGICAL_OR": 4,
+    "ADD": 6,
+    "SUB": 6,
+    "MUL": 6,
+    "DIV": 5,
+    "MAXIMUM": 5,
+    "MINIMUM": 5,
+    "SELECT_V2": 5,
+    "FLOOR_DIV": 4,
+    "FLOOR_MOD": 4,
+    "POW": 4,
+    "SQUARED_DIFFERENCE": 4,
+    "ATAN2": 0,
+    "EQUAL": 4,
+    "NOT_EQUAL": 4,
+    "LESS": 4,
+    "LESS_EQUAL": 4,
+    "GREATER": 4,
+    "GREATER_EQUAL": 4,
+    "LOGICAL_AND": 4,
+    "LOGICAL_OR": 4,
 }
 
 
@@ -123,8 +139,9 @@ def having(name: str, value: Any, reason: str) -> Condition:
     return check
 
 
-def direct(op: str, lite: str, *sources: Source, when: Condition | None = None,
-           **options: str | Callable[[Node], Any]) -> Rule:
+def direct(
+    op: str, lite: str, *sources: Source, when: Condition | None = None, **options: str | Callable[[Node], Any]
+) -> Rule:
     """Return the rule that makes a node of the catalogue's operator `op` one of the builtin operator `lite`.
 
     sources: of each operand; by default those of the node, spread where the rank is beyond the kernel's broadcasting.
@@ -194,22 +211,42 @@ DIRECT = table(
     direct("ExpandDims", "EXPAND_DIMS", as_it_is, new_axis_operand),
     direct("Tile", "TILE", as_it_is, as_int32),
     direct("MirrorPad", "MIRROR_PAD", as_it_is, as_int32, mode=lambda node: node.attrs["mode"].upper()),
-    *(direct(op, lite, as_it_is, as_int32, as_int32, when=of_ranks((3, 4), f"{lite} takes ranks 3 and 4"))
-      for op, lite in (("SpaceToBatchND", "SPACE_TO_BATCH_ND"), ("BatchToSpaceND", "BATCH_TO_SPACE_ND"))),
+    *(
+        direct(op, lite, as_it_is, as_int32, as_int32, when=of_ranks((3, 4), f"{lite} takes ranks 3 and 4"))
+        for op, lite in (("SpaceToBatchND", "SPACE_TO_BATCH_ND"), ("BatchToSpaceND", "BATCH_TO_SPACE_ND"))
+    ),
     direct("MatrixSetDiag", "MATRIX_SET_DIAG", when=having("k", (0, 0), "MATRIX_SET_DIAG sets the main diagonal")),
-    direct("ResizeNearestNeighbor", "RESIZE_NEAREST_NEIGHBOR", as_it_is, as_int32,
-           when=of_types(float32, uint8, int8, int16)),
+    direct(
+        "ResizeNearestNeighbor",
+        "RESIZE_NEAREST_NEIGHBOR",
+        as_it_is,
+        as_int32,
+        when=of_types(float32, uint8, int8, int16),
+    ),
     # picked, put and summed
-    direct("Slice", "SLICE", as_it_is, as_int32, as_int32,
-           when=of_ranks(range(SLICE_RANK + 1), f"SLICE takes ranks up to {SLICE_RANK}")),
+    direct(
+        "Slice",
+        "SLICE",
+        as_it_is,
+        as_int32,
+        as_int32,
+        when=of_ranks(range(SLICE_RANK + 1), f"SLICE takes ranks up to {SLICE_RANK}"),
+    ),
     direct("GatherNd", "GATHER_ND", when=having("batch_dims", 0, "GATHER_ND has no batch_dims")),
     direct("ScatterNd", "SCATTER_ND", as_int32, as_it_is, as_int32),
     direct("Where", "WHERE"),
     direct("Cumsum", "CUMSUM", as_it_is, axis_operand),
-    direct("ReverseSequence", "REVERSE_SEQUENCE", when=of_types(float32, uint8, int16, int32, int64),
-           seq_dim=lambda node: axis_of(node, "seq_axis"), batch_dim=lambda node: axis_of(node, "batch_axis")),
-    *(direct(f"UnsortedSegment{kind}", f"UNSORTED_SEGMENT_{kind.upper()}", as_it_is, as_int32, as_int32)
-      for kind in ("Sum", "Prod", "Max", "Min")),
+    direct(
+        "ReverseSequence",
+        "REVERSE_SEQUENCE",
+        when=of_types(float32, uint8, int16, int32, int64),
+        seq_dim=lambda node: axis_of(node, "seq_axis"),
+        batch_dim=lambda node: axis_of(node, "batch_axis"),
+    ),
+    *(
+        direct(f"UnsortedSegment{kind}", f"UNSORTED_SEGMENT_{kind.upper()}", as_it_is, as_int32, as_int32)
+        for kind in ("Sum", "Prod", "Max", "Min")
+    ),
     # variables
     direct("ReadVariable", "READ_VARIABLE", dtype=type_option("dtype")),
     direct("AssignVariable", "ASSIGN_VARIABLE"),

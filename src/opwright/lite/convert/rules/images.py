@@ -45,8 +45,7 @@ def _nearest_by_gathers(node: Node, low: Lowering) -> Lowered:
     return x
 
 
-def _by_matrices(node: Node, low: Lowering, x: Value, columns: Callable[..., np.ndarray], olds: Any
-                 ) -> Lowered:
+def _by_matrices(node: Node, low: Lowering, x: Value, columns: Callable[..., np.ndarray], olds: Any) -> Lowered:
     """columns: what becomes of an image [1, n, 1, c] as the direction 0 or 1 of the operator."""
     if x.dtype is not float32:
         x = low.cast(x, float32)
@@ -158,6 +157,10 @@ IMAGES = table(
     Rule("gradient_by_matrices", "ResizeBicubicGrad", _resize_grad, _LINEAR),
     Rule("gradient_by_matrices", "ResizeNearestNeighborGrad", _nearest_grad, _LINEAR),
     Rule("patches_by_gather", "ExtractImagePatches", _patches, "each element of a patch has a known place"),
-    Rule("non_max_suppression_v5", "NonMaxSuppression", _suppression,
-         "the threshold one float up, as boxes go from it on; where scores are soft only a box's equals go by it"),
+    Rule(
+        "non_max_suppression_v5",
+        "NonMaxSuppression",
+        _suppression,
+        "the threshold one float up, as boxes go from it on; where scores are soft only a box's equals go by it",
+    ),
 )

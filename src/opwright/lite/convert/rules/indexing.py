@@ -71,8 +71,14 @@ def _strided_slice(node: Node, low: Lowering) -> Lowered:
         return low.emit("STRIDED_SLICE", x, begin, end, strides, **masks, like=node.outputs[0].spec)
     dense = _Dense(rank, [_clipped(b.constant) for b in bounds], masks)
     y = low.emit(
-        "STRIDED_SLICE", x, low.int32(dense.begin), low.int32(dense.end), low.int32(dense.strides),
-        begin_mask=dense.begin_mask, end_mask=dense.end_mask, shrink_axis_mask=dense.shrink_axis_mask,
+        "STRIDED_SLICE",
+        x,
+        low.int32(dense.begin),
+        low.int32(dense.end),
+        low.int32(dense.strides),
+        begin_mask=dense.begin_mask,
+        end_mask=dense.end_mask,
+        shrink_axis_mask=dense.shrink_axis_mask,
         like=None if dense.new_axes else node.outputs[0].spec,
     )
     for axis in dense.new_axes:
@@ -88,11 +94,9 @@ def _gather(node: Node, low: Lowering) -> Lowered:
         return NoMatch("batch_dims counts from the end, and the rank is not known")
     if x.dtype is string and rank != 1:
         return NoMatch("the official GATHER takes strings of rank 1 only")
-    return low.emit("GATHER", x, indices, axis=front(axis, rank), batch_dims=front(batch, depth),
-                    like=node.outputs[0].spec)
+    return low.emit(
+        "GATHER", x, indices, axis=front(axis, rank), batch_dims=front(batch, depth), like=node.outputs[0].spec
+    )
 
 
-INDEXING = table(
-    Rule("strided_slice", "StridedSlice", _strided_slice),
-    Rule("gather", "Gather", _gather),
-)
+INDEXING = table(Rule("strided_slice", "StridedSlice", _strided_slice), Rule("gather", "Gather", _gather))

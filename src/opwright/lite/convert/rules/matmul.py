@@ -150,8 +150,9 @@ def _by_weights(low: Lowering, a: Factor, b: Factor, rows: list[str], summed: li
     return _apart(low, y, [(x, c) for c in rows], columns_, merged=(1, len(columns)), lead=len(rows) - 1)
 
 
-def _by_matrices(low: Lowering, a: Factor, b: Factor, batch: list[str], rows: list[str], summed: list[str],
-                 columns: list[str]) -> Value:
+def _by_matrices(
+    low: Lowering, a: Factor, b: Factor, batch: list[str], rows: list[str], summed: list[str], columns: list[str]
+) -> Value:
     """A batch of matrix products; a factor that lies the other way round is left so, and a flag set."""
     if len(batch) > 3:
         raise Unfit("BATCH_MATMUL takes ranks up to 5")
@@ -163,8 +164,14 @@ def _by_matrices(low: Lowering, a: Factor, b: Factor, batch: list[str], rows: li
     x = _grouped(low, left, [*lead, summed, rows] if turned_a else [*lead, rows, summed])
     y = _grouped(low, right, [*lead, columns, summed] if turned_b else [*lead, summed, columns])
     product = low.emit("BATCH_MATMUL", x, y, adj_x=turned_a, adj_y=turned_b)
-    return _apart(low, product, [(left, c) for c in rows], [(right, c) for c in columns],
-                  merged=(len(rows), len(columns)), lead=len(batch))
+    return _apart(
+        low,
+        product,
+        [(left, c) for c in rows],
+        [(right, c) for c in columns],
+        merged=(len(rows), len(columns)),
+        lead=len(batch),
+    )
 
 
 def _grouped(low: Lowering, factor: Factor, groups: Sequence[Sequence[str]]) -> Value:
@@ -174,8 +181,14 @@ def _grouped(low: Lowering, factor: Factor, groups: Sequence[Sequence[str]]) -> 
     return _reshaped(low, factor.x, [[(factor, c) for c in g] for g in groups])
 
 
-def _apart(low: Lowering, y: Value, rows: list[tuple[Factor, str]], columns: list[tuple[Factor, str]],
-           merged: tuple[int, int], lead: int) -> Value:
+def _apart(
+    low: Lowering,
+    y: Value,
+    rows: list[tuple[Factor, str]],
+    columns: list[tuple[Factor, str]],
+    merged: tuple[int, int],
+    lead: int,
+) -> Value:
     """[lead..., rows, columns] with rows and columns taken apart. merged: how many dimensions are joined to each."""
     if merged == (1, 1):
         return y
@@ -196,8 +209,10 @@ def _reshaped(low: Lowering, x: Value, groups: Sequence[Sequence[tuple[Factor, s
         shape = low.int32([-1 if d is None else d for d in dims])
     else:
         first = dims.index(None)
-        parts = [low.constant(-1 if d is None else d, int32) if d is not None or i == first else _size(low, group)
-                 for i, (d, group) in enumerate(zip(dims, groups))]
+        parts = [
+            low.constant(-1 if d is None else d, int32) if d is not None or i == first else _size(low, group)
+            for i, (d, group) in enumerate(zip(dims, groups))
+        ]
         shape = low.emit("PACK", tuple(parts), values_count=len(parts), axis=0)
     return low.emit("RESHAPE", x, shape, like=x.spec.with_shape(dims))
 

@@ -75,8 +75,12 @@ def _cross(node: Node, low: Lowering) -> Lowered:
         return low.emit("GATHER", v, low.int32(order), axis=last)
 
     first, second = (1, 2, 0), (2, 0, 1)
-    return low.emit("SUB", low.emit("MUL", turned(a, first), turned(b, second)),
-                    low.emit("MUL", turned(a, second), turned(b, first)), like=node.outputs[0].spec)
+    return low.emit(
+        "SUB",
+        low.emit("MUL", turned(a, first), turned(b, second)),
+        low.emit("MUL", turned(a, second), turned(b, first)),
+        like=node.outputs[0].spec,
+    )
 
 
 def _bucketize(node: Node, low: Lowering) -> Lowered:

@@ -39,8 +39,9 @@ def _steps(node: Node, low: Lowering) -> Lowered:
     if not (np.isfinite(scale) & (scale > 0)).all():
         return NoMatch("bounds that are equal or apart by more than a number")
     zero = np.floor(np.clip(first - least / scale, first, last) + np.float32(0.5))
-    start, end, scale = (low.constant(v.astype(np.float32), float32) for v in
-                         ((first - zero) * scale, (last - zero) * scale, scale))
+    start, end, scale = (
+        low.constant(v.astype(np.float32), float32) for v in ((first - zero) * scale, (last - zero) * scale, scale)
+    )
     clipped = low.emit("MINIMUM", low.emit("MAXIMUM", x, start), end)
     half = low.constant(np.float32(0.5), float32)
     steps = low.emit("FLOOR", low.emit("ADD", low.emit("DIV", low.emit("SUB", clipped, start), scale), half))
@@ -49,6 +50,8 @@ def _steps(node: Node, low: Lowering) -> Lowered:
 
 QUANTIZING = table(
     *(Rule("fake_quant", op, _whole) for op in ("FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars")),
-    *(Rule("fake_quant_by_steps", op, _steps, "its definition") for op in
-      ("FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel")),
+    *(
+        Rule("fake_quant_by_steps", op, _steps, "its definition")
+        for op in ("FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel")
+    ),
 )

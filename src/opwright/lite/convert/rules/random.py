@@ -60,8 +60,14 @@ def _multinomial(node: Node, low: Lowering) -> Lowered:
     wanted = node.attrs["output_dtype"]
     if wanted not in (int32, int64):
         return NoMatch("MULTINOMIAL gives int32 or int64")
-    return low.emit("MULTINOMIAL", logits, low.int32(count), output_type=wanted.name.upper(), **_seeds(node),
-                    like=node.outputs[0].spec)
+    return low.emit(
+        "MULTINOMIAL",
+        logits,
+        low.int32(count),
+        output_type=wanted.name.upper(),
+        **_seeds(node),
+        like=node.outputs[0].spec,
+    )
 
 
 def _shuffle(node: Node, low: Lowering) -> Lowered:

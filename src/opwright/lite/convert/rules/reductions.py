@@ -51,8 +51,9 @@ def _arg(op: str, lite: str) -> Rule:
 
 def _top_k(node: Node, low: Lowering) -> Lowered:
     x, k = node.operands
-    values, indices = low.emit_many("TOPK_V2", x, low.int32(k) if k.dtype in (int16, int64) else k,
-                                    likes=[node.outputs[0].spec])
+    values, indices = low.emit_many(
+        "TOPK_V2", x, low.int32(k) if k.dtype in (int16, int64) else k, likes=[node.outputs[0].spec]
+    )
     wanted = node.outputs[1].dtype
     return values, indices if wanted is int32 else low.cast(indices, wanted)
 
@@ -85,10 +86,18 @@ def _sort(node: Node, low: Lowering) -> Lowered:
 
 
 REDUCTIONS = table(
-    *(reduction(op, lite) for op, lite in (
-        ("Sum", "SUM"), ("Mean", "MEAN"), ("Max", "REDUCE_MAX"), ("Min", "REDUCE_MIN"), ("Prod", "REDUCE_PROD"),
-        ("All", "REDUCE_ALL"), ("Any", "REDUCE_ANY"),
-    )),
+    *(
+        reduction(op, lite)
+        for op, lite in (
+            ("Sum", "SUM"),
+            ("Mean", "MEAN"),
+            ("Max", "REDUCE_MAX"),
+            ("Min", "REDUCE_MIN"),
+            ("Prod", "REDUCE_PROD"),
+            ("All", "REDUCE_ALL"),
+            ("Any", "REDUCE_ANY"),
+        )
+    ),
     _arg("ArgMax", "ARG_MAX"),
     _arg("ArgMin", "ARG_MIN"),
     Rule("topk_v2", "TopK", _top_k),

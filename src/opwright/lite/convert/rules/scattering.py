@@ -170,8 +170,12 @@ def _invert_permutation(node: Node, low: Lowering) -> Lowered:
     ids = low.emit("EXPAND_DIMS", low.int32(x), low.int32([1]))
     n = size_along(low, x, 0)
     numbers = low.emit("RANGE", low.constant(0, int32), n, low.constant(1, int32))
-    y = low.emit("SCATTER_ND", ids, numbers, low.emit("RESHAPE", n, low.int32([1])) if n.constant is None else
-                 low.int32([int(n.constant)]))
+    y = low.emit(
+        "SCATTER_ND",
+        ids,
+        numbers,
+        low.emit("RESHAPE", n, low.int32([1])) if n.constant is None else low.int32([int(n.constant)]),
+    )
     return y if x.dtype is int32 else low.cast(y, x.dtype)
 
 

@@ -106,8 +106,10 @@ def _confusion(node: Node, low: Lowering) -> Lowered:
 _GAPS = "as many segments as the last id says; SEGMENT_SUM takes no gaps"
 
 SEGMENTS = table(
-    *(Rule(f"segment_{kind.lower()}", f"Segment{kind}", _segment(f"Segment{kind}"), _GAPS)
-      for kind in ("Sum", "Prod", "Max", "Min", "Mean")),
+    *(
+        Rule(f"segment_{kind.lower()}", f"Segment{kind}", _segment(f"Segment{kind}"), _GAPS)
+        for kind in ("Sum", "Prod", "Max", "Min", "Mean")
+    ),
     Rule("bincount", "DenseBincount", _bincount, "a sum of ones for each number; what is too large goes to no segment"),
     Rule("histogram", "HistogramFixedWidth", _histogram, "its definition: a sum of ones for each interval"),
     Rule("confusion_matrix", "ConfusionMatrix", _confusion, "SCATTER_ND adds up what falls on one place"),

@@ -12,19 +12,7 @@ from ....core.dtypes import bool as bool_
 from ....core.dtypes import float32, int32, int64
 from ....graph import Node, Value
 from ..lowering import Lowered, Lowering, NoMatch, Rule, table
-from .building import (
-    constant_of,
-    number,
-    numbered,
-    only,
-    padded,
-    picked,
-    rank_of,
-    reshaped,
-    run,
-    sizes,
-    sliced,
-)
+from .building import constant_of, number, numbered, only, padded, picked, rank_of, reshaped, run, sizes, sliced
 from .direct import front
 
 
@@ -81,8 +69,9 @@ def _overlap_and_add(node: Node, low: Lowering) -> Lowered:
         return NoMatch("frames with gaps between them")
     image = reshaped(low, x, [n, 1, frames, length])
     filters = low.constant(np.eye(length, dtype=np.float32).reshape(1, 1, length, length), float32)
-    y = low.emit("TRANSPOSE_CONV", low.int32([n, 1, out, 1]), filters, image, None, padding="VALID", stride_h=1,
-                 stride_w=hop)
+    y = low.emit(
+        "TRANSPOSE_CONV", low.int32([n, 1, out, 1]), filters, image, None, padding="VALID", stride_h=1, stride_w=hop
+    )
     return reshaped(low, y, [*lead, out])
 
 
@@ -138,8 +127,11 @@ def _in_top_k(node: Node, low: Lowering) -> Lowered:
     if classes is None:
         return NoMatch("the number of classes is not known")
     ids = low.int32(targets)
-    inside = low.emit("LOGICAL_AND", low.emit("GREATER_EQUAL", ids, low.constant(0, int32)),
-                      low.emit("LESS", ids, low.constant(classes, int32)))
+    inside = low.emit(
+        "LOGICAL_AND",
+        low.emit("GREATER_EQUAL", ids, low.constant(0, int32)),
+        low.emit("LESS", ids, low.constant(classes, int32)),
+    )
     safe = low.emit("SELECT_V2", inside, ids, low.constant(0, int32))
     column = low.emit("EXPAND_DIMS", safe, low.int32([1]))
     wanted = low.emit("GATHER", predictions, column, axis=1, batch_dims=1)

@@ -53,5 +53,7 @@ def _gather_rows(node: Node, low: Lowering) -> Lowered:
     return low.emit("GATHER_ND", x, places, like=node.outputs[0].spec)
 
 
-STRINGS = table(*(Rule("strings_by_number", name, _by_number, "the numbers go the same way") for name in MOVERS),
-                Rule("strings_by_rows", "Gather", _gather_rows, "GATHER_ND takes strings of any rank"))
+STRINGS = table(
+    *(Rule("strings_by_number", name, _by_number, "the numbers go the same way") for name in MOVERS),
+    Rule("strings_by_rows", "Gather", _gather_rows, "GATHER_ND takes strings of any rank"),
+)

@@ -55,10 +55,15 @@ def _conv_filter(node: Node, low: Lowering) -> Lowered:
         return NoMatch("the gradient by a filter of groups")
     seen = _whole(low, image.x, _windows(image, spatial, (kh, kw)))
     y = low.emit(
-        "CONV_2D", transposed(low, seen, (3, 1, 2, 0)), transposed(low, back, (3, 1, 2, 0)),
-        low.constant(np.zeros(_inside(back, 3)), float32), padding="VALID",
-        stride_h=image.dilation_h, stride_w=image.dilation_w,
-        dilation_h_factor=image.stride_h, dilation_w_factor=image.stride_w,
+        "CONV_2D",
+        transposed(low, seen, (3, 1, 2, 0)),
+        transposed(low, back, (3, 1, 2, 0)),
+        low.constant(np.zeros(_inside(back, 3)), float32),
+        padding="VALID",
+        stride_h=image.dilation_h,
+        stride_w=image.dilation_w,
+        dilation_h_factor=image.stride_h,
+        dilation_w_factor=image.stride_w,
     )
     return transposed(low, y, (1, 2, 0, 3))
 
@@ -79,9 +84,16 @@ def _depthwise_filter(node: Node, low: Lowering) -> Lowered:
     apart = transposed(low, reshaped(low, back, [n, oh * ow, channels, m]), (1, 2, 0, 3))
     filters = reshaped(low, apart, [1, oh, ow, channels * n * m])
     y = low.emit(
-        "DEPTHWISE_CONV_2D", planes, filters, low.constant(np.zeros(channels * n * m), float32), padding="VALID",
-        depth_multiplier=m, stride_h=image.dilation_h, stride_w=image.dilation_w,
-        dilation_h_factor=image.stride_h, dilation_w_factor=image.stride_w,
+        "DEPTHWISE_CONV_2D",
+        planes,
+        filters,
+        low.constant(np.zeros(channels * n * m), float32),
+        padding="VALID",
+        depth_multiplier=m,
+        stride_h=image.dilation_h,
+        stride_w=image.dilation_w,
+        dilation_h_factor=image.stride_h,
+        dilation_w_factor=image.stride_w,
     )
     by_image = reshaped(low, y, [kh * kw, channels, n, m])
     return reshaped(low, low.emit("SUM", by_image, low.int32([2])), [kh, kw, channels, m])
@@ -96,9 +108,17 @@ def spread(low: Lowering, x: Value, filters: Value, spatial: Sequence[int], wind
         shape = low.int32([int(batch.constant), *out])
     else:
         shape = low.emit("CONCATENATION", (low.emit("RESHAPE", batch, low.int32([1])), low.int32(out)), axis=0)
-    y = low.emit("TRANSPOSE_CONV", shape, filters, x, None, padding="VALID", stride_h=windows[0].stride,
-                 stride_w=windows[1].stride,
-                 like=x.spec.with_shape([(x.spec.shape.dims or (None,))[0], *out]))
+    y = low.emit(
+        "TRANSPOSE_CONV",
+        shape,
+        filters,
+        x,
+        None,
+        padding="VALID",
+        stride_h=windows[0].stride,
+        stride_w=windows[1].stride,
+        like=x.spec.with_shape([(x.spec.shape.dims or (None,))[0], *out]),
+    )
     return sliced(low, y, [0, windows[0].before, windows[1].before, 0], [-1, *spatial, -1])
 
 
@@ -137,8 +157,10 @@ class Planes:
         at = slice(2, 4) if self.first else slice(1, 3)
         if any(v[0] != 1 or v[1 if self.first else 3] != 1 for v in (attrs["ksize"], attrs["strides"])):
             raise Unfit("a pool over batch or channels")
-        self.windows = [window(n, k, s, 1, attrs["padding"], p) for n, k, s, p in zip(
-            self.spatial, attrs["ksize"][at], attrs["strides"][at], pads[at].tolist())]
+        self.windows = [
+            window(n, k, s, 1, attrs["padding"], p)
+            for n, k, s, p in zip(self.spatial, attrs["ksize"][at], attrs["strides"][at], pads[at].tolist())
+        ]
 
     def apart(self, x: Value) -> Value:
         """[n, h, w, c] as [n c, h, w, 1]."""
@@ -182,8 +204,9 @@ def _max_grad(node: Node, low: Lowering) -> Lowered:
     flat = reshaped(low, planes.apart(x), [None, h * w])
     seen = picked(low, flat, (h * w,), places, float("-inf"))
     largest = low.emit("ARG_MAX", seen, low.constant(3, int32), output_type="INT32")
-    chosen = low.emit("ONE_HOT", largest, low.constant(k, int32), low.constant(1.0, float32),
-                      low.constant(0.0, float32), axis=-1)
+    chosen = low.emit(
+        "ONE_HOT", largest, low.constant(k, int32), low.constant(1.0, float32), low.constant(0.0, float32), axis=-1
+    )
     values = low.emit("MUL", chosen, planes.apart(dy))
     unit = low.constant(np.eye(k).reshape(1, rows.kernel, columns.kernel, k), float32)
     return planes.together(spread(low, values, unit, planes.spatial, planes.windows))
@@ -214,20 +237,26 @@ def _batch_norm(node: Node, low: Lowering) -> Lowered:
     if factor == 1.0:
         return y, m, unbiased
     mixed = [
-        low.emit("ADD", low.emit("MUL", old, number(low, 1 - factor, old)),
-                 low.emit("MUL", new, number(low, factor, new)))
+        low.emit(
+            "ADD", low.emit("MUL", old, number(low, 1 - factor, old)), low.emit("MUL", new, number(low, factor, new))
+        )
         for old, new in zip(given, (m, unbiased))
     ]
     return y, *mixed
 
 
-def _normalised(node: Node, low: Lowering, x: Value, scale: Value, offset: Value, mean: Value, variance: Value,
-                rank: int, axis: int) -> Value:
+def _normalised(
+    node: Node, low: Lowering, x: Value, scale: Value, offset: Value, mean: Value, variance: Value, rank: int, axis: int
+) -> Value:
     deviation = low.emit("ADD", variance, number(low, node.attrs["epsilon"], variance))
     factor = low.emit("MUL", scale, low.emit("RSQRT", deviation))
     apart = low.emit("SUB", x, per_channel(low, mean, rank, axis))
-    return low.emit("ADD", low.emit("MUL", apart, per_channel(low, factor, rank, axis)),
-                    per_channel(low, offset, rank, axis), like=node.outputs[0].spec)
+    return low.emit(
+        "ADD",
+        low.emit("MUL", apart, per_channel(low, factor, rank, axis)),
+        per_channel(low, offset, rank, axis),
+        like=node.outputs[0].spec,
+    )
 
 
 _CHANGED = "a convolution with batch and channels, stride and dilation changed places"
@@ -235,8 +264,12 @@ _CHANGED = "a convolution with batch and channels, stride and dilation changed p
 TRAINING = table(
     Rule("conv_by_filter", "Conv2DBackpropFilter", _conv_filter, _CHANGED),
     Rule("depthwise_by_filter", "DepthwiseConv2dNativeBackpropFilter", _depthwise_filter, _CHANGED),
-    Rule("depthwise_by_input", "DepthwiseConv2dNativeBackpropInput", _depthwise_input,
-         "TRANSPOSE_CONV with zeros between different channels"),
+    Rule(
+        "depthwise_by_input",
+        "DepthwiseConv2dNativeBackpropInput",
+        _depthwise_input,
+        "TRANSPOSE_CONV with zeros between different channels",
+    ),
     Rule("average_pool_grad", "AvgPoolGrad", _average_grad, "equal shares, which TRANSPOSE_CONV spreads"),
     Rule("max_pool_grad", "MaxPoolGrad", _max_grad, "the place of the largest element, which TRANSPOSE_CONV spreads"),
     Rule("batch_norm_in_training", "FusedBatchNorm", _batch_norm, "its definition"),

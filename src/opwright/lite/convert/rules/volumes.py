@@ -49,8 +49,14 @@ class Volume:
 
     def steps(self) -> dict[str, Any]:
         (d, h, w), (dd, dh, dw) = self.strides, self.dilations
-        return {"stride_d": d, "stride_h": h, "stride_w": w, "dilation_d_factor": dd, "dilation_h_factor": dh,
-                "dilation_w_factor": dw}
+        return {
+            "stride_d": d,
+            "stride_h": h,
+            "stride_w": w,
+            "dilation_d_factor": dd,
+            "dilation_h_factor": dh,
+            "dilation_w_factor": dw,
+        }
 
     def back(self, y: Value) -> Value:
         return y if self.last else transposed(self.low, y, FROM_LAST)

@@ -85,8 +85,11 @@ def hard_swish(op: Any, x: Operand, y: Operand) -> Any:
     m_relu, e_relu = multiplier(float(fine / _f(3.0 / 32768.0)))
     short_out, short_relu = short_multiplier(m_out), short_multiplier(m_relu)
     if e_out > 0:
-        raise y.wrong("has a scale too small for this input", [float(x.scale), float(y.scale)],
-                      wanted="a larger scale of the output")
+        raise y.wrong(
+            "has a scale too small for this input",
+            [float(x.scale), float(y.scale)],
+            wanted="a larger scale of the output",
+        )
 
     def run(q: Any) -> Any:
         v = x.centred(q) * 128

@@ -53,8 +53,9 @@ def _sum(op: Any, x: Operand, y: Operand, z: Operand, combine: Any) -> _Pair:
     my, ey = multiplier(float(y.scale) / twice)
     mz, ez = multiplier(twice / float(np.float32(1 << bits) * z.scale))
     if combine is np.add and ez > 0:
-        raise z.wrong("has too small a scale for the sum of such inputs", float(z.scale),
-                      wanted="a larger scale of the output")
+        raise z.wrong(
+            "has too small a scale for the sum of such inputs", float(z.scale), wanted="a larger scale of the output"
+        )
 
     left, right = _lifted(x, bits, mx, ex), _lifted(y, bits, my, ey)
     finish = finishing(mz, ez, 0, z.zero_point, low, high)
@@ -72,13 +73,17 @@ def _power_of_two(o: Operand) -> int | None:
     return round(exact) if abs(exact - round(exact)) < 1e-3 else None
 
 
-def _by_shifts(x: Operand, y: Operand, z: Operand, px: int, py: int, pz: int, combine: Any, low: int, high: int
-               ) -> _Pair:
+def _by_shifts(
+    x: Operand, y: Operand, z: Operand, px: int, py: int, pz: int, combine: Any, low: int, high: int
+) -> _Pair:
     """int16 with scales that are powers of two: the input of smaller scale is shifted to the output's."""
     nx, ny = pz - px, pz - py
     if min(nx, ny) < 0 or max(nx, ny) > 30 or (nx and ny):
-        raise z.wrong("has a scale that neither input has", [float(o.scale) for o in (x, y, z)],
-                      "the greater of the inputs' scales, or pot_scale_int16=False")
+        raise z.wrong(
+            "has a scale that neither input has",
+            [float(o.scale) for o in (x, y, z)],
+            "the greater of the inputs' scales, or pot_scale_int16=False",
+        )
 
     def run(a: Any, b: Any) -> Any:
         total = combine(INT32.shifted_right(a.astype(np.int64), nx), INT32.shifted_right(b.astype(np.int64), ny))

@@ -29,8 +29,9 @@ def _scales(weights: Operand) -> np.ndarray:
     if found.type != "FLOAT16" or constant is None:
         raise found.wrong("holds no scales", found.type, "constants of type FLOAT16")
     if len(weights.shape) != 2 or blocks.size < 1 or weights.shape[1] % blocks.size:
-        raise weights.wrong("has blocks that do not fit it", f"{blocks.size} elements of {list(weights.shape)}",
-                            "rows of whole blocks")
+        raise weights.wrong(
+            "has blocks that do not fit it", f"{blocks.size} elements of {list(weights.shape)}", "rows of whole blocks"
+        )
     rows, size = weights.shape[0], weights.shape[1] // blocks.size
     if constant.size != rows * size:
         raise found.wrong("has another number of scales than there are blocks", constant.size, rows * size)

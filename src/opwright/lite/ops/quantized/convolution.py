@@ -20,8 +20,14 @@ from .fixed_point import by_rows, finishing, finishing_wide
 from .operand import Operand, check_axis, check_scaled, check_symmetric, check_types, fused_bounds
 from .sums import Finish, Image, Weights, convolved, convolved_by_channel, transposed
 
-TYPES = ("INT8 INT8 INT8", "INT8 INT4 INT8", "INT8 INT2 INT8", "UINT8 UINT8 UINT8", "INT16 INT8 INT16",
-         "INT16 INT4 INT16")
+TYPES = (
+    "INT8 INT8 INT8",
+    "INT8 INT4 INT8",
+    "INT8 INT2 INT8",
+    "UINT8 UINT8 UINT8",
+    "INT16 INT8 INT16",
+    "INT16 INT4 INT16",
+)
 STORED = {"INT8": np.int8, "UINT8": np.uint8, "INT16": np.int16}
 BIASES = {"INT8": ("", "INT32"), "UINT8": ("", "INT32"), "INT16": ("", "INT64", "INT32")}
 
@@ -42,8 +48,9 @@ def check_conv(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Op
         raise filter.wrong("has no scale", "0 scales", "one, or one for each output channel")
 
 
-def finisher(op: Any, x: Operand, weights: Operand, bias: Operand | None, y: Operand, low: int, high: int
-             ) -> Callable[[Any], Finish]:
+def finisher(
+    op: Any, x: Operand, weights: Operand, bias: Operand | None, y: Operand, low: int, high: int
+) -> Callable[[Any], Finish]:
     """From the bias to what makes integers of the output of exact sums (floats)."""
     if x.type == "UINT8":
         m, e = multipliers(float(x.scale * weights.scale) / float(y.scale))
@@ -54,8 +61,9 @@ def finisher(op: Any, x: Operand, weights: Operand, bias: Operand | None, y: Ope
 
     def of_block(b: Any, block: slice) -> Callable[[Any], Any]:
         factors = (m, e) if np.ndim(m) == 0 else (m[block], e[block])
-        return (finishing_wide if wide else finishing)(*factors, 0 if b is None else b.reshape(-1)[block],
-                                                       y.zero_point, low, high)
+        return (finishing_wide if wide else finishing)(
+            *factors, 0 if b is None else b.reshape(-1)[block], y.zero_point, low, high
+        )
 
     def with_bias(b: Any) -> Finish:
         known: dict[int, Callable[[Any], Any]] = {}  # by the first output of a block, as long as the kernel runs
@@ -98,8 +106,9 @@ def depthwise_conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None
     return run
 
 
-def transpose_conv(op: Any, output_shape: Operand, filter: Operand, x: Operand, bias: Operand | None, y: Operand
-                   ) -> Any:
+def transpose_conv(
+    op: Any, output_shape: Operand, filter: Operand, x: Operand, bias: Operand | None, y: Operand
+) -> Any:
     check_conv(op, x, filter, bias, y, 0)
     weights = Weights(filter, x.reach, 0)
     finish = finisher(op, x, filter, bias, y, *fused_bounds(op.fused_activation_function, y))

@@ -45,8 +45,11 @@ def log(op: Any, x: Operand, y: Operand) -> Any:
 
 def _not_negative(x: Operand, q: Any, name: str) -> None:
     if q.size and int(q.min()) < x.zero_point:
-        raise InvalidArgumentError(what=f"{name} is only defined for positive values", found=int(q.min()),
-                                   wanted=f"integers from the zero point, {x.zero_point}, on")
+        raise InvalidArgumentError(
+            what=f"{name} is only defined for positive values",
+            found=int(q.min()),
+            wanted=f"integers from the zero point, {x.zero_point}, on",
+        )
 
 
 def rsqrt(op: Any, x: Operand, y: Operand) -> Any:

@@ -20,6 +20,7 @@ from ..parts import BLOCK
 INT16, INT32 = FixedPoint(numpy_namespace, 16), FixedPointInt32(numpy_namespace)
 """On int64 that hold int16, int32."""
 
+
 def rounded_quotient(a: Any, n: Any) -> Any:
     """a / n of integers, n > 0, to the nearest, halves away from zero."""
     return np.sign(a) * ((np.abs(a) + (n >> 1)) // n)

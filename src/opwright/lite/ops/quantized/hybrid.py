@@ -198,8 +198,9 @@ def depthwise_conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None
     return run
 
 
-def transpose_conv(op: Any, output_shape: Operand, filter: Operand, x: Operand, bias: Operand | None, y: Operand
-                   ) -> Any:
+def transpose_conv(
+    op: Any, output_shape: Operand, filter: Operand, x: Operand, bias: Operand | None, y: Operand
+) -> Any:
     check_types(op, ("INT8 FLOAT32 FLOAT32",), filter, x, y)
     _check_bias(op, bias)
     weights = _weights(filter, 0)
@@ -219,8 +220,9 @@ def transpose_conv(op: Any, output_shape: Operand, filter: Operand, x: Operand, 
 
 def embedding_lookup(op: Any, lookup: Operand, value: Operand, y: Operand) -> Any:
     """Rows of integers as the reals they stand for."""
-    check_types(op, [f"{value} {y}" for value in ("INT8", "INT4", "INT2", "UINT8") for y in ("FLOAT32", "FLOAT16")],
-                value, y)
+    check_types(
+        op, [f"{value} {y}" for value in ("INT8", "INT4", "INT2", "UINT8") for y in ("FLOAT32", "FLOAT16")], value, y
+    )
     check_symmetric(value)
     check_axis(value, 0)
     rank = len(value.shape)

@@ -26,8 +26,9 @@ def concatenation(op: Any, xs: tuple[Operand, ...], y: Operand) -> Any:
     for x in xs:
         check_types(op, ("INT8 INT8", "UINT8 UINT8", "INT16 INT16", "INT4 INT4"), x, y)
     if op.fused_activation_function != "NONE":
-        raise InvalidArgumentError(what="a fused activation on a concatenation of integers",
-                                   found=op.fused_activation_function, wanted="NONE")
+        raise InvalidArgumentError(
+            what="a fused activation on a concatenation of integers", found=op.fused_activation_function, wanted="NONE"
+        )
     if y.type == "INT8":
         check_same(y, *xs)
     elif y.type == "INT16":

@@ -17,13 +17,7 @@ from typing import Any
 import numpy as np
 
 from ....scalar import numpy_namespace
-from ....scalar.integer_lstm import (
-    GATE,
-    IntegerCells,
-    LayerNormalization,
-    least_variance,
-    normalization_factor,
-)
+from ....scalar.integer_lstm import GATE, IntegerCells, LayerNormalization, least_variance, normalization_factor
 from ....scalar.multipliers import multiplier
 from .fixed_point import INT16, INT32
 from .lstm_narrow import narrow_lstm
@@ -37,8 +31,9 @@ def _power_of_two(o: Operand, least: int, most: int) -> int:
     """log2 of an operand's scale. Raises InvalidArgumentError where that is no integer within the limits."""
     exact = math.log2(float(o.scale)) if o.scale > 0 else 0.5
     if abs(exact - round(exact)) > 1e-3 or not least <= round(exact) <= most or o.zero_point:
-        raise o.wrong("does not have a power of two for its scale, and zero point 0", float(o.scale),
-                      f"2^{least} to 2^{most}")
+        raise o.wrong(
+            "does not have a power of two for its scale, and zero point 0", float(o.scale), f"2^{least} to 2^{most}"
+        )
     return round(exact)
 
 
@@ -103,8 +98,11 @@ def integer_lstm(op: Any, operands: Mapping[str, Operand | None], y: Operand, no
     if len(intermediates) == 12 and not hasattr(op, "time_major"):
         return narrow_lstm(op, operands, y, intermediates)
     if len(intermediates) != 5:
-        raise y.wrong("comes of a node without the intermediate tensors that say its scales", len(intermediates),
-                      "5, or 12 of LSTM with gates of int8")
+        raise y.wrong(
+            "comes of a node without the intermediate tensors that say its scales",
+            len(intermediates),
+            "5, or 12 of LSTM with gates of int8",
+        )
     return _IntegerLstm(op, operands, y, intermediates).run
 
 
@@ -120,8 +118,9 @@ class _IntegerLstm:
         power = _power_of_two(c, -30, -9)
         self.cells = IntegerCells(numpy_namespace, power)
         self.cifg = operands["input_to_input_weights"] is None
-        self.gates = {g: _Gate(g, operands, s, power) for g, s in zip(GATES, intermediates)
-                      if not (self.cifg and g == "input")}
+        self.gates = {
+            g: _Gate(g, operands, s, power) for g, s in zip(GATES, intermediates) if not (self.cifg and g == "input")
+        }
         self.hidden_by = multiplier(float(np.float32(2.0**-30 / float(hidden.scale))))
         self.hidden_zero, self.h_zero = hidden.zero_point, h.zero_point
         weights = operands["projection_weights"]
@@ -178,8 +177,13 @@ class _IntegerLstm:
 
 def basic_lstm(op: Any, operands: Mapping[str, Operand | None], outs: Any) -> Any:
     """LSTM of kernel_type BASIC: uint8 activations of scale 1/128, int16 cells of scale 2^-11, gates of scale 2^-12."""
-    names = ("input", "input_to_input_weights", "input_to_forget_weights", "input_to_cell_weights",
-             "input_to_output_weights")
+    names = (
+        "input",
+        "input_to_input_weights",
+        "input_to_forget_weights",
+        "input_to_cell_weights",
+        "input_to_output_weights",
+    )
     x, h, w, b, c = present(operands, *names)
     check_types(op, ("UINT8 UINT8 UINT8 INT32 INT16 UINT8 INT16 UINT8 INT16",), x, h, w, b, c, *outs)
     check_scaled(x, h, w, c, outs[0], outs[1])

@@ -33,14 +33,17 @@ class _Gate:
         both, outside, inside = three
         check_scaled(both, outside, inside)
         self.tanh, self.norm, self.bias = gate == "cell", f"{gate}_layer_norm_coefficients", f"{gate}_gate_bias"
-        x, h, w, r, norm = present(operands, "input", "output_state", f"input_to_{gate}_weights",
-                                   f"recurrent_to_{gate}_weights", self.norm)
+        x, h, w, r, norm = present(
+            operands, "input", "output_state", f"input_to_{gate}_weights", f"recurrent_to_{gate}_weights", self.norm
+        )
         check_scaled(norm)
         self.norm_scale = norm.scale
         self.products = [
             (Product(o.name, o, rows, float(part.scale)), part.zero_point, multiplier(float(part.scale / both.scale)))
-            for o, rows, part in ((_named(w, f"input_to_{gate}_weights"), x, outside),
-                                  (_named(r, f"recurrent_to_{gate}_weights"), h, inside))
+            for o, rows, part in (
+                (_named(w, f"input_to_{gate}_weights"), x, outside),
+                (_named(r, f"recurrent_to_{gate}_weights"), h, inside),
+            )
         ]
 
     def run(self, x: Any, h: Any, arrays: Mapping[str, Any]) -> Any:

@@ -23,8 +23,17 @@ from .fixed_point import INT32, exact_float, finishing, finishing_wide
 from .operand import Operand, check_axis, check_scaled, check_symmetric, check_types, fused_bounds
 from .sums import Weights, multiplied
 
-TYPES = ("INT8 INT8 INT8", "INT8 INT4 INT8", "INT8 INT2 INT8", "UINT8 UINT8 UINT8", "UINT8 UINT8 INT16",
-         "INT16 INT8 INT16", "INT16 INT4 INT16", "INT16 INT2 INT16", "INT16 INT16 INT16")
+TYPES = (
+    "INT8 INT8 INT8",
+    "INT8 INT4 INT8",
+    "INT8 INT2 INT8",
+    "UINT8 UINT8 UINT8",
+    "UINT8 UINT8 INT16",
+    "INT16 INT8 INT16",
+    "INT16 INT4 INT16",
+    "INT16 INT2 INT16",
+    "INT16 INT16 INT16",
+)
 BIASES = {"INT8": ("", "INT32"), "UINT8": ("", "INT32"), "INT16": ("", "INT64", "INT32")}
 
 
@@ -44,8 +53,11 @@ def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None,
     low, high = fused_bounds(op.fused_activation_function, y)
     real = float(x.scale) * weights.scales.astype(np.float64) / float(y.scale)
     real = real if weights.per_channel else real[0]
-    scaled = _by_wide_sums(x, weights, y) if weights.type == "INT16" else lambda acc, outputs: round_away(
-        acc * (real[outputs] if np.ndim(real) else real))
+    scaled = (
+        _by_wide_sums(x, weights, y)
+        if weights.type == "INT16"
+        else lambda acc, outputs: round_away(acc * (real[outputs] if np.ndim(real) else real))
+    )
 
     def parts(q: Any, w: Any, b: Any) -> Iterator[Part]:
         n, k = w.shape

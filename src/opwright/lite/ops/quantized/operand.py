@@ -14,8 +14,15 @@ from ....core.errors import InvalidArgumentError, UnimplementedError
 from ..fusing import BOUNDS
 
 LIMITS = {
-    "INT8": (-128, 127), "UINT8": (0, 255), "INT16": (-32768, 32767), "INT4": (-8, 7), "INT2": (-2, 1),
-    "UINT4": (0, 15), "UINT16": (0, 65535), "INT32": (-(2**31), 2**31 - 1), "INT64": (-(2**63), 2**63 - 1),
+    "INT8": (-128, 127),
+    "UINT8": (0, 255),
+    "INT16": (-32768, 32767),
+    "INT4": (-8, 7),
+    "INT2": (-2, 1),
+    "UINT4": (0, 15),
+    "UINT16": (0, 65535),
+    "INT32": (-(2**31), 2**31 - 1),
+    "INT64": (-(2**63), 2**63 - 1),
 }
 
 
@@ -29,8 +36,20 @@ class Operand:
     raises InvalidArgumentError for scales and zero points that do not fit each other or the type
     """
 
-    __slots__ = ("axis", "blocks", "constant", "high", "low", "name", "scale", "scales", "shape", "type", "zero_point",
-                 "zero_points")
+    __slots__ = (
+        "axis",
+        "blocks",
+        "constant",
+        "high",
+        "low",
+        "name",
+        "scale",
+        "scales",
+        "shape",
+        "type",
+        "zero_point",
+        "zero_points",
+    )
 
     def __init__(self, t: Any) -> None:
         self.name, self.type, self.shape = t.name, t.type.name, t.shape
@@ -42,18 +61,26 @@ class Operand:
         given = np.zeros(0, np.int64) if q is None or q.zero_point is None else np.asarray(q.zero_point, np.int64)
         n = len(self.scales)
         if len(given) not in (0, 1, n):
-            raise self.wrong("has another number of zero points than scales", f"{len(given)} and {n}",
-                             wanted="as many, or one")
+            raise self.wrong(
+                "has another number of zero points than scales", f"{len(given)} and {n}", wanted="as many, or one"
+            )
         self.zero_points = np.zeros(n, np.int64) if not len(given) else np.resize(given, n)
         if n and not (np.isfinite(self.scales).all() and (self.scales >= 0).all()):
-            raise self.wrong("has a scale that is negative or not finite", self.scales[:8].tolist(),
-                             wanted="finite scales of at least 0")
+            raise self.wrong(
+                "has a scale that is negative or not finite",
+                self.scales[:8].tolist(),
+                wanted="finite scales of at least 0",
+            )
         if n and (self.zero_points.min() < self.low or self.zero_points.max() > self.high):
-            raise self.wrong("has a zero point outside its type", self.zero_points[:8].tolist(),
-                             wanted=f"{self.low} to {self.high}")
+            raise self.wrong(
+                "has a zero point outside its type", self.zero_points[:8].tolist(), wanted=f"{self.low} to {self.high}"
+            )
         if n > 1 and not (0 <= self.axis < len(self.shape) and self.shape[self.axis] == n):
-            raise self.wrong("has scales that fit none of its sizes", f"{n} along {self.axis} of {self.shape}",
-                             wanted="one scale, or one for each slice of the quantized dimension")
+            raise self.wrong(
+                "has scales that fit none of its sizes",
+                f"{n} along {self.axis} of {self.shape}",
+                wanted="one scale, or one for each slice of the quantized dimension",
+            )
         self.scale = self.scales[0] if n else np.float32(0)
         self.zero_point = int(self.zero_points[0]) if n else 0
 
@@ -104,8 +131,13 @@ def check_types(op: Any, combinations: Iterable[str], *operands: Operand | None)
     found = " ".join(types_of(operands))
     if found not in combinations:
         named = ", ".join(f"{o.name!r} {o.type}" for o in operands if o is not None)
-        raise UnimplementedError(op=op.operator.name, what="no integer kernel for these types", found=named,
-                                 wanted=" or ".join(combinations), explain="OW103")
+        raise UnimplementedError(
+            op=op.operator.name,
+            what="no integer kernel for these types",
+            found=named,
+            wanted=" or ".join(combinations),
+            explain="OW103",
+        )
     assert operands[0] is not None
     return operands[0].type
 
@@ -146,8 +178,9 @@ def check_same(*operands: Operand) -> None:
 def check_output(y: Operand, scale: float, zero_point: int, slack: float = 0.0) -> None:
     """Raises InvalidArgumentError where an output has other parameters than its operator fixes."""
     if abs(float(y.scale) - scale) > slack * scale or y.zero_point != zero_point:
-        raise y.wrong("has other parameters than the operator fixes", [float(y.scale), y.zero_point],
-                      [scale, zero_point])
+        raise y.wrong(
+            "has other parameters than the operator fixes", [float(y.scale), y.zero_point], [scale, zero_point]
+        )
 
 
 def quantize_real(value: float, y: Operand) -> int:

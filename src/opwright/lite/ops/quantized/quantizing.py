@@ -37,8 +37,11 @@ def quantize(op: Any, x: Operand, y: Operand) -> Any:
     if not len(y.scales):
         check_scaled(y)
     if y.per_channel and not (y.axis < len(x.shape) and x.shape[y.axis] == len(y.scales)):
-        raise y.wrong("has scales that do not fit the input", f"{len(y.scales)} along {y.axis}, and {list(x.shape)}",
-                      "one scale, or one for each slice along that dimension")
+        raise y.wrong(
+            "has scales that do not fit the input",
+            f"{len(y.scales)} along {y.axis}, and {list(x.shape)}",
+            "one scale, or one for each slice along that dimension",
+        )
     scale, zero_point = y.scale, y.zero_point
     if y.per_channel:  # along a dimension of the input: the file may say another shape of the output
         scale, zero_point = (_along(values, y.axis, len(x.shape)) for values in (y.scales, y.zero_points))

@@ -43,8 +43,10 @@ class Weights:
         if exact_float(most * self.reach) is np.float32 and not self.filter.zero_points.any():
             return np.float32  # whatever the weights are
         axes = tuple(i for i in range(q.ndim) if i != self.axis)
-        most = max(int(np.abs(self.filter.centred(q[part], np.int32)).sum(axes, dtype=np.int64).max())
-                   for part in self._parts(q, 4))
+        most = max(
+            int(np.abs(self.filter.centred(q[part], np.int32)).sum(axes, dtype=np.int64).max())
+            for part in self._parts(q, 4)
+        )
         return exact_float(most * self.reach)
 
     def _parts(self, q: np.ndarray, itemsize: int) -> list[tuple[slice, ...]]:
@@ -85,8 +87,9 @@ class _Again:
         return self.made()
 
 
-def convolved(op: Any, shape: Sequence[int], f: np.ndarray, weights: Weights, image: Image, finish: Finish
-              ) -> Iterator[Part]:
+def convolved(
+    op: Any, shape: Sequence[int], f: np.ndarray, weights: Weights, image: Image, finish: Finish
+) -> Iterator[Part]:
     """CONV_2D, in groups where the filter has fewer channels.
 
     shape: of the image, [n, h, w, c]; f: [o, kh, kw, c / groups]
@@ -106,8 +109,9 @@ def convolved(op: Any, shape: Sequence[int], f: np.ndarray, weights: Weights, im
                 yield (*band.y, block), part
 
 
-def convolved_by_channel(op: Any, shape: Sequence[int], f: np.ndarray, weights: Weights, image: Image, finish: Finish
-                         ) -> Iterator[Part]:
+def convolved_by_channel(
+    op: Any, shape: Sequence[int], f: np.ndarray, weights: Weights, image: Image, finish: Finish
+) -> Iterator[Part]:
     """DEPTHWISE_CONV_2D. f: [1, kh, kw, c * multiplier]"""
     windows = windows_of(op, shape[1:3], f.shape[1:3])
     w = weights.whole(f)

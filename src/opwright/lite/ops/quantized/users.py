@@ -53,8 +53,11 @@ def rule_for(operator: Any, node: Any, narrow: Sequence[Any]) -> Callable[..., A
         if said is not None:
             why = "this operator takes no reals, and its class says nothing of integers that stand for some"
         raise UnimplementedError(
-            op=node.name, what=why, found=", ".join(f"{t.name!r} {t.type.name}" for t in narrow),
-            wanted="tensors without scales", explain="OW103",
+            op=node.name,
+            what=why,
+            found=", ".join(f"{t.name!r} {t.type.name}" for t in narrow),
+            wanted="tensors without scales",
+            explain="OW103",
             do='quantized = "integers" in its class, or a method `quantized`; or convert the model with it in float',
         )
     return _on_reals
@@ -71,8 +74,9 @@ def _on_reals(call: Any, *operands: Any) -> Callable[..., Any]:
         given = [_applied(function, a) for function, a in zip(before, arrays)]
         results = operator.flat_outputs(operator.kernel(call, float32)(*given))
         if len(results) != len(after):
-            raise contract_violation(operator, "compute", "gave another number of results than infer",
-                                     found=len(results), wanted=len(after))
+            raise contract_violation(
+                operator, "compute", "gave another number of results than infer", found=len(results), wanted=len(after)
+            )
         return tuple(function(np.asarray(r)) for function, r in zip(after, results))
 
     return run
@@ -114,8 +118,9 @@ def _steps(o: Operand) -> Callable[[Any], Any]:
 
     def run(real: np.ndarray) -> np.ndarray:
         if real.dtype.kind not in "fV":
-            raise DefinitionError(what=f"compute gave {real.dtype} for {o.name!r}, which stands for real numbers",
-                                  wanted="float32")
+            raise DefinitionError(
+                what=f"compute gave {real.dtype} for {o.name!r}, which stands for real numbers", wanted="float32"
+            )
         out = np.empty(real.shape, np.float64)
         store_parts(rule(real.astype(np.float32, copy=False)), out)
         return out
@@ -129,8 +134,13 @@ def _by_method(method: Callable[..., Any], call: Any, *operands: Any) -> Callabl
     kernel = call_rule(operator, "quantized", method, call, *operands)
     outputs = _flat(operands[len(operator.inputs) :])
     if not callable(kernel):
-        raise contract_violation(operator, "quantized", "gave no function", found=repr(kernel)[:80],
-                                 wanted="a function of the inputs' integers")
+        raise contract_violation(
+            operator,
+            "quantized",
+            "gave no function",
+            found=repr(kernel)[:80],
+            wanted="a function of the inputs' integers",
+        )
 
     def run(*arrays: Any) -> tuple[Any, ...]:
         results = operator.flat_outputs(kernel(*arrays))
@@ -141,7 +151,11 @@ def _by_method(method: Callable[..., Any], call: Any, *operands: Any) -> Callabl
 
 def _within(operator: Any, result: np.ndarray, o: Operand) -> np.ndarray:
     if len(o.scales) and result.dtype.kind not in "iu":
-        raise contract_violation(operator, "quantized", f"gave {result.dtype} for {o.name!r}",
-                                 wanted=f"integers within {o.low} to {o.high}", do="np.rint(y).astype(np.int32)"
-                                 )
+        raise contract_violation(
+            operator,
+            "quantized",
+            f"gave {result.dtype} for {o.name!r}",
+            wanted=f"integers within {o.low} to {o.high}",
+            do="np.rint(y).astype(np.int32)",
+        )
     return np.clip(result, o.low, o.high) if len(o.scales) else result
