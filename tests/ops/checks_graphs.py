@@ -10,7 +10,7 @@ import numpy as np
 from checks import is_random
 from harness import Case, operator_of
 
-from opwright.runtime.backward import NoGradientError
+from opwright.scopes.backward import NoGradientError
 from opwright.testing import places, slopes
 from opwright.testing.trial import NotTried, tensor
 

@@ -1,7 +1,7 @@
 """Kinds of variables: what every operator of the catalogue takes and gives, and the facts of 7.2.
 
 Lives here: the walk over the catalogue, by declarations and by what really comes out of the tables' rows.
-Not here: gradients that are rows (tests/runtime/test_backward_numbers.py), LoDs with numbers (test_lod_tensor.py).
+Not here: gradients that are rows (tests/scopes/test_backward_numbers.py), LoDs with numbers (test_lod_tensor.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Every operator of the catalogue as an instance on scopes, at each place: what it is eagerly, again and again.
 
 Lives here: the walk over calls of every operator (walking.py), what runs at the simulated device and what does not,
-which inputs are never read.  Not here: single sentences about runs (tests/runtime/), the check itself
+which inputs are never read.  Not here: single sentences about runs (tests/scopes/), the check itself
 (`opwright.testing.places`).
 """
 

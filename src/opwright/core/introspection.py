@@ -2,7 +2,7 @@
 
 Lives here: the line of the user's program, the innermost frame that is not of this package, and where an error went
 through it; signatures of functions; `parse`, `compile_tree`, `literal`, one conversion at a time.
-Not here: tracebacks (staging/), binding arguments (tracing/signature.py), a function's source (staging/source.py).
+Not here: tracebacks (autograph/), binding arguments (tracing/signature.py), a function's source (autograph/source.py).
 
 CPython counts how deeply it recurses while it turns its own tree into `ast` objects, or back, in one number for all
 threads. Objects are made meanwhile, so the garbage collector may run and another thread may get its turn; if that one

@@ -9,11 +9,11 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+from ..autograph.api import convert_if_enabled, thread_state
 from ..core import flags
 from ..graph import Graph
 from ..ops import dispatch
 from ..ops.random.state import own_sequences
-from ..staging import api as staging
 from ..tracing.program import Program
 from ..tracing.recording import autograph
 from ..tracing.symbolic import SymbolicTensor
@@ -70,14 +70,14 @@ class Traced:
         trace = FuncTrace(f"Dataset_{transformation}_{name_of(function)}", parent)
         trace.may_create_variables = False
         form = Form(structure)
-        convert = parent is None or staging.here.enabled
+        convert = parent is None or thread_state.enabled
         with TRACING:
             before = dispatch.state.trace, dispatch.state.tapes, dispatch.state.names
             try:
                 with trace.recording(), autograph(convert):
                     placeholders = [trace.placeholder(s, f"args_{i}") for i, s in enumerate(form.components)]
                     arguments = form.tensors_to_value(placeholders)
-                    call = staging.converted(function)
+                    call = convert_if_enabled(function)
                     result = call(*arguments) if type(arguments) is tuple else call(arguments)
                     if type(result) is list and not keep_list:  # several values, not the rows of one tensor
                         result = tuple(result)

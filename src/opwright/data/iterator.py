@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..autograph.api import thread_state
 from ..core import dtypes, forks
 from ..core.errors import OutOfRangeError
 from ..core.specs import TensorSpec
@@ -20,7 +21,6 @@ from ..core.type_spec import CompositeTensor
 from ..eager.tensor import EagerTensor
 from ..eager.variable import Variable
 from ..ops import dispatch, iteration
-from ..staging import api as staging
 from ..tracing.trace import init_scope
 from .context import IteratorContext
 from .functions import Failure
@@ -173,7 +173,7 @@ class OwnedIterator(IteratorBase, CompositeTensor):
         if state.trace is None and self._take is not None:
             return self._pack(self._take())
         self._unrolled += 1
-        if self._unrolled > _CALLS_UNROLLED and not staging.here.enabled:
+        if self._unrolled > _CALLS_UNROLLED and not thread_state.enabled:
             raise ValueError(
                 "An unusually high number of `tf.data.Iterator.get_next()` calls was detected. This suggests that the "
                 "`for elem in dataset: ...` idiom is used within `tf.function` with AutoGraph disabled. This idiom is "

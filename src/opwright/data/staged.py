@@ -1,7 +1,7 @@
 """Loops over datasets and iterators in traced functions: one loop in the graph, whatever there is to iterate.
 
 Lives here: what `for` and Python's builtins mean for them.
-Not here: the rewriting (staging/), loops in graphs (tracing/staged/), the operators they call (ops/iteration.py).
+Not here: the rewriting (autograph/), loops in graphs (tracing/staged/), the operators they call (ops/iteration.py).
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..autograph.handlers import register_handler
 from ..ops import dispatch, math
 from ..ops.debugging import Assert
-from ..staging.stages import register_stage
 from ..tracing.control import cond
 from ..tracing.staged import Cursor, GraphStage
 from .dataset import Dataset
@@ -108,5 +108,5 @@ _BUILTINS: dict[str, Any] = {
 }
 
 STAGE = DataStage()
-register_stage(Dataset, STAGE)
-register_stage(OwnedIterator, STAGE)
+register_handler(Dataset, STAGE)
+register_handler(OwnedIterator, STAGE)

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .. import staging
+from ..autograph.api import convert_if_enabled
 from ..core.dtypes import int64
 from ..core.errors import InvalidArgumentError
 from ..core.specs import TensorSpec
@@ -29,7 +29,7 @@ def _int64_key(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def key(*args: Any) -> Any:
-        found = staging.converted(function)(*args)
+        found = convert_if_enabled(function)(*args)
         return dispatch.to_tensor(found, int64) if isinstance(found, int) else found
 
     return key

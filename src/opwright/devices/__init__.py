@@ -1,7 +1,7 @@
 """Compute resources: what a kernel needs besides its arrays, one `DeviceContext` for each place.
 
 Lives here: contexts, their pool, streams, allocators, copies, the simulated asynchronous device.
-Not here: kernels and how one is chosen (ops/, runtime/).
+Not here: kernels and how one is chosen (ops/, scopes/).
 
     pool.py        one context for each place, made when first asked for
     context.py     what a context is                 context.py      the random numbers of one

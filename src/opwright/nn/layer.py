@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import staging
+from ..autograph.api import convert_if_enabled
 from ..core import dtypes, nest
 from ..core.dtypes import DType, as_dtype
 from ..core.introspection import signature_of
@@ -239,7 +239,7 @@ class Layer(Weighted, Configured):
                     args, kwargs = nest.map_structure(stand_in, (args, kwargs))
                     spec = self._call_spec()
                     masks = self._fill_masks(spec, args, kwargs)
-                    result = staging.converted(self.call)(*args, **kwargs)
+                    result = convert_if_enabled(self.call)(*args, **kwargs)
                     self._clear_losses()  # they are of the layout, which nobody runs
                     if self.supports_masking:
                         self._mask_outputs(args[0] if args else kwargs.get(spec.first or ""), result, masks)
@@ -300,7 +300,7 @@ class Layer(Weighted, Configured):
                     Node(self, args, given, outputs)
                     return outputs
                 masks = self._fill_masks(spec, args, kwargs)
-                outputs = staging.converted(self.call)(*args, **kwargs)
+                outputs = convert_if_enabled(self.call)(*args, **kwargs)
             if fresh:
                 self._seen_shapes = [_any_batch(y.shape.dims) for y in nest.flatten(outputs) if hasattr(y, "shape")]
             if self.activity_regularizer is not None:

@@ -133,7 +133,7 @@ def call_with_lods(op: Operator, inputs: Sequence[Any], bound: Call, name: str |
 
 
 def _first_instance(*parts: Any) -> Any:
-    load("opwright.runtime.instance")
+    load("opwright.scopes.instance")
     return _new_instance(*parts)
 
 
@@ -141,7 +141,7 @@ _new_instance: Callable[..., Any] = _first_instance
 
 
 def install_instances(make: Callable[..., Any]) -> None:
-    """Called once: how `Operator.on` makes an instance; that is the run time's (runtime/instance.py)."""
+    """Called once: how `Operator.on` makes an instance; that is the run time's (scopes/instance.py)."""
     global _new_instance
     _new_instance = make
 

@@ -1,7 +1,7 @@
 """What a LoD becomes when operators are called with LoDTensors.
 
 Lives here: taking the arguments apart and putting the results together, as the operator's definition says.
-Not here: the type (lod_tensor.py), who runs the call (dispatch.py, runtime/).
+Not here: the type (lod_tensor.py), who runs the call (dispatch.py, scopes/).
 
     lod = "unchanged"   results have the LoD of the first input that has one: they have as many rows
     lod = "vanishes"    results are ordinary tensors

@@ -1,7 +1,7 @@
 """Tensors of a call as the choice of a kernel sees them, and what must become of them before a kernel gets them.
 
 Lives here: `Operand`, `Transform`, which transforms an operand needs.
-Not here: the key that a call asks for and what serves it (selection.py), carrying transforms out (runtime/).
+Not here: the key that a call asks for and what serves it (selection.py), carrying transforms out (scopes/).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Lives here: `rule_failure`, `contract_violation`, `call_rule`, the comparison of results with what `infer` promised, and
 the name of the kernel that an error blames.
-Not here: who runs rules (definition.py, autodiff.py, eager/, runtime/, lite/).
+Not here: who runs rules (definition.py, autodiff.py, eager/, scopes/, lite/).
 
 Whoever runs a rule (`infer`, `compute`, a kernel, `gradient`, ...) passes an exception through `rule_failure`, so that
 the error names the operator and the rule in every way of running. A broken contract is a mistake in the definition:

@@ -1,7 +1,7 @@
 """Which kernel computes a call: the key it asks for, what serves where no kernel has that key, and why.
 
 Lives here: `expected_kernel_key` with its default, the fallback order, `explain`.
-Not here: the table of kernels (kernels.py), tensors as the choice sees them (operands.py), variables (runtime/).
+Not here: the table of kernels (kernels.py), tensors as the choice sees them (operands.py), variables (scopes/).
 
 The key asked for has the place the call runs at, the dtype of its first input, and a layout where the operator knows
 one (its attribute `data_format`; element-wise operators go by their inputs). By default every input is looked at: all

@@ -2,7 +2,7 @@
 
 Lives here: `on_scopes`: a run gives the eager call's results, again and again, and leaves its inputs alone;
 `reuse_changes_no_bits`: a call, its gradient and the gradient of that, with memory used again and without.
-Not here: the run itself (runtime/running.py), when memory is used again (compiler/inplace.py).
+Not here: the run itself (scopes/running.py), when memory is used again (compiler/inplace.py).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ..graph import Graph, Value
 from ..ops import lod_calls
 from ..ops import math as math_ops
 from ..ops.compute_wrappers import fingerprint
-from ..runtime.backward import NoGradientError, graph_gradients
-from ..runtime.instance import OpInstance
-from ..runtime.scope import Scope
+from ..scopes.backward import NoGradientError, graph_gradients
+from ..scopes.instance import OpInstance
+from ..scopes.scope import Scope
 from ..tracing.function import function
 from .slopes import Function
 from .trial import NotTried, Trial, array, assert_same, flows, refs

@@ -19,7 +19,7 @@ from ..graph import Value
 from ..ops import array as array_ops
 from ..ops import math as math_ops
 from ..ops.indexed_slices import IndexedSlices
-from ..runtime.backward import append_backward
+from ..scopes.backward import append_backward
 from ..tracing.function import function
 from .trial import NotTried, Trial, array, assert_same, flows, lod_of, refs, replaced
 

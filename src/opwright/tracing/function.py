@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from .. import staging
+from ..autograph.api import convert_if_enabled
 from ..core import flags
 from ..core.introspection import signature_of
 from ..core.specs import TensorSpec
@@ -332,7 +332,7 @@ class Function:
                 return instance
 
         def method(*args: Any, **kwargs: Any) -> Any:
-            return staging.converted(plain)(weak(), *args, **kwargs)
+            return convert_if_enabled(plain)(weak(), *args, **kwargs)
 
         functools.update_wrapper(method, plain)
         parameters = list(signature_of(plain).parameters.values())

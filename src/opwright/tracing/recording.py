@@ -10,7 +10,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from .. import staging
+from ..autograph.api import conversion_enabled, convert_requested
+from ..autograph.tracebacks import user_frames
 from ..core import nest
 from ..core.type_spec import CompositeTensor
 from ..ops import array, dispatch
@@ -58,11 +59,11 @@ def record_trace(
         arguments = {**dict(zip(names, args)), **kwargs}
         before = {n: _leaves(kinds[n], a) for n, a in arguments.items()}
         with autograph(function.autograph):
-            python = staging.requested(function.python_function) if function.autograph else function.python_function
+            python = convert_requested(function.python_function) if function.autograph else function.python_function
             try:
                 result = python(*args, **kwargs)
             except Exception as error:
-                raise error.with_traceback(staging.users_frames(error.__traceback__))  # noqa: B904  the same error
+                raise error.with_traceback(user_frames(error.__traceback__))  # noqa: B904  the same error
         modified = [n for n, a in arguments.items() if not _same(before[n], _leaves(kinds[n], a))]
         if modified:
             called = getattr(function.python_function, "__qualname__", function.name)
@@ -106,7 +107,7 @@ def autograph(enabled: bool | None) -> Iterator[None]:
     """While it lasts, what is recorded is converted by AutoGraph, or is not; None leaves it as it is around."""
     if enabled:
         from . import staged  # noqa: F401  what if, while and for mean for tensors; late, as it costs import time
-    with staging.converting(enabled):
+    with conversion_enabled(enabled):
         yield
 
 

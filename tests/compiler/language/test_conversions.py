@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from opwright import staging
+from opwright.autograph import conversion
+from opwright.autograph.conversion import set_store
 from opwright.compiler.cache import objects
 from opwright.compiler.language import conversions, emitting
 from opwright.core import flags
-from opwright.staging import conversion
 
 BRANCHES = """
     def kernel(n, limit=3):
@@ -56,7 +56,7 @@ class Workplace:
     def process(self, source: str) -> Callable[..., Any]:
         """The converted kernel of a new process that imports this source."""
         store = conversions.Conversions()
-        staging.keep_in(store)
+        set_store(store)
         self.file.write_text(textwrap.dedent(source))
         linecache.checkcache(str(self.file))
         module: dict[str, Any] = {"__name__": "opwright.compiler.kernels.sample"}
@@ -77,7 +77,7 @@ class Workplace:
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workplace]:
     with flags.override(cache_dir=tmp_path / "cache"):
         yield Workplace(tmp_path, monkeypatch)
-    staging.keep_in(emitting.CONVERSIONS)
+    set_store(emitting.CONVERSIONS)
 
 
 def codes(code: types.CodeType) -> list[types.CodeType]:
@@ -167,7 +167,7 @@ def test_users_functions_are_not_kept(workplace: Workplace) -> None:
     module: dict[str, Any] = {"__name__": "users"}
     exec(compile(workplace.file.read_text(), str(workplace.file), "exec"), module)
     store = conversions.Conversions()
-    staging.keep_in(store)
+    set_store(store)
     assert conversion.convert(module["kernel"])(6)[0] == 4
     store.write()
     assert not list(workplace.cache.glob("kernels/*"))

@@ -361,7 +361,7 @@ NOT_NEEDED = {
     "opwright.eager",
     "opwright.graph",
     "opwright.ops",
-    "opwright.staging",
+    "opwright.autograph",
     "opwright.tracing",
     "opwright.compiler.language",
     "opwright.lite.format.model",

@@ -16,7 +16,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ... import staging
+from ...autograph.api import to_graph
 from ...core import dtypes
 from ...core.dtypes import DType
 from ..language.arrays import Array, ArrayValue
@@ -117,7 +117,7 @@ def _staged(
         if not counting:
             staged.begin, staged.end = (Value(a, dtypes.int64) for a in function.args[-2:])
         arguments = _arguments(kernel, function, guards, written)
-        return staging.to_graph(kernel.function)(*arguments, **constants)
+        return to_graph(kernel.function)(*arguments, **constants)
 
     if not kernel.stage(staged, call):
         return function

@@ -13,9 +13,9 @@ from typing import Any
 
 from llvmlite import ir
 
+from ...autograph.handlers import Options, State, Thunk, Undefined, is_returned_value, register_handler
 from ...core import dtypes
 from ...core.errors import SignatureError
-from ...staging.stages import Options, State, Thunk, Undefined, is_returned_value, register_stage
 from ..polling import TURNS, spend
 from .bounded import BoundedPointer
 from .control import ControlFlow, LoopRange, Steps, carried
@@ -247,5 +247,5 @@ def _run(test: Thunk, body: Thunk, state: State) -> None:
 
 
 BRANCHES = Branches()
-register_stage(Value, BRANCHES)
-register_stage(LoopRange, BRANCHES)
+register_handler(Value, BRANCHES)
+register_handler(LoopRange, BRANCHES)

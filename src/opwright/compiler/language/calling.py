@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from llvmlite import ir
 
-from ... import staging
+from ...autograph.api import to_graph
 from ...core import dtypes, flags
 from ...core.dtypes import DType
 from ...core.errors import InvalidArgumentError, SignatureError
@@ -189,7 +189,7 @@ class ArrayKernel:
                 for i, kind in enumerate(kinds)
             ]
             arguments = self._arguments(given, dense, guards or Guards(False), facts.written)
-            return staging.to_graph(self.function)(*arguments, **constants)
+            return to_graph(self.function)(*arguments, **constants)
 
         if self.stage(staged, call):
             b.ret(ir.Constant(I64, 1 if counting else 0))

@@ -1,7 +1,7 @@
 """Control flow of kernels: what `range`, `for`, `and`, `or`, `not` and conditional expressions mean for values.
 
 Lives here: `LoopRange`, `loop`, the numbers of a range, `ControlFlow`: the meaning that both policies share.
-Not here: rewriting Python (staging/), the policies: branches and loops of LLVM's, for numbers (branches.py), and masks,
+Not here: rewriting Python (autograph/), the policies: LLVM's branches and loops, for numbers (branches.py), and masks,
 for scalars that stand for several elements (masks.py).
 
 Python's own numbers in control flow decide while the kernel is staged: `for i in range(4)` is unrolled.
@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...autograph.handlers import ControlFlowHandler, Options, State, Thunk
 from ...core import dtypes
-from ...staging.stages import Options, Stage, State, Thunk
 from .kinds import number
 from .places import Pointer
 from .trace import current
@@ -60,7 +60,7 @@ def carried(x: Any, like: Any = None) -> Any:
     return None
 
 
-class ControlFlow(Stage):
+class ControlFlow(ControlFlowHandler):
     """Control flow of kernels. The policies say what a condition, an `if` and a loop are."""
 
     range_type: type[LoopRange] = LoopRange

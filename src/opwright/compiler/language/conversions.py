@@ -1,6 +1,6 @@
 """Kernels as AutoGraph converts them, kept between processes: to convert one takes as long as to stage it.
 
-Lives here: `Conversions`, which keeps them in the object cache.  Not here: the conversion (staging/).
+Lives here: `Conversions`, which keeps them in the object cache.  Not here: the conversion (autograph/).
 
 There is one object for each source file, found by everything that a conversion depends on but the function; in it a
 function is known by a digest of its own code, so that what is found is of the text that this process has loaded.

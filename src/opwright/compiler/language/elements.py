@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from llvmlite import ir
 
-from ... import staging
+from ...autograph.api import to_graph
 from ...core import dtypes
 from ...core.dtypes import DType, of_numpy
 from ...core.errors import InvalidArgumentError, OpError, SignatureError, compose
@@ -108,7 +108,7 @@ def _converted(function: Callable[..., Any]) -> Callable[..., Any]:
     if not inspect.isfunction(function):
         return function
     try:
-        converted: Callable[..., Any] = staging.to_graph(function)
+        converted: Callable[..., Any] = to_graph(function)
         return converted
     except ValueError:
         return function

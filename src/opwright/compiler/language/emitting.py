@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from ... import staging
+from ...autograph.api import to_graph
+from ...autograph.conversion import set_store
 from ...core import dtypes
 from ...core.dtypes import DType
 from ..target import Target
@@ -28,7 +29,7 @@ from .values import Value
 if TYPE_CHECKING:
     from .families import Family
 
-staging.keep_in(CONVERSIONS)
+set_store(CONVERSIONS)
 
 
 class Work:
@@ -100,7 +101,7 @@ def _stage(family: Family, b: ir.IRBuilder, target: Target, constants: dict[str,
 @functools.cache
 def _converted(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function of a family in graph form; to convert it takes as long as to stage a kernel."""
-    converted: Callable[..., Any] = staging.to_graph(function)
+    converted: Callable[..., Any] = to_graph(function)
     return converted
 
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from llvmlite import ir
 
+from ...autograph.handlers import Options, State, Thunk, Undefined, is_returned_value, register_handler
 from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import SignatureError
-from ...staging.stages import Options, State, Thunk, Undefined, is_returned_value, register_stage
 from ..polling import spend
 from .control import ZERO_STEP, ControlFlow, LoopRange, Steps
 from .functions import any as some
@@ -242,4 +242,4 @@ class _Loop:
 
 MASKS = Masks()
 for _kind in (KernelScalar, ElementRange, LaterNumber):
-    register_stage(_kind, MASKS)
+    register_handler(_kind, MASKS)

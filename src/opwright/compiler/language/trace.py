@@ -15,7 +15,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ... import staging
+from ...autograph.api import conversion_enabled
 from ...core import flags
 from ...core.errors import InvalidArgumentError
 from ...core.introspection import OURS
@@ -78,7 +78,7 @@ class Staging:
         saved = state.trace, state.tapes
         state.trace, state.tapes = self, ()  # type: ignore[assignment]  # operators.py adds what dispatch asks of it
         try:
-            with staging.converting(True):
+            with conversion_enabled(True):
                 return body()
         finally:
             state.trace, state.tapes = saved

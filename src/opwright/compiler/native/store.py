@@ -318,7 +318,7 @@ def sources() -> str:
     found: list[str] = []
     for package in (__package__.rpartition(".")[0], scalar.__name__, core.__name__):
         list_sources(os.path.dirname(sys.modules[package].__file__ or ""), found)
-    list_sources(os.path.join(os.path.dirname(core.__file__ or ""), os.pardir, "staging"), found)  # not yet imported
+    list_sources(os.path.join(os.path.dirname(core.__file__ or ""), os.pardir, "autograph"), found)  # not yet imported
     if not found:  # Opwright lies in an archive: each process makes its own code
         found = [os.urandom(32).hex()]
     return files.digest("\0".join(found).encode())

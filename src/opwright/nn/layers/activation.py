@@ -9,8 +9,8 @@ from typing import Any
 
 import ml_dtypes
 
+from ...autograph.api import convert_if_enabled
 from ...ops import array
-from ...staging import converted
 from .. import activations
 from ..input_spec import InputSpec
 from ..layer import Layer
@@ -39,7 +39,7 @@ class Activation(_Elementwise):
 
     def call(self, inputs: Any) -> Any:
         """activation(inputs)."""
-        return converted(self.activation)(inputs)
+        return convert_if_enabled(self.activation)(inputs)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The input's, unless the function says otherwise."""

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from ...autograph.api import convert_if_enabled
 from ...core import nest
 from ...core.introspection import signature_of
 from ...ops import array, dispatch, linalg, math
-from ...staging import converted
 from .. import initializers
 from ..call_context import set_mask
 from ..input_spec import InputSpec
@@ -327,7 +327,9 @@ class Lambda(Described):
     def call(self, inputs: Any, mask: Any = None, training: Any = None) -> Any:
         """The function's result."""
         extra = {"mask": mask, "training": training}
-        return converted(self.function)(inputs, **self.arguments, **{name: extra[name] for name in self._passes})
+        return convert_if_enabled(self.function)(
+            inputs, **self.arguments, **{name: extra[name] for name in self._passes}
+        )
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """The mask given, or what it gives."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...autograph.api import convert_if_enabled
 from ...core import nest
 from ...ops import array
-from ...staging import converted
 from ..layer import Layer
 from .base import Described
 from .cells import GatedCell
@@ -101,7 +101,7 @@ def call_cell(cell: Any, inputs: Any, states: Any, training: Any, **kwargs: Any)
         if cell._call_spec().training:
             kwargs["training"] = training
         return cell(inputs, states, **kwargs)
-    return converted(cell if callable(cell) else cell.call)(inputs, states, **kwargs)
+    return convert_if_enabled(cell if callable(cell) else cell.call)(inputs, states, **kwargs)
 
 
 def gated(cell: Any) -> list[GatedCell]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import staging
+from ...autograph.api import convert_if_enabled
 from ...core import flags, nest
 from ...core.specs import TensorSpec
 from ...ops import dispatch
@@ -68,7 +68,7 @@ class Steps:
         def traced(*given: Any) -> Any:
             rest = iter(given)
             leaves = [next(rest) if there else None for there in present]
-            return staging.converted(step)(nest.pack_sequence_as(data_form, leaves))
+            return convert_if_enabled(step)(nest.pack_sequence_as(data_form, leaves))
 
         data_form = nest.map_structure(lambda t: None if t is None else 0, data)
         specs = [_spec_of(t) for t in tensors]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ... import staging
+from ...autograph.api import convert_if_enabled
 from ...core import dtypes, nest
 from ...core.errors import compose
 from ...core.shapes import TensorShape
@@ -52,7 +52,7 @@ def map_fn(
     del parallel_iterations, back_prop, swap_memory, infer_shape
     announced = dtype if fn_output_signature is None else fn_output_signature
     flat, n = _elements(elems, "map_fn")
-    fn = staging.converted(fn)
+    fn = convert_if_enabled(fn)
 
     def step(element: Any, carried: Sequence[Any]) -> tuple[Sequence[Any], Any]:
         return (), fn(element)
@@ -171,7 +171,7 @@ def _fold(
     if not callable(fn):
         raise TypeError(f"{caller}: fn must be callable, found {fn!r}")
     flat, n = _elements(elems, caller)
-    fn = staging.converted(fn)
+    fn = convert_if_enabled(fn)
     given_first = initializer is None
     if given_first:
         if isinstance(n, int) and n == 0:

@@ -1,7 +1,7 @@
 """What Python's control flow means for values of a graph: AutoGraph's other half.
 
 Lives here: the stage of tensors and what else lives in a graph, registered when this is imported.
-Not here: rewriting Python (staging/), the nodes that branches and loops become (tracing/control/).
+Not here: rewriting Python (autograph/), the nodes that branches and loops become (tracing/control/).
 
     stage.py      GraphStage: which statement goes where       merging.py   variables of two branches as one
     branches.py   if                                           loops.py     while, and for over cursors

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...autograph.handlers import State, Thunk, Undefined
 from ...core import dtypes, nest
 from ...eager.variable import Variable
 from ...ops import array, dispatch, math
@@ -16,7 +17,6 @@ from ...ops.control import If as _If
 from ...ops.control import Undefined as UndefinedOperator
 from ...ops.control import merged_specs
 from ...ops.tensor import TensorLike
-from ...staging.stages import State, Thunk, Undefined
 from ..control.body import Body, captured_by, handed_in, record_body
 from ..control.branches import BranchRecord, branch_attrs
 from ..trace import FuncTrace

@@ -1,6 +1,6 @@
 """Python's builtins on values of a graph.
 
-Lives here: the table BUILTINS, name -> what it means.  Not here: whether a call comes here (staging/builtins.py).
+Lives here: the table BUILTINS, name -> what it means.  Not here: whether a call comes here (autograph/builtins.py).
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...autograph.handlers import handler_of
 from ...core import dtypes
 from ...ops import array, dispatch, math
 from ...ops.tensor import TensorLike
-from ...staging.stages import stage_of
 from ..tensor_array import TensorArray
 from .branches import truth
 from .cursors import Indexed, Range, Sized, of_python, of_tensor, zipped
@@ -132,7 +132,7 @@ def _map(function: Any, *values: Any) -> Any:
 
 
 def _filter(function: Any, values: Any) -> Any:
-    stage = stage_of(values)
+    stage = handler_of(values)
     if stage is None or indexed(values) is None:
         return NotImplemented
     return stage.list_comp(values, lambda x: x, function if function is not None else lambda x: x)

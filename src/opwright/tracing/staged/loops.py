@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...autograph.handlers import State, Thunk, Undefined, is_flag, is_returned_value
 from ...core import dtypes, nest
 from ...core.shapes import TensorShape, as_shape
 from ...core.specs import TensorSpec
@@ -21,7 +22,6 @@ from ...ops import array, dispatch, math
 from ...ops.control import Undefined as UndefinedOperator
 from ...ops.lists import ListReserve
 from ...ops.tensor import TensorLike
-from ...staging.stages import State, Thunk, Undefined, is_flag, is_returned_value
 from ..control.while_node import emit_while
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace

@@ -10,12 +10,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ...autograph.handlers import Undefined, is_flag, is_return_flag, is_returned_value
 from ...core import nest
 from ...core.errors import compose
 from ...core.introspection import users_line
 from ...eager.variable import Variable
 from ...ops.tensor import TensorLike
-from ...staging.stages import Undefined, is_flag, is_return_flag, is_returned_value
 
 NUMBERS = (bool, int, float, complex, str, bytes, np.ndarray, np.generic)
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...autograph import operators
+from ...autograph.handlers import ControlFlowHandler, Options, State, Thunk, handler_of, probe, register_handler
 from ...core import dtypes
 from ...eager.variable import Variable
 from ...ops import array, dispatch, math
 from ...ops.tensor import TensorLike
-from ...staging import operators
-from ...staging.stages import Options, Stage, State, Thunk, probe, register_stage, stage_of
 from ..tensor_array import TensorArray
 from ..trace import FuncTrace
 from . import branches, loops
@@ -25,7 +25,7 @@ from .merging import refuse
 state = dispatch.state
 
 
-class GraphStage(Stage):
+class GraphStage(ControlFlowHandler):
     """Control flow as nodes of the graph that is being recorded; outside a trace values are Python's."""
 
     def claims(self, value: Any) -> bool:
@@ -124,7 +124,7 @@ class GraphStage(Stage):
             for i in range(cursor.length):
                 item = cursor.item(i)
                 keep = True if condition is None else condition(item)
-                if stage_of(keep) is not None:
+                if handler_of(keep) is not None:
                     break
                 if keep:
                     made.append(element(item))
@@ -164,7 +164,7 @@ def _ask(test: Thunk) -> Any:
     sizes = len(builder.nodes), len(builder.inputs), len(recorder.records)
     taken, captures, afar = dict(builder._taken), dict(trace.captures), dict(trace._from_afar)
     value = test()
-    if stage_of(value) is not None:
+    if handler_of(value) is not None:
         del builder.nodes[sizes[0] :], builder.inputs[sizes[1] :], recorder.records[sizes[2] :]
         builder._taken, trace.captures, trace._from_afar = taken, captures, afar
     return value
@@ -172,5 +172,5 @@ def _ask(test: Thunk) -> Any:
 
 STAGE = GraphStage()
 for _kind in (TensorLike, TensorArray, GrowingList, Indexed):
-    register_stage(_kind, STAGE)
+    register_handler(_kind, STAGE)
 probe.append(_ask)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import opwright as ow
-from opwright.runtime.held import HeldTensor
-from opwright.runtime.variable import EMPTY, GRAD, TEMP, ZERO
+from opwright.scopes.held import HeldTensor
+from opwright.scopes.variable import EMPTY, GRAD, TEMP, ZERO
 
 
 def test_var_creates_in_this_scope_only() -> None:

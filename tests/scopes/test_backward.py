@@ -17,7 +17,7 @@ import opwright as ow
 from opwright.core import errors
 from opwright.graph import Graph, parse, same, text
 from opwright.ops import registry
-from opwright.runtime.backward import append_backward, graph_gradients
+from opwright.scopes.backward import append_backward, graph_gradients
 
 # ---- names and sums (8.1, 8.6) ---------------------------------------------------------------------------------------
 

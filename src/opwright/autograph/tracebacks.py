@@ -1,6 +1,6 @@
 """Tracebacks that show the user's program: the frames that staging put between the user's are taken out.
 
-Lives here: `users_frames`.  Not here: where the user's program is (core/introspection.py).
+Lives here: `user_frames`.  Not here: where the user's program is (core/introspection.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BETWEEN = (
 _CONTEXTS = (os.path.join(_PACKAGE, "tracing", "trace.py"), os.path.join(_PACKAGE, "tracing", "recording.py"))
 
 
-def users_frames(traceback: types.TracebackType | None) -> types.TracebackType | None:
+def user_frames(traceback: types.TracebackType | None) -> types.TracebackType | None:
     """The traceback without the frames of staging that have frames of the user's program below them."""
     frames = []
     while traceback is not None:

@@ -1,7 +1,7 @@
 """Which variables are needed after each statement, so that a branch's temporaries are no state of the `if`.
 
 Lives here: the backward walk over structured code, after jumps are gone; it notes on every if, for and while what the
-rewriting needs (`Facts`).  Not here: what one statement reads and writes (names.py).
+rewriting needs (`Facts`).  Not here: what one statement reads and writes (activity.py).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import Any
 
-from .names import FUNCTIONS, Effects, index_names, support
+from .activity import FUNCTIONS, Effects, index_names, support
 
 Names = frozenset[str]
 

@@ -1,7 +1,7 @@
 """Expressions rewritten to ask their values.
 
 Lives here: conditional expressions, and/or/not, chained comparisons, `in`, calls, lambdas, list comprehensions.
-Not here: statements (rewriting.py), what the operators do (operators.py).
+Not here: statements (statements.py), what the operators do (operators.py).
 
 What stands in a lambda afterwards may not assign (`:=`) nor yield; such operands are left to Python.
 """
@@ -12,8 +12,8 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
+from .activity import FUNCTIONS
 from .jumps import ag, ag_call, load
-from .names import FUNCTIONS
 from .source import children, nodes
 
 _ASKING = (ast.In, ast.NotIn)

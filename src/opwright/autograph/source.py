@@ -2,7 +2,7 @@
 
 Lives here: reading files (through linecache, so that interactive and generated sources count), finding the `def` or
 `lambda` that a code object was made from, copying it, Python's renaming of __private names.
-Not here: rewriting (rewriting.py), deciding what to convert (conversion.py).
+Not here: rewriting (statements.py), deciding what to convert (conversion.py).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import opwright as ow
 from opwright.graph import parse, same, text
 from opwright.ops import registry
-from opwright.runtime.backward import append_backward, graph_gradients
+from opwright.scopes.backward import append_backward, graph_gradients
 
 # ---- numbers (8.7) ---------------------------------------------------------------------------------------------------
 

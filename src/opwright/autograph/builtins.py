@@ -10,8 +10,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from .handlers import TABLE, first_handler, handler_of
 from .operators import and_, or_
-from .stages import TABLE, stage_among, stage_of
 
 _MISSING = object()
 
@@ -44,12 +44,12 @@ def _extreme(name: str) -> Callable[..., Any]:
             given["key"] = key
         values: Any = args
         if len(args) == 1:
-            stage = stage_of(args[0])
+            stage = handler_of(args[0])
             if stage is not None:
                 result = stage.builtin(name, args, given)
                 return plain(*args, **given) if result is NotImplemented else result
             values = args[0] if isinstance(args[0], (list, tuple)) else list(args[0])
-        stage = stage_among(values)
+        stage = first_handler(values)
         if stage is None or key is not None:
             return plain(values, **given) if len(args) == 1 else plain(*args, **given)
         result = stage.builtin(name, tuple(values), given)
@@ -60,13 +60,13 @@ def _extreme(name: str) -> Callable[..., Any]:
 
 def _any(values: Any) -> Any:
     """any: stops at the first true plain value; staged ones are joined by `or`."""
-    stage = stage_of(values)
+    stage = handler_of(values)
     if stage is not None:
         result = stage.builtin("any", (values,), {})
         return builtins.any(values) if result is NotImplemented else result
     joined: Any = False
     for value in values:
-        if stage_of(value) is not None:
+        if handler_of(value) is not None:
             joined = value if joined is False else or_(joined, lambda value=value: value, simple=True)  # type: ignore[misc]
         elif value:
             return True
@@ -75,13 +75,13 @@ def _any(values: Any) -> Any:
 
 def _all(values: Any) -> Any:
     """all: stops at the first false plain value; staged ones are joined by `and`."""
-    stage = stage_of(values)
+    stage = handler_of(values)
     if stage is not None:
         result = stage.builtin("all", (values,), {})
         return builtins.all(values) if result is NotImplemented else result
     joined: Any = True
     for value in values:
-        if stage_of(value) is not None:
+        if handler_of(value) is not None:
             joined = value if joined is True else and_(joined, lambda value=value: value, simple=True)  # type: ignore[misc]
         elif not value:
             return False
@@ -89,7 +89,7 @@ def _all(values: Any) -> Any:
 
 
 def _filter(function: Any, values: Any) -> Any:
-    stage = stage_of(values)
+    stage = handler_of(values)
     if stage is not None:
         result = stage.builtin("filter", (_called(function), values), {})
         if result is not NotImplemented:
@@ -99,7 +99,7 @@ def _filter(function: Any, values: Any) -> Any:
 
 def _map(function: Any, *values: Any) -> Any:
     for value in values:
-        stage = stage_of(value)
+        stage = handler_of(value)
         if stage is not None:
             result = stage.builtin("map", (_called(function), *values), {})
             if result is not NotImplemented:
@@ -108,7 +108,7 @@ def _map(function: Any, *values: Any) -> Any:
 
 
 def _sorted(values: Any, /, *, key: Any = None, reverse: bool = False) -> Any:
-    stage = stage_of(values)
+    stage = handler_of(values)
     if stage is not None:
         result = stage.builtin("sorted", (values,), {"key": key, "reverse": reverse})
         if result is not NotImplemented:

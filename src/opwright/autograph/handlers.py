@@ -1,8 +1,8 @@
-"""Stages: who takes over Python's control flow when the value it turns on is not a plain Python value.
+"""Handlers of control flow: the protocol by which types of values define what `if`, `while` and `for` mean for them.
 
-Lives here: `Stage`, the protocol; `register_stage` and `stage_of`, the table of types; `State`, the variables a
-statement changes; `Undefined`.  Not here: any stage (a graph's is in tracing/staged.py), the operators that ask
-(operators.py).
+Lives here: `ControlFlowHandler`, the protocol; `register_handler` and `handler_of`, the table of types; `State`, the
+variables that a statement changes; `Undefined`.  Not here: any handler (tensors' is in tracing/staged/), the operators
+that dispatch to them (operators.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 Thunk = Callable[[], Any]
 
 
-class StagingError(ValueError):
+class ControlFlowError(ValueError):
     """Control flow that cannot be staged; the text names the variable."""
 
 
@@ -113,7 +113,7 @@ class State:
             try:
                 deleter()
             except (AttributeError, TypeError) as error:
-                raise StagingError(f"{name!r} is set in one branch only and cannot be deleted: {error}") from error
+                raise ControlFlowError(f"{name!r} is set in one branch only and cannot be deleted: {error}") from error
 
 
 def is_returned_value(name: str) -> bool:
@@ -139,7 +139,7 @@ class Options(dict[str, Any]):
     """
 
 
-class Stage:
+class ControlFlowHandler:
     """What control flow means for values of some types. `claims` may decline one value of a registered type.
 
     Bodies take no arguments (that of `for_stmt`: the item), and speak through the variables in `state`.
@@ -196,13 +196,13 @@ class Stage:
         return [element(x) for x in items if condition is None or condition(x)]
 
 
-_registered: dict[type, Stage] = {}
+_registered: dict[type, ControlFlowHandler] = {}
 
 
 class _Table(dict[type, Any]):
-    """Type -> Stage or None, filled through the MRO at first sight; bounded, as types may come and go."""
+    """Type -> ControlFlowHandler or None, filled through the MRO at first sight; bounded, as types may come and go."""
 
-    def __missing__(self, kind: type) -> Stage | None:
+    def __missing__(self, kind: type) -> ControlFlowHandler | None:
         found = next((_registered[c] for c in kind.__mro__ if c in _registered), None)
         if len(self) > 4096:
             self.clear()
@@ -213,19 +213,19 @@ class _Table(dict[type, Any]):
 TABLE = _Table()
 
 
-def register_stage(kind: type, stage: Stage | None) -> None:
+def register_handler(kind: type, stage: ControlFlowHandler | None) -> None:
     """Values of this type and its subclasses belong to `stage`; None for to plain Python, whatever its bases say."""
     _registered[kind] = stage  # type: ignore[assignment]
     TABLE.clear()
 
 
-def stage_of(value: Any) -> Stage | None:
+def handler_of(value: Any) -> ControlFlowHandler | None:
     """The stage that control flow on this value belongs to, or None for plain Python."""
     stage = TABLE[type(value)]
     return stage if stage is not None and stage.claims(value) else None
 
 
-def stage_among(values: Any) -> Stage | None:
+def first_handler(values: Any) -> ControlFlowHandler | None:
     """The stage of the first value that has one."""
     for value in values:
         stage = TABLE[type(value)]

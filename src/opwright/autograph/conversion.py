@@ -1,7 +1,7 @@
 """From a function to its converted one, and from what is called to what is called instead.
 
 Lives here: `convert` (source to code, kept by code object), `call` (the decision for any callable).
-Not here: the rewriting (rewriting.py), which modules are left alone (rules.py).
+Not here: the rewriting (statements.py), which modules are left alone (module_rules.py).
 
 A converted function is a new function object over the user's globals and closure cells: what the user changes there
 later, it sees. Its code is compiled from the tree under the user's file name and lines, so there is no generated file,
@@ -23,10 +23,10 @@ from typing import Any, NamedTuple, Protocol
 from ..core import introspection
 from ..core.forks import once
 from ..core.introspection import OURS, copy_annotations
-from . import operators, rewriting, rules, source
+from . import module_rules, operators, source, statements
 from .builtins import OVERRIDES, install_call
+from .handlers import NOT_RETURNED
 from .source import Unsupported
-from .stages import NOT_RETURNED
 
 MARK = "__opwright_do_not_convert__"
 verbosity: list[int] = [0, 0]  # the level, and whether to stdout
@@ -41,7 +41,7 @@ class Converted(NamedTuple):
     version: int = 0
 
 
-class Store(Protocol):
+class ConversionStore(Protocol):
     """Keeps the converted code of this package's kernels between processes, by their own code."""
 
     def find(self, code: types.CodeType) -> types.CodeType | None:
@@ -52,7 +52,7 @@ class Store(Protocol):
 
 
 AS_IS = Converted(None)
-_store: list[Store] = []  # the one of `keep_in`
+_store: list[ConversionStore] = []  # the one of `set_store`
 _kept: dict[int, tuple[Any, Converted]] = {}  # by id of the user's code, which a weak reference watches
 
 
@@ -61,7 +61,7 @@ def _keep(code: types.CodeType, entry: Converted) -> None:
     _kept[key] = (weakref.ref(code, lambda _: forget(key, None)), entry)
 
 
-def keep_in(store: Store) -> None:
+def set_store(store: ConversionStore) -> None:
     """Find conversions of this package's kernels in a store, and keep them there."""
     _store[:] = [store]
 
@@ -104,7 +104,7 @@ def rewritten(function: types.FunctionType) -> Any:
     if found.private is not None:
         source.with_private_names(node, found.private)
     try:
-        return rewriting.rewrite(node, "__class__" in code.co_freevars)
+        return statements.rewrite(node, "__class__" in code.co_freevars)
     except RecursionError:
         raise Unsupported("its code is nested too deeply") from None
 
@@ -125,7 +125,7 @@ def _compile(function: types.FunctionType) -> Converted:
     arguments = ast.arguments([], [ast.arg(n, None) for n in free], None, [], [], None, [])
     factory = ast.FunctionDef("factory", arguments, [inner], [], None, type_comment=None)
     factory.type_params = []  # type: ignore[attr-defined]
-    rewriting.at(factory, node)
+    statements.at(factory, node)
     module = ast.Module([factory], [])
     future = code.co_flags & 0x1FF0000  # the file's `from __future__` lines
     try:
@@ -134,7 +134,9 @@ def _compile(function: types.FunctionType) -> Converted:
         raise Unsupported(f"its rewritten form does not compile: {error}") from error
     (outer,) = (c for c in compiled.co_consts if isinstance(c, types.CodeType))
     (new,) = (c for c in outer.co_consts if isinstance(c, types.CodeType))
-    return Converted(_left_alone(renamed(new, code.co_name, code.co_qualname, new.co_qualname)), None, rules.version)
+    return Converted(
+        _left_alone(renamed(new, code.co_name, code.co_qualname, new.co_qualname)), None, module_rules.version
+    )
 
 
 def renamed(code: types.CodeType, name: str, qualname: str, prefix: str) -> types.CodeType:
@@ -142,7 +144,7 @@ def renamed(code: types.CodeType, name: str, qualname: str, prefix: str) -> type
     consts = []
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
-            made = const.co_name.endswith(rewriting.SUFFIX)
+            made = const.co_name.endswith(statements.SUFFIX)
             if made:
                 const = renamed(const, name, qualname, const.co_qualname)
             else:
@@ -169,7 +171,9 @@ def _entry(function: types.FunctionType, forced: bool = False) -> Converted:
     kept = _kept.get(id(code))
     if kept is not None:
         entry = kept[1]
-        if entry is AS_IS or (entry.version == rules.version and not (forced and not entry.why and entry.code is None)):
+        if entry is AS_IS or (
+            entry.version == module_rules.version and not (forced and not entry.why and entry.code is None)
+        ):
             return entry
     entry = _decide(function, forced)
     _keep(code, entry)
@@ -180,17 +184,19 @@ def _decide(function: types.FunctionType, forced: bool) -> Converted:
     if function.__dict__.get(MARK):
         return AS_IS
     module = function.__globals__.get("__name__")
-    staged = module is not None and module.startswith(rules.STAGED)
+    staged = module is not None and module.startswith(module_rules.STAGED)
     if function.__code__.co_filename.startswith(OURS) and not staged:
         return AS_IS
-    if not rules.converts(module) and not (forced and module is not None and module.partition(".")[0] != "opwright"):
-        return Converted(None, "", rules.version)  # left alone by the table
+    if not module_rules.converts(module) and not (
+        forced and module is not None and module.partition(".")[0] != "opwright"
+    ):
+        return Converted(None, "", module_rules.version)  # left alone by the table
     if function.__code__.co_flags & 0x2A0:  # generators and coroutines
-        return Converted(None, "it is a generator or a coroutine" if forced else "", rules.version)
+        return Converted(None, "it is a generator or a coroutine" if forced else "", module_rules.version)
     store = _store[0] if staged and _store and verbosity[0] < 3 else None
     kept = None if store is None else store.find(function.__code__)
     if kept is not None:
-        return Converted(_left_alone(kept), None, rules.version)
+        return Converted(_left_alone(kept), None, module_rules.version)
     try:
         made = _compile(function)
         if store is not None and made.code is not None:
@@ -207,7 +213,7 @@ def _decide(function: types.FunctionType, forced: bool) -> Converted:
             UserWarning,
             stacklevel=3,
         )
-        return Converted(None, str(error), rules.version)
+        return Converted(None, str(error), module_rules.version)
 
 
 def _made(function: types.FunctionType, code: types.CodeType) -> types.FunctionType:
@@ -237,7 +243,7 @@ def convert(function: Any, forced: bool = False) -> Any:
     return _made(function, entry.code)
 
 
-def dressed(function: types.FunctionType, new: types.FunctionType) -> types.FunctionType:
+def copy_metadata(function: types.FunctionType, new: types.FunctionType) -> types.FunctionType:
     """`new` with the documentation, annotations and attributes of the user's function, for those who look at it."""
     new.__qualname__, new.__module__, new.__doc__ = function.__qualname__, function.__module__, function.__doc__
     copy_annotations(function, new)
@@ -255,7 +261,7 @@ def _function(f: Any) -> Any:
         entry = kept[1]
         if entry is AS_IS:
             return f
-        if entry.version == rules.version:
+        if entry.version == module_rules.version:
             if entry.code is None or (f.__dict__ and MARK in f.__dict__):
                 return f
             return _made(f, entry.code)
@@ -301,7 +307,7 @@ class _Routes(dict[type, Callable[[Any], Any]]):
     def __missing__(self, kind: type) -> Callable[[Any], Any]:
         route: Callable[[Any], Any] = _as_it_is
         method = getattr(kind, "__call__", None)  # noqa: B004  the function itself is wanted
-        if not issubclass(kind, type) and rules.converts(kind.__module__) and type(method) is types.FunctionType:
+        if not issubclass(kind, type) and module_rules.converts(kind.__module__) and type(method) is types.FunctionType:
             route = _object
         if len(self) > 4096:
             self.clear()

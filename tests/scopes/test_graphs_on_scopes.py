@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import opwright as ow
-from opwright.runtime import scope as scope_module
+from opwright.scopes import scope as scope_module
 
 CPU, SIM = ow.CPUPlace(), ow.SimulatedPlace(0)
 

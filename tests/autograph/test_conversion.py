@@ -9,7 +9,8 @@ import warnings
 import pytest
 
 import opwright as ow
-from opwright import staging
+from opwright.autograph.api import to_graph
+from opwright.autograph.module_rules import reset_modules
 
 THRESHOLD = 0
 
@@ -215,7 +216,7 @@ def test_errors_of_users_keep_their_lines():
     error, frames = raised(f, X)
     assert isinstance(error, KeyError)
     assert [s.lineno - first_line(f) for s in frames] == [1, 2, 3]
-    assert not any("opwright/staging" in s.filename for s in traceback.extract_tb(error.__traceback__))
+    assert not any("opwright/autograph" in s.filename for s in traceback.extract_tb(error.__traceback__))
 
 
 def test_undefined_variables_are_pythons_errors():
@@ -227,9 +228,9 @@ def test_undefined_variables_are_pythons_errors():
         return z if x is None else y
 
     with pytest.raises(NameError, match="'y'"):
-        staging.to_graph(f)(1)
+        to_graph(f)(1)
     with pytest.raises(NameError, match="'z'"):
-        staging.to_graph(f)(None)
+        to_graph(f)(None)
 
 
 # ---- what is shared with the user's function
@@ -245,7 +246,7 @@ def test_globals_and_nonlocals_are_shared():
             limit += 1
         return limit
 
-    g = staging.to_graph(f)
+    g = to_graph(f)
     THRESHOLD = 5
     assert g(3) == 1
     THRESHOLD = 0
@@ -265,7 +266,7 @@ def test_attributes_are_kept():
         return b
 
     f.mark = 1
-    g = staging.to_graph(f)
+    g = to_graph(f)
     assert g(5) is default
     for name in ("__name__", "__qualname__", "__doc__", "__module__"):
         assert getattr(g, name) == getattr(f, name)
@@ -382,7 +383,7 @@ def test_skipped_modules():
         with pytest.raises(TypeError, match="not allowed"):
             ow.function(f)(X)
     finally:
-        staging.reset_modules()
+        reset_modules()
     assert int(ow.function(f)(X)) == 1
 
 

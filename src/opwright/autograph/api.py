@@ -1,7 +1,7 @@
-"""AutoGraph's public face: converting functions by hand, seeing their code, leaving some alone.
+"""Convert functions by hand, print their converted code, exclude functions from conversion.
 
-Lives here: `to_code`, `to_graph`, `do_not_convert`, `set_loop_options`, and `converting`/`converted`, by which a trace
-says that user functions called from this package are to be converted.  Not here: how (conversion.py).
+Lives here: `to_code`, `to_graph`, `do_not_convert`, `set_loop_options`; `conversion_enabled` and `convert_if_enabled`,
+by which a trace has the user functions that this package calls converted.  Not here: the conversion (conversion.py).
 """
 
 from __future__ import annotations
@@ -19,50 +19,50 @@ from . import conversion
 from .source import Unsupported
 
 
-class _Here(threading.local):
-    enabled: bool | None = None  # None: no trace and no decorator has said anything
+class _ConversionState(threading.local):
+    enabled: bool | None = None  # None: neither a trace nor a decorator has set it
 
 
-here = _Here()
+thread_state = _ConversionState()
 
 
 @contextlib.contextmanager
-def converting(enabled: bool | None) -> Iterator[None]:
-    """While it lasts, `converted` converts in this thread, or does not."""
-    saved, here.enabled = here.enabled, enabled
+def conversion_enabled(enabled: bool | None) -> Iterator[None]:
+    """Set whether `convert_if_enabled` converts functions in this thread, within a `with` statement."""
+    saved, thread_state.enabled = thread_state.enabled, enabled
     try:
         yield
     finally:
-        here.enabled = saved
+        thread_state.enabled = saved
 
 
-def converted(function: Any, by_default: bool = False) -> Any:
-    """`function` converted, where the trace around was made with autograph=True; else `function` itself.
+def convert_if_enabled(function: Any, by_default: bool = False) -> Any:
+    """Return `function` converted if the enclosing trace has autograph=True, else `function` itself.
 
-    For a user's function that this package calls while tracing. by_default: whether it is converted also where there
-    is no trace around, as functions given to datasets are.
+    For a user's function that this package calls while tracing. by_default: convert it outside of any trace too, as
+    functions passed to datasets are.
     """
-    enabled = here.enabled
+    enabled = thread_state.enabled
     return conversion.call(function) if enabled or (by_default and enabled is None) else function
 
 
-def requested(function: Any) -> Any:
-    """`function` converted because the user asked for it, whatever module it is of."""
+def convert_requested(function: Any) -> Any:
+    """Return `function` converted at the user's request, regardless of its module."""
     if isinstance(function, types.MethodType):
-        new = requested(function.__func__)
+        new = convert_requested(function.__func__)
         return function if new is function.__func__ else types.MethodType(new, function.__self__)
     if isinstance(function, types.FunctionType):
         return conversion.convert(function, forced=True)
     return conversion.call(function)
 
 
-def _call_of(entity: Any) -> Any:
-    """The `__call__` of an object's class."""
+def _class_call(entity: Any) -> Any:
+    """Return the `__call__` of an object's class."""
     return getattr(type(entity), "__call__", None)  # noqa: B004  the function itself is wanted
 
 
-def _plain(entity: Any) -> types.FunctionType:
-    """The Python function behind what people pass: methods, wrapped ones, objects that can be called."""
+def _python_function(entity: Any) -> types.FunctionType:
+    """Return the Python function behind a method, a wrapper, a partial or a callable object."""
     while not isinstance(entity, types.FunctionType):
         if isinstance(entity, types.MethodType):
             entity = entity.__func__
@@ -70,7 +70,7 @@ def _plain(entity: Any) -> types.FunctionType:
             entity = entity.python_function
         elif isinstance(entity, functools.partial):
             entity = entity.func
-        elif not isinstance(entity, type) and isinstance(_call_of(entity), types.FunctionType):
+        elif not isinstance(entity, type) and isinstance(_class_call(entity), types.FunctionType):
             entity = type(entity).__call__
         else:
             raise ValueError(f"there is no Python function to convert in {entity!r}")
@@ -78,11 +78,11 @@ def _plain(entity: Any) -> types.FunctionType:
 
 
 def to_code(entity: Any, recursive: bool = True, experimental_optional_features: Any = None) -> str:
-    """The source that AutoGraph makes of a function, for reading: `ag__` stands for the run-time operators.
+    """Return the source that AutoGraph generates for a function; `ag__` is the namespace of run-time operators.
 
-    raises ValueError where the function cannot be converted, saying why
+    raises ValueError with the reason if the function cannot be converted
     """
-    function = _plain(entity)
+    function = _python_function(entity)
     try:
         node = conversion.rewritten(function)
     except Unsupported as error:
@@ -94,29 +94,29 @@ def to_code(entity: Any, recursive: bool = True, experimental_optional_features:
 
 
 def to_graph(entity: Any, recursive: bool = True, experimental_optional_features: Any = None) -> Any:
-    """The converted function: in a trace its control flow becomes part of the graph; elsewhere it is Python's.
+    """Return the converted function: in a trace its control flow becomes part of the graph; elsewhere it is Python's.
 
-    raises ValueError where the function cannot be converted, saying why
+    raises ValueError with the reason if the function cannot be converted
     """
     if isinstance(entity, types.MethodType):
         return types.MethodType(to_graph(entity.__func__), entity.__self__)
-    function = _plain(entity)
+    function = _python_function(entity)
     try:
         conversion.rewritten(function)
     except Unsupported as error:
         raise ValueError(f"{function!r} cannot be converted: {error}") from None
-    new = conversion.convert(function, forced=True)
-    return function if new is function else conversion.dressed(function, new)
+    converted = conversion.convert(function, forced=True)
+    return function if converted is function else conversion.copy_metadata(function, converted)
 
 
 def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
-    """A decorator: the function runs as plain Python, and so does what it calls."""
+    """Exclude a function, and the functions that it calls, from conversion; a decorator."""
     if func is None:
         return do_not_convert
 
     @functools.wraps(func)
     def unconverted(*args: Any, **kwargs: Any) -> Any:
-        with converting(False):
+        with conversion_enabled(False):
             return func(*args, **kwargs)
 
     setattr(unconverted, conversion.MARK, True)
@@ -129,11 +129,11 @@ def set_loop_options(
     maximum_iterations: Any = None,
     shape_invariants: Any = None,
 ) -> None:
-    """Options of the `for` or `while` in whose body this is called; elsewhere it does nothing.
+    """Set options of the `for` or `while` loop whose body contains the call; no effect elsewhere.
 
-    parallel_iterations: how many rounds may be computed at once. swap_memory: TensorFlow's, without effect.
-    maximum_iterations: the most rounds that run. shape_invariants: pairs of a variable of the loop and the shape it
-    keeps through all rounds, for variables whose shape changes.
+    parallel_iterations: the number of iterations that may run at once. swap_memory: accepted for TensorFlow, no effect.
+    maximum_iterations: the most iterations that run. shape_invariants: pairs of a loop variable and the shape that it
+    keeps in all iterations, for variables whose shape changes.
 
     >>> for i in ow.range(n):
     ...     ow.autograph.experimental.set_loop_options(shape_invariants=[(x, ow.TensorShape([None]))])
@@ -142,7 +142,7 @@ def set_loop_options(
 
 
 class Feature(enum.Enum):
-    """TensorFlow's names for parts of AutoGraph; all of them are always on here."""
+    """TensorFlow's names for parts of AutoGraph; all of them are always enabled."""
 
     ALL = "ALL"
     AUTO_CONTROL_DEPS = "AUTO_CONTROL_DEPS"
@@ -154,11 +154,11 @@ class Feature(enum.Enum):
 
     @classmethod
     def all(cls) -> tuple[Feature, ...]:
-        """All of them."""
+        """Return all features."""
         return tuple(cls)
 
     @classmethod
     def all_but(cls, exclude: Any) -> tuple[Feature, ...]:
-        """All but these."""
+        """Return all features except the excluded ones."""
         excluded = exclude if isinstance(exclude, (list, tuple, set)) else (exclude,)
         return tuple(f for f in cls if f not in excluded)

@@ -13,7 +13,7 @@ import pytest
 
 import opwright as ow
 from opwright.core import flags
-from opwright.runtime import running, shortcut
+from opwright.scopes import running, shortcut
 
 ADD = ow.ops.get("Add").on({"x": "a", "y": "b"}, {"z": "c"})
 

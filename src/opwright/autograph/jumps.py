@@ -1,6 +1,6 @@
 """break, continue and return rewritten to plain structure and flags.
 
-Lives here: the rewriting, statement by statement.  Not here: what becomes of the structure (rewriting.py).
+Lives here: the rewriting, statement by statement.  Not here: what becomes of the structure (statements.py).
 
 A jump at the end of one branch of an `if` needs no flag: what follows the `if` moves into the other branch,
 
@@ -19,9 +19,9 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from .names import FUNCTIONS, own_nodes
+from .activity import FUNCTIONS, own_nodes
+from .handlers import is_flag
 from .source import children, nodes
-from .stages import is_flag
 
 LOOPS = (ast.For, ast.While)
 _TRY = (ast.Try, ast.TryStar)
@@ -142,7 +142,7 @@ class Lowering:
     def _guard(self, flags: list[str], body: list[Any], where: Any) -> Any:
         test: Any = load(flags[0]) if len(flags) == 1 else ast.BoolOp(ast.Or(), [load(f) for f in flags])
         guard = ast.If(ast.UnaryOp(ast.Not(), test), body or [ast.Pass()], [])
-        guard.guards = flags  # type: ignore[attr-defined]  # for rewriting.py
+        guard.guards = flags  # type: ignore[attr-defined]  # for statements.py
         return at(guard, where)
 
     def _names(self, exits: set[str]) -> list[str]:

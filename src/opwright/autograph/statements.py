@@ -22,10 +22,10 @@ import ast
 import contextlib
 from typing import Any
 
+from .activity import Scope, local_functions, own_nodes
 from .expressions import Expressions, lazy
 from .jumps import Lowering, ag_call, at, load
 from .liveness import Facts, Liveness
-from .names import Scope, local_functions, own_nodes
 from .source import Unsupported, nodes
 
 SUFFIX = "_ag"  # of the names of functions made here; see conversion.renamed
@@ -254,7 +254,7 @@ def _lazily(items: list[tuple[str, Any]], where: Any) -> Any:
 
 def _binding(block: list[Any]) -> Facts:
     """The names that a block binds, asked before its statements are rewritten, which happens in place."""
-    from .names import Effects
+    from .activity import Effects
 
     return Facts(bound=frozenset(Effects().add(block).writes))
 

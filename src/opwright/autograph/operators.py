@@ -15,7 +15,17 @@ from typing import Any
 
 from ..core.errors import compose
 from ..core.introspection import users_line
-from .stages import NOT_RETURNED, TABLE, Options, Stage, StagingError, State, Thunk, probe, stage_of
+from .handlers import (
+    NOT_RETURNED,
+    TABLE,
+    ControlFlowError,
+    ControlFlowHandler,
+    Options,
+    State,
+    Thunk,
+    handler_of,
+    probe,
+)
 
 
 def items_of(text: str, container: Thunk) -> tuple[str, Thunk, Callable[[Any], None], Thunk]:
@@ -49,7 +59,7 @@ def if_stmt(
     options: Callable[[], dict[str, Any]] | None = None,
 ) -> None:
     """The `if` statement."""
-    stage: Stage | None = TABLE[type(test)]
+    stage: ControlFlowHandler | None = TABLE[type(test)]
     if stage is not None and stage.claims(test):
         stage.if_stmt(test, body, orelse, State(variables, composites), _options(options))
     elif test:
@@ -73,7 +83,7 @@ def while_stmt(
     ask = probe[-1] if probe else None
     while True:
         value = test() if ask is None else ask(test)
-        stage: Stage | None = TABLE[type(value)]
+        stage: ControlFlowHandler | None = TABLE[type(value)]
         if stage is not None and stage.claims(value):
             stage.while_stmt(test, body, State(variables, composites), _options(options))
             return
@@ -91,7 +101,7 @@ def for_stmt(
     options: Callable[[], dict[str, Any]] | None = None,
 ) -> None:
     """The `for` statement. go_on: what must hold before each round, where the body breaks or returns."""
-    stage: Stage | None = TABLE[type(items)]
+    stage: ControlFlowHandler | None = TABLE[type(items)]
     if stage is not None and stage.claims(items):
         stage.for_stmt(items, go_on, body, State(variables, composites), _options(options))
         return
@@ -99,26 +109,26 @@ def for_stmt(
         for item in items:
             body(item)
         return
-    guard: Stage | None = None
+    guard: ControlFlowHandler | None = None
     state: State | None = None
     going: Any = go_on()
-    if stage_of(going) is None and not going:
+    if handler_of(going) is None and not going:
         return
     for item in items:
-        guard = stage_of(going)
+        guard = handler_of(going)
         if guard is None:
             body(item)
         else:  # whether it still runs is known later: the rounds stand one after the other, each under the test
             state = state or State(variables, composites)
             guard.if_stmt(going, lambda item=item: body(item), None, state, _options(options))  # type: ignore[misc]
         going = go_on()
-        if stage_of(going) is None and not going:
+        if handler_of(going) is None and not going:
             return
 
 
 def if_exp(test: Any, body: Thunk, orelse: Thunk) -> Any:
     """`body() if test else orelse()`."""
-    stage: Stage | None = TABLE[type(test)]
+    stage: ControlFlowHandler | None = TABLE[type(test)]
     if stage is not None and stage.claims(test):
         return stage.if_exp(test, body, orelse)
     return body() if test else orelse()
@@ -127,7 +137,7 @@ def if_exp(test: Any, body: Thunk, orelse: Thunk) -> Any:
 def and_(value: Any, *others: Thunk, simple: bool = False) -> Any:
     """`value and ...`."""
     for i, right in enumerate(others):
-        stage: Stage | None = TABLE[type(value)]
+        stage: ControlFlowHandler | None = TABLE[type(value)]
         if stage is not None and stage.claims(value):
             rest = others[i:]
             if len(rest) == 1:
@@ -142,7 +152,7 @@ def and_(value: Any, *others: Thunk, simple: bool = False) -> Any:
 def or_(value: Any, *others: Thunk, simple: bool = False) -> Any:
     """`value or ...`."""
     for i, right in enumerate(others):
-        stage: Stage | None = TABLE[type(value)]
+        stage: ControlFlowHandler | None = TABLE[type(value)]
         if stage is not None and stage.claims(value):
             rest = others[i:]
             if len(rest) == 1:
@@ -156,7 +166,7 @@ def or_(value: Any, *others: Thunk, simple: bool = False) -> Any:
 
 def not_(value: Any) -> Any:
     """`not value`."""
-    stage: Stage | None = TABLE[type(value)]
+    stage: ControlFlowHandler | None = TABLE[type(value)]
     if stage is not None and stage.claims(value):
         return stage.logical_not(value)
     return not value
@@ -164,7 +174,7 @@ def not_(value: Any) -> Any:
 
 def in_(item: Any, container: Any) -> Any:
     """`item in container`."""
-    stage = stage_of(container) or stage_of(item)
+    stage = handler_of(container) or handler_of(item)
     return item in container if stage is None else stage.contains(container, item)
 
 
@@ -200,7 +210,7 @@ def assert_stmt(test: Any, message: Thunk | None) -> None:
     """The `assert` statement; with python -O it does nothing, as there."""
     if not __debug__:
         return
-    stage = stage_of(test)
+    stage = handler_of(test)
     if stage is not None:
         stage.assert_stmt(test, message)
     elif not test:
@@ -209,7 +219,7 @@ def assert_stmt(test: Any, message: Thunk | None) -> None:
 
 def list_comp(items: Any, element: Any, condition: Any, unpacked: bool) -> Any:
     """A list comprehension with one `for`. unpacked: whether its target is a tuple of names."""
-    stage = stage_of(items)
+    stage = handler_of(items)
     if stage is None:
         if unpacked:
             if condition is None:
@@ -226,8 +236,8 @@ def list_comp(items: Any, element: Any, condition: Any, unpacked: bool) -> Any:
 
 
 def _plainly(value: Any) -> bool:
-    if stage_of(value) is not None:
-        raise StagingError(
+    if handler_of(value) is not None:
+        raise ControlFlowError(
             "the condition of this list comprehension depends on a value that is not known yet, so the list's length "
             "would not be known either; use a for statement that appends to a list"
         )
@@ -236,8 +246,8 @@ def _plainly(value: Any) -> bool:
 
 def returned(value: Any, flag: Any) -> Any:
     """The value of a function that may end without `return`."""
-    if stage_of(flag) is not None:
-        raise StagingError(
+    if handler_of(flag) is not None:
+        raise ControlFlowError(
             compose(
                 "A value must also be returned from the else branch. If a value is returned from one branch of a "
                 "conditional a value must be returned from all branches: the else branch must also have a return "

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import opwright as ow
-from opwright.runtime.variable import EMPTY, TEMP
+from opwright.scopes.variable import EMPTY, TEMP
 
 
 def op(name: str) -> Any:
