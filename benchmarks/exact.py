@@ -17,8 +17,8 @@ import numpy as np
 from opwright.core.dtypes import as_dtype, float32
 from opwright.core.errors import OpError
 from opwright.lite import ops
+from opwright.lite.custom_options import group
 from opwright.lite.format import Model, schema, versions
-from opwright.lite.written import group
 
 
 class Unevaluated(Exception):

@@ -49,17 +49,17 @@ def _chain(nodes: int) -> Any:
 
 
 def _doing_nothing(nodes: int) -> Any:
-    from opwright.lite.litert import loaded
+    from opwright.lite.litert import loaded_model
     from opwright.lite.litert.library import Kernel
 
-    ours = loaded.kernel
+    ours = loaded_model.kernel
     own = ours()
     empty = Kernel(own.init, own.layouts, own.init, own.destroy)  # init does nothing, whatever it is handed
-    loaded.kernel = lambda: empty  # type: ignore[assignment]
+    loaded_model.kernel = lambda: empty  # type: ignore[assignment]
     try:
         return _chain(nodes)
     finally:
-        loaded.kernel = ours
+        loaded_model.kernel = ours
 
 
 def litert_node() -> float:

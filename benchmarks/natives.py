@@ -52,7 +52,7 @@ def interpreter(nodes: int) -> tuple[Any, ctypes.CDLL]:
     """One of so many operators in a row, allocated; the library they come from."""
     from opwright import lite
     from opwright.lite.format import Model, objects, schema, versions
-    from opwright.lite.native.building import build_library
+    from opwright.lite.native.toolchain import build_library
 
     with tempfile.TemporaryDirectory(prefix="opwright-bench-") as folder:
         source = Path(folder) / "copy.c"

@@ -60,7 +60,7 @@ from .eager.tensor import convert_to_tensor as convert_to_tensor
 from .eager.tensor import from_dlpack as from_dlpack
 from .eager.variable import Variable as Variable
 from .graph import Graph as Graph
-from .lite.export.exporting import export_c as export_c
+from .lite.export.c_export import export_c as export_c
 from .nn.module import Module as Module
 from .ops import attributes
 from .ops import bitwise as bitwise

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from opwright.lite.format import Model, objects, pack_strings, schema, versions
-from opwright.lite.format.flex import encode_options
+from opwright.lite.format.flexbuffers import encode_options
 from opwright.lite.ops import get
 
 T = schema.TensorType

@@ -153,7 +153,7 @@ OTHER_LOCKS = {
     "devices/pinned.py",
     "devices/pool.py",
     "devices/streams.py",
-    "lite/litert/running.py",
+    "lite/litert/invocation.py",
 }
 # Functions whose results are plain values of Python's, though their modules call foreign functions.
 VALUES = {"cache_bytes", "runs_images", "items_offset", "_rules"}

@@ -13,7 +13,7 @@ import pytest
 from tools_running import opwright, result_of
 
 import opwright as ow
-from opwright.lite.format import flex, objects, schema, versions
+from opwright.lite.format import flexbuffers, objects, schema, versions
 
 CORPUS = sorted((pathlib.Path(__file__).parents[1] / "data" / "tflite").glob("*.tflite"))
 T = schema.TensorType
@@ -197,10 +197,10 @@ def test_custom_operators_that_a_run_time_lacks(saved, tmp_path):
     assert [(s["operator"], s["node"]) for s in found["absent"]] == [("CheckTestMine", 0), ("CheckTestMine", 1)]
     assert found["stops"] == []
     opwright("check", path, "--runtime", "2.17", "--custom", tmp_path / "mine.py")  # the user brings it
-    flex = saved(customs(("FlexErf", 1)), "flex.tflite")
+    flexbuffers = saved(customs(("FlexErf", 1)), "flex.tflite")
     assert (
         "2.17 has no custom operator FlexErf, node 0: TensorFlow's Flex delegate runs it"
-        in opwright("check", flex, "--runtime", "2.17", exit_code=1).stdout
+        in opwright("check", flexbuffers, "--runtime", "2.17", exit_code=1).stdout
     )
 
 
@@ -267,7 +267,7 @@ def test_versions_in_the_options_of_custom_operators_count(saved, tmp_path):
     (tmp_path / "mine.py").write_text(MINE)
     changed = customs(("CheckTestMine", 1), ("CheckTestMine", 1), ("CheckTestMine", 1))
     for node, version in zip(changed.subgraphs[0].operators, (None, 2, 3)):
-        node.custom_options = flex.encode_options({} if version is None else {"_version": version})
+        node.custom_options = flexbuffers.encode_options({} if version is None else {"_version": version})
     path = saved(changed)
     found = json.loads(opwright("check", path, "--custom", tmp_path / "mine.py", "--json", exit_code=1).stdout)
     rows = [(row["version"], row["nodes"], row["here"]) for row in found["operators"] if row["nodes"]]

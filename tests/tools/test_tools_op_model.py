@@ -126,7 +126,7 @@ def test_operators_of_a_file(model, tmp_path):
         "word=SAME",
     )
     assert operators(made) == ["ModelMine"]
-    options = lite.format.flex.decode_options(made.subgraphs[0].operators[0].custom_options)
+    options = lite.format.flexbuffers.decode_options(made.subgraphs[0].operators[0].custom_options)
     assert options == {"a": 0.5, "flag": True, "sizes": [1, 2, 3], "word": "SAME"}
     found = result_of("bench", path, "--custom", tmp_path / "mine.py", "--runs", 3, "--ops", "--json")
     assert [row["operator"] for row in found["operators"]] == ["ModelMine"]

@@ -16,7 +16,7 @@ from tools_running import opwright, result_of
 import opwright as ow
 from opwright import lite
 from opwright.core.errors import UnavailableError
-from opwright.lite.native import building
+from opwright.lite.native import toolchain
 
 NATIVE = Path(__file__).parents[1] / "lite" / "native" / "examples"
 X = np.linspace(-2, 2, 5, dtype=np.float32)
@@ -69,7 +69,7 @@ def answer(content, resolver):
 
 def test_operators_of_a_library_in_c(tmp_path):
     try:
-        building.find_compiler("c")
+        toolchain.find_compiler("c")
     except UnavailableError as error:
         pytest.skip(f"no C compiler: {error}")
     ops = lite.build_custom_ops([NATIVE / "atan_opaque.c"], {"Atan": "AtanOpRegistrationExternal"})

@@ -16,9 +16,9 @@ from .delegate import SimpleDelegate as SimpleDelegate
 from .format.model import Model as Model
 from .interpreter import Interpreter as Interpreter
 from .interpreter import OpResolverType as OpResolverType
-from .native.building import include_dir as include_dir
 from .native.custom_ops import build_custom_ops as build_custom_ops
-from .native.loading import load_custom_ops as load_custom_ops
+from .native.custom_ops import load_custom_ops as load_custom_ops
+from .native.toolchain import include_dir as include_dir
 from .registration import Registration as Registration
 from .resolver import BuiltinOpResolver as BuiltinOpResolver
 from .resolver import MutableOpResolver as MutableOpResolver

@@ -25,9 +25,10 @@ from ..graph import Graph, Node, Value
 from ..graph.ir import GraphBuilder, Operand
 from ..ops import registry
 from ..ops.definition import Operator
+from .custom_options import bind_options, group
 from .format import Model, versions
-from .format.carried import custom_version
-from .format.external import refuse_external
+from .format.flexbuffers import custom_version
+from .format.model import refuse_external
 from .ops import get
 from .ops.definition import LiteOperator
 from .ops.external import VARIABLE, ExternalOp, external_attrs
@@ -36,7 +37,6 @@ from .ops.specs import LiteTensorSpec
 from .ops.tensor_tables import spec_of, tensors_of_scales
 from .runtime.constants import of_file
 from .runtime.tensor import CONSTANT
-from .written import bind_options, group
 
 Definitions = Callable[[str, int], "Operator | None"]
 """Returns the definition of a custom operator of a name and version, None for one without."""

@@ -23,12 +23,12 @@ from ..core.importing import later
 from ..core.named_tuples import NamedTuple
 from .compiled.fast_path import FastPath
 from .compiled.fast_path import find as find_fast_path
-from .runtime.direct import NOTHING
+from .runtime.direct_invocation import NOTHING
 from .runtime.errors import also, as_base
 from .runtime.ownership import SOMEBODY, Ownership, brief, exclusive
 from .runtime.tensor import ARENA, OWN, Tensor
+from .runtime.tensor_io import elements, new_shape, put, taken
 from .runtime.tensor_views import Lent, check_lent, lend
-from .runtime.values import elements, new_shape, put, taken
 
 if TYPE_CHECKING:
     from ..core import children

@@ -22,15 +22,15 @@ from ..ops.call import Call
 from ..ops.definition import Operator
 from ..ops.dispatch import quietly
 from ..ops.rule_errors import contract_violation
+from .custom_options import bind_options, group
 from .ops.definition import LiteOperator
 from .ops.parts import BLOCK, store_parts
 from .quantized_registration import as_real, divided, is_quantized, kernel_of, real_dtype, rule_of, run_quantized
+from .runtime.dynamic_shapes import Noting, Repeat
 from .runtime.node import Context, Node, check_shaped, check_status, check_written
-from .runtime.repeating import Noting, Repeat
 from .runtime.shape_constant_folding import fold, is_folded, nothing
 from .runtime.tensor import CONSTANT, DYNAMIC, OWN, Tensor
 from .runtime.tensor_views import watched_call, watched_methods
-from .written import bind_options, group
 
 
 class Registration:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..core.errors import UnavailableError, UnimplementedError
 from ..eager.tensor import make
-from ..lite.export.exporting import export_c
+from ..lite.export.c_export import export_c
 from ..lite.native.custom_ops import build_custom_ops
 from .files import File, file_of, run
 from .trial import NotTried, Trial, array, assert_same

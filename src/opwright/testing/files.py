@@ -22,12 +22,11 @@ from ..eager.tensor import EagerTensor, make
 from ..graph.ir import same_attr
 from ..lite.convert.errors import ConverterError
 from ..lite.convert.single import single_operator
+from ..lite.custom_options import bind_options
 from ..lite.format import Model
-from ..lite.format.carried import VERSION_KEY
-from ..lite.format.flex import decode_options, encode_options
+from ..lite.format.flexbuffers import VERSION_KEY, decode_options, encode_options
 from ..lite.interpreter import Interpreter, OpResolverType
 from ..lite.resolver import default_resolver
-from ..lite.written import bind_options
 from . import running
 from .trial import NotTried, Trial, array, assert_same
 

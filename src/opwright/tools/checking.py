@@ -1,7 +1,8 @@
 """`opwright check`: which operators and versions a model needs, who has them, and where it stops.
 
-Lives here: the report.  Not here: what nodes need (lite/format/needs.py), what is in a file (inspecting.py), custom
-operators named on the command line (customs.py).
+Lives here: the report.
+Not here: what nodes need (lite/format/runtime_requirements.py), what is in a file (inspecting.py), custom operators
+named on the command line (customs.py).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from rich.text import Text
 from .. import lite
 from ..lite.customs import list_names
 from ..lite.format import versions
-from ..lite.format.needs import Need, brought_along, late, least_runtime, needs, stored_runtime
+from ..lite.format.runtime_requirements import Need, brought_along, late, least_runtime, needs, stored_runtime
 from ..lite.resolver import with_customs
 from ..lite.runtime.resolution import in_words
 from ..ops import installed

@@ -18,9 +18,9 @@ from rich.table import Table
 from .. import lite
 from ..core import dtypes, introspection
 from ..core.errors import InvalidArgumentError, OpError
-from ..lite.export.exporting import export_c
+from ..lite.export.c_export import export_c
 from ..lite.format import versions
-from ..lite.format.needs import needs
+from ..lite.format.runtime_requirements import needs
 from ..ops import registry
 from ..ops.definition import Operator
 from .customs import custom_operators, patterns_of

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from .. import lite
 from ..lite.customs import list_names
-from ..lite.format.needs import needs
+from ..lite.format.runtime_requirements import needs
 from ..lite.ops import family_of
 from ..ops import installed
 from . import savings

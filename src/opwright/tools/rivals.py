@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..lite.format.needs import needs
+from ..lite.format.runtime_requirements import needs
 from .report import BadFile
 
 RIVALS = {"litert": "ai_edge_litert.interpreter"}

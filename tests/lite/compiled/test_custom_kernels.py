@@ -19,7 +19,7 @@ import opwright as ow
 from opwright import lite
 from opwright.core import flags
 from opwright.lite.convert.errors import ConverterError
-from opwright.lite.format import flex, objects
+from opwright.lite.format import flexbuffers, objects
 
 RNG = np.random.default_rng(11)
 REFERENCE = lite.OpResolverType.BUILTIN_REF
@@ -564,7 +564,7 @@ def test_options_that_are_refused_are_told_once(options):
     """By the error; the compiled engine, which saw them first, has nothing to add."""
     given = {"bogus": 3} if options == "unknown" else {"k": 3}
     content = bytearray(Build().custom("OnceTold", "x", "y", **given).done())
-    raw = flex.encode_options({"k": 3})
+    raw = flexbuffers.encode_options({"k": 3})
     at = content.find(raw)
     if options != "unknown":
         content[at : at + len(raw)] = {"damaged": b"\xff" * len(raw), "cut": raw[:-1] + b"\0"}[options]

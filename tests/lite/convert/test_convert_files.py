@@ -11,7 +11,7 @@ from lite_kit import op_names
 from test_convert_refusals import ConvertTestClip
 
 import opwright as ow
-from opwright.lite.format import Model, flex, schema, versions
+from opwright.lite.format import Model, flexbuffers, schema, versions
 from opwright.tools import demo
 
 
@@ -142,7 +142,7 @@ def test_custom_operators_carry_attributes_and_the_least_version(place: str, att
     everything = {"limit": (2, 6.0), "names": (1, ["a", "b"]), "kind": (3, "int32")}
     wanted = {name: attrs.get(name, default) for name, (since, default) in everything.items() if since <= version}
     inside = {"_version": version} if place == "options" else {}
-    assert flex.decode_options(operator.custom_options) == wanted | inside
+    assert flexbuffers.decode_options(operator.custom_options) == wanted | inside
 
 
 def test_weights_lie_as_the_kernel_wants_them() -> None:

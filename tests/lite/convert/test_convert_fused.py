@@ -11,7 +11,7 @@ import opwright as ow
 from opwright.core.errors import InvalidArgumentError
 from opwright.lite.convert.fused import read_implements
 from opwright.lite.format import Model
-from opwright.lite.format.flex import decode
+from opwright.lite.format.flexbuffers import decode
 
 # The text that the official documents give for fusing, with an attribute of every kind.
 TEXT = """name: "my_op" attr {key: "tfl_fusable_op" value { b: true } }

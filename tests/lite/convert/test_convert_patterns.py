@@ -16,7 +16,7 @@ import opwright as ow
 from opwright import lite
 from opwright.core.errors import InvalidArgumentError
 from opwright.lite.format import Model
-from opwright.lite.format.flex import decode
+from opwright.lite.format.flexbuffers import decode
 from opwright.testing.patterns import check_pattern
 
 

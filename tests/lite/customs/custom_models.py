@@ -13,7 +13,7 @@ from lite_kit import run
 from opwright.core.dtypes import of_numpy
 from opwright.lite import Interpreter
 from opwright.lite.format import Model, objects, pack_strings, schema, versions
-from opwright.lite.format.flex import encode_options
+from opwright.lite.format.flexbuffers import encode_options
 from opwright.lite.ops import types
 
 

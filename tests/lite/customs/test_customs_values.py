@@ -9,7 +9,7 @@ from lite_kit import run
 
 from opwright.lite import Interpreter
 from opwright.lite.format import Model, objects, schema, versions
-from opwright.lite.format.flex import encode_options
+from opwright.lite.format.flexbuffers import encode_options
 
 rng = np.random.default_rng(0)
 

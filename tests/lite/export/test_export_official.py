@@ -62,7 +62,7 @@ except RuntimeError as error:
 
 def official(folder: Path, op, api, model, *arrays):
     """What the official interpreter gives, or its error's text."""
-    from opwright.lite.native.building import build_library
+    from opwright.lite.native.toolchain import build_library
 
     header, source, _ = ow.export_c(op, folder, api=api)
     library = build_library([source], flags=["-O1", "-march=native"], link_flags=["-lm"])
@@ -110,7 +110,7 @@ def test_the_official_interpreter_gives_the_same(case, api, tmp_path):
 def test_its_own_words_come_out_of_the_official_interpreter(tmp_path):
     from test_export_refusals import with_options
 
-    from opwright.lite.format.flex import encode_options
+    from opwright.lite.format.flexbuffers import encode_options
 
     x = np.ones(3, np.float32)
     for options, words in (

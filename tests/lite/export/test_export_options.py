@@ -12,8 +12,8 @@ from export_kit import GCC, needs_gcc
 
 import opwright as ow
 from opwright import lite
-from opwright.lite.format.flex import encode_options
-from opwright.lite.written import bind_options
+from opwright.lite.custom_options import bind_options
+from opwright.lite.format.flexbuffers import encode_options
 
 
 @ow.operator(version=3, name="ExportedOptions")

@@ -8,7 +8,7 @@ from export_kit import Clip, Escape, Pair, Root, Within, built, model_of, needs_
 
 import opwright as ow
 from opwright import lite
-from opwright.lite.format.flex import encode_options
+from opwright.lite.format.flexbuffers import encode_options
 
 
 def operator(**parts):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import opwright as ow
 from opwright import language as kl
 from opwright import lite
-from opwright.lite.export.sizes import MOST_PATHS, Branch, Size, _Paths, evaluated
+from opwright.lite.export.size_expressions import MOST_PATHS, Branch, Size, _Paths, evaluated
 
 
 @ow.operator(name="ExportedConv")

@@ -13,7 +13,7 @@ import numpy as np
 
 import opwright as ow
 from opwright.lite.format import Model
-from opwright.lite.format.flex import decode
+from opwright.lite.format.flexbuffers import decode
 
 SETS = [ow.lite.OpsSet.TFLITE_BUILTINS, ow.lite.OpsSet.SELECT_TF_OPS]
 ALONE = [ow.lite.OpsSet.SELECT_TF_OPS]  # everything becomes a Flex operator, what has a builtin form too

@@ -17,7 +17,7 @@ from opwright.lite.convert import ConverterError
 from opwright.lite.flex import carry, nodedef
 from opwright.lite.flex.declarations import FORMS, form_for, signature
 from opwright.lite.format import Model, objects, versions
-from opwright.lite.format.flex import decode, encode_strings
+from opwright.lite.format.flexbuffers import decode, encode_strings
 from opwright.ops import registry
 
 OPEN = ("Svd", "SelfAdjointEig")  # TensorFlow leaves outputs that were not asked for unset

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from opwright.lite.format import Model, objects, pack_strings, schema
-from opwright.lite.format.flex import encode_options
+from opwright.lite.format.flexbuffers import encode_options
 from opwright.lite.format.versions import operator_code
 
 

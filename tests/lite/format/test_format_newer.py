@@ -14,7 +14,7 @@ import pytest
 from format_models import add_model, rich_model
 
 from opwright.core import errors
-from opwright.lite.format import Model, layout, objects, schema, writer
+from opwright.lite.format import Model, objects, schema, table_layout, writer
 
 
 @contextlib.contextmanager
@@ -34,7 +34,7 @@ def newer_schema(table: str, **fields: tuple):
             objects.table_class,
         ):
             cached.cache_clear()
-        layout._known.clear()
+        table_layout._known.clear()
         writer._plan.cache_clear()
 
     facts["tables"].setdefault(table, [])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from opwright.core import errors
 from opwright.lite.format import pack_strings, unpack_strings
-from opwright.lite.format.flex import MAX_DEPTH, decode, decode_options, encode_options
+from opwright.lite.format.flexbuffers import MAX_DEPTH, decode, decode_options, encode_options
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text()
 KEYS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=6)

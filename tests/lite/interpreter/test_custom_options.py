@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import opwright as ow
 from opwright.lite import Interpreter, Model
 from opwright.lite.convert.single import single_operator
-from opwright.lite.format.flex import decode_options, encode_options
-from opwright.lite.written import bind_options
+from opwright.lite.custom_options import bind_options
+from opwright.lite.format.flexbuffers import decode_options, encode_options
 
 X = np.float32([-1.0, 0.5, 3.0])
 

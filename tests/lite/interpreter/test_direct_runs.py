@@ -13,7 +13,7 @@ from lite_kit import Build
 
 import opwright as ow
 from opwright import lite
-from opwright.lite.runtime.direct import MOST
+from opwright.lite.runtime.direct_invocation import MOST
 
 X = np.float32([[1, -2, 3], [4, 5, -6]])
 Y = np.maximum(X, 0)

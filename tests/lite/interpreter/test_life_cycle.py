@@ -12,7 +12,7 @@ from small_models import atan_model, dynamic_model
 import opwright.lite as lite
 from opwright.core import dtypes
 from opwright.core.errors import InvalidArgumentError, OpError
-from opwright.lite.format.flex import decode_options
+from opwright.lite.format.flexbuffers import decode_options
 from opwright.ops.attributes import Attr
 from opwright.ops.definition import Input, Output, operator
 

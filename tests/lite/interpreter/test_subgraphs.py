@@ -17,7 +17,7 @@ import opwright as ow
 from opwright import lite
 from opwright.core import flags
 from opwright.core.errors import InvalidArgumentError, OpError
-from opwright.lite.format import flex
+from opwright.lite.format import flexbuffers
 
 X = np.array([1.0, -2.0, 3.0], np.float32)
 
@@ -254,7 +254,7 @@ def test_call_and_case() -> None:
 def test_a_composite_is_what_its_decomposition_says() -> None:
     parts = Parts()
     main = parts.part("main", x=(3,), y=(3,))
-    attributes = np.frombuffer(flex.encode_options({}), np.uint8)
+    attributes = np.frombuffer(flexbuffers.encode_options({}), np.uint8)
     main.run(
         "STABLEHLO_COMPOSITE",
         "x",

@@ -11,14 +11,14 @@ from litert_kit import drawn, needs_wheel
 
 from opwright import lite
 from opwright.core.errors import OpError, UnavailableError
-from opwright.lite.native import building
+from opwright.lite.native import toolchain
 
 EXAMPLES = Path(__file__).parents[1] / "native" / "examples"
 
 
 def compiles():
     try:
-        building.find_compiler("c")
+        toolchain.find_compiler("c")
     except UnavailableError:
         return False
     return True

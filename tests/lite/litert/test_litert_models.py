@@ -279,7 +279,7 @@ def test_it_goes_with_the_last_reference():
 
 def test_many_at_once_and_one_after_the_other():
     """Their nodes are told apart, and what is closed is given back: files, records."""
-    from opwright.lite.litert import nodes
+    from opwright.lite.litert import custom_op_nodes
 
     x, contents = drawn(2, 3), [scales({"factor": float(k)}, {"factor": 2.0}) for k in range(6)]
     with compiling():
@@ -294,7 +294,7 @@ def test_many_at_once_and_one_after_the_other():
             assert len(os.listdir("/proc/self/fd")) == open_files
     del models
     gc.collect()
-    assert not nodes._given
+    assert not custom_op_nodes._given
 
 
 def test_threads_take_turns():

@@ -256,8 +256,8 @@ def test_one_under_whose_name_it_puts_a_stub():
 def test_one_that_the_run_time_has_is_left_to_it_unless_given():
     """NumericVerify is among those it brings: without ours, nothing is given to it."""
     from opwright.lite.format import Model
-    from opwright.lite.format.needs import OFFICIAL_CUSTOMS
-    from opwright.lite.litert.carrying import carry
+    from opwright.lite.format.runtime_requirements import OFFICIAL_CUSTOMS
+    from opwright.lite.litert.node_replacement import carry
 
     content = Build().tensor("x", (2,)).tensor("y", (2,)).custom("Mfcc", "x x", "y").done()
     assert "Mfcc" in OFFICIAL_CUSTOMS

@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 from opwright.core.errors import UnavailableError
-from opwright.lite.native import building
+from opwright.lite.native import toolchain
 
 ABI = json.loads((pathlib.Path(__file__).parent / "tflite_c_abi.json").read_text())
 """Names, signatures, layouts and values of the interface, from its headers and the machine code of their users."""
@@ -19,7 +19,7 @@ ABI = json.loads((pathlib.Path(__file__).parent / "tflite_c_abi.json").read_text
 
 def has_compiler(language: str = "c") -> bool:
     try:
-        building.find_compiler(language)
+        toolchain.find_compiler(language)
     except UnavailableError:
         return False
     return True
@@ -62,7 +62,7 @@ def run_compiler(folder: pathlib.Path, text: str, language: str, standard: str, 
     """Compile a text with every warning an error; the object's path. The compiler's words become the failure."""
     source = folder / ("check.c" if language == "c" else "check.cc")
     source.write_text(text)
-    compiler = building.find_compiler(language)
+    compiler = toolchain.find_compiler(language)
     out = folder / "check.o"
     command = [
         *compiler.command,
@@ -73,7 +73,7 @@ def run_compiler(folder: pathlib.Path, text: str, language: str, standard: str, 
         "-pedantic",
         "-Werror",
         *more,
-        f"-I{building.include_dir()}",
+        f"-I{toolchain.include_dir()}",
         "-c",
         str(source),
         "-o",
@@ -90,7 +90,7 @@ SANITIZED = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover
 
 def program_of(source: pathlib.Path, folder: pathlib.Path, *flags: str) -> pathlib.Path:
     """A program in C with the provider in it, whose names libraries that it loads find."""
-    c = building.find_compiler("c")
+    c = toolchain.find_compiler("c")
     program = folder / source.stem
     subprocess.run(
         [
@@ -99,12 +99,12 @@ def program_of(source: pathlib.Path, folder: pathlib.Path, *flags: str) -> pathl
             "-std=c11",
             *flags,
             "-I",
-            building.include_dir(),
+            toolchain.include_dir(),
             "-I",
-            str(building.PROVIDER),
+            str(toolchain.PROVIDER),
             "-rdynamic",
             str(source),
-            *map(str, sorted(building.PROVIDER.glob("*.c"))),
+            *map(str, sorted(toolchain.PROVIDER.glob("*.c"))),
             "-o",
             str(program),
             "-lm",

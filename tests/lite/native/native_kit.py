@@ -16,8 +16,8 @@ from lite_kit import Build
 
 from opwright import lite
 from opwright.core.errors import UnavailableError
-from opwright.lite.native import building
-from opwright.lite.native.building import build_library
+from opwright.lite.native import toolchain
+from opwright.lite.native.toolchain import build_library
 
 HERE = pathlib.Path(__file__).parent
 INIT, PREPARE, INVOKE, FREE = 1, 2, 3, 4
@@ -26,7 +26,7 @@ INIT, PREPARE, INVOKE, FREE = 1, 2, 3, 4
 def need_compiler(language: str = "c") -> None:
     """Skips the test where there is no compiler."""
     try:
-        building.find_compiler(language)
+        toolchain.find_compiler(language)
     except UnavailableError as error:
         pytest.skip(f"no {language} compiler: {error}")
 

@@ -15,7 +15,7 @@ from native_kit import run, single
 
 from opwright import errors, lite
 from opwright.core import flags
-from opwright.lite.native import build_cache, building
+from opwright.lite.native import build_cache, toolchain
 
 EXAMPLES = pathlib.Path(__file__).parent / "examples"
 SCALE = """
@@ -50,7 +50,7 @@ def folder(tmp_path):
 @pytest.fixture
 def cache(tmp_path):
     """A folder of its own for what is built; but for the provider, which a process has once."""
-    building.provider()
+    toolchain.provider()
     with flags.override(cache_dir=tmp_path / "cache"):
         yield tmp_path / "cache" / "operators"
 
@@ -82,7 +82,7 @@ class TestOneCall:
 
     def test_it_is_compiled_once(self, folder, cache, monkeypatch):
         scale(folder)
-        monkeypatch.setattr(building.Compiler, "run", lambda *_: pytest.fail("it was compiled again"))
+        monkeypatch.setattr(toolchain.Compiler, "run", lambda *_: pytest.fail("it was compiled again"))
         assert answer(scale(folder)) == [3.5, 6.5, 9.5]
 
     @pytest.mark.parametrize(
@@ -131,10 +131,10 @@ class TestWhatIsKept:
         ids=["cut", "changed", "empty", "gone", "note cut", "note of another form", "no note"],
     )
     def test_damage_is_made_good(self, folder, cache, damage):
-        path = building.build_library([EXAMPLES / "refuses.c"])
+        path = toolchain.build_library([EXAMPLES / "refuses.c"])
         whole = path.read_bytes()
         damage(path)
-        assert building.build_library([EXAMPLES / "refuses.c"]) == path
+        assert toolchain.build_library([EXAMPLES / "refuses.c"]) == path
         assert path.read_bytes() == whole
         assert ctypes.CDLL(str(path)).Register_ROOT is not None
 
@@ -142,13 +142,13 @@ class TestWhatIsKept:
         (tmp_path / "file").write_text("no folder")
         with flags.override(cache_dir=tmp_path / "file"):
             with pytest.warns(RuntimeWarning, match="cannot be kept"):
-                first = building.build_library([EXAMPLES / "refuses.c"])
-            assert building.build_library([EXAMPLES / "refuses.c"]) == first  # in this process
+                first = toolchain.build_library([EXAMPLES / "refuses.c"])
+            assert toolchain.build_library([EXAMPLES / "refuses.c"]) == first  # in this process
 
     def test_the_folder_has_a_limit(self, folder, cache, monkeypatch):
-        first = building.build_library([EXAMPLES / "affine_opaque.c"])
+        first = toolchain.build_library([EXAMPLES / "affine_opaque.c"])
         monkeypatch.setattr(build_cache, "MOST_BYTES", 100)
-        second = building.build_library([EXAMPLES / "sin_struct.c"])
+        second = toolchain.build_library([EXAMPLES / "sin_struct.c"])
         assert sorted(p.name for p in cache.iterdir()) == sorted([second.name, note_of(second).name])
         assert not first.exists()
 
@@ -163,8 +163,8 @@ class TestWhatIsKept:
 
 def _build_in(folder):
     with flags.override(cache_dir=pathlib.Path(folder)):
-        path = building.build_library([EXAMPLES / "refuses.c"])
-        ctypes.CDLL(str(building.provider()._name), mode=ctypes.RTLD_GLOBAL)
+        path = toolchain.build_library([EXAMPLES / "refuses.c"])
+        ctypes.CDLL(str(toolchain.provider()._name), mode=ctypes.RTLD_GLOBAL)
         ctypes.CDLL(str(path))
         return str(path)
 
@@ -177,7 +177,7 @@ class TestErrors:
             '#include "tensorflow/lite/c/common.h"\nint f(TfLiteNode* n) {\n  return n->input->size;\n}\n'
         )
         with pytest.raises(errors.InvalidArgumentError) as error:
-            building.build_library([source])
+            toolchain.build_library([source])
         text = str(error.value)
         assert "typo.c:3" in text
         assert "return n->input->size;" in text
@@ -192,21 +192,21 @@ class TestErrors:
             "int f(TfLiteOpaqueNode* n) { return TfLiteOpaqueNodeNumInputs(n); }\n"
         )
         with pytest.raises(errors.InvalidArgumentError, match="TfLiteOpaqueNodeNumInputs"):
-            building.build_library([source])
+            toolchain.build_library([source])
 
     @needs_compiler
     def test_warnings_are_shown(self, tmp_path, cache):
         source = tmp_path / "careless.c"
         source.write_text('#warning "think again"\n')
         with pytest.warns(RuntimeWarning, match="think again"):
-            building.build_library([source])
+            toolchain.build_library([source])
 
     @needs_compiler
     def test_many_lines_are_cut(self, tmp_path):
         source = tmp_path / "many.c"
         source.write_text("".join(f"int f{i} = nothing{i};\n" for i in range(200)))
         with pytest.raises(errors.InvalidArgumentError, match=r"and \d+ lines more") as error:
-            building.build_library([source])
+            toolchain.build_library([source])
         assert len(str(error.value).splitlines()) < 80
 
     @pytest.mark.parametrize(
@@ -220,51 +220,51 @@ class TestErrors:
     )
     def test_sources_that_are_none(self, sources, error, words):
         with pytest.raises(error, match=words):
-            building.build_library(sources)
+            toolchain.build_library(sources)
 
     def test_an_include_folder_that_is_not_there(self):
         with pytest.raises(errors.NotFoundError, match="/nowhere"):
-            building.build_library([EXAMPLES / "refuses.c"], include_dirs=["/nowhere"])
+            toolchain.build_library([EXAMPLES / "refuses.c"], include_dirs=["/nowhere"])
 
     def test_no_compiler(self, monkeypatch, tmp_path):
         monkeypatch.setenv("PATH", str(tmp_path))
         monkeypatch.delenv("CC", raising=False)
-        monkeypatch.setattr(building.importlib.util, "find_spec", lambda name: None)
+        monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: None)
         with pytest.raises(errors.UnavailableError, match=r"pip install 'opwright\[c\]'"):
-            building.build_library([EXAMPLES / "refuses.c"])
-        building._select_compiler.cache_clear()
+            toolchain.build_library([EXAMPLES / "refuses.c"])
+        toolchain._select_compiler.cache_clear()
 
     def test_no_compiler_for_the_run_time(self, monkeypatch, tmp_path):
         """A finished library needs one too, on a machine's first time."""
         monkeypatch.setenv("PATH", str(tmp_path))
         monkeypatch.delenv("CC", raising=False)
-        monkeypatch.setattr(building.importlib.util, "find_spec", lambda name: None)
+        monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: None)
         words = "the run time that operators in C call"
         with flags.override(cache_dir=tmp_path / "new"), pytest.raises(errors.UnavailableError, match=words) as error:
-            building.provider.__wrapped__()
+            toolchain.provider.__wrapped__()
         assert "opwright[c]" in str(error.value)
-        building._select_compiler.cache_clear()
+        toolchain._select_compiler.cache_clear()
 
     def test_cc_names_what_is_not_there(self, monkeypatch):
         monkeypatch.setenv("CC", "no-such-cc -pipe")
         with pytest.raises(errors.UnavailableError, match="no-such-cc"):
-            building.build_library([EXAMPLES / "refuses.c"])
+            toolchain.build_library([EXAMPLES / "refuses.c"])
 
     def test_cc_that_is_no_compiler(self, monkeypatch):
         monkeypatch.setenv("CC", f"{sys.executable} -c 'raise SystemExit(3)'")
         with pytest.raises(errors.InvalidArgumentError, match="exit status 3"):
-            building.build_library([EXAMPLES / "refuses.c"])
+            toolchain.build_library([EXAMPLES / "refuses.c"])
 
 
 @needs_compiler
 def test_cc_is_asked_first(monkeypatch, cache, tmp_path):
     wrapper = tmp_path / "my-cc"
-    real = building.find_compiler("c").command
+    real = toolchain.find_compiler("c").command
     log = tmp_path / "log"
     wrapper.write_text(f'#!/bin/sh\necho called >> {log}\nexec {" ".join(real)} "$@"\n')
     wrapper.chmod(0o755)
     monkeypatch.setenv("CC", f"{wrapper} -pipe")
-    building.build_library([EXAMPLES / "refuses.c"])
+    toolchain.build_library([EXAMPLES / "refuses.c"])
     assert log.read_text().count("called") == 2  # compiled, linked
 
 

@@ -217,12 +217,12 @@ int as_doubles(const char* b, size_t n, const char* k, double* v, size_t most, s
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory):
-    from opwright.lite.native import building
+    from opwright.lite.native import toolchain
 
     source = tmp_path_factory.mktemp("flex") / "reader.c"
     source.write_text(READER)
-    building.provider()
-    return C.CDLL(str(building.build_library([source])))
+    toolchain.provider()
+    return C.CDLL(str(toolchain.build_library([source])))
 
 
 def read(reader, function, data, name, box, *more):

@@ -19,7 +19,7 @@ from native_kit import HERE, run
 import opwright as ow
 from opwright import lite
 from opwright.lite.format import versions
-from opwright.lite.native.building import build_library
+from opwright.lite.native.toolchain import build_library
 
 pytestmark = [
     needs_compiler,

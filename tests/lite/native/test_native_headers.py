@@ -11,7 +11,7 @@ from abi_kit import ABI, cpp_symbols, declared, functions, has_compiler, needs_c
 
 from opwright import lite
 from opwright.core import flags
-from opwright.lite.native import building, headers
+from opwright.lite.native import headers, toolchain
 
 HEADERS = ["c_api.h", "c_api_experimental.h", "c_api_opaque.h", "common.h", "operator.h", "builtin_op_data.h"]
 INCLUDES = "".join(f'#include "tensorflow/lite/core/c/{name}"\n' for name in HEADERS)
@@ -67,7 +67,7 @@ def test_layouts_values_and_signatures(tmp_path, language, standard):
 def test_every_function_is_there():
     if not has_compiler():
         pytest.skip("no C compiler here")
-    provider = building.provider()
+    provider = toolchain.provider()
     names = [f["name"] for f in functions()] + cpp_symbols()
     assert len(set(names)) > 295
     assert not [name for name in names if not hasattr(provider, name)]
@@ -216,7 +216,7 @@ def test_clang_takes_the_headers_too(tmp_path, monkeypatch, language, standard):
 def test_sizes_of_the_provider_are_the_facts():
     if not has_compiler():
         pytest.skip("no C compiler here")
-    size_of = building.provider().ow_size_of
+    size_of = toolchain.provider().ow_size_of
     size_of.restype = ctypes.c_size_t
     names = ["TfLiteContext", "TfLiteTensor", "TfLiteNode", "TfLiteRegistration"]
     assert [size_of(i + 1) for i in range(4)] == [ABI["structs"][name]["size_lp64"] for name in names]

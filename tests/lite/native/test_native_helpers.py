@@ -14,7 +14,7 @@ from abi_kit import ABI, needs_compiler
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opwright.lite.native import building
+from opwright.lite.native import toolchain
 
 pytestmark = needs_compiler
 HERE = pathlib.Path(__file__).parent
@@ -26,12 +26,12 @@ class Host:
     """A context of the provider's own, with a report that can be read."""
 
     def __init__(self):
-        self.provider = building.provider()
+        self.provider = toolchain.provider()
         self.provider.ow_size_of.restype = C.c_size_t
         sizes = [self.provider.ow_size_of(i) for i in range(2)]
         self.context, self.host = C.create_string_buffer(sizes[1]), C.create_string_buffer(sizes[0])
         self.provider.ow_context_init(self.context, self.host)
-        self.code = C.CDLL(str(building.build_library([HERE / "helpers.cc"])))
+        self.code = C.CDLL(str(toolchain.build_library([HERE / "helpers.cc"])))
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from abi_kit import SANITIZED, needs_compiler, program_of
 from native_kit import run, single
 
 from opwright import lite
-from opwright.lite.native import building
+from opwright.lite.native import toolchain
 
 HERE = pathlib.Path(__file__).parent
 SECOND = np.array([1, 0, 9, 4], np.float64)  # what a cycle's last run computes on
@@ -46,7 +46,7 @@ pytestmark = needs_compiler
 
 
 def libraries(**more):
-    return {name: building.build_library([HERE / "examples" / name], **more) for name in {row[0] for row in EXAMPLES}}
+    return {name: toolchain.build_library([HERE / "examples" / name], **more) for name in {row[0] for row in EXAMPLES}}
 
 
 def live(program, library, entry, expected, cycles, *before):
@@ -142,7 +142,7 @@ FROM_PYTHON = [
 @pytest.mark.parametrize("cycles", [100, pytest.param(10_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("source", "name", "entry", "type_", "options"), FROM_PYTHON, ids=lambda v: str(v)[:12])
 def test_life_cycles_from_python_keep_nothing(source, name, entry, type_, options, cycles):
-    blocks = building.provider().ow_blocks
+    blocks = toolchain.provider().ow_blocks
     blocks.restype = ctypes.c_int64
     ops = lite.build_custom_ops([HERE / "examples" / source], {name: entry})
     content = single(name, (6,), types=("FLOAT32", type_), **options)

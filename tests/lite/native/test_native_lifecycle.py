@@ -20,7 +20,7 @@ from native_kit import FREE, HERE, INIT, INVOKE, PREPARE, chain, probes, run, si
 import opwright as ow
 from opwright import lite
 from opwright.core import flags
-from opwright.lite.format.flex import encode_options
+from opwright.lite.format.flexbuffers import encode_options
 
 pytestmark = pytest.mark.ours
 

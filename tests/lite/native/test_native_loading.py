@@ -23,10 +23,10 @@ from native_kit import HERE, need_compiler, run, single
 import opwright as ow
 from opwright import lite
 from opwright.core.errors import OpError
-from opwright.lite.native import building
-from opwright.lite.native.building import build_library
+from opwright.lite.native import toolchain
 from opwright.lite.native.elf import read_library
-from opwright.lite.native.names import find_entry, looks_like_entry, operator_name, qualified
+from opwright.lite.native.entry_points import find_entry, looks_like_entry, operator_name, qualified
+from opwright.lite.native.toolchain import build_library
 
 pytestmark = pytest.mark.ours
 
@@ -240,7 +240,7 @@ def test_files_are_looked_at_before_a_compiler_is_asked_for(tmp_path, monkeypatc
     def provider():
         raise ow.errors.UnavailableError(what="there is no C compiler")
 
-    monkeypatch.setattr("opwright.lite.native.loading.provider", provider)
+    monkeypatch.setattr("opwright.lite.native.custom_ops.provider", provider)
     (tmp_path / "libops.so").write_bytes(b"PK\x03\x04")
     with pytest.raises(ow.errors.InvalidArgumentError, match="a zip file"):
         lite.load_custom_ops(tmp_path / "libops.so")
@@ -341,7 +341,7 @@ def compile_(tmp_path, text, *arguments, name="libops.so"):
     source = tmp_path / "ops.c"
     source.write_text(text)
     out = tmp_path / name
-    compiler = building.find_compiler("c")
+    compiler = toolchain.find_compiler("c")
     subprocess.run(
         [
             *compiler.command,

@@ -17,7 +17,7 @@ from lite_kit import Build
 from native_kit import HERE, run, single
 
 from opwright import lite
-from opwright.lite.native.building import build_library
+from opwright.lite.native.toolchain import build_library
 
 pytestmark = needs_compiler
 GENERATIONS = {"until 2022": {"OLD": None}, "2023": {}, "since 2024": {"MLIR": None}}

@@ -12,9 +12,9 @@ import pytest
 from native_kit import need_compiler
 
 from opwright.lite.format import schema
-from opwright.lite.native import building, records
-from opwright.lite.native.building import build_library
+from opwright.lite.native import records, toolchain
 from opwright.lite.native.callbacks import provider
+from opwright.lite.native.toolchain import build_library
 
 pytestmark = pytest.mark.ours
 
@@ -59,7 +59,7 @@ def compiled(tmp_path_factory):
     lines.append(f"const int numbers[] = {{{', '.join(NUMBERS)}}};")
     source = tmp_path_factory.mktemp("records") / "records.c"
     source.write_text("\n".join(lines) + "\n")
-    return ctypes.CDLL(str(build_library([source], include_dirs=[building.PROVIDER])))
+    return ctypes.CDLL(str(build_library([source], include_dirs=[toolchain.PROVIDER])))
 
 
 @pytest.mark.parametrize("struct", STRUCTS)

@@ -23,8 +23,8 @@ from native_kit import HERE, run, single
 
 import opwright as ow
 from opwright import lite
-from opwright.lite.native import building
-from opwright.lite.native.building import build_library
+from opwright.lite.native import toolchain
+from opwright.lite.native.toolchain import build_library
 
 pytestmark = needs_compiler
 SOURCE = HERE / "usual.cc"
@@ -40,7 +40,7 @@ def path():
 
 @pytest.fixture(scope="module")
 def code(path):
-    building.provider()
+    toolchain.provider()
     return C.CDLL(path)
 
 
@@ -291,7 +291,7 @@ static_assert(std::is_same<decltype(GetRoot(nullptr, 0).AsMap().Keys()), TypedVe
 @functools.cache
 def has_official_reader():
     """Whether FlatBuffers' own header is where the compiler looks by itself: Debian's libflatbuffers-dev, CPATH."""
-    command = [*building.find_compiler("c++").command, "-std=c++11", "-x", "c++", "-fsyntax-only", "-"]
+    command = [*toolchain.find_compiler("c++").command, "-std=c++11", "-x", "c++", "-fsyntax-only", "-"]
     text = f"#include <{OFFICIAL_READER}>\n"
     return subprocess.run(command, input=text, text=True, capture_output=True, check=False).returncode == 0
 
@@ -311,7 +311,7 @@ def reader(request):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         path = str(build_library([OPTIONS], defines=defines))
-    building.provider()  # flatbuffers::ClassicLocale is there
+    toolchain.provider()  # flatbuffers::ClassicLocale is there
     return C.CDLL(path)
 
 
@@ -367,7 +367,7 @@ def test_unsigned_fixed_and_named_lists(reader):
 
 
 def test_a_node_without_options_reads_as_null():
-    building.provider()
+    toolchain.provider()
     reader = C.CDLL(str(build_library([OPTIONS])))
     assert reader.flex_type(None, C.c_size_t(0), b"int") == 0
     assert reader.flex_int(None, C.c_size_t(0), b"int") == 0
@@ -403,14 +403,14 @@ int main(int, char** arguments) {
 
 @pytest.mark.slow
 def test_damaged_options_are_not_read_outside(tmp_path):
-    compiler = building.find_compiler("c++")
+    compiler = toolchain.find_compiler("c++")
     (tmp_path / "damaged.cc").write_text(DAMAGED)
     (tmp_path / "options").write_bytes(bytes(official_flexbuffers.Dumps(VALUES)))
     done = subprocess.run(
         [
             *compiler.command,
             *SANITIZED,
-            f"-I{building.include_dir()}",
+            f"-I{toolchain.include_dir()}",
             f"-I{HERE}",
             str(tmp_path / "damaged.cc"),
             "-o",
@@ -437,12 +437,12 @@ def test_flatbuffers_own_header_goes_first_where_it_is(tmp_path, unused):
         (tmp_path / "flatbuffers" / "flexbuffers.h").write_text("namespace flexbuffers { const int kOwn = 1; }\n")
     name = "kOwn" if not unused else "FBT_MAP"
     text = f'#include "flatbuffers/flexbuffers.h"\nint used() {{ return flexbuffers::{name}; }}\n'
-    run_compiler(tmp_path, text, "c++", "c++11", f"-I{building.include_dir()}", f"-I{tmp_path}")
+    run_compiler(tmp_path, text, "c++", "c++11", f"-I{toolchain.include_dir()}", f"-I{tmp_path}")
 
 
 @given(st.text(alphabet="_ZNEPSv0123456789abt17MutableOpResolver", max_size=50))
 def test_any_text_is_some_name(text):
-    from opwright.lite.native.names import entries, operator_name
+    from opwright.lite.native.entry_points import entries, operator_name
 
     assert all(operator_name(name) for name in entries([text, "_Z" + text]))
 

@@ -17,8 +17,8 @@ from native_kit import HERE, run
 
 from opwright import lite
 from opwright.lite.format import objects, versions
-from opwright.lite.native import building
-from opwright.lite.native.building import build_library
+from opwright.lite.native import toolchain
+from opwright.lite.native.toolchain import build_library
 
 pytestmark = needs_compiler
 SOURCE = HERE / "windows.cc"
@@ -48,7 +48,7 @@ def ops(path):
 
 @pytest.fixture(scope="module")
 def code(path):
-    building.provider()
+    toolchain.provider()
     return C.CDLL(path)
 
 
@@ -188,5 +188,5 @@ def test_headers_of_the_caller_come_first(tmp_path):
         'extern "C" int whose() { return kWhose + (kTfLiteOk == 0); }\n'
     )
     path = build_library([tmp_path / "whose.cc"], include_dirs=[tmp_path])
-    building.provider()
+    toolchain.provider()
     assert C.CDLL(str(path)).whose() == 8

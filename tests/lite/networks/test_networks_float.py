@@ -9,7 +9,7 @@ from networks_running import SIZES, content_of, eager, model_of, official, own, 
 
 from opwright.core import nest
 from opwright.lite.format import Model, versions
-from opwright.lite.format.needs import late, needs, stored_runtime
+from opwright.lite.format.runtime_requirements import late, needs, stored_runtime
 
 # Operators that the oldest of the run times asked for has no form of, and why they stay.
 TOO_NEW = {"activations": "CUMSUM", "volumes": "CONV_3D", "norms": "BROADCAST_TO"}

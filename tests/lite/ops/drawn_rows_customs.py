@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from drawn import Draw, Drawn, Row, T, const, plain
 
-from opwright.lite.format.flex import encode_options
+from opwright.lite.format.flexbuffers import encode_options
 
 
 def _detected(d: Draw, regular: bool, most: int) -> Drawn:

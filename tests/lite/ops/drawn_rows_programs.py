@@ -12,7 +12,7 @@ from drawn import NUMPY, Draw, Drawn, Row, T
 from lite_kit import Build
 
 from opwright.lite.format import schema
-from opwright.lite.format.flex import encode_options
+from opwright.lite.format.flexbuffers import encode_options
 
 NUMBERS = (
     "INT8",

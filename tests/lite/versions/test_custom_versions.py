@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import opwright as ow
 from opwright.lite import Interpreter, Model, MutableOpResolver, Registration, TFLiteConverter
-from opwright.lite.format import flex, schema
-from opwright.lite.format.carried import custom_version
-from opwright.lite.format.needs import needs
+from opwright.lite.format import flexbuffers, schema
+from opwright.lite.format.flexbuffers import custom_version
+from opwright.lite.format.runtime_requirements import needs
 from opwright.ops.versioning import least_version
 from opwright.tools.resolvers import used_by
 
@@ -103,7 +103,7 @@ def test_every_definition_reads_what_it_can_express(given, bias, reader, place):
     (code,) = [c for c in model.operator_codes if c.builtin_code == schema.BuiltinOperator.CUSTOM]
     assert (code.custom_code, code.version) == (NAME, needed if place == "code" else 1)
     (node,) = model.subgraphs[0].operators
-    options = flex.decode_options(node.custom_options)
+    options = flexbuffers.decode_options(node.custom_options)
     assert options.pop("_version", None) == (needed if place == "options" else None)
     assert set(options) == {n for n, row in ATTRS.items() if row[0] <= needed}
     assert len(node.outputs) == (2 if needed >= 2 else 1)
@@ -135,7 +135,7 @@ def test_one_operator_code_for_each_version():
     converter.custom_version_in = "options"
     model = Model.read(converter.convert())
     assert [(c.custom_code, c.version) for c in model.operator_codes] == [(NAME, 1)]
-    found = [flex.decode_options(o.custom_options)["_version"] for o in model.subgraphs[0].operators]
+    found = [flexbuffers.decode_options(o.custom_options)["_version"] for o in model.subgraphs[0].operators]
     assert found == [1, 2, 3, 2]
 
 
@@ -215,11 +215,11 @@ def with_custom(content: bytes, version: int = 1, inside: Any = None) -> bytes:
     model = Model.read(content)
     model.operator_codes[0].version = version
     node = model.subgraphs[0].operators[0]
-    options = flex.decode_options(node.custom_options)
+    options = flexbuffers.decode_options(node.custom_options)
     options.pop("_version", None)
     if inside is not None:
         options["_version"] = inside
-    node.custom_options = np.frombuffer(flex.encode_options(options), np.uint8)
+    node.custom_options = np.frombuffer(flexbuffers.encode_options(options), np.uint8)
     return model.to_bytes()
 
 
@@ -306,10 +306,10 @@ def test_options_that_are_no_map_carry_no_version():
         b"",
         b"_version\0",
         b"\xff" * 40 + b"_version\0",
-        flex.encode_options({"_version": "2"}),
-        flex.encode_options({"_version": -2}),
-        flex.encode_options({"x": "_version"}),
+        flexbuffers.encode_options({"_version": "2"}),
+        flexbuffers.encode_options({"_version": -2}),
+        flexbuffers.encode_options({"x": "_version"}),
     ):
         assert custom_version(1, options) == 1
-    assert custom_version(1, flex.encode_options({"_version": 2})) == 2
-    assert custom_version(4, flex.encode_options({"_version": 2})) == 4
+    assert custom_version(1, flexbuffers.encode_options({"_version": 2})) == 2
+    assert custom_version(4, flexbuffers.encode_options({"_version": 2})) == 4

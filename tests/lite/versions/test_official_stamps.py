@@ -10,7 +10,7 @@ import pathlib
 import pytest
 
 from opwright.lite.format import Model, versions
-from opwright.lite.format.needs import needs, stored_runtime
+from opwright.lite.format.runtime_requirements import needs, stored_runtime
 
 CORPUS = sorted((pathlib.Path(__file__).parents[2] / "data" / "tflite").glob("*.tflite"))
 # The official int16 calibration keeps the versions of the float model, raised to a least version for each operator,

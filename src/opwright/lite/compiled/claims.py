@@ -16,7 +16,7 @@ from ...compiler.lowering.registry import lower
 from ...core import flags
 from ...core.errors import OpError
 from ..customs.definition import defined as defined_customs
-from ..format.calls import called_subgraphs
+from ..format.subgraph_checks import called_subgraphs
 from ..ops.families import defined
 from ..registration import OperatorRegistration, registration_of
 from ..runtime.node import Node

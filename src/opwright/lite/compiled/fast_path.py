@@ -27,7 +27,7 @@ from ...core.errors import OpError
 from ...core.files import digest
 from ...core.importing import later
 from ...core.named_tuples import NamedTuple
-from ..runtime.direct import Reach
+from ..runtime.direct_invocation import Reach
 from ..runtime.errors import also
 from ..runtime.memory import check_bytes
 from ..runtime.tensor import ARENA, Tensor

@@ -16,13 +16,13 @@ from ...core.dtypes import DType, uint64
 from ...core.errors import OpError
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
+from ..custom_options import group
 from ..ops.definition import LiteOperator
 from ..quantized_registration import is_quantized, kernel_of, rule_of, run_quantized
 from ..registration import OperatorRegistration
 from ..runtime.node import Node
 from ..runtime.resources import ResourceVariable
 from ..runtime.tensor import Tensor
-from ..written import group
 
 
 def operand_of(t: Tensor) -> Operand:

@@ -20,7 +20,7 @@ from ...compiler.native.interrupts import raise_pending
 from ...compiler.plan_cache import CachedPlans
 from ...core.errors import FailedPreconditionError
 from ..registration import Registration
-from ..runtime.direct import Direct
+from ..runtime.direct_invocation import Direct
 from ..runtime.errors import of_node
 from ..runtime.memory import check_bytes
 from ..runtime.node import Context, Node

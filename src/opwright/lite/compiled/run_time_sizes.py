@@ -16,8 +16,8 @@ from ...compiler.loops.indexing_forms import Counted, Expected
 from ...compiler.lowering.context import Buffers
 from ...core.dtypes import uint8
 from ..delegate import DelegateParams
+from ..runtime.dynamic_shapes import MOST_READ
 from ..runtime.node import Node
-from ..runtime.repeating import MOST_READ
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import DYNAMIC
 from .rules import ON_RESOURCES, STATEFUL

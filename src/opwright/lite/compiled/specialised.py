@@ -25,7 +25,7 @@ from ...compiler.native.interrupts import raise_pending
 from ...compiler.native.workers import functions
 from ...core.errors import InternalError, ResourceExhaustedError
 from ..registration import Registration
-from ..runtime.direct import Direct
+from ..runtime.direct_invocation import Direct
 from ..runtime.memory import check_bytes
 from ..runtime.node import Context, Node
 from ..runtime.tensor import DYNAMIC, Tensor

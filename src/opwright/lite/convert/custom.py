@@ -1,8 +1,8 @@
 """Custom operators in the file: an operator's attributes as its options, by name, in the least version that has them.
 
 Lives here: `in_least_version`, and which Python value stands for which kind of attribute.
-Not here: FlexBuffers (format/flex.py), reading the options back (lite/written.py), how the version follows from
-the definition (ops/versioning.py).
+Not here: FlexBuffers (format/flexbuffers.py), reading the options back (lite/custom_options.py), how the version
+follows from the definition (ops/versioning.py).
 
 An old definition reads what a newer one wrote, as long as nothing new is used: the node is stamped with the least
 version that expresses it and holds only what that version knows.
@@ -21,7 +21,7 @@ from ...core.shapes import TensorShape
 from ...graph import Graph, Node, Value
 from ...graph.ir import Operand
 from ...ops.versioning import least_version
-from ..format.carried import VERSION_KEY
+from ..format.flexbuffers import VERSION_KEY
 from ..ops.external import ExternalOp
 
 

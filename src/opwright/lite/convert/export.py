@@ -20,7 +20,7 @@ from ...core.specs import TensorSpec
 from ...graph import Graph, Node, Value
 from ...graph.ir import Operand, flat, unused
 from ..format import Model, objects, schema, versions
-from ..format.flex import encode_options
+from ..format.flexbuffers import encode_options
 from ..ops.definition import LiteOperator
 from ..ops.external import ExternalOp, is_source
 from ..ops.module import LiteModule, Signature

@@ -20,7 +20,7 @@ from ...core.errors import InvalidArgumentError
 from ...graph import Graph, Node, Value
 from ...graph.passes import Rewrite, Rule, rewrite
 from ..format import schema
-from ..format.flex import encode_options
+from ..format.flexbuffers import encode_options
 from ..ops.external import ExternalOp, external_attrs
 
 FUSABLE = "tfl_fusable_op"

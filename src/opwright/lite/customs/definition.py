@@ -2,7 +2,7 @@
 
 Lives here: `custom_operator`, `CustomOperator`, reading the two forms of options (FlexBuffers, a C structure).
 Not here: the table of names (families.py), the operators (the other modules of lite/customs/), operators
-that users write (`@ow.operator`; lite/written.py reads their options).
+that users write (`@ow.operator`; lite/custom_options.py reads their options).
 
 Options are read as the official kernels read them: a key that is not known is no error (converters add their own), a
 missing one has the declared default, and numbers are converted. What cannot be converted is an error that names it.
@@ -20,7 +20,7 @@ from ...core.importing import is_abandoned, note_origin
 from ...ops.call import Call
 from ...ops.definition import Operator
 from ..format import schema
-from ..format.flex import decode_options
+from ..format.flexbuffers import decode_options
 from ..ops import types
 from ..ops.definition import EnumAttr, LiteOperator
 from .families import defined, get

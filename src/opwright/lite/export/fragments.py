@@ -2,7 +2,8 @@
 
 Lives here: `loop`, one for each function of a kernel; `sizes_text`, arithmetic that cannot overflow, conditions and
 refusals.
-Not here: functions of one element (compiler/c_source), broadcasting (elements.c), the expressions of sizes (sizes.py).
+Not here: functions of one element (compiler/c_source), broadcasting (elements.c), the expressions of sizes
+(size_expressions.py).
 
 An input advances by one element at each iteration or stays where it is. The loops that C compilers vectorise have their
 strides written out: all inputs advance, or all but one; the strides of other loops are variables.
@@ -16,8 +17,8 @@ from ...core import dtypes
 from ...core.dtypes import DType
 from ...ops.definition import Operator
 from . import options
-from .cases import Case, Export, later_type
-from .sizes import COMPARISONS, Branch, Computed, Expression, Tree
+from .kernel_variants import Case, Export, later_type
+from .size_expressions import COMPARISONS, Branch, Computed, Expression, Tree
 
 ELEMENTS = {
     dtypes.float32: "float",

@@ -17,8 +17,8 @@ from typing import Any
 from ...compiler.c_source.functions import in_comment
 from ...core import dtypes
 from ...core.dtypes import DType
-from ..format.carried import VERSION_KEY
-from .cases import Export, Option, c_number, condition, later_type
+from ..format.flexbuffers import VERSION_KEY
+from .kernel_variants import Export, Option, c_number, condition, later_type
 
 READERS = {float: ("double", "ow_read_float"), int: ("int64_t", "ow_read_int"), bool: ("bool", "ow_read_bool")}
 

@@ -6,8 +6,8 @@ Lives here: its text.  Not here: the source (source.py).
 from __future__ import annotations
 
 from .apis import Api
-from .arrays import ArrayExport
-from .cases import Export, Option, dtype_words
+from .array_kernels import ArrayExport
+from .kernel_variants import Export, Option, dtype_words
 from .options import choices_in_words
 from .source import said
 

@@ -14,11 +14,11 @@ from ...compiler.c_source.functions import in_comment
 from ...compiler.c_source.helpers import helpers_text
 from ...core.dtypes import DType
 from ...ops.definition import Operator
-from . import arrays, options
+from . import array_kernels, options
 from .apis import Api
-from .arrays import ArrayExport
-from .cases import Export
+from .array_kernels import ArrayExport
 from .fragments import ELEMENTS, LITE_TYPES, loop
+from .kernel_variants import Export
 
 _HERE = Path(__file__).parent
 
@@ -119,7 +119,7 @@ def source(export: Export, api: Api) -> str:
         api.functions.lstrip("\n"),
         _life(export),
         *(
-            [arrays.tensors(export), _prepare_arrays(export), _invoke_arrays(export)]
+            [array_kernels.tensors(export), _prepare_arrays(export), _invoke_arrays(export)]
             if isinstance(export, ArrayExport)
             else [_look(export), _prepare(export), _invoke(export)]
         ),
@@ -268,12 +268,13 @@ def _state_checked(export: Export) -> str:
 
 
 def _prepare_arrays(export: ArrayExport) -> str:
+    sizes = array_kernels.compute(export)
     return f"""/* After each change of the inputs' shapes: checks, and the shapes of the results. */
 static TfLiteStatus ow_prepare(ow_context *context, ow_node *node) {{
   const ow_state *state = (const ow_state *)ow_state_of(node);
   ow_inputs_of look;
-{_state_checked(export)}  if (ow_look(context, node, &look) != kTfLiteOk{arrays.compute(export)}) return kTfLiteError;
-{arrays.shapes(export)}  return kTfLiteOk;
+{_state_checked(export)}  if (ow_look(context, node, &look) != kTfLiteOk{sizes}) return kTfLiteError;
+{array_kernels.shapes(export)}  return kTfLiteOk;
 }}
 """
 
@@ -287,7 +288,7 @@ static TfLiteStatus ow_invoke(ow_context *context, ow_node *node) {{
   void *out[OW_OUTPUTS];
   int64_t status = -1;
   const char *failed = "";
-  if (state == NULL || ow_look(context, node, &look) != kTfLiteOk{arrays.compute(export)}) {{
+  if (state == NULL || ow_look(context, node, &look) != kTfLiteOk{array_kernels.compute(export)}) {{
     return kTfLiteError;
   }}
   for (int k = 0; k < OW_OUTPUTS; ++k) {{
@@ -296,7 +297,7 @@ static TfLiteStatus ow_invoke(ow_context *context, ow_node *node) {{
     out[k] = ow_data(t);
   }}
   switch ({options.choice_number(export)}) {{
-{arrays.running(export)}  }}
+{array_kernels.running(export)}  }}
   if (status == 0) return kTfLiteOk;
   OW_REPORT(context, "{name}: %s", status < 0 ? "its attributes are not those that it was prepared for" : failed);
   return kTfLiteError;

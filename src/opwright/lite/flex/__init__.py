@@ -4,7 +4,7 @@ Lives here: `carry` (a node of the catalogue as one), `flex_registration` (what 
 Not here: the lite dialect (lite/ops), operators of one's own (lite/convert/custom.py).
 """
 
-from .carrying import Carried, carry
-from .running import PREFIX, flex_registration
+from .conversion import Carried, carry
+from .registration import PREFIX, flex_registration
 
 __all__ = ["PREFIX", "Carried", "carry", "flex_registration"]

@@ -2,7 +2,7 @@
 
 Lives here: `Signature`, `signature`; `Form`, the table of differences (other names, axes as inputs), `forms_of` (by our
 name), `form_for` (by TensorFlow's).
-Not here: nodes (carrying.py), running them (running.py).
+Not here: nodes (conversion.py), running them (registration.py).
 
 Most operators have TensorFlow's name, inputs and attributes, and need no row.
 """

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from opwright.core.errors import DataLossError
-from opwright.lite.format.finding import Finding
-from opwright.lite.format.strings import string_offsets
+from ...core.errors import DataLossError
+from .strings import string_offsets
+from .subgraph_checks import Finding
 
 # Bits an element; below 8 they are packed, and the last byte is filled up. STRING, RESOURCE and VARIANT have no size.
 BITS = {

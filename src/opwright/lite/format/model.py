@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from opwright.core.errors import DataLossError, InvalidArgumentError, NotFoundError
-from opwright.core.files import replacing
-from opwright.lite.format import external, reader, schema, verify, writer
-from opwright.lite.format.objects import TableObject, register
-from opwright.lite.format.unknown import Source
+from ...core.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
+from ...core.files import replacing
+from . import reader, schema, verify, writer
+from .objects import TableObject, register
+from .unknown_fields import Source
 
 ASSOCIATED_LIMIT = 1 << 28  # bytes of the files behind a model, unpacked
 
@@ -109,7 +109,8 @@ class Model(_Root):
 
         unknown: what a file that was read holds beyond this schema is kept ("keep") or left out ("drop").
         raises InvalidArgumentError where a field holds what the schema does not allow, UnimplementedError where a model
-        was changed and a field newer than the schema cannot be moved (unknown.py says when), OSError of the file system
+        was changed and a field newer than the schema cannot be moved (see unknown_fields.py), OSError of the file
+        system
         """
         parts = writer.chunks(self, unknown)
         with replacing(path) as file:
@@ -135,7 +136,7 @@ class Model(_Root):
         raises UnimplementedError where they are kept in another file
         """
         if tensor.external_buffer:
-            raise external.refusal(self, tensor)
+            raise refusal(self, tensor)
         return self.buffers[tensor.buffer].data if tensor.buffer else None
 
 
@@ -152,3 +153,29 @@ def _map(path: str | os.PathLike[str]) -> Any:
         raise NotFoundError(what="Could not open the model file", found=f"no file {os.fspath(path)!r}") from None
     except IsADirectoryError:
         raise InvalidArgumentError(what="Could not open the model file", found=f"folder {os.fspath(path)!r}") from None
+
+
+def refuse_external(model: Any) -> None:
+    """Raises UnimplementedError for the first tensor whose data is in another file."""
+    for subgraph in model.subgraphs:
+        for tensor in subgraph.tensors:
+            if tensor.external_buffer:
+                raise refusal(model, tensor)
+
+
+def refusal(model: Any, tensor: Any) -> UnimplementedError:
+    """The error for a tensor whose data is asked for and lies in another file."""
+    buffer = next((b for b in model.external_buffers if b.id == tensor.external_buffer), None)
+    found = f"external buffer {tensor.external_buffer}"
+    if buffer is not None:
+        groups = model.external_buffer_groups
+        group = groups[buffer.group].name if buffer.group < len(groups) else None
+        found += f" of group {group!r}, {buffer.length} bytes at offset {buffer.offset}"
+        if buffer.packing:
+            found += f", packed as {buffer.packing!r}"
+    return UnimplementedError(
+        what=f"the data of tensor {tensor.name or ''!r} is in another file, which this version does not read",
+        found=found,
+        wanted="data in the buffers of the model",
+        do="convert the model with its weights inside",
+    )

@@ -25,10 +25,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from opwright.lite.format import schema
-from opwright.lite.format.unknown import Source, UnknownField
-
 from ...core.forks import once
+from . import schema
+from .unknown_fields import Source, UnknownField
 
 REPR_LIMIT = 8  # elements of a vector that repr shows
 

@@ -3,8 +3,8 @@
 Lives here: `read`, from any buffer (bytes, mmap) to a `Model` object tree, with every offset, vtable, length, alignment
 and string checked before use, and the work bounded by the size of the file. Vectors of scalars are views on the buffer,
 but for 8-byte elements at an odd multiple of 4 bytes, as some tools write them: these are copied.
-Not here: whether the contents make sense (verify.py), files and paths (model.py), writing (writer.py), what a vtable
-becomes (layout.py), files behind the model (attachment.py), what is newer than the schema (unknown.py).
+Not here: whether the contents make sense (verify.py), files and paths (model.py), writing (writer.py), compiled vtables
+(table_layout.py), files appended to the model (associated_files.py), fields newer than the schema (unknown_fields.py).
 
 How the work is bounded. The tree is at most six tables deep, as no table of the schema holds itself. A table takes four
 bytes and the offset to it four, so a file that shares nothing has one in eight bytes; more are refused, and more than
@@ -27,11 +27,11 @@ from typing import Any
 
 import numpy as np
 
-from opwright.core.errors import DataLossError, InvalidArgumentError
-from opwright.lite.format import attachment, schema
-from opwright.lite.format.layout import Damage, Layout, Misaligned, layout_of
-from opwright.lite.format.objects import TableList, TableObject, UnknownUnionMember
-from opwright.lite.format.unknown import Source, UnknownField
+from ...core.errors import DataLossError, InvalidArgumentError
+from . import associated_files, schema
+from .objects import TableList, TableObject, UnknownUnionMember
+from .table_layout import Damage, Layout, Misaligned, layout_of
+from .unknown_fields import Source, UnknownField
 
 NOT_VALID = "The model is not a valid Flatbuffer buffer"  # the words of the official run time
 SHARING = 4
@@ -110,7 +110,7 @@ class _Reader:
             (root,) = _u32.unpack_from(self.view, 0)
             model: Any = self.table("Model", root)
             self.stored_outside(model)
-            archive = attachment.find(self.view)
+            archive = associated_files.find(self.view)
             if archive is not None:
                 self.spend_room(len(archive[1]))
         except Damage as damage:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from opwright.core.errors import DataLossError, InvalidArgumentError
+from ...core.errors import DataLossError, InvalidArgumentError
 
 _INT32_MAX = 2**31 - 1
 

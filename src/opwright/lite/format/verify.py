@@ -1,9 +1,9 @@
 """What makes a .tflite model valid beyond being readable, as one table of named rules.
 
 Lives here: `RULES`, `findings`, `verify`.
-Not here: structure of the bytes (reader.py), sizes of constants (constants.py), calls between subgraphs (calls.py),
-which node gives which tensor (flow.py), whether an operator has a kernel, or
-accepts its inputs (the interpreter's resolver and operators).
+Not here: the structure of the bytes (reader.py), sizes of constants (constants.py), the order of nodes and the calls of
+subgraphs (subgraph_checks.py), whether an operator has a kernel or accepts its inputs (the interpreter's resolver and
+operators).
 
 Rules run in order and stop at the first that finds something: a rule may rely on all rules above it.
 Where the official run time has words for a finding, they are kept.
@@ -16,12 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opwright.core.errors import InvalidArgumentError
-from opwright.lite.format import constants, schema
-from opwright.lite.format.calls import MAX_CALL_DEPTH, call_depth, no_recursion, subgraph_calls
-from opwright.lite.format.calls import called_subgraphs as called_subgraphs
-from opwright.lite.format.finding import Finding
-from opwright.lite.format.flow import tensor_flow
+from ...core.errors import InvalidArgumentError
+from . import constants, schema
+from .subgraph_checks import MAX_CALL_DEPTH, Finding, call_depth, no_recursion, subgraph_calls, tensor_flow
+from .subgraph_checks import called_subgraphs as called_subgraphs
 
 MAX_FINDINGS = 100
 CUSTOM = 32

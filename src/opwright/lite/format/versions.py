@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from opwright.core.errors import NotFoundError
-from opwright.lite.format import objects, schema
-from opwright.lite.format.conditions import OperatorView, holds, options_set, wants_types_beyond, words
+from ...core.errors import NotFoundError
+from . import objects, schema
+from .conditions import OperatorView, holds, options_set, wants_types_beyond, words
 
 METADATA_NAME = "min_runtime_version"
 METADATA_BYTES = 16

@@ -11,8 +11,8 @@ Written by hand rather than with `flatbuffers.Builder`, whose buffer is filled f
 A FlatBuffer ends at 2 GB. A `Buffer` marked with `offset >= 1`, and every one when the sum would pass that limit, is
 stored behind the FlatBuffer, aligned to 16 bytes; so are custom options with `large_custom_options_offset >= 1`.
 
-What was read and is newer than the schema is kept as unknown.py says. A file that a member of a union goes along with
-stands behind the rest, and weights that are views on it are not written twice.
+Fields newer than the schema are kept as unknown_fields.py describes. The source file of an unknown union member is
+appended, and weights that are views on it are not written twice.
 """
 
 from __future__ import annotations
@@ -23,20 +23,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opwright.core.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
-from opwright.lite.format import attachment, reader, schema
-from opwright.lite.format.objects import TableObject, UnknownUnionMember
-from opwright.lite.format.storing import (
-    Misfit,
-    encoded,
-    field_of,
-    is_mark,
-    is_present,
-    stored_scalar,
-    stored_vector,
-    union_tag,
-)
-from opwright.lite.format.unknown import Source, UnknownField
+from ...core.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
+from . import associated_files, reader, schema
+from .field_encoding import Misfit, encoded, field_of, is_mark, is_present, stored_scalar, stored_vector, union_tag
+from .objects import TableObject, UnknownUnionMember
+from .unknown_fields import Source, UnknownField
 
 FLATBUFFER_LIMIT = 2**31 - 1
 OUTSIDE_ALIGN = 16
@@ -67,7 +58,7 @@ def chunks(model: Any, unknown: str = "keep") -> list[Any]:
     try:
         parts = writer.file(model)
         behind = getattr(model, "attachment", None)
-        return parts if behind is None else [*parts, attachment.moved(behind, sum(len(part) for part in parts))]
+        return parts if behind is None else [*parts, associated_files.moved(behind, sum(len(part) for part in parts))]
     except Misfit as misfit:
         where = f"Model{misfit.path} cannot be written"
         if misfit.newer:

@@ -1,8 +1,8 @@
 """The official run time's shared library: finding it in the installed wheel, its functions with their types, statuses.
 
 Lives here: `library`, `Layout`, `TensorType`, `Kernel`, `check`, `element_type`, the environment.
-Not here: what is called when (loaded.py, model.py, buffers.py), the callbacks (callbacks.ll, nodes.py), what it writes
-to stderr (loaded.py).
+Not here: the order of calls (loaded_model.py, model.py, buffers.py), the callbacks (callbacks.ll, custom_op_nodes.py),
+messages on stderr (loaded_model.py).
 
 The wheel's Python modules are not imported: its library stands beside them and needs nothing of them. What is declared
 here is what versions from MINIMUM on export; earlier ones create models without an environment, which cannot be seen

@@ -1,8 +1,8 @@
 """`CompiledModel`: a model in the official run time, with Opwright's operators.
 
-Lives here: what a person asks it for: what it takes and gives, shapes, buffers, runs.
-Not here: what the run time holds of it (loaded.py), checks of what is given (running.py), which nodes are given to the
-run time (carrying.py), what they are there (nodes.py).
+Lives here: the public interface: signatures, shapes, buffers, runs.
+Not here: the run time's objects (loaded_model.py), checks of arguments (invocation.py), the choice of nodes that run
+Opwright's operators (node_replacement.py) and these nodes (custom_op_nodes.py).
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import numpy as np
 from ...core import flags
 from ...core.errors import InvalidArgumentError
 from ..format import Model
-from ..format.external import refuse_external
+from ..format.model import refuse_external
 from ..resolver import CustomOps
 from ..runtime.model_loading import open_model
 from .buffers import TensorBuffer
-from .carrying import carry
+from .custom_op_nodes import GivenNode, kernel
+from .invocation import Alone, Bound, check_buffers, check_names, checked, in_order, is_named
 from .library import INT, Layout, check, library
-from .loaded import OP, Captured, Loaded, names_of
-from .nodes import GivenNode, kernel
-from .running import Alone, Bound, check_buffers, check_names, checked, in_order, is_named
+from .loaded_model import OP, Captured, Loaded, names_of
+from .node_replacement import carry
 from .signatures import Place, Signature, signatures_of
 
 

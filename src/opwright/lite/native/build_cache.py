@@ -1,7 +1,7 @@
 """Libraries that were built, kept between processes.
 
 Lives here: `find`, `keep`: a library by its key, as long as the files that it was made of are what they were.
-Not here: building (building.py); kernels of models are kept by compiler/cache.py.
+Not here: building (toolchain.py); kernels of models are kept by compiler/cache.py.
 
 A note, under the key, says which library it is, its digest, and the digests of the files that it was made of. The note
 is authenticated (core/private_files.py), so a library that is damaged, foreign or that of another key counts as missing

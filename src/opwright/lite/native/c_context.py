@@ -19,7 +19,7 @@ import numpy as np
 from ...core.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
 from ..runtime.tensor import ARENA, CONSTANT, DYNAMIC, OUTSIDE, OWN, Tensor
 from . import records
-from .elements import is_converted, room, to_c
+from .element_conversion import is_converted, room, to_c
 from .records import Arrays, CContext, CHost, CTensor
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from ..ops import types
 from ..runtime.tensor import ARENA, CONSTANT, DYNAMIC, OWN, Tensor
 from . import records
 from .c_context import MOST_DIMENSIONS, Mirror
-from .elements import from_c, is_converted
+from .element_conversion import from_c, is_converted
 from .records import CTensor
 
 

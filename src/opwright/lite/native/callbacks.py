@@ -3,7 +3,7 @@
 Lives here: `provider` and the types of its functions; `mirror_of`; callbacks that resize tensors, add tensors and read
 the model's metadata; the end of the process.
 Not here: requests about tensors alone, which the provider answers from the records; the provider's source (provider/)
-and how it is built (building.py).
+and how it is built (toolchain.py).
 
 Each call releases the interpreter lock, and a callback acquires it. An exception cannot pass through C: it is stored, C
 receives kTfLiteError, and the exception is raised when the method returns, whatever its status. An operator that
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.errors import FailedPreconditionError, InternalError, InvalidArgumentError
 from ...core.forks import once
 from ..runtime.tensor import CONSTANT, DYNAMIC
-from . import building, records
+from . import records, toolchain
 from .c_context import EVERY, MOST_DIMENSIONS, OLD_HEADERS, READABLE, Mirror
 from .c_state import pull
 
@@ -63,7 +63,7 @@ def provider() -> Any:
 
     raises UnavailableError where it must be built and there is no compiler
     """
-    library = building.provider()
+    library = toolchain.provider()
     for name, (result, arguments) in _PROVIDER_FUNCTIONS.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments

@@ -1,18 +1,339 @@
-"""Operators in C and C++ from their sources: compiled and loaded in one call.
+"""`load_custom_ops`: the operators of a shared library as registrations by name.
 
-    lite.build_custom_ops(["atan.c"], {"Atan": "AtanOpRegistrationExternal"})
+Lives here: calling entry points, telling the forms of a registration apart, what an operator is called.
+Not here: opening libraries (library.py), names of functions (entry_points.py), running operators (registration.py).
 
-Lives here: `build_custom_ops`.  Not here: building a library (building.py), loading one (loading.py).
+A function without arguments gives a registration: a TfLiteRegistration by value or by address, or a TfLiteOperator
+(TfLiteRegistrationExternal in older headers). Of a record by address only the first 64 bytes are certain, which every
+generation of the headers has; what follows is looked at where it belongs to the same variable, and counts only if it is
+the address of an operator that this process has made. A function may as well take a MutableOpResolver and add operators
+to it: what it adds is noted by the provider, whichever function is called (provider/entries.c).
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes as C
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from ...core.errors import InvalidArgumentError, NotFoundError
 from ..registration import Registration
-from .building import build_library
-from .loading import load_custom_ops
+from .callbacks import provider
+from .entry_points import entries, find_entry, may_register, operator_name, qualified, shown
+from .library import Library, open_library
+from .records import CERTAIN, METHODS, CAdded, COperator, CRegistration
+from .registration import NativeRegistration
+from .toolchain import build_library
+
+_BUFFER = 256
+_THROWN = 2  # what ow_call_by_value says of a function that threw
+_BY_ADDRESS = C.sizeof(C.c_void_p)
+
+
+def load_custom_ops(
+    path: str | os.PathLike[str], ops: Mapping[str, str] | Iterable[str] | str | None = None
+) -> dict[str, Registration]:
+    """The operators of a C or C++ library written against the TensorFlow Lite C API, as registrations by name.
+
+    ops: from operators' names to the functions that give their registrations, in C++ with or without namespaces; or the
+    functions alone; or None for every function called ...Registration, ...RegistrationExternal or Register_... that
+    takes no arguments, which is then called, and in C++ for every one that takes a MutableOpResolver*. Without a name,
+    an operator of the opaque interface is called what it calls itself, one of the classic interface after its function:
+    Register_SIN gives "SIN". A function that takes a MutableOpResolver* gives all operators that it adds to one.
+
+    >>> ops = lite.load_custom_ops("libatan.so", {"Atan": "AtanOpRegistrationExternal"})
+    >>> lite.Interpreter(model_path, custom_ops=ops)
+
+    The library stays loaded, and what it does is done in this process: load none that you would not run.
+
+    raises NotFoundError for a file or function that is not there, or a library without registrations;
+    InvalidArgumentError for a file that is no library for this machine, and a function that gives no registration
+    """
+    library = open_library_with_provider(path)
+    functions = [] if library.file is None else library.file.functions()
+    found: dict[str, Registration] = {}
+    for name, entry in _wanted(ops, library, functions):
+        symbol = entry if library.file is None else find_entry(entry, functions, library.path)
+        for made in _registrations(library, symbol, name):
+            known = found.get(made.name)
+            if known is None:
+                found[made.name] = made
+            elif not _same(known, made):
+                raise InvalidArgumentError(
+                    what=f"{library.path}: two functions give an operator {made.name!r}",
+                    found=f"{known.entry}, {made.entry}",  # type: ignore[attr-defined]
+                    do='name them: load_custom_ops(path, {"Name": "Function", ...})',
+                )
+    return found
+
+
+def open_library_with_provider(path: str | os.PathLike[str]) -> Library:
+    """As open_library, with the functions that operators call."""
+    if not isinstance(os.fspath(path), str):
+        raise TypeError(f"load_custom_ops takes the path of a library, found {path!r}"[:200])
+    return open_library(path, provider)
+
+
+def _wanted(ops: Any, library: Library, functions: list[str]) -> list[tuple[str | None, str]]:
+    """Names, None where the operator says its own, and functions."""
+    if isinstance(ops, str):
+        ops = [ops]
+    if isinstance(ops, Mapping):
+        pairs = list(ops.items())
+    elif ops is None and library.file is None:
+        raise InvalidArgumentError(
+            what=f"{library.path}: names of functions are read from ELF files alone",
+            do='name them: load_custom_ops(path, {"Name": "Function"})',
+        )
+    elif ops is None:
+        pairs = [(None, f) for f in entries(functions)]
+        if not pairs:
+            names = ", ".join(sorted({shown(f) for f in functions})[:8]) or "no functions"
+            raise NotFoundError(
+                what=f"{library.path} registers nothing",
+                found=names,
+                wanted="an exported function called ...Registration, ...RegistrationExternal or Register_...",
+                do='load_custom_ops(path, {"Name": "Function"})',
+            )
+    elif isinstance(ops, Iterable):
+        pairs = [(None, f) for f in ops]
+    else:
+        pairs = [(None, ops)]
+    for name, entry in pairs:
+        if not isinstance(entry, str) or not entry or not (name is None or (isinstance(name, str) and name)):
+            raise TypeError(
+                "load_custom_ops takes a mapping from operators' names to names of functions, or a list of "
+                f"these; found {name!r}: {entry!r}"[:300]
+            )
+    return pairs
+
+
+class _Record(NamedTuple):
+    """A registration as it came. operator: the address of the operator in it, if any; name, version: what the resolver
+    that it was added to was told."""
+
+    record: CRegistration
+    operator: int | None
+    kept: Any
+    name: str | None = None
+    version: int | None = None
+
+
+def _registrations(library: Library, symbol: str, name: str | None) -> list[NativeRegistration]:
+    """What a function gives: one registration, called `name` where that is said; all that it adds to a resolver, or of
+    these the one of that name."""
+    where = f"{library.path}: {shown(symbol)}"
+    found = _records_of(library, symbol, where)
+    if name is not None and len(found) > 1:
+        named = [r for r in found if r.name == name]
+        if not named:
+            raise NotFoundError(
+                what=f"{where} adds no operator {name!r}",
+                found=", ".join(str(r.name) for r in found),
+                wanted="the name of one of these",
+                do=f"load_custom_ops(path, [{shown(symbol)!r}]) for all of them",
+            )
+        found = named
+    return [_registration(library, symbol, name, record, where) for record in found]
+
+
+def _registration(library: Library, symbol: str, name: str | None, found: _Record, where: str) -> NativeRegistration:
+    native = provider()
+    _check_functions(found.record, where)
+    own, version = None, max(found.record.version, 1)  # of a classic record: 0 where nothing is said
+    if found.operator is not None:
+        operator = COperator.from_address(found.operator)
+        own = operator.custom_name.decode(errors="replace") if operator.custom_name else None
+        version = operator.version
+        if version < 1:
+            raise InvalidArgumentError(
+                what=f"{where} gives an operator of a version that is none", found=version, wanted="1 or more"
+            )
+        _check_functions(operator, where, "_with_data")
+    if not native.ow_has_invoke(C.addressof(found.record)):
+        raise InvalidArgumentError(
+            what=f"{where} gives a record without invoke", found=_given(found), wanted="at least an invoke function"
+        )
+    called = name or found.name or own or operator_name(symbol)
+    return NativeRegistration(
+        native, found.record, called, found.version or version, library.path, shown(symbol), (library, found.kept)
+    )
+
+
+def _records_of(library: Library, symbol: str, where: str) -> list[_Record]:
+    """Call an entry point. Raises InvalidArgumentError for what gives no registration."""
+    native = provider()
+    mangled = qualified(symbol)
+    if mangled is not None and not may_register(mangled[1]):
+        raise InvalidArgumentError(
+            what=f"{where} takes arguments, so it gives no registration",
+            wanted="a function without parameters, or of a MutableOpResolver*",
+        )
+    try:
+        function = library.address(symbol)
+    except AttributeError:
+        raise NotFoundError(what=f"{library.path} has no function {symbol}") from None
+    buffer, result = C.create_string_buffer(_BUFFER), C.c_void_p()
+    native.ow_added_begin()
+    try:
+        by_value = native.ow_call_by_value(function, C.addressof(buffer), C.addressof(result))
+        added = _added(where)
+    finally:
+        native.ow_added_end()
+    if by_value == _THROWN:
+        raise InvalidArgumentError(
+            what=f"{where} threw a C++ exception", found=buffer.value.decode(errors="replace"), wanted="a registration"
+        )
+    if added:
+        return added
+    if mangled is not None and mangled[1] != "v":
+        raise InvalidArgumentError(
+            what=f"{where} adds no operators to the resolver that it takes",
+            wanted="resolver->AddCustom(name, registration)",
+        )
+    return [_returned(library, symbol, where, buffer if by_value else None, result.value)]
+
+
+def _added(where: str) -> list[_Record]:
+    """What a function has added to a resolver; of a name and version that were added twice the last, as officially.
+
+    raises InvalidArgumentError for builtin operators, whose kernels are the interpreter's
+    """
+    first = C.POINTER(CAdded)()
+    found: dict[str, _Record] = {}
+    for one in first[: provider().ow_added(C.byref(first))]:
+        if one.name is None:
+            raise InvalidArgumentError(
+                what=f"{where} adds a kernel of a builtin operator",
+                found=one.builtin_code,
+                wanted="custom operators alone",
+                do="load_custom_ops(path, functions) with the others' functions",
+            )
+        name, version = one.name.decode(errors="replace"), one.version
+        if not name or version < 1:
+            raise InvalidArgumentError(
+                what=f"{where} adds an operator without a name, or of no version",
+                found=f"{name!r}, version {version}",
+                wanted="a name, and 1 or more",
+            )
+        record = CRegistration.from_buffer_copy(one.registration)
+        more = _bytes_at(one.source + CERTAIN, _BY_ADDRESS) if not any(getattr(record, m) for m in METHODS) else None
+        operator = int.from_bytes(more or b"", sys.byteorder)
+        if operator and provider().ow_is_operator(operator):
+            record.registration_external = operator
+        found[name] = _Record(record, record.registration_external, None, name, version)
+    return list(found.values())
+
+
+def _returned(library: Library, symbol: str, where: str, buffer: Any, at: int | None) -> _Record:
+    """The registration that a function returned: in `buffer`, by value, or by its address."""
+    native = provider()
+    if buffer is not None:
+        record = CRegistration.from_buffer_copy(buffer.raw)
+        if any(buffer.raw[C.sizeof(CRegistration) :]):
+            raise InvalidArgumentError(
+                what=f"{where} gives a record that is larger than any TfLiteRegistration",
+                found=f"{len(buffer.raw.rstrip(bytes(1)))} bytes",
+                wanted=f"{CERTAIN} to {C.sizeof(CRegistration)}",
+            )
+        if record.registration_external and not native.ow_is_operator(record.registration_external):
+            raise _wrong(where, "registration_external", record.registration_external)
+        return _Record(record, record.registration_external, buffer)
+    if at is None:
+        raise InvalidArgumentError(what=f"{where} returned null", wanted="a registration")
+    if native.ow_is_operator(at):
+        record = CRegistration()
+        native.ow_operator_registration(at, C.addressof(record))
+        return _Record(record, at, None)
+    return _by_address(library, symbol, where, at)
+
+
+def _by_address(library: Library, symbol: str, where: str, at: int) -> _Record:
+    """A record that a pointer leads to: its certain part, and the operator in it where that is sure to be one."""
+    native = provider()
+    content = _bytes_at(at, CERTAIN)
+    if content is None or at % _BY_ADDRESS:
+        raise InvalidArgumentError(
+            what=f"{where} returned what is no address of a record",
+            found=hex(at),
+            wanted="a TfLiteRegistration*, or a TfLiteOperator* of TfLiteOperatorCreate",
+            do="does it return a pointer, and take no arguments?",
+        )
+    record = CRegistration.from_buffer_copy(content.ljust(C.sizeof(CRegistration), b"\0"))
+    base = library.base(symbol)
+    extent = library.file.extent(at - base) if library.file is not None and base is not None else None
+    bare = not any(getattr(record, m) for m in METHODS)
+    if (extent or 0) >= CERTAIN + _BY_ADDRESS or (extent is None and bare):
+        more = _bytes_at(at + CERTAIN, _BY_ADDRESS)
+        operator = int.from_bytes(more or b"", sys.byteorder)
+        if operator and native.ow_is_operator(operator):
+            record.registration_external = operator
+    return _Record(record, record.registration_external, None)
+
+
+def _bytes_at(at: int, size: int) -> bytes | None:
+    """Bytes of this process's memory; None where there is none."""
+    try:
+        with open("/proc/self/mem", "rb", 0) as memory:
+            memory.seek(at)
+            found = memory.read(size)
+            return found if len(found) == size else None
+    except (FileNotFoundError, PermissionError):
+        return C.string_at(at, size)
+    except (OSError, ValueError, OverflowError):
+        return None
+
+
+def _check_functions(record: Any, where: str, ending: str = "") -> None:
+    """Raises InvalidArgumentError where a method is an address without code: the struct is another than we know."""
+    code = _code_ranges()
+    for method in METHODS:
+        for field in dict.fromkeys((method, method + ending)):
+            at = getattr(record, field)
+            if at and code and not any(start <= at < end for start, end in code):
+                raise _wrong(where, field, at)
+
+
+def _wrong(where: str, field: str, at: int) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        what=f"{where} gives a record of another layout: its {field} is nothing that was made for that",
+        found=hex(at),
+        wanted="a TfLiteRegistration: init, free, prepare, invoke, profiling_string, builtin_code, custom_name, "
+        "version, registration_external, ...",
+        do="compile it against the headers in lite.include_dir()",
+    )
+
+
+def _code_ranges() -> list[tuple[int, int]]:
+    """Where there is machine code in this process; empty where the system does not tell."""
+    ranges = []
+    with contextlib.suppress(OSError), open("/proc/self/maps") as maps:
+        for line in maps:
+            places, rights = line.split(maxsplit=2)[:2]
+            if "x" in rights:
+                start, end = places.split("-")
+                ranges.append((int(start, 16), int(end, 16)))
+    return ranges
+
+
+def _given(found: _Record) -> str:
+    named = [m for m in METHODS if getattr(found.record, m)]
+    if found.operator is not None:
+        operator = COperator.from_address(found.operator)
+        named += [
+            f"{m} of its operator" for m in METHODS if getattr(operator, m) or getattr(operator, f"{m}_with_data")
+        ]
+    return ", ".join(named) or "nothing that is set"
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two registrations are of one operator."""
+    if a.record.registration_external or b.record.registration_external:
+        return bool(a.record.registration_external == b.record.registration_external)
+    return all(getattr(a.record, m) == getattr(b.record, m) for m in METHODS)
 
 
 def build_custom_ops(

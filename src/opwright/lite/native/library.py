@@ -1,7 +1,7 @@
 """Shared libraries of operators: opening one, and saying well why that cannot be.
 
 Lives here: `open_library`, `Library`.
-Not here: reading its file (elf.py), its registrations (loading.py), the functions it takes from us (provider/).
+Not here: reading its file (elf.py), its registrations (custom_ops.py), the functions it takes from us (provider/).
 
 A library stays loaded until the process ends: operators' functions may be called as long. The system's loader keeps a
 library by its path; one that was built again in the meantime is therefore loaded from a copy.
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from ...core.errors import InvalidArgumentError, NotFoundError
 from .elf import LibraryFile, read_library
-from .names import shown
+from .entry_points import shown
 
 _MOST_NAMES = 8
 _MOST_BYTES = 1 << 31

@@ -1,7 +1,7 @@
 """The records of the TensorFlow Lite C API as ctypes structures, and the numbers in them.
 
 Lives here: layouts (64-bit), element types, kinds of memory, status words, arrays of numbers.
-Not here: who fills them (c_context.py, nodes.py), what an operator's record means (loading.py).
+Not here: who fills them (c_context.py, nodes.py), what an operator's record means (custom_ops.py).
 
 The opaque types of the API are these structures under other names. Fields were only ever appended: a record made by an
 older compiler is the beginning of a newer one.

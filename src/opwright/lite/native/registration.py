@@ -1,6 +1,6 @@
 """Registrations of operators in C: init, prepare, invoke and free go to the library's functions.
 
-Lives here: `NativeRegistration`.  Not here: finding registrations in a library (loading.py), a node's record in C
+Lives here: `NativeRegistration`.  Not here: finding registrations in a library (custom_ops.py), a node's record in C
 (nodes.py), tensors (c_context.py), what C calls back (callbacks.py).
 
 A run of a node whose tensors all lie where they were planned is one foreign call, without Python on the way and
@@ -18,14 +18,14 @@ from typing import Any
 from ...compiler.native.builtins import bound, builtins
 from ...core.errors import CancelledError, FailedPreconditionError, InvalidArgumentError, OpError, UnimplementedError
 from ..registration import Registration
-from ..runtime.direct import Direct
+from ..runtime.direct_invocation import Direct
 from ..runtime.node import Context, Node
 from ..runtime.tensor import DYNAMIC, Tensor
 from . import records
 from .c_context import EVERY, READABLE
 from .c_state import check_shape, pull, take
 from .callbacks import mirror_of, provider
-from .elements import is_converted
+from .element_conversion import is_converted
 from .nodes import NativeNode, Words
 from .records import CCall, CCalls, CContext, CRegistration, CTensor
 

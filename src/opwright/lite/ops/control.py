@@ -1,7 +1,7 @@
 """Operators that run other subgraphs: IF, WHILE, CALL, STABLEHLO_CASE, STABLEHLO_COMPOSITE.
 
 Lives here: their declarations and what is known of their outputs.
-Not here: running them (runtime/control.py), which programs they come from (convert/rules/control.py).
+Not here: running them (runtime/subgraph_calls.py), which programs they come from (convert/rules/control.py).
 
 In the IR an attribute holds the Graph, of the lite dialect too; in the file it is the index of a subgraph. The graphs
 are closed: what they use from outside comes in as an input. A loop's variables are the inputs of both its graphs.
@@ -57,7 +57,7 @@ class If:
         return kinds.of_branches((op.then_branch, op.else_branch), op.inputs)
 
     def registration(operator: Any) -> Any:
-        from ..runtime.control import Branches
+        from ..runtime.subgraph_calls import Branches
 
         return Branches(operator.name, ("then_subgraph_index", "else_subgraph_index"))
 
@@ -88,7 +88,7 @@ class Case:
         return kinds.of_branches(op.branches, op.inputs)
 
     def registration(operator: Any) -> Any:
-        from ..runtime.control import Branches
+        from ..runtime.subgraph_calls import Branches
 
         return Branches(operator.name, ("branch_subgraph_indices",))
 
@@ -113,7 +113,7 @@ class Call:
         return kinds.of_branches([op.body], op.inputs)
 
     def registration(operator: Any) -> Any:
-        from ..runtime.control import Branches
+        from ..runtime.subgraph_calls import Branches
 
         return Branches(operator.name, ("subgraph",))
 
@@ -141,7 +141,7 @@ class Composite:
         return kinds.of_branches([op.decomposition], op.inputs)
 
     def registration(operator: Any) -> Any:
-        from ..runtime.control import Branches
+        from ..runtime.subgraph_calls import Branches
 
         return Branches(operator.name, ("decomposition_subgraph_index",))
 
@@ -176,6 +176,6 @@ class While:
         return [of_dtype(v.dtype) for v in op.body.inputs]  # handles of variables are handed from turn to turn
 
     def registration(operator: Any) -> Any:
-        from ..runtime.loop import Loop
+        from ..runtime.while_loop import Loop
 
         return Loop(operator.name)

@@ -4,7 +4,7 @@ Lives here: `HandleRegistration`, of nodes without inputs whose output holds a r
 DYNAMIC_UPDATE_SLICE in place, where only the update is written; `Shuffled`, FULLY_CONNECTED with weights stored in
 blocks, whose nodes have a second output, a workspace.
 Not here: the operators' definitions (lite/ops/), resources (resources.py), when memory is shared (memory.py, and
-loop.py for loop-carried tensors), the arithmetic of shuffled weights (ops/quantized/shuffled.py).
+while_loop.py for loop-carried tensors), the arithmetic of shuffled weights (ops/quantized/shuffled.py).
 
 A handle never changes: its tensor is computed when tensors are allocated, and the node runs no more. Only a handle that
 the subgraph returns is written at each run.

@@ -1,7 +1,7 @@
 """Subgraphs that nodes of other subgraphs run: another way to make one ready.
 
 Lives here: `Called`, what a Subgraph has for the nodes that run it.
-Not here: these nodes (control.py, loop.py), preparing and placing (subgraph.py).
+Not here: these nodes (subgraph_calls.py, while_loop.py), preparing and placing (subgraph.py).
 
 Such a subgraph has its inputs in the node's memory, and its outputs where that can be:
 

@@ -1,7 +1,7 @@
 """Steps that follow one another as one native call: plans, and branches and loops whose subgraphs are native, too.
 
 Lives here: `NativeStep`, what such a step has; `Chain`; `rows_of`, copies by machine code.
-Not here: which steps become chains (joining.py), branches and loops (native_control.py), the machine code
+Not here: which steps become chains (chains.py), branches and loops (native_control_flow.py), the machine code
 (compiler/native/executor.ll).
 
 A kernel's guard, or a subgraph that is not connected, stops the native call at some step. From there on Python goes on:
@@ -10,15 +10,18 @@ that step's `resume` finishes what it began, and the steps after it run one by o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
+from itertools import groupby
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from ...compiler.native.executor import Executor, Step, StepError
+from ...compiler.native.image import runs_images
 from ...compiler.native.workers import functions
-from .direct import Direct
-from .node import Node
+from .direct_invocation import Direct
+from .node import Context, Node
+from .shape_constant_folding import nothing
 
 
 @runtime_checkable
@@ -130,3 +133,55 @@ def rows_of(copies: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray | Non
 def _address(array: np.ndarray) -> int:
     found: Any = array.__array_interface__["data"][0]
     return int(found)
+
+
+class JoinedStep(Protocol):
+    """Runs several nodes in order. failed: after it has raised, which of them did."""
+
+    failed: int
+    nodes: Sequence[Node]
+
+    def __call__(self) -> None: ...
+
+
+def joined(
+    context: Context,
+    plan: Sequence[Node],
+    steps: Sequence[Callable[[], Any]],
+    deferred: Container[int],
+    called: bool = False,
+) -> list[Callable[[], Any]]:
+    """The steps, with one in the place of several where nodes can run by one call, and none for folded nodes.
+
+    plan, steps: nodes and their own steps, in the same order. deferred: numbers of nodes that may be prepared while the
+    model runs, which run alone. called: whether a node of another subgraph runs these, by machine code if they are one.
+    """
+
+    def kind(i: int) -> Any:
+        """What binds such nodes together; None for a node that runs alone."""
+        registration: Any = plan[i].registration
+        bind_many = getattr(registration, "bind_many", None)
+        return bind_many if bind_many and plan[i].number not in deferred and registration.is_joinable(plan[i]) else None
+
+    found: list[tuple[Node, Callable[[], Any]]] = []
+    for bind_many, group in groupby(range(len(plan)), kind):
+        places = list(group)
+        if bind_many is None or len(places) == 1:
+            found += [(plan[i], steps[i]) for i in places if steps[i] is not nothing]
+        else:
+            found.append((plan[places[0]], bind_many(context, [plan[i] for i in places])))
+    return _chained(found, called) if runs_images() else [step for _, step in found]
+
+
+def _chained(steps: Sequence[tuple[Node, Any]], called: bool) -> list[Callable[[], Any]]:
+    """The steps, with a chain in the place of native ones that follow one another, or gain by it alone."""
+    if called and not steps:
+        return [Chain((), ())]
+    found: list[Callable[[], Any]] = []
+    for native, group in groupby(steps, lambda entry: isinstance(entry[1], NativeStep)):
+        nodes, members = zip(*group)
+        if native and (called or len(members) > 1 or members[0].alone):
+            found.append(Chain(nodes, members))
+        else:
+            found += members
+    return found

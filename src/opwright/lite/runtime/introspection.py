@@ -1,7 +1,7 @@
 """Introspection: tensors and nodes as dictionaries with the official interpreter's keys, and signatures to call.
 
 Lives here: the results of get_input_details, get_tensor_details and _get_ops_details; `SignatureRunner`.
-Not here: elements and shapes that callers supply (values.py), the subgraph of a signature.
+Not here: elements and shapes that callers supply (tensor_io.py), the subgraph of a signature.
 """
 
 from __future__ import annotations

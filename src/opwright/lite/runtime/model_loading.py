@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...core import flags
 from ...core.errors import InvalidArgumentError, NotFoundError, OpError, ResourceExhaustedError
 from ..format import Model
-from ..format.external import refuse_external
+from ..format.model import refuse_external
 from .ownership import Ownership
 from .resolution import resolve
 from .subgraph import Subgraph

@@ -22,7 +22,7 @@ LARGEST = 2**31 - 1
 if TYPE_CHECKING:
     from ..delegate import Delegate
     from ..registration import Registration
-    from .repeating import Repeat
+    from .dynamic_shapes import Repeat
     from .subgraph import Subgraph
 
 

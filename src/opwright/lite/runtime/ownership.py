@@ -8,8 +8,9 @@ Every method that touches tensors, plans or state asks the same object, whatever
     exclusive   runs, allocates, resizes, closes, changes delegates: another thread's call meanwhile is a RuntimeError
     brief       copies a tensor: another thread waits for it; while an exclusive call runs it is a RuntimeError
 
-An exclusive call may change what the model runs by and where its tensors lie, so it drops the direct ways (direct.py)
-there were. `Interpreter.invoke` does not: it takes them, and finds them after a run that had none.
+An exclusive call may change the execution plan and the addresses of tensors, so it drops the direct invocation
+(direct_invocation.py). `Interpreter.invoke` keeps it: it runs by the direct invocation, and looks for one after a run
+without it.
 
 The thread that holds an interpreter may call further methods, but for one thing: while the model runs, its kernels may
 read and write tensors and nothing else.
@@ -30,7 +31,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from ...core import forks
 from ...core.errors import FailedPreconditionError
-from .direct import NOTHING
+from .direct_invocation import NOTHING
 from .errors import also
 
 SOMEBODY = -1  # instead of a thread's number, which costs 25 ns to ask for: while nothing runs that may call back

@@ -14,7 +14,7 @@ from ...core.errors import InvalidArgumentError, NotFoundError, OpError
 from ...ops import installed
 from .. import ops
 from ..format import schema, versions
-from ..format.carried import custom_version
+from ..format.flexbuffers import custom_version
 from .errors import also
 
 if TYPE_CHECKING:

@@ -32,15 +32,15 @@ from ..format.verify import called_subgraphs
 from ..ops.families import defined
 from . import memory
 from .callee_subgraph import Called
+from .chains import joined
 from .constants import link_blocks, of_file
-from .direct import NOTHING, Direct, Reach
+from .direct_invocation import NOTHING, Direct, Reach
+from .dynamic_shapes import MOST_READ
 from .errors import also, failed, of_node, told
-from .joining import joined
 from .memory import Holding
 from .node import Context, Node, check_status, check_temporaries
 from .observers import run_observed, run_watched
 from .ownership import Ownership
-from .repeating import MOST_READ
 from .resolution import Resolved
 from .resources import Resources
 from .shape_constant_folding import is_folded
@@ -84,7 +84,7 @@ class Subgraph(Called):
         self._dynamic: set[int] = set()  # indices of tensors that a prepare made dynamic
         self._touched: dict[int, Node] = {}  # by identity of a tensor, the last node prepared that reads or writes it
         self.steps: list[Callable[[], Any]] = []  # one for each node
-        self.joined: list[Callable[[], Any]] = []  # the same work by fewer calls (joining.py)
+        self.joined: list[Callable[[], Any]] = []  # the same work by fewer calls (chains.py)
         self._direct: Direct | None = None  # the native call that `direct` gave last
         self._reach: Reach | None = None  # made when it is first asked for
         self._quiet: contextvars.Context | None = None

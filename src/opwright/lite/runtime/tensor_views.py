@@ -1,6 +1,6 @@
 """Views of tensors' elements, held by a program or passed to a node's Python method for one call.
 
-Lives here: `lend`, `check_lent`; `Watch`, of one node.  Not here: copies (values.py).
+Lives here: `lend`, `check_lent`; `Watch`, of one node.  Not here: copies (tensor_io.py).
 
 While a program holds a view the elements must not move. A view's base is a memoryview, and NumPy makes an array over it
 the base of every slice: the array lives as long as the last slice, and a weak reference observes that. The official

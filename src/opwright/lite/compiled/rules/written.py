@@ -31,10 +31,10 @@ from ....core.dtypes import float32
 from ....core.errors import OpError
 from ....core.specs import TensorSpec
 from ....ops.call import Call
+from ...custom_options import group
 from ...quantized_registration import as_real, is_quantized, kernel_of, real_dtype, rule_of, run_quantized
 from ...registration import Known
 from ...runtime.node import Node
-from ...written import group
 from ..nodes import InterpreterNode, is_user_operator, operand_of
 
 

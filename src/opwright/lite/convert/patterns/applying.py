@@ -25,7 +25,7 @@ from ....graph.matching import Finder, Match, Miss, Template
 from ....graph.passes import dead_code
 from ....graph.passes.rewriting import map_graphs
 from ....graph.splicing import Replacement, splice
-from ...format.flex import encode_options
+from ...format.flexbuffers import encode_options
 from ...ops.external import ExternalOp, external_attrs
 from ..lowering import EachOnce, more_specific
 from .pattern import STAGES, Pattern, Stage

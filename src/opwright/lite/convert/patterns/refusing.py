@@ -11,7 +11,7 @@ from ....core.errors import InvalidArgumentError
 from ....graph import Graph
 from ....graph.matching import Template
 from ....graph.passes.rewriting import holds_graphs
-from ...format.flex import encode_options
+from ...format.flexbuffers import encode_options
 
 if TYPE_CHECKING:
     from .pattern import Pattern

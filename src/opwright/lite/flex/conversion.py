@@ -1,6 +1,6 @@
 """A node of the catalogue as a Flex operator: TensorFlow's own NodeDef where it has the operator, else one of ours.
 
-Lives here: `carry`.  Not here: when it is done (lite/convert/legalize.py), the way back (running.py).
+Lives here: `carry`.  Not here: when it is done (lite/convert/legalize.py), the way back (registration.py).
 
 A node that TensorFlow declares alike runs in its Flex delegate, too. Any other keeps our name and attributes and is
 marked by the attribute `_opwright`, which TensorFlow's parser lets pass and whose operator it then does not find.
@@ -19,7 +19,7 @@ from ...core.shapes import TensorShape
 from ...graph import Node, Value
 from ...graph.ir import flat
 from ...ops import registry
-from ..format.flex import encode_strings
+from ..format.flexbuffers import encode_strings
 from . import nodedef
 from .declarations import Const, Form, Signature, forms_of, signature
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from opwright.core.errors import DataLossError, InvalidArgumentError
+from ...core.errors import DataLossError, InvalidArgumentError, OpError
 
 MAX_DEPTH = 64
 _INT64_MIN, _INT64_MAX, _UINT64_MAX = -(2**63), 2**63 - 1, 2**64 - 1
@@ -278,3 +278,22 @@ class _Decoder:
         self.left -= n
         if self.left < 0:
             raise _Damage("the same bytes are used again and again")
+
+
+VERSION_KEY = "_version"  # the operator's version, in files whose operator code must say 1 for other run times
+_STORED = VERSION_KEY.encode() + b"\0"  # as FlexBuffers keep it: most options lack it and need not be decoded
+
+
+def custom_version(code_version: int, options: Any) -> int:
+    """The version in a custom node's options where they carry one and the operator code says 1, else the code's.
+
+    options: bytes, a uint8 array or None; what is no FlexBuffers map, or holds no version, carries none.
+    """
+    raw = b"" if options is None else bytes(options)
+    if code_version != 1 or _STORED not in raw:
+        return code_version
+    try:
+        found = decode_options(raw).get(VERSION_KEY)
+    except OpError:
+        return code_version
+    return found if type(found) is int and found >= 1 else code_version

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from opwright.lite.format import schema
-from opwright.lite.format.objects import TableList, UnknownUnionMember, absent_vector, as_vector, default_of
+from . import schema
+from .objects import TableList, UnknownUnionMember, absent_vector, as_vector, default_of
 
 
 class Misfit(Exception):

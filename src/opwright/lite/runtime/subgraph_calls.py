@@ -1,7 +1,7 @@
 """Nodes that run other subgraphs: IF, STABLEHLO_CASE, CALL, STABLEHLO_COMPOSITE.
 
 Lives here: their registration, and a subgraph as a node runs it.
-Not here: WHILE (loop.py), the declarations (ops/control.py), the life of a subgraph (subgraph.py).
+Not here: WHILE (while_loop.py), the declarations (ops/control.py), the life of a subgraph (subgraph.py).
 
 A subgraph is made ready for the shapes of the node's inputs once, and reads the node's arrays where they are: nothing
 is copied in. Where its outputs have a known shape it writes them into the node's, too. Two nodes may run one subgraph:
@@ -20,7 +20,7 @@ from ...compiler.native.image import runs_images
 from ...core import dtypes
 from ...core.errors import InvalidArgumentError
 from ..registration import Registration
-from .native_control import BranchStep
+from .native_control_flow import BranchStep
 from .node import Context, Node
 from .subgraph import Subgraph
 from .tensor import DYNAMIC, Tensor

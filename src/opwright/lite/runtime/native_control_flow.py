@@ -1,7 +1,7 @@
 """Branches and loops as native steps: the executor runs their subgraphs' plans, without Python in between.
 
 Lives here: `BranchStep`, `LoopStep`: a node's words for the executor, kept in step with what is connected.
-Not here: running them in Python (control.py, loop.py), chains of steps (chains.py).
+Not here: running them in Python (subgraph_calls.py, while_loop.py), chains of steps (chains.py).
 
 A subgraph's plan is named in the words while the subgraph is connected to the node: its memory is the node's then. When
 another node connects it, or it is planned again, its address becomes 0, which stops the executor there; the node then
@@ -23,8 +23,8 @@ from .chains import Chain, rows_of
 from .tensor import DYNAMIC
 
 if TYPE_CHECKING:
-    from .control import Callee
-    from .loop import LoopState
+    from .subgraph_calls import Callee
+    from .while_loop import LoopState
 
 _CHOSEN, _CHOICES, _CHOICE = 3, 4, 3  # words of `branches` and `choice` in executor.ll
 _COND, _ANSWER, _BODY, _FIRST, _FIRSTS, _ROWS, _COUNT, _POLL, _WHERE = range(9)  # of `loops`

@@ -1,7 +1,7 @@
 """A node that the official run time is given: its record in memory, and what is done where Python is asked.
 
 Lives here: `GivenNode`, the two callbacks into Python.
-Not here: the machine code that runs a node (callbacks.ll), which nodes are given (carrying.py).
+Not here: the machine code that runs a node (callbacks.ll), which nodes are given (node_replacement.py).
 
 Behind each node stands an interpreter of a model of that node alone, so that options, versions, shapes, quantised
 variants and errors are the interpreter's. Where the compiled engine has taken the node, machine code connects its plan
@@ -32,8 +32,8 @@ from ..native.registration import NativeRegistration
 from ..resolver import OpResolver
 from ..runtime.node import Node
 from ..runtime.tensor import DYNAMIC, Tensor
-from .carrying import Carried
 from .library import HANDLE, INT, LAYOUTS, MOST_AXES, SIZE, Kernel, in_words, library
+from .node_replacement import Carried
 
 _PYTHON = ctypes.CFUNCTYPE(INT, HANDLE, INT, ctypes.POINTER(HANDLE))
 _FAILED = 3  # the status that is given; the run time ignores it

@@ -1,7 +1,7 @@
 """The official run time's objects for one model, and the messages that it writes where something fails.
 
 Lives here: `Loaded`; `Captured`, stderr captured while a model is prepared.
-Not here: which nodes are replaced (carrying.py), shapes and runs (model.py).
+Not here: which nodes are replaced (node_replacement.py), shapes and runs (model.py).
 
 The run time writes to file descriptor 2, which other threads of the process share. Output is therefore captured only
 where the run time reports (when a model is created, and at the first run after shapes have changed), and lines that are
@@ -26,8 +26,8 @@ from ...core import forks
 from ...core.errors import InvalidArgumentError, OpError
 from ..format import Model
 from ..runtime.errors import also
+from .custom_op_nodes import GivenNode, kernel
 from .library import CPU, HANDLE, check, environment, in_words, library
-from .nodes import GivenNode, kernel
 
 _ITS_LINE = re.compile(rb"(INFO|WARNING|ERROR|VERBOSE|DEBUG|FATAL):? ")
 _CONTINUED = "└".encode()

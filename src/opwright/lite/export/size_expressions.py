@@ -1,7 +1,7 @@
 """Sizes that an operator's shape rule computes, such as those of a convolution's output: the rule as expressions.
 
 Lives here: `computed_sizes`, which runs `infer` on sizes that remember how they were made.
-Not here: the C of what comes out (fragments.py), sizes that outputs have from inputs (arrays.py).
+Not here: the C of what comes out (fragments.py), sizes that outputs have from inputs (array_kernels.py).
 
 `infer` runs on integers that are `Size`s: arithmetic on them gives Sizes with an expression, and where Python asks
 whether a comparison of them holds, the rule is run once for each answer. What comes out is a tree of conditions with,
@@ -22,7 +22,7 @@ from ...core.errors import UnimplementedError
 from ...core.specs import TensorSpec
 from ...ops.call import Call
 from ...ops.definition import Operator
-from .cases import MOST_CHOICES, Option
+from .kernel_variants import MOST_CHOICES, Option
 
 MOST_PATHS = 256
 _SAMPLES = 200

@@ -1,8 +1,8 @@
 """Kernels on arrays as operators in C: which array is which tensor, and what follows for shapes.
 
 Lives here: `array_export_of`, the parts of the source that are about tensors.
-Not here: kernels on scalars (cases.py, fragments.py), the rest of the source (source.py), the kernel's own
-C (compiler/c_source), sizes that are computed (sizes.py, fragments.py).
+Not here: kernels on scalars (kernel_variants.py, fragments.py), the rest of the source (source.py), the kernel's own
+C (compiler/c_source), sizes that are computed (size_expressions.py, fragments.py).
 
 The annotations say it all: an input's sizes are numbers or names, and a name is one size in all arrays. Those of an
 output that no input has are computed by the shape rule. Where there are none, `infer` is run on made-up sizes, to see
@@ -28,9 +28,9 @@ from ...core.errors import OpError, UnimplementedError
 from ...core.specs import TensorSpec
 from ...ops.definition import Operator
 from . import options
-from .cases import MOST_CHOICES, Export, c_name, check_names, option_of, stem_of
 from .fragments import sizes_text
-from .sizes import Computed, computed_sizes
+from .kernel_variants import MOST_CHOICES, Export, c_name, check_names, option_of, stem_of
+from .size_expressions import Computed, computed_sizes
 
 LITE_TYPES: dict[DType, str] = {
     dtypes.float16: "kTfLiteFloat16",

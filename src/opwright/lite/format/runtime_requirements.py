@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from . import versions
-from .carried import custom_version
+from .flexbuffers import custom_version
 
 OFFICIAL_CUSTOMS = frozenset(
     {"TFLite_Detection_PostProcess", "AudioSpectrogram", "Mfcc", "NumericVerify", "aeq.hadamard_rotation"}

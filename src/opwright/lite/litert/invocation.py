@@ -18,7 +18,7 @@ import numpy as np
 from ...core.errors import FailedPreconditionError, InvalidArgumentError
 from .buffers import TensorBuffer
 from .library import HANDLE
-from .loaded import OP, Loaded
+from .loaded_model import OP, Loaded
 from .signatures import Place, Signature
 
 

@@ -1,7 +1,7 @@
 """Building shared libraries of operators and of the provider, by the C or C++ compiler of this machine.
 
 Lives here: `Compiler`, `find_compiler`; `build_library`, `provider`, `include_dir`.
-Not here: libraries kept between processes (build_cache.py), loading operators (loading.py), both in one call
+Not here: libraries kept between processes (build_cache.py), loading operators (custom_ops.py), both in one call
 (custom_ops.py).
 
 `CC` and `CXX` take precedence, then compilers on the PATH, then the compiler of the extra `c` (`pip install

@@ -1,7 +1,7 @@
 """WHILE: a subgraph run again and again while another one says so.
 
 Lives here: its registration and one run of it.
-Not here: the other nodes that run subgraphs (control.py), the life of a subgraph (subgraph.py).
+Not here: the other nodes that run subgraphs (subgraph_calls.py), the life of a subgraph (subgraph.py).
 
 The loop's state lies in the node's output arrays, which are the inputs of condition and body, too. An output of the
 body that is made when nobody reads its input any more is written there in place; the others are copied there after
@@ -22,10 +22,10 @@ from ...core import dtypes
 from ...core.errors import InvalidArgumentError
 from ..registration import Registration
 from .chains import Chain
-from .control import check_interface, give_shapes, known_handles, operands
-from .native_control import LoopStep
+from .native_control_flow import LoopStep
 from .node import Context, Node
 from .subgraph import Subgraph
+from .subgraph_calls import check_interface, give_shapes, known_handles, operands
 from .tensor import DYNAMIC, Tensor
 
 

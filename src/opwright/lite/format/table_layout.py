@@ -12,8 +12,8 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from opwright.lite.format import schema
-from opwright.lite.format.objects import absent_vector, default_of, table_class
+from . import schema
+from .objects import absent_vector, default_of, table_class
 
 
 class Damage(Exception):

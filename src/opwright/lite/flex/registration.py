@@ -14,10 +14,10 @@ from ...core.forks import once
 from ...ops import registry
 from ...ops.call import Call
 from ...ops.definition import Operator
-from ..format.flex import decode
+from ..format.flexbuffers import decode
 from ..registration import OperatorRegistration
 from . import nodedef
-from .carrying import COUNTS, NONES, OURS
+from .conversion import COUNTS, NONES, OURS
 from .declarations import Const, Form, form_for, signature
 
 PREFIX = "Flex"

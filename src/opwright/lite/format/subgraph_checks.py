@@ -1,17 +1,59 @@
-"""Calls between subgraphs: which options name subgraphs, and the rules that hold for them.
+"""Checks of the graphs of a model: the order in which nodes produce tensors, and calls between subgraphs.
 
-Lives here: `called_subgraphs`, the rules `subgraph_calls`, `no_recursion`, `call_depth`.
-Not here: the table of rules (verify.py), running a call (the interpreter).
+Lives here: `Finding`, one violation that a check reports; the rules `tensor_flow`, `subgraph_calls`, `no_recursion` and
+`call_depth`; `called_subgraphs`.
+Not here: the table of rules (verify.py), buffers of constants (constants.py), running a call (the interpreter).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from opwright.lite.format.finding import Finding
+from . import schema
+
+
+class Finding(NamedTuple):
+    """at: path of the field from the model's root. what: the sentence. found, wanted: as errors print them."""
+
+    at: str
+    what: str
+    found: object = None
+    wanted: object = None
+
+
+INPUT, CONSTANT, VARIABLE, GIVEN = "a subgraph input", "a constant", "a variable", "an output from another op"
+
+
+def tensor_flow(model: Any) -> Iterator[Finding]:
+    """Nodes run in the order of the file. What a tensor is before that: an input, a constant or a variable, or none."""
+    known = schema.enum_members("BuiltinOperator")
+    for i, subgraph in enumerate(model.subgraphs):
+        state: dict[int, str] = {}
+        for j, tensor in enumerate(subgraph.tensors):
+            if tensor.is_variable:
+                state[j] = VARIABLE
+            elif tensor.external_buffer or (tensor.buffer and model.buffers[tensor.buffer].data is not None):
+                state[j] = CONSTANT
+        state |= dict.fromkeys(np.asarray(subgraph.inputs).tolist(), INPUT)
+        for j, operator in enumerate(subgraph.operators):
+            for side, indices in (("Input", operator.inputs), ("Output", operator.outputs)):
+                for position, index in enumerate(np.asarray(indices).tolist()):
+                    what = state.get(index)
+                    if index < 0 or (what is None) != (side == "Input"):
+                        if side == "Output":
+                            state[index] = GIVEN
+                        continue
+                    code = model.operator_codes[operator.opcode_index]
+                    number = max(code.builtin_code, code.deprecated_builtin_code)
+                    name = code.custom_code or getattr(known.get(number), "name", str(number))
+                    says = "is not produced" if what is None else f"is {what}"
+                    says += ". There is a cycle in the graph" if what == GIVEN else ""
+                    at = f"subgraphs[{i}].operators[{j}].{side.lower()}s[{position}]"
+                    yield Finding(at, f"{side} tensor {index} to op {j} ({name}) {says}")
+
 
 MAX_CALL_DEPTH = 64  # levels of subgraphs that call subgraphs: each costs the run time some of its stack
 

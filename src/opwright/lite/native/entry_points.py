@@ -1,7 +1,7 @@
 """Names of entry points: C++'s mangled ones, and what an operator is called after its function.
 
 Lives here: `qualified` (namespace and name of a mangled function), `find_entry`, `entries`, `operator_name`.
-Not here: which functions a library has (elf.py), calling them (loading.py).
+Not here: which functions a library has (elf.py), calling them (custom_ops.py).
 
 Source: the Itanium C++ ABI, section 5.1: `_Z`, then a name as its length and letters, or several between N and E;
 then the parameters' types, of which a lone v says that there are none.

@@ -49,8 +49,8 @@ def exported(operator: Any, *, api: str = "opaque", attrs: Mapping[str, Any] | N
     """The text of each file by its name. Parameters and errors: as `export_c`."""
     from ...compiler.operator_kernels import OperatorKernel  # LLVM is loaded when something is exported
     from .apis import api_named
-    from .arrays import array_export_of
-    from .cases import export_of
+    from .array_kernels import array_export_of
+    from .kernel_variants import export_of
     from .readme import readme
     from .source import header, source
 

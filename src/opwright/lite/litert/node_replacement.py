@@ -1,6 +1,6 @@
 """A model on its way to the official run time: which nodes are given to it, and how they are told apart there.
 
-Lives here: `carry`, `Carried`, the model of one node.  Not here: what computes a node (nodes.py).
+Lives here: `carry`, `Carried`, the model of one node.  Not here: what computes a node (custom_op_nodes.py).
 
 The run time knows an operator by its name alone: it takes version 1 whatever the file says, hands the options to the
 operator and not to the node, and passes one pointer to all nodes of that name. So each node is given a name of its
@@ -20,7 +20,7 @@ import numpy as np
 
 from ...core.errors import UnimplementedError
 from ..format import Model, objects, schema
-from ..format.needs import OFFICIAL_CUSTOMS
+from ..format.runtime_requirements import OFFICIAL_CUSTOMS
 from ..ops import types
 from ..registration import Registration
 from ..resolver import CustomOps, OpResolver, default_resolver, with_customs

@@ -1,7 +1,8 @@
 """What a file wrote of a node, as the definition that is here understands it: files old and new.
 
 Lives here: a custom operator's version and attributes from its FlexBuffer options, a node's inputs by declared input.
-Not here: FlexBuffers (format/flex.py), options of builtin operators (ops/definition.py), writing (convert/custom.py).
+Not here: FlexBuffers (format/flexbuffers.py), options of builtin operators (ops/definition.py), writing options
+(convert/custom.py).
 
 An older file lacks what later versions brought: attributes get their default, which is what the older version did,
 and inputs are absent. A newer version than the definition's is an error, whether the operator code or the options say
@@ -21,8 +22,7 @@ from ..core.errors import InvalidArgumentError, SignatureError
 from ..ops.call import Call
 from ..ops.definition import Operator
 from .format import schema
-from .format.carried import VERSION_KEY
-from .format.flex import decode_options
+from .format.flexbuffers import VERSION_KEY, decode_options
 from .ops.types import BY_NAME
 
 
