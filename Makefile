@@ -11,6 +11,7 @@
 #   make compare    the same again, and every difference from the record (docs/baseline.md)
 #   make families   the tables of which module defines which operator, after operators came or went
 #   make snapshot   the operator catalogue of this version for tests/compat; refuses what would break users
+#   make docs       the pages and the API reference as a site in build/site
 #   make clean      remove what was built and cached; .venv stays
 #
 # PYTHON=... picks the Python for a new .venv (3.11 or newer); WORKERS=... the test processes.
@@ -26,6 +27,7 @@ OUT ?= build/baseline
 ONLY ?=
 RUNTIME := $(VENV)/.installed-runtime
 DEV := $(VENV)/.installed-dev
+DOCS := $(VENV)/.installed-docs
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 KERNEL_TESTS := $(addprefix tests/,compiler tracing/test_jit_compile.py \
@@ -36,7 +38,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-avx2 lint format layers bench bench-strategies fuzz operator-table record compare \
-  families snapshot clean
+  families snapshot docs clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -91,6 +93,9 @@ families: $(DEV)
 snapshot: $(DEV)
 	@UNRELEASED=$(UNRELEASED) $(BIN)/python tests/compat/make_snapshot.py
 
+docs: $(DOCS)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
 clean:
 	rm -rf build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .benchmarks
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -119,3 +124,7 @@ $(DEV): pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[dev]'
 	@$(BIN)/python -m compileall -q src
 	@touch $(RUNTIME) $@
+
+$(DOCS): pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[docs]'
+	@touch $@

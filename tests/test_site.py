@@ -1,0 +1,59 @@
+"""The API reference of the site: each public name has a signature and a description, each formula is Markdown."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+import opwright as ow
+
+SOURCE = Path(__file__).parents[1] / "docs" / "site" / "hooks.py"
+
+
+@pytest.fixture(scope="module")
+def hooks():
+    spec = importlib.util.spec_from_file_location("site_hooks", SOURCE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def pages(hooks):
+    return hooks.reference_pages()
+
+
+def entries(page):
+    """The sections of a page by name."""
+    return dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", page, flags=re.MULTILINE | re.DOTALL))
+
+
+def test_each_public_name_is_described(pages):
+    sections = entries(pages["reference/opwright.md"])
+    modules = {n for n in ow.__all__ if type(getattr(ow, n)).__name__ == "module"}
+    assert set(ow.__all__) - modules == set(sections)
+    without_text = [n for n, text in sections.items() if not re.sub(r"```python\n.*?```", "", text, flags=re.S).strip()]
+    assert without_text == []
+
+
+def test_a_wrapper_shows_the_operator_that_it_refers_to(pages):
+    short = []
+    for page in pages.values():
+        for name, text in entries(page).items():
+            if re.search(r"^See [A-Z]\w+", text, flags=re.MULTILINE) and "\n$$\n" not in text:
+                short.append(name)
+    assert short == []
+
+
+def test_formulas_are_markdown(pages):
+    assert not [path for path, page in pages.items() if re.search(r"^ *\.\. math::", page, flags=re.MULTILINE)]
+    text = entries(pages["reference/opwright.math.md"])["cumsum"]
+    assert "$$\ny_i = \\sum_{j \\le i} x_j\n$$" in text
+    assert "| attribute | `exclusive` | bool; default `False` |" in text
+
+
+def test_every_page_is_in_the_navigation(hooks):
+    nav = (SOURCE.parents[2] / "mkdocs.yml").read_text("utf-8")
+    listed = set(re.findall(r": (\w+\.md)$", nav, flags=re.MULTILINE))
+    assert {p.name for p in SOURCE.parents[1].glob("*.md")} | set(hooks.OUTSIDE.values()) == listed
