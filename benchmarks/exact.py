@@ -17,7 +17,7 @@ import numpy as np
 from opwright.core.dtypes import as_dtype, float32
 from opwright.core.errors import OpError
 from opwright.lite import ops
-from opwright.lite.custom_options import group
+from opwright.lite.custom_options import group_inputs
 from opwright.lite.format import Model, schema, versions
 
 
@@ -76,7 +76,7 @@ def _computed(name: str, node: Any, given: list[Any], outputs: Sequence[Any]) ->
     operator = ops.get(name)
     dtypes = [as_dtype(tensor.type.name.lower()) for tensor in outputs] if operator.typed_by else ()
     call = operator.from_options(node.builtin_options, dtypes)
-    arrays = group(operator, given, SimpleNamespace(name=name, version=operator.version))  # type: ignore[arg-type]
+    arrays = group_inputs(operator, given, SimpleNamespace(name=name, version=operator.version))  # type: ignore[arg-type]
     result = operator.kernel(call, float32)(*arrays)
     return [result] if operator.profile.single else list(operator.flat_outputs(result))
 

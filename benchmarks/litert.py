@@ -50,11 +50,11 @@ def _chain(nodes: int) -> Any:
 
 def _doing_nothing(nodes: int) -> Any:
     from opwright.lite.litert import loaded_model
-    from opwright.lite.litert.library import Kernel
+    from opwright.lite.litert.library import CustomOpKernel
 
     ours = loaded_model.kernel
     own = ours()
-    empty = Kernel(own.init, own.layouts, own.init, own.destroy)  # init does nothing, whatever it is handed
+    empty = CustomOpKernel(own.init, own.layouts, own.init, own.destroy)  # init does nothing, whatever it is handed
     loaded_model.kernel = lambda: empty  # type: ignore[assignment]
     try:
         return _chain(nodes)

@@ -26,7 +26,7 @@ from .format.flexbuffers import VERSION_KEY, decode_options
 from .ops.types import BY_NAME
 
 
-class Written(Protocol):
+class SerializedNode(Protocol):
     """A node of a file, as far as its operands ask: the operator's name and version, and its options."""
 
     @property
@@ -40,7 +40,7 @@ class Written(Protocol):
 NEWER = "get a newer definition of the operator, or convert the model again with the one that is here"
 
 
-def written_version(name: str, given: Mapping[str, Any], code_version: int) -> int:
+def custom_op_version(name: str, given: Mapping[str, Any], code_version: int) -> int:
     """The version a custom node was written with: that in its options where they have one, else the operator code's.
 
     raises InvalidArgumentError for one that is no version, or where both say one and they differ
@@ -74,7 +74,7 @@ def bind_options(operator: Operator, options: Any, code_version: int = 1) -> Cal
     than the definition's and for values it does not take, DataLossError for damaged bytes
     """
     given: Mapping[str, Any] = decode_options(options or b"")
-    version = written_version(operator.name, given, code_version)
+    version = custom_op_version(operator.name, given, code_version)
     if VERSION_KEY in given and version > operator.version:
         wanted = f"1..{operator.version}" if operator.version > 1 else "version 1"
         raise InvalidArgumentError(
@@ -146,7 +146,7 @@ _STORED: dict[Any, Callable[[Any], Any]] = {bool: _truth, bytes: _bytes, DType: 
 _WANTED = {np.ndarray: "a map of dtype, shape and values", DType: "a name such as 'int8', or a TensorType's number"}
 
 
-def group(operator: Operator, flat: Sequence[Any], node: Written) -> list[Any]:
+def group_inputs(operator: Operator, flat: Sequence[Any], node: SerializedNode) -> list[Any]:
     """A node's inputs by declared input: None where left out, a tuple where repeated.
 
     raises SignatureError for too many or too few
@@ -177,7 +177,7 @@ def group(operator: Operator, flat: Sequence[Any], node: Written) -> list[Any]:
     return [*grouped, *(None for _ in operator.inputs[len(declared) :])]
 
 
-def _version_of(node: Written) -> int:
+def _version_of(node: SerializedNode) -> int:
     if isinstance(node.options, bytes):
-        return written_version(node.name, decode_options(node.options), node.version)
+        return custom_op_version(node.name, decode_options(node.options), node.version)
     return node.version

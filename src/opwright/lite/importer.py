@@ -25,7 +25,7 @@ from ..graph import Graph, Node, Value
 from ..graph.ir import GraphBuilder, Operand
 from ..ops import registry
 from ..ops.definition import Operator
-from .custom_options import bind_options, group
+from .custom_options import bind_options, group_inputs
 from .format import Model, versions
 from .format.flexbuffers import custom_version
 from .format.model import refuse_external
@@ -35,7 +35,7 @@ from .ops.external import VARIABLE, ExternalOp, external_attrs
 from .ops.module import LiteModule, Signature
 from .ops.specs import LiteTensorSpec
 from .ops.tensor_tables import spec_of, tensors_of_scales
-from .runtime.constants import of_file
+from .runtime.constants import tensor_from_file
 from .runtime.tensor import CONSTANT
 
 Definitions = Callable[[str, int], "Operator | None"]
@@ -133,7 +133,7 @@ class _Subgraph:
         self.importer, self.index = importer, index
         self.source = importer.model.subgraphs[index]
         buffers = importer.model.buffers
-        self.tensors = [of_file(i, t, buffers[t.buffer]) for i, t in enumerate(self.source.tensors)]
+        self.tensors = [tensor_from_file(i, t, buffers[t.buffer]) for i, t in enumerate(self.source.tensors)]
         self.builder = GraphBuilder(self.source.name or "")
         self.builder.name = self.source.name or ""  # as it is: text has it as a string if need be
         self.values: dict[int, Value] = {}
@@ -240,7 +240,7 @@ class _Subgraph:
             if INTERMEDIATES in op.attr_defs:
                 between = _ints(operator.intermediates)
                 attrs[INTERMEDIATES] = tuple(None if t < 0 else self._intermediate(t) for t in between)
-            inputs = group(op, flat, _Call(name, int(code.version), options))
+            inputs = group_inputs(op, flat, _Call(name, int(code.version), options))
             for declared, operand in zip(op.inputs, inputs):
                 if operand is None and not declared.optional:
                     raise InvalidArgumentError(op=name, node=at, what=f"input {declared.name!r} is left out")
@@ -259,7 +259,7 @@ class _Subgraph:
             attrs = op.from_options(options, [self.tensors[t].dtype for t in outputs]).attrs
         else:
             attrs = bind_options(op, options or b"", int(code.version)).attrs
-        return op, group(op, flat, _Call(name, int(code.version), options or b"")), dict(attrs)
+        return op, group_inputs(op, flat, _Call(name, int(code.version), options or b"")), dict(attrs)
 
     def _intermediate(self, t: int) -> TensorSpec:
         spec = self.spec(t)

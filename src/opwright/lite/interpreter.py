@@ -23,12 +23,12 @@ from ..core.importing import later
 from ..core.named_tuples import NamedTuple
 from .compiled.fast_path import FastPath
 from .compiled.fast_path import find as find_fast_path
-from .runtime.direct_invocation import NOTHING
+from .runtime.direct_invocation import NO_TENSORS
 from .runtime.errors import also, as_base
-from .runtime.ownership import SOMEBODY, Ownership, brief, exclusive
+from .runtime.ownership import UNKNOWN_THREAD, Ownership, brief, exclusive
 from .runtime.tensor import ARENA, OWN, Tensor
-from .runtime.tensor_io import elements, new_shape, put, taken
-from .runtime.tensor_views import Lent, check_lent, lend
+from .runtime.tensor_io import elements, read_tensor, resized_shape, write_tensor
+from .runtime.tensor_views import ExportedViews, check_exported_views, export_view
 
 if TYPE_CHECKING:
     from ..core import children
@@ -127,7 +127,7 @@ class Interpreter:
         )
         self._preserve_all = bool(experimental_preserve_all_tensors)
         self._threads = num_threads or flags.get("num_threads") or _cores()
-        self._lent: Lent = {}
+        self._lent: ExportedViews = {}
         self._around: Any = None  # what delegates are given; made for the first of them
         self._engine: engine.Engine | ahead.Ahead | None = None  # the compiled one, once applied, or what it waits for
         compiling = experimental_op_resolver_type in (OpResolverType.AUTO, OpResolverType.BUILTIN)
@@ -223,7 +223,7 @@ class Interpreter:
         ownership = self._ownership
         while ownership.thread:
             ownership.wait("invoked")
-        ownership.thread = SOMEBODY  # as `exclusive` does, without the time of its call
+        ownership.thread = UNKNOWN_THREAD  # as `exclusive` does, without the time of its call
         try:
             direct = ownership.direct
             if direct is None or flags.check_inputs:
@@ -251,7 +251,7 @@ class Interpreter:
         else:
             main = self._subgraphs[0]
             run, _, _, follow = main.direct
-            reach = NOTHING if self._engine is None else main.reach
+            reach = NO_TENSORS if self._engine is None else main.reach
         ownership = self._ownership
         ownership.direct, ownership.follow = run, follow
         ownership.writable, ownership.readable = reach.writable, reach.readable
@@ -343,7 +343,7 @@ class Interpreter:
 
     @brief("read")
     def _get_any(self, tensor_index: int, subgraph_index: int) -> Any:
-        return taken(self._elements(tensor_index, subgraph_index), self._tensor(tensor_index, subgraph_index))
+        return read_tensor(self._elements(tensor_index, subgraph_index), self._tensor(tensor_index, subgraph_index))
 
     def tensor(self, tensor_index: int) -> Callable[[], np.ndarray]:
         """A function that gives the tensor's elements in place, as a view; constants are read-only.
@@ -358,7 +358,7 @@ class Interpreter:
 
     @brief("read")
     def _lend(self, tensor_index: int) -> np.ndarray:
-        return lend(self._lent, self._tensor(tensor_index, 0), self._elements(tensor_index, 0))
+        return export_view(self._lent, self._tensor(tensor_index, 0), self._elements(tensor_index, 0))
 
     @exclusive("resized")
     def resize_tensor_input(self, input_index: int, tensor_size: Any, strict: bool = False) -> None:
@@ -508,7 +508,7 @@ class Interpreter:
             return
         try:
             for i in range(len(self._subgraphs)):
-                check_lent(self._lent, i)
+                check_exported_views(self._lent, i)
         except OpError:
             return
         if not isinstance(self._engine, ahead.Ahead):
@@ -523,7 +523,7 @@ class Interpreter:
         self._ownership.check_idle("changed")
         if self._around is None:
             me = weakref.ref(self)  # it is to be freed without waiting for the collector of cycles
-            self._around = delegation.Surroundings(
+            self._around = delegation.DelegateServices(
                 lambda name: _alive(me)._metadata(name), lambda subgraph: _alive(me)._check_resolved(subgraph), {}
             )
         delegation.apply_delegate(self._subgraphs, delegate, self._around, strict)
@@ -541,7 +541,7 @@ class Interpreter:
         subgraph = self._subgraph(subgraph_index)
         if subgraph.ready:
             return
-        check_lent(self._lent, subgraph_index)
+        check_exported_views(self._lent, subgraph_index)
         if subgraph.closed and self._engine is not None:  # its plans are freed: what runs after all has kernels of ours
             self._withdraw()
             self._compiled = False
@@ -575,7 +575,9 @@ class Interpreter:
         for subgraph in self._subgraphs:
             for node in subgraph.execution_plan:
                 if node.registration is None:
-                    uses.setdefault((node.name, node.version), []).append(resolution.place(node.number, subgraph.index))
+                    uses.setdefault((node.name, node.version), []).append(
+                        resolution.node_location(node.number, subgraph.index)
+                    )
         missing = [resolution.Missing(name, version, True, nodes) for (name, version), nodes in uses.items()]
         raise resolution.unresolved(missing, self._resolver)
 
@@ -612,7 +614,7 @@ class Interpreter:
         return elements(t, None if delegated is None or t.array is not None else delegated.inside(t))
 
     def _set(self, index: int, value: Any, subgraph_index: int) -> None:
-        put(self._tensor(index, subgraph_index), value)
+        write_tensor(self._tensor(index, subgraph_index), value)
 
     def _resize(self, index: int, size: Any, strict: bool, subgraph_index: int) -> None:
         if self._fast_path is not None:
@@ -621,7 +623,7 @@ class Interpreter:
             t = self._tensor(index, subgraph_index)
         except OpError as error:
             raise as_base(error, RuntimeError) from None
-        sizes = new_shape(t, size, strict)
+        sizes = resized_shape(t, size, strict)
         subgraph = self._subgraph(subgraph_index)
         if t.index not in subgraph.inputs or t.kind not in (ARENA, OWN) or t.is_variable:
             what = f"tensor {index} is no input of the model"
@@ -630,7 +632,7 @@ class Interpreter:
             )
         try:
             if sizes != t.shape:
-                check_lent(self._lent, subgraph_index)
+                check_exported_views(self._lent, subgraph_index)
             subgraph.resize_input(t, sizes)
         except OpError as error:
             raise as_base(error, RuntimeError) from None

@@ -22,15 +22,15 @@ from ..ops.call import Call
 from ..ops.definition import Operator
 from ..ops.dispatch import quietly
 from ..ops.rule_errors import contract_violation
-from .custom_options import bind_options, group
+from .custom_options import bind_options, group_inputs
 from .ops.definition import LiteOperator
 from .ops.parts import BLOCK, store_parts
 from .quantized_registration import as_real, divided, is_quantized, kernel_of, real_dtype, rule_of, run_quantized
-from .runtime.dynamic_shapes import Noting, Repeat
-from .runtime.node import Context, Node, check_shaped, check_status, check_written
+from .runtime.dynamic_shapes import RecordedOperand, ReusableStep
+from .runtime.node import Context, Node, check_dynamic_outputs, check_return_value, check_status
 from .runtime.shape_constant_folding import fold, is_folded, nothing
 from .runtime.tensor import CONSTANT, DYNAMIC, OWN, Tensor
-from .runtime.tensor_views import watched_call, watched_methods
+from .runtime.tensor_views import track_call, track_methods
 
 
 class Registration:
@@ -77,10 +77,10 @@ class Registration:
             returned = invoke(context, node)
             check_status(returned, node.name, "invoke")
             if returned is not None and own:
-                check_written(returned, node)
-            check_shaped(dynamic, node.name)
+                check_return_value(returned, node)
+            check_dynamic_outputs(dynamic, node.name)
 
-        return watched_methods(node, step) if own else step
+        return track_methods(node, step) if own else step
 
     def __repr__(self) -> str:
         given = [name for name in ("init", "free", "prepare", "invoke") if getattr(self, name) is not None]
@@ -103,8 +103,8 @@ class OperatorRegistration(Registration):
         return bind_options(self.operator, options, context.node.version)
 
     def group(self, node: Node, items: Sequence[Any]) -> list[Any]:
-        """What stands for each of the node's inputs, by the operator's declared inputs; see `group`."""
-        return group(self.operator, items, node)
+        """What stands for each of the node's inputs, by the operator's declared inputs; see `group_inputs`."""
+        return group_inputs(self.operator, items, node)
 
     def dtype(self, node: Node) -> DType | None:
         """The type of the operator's first input, by which kernels are chosen."""
@@ -150,7 +150,7 @@ class OperatorRegistration(Registration):
 
     def _prepare(self, context: Context, node: Node) -> None:
         call, asked = self._call(node), [False]
-        if is_kept(self.operator, node):
+        if is_computed_once(self.operator, node):
             for t in node.tensors_out:
                 t.set_kind(OWN)
         resume = getattr(call, "resume", None)
@@ -159,7 +159,7 @@ class OperatorRegistration(Registration):
         node.kernel = self.quantized_rule(node) if is_quantized(self.operator, node) else None
 
         def seen(t: Tensor) -> Any:
-            return t if t.constant is not None else Asked(t, asked)
+            return t if t.constant is not None else ValueUseTracker(t, asked)
 
         if node.kernel is not None:
             operands = as_real(self.operator, node, seen)
@@ -182,12 +182,12 @@ class OperatorRegistration(Registration):
 
     def quantized_kernel(self, call: Call, node: Node) -> Any:
         """That kernel. node.kernel: the rule."""
-        return kernel_of(self.operator, node.kernel, call, node, group)
+        return kernel_of(self.operator, node.kernel, call, node, group_inputs)
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
         if is_folded(node):
             return nothing
-        if is_kept(self.operator, node):
+        if is_computed_once(self.operator, node):
             quietly(self._step(context, node))
             return nothing
         step = self._step(context, node)
@@ -197,7 +197,7 @@ class OperatorRegistration(Registration):
 
     def _run_asked(self, node: Node, step: Callable[[], Any]) -> None:
         """Run a step after the shape rules have seen the values that were not there before: axes, for instance."""
-        self.infer(self._call(node), node, self._known(node, Known))
+        self.infer(self._call(node), node, self._known(node, ValueOperand))
         step()
 
     def _known(self, node: Node, known: Callable[[Tensor], Any]) -> list[Any]:
@@ -229,7 +229,7 @@ class OperatorRegistration(Registration):
             return functools.partial(run_quantized, node.kernel, arrays, outs, operator.name, divided(operator))
         dtype = self.dtype(node)
         if len(outs) == 1 and arrays and not operator.cpu_kernels:
-            ufunc = direct(operator, call, dtype)
+            ufunc = direct_ufunc(operator, call, dtype)
             if ufunc is not None and outs[0].dtype.kind != "O":
                 if ufunc in _NAMED_OUT or ufunc.nin != len(arrays):
                     return functools.partial(ufunc, *arrays, out=outs[0])
@@ -246,9 +246,9 @@ class OperatorRegistration(Registration):
             names = self.group(node, [None if t is None else t.name for t in node.tensors_in])
 
             def put(result: Any) -> None:
-                store(_taken(operator.flat_outputs(result), operator, outs), outs, operator)
+                store_results(_results_for(operator.flat_outputs(result), operator, outs), outs, operator)
 
-            return functools.partial(watched_call, node.name, kernel, names, arrays, put)
+            return functools.partial(track_call, node.name, kernel, names, arrays, put)
         if operator.profile.single:
             return functools.partial(_run_single, kernel, arrays, outs[0], operator)
         return functools.partial(_run_several, kernel, arrays, outs, operator)
@@ -263,7 +263,7 @@ class OperatorRegistration(Registration):
             return
         read: list[Tensor] = []
         call, node.repeat = self._call(node), None
-        specs = self.infer(call, node, self._known(node, lambda t: Noting(t, read)))
+        specs = self.infer(call, node, self._known(node, lambda t: RecordedOperand(t, read)))
         for spec, t in zip(specs, node.tensors_out):
             if spec.shape.is_fully_defined() or node.kernel is not None:
                 context.resize(t, spec.shape.as_list())
@@ -272,22 +272,22 @@ class OperatorRegistration(Registration):
             step()
             operator = self.operator
             if isinstance(operator, LiteOperator) and operator.effect is None and not hasattr(call, "resume"):
-                node.repeat = Repeat.of(node, read, step)
+                node.repeat = ReusableStep.of(node, read, step)
             return
         arrays = self.group(node, [None if t is None else t.readonly for t in node.tensors_in])
         dtype = self.dtype(node)
         flat = self.operator.flat_outputs(self.operator.kernel(call, dtype)(*arrays))
-        results = _taken(flat, self.operator, node.tensors_out)
+        results = _results_for(flat, self.operator, node.tensors_out)
         for spec, t, result in zip(specs, node.tensors_out, results):
             if not spec.shape.is_fully_defined() and spec.shape.is_compatible_with(np.shape(result)):
                 context.resize(t, np.shape(result))
-        store(results, [t.array for t in node.tensors_out], self.operator)
+        store_results(results, [t.array for t in node.tensors_out], self.operator)
 
     def __repr__(self) -> str:
         return f"<Registration of {self.operator.name}, version {self.version}>"
 
 
-def is_kept(operator: Operator, node: Node) -> bool:
+def is_computed_once(operator: Operator, node: Node) -> bool:
     """Whether a node is computed once an allocation: one that says so, of constants."""
     return (
         isinstance(operator, LiteOperator)
@@ -303,7 +303,7 @@ def _raw_dtype(t: Tensor) -> DType:
     return t.dtype
 
 
-class Known:
+class ValueOperand:
     """A tensor whose elements are there now, for shape rules that look at values."""
 
     __slots__ = ("constant", "spec")
@@ -321,7 +321,7 @@ class Known:
         return self.spec.shape
 
 
-class Asked(Known):
+class ValueUseTracker(ValueOperand):
     """A tensor without elements yet, which notes whether shape rules ask for them."""
 
     __slots__ = ("asked",)
@@ -346,15 +346,15 @@ def _run_parts(parts: Callable[..., Any], arguments: Sequence[Any], out: np.ndar
 
 
 def _run_several(kernel: Callable[..., Any], arrays: Sequence[Any], outs: Sequence[Any], operator: Operator) -> None:
-    store(_taken(operator.flat_outputs(kernel(*arrays)), operator, outs), outs, operator)
+    store_results(_results_for(operator.flat_outputs(kernel(*arrays)), operator, outs), outs, operator)
 
 
-def _taken(results: Sequence[Any], operator: Operator, outs: Sequence[Any]) -> Sequence[Any]:
+def _results_for(results: Sequence[Any], operator: Operator, outs: Sequence[Any]) -> Sequence[Any]:
     """The results for which the node has tensors: an older file has none for what later versions added at the end."""
     return results[: len(outs)] if operator.outputs and operator.outputs[-1].since > 1 else results
 
 
-def store(results: Sequence[Any], outs: Sequence[Any], operator: Operator) -> None:
+def store_results(results: Sequence[Any], outs: Sequence[Any], operator: Operator) -> None:
     """Copy computed results to the outputs.
 
     raises DefinitionError where they are not what `infer` promised (InternalError for an operator of this package)
@@ -385,7 +385,7 @@ _NAMED_OUT = (np.maximum, np.minimum)
 """Ufuncs of which NumPy deprecates a result given by position."""
 
 
-def direct(operator: Operator, call: Call, dtype: DType | None) -> np.ufunc | None:
+def direct_ufunc(operator: Operator, call: Call, dtype: DType | None) -> np.ufunc | None:
     """The ufunc that alone computes the call and can write in place, if there is one."""
     if isinstance(operator.compute_rule, np.ufunc):
         return operator.compute_rule

@@ -25,7 +25,7 @@ from .ops import LiteOperator, get, list_names
 from .registration import Registration, registration_of
 
 
-class Entry(NamedTuple):
+class ResolverEntry(NamedTuple):
     """A kernel for the versions min_version..max_version of an operator."""
 
     min_version: int
@@ -88,8 +88,8 @@ class MutableOpResolver(OpResolver):
     """
 
     def __init__(self) -> None:
-        self._builtins: dict[int, list[Entry | BuiltinEntry]] = {}
-        self._customs: dict[str, list[Entry | BuiltinEntry]] = {}
+        self._builtins: dict[int, list[ResolverEntry | BuiltinEntry]] = {}
+        self._customs: dict[str, list[ResolverEntry | BuiltinEntry]] = {}
 
     def add_builtin(self, op: Any, registration: Any, min_version: int = 1, max_version: int = 1) -> None:
         """Serve versions min_version..max_version of a builtin operator, before what served them so far.
@@ -199,7 +199,7 @@ class Overlay(OpResolver):
         return sorted({*self.front.custom_names(), *self.base.custom_names()})
 
 
-class _Customs(MutableOpResolver):
+class _CustomOpResolver(MutableOpResolver):
     """Custom operators alone, asked for by their names: one may bear the name of a builtin operator."""
 
     def find_op(self, op: Any, version: int = 1) -> Registration | None:
@@ -217,12 +217,12 @@ def with_customs(base: OpResolver, custom_ops: CustomOps) -> OpResolver:
     set the greater version. Each serves the versions from 1 to its own.
     raises TypeError for anything else; warns where one operator comes from two libraries
     """
-    customs = _Customs()
+    customs = _CustomOpResolver()
     libraries: dict[str, str] = {}
     for found in _flat(custom_ops):
         if isinstance(found, OpResolver):
             base = Overlay(found, Overlay(customs, base) if customs.custom_names() else base)
-            customs = _Customs()
+            customs = _CustomOpResolver()
         else:
             name, kernel = found
             _warn_of_another_library(name, kernel, libraries)
@@ -289,7 +289,7 @@ def _code(op: Any, finding: bool = False) -> int:
     return int(member)
 
 
-def _entry(op: Any, kernel: Any, low: Any, high: Any) -> Entry:
+def _entry(op: Any, kernel: Any, low: Any, high: Any) -> ResolverEntry:
     name = getattr(op, "name", None) or str(op)
     found = registration_of(kernel)
     for version in (low, high):
@@ -308,10 +308,10 @@ def _entry(op: Any, kernel: Any, low: Any, high: Any) -> Entry:
             wanted="1 <= min_version <= max_version",
             do=f"max_version={max(low, found.version)}" if high < low else None,
         )
-    return Entry(low, high, found)
+    return ResolverEntry(low, high, found)
 
 
-def _find(entries: Iterable[Entry | BuiltinEntry], version: int) -> Registration | None:
+def _find(entries: Iterable[ResolverEntry | BuiltinEntry], version: int) -> Registration | None:
     for entry in entries:
         if entry.min_version <= version <= entry.max_version:
             return registration_of(entry.kernel)

@@ -68,7 +68,7 @@ def _builtin_facts(name: str) -> dict[str, Any]:
     fields = schema.table(row["options"]).fields if row.get("options") else ()
     when: dict[int, list[str]] = {row.get("default", 1): ["otherwise"]}
     for version, condition in reversed(row.get("rules", ())):
-        when.setdefault(version, []).insert(0, conditions.words(condition))
+        when.setdefault(version, []).insert(0, conditions.describe(condition))
     known = sorted({*map(int, row.get("min_runtime", {})), *when})
     return {
         "code": row["code"],
@@ -89,7 +89,7 @@ def _builtin_facts(name: str) -> dict[str, Any]:
     }
 
 
-def _default(field: schema.Field) -> Any:
+def _default(field: schema.SchemaField) -> Any:
     if field.enum and field.kind == "scalar":
         return schema.enum_members(field.enum)[field.default].name
     return field.default

@@ -16,9 +16,16 @@ from rich.text import Text
 from .. import lite
 from ..lite.customs import list_names
 from ..lite.format import versions
-from ..lite.format.runtime_requirements import Need, brought_along, late, least_runtime, needs, stored_runtime
+from ..lite.format.runtime_requirements import (
+    Requirement,
+    least_runtime,
+    requirements,
+    stored_runtime,
+    unsupported_by,
+    user_custom_ops,
+)
 from ..lite.resolver import with_customs
-from ..lite.runtime.resolution import in_words
+from ..lite.runtime.resolution import format_ranges
 from ..ops import installed
 from .customs import custom_operators, in_catalogue
 from .inspecting import read_model
@@ -40,15 +47,15 @@ def check_model(path: str, runtime: str | None, customs: Sequence[str], strict: 
         if as_json:
             print_json({"file": path, "verified": False, "problems": [str(error)], "ok": False})
         raise
-    found = needs(model)
-    users: dict[tuple[int, int], list[Need]] = {}  # by operator code, and version where options carry it
+    found = requirements(model)
+    users: dict[tuple[int, int], list[Requirement]] = {}  # by operator code, and version where options carry it
     for n in found:
         users.setdefault((n.code, n.version), []).append(n)
     rows = [_row(model, code, users[code, version], resolver) for code, version in sorted(users)]
-    stops = [] if runtime is None else late(found, runtime)
+    stops = [] if runtime is None else unsupported_by(found, runtime)
     absent = [
         n
-        for n in brought_along(found)
+        for n in user_custom_ops(found)
         if runtime is not None and not (customs and resolver.find_custom(n.operator, n.version))
     ]
     problems = [text for row in rows for text in _missing(row, resolver)]
@@ -90,7 +97,7 @@ def check_model(path: str, runtime: str | None, customs: Sequence[str], strict: 
     return ok
 
 
-def _row(model: Any, index: int, users: Sequence[Need], resolver: Any) -> dict[str, Any]:
+def _row(model: Any, index: int, users: Sequence[Requirement], resolver: Any) -> dict[str, Any]:
     """One operator code: who has it. `needed` is the least version that expresses all its nodes."""
     first = users[0]
     nodes = [n for n in users if n.node is not None]
@@ -132,19 +139,19 @@ def _missing(row: dict[str, Any], resolver: Any) -> list[str]:
     if row["here"] == YES:
         return []
     if not row["custom"]:
-        there = f", which has version {in_words(row['here_versions'])}" if row["here_versions"] else ""
+        there = f", which has version {format_ranges(row['here_versions'])}" if row["here_versions"] else ""
         return [f"{name} version {version} is not in this interpreter{there}"]
     others = resolver.custom_versions(name)
     if others:
         return [
-            f"custom operator {name} version {version}: the definition given has version {in_words(others)}; "
+            f"custom operator {name} version {version}: the definition given has version {format_ranges(others)}; "
             "get a newer one"
         ]
     known = f" ({row['known']})" if row["known"] else ""
     return [f"custom operator {name}: pass it as custom_ops=[{name}]{known}"]
 
 
-def _stops(stops: Sequence[Need], minimum: str, runtime: str, unknown: bool) -> list[str]:
+def _stops(stops: Sequence[Requirement], minimum: str, runtime: str, unknown: bool) -> list[str]:
     """First what the whole model needs, and the first node that the run time does not have; then a line a cause."""
     if not stops:
         return []
@@ -161,7 +168,7 @@ def _stops(stops: Sequence[Need], minimum: str, runtime: str, unknown: bool) -> 
     return lines
 
 
-def _absent(absent: Sequence[Need], runtime: str) -> list[str]:
+def _absent(absent: Sequence[Requirement], runtime: str) -> list[str]:
     """A line for each custom operator that the run time lacks, with its nodes."""
     lines = []
     for users in _by_cause(absent):
@@ -171,20 +178,20 @@ def _absent(absent: Sequence[Need], runtime: str) -> list[str]:
     return lines
 
 
-def _by_cause(found: Sequence[Need]) -> list[list[Need]]:
+def _by_cause(found: Sequence[Requirement]) -> list[list[Requirement]]:
     """The nodes that the same operator in the same version stops at."""
-    groups: dict[Any, list[Need]] = {}
+    groups: dict[Any, list[Requirement]] = {}
     for n in found:
         groups.setdefault((n.operator, n.version, n.least), []).append(n)
     return list(groups.values())
 
 
-def _versioned(n: Need) -> str:
+def _versioned(n: Requirement) -> str:
     stamped = f" (stamped {n.version})" if n.version < n.needed else ""
     return f"{n.operator} version {n.least}{stamped}"
 
 
-def _places(users: Sequence[Need]) -> str:
+def _places(users: Sequence[Requirement]) -> str:
     """Nodes in words: node 3; 4 nodes: 3, 5..7; 2 nodes: 1; 1 of subgraph 1."""
     if len(users) == 1:
         return users[0].where
@@ -201,7 +208,7 @@ def _places(users: Sequence[Need]) -> str:
     return f"{len(users)} nodes: {'; '.join(parts)}"
 
 
-def _stop(n: Need) -> dict[str, Any]:
+def _stop(n: Requirement) -> dict[str, Any]:
     return {
         "subgraph": n.subgraph,
         "node": n.node,
@@ -217,7 +224,7 @@ def _short(runtime: str) -> str:
     return runtime.removesuffix(".0") if runtime.count(".") == 2 else runtime
 
 
-def _warnings(model: Any, found: Sequence[Need]) -> list[str]:
+def _warnings(model: Any, found: Sequence[Requirement]) -> list[str]:
     """Stamps that are not what the nodes need, and a stored run time that is not what the operators need."""
     lines = []
     for index in dict.fromkeys(n.code for n in found):

@@ -20,7 +20,7 @@ from ..core import dtypes, introspection
 from ..core.errors import InvalidArgumentError, OpError
 from ..lite.export.c_export import export_c
 from ..lite.format import versions
-from ..lite.format.runtime_requirements import needs
+from ..lite.format.runtime_requirements import requirements
 from ..ops import registry
 from ..ops.definition import Operator
 from .customs import custom_operators, patterns_of
@@ -178,7 +178,7 @@ def report_file(path: str, content: bytes, as_json: bool, patterns: Sequence[Any
     """Print what is in a file that was written. patterns: what was found of each."""
     model = lite.Model.read(content)
     counts: dict[tuple[str, int], int] = {}
-    for need in needs(model):
+    for need in requirements(model):
         counts[need.operator, need.version] = counts.get((need.operator, need.version), 0) + 1
     minimum = versions.min_runtime_of_model(model)
     keys = [s.signature_key for s in model.signature_defs]

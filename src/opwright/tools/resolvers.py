@@ -18,7 +18,7 @@ from rich.table import Table
 
 from .. import lite
 from ..lite.customs import list_names
-from ..lite.format.runtime_requirements import needs
+from ..lite.format.runtime_requirements import requirements
 from ..lite.ops import family_of
 from ..ops import installed
 from . import savings
@@ -60,7 +60,7 @@ def write_resolver(paths: Sequence[str], output: str | None, measure: bool, as_j
     missing = [
         f"{os.path.basename(path)}: {n.operator} version {n.version}, {n.where}"
         for path, model in zip(paths, models)
-        for n in needs(model)
+        for n in requirements(model)
         if n.version < 1 or (not n.custom and resolver.find_op(n.operator, n.version) is None)
     ]
     used = used_by(models)
@@ -107,7 +107,7 @@ def write_resolver(paths: Sequence[str], output: str | None, measure: bool, as_j
 def used_by(models: Sequence[object]) -> Used:
     """The operators of some models, those of their subgraphs and those no node uses, too."""
     found: tuple[dict[str, Range], dict[str, Range]] = ({}, {})
-    for n in (n for model in models for n in needs(model)):
+    for n in (n for model in models for n in requirements(model)):
         ranges = found[n.custom]
         least, most = ranges.get(n.operator, (n.version, n.version))
         ranges[n.operator] = (min(least, n.version), max(most, n.version))

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..lite.format.runtime_requirements import needs
+from ..lite.format.runtime_requirements import requirements
 from .report import BadFile
 
 RIVALS = {"litert": "ai_edge_litert.interpreter"}
@@ -129,7 +129,7 @@ def timed(
             "signature": _signature(model),
         }
         found, said = _one(_INTERPRETER, asked)
-        lacks = [n.operator for n in needs(model) if n.custom and n.operator in said]
+        lacks = [n.operator for n in requirements(model) if n.custom and n.operator in said]
         if found is None and lacks:
             names = ", ".join(dict.fromkeys(lacks))
             found, said = _one(_COMPILED_MODEL, asked)

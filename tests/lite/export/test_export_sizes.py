@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import opwright as ow
 from opwright import language as kl
 from opwright import lite
-from opwright.lite.export.size_expressions import MOST_PATHS, Branch, Size, _Paths, evaluated
+from opwright.lite.export.size_expressions import MOST_PATHS, Branch, SymbolicSize, _Paths, evaluated
 
 
 @ow.operator(name="ExportedConv")
@@ -240,8 +240,8 @@ def test_a_rule_means_what_python_means_by_it(steps, n, k):
     def explore(wanted):
         paths.wanted, paths.given = wanted, []
         try:
-            value = rule(Size.of(37, "n", paths), Size.of(41, "k", paths))
-            leaf = {"y": value.expression if isinstance(value, Size) else value}
+            value = rule(SymbolicSize.of(37, "n", paths), SymbolicSize.of(41, "k", paths))
+            leaf = {"y": value.expression if isinstance(value, SymbolicSize) else value}
         except ZeroDivisionError:
             leaf = None
         given, paths.given = paths.given, None

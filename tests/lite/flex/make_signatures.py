@@ -10,14 +10,14 @@ import sys
 
 
 def names():
-    from opwright.lite.flex.declarations import FORMS
+    from opwright.lite.flex.declarations import MAPPINGS
     from opwright.ops import registry
 
     found = set()
     for name in registry.list_names():
         op = registry.get(name)
         if not op.control and (op.compute_rule is not None or op.kernels):
-            found |= {form.op for form in FORMS[name]} if name in FORMS else {name}
+            found |= {form.op for form in MAPPINGS[name]} if name in MAPPINGS else {name}
     return found
 
 

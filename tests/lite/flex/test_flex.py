@@ -14,8 +14,8 @@ from lite_kit import op_names
 import opwright as ow
 from opwright.core.errors import DataLossError, InvalidArgumentError
 from opwright.lite.convert import ConverterError
-from opwright.lite.flex import carry, nodedef
-from opwright.lite.flex.declarations import FORMS, form_for, signature
+from opwright.lite.flex import nodedef, to_flex
+from opwright.lite.flex.declarations import MAPPINGS, declaration, mapping_for
 from opwright.lite.format import Model, objects, versions
 from opwright.lite.format.flexbuffers import decode, encode_strings
 from opwright.ops import registry
@@ -144,12 +144,12 @@ def test_an_operator_that_tensorflow_lacks_is_marked_as_ours():
 
 
 def test_forms_agree_with_declarations():
-    for name, forms in FORMS.items():
+    for name, forms in MAPPINGS.items():
         operator = registry.get(name)
         for form in forms:
-            declared = signature(form.op)
+            declared = declaration(form.op)
             assert declared is not None, form.op
-            assert form_for(form.op) == (name, form)
+            assert mapping_for(form.op) == (name, form)
             assert set(form.attrs) <= set(declared.attrs)
             ours = {*form.attrs.values(), *form.needs, *form.drops, *form.alike, *form.alike.values()}
             assert ours <= set(operator.attr_defs), form
@@ -255,7 +255,7 @@ def test_a_user_s_operator_of_a_catalogue_name_is_not_carried():
     concrete = ow.function(Lgamma).get_concrete_function(ow.TensorSpec([2], "float32"))
     node = next(n for n in concrete.graph.nodes if n.op.name == "Lgamma")
     with pytest.raises(InvalidArgumentError, match="not the catalogue's"):
-        carry(node)
+        to_flex(node)
 
 
 def test_a_model_with_flex_operators_is_quantised_around_them():

@@ -103,7 +103,7 @@ def rich_model() -> Model:
     return model
 
 
-def _scalars(field: schema.Field):
+def _scalars(field: schema.SchemaField):
     if field.enum:
         return st.sampled_from(list(schema.enum(field.enum)))
     if field.scalar == "bool":

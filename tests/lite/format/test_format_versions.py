@@ -54,7 +54,7 @@ def test_every_rule_can_be_evaluated(name):
                 op("INT8", "INT8", options=options),
             ):
                 conditions.holds(part, view)
-            assert conditions.words(part)
+            assert conditions.describe(part)
     assert stamp(name, OperatorView([], [])) >= 1
 
 

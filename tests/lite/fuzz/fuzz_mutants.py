@@ -228,7 +228,7 @@ def _changed_objects(data: bytes, draw: random.Random) -> bytes:
         return data
 
 
-def _scalar(field: schema.Field, draw: random.Random) -> Any:
+def _scalar(field: schema.SchemaField, draw: random.Random) -> Any:
     if field.scalar == "float32":
         return draw.choice(FLOATS)
     if field.scalar == "bool":
@@ -240,7 +240,7 @@ def _scalar(field: schema.Field, draw: random.Random) -> Any:
     return min(max(number, int(limits.min)), int(limits.max))
 
 
-def _other(field: schema.Field, value: Any, draw: random.Random, donors: list[Any]) -> Any:
+def _other(field: schema.SchemaField, value: Any, draw: random.Random, donors: list[Any]) -> Any:
     if field.kind == "scalar":
         return _scalar(field, draw)
     if field.kind == "string":
@@ -270,7 +270,7 @@ def _other(field: schema.Field, value: Any, draw: random.Random, donors: list[An
     return draw.choice(alike) if alike and draw.random() < 0.6 else objects.table_class(draw.choice(names))()
 
 
-def _vector(field: schema.Field, value: Any, draw: random.Random) -> Any:
+def _vector(field: schema.SchemaField, value: Any, draw: random.Random) -> Any:
     dtype = schema.SCALARS[field.scalar][2]
     items = [] if value is None else np.asarray(value).tolist()
     change = draw.randrange(5)

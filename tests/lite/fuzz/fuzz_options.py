@@ -90,7 +90,7 @@ def sweep() -> list[tuple[Any, str, str, Any]]:
     return found
 
 
-def _holds(place: schema.Field, value: int) -> bool:
+def _holds(place: schema.SchemaField, value: int) -> bool:
     limits = np.iinfo(schema.SCALARS[place.scalar][2]) if place.scalar != "bool" else None
     return limits is None or int(limits.min) <= value <= int(limits.max)
 

@@ -13,7 +13,7 @@ from lite_kit import Build
 
 import opwright as ow
 from opwright import lite
-from opwright.lite.runtime.direct_invocation import MOST
+from opwright.lite.runtime.direct_invocation import MAX_BYTES
 
 X = np.float32([[1, -2, 3], [4, 5, -6]])
 Y = np.maximum(X, 0)
@@ -85,7 +85,7 @@ def test_a_scalar_is_taken_as_one() -> None:
 
 
 def test_long_tensors_go_the_other_way() -> None:
-    n = MOST // 4 + 1
+    n = MAX_BYTES // 4 + 1
     interpreter = direct(relu((n,)), np.arange(n, dtype=np.float32))
     assert not interpreter._ownership.writable
     assert not interpreter._ownership.readable
@@ -154,7 +154,7 @@ def test_a_signature_runs_directly_where_shapes_stay() -> None:
 
 
 def test_a_signature_takes_long_tensors_too() -> None:
-    n = MOST // 4 + 1
+    n = MAX_BYTES // 4 + 1
     runner = direct(relu((n,)), np.zeros(n, np.float32)).get_signature_runner()
     for factor in (1, -1, 2):
         x = np.arange(n, dtype=np.float32) * factor

@@ -294,7 +294,7 @@ def test_many_at_once_and_one_after_the_other():
             assert len(os.listdir("/proc/self/fd")) == open_files
     del models
     gc.collect()
-    assert not custom_op_nodes._given
+    assert not custom_op_nodes._nodes
 
 
 def test_threads_take_turns():

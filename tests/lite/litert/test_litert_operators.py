@@ -257,9 +257,9 @@ def test_one_that_the_run_time_has_is_left_to_it_unless_given():
     """NumericVerify is among those it brings: without ours, nothing is given to it."""
     from opwright.lite.format import Model
     from opwright.lite.format.runtime_requirements import OFFICIAL_CUSTOMS
-    from opwright.lite.litert.node_replacement import carry
+    from opwright.lite.litert.node_replacement import replace_custom_nodes
 
     content = Build().tensor("x", (2,)).tensor("y", (2,)).custom("Mfcc", "x x", "y").done()
     assert "Mfcc" in OFFICIAL_CUSTOMS
-    assert carry(Model.read(content), ()).nodes == []
-    assert [n.name for n in carry(Model.read(content), {"Mfcc": Scale}).nodes] == ["Mfcc"]
+    assert replace_custom_nodes(Model.read(content), ()).nodes == []
+    assert [n.name for n in replace_custom_nodes(Model.read(content), {"Mfcc": Scale}).nodes] == ["Mfcc"]

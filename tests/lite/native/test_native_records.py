@@ -23,10 +23,10 @@ STRUCTS = {
     "TfLiteNode": records.CNode,
     "TfLiteContext": records.CContext,
     "TfLiteRegistration": records.CRegistration,
-    "TfLiteQuantizationParams": records.QuantizationParams,
-    "TfLiteQuantization": records.Quantization,
-    "TfLiteAffineQuantization": records.AffineQuantization,
-    "TfLiteBlockwiseQuantization": records.BlockwiseQuantization,
+    "TfLiteQuantizationParams": records.CQuantizationParams,
+    "TfLiteQuantization": records.CQuantization,
+    "TfLiteAffineQuantization": records.CAffineQuantization,
+    "TfLiteBlockwiseQuantization": records.CBlockwiseQuantization,
     "OwHost": records.CHost,
     "OwCall": records.CCall,
 }
@@ -79,7 +79,7 @@ def test_numbers(compiled):
 
 
 def test_certain_bytes_of_a_registration():
-    assert records.CERTAIN == 64
+    assert records.COMMON_BYTES == 64
     assert ctypes.sizeof(records.CRegistration) == 88
 
 

@@ -9,7 +9,7 @@ from networks_running import SIZES, content_of, eager, model_of, official, own, 
 
 from opwright.core import nest
 from opwright.lite.format import Model, versions
-from opwright.lite.format.runtime_requirements import late, needs, stored_runtime
+from opwright.lite.format.runtime_requirements import requirements, stored_runtime, unsupported_by
 
 # Operators that the oldest of the run times asked for has no form of, and why they stay.
 TOO_NEW = {"activations": "CUMSUM", "volumes": "CONV_3D", "norms": "BROADCAST_TO"}
@@ -37,7 +37,7 @@ def test_file(name: str) -> None:
     model = Model.read(content)
     model.verify()
     assert not any(code.custom_code for code in model.operator_codes)
-    assert stored_runtime(model) == max((need.runtime for need in needs(model)), key=versions.runtime_key)
+    assert stored_runtime(model) == max((need.runtime for need in requirements(model)), key=versions.runtime_key)
     assert len(content) <= SIZES.get(name, {}).get("float", len(content))
     assert own(content).get_signature_list() == official(content).get_signature_list()
 
@@ -50,7 +50,7 @@ def test_older_run_times(name: str, runtime: str) -> None:
             content_of(name, "float", runtime)
         return
     content = content_of(name, "float", runtime)
-    assert not late(needs(Model.read(content)), runtime)
+    assert not unsupported_by(requirements(Model.read(content)), runtime)
     _same(content, name)
 
 

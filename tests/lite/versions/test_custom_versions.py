@@ -16,7 +16,7 @@ import opwright as ow
 from opwright.lite import Interpreter, Model, MutableOpResolver, Registration, TFLiteConverter
 from opwright.lite.format import flexbuffers, schema
 from opwright.lite.format.flexbuffers import custom_version
-from opwright.lite.format.runtime_requirements import needs
+from opwright.lite.format.runtime_requirements import requirements
 from opwright.ops.versioning import least_version
 from opwright.tools.resolvers import used_by
 
@@ -296,7 +296,7 @@ def test_all_nodes_whose_version_is_not_there_are_listed_and_reported(place, tmp
     with pytest.raises(RuntimeError, match=says):
         Interpreter(model_content=content, custom_ops=[definition(1)]).allocate_tensors()
     model = Model.read(content)
-    assert [(n.operator, n.version) for n in needs(model)] == [(NAME, 1), (NAME, 2), (NAME, 3)]
+    assert [(n.operator, n.version) for n in requirements(model)] == [(NAME, 1), (NAME, 2), (NAME, 3)]
     assert used_by([model]).customs == {NAME: (1, 3)}
 
 

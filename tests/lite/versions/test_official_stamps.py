@@ -10,7 +10,7 @@ import pathlib
 import pytest
 
 from opwright.lite.format import Model, versions
-from opwright.lite.format.runtime_requirements import needs, stored_runtime
+from opwright.lite.format.runtime_requirements import requirements, stored_runtime
 
 CORPUS = sorted((pathlib.Path(__file__).parents[2] / "data" / "tflite").glob("*.tflite"))
 # The official int16 calibration keeps the versions of the float model, raised to a least version for each operator,
@@ -35,7 +35,7 @@ def test_stamps_and_run_time(path: pathlib.Path) -> None:
     assert computed == written
     stored = stored_runtime(model)
     assert stored == versions.min_runtime_of_model(model) or stored is None
-    for need in needs(model):
+    for need in requirements(model):
         assert need.needed <= need.version
         assert need.custom or need.runtime
         assert bool(need.why) is (not need.custom and need.needed > versions.facts(need.operator)["default"])

@@ -143,9 +143,9 @@ def search(name: str, index: int) -> OperatorView | None:
 def test_an_operator_for_every_rule(name: str, index: int) -> None:
     version, condition = versions.facts(name)["rules"][index]
     view = search(name, index)
-    assert view is not None, conditions.words(condition)
+    assert view is not None, conditions.describe(condition)
     assert versions.stamp(name, view) == version
-    assert versions.reason(name, view) == conditions.words(condition)
+    assert versions.reason(name, view) == conditions.describe(condition)
 
 
 # Registered by the official run time, and stamped by no rule of its converter.

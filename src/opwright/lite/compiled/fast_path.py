@@ -27,7 +27,7 @@ from ...core.errors import OpError
 from ...core.files import digest
 from ...core.importing import later
 from ...core.named_tuples import NamedTuple
-from ..runtime.direct_invocation import Reach
+from ..runtime.direct_invocation import DirectTensors
 from ..runtime.errors import also
 from ..runtime.memory import check_bytes
 from ..runtime.tensor import ARENA, Tensor
@@ -156,9 +156,9 @@ class FastPath:
             self._running.executor.check(status)
 
     @property
-    def reach(self) -> Reach:
+    def reach(self) -> DirectTensors:
         """Its inputs and outputs, once it is allocated."""
-        return Reach.of(self.inputs, self.outputs)
+        return DirectTensors.of(self.inputs, self.outputs)
 
     def close(self) -> None:
         """Let go of its memory; it cannot run any more."""

@@ -16,7 +16,7 @@ from ...core.dtypes import DType, uint64
 from ...core.errors import OpError
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
-from ..custom_options import group
+from ..custom_options import group_inputs
 from ..ops.definition import LiteOperator
 from ..quantized_registration import is_quantized, kernel_of, rule_of, run_quantized
 from ..registration import OperatorRegistration
@@ -131,7 +131,7 @@ class InterpreterNode:
         node, registration = self.node, self.registration
         try:
             path = rule_of(registration.operator, node)
-            kernel = kernel_of(registration.operator, path, registration._call(node), node, group)
+            kernel = kernel_of(registration.operator, path, registration._call(node), node, group_inputs)
         except OpError as error:
             raise NoLowering(error.message) from None
         return lambda inputs, outputs: run_quantized(kernel, list(inputs), list(outputs), node.name)

@@ -20,8 +20,8 @@ from ...compiler.native.interrupts import raise_pending
 from ...compiler.plan_cache import CachedPlans
 from ...core.errors import FailedPreconditionError
 from ..registration import Registration
-from ..runtime.direct_invocation import Direct
-from ..runtime.errors import of_node
+from ..runtime.direct_invocation import DirectInvocation
+from ..runtime.errors import node_error
 from ..runtime.memory import check_bytes
 from ..runtime.node import Context, Node
 from ..runtime.tensor import ARENA, DYNAMIC, Tensor
@@ -160,9 +160,9 @@ class PlanStep:
         return True
 
     @property
-    def direct(self) -> Direct | None:
+    def direct(self) -> DirectInvocation | None:
         """The run without a look at anything else; none where variables may have other memory by now."""
-        return Direct(self._executor.entry, self._recover) if self.is_ready() else None
+        return DirectInvocation(self._executor.entry, self._recover) if self.is_ready() else None
 
     def _recover(self, status: int) -> None:
         try:
@@ -237,7 +237,7 @@ def one_by_one(node: Node, look: Callable[[], Any] | None = None) -> None:
                 subgraph.init(inner)
                 subgraph._run_deferred(inner)
             except Exception as error:
-                raise of_node(error, inner, "invoke", []) from error
+                raise node_error(error, inner, "invoke", []) from error
         if look is not None:
             look()
         for t, kind, array in results:

@@ -25,7 +25,7 @@ from ...compiler.native.interrupts import raise_pending
 from ...compiler.native.workers import functions
 from ...core.errors import InternalError, ResourceExhaustedError
 from ..registration import Registration
-from ..runtime.direct_invocation import Direct
+from ..runtime.direct_invocation import DirectInvocation
 from ..runtime.memory import check_bytes
 from ..runtime.node import Context, Node
 from ..runtime.tensor import DYNAMIC, Tensor
@@ -272,9 +272,9 @@ class SpecialisedStep:
             self._choose(None)
 
     @property
-    def direct(self) -> Direct | None:
+    def direct(self) -> DirectInvocation | None:
         """The run without a look at anything else."""
-        return Direct(self.executor.entry, self._recover, follow=self.follow) if self.is_ready() else None
+        return DirectInvocation(self.executor.entry, self._recover, follow=self.follow) if self.is_ready() else None
 
     def proceed(self) -> bool:
         """Run by a plan for these sizes, if there is one."""

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...compiler.loops.forms import Buffer, Form, SameMemory, Store, View
-from ..runtime.errors import of_node
+from ..runtime.errors import node_error
 from ..runtime.node import Context, Node
 from ..runtime.resources import RandomSequence, Resources
 from .uses import Use
@@ -89,7 +89,7 @@ class Variables:
             try:
                 inner.registration.invoke(context, inner)  # type: ignore[union-attr, misc]
             except Exception as error:
-                raise of_node(error, inner, "invoke", context.reported) from error
+                raise node_error(error, inner, "invoke", context.reported) from error
         for _, variable in self._used:
             if isinstance(variable, RandomSequence):
                 _ = variable.state  # which begins with the first run

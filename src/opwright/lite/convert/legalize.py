@@ -15,7 +15,7 @@ from ...core import flags
 from ...core.dtypes import resource, variant
 from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...graph import Graph, Node
-from ..flex import carry
+from ..flex import to_flex
 from ..ops.definition import LiteOperator
 from ..ops.external import ExternalOp, external_attrs
 from .errors import Offender
@@ -87,13 +87,13 @@ def _flex(node: Node, low: Lowering, reasons: list[str]) -> Node | None:
     if not getattr(node.op, "catalogue", True):
         return None
     try:
-        carried = carry(node)
+        flex_node = to_flex(node)
     except InvalidArgumentError as error:
         reasons.append(f"flex: {' '.join(error.message.split())}")
         return None
-    inputs = [low.constant(x) if isinstance(x, np.ndarray) else x for x in carried.inputs]
-    attrs = external_attrs(carried.options, node.effect)
-    return Node(ExternalOp(carried.code), inputs, attrs, [v.spec for v in node.outputs], node.name, node.at)
+    inputs = [low.constant(x) if isinstance(x, np.ndarray) else x for x in flex_node.inputs]
+    attrs = external_attrs(flex_node.options, node.effect)
+    return Node(ExternalOp(flex_node.code), inputs, attrs, [v.spec for v in node.outputs], node.name, node.at)
 
 
 def _try(rule: Rule, node: Node, low: Lowering) -> Lowered:

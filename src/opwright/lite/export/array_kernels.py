@@ -29,8 +29,8 @@ from ...core.specs import TensorSpec
 from ...ops.definition import Operator
 from . import options
 from .fragments import sizes_text
-from .kernel_variants import MOST_CHOICES, Export, c_name, check_names, option_of, stem_of
-from .size_expressions import Computed, computed_sizes
+from .kernel_variants import MOST_CHOICES, OperatorExport, c_name, check_names, option_of, stem_of
+from .size_expressions import ComputedSizes, computed_sizes
 
 LITE_TYPES: dict[DType, str] = {
     dtypes.float16: "kTfLiteFloat16",
@@ -50,7 +50,7 @@ LITE_TYPES: dict[DType, str] = {
 
 
 @dataclass
-class ArrayExport(Export):
+class ArrayExport(OperatorExport):
     """An operator with a kernel on arrays as C.
 
     sources: by choice of constants. sizes: their names, in order: those of inputs, then those that are computed.
@@ -59,7 +59,7 @@ class ArrayExport(Export):
     kernel: Any = None
     sources: list[ArraySource] = field(default_factory=list)
     sizes: tuple[str, ...] = ()
-    computed: Computed | None = None
+    computed: ComputedSizes | None = None
 
     @property
     def inputs(self) -> list[tuple[str, Array]]:

@@ -50,7 +50,7 @@ def exported(operator: Any, *, api: str = "opaque", attrs: Mapping[str, Any] | N
     from ...compiler.operator_kernels import OperatorKernel  # LLVM is loaded when something is exported
     from .apis import api_named
     from .array_kernels import array_export_of
-    from .kernel_variants import export_of
+    from .kernel_variants import scalar_export_of
     from .readme import readme
     from .source import header, source
 
@@ -65,7 +65,9 @@ def exported(operator: Any, *, api: str = "opaque", attrs: Mapping[str, Any] | N
     chosen = api_named(api)
     kernel, known = operator.kernel_rule, dict(attrs or {})
     export = (
-        array_export_of(operator, kernel, known) if isinstance(kernel, OperatorKernel) else export_of(operator, known)
+        array_export_of(operator, kernel, known)
+        if isinstance(kernel, OperatorKernel)
+        else scalar_export_of(operator, known)
     )
     return {
         f"{export.name}.h": header(export, chosen),

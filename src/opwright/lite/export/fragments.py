@@ -17,8 +17,8 @@ from ...core import dtypes
 from ...core.dtypes import DType
 from ...ops.definition import Operator
 from . import options
-from .kernel_variants import Case, Export, later_type
-from .size_expressions import COMPARISONS, Branch, Computed, Expression, Tree
+from .kernel_variants import KernelVariant, OperatorExport, later_type
+from .size_expressions import COMPARISONS, Branch, ComputedSizes, Expression, Tree
 
 ELEMENTS = {
     dtypes.float32: "float",
@@ -38,7 +38,7 @@ LITE_TYPES = {
 }
 
 
-def loop(export: Export, case: Case) -> str:
+def loop(export: OperatorExport, case: KernelVariant) -> str:
     """The loop of one function over n elements."""
     names = [f"in{k}" for k, _ in case.given]
     later = [
@@ -60,22 +60,22 @@ def loop(export: Export, case: Case) -> str:
         lines.append("  (void)state;")
     passed = [option.field for option in later]
     if len(names) == 1:
-        lines += ["  (void)steps;", *_turns(case, [f"{names[0]}[i]"], passed, "  ")]
+        lines += ["  (void)steps;", *_loop_body(case, [f"{names[0]}[i]"], passed, "  ")]
         return "\n".join([*lines, "}", ""])
     tests = []
     for still in (None, *range(len(names))):
         test = " && ".join(f"steps[{k}] == {0 if i == still else 1}" for i, (k, _) in enumerate(case.given))
         held = [] if still is None else [f"    const {ELEMENTS[case.given[still][1]]} one = {names[still]}[0];"]
         elements = ["one" if k == still else f"{name}[i]" for k, name in enumerate(names)]
-        tests.append((test, [*held, *_turns(case, elements, passed, "    ")]))
+        tests.append((test, [*held, *_loop_body(case, elements, passed, "    ")]))
     text = ""
     for test, body in tests:
         text += f"{'  ' if not text else ' else '}if ({test}) {{\n" + "\n".join(body) + "\n  }"
-    general = _turns(case, [f"{name}[i * steps[{k}]]" for name, (k, _) in zip(names, case.given)], passed, "    ")
+    general = _loop_body(case, [f"{name}[i * steps[{k}]]" for name, (k, _) in zip(names, case.given)], passed, "    ")
     return "\n".join([*lines, text + " else {", *general, "  }", "}", ""])
 
 
-def _turns(case: Case, elements: list[str], passed: list[str], indent: str) -> list[str]:
+def _loop_body(case: KernelVariant, elements: list[str], passed: list[str], indent: str) -> list[str]:
     given = [f"{e} != 0" if d.is_bool else e for e, (_, d) in zip(elements, case.given)]
     call = f"{case.source.name}({', '.join([*given, *passed])})"
     return [f"{indent}for (int64_t i = 0; i < n; ++i) out[i] = {_stored(call, case.source.dtype)};"]
@@ -130,7 +130,7 @@ _HELPERS = {
 _CALLED = {"+": "ow_sum", "-": "ow_difference", "*": "ow_product", "//": "ow_quotient", "%": "ow_remainder"}
 
 
-def sizes_text(op: Operator, computed: Computed, sizes: Sequence[str]) -> str:
+def sizes_text(op: Operator, computed: ComputedSizes, sizes: Sequence[str]) -> str:
     """C that computes them: `ow_compute`. sizes: all names, by their places in the array of sizes."""
     used: set[str] = set()
     lines = []

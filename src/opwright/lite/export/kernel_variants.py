@@ -1,6 +1,6 @@
 """What an exported operator computes with: one C function for each choice of dtypes and of attributes known before.
 
-Lives here: `Export` and its parts, `export_of`; what cannot be exported, and why.
+Lives here: `OperatorExport` and its parts, `scalar_export_of`; what cannot be exported, and why.
 Not here: C (fragments.py, options.py, source.py; the kernel's own is compiler/c_source's).
 
 Attributes are constants of a kernel. In C those of any value, floats and ints, are read from each node and passed to
@@ -34,7 +34,7 @@ _PLAIN = (float, int, bool, str)
 
 
 @dataclass(frozen=True)
-class Option:
+class AttributeOption:
     """An attribute in C.
 
     field: of the struct. choices: its values, where it has few; None among them for "not given"; `float` or `int` for
@@ -53,7 +53,7 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Case:
+class KernelVariant:
     """One function: the dtypes it takes, None for an input that is left out, the attributes that are fixed in it, which
     choice of them it is."""
 
@@ -69,7 +69,7 @@ class Case:
 
 
 @dataclass
-class Export:
+class OperatorExport:
     """An operator as C.
 
     stem: begins the names of its C functions. choices: how many combinations of fixed attributes there are.
@@ -81,8 +81,8 @@ class Export:
     name: str
     stem: str
     parameters: tuple[str, ...]
-    options: tuple[Option, ...]
-    cases: list[Case] = field(default_factory=list)
+    options: tuple[AttributeOption, ...]
+    cases: list[KernelVariant] = field(default_factory=list)
     choices: int = 1
     refused: dict[tuple[DType | None, ...], str] = field(default_factory=dict)
     narrow: dict[str, DType] = field(default_factory=dict)
@@ -110,7 +110,7 @@ def stem_of(name: str) -> str:
     return re.sub(r"_+", "_", spaced).strip("_").lower() or "op"
 
 
-def export_of(op: Operator, attrs: Mapping[str, Any]) -> Export:
+def scalar_export_of(op: Operator, attrs: Mapping[str, Any]) -> OperatorExport:
     """All that the C of an operator is made of.
 
     attrs: by name, a value or a list of them: those that the C knows of.
@@ -121,7 +121,7 @@ def export_of(op: Operator, attrs: Mapping[str, Any]) -> Export:
     _check_inputs(op, parameters)
     check_names(op, attrs)
     options = tuple(o for a in op.attr_defs.values() if (o := option_of(op, a, attrs, a.name in used)) is not None)
-    export = Export(op, c_name(op.name), stem_of(op.name), parameters, options)
+    export = OperatorExport(op, c_name(op.name), stem_of(op.name), parameters, options)
     chosen = [o for o in options if o.choices and o.passed]
     combinations = list(itertools.product(*(o.choices for o in chosen)))
     export.choices = len(combinations)
@@ -171,12 +171,12 @@ def _reason(error: Exception) -> str:
 
 
 def _cases(
-    export: Export,
+    export: OperatorExport,
     function: Callable[..., Any],
     dtypes: tuple[DType | None, ...],
-    chosen: Sequence[Option],
+    chosen: Sequence[AttributeOption],
     combinations: Sequence[tuple[Any, ...]],
-) -> list[Case]:
+) -> list[KernelVariant]:
     op = export.op
     later = {o.name: o.later for o in export.options if o.passed and not o.choices}
     found = []
@@ -197,7 +197,7 @@ def _cases(
                 found=source.dtype.name,
                 wanted=gives.name,
             )
-        found.append(Case(dtypes, k, fixed, source))
+        found.append(KernelVariant(dtypes, k, fixed, source))
     return found
 
 
@@ -267,19 +267,19 @@ def _dtypes_of(op: Operator, optional: frozenset[str]) -> list[tuple[DType | Non
 # ---- attributes -------------------------------------------------------------------------------------------------
 
 
-def option_of(op: Operator, attr: Attr, attrs: Mapping[str, Any], passed: bool) -> Option | None:
+def option_of(op: Operator, attr: Attr, attrs: Mapping[str, Any], passed: bool) -> AttributeOption | None:
     """An attribute in C; None for one that the kernel does not take and that C cannot read."""
     kind: Any = attr.type
     word = _field(attr.name)
     if attr.name in attrs:
-        return Option(attr, word, _given(op, attr, attrs[attr.name]), None, passed)
+        return AttributeOption(attr, word, _listed_values(op, attr, attrs[attr.name]), None, passed)
     if kind is bool:
         choices: tuple[Any, ...] = (False, True)
     elif attr.check is not None and attr.check.form[:1] == ("one_of",) and kind in _PLAIN:
         choices = tuple(attr.convert(c) for c in attr.check.form[1:])
     elif kind is float or kind is int:
         _check_is_c(op, attr)
-        return Option(attr, word, (None, kind) if attr.default is None else (), kind, passed)
+        return AttributeOption(attr, word, (None, kind) if attr.default is None else (), kind, passed)
     elif not passed:
         return None
     else:
@@ -294,20 +294,20 @@ def option_of(op: Operator, attr: Attr, attrs: Mapping[str, Any], passed: bool) 
             found=attr.type_name(),
             do=way_out,
         )
-    return Option(attr, word, (None, *choices) if attr.default is None else choices, None, passed)
+    return AttributeOption(attr, word, (None, *choices) if attr.default is None else choices, None, passed)
 
 
-_TAKEN = KEYWORDS | {"state", "error", "inputs", "steps", "output", "n", "i", "out", "one", "how", "number", "text"}
+_RESERVED = KEYWORDS | {"state", "error", "inputs", "steps", "output", "n", "i", "out", "one", "how", "number", "text"}
 
 
 def _field(name: str) -> str:
     """An attribute's name in C, where nothing else has it."""
     word = c_name(name)
-    other = word in _TAKEN or re.search(r"^in\d|^ow_|^OW_|^TfLite|^kTfLite|(_choice|_given|_attr)$", word)
+    other = word in _RESERVED or re.search(r"^in\d|^ow_|^OW_|^TfLite|^kTfLite|(_choice|_given|_attr)$", word)
     return f"{word}_attr" if other else word
 
 
-def _given(op: Operator, attr: Attr, values: Any) -> tuple[Any, ...]:
+def _listed_values(op: Operator, attr: Attr, values: Any) -> tuple[Any, ...]:
     """The values that a person lists. Raises InvalidArgumentError for those that the attribute does not take."""
     if attr.type not in _PLAIN:
         raise UnimplementedError(
@@ -377,7 +377,7 @@ def c_number(x: Any) -> str:
     return "NAN" if math.isnan(x) else repr(float(x))
 
 
-def later_type(option: Option) -> str:
+def later_type(option: AttributeOption) -> str:
     """C's type of a number that nodes give."""
     assert option.later is not None
     return c_type(KIND[SYMBOLIC[option.later]])

@@ -18,12 +18,12 @@ from ...compiler.c_source.functions import in_comment
 from ...core import dtypes
 from ...core.dtypes import DType
 from ..format.flexbuffers import VERSION_KEY
-from .kernel_variants import Export, Option, c_number, condition, later_type
+from .kernel_variants import AttributeOption, OperatorExport, c_number, condition, later_type
 
 READERS = {float: ("double", "ow_read_float"), int: ("int64_t", "ow_read_int"), bool: ("bool", "ow_read_bool")}
 
 
-def flexbuffers(export: Export) -> str:
+def flexbuffers(export: OperatorExport) -> str:
     """The reader of FlexBuffers, with what reads the kinds of attributes that there are: compilers mind the others."""
     first, *more = re.split(r"/\* @(\w+) \*/\n", (Path(__file__).parent / "flexbuffers.c").read_text("utf-8"))
     words = {READERS[o.attr.type][1] if o.attr.type is not str else "ow_read_text" for o in export.options}
@@ -42,7 +42,7 @@ def printed(text: str) -> str:
     return quoted(text.replace("%", "%%"))
 
 
-def state_struct(export: Export) -> str:
+def state_struct(export: OperatorExport) -> str:
     """The struct that a node has as its state."""
     lines = [
         "/* What a node says of its attributes. error: in words, what is wrong with its options, or nothing. */",
@@ -59,7 +59,7 @@ def state_struct(export: Export) -> str:
     return "\n".join([*lines, "} ow_state;\n"])
 
 
-def choices_in_words(option: Option) -> str:
+def choices_in_words(option: AttributeOption) -> str:
     """Its values with their numbers."""
     words = [
         f"{i}: {'any other' if isinstance(c, type) else 'not given' if c is None else _shown(c)}"
@@ -73,7 +73,7 @@ def _shown(value: Any) -> str:
     return json.dumps(value) if isinstance(value, str | bool) else repr(value)
 
 
-def reading(export: Export) -> str:
+def reading(export: OperatorExport) -> str:
     """`ow_read_options`: the attributes of one node."""
     branches = [_branch(export, option) for option in export.options]
     version = f"""    if (strcmp(name, {quoted(VERSION_KEY)}) == 0) {{ /* the version that the node was written with */
@@ -123,7 +123,7 @@ damaged:
 """
 
 
-def _branch(export: Export, option: Option) -> str:
+def _branch(export: OperatorExport, option: AttributeOption) -> str:
     kind: Any = option.attr.type
     name, field = option.name, option.field
     wrong = printed(f"attribute '{name}' has the wrong type: it is {option.attr.type_name()}")
@@ -152,7 +152,7 @@ def _branch(export: Export, option: Option) -> str:
     return "\n".join([*lines, "    }"])
 
 
-def _chosen(option: Option) -> list[str]:
+def _chosen(option: AttributeOption) -> list[str]:
     """Which of its values an attribute has."""
     lines = [f"      state->{option.field}_choice = -1;"]
     for i, value in enumerate(option.choices):
@@ -175,7 +175,7 @@ def _failed(words: str) -> list[str]:
     return [f"        snprintf(state->error, sizeof state->error, {words});", "        return;", "      }"]
 
 
-def _number(export: Export, option: Option) -> list[str]:
+def _number(export: OperatorExport, option: AttributeOption) -> list[str]:
     """A number that may be any within its check."""
     lines = []
     tests = condition(option.attr.check.known_form, "number") if option.attr.check is not None else []
@@ -184,7 +184,7 @@ def _number(export: Export, option: Option) -> list[str]:
     if option.name in export.narrow:
         dtype = export.narrow[option.name]
         words = f"attribute '{option.name}' is out of its range: the operator computes with it as {dtype.name}"
-        checks += [(test, words) for test in _held(dtype)]
+        checks += [(test, words) for test in _range_tests(dtype)]
     for test, words in checks:
         lines += [f"      if (!({test})) {{", *_failed(printed(words[:180]))]
     if option.choices:
@@ -193,7 +193,7 @@ def _number(export: Export, option: Option) -> list[str]:
     return [*lines, f"      state->{option.field} = number;"]
 
 
-def _held(dtype: DType) -> list[str]:
+def _range_tests(dtype: DType) -> list[str]:
     """Tests whether an int64 is a number of the dtype."""
     if dtype is dtypes.uint64:
         return ["number >= 0"]
@@ -201,7 +201,7 @@ def _held(dtype: DType) -> list[str]:
     return [f"{'0' if dtype.is_unsigned else f'{name}_MIN'} <= number && number <= {name}_MAX"]
 
 
-def defaults(export: Export) -> list[str]:
+def defaults(export: OperatorExport) -> list[str]:
     """Statements that set each attribute to what it is where a node does not say it."""
     lines = []
     for option in export.options:
@@ -217,7 +217,7 @@ def defaults(export: Export) -> list[str]:
     return lines
 
 
-def missing(export: Export) -> list[str]:
+def missing(export: OperatorExport) -> list[str]:
     """Statements of prepare for attributes that a node must say, or whose default is none of those exported."""
     lines = []
     for option in export.options:
@@ -237,7 +237,7 @@ def _refused(words: str) -> list[str]:
     return [f"  OW_REPORT(context, {words});", "  return kTfLiteError;", "}"]
 
 
-def choice_number(export: Export) -> str:
+def choice_number(export: OperatorExport) -> str:
     """A C expression for which combination of attributes a node has."""
     text = "0"
     for option in export.options:

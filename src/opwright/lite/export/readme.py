@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from .apis import Api
 from .array_kernels import ArrayExport
-from .kernel_variants import Export, Option, dtype_words
+from .kernel_variants import AttributeOption, OperatorExport, dtype_words
 from .options import choices_in_words
-from .source import said
+from .source import doc_text
 
 FLAGS = "-O3 -fno-math-errno -fno-trapping-math"
 
 
-def readme(export: Export, api: Api) -> str:
+def readme(export: OperatorExport, api: Api) -> str:
     """The page."""
     name, op = export.name, export.op
     attributes = "".join(
@@ -43,7 +43,7 @@ TfLiteInterpreterOptionsAddOperator(options, {name}OpRegistrationExternal());
 
 `{op.signature()}`, version {op.version}
 
-{said(op)}
+{doc_text(op)}
 
 Takes {export.words()}.{broadcast}{left_out}
 {table}
@@ -102,7 +102,7 @@ interpreter = ow.lite.Interpreter("model.tflite", custom_ops=customs)
 """
 
 
-def _values(option: Option) -> str:
+def _values(option: AttributeOption) -> str:
     check = option.attr.check
     words = choices_in_words(option) if option.choices else check.wanted if check is not None else "any"
     return words.replace("|", "\\|")

@@ -1,12 +1,12 @@
-"""Sizes that an operator's shape rule computes, such as those of a convolution's output: the rule as expressions.
+"""Output sizes that an operator's shape rule computes, such as those of a convolution, as symbolic expressions.
 
-Lives here: `computed_sizes`, which runs `infer` on sizes that remember how they were made.
-Not here: the C of what comes out (fragments.py), sizes that outputs have from inputs (array_kernels.py).
+Lives here: `computed_sizes`, which executes `infer` symbolically.
+Not here: C code for the expressions (fragments.py), sizes that outputs share with inputs (array_kernels.py).
 
-`infer` runs on integers that are `Size`s: arithmetic on them gives Sizes with an expression, and where Python asks
-whether a comparison of them holds, the rule is run once for each answer. What comes out is a tree of conditions with,
-at each leaf, an expression for each size or a refusal. A rule that leaves whole numbers (`math.ceil(n / s)`) loses the
-expressions; so the tree is compared with the rule at many sizes, and refused where they differ.
+`infer` runs on integers of class `SymbolicSize`, whose arithmetic builds expressions. Each comparison of such sizes
+forks the execution: the rule runs once for each outcome. The result is a decision tree; a leaf holds an expression for
+each size, or a rejection. A rule that leaves integer arithmetic (`math.ceil(n / s)`) loses the expressions; therefore
+the tree is compared with the rule at many sizes, and rejected where they differ.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ...core.errors import UnimplementedError
 from ...core.specs import TensorSpec
 from ...ops.call import Call
 from ...ops.definition import Operator
-from .kernel_variants import MOST_CHOICES, Option
+from .kernel_variants import MOST_CHOICES, AttributeOption
 
 MOST_PATHS = 256
 _SAMPLES = 200
-_MADE_UP = (37, 41, 43, 47, 53, 59, 61, 67)
+_SAMPLE_SIZES = (37, 41, 43, 47, 53, 59, 61, 67)
 
 Expression = tuple[Any, ...] | int | str
 """A whole number, the name of a size, ("attr", field), or an operation with its operands."""
@@ -52,15 +52,15 @@ _OF_SIZES = (("<", 0), (">=", 0))
 """What is known of an input's sizes: none is below 0."""
 
 
-class Size(int):
+class SymbolicSize(int):
     """A whole number with how it was made. paths: who answers comparisons of it."""
 
     expression: Expression
     paths: _Paths
 
     @staticmethod
-    def of(value: int, expression: Expression, paths: _Paths) -> Size:
-        size = Size(value)
+    def of(value: int, expression: Expression, paths: _Paths) -> SymbolicSize:
+        size = SymbolicSize(value)
         size.expression, size.paths = expression, paths
         return size
 
@@ -86,26 +86,26 @@ class Size(int):
 
 
 def _expression(x: int) -> Expression:
-    return x.expression if isinstance(x, Size) else int(x)
+    return x.expression if isinstance(x, SymbolicSize) else int(x)
 
 
-def _arithmetic(sign: str, swapped: bool) -> Callable[[Size, Any], Any]:
+def _arithmetic(sign: str, swapped: bool) -> Callable[[SymbolicSize, Any], Any]:
     rule = _ARITHMETIC[sign]
 
-    def operation(self: Size, other: Any) -> Any:
+    def operation(self: SymbolicSize, other: Any) -> Any:
         if not isinstance(other, int):
             return NotImplemented
         left, right = (other, self) if swapped else (self, other)
         value = rule(int(left), int(right))
-        return Size.of(value, (sign, _expression(left), _expression(right)), self.paths)
+        return SymbolicSize.of(value, (sign, _expression(left), _expression(right)), self.paths)
 
     return operation
 
 
-def _comparison(sign: str) -> Callable[[Size, Any], Any]:
+def _comparison(sign: str) -> Callable[[SymbolicSize, Any], Any]:
     rule = COMPARISONS[sign]
 
-    def operation(self: Size, other: Any) -> Any:
+    def operation(self: SymbolicSize, other: Any) -> Any:
         if not isinstance(other, int):
             return NotImplemented
         left, right = _expression(self), _expression(other)
@@ -117,10 +117,10 @@ def _comparison(sign: str) -> Callable[[Size, Any], Any]:
 
 
 for _sign, _name in (("+", "add"), ("-", "sub"), ("*", "mul"), ("//", "floordiv"), ("%", "mod")):
-    setattr(Size, f"__{_name}__", _arithmetic(_sign, False))
-    setattr(Size, f"__r{_name}__", _arithmetic(_sign, True))
+    setattr(SymbolicSize, f"__{_name}__", _arithmetic(_sign, False))
+    setattr(SymbolicSize, f"__r{_name}__", _arithmetic(_sign, True))
 for _sign, _name in (("<", "lt"), ("<=", "le"), ("==", "eq"), ("!=", "ne"), (">", "gt"), (">=", "ge")):
-    setattr(Size, f"__{_name}__", _comparison(_sign))
+    setattr(SymbolicSize, f"__{_name}__", _comparison(_sign))
 
 
 class _Paths:
@@ -157,21 +157,21 @@ Tree = Branch | Leaf
 
 
 @dataclass(frozen=True)
-class Computed:
+class ComputedSizes:
     """names: of the sizes. trees: for each combination of the choices of `chosen`, what computes them."""
 
     names: tuple[str, ...]
-    chosen: tuple[Option, ...]
+    chosen: tuple[AttributeOption, ...]
     trees: tuple[tuple[tuple[int, ...], Tree], ...]
 
 
 def computed_sizes(
     op: Operator,
-    export_options: Sequence[Option],
+    export_options: Sequence[AttributeOption],
     inputs: Sequence[tuple[str, Array]],
     outputs: Sequence[tuple[str, Array]],
     names: Sequence[str],
-) -> Computed:
+) -> ComputedSizes:
     """What gives the sizes of these names, which the outputs' annotations have and no input's.
 
     raises UnimplementedError where the shape rule is none that becomes C
@@ -193,7 +193,7 @@ def computed_sizes(
         fixed = {o.name: o.choices[i] for o, i in zip(chosen, combination)}
         trees.append((combination, rule.tree(fixed)))
         rule.check(fixed, trees[-1][1], max(_SAMPLES // len(combinations), 12))
-    return Computed(tuple(names), chosen, tuple(trees))
+    return ComputedSizes(tuple(names), chosen, tuple(trees))
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class _Rule:
     """The shape rule of an operator, with what its inputs and outputs are annotated by."""
 
     op: Operator
-    options: Sequence[Option]
+    options: Sequence[AttributeOption]
     inputs: Sequence[tuple[str, Array]]
     outputs: Sequence[tuple[str, Array]]
     known: tuple[str, ...]
@@ -210,8 +210,8 @@ class _Rule:
     def tree(self, fixed: Mapping[str, Any]) -> Tree:
         """The tree of all answers to what the rule asks about sizes and attributes, for these fixed attributes."""
         paths = _Paths()
-        sizes = {n: Size.of(v, n, paths) for n, v in zip(self.known, itertools.cycle(_MADE_UP))}
-        numbers = {o.name: Size.of(v, ("attr", o.field), paths) for o, v in self._numbers(fixed, 0)}
+        sizes = {n: SymbolicSize.of(v, n, paths) for n, v in zip(self.known, itertools.cycle(_SAMPLE_SIZES))}
+        numbers = {o.name: SymbolicSize.of(v, ("attr", o.field), paths) for o, v in self._numbers(fixed, 0)}
         call = self._call(fixed, numbers)
         specs = self._specs(sizes, (2, 3))
         count = 0
@@ -258,7 +258,7 @@ class _Rule:
 
     # ---- running the rule -------------------------------------------------------------------------------------------
 
-    def _numbers(self, fixed: Mapping[str, Any], draw: int) -> Iterator[tuple[Option, int]]:
+    def _numbers(self, fixed: Mapping[str, Any], draw: int) -> Iterator[tuple[AttributeOption, int]]:
         """Values of the integers that nodes give: the default first, then others that the checks allow."""
         for k, option in enumerate(self.options):
             if option.later is not int or (option.choices and fixed[option.name] is not int):

@@ -18,7 +18,7 @@ from . import array_kernels, options
 from .apis import Api
 from .array_kernels import ArrayExport
 from .fragments import ELEMENTS, LITE_TYPES, loop
-from .kernel_variants import Export
+from .kernel_variants import OperatorExport
 
 _HERE = Path(__file__).parent
 
@@ -39,7 +39,7 @@ _ARITHMETIC = """/* Results are IEEE 754's, to the last bit: no sum is regrouped
 """
 
 
-def filled(template: str, export: Export) -> str:
+def filled(template: str, export: OperatorExport) -> str:
     """A template with the operator's name, that of its C names, and its version."""
     words = {"NAME": export.name, "OP": options.quoted(export.op.name)[1:-1], "VERSION": str(export.op.version)}
     return re.sub(r"@(NAME|OP|VERSION)@", lambda m: words[m[1]], template)
@@ -51,16 +51,16 @@ def comment(text: str, width: int = 116) -> str:
     return "/* " + "\n * ".join(line[:width] for line in safe).replace(" * \n", " *\n") + "\n */\n"
 
 
-def said(op: Operator) -> str:
+def doc_text(op: Operator) -> str:
     """The operator's own words."""
     return op.doc.strip() or op.signature()
 
 
-def header(export: Export, api: Api) -> str:
+def header(export: OperatorExport, api: Api) -> str:
     """NAME.h."""
     guard = f"{export.name.upper()}_OPERATOR_H_"
     includes = "\n".join(f'#include "{{root}}/{h}"' for h in api.headers)
-    about = f"{export.op.signature()}, version {export.op.version}\n\n{said(export.op)}\n\nFor {api.what}."
+    about = f"{export.op.signature()}, version {export.op.version}\n\n{doc_text(export.op)}\n\nFor {api.what}."
     return f"""{comment(about)}
 #ifndef {guard}
 #define {guard}
@@ -89,7 +89,7 @@ extern "C" {{
 """
 
 
-def source(export: Export, api: Api) -> str:
+def source(export: OperatorExport, api: Api) -> str:
     """NAME.c."""
     of_arrays = isinstance(export, ArrayExport)
     sources: list[Any] = export.sources if isinstance(export, ArrayExport) else [case.source for case in export.cases]
@@ -98,7 +98,7 @@ def source(export: Export, api: Api) -> str:
     helpers = helpers_text(set().union(*(f.helpers for f in functions.values())))
     parts = [
         comment(
-            f"{export.op.signature()}, version {export.op.version}\n\n{said(export.op)}\n\n"
+            f"{export.op.signature()}, version {export.op.version}\n\n{doc_text(export.op)}\n\n"
             f"Takes {export.words()}. For {api.what}.\nMade by `opwright op export` of the operator's kernel, "
             "for C99, C11 and C++11; README.md says how to build it."
         ),
@@ -128,7 +128,7 @@ def source(export: Export, api: Api) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(parts))
 
 
-def _elements(export: Export) -> list[str]:
+def _elements(export: OperatorExport) -> list[str]:
     """Loops over the elements of tensors."""
     return [
         _title("Its tensors"),
@@ -143,7 +143,7 @@ def _title(text: str) -> str:
     return f"/* ---- {text} {'-' * (108 - len(text))} */\n"
 
 
-def _table(export: Export) -> str:
+def _table(export: OperatorExport) -> str:
     """The choices, as a table that invoke looks in."""
     rows = []
     for c in export.cases:
@@ -178,7 +178,7 @@ static const ow_case *ow_case_of(const TfLiteType *types, int choice) {{
 """
 
 
-def _life(export: Export) -> str:
+def _life(export: OperatorExport) -> str:
     body = "\n".join(f"  {line}" for line in options.defaults(export))
     return f"""/* Once for each node: its attributes. What is wrong with them prepare says. */
 static void *ow_init(ow_context *context, const char *buffer, size_t length) {{
@@ -202,7 +202,7 @@ static void ow_free(ow_context *context, void *state) {{
 """
 
 
-def _look(export: Export) -> str:
+def _look(export: OperatorExport) -> str:
     name = options.quoted(export.op.name)[1:-1]
     optional, there = "", "ow_input(context, node, k)"
     if export.optional:
@@ -238,7 +238,7 @@ static TfLiteStatus ow_look(ow_context *context, ow_node *node, TfLiteType *type
 """
 
 
-def _state_checked(export: Export) -> str:
+def _state_checked(export: OperatorExport) -> str:
     """Statements of prepare: what init found, how many tensors there are."""
     name = options.quoted(export.op.name)[1:-1]
     required = "\n".join(f"  {line}" for line in options.missing(export))
@@ -305,12 +305,12 @@ static TfLiteStatus ow_invoke(ow_context *context, ow_node *node) {{
 """
 
 
-def _type_names(export: Export) -> str:
+def _type_names(export: OperatorExport) -> str:
     used: dict[DType, None] = dict.fromkeys(d for c in export.cases for d in (*(d for _, d in c.given), c.source.dtype))
     return ", ".join(f"{d.name} is {LITE_TYPES[d]}" for d in used)
 
 
-def _prepare(export: Export) -> str:
+def _prepare(export: OperatorExport) -> str:
     op, name = export.op, options.quoted(export.op.name)[1:-1]
     lines = []
     for k, declared in enumerate(op.inputs):
@@ -372,7 +372,7 @@ static TfLiteStatus ow_prepare(ow_context *context, ow_node *node) {{
 """
 
 
-def _invoke(export: Export) -> str:
+def _invoke(export: OperatorExport) -> str:
     name = options.quoted(export.op.name)[1:-1]
     return f"""/* Each run. */
 static TfLiteStatus ow_invoke(ow_context *context, ow_node *node) {{

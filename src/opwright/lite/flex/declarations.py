@@ -1,8 +1,8 @@
-"""TensorFlow's declarations of operators: as data (signatures.json), and as they differ from the catalogue's.
+"""Declarations of TensorFlow's operators (signatures.json), and their mapping to the catalogue's operators.
 
-Lives here: `Signature`, `signature`; `Form`, the table of differences (other names, axes as inputs), `forms_of` (by our
-name), `form_for` (by TensorFlow's).
-Not here: nodes (conversion.py), running them (registration.py).
+Lives here: `OpDeclaration`, `declaration`; `OpMapping`, the table of differences (other names, axes as inputs);
+`mappings_of`, by the catalogue's name, and `mapping_for`, by TensorFlow's.
+Not here: nodes (conversion.py), kernels (registration.py).
 
 Most operators have TensorFlow's name, inputs and attributes, and need no row.
 """
@@ -29,7 +29,7 @@ class Attribute(NamedTuple):
     default: Any
 
 
-class Signature(NamedTuple):
+class OpDeclaration(NamedTuple):
     """inputs, outputs: for each argument its type attribute, or its type; "N*T" for N of one type, "*T" for a list of
     types. attrs: by name."""
 
@@ -44,15 +44,15 @@ def _facts() -> dict[str, Any]:
 
 
 @functools.cache
-def signature(op: str) -> Signature | None:
+def declaration(op: str) -> OpDeclaration | None:
     """The declaration of an operator; None for one that no Flex operator here carries."""
     row = _facts().get(op)
     if row is None:
         return None
-    return Signature(tuple(row["in"]), tuple(row["out"]), {k: Attribute(*v) for k, v in row["attrs"].items()})
+    return OpDeclaration(tuple(row["in"]), tuple(row["out"]), {k: Attribute(*v) for k, v in row["attrs"].items()})
 
 
-class Const(NamedTuple):
+class ConstantInput(NamedTuple):
     """An attribute of ours that is an input of theirs: a scalar, or a vector. absent: what stands for None, if
     anything may: "all" axes, or these "reversed"."""
 
@@ -62,14 +62,14 @@ class Const(NamedTuple):
     absent: str = ""
 
 
-class Form(NamedTuple):
+class OpMapping(NamedTuple):
     """op: their name. inputs: for each of their inputs the number of ours, or a Const; None for ours as they are.
     attrs: their attributes that are ours under another name. needs: values that ours must have. drops: ours that have
     no meaning there. alike: attributes that mean the same as others of ours where numbers are real. only: which nodes
     theirs takes."""
 
     op: str
-    inputs: tuple[int | Const, ...] | None = None
+    inputs: tuple[int | ConstantInput, ...] | None = None
     attrs: dict[str, str] = {}
     needs: dict[str, object] = {}
     drops: tuple[str, ...] = ()
@@ -91,22 +91,25 @@ def _long_enough(node: Node) -> bool:
     return all(d is not None and d >= n for d, n in zip(dims[-len(wanted) :], wanted))
 
 
-_AXES = Const("axis", int32, True, "all")
-_AXIS = Const("axis")
+_AXES = ConstantInput("axis", int32, True, "all")
+_AXIS = ConstantInput("axis")
 _REDUCE = {"keep_dims": "keepdims"}
 _DRAWN = ("stream",)
 _LAST: dict[str, object] = {"axis": -1}
 
 _REALS = {"transpose_a": "adjoint_a", "transpose_b": "adjoint_b"}
 
-_ROWS: dict[str, Form | tuple[Form, ...]] = {
+_ROWS: dict[str, OpMapping | tuple[OpMapping, ...]] = {
     **{
-        name: Form(name, (0, _AXES), _REDUCE)
+        name: OpMapping(name, (0, _AXES), _REDUCE)
         for name in ("All", "Any", "EuclideanNorm", "Max", "Mean", "Min", "Prod", "Sum")
     },
-    **{name: Form(name, (0, _AXIS), {}) for name in ("ArgMax", "ArgMin", "Cumprod", "Cumsum", "CumulativeLogsumexp")},
     **{
-        name: Form(name, None, drops=_DRAWN)
+        name: OpMapping(name, (0, _AXIS), {})
+        for name in ("ArgMax", "ArgMin", "Cumprod", "Cumsum", "CumulativeLogsumexp")
+    },
+    **{
+        name: OpMapping(name, None, drops=_DRAWN)
         for name in (
             "Multinomial",
             "RandomGamma",
@@ -119,63 +122,65 @@ _ROWS: dict[str, Form | tuple[Form, ...]] = {
         )
     },
     **{
-        name: Form(name, None, needs={"explicit_paddings": ()})
+        name: OpMapping(name, None, needs={"explicit_paddings": ()})
         for name in ("Conv3D", "MaxPool3D", "MaxPool3DGrad", "MaxPool3DGradGrad", "MaxPoolGradGrad")
     },
-    "Add": Form("AddV2"),
-    "AdjustContrast": Form("AdjustContrastv2"),
-    "Cast": Form("Cast", None, {"DstT": "dtype"}),
-    "Concat": Form("ConcatV2", (0, _AXIS)),
-    "ExpandDims": Form("ExpandDims", (0, _AXIS)),
-    "ExtractImagePatches": Form("ExtractImagePatches", None, {"ksizes": "sizes"}),
-    "Gather": Form("GatherV2", (0, 1, _AXIS)),
-    "GatherNd": Form("GatherNd", None, needs={"batch_dims": 0}),
-    "InTopK": Form("InTopKV2", (1, 0, 2)),
-    "LinSpace": Form("LinSpace", (0, 1, Const("num"))),
-    "LogSoftmax": Form("LogSoftmax", None, needs=_LAST),
-    "Softmax": Form("Softmax", None, needs=_LAST),
-    "MatrixDiag": Form("MatrixDiagV3", (0, Const("k", int32, True), Const("num_rows"), Const("num_cols"), 1)),
-    "MatrixDiagPart": Form("MatrixDiagPartV3", (0, Const("k", int32, True), 1)),
-    "MatrixSetDiag": Form("MatrixSetDiagV3", (0, 1, Const("k", int32, True))),
-    "MatMul": (
-        Form("MatMul", only=_matrices),
-        Form("BatchMatMulV2", None, {"adj_x": "adjoint_a", "adj_y": "adjoint_b"}, alike=_REALS),
+    "Add": OpMapping("AddV2"),
+    "AdjustContrast": OpMapping("AdjustContrastv2"),
+    "Cast": OpMapping("Cast", None, {"DstT": "dtype"}),
+    "Concat": OpMapping("ConcatV2", (0, _AXIS)),
+    "ExpandDims": OpMapping("ExpandDims", (0, _AXIS)),
+    "ExtractImagePatches": OpMapping("ExtractImagePatches", None, {"ksizes": "sizes"}),
+    "Gather": OpMapping("GatherV2", (0, 1, _AXIS)),
+    "GatherNd": OpMapping("GatherNd", None, needs={"batch_dims": 0}),
+    "InTopK": OpMapping("InTopKV2", (1, 0, 2)),
+    "LinSpace": OpMapping("LinSpace", (0, 1, ConstantInput("num"))),
+    "LogSoftmax": OpMapping("LogSoftmax", None, needs=_LAST),
+    "Softmax": OpMapping("Softmax", None, needs=_LAST),
+    "MatrixDiag": OpMapping(
+        "MatrixDiagV3", (0, ConstantInput("k", int32, True), ConstantInput("num_rows"), ConstantInput("num_cols"), 1)
     ),
-    "NonMaxSuppression": Form("NonMaxSuppressionV5"),
-    "Pad": (Form("PadV2"), Form("Pad", (0, 1))),
-    "RFFT": Form("RFFT", only=_long_enough),
-    "RFFT2D": Form("RFFT2D", only=_long_enough),
-    "RFFT3D": Form("RFFT3D", only=_long_enough),
-    "ReduceJoin": Form("ReduceJoin", (0, _AXES), {"keep_dims": "keep_dims"}),
-    "Reverse": Form("ReverseV2", (0, Const("axis", int32, True))),
-    "ReverseSequence": Form("ReverseSequence", None, {"seq_dim": "seq_axis", "batch_dim": "batch_axis"}),
-    "Roll": Form("Roll", (0, 1, Const("axis", int32, True))),
-    "Select": Form("SelectV2"),
-    "SelfAdjointEig": Form("SelfAdjointEigV2"),
-    "Split": Form("Split", (_AXIS, 0)),
-    "SplitV": Form("SplitV", (0, 1, _AXIS)),
-    "Squeeze": Form("Squeeze", None, {"squeeze_dims": "axis"}),
-    "TopK": Form("TopKV2"),
-    "Transpose": Form("Transpose", (0, Const("perm", int32, True, "reversed"))),
+    "MatrixDiagPart": OpMapping("MatrixDiagPartV3", (0, ConstantInput("k", int32, True), 1)),
+    "MatrixSetDiag": OpMapping("MatrixSetDiagV3", (0, 1, ConstantInput("k", int32, True))),
+    "MatMul": (
+        OpMapping("MatMul", only=_matrices),
+        OpMapping("BatchMatMulV2", None, {"adj_x": "adjoint_a", "adj_y": "adjoint_b"}, alike=_REALS),
+    ),
+    "NonMaxSuppression": OpMapping("NonMaxSuppressionV5"),
+    "Pad": (OpMapping("PadV2"), OpMapping("Pad", (0, 1))),
+    "RFFT": OpMapping("RFFT", only=_long_enough),
+    "RFFT2D": OpMapping("RFFT2D", only=_long_enough),
+    "RFFT3D": OpMapping("RFFT3D", only=_long_enough),
+    "ReduceJoin": OpMapping("ReduceJoin", (0, _AXES), {"keep_dims": "keep_dims"}),
+    "Reverse": OpMapping("ReverseV2", (0, ConstantInput("axis", int32, True))),
+    "ReverseSequence": OpMapping("ReverseSequence", None, {"seq_dim": "seq_axis", "batch_dim": "batch_axis"}),
+    "Roll": OpMapping("Roll", (0, 1, ConstantInput("axis", int32, True))),
+    "Select": OpMapping("SelectV2"),
+    "SelfAdjointEig": OpMapping("SelfAdjointEigV2"),
+    "Split": OpMapping("Split", (_AXIS, 0)),
+    "SplitV": OpMapping("SplitV", (0, 1, _AXIS)),
+    "Squeeze": OpMapping("Squeeze", None, {"squeeze_dims": "axis"}),
+    "TopK": OpMapping("TopKV2"),
+    "Transpose": OpMapping("Transpose", (0, ConstantInput("perm", int32, True, "reversed"))),
 }
-FORMS = {name: (forms,) if isinstance(forms, Form) else forms for name, forms in _ROWS.items()}
+MAPPINGS = {name: (forms,) if isinstance(forms, OpMapping) else forms for name, forms in _ROWS.items()}
 
 
 @once
-def forms_of(name: str) -> tuple[Form, ...]:
+def mappings_of(name: str) -> tuple[OpMapping, ...]:
     """The forms of an operator of the catalogue, to be tried in order; none where TensorFlow has no such operator."""
     if name not in registry.list_names():
         return ()
-    return tuple(form for form in FORMS.get(name, (Form(name),)) if signature(form.op) is not None)
+    return tuple(form for form in MAPPINGS.get(name, (OpMapping(name),)) if declaration(form.op) is not None)
 
 
 @once
-def form_for(op: str) -> tuple[str, Form] | None:
+def mapping_for(op: str) -> tuple[str, OpMapping] | None:
     """The catalogue's name and form for an operator of TensorFlow's; None where the catalogue has none."""
     ours = _theirs().get(op, op)
-    return next(((ours, form) for form in forms_of(ours) if form.op == op), None)
+    return next(((ours, form) for form in mappings_of(ours) if form.op == op), None)
 
 
 @functools.cache
 def _theirs() -> dict[str, str]:
-    return {form.op: name for name in FORMS for form in forms_of(name)}
+    return {form.op: name for name in MAPPINGS for form in mappings_of(name)}

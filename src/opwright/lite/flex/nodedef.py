@@ -91,7 +91,7 @@ def _shape(shape: TensorShape) -> bytes:
 
 
 #   kind: (field, how one value is written after its field's key, wire type)
-_WRITTEN: dict[str, tuple[int, Any, int]] = {
+_WRITERS: dict[str, tuple[int, Any, int]] = {
     "string": (2, lambda v: _varint(len(v)) + v, BYTES),
     "int": (3, _varint, VARINT),
     "float": (4, lambda v: struct.pack("<f", v), FIXED32),
@@ -120,9 +120,9 @@ def encode_value(value: Any) -> bytes:
     if isinstance(value, (list, tuple)) and not isinstance(value, Typed):
         value = Typed(_kind(value[0]) if value else "int", list(value))
     if not isinstance(value, Typed):
-        number, write, wire = _WRITTEN[_kind(value)]
+        number, write, wire = _WRITERS[_kind(value)]
         return _varint(number << 3 | wire) + write(value.encode() if isinstance(value, str) else value)
-    number, write, wire = _WRITTEN[value.kind]
+    number, write, wire = _WRITERS[value.kind]
     items = [write(v.encode() if isinstance(v, str) else v) for v in value.values]
     if wire != BYTES and items:  # numbers are packed
         return _sized(1, _sized(number, b"".join(items)))
@@ -210,7 +210,7 @@ def _read_float(value: bytes) -> float:
 
 
 #   field: (wire type of one, how it is read)
-_READ: dict[int, tuple[int, Any]] = {
+_READERS: dict[int, tuple[int, Any]] = {
     2: (BYTES, bytes),
     3: (VARINT, _signed),
     4: (FIXED32, _read_float),
@@ -238,13 +238,13 @@ def decode_value(data: bytes) -> Any:
         if number == 1 and wire == BYTES:
             found = []
             for inner, inner_wire, item in fields(value):
-                one, read = _READ.get(inner, (None, None))
+                one, read = _READERS.get(inner, (None, None))
                 if read is None:
                     continue
                 packed = inner_wire == BYTES and one != BYTES
                 found += [read(v) for v in (_packed(item, one) if packed else (item,))]  # type: ignore[arg-type]
-        elif number in _READ and _READ[number][0] == wire:
-            found = _READ[number][1](value)
+        elif number in _READERS and _READERS[number][0] == wire:
+            found = _READERS[number][1](value)
     return found
 
 

@@ -18,13 +18,13 @@ from ..format.flexbuffers import decode
 from ..registration import OperatorRegistration
 from . import nodedef
 from .conversion import COUNTS, NONES, OURS
-from .declarations import Const, Form, form_for, signature
+from .declarations import ConstantInput, OpMapping, declaration, mapping_for
 
 PREFIX = "Flex"
 MOST_INPUTS = 1 << 20
 
 
-class _State:
+class _FlexState:
     """What options say, the attributes by our names and the form of the inputs; and the call, once it is known.
 
     counts: how many tensors each argument has, None for one that is a single tensor.
@@ -32,7 +32,7 @@ class _State:
 
     __slots__ = ("attrs", "call", "counts", "form")
 
-    def __init__(self, attrs: dict[str, Any], form: Form | None, counts: Sequence[int | None]) -> None:
+    def __init__(self, attrs: dict[str, Any], form: OpMapping | None, counts: Sequence[int | None]) -> None:
         self.attrs, self.form, self.counts = attrs, form, counts
         self.call: Call | None = None
 
@@ -64,7 +64,7 @@ class FlexRegistration(OperatorRegistration):
         return _read(self.operator, nodedef.decode(given[1].encode("utf-8", "surrogateescape")))
 
     def group(self, node: Any, items: Sequence[Any]) -> list[Any]:
-        state: _State = node.user_data
+        state: _FlexState = node.user_data
         arguments = state.arguments(self.operator, items)
         if state.form is None or state.form.inputs is None:
             return arguments
@@ -80,17 +80,17 @@ class FlexRegistration(OperatorRegistration):
 
     def _call(self, node: Any) -> Call:
         """The attributes, with those that are inputs in TensorFlow's form."""
-        state: _State = node.user_data
+        state: _FlexState = node.user_data
         if state.call is None:
             attrs, form = dict(state.attrs), state.form
             if form is not None and form.inputs is not None:
                 for place, t in zip(form.inputs, state.arguments(self.operator, node.tensors_in)):
-                    if isinstance(place, Const):
+                    if isinstance(place, ConstantInput):
                         attrs[place.attr] = self._constant(place, t)
             state.call = self.operator.bind(attrs)
         return state.call
 
-    def _constant(self, const: Const, t: Any) -> Any:
+    def _constant(self, const: ConstantInput, t: Any) -> Any:
         if t is None or t.constant is None:
             raise InvalidArgumentError(
                 op=self.operator.name, what=f"{const.attr!r} is no constant of the model", found=repr(t)
@@ -102,7 +102,7 @@ class FlexRegistration(OperatorRegistration):
         return values if const.vector else values[0]
 
 
-def _read(operator: Operator, definition: nodedef.NodeDef) -> _State:
+def _read(operator: Operator, definition: nodedef.NodeDef) -> _FlexState:
     attrs: dict[str, Any] = {}
     given = dict(definition.attrs)
     if given.pop(OURS, False):
@@ -112,10 +112,10 @@ def _read(operator: Operator, definition: nodedef.NodeDef) -> _State:
         form, declared = None, None
         wanted = given
     else:
-        found = form_for(definition.op)
+        found = mapping_for(definition.op)
         if found is None:
             raise NotFoundError(op=operator.name, what=f"a Flex operator of {definition.op!r}, which is not here")
-        form, declared = found[1], signature(definition.op)
+        form, declared = found[1], declaration(definition.op)
         assert declared is not None
         attrs.update(form.needs)
         counts = [_count(argument, given) for argument in declared.inputs]
@@ -128,7 +128,7 @@ def _read(operator: Operator, definition: nodedef.NodeDef) -> _State:
             raise InvalidArgumentError(op=operator.name, what=what, wanted=", ".join(operator.attr_defs) or "none")
         elif not name.startswith("_"):
             _check_usual(operator, name, value, declared)
-    return _State(attrs, form, counts)
+    return _FlexState(attrs, form, counts)
 
 
 def _count(argument: str, attrs: dict[str, Any]) -> int | None:
@@ -175,7 +175,7 @@ def _ours(operator: Operator, name: str, value: Any) -> Any:
 def flex_registration(name: str) -> FlexRegistration | None:
     """The registration of a custom operator that begins with Flex; None where its operator is not in the catalogue."""
     op = name.removeprefix(PREFIX)
-    found = form_for(op)
+    found = mapping_for(op)
     ours = op if found is None else found[0]
     if ours not in registry.list_names():
         return None

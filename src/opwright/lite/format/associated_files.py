@@ -17,7 +17,7 @@ ENTRY_SIZE, OFFSET_AT, LENGTHS_AT = 46, 42, 28  # of a directory entry: its size
 COMMENT = 65535
 
 
-def find(view: memoryview) -> tuple[int, bytes] | None:
+def find_archive(view: memoryview) -> tuple[int, bytes] | None:
     """Where the archive behind a model starts, and the archive with places from its own start; None without one."""
     tail = bytes(view[-END.size - COMMENT :])
     end = tail.rfind(b"PK\x05\x06")
@@ -28,14 +28,14 @@ def find(view: memoryview) -> tuple[int, bytes] | None:
     if end + END.size + comment != len(view) or size > end:
         return None
     shift = end - size - at  # what the places lack to count from the start of the file
-    places = _places(view[end - size : end], n)
+    places = _entry_offsets(view[end - size : end], n)
     if not places or min(places) + shift < 8 or max(places) + shift > end - size:
         return None
     start = min(places) + shift
-    return start, moved(bytes(view[start:]), -min(places))
+    return start, relocated(bytes(view[start:]), -min(places))
 
 
-def _places(directory: Any, n: int) -> list[int]:
+def _entry_offsets(directory: Any, n: int) -> list[int]:
     """The places of the entries; none where the directory is damaged."""
     places, at = [], 0
     for _ in range(n):
@@ -46,7 +46,7 @@ def _places(directory: Any, n: int) -> list[int]:
     return places if at == len(directory) else []
 
 
-def moved(archive: bytes, by: int) -> bytes:
+def relocated(archive: bytes, by: int) -> bytes:
     """The archive with all places in it so much greater. Raises ValueError past 4 GB."""
     out = bytearray(archive)
     end = archive.rfind(b"PK\x05\x06")
@@ -54,7 +54,7 @@ def moved(archive: bytes, by: int) -> bytes:
     try:
         struct.pack_into("<L", out, end + 16, at + by)
         entry = end - size
-        for place in _places(memoryview(archive)[end - size : end], n):
+        for place in _entry_offsets(memoryview(archive)[end - size : end], n):
             struct.pack_into("<L", out, entry + OFFSET_AT, place + by)
             entry += ENTRY_SIZE + sum(struct.unpack_from("<3H", archive, entry + LENGTHS_AT))
     except struct.error:

@@ -1,11 +1,11 @@
-"""Conditions on an operator of a file, of which the rules for its version are made.
+"""Conditions on an operator of a model, from which the rules for operator versions are built.
 
-Lives here: `holds`, `words`, `options_set`, `wants_types_beyond`; the predicates; the flags, which say what predicates
-cannot.
-Not here: the rules (versions.json) and what follows from them (versions.py).
+Lives here: `holds`, `describe`, `options_set`, `wants_types_beyond`; the predicates; the flags, for conditions that the
+predicates cannot express.
+Not here: the rules (versions.json) and the versions that follow from them (versions.py).
 
-An input left out (-1) or past the end of the list has no type, fails every test of type, and has rank 0. An operator
-without options table reads every option as 0, even where the schema has another default.
+An input that is omitted (-1) or past the end of the list has no type, fails every test of type, and has rank 0. An
+operator without an options table reads every option as 0, even where the schema has another default.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def holds(condition: dict[str, Any], operator: OperatorView) -> bool:
     raise KeyError(f"no predicate for condition {condition}")
 
 
-def words(condition: dict[str, Any]) -> str:
+def describe(condition: dict[str, Any]) -> str:
     """A condition in words."""
     for key, said in WORDS.items():
         if key in condition:
@@ -114,7 +114,7 @@ def _side(condition: dict[str, Any]) -> str:
 WORDS: dict[str, Callable[[dict[str, Any]], str]] = {
     "all": lambda c: " and ".join(_nested(part, "any") for part in c["all"]),
     "any": lambda c: " or ".join(_nested(part, "all") for part in c["any"]),
-    "not": lambda c: f"not ({words(c['not'])})",
+    "not": lambda c: f"not ({describe(c['not'])})",
     "type_in": lambda c: f"{_side(c)} is {' or '.join(c['type_in'])}",
     "rank_gt": lambda c: f"{_side(c)} has more than {c['rank_gt']} dimensions",
     "rank_eq": lambda c: f"{_side(c)} has {c['rank_eq']} dimensions",
@@ -129,7 +129,7 @@ WORDS: dict[str, Callable[[dict[str, Any]], str]] = {
 
 
 def _nested(part: dict[str, Any], other: str) -> str:
-    return f"({words(part)})" if other in part else words(part)
+    return f"({describe(part)})" if other in part else describe(part)
 
 
 def _grouped(op: OperatorView) -> bool:

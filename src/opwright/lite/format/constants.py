@@ -43,8 +43,8 @@ PACKED = {name: bits for name, bits in BITS.items() if bits < 8}
 
 UNCOUNTABLE = 2**63
 MAX_RANK = 64  # of a NumPy array, 2.0 on
-WIDEST = 16  # bytes of an element, at most
-SURELY = UNCOUNTABLE // WIDEST  # so many elements can be counted, at least
+MAX_ELEMENT_BYTES = 16  # bytes of an element, at most
+ALWAYS_COUNTABLE = UNCOUNTABLE // MAX_ELEMENT_BYTES  # so many elements can be counted, at least
 
 
 def element_count(shape: Sequence[int]) -> int:
@@ -59,7 +59,7 @@ def element_count(shape: Sequence[int]) -> int:
 
 def countable(shape: Sequence[int]) -> bool:
     """Whether an array can have the shape. NumPy wants the product below 2**63 bytes with the zeros left out, too."""
-    return len(shape) <= MAX_RANK and element_count([d or 1 for d in shape]) < UNCOUNTABLE // WIDEST
+    return len(shape) <= MAX_RANK and element_count([d or 1 for d in shape]) < UNCOUNTABLE // MAX_ELEMENT_BYTES
 
 
 def bytes_of(type_name: str, elements: int) -> int | None:

@@ -1,6 +1,7 @@
-"""Values of Python objects as the fields of a table store them, or the error that they do not fit.
+"""Encoding of Python values as the fields of a table.
 
-Lives here: `Misfit`, presence, scalars, vectors, type tags of unions.  Not here: laying out and writing (writer.py).
+Lives here: `EncodingError`; presence of fields, scalars, vectors, strings, type tags of unions.
+Not here: layout and writing (writer.py).
 """
 
 from __future__ import annotations
@@ -14,28 +15,28 @@ from . import schema
 from .objects import TableList, UnknownUnionMember, absent_vector, as_vector, default_of
 
 
-class Misfit(Exception):
+class EncodingError(Exception):
     """Raised inside; each level on the way up puts its step in front of `path`."""
 
     def __init__(self, what: str, path: str = "", newer: bool = False) -> None:
         self.what, self.path, self.newer = what, path, newer
 
 
-def field_of(table: str, name: str) -> schema.Field:
+def field_of(table: str, name: str) -> schema.SchemaField:
     return next(field for field in schema.table(table).fields if field.name == name)
 
 
-def is_mark(offset: Any) -> bool:
+def marks_appended_data(offset: Any) -> bool:
     """Whether an offset says that the bytes are stored behind the FlatBuffer."""
     return isinstance(offset, (int, np.integer)) and bool(offset >= 1)
 
 
-def is_present(table: str, field: schema.Field, value: Any) -> bool:
+def is_present(table: str, field: schema.SchemaField, value: Any) -> bool:
     if value is None:
         return f"{table}.{field.name}" in schema.ALWAYS_PRESENT
     if field.kind in ("vector", "tables") and not field.keeps_absence:
         if not hasattr(value, "__len__"):
-            raise Misfit(f"found {type(value).__name__}, wanted a list", f".{field.name}")
+            raise EncodingError(f"found {type(value).__name__}, wanted a list", f".{field.name}")
         if len(value):
             return True
         if field.kind == "tables" and isinstance(value, TableList):
@@ -46,45 +47,45 @@ def is_present(table: str, field: schema.Field, value: Any) -> bool:
     return True
 
 
-def stored_scalar(field: schema.Field, value: Any) -> Any:
+def stored_scalar(field: schema.SchemaField, value: Any) -> Any:
     """The number to store, or None when it is the default, which is left out."""
     if field.scalar == "float32":
         try:
             bits = struct.pack("<f", value)
         except (struct.error, OverflowError, TypeError):
-            raise Misfit(f"{value!r} is no float32", f".{field.name}") from None
+            raise EncodingError(f"{value!r} is no float32", f".{field.name}") from None
         return None if bits == struct.pack("<f", field.default) else value
     try:
         number = int(value) if isinstance(value, (bool, np.bool_)) else value.__index__()
         struct.pack(f"<{schema.SCALARS[field.scalar][0]}", number)
     except (struct.error, AttributeError, TypeError):
-        raise Misfit(f"{value!r} is no {field.enum or field.scalar}", f".{field.name}") from None
+        raise EncodingError(f"{value!r} is no {field.enum or field.scalar}", f".{field.name}") from None
     if field.scalar == "bool":
         number = int(number != 0)
     return None if number == int(field.default) else number
 
 
-def stored_vector(field: schema.Field, value: Any) -> np.ndarray:
+def stored_vector(field: schema.SchemaField, value: Any) -> np.ndarray:
     try:
         return as_vector(field, () if value is None else value)
     except (ValueError, TypeError) as error:
-        raise Misfit(str(error)) from None
+        raise EncodingError(str(error)) from None
 
 
-def union_tag(field: schema.Field, value: Any) -> int:
+def union_tag(field: schema.SchemaField, value: Any) -> int:
     if isinstance(value, UnknownUnionMember):
         return value.tag
     tag = schema.union_tags(field.of).get(getattr(value, "table_name", ""))
     if tag is None:
-        raise Misfit(f"found {type(value).__name__}, wanted a member of union {field.of}", f".{field.name}")
+        raise EncodingError(f"found {type(value).__name__}, wanted a member of union {field.of}", f".{field.name}")
     return tag
 
 
-def encoded(text: Any) -> bytes:
+def encode_text(text: Any) -> bytes:
     """A string's bytes. Raises Misfit for what is no text."""
     if not isinstance(text, str):
-        raise Misfit(f"found {type(text).__name__}, wanted str")
+        raise EncodingError(f"found {type(text).__name__}, wanted str")
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        raise Misfit(f"{text[:40]!a} is no valid text") from None
+        raise EncodingError(f"{text[:40]!a} is no valid text") from None

@@ -18,7 +18,7 @@ from ...core.errors import DataLossError, InvalidArgumentError, NotFoundError, U
 from ...core.files import replacing
 from . import reader, schema, verify, writer
 from .objects import TableObject, register
-from .unknown_fields import Source
+from .unknown_fields import SourceFile
 
 ASSOCIATED_LIMIT = 1 << 28  # bytes of the files behind a model, unpacked
 
@@ -30,7 +30,7 @@ class _Root(TableObject):
     """
 
     __slots__ = ("attachment", "source")
-    source: Source | None
+    source: SourceFile | None
     attachment: bytes | None
 
     def __init__(self, **values: Any) -> None:
@@ -136,7 +136,7 @@ class Model(_Root):
         raises UnimplementedError where they are kept in another file
         """
         if tensor.external_buffer:
-            raise refusal(self, tensor)
+            raise external_data_error(self, tensor)
         return self.buffers[tensor.buffer].data if tensor.buffer else None
 
 
@@ -160,10 +160,10 @@ def refuse_external(model: Any) -> None:
     for subgraph in model.subgraphs:
         for tensor in subgraph.tensors:
             if tensor.external_buffer:
-                raise refusal(model, tensor)
+                raise external_data_error(model, tensor)
 
 
-def refusal(model: Any, tensor: Any) -> UnimplementedError:
+def external_data_error(model: Any, tensor: Any) -> UnimplementedError:
     """The error for a tensor whose data is asked for and lies in another file."""
     buffer = next((b for b in model.external_buffers if b.id == tensor.external_buffer), None)
     found = f"external buffer {tensor.external_buffer}"

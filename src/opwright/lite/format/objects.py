@@ -27,7 +27,7 @@ import numpy as np
 
 from ...core.forks import once
 from . import schema
-from .unknown_fields import Source, UnknownField
+from .unknown_fields import SourceFile, UnknownField
 
 REPR_LIMIT = 8  # elements of a vector that repr shows
 
@@ -79,7 +79,7 @@ class UnknownUnionMember(TableObject):
     __slots__ = ("at", "bytes", "source", "tag")
     table_name = "UnknownUnionMember"
 
-    def __init__(self, tag: int, source: Source | None = None, at: int = 0, contents: bytes = b"") -> None:
+    def __init__(self, tag: int, source: SourceFile | None = None, at: int = 0, contents: bytes = b"") -> None:
         """source, at: the file that holds it, and where. contents: its vtable and its own bytes."""
         self.tag, self.source, self.at, self.bytes = tag, source, at, contents
 
@@ -115,7 +115,7 @@ def _empty(scalar: str) -> np.ndarray:
     return array
 
 
-def default_of(field: schema.Field) -> Any:
+def default_of(field: schema.SchemaField) -> Any:
     """What an absent field reads as; a fresh list for a vector of tables."""
     if field.kind == "scalar":
         return schema.enum_members(field.enum).get(field.default, field.default) if field.enum else field.default
@@ -126,7 +126,7 @@ def default_of(field: schema.Field) -> Any:
     return None
 
 
-def as_vector(field: schema.Field, value: Any) -> np.ndarray:
+def as_vector(field: schema.SchemaField, value: Any) -> np.ndarray:
     """A vector field's value as a one-dimensional array of the stored dtype.
 
     Bytes-like values are taken as they are for uint8. Raises ValueError where a value does not fit the dtype.
@@ -153,7 +153,7 @@ def as_vector(field: schema.Field, value: Any) -> np.ndarray:
         return given.astype(dtype)
 
 
-def _same(field: schema.Field, a: Any, b: Any) -> bool:
+def _same(field: schema.SchemaField, a: Any, b: Any) -> bool:
     if a is b:
         return True
     if field.kind == "vector":
@@ -176,7 +176,7 @@ def _float32(value: float) -> bytes:
         return struct.pack("<d", value)  # too large for the file; still equal to itself
 
 
-def _brief(field: schema.Field, value: Any) -> str:
+def _brief(field: schema.SchemaField, value: Any) -> str:
     if field.kind == "tables":
         return f"[{len(value)} x {field.of}]"
     if field.kind == "vector":

@@ -6,15 +6,15 @@ but for 8-byte elements at an odd multiple of 4 bytes, as some tools write them:
 Not here: whether the contents make sense (verify.py), files and paths (model.py), writing (writer.py), compiled vtables
 (table_layout.py), files appended to the model (associated_files.py), fields newer than the schema (unknown_fields.py).
 
-How the work is bounded. The tree is at most six tables deep, as no table of the schema holds itself. A table takes four
-bytes and the offset to it four, so a file that shares nothing has one in eight bytes; more are refused, and more than
-MAX_TABLES, the limit of the official verifier. Strings that are not the same may not overlap. The bytes in vectors and
-vtables, counted each time one is reached, may be SHARING times the file and a megabyte. So offsets that share or
-overlap cannot blow up a small file. Python objects may take ROOM bytes, and twice the file.
+Bounds on work. The tree is at most six tables deep, as no table of the schema contains itself. A table takes four bytes
+and the offset to it four, so a file without sharing has at most one table in eight bytes; the reader rejects more, and
+more than MAX_TABLES, the limit of the official verifier. Distinct strings must not overlap. The bytes of vectors and
+vtables, counted at each visit, are limited to SHARING times the file plus a megabyte. Shared or overlapping offsets
+therefore cannot inflate a small file. Python objects are limited to ROOM bytes plus twice the file.
 
-How it is fast. Tables written alike share a vtable; a vtable is checked and compiled once to a `Layout`, which then
-reads all inline fields of a table by one `struct` call. The whole file is seen as one array of each scalar type, of
-which vectors are slices.
+Speed. Tables with the same fields share a vtable; a vtable is checked and compiled once to a `TableLayout`, which reads
+all inline fields of a table by one `struct` call. Vectors are slices of one array of each scalar type over the whole
+file.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ import numpy as np
 from ...core.errors import DataLossError, InvalidArgumentError
 from . import associated_files, schema
 from .objects import TableList, TableObject, UnknownUnionMember
-from .table_layout import Damage, Layout, Misaligned, layout_of
-from .unknown_fields import Source, UnknownField
+from .table_layout import Damage, Misaligned, TableLayout, layout_of
+from .unknown_fields import SourceFile, UnknownField
 
 NOT_VALID = "The model is not a valid Flatbuffer buffer"  # the words of the official run time
 SHARING = 4
@@ -53,7 +53,7 @@ def read(buffer: Any) -> TableObject:
     collects = gc.isenabled()
     gc.disable()  # the tree holds no cycles: looking for them takes longer than the reading
     try:
-        return _Reader(buffer).model()
+        return _FlatBufferReader(buffer).model()
     finally:
         if collects:
             gc.enable()
@@ -72,7 +72,7 @@ class _Arrays(dict[str, np.ndarray]):
         return array
 
 
-class _Reader:
+class _FlatBufferReader:
     def __init__(self, buffer: Any) -> None:
         self.view = view = memoryview(buffer).cast("B")
         self.size = len(view)
@@ -85,9 +85,9 @@ class _Reader:
         self.bytes_left = SHARING * self.size + (1 << 20)
         self.room = 2 * self.size + ROOM
         self.text_left = self.size
-        self.layouts: dict[tuple[str, int], Layout] = {}
+        self.layouts: dict[tuple[str, int], TableLayout] = {}
         self.strings: dict[int, str] = {}
-        self.source: Source | None = None  # made for the first thing newer than the schema
+        self.source: SourceFile | None = None  # made for the first thing newer than the schema
 
     def model(self) -> TableObject:
         if self.size < SMALLEST:
@@ -110,7 +110,7 @@ class _Reader:
             (root,) = _u32.unpack_from(self.view, 0)
             model: Any = self.table("Model", root)
             self.stored_outside(model)
-            archive = associated_files.find(self.view)
+            archive = associated_files.find_archive(self.view)
             if archive is not None:
                 self.spend_room(len(archive[1]))
         except Damage as damage:
@@ -175,7 +175,7 @@ class _Reader:
             self.unknown_fields(table, layout, at)
         return table
 
-    def layout(self, name: str, vtable: int) -> Layout:
+    def layout(self, name: str, vtable: int) -> TableLayout:
         """The vtable at an offset, checked and compiled."""
         if vtable < 0 or vtable & 1 or vtable + 4 > self.size:
             raise self.misplaced(f"vtable of table {name}", vtable)
@@ -187,7 +187,7 @@ class _Reader:
         numbers = struct.unpack_from(f"<{length // 2}H", self.view, vtable)
         return layout_of(name, numbers[1], numbers[2:], HOW)
 
-    def union(self, field: schema.Field, tag_at: int, offset_at: int) -> TableObject | None:
+    def union(self, field: schema.SchemaField, tag_at: int, offset_at: int) -> TableObject | None:
         tag = self.view[tag_at]
         if tag == 0:
             return None
@@ -210,7 +210,7 @@ class _Reader:
         contents = bytes(self.view[vtable : vtable + length]) + bytes(self.view[at + 4 : at + size])
         return UnknownUnionMember(tag, self.newer(), at, contents)
 
-    def unknown_fields(self, table: TableObject, layout: Layout, at: int) -> None:
+    def unknown_fields(self, table: TableObject, layout: TableLayout, at: int) -> None:
         found = {}
         self.newer()
         for id, position, n in layout.unknown:
@@ -221,10 +221,10 @@ class _Reader:
             found[id] = UnknownField(raw, fits and at + layout.size <= target <= self.size - 4)
         table.unknown_fields = found
 
-    def newer(self) -> Source:
+    def newer(self) -> SourceFile:
         """The file, to be kept with the model, as it holds something newer than the schema."""
         if self.source is None:
-            self.source = Source(self.view, self.size)
+            self.source = SourceFile(self.view, self.size)
         return self.source
 
     def end_flatbuffer(self, at: int) -> None:
@@ -339,8 +339,8 @@ class _Reader:
 
 
 HOW: dict[str, Callable[..., Any]] = {
-    "string": _Reader.string,
-    "vector": _Reader.vector,
-    "table": _Reader.table,
-    "tables": _Reader.vector_of_tables,
+    "string": _FlatBufferReader.string,
+    "vector": _FlatBufferReader.vector,
+    "table": _FlatBufferReader.table,
+    "tables": _FlatBufferReader.vector_of_tables,
 }

@@ -1,6 +1,6 @@
 """What a model needs of a run time: by node, the version in the file, the least that would do, the first run time.
 
-Lives here: `needs`, `late`, `brought_along`, `least_runtime`, `stored_runtime`.
+Lives here: `requirements`, `unsupported_by`, `user_custom_ops`, `least_runtime`, `stored_runtime`.
 Not here: the rules (versions.py), reports (opwright.tools), converting for an older run time (lite/convert/).
 """
 
@@ -18,7 +18,7 @@ OFFICIAL_CUSTOMS = frozenset(
 """Custom operators that the official run time has itself."""
 
 
-class Need(NamedTuple):
+class Requirement(NamedTuple):
     """One node of a model, or an operator code that no node uses.
 
     subgraph, node: where it is, None for a code without nodes; code: the index of its operator code. operator: the
@@ -51,14 +51,14 @@ class Need(NamedTuple):
         return f"node {self.node}" + (f" of subgraph {self.subgraph}" if self.subgraph else "")
 
 
-def needs(model: Any) -> list[Need]:
+def requirements(model: Any) -> list[Requirement]:
     """What each node of a verified model needs, in the order of the file; then operator codes without nodes."""
     found, used = [], set()
     for index, subgraph in enumerate(model.subgraphs):
         for number, operator in enumerate(subgraph.operators):
             used.add(operator.opcode_index)
             found.append(
-                _need(
+                _requirement(
                     model,
                     operator.opcode_index,
                     index,
@@ -67,40 +67,40 @@ def needs(model: Any) -> list[Need]:
                     operator.custom_options,
                 )
             )
-    return found + [_need(model, i) for i in range(len(model.operator_codes)) if i not in used]
+    return found + [_requirement(model, i) for i in range(len(model.operator_codes)) if i not in used]
 
 
-def _need(
+def _requirement(
     model: Any,
     code_index: int,
     subgraph: int | None = None,
     node: int | None = None,
     view: Any = None,
     options: Any = None,
-) -> Need:
+) -> Requirement:
     code = model.operator_codes[code_index]
     name, version = versions.op_name(code), int(code.version)
     if name == "CUSTOM":
         version = custom_version(version, options)
-        return Need(subgraph, node, code_index, code.custom_code or "", True, version, version, "", "")
+        return Requirement(subgraph, node, code_index, code.custom_code or "", True, version, version, "", "")
     needed, why = (version, "") if view is None else (versions.stamp(name, view), versions.reason(name, view))
     least, most = versions.resolver_range(name) or (1, 0)  # some have a run time in the table and no kernel there
     wanted = max(version, needed)
     runtime = versions.min_runtime(name, wanted) if least <= version and wanted <= most else ""
-    return Need(subgraph, node, code_index, name, False, version, needed, why, runtime)
+    return Requirement(subgraph, node, code_index, name, False, version, needed, why, runtime)
 
 
-def late(found: Iterable[Need], runtime: str) -> list[Need]:
+def unsupported_by(found: Iterable[Requirement], runtime: str) -> list[Requirement]:
     """Those that a run time does not have, custom operators apart, in order. "2.8" means any 2.8.x."""
     return [n for n in found if not n.custom and (not n.runtime or versions.is_newer(n.runtime, runtime))]
 
 
-def brought_along(found: Iterable[Need]) -> list[Need]:
+def user_custom_ops(found: Iterable[Requirement]) -> list[Requirement]:
     """The nodes of custom operators that no official run time has by itself, in order."""
     return [n for n in found if n.custom and n.node is not None and n.operator not in OFFICIAL_CUSTOMS]
 
 
-def least_runtime(found: Iterable[Need]) -> str:
+def least_runtime(found: Iterable[Requirement]) -> str:
     """The first run time that has what all nodes need, custom operators and what no run time is known to have apart."""
     return max((n.runtime for n in found if n.node is not None), key=versions.runtime_key, default="")
 

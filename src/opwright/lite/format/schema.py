@@ -1,11 +1,12 @@
 """The schema of the .tflite format: its tables, unions and enums, as data read from `schema.json`.
 
-Lives here: `Field`, `Table`, the lookups `table`, `tables`, `enum`, and the scalar widths every other module packs by.
-`schema.TensorType`, `schema.BuiltinOperator` and every other enum are attributes of this module, made when first asked.
+Lives here: `SchemaField`, `SchemaTable`, the lookups `table`, `tables`, `enum`, and the scalar widths that every other
+module packs by. `schema.TensorType`, `schema.BuiltinOperator` and every other enum are attributes of this module,
+created on first access.
 Not here: bytes (reader.py, writer.py), the Python objects (objects.py), versions of operators (versions.py).
 
-Nothing is parsed at import of this module. The first lookup reads the JSON once, half a millisecond, for the life of
-the process; model.py makes it.
+Importing this module parses nothing. The first lookup, in model.py, reads the JSON once per process, in half a
+millisecond.
 
 Source: the schema of LiteRT at commit f67457790c9c (tflite/converter/schema/schema.fbs), with the ids and defaults of
 the generated reader shipped in ai-edge-litert 2.3.0, which is newer by three fields.
@@ -59,7 +60,7 @@ ALWAYS_PRESENT = frozenset(
 )
 
 
-class Field(NamedTuple):
+class SchemaField(NamedTuple):
     """One field of a table.
 
     kind: "scalar" (bools and enums too), "string", "table", "union", "vector" (of scalars), "tables" (vector of).
@@ -93,12 +94,12 @@ class Field(NamedTuple):
         return self.kind == "string" or (self.kind == "vector" and self.scalar == "uint8")
 
 
-class Table(NamedTuple):
+class SchemaTable(NamedTuple):
     """One table: its name and fields in order of id. A union's type tag is no field of its own here (see `Field.of`);
     it is stored under the id before the union's."""
 
     name: str
-    fields: tuple[Field, ...]
+    fields: tuple[SchemaField, ...]
 
 
 @functools.cache
@@ -106,25 +107,29 @@ def _facts() -> dict[str, Any]:
     return json.loads(pkgutil.get_data(__package__, "schema.json") or b"")
 
 
-def _field(owner: str, name: str, id: int, type: str, default: Any, align: int = 1) -> Field:
+def _field(owner: str, name: str, id: int, type: str, default: Any, align: int = 1) -> SchemaField:
     element = type.removeprefix("vector:")
     family, _, of = element.partition(":")
     is_vector = type.startswith("vector:")
     if family in ("table", "union"):
-        return Field(name, id, "tables" if is_vector else family, of, "uint32", "", None, 4)
+        return SchemaField(name, id, "tables" if is_vector else family, of, "uint32", "", None, 4)
     if family == "string":
-        return Field(name, id, "string", "", "uint32", "", None, 4)
+        return SchemaField(name, id, "string", "", "uint32", "", None, 4)
     scalar = _facts()["enum_base"][of] if family == "enum" else family
     align = max(align, SCALARS[scalar][1])
-    return Field(name, id, "vector" if is_vector else "scalar", "", scalar, of, None if is_vector else default, align)
+    return SchemaField(
+        name, id, "vector" if is_vector else "scalar", "", scalar, of, None if is_vector else default, align
+    )
 
 
 @once
-def table(name: str) -> Table:
+def table(name: str) -> SchemaTable:
     """The table of that name, spelled as in the schema ("Conv2DOptions"). Raises KeyError for a name it lacks."""
     rows = [_field(name, *row) for row in _facts()["tables"][name]]
     tags = {f"{field.name}_type" for field in rows if field.kind == "union"}
-    return Table(name, tuple(sorted((field for field in rows if field.name not in tags), key=lambda field: field.id)))
+    return SchemaTable(
+        name, tuple(sorted((field for field in rows if field.name not in tags), key=lambda field: field.id))
+    )
 
 
 @functools.cache

@@ -1,6 +1,6 @@
 """A vtable compiled for one table of the schema: how to read all tables that use it.
 
-Lives here: `Layout`, `layout_of` with the checks of a vtable's entries, `Damage`.
+Lives here: `TableLayout`, `layout_of` with the checks of a vtable's entries, `Damage`.
 Not here: finding a vtable in the file, reading by its layout (reader.py).
 """
 
@@ -31,7 +31,7 @@ class Misaligned(Damage):
     do = "write or convert the file again: what wrote it last did not align it as FlatBuffers are"
 
 
-class Layout(NamedTuple):
+class TableLayout(NamedTuple):
     """One vtable for one table."""
 
     make: Callable[[], Any]  # a table's object without values
@@ -40,7 +40,7 @@ class Layout(NamedTuple):
     unpack: struct.Struct  # all present inline fields, in order of position
     phase: int | None  # where 8-byte fields are, modulo 8; None without such
     steps: tuple[tuple[str, int, Callable[..., Any] | dict[int, Any] | None, Any], ...]  # name, position, how, of what
-    unions: tuple[tuple[schema.Field, int, int], ...]  # field, position of its type tag, position of its offset
+    unions: tuple[tuple[schema.SchemaField, int, int], ...]  # field, position of its type tag, position of its offset
     lone_tags: tuple[int, ...]  # positions of type tags of unions whose offset is left out
     absent: tuple[tuple[str, Any], ...]
     absent_lists: tuple[str, ...]
@@ -50,7 +50,7 @@ class Layout(NamedTuple):
 class _Entries(NamedTuple):
     """The schema's side of a table, as every layout of it needs it."""
 
-    fields: tuple[tuple[schema.Field, str, int, Any], ...]  # field, struct code, width, how to read a scalar
+    fields: tuple[tuple[schema.SchemaField, str, int, Any], ...]  # field, struct code, width, how to read a scalar
     ids: frozenset[int]
 
 
@@ -75,7 +75,7 @@ def _entries_of(name: str) -> _Entries:
     return found
 
 
-def layout_of(name: str, size: int, entries: Sequence[int], how: Mapping[str, Callable[..., Any]]) -> Layout:
+def layout_of(name: str, size: int, entries: Sequence[int], how: Mapping[str, Callable[..., Any]]) -> TableLayout:
     """The layout by a vtable's entries. size: the table's bytes. how: the reader's methods, by kind of field.
 
     raises Damage naming the field whose entry is impossible
@@ -131,7 +131,7 @@ def layout_of(name: str, size: int, entries: Sequence[int], how: Mapping[str, Ca
         taken += [(position, 4) for _, _, position in unions]
         newer = _unknown(name, size, entries, known.ids, taken)
     make, phase = functools.partial(cls.__new__, cls), phases.pop() if phases else None
-    return Layout(
+    return TableLayout(
         make,
         max(size, 4),
         room,

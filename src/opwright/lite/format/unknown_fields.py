@@ -1,6 +1,6 @@
 """What a file holds that this schema does not name: newer fields of tables, newer members of unions.
 
-Lives here: `UnknownField`, `UnknownUnionMember`, `Source`.
+Lives here: `UnknownField`, `UnknownUnionMember`, `SourceFile`.
 Not here: finding them (reader.py), writing them (writer.py).
 
 A FlatBuffer does not say what a field is. What can be known of one that the schema lacks is where it starts and where
@@ -9,7 +9,7 @@ either. So files are kept as far as that goes:
 
     nothing was changed              the bytes of the file are written again
     a field that is no offset        its bytes are copied (`UnknownField.bytes`)
-    a member of a union              an offset points to it, so it goes along with the file that it is in (`Source`)
+    a member of a union              an offset points to it, so it goes along with the file that it is in (`SourceFile`)
     a field that may be an offset    writing a changed model is an error that names it; `unknown="drop"` leaves it out
 """
 
@@ -39,7 +39,7 @@ class UnknownField(NamedTuple):
         return hash(self.bytes.rstrip(b"\0"))
 
 
-class Source:
+class SourceFile:
     """The bytes a model was read from, as far as the FlatBuffer goes; shared by copies of what was read from it."""
 
     __slots__ = ("base", "file", "flatbuffer")
@@ -56,12 +56,12 @@ class Source:
             return None
         return at if int.from_bytes(self.flatbuffer[at - 4 : at], "little") == len(array) else None
 
-    def __deepcopy__(self, memo: Any) -> Source:
+    def __deepcopy__(self, memo: Any) -> SourceFile:
         return self
 
     def __reduce__(self) -> Any:
         return _source_of, (bytes(self.file), len(self.flatbuffer))
 
 
-def _source_of(file: bytes, end: int) -> Source:
-    return Source(memoryview(file), end)
+def _source_of(file: bytes, end: int) -> SourceFile:
+    return SourceFile(memoryview(file), end)

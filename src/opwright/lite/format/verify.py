@@ -25,7 +25,7 @@ MAX_FINDINGS = 100
 CUSTOM = 32
 
 
-class Rule(NamedTuple):
+class ModelRule(NamedTuple):
     """A check by name; `demands` is the sentence that a valid model fulfils."""
 
     name: str
@@ -50,7 +50,7 @@ def verify(model: Any, flow: bool = True) -> None:
             )
 
 
-def findings(model: Any) -> list[tuple[Rule, Finding]]:
+def findings(model: Any) -> list[tuple[ModelRule, Finding]]:
     """What is wrong by the first rule that finds something, at most MAX_FINDINGS; empty for a valid model."""
     for rule in RULES:
         found = [(rule, finding) for finding, _ in zip(rule.check(model), range(MAX_FINDINGS))]
@@ -128,7 +128,7 @@ def tensor_shapes(model: Any) -> Iterator[Finding]:
                 found=len(shape),
                 wanted=f"at most {constants.MAX_RANK}",
             )
-        elif shape and max(shape) ** len(shape) >= constants.SURELY and not constants.countable(shape):
+        elif shape and max(shape) ** len(shape) >= constants.ALWAYS_COUNTABLE and not constants.countable(shape):
             yield Finding(f"{at}.shape", "shape asks for more elements than can be counted", found=_brief(shape))
         elif signature and len(signature) != len(shape):
             yield Finding(f"{at}.shape_signature", "rank differs from the shape's", found=_brief(signature))
@@ -291,7 +291,7 @@ def _brief(numbers: list[int]) -> str:
 
 
 RULES = tuple(
-    Rule(check.__name__, check, demands)
+    ModelRule(check.__name__, check, demands)
     for check, demands in (
         (schema_version, "version 3"),
         (has_subgraph, "at least one subgraph"),

@@ -23,7 +23,7 @@ import numpy as np
 
 from ...core.errors import NotFoundError
 from . import objects, schema
-from .conditions import OperatorView, holds, options_set, wants_types_beyond, words
+from .conditions import OperatorView, describe, holds, options_set, wants_types_beyond
 
 METADATA_NAME = "min_runtime_version"
 METADATA_BYTES = 16
@@ -65,7 +65,7 @@ def reason(op_name: str, operator: OperatorView) -> str:
     """Why an operator needs the version that `stamp` gives, in words; "" where it is the default."""
     for _, condition in facts(op_name).get("rules", ()):
         if holds(condition, operator):
-            return words(condition)
+            return describe(condition)
     return ""
 
 

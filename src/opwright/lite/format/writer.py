@@ -25,9 +25,18 @@ import numpy as np
 
 from ...core.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
 from . import associated_files, reader, schema
-from .field_encoding import Misfit, encoded, field_of, is_mark, is_present, stored_scalar, stored_vector, union_tag
+from .field_encoding import (
+    EncodingError,
+    encode_text,
+    field_of,
+    is_present,
+    marks_appended_data,
+    stored_scalar,
+    stored_vector,
+    union_tag,
+)
 from .objects import TableObject, UnknownUnionMember
-from .unknown_fields import Source, UnknownField
+from .unknown_fields import SourceFile, UnknownField
 
 FLATBUFFER_LIMIT = 2**31 - 1
 OUTSIDE_ALIGN = 16
@@ -54,12 +63,14 @@ def chunks(model: Any, unknown: str = "keep") -> list[Any]:
     source = getattr(model, "source", None)
     if source is not None and unknown == "keep" and reader.read(source.file) == model:
         return [source.file]
-    writer = _Writer(_bytes_of_buffers(model) > FLATBUFFER_LIMIT - (1 << 24), unknown == "drop")
+    writer = _FlatBufferWriter(_bytes_of_buffers(model) > FLATBUFFER_LIMIT - (1 << 24), unknown == "drop")
     try:
         parts = writer.file(model)
         behind = getattr(model, "attachment", None)
-        return parts if behind is None else [*parts, associated_files.moved(behind, sum(len(part) for part in parts))]
-    except Misfit as misfit:
+        return (
+            parts if behind is None else [*parts, associated_files.relocated(behind, sum(len(part) for part in parts))]
+        )
+    except EncodingError as misfit:
         where = f"Model{misfit.path} cannot be written"
         if misfit.newer:
             raise UnimplementedError(
@@ -89,7 +100,7 @@ def _too_large(n: int) -> ResourceExhaustedError:
     )
 
 
-class _Plan(NamedTuple):
+class _TablePlan(NamedTuple):
     """How the tables of one kind that have the same fields present are laid out."""
 
     vtable: bytes
@@ -100,7 +111,7 @@ class _Plan(NamedTuple):
 
 
 @functools.cache
-def _plan(slots: tuple[tuple[int, str], ...]) -> _Plan:
+def _plan(slots: tuple[tuple[int, str], ...]) -> _TablePlan:
     """slots: (id, scalar, or "12" for so many bytes of an unknown field) of the present fields.
 
     Positions count from the table's start, which the writer puts 4 bytes before a multiple of 8 where a field needs it.
@@ -118,9 +129,9 @@ def _plan(slots: tuple[tuple[int, str], ...]) -> _Plan:
         code += letter
     end_padded = -(-end // 4) * 4
     if end_padded > TABLE_LIMIT:
-        raise Misfit(f"a table of {end_padded} bytes", newer=True)
+        raise EncodingError(f"a table of {end_padded} bytes", newer=True)
     vtable = struct.pack(f"<{2 + len(entries)}H", 4 + 2 * len(entries), end_padded, *entries)
-    return _Plan(vtable, struct.Struct(f"{code}{end_padded - end}x"), align, order, tuple(positions))
+    return _TablePlan(vtable, struct.Struct(f"{code}{end_padded - end}x"), align, order, tuple(positions))
 
 
 def _shape(scalar: str) -> tuple[str, int]:
@@ -132,13 +143,15 @@ def _shape(scalar: str) -> tuple[str, int]:
     return f"{width}s", width
 
 
-class _Writer:
+class _FlatBufferWriter:
     def __init__(self, outside: bool, drop: bool) -> None:
         self.out = bytearray()
         self.drop = drop
         self.vectors = 0  # bytes of vectors, so that too many are not written first
         self.leaves: dict[tuple[int, bytes], list[int]] = {}  # width (0: a string), contents: where offsets go
-        self.carried: dict[int, tuple[Source, list[tuple[int, int]]]] = {}  # by id: the file; where offsets go, to what
+        self.carried: dict[
+            int, tuple[SourceFile, list[tuple[int, int]]]
+        ] = {}  # by id: the file; where offsets go, to what
         self.vtables: dict[bytes, int] = {}
         self.aligned: list[tuple[int, int, np.ndarray]] = []  # where its offset goes, alignment, contents
         self.outside = outside
@@ -168,7 +181,7 @@ class _Writer:
             end += len(array) + padding
         return parts
 
-    def carry(self) -> list[tuple[Source, int]]:
+    def carry(self) -> list[tuple[SourceFile, int]]:
         """Write the files that members of unions go along with, whole: each with its place."""
         starts = []
         for source, pointers in self.carried.values():
@@ -191,10 +204,10 @@ class _Writer:
 
     def table(self, name: str, table: Any) -> int:
         if getattr(table, "table_name", None) != name:
-            raise Misfit(f"found {type(table).__name__}, wanted {name}")
+            raise EncodingError(f"found {type(table).__name__}, wanted {name}")
         slots: list[tuple[int, str]] = []
         values: list[Any] = []
-        later: list[tuple[int, schema.Field, Any]] = []  # slot index, field, value
+        later: list[tuple[int, schema.SchemaField, Any]] = []  # slot index, field, value
         behind = self.goes_behind(name, table)
         for field in schema.table(name).fields:
             value = getattr(table, field.name)
@@ -218,7 +231,7 @@ class _Writer:
         for id, kept in () if self.drop else newer.items():
             if kept.maybe_offset:
                 what = f"field {id} of table {name} is newer than the schema, and may be an offset that cannot be moved"
-                raise Misfit(what, newer=True)
+                raise EncodingError(what, newer=True)
             slots.append((id, str(len(kept.bytes))))
             values.append(kept.bytes)
         plan = _plan(tuple(slots))
@@ -233,17 +246,21 @@ class _Writer:
         for slot, field, value in later:
             try:
                 self.child(at + plan.at[slot], field, value)
-            except Misfit as misfit:
+            except EncodingError as misfit:
                 misfit.path = f".{field.name}{misfit.path}"
                 raise
         return at
 
     def goes_behind(self, name: str, table: Any) -> dict[str, Any]:
         """For a table whose bytes are stored behind the FlatBuffer: the fields to write in place of its own."""
-        if name == "Buffer" and table.data is not None and (self.outside or is_mark(table.offset)):
+        if name == "Buffer" and table.data is not None and (self.outside or marks_appended_data(table.offset)):
             contents = stored_vector(field_of("Buffer", "data"), table.data)
             return {"data": None, "offset": 2, "size": len(contents), "at": "offset", "contents": contents}
-        if name == "Operator" and table.custom_options is not None and is_mark(table.large_custom_options_offset):
+        if (
+            name == "Operator"
+            and table.custom_options is not None
+            and marks_appended_data(table.large_custom_options_offset)
+        ):
             contents = stored_vector(field_of("Operator", "custom_options"), table.custom_options)
             offset, size = "large_custom_options_offset", "large_custom_options_size"
             return {"custom_options": None, offset: 2, size: len(contents), "at": offset, "contents": contents}
@@ -257,20 +274,20 @@ class _Writer:
             self.out += vtable
         return at
 
-    def child(self, at: int, field: schema.Field, value: Any) -> None:
+    def child(self, at: int, field: schema.SchemaField, value: Any) -> None:
         """Write what a field points to, and the offset to it at a position."""
         if field.kind == "table":
             self.point(at, self.table(field.of, value))
         elif field.kind == "union" and isinstance(value, UnknownUnionMember):
             if value.source is None:
-                raise Misfit(f"a member of union {field.of} that the schema lacks, tag {value.tag}", newer=True)
+                raise EncodingError(f"a member of union {field.of} that the schema lacks, tag {value.tag}", newer=True)
             self.carried.setdefault(id(value.source), (value.source, []))[1].append((at, value.at))
         elif field.kind == "union":
             self.point(at, self.table(value.table_name, value))
         elif field.kind == "tables":
             self.point(at, self.vector_of_tables(field, value))
         elif field.kind == "string":
-            self.leaves.setdefault((0, encoded(value)), []).append(at)
+            self.leaves.setdefault((0, encode_text(value)), []).append(at)
         else:
             array = stored_vector(field, value)
             self.vectors += array.nbytes
@@ -281,14 +298,14 @@ class _Writer:
             else:
                 self.leaves.setdefault((array.itemsize, array.tobytes()), []).append(at)
 
-    def vector_of_tables(self, field: schema.Field, items: Any) -> int:
+    def vector_of_tables(self, field: schema.SchemaField, items: Any) -> int:
         self.pad(4)
         at = len(self.out)
         self.out += _u32.pack(len(items)) + bytes(4 * len(items))
         for i, item in enumerate(items):
             try:
                 self.point(at + 4 + 4 * i, self.table(field.of, item))
-            except Misfit as misfit:
+            except EncodingError as misfit:
                 misfit.path = f"[{i}]{misfit.path}"
                 raise
         return at

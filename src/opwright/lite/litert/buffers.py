@@ -15,7 +15,7 @@ from ...compiler.native.executor import aligned
 from ...core.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
 from ..ops import types
 from ..runtime.tensor import Tensor
-from .library import HANDLE, MOST_AXES, TensorType, check, element_type, library
+from .library import HANDLE, MOST_AXES, RankedTensorType, check, element_type, library
 
 _BEHIND = 128  # bytes that its kernels may read after the last element
 
@@ -52,7 +52,7 @@ class TensorBuffer:
         size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         self._memory: np.ndarray = aligned(size + _BEHIND) if over is None else over._memory
         self.array: np.ndarray = self._memory[:size].view(dtype).reshape(shape)
-        described = TensorType(kind)
+        described = RankedTensorType(kind)
         described.layout.shape = shape
         handle = HANDLE()
         address = self._memory.__array_interface__["data"][0]

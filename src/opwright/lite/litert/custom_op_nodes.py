@@ -1,6 +1,6 @@
 """A node that the official run time is given: its record in memory, and what is done where Python is asked.
 
-Lives here: `GivenNode`, the two callbacks into Python.
+Lives here: `CustomOpNode`, the two callbacks into Python.
 Not here: the machine code that runs a node (callbacks.ll), which nodes are given (node_replacement.py).
 
 Behind each node stands an interpreter of a model of that node alone, so that options, versions, shapes, quantised
@@ -32,8 +32,8 @@ from ..native.registration import NativeRegistration
 from ..resolver import OpResolver
 from ..runtime.node import Node
 from ..runtime.tensor import DYNAMIC, Tensor
-from .library import HANDLE, INT, LAYOUTS, MOST_AXES, SIZE, Kernel, in_words, library
-from .node_replacement import Carried
+from .library import HANDLE, INT, LAYOUTS, MOST_AXES, SIZE, CustomOpKernel, describe_status, library
+from .node_replacement import ReplacedNode
 
 _PYTHON = ctypes.CFUNCTYPE(INT, HANDLE, INT, ctypes.POINTER(HANDLE))
 _FAILED = 3  # the status that is given; the run time ignores it
@@ -42,17 +42,17 @@ _MOST_SWITCHES = 8
 _RECORD, _PATCH = 10, 3  # words
 _INPUTS, _OUTPUTS, _LOCK, _UNLOCK, _ADDRESSES, _EXECUTE, _PLAN, _PATCHES, _FIRST_PATCH, _TO_PYTHON = range(_RECORD)
 
-_given: weakref.WeakValueDictionary[int, GivenNode] = weakref.WeakValueDictionary()  # by address of the record
+_nodes: weakref.WeakValueDictionary[int, CustomOpNode] = weakref.WeakValueDictionary()  # by address of the record
 
 
-class GivenNode:
+class CustomOpNode:
     """One node, ready to be asked for shapes and to be run.
 
     errors: where what goes wrong in a callback is left for the model, which raises it
     raises what an interpreter raises that cannot open the node: ValueErrors that are OpErrors
     """
 
-    def __init__(self, carried: Carried, resolver: OpResolver, threads: int, errors: list[BaseException]) -> None:
+    def __init__(self, carried: ReplacedNode, resolver: OpResolver, threads: int, errors: list[BaseException]) -> None:
         self.carried, self._errors = carried, errors
         try:
             self._interpreter = Interpreter(model_content=carried.model, num_threads=threads, op_resolver=resolver)
@@ -73,7 +73,7 @@ class GivenNode:
         self.record[_LOCK], self.record[_UNLOCK] = (library().address(f"{n}TensorBuffer") for n in ("Lock", "Unlock"))
         self.record[_ADDRESSES] = _address(self._addresses)
         self.record[_TO_PYTHON] = ctypes.cast(_compute, HANDLE).value or 0
-        _given[self.address] = self
+        _nodes[self.address] = self
 
     @property
     def address(self) -> int:
@@ -141,7 +141,7 @@ class GivenNode:
             if words is not None:
                 self._patch((word, t, 0) for t, places in words.places for word in places if self._is_given(t))
                 self._foreign = np.array([words.run, words.call, words.where, words.expected], np.int64)
-                self.record[_EXECUTE], self.record[_PLAN] = functions_here()[_FOREIGN], _address(self._foreign)
+                self.record[_EXECUTE], self.record[_PLAN] = callback_addresses()[_FOREIGN], _address(self._foreign)
 
     def _patch(self, words: Iterable[tuple[int, Tensor, int]]) -> None:
         """Which words machine code is to write before each run: the address of the tensor's elements, and so many."""
@@ -171,7 +171,7 @@ class GivenNode:
                 op=self.carried.name,
                 at=self.carried.place,
                 what="the official run time gives no memory of a tensor",
-                found=in_words(status),
+                found=describe_status(status),
             )
         for which, place in enumerate(self.carried.passed):
             _copy(self._inputs[place], self._addresses[which], False)
@@ -255,7 +255,7 @@ def _address(array: np.ndarray) -> int:
 @LAYOUTS
 def _layouts(record: int, count: int, inputs: Any, outputs_count: int, outputs: Any) -> int:
     """GetOutputLayouts: called when the run time allocates, after a change of shapes."""
-    node = _given.get(record)
+    node = _nodes.get(record)
     if node is None:
         return _FAILED
     node.unshaped = None
@@ -276,7 +276,7 @@ def _layouts(record: int, count: int, inputs: Any, outputs_count: int, outputs: 
 @_PYTHON
 def _compute(record: int, status: int, outputs: Any) -> int:
     """A run that machine code does not do: there is no plan, or it stopped."""
-    node = _given.get(record)
+    node = _nodes.get(record)
     if node is None:
         return _FAILED
     try:
@@ -295,7 +295,7 @@ _INIT, _RUN, _DESTROY, _FOREIGN = range(4)
 
 
 @once
-def functions_here() -> tuple[int, ...]:
+def callback_addresses() -> tuple[int, ...]:
     """The addresses of what callbacks.ll has."""
     text = Path(__file__).with_name("callbacks.ll").read_text(encoding="utf-8")
     code = find_or_make("litert.callbacks", text, None, lambda: (text, "callbacks"))
@@ -304,15 +304,15 @@ def functions_here() -> tuple[int, ...]:
 
 
 @once
-def kernel() -> Kernel:
+def kernel() -> CustomOpKernel:
     """The callbacks of all nodes."""
-    here = functions_here()
-    return Kernel(here[_INIT], ctypes.cast(_layouts, HANDLE), here[_RUN], here[_DESTROY])
+    here = callback_addresses()
+    return CustomOpKernel(here[_INIT], ctypes.cast(_layouts, HANDLE), here[_RUN], here[_DESTROY])
 
 
 def _after_fork() -> None:
     """Plans on threads find none in the child: the next run of a node goes through Python, which starts them."""
-    for node in list(_given.values()):
+    for node in list(_nodes.values()):
         if node._executor is not None:
             node.record[_PLAN] = 0
 

@@ -1,6 +1,6 @@
-"""One run of a compiled model: who may run it, between which buffers, with which values.
+"""Invocation of a compiled model: exclusive access, buffers, validation of arguments.
 
-Lives here: `Alone`, `Bound`, the checks of what is given.  Not here: the run itself (model.py), buffers (buffers.py).
+Lives here: `ExclusiveRun`, `BufferBinding`, the checks.  Not here: the run itself (model.py), buffers (buffers.py).
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ import numpy as np
 from ...core.errors import FailedPreconditionError, InvalidArgumentError
 from .buffers import TensorBuffer
 from .library import HANDLE
-from .loaded_model import OP, Loaded
-from .signatures import Place, Signature
+from .loaded_model import OP, LoadedModel
+from .signatures import ModelSignature, SignatureTensor
 
 
-class Alone:
+class ExclusiveRun:
     """A context for one thread at a time; an operator that the model runs may not use the model.
 
     finalizer: of the model, dead once it is closed
     """
 
-    def __init__(self, finalizer: Any, loaded: Loaded) -> None:
+    def __init__(self, finalizer: Any, loaded: LoadedModel) -> None:
         self._lock, self._runner = threading.Lock(), 0
         self._torn = False  # its run was in a thread that a fork left behind
         self._finalizer, self._loaded = finalizer, loaded
@@ -73,7 +73,7 @@ class Alone:
                 node.keep()
 
 
-_all: weakref.WeakSet[Alone] = weakref.WeakSet()
+_all: weakref.WeakSet[ExclusiveRun] = weakref.WeakSet()
 _PATIENCE = 2.0  # seconds, of all models together
 
 
@@ -93,7 +93,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-class Bound:
+class BufferBinding:
     """Buffers of a run. arguments: as the run time's function takes them."""
 
     def __init__(self, inputs: Sequence[TensorBuffer], outputs: Sequence[TensorBuffer]) -> None:
@@ -107,7 +107,7 @@ def is_named(inputs: Any) -> bool:
     return not isinstance(inputs, list | tuple | np.ndarray) and isinstance(inputs, Mapping)  # of the last asked rarely
 
 
-def in_order(signature: Signature, inputs: Any) -> list[Any]:
+def ordered_values(signature: ModelSignature, inputs: Any) -> list[Any]:
     """Values by name, or in a list, or alone, in the signature's order. Raises InvalidArgumentError."""
     if is_named(inputs):
         check_names(signature.inputs, inputs, "inputs")
@@ -125,7 +125,7 @@ def in_order(signature: Signature, inputs: Any) -> list[Any]:
     return values
 
 
-def checked(p: Place, value: Any) -> np.ndarray:
+def checked_array(p: SignatureTensor, value: Any) -> np.ndarray:
     """A value as an array of an input's dtype, of a shape that it has or may have. Raises InvalidArgumentError."""
     array, wanted = np.asarray(value), np.dtype(p.tensor.dtype.np)
     if array.dtype != wanted:
@@ -147,7 +147,7 @@ def checked(p: Place, value: Any) -> np.ndarray:
     return array
 
 
-def check_names(places: Sequence[Place], given: Mapping[str, Any], what: str) -> None:
+def check_names(places: Sequence[SignatureTensor], given: Mapping[str, Any], what: str) -> None:
     """Raises InvalidArgumentError where others are given than these."""
     names = [p.name for p in places]
     if set(names) != set(given):
@@ -159,7 +159,7 @@ def check_names(places: Sequence[Place], given: Mapping[str, Any], what: str) ->
         )
 
 
-def check_buffers(places: Sequence[Place], buffers: Sequence[Any]) -> None:
+def check_buffers(places: Sequence[SignatureTensor], buffers: Sequence[Any]) -> None:
     """Raises InvalidArgumentError for buffers of other tensors, TypeError for what is none."""
     if len(buffers) != len(places):
         raise InvalidArgumentError(

@@ -1,6 +1,6 @@
 """The official run time's shared library: finding it in the installed wheel, its functions with their types, statuses.
 
-Lives here: `library`, `Layout`, `TensorType`, `Kernel`, `check`, `element_type`, the environment.
+Lives here: `library`, `TensorLayout`, `RankedTensorType`, `CustomOpKernel`, `check`, `element_type`, the environment.
 Not here: the order of calls (loaded_model.py, model.py, buffers.py), the callbacks (callbacks.ll, custom_op_nodes.py),
 messages on stderr (loaded_model.py).
 
@@ -38,7 +38,7 @@ CPU = 1  # of its set of accelerators
 READ, WRITE = 0, 1  # its modes of locking a buffer
 
 
-class Layout(ctypes.Structure):
+class TensorLayout(ctypes.Structure):
     """LiteRtLayout: a shape, here without strides."""
 
     _fields_ = (
@@ -59,13 +59,13 @@ class Layout(ctypes.Structure):
         self.dimensions[: len(sizes)] = sizes
 
 
-class TensorType(ctypes.Structure):
+class RankedTensorType(ctypes.Structure):
     """LiteRtRankedTensorType."""
 
-    _fields_ = (("element_type", INT), ("layout", Layout))
+    _fields_ = (("element_type", INT), ("layout", TensorLayout))
 
 
-class Kernel(ctypes.Structure):
+class CustomOpKernel(ctypes.Structure):
     """LiteRtCustomOpKernel: the addresses of its four callbacks. Each returns a status, which the run time ignores."""
 
     _fields_ = (("init", HANDLE), ("layouts", HANDLE), ("run", HANDLE), ("destroy", HANDLE))
@@ -81,7 +81,7 @@ class _EnvironmentOption(ctypes.Structure):
     _fields_ = (("tag", INT), ("value", _Value))
 
 
-LAYOUTS = ctypes.CFUNCTYPE(INT, HANDLE, SIZE, ctypes.POINTER(Layout), SIZE, ctypes.POINTER(Layout))
+LAYOUTS = ctypes.CFUNCTYPE(INT, HANDLE, SIZE, ctypes.POINTER(TensorLayout), SIZE, ctypes.POINTER(TensorLayout))
 """GetOutputLayouts: user data, the inputs' number and layouts, the outputs'."""
 
 _OUT = ctypes.POINTER(HANDLE)
@@ -102,15 +102,15 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "SetOptionsHardwareAccelerators": (HANDLE, INT),
     "CreateOpaqueOptions": (ctypes.c_char_p, HANDLE, HANDLE, _OUT),
     "AddOpaqueOptions": (HANDLE, HANDLE),
-    "AddCustomOpKernelOption": (HANDLE, ctypes.c_char_p, INT, ctypes.POINTER(Kernel), HANDLE),
+    "AddCustomOpKernelOption": (HANDLE, ctypes.c_char_p, INT, ctypes.POINTER(CustomOpKernel), HANDLE),
     "CreateCompiledModel": (HANDLE, HANDLE, HANDLE, _OUT),
     "CompiledModelResizeInputTensorNonStrict": (HANDLE, SIZE, SIZE, ctypes.POINTER(INT), SIZE),
-    "GetCompiledModelOutputTensorLayouts": (HANDLE, SIZE, SIZE, ctypes.POINTER(Layout), ctypes.c_bool),
+    "GetCompiledModelOutputTensorLayouts": (HANDLE, SIZE, SIZE, ctypes.POINTER(TensorLayout), ctypes.c_bool),
     "RunCompiledModel": (HANDLE, SIZE, SIZE, _OUT, SIZE, _OUT),
     "CompiledModelGetErrorMessages": (HANDLE, ctypes.POINTER(HANDLE)),
     "CompiledModelClearErrors": (HANDLE,),
     "CompiledModelIsFullyAccelerated": (HANDLE, ctypes.POINTER(ctypes.c_bool)),
-    "CreateTensorBufferFromHostMemory": (ctypes.POINTER(TensorType), HANDLE, SIZE, HANDLE, _OUT),
+    "CreateTensorBufferFromHostMemory": (ctypes.POINTER(RankedTensorType), HANDLE, SIZE, HANDLE, _OUT),
     "GetTensorBufferPackedSize": (HANDLE, _NUMBER),
     "LockTensorBuffer": (HANDLE, _OUT, INT),
     "UnlockTensorBuffer": (HANDLE,),
@@ -165,7 +165,7 @@ def element_type(dtype: DType) -> int | None:
     return ELEMENT_TYPES.get(dtype.name)
 
 
-class Library:
+class LiteRtLibrary:
     """The loaded library. Its functions are attributes, without `LiteRt`. version: of the wheel; path: of the file."""
 
     def __init__(self, path: str, version: str) -> None:
@@ -190,7 +190,7 @@ class Library:
 
 
 @once
-def library() -> Library:
+def library() -> LiteRtLibrary:
     """The library of the installed wheel, loaded once a process.
 
     raises NotFoundError where no wheel is installed, UnavailableError where it is older than MINIMUM, has no such
@@ -208,7 +208,7 @@ def library() -> Library:
     if not os.path.exists(path):
         raise _unusable(f"has no {_FILE}", version)
     try:
-        return Library(path, version)
+        return LiteRtLibrary(path, version)
     except AttributeError as error:
         raise _unusable(f"lacks a function: {error}", version) from None
     except OSError as error:
@@ -241,10 +241,12 @@ def _unusable(what: str, version: str) -> OpError:
 def check(status: int, doing: str) -> None:
     """Raises InternalError where a call that cannot fail by what a person gives did."""
     if status:
-        raise InternalError(op="lite.litert", what=f"{doing}: the official run time refused", found=in_words(status))
+        raise InternalError(
+            op="lite.litert", what=f"{doing}: the official run time refused", found=describe_status(status)
+        )
 
 
-def in_words(status: int) -> str:
+def describe_status(status: int) -> str:
     """A status for people."""
     return f"status {status}, {STATUSES.get(status, 'unknown')}"
 

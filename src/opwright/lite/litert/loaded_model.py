@@ -1,6 +1,6 @@
 """The official run time's objects for one model, and the messages that it writes where something fails.
 
-Lives here: `Loaded`; `Captured`, stderr captured while a model is prepared.
+Lives here: `LoadedModel`; `StderrCapture`, stderr captured while a model is prepared.
 Not here: which nodes are replaced (node_replacement.py), shapes and runs (model.py).
 
 The run time writes to file descriptor 2, which other threads of the process share. Output is therefore captured only
@@ -26,15 +26,15 @@ from ...core import forks
 from ...core.errors import InvalidArgumentError, OpError
 from ..format import Model
 from ..runtime.errors import also
-from .custom_op_nodes import GivenNode, kernel
-from .library import CPU, HANDLE, check, environment, in_words, library
+from .custom_op_nodes import CustomOpNode, kernel
+from .library import CPU, HANDLE, check, describe_status, environment, library
 
 _ITS_LINE = re.compile(rb"(INFO|WARNING|ERROR|VERBOSE|DEBUG|FATAL):? ")
 _CONTINUED = "└".encode()
 _lock = forks.lock()
 
 
-class Captured(contextlib.AbstractContextManager["Captured"]):
+class StderrCapture(contextlib.AbstractContextManager["StderrCapture"]):
     """Within: what the run time writes to stderr goes to `text`, known afterwards; what others write goes on later.
 
     whole: all of it is taken for the run time's, whose messages may have several lines
@@ -45,7 +45,7 @@ class Captured(contextlib.AbstractContextManager["Captured"]):
         self._redirected = False
         self._stderr: int | None = None  # the descriptor it was, None where it is closed
 
-    def __enter__(self) -> Captured:
+    def __enter__(self) -> StderrCapture:
         self._catches = _lock.acquire(blocking=False)
         if not self._catches:
             return self
@@ -80,7 +80,7 @@ class Captured(contextlib.AbstractContextManager["Captured"]):
                     os.close(self._stderr)
                 self._file.seek(0)
                 written = self._file.read()
-                its, others = (written, b"") if self._whole else _parted(written)
+                its, others = (written, b"") if self._whole else _split_lines(written)
                 self.text = its.decode(errors="replace").rstrip()
                 if others:
                     with contextlib.suppress(OSError):
@@ -100,7 +100,7 @@ def _duplicate(descriptor: int) -> int | None:
         return None
 
 
-def _parted(written: bytes) -> tuple[bytes, bytes]:
+def _split_lines(written: bytes) -> tuple[bytes, bytes]:
     """The run time's lines, and the others."""
     its: list[bytes] = []
     others: list[bytes] = []
@@ -113,7 +113,7 @@ OP = "lite.litert.CompiledModel"
 _TO_STDERR, _KEPT = 1, 2  # its modes of telling errors
 
 
-class Loaded:
+class LoadedModel:
     """Its model, its compiled model, and what these point to, which lives until `close`.
 
     nodes: that it was given; errors: what went wrong in their callbacks, whose status the run time does not heed
@@ -122,7 +122,7 @@ class Loaded:
     def __init__(self) -> None:
         self._options, self.model, self.compiled = HANDLE(), HANDLE(), HANDLE()
         self._content: Any = None  # the file's bytes, where the run time reads from them
-        self.nodes: list[GivenNode] = []
+        self.nodes: list[CustomOpNode] = []
         self.errors: list[BaseException] = []
 
     def make(self, file: Model, given: Any, threads: int) -> None:
@@ -130,10 +130,10 @@ class Loaded:
 
         raises RuntimeErrors that are OpErrors, with what the run time said
         """
-        with Captured() as captured:
+        with StderrCapture() as captured:
             status = self._load(file, given) or self._compile(threads, _KEPT)
         if status and self.model.value:  # what was kept is gone with what it did not make: once more, to hear it
-            with Captured(whole=True) as captured:
+            with StderrCapture(whole=True) as captured:
                 self._compile(threads, _TO_STDERR)
         if status:
             raise self.failure(status, "does not take the model", captured.text)
@@ -190,7 +190,7 @@ class Loaded:
         said = [self._said(), *(line for line in logged.splitlines() if not line.startswith("INFO"))]
         text = "".join(f"\n  said    {line}" for part in said for line in part.splitlines() if line.strip())
         return also(InvalidArgumentError, RuntimeError)(
-            op=OP, what=f"the official run time {what}{text}", found=in_words(status)
+            op=OP, what=f"the official run time {what}{text}", found=describe_status(status)
         )
 
     def _said(self) -> str:
@@ -219,6 +219,6 @@ class Loaded:
             node.close()
 
 
-def names_of(nodes: Sequence[GivenNode]) -> dict[str, bool]:
+def native_by_node(nodes: Sequence[CustomOpNode]) -> dict[str, bool]:
     """For each node, by place and name, whether it runs without Python."""
     return {f"{n.carried.place} ({n.carried.name})": n.is_native for n in nodes}

@@ -22,12 +22,12 @@ from ..format.model import refuse_external
 from ..resolver import CustomOps
 from ..runtime.model_loading import open_model
 from .buffers import TensorBuffer
-from .custom_op_nodes import GivenNode, kernel
-from .invocation import Alone, Bound, check_buffers, check_names, checked, in_order, is_named
-from .library import INT, Layout, check, library
-from .loaded_model import OP, Captured, Loaded, names_of
-from .node_replacement import carry
-from .signatures import Place, Signature, signatures_of
+from .custom_op_nodes import CustomOpNode, kernel
+from .invocation import BufferBinding, ExclusiveRun, check_buffers, check_names, checked_array, is_named, ordered_values
+from .library import INT, TensorLayout, check, library
+from .loaded_model import OP, LoadedModel, StderrCapture, native_by_node
+from .node_replacement import replace_custom_nodes
+from .signatures import ModelSignature, SignatureTensor, signatures_of
 
 
 class CompiledModel:
@@ -73,13 +73,15 @@ class CompiledModel:
         file.verify()  # its delegate computes wrong what is written twice
         refuse_external(file)
         self._threads = num_threads or flags.get("num_threads") or os.cpu_count() or 1
-        self._loaded = loaded = Loaded()
+        self._loaded = loaded = LoadedModel()
         self._finalizer = weakref.finalize(self, loaded.close)
         self._invoke = library().RunCompiledModel
         try:
-            carriage = carry(file, custom_ops)
-            loaded.nodes = [GivenNode(c, carriage.resolver, self._threads, loaded.errors) for c in carriage.nodes]
-            self._alone = Alone(self._finalizer, loaded)  # after the nodes: at exit the last that came ends first
+            carriage = replace_custom_nodes(file, custom_ops)
+            loaded.nodes = [CustomOpNode(c, carriage.resolver, self._threads, loaded.errors) for c in carriage.nodes]
+            self._alone = ExclusiveRun(
+                self._finalizer, loaded
+            )  # after the nodes: at exit the last that came ends first
             kernel()  # compiled before anything is caught of stderr
             loaded.make(carriage.model, None if carriage.changed else model, self._threads)
             self._signatures = signatures_of(loaded.model.value or 0, carriage.model)
@@ -140,7 +142,7 @@ class CompiledModel:
     def native_nodes(self) -> dict[str, bool]:
         """For each node that runs an operator given to the run time, by place and name: whether it does so without
         Python. False, too, where the run time has not asked for its shapes yet."""
-        return names_of(self._loaded.nodes)
+        return native_by_node(self._loaded.nodes)
 
     def is_fully_accelerated(self) -> bool:
         """What the run time says: whether no operator runs by its plain kernels."""
@@ -149,14 +151,14 @@ class CompiledModel:
             check(library().CompiledModelIsFullyAccelerated(self._loaded.compiled, ctypes.byref(found)), "asking")
         return found.value
 
-    def _by_number(self, index: int) -> Signature:
+    def _by_number(self, index: int) -> ModelSignature:
         if not isinstance(index, int) or not 0 <= index < len(self._signatures):
             raise InvalidArgumentError(
                 op=OP, what="no such signature", found=repr(index), wanted=f"0..{len(self._signatures) - 1}"
             )
         return self._signatures[index]
 
-    def _signature(self, key: str | None) -> tuple[int, Signature]:
+    def _signature(self, key: str | None) -> tuple[int, ModelSignature]:
         if key is None and len(self._signatures) == 1:
             return 0, self._signatures[0]
         number = -1 if key is None else self.get_signature_index(key)
@@ -191,7 +193,9 @@ class CompiledModel:
         """As resize_input_tensor, by names."""
         self.resize_input_tensor(input_name, dims, self._signature(signature_key)[0], strict)
 
-    def _resize(self, number: int, signature: Signature, shapes: Mapping[int, tuple[int, ...]], strict: bool) -> None:
+    def _resize(
+        self, number: int, signature: ModelSignature, shapes: Mapping[int, tuple[int, ...]], strict: bool
+    ) -> None:
         for i, shape in shapes.items():
             p = signature.inputs[i]
             if (strict and not p.takes(shape)) or not shape or min(shape) < 1:
@@ -208,12 +212,12 @@ class CompiledModel:
             signature.inputs[i].shape = shape
             signature.allocated, signature.buffers = False, None
 
-    def _allocate(self, number: int, signature: Signature) -> None:
+    def _allocate(self, number: int, signature: ModelSignature) -> None:
         """Have shapes worked out. What goes wrong in an operator's shape rules is raised."""
         outputs = signature.outputs
-        layouts = (Layout * max(len(outputs), 1))()
+        layouts = (TensorLayout * max(len(outputs), 1))()
         signature.told = False
-        with Captured() as captured:
+        with StderrCapture() as captured:
             status = library().GetCompiledModelOutputTensorLayouts(
                 self._loaded.compiled, number, len(outputs), layouts, True
             )
@@ -261,8 +265,8 @@ class CompiledModel:
         the run time said where it fails
         """
         number, signature = self._signature(signature_key)
-        values = in_order(signature, inputs)
-        arrays = [checked(p, value) for p, value in zip(signature.inputs, values)]
+        values = ordered_values(signature, inputs)
+        arrays = [checked_array(p, value) for p, value in zip(signature.inputs, values)]
         with self._alone:
             new = {i: a.shape for i, (p, a) in enumerate(zip(signature.inputs, arrays)) if a.shape != p.shape}
             if new:
@@ -292,7 +296,7 @@ class CompiledModel:
                 self._allocate(signature_index, signature)
             check_buffers(signature.inputs, input_buffers)
             check_buffers(signature.outputs, output_buffers)
-            self._run(signature_index, signature, Bound(input_buffers, output_buffers))
+            self._run(signature_index, signature, BufferBinding(input_buffers, output_buffers))
 
     def run_by_name(
         self, signature_key: str, input_map: Mapping[str, TensorBuffer], output_map: Mapping[str, TensorBuffer]
@@ -305,13 +309,13 @@ class CompiledModel:
             number, [input_map[p.name] for p in signature.inputs], [output_map[p.name] for p in signature.outputs]
         )
 
-    def _run(self, number: int, signature: Signature, bound: Bound) -> None:
+    def _run(self, number: int, signature: ModelSignature, bound: BufferBinding) -> None:
         compiled, logged = self._loaded.compiled, ""
         signature.held = bound
         if signature.told:
             status = self._invoke(compiled, number, *bound.arguments)
         else:
-            with Captured() as captured:
+            with StderrCapture() as captured:
                 status = self._invoke(compiled, number, *bound.arguments)
             logged = captured.text
         self._loaded.raise_errors()
@@ -341,21 +345,21 @@ class CompiledModel:
         return f"<CompiledModel of {len(self._signatures)} signatures, {len(self._loaded.nodes)} nodes given to it>"
 
 
-def _names(signature: Signature) -> dict[str, list[str]]:
+def _names(signature: ModelSignature) -> dict[str, list[str]]:
     return {"inputs": [p.name for p in signature.inputs], "outputs": [p.name for p in signature.outputs]}
 
 
-def _buffers(signature: Signature) -> Bound:
+def _buffers(signature: ModelSignature) -> BufferBinding:
     """Buffers for a run. A tensor has one memory: it may be an input and an output, or an output twice."""
     first: dict[int, TensorBuffer] = {}
 
-    def made(p: Place) -> TensorBuffer:
+    def made(p: SignatureTensor) -> TensorBuffer:
         buffer = TensorBuffer(p.tensor, p.shape, p.what, first.get(p.tensor.index))
         first.setdefault(p.tensor.index, buffer)
         return buffer
 
-    return Bound([*map(made, signature.inputs)], [*map(made, signature.outputs)])
+    return BufferBinding([*map(made, signature.inputs)], [*map(made, signature.outputs)])
 
 
-def _buffer(p: Place) -> TensorBuffer:
+def _buffer(p: SignatureTensor) -> TensorBuffer:
     return TensorBuffer(p.tensor, p.shape, p.what)

@@ -1,12 +1,13 @@
-"""A model on its way to the official run time: which nodes are given to it, and how they are told apart there.
+"""Replacement of a model's custom operators by names under which the official run time calls Opwright.
 
-Lives here: `carry`, `Carried`, the model of one node.  Not here: what computes a node (custom_op_nodes.py).
+Lives here: `replace_custom_nodes`, `ReplacedNode`, the single-node model of a node.
+Not here: the computation of a node (custom_op_nodes.py).
 
-The run time knows an operator by its name alone: it takes version 1 whatever the file says, hands the options to the
-operator and not to the node, and passes one pointer to all nodes of that name. So each node is given a name of its
-own, behind which stands that one node with its options, version and constants. What it would not pass well stays here:
-inputs that are left out (it reads through null), and constants (their memory is aligned as the file has it).
-A file in which nothing of this matters is handed over as it is.
+The run time identifies an operator by name only: it assumes version 1 whatever the file declares, passes the options to
+the operator and not to the node, and passes one pointer to all nodes of that name. Therefore each node gets a unique
+name, and a model that consists of this node alone holds its options, version and constants. Two kinds of inputs stay in
+that model: omitted ones (the run time would dereference null) and constants (their memory has the file's alignment).
+A file in which none of this matters is passed unchanged.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ..format.runtime_requirements import OFFICIAL_CUSTOMS
 from ..ops import types
 from ..registration import Registration
 from ..resolver import CustomOps, OpResolver, default_resolver, with_customs
-from ..runtime.resolution import Missing, Resolved, place, resolve, unresolved
+from ..runtime.resolution import Missing, Resolved, node_location, resolve, unresolved
 from .library import element_type
 
 _STUBS = frozenset({"Convolution2DTransposeBias", "MaxPoolingWithArgmax2D", "MaxUnpooling2D", "Resampler"})
@@ -33,7 +34,7 @@ _ELSEWHERE = "lite.Interpreter runs the model"
 _CUSTOM = int(schema.BuiltinOperator.CUSTOM)
 
 
-class Carried(NamedTuple):
+class ReplacedNode(NamedTuple):
     """A node that is given to the run time. code: its name there; name: of its operator; place: where it is, in words.
 
     model: of this node alone; its inputs are the tensors whose values the run time passes. passed: for each that it
@@ -48,27 +49,27 @@ class Carried(NamedTuple):
     passed: tuple[int, ...]
 
 
-class Carriage(NamedTuple):
+class PreparedModel(NamedTuple):
     """model: to hand over; changed: whether it is another than the one that was given; resolver: with the operators."""
 
     model: Model
     changed: bool
-    nodes: list[Carried]
+    nodes: list[ReplacedNode]
     resolver: OpResolver
 
 
-def carry(model: Model, custom_ops: CustomOps) -> Carriage:
+def replace_custom_nodes(model: Model, custom_ops: CustomOps) -> PreparedModel:
     """What the official run time is handed of a verified model, and the nodes that it is given kernels for.
 
     raises NotFoundError (a RuntimeError, too) listing custom operators that nobody has in the version of the file,
     UnimplementedError for tensors that the run time does not pass
     """
-    given = with_customs(_Nothing(), custom_ops)
+    given = with_customs(_EmptyResolver(), custom_ops)
     resolver = with_customs(default_resolver(), custom_ops)
-    codes = resolve(model, _Customs(resolver))
+    codes = resolve(model, _CustomOpsOnly(resolver))
     ours = [_is_ours(r, given) for r in codes]
     _check_resolved(model, codes, resolver)
-    nodes: list[Carried] = []
+    nodes: list[ReplacedNode] = []
     names = {code.custom_code for code in model.operator_codes}
     uses = collections.Counter(codes[op.opcode_index].name for s in model.subgraphs for op in s.operators)
     operator_codes = list(model.operator_codes)
@@ -78,9 +79,9 @@ def carry(model: Model, custom_ops: CustomOps) -> Carriage:
         operators = []
         for number, op in enumerate(subgraph.operators):
             if ours[op.opcode_index]:
-                where = place(number, index)
+                where = node_location(number, index)
                 name = codes[op.opcode_index].name
-                kept, single = _alone(model, subgraph, op, name, where)
+                kept, single = _single_node_model(model, subgraph, op, name, where)
                 alone = uses[name] == 1 and model.operator_codes[op.opcode_index].version == 1
                 new = name
                 if not alone or kept != list(op.inputs) or _is_taken(name):
@@ -93,7 +94,7 @@ def carry(model: Model, custom_ops: CustomOps) -> Carriage:
                         )
                     )
                 first = list(dict.fromkeys(kept))
-                nodes.append(Carried(new, name, number, where, single, tuple(map(first.index, kept))))
+                nodes.append(ReplacedNode(new, name, number, where, single, tuple(map(first.index, kept))))
             operators.append(op)
         subgraph = copy.copy(subgraph)
         subgraph.operators = operators
@@ -101,17 +102,17 @@ def carry(model: Model, custom_ops: CustomOps) -> Carriage:
     if changed:
         model = copy.copy(model)
         model.operator_codes, model.subgraphs = operator_codes, subgraphs
-    return Carriage(model, changed, nodes, resolver)
+    return PreparedModel(model, changed, nodes, resolver)
 
 
-class _Nothing(OpResolver):
+class _EmptyResolver(OpResolver):
     """Behind what a person gave: nothing."""
 
     def find_op(self, op: Any, version: int = 1) -> None:
         return None
 
 
-class _Customs(OpResolver):
+class _CustomOpsOnly(OpResolver):
     """Custom operators as another resolver has them; builtin ones are the official run time's."""
 
     def __init__(self, resolver: OpResolver) -> None:
@@ -144,7 +145,7 @@ def _check_resolved(model: Model, codes: list[Resolved], resolver: OpResolver) -
             if code.is_custom:
                 code = code.of(b"" if op.custom_options is None else bytes(op.custom_options))
                 if code.registration is None and code.name not in OFFICIAL_CUSTOMS:
-                    missing.setdefault((code.name, code.version), []).append(place(number, index))
+                    missing.setdefault((code.name, code.version), []).append(node_location(number, index))
     if missing:
         error = unresolved([Missing(*what, True, where) for what, where in missing.items()], resolver)
         error.args = (error.message.replace("Interpreter(..., custom_ops", "CompiledModel(..., custom_ops"),)
@@ -164,7 +165,7 @@ def _new_name(wanted: str, names: set[str | None]) -> str:
     return wanted
 
 
-def _alone(model: Model, subgraph: Any, op: Any, name: str, where: str) -> tuple[list[int], Model]:
+def _single_node_model(model: Model, subgraph: Any, op: Any, name: str, where: str) -> tuple[list[int], Model]:
     """The inputs of a node that the run time passes, and the model of this node alone, whose inputs these are."""
     buffers = [objects.Buffer()]
     tensors: list[Any] = []

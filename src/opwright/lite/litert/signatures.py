@@ -1,6 +1,7 @@
-"""What a model takes and gives, by signature, in the official run time's order.
+"""Signatures of a compiled model: inputs and outputs, in the official run time's order.
 
-Lives here: `Signature`, `Place`, `signatures_of`.  Not here: buffers for them (buffers.py), running (model.py).
+Lives here: `ModelSignature`, `SignatureTensor`, `signatures_of`.
+Not here: their buffers (buffers.py), running (model.py).
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ import numpy as np
 from ...core.errors import InvalidArgumentError
 from ..format import Model
 from ..ops import types
-from ..runtime.constants import of_file
+from ..runtime.constants import tensor_from_file
 from ..runtime.introspection import tensor_details
 from ..runtime.tensor import Tensor
 from .library import HANDLE, SIZE, check, library
 
 
-class Place:
+class SignatureTensor:
     """An input or an output. shape: as it is now; the file's has -1 where sizes may differ from run to run."""
 
     def __init__(self, name: str, tensor: Tensor, is_input: bool) -> None:
@@ -52,13 +53,13 @@ class Place:
         }
 
 
-class Signature:
+class ModelSignature:
     """A signature: its key, None where the model has none, and its inputs and outputs in order.
 
     allocated: whether the run time has made ready for the inputs' shapes; told: whether it has run with them
     """
 
-    def __init__(self, key: str | None, inputs: list[Place], outputs: list[Place]) -> None:
+    def __init__(self, key: str | None, inputs: list[SignatureTensor], outputs: list[SignatureTensor]) -> None:
         self.key, self.inputs, self.outputs = key, inputs, outputs
         self.allocated = self.told = False
         self.buffers: Any = None  # of inputs and outputs, for `run`
@@ -76,7 +77,7 @@ class Signature:
         )
 
 
-def signatures_of(handle: int, model: Model) -> list[Signature]:
+def signatures_of(handle: int, model: Model) -> list[ModelSignature]:
     """The signatures of a loaded model; where it has none, one of the main subgraph, by the tensors' names.
 
     handle: the run time's model, which knows the order; model: the same as objects
@@ -99,14 +100,14 @@ def signatures_of(handle: int, model: Model) -> list[Signature]:
                 names = _all_names(indices, by_name)
             else:
                 indices = [int(t) for t in (main.inputs if is_input else main.outputs)]
-            parts.append([Place(name, _tensor(model, main, t), is_input) for name, t in zip(names, indices)])
-        found.append(Signature(None if definition is None else key, *parts))
+            parts.append([SignatureTensor(name, _tensor(model, main, t), is_input) for name, t in zip(names, indices)])
+        found.append(ModelSignature(None if definition is None else key, *parts))
     return found
 
 
 def _tensor(model: Model, subgraph: Any, index: int) -> Tensor:
     source = subgraph.tensors[index]
-    return of_file(index, source, model.buffers[source.buffer])
+    return tensor_from_file(index, source, model.buffers[source.buffer])
 
 
 def _names(signature: Any, side: str) -> list[str]:

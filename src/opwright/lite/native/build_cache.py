@@ -1,6 +1,6 @@
 """Libraries that were built, kept between processes.
 
-Lives here: `find`, `keep`: a library by its key, as long as the files that it was made of are what they were.
+Lives here: `find`, `store`: a library by its key, as long as the files that it was made of are what they were.
 Not here: building (toolchain.py); kernels of models are kept by compiler/cache.py.
 
 A note, under the key, says which library it is, its digest, and the digests of the files that it was made of. The note
@@ -57,7 +57,7 @@ def _mark_used(library: Path) -> None:
     os.utime(library, ns=(time.time_ns(), library.stat().st_mtime_ns))
 
 
-def keep(key: str, name: str, content: bytes, made_of: Sequence[Path]) -> Path:
+def store(key: str, name: str, content: bytes, made_of: Sequence[Path]) -> Path:
     """Write a library; where that cannot be, to a folder of this process's own, which one warning a library tells.
 
     name: how its file's begins and ends, for people to know it by

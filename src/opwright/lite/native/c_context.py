@@ -1,6 +1,6 @@
 """A running subgraph as C sees it: one TfLiteContext with its tensors, kept in step with the run time's.
 
-Lives here: `Mirror`: describing tensors to C.
+Lives here: `NativeContext`: describing tensors to C.
 Not here: layouts (records.py), taking over what C changed (c_state.py), nodes and when methods are called
 (registration.py), what C calls (callbacks.py).
 
@@ -19,7 +19,7 @@ import numpy as np
 from ...core.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
 from ..runtime.tensor import ARENA, CONSTANT, DYNAMIC, OUTSIDE, OWN, Tensor
 from . import records
-from .element_conversion import is_converted, room, to_c
+from .element_conversion import bytes_in_c, is_converted, to_c
 from .records import Arrays, CContext, CHost, CTensor
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ OLD_HEADERS = (
 _SIZE = C.sizeof(CTensor)
 
 
-class Mirror:
+class NativeContext:
     """context, host: what C gets; tensors: the run time's, by C's index; failure: the error of a callback, to be raised
     when the method that caused it returns."""
 
@@ -163,7 +163,7 @@ class Mirror:
             return
         if t.blocks is not None:
             details = q.details
-            record: Any = records.BlockwiseQuantization(
+            record: Any = records.CBlockwiseQuantization(
                 int(details.scales), int(getattr(details, "zero_points", -1)), int(details.block_size), len(t.shape) - 1
             )
             c.quantization.type = records.BLOCKWISE
@@ -175,7 +175,7 @@ class Mirror:
             zeros = zeros if len(zeros) == len(scales) else (zeros or [0]) * len(scales)
             if len(scales) == 1:
                 c.params.scale, c.params.zero_point = scales[0], zeros[0]
-            record = records.AffineQuantization(
+            record = records.CAffineQuantization(
                 self.arrays.floats(scales), self.arrays.ints(zeros[: len(scales)]), int(q.quantized_dimension)
             )
             c.quantization.type = records.AFFINE
@@ -224,7 +224,7 @@ class Mirror:
             self.arrays.free(at)
             c.dims = self.arrays.ints(t.shape)
         known = t._dtype is not None and not (i >= self.subgraph.file_tensors and i not in self.sized)
-        c.bytes = room(t) if known and not t.is_object else 0
+        c.bytes = bytes_in_c(t) if known and not t.is_object else 0
 
     def has_shape(self, shape: int) -> bool:
         """Whether a TfLiteIntArray is a tensor's sizes."""
@@ -263,7 +263,7 @@ class Mirror:
         """Free the memory of its own that C put a tensor's elements into."""
         if self.is_elsewhere(i):
             self.provider.TfLiteTensorDataFree(C.addressof(self.array[i]))
-            self.array[i].bytes = room(self.tensors[i]) if not self.tensors[i].is_object else 0
+            self.array[i].bytes = bytes_in_c(self.tensors[i]) if not self.tensors[i].is_object else 0
 
     @property
     def current(self) -> NativeNode | None:
@@ -295,7 +295,7 @@ class Mirror:
             self.arrays.free(c.dims)
             self.arrays.free(c.dims_signature)
             if c.quantization.params and c.quantization.type == records.AFFINE:
-                record = records.AffineQuantization.from_address(c.quantization.params)
+                record = records.CAffineQuantization.from_address(c.quantization.params)
                 self.arrays.free_floats(record.scale)
                 self.arrays.free(record.zero_point)
         self.provider.ow_context_end(self.address)

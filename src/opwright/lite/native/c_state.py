@@ -1,6 +1,6 @@
 """Tensor state written by C: types, kinds of memory, shapes and elements, read back after a method of an operator.
 
-Lives here: `pull`, `check_shape`, `take`.
+Lives here: `sync_type_from_c`, `check_shape`, `sync_from_c`.
 Not here: the records that C reads (c_context.py), when they are read back (registration.py).
 """
 
@@ -15,12 +15,12 @@ from ...core.errors import InvalidArgumentError
 from ..ops import types
 from ..runtime.tensor import ARENA, CONSTANT, DYNAMIC, OWN, Tensor
 from . import records
-from .c_context import MOST_DIMENSIONS, Mirror
+from .c_context import MOST_DIMENSIONS, NativeContext
 from .element_conversion import from_c, is_converted
 from .records import CTensor
 
 
-def pull(mirror: Mirror, i: int) -> None:
+def sync_type_from_c(mirror: NativeContext, i: int) -> None:
     """Take over the type and the kind of memory that C gave to an output or a tensor it added."""
     t, c = mirror.tensors[i], mirror.array[i]
     if c.type != records.TYPES.get(getattr(t.type, "name", ""), 0):
@@ -60,7 +60,7 @@ def pull(mirror: Mirror, i: int) -> None:
         )
 
 
-def check_shape(mirror: Mirror, i: int) -> None:
+def check_shape(mirror: NativeContext, i: int) -> None:
     """Raises InvalidArgumentError where C changed a shape without ResizeTensor."""
     t = mirror.tensors[i]
     sizes = records.read_int_array(mirror.array[i].dims, MOST_DIMENSIONS)
@@ -73,7 +73,7 @@ def check_shape(mirror: Mirror, i: int) -> None:
         )
 
 
-def take(mirror: Mirror, i: int) -> None:
+def sync_from_c(mirror: NativeContext, i: int) -> None:
     """Take over the shape and the elements that C gave a tensor in memory of its own, or in its own form."""
     t, c = mirror.tensors[i], mirror.array[i]
     elsewhere = mirror.is_elsewhere(i)

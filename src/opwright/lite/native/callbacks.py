@@ -1,9 +1,9 @@
-"""Calls between Python and the provider: its functions as Python calls them, and the functions that it calls back.
+"""Calls between Python and the provider: the provider's functions, and the Python functions that it calls back.
 
-Lives here: `provider` and the types of its functions; `mirror_of`; callbacks that resize tensors, add tensors and read
-the model's metadata; the end of the process.
+Lives here: `provider` and the types of its functions; `native_context_of`; callbacks that resize tensors, add tensors
+and read the model's metadata; cleanup when the process exits.
 Not here: requests about tensors alone, which the provider answers from the records; the provider's source (provider/)
-and how it is built (toolchain.py).
+and its build (toolchain.py).
 
 Each call releases the interpreter lock, and a callback acquires it. An exception cannot pass through C: it is stored, C
 receives kTfLiteError, and the exception is raised when the method returns, whatever its status. An operator that
@@ -22,8 +22,8 @@ from ...core.errors import FailedPreconditionError, InternalError, InvalidArgume
 from ...core.forks import once
 from ..runtime.tensor import CONSTANT, DYNAMIC
 from . import records, toolchain
-from .c_context import EVERY, MOST_DIMENSIONS, OLD_HEADERS, READABLE, Mirror
-from .c_state import pull
+from .c_context import EVERY, MOST_DIMENSIONS, OLD_HEADERS, READABLE, NativeContext
+from .c_state import sync_type_from_c
 
 if TYPE_CHECKING:
     from ..runtime.subgraph import Subgraph
@@ -77,34 +77,34 @@ def provider() -> Any:
     return library
 
 
-_mirrors: weakref.WeakValueDictionary[int, Mirror] = weakref.WeakValueDictionary()  # by the context's address
+_contexts: weakref.WeakValueDictionary[int, NativeContext] = weakref.WeakValueDictionary()  # by the context's address
 
 
-def mirror_of(subgraph: Subgraph, provider: Any) -> Mirror:
+def native_context_of(subgraph: Subgraph, provider: Any) -> NativeContext:
     """The view of a subgraph in C, made for its first operator in C."""
     if subgraph.native is None:
-        mirror = Mirror(subgraph, provider)
+        mirror = NativeContext(subgraph, provider)
         host = mirror.host
         host.resize, host.add_tensors, host.get_metadata = (C.cast(f, C.c_void_p).value for f in _FUNCTIONS)
-        if not _mirrors:
+        if not _contexts:
             atexit.unregister(_free_all)
             atexit.register(_free_all)
-        _mirrors[mirror.address] = mirror
+        _contexts[mirror.address] = mirror
         subgraph.native = mirror
     return subgraph.native
 
 
 def _free_all() -> None:
     """At the end of the process: the state of every node that an interpreter still has."""
-    for mirror in list(_mirrors.values()):
+    for mirror in list(_contexts.values()):
         ownership = mirror.subgraph.ownership
         if not (ownership.running or ownership.thread):  # else in a thread that nobody waits for
             mirror.subgraph.close()
 
 
-def _kept(context: int, function: Callable[[Mirror], None]) -> int:
+def _status_of(context: int, function: Callable[[NativeContext], None]) -> int:
     """The status of a callback, its exception kept for who called the method."""
-    mirror = _mirrors.get(context)
+    mirror = _contexts.get(context)
     if mirror is None:
         return records.ERROR
     try:
@@ -117,18 +117,18 @@ def _kept(context: int, function: Callable[[Mirror], None]) -> int:
 
 
 def _resize(context: int, tensor: int | None, shape: int | None) -> int:
-    mirror = _mirrors.get(context)
+    mirror = _contexts.get(context)
     if mirror is None:
         return records.ERROR
     own: list[int] = []  # the shape, once the tensor has it
-    status = _kept(context, lambda mirror: own.append(resize(mirror, mirror.index_of(tensor), shape)))
+    status = _status_of(context, lambda mirror: own.append(resize(mirror, mirror.index_of(tensor), shape)))
     if not own and shape and not mirror.has_shape(shape):
         mirror.arrays.free(shape)
     return status
 
 
 def _add_tensors(context: int, count: int, first: Any) -> int:
-    def add(mirror: Mirror) -> None:
+    def add(mirror: NativeContext) -> None:
         native = mirror.current
         if mirror.host.step not in (records.INIT, records.PREPARE, records.INVOKE) or native is None:
             raise FailedPreconditionError(what="tensors are added outside of init, prepare and invoke")
@@ -137,11 +137,11 @@ def _add_tensors(context: int, count: int, first: Any) -> int:
         if first:
             first[0] = made
 
-    return _kept(context, add)
+    return _status_of(context, add)
 
 
 def _metadata(context: int, name: bytes | None, at: Any, size: Any) -> int:
-    mirror = _mirrors.get(context)
+    mirror = _contexts.get(context)
     found = None if mirror is None or not name else mirror.metadata(name)
     if found is None:
         return records.ERROR  # which is no failure: an operator may ask for what is not there
@@ -155,7 +155,7 @@ def _metadata(context: int, name: bytes | None, at: Any, size: Any) -> int:
 _FUNCTIONS: Any = (records.Resize(_resize), records.AddTensors(_add_tensors), records.Metadata(_metadata))
 
 
-def resize(mirror: Mirror, i: int, shape: int | None) -> int:
+def resize(mirror: NativeContext, i: int, shape: int | None) -> int:
     """Give a tensor the shape of a TfLiteIntArray, which becomes its `dims`: C may go on reading it. The array.
 
     raises InvalidArgumentError, FailedPreconditionError, ResourceExhaustedError; the array is then the caller's
@@ -191,7 +191,7 @@ def resize(mirror: Mirror, i: int, shape: int | None) -> int:
                 wanted="an output, or a tensor that it added",
                 do=f"ResizeTensor of these alone; if it means to, {OLD_HEADERS}",
             )
-        pull(mirror, i)
+        sync_type_from_c(mirror, i)
         if t.type is None:
             raise InvalidArgumentError(
                 what=f"tensor {i} was added and has no type yet", do="set its type before its shape"

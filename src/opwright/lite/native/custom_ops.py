@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 from ...core.errors import InvalidArgumentError, NotFoundError
 from ..registration import Registration
 from .callbacks import provider
-from .entry_points import entries, find_entry, may_register, operator_name, qualified, shown
-from .library import Library, open_library
-from .records import CERTAIN, METHODS, CAdded, COperator, CRegistration
+from .entry_points import demangled, display_name, find_entries, find_entry, may_register, operator_name
+from .library import OperatorLibrary, open_library
+from .records import COMMON_BYTES, METHODS, CAdded, COperator, CRegistration
 from .registration import NativeRegistration
 from .toolchain import build_library
 
@@ -70,14 +70,14 @@ def load_custom_ops(
     return found
 
 
-def open_library_with_provider(path: str | os.PathLike[str]) -> Library:
+def open_library_with_provider(path: str | os.PathLike[str]) -> OperatorLibrary:
     """As open_library, with the functions that operators call."""
     if not isinstance(os.fspath(path), str):
         raise TypeError(f"load_custom_ops takes the path of a library, found {path!r}"[:200])
     return open_library(path, provider)
 
 
-def _wanted(ops: Any, library: Library, functions: list[str]) -> list[tuple[str | None, str]]:
+def _wanted(ops: Any, library: OperatorLibrary, functions: list[str]) -> list[tuple[str | None, str]]:
     """Names, None where the operator says its own, and functions."""
     if isinstance(ops, str):
         ops = [ops]
@@ -89,9 +89,9 @@ def _wanted(ops: Any, library: Library, functions: list[str]) -> list[tuple[str 
             do='name them: load_custom_ops(path, {"Name": "Function"})',
         )
     elif ops is None:
-        pairs = [(None, f) for f in entries(functions)]
+        pairs = [(None, f) for f in find_entries(functions)]
         if not pairs:
-            names = ", ".join(sorted({shown(f) for f in functions})[:8]) or "no functions"
+            names = ", ".join(sorted({display_name(f) for f in functions})[:8]) or "no functions"
             raise NotFoundError(
                 what=f"{library.path} registers nothing",
                 found=names,
@@ -122,10 +122,10 @@ class _Record(NamedTuple):
     version: int | None = None
 
 
-def _registrations(library: Library, symbol: str, name: str | None) -> list[NativeRegistration]:
+def _registrations(library: OperatorLibrary, symbol: str, name: str | None) -> list[NativeRegistration]:
     """What a function gives: one registration, called `name` where that is said; all that it adds to a resolver, or of
     these the one of that name."""
-    where = f"{library.path}: {shown(symbol)}"
+    where = f"{library.path}: {display_name(symbol)}"
     found = _records_of(library, symbol, where)
     if name is not None and len(found) > 1:
         named = [r for r in found if r.name == name]
@@ -134,13 +134,15 @@ def _registrations(library: Library, symbol: str, name: str | None) -> list[Nati
                 what=f"{where} adds no operator {name!r}",
                 found=", ".join(str(r.name) for r in found),
                 wanted="the name of one of these",
-                do=f"load_custom_ops(path, [{shown(symbol)!r}]) for all of them",
+                do=f"load_custom_ops(path, [{display_name(symbol)!r}]) for all of them",
             )
         found = named
     return [_registration(library, symbol, name, record, where) for record in found]
 
 
-def _registration(library: Library, symbol: str, name: str | None, found: _Record, where: str) -> NativeRegistration:
+def _registration(
+    library: OperatorLibrary, symbol: str, name: str | None, found: _Record, where: str
+) -> NativeRegistration:
     native = provider()
     _check_functions(found.record, where)
     own, version = None, max(found.record.version, 1)  # of a classic record: 0 where nothing is said
@@ -159,14 +161,20 @@ def _registration(library: Library, symbol: str, name: str | None, found: _Recor
         )
     called = name or found.name or own or operator_name(symbol)
     return NativeRegistration(
-        native, found.record, called, found.version or version, library.path, shown(symbol), (library, found.kept)
+        native,
+        found.record,
+        called,
+        found.version or version,
+        library.path,
+        display_name(symbol),
+        (library, found.kept),
     )
 
 
-def _records_of(library: Library, symbol: str, where: str) -> list[_Record]:
+def _records_of(library: OperatorLibrary, symbol: str, where: str) -> list[_Record]:
     """Call an entry point. Raises InvalidArgumentError for what gives no registration."""
     native = provider()
-    mangled = qualified(symbol)
+    mangled = demangled(symbol)
     if mangled is not None and not may_register(mangled[1]):
         raise InvalidArgumentError(
             what=f"{where} takes arguments, so it gives no registration",
@@ -220,7 +228,9 @@ def _added(where: str) -> list[_Record]:
                 wanted="a name, and 1 or more",
             )
         record = CRegistration.from_buffer_copy(one.registration)
-        more = _bytes_at(one.source + CERTAIN, _BY_ADDRESS) if not any(getattr(record, m) for m in METHODS) else None
+        more = (
+            _bytes_at(one.source + COMMON_BYTES, _BY_ADDRESS) if not any(getattr(record, m) for m in METHODS) else None
+        )
         operator = int.from_bytes(more or b"", sys.byteorder)
         if operator and provider().ow_is_operator(operator):
             record.registration_external = operator
@@ -228,7 +238,7 @@ def _added(where: str) -> list[_Record]:
     return list(found.values())
 
 
-def _returned(library: Library, symbol: str, where: str, buffer: Any, at: int | None) -> _Record:
+def _returned(library: OperatorLibrary, symbol: str, where: str, buffer: Any, at: int | None) -> _Record:
     """The registration that a function returned: in `buffer`, by value, or by its address."""
     native = provider()
     if buffer is not None:
@@ -237,7 +247,7 @@ def _returned(library: Library, symbol: str, where: str, buffer: Any, at: int | 
             raise InvalidArgumentError(
                 what=f"{where} gives a record that is larger than any TfLiteRegistration",
                 found=f"{len(buffer.raw.rstrip(bytes(1)))} bytes",
-                wanted=f"{CERTAIN} to {C.sizeof(CRegistration)}",
+                wanted=f"{COMMON_BYTES} to {C.sizeof(CRegistration)}",
             )
         if record.registration_external and not native.ow_is_operator(record.registration_external):
             raise _wrong(where, "registration_external", record.registration_external)
@@ -251,10 +261,10 @@ def _returned(library: Library, symbol: str, where: str, buffer: Any, at: int | 
     return _by_address(library, symbol, where, at)
 
 
-def _by_address(library: Library, symbol: str, where: str, at: int) -> _Record:
+def _by_address(library: OperatorLibrary, symbol: str, where: str, at: int) -> _Record:
     """A record that a pointer leads to: its certain part, and the operator in it where that is sure to be one."""
     native = provider()
-    content = _bytes_at(at, CERTAIN)
+    content = _bytes_at(at, COMMON_BYTES)
     if content is None or at % _BY_ADDRESS:
         raise InvalidArgumentError(
             what=f"{where} returned what is no address of a record",
@@ -266,8 +276,8 @@ def _by_address(library: Library, symbol: str, where: str, at: int) -> _Record:
     base = library.base(symbol)
     extent = library.file.extent(at - base) if library.file is not None and base is not None else None
     bare = not any(getattr(record, m) for m in METHODS)
-    if (extent or 0) >= CERTAIN + _BY_ADDRESS or (extent is None and bare):
-        more = _bytes_at(at + CERTAIN, _BY_ADDRESS)
+    if (extent or 0) >= COMMON_BYTES + _BY_ADDRESS or (extent is None and bare):
+        more = _bytes_at(at + COMMON_BYTES, _BY_ADDRESS)
         operator = int.from_bytes(more or b"", sys.byteorder)
         if operator and native.ow_is_operator(operator):
             record.registration_external = operator

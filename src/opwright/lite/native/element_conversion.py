@@ -45,7 +45,7 @@ def from_c(t: Tensor, content: np.ndarray) -> np.ndarray:
     return unpacked(content, PACKED[t.type.name], t.dtype, int(np.prod(t.shape))).reshape(t.shape)
 
 
-def room(t: Tensor) -> int:
+def bytes_in_c(t: Tensor) -> int:
     """Bytes in C's form of a tensor whose elements are of one size."""
     name = getattr(t.type, "name", "")
     if name in PACKED:

@@ -90,11 +90,11 @@ def read_library(path: str, content: bytes) -> LibraryFile | None:
     raises InvalidArgumentError for a file that is none, DataLossError for a damaged one
     """
     if content[:4] != b"\x7fELF":
-        if sys.platform != "linux" and what_it_is(content).startswith(("a Mach-O", "a Windows")):
+        if sys.platform != "linux" and file_kind(content).startswith(("a Mach-O", "a Windows")):
             return None  # the system's own loader reads those
         raise InvalidArgumentError(
             what=f"{path} is no shared library",
-            found=what_it_is(content),
+            found=file_kind(content),
             wanted=f"a shared library for {platform.machine()} {sys.platform}",
             do="link it with: cc -shared -fPIC ... -o libops.so",
         )
@@ -106,7 +106,7 @@ def read_library(path: str, content: bytes) -> LibraryFile | None:
         ) from error
 
 
-def what_it_is(content: bytes) -> str:
+def file_kind(content: bytes) -> str:
     """In words, what a file without ELF's first bytes is."""
     known = (
         (b"\xcf\xfa\xed\xfe", "a Mach-O library, for macOS"),

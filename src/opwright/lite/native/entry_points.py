@@ -1,6 +1,6 @@
 """Names of entry points: C++'s mangled ones, and what an operator is called after its function.
 
-Lives here: `qualified` (namespace and name of a mangled function), `find_entry`, `entries`, `operator_name`.
+Lives here: `demangled` (namespace and name of a mangled function), `find_entry`, `find_entries`, `operator_name`.
 Not here: which functions a library has (elf.py), calling them (custom_ops.py).
 
 Source: the Itanium C++ ABI, section 5.1: `_Z`, then a name as its length and letters, or several between N and E;
@@ -20,7 +20,7 @@ _BEGINNINGS = ("Register_",)
 _REGISTER = re.compile(r"Register(?=[A-Z0-9])")
 
 
-def qualified(symbol: str) -> tuple[str, str] | None:
+def demangled(symbol: str) -> tuple[str, str] | None:
     """The name with its namespaces, joined by ::, and the letters of the parameters; None for what is no mangled
     function of plain names (templates, operators, constructors)."""
     if not symbol.startswith("_Z"):
@@ -53,9 +53,9 @@ def may_register(letters: str) -> bool:
     return letters == "v" or (letters.startswith("PN") and letters.endswith("17MutableOpResolverE"))
 
 
-def shown(symbol: str) -> str:
+def display_name(symbol: str) -> str:
     """A function's name as a person writes it."""
-    found = qualified(symbol)
+    found = demangled(symbol)
     return symbol if found is None else found[0]
 
 
@@ -68,7 +68,7 @@ def find_entry(wanted: str, functions: Iterable[str], library: str) -> str:
     if wanted in functions:
         return wanted
     spelled = wanted.removesuffix("()").removeprefix("::")
-    candidates = {f: q for f in functions if (q := qualified(f)) is not None and may_register(q[1])}
+    candidates = {f: q for f in functions if (q := demangled(f)) is not None and may_register(q[1])}
     exact = [f for f, (name, _) in candidates.items() if name == spelled]
     loose = exact or [f for f, (name, _) in candidates.items() if name.endswith(f"::{spelled}")]
     if len(loose) == 1:
@@ -79,13 +79,13 @@ def find_entry(wanted: str, functions: Iterable[str], library: str) -> str:
             found=", ".join(sorted(candidates[f][0] for f in loose)),
             wanted="one, with its namespaces",
         )
-    names = sorted({shown(f) for f in functions})
+    names = sorted({display_name(f) for f in functions})
     near = difflib.get_close_matches(spelled, names, 4, 0.6)
     near += [n for n in names if n not in near and spelled.lower() in n.lower()][:4]
     with_parameters = [
         q[0]
         for f in functions
-        if (q := qualified(f)) is not None
+        if (q := demangled(f)) is not None
         and not may_register(q[1])
         and q[0].split("::")[-1] == spelled.split("::")[-1]
     ]
@@ -95,7 +95,7 @@ def find_entry(wanted: str, functions: Iterable[str], library: str) -> str:
             found=with_parameters[0],
             wanted="a function without parameters",
         )
-    sure = [shown(f) for f in functions if looks_like_entry(f)]
+    sure = [display_name(f) for f in functions if looks_like_entry(f)]
     raise NotFoundError(
         what=f"{library} has no function {wanted}",
         found=", ".join(near or sure[:8] or names[:8]) or "no functions",
@@ -106,20 +106,20 @@ def find_entry(wanted: str, functions: Iterable[str], library: str) -> str:
     )
 
 
-def entries(functions: Iterable[str]) -> list[str]:
+def find_entries(functions: Iterable[str]) -> list[str]:
     """The functions whose names say that they give registrations; where there are none, C++ functions without
     parameters that are called Register..., as some projects have it."""
     functions = list(functions)
     sure = [f for f in functions if looks_like_entry(f)]
-    return sure or [f for f in functions if _REGISTER.match(_last(f)) and (qualified(f) or ("", ""))[1] == "v"]
+    return sure or [f for f in functions if _REGISTER.match(_base_name(f)) and (demangled(f) or ("", ""))[1] == "v"]
 
 
 def looks_like_entry(symbol: str) -> bool:
     """Whether a function says that it gives a registration: by its name, or in C++ by taking a resolver."""
-    found = qualified(symbol)
+    found = demangled(symbol)
     if symbol.startswith("_Z") and (found is None or found[1] != "v"):
         return found is not None and may_register(found[1])
-    name = _last(symbol)
+    name = _base_name(symbol)
     if name.startswith(("TfLite", "Ow", "ow_")):
         return False
     return any(name.endswith(e) and name != e for e in _ENDINGS) or any(
@@ -127,14 +127,14 @@ def looks_like_entry(symbol: str) -> bool:
     )
 
 
-def _last(symbol: str) -> str:
+def _base_name(symbol: str) -> str:
     """A function's name without its namespaces."""
-    return shown(symbol).split("::")[-1]
+    return display_name(symbol).split("::")[-1]
 
 
 def operator_name(symbol: str) -> str:
     """What an operator is called after its function: Register_SIN gives SIN, atan_op::AtanOpRegistration Atan."""
-    name = _last(symbol)
+    name = _base_name(symbol)
     for beginning in _BEGINNINGS:
         name = name.removeprefix(beginning)
     name = _REGISTER.sub("", name, 1) if _REGISTER.match(name) else name

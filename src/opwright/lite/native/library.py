@@ -1,6 +1,6 @@
 """Shared libraries of operators: opening one, and saying well why that cannot be.
 
-Lives here: `open_library`, `Library`.
+Lives here: `open_library`, `OperatorLibrary`.
 Not here: reading its file (elf.py), its registrations (custom_ops.py), the functions it takes from us (provider/).
 
 A library stays loaded until the process ends: operators' functions may be called as long. The system's loader keeps a
@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 
 from ...core.errors import InvalidArgumentError, NotFoundError
 from .elf import LibraryFile, read_library
-from .entry_points import shown
+from .entry_points import display_name
 
 _MOST_NAMES = 8
 _MOST_BYTES = 1 << 31
 
 
-class Library(NamedTuple):
+class OperatorLibrary(NamedTuple):
     """path: as it was given; file: what it says, None where only the system's loader can read it; code: loaded."""
 
     path: str
@@ -50,7 +50,7 @@ class Library(NamedTuple):
 _loaded: dict[str, tuple[tuple[int, ...], Any]] = {}  # by real path: the state of the file, and what was loaded of it
 
 
-def open_library(path: str | os.PathLike[str], provide: Callable[[], Any]) -> Library:
+def open_library(path: str | os.PathLike[str], provide: Callable[[], Any]) -> OperatorLibrary:
     """Load a shared library. provide: loads the functions that operators call; called once the file is known to be a
     library for this machine, since it may have to compile them.
 
@@ -66,13 +66,13 @@ def open_library(path: str | os.PathLike[str], provide: Callable[[], Any]) -> Li
     state = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
     known = _loaded.get(real)
     if known is not None and known[0] == state:
-        return Library(name, file, known[1])
+        return OperatorLibrary(name, file, known[1])
     try:
         code = ctypes.CDLL(real) if known is None else _load_copy(real)
     except OSError as error:
         raise _refused(name, file, str(error)) from error
     _loaded[real] = state, code
-    return Library(name, file, code)
+    return OperatorLibrary(name, file, code)
 
 
 def _read(path: str) -> bytes:
@@ -115,7 +115,7 @@ def _refused(path: str, file: LibraryFile | None, said: str) -> Exception:
     """The error for a library that the system's loader refuses."""
     missing = [] if file is None else missing_symbols(file)
     if missing:
-        names = [shown(n) for n in missing]
+        names = [display_name(n) for n in missing]
         more = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
         helpers = [n for n in names if n.startswith("tflite::")]
         lite = [n for n in names if n.startswith("TfLite")]

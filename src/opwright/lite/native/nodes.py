@@ -1,6 +1,6 @@
 """A node as C sees it: its record, the tensors that it touches, its run.
 
-Lives here: `NativeNode`, `Words`.  Not here: when its methods run (registration.py), the tensors (c_context.py).
+Lives here: `NativeNode`, `NativeCall`.  Not here: when its methods run (registration.py), the tensors (c_context.py).
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from ...core.errors import InvalidArgumentError
 from ..runtime.node import Node
 from ..runtime.tensor import DYNAMIC, OWN, Tensor, TensorView
 from . import records
-from .c_context import Mirror
-from .records import CCall, CNode, CPlace
+from .c_context import NativeContext
+from .records import CCall, CNode, CTensorState
 
 
 class NativeNode:
     """A node in C. added: indices of the tensors it added; given: of those resized by the method that runs."""
 
-    def __init__(self, mirror: Mirror, node: Node) -> None:
+    def __init__(self, mirror: NativeContext, node: Node) -> None:
         self.mirror, self.node = mirror, node
         self.inputs = [-1 if t is None else t.index for t in node.tensors_in]
         self.outputs = [t.index for t in node.tensors_out]
@@ -100,8 +100,8 @@ class NativeNode:
         """Its run, of tensors that all lie where they were planned; other nodes see its inputs and outputs."""
         array, ends = self.mirror.array, self.ends()
         sizes = [(C.c_int32 * len(t.shape))(*t.shape) for t in (self.mirror.tensors[i] for i in ends)]
-        places = (CPlace * len(ends))(
-            *(CPlace(i, array[i].type, array[i].bytes, len(s), C.addressof(s)) for i, s in zip(ends, sizes))
+        places = (CTensorState * len(ends))(
+            *(CTensorState(i, array[i].type, array[i].bytes, len(s), C.addressof(s)) for i, s in zip(ends, sizes))
         )
         self._kept = sizes, places
         return CCall(registration, self.mirror.address, self.address, C.addressof(places), len(places))
@@ -115,7 +115,7 @@ class NativeNode:
         self.mirror.nodes.pop(self.address, None)
 
 
-class Words(NamedTuple):
+class NativeCall(NamedTuple):
     """A node's run in C: `int run(call)`. places: by tensor, the words that hold its elements' address. They are there
     as long as the word at `where` is `expected`: C may add tensors in a run, and the array of them moves."""
 

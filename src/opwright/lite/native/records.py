@@ -69,25 +69,25 @@ INIT_FAILED = 2**64 - 1
 """The state by which an init says that it failed, (void*)-1."""
 
 
-class QuantizationParams(C.Structure):
+class CQuantizationParams(C.Structure):
     """One scale and zero point; zeros where there are none, or several."""
 
     _fields_ = (("scale", C.c_float), ("zero_point", C.c_int32))
 
 
-class Quantization(C.Structure):
+class CQuantization(C.Structure):
     """The kind of quantization, and its record."""
 
     _fields_ = (("type", C.c_int), ("params", C.c_void_p))
 
 
-class AffineQuantization(C.Structure):
+class CAffineQuantization(C.Structure):
     """scale: a FloatArray; zero_point: an IntArray; both of one element, or one for each slice of the dimension."""
 
     _fields_ = (("scale", C.c_void_p), ("zero_point", C.c_void_p), ("quantized_dimension", C.c_int32))
 
 
-class BlockwiseQuantization(C.Structure):
+class CBlockwiseQuantization(C.Structure):
     """Indices of the tensors with scales and zero points."""
 
     _fields_ = (
@@ -105,7 +105,7 @@ class CTensor(C.Structure):
         ("type", C.c_int),
         ("data", C.c_void_p),
         ("dims", C.c_void_p),
-        ("params", QuantizationParams),
+        ("params", CQuantizationParams),
         ("allocation_type", C.c_int),
         ("bytes", C.c_size_t),
         ("allocation", C.c_void_p),
@@ -114,7 +114,7 @@ class CTensor(C.Structure):
         ("buffer_handle", C.c_int),
         ("data_is_stale", C.c_bool),
         ("is_variable", C.c_bool),
-        ("quantization", Quantization),
+        ("quantization", CQuantization),
         ("sparsity", C.c_void_p),
         ("dims_signature", C.c_void_p),
     )
@@ -187,7 +187,7 @@ class CRegistration(C.Structure):
     )
 
 
-CERTAIN = CRegistration.registration_external.offset
+COMMON_BYTES = CRegistration.registration_external.offset
 """Bytes of a registration that every generation of the headers has."""
 
 
@@ -266,7 +266,7 @@ AddTensors = C.CFUNCTYPE(C.c_int, C.c_void_p, C.c_int, C.POINTER(C.c_int))
 Metadata = C.CFUNCTYPE(C.c_int, C.c_void_p, C.c_char_p, C.POINTER(C.c_void_p), C.POINTER(C.c_size_t))
 
 
-class CPlace(C.Structure):
+class CTensorState(C.Structure):
     """OwPlace: what one of a node's tensors is like around a run."""
 
     _fields_ = (

@@ -18,15 +18,15 @@ from typing import Any
 from ...compiler.native.builtins import bound, builtins
 from ...core.errors import CancelledError, FailedPreconditionError, InvalidArgumentError, OpError, UnimplementedError
 from ..registration import Registration
-from ..runtime.direct_invocation import Direct
+from ..runtime.direct_invocation import DirectInvocation
 from ..runtime.node import Context, Node
 from ..runtime.tensor import DYNAMIC, Tensor
 from . import records
 from .c_context import EVERY, READABLE
-from .c_state import check_shape, pull, take
-from .callbacks import mirror_of, provider
+from .c_state import check_shape, sync_from_c, sync_type_from_c
+from .callbacks import native_context_of, provider
 from .element_conversion import is_converted
-from .nodes import NativeNode, Words
+from .nodes import NativeCall, NativeNode
 from .records import CCall, CCalls, CContext, CRegistration, CTensor
 
 
@@ -49,9 +49,9 @@ class JoinedRun:
             self._fail(status)
 
     @property
-    def direct(self) -> Direct:
+    def direct(self) -> DirectInvocation:
         """The run by itself."""
-        return Direct(self._run, self._fail, calls_back=True)
+        return DirectInvocation(self._run, self._fail, calls_back=True)
 
     def _fail(self, status: int) -> None:
         self.failed = self._record.done
@@ -92,7 +92,7 @@ class NativeRegistration(Registration):
     def _init(self, context: Context, options: Any) -> NativeNode:
         node = context.node
         at, size = self._options(node, options)
-        mirror = mirror_of(node.subgraph, self._provider)
+        mirror = native_context_of(node.subgraph, self._provider)
         native = NativeNode(mirror, node)
         mirror.starting = native
         state = self._provider.ow_init(self._address, mirror.address, at, size)
@@ -135,8 +135,8 @@ class NativeRegistration(Registration):
         try:
             native.check_lists()
             for i in native.written():
-                pull(mirror, i)
-                take(mirror, i) if mirror.is_elsewhere(i) else check_shape(mirror, i)
+                sync_type_from_c(mirror, i)
+                sync_from_c(mirror, i) if mirror.is_elsewhere(i) else check_shape(mirror, i)
             native.keep_sizes()
             native.read_temporaries()
             if status == records.SHAPE_NOT_KNOWN:
@@ -175,7 +175,7 @@ class NativeRegistration(Registration):
 
     bind_many = JoinedRun
 
-    def words(self, node: Node) -> Words | None:
+    def words(self, node: Node) -> NativeCall | None:
         """Return the words of a bound node for callers without Python (see Words), None if tensors are handed to it."""
         native: NativeNode = node.user_data
         if native.call is None or any(self._is_handed_over(native.mirror.tensors[i]) for i in native.touched()):
@@ -185,7 +185,7 @@ class NativeRegistration(Registration):
         places = [(native.mirror.tensors[i], [start + i * step + offset for offset in fields]) for i in native.ends()]
         where = C.addressof(native.mirror.context) + CContext.tensors.offset
         run = C.cast(self._provider.ow_run, C.c_void_p).value or 0
-        return Words(run, C.addressof(native.call), places, where, start)
+        return NativeCall(run, C.addressof(native.call), places, where, start)
 
     @staticmethod
     def _check_inputs(node: Node) -> None:
@@ -214,7 +214,7 @@ class NativeRegistration(Registration):
             raise self._error(context, native, "invoke", self._words(status), status)
         try:
             for i in written:
-                take(mirror, i)
+                sync_from_c(mirror, i)
             for t in node.tensors_out:
                 if t.array is None:
                     raise InvalidArgumentError(

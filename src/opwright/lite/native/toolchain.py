@@ -166,7 +166,7 @@ def build_library(
     arguments = ["-O2", "-fPIC", *(f"-I{folder}" for folder in (*folders, include_dir()))]
     for name, value in (defines or {}).items():
         arguments.append(f"-D{name}" if value is None else f"-D{name}={value}")
-    return _built(paths, [*arguments, *_words(flags)], _words(link_flags), paths[0].stem[:60])
+    return _build(paths, [*arguments, *_words(flags)], _words(link_flags), paths[0].stem[:60])
 
 
 def _words(flags: Sequence[str] | str) -> list[str]:
@@ -188,7 +188,7 @@ def _checked(source: str | os.PathLike[str]) -> Path:
     return path
 
 
-def _built(paths: Sequence[Path], arguments: Sequence[str], link: Sequence[str], name: str) -> Path:
+def _build(paths: Sequence[Path], arguments: Sequence[str], link: Sequence[str], name: str) -> Path:
     """The library, kept or new. What headers it hangs on is known after compiling alone, so a note keeps their names.
 
     name: a part of its file's, by which errors can be read
@@ -213,22 +213,22 @@ def _built(paths: Sequence[Path], arguments: Sequence[str], link: Sequence[str],
             return library
         with tempfile.TemporaryDirectory(prefix="opwright-build-") as folder:
             parts = [
-                _Part(path, found[language], language, os.path.join(folder, str(i)), arguments)
+                _CompileJob(path, found[language], language, os.path.join(folder, str(i)), arguments)
                 for i, (path, language) in enumerate(zip(paths, languages))
             ]
             with ThreadPoolExecutor(os.cpu_count()) as threads:
-                said = list(threads.map(_Part.compile, parts))
+                said = list(threads.map(_CompileJob.compile, parts))
             objects = [f"{part.stem}.o" for part in parts]
-            headers = set(paths).union(*(_named_in(f"{part.stem}.d") for part in parts))
+            headers = set(paths).union(*(_dependencies_in(f"{part.stem}.d") for part in parts))
             linker = found.get("c++") or found["c"]
             made = os.path.join(folder, f"operators{SUFFIX}")
             said.append(linker.run([*linker.extra, *_LINK, *objects, "-o", made, *link], paths[0].name))
             if any(said):
                 warnings.warn("\n".join(filter(None, said)), RuntimeWarning, stacklevel=4)
-            return build_cache.keep(key, f"lib{name}{SUFFIX}", Path(made).read_bytes(), sorted(headers))
+            return build_cache.store(key, f"lib{name}{SUFFIX}", Path(made).read_bytes(), sorted(headers))
 
 
-class _Part(NamedTuple):
+class _CompileJob(NamedTuple):
     """One source on its way to an object. stem: what its object and the note of its headers are called."""
 
     path: Path
@@ -257,7 +257,7 @@ class _Part(NamedTuple):
         )
 
 
-def _named_in(note: str) -> set[Path]:
+def _dependencies_in(note: str) -> set[Path]:
     """The files in a compiler's note of what an object hangs on: `x.o: x.c x.h \\`."""
     text = Path(note).read_text(errors="replace").replace("\\\n", " ").replace("\\ ", "\0")
     _, _, files = text.partition(": ")
@@ -281,7 +281,7 @@ def provider() -> ctypes.CDLL:
         f"-I{PROVIDER}",
     ]
     try:
-        path = _built(sources, arguments, ["-lm"] if os.name == "posix" else [], "opwright-tflite")
+        path = _build(sources, arguments, ["-lm"] if os.name == "posix" else [], "opwright-tflite")
     except UnavailableError as error:
         raise UnavailableError(
             what="the run time that operators in C call is itself C, and was not built here yet",

@@ -57,9 +57,9 @@ class If:
         return kinds.of_branches((op.then_branch, op.else_branch), op.inputs)
 
     def registration(operator: Any) -> Any:
-        from ..runtime.subgraph_calls import Branches
+        from ..runtime.subgraph_calls import BranchRegistration
 
-        return Branches(operator.name, ("then_subgraph_index", "else_subgraph_index"))
+        return BranchRegistration(operator.name, ("then_subgraph_index", "else_subgraph_index"))
 
 
 @lite_operator("STABLEHLO_CASE", graphs={"branch_subgraph_indices": "branches"})
@@ -88,9 +88,9 @@ class Case:
         return kinds.of_branches(op.branches, op.inputs)
 
     def registration(operator: Any) -> Any:
-        from ..runtime.subgraph_calls import Branches
+        from ..runtime.subgraph_calls import BranchRegistration
 
-        return Branches(operator.name, ("branch_subgraph_indices",))
+        return BranchRegistration(operator.name, ("branch_subgraph_indices",))
 
 
 @lite_operator("CALL", graphs={"subgraph": "body"})
@@ -113,9 +113,9 @@ class Call:
         return kinds.of_branches([op.body], op.inputs)
 
     def registration(operator: Any) -> Any:
-        from ..runtime.subgraph_calls import Branches
+        from ..runtime.subgraph_calls import BranchRegistration
 
-        return Branches(operator.name, ("subgraph",))
+        return BranchRegistration(operator.name, ("subgraph",))
 
 
 @lite_operator("STABLEHLO_COMPOSITE", graphs={"decomposition_subgraph_index": "decomposition"})
@@ -141,9 +141,9 @@ class Composite:
         return kinds.of_branches([op.decomposition], op.inputs)
 
     def registration(operator: Any) -> Any:
-        from ..runtime.subgraph_calls import Branches
+        from ..runtime.subgraph_calls import BranchRegistration
 
-        return Branches(operator.name, ("decomposition_subgraph_index",))
+        return BranchRegistration(operator.name, ("decomposition_subgraph_index",))
 
 
 @lite_operator("WHILE", graphs={"cond_subgraph_index": "cond", "body_subgraph_index": "body"})
@@ -176,6 +176,6 @@ class While:
         return [of_dtype(v.dtype) for v in op.body.inputs]  # handles of variables are handed from turn to turn
 
     def registration(operator: Any) -> Any:
-        from ..runtime.while_loop import Loop
+        from ..runtime.while_loop import WhileRegistration
 
-        return Loop(operator.name)
+        return WhileRegistration(operator.name)

@@ -61,7 +61,7 @@ _SCALARS: dict[str, type] = {"bool": bool, "float32": float}
 _CHECKS = {"ActivationFunctionType": one_of("NONE", "RELU", "RELU_N1_TO_1", "RELU6")}  # what run times can fuse
 
 
-def _attr(field: schema.Field, since: int = 1) -> Attr:
+def _attr(field: schema.SchemaField, since: int = 1) -> Attr:
     """The attribute for one field of an options table. since: the version it came with."""
     if field.kind == "vector":
         return Attr([_SCALARS.get(field.scalar, int)], default=(), since=since)

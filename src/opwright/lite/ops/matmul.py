@@ -43,9 +43,9 @@ class FullyConnected:
     hybrid = "hybrid.fully_connected"
 
     def registration(operator: Any) -> Any:
-        from ..runtime.builtin_registrations import Shuffled
+        from ..runtime.builtin_registrations import ShuffledFullyConnectedRegistration
 
-        return Shuffled(operator)
+        return ShuffledFullyConnectedRegistration(operator)
 
     def infer(op: Any) -> TensorSpec:
         shape, dtype = op.x.spec.shape, op.x.spec.dtype

@@ -18,7 +18,7 @@ import numpy as np
 from ...core.errors import UnimplementedError
 from ...core.specs import TensorSpec
 from ...ops.attributes import one_of
-from ..registration import OperatorRegistration, store
+from ..registration import OperatorRegistration, store_results
 from ..runtime.node import Context, Node
 from ..runtime.tensor import DYNAMIC
 from .definition import EnumAttr
@@ -114,7 +114,7 @@ class RecurrentRegistration(OperatorRegistration):
             return lambda: None
 
         def step() -> None:
-            store(kernel(arrays), outs, operator)
+            store_results(kernel(arrays), outs, operator)
 
         return step
 

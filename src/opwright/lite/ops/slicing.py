@@ -344,6 +344,6 @@ class DynamicUpdateSlice:
         return y
 
     def registration(operator: Any) -> Any:
-        from ..runtime.builtin_registrations import Update
+        from ..runtime.builtin_registrations import DynamicUpdateSliceRegistration
 
-        return Update(operator)
+        return DynamicUpdateSliceRegistration(operator)

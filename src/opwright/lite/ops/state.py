@@ -193,9 +193,9 @@ def _once(context: Any, node: Any) -> None:
 
 def handle_registration(find: Callable[[Any, Any], Any]) -> Any:
     """The registration of an operator without inputs that gives a handle: find(resources, options) -> the resource."""
-    from ..runtime.builtin_registrations import HandleRegistration
+    from ..runtime.builtin_registrations import ResourceHandleRegistration
 
-    return HandleRegistration(find)
+    return ResourceHandleRegistration(find)
 
 
 def _counts(node: Any, inputs: int, outputs: int) -> None:

@@ -1,13 +1,12 @@
 """Registrations of builtin operators whose nodes need more than `prepare` and `invoke` of their definitions.
 
-Lives here: `HandleRegistration`, of nodes without inputs whose output holds a resource, such as VAR_HANDLE; `Update`,
-DYNAMIC_UPDATE_SLICE in place, where only the update is written; `Shuffled`, FULLY_CONNECTED with weights stored in
-blocks, whose nodes have a second output, a workspace.
-Not here: the operators' definitions (lite/ops/), resources (resources.py), when memory is shared (memory.py, and
+Lives here: `ResourceHandleRegistration`, for nodes such as VAR_HANDLE; `DynamicUpdateSliceRegistration`, which updates
+in place; `ShuffledFullyConnectedRegistration`, for weights stored in blocks.
+Not here: the operators' definitions (lite/ops/), resources (resources.py), sharing of memory (memory.py, and
 while_loop.py for loop-carried tensors), the arithmetic of shuffled weights (ops/quantized/shuffled.py).
 
-A handle never changes: its tensor is computed when tensors are allocated, and the node runs no more. Only a handle that
-the subgraph returns is written at each run.
+A handle never changes: its tensor is computed when tensors are allocated, and the node does not run again. Only a
+handle that is an output of the subgraph is written in every run.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from .shape_constant_folding import is_folded, nothing
 from .tensor import DYNAMIC, FOLDED
 
 
-class HandleRegistration(Registration):
+class ResourceHandleRegistration(Registration):
     """find(resources, options) -> the resource that the node's output holds."""
 
     __slots__ = ("_find",)
@@ -62,7 +61,7 @@ class HandleRegistration(Registration):
         node.tensors_out[0].array.fill(node.user_data)  # type: ignore[union-attr]
 
 
-class Update(OperatorRegistration):
+class DynamicUpdateSliceRegistration(OperatorRegistration):
     """Runs on raw elements, so on quantised tensors of one scale too, as the definition says."""
 
     __slots__ = ()
@@ -86,7 +85,7 @@ def _run(x: Any, update: np.ndarray, starts: Any, out: np.ndarray, most: tuple[i
     out[at] = update
 
 
-class Shuffled(OperatorRegistration):
+class ShuffledFullyConnectedRegistration(OperatorRegistration):
     """As the definition says, and for the format SHUFFLED4x16INT8 with the workspace, which keeps the file's shape."""
 
     __slots__ = ()

@@ -1,6 +1,6 @@
 """Subgraphs that nodes of other subgraphs run: another way to make one ready.
 
-Lives here: `Called`, what a Subgraph has for the nodes that run it.
+Lives here: `CallableSubgraph`, what a Subgraph has for the nodes that run it.
 Not here: these nodes (subgraph_calls.py, while_loop.py), preparing and placing (subgraph.py).
 
 Such a subgraph has its inputs in the node's memory, and its outputs where that can be:
@@ -23,7 +23,7 @@ from .chains import Chain
 from .tensor import ARENA, CONSTANT, OUTSIDE, Tensor
 
 
-class Called:
+class CallableSubgraph:
     """Part of `Subgraph`."""
 
     index: int

@@ -1,6 +1,6 @@
 """Steps that follow one another as one native call: plans, and branches and loops whose subgraphs are native, too.
 
-Lives here: `NativeStep`, what such a step has; `Chain`; `rows_of`, copies by machine code.
+Lives here: `NativeStep`, what such a step has; `Chain`; `copy_rows`, copies by machine code.
 Not here: which steps become chains (chains.py), branches and loops (native_control_flow.py), the machine code
 (compiler/native/executor.ll).
 
@@ -19,7 +19,7 @@ import numpy as np
 from ...compiler.native.executor import Executor, Step, StepError
 from ...compiler.native.image import runs_images
 from ...compiler.native.workers import functions
-from .direct_invocation import Direct
+from .direct_invocation import DirectInvocation
 from .node import Context, Node
 from .shape_constant_folding import nothing
 
@@ -92,11 +92,11 @@ class Chain:
             self._steps[place]()
 
     @property
-    def direct(self) -> Direct | None:
+    def direct(self) -> DirectInvocation | None:
         """The native call alone."""
         if not self.is_ready():
             return None
-        return Direct(self.executor.entry, self._recover, follow=self._follow)
+        return DirectInvocation(self.executor.entry, self._recover, follow=self._follow)
 
     def _follow(self) -> bool:
         """Let the step that stopped go on by machine code, and those behind it; whether all have run."""
@@ -119,7 +119,7 @@ class Chain:
             self.resume()
 
 
-def rows_of(copies: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray | None:
+def copy_rows(copies: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray | None:
     """Copies, each to the first of two arrays, as rows of the executor; None where machine code cannot do one."""
     rows: list[tuple[int, int, int]] = []
     for to, source in copies:

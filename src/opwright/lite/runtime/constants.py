@@ -1,6 +1,6 @@
 """Constants of a file: tensors as a verified model declares them, their elements, and sparse constants made dense.
 
-Lives here: `of_file`, `link_blocks`; `dense_of`.
+Lives here: `tensor_from_file`, `link_block_scales`; `dense_of`.
 Not here: whether buffers and index arrays are valid, checked by the verifier (format/constants.py).
 
 A file stores the elements of a sparse tensor in the order of the levels in `traversal_order`: the tensor's dimensions
@@ -22,10 +22,10 @@ from ...core.errors import UnimplementedError
 from ..format import unpack_strings
 from ..format.constants import PACKED
 from ..ops.shapes import bounded
-from .tensor import ARENA, CONSTANT, OWN, Blocks, Tensor
+from .tensor import ARENA, CONSTANT, OWN, BlockScales, Tensor
 
 
-def of_file(index: int, source: Any, buffer: Any) -> Tensor:
+def tensor_from_file(index: int, source: Any, buffer: Any) -> Tensor:
     """The tensor for an `objects.Tensor` of a verified model and its buffer."""
     data = buffer.data if source.buffer != 0 else None
     constant = data is not None and not source.is_variable
@@ -43,12 +43,12 @@ def of_file(index: int, source: Any, buffer: Any) -> Tensor:
     return made
 
 
-def link_blocks(tensors: Sequence[Tensor]) -> None:
+def link_block_scales(tensors: Sequence[Tensor]) -> None:
     """Let tensors of a verified subgraph that are quantised by block know the tensors of their scales."""
     for t in tensors:
         details: Any = getattr(t.quantization, "details", None)
         if getattr(details, "table_name", "") == "BlockwiseQuantization":
-            t.blocks = Blocks(tensors[details.scales], int(details.block_size))
+            t.blocks = BlockScales(tensors[details.scales], int(details.block_size))
 
 
 def unpacked(data: Any, bits: int, dtype: DType, count: int) -> np.ndarray:
@@ -65,7 +65,7 @@ _unpacked: dict[tuple[int, int, str], tuple[weakref.ref[np.ndarray], Any]] = {}
 """By address, size and kind of packed bytes: what they were unpacked to, and the bytes, which so stay in place."""
 
 
-def _kept(data: Any, kind: str, unpack: Callable[[], np.ndarray]) -> np.ndarray:
+def _unpack_once(data: Any, kind: str, unpack: Callable[[], np.ndarray]) -> np.ndarray:
     """What `unpack` makes of a buffer, once for all tensors of all interpreters that use it: a file may share one among
     signatures, or be made to ask for any number of copies. Bytes that may change are unpacked each time."""
     raw = np.frombuffer(data, np.uint8)
@@ -104,12 +104,12 @@ def read_constant(tensor: Tensor, data: Any) -> np.ndarray:
         array.flags.writeable = False
         return array
     if tensor.dtype is string:
-        array = _kept(data, "strings", lambda: unpack_strings(data)).reshape(shape)
+        array = _unpack_once(data, "strings", lambda: unpack_strings(data)).reshape(shape)
     elif dtype.kind == "O":
         raise UnimplementedError(what=f"constant {tensor.name!r} has type {tensor.type.name}")
     elif tensor.type.name in PACKED:
         bits = PACKED[tensor.type.name]
-        whole = _kept(data, tensor.type.name, lambda: unpacked(data, bits, tensor.dtype, len(data) * 8 // bits))
+        whole = _unpack_once(data, tensor.type.name, lambda: unpacked(data, bits, tensor.dtype, len(data) * 8 // bits))
         array = whole[: math.prod(shape)].reshape(shape)
     else:
         count = math.prod(shape)
@@ -130,17 +130,17 @@ def dense_of(sparsity: Any, stored: np.ndarray, shape: tuple[int, ...], dtype: D
     bounded(shape, dtype, "a sparse constant with its zeros")
     dense = np.zeros(shape, dtype.np)
     if dense.size:
-        places, positions = _places(sparsity, len(shape))
+        places, positions = _stored_indices(sparsity, len(shape))
         dense[places] = stored[:positions] if shape else stored[0]
     return dense
 
 
 def stored_elements(sparsity: Any, dense: np.ndarray) -> np.ndarray:
     """Return the elements that a file stores of a tensor, in its order: the inverse of `dense_of`."""
-    return dense[_places(sparsity, dense.ndim)[0]].reshape(-1) if dense.size else dense.reshape(-1)
+    return dense[_stored_indices(sparsity, dense.ndim)[0]].reshape(-1) if dense.size else dense.reshape(-1)
 
 
-def _places(sparsity: Any, rank: int) -> tuple[tuple[np.ndarray, ...], int]:
+def _stored_indices(sparsity: Any, rank: int) -> tuple[tuple[np.ndarray, ...], int]:
     """Return where along each dimension the stored elements are, and their number."""
     order, blocks = np.asarray(sparsity.traversal_order).tolist(), np.asarray(sparsity.block_map).tolist()
     places: dict[int, np.ndarray] = {}  # by level of the tensor and its blocks, where each position is along it

@@ -325,7 +325,7 @@ def partitions_of(subgraph: Subgraph, delegate: Delegate, claimed: set[int]) -> 
     return made
 
 
-def arranged(plan: Sequence[Node], params: Sequence[DelegateParams], made: Sequence[Node]) -> list[Node]:
+def new_plan(plan: Sequence[Node], params: Sequence[DelegateParams], made: Sequence[Node]) -> list[Node]:
     """The plan with each partition's nodes replaced by the node made for it.
 
     raises InvalidArgumentError for partitions of nodes that depend on each other

@@ -22,8 +22,8 @@ from ...core.errors import FailedPreconditionError, OpError
 from ...core.introspection import levels_to_user
 from ..delegate import Delegate, DelegateFlags, DelegateParams, DelegateWarning
 from ..registration import Registration
-from .delegate_context import DelegateContext, arranged
-from .errors import also, as_base, of_node
+from .delegate_context import DelegateContext, new_plan
+from .errors import also, as_base, node_error
 from .node import Node, check_status
 from .subgraph import Subgraph
 from .tensor import DYNAMIC, Tensor
@@ -83,7 +83,7 @@ def _registration_of(delegate: Delegate, kernel: Any) -> Registration:
     )
 
 
-class Surroundings(NamedTuple):
+class DelegateServices(NamedTuple):
     """What the delegates of all subgraphs of an interpreter share. metadata: the bytes of a name; check: raises where
     a node of the plan, or of a subgraph it calls, has no kernel; skipped: subgraphs that a delegate runs itself."""
 
@@ -95,7 +95,7 @@ class Surroundings(NamedTuple):
 class Delegation:
     """The delegates of one subgraph."""
 
-    def __init__(self, subgraph: Subgraph, around: Surroundings) -> None:
+    def __init__(self, subgraph: Subgraph, around: DelegateServices) -> None:
         self.subgraph, self.around = subgraph, around
         self.original = list(subgraph.execution_plan)
         subgraph.execution_plan = list(self.original)
@@ -228,14 +228,14 @@ class Delegation:
             try:
                 node.user_data = None if init is None else init(context, p)
             except Exception as error:
-                raise of_node(error, node, "init", subgraph.context.reported) from error
+                raise node_error(error, node, "init", subgraph.context.reported) from error
             finally:
                 node.made = subgraph.tensors[before:]
             node.inited = True
         if arrange is not None:
             subgraph.execution_plan = arrange(made)
         elif made:
-            subgraph.execution_plan = arranged(subgraph.execution_plan, params, made)
+            subgraph.execution_plan = new_plan(subgraph.execution_plan, params, made)
 
     def _failed(self, delegate: Delegate, error: Exception, said: list[str]) -> OpError:
         where = "" if self.subgraph.index == 0 else f" of subgraph {self.subgraph.index}"
@@ -295,7 +295,7 @@ class Delegation:
         self.undone = bool(self.applied)
         if strict:
             raise error
-        warn(delegate, error)
+        warn_left_out(delegate, error)
 
     def withdraw(self, delegate: Delegate) -> None:
         """Take a delegate out. What others have claimed stays theirs where it claimed nothing; else all is undone."""
@@ -336,13 +336,13 @@ class Delegation:
             self.around.check(self.subgraph)
 
 
-def warn(delegate: Delegate, error: OpError) -> None:
+def warn_left_out(delegate: Delegate, error: OpError) -> None:
     """Say that the interpreter goes on without a delegate, at the line of the user's program that is running."""
     text = f"delegate {delegate.name} is left out, the model runs without it: {error.message}"
     warnings.warn(text, DelegateWarning, stacklevel=levels_to_user())
 
 
-def apply_delegate(subgraphs: Sequence[Subgraph], delegate: Any, around: Surroundings, strict: bool) -> None:
+def apply_delegate(subgraphs: Sequence[Subgraph], delegate: Any, around: DelegateServices, strict: bool) -> None:
     """Let a delegate claim nodes of every subgraph that is not for validation or skipped; of none where one fails.
 
     strict: a failure is an error, now or when its kernels are prepared; else a warning.
@@ -369,7 +369,7 @@ def apply_delegate(subgraphs: Sequence[Subgraph], delegate: Any, around: Surroun
                 found.undone = bool(found.applied)
         if strict:
             raise
-        warn(delegate, error)
+        warn_left_out(delegate, error)
 
 
 def remove_all_delegates(subgraphs: Sequence[Subgraph]) -> None:

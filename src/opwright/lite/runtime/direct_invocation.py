@@ -1,6 +1,6 @@
-"""The direct way to run a subgraph and to reach its tensors, for calls whose own cost counts.
+"""Direct invocation of a subgraph and direct access to its tensors, for callers that cannot afford the checked path.
 
-Lives here: `Direct`, a run by one native call; `Reach`, tensors to write and read without a look at the subgraph.
+Lives here: `DirectInvocation`, a run by one native call; `DirectTensors`, reads and writes that bypass the subgraph.
 Not here: who may use them, and until when (ownership.py), the native call (compiled/plan_registration.py).
 """
 
@@ -15,7 +15,7 @@ from ..ops import types
 from .tensor import ARENA, DYNAMIC, OWN, Tensor
 
 
-class Direct(NamedTuple):
+class DirectInvocation(NamedTuple):
     """A run of everything by one call. run: gives 0, or the status of what stopped it; recover: called with that
     status, goes on from there or raises the error; calls_back: whether code that it runs may ask what runs; follow:
     goes on by machine code alone after it has stopped, and says whether that was all; else recover is to be called."""
@@ -26,7 +26,7 @@ class Direct(NamedTuple):
     follow: Callable[[], bool] | None = None
 
 
-class Reach(NamedTuple):
+class DirectTensors(NamedTuple):
     """Small input and output tensors by index, whose addresses are fixed until the next allocation.
 
     writable: copies a value into the tensor where it is an array of just its dtype and shape, and gives 1, else 0, with
@@ -39,13 +39,15 @@ class Reach(NamedTuple):
     follows: bool = False
 
     @classmethod
-    def of(cls, inputs: Iterable[Tensor], outputs: Iterable[Tensor], follows: bool = False) -> Reach:
+    def of(cls, inputs: Iterable[Tensor], outputs: Iterable[Tensor], follows: bool = False) -> DirectTensors:
         """For the inputs and outputs that are such tensors."""
         found = builtins()
         if found is None:
-            return NOTHING
+            return NO_TENSORS
         inputs, outputs = [*inputs], [*outputs]
-        writable = {t.index: bound(found.put, t.array) for t in inputs if t.kind in (ARENA, OWN) and _stays(t)}
+        writable = {
+            t.index: bound(found.put, t.array) for t in inputs if t.kind in (ARENA, OWN) and _has_fixed_address(t)
+        }
         reach = cls(writable, {}, follows)
         reach._read([t for t in (*inputs, *outputs) if follows or t.kind != DYNAMIC])
         return reach
@@ -59,19 +61,19 @@ class Reach(NamedTuple):
         found = builtins()
         assert found is not None, "there are machine codes for what is in reach"
         for t in tensors:
-            if _stays(t):
+            if _has_fixed_address(t):
                 self.readable[t.index] = bound(found.take, t.array)
             else:
                 self.readable.pop(t.index, None)
 
 
-NOTHING = Reach({}, {})
-MOST = 1 << 15  # bytes: a microsecond, during which no other thread of Python runs
+NO_TENSORS = DirectTensors({}, {})
+MAX_BYTES = 1 << 15  # bytes: a microsecond, during which no other thread of Python runs
 
 
-def _stays(t: Tensor) -> bool:
+def _has_fixed_address(t: Tensor) -> bool:
     """Whether the elements lie as they are given and taken, and are soon copied."""
     array = t.array
     if array is None or t.is_object or t.type.name in types.IN_BYTES:
         return False
-    return array.nbytes <= MOST and array.flags.c_contiguous and array.flags.aligned
+    return array.nbytes <= MAX_BYTES and array.flags.c_contiguous and array.flags.aligned

@@ -1,6 +1,6 @@
 """Runs of a node whose outputs get their shapes as the model runs, while these stay what they were.
 
-Lives here: `Repeat`, `Noting`, which shape rules read to make one.
+Lives here: `ReusableStep`, `RecordedOperand`, which shape rules read to make one.
 Not here: how shapes follow from values (../registration.py).
 
 Sizes, axes and paddings that a node is given while the model runs are mostly those of the run before. To compare them
@@ -23,7 +23,7 @@ MOST_READ = 1 << 8  # bytes of the values that shapes follow from: what is large
 MOST_HELD = 1 << 16  # bytes of a node's tensors, which live as long as its step
 
 
-class Noting:
+class RecordedOperand:
     """A tensor whose elements are there now, which notes that shape rules ask for them."""
 
     __slots__ = ("_read", "_tensor", "spec")
@@ -49,7 +49,7 @@ class Noting:
         return self.spec.shape
 
 
-class Repeat:
+class ReusableStep:
     """A node's step, right while its tensors lie where they did and values that shapes followed from are the same."""
 
     __slots__ = ("_held", "_read", "step")
@@ -64,7 +64,7 @@ class Repeat:
         self.step = step
 
     @classmethod
-    def of(cls, node: Node, read: Sequence[Tensor], step: Callable[[], Any]) -> Repeat | None:
+    def of(cls, node: Node, read: Sequence[Tensor], step: Callable[[], Any]) -> ReusableStep | None:
         """The repeat of a step that has just run; None where too much would be compared or held. read: the tensors
         whose elements shape rules asked for."""
         tensors = [t for t in (*node.tensors_in, *node.tensors_out) if t is not None and t.constant is None]

@@ -1,6 +1,6 @@
 """Errors of running a model: those of core/errors.py that are also what the official interpreter raises.
 
-Lives here: `as_base` (an error joined with RuntimeError or ValueError), `of_node` (the error of a failed method:
+Lives here: `as_base` (an error joined with RuntimeError or ValueError), `node_error` (the error of a failed method:
 what was wrong, the node's tensors, its number).
 Not here: the texts of single checks; joined classes (core/errors.py: `also`).
 
@@ -28,7 +28,7 @@ def as_base(error: OpError, base: type[Exception]) -> OpError:
     return new.with_traceback(error.__traceback__)
 
 
-def of_node(error: Exception, node: Any, phase: str, reported: list[str]) -> OpError:
+def node_error(error: Exception, node: Any, phase: str, reported: list[str]) -> OpError:
     """The error to raise for one that came out of a node's method; chain it with `from`.
 
     phase: init, prepare, invoke or free. reported: what the method said through context.report_error.
@@ -40,10 +40,10 @@ def of_node(error: Exception, node: Any, phase: str, reported: list[str]) -> OpE
         count = f"{len(node.replaced)} node{'' if len(node.replaced) == 1 else 's'}"
         said += f"\n  found   delegate {delegate.name} in place of {count}: {inside}"
         said += ", ..." if len(node.replaced) > 8 else ""
-    last = said + failed(node, phase)
-    nested = isinstance(error, OpError) and told(error)  # it came out of a subgraph that the node runs
+    last = said + failure_line(node, phase)
+    nested = isinstance(error, OpError) and names_failed_node(error)  # it came out of a subgraph that the node runs
     if delegate is None and not nested:
-        last = tensors_of(node, "found" if "\n  found " not in str(error) else "tensors") + last
+        last = tensors_line(node, "found" if "\n  found " not in str(error) else "tensors") + last
     if isinstance(error, OpError):
         text = error.message if error.op else f"{node.name}: {error.message}"
         cls = type(error)
@@ -60,7 +60,7 @@ def of_node(error: Exception, node: Any, phase: str, reported: list[str]) -> OpE
     return new
 
 
-def tensors_of(node: Any, label: str) -> str:
+def tensors_line(node: Any, label: str) -> str:
     """The line of an error that names a node's tensors, by the operator's names for them where it has any."""
     declared = declared_names(node)
     inputs = [_named(i, t, declared) for i, t in enumerate(node.tensors_in)]
@@ -88,7 +88,7 @@ def declared_names(node: Any) -> list[str]:
     return [] if any(i.repeated for i in operator.inputs) else [i.name for i in operator.inputs]
 
 
-def failed(node: Any, phase: str) -> str:
+def failure_line(node: Any, phase: str) -> str:
     """The official interpreter's last line, which names the node; after it come those of the nodes that ran it."""
     where = "" if node.subgraph.index == 0 else f" of subgraph {node.subgraph.index}"
     if where and node.subgraph.name:
@@ -96,6 +96,6 @@ def failed(node: Any, phase: str) -> str:
     return f"\nNode number {node.number}{where} ({node.name}) failed to {phase}."
 
 
-def told(error: OpError) -> bool:
+def names_failed_node(error: OpError) -> bool:
     """Whether an error names a node that failed already."""
     return isinstance(error, RuntimeError) and error.node is not None and "\nNode number " in error.message

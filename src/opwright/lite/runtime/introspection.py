@@ -15,7 +15,7 @@ from ...core import flags
 from ...core.errors import InvalidArgumentError
 from ..ops import types
 from .node import Node
-from .ownership import SOMEBODY, exclusive
+from .ownership import UNKNOWN_THREAD, exclusive
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class SignatureRunner:
             return self._call(inputs)
         while ownership.thread:
             ownership.wait("invoked")
-        ownership.thread = SOMEBODY  # as in Interpreter.invoke
+        ownership.thread = UNKNOWN_THREAD  # as in Interpreter.invoke
         try:
             direct = ownership.direct
             if direct is not None and self._put(inputs):

@@ -1,6 +1,6 @@
 """Memory of activations: the arena of a subgraph, and the limit on what one interpreter's subgraphs hold together.
 
-Lives here: which tensors may share memory, binding them to the arena; `Holding` (of one subgraph), `check_bytes`,
+Lives here: which tensors may share memory, binding them to the arena; `MemoryUsage` (of one subgraph), `check_bytes`,
 `bytes_for`, `subgraph_memory` with its `Footprint`.
 Not here: lifetimes and the packing of buffers (compiler/memory.py), tensors with memory of their own, values of
 resources (resources.py, which calls `check_bytes`, too).
@@ -30,7 +30,7 @@ else:
 ALIGNMENT = 64
 
 
-def place(nodes: list[Node], kept: Iterable[Tensor], results: Iterable[Tensor] = ()) -> int:
+def plan_memory(nodes: list[Node], kept: Iterable[Tensor], results: Iterable[Tensor] = ()) -> int:
     """Plan one arena for the tensors of `nodes`, allocate it as zeros, and bind them; its size in bytes.
 
     kept: tensors that live all the time, such as the subgraph's inputs. results: tensors that live from the first node
@@ -96,7 +96,7 @@ def _share(nodes: list[Node], lives: Lifetimes[int]) -> None:
                 break
 
 
-class Holding:
+class MemoryUsage:
     """What one subgraph holds: its arena, and tensors with memory of their own.
 
     family: of all subgraphs of the interpreter; this one is added.
@@ -104,7 +104,7 @@ class Holding:
 
     __slots__ = ("_own", "arena", "family")
 
-    def __init__(self, family: list[Holding]) -> None:
+    def __init__(self, family: list[MemoryUsage]) -> None:
         self.family = family
         self.arena = 0
         self._own: dict[int, int] = {}  # by identity of the tensor

@@ -19,7 +19,7 @@ from ...compiler.native.executor import Executor, Step, StepError
 from ...compiler.native.interrupts import state_address
 from ...compiler.native.workers import functions
 from ...core import flags
-from .chains import Chain, rows_of
+from .chains import Chain, copy_rows
 from .tensor import DYNAMIC
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class BranchStep:
         rows = None
         if chain is not None and callee.subgraph.connected is callee and all(t.kind != DYNAMIC for t in outs):
             copied: Any = [(outs[i].array, callee.outputs[i].array) for i in callee.copied]
-            rows = rows_of(copied)
+            rows = copy_rows(copied)
         if chain is None or rows is None:
             self._off = True
             return
@@ -124,7 +124,7 @@ class LoopStep:
             first = rows = None
             if cond is not None and body is not None and not state.changing and answer.kind != DYNAMIC:
                 copies: Any = [(to.array, t.array) for t, to in zip(state.inputs, node.tensors_out) if not to.is_object]
-                first = rows_of(copies)
+                first = copy_rows(copies)
                 rows, aside = self._turn_rows()
             if cond is None or body is None or first is None or rows is None:
                 self._off = True
@@ -145,9 +145,9 @@ class LoopStep:
         """The copies after each turn: over arrays between where variables change places."""
         pairs: list[tuple[Any, Any]] = [(to, t.array) for to, t in self._state.copied if not t.is_object]
         if not self._state.shuffles:
-            return rows_of(pairs), []
+            return copy_rows(pairs), []
         aside = [np.empty_like(array) for _, array in pairs]
-        return rows_of(
+        return copy_rows(
             [*((a, array) for a, (_, array) in zip(aside, pairs)), *((to, a) for a, (to, _) in zip(aside, pairs))]
         ), aside
 

@@ -22,7 +22,7 @@ LARGEST = 2**31 - 1
 if TYPE_CHECKING:
     from ..delegate import Delegate
     from ..registration import Registration
-    from .dynamic_shapes import Repeat
+    from .dynamic_shapes import ReusableStep
     from .subgraph import Subgraph
 
 
@@ -88,7 +88,7 @@ class Node:
         self.inited = False
         self.added: list[Tensor] = []  # by the last prepare
         self.prepared_for: Any = None  # the shapes of the inputs then
-        self.repeat: Repeat | None = None  # of the last run, where its outputs get their shapes then
+        self.repeat: ReusableStep | None = None  # of the last run, where its outputs get their shapes then
 
     def __repr__(self) -> str:
         return f"<node {self.number} {self.name}>"
@@ -213,7 +213,7 @@ def check_status(status: Any, op: str, method: str) -> None:
         raise FailedPreconditionError(op=op, what=f"{method} returned status {status}")
 
 
-def check_written(returned: Any, node: Node) -> None:
+def check_return_value(returned: Any, node: Node) -> None:
     """Raises InvalidArgumentError for results that invoke returns in place of writing them; `out=` returns outputs."""
     outputs = [t.array for t in node.tensors_out if t.array is not None]
     for one in returned if isinstance(returned, list | tuple) else (returned,):
@@ -227,7 +227,7 @@ def check_written(returned: Any, node: Node) -> None:
             )
 
 
-def check_shaped(tensors: Sequence[Tensor], op: str) -> None:
+def check_dynamic_outputs(tensors: Sequence[Tensor], op: str) -> None:
     """Raises FailedPreconditionError for a dynamic output that has no elements after invoke."""
     for t in tensors:
         if t.array is None:

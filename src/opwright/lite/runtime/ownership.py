@@ -31,10 +31,10 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from ...core import forks
 from ...core.errors import FailedPreconditionError
-from .direct_invocation import NOTHING
+from .direct_invocation import NO_TENSORS
 from .errors import also
 
-SOMEBODY = -1  # instead of a thread's number, which costs 25 ns to ask for: while nothing runs that may call back
+UNKNOWN_THREAD = -1  # instead of a thread's number, which costs 25 ns to ask for: while nothing runs that may call back
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -61,7 +61,7 @@ class Ownership:
         """Forget the direct ways: something may change that they hang on."""
         self.direct: Callable[[], int] | None = None
         self.follow: Callable[[], bool] | None = None
-        self.writable, self.readable = NOTHING.writable, NOTHING.readable
+        self.writable, self.readable = NO_TENSORS.writable, NO_TENSORS.readable
 
     def refuse(self, what: str) -> None:
         """Raise the error for an interpreter that is `what` (closed, resized, ...) while another call uses it."""
@@ -71,7 +71,7 @@ class Ownership:
                 do="make another interpreter in the child process",
             )
         me, other = get_ident(), self.thread
-        user = "another thread" if other == SOMEBODY else f"thread {other}"
+        user = "another thread" if other == UNKNOWN_THREAD else f"thread {other}"
         found = "a call from a kernel that it runs" if other == me else f"thread {me} calls, {user} uses it"
         raise also(FailedPreconditionError, RuntimeError)(
             what=f"the interpreter is {what} while it runs",

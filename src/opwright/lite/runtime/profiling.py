@@ -90,7 +90,7 @@ def profile(family: Sequence[Subgraph], runs: int, memory: bool) -> Profile:
     main = family[0]
     if not main.ready:
         main.invoke()  # raises
-    watch = _Timing()
+    watch = _TimingObserver()
     events: list[list[dict[int, float]]] = []  # by run and subgraph
     with _observed(family, watch):
         for _ in range(runs):
@@ -104,7 +104,7 @@ def profile(family: Sequence[Subgraph], runs: int, memory: bool) -> Profile:
             finally:
                 for subgraph in family:
                     subgraph.context.events = None
-    taken = _Memory() if memory else None
+    taken = _MemoryObserver() if memory else None
     if taken is not None:
         with _observed(family, taken), taken.tracing():
             main.invoke()
@@ -126,7 +126,7 @@ def _observed(family: Sequence[Subgraph], observer: Any) -> Iterator[None]:
             subgraph.observe(was)
 
 
-class _Timing:
+class _TimingObserver:
     """An observer: of each run the seconds of each node, and how often it was called."""
 
     def __init__(self) -> None:
@@ -149,7 +149,7 @@ class _Timing:
         self.calls[key] = self.calls.get(key, 0) + 1
 
 
-class _Memory:
+class _MemoryObserver:
     """An observer: the greatest number of bytes each node had allocated at a time, of its own and of what it ran."""
 
     def __init__(self) -> None:
@@ -181,7 +181,9 @@ class _Memory:
         tracemalloc.reset_peak()
 
 
-def _rows(subgraph: Subgraph, watch: _Timing, taken: _Memory | None, events: Sequence[dict[int, float]]) -> list[Row]:
+def _rows(
+    subgraph: Subgraph, watch: _TimingObserver, taken: _MemoryObserver | None, events: Sequence[dict[int, float]]
+) -> list[Row]:
     """The rows of one subgraph; of a delegate whose kernels time operators themselves, these, if any were reported."""
     rows = []
     for node in subgraph.execution_plan:

@@ -113,13 +113,13 @@ def _missing(model: Any, found: Sequence[Resolved]) -> list[Missing]:
             if r.is_custom:
                 r = r.of(b"" if operator.custom_options is None else bytes(operator.custom_options))
             if r.registration is None:
-                nodes.setdefault((r.name, r.version, r.is_custom), []).append(place(number, index))
+                nodes.setdefault((r.name, r.version, r.is_custom), []).append(node_location(number, index))
     for r in (found[i] for i in sorted(unused) if found[i].registration is None):
         nodes.setdefault((r.name, r.version, r.is_custom), [])
     return [Missing(*what, where) for what, where in nodes.items()]
 
 
-def place(number: int, subgraph: int) -> str:
+def node_location(number: int, subgraph: int) -> str:
     """Where a node is, in words."""
     return f"node number {number}" + (f" of subgraph {subgraph}" if subgraph else "")
 
@@ -174,7 +174,7 @@ def _wanted(missing: Sequence[Missing], resolver: OpResolver) -> str:
     for m in missing:
         ranges = resolver.custom_versions(m.name) if m.is_custom else resolver.builtin_versions(m.name)
         if ranges or not m.is_custom:
-            parts.append(f"{m.name} version {in_words(ranges)}")
+            parts.append(f"{m.name} version {format_ranges(ranges)}")
     if any(m.is_custom and not resolver.custom_versions(m.name) for m in missing):
         parts.append(f"custom operators among those given: {', '.join(resolver.custom_names()) or 'none'}")
     return ", ".join(dict.fromkeys(parts))
@@ -207,7 +207,7 @@ def _ways_out(
     return ways
 
 
-def in_words(ranges: Iterable[tuple[int, int]]) -> str:
+def format_ranges(ranges: Iterable[tuple[int, int]]) -> str:
     """Ranges of versions: 1..3, 5; none."""
     return ", ".join(f"{a}..{b}" if a != b else str(a) for a, b in sorted(set(ranges))) or "none"
 

@@ -1,7 +1,7 @@
 """Resources: what an interpreter keeps from run to run under a name: variables, hash tables, caches.
 
 Lives here: `Resources` (one an interpreter, shared by its subgraphs), `ResourceVariable`, `RandomSequence`,
-`HashTable`, `KeptEntries`.
+`HashTable`, `KeyValueCache`.
 Not here: the operators that use them (lite/ops/state.py, lite/ops/tables.py), variable tensors (tensor.py).
 
 A tensor of type RESOURCE holds one of these objects. `reset_all_variables` is for variable tensors and leaves resources
@@ -37,7 +37,7 @@ class Resources:
         self.variables: dict[tuple[str, str], ResourceVariable] = {}
         self.sequences: dict[tuple[int, int], RandomSequence] = {}
         self.tables: dict[int, HashTable] = {}
-        self.caches: dict[int, KeptEntries] = {}
+        self.caches: dict[int, KeyValueCache] = {}
         self.initialized: set[int] = set()
         self.nbytes = 0  # of all values together
         self.changes = 0
@@ -71,13 +71,13 @@ class Resources:
             )
         return found
 
-    def cache(self, layer: int, shape: tuple[int, ...]) -> KeptEntries:
+    def cache(self, layer: int, shape: tuple[int, ...]) -> KeyValueCache:
         """The keys and values kept for a layer. Raises InvalidArgumentError where another node gave it another shape,
         ResourceExhaustedError."""
         found = self.caches.get(layer)
         if found is None:
             self.resize(0, 8 * math.prod(shape), f"the cache of layer {layer}")
-            found = self.caches[layer] = KeptEntries(shape)
+            found = self.caches[layer] = KeyValueCache(shape)
         if found.keys.shape != shape:
             raise InvalidArgumentError(
                 what=f"the cache of layer {layer} has another shape elsewhere in the model",
@@ -93,7 +93,7 @@ class Resources:
         self.nbytes += new - old
 
 
-class KeptEntries:
+class KeyValueCache:
     """Keys and values of what a layer of a generative model has read. first: by node, the position of entry 0."""
 
     __slots__ = ("first", "keys", "values")

@@ -31,13 +31,13 @@ from ...ops.dispatch import quiet_context, quietly
 from ..format.verify import called_subgraphs
 from ..ops.families import defined
 from . import memory
-from .callee_subgraph import Called
+from .callee_subgraph import CallableSubgraph
 from .chains import joined
-from .constants import link_blocks, of_file
-from .direct_invocation import NOTHING, Direct, Reach
+from .constants import link_block_scales, tensor_from_file
+from .direct_invocation import NO_TENSORS, DirectInvocation, DirectTensors
 from .dynamic_shapes import MOST_READ
-from .errors import also, failed, of_node, told
-from .memory import Holding
+from .errors import also, failure_line, names_failed_node, node_error
+from .memory import MemoryUsage
 from .node import Context, Node, check_status, check_temporaries
 from .observers import run_observed, run_watched
 from .ownership import Ownership
@@ -49,7 +49,7 @@ from .tensor import ARENA, CONSTANT, DYNAMIC, FOLDED, OUTSIDE, OWN, Tensor
 NOT_READY = "Invoke called on model that is not ready."
 
 
-class Subgraph(Called):
+class Subgraph(CallableSubgraph):
     """One subgraph of a verified model, with its tensors and nodes."""
 
     def __init__(
@@ -67,8 +67,8 @@ class Subgraph(Called):
         self.ownership = self.resources.ownership
         self.model, self.index, self.name = model, index, source.name or ""
         self.observer: Callable[[Node, bool], None] | None = None  # see run_observed; `observe` sets it
-        self.tensors = [of_file(i, t, model.buffers[t.buffer]) for i, t in enumerate(source.tensors)]
-        link_blocks(self.tensors)
+        self.tensors = [tensor_from_file(i, t, model.buffers[t.buffer]) for i, t in enumerate(source.tensors)]
+        link_block_scales(self.tensors)
         self.file_tensors = len(self.tensors)
         self.inputs: list[int] = np.asarray(source.inputs).tolist()
         self.outputs: list[int] = np.asarray(source.outputs).tolist()
@@ -80,13 +80,13 @@ class Subgraph(Called):
         self.closed = False
         self.context = Context(self, num_threads)
         self.ready = self.running = False
-        self.holding: Holding = Holding(self.family[0].holding.family if self.family else [])
+        self.holding: MemoryUsage = MemoryUsage(self.family[0].holding.family if self.family else [])
         self._dynamic: set[int] = set()  # indices of tensors that a prepare made dynamic
         self._touched: dict[int, Node] = {}  # by identity of a tensor, the last node prepared that reads or writes it
         self.steps: list[Callable[[], Any]] = []  # one for each node
         self.joined: list[Callable[[], Any]] = []  # the same work by fewer calls (chains.py)
-        self._direct: Direct | None = None  # the native call that `direct` gave last
-        self._reach: Reach | None = None  # made when it is first asked for
+        self._direct: DirectInvocation | None = None  # the native call that `direct` gave last
+        self._reach: DirectTensors | None = None  # made when it is first asked for
         self._quiet: contextvars.Context | None = None
         self._deferred: set[int] = set()
         self.accepted: Any = None  # what `accept` made it ready for; None where it is no node that runs it
@@ -146,7 +146,7 @@ class Subgraph(Called):
         self._reach = None
 
     @property
-    def direct(self) -> Direct:
+    def direct(self) -> DirectInvocation:
         """The run by one call, of a subgraph that is ready: native where one step is all."""
         native = self._direct = self._native_step()
         if native is not None and not native.calls_back:
@@ -165,9 +165,9 @@ class Subgraph(Called):
             return native._replace(run=run, follow=None)
         if self._quiet is None:
             self._quiet = quiet_context()
-        return Direct(functools.partial(self._quiet.run, run), _always_good)
+        return DirectInvocation(functools.partial(self._quiet.run, run), _always_good)
 
-    def _native_step(self) -> Direct | None:
+    def _native_step(self) -> DirectInvocation | None:
         """The run by the native call of the only step."""
         return getattr(self.joined[0], "direct", None) if len(self.joined) == 1 else None
 
@@ -181,15 +181,15 @@ class Subgraph(Called):
         return 0
 
     @property
-    def reach(self) -> Reach:
+    def reach(self) -> DirectTensors:
         """The inputs and outputs that stay where they are; of a subgraph that is ready. Operators in C may put outputs
         elsewhere."""
         if self._reach is None:
             alone = self._native_step() is not None
             if self.native is not None and not alone:
-                return NOTHING
+                return NO_TENSORS
             of = self.tensors.__getitem__
-            self._reach = Reach.of(map(of, self.inputs), map(of, self.outputs), alone)
+            self._reach = DirectTensors.of(map(of, self.inputs), map(of, self.outputs), alone)
         return self._reach
 
     def moved(self, tensors: Iterable[Tensor]) -> None:
@@ -304,7 +304,7 @@ class Subgraph(Called):
                 kept += read
             elif node.asks or any(t.kind == DYNAMIC for t in node.tensors_out):  # sizes follow from what it reads,
                 kept += [t for t in read if t.nbytes <= MOST_READ]  # which a delegate may look at after the run
-        self.holding.set_arena(memory.place(static, kept, [self.tensors[i] for i in self.outputs]))
+        self.holding.set_arena(memory.plan_memory(static, kept, [self.tensors[i] for i in self.outputs]))
 
     def init_early(self) -> None:
         """Call init of the nodes whose kernels want it as soon as there is an interpreter."""
@@ -318,7 +318,7 @@ class Subgraph(Called):
         if node.inited or registration is None:
             return
         if self.closed and registration.early:
-            raise of_node(
+            raise node_error(
                 FailedPreconditionError(op=node.name, what="the interpreter is closed", do="make another one"),
                 node,
                 "init",
@@ -332,7 +332,7 @@ class Subgraph(Called):
                     definition.check_options(node.options)
                 node.user_data = registration.init(self.context, node.options)
             except Exception as error:
-                raise of_node(error, node, "init", self.context.reported) from error
+                raise node_error(error, node, "init", self.context.reported) from error
         node.inited = True
 
     def _refuse_output(self, node: Node, t: Tensor) -> None:
@@ -350,7 +350,7 @@ class Subgraph(Called):
             else ""
         )
         if what:
-            raise of_node(
+            raise node_error(
                 InvalidArgumentError(
                     op=node.name,
                     what=f"output {t.name!r} is {what}",
@@ -390,7 +390,7 @@ class Subgraph(Called):
             self._check_shared(node, given)
         except Exception as error:
             node.prepared_for = None
-            raise of_node(error, node, "prepare", context.reported) from error
+            raise node_error(error, node, "prepare", context.reported) from error
 
     def _check_shared(self, node: Node, given: list[tuple[int, ...]]) -> None:
         """Raises InvalidArgumentError where a prepare gave another shape to an output that the node itself, or one
@@ -423,7 +423,7 @@ class Subgraph(Called):
         try:
             return node.registration.bind(self.context, node)  # type: ignore[union-attr]
         except Exception as error:
-            raise of_node(error, node, "prepare", self.context.reported) from error
+            raise node_error(error, node, "prepare", self.context.reported) from error
 
     # ---- dynamic tensors ----------------------------------------------------------------------------------------
 
@@ -529,11 +529,11 @@ class Subgraph(Called):
         else:
             each = self.steps if steps is self.joined else steps
             node = self.execution_plan[next(i for i, s in enumerate(each) if s is step)]
-        if isinstance(error, OpError) and told(error):
-            lines = (failed(node, "prepare"), *(failed(n, "invoke") for n in node.replaced))
+        if isinstance(error, OpError) and names_failed_node(error):
+            lines = (failure_line(node, "prepare"), *(failure_line(n, "invoke") for n in node.replaced))
             if error.message.endswith(lines):
                 raise error  # a deferred node's prepare has said it already, or a node that a delegate's stands for
-        raise of_node(error, node, "invoke", self.context.reported) from error
+        raise node_error(error, node, "invoke", self.context.reported) from error
 
     def resize_input(self, t: Tensor, sizes: tuple[int, ...]) -> None:
         """Another shape for an input; tensors must be allocated again."""
@@ -595,7 +595,7 @@ class Subgraph(Called):
                 try:
                     registration.free(self.context, node.user_data)
                 except Exception as error:
-                    wrong = of_node(error, node, "free", self.context.reported)
+                    wrong = node_error(error, node, "free", self.context.reported)
                     wrong.__cause__ = error
                     errors.append(wrong)
             node.user_data = None

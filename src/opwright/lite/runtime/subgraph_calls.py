@@ -25,7 +25,7 @@ from .node import Context, Node
 from .subgraph import Subgraph
 from .tensor import DYNAMIC, Tensor
 
-CHOOSERS = {"IF": dtypes.bool, "STABLEHLO_CASE": dtypes.int32}
+SELECTOR_DTYPES = {"IF": dtypes.bool, "STABLEHLO_CASE": dtypes.int32}
 
 
 class Callee:
@@ -40,7 +40,7 @@ class Callee:
 
     def accept(self) -> None:
         """Make it ready for the inputs' shapes. Raises the OpError of the node inside that failed."""
-        handles = known_handles(self.inputs)
+        handles = constant_handles(self.inputs)
         self.subgraph.accept([t.shape for t in self.inputs], (), self.node.subgraph.preserve_all, handles)
 
     @property
@@ -81,7 +81,7 @@ class Callee:
             self.withdraw(self)
 
 
-def known_handles(inputs: Sequence[Tensor]) -> dict[int, Any]:
+def constant_handles(inputs: Sequence[Tensor]) -> dict[int, Any]:
     """By place, the resources that handles among these are known to hold."""
     return {
         place: t.constant.reshape(-1)[0]
@@ -125,7 +125,7 @@ def callees(context: Context, node: Node, indices: Sequence[int], first: int) ->
     return found
 
 
-def give_shapes(context: Context, node: Node, shapes: Sequence[tuple[int, ...] | None]) -> None:
+def set_output_shapes(context: Context, node: Node, shapes: Sequence[tuple[int, ...] | None]) -> None:
     """The shape of each output, None where it is known only when the node has run."""
     for i, (t, shape) in enumerate(zip(node.tensors_out, shapes)):
         if shape is None:
@@ -134,7 +134,7 @@ def give_shapes(context: Context, node: Node, shapes: Sequence[tuple[int, ...] |
             context.resize(t, shape)
 
 
-class Branches(Registration):
+class BranchRegistration(Registration):
     """One of several subgraphs: which, a scalar says; where there is one alone, that.
 
     fields: of the options, each the index of a subgraph or a vector of them.
@@ -155,33 +155,33 @@ class Branches(Registration):
         indices = node.user_data if type(node.user_data) is list else [c.subgraph.index for c in node.user_data]
         if not indices:
             raise InvalidArgumentError(op=node.name, what="no branch to run", wanted="at least one subgraph")
-        if self.name in CHOOSERS:
+        if self.name in SELECTOR_DTYPES:
             which = node.tensors_in[0] if node.tensors_in else None
-            if which is None or np.prod(which.shape) != 1 or which._dtype is not CHOOSERS[self.name]:
-                wanted = f"one {CHOOSERS[self.name].name}"
+            if which is None or np.prod(which.shape) != 1 or which._dtype is not SELECTOR_DTYPES[self.name]:
+                wanted = f"one {SELECTOR_DTYPES[self.name].name}"
                 raise InvalidArgumentError(
                     op=node.name, what="the first input says which branch runs", found=repr(which), wanted=wanted
                 )
-        branches = callees(context, node, indices, 1 if self.name in CHOOSERS else 0)
+        branches = callees(context, node, indices, 1 if self.name in SELECTOR_DTYPES else 0)
         known: list[tuple[int, ...] | None] = []
         for n, branch in enumerate(branches):
             branch.accept()
             shapes = [None if t.kind == DYNAMIC else t.shape for t in branch.outputs]
             known = shapes if n == 0 else [a if a == b else None for a, b in zip(known, shapes)]
-        give_shapes(context, node, known)
+        set_output_shapes(context, node, known)
         node.user_data = tuple(branches)
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
         branches = node.user_data
         _disconnect(branches)
-        if self.name in CHOOSERS:
+        if self.name in SELECTOR_DTYPES:
             which: Any = node.tensors_in[0].array  # type: ignore[union-attr]
             which = which.reshape(-1)
         else:
             which = np.zeros(1, np.int32)  # the only one
         if runs_images():
             return BranchStep(which, branches)
-        if self.name not in CHOOSERS:
+        if self.name not in SELECTOR_DTYPES:
             return branches[0].run
         return functools.partial(_one_of_two if self.name == "IF" else _by_number, which, branches)
 
@@ -189,7 +189,7 @@ class Branches(Registration):
         """For a node that is prepared while the model runs: its arrays may be others than the last time."""
         _disconnect(node.user_data)
         which: Any = node.tensors_in[0].array if node.tensors_in[0] is not None else None
-        if self.name not in CHOOSERS:
+        if self.name not in SELECTOR_DTYPES:
             node.user_data[0].run()
         else:
             (_one_of_two if self.name == "IF" else _by_number)(which.reshape(-1), node.user_data)

@@ -30,7 +30,7 @@ memory of its own that is made when its shape is known, while the model runs; in
 subgraph, for its inputs."""
 
 
-class Blocks(NamedTuple):
+class BlockScales(NamedTuple):
     """Scales by block along the last dimension. scales: float16 [..., blocks]; size: elements of a block."""
 
     scales: Tensor
@@ -62,7 +62,7 @@ class Tensor:
         self.index, self.name, self.type, self.shape, self.kind = index, name, type, shape, kind
         self.signature: tuple[int, ...] | None = None
         self.quantization: Any = None
-        self.blocks: Blocks | None = None
+        self.blocks: BlockScales | None = None
         self.sparsity: Any = None
         self.is_variable = False
         self.has_rank = True

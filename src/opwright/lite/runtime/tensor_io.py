@@ -30,7 +30,7 @@ def elements(t: Tensor, where: str | None = None) -> np.ndarray:
     return t.array
 
 
-def put(t: Tensor, value: Any) -> None:
+def write_tensor(t: Tensor, value: Any) -> None:
     """Copy a value of exactly its dtype and shape into a tensor; for a type below a byte, of bytes within its range.
 
     raises InvalidArgumentError
@@ -58,7 +58,7 @@ def put(t: Tensor, value: Any) -> None:
     np.copyto(t.array, given, casting="unsafe")
 
 
-def taken(array: np.ndarray, t: Tensor) -> Any:
+def read_tensor(array: np.ndarray, t: Tensor) -> Any:
     """A copy of a tensor's elements; those below a byte get a byte each. Of rank 0, a NumPy scalar, as officially."""
     copy = array.astype(types.IN_BYTES.get(t.type.name, array.dtype))
     return copy if array.ndim or t.is_object else copy[()]
@@ -75,7 +75,7 @@ def _mismatch(t: Tensor, given: tuple[int, ...]) -> OpError:
     return InvalidArgumentError(what=what, found=list(given), wanted=list(t.shape), do=do)
 
 
-def new_shape(t: Tensor, size: Any, strict: bool) -> tuple[int, ...]:
+def resized_shape(t: Tensor, size: Any, strict: bool) -> tuple[int, ...]:
     """The shape that an input is to get. strict: only sizes that the file leaves unknown may change.
 
     raises InvalidArgumentError for what is no shape, and one that is also a RuntimeError where `t` cannot have it

@@ -1,6 +1,6 @@
 """Views of tensors' elements, held by a program or passed to a node's Python method for one call.
 
-Lives here: `lend`, `check_lent`; `Watch`, of one node.  Not here: copies (tensor_io.py).
+Lives here: `export_view`, `check_exported_views`; `ViewTracker`, of one node.  Not here: copies (tensor_io.py).
 
 While a program holds a view the elements must not move. A view's base is a memoryview, and NumPy makes an array over it
 the base of every slice: the array lives as long as the last slice, and a weak reference observes that. The official
@@ -24,7 +24,9 @@ from .errors import also
 from .node import Node
 from .tensor import CONSTANT, Tensor
 
-Lent = dict[int, tuple[np.ndarray, "weakref.ref[np.ndarray]"]]  # by tensor: its elements, and what was lent of them
+ExportedViews = dict[
+    int, tuple[np.ndarray, "weakref.ref[np.ndarray]"]
+]  # by tensor: its elements, and what was lent of them
 
 HELD = (
     "There is at least 1 reference to internal data in the interpreter in the form of a numpy array or slice. Be "
@@ -32,7 +34,7 @@ HELD = (
 )
 
 
-def lend(lent: Lent, t: Tensor, array: np.ndarray) -> np.ndarray:
+def export_view(lent: ExportedViews, t: Tensor, array: np.ndarray) -> np.ndarray:
     """The elements of a tensor, as an array whose life is watched. Constants and strings never move and are as is."""
     if t.kind == CONSTANT or array.dtype.kind == "O":
         return array
@@ -44,7 +46,7 @@ def lend(lent: Lent, t: Tensor, array: np.ndarray) -> np.ndarray:
     return watched.view(array.dtype).reshape(array.shape)
 
 
-def check_lent(lent: Lent, subgraph_index: int) -> None:
+def check_exported_views(lent: ExportedViews, subgraph_index: int) -> None:
     """Raises the error for views that are still held, where the elements of the main subgraph are about to move."""
     if lent and subgraph_index == 0:
         held = [index for index, (_, view) in lent.items() if view() is not None]
@@ -55,7 +57,7 @@ def check_lent(lent: Lent, subgraph_index: int) -> None:
         lent.clear()
 
 
-class Watch:
+class ViewTracker:
     """What a node's method is given in one run. running: whether it runs now."""
 
     __slots__ = ("_refs", "name", "running")
@@ -102,9 +104,9 @@ class Watch:
         self._refs = []
 
 
-def watched_methods(node: Node, invoke: Callable[[], Any]) -> Callable[[], Any]:
+def track_methods(node: Node, invoke: Callable[[], Any]) -> Callable[[], Any]:
     """One run of a node by methods that read its tensors' `data`."""
-    watch = Watch(node.name)
+    watch = ViewTracker(node.name)
     for view in (*node.inputs, *node.outputs):
         if view is not None:
             view.lent = watch
@@ -123,11 +125,11 @@ def watched_methods(node: Node, invoke: Callable[[], Any]) -> Callable[[], Any]:
     return step
 
 
-def watched_call(
+def track_call(
     name: str, kernel: Callable[..., Any], names: Sequence[Any], arrays: Sequence[Any], store: Callable[[Any], None]
 ) -> None:
     """One run of a function of arrays, whose results `store` takes. names: of the tensors, nested as the arrays."""
-    watch = Watch(name)
+    watch = ViewTracker(name)
 
     def given(of: Any, array: Any) -> Any:
         if isinstance(array, tuple):

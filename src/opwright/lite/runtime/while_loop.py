@@ -25,11 +25,11 @@ from .chains import Chain
 from .native_control_flow import LoopStep
 from .node import Context, Node
 from .subgraph import Subgraph
-from .subgraph_calls import check_interface, give_shapes, known_handles, operands
+from .subgraph_calls import check_interface, constant_handles, operands, set_output_shapes
 from .tensor import DYNAMIC, Tensor
 
 
-class Loop(Registration):
+class WhileRegistration(Registration):
     """WHILE."""
 
     __slots__ = ("name",)
@@ -115,14 +115,14 @@ class LoopState:
                 found=answer[0].short(),
                 wanted="one bool",
             )
-        give_shapes(context, node, [None if i in changing else t.shape for i, t in enumerate(inputs)])
+        set_output_shapes(context, node, [None if i in changing else t.shape for i, t in enumerate(inputs)])
 
     def accept(self, subgraph: Subgraph) -> None:
         """Make one of the two ready for the inputs' shapes."""
         body = self.body  # which may make another handle of one that it does not hand on
         handles = {
             place: resource
-            for place, resource in known_handles(self.inputs).items()
+            for place, resource in constant_handles(self.inputs).items()
             if body.outputs[place] == body.inputs[place]
         }
         subgraph.accept([t.shape for t in self.inputs], self.changing, self.node.subgraph.preserve_all, handles)

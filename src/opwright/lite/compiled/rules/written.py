@@ -31,9 +31,9 @@ from ....core.dtypes import float32
 from ....core.errors import OpError
 from ....core.specs import TensorSpec
 from ....ops.call import Call
-from ...custom_options import group
+from ...custom_options import group_inputs
 from ...quantized_registration import as_real, is_quantized, kernel_of, real_dtype, rule_of, run_quantized
-from ...registration import Known
+from ...registration import ValueOperand
 from ...runtime.node import Node
 from ..nodes import InterpreterNode, is_user_operator, operand_of
 
@@ -54,7 +54,7 @@ def written(ctx: LoweringContext) -> None:
     _infer(node, operator, operands, outputs, as_reals)
     given: list[Operand | None] = [*operands]
     if isinstance(kernel, Kernel):  # one of its parameters may be left out
-        given = [None if t is None else ctx.buffers.of(t) for t in group(operator, node.tensors_in, node)]
+        given = [None if t is None else ctx.buffers.of(t) for t in group_inputs(operator, node.tensors_in, node)]
     if is_function:
         _of_catalogue(ctx, operator.name, operands, outputs, as_reals)
     elif not as_reals:
@@ -69,7 +69,7 @@ def _infer(node: Node, operator: Any, operands: list[Operand], outputs: list[Ope
     """Raise NoLowering if the operator's own rules refuse the node, or give outputs other shapes than the file."""
 
     def known(o: Operand) -> Any:
-        return TensorSpec(o.shape, o.dtype) if o.buffer.constant is None else Known(o.value)
+        return TensorSpec(o.shape, o.dtype) if o.buffer.constant is None else ValueOperand(o.value)
 
     def of(t: Any) -> Any:
         return known(next(o for o in operands if o.value is t))
@@ -79,7 +79,7 @@ def _infer(node: Node, operator: Any, operands: list[Operand], outputs: list[Ope
         if as_reals:
             rule_of(operator, node)
             given = as_real(operator, node, of)
-        specs = operator.infer(node.user_data, group(operator, given, node))
+        specs = operator.infer(node.user_data, group_inputs(operator, given, node))
     except (OpError, TypeError, ValueError, AttributeError) as error:  # preparing or running it says what is wrong
         raise NoLowering(str(error).splitlines()[0]) from None
     dtype_of = real_dtype if as_reals else lambda t: t.dtype
@@ -134,7 +134,7 @@ def _tabulated(ctx: LoweringContext, operator: Any, operands: list[Operand], y: 
         raise NoLowering("its class says what it does with quantised tensors")
     x, node = operands[0], ctx.node.node
     try:
-        kernel = kernel_of(operator, rule_of(operator, node), node.user_data, node, group)
+        kernel = kernel_of(operator, rule_of(operator, node), node.user_data, node, group_inputs)
         every = np.arange(1 << (8 * x.dtype.size), dtype=f"u{x.dtype.size}").view(x.dtype.np)
         found = np.empty(every.shape, y.dtype.np)
         with np.errstate(all="ignore"):

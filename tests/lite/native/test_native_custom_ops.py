@@ -25,7 +25,7 @@ from opwright import lite
 from opwright.core.errors import OpError
 from opwright.lite.native import toolchain
 from opwright.lite.native.elf import read_library
-from opwright.lite.native.entry_points import find_entry, looks_like_entry, operator_name, qualified
+from opwright.lite.native.entry_points import demangled, find_entry, looks_like_entry, operator_name
 from opwright.lite.native.toolchain import build_library
 
 pytestmark = pytest.mark.ours
@@ -148,12 +148,12 @@ def test_names_of_cpp(mangled):
     ],
 )
 def test_mangled_names(symbol, wanted):
-    assert qualified(symbol) == wanted
+    assert demangled(symbol) == wanted
 
 
 @given(st.text(alphabet="_ZNEv0123456789abLB:xI", max_size=40))
 def test_any_text_is_some_name(text):
-    qualified("_Z" + text)
+    demangled("_Z" + text)
     looks_like_entry(text)
     operator_name(text)
     with pytest.raises(OpError):
