@@ -1,7 +1,7 @@
-"""Which variables a piece of code reads and writes.
+"""Activity analysis: the variables that code reads and writes.
 
-Lives here: scopes of functions (`Scope`) and the effects of statements and expressions (`Effects`).
-Not here: which variables are needed later (liveness.py).
+Lives here: scopes of functions (`FunctionScope`) and the effects of statements and expressions (`Effects`). Not here:
+which variables are live (liveness.py).
 
 A symbol is a variable's name, or the text of an attribute or item of one, such as "self.x" or "d['k']".
 """
@@ -20,12 +20,12 @@ MUTATORS = frozenset({"update", "setdefault", "popitem", "pop", "clear", "remove
 
 
 class Effects:
-    """What code does to variables.
+    """The effects of code on variables.
 
-    reads: names read. writes: names bound anew. changes: names whose value may change in other ways (a list grows, a
-    function called assigns it). composites: text of each attribute or item written or deleted -> (target node, names
-    in it). containers: likewise those dicts and lists whose items change in a way that no composite describes: by a
-    method, a slice, a computed index, a deletion. grows: symbols of lists that are appended to.
+    reads: names read. writes: names rebound. changes: names whose value may change otherwise (a list grows, a called
+    function assigns it). composites: text of each attribute or item written or deleted -> (target node, names in it).
+    containers: likewise dicts and lists whose items change in a way that no composite describes: by a method, a slice,
+    a computed index, a deletion. grows: symbols of lists that are appended to.
     """
 
     def __init__(self, functions: dict[str, Effects] | None = None) -> None:
@@ -38,7 +38,7 @@ class Effects:
         self._functions = {} if functions is None else functions
 
     def add(self, node: Any) -> Effects:
-        """Take in a node or a list of nodes; gives itself."""
+        """Add the effects of a node or a list of nodes; return self."""
         if node is None:
             return self
         if isinstance(node, list):
@@ -54,7 +54,7 @@ class Effects:
         return self
 
     def merge(self, other: Effects) -> None:
-        """Take in what other code does."""
+        """Add the effects of other code."""
         self.reads |= other.reads
         self.writes |= other.writes
         self.changes |= other.changes
@@ -63,14 +63,14 @@ class Effects:
         self.grows |= other.grows
 
     def size(self) -> tuple[int, ...]:
-        """Return how many symbols of each kind there are; merging only adds to them."""
+        """Return the number of symbols of each kind; merging only increases them."""
         return len(self.reads), len(self.writes), len(self.composites), len(self.containers)
 
     def _Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
             self.reads.add(node.id)
             called = self._functions.get(node.id)
-            if called is not None:  # whoever mentions a local function may call it
+            if called is not None:  # a reference to a local function may become a call
                 self.reads |= called.reads
                 self.changes |= called.writes
                 self.composites |= called.composites
@@ -159,7 +159,7 @@ class Effects:
             self.add(part)
         self.reads |= Effects(self._functions).add(node.body).reads
 
-    def _comprehended(self, node: Any) -> None:
+    def _add_comprehension(self, node: Any) -> None:
         inner = Effects(self._functions)
         for child in children(node):
             inner.add(child)
@@ -173,7 +173,7 @@ class Effects:
         self.composites |= inner.composites
         self.containers |= inner.containers
 
-    _ListComp = _SetComp = _DictComp = _GeneratorExp = _comprehended
+    _ListComp = _SetComp = _DictComp = _GeneratorExp = _add_comprehension
 
     def _ExceptHandler(self, node: ast.ExceptHandler) -> None:
         self.add(node.type)
@@ -201,14 +201,14 @@ class Effects:
     _Nonlocal = _Global
 
 
-# What an index may be made of that is the same when it is read twice.
+# The nodes of an index that has the same value when it is evaluated twice.
 _INDEX = (ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.UnaryOp, ast.BinOp, ast.Tuple)
 
 
 def support(node: Any) -> frozenset[str] | None:
-    """Return the names that an attribute or item such as a.b['c'][i + 1].d is made of.
+    """Return the names in an attribute or item such as a.b['c'][i + 1].d.
 
-    None where reading it twice need not read the same place: a call or a slice is part of it.
+    None if evaluating it twice may refer to different objects: a call or a slice is part of it.
     """
     names = index_names(node)
     while isinstance(node, (ast.Attribute, ast.Subscript)):
@@ -217,7 +217,7 @@ def support(node: Any) -> frozenset[str] | None:
 
 
 def index_names(node: Any) -> frozenset[str] | None:
-    """Return the names in the indices of an attribute or item; None where an index is more than names and numbers."""
+    """Return the names in the indices of an attribute or item; None if an index has more than names and numbers."""
     names: set[str] = set()
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         if isinstance(node, ast.Subscript):
@@ -229,8 +229,8 @@ def index_names(node: Any) -> frozenset[str] | None:
     return frozenset(names)
 
 
-class Scope:
-    """The names of one function: parameters, locals, those declared global or nonlocal, all that are written in it."""
+class FunctionScope:
+    """The names of one function: parameters, locals, names declared global or nonlocal."""
 
     def __init__(self, node: Any) -> None:
         self.node = node
@@ -249,19 +249,19 @@ class Scope:
 
 
 def own_nodes(body: list[Any]) -> list[Any]:
-    """All nodes below these, marks left out, that are not inside a nested function or class; those are given."""
-    found, pending = [], list(body)
+    """Return these nodes and their descendants, without leaves, not entering nested functions and classes."""
+    result, pending = [], list(body)
     while pending:
         node = pending.pop()
-        found.append(node)
+        result.append(node)
         if not isinstance(node, (*FUNCTIONS, ast.ClassDef)):
             pending += children(node)
-    return found
+    return result
 
 
 def effects_of_function(node: Any, functions: dict[str, Effects]) -> Effects:
-    """What calling a local function reads and writes of the variables around it."""
-    scope = Scope(node)
+    """Return the effects of calling a local function on the variables of the enclosing scope."""
+    scope = FunctionScope(node)
     inner = Effects({k: v for k, v in functions.items() if k not in scope.locals})
     inner.add(node.body)
     result = Effects()
@@ -274,7 +274,7 @@ def effects_of_function(node: Any, functions: dict[str, Effects]) -> Effects:
 
 
 def local_functions(body: list[Any]) -> dict[str, Effects]:
-    """The functions and named lambdas defined in a function's body, with what calling them does; to a fixed point."""
+    """Return the functions and named lambdas defined in a function's body with the effects of a call; a fixed point."""
     functions: dict[str, Effects] = {}
     definitions: list[tuple[str, Any]] = []
     for node in own_nodes(body):
@@ -285,10 +285,10 @@ def local_functions(body: list[Any]) -> dict[str, Effects]:
     for _ in range(len(definitions)):
         before = {k: v.size() for k, v in functions.items()}
         for name, node in definitions:
-            found = effects_of_function(node, functions)
+            effects = effects_of_function(node, functions)
             if name in functions:
-                found.merge(functions[name])
-            functions[name] = found
+                effects.merge(functions[name])
+            functions[name] = effects
         if before == {k: v.size() for k, v in functions.items()}:
             break
     return functions

@@ -1,6 +1,6 @@
-"""Python's builtins in converted code: they ask whose their arguments are, and are Python's where nobody's.
+"""Python's builtins in converted code: dispatch to the handler of an argument, else call Python's own.
 
-Lives here: the table OVERRIDES.  Not here: what a stage makes of a call (its method `builtin`).
+Lives here: the table OVERRIDES.  Not here: the handlers' versions (`ControlFlowHandler.builtin`).
 """
 
 from __future__ import annotations
@@ -10,59 +10,59 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .handlers import TABLE, first_handler, handler_of
+from .handlers import HANDLERS, first_handler, handler_of
 from .operators import and_, or_
 
 _MISSING = object()
 
 
-def _asking(name: str) -> Callable[..., Any]:
-    """The builtin that gives its stage the call where an argument has one."""
+def _dispatching(name: str) -> Callable[..., Any]:
+    """Return a version of a builtin that calls the handler of its first argument that has one."""
     plain = getattr(builtins, name)
 
     @functools.wraps(plain)
-    def asked(*args: Any, **kwargs: Any) -> Any:
+    def dispatch(*args: Any, **kwargs: Any) -> Any:
         for value in args:
-            stage = TABLE[type(value)]
-            if stage is not None and stage.claims(value):
-                result = stage.builtin(name, args, kwargs)
+            handler = HANDLERS[type(value)]
+            if handler is not None and handler.claims(value):
+                result = handler.builtin(name, args, kwargs)
                 if result is not NotImplemented:
                     return result
         return plain(*args, **kwargs)
 
-    return asked
+    return dispatch
 
 
 def _extreme(name: str) -> Callable[..., Any]:
-    """min or max: over staged values among the arguments, or in the one list, tuple or generator given."""
+    """Return a version of min or max that dispatches on its arguments, or on the items of its only argument."""
     plain = getattr(builtins, name)
 
     @functools.wraps(plain)
     def extreme(*args: Any, key: Any = None, default: Any = _MISSING) -> Any:
-        given: dict[str, Any] = {} if default is _MISSING else {"default": default}
+        options: dict[str, Any] = {} if default is _MISSING else {"default": default}
         if key is not None:
-            given["key"] = key
+            options["key"] = key
         values: Any = args
         if len(args) == 1:
-            stage = handler_of(args[0])
-            if stage is not None:
-                result = stage.builtin(name, args, given)
-                return plain(*args, **given) if result is NotImplemented else result
+            handler = handler_of(args[0])
+            if handler is not None:
+                result = handler.builtin(name, args, options)
+                return plain(*args, **options) if result is NotImplemented else result
             values = args[0] if isinstance(args[0], (list, tuple)) else list(args[0])
-        stage = first_handler(values)
-        if stage is None or key is not None:
-            return plain(values, **given) if len(args) == 1 else plain(*args, **given)
-        result = stage.builtin(name, tuple(values), given)
-        return plain(*args, **given) if result is NotImplemented else result
+        handler = first_handler(values)
+        if handler is None or key is not None:
+            return plain(values, **options) if len(args) == 1 else plain(*args, **options)
+        result = handler.builtin(name, tuple(values), options)
+        return plain(*args, **options) if result is NotImplemented else result
 
     return extreme
 
 
 def _any(values: Any) -> Any:
-    """any: stops at the first true plain value; staged ones are joined by `or`."""
-    stage = handler_of(values)
-    if stage is not None:
-        result = stage.builtin("any", (values,), {})
+    """Return any(values): stop at the first true plain value; join handled values by `or`."""
+    handler = handler_of(values)
+    if handler is not None:
+        result = handler.builtin("any", (values,), {})
         return builtins.any(values) if result is NotImplemented else result
     joined: Any = False
     for value in values:
@@ -74,10 +74,10 @@ def _any(values: Any) -> Any:
 
 
 def _all(values: Any) -> Any:
-    """all: stops at the first false plain value; staged ones are joined by `and`."""
-    stage = handler_of(values)
-    if stage is not None:
-        result = stage.builtin("all", (values,), {})
+    """Return all(values): stop at the first false plain value; join handled values by `and`."""
+    handler = handler_of(values)
+    if handler is not None:
+        result = handler.builtin("all", (values,), {})
         return builtins.all(values) if result is NotImplemented else result
     joined: Any = True
     for value in values:
@@ -89,51 +89,51 @@ def _all(values: Any) -> Any:
 
 
 def _filter(function: Any, values: Any) -> Any:
-    stage = handler_of(values)
-    if stage is not None:
-        result = stage.builtin("filter", (_called(function), values), {})
+    handler = handler_of(values)
+    if handler is not None:
+        result = handler.builtin("filter", (_converted_callee(function), values), {})
         if result is not NotImplemented:
             return result
-    return builtins.filter(_called(function), values)
+    return builtins.filter(_converted_callee(function), values)
 
 
 def _map(function: Any, *values: Any) -> Any:
     for value in values:
-        stage = handler_of(value)
-        if stage is not None:
-            result = stage.builtin("map", (_called(function), *values), {})
+        handler = handler_of(value)
+        if handler is not None:
+            result = handler.builtin("map", (_converted_callee(function), *values), {})
             if result is not NotImplemented:
                 return result
-    return builtins.map(_called(function), *values)
+    return builtins.map(_converted_callee(function), *values)
 
 
 def _sorted(values: Any, /, *, key: Any = None, reverse: bool = False) -> Any:
-    stage = handler_of(values)
-    if stage is not None:
-        result = stage.builtin("sorted", (values,), {"key": key, "reverse": reverse})
+    handler = handler_of(values)
+    if handler is not None:
+        result = handler.builtin("sorted", (values,), {"key": key, "reverse": reverse})
         if result is not NotImplemented:
             return result
-    return builtins.sorted(values, key=_called(key), reverse=reverse)
+    return builtins.sorted(values, key=_converted_callee(key), reverse=reverse)
 
 
 _call_converted: Callable[[Any], Any]
 
 
 def install_call(call: Callable[[Any], Any]) -> None:
-    """Called once: what turns a callable into converted code (conversion.py, above this module)."""
+    """Install the function that selects a callee (conversion.py, above this module); called once."""
     global _call_converted
     _call_converted = call
 
 
-def _called(function: Any) -> Any:
-    """A function given to a builtin is called by converted code, as far as the user can see."""
+def _converted_callee(function: Any) -> Any:
+    """Return the converted form of a function passed to a builtin, as if converted code called it."""
     if function is None:
         return None
     return _call_converted(function)
 
 
 OVERRIDES: dict[Any, Callable[..., Any]] = {
-    getattr(builtins, name): _asking(name)
+    getattr(builtins, name): _dispatching(name)
     for name in (
         "len",
         "range",

@@ -1,11 +1,11 @@
-"""From a function to its converted one, and from what is called to what is called instead.
+"""Convert functions and select the callee of each call in converted code.
 
-Lives here: `convert` (source to code, kept by code object), `call` (the decision for any callable).
-Not here: the rewriting (statements.py), which modules are left alone (module_rules.py).
+Lives here: `convert` (source to code, cached by code object), `call` (the callee for any callable). Not here: the
+rewriting (statements.py), which modules are excluded (module_rules.py).
 
-A converted function is a new function object over the user's globals and closure cells: what the user changes there
-later, it sees. Its code is compiled from the tree under the user's file name and lines, so there is no generated file,
-and tracebacks and debuggers show the user's text. The operators come in by one more cell, `ag__`.
+A converted function is a new function object over the user's globals and closure cells, so later changes to them are
+visible. Its code is compiled from the tree under the user's file name and lines, so there is no generated file, and
+tracebacks and debuggers show the user's text. The operators are bound to one more cell, `ag__`.
 """
 
 from __future__ import annotations
@@ -29,40 +29,40 @@ from .handlers import NOT_RETURNED
 from .source import Unsupported
 
 MARK = "__opwright_do_not_convert__"
-verbosity: list[int] = [0, 0]  # the level, and whether to stdout
+verbosity: list[int] = [0, 0]  # the level, and 1 to print to stdout
 
 
 class Converted(NamedTuple):
-    """One conversion. code: the new code, None where the function stays as it is; why: then, the reason, if one is to
-    be told. The tree is not kept: thousands of objects that every collection of garbage would look at."""
+    """The result of one conversion. code: the new code, or None if the function runs unconverted; reason: why, if the
+    user should know. The tree is dropped: each garbage collection would traverse its thousands of objects."""
 
     code: types.CodeType | None
-    why: str | None = None
+    reason: str | None = None
     version: int = 0
 
 
 class ConversionStore(Protocol):
-    """Keeps the converted code of this package's kernels between processes, by their own code."""
+    """A persistent cache of the converted code of this package's kernels, keyed by their own code."""
 
     def find(self, code: types.CodeType) -> types.CodeType | None:
-        """Return what the code of a function was converted to, if it is kept."""
+        """Return the stored conversion of a function's code, or None."""
 
     def keep(self, code: types.CodeType, converted: types.CodeType) -> None:
-        """Keep what the code of a function was converted to."""
+        """Store the conversion of a function's code."""
 
 
 AS_IS = Converted(None)
 _store: list[ConversionStore] = []  # the one of `set_store`
-_kept: dict[int, tuple[Any, Converted]] = {}  # by id of the user's code, which a weak reference watches
+_conversions: dict[int, tuple[Any, Converted]] = {}  # by id of the user's code, with a weak reference to it
 
 
-def _keep(code: types.CodeType, entry: Converted) -> None:
-    key, forget = id(code), _kept.pop  # the table may be gone before the last code is
-    _kept[key] = (weakref.ref(code, lambda _: forget(key, None)), entry)
+def _record_conversion(code: types.CodeType, entry: Converted) -> None:
+    key, forget = id(code), _conversions.pop  # the table may be gone before the last code is
+    _conversions[key] = (weakref.ref(code, lambda _: forget(key, None)), entry)
 
 
 def set_store(store: ConversionStore) -> None:
-    """Find conversions of this package's kernels in a store, and keep them there."""
+    """Set the store of the converted code of this package's kernels."""
     _store[:] = [store]
 
 
@@ -95,14 +95,14 @@ def _operators_cell() -> Any:
 
 
 def rewritten(function: types.FunctionType) -> Any:
-    """The rewritten tree of a function: a FunctionDef or Lambda. Raises Unsupported."""
+    """Return the rewritten tree of a function: a FunctionDef or Lambda. Raises Unsupported."""
     code = function.__code__
-    found = source.find(code, function.__globals__)
-    if isinstance(found.node, ast.AsyncFunctionDef):
+    definition = source.find_source(code, function.__globals__)
+    if isinstance(definition.node, ast.AsyncFunctionDef):
         raise Unsupported("it is a coroutine")
-    node = source.copy(found.node)
-    if found.private is not None:
-        source.with_private_names(node, found.private)
+    node = source.copy(definition.node)
+    if definition.class_name is not None:
+        source.mangle_private_names(node, definition.class_name)
     try:
         return statements.rewrite(node, "__class__" in code.co_freevars)
     except RecursionError:
@@ -113,9 +113,9 @@ def _compile(function: types.FunctionType) -> Converted:
     code = function.__code__
     node = rewritten(function)
     inner: Any = ast.Return(node) if isinstance(node, ast.Lambda) else node
-    if inner is node:  # defaults, annotations and decorators stay with the user's function object
+    if inner is node:  # the user's function object has the defaults, annotations, decorators
         inner.decorator_list, inner.returns, inner.type_params = [], None, []
-        inner.name = "ag__function"  # its own name means what it means where the user defined it
+        inner.name = "ag__function"  # the user's name keeps its binding in the enclosing scope
         for argument in source.nodes(inner.args):
             if isinstance(argument, ast.arg):
                 argument.annotation = None
@@ -125,7 +125,7 @@ def _compile(function: types.FunctionType) -> Converted:
     arguments = ast.arguments([], [ast.arg(n, None) for n in free], None, [], [], None, [])
     factory = ast.FunctionDef("factory", arguments, [inner], [], None, type_comment=None)
     factory.type_params = []  # type: ignore[attr-defined]
-    statements.at(factory, node)
+    statements.with_location(factory, node)
     module = ast.Module([factory], [])
     future = code.co_flags & 0x1FF0000  # the file's `from __future__` lines
     try:
@@ -135,48 +135,50 @@ def _compile(function: types.FunctionType) -> Converted:
     (outer,) = (c for c in compiled.co_consts if isinstance(c, types.CodeType))
     (new,) = (c for c in outer.co_consts if isinstance(c, types.CodeType))
     return Converted(
-        _left_alone(renamed(new, code.co_name, code.co_qualname, new.co_qualname)), None, module_rules.version
+        _mark_converted(restore_names(new, code.co_name, code.co_qualname, new.co_qualname)), None, module_rules.version
     )
 
 
-def renamed(code: types.CodeType, name: str, qualname: str, prefix: str) -> types.CodeType:
-    """Code under its user's name, and the functions made inside it under the name of the one they were part of."""
+def restore_names(code: types.CodeType, name: str, qualname: str, prefix: str) -> types.CodeType:
+    """Return code with the user's name, and the functions generated inside it with the name of their origin."""
     consts = []
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
-            made = const.co_name.endswith(statements.SUFFIX)
-            if made:
-                const = renamed(const, name, qualname, const.co_qualname)
+            generated = const.co_name.endswith(statements.SUFFIX)
+            if generated:
+                const = restore_names(const, name, qualname, const.co_qualname)
             else:
                 inner = qualname + const.co_qualname.removeprefix(prefix)
-                const = renamed(const, const.co_name, inner, const.co_qualname)
+                const = restore_names(const, const.co_name, inner, const.co_qualname)
         consts.append(const)
     return code.replace(co_consts=tuple(consts), co_name=name, co_qualname=qualname)
 
 
-def _left_alone(code: types.CodeType) -> types.CodeType:
-    """Converted code, noted with the functions inside it as converted; not the methods of a class that it defines,
-    which are as the user wrote them and are converted when they are called."""
+def _mark_converted(code: types.CodeType) -> types.CodeType:
+    """Record converted code and the functions inside it as converted.
+
+    Methods of a class that it defines are left out: they are as the user wrote them and are converted when called.
+    """
     pending = [code]
     while pending:
-        found = pending.pop()
-        if found.co_flags & inspect.CO_OPTIMIZED:  # a function's, no class's
-            _keep(found, AS_IS)
-            pending += [const for const in found.co_consts if isinstance(const, types.CodeType)]
+        inner = pending.pop()
+        if inner.co_flags & inspect.CO_OPTIMIZED:  # a function's code, not a class's
+            _record_conversion(inner, AS_IS)
+            pending += [const for const in inner.co_consts if isinstance(const, types.CodeType)]
     return code
 
 
 def _entry(function: types.FunctionType, forced: bool = False) -> Converted:
     code = function.__code__
-    kept = _kept.get(id(code))
-    if kept is not None:
-        entry = kept[1]
+    cached = _conversions.get(id(code))
+    if cached is not None:
+        entry = cached[1]
         if entry is AS_IS or (
-            entry.version == module_rules.version and not (forced and not entry.why and entry.code is None)
+            entry.version == module_rules.version and not (forced and not entry.reason and entry.code is None)
         ):
             return entry
     entry = _decide(function, forced)
-    _keep(code, entry)
+    _record_conversion(code, entry)
     return entry
 
 
@@ -184,27 +186,27 @@ def _decide(function: types.FunctionType, forced: bool) -> Converted:
     if function.__dict__.get(MARK):
         return AS_IS
     module = function.__globals__.get("__name__")
-    staged = module is not None and module.startswith(module_rules.STAGED)
-    if function.__code__.co_filename.startswith(OURS) and not staged:
+    is_kernel = module is not None and module.startswith(module_rules.KERNEL_PACKAGES)
+    if function.__code__.co_filename.startswith(OURS) and not is_kernel:
         return AS_IS
     if not module_rules.converts(module) and not (
         forced and module is not None and module.partition(".")[0] != "opwright"
     ):
-        return Converted(None, "", module_rules.version)  # left alone by the table
+        return Converted(None, "", module_rules.version)  # excluded by the table
     if function.__code__.co_flags & 0x2A0:  # generators and coroutines
         return Converted(None, "it is a generator or a coroutine" if forced else "", module_rules.version)
-    store = _store[0] if staged and _store and verbosity[0] < 3 else None
-    kept = None if store is None else store.find(function.__code__)
-    if kept is not None:
-        return Converted(_left_alone(kept), None, module_rules.version)
+    store = _store[0] if is_kernel and _store and verbosity[0] < 3 else None
+    stored = None if store is None else store.find(function.__code__)
+    if stored is not None:
+        return Converted(_mark_converted(stored), None, module_rules.version)
     try:
-        made = _compile(function)
-        if store is not None and made.code is not None:
-            store.keep(function.__code__, made.code)
+        converted = _compile(function)
+        if store is not None and converted.code is not None:
+            store.keep(function.__code__, converted.code)
         if verbosity[0] >= 3:
             text = ast.unparse(ast.fix_missing_locations(rewritten(function)))
             print(f"{function!r} converted:\n{text}", file=sys.stdout if verbosity[1] else sys.stderr)
-        return made
+        return converted
     except Unsupported as error:
         where = f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
         warnings.warn(
@@ -216,8 +218,8 @@ def _decide(function: types.FunctionType, forced: bool) -> Converted:
         return Converted(None, str(error), module_rules.version)
 
 
-def _made(function: types.FunctionType, code: types.CodeType) -> types.FunctionType:
-    """A function like the user's, sharing its globals, cells and defaults, over the new code."""
+def _with_code(function: types.FunctionType, code: types.CodeType) -> types.FunctionType:
+    """Return a function that shares the user's globals, cells and defaults, with the new code."""
     cells: dict[str, Any] = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
     cells["ag__"] = _operators_cell()
     new = types.FunctionType(
@@ -233,18 +235,18 @@ def _made(function: types.FunctionType, code: types.CodeType) -> types.FunctionT
 
 
 def convert(function: Any, forced: bool = False) -> Any:
-    """What to call instead of a function; itself where it is not converted.
+    """Return the converted function, or the function itself if it is not to be converted.
 
-    forced: whether the user asked for this very function, so that the table of modules does not count.
+    forced: the user requested this very function, so the table of modules does not apply.
     """
     entry = _entry(function, forced)
     if entry.code is None:
         return function
-    return _made(function, entry.code)
+    return _with_code(function, entry.code)
 
 
 def copy_metadata(function: types.FunctionType, new: types.FunctionType) -> types.FunctionType:
-    """`new` with the documentation, annotations and attributes of the user's function, for those who look at it."""
+    """Return `new` with the documentation, annotations and attributes of the user's function, for introspection."""
     new.__qualname__, new.__module__, new.__doc__ = function.__qualname__, function.__module__, function.__doc__
     copy_annotations(function, new)
     new.__dict__.update(function.__dict__)
@@ -256,15 +258,15 @@ def copy_metadata(function: types.FunctionType, new: types.FunctionType) -> type
 
 
 def _function(f: Any) -> Any:
-    kept = _kept.get(id(f.__code__))
-    if kept is not None:
-        entry = kept[1]
+    cached = _conversions.get(id(f.__code__))
+    if cached is not None:
+        entry = cached[1]
         if entry is AS_IS:
             return f
         if entry.version == module_rules.version:
             if entry.code is None or (f.__dict__ and MARK in f.__dict__):
                 return f
-            return _made(f, entry.code)
+            return _with_code(f, entry.code)
     return convert(f)
 
 
@@ -279,7 +281,7 @@ def _method(f: Any) -> Any:
 def _builtin(f: Any) -> Any:
     try:
         return OVERRIDES.get(f, f)
-    except TypeError:  # a method of something that has no hash
+    except TypeError:  # a method of an unhashable object
         return f
 
 
@@ -288,12 +290,12 @@ def _partial(f: Any) -> Any:
     return f if inner is f.func else functools.partial(inner, *f.args, **f.keywords)
 
 
-def _as_it_is(f: Any) -> Any:
+def _identity(f: Any) -> Any:
     return f
 
 
 def _object(f: Any) -> Any:
-    """An object with a __call__ written in Python."""
+    """Return the converted `__call__`, bound, of an object whose `__call__` is written in Python."""
     method = type(f).__call__
     if method.__code__ is None or getattr(f, MARK, False):
         return f
@@ -301,11 +303,11 @@ def _object(f: Any) -> Any:
     return f if new is method else types.MethodType(new, f)
 
 
-class _Routes(dict[type, Callable[[Any], Any]]):
-    """How to treat a callable, by its type."""
+class _RouteTable(dict[type, Callable[[Any], Any]]):
+    """Map the type of a callable to the function that selects its callee."""
 
     def __missing__(self, kind: type) -> Callable[[Any], Any]:
-        route: Callable[[Any], Any] = _as_it_is
+        route: Callable[[Any], Any] = _identity
         method = getattr(kind, "__call__", None)  # noqa: B004  the function itself is wanted
         if not issubclass(kind, type) and module_rules.converts(kind.__module__) and type(method) is types.FunctionType:
             route = _object
@@ -323,12 +325,12 @@ _BASIC: dict[type, Callable[[Any], Any]] = {
     type: _builtin,
     functools.partial: _partial,
 }
-_ROUTES = _Routes(_BASIC)
+_ROUTE_TABLE = _RouteTable(_BASIC)
 
 
 def call(f: Any) -> Any:
-    """What to call instead of `f`: converted user code, this package's version of a builtin, or f itself."""
-    return _ROUTES[type(f)](f)
+    """Return the callee to use for `f`: converted user code, this package's version of a builtin, or f itself."""
+    return _ROUTE_TABLE[type(f)](f)
 
 
 install_call(call)

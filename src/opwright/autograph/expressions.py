@@ -1,9 +1,10 @@
-"""Expressions rewritten to ask their values.
+"""Rewrite expressions to calls of the run-time operators.
 
-Lives here: conditional expressions, and/or/not, chained comparisons, `in`, calls, lambdas, list comprehensions.
-Not here: statements (statements.py), what the operators do (operators.py).
+Lives here: conditional expressions, and/or/not, chained comparisons, `in`, calls, lambdas, list comprehensions. Not
+here: statements (statements.py), what the operators do (operators.py).
 
-What stands in a lambda afterwards may not assign (`:=`) nor yield; such operands are left to Python.
+A rewritten operand becomes the body of a lambda, which cannot assign (`:=`) or yield; operands that do are left
+unchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from .activity import FUNCTIONS
 from .jumps import ag, ag_call, load
 from .source import children, nodes
 
-_ASKING = (ast.In, ast.NotIn)
+_MEMBERSHIP = (ast.In, ast.NotIn)
 SIGNS: dict[type, str] = {
     ast.Lt: "<",
     ast.LtE: "<=",
@@ -55,13 +56,13 @@ def lazy(body: Any) -> ast.Lambda:
 
 
 class Expressions(ast.NodeTransformer):
-    """The rewriting. first: the first parameter of a method, for `super()`."""
+    """The transformer of expressions. first: the first parameter of a method, for `super()`."""
 
     def __init__(self, first: str | None) -> None:
         self._first = first
 
     def statement(self, node: Any, block: Callable[[list[Any]], list[Any]]) -> Any:
-        """A statement of no stage of its own; blocks in it go through `block`."""
+        """Rewrite the expressions of a statement that has no operator; `block` rewrites the blocks in it."""
         for field, value in ast.iter_fields(node):
             if isinstance(value, list):
                 if value and isinstance(value[0], ast.stmt):
@@ -76,22 +77,22 @@ class Expressions(ast.NodeTransformer):
         return node
 
     def visit(self, node: Any) -> Any:
-        """The node rewritten; new nodes stand where it stood."""
+        """Return the node rewritten; new nodes get its location."""
         new = super().visit(node)
         if new is not node and isinstance(new, ast.AST):
-            place(new, node)
+            fill_locations(new, node)
         return new
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         self.generic_visit(node)
-        if not (_can_wait(node.body) and _can_wait(node.orelse)):
+        if not (_is_deferrable(node.body) and _is_deferrable(node.orelse)):
             return node
         return ag_call("if_exp", node.test, lazy(node.body), lazy(node.orelse))
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         simple = all(isinstance(n, _SIMPLE) for v in node.values[1:] for n in nodes(v))
         self.generic_visit(node)
-        if not all(map(_can_wait, node.values[1:])):
+        if not all(map(_is_deferrable, node.values[1:])):
             return node
         name = "and_" if isinstance(node.op, ast.And) else "or_"
         call = ag_call(name, node.values[0], *(lazy(v) for v in node.values[1:]))
@@ -106,10 +107,10 @@ class Expressions(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> Any:
         self.generic_visit(node)
         if len(node.ops) == 1:
-            if not isinstance(node.ops[0], _ASKING):
+            if not isinstance(node.ops[0], _MEMBERSHIP):
                 return node
             return ag_call("in_" if isinstance(node.ops[0], ast.In) else "not_in", node.left, node.comparators[0])
-        if not all(map(_can_wait, node.comparators)):
+        if not all(map(_is_deferrable, node.comparators)):
             return node
         parts: list[Any] = []
         for op, right in zip(node.ops, node.comparators):
@@ -122,7 +123,7 @@ class Expressions(ast.NodeTransformer):
             if function.id == "super" and not node.args and not node.keywords and self._first is not None:
                 node.args = [load("__class__"), load(self._first)]
                 for argument in node.args:
-                    place(argument, function)
+                    fill_locations(argument, function)
                 return node
             if function.id in _FRAME_READERS:
                 self._arguments(node)
@@ -130,7 +131,7 @@ class Expressions(ast.NodeTransformer):
         if isinstance(function, ast.Name) and function.id == "super":
             return node
         node.func = ast.Call(ag("call"), [self.visit(function)], [])
-        place(node.func, function)
+        fill_locations(node.func, function)
         self._arguments(node)
         return node
 
@@ -142,7 +143,7 @@ class Expressions(ast.NodeTransformer):
     def visit_Lambda(self, node: ast.Lambda) -> Any:
         first = node.args.posonlyargs + node.args.args
         inner = Expressions(first[0].arg if first and self._first is not None else None)
-        if _can_wait(node.body, but_assignments=True):
+        if _is_deferrable(node.body, allow_assignments=True):
             node.body = inner.visit(node.body)
         node.args.defaults = [self.visit(d) for d in node.args.defaults]
         node.args.kw_defaults = [d if d is None else self.visit(d) for d in node.args.kw_defaults]
@@ -152,7 +153,7 @@ class Expressions(ast.NodeTransformer):
         self.generic_visit(node)
         (generator, *others) = node.generators
         parts = [node.elt, *generator.ifs]
-        if others or generator.is_async or not all(map(_can_wait, parts)):
+        if others or generator.is_async or not all(map(_is_deferrable, parts)):
             return node
         target = generator.target
         if isinstance(target, ast.Name):
@@ -180,13 +181,13 @@ class Expressions(ast.NodeTransformer):
         return node
 
 
-def _can_wait(node: Any, but_assignments: bool = False) -> bool:
-    """Whether an expression means the same inside a lambda."""
+def _is_deferrable(node: Any, allow_assignments: bool = False) -> bool:
+    """Return whether an expression has the same meaning inside a lambda."""
     pending = [node]
     while pending:
         item = pending.pop()
         if isinstance(item, (ast.Yield, ast.YieldFrom, ast.Await)) or (
-            isinstance(item, ast.NamedExpr) and not but_assignments
+            isinstance(item, ast.NamedExpr) and not allow_assignments
         ):
             return False
         if not isinstance(item, FUNCTIONS):
@@ -194,13 +195,13 @@ def _can_wait(node: Any, but_assignments: bool = False) -> bool:
     return True
 
 
-def place(new: Any, where: Any) -> None:
-    """Nodes without a position get that of `where`."""
+def fill_locations(new: Any, where: Any) -> None:
+    """Set the location of nodes that have none to that of `where`."""
     pending = [new]
     while pending:
         node = pending.pop()
         if "lineno" in node._attributes and getattr(node, "lineno", None) is None:
             ast.copy_location(node, where)
         elif node is not new and "lineno" in node._attributes:
-            continue  # the user's own, placed already
+            continue  # the user's own node, which has a location
         pending += children(node)

@@ -1,7 +1,7 @@
-"""Which variables are needed after each statement, so that a branch's temporaries are no state of the `if`.
+"""Liveness analysis: find the variables that are read after each statement; a branch's temporaries are not among them.
 
-Lives here: the backward walk over structured code, after jumps are gone; it notes on every if, for and while what the
-rewriting needs (`Facts`).  Not here: what one statement reads and writes (activity.py).
+Lives here: the backward walk over structured code, after jumps are lowered; it annotates every if, for and while with a
+`StatementLiveness`.  Not here: the reads and writes of one statement (activity.py).
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ Names = frozenset[str]
 
 
 @dataclass
-class Facts:
-    """Of one statement. state: variables it may change that are read later (or, in a loop, in the next round), sorted.
+class StatementLiveness:
+    """The variables of one statement. state: those it may change that are read later (for a loop: or in its next
+    iteration), sorted.
 
-    kept: further ones that one branch changes and another reads: each branch must find them as they were.
-    composites: text -> node of attributes and items it writes. containers: text -> node of dicts and lists whose items
-    it may change otherwise. bound: all names its blocks bind, which they must
-    declare. grows: symbols appended to. target: names that a loop's head binds each round.
+    kept: further ones that one branch changes and another reads: each branch starts from their values before the
+    statement. composites: text -> node of attributes and items it writes. containers: text -> node of dicts and lists
+    whose items it may change otherwise. bound: all names its blocks bind, which they must declare. grows: symbols
+    appended to. target: names that a loop's head binds in each iteration.
     """
 
     state: list[str] = field(default_factory=list)
@@ -34,53 +35,57 @@ class Facts:
     target: Names = frozenset()
 
 
-class Liveness:
-    """The walk. always: names that are needed everywhere (global, nonlocal). functions: local functions' effects."""
+class LivenessAnalysis:
+    """The backward walk. always: names that are live everywhere (global, nonlocal). functions: effects of local
+    functions.
+    """
 
     def __init__(self, always: set[str], functions: dict[str, Effects], own: set[str]) -> None:
         self._always, self._functions, self._own = frozenset(always), functions, own
-        self._found: dict[int, tuple[Any, Effects]] = {}  # by node: loops are walked over until nothing changes
+        self._effects: dict[int, tuple[Any, Effects]] = {}  # by node: loops are walked to a fixed point
 
     def block(self, statements: list[Any], after: Names) -> Names:
-        """The names needed before these statements, where `after` are needed behind them."""
+        """Return the names live before these statements, given those live after them."""
         live = after
         for statement in reversed(statements):
             live = self.statement(statement, live)
         return live
 
-    def _of(self, nodes: Any) -> Effects:
-        """What a node or a list of nodes does; of a node it is found once, and not to be changed."""
+    def _effects_of(self, nodes: Any) -> Effects:
+        """Return the effects of a node or a list of nodes; those of a node are cached and must not be changed."""
         if not isinstance(nodes, ast.AST):
             return Effects(self._functions).add(nodes)
-        kept = self._found.get(id(nodes))
-        if kept is None:
-            kept = self._found[id(nodes)] = nodes, Effects(self._functions).add(nodes)
-        return kept[1]
+        cached = self._effects.get(id(nodes))
+        if cached is None:
+            cached = self._effects[id(nodes)] = nodes, Effects(self._functions).add(nodes)
+        return cached[1]
 
     def statement(self, node: Any, after: Names) -> Names:
-        """The names needed before one statement; notes Facts on it and on those inside."""
+        """Return the names live before one statement; annotate it and the statements inside."""
         if type(node) is ast.If:
-            test = self._of(node.test)
+            test = self._effects_of(node.test)
             before = self.block(node.body, after) | self.block(node.orelse, after)
-            node.facts = self._facts([node.body, node.orelse], before, after | self._always, False)  # type: ignore[attr-defined]
+            node.liveness = self._liveness_of([node.body, node.orelse], before, after | self._always, False)  # type: ignore[attr-defined]
             return (before - test.writes) | test.reads
         if isinstance(node, (ast.While, ast.For)):
             return self._loop(node, after)
         if isinstance(node, (ast.With, ast.AsyncWith)):
-            items = self._of([i.context_expr for i in node.items])
-            targets = self._of([i.optional_vars for i in node.items if i.optional_vars is not None])
+            items = self._effects_of([i.context_expr for i in node.items])
+            targets = self._effects_of([i.optional_vars for i in node.items if i.optional_vars is not None])
             return ((self.block(node.body, after) - targets.writes) | targets.reads | items.reads) - items.writes
         if isinstance(node, (ast.Try, ast.TryStar)):
             return self._try(node, after)
         if isinstance(node, ast.Match):
-            subject = self._of(node.subject)
+            subject = self._effects_of(node.subject)
             before = after
             for case in node.cases:
                 inner = self.block(case.body, after)
-                guard = self._of(case.guard)
-                before |= ((inner | guard.reads) - self._of(case.pattern).writes) | self._of(case.pattern).reads
+                guard = self._effects_of(case.guard)
+                before |= ((inner | guard.reads) - self._effects_of(case.pattern).writes) | self._effects_of(
+                    case.pattern
+                ).reads
             return before | subject.reads
-        effects = self._of(node)
+        effects = self._effects_of(node)
         if isinstance(node, ast.Return):
             return self._always | effects.reads
         if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
@@ -91,47 +96,48 @@ class Liveness:
         after |= self._always
         stops: Names = frozenset(getattr(node, "stops", ()))
         if isinstance(node, ast.While):
-            head = self._of(node.test)
-            written: Names = frozenset(head.writes)
+            head = self._effects_of(node.test)
+            bound: Names = frozenset(head.writes)
             blocks = [node.body, [ast.Expr(node.test)]]
         else:
             head = Effects(self._functions)
-            target = self._of(node.target)
-            written = frozenset(target.writes)
+            target = self._effects_of(node.target)
+            bound = frozenset(target.writes)
             head.reads |= target.reads
             blocks = [node.body, [ast.Assign([node.target], ast.Constant(None))]]
         live = after | head.reads | stops
-        while True:  # what one round needs, the round before must keep
-            inner = (self.block(node.body, live) - written) | live
+        while True:  # to a fixed point: an iteration's reads are live at the end of the one before
+            inner = (self.block(node.body, live) - bound) | live
             if inner == live:
                 break
             live = inner
         needed = self.block(node.body, live)
-        node.facts = self._facts(blocks, live, live, True)
-        node.facts.target = written
+        node.liveness = self._liveness_of(blocks, live, live, True)
+        node.liveness.target = bound
         if isinstance(node, ast.For):
-            items = self._of(node.iter)
+            items = self._effects_of(node.iter)
             return live | items.reads
-        return (needed - written) | live
+        return (needed - bound) | live
 
     def _try(self, node: Any, after: Names) -> Names:
         behind = self.block(node.finalbody, after)
         caught = behind
         for handler in node.handlers:
             inner = self.block(handler.body, behind)
-            caught |= (inner - {handler.name or ""}) | self._of(handler.type).reads
+            caught |= (inner - {handler.name or ""}) | self._effects_of(handler.type).reads
         inside = self.block(node.body, self.block(node.orelse, behind) | caught)
         return inside | caught
 
-    def _facts(self, blocks: list[Any], before: Names, after: Names, repeats: bool) -> Facts:
-        """Facts of a statement with these blocks, which run one after the other (repeats) or one of them.
+    def _liveness_of(self, blocks: list[Any], before: Names, after: Names, repeats: bool) -> StatementLiveness:
+        """Return the liveness of a statement with these blocks, which run one after the other (repeats) or
+        alternatively.
 
-        An item whose index changes inside is another one each time, so its container stands for it. A container that a
-        loop binds anew is a variable of the loop, a copy already.
+        An item whose index changes inside is a different one each time, so its container represents it. A container
+        that a loop rebinds is a variable of the loop, and already copied.
         """
         effects = Effects()
         for statement in (s for block in blocks for s in block):
-            effects.merge(self._of(statement))
+            effects.merge(self._effects_of(statement))
         changed = (effects.writes | effects.changes) & (self._own | self._always)
         composites: dict[str, Any] = {}
         containers: dict[str, Any] = {}
@@ -149,7 +155,7 @@ class Liveness:
         for text, (node, names) in pending.items():
             if trackable(node, names):
                 containers[text] = node
-        return Facts(
+        return StatementLiveness(
             sorted(changed & after),
             sorted((changed & before) - after),
             composites,

@@ -1,9 +1,9 @@
-"""Whose functions are converted: a table of module names, first match wins, that users may change.
+"""Select the modules whose functions are converted, by a table of names that users may change; first match wins.
 
 Lives here: the table and `convert_module`, `skip_module`.  Not here: conversion.
 
-Everything is converted but what the table skips: Python's own library, this package, and libraries whose code has
-nothing to stage and much to convert.
+All modules are converted except those that the table skips: Python's standard library, this package, and libraries with
+much code and no control flow on tensors.
 """
 
 from __future__ import annotations
@@ -56,43 +56,43 @@ SKIPPED = (
     "pybind11_abseil",
 )
 
-STAGED = ("opwright.compiler.kernels",)  # the kernels that this package ships are written in Python, too
+KERNEL_PACKAGES = ("opwright.compiler.kernels",)  # kernels in Python are converted, although ours
 
 _rules: list[tuple[str, bool]] = []
-version = 0  # grows with each change, so that decisions made before are made anew
+version = 0  # incremented by each change, which invalidates earlier decisions
 
 
 def convert_module(name: str) -> None:
-    """Convert functions of this module and those below it, whatever the table says."""
-    _change(name, True)
+    """Convert the functions of a module and its submodules, regardless of the table."""
+    _set_rule(name, True)
 
 
 def skip_module(name: str) -> None:
-    """Run functions of this module and those below it as they are."""
-    _change(name, False)
+    """Run the functions of a module and its submodules unconverted."""
+    _set_rule(name, False)
 
 
-def _change(name: str, convert: bool) -> None:
+def _set_rule(name: str, convert: bool) -> None:
     global version
     _rules[:] = [(name, convert), *(r for r in _rules if r[0] != name)]
     version += 1
 
 
 def reset_modules() -> None:
-    """Back to the table as it came."""
+    """Restore the table's initial state."""
     global version
     _rules.clear()
     version += 1
 
 
 def converts(module: str | None) -> bool:
-    """Whether functions of the module of this name are converted."""
+    """Return whether functions of the named module are converted."""
     if not module:
         return True
     for name, convert in _rules:
         if module == name or module.startswith(f"{name}."):
             return convert
-    if module.startswith(STAGED):
+    if module.startswith(KERNEL_PACKAGES):
         return True
     top = module.partition(".")[0]
     return (top not in SKIPPED and top not in sys.stdlib_module_names) or module == "__main__"

@@ -1,14 +1,15 @@
-"""What rewritten code calls: Python's control flow as functions that first ask whose the value is.
+"""Run-time operators of rewritten code: Python's control flow as functions that dispatch on their operands' handlers.
 
-Lives here: if, while, for, assert, conditional expressions, and/or/not, `in`, chained comparisons, list
-comprehensions, and the namespace `ag__` that rewritten functions see.
-Not here: the builtins' own versions (builtins.py), what is called instead of a function (conversion.py).
+Lives here: if, while, for, assert, conditional expressions, and/or/not, `in`, chained comparisons, list comprehensions,
+and the namespace `ag__` that rewritten functions see. Not here: the versions of builtins (builtins.py), the callee of
+each call (conversion.py).
 
-Values without a stage take the plain way, which is written first and costs what the call costs.
+Values without a handler take Python's own path, which stands first and costs one call.
 """
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -16,12 +17,12 @@ from typing import Any
 from ..core.errors import compose
 from ..core.introspection import users_line
 from .handlers import (
+    HANDLERS,
     NOT_RETURNED,
-    TABLE,
     ControlFlowError,
     ControlFlowHandler,
-    Options,
-    State,
+    StatementOptions,
+    StatementState,
     Thunk,
     handler_of,
     probe,
@@ -29,23 +30,24 @@ from .handlers import (
 
 
 def items_of(text: str, container: Thunk) -> tuple[str, Thunk, Callable[[Any], None], Thunk]:
-    """Return the row of a `State` whose value is a copy of a dict or list; setting it changes the items in place.
+    """Return the row of a `StatementState` whose value is a copy of a dict or list; setting it changes the items in
+    place.
 
-    What is neither has no value there.
+    Any other object counts as unbound.
     """
 
     def get() -> Any:
-        whole = container()
-        if isinstance(whole, (dict, list)):
-            return dict(whole) if isinstance(whole, dict) else list(whole)
+        value = container()
+        if isinstance(value, (dict, list)):
+            return dict(value) if isinstance(value, dict) else list(value)
         raise LookupError(text)
 
     def put(items: Any) -> None:
-        whole = container()
-        if not isinstance(whole, (dict, list)):  # a list that grows in a graph by now, which is a variable itself
+        value = container()
+        if not isinstance(value, (dict, list)):  # now a list that grows in a graph, a variable of its own
             return
-        whole.clear()
-        whole.update(items) if isinstance(whole, dict) else whole.extend(items)
+        value.clear()
+        value.update(items) if isinstance(value, dict) else value.extend(items)
 
     return text, get, put, lambda: None
 
@@ -59,17 +61,17 @@ def if_stmt(
     options: Callable[[], dict[str, Any]] | None = None,
 ) -> None:
     """The `if` statement."""
-    stage: ControlFlowHandler | None = TABLE[type(test)]
-    if stage is not None and stage.claims(test):
-        stage.if_stmt(test, body, orelse, State(variables, composites), _options(options))
+    handler: ControlFlowHandler | None = HANDLERS[type(test)]
+    if handler is not None and handler.claims(test):
+        handler.if_stmt(test, body, orelse, StatementState(variables, composites), _options(options))
     elif test:
         body()
     elif orelse is not None:
         orelse()
 
 
-def _options(options: Callable[[], dict[str, Any]] | None) -> Options:
-    return Options() if options is None else Options(options())
+def _options(options: Callable[[], dict[str, Any]] | None) -> StatementOptions:
+    return StatementOptions() if options is None else StatementOptions(options())
 
 
 def while_stmt(
@@ -79,13 +81,13 @@ def while_stmt(
     composites: tuple[Any, ...] = (),
     options: Callable[[], dict[str, Any]] | None = None,
 ) -> None:
-    """The `while` statement. Where the test becomes staged after some rounds, the rest of them are."""
-    ask = probe[-1] if probe else None
+    """The `while` statement. Once the test has a handler, the handler runs the remaining iterations."""
+    evaluate = probe[-1] if probe else None
     while True:
-        value = test() if ask is None else ask(test)
-        stage: ControlFlowHandler | None = TABLE[type(value)]
-        if stage is not None and stage.claims(value):
-            stage.while_stmt(test, body, State(variables, composites), _options(options))
+        value = test() if evaluate is None else evaluate(test)
+        handler: ControlFlowHandler | None = HANDLERS[type(value)]
+        if handler is not None and handler.claims(value):
+            handler.while_stmt(test, body, StatementState(variables, composites), _options(options))
             return
         if not value:
             return
@@ -100,49 +102,49 @@ def for_stmt(
     composites: tuple[Any, ...] = (),
     options: Callable[[], dict[str, Any]] | None = None,
 ) -> None:
-    """The `for` statement. go_on: what must hold before each round, where the body breaks or returns."""
-    stage: ControlFlowHandler | None = TABLE[type(items)]
-    if stage is not None and stage.claims(items):
-        stage.for_stmt(items, go_on, body, State(variables, composites), _options(options))
+    """The `for` statement. go_on: the condition of each iteration, if the body breaks or returns."""
+    handler: ControlFlowHandler | None = HANDLERS[type(items)]
+    if handler is not None and handler.claims(items):
+        handler.for_stmt(items, go_on, body, StatementState(variables, composites), _options(options))
         return
     if go_on is None:
         for item in items:
             body(item)
         return
-    guard: ControlFlowHandler | None = None
-    state: State | None = None
-    going: Any = go_on()
-    if handler_of(going) is None and not going:
+    guard_handler: ControlFlowHandler | None = None
+    state: StatementState | None = None
+    condition: Any = go_on()
+    if handler_of(condition) is None and not condition:
         return
     for item in items:
-        guard = handler_of(going)
-        if guard is None:
+        guard_handler = handler_of(condition)
+        if guard_handler is None:
             body(item)
-        else:  # whether it still runs is known later: the rounds stand one after the other, each under the test
-            state = state or State(variables, composites)
-            guard.if_stmt(going, lambda item=item: body(item), None, state, _options(options))  # type: ignore[misc]
-        going = go_on()
-        if handler_of(going) is None and not going:
+        else:  # decided at run time: unroll the loop, each iteration under its condition
+            state = state or StatementState(variables, composites)
+            guard_handler.if_stmt(condition, lambda item=item: body(item), None, state, _options(options))  # type: ignore[misc]
+        condition = go_on()
+        if handler_of(condition) is None and not condition:
             return
 
 
 def if_exp(test: Any, body: Thunk, orelse: Thunk) -> Any:
     """`body() if test else orelse()`."""
-    stage: ControlFlowHandler | None = TABLE[type(test)]
-    if stage is not None and stage.claims(test):
-        return stage.if_exp(test, body, orelse)
+    handler: ControlFlowHandler | None = HANDLERS[type(test)]
+    if handler is not None and handler.claims(test):
+        return handler.if_exp(test, body, orelse)
     return body() if test else orelse()
 
 
 def and_(value: Any, *others: Thunk, simple: bool = False) -> Any:
     """`value and ...`."""
     for i, right in enumerate(others):
-        stage: ControlFlowHandler | None = TABLE[type(value)]
-        if stage is not None and stage.claims(value):
-            rest = others[i:]
-            if len(rest) == 1:
-                return stage.logical_and(value, right, simple)
-            return stage.logical_and(value, lambda rest=rest: and_(rest[0](), *rest[1:], simple=simple), simple)  # type: ignore[misc]
+        handler: ControlFlowHandler | None = HANDLERS[type(value)]
+        if handler is not None and handler.claims(value):
+            remaining = others[i:]
+            if len(remaining) == 1:
+                return handler.logical_and(value, right, simple)
+            return handler.logical_and(value, functools.partial(_fold, and_, remaining, simple), simple)
         if not value:
             return value
         value = right()
@@ -152,30 +154,35 @@ def and_(value: Any, *others: Thunk, simple: bool = False) -> Any:
 def or_(value: Any, *others: Thunk, simple: bool = False) -> Any:
     """`value or ...`."""
     for i, right in enumerate(others):
-        stage: ControlFlowHandler | None = TABLE[type(value)]
-        if stage is not None and stage.claims(value):
-            rest = others[i:]
-            if len(rest) == 1:
-                return stage.logical_or(value, right, simple)
-            return stage.logical_or(value, lambda rest=rest: or_(rest[0](), *rest[1:], simple=simple), simple)  # type: ignore[misc]
+        handler: ControlFlowHandler | None = HANDLERS[type(value)]
+        if handler is not None and handler.claims(value):
+            remaining = others[i:]
+            if len(remaining) == 1:
+                return handler.logical_or(value, right, simple)
+            return handler.logical_or(value, functools.partial(_fold, or_, remaining, simple), simple)
         if value:
             return value
         value = right()
     return value
 
 
+def _fold(operation: Callable[..., Any], operands: tuple[Thunk, ...], simple: bool) -> Any:
+    """Return `and_` or `or_` of these operands."""
+    return operation(operands[0](), *operands[1:], simple=simple)
+
+
 def not_(value: Any) -> Any:
     """`not value`."""
-    stage: ControlFlowHandler | None = TABLE[type(value)]
-    if stage is not None and stage.claims(value):
-        return stage.logical_not(value)
+    handler: ControlFlowHandler | None = HANDLERS[type(value)]
+    if handler is not None and handler.claims(value):
+        return handler.logical_not(value)
     return not value
 
 
 def in_(item: Any, container: Any) -> Any:
     """`item in container`."""
-    stage = handler_of(container) or handler_of(item)
-    return item in container if stage is None else stage.contains(container, item)
+    handler = handler_of(container) or handler_of(item)
+    return item in container if handler is None else handler.contains(container, item)
 
 
 def not_in(item: Any, container: Any) -> Any:
@@ -197,55 +204,55 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def chain(left: Any, sign: str, middle: Thunk, *rest: Any) -> Any:
-    """`left sign middle ...`: each operand is computed once, and none after the first comparison that fails."""
+def chain(left: Any, sign: str, middle: Thunk, *remaining: Any) -> Any:
+    """`left sign middle ...`: evaluate each operand once, and none after the first comparison that fails."""
     right = middle()
     first = COMPARISONS[sign](left, right)
-    if not rest:
+    if not remaining:
         return first
-    return and_(first, lambda: chain(right, *rest), simple=True)
+    return and_(first, lambda: chain(right, *remaining), simple=True)
 
 
 def assert_stmt(test: Any, message: Thunk | None) -> None:
-    """The `assert` statement; with python -O it does nothing, as there."""
+    """The `assert` statement; no effect with python -O."""
     if not __debug__:
         return
-    stage = handler_of(test)
-    if stage is not None:
-        stage.assert_stmt(test, message)
+    handler = handler_of(test)
+    if handler is not None:
+        handler.assert_stmt(test, message)
     elif not test:
         raise AssertionError(*(() if message is None else (message(),)))
 
 
 def list_comp(items: Any, element: Any, condition: Any, unpacked: bool) -> Any:
-    """A list comprehension with one `for`. unpacked: whether its target is a tuple of names."""
-    stage = handler_of(items)
-    if stage is None:
+    """A list comprehension with one `for`. unpacked: its target is a tuple of names."""
+    handler = handler_of(items)
+    if handler is None:
         if unpacked:
             if condition is None:
                 return [element(*item) for item in items]
-            return [element(*item) for item in items if _plainly(condition(*item))]
+            return [element(*item) for item in items if _plain_bool(condition(*item))]
         if condition is None:
             return [element(item) for item in items]
-        return [element(item) for item in items if _plainly(condition(item))]
+        return [element(item) for item in items if _plain_bool(condition(item))]
     if unpacked:
-        one, test = element, condition
-        element = lambda item: one(*item)  # noqa: E731
-        condition = None if test is None else lambda item: test(*item)
-    return stage.list_comp(items, element, condition)
+        unpack_element, unpack_condition = element, condition
+        element = lambda item: unpack_element(*item)  # noqa: E731
+        condition = None if unpack_condition is None else lambda item: unpack_condition(*item)
+    return handler.list_comp(items, element, condition)
 
 
-def _plainly(value: Any) -> bool:
+def _plain_bool(value: Any) -> bool:
     if handler_of(value) is not None:
         raise ControlFlowError(
-            "the condition of this list comprehension depends on a value that is not known yet, so the list's length "
-            "would not be known either; use a for statement that appends to a list"
+            "the condition of this list comprehension is only computed at run time, and so is the list's length; "
+            "use a for statement that appends to a list"
         )
     return bool(value)
 
 
 def returned(value: Any, flag: Any) -> Any:
-    """The value of a function that may end without `return`."""
+    """Return the value of a function that may end without `return`."""
     if handler_of(flag) is not None:
         raise ControlFlowError(
             compose(

@@ -1,8 +1,8 @@
-"""The source of a function as a syntax tree, found by its code object.
+"""Locate the source of a function, as a syntax tree, by its code object.
 
-Lives here: reading files (through linecache, so that interactive and generated sources count), finding the `def` or
-`lambda` that a code object was made from, copying it, Python's renaming of __private names.
-Not here: rewriting (statements.py), deciding what to convert (conversion.py).
+Lives here: reading files (through linecache, so that interactive and generated sources count), locating the `def` or
+`lambda` of a code object, copying it, Python's mangling of __private names. Not here: rewriting (statements.py),
+deciding what to convert (conversion.py).
 """
 
 from __future__ import annotations
@@ -15,50 +15,50 @@ from typing import Any, NamedTuple
 from ..core import introspection
 
 FunctionNode = ast.FunctionDef | ast.Lambda
-_MARKS = (ast.expr_context, ast.operator, ast.boolop, ast.unaryop, ast.cmpop)  # say how, and hold nothing
+_MARKS = (ast.expr_context, ast.operator, ast.boolop, ast.unaryop, ast.cmpop)  # leaves that only qualify their parent
 _NODES = frozenset(
     c for c in vars(ast).values() if isinstance(c, type) and issubclass(c, ast.AST) and not issubclass(c, _MARKS)
 )
 
 _LEAVES = frozenset({"id", "attr", "arg", "ctx", "op", "ops", "kind", "type_comment", "module", "level", "lineno"})
 _BRANCHES = {c: tuple(f for f in c._fields if f not in _LEAVES and c is not ast.Constant) for c in _NODES}
-"""The fields of each class of nodes that nodes may stand in."""
+"""The fields of each node class that may contain nodes."""
 
 
 class Unsupported(Exception):
-    """Why a function cannot be converted."""
+    """Raised with the reason why a function cannot be converted."""
 
 
-class Found(NamedTuple):
-    """A function's node in its file's tree, and the name of the class whose body it stands in, if any."""
+class FunctionSource(NamedTuple):
+    """A function's node in its file's tree, and the name of the class that immediately encloses it, if any."""
 
     node: Any
-    private: str | None
+    class_name: str | None
 
 
 class _Index:
-    """All functions of one source text by first line. lines: the text it was made of."""
+    """The functions of one source text by first line. lines: the text that was parsed."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
-        self.at: dict[int, list[Found]] = {}
+        self.by_line: dict[int, list[FunctionSource]] = {}
         try:
             tree = introspection.parse("".join(lines))
         except (SyntaxError, ValueError) as error:
             raise Unsupported(f"its source cannot be parsed: {error}") from None
         pending: list[tuple[Any, str | None]] = [(tree, None)]
         while pending:
-            node, private = pending.pop()
+            node, class_name = pending.pop()
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
                 first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-                self.at.setdefault(first, []).append(Found(node, private))
+                self.by_line.setdefault(first, []).append(FunctionSource(node, class_name))
             elif isinstance(node, ast.ClassDef):
-                private = node.name.lstrip("_") or None
-            pending.extend((child, private) for child in children(node))
+                class_name = node.name.lstrip("_") or None
+            pending.extend((child, class_name) for child in children(node))
 
 
 _indexes: dict[str, _Index] = {}
-_KEPT = 64
+_MAX_INDEXES = 64
 
 
 def _index(filename: str, module_globals: dict[str, Any]) -> _Index:
@@ -67,7 +67,7 @@ def _index(filename: str, module_globals: dict[str, Any]) -> _Index:
         raise _unavailable(filename)
     index = _indexes.get(filename)
     if index is None or index.lines != lines:
-        if len(_indexes) >= _KEPT:
+        if len(_indexes) >= _MAX_INDEXES:
             del _indexes[next(iter(_indexes))]
         index = _indexes[filename] = _Index(lines)
     return index
@@ -80,39 +80,39 @@ def _unavailable(filename: str) -> Unsupported:
     )
 
 
-def find(code: types.CodeType, module_globals: dict[str, Any]) -> Found:
-    """The node that `code` was compiled from; not to be changed, `copy` it.
+def find_source(code: types.CodeType, module_globals: dict[str, Any]) -> FunctionSource:
+    """Return the node that `code` was compiled from; callers `copy` it before changing it.
 
-    raises Unsupported where there is no source, or where it is not that of the code
+    raises Unsupported if there is no source, or if the source does not match the code
     """
-    alone = _alone(code, module_globals)
-    if alone is not None:
-        return alone
-    candidates = _index(code.co_filename, module_globals).at.get(code.co_firstlineno, ())
+    definition = _parse_alone(code, module_globals)
+    if definition is not None:
+        return definition
+    candidates = _index(code.co_filename, module_globals).by_line.get(code.co_firstlineno, ())
     if code.co_name == "<lambda>":
-        fitting = [c for c in candidates if isinstance(c.node, ast.Lambda) and _same_arguments(c.node, code)]
-        if len(fitting) > 1:
-            fitting = [c for c in fitting if _spans(c.node.body, code)] or fitting
-        if len(fitting) > 1 and len({ast.dump(c.node) for c in fitting}) > 1:
-            raise Unsupported(f"{len(fitting)} lambdas on line {code.co_firstlineno} cannot be told apart")
+        matches = [c for c in candidates if isinstance(c.node, ast.Lambda) and _same_arguments(c.node, code)]
+        if len(matches) > 1:
+            matches = [c for c in matches if _spans(c.node.body, code)] or matches
+        if len(matches) > 1 and len({ast.dump(c.node) for c in matches}) > 1:
+            raise Unsupported(f"{len(matches)} lambdas on line {code.co_firstlineno} cannot be told apart")
     else:
-        fitting = [
+        matches = [
             c
             for c in candidates
             if not isinstance(c.node, ast.Lambda) and c.node.name == code.co_name and _same_arguments(c.node, code)
         ]
-    if not fitting and code.co_filename == "<string>":  # from 3.13 on that is the text after `python -c`, too
+    if not matches and code.co_filename == "<string>":  # since 3.13 also the text after `python -c`
         raise _unavailable(code.co_filename)
-    if not fitting:
+    if not matches:
         raise Unsupported(
             f"line {code.co_firstlineno} of {code.co_filename} is not where it was defined: has the file "
             "changed since it was imported?"
         )
-    return fitting[0]
+    return matches[0]
 
 
-def _alone(code: types.CodeType, module_globals: dict[str, Any]) -> Found | None:
-    """A module's function, parsed without the rest of its file; None for others, and where that fails."""
+def _parse_alone(code: types.CodeType, module_globals: dict[str, Any]) -> FunctionSource | None:
+    """Return a module-level function, parsed without the rest of its file; None for others, and if that fails."""
     if code.co_filename in _indexes or code.co_qualname != code.co_name or code.co_name == "<lambda>":
         return None
     lines = linecache.getlines(code.co_filename, module_globals)
@@ -122,17 +122,17 @@ def _alone(code: types.CodeType, module_globals: dict[str, Any]) -> Found | None
     except (SyntaxError, ValueError):
         return None
     fits = isinstance(node, ast.FunctionDef) and node.name == code.co_name and _same_arguments(node, code)
-    return Found(node, None) if fits else None
+    return FunctionSource(node, None) if fits else None
 
 
 def _last_line(code: types.CodeType) -> int:
-    """The last line that an instruction of a function, or of a function inside it, stands on."""
+    """Return the last line of the instructions of a function and the functions inside it."""
     last = max((end for _, end, _, _ in code.co_positions() if end is not None), default=0)
     return max([last, *(_last_line(const) for const in code.co_consts if isinstance(const, types.CodeType))])
 
 
 def parameters(arguments: ast.arguments) -> list[str]:
-    """The names of all parameters, in the order of a code object's variables."""
+    """Return the names of all parameters, in the order of a code object's variables."""
     plain = [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
     return plain + [a.arg for a in (arguments.vararg, arguments.kwarg) if a is not None]
 
@@ -146,7 +146,7 @@ def _same_arguments(node: Any, code: types.CodeType) -> bool:
 
 
 def _spans(body: Any, code: types.CodeType) -> bool:
-    """Whether the positions of the code's instructions are exactly those of this expression."""
+    """Return whether the code's instructions cover exactly this expression."""
     starts, ends = [], []
     for line, end_line, column, end_column in code.co_positions():
         if line is None or end_line is None or column is None or end_column is None or (column, end_column) == (0, 0):
@@ -159,28 +159,28 @@ def _spans(body: Any, code: types.CodeType) -> bool:
 
 
 def children(node: Any) -> list[Any]:
-    """The nodes right below one, without those that only say how, such as ast.Load and ast.Add: two in five."""
-    found: list[Any] = []
+    """Return the child nodes, without leaves such as ast.Load and ast.Add, two in five of all nodes."""
+    result: list[Any] = []
     parts = node.__dict__
     for field in _BRANCHES[node.__class__]:
         value = parts.get(field)
         if value.__class__ is list:
-            found += [item for item in value if item.__class__ in _NODES]
+            result += [item for item in value if item.__class__ in _NODES]
         elif value.__class__ in _NODES:
-            found.append(value)
-    return found
+            result.append(value)
+    return result
 
 
 def nodes(*trees: Any) -> list[Any]:
-    """These and all nodes below them, each after the one that it is in; marks left out, as of `children`."""
-    found = list(trees)
-    for node in found:  # which grows meanwhile
-        found += children(node)
-    return found
+    """Return these nodes and their descendants, parents first, without the leaves that `children` omits."""
+    result = list(trees)
+    for node in result:  # the list grows during the walk
+        result += children(node)
+    return result
 
 
 def copy(node: Any) -> Any:
-    """A deep copy of a tree, several times faster than copy.deepcopy."""
+    """Return a deep copy of a tree, several times faster than copy.deepcopy."""
     kind = node.__class__
     if kind is list:
         return [copy(item) for item in node]
@@ -193,21 +193,21 @@ def copy(node: Any) -> Any:
     return new
 
 
-def with_private_names(node: Any, private: str) -> Any:
-    """`node` with __name written as _Class__name, in place: its new place is outside the class."""
+def mangle_private_names(node: Any, class_name: str) -> Any:
+    """Mangle __name to _Class__name in place, as the rewritten function is compiled outside its class."""
     pending = [node]
     while pending:
         item = pending.pop()
-        if isinstance(item, ast.ClassDef):  # it stays a class, and its own names are renamed for it
+        if isinstance(item, ast.ClassDef):  # Python itself mangles the names inside a class
             continue
         for field, value in item.__dict__.items():
             if isinstance(value, str) and field in ("id", "attr", "arg", "name", "asname", "rest"):
                 if value.startswith("__") and not value.endswith("__"):
-                    setattr(item, field, f"_{private}{value}")
+                    setattr(item, field, f"_{class_name}{value}")
             elif isinstance(value, list):
                 if isinstance(item, (ast.Nonlocal, ast.Global)):
                     item.names = [
-                        f"_{private}{n}" if n.startswith("__") and not n.endswith("__") else n for n in item.names
+                        f"_{class_name}{n}" if n.startswith("__") and not n.endswith("__") else n for n in item.names
                     ]
                 pending.extend(v for v in value if isinstance(v, ast.AST))
             elif isinstance(value, ast.AST):

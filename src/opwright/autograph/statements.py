@@ -1,8 +1,7 @@
-"""A function's tree rewritten so that its control flow goes through the run-time operators.
+"""Rewrite statements: Python's control flow becomes calls of the run-time operators.
 
-Lives here: statements - `if`, `while`, `for`, `assert`, `return` - and nested functions.
-Not here: jumps (jumps.py), which variables count (liveness.py), expressions (expressions.py), what the operators do
-(operators.py).
+Lives here: `if`, `while`, `for`, `assert`, and nested functions. Not here: jumps (jumps.py), which variables are state
+(liveness.py), expressions (expressions.py), what the operators do (operators.py).
 
     if x > 0:                         def if_body():
         y = x                             nonlocal y
@@ -12,7 +11,7 @@ Not here: jumps (jumps.py), which variables count (liveness.py), expressions (ex
                                           y = -x
                                       ag__.if_stmt(x > 0, if_body, else_body, lambda: (y,))
 
-Every new node stands where the user's was, so that errors and debuggers show the user's lines. The lambda names the
+Every new node has the location of the user's, so that errors and debuggers show the user's lines. The lambda names the
 state: its cells are the variables.
 """
 
@@ -22,31 +21,30 @@ import ast
 import contextlib
 from typing import Any
 
-from .activity import Scope, local_functions, own_nodes
+from .activity import Effects, FunctionScope, local_functions, own_nodes
 from .expressions import Expressions, lazy
-from .jumps import Lowering, ag_call, at, load
-from .liveness import Facts, Liveness
-from .source import Unsupported, nodes
+from .jumps import JumpLowering, ag_call, load, with_location
+from .liveness import LivenessAnalysis, StatementLiveness
+from .source import Unsupported, copy, nodes
 
-SUFFIX = "_ag"  # of the names of functions made here; see conversion.renamed
-_LEFT = frozenset({"do_not_convert", "kernel"})  # decorators that say: this function's text is not ours to change
+SUFFIX = "_ag"  # of generated functions' names; see conversion.restore_names
+_EXCLUDING_DECORATORS = frozenset({"do_not_convert", "kernel"})  # decorators of functions that are not rewritten
 
 
 def rewrite(node: Any, has_class: bool) -> Any:
-    """Rewrite a FunctionDef or Lambda, in place; gives it. Decorators, defaults and annotations are its caller's.
+    """Rewrite a FunctionDef or Lambda in place and return it; the caller handles decorators, defaults and annotations.
 
-    has_class: whether `super()` can mean something in it.
-    raises Unsupported naming what cannot be rewritten
+    has_class: `super()` is meaningful in it. raises Unsupported naming what cannot be rewritten
     """
-    taken = {n.id if isinstance(n, ast.Name) else n.arg for n in nodes(node) if isinstance(n, (ast.Name, ast.arg))}
-    return _Function(taken, [0]).run(node, has_class)
+    names = {n.id if isinstance(n, ast.Name) else n.arg for n in nodes(node) if isinstance(n, (ast.Name, ast.arg))}
+    return _FunctionRewriter(names, [0]).run(node, has_class)
 
 
-class _Function:
-    """One function. taken: all names that must not be given to something new; numbers: the last one used."""
+class _FunctionRewriter:
+    """The rewriter of one function. names: all names in use; numbers: the last one generated."""
 
-    def __init__(self, taken: set[str], numbers: list[int]) -> None:
-        self._taken, self._numbers = taken, numbers
+    def __init__(self, names: set[str], numbers: list[int]) -> None:
+        self._names_in_use, self._numbers = names, numbers
 
     def run(self, node: Any, has_class: bool) -> Any:
         if isinstance(node, ast.AsyncFunctionDef):
@@ -66,18 +64,20 @@ class _Function:
         documented = ast.get_docstring(node, clean=False) is not None
         head, node.body = (node.body[:1], node.body[1:]) if documented else ([], node.body)
         if not node.body:
-            node.body = [at(ast.Pass(), node)]
-        Lowering(self._taken).run(node)
-        scope = Scope(node)
+            node.body = [with_location(ast.Pass(), node)]
+        JumpLowering(self._names_in_use).run(node)
+        scope = FunctionScope(node)
         self._scope = scope
         self._bound: set[str] = set()
         always = scope.declared_global | scope.declared_nonlocal
-        Liveness(always, local_functions(node.body), scope.locals | always).block(node.body, frozenset(always))
+        LivenessAnalysis(always, local_functions(node.body), scope.locals | always).block(node.body, frozenset(always))
         new = self._block(node.body)
         free = sorted(self._bound & scope.locals - scope.parameters)
-        if free:  # names bound only inside the new functions are still this function's
+        if free:  # names bound only in generated functions remain locals of this one
             binding = ast.Assign([ast.Name(n, ast.Store()) for n in free], ast.Constant(None), type_comment=None)
-            new.insert(0, at(ast.If(ast.Constant(False), [binding], []), node.body[0] if node.body else node))
+            new.insert(
+                0, with_location(ast.If(ast.Constant(False), [binding], []), node.body[0] if node.body else node)
+            )
         node.body = [*head, *new]
         return node
 
@@ -86,7 +86,7 @@ class _Function:
     def _block(self, statements: list[Any]) -> list[Any]:
         new: list[Any] = []
         for statement in statements:
-            rule = _RULES.get(type(statement))
+            rule = _STATEMENTS.get(type(statement))
             if rule is not None:
                 new.extend(rule(self, statement))
             else:
@@ -96,143 +96,147 @@ class _Function:
     def _name(self, stem: str) -> str:
         self._numbers[0] += 1
         name = f"{stem}_{self._numbers[0]}{SUFFIX}"
-        while name in self._taken:
+        while name in self._names_in_use:
             self._numbers[0] += 1
             name = f"{stem}_{self._numbers[0]}{SUFFIX}"
         return name
 
-    def _made(self, stem: str, body: list[Any], facts: Facts, where: Any, argument: str | None = None) -> Any:
-        """A function with this body, which binds the names of `facts` in the function around it."""
-        if facts.bound:
-            shared = sorted(facts.bound & self._scope.declared_global)
-            outer = sorted(facts.bound - self._scope.declared_global)
+    def _define(
+        self, stem: str, body: list[Any], liveness: StatementLiveness, where: Any, argument: str | None = None
+    ) -> Any:
+        """Return a function with this body, whose bound names are variables of the enclosing function."""
+        if liveness.bound:
+            shared = sorted(liveness.bound & self._scope.declared_global)
+            outer = sorted(liveness.bound - self._scope.declared_global)
             declared: list[Any] = [ast.Global(shared)] if shared else []
             if outer:
                 declared.append(ast.Nonlocal(outer))
                 self._bound.update(outer)
-            body = [*(at(d, where) for d in declared), *body]
+            body = [*(with_location(d, where) for d in declared), *body]
         arguments = ast.arguments([], [ast.arg(argument, None)] if argument else [], None, [], [], None, [])
         function = ast.FunctionDef(self._name(stem), arguments, body, [], None, type_comment=None)
         function.type_params = []  # type: ignore[attr-defined]  # 3.12
-        return at(function, where)
+        return with_location(function, where)
 
-    def _state(self, facts: Facts, where: Any) -> tuple[list[Any], list[Any]]:
-        """Statements and the arguments that give an operator the variables of a statement."""
+    def _state(self, liveness: StatementLiveness, where: Any) -> tuple[list[Any], list[Any]]:
+        """Return the statements and arguments that pass a statement's variables to its operator."""
         before: list[Any] = []
-        mentioned = ast.Tuple([load(n) for n in (*facts.state, *facts.kept)], ast.Load())
+        mentioned = ast.Tuple([load(n) for n in (*liveness.state, *liveness.kept)], ast.Load())
         variables: Any = ast.Lambda(ast.arguments([], [], None, [], [], None, []), mentioned)
-        if not (facts.state or facts.kept):
+        if not (liveness.state or liveness.kept):
             variables = ast.Constant(None)
         arguments = [variables]
         rows: list[Any] = []
-        for text, target in sorted(facts.composites.items()):
+        for text, target in sorted(liveness.composites.items()):
             value = f"value_{self._numbers[0]}{SUFFIX}"
-            assign = ast.Assign([_as(target, ast.Store())], load(value), type_comment=None)
-            setter = self._made("set", [assign], Facts(), where, value)
-            deleter = self._made("delete", [ast.Delete([_as(target, ast.Del())])], Facts(), where)
+            assign = ast.Assign([_with_context(target, ast.Store())], load(value), type_comment=None)
+            setter = self._define("set", [assign], StatementLiveness(), where, value)
+            deleter = self._define(
+                "delete", [ast.Delete([_with_context(target, ast.Del())])], StatementLiveness(), where
+            )
             before += [setter, deleter]
-            functions = [lazy(_as(target, ast.Load())), load(setter.name), load(deleter.name)]
+            functions = [lazy(_with_context(target, ast.Load())), load(setter.name), load(deleter.name)]
             rows.append(ast.Tuple([ast.Constant(text), *functions], ast.Load()))
-        for text, target in sorted(facts.containers.items()):
-            rows.append(ag_call("items_of", ast.Constant(f"{text}[...]"), lazy(_as(target, ast.Load()))))
+        for text, target in sorted(liveness.containers.items()):
+            rows.append(ag_call("items_of", ast.Constant(f"{text}[...]"), lazy(_with_context(target, ast.Load()))))
         if rows:
             arguments.append(ast.Tuple(rows, ast.Load()))
         return before, arguments
 
     def _if(self, node: ast.If) -> list[Any]:
-        facts: Facts = node.facts  # type: ignore[attr-defined]
+        liveness: StatementLiveness = node.liveness  # type: ignore[attr-defined]
         test = self._expressions.visit(node.test)
-        bound, others = _binding(node.body), _binding(node.orelse)
-        body = self._made("if_body", self._block(node.body), bound, node)
-        made = [body]
+        bound, others = _bindings(node.body), _bindings(node.orelse)
+        body = self._define("if_body", self._block(node.body), bound, node)
+        definitions = [body]
         orelse: Any = ast.Constant(None)
         if node.orelse:
-            other = self._made("else_body", self._block(node.orelse), others, node)
-            made.append(other)
+            other = self._define("else_body", self._block(node.orelse), others, node)
+            definitions.append(other)
             orelse = load(other.name)
-        setters, state = self._state(facts, node)
-        notes = (("grows", facts.grows), ("kept", set(facts.kept)), ("guards", getattr(node, "guards", ())))
-        told = [(k, _texts(v)) for k, v in notes if v]
-        if told:
-            state = [*_padded(state), _lazily(told, node)]
+        setters, state = self._state(liveness, node)
+        notes = (("grows", liveness.grows), ("kept", set(liveness.kept)), ("guards", getattr(node, "guards", ())))
+        options = [(k, _text_tuple(v)) for k, v in notes if v]
+        if options:
+            state = [*_padded(state), _options_lambda(options, node)]
         call = ag_call("if_stmt", test, load(body.name), orelse, *state)
-        return [*made, *setters, at(ast.Expr(call), node)]
+        return [*definitions, *setters, with_location(ast.Expr(call), node)]
 
     def _while(self, node: ast.While) -> list[Any]:
-        facts: Facts = node.facts  # type: ignore[attr-defined]
-        options, body_statements = self._options(node, facts)
+        liveness: StatementLiveness = node.liveness  # type: ignore[attr-defined]
+        options, body_statements = self._options(node, liveness)
         test = self._expressions.visit(_with_stops(node, node.test))
-        head = self._made("loop_test", [at(ast.Return(test), node)], Facts(bound=facts.target), node.test)
-        bound = _binding(node.body)
-        body = self._made("loop_body", self._block(body_statements), bound, node)
-        setters, state = self._state(facts, node)
+        head = self._define(
+            "loop_test", [with_location(ast.Return(test), node)], StatementLiveness(bound=liveness.target), node.test
+        )
+        bound = _bindings(node.body)
+        body = self._define("loop_body", self._block(body_statements), bound, node)
+        setters, state = self._state(liveness, node)
         call = ag_call("while_stmt", load(head.name), load(body.name), *_padded(state), *options)
-        return [head, body, *setters, at(ast.Expr(call), node)]
+        return [head, body, *setters, with_location(ast.Expr(call), node)]
 
     def _for(self, node: ast.For) -> list[Any]:
-        facts: Facts = node.facts  # type: ignore[attr-defined]
-        options, body_statements = self._options(node, facts)
+        liveness: StatementLiveness = node.liveness  # type: ignore[attr-defined]
+        options, body_statements = self._options(node, liveness)
         item = f"item_{self._numbers[0]}{SUFFIX}"
         bind = ast.Assign([node.target], load(item), type_comment=None)
         items = self._expressions.visit(node.iter)
-        first = at(bind, node.target)
+        first = with_location(bind, node.target)
         self._expressions.visit(node.target)
-        bound = _binding([first, *node.body])
-        body = self._made("loop_body", [first, *self._block(body_statements)], bound, node, item)
-        made = [body]
+        bound = _bindings([first, *node.body])
+        body = self._define("loop_body", [first, *self._block(body_statements)], bound, node, item)
+        definitions = [body]
         go_on: Any = ast.Constant(None)
         if getattr(node, "stops", ()):
             test = self._expressions.visit(_with_stops(node, None))
-            head = self._made("loop_test", [at(ast.Return(test), node)], Facts(), node)
-            made.append(head)
+            head = self._define("loop_test", [with_location(ast.Return(test), node)], StatementLiveness(), node)
+            definitions.append(head)
             go_on = load(head.name)
-        setters, state = self._state(facts, node)
+        setters, state = self._state(liveness, node)
         call = ag_call("for_stmt", items, go_on, load(body.name), *_padded(state), *options)
-        return [*made, *setters, at(ast.Expr(call), node)]
+        return [*definitions, *setters, with_location(ast.Expr(call), node)]
 
-    def _options(self, node: Any, facts: Facts) -> tuple[list[Any], list[Any]]:
-        """What the operator is told of a loop; the body without its call of set_loop_options."""
+    def _options(self, node: Any, liveness: StatementLiveness) -> tuple[list[Any], list[Any]]:
+        """Return the options of a loop, and its body without the call of set_loop_options."""
         keywords: list[Any] = []
         body = list(node.body)
         for i, statement in enumerate(body):
             call = statement.value if isinstance(statement, ast.Expr) else None
             if isinstance(call, ast.Call) and _last_name(call.func) == "set_loop_options":
-                body[i] = at(ast.Pass(), statement)
+                body[i] = with_location(ast.Pass(), statement)
                 names = ("parallel_iterations", "swap_memory", "maximum_iterations", "shape_invariants")
-                given = [*zip(names, call.args), *((k.arg, k.value) for k in call.keywords)]
-                for name, value in given:
+                arguments = [*zip(names, call.args), *((k.arg, k.value) for k in call.keywords)]
+                for name, value in arguments:
                     if name is None:
                         raise Unsupported("set_loop_options is called with **")
                     if name == "shape_invariants" and isinstance(value, (ast.Tuple, ast.List)):
-                        value = _by_text(value)
+                        value = _keyed_by_text(value)
                     keywords.append((name, value))
                 break
-        if facts.grows:
-            keywords.append(("grows", _texts(facts.grows)))
+        if liveness.grows:
+            keywords.append(("grows", _text_tuple(liveness.grows)))
         if isinstance(node, ast.For):
             keywords.append(("target", ast.Constant(ast.unparse(node.target))))
         if not keywords:
             return [], body
-        return [_lazily(keywords, node)], body
+        return [_options_lambda(keywords, node)], body
 
     def _assert(self, node: ast.Assert) -> list[Any]:
         message: Any = ast.Constant(None)
         if node.msg is not None:
             message = ast.Lambda(ast.arguments([], [], None, [], [], None, []), self._expressions.visit(node.msg))
-        return [at(ast.Expr(ag_call("assert_stmt", self._expressions.visit(node.test), message)), node)]
+        return [with_location(ast.Expr(ag_call("assert_stmt", self._expressions.visit(node.test), message)), node)]
 
     def _function(self, node: Any) -> list[Any]:
-        """A nested function is rewritten where it stands, so that it is staged whoever calls it."""
-        if isinstance(node, ast.FunctionDef) and not any(map(_leaves_alone, node.decorator_list)):
+        """Rewrite a nested function in place, so that it is staged regardless of its caller."""
+        if isinstance(node, ast.FunctionDef) and not any(map(_excludes, node.decorator_list)):
             with contextlib.suppress(Unsupported):  # a generator stays one
-                _Function(self._taken, self._numbers).run(node, self._has_class)
+                _FunctionRewriter(self._names_in_use, self._numbers).run(node, self._has_class)
         return [node]
 
 
-def _as(target: Any, context: Any) -> Any:
-    """A copy of an attribute or item as something read or written."""
-    from .source import copy
-
+def _with_context(target: Any, context: Any) -> Any:
+    """Return a copy of an attribute or item with another context: load, store or delete."""
     new = copy(target)
     new.ctx = context
     return new
@@ -242,39 +246,37 @@ def _padded(state: list[Any]) -> list[Any]:
     return state if len(state) == 2 else [*state, ast.Tuple([], ast.Load())]
 
 
-def _texts(names: Any) -> Any:
+def _text_tuple(names: Any) -> Any:
     return ast.Tuple([ast.Constant(n) for n in sorted(names)], ast.Load())
 
 
-def _lazily(items: list[tuple[str, Any]], where: Any) -> Any:
-    """lambda: {name: value, ...}."""
+def _options_lambda(items: list[tuple[str, Any]], where: Any) -> Any:
+    """Return the node of `lambda: {name: value, ...}`."""
     options = ast.Dict([ast.Constant(k) for k, _ in items], [v for _, v in items])
-    return at(ast.Lambda(ast.arguments([], [], None, [], [], None, []), options), where)
+    return with_location(ast.Lambda(ast.arguments([], [], None, [], [], None, []), options), where)
 
 
-def _binding(block: list[Any]) -> Facts:
-    """The names that a block binds, asked before its statements are rewritten, which happens in place."""
-    from .activity import Effects
-
-    return Facts(bound=frozenset(Effects().add(block).writes))
+def _bindings(block: list[Any]) -> StatementLiveness:
+    """Return the names that a block binds; must precede rewriting its statements, which is in place."""
+    return StatementLiveness(bound=frozenset(Effects().add(block).writes))
 
 
 def _with_stops(node: Any, test: Any) -> Any:
-    """`not flag and ... and test`."""
+    """Return the node of `not flag and ... and test`."""
     parts: list[Any] = [ast.UnaryOp(ast.Not(), load(s)) for s in getattr(node, "stops", ())]
     if test is not None:
         parts.append(test)
     if len(parts) == 1:
-        return at(parts[0], node)
-    return at(ast.BoolOp(ast.And(), parts), node)
+        return with_location(parts[0], node)
+    return with_location(ast.BoolOp(ast.And(), parts), node)
 
 
 def _last_name(node: Any) -> str | None:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else None
 
 
-def _by_text(pairs: Any) -> Any:
-    """[(x, shape)] as [("x", shape)]: the variable is meant, not its value now."""
+def _keyed_by_text(pairs: Any) -> Any:
+    """Rewrite [(x, shape)] to [("x", shape)]: the variable is meant, not its current value."""
     rows: list[Any] = []
     for pair in pairs.elts:
         if isinstance(pair, (ast.Tuple, ast.List)) and len(pair.elts) == 2:
@@ -283,22 +285,22 @@ def _by_text(pairs: Any) -> Any:
     return ast.List(rows, ast.Load())
 
 
-def _leaves_alone(decorator: Any) -> bool:
-    """Whether a decorator's function is not to be rewritten inside another."""
+def _excludes(decorator: Any) -> bool:
+    """Return whether a decorator excludes its function from rewriting."""
     called = decorator.func if isinstance(decorator, ast.Call) else decorator
-    if _last_name(called) in _LEFT:
+    if _last_name(called) in _EXCLUDING_DECORATORS:
         return True
     return isinstance(decorator, ast.Call) and any(
         k.arg == "autograph" and isinstance(k.value, ast.Constant) and not k.value.value for k in decorator.keywords
     )
 
 
-_RULES: dict[type, Any] = {
-    ast.If: _Function._if,
-    ast.While: _Function._while,
-    ast.For: _Function._for,
-    ast.Assert: _Function._assert,
-    ast.FunctionDef: _Function._function,
+_STATEMENTS: dict[type, Any] = {
+    ast.If: _FunctionRewriter._if,
+    ast.While: _FunctionRewriter._while,
+    ast.For: _FunctionRewriter._for,
+    ast.Assert: _FunctionRewriter._assert,
+    ast.FunctionDef: _FunctionRewriter._function,
     ast.AsyncFunctionDef: lambda self, node: [node],
     ast.ClassDef: lambda self, node: [node],
 }

@@ -88,7 +88,7 @@ def codes(code: types.CodeType) -> list[types.CodeType]:
 def noted(function: Any) -> dict[str, bool]:
     """Of each code, whether it is noted as one that is converted already."""
     return {
-        c.co_qualname: conversion._kept.get(id(c), (None, None))[1] is conversion.AS_IS
+        c.co_qualname: conversion._conversions.get(id(c), (None, None))[1] is conversion.AS_IS
         for c in codes(function.__code__)
     }
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...autograph.handlers import Options, State, Thunk, Undefined, is_returned_value, register_handler
+from ...autograph.handlers import StatementOptions, StatementState, Thunk, Unbound, is_returned_value, register_handler
 from ...core import dtypes
 from ...core.errors import SignatureError
 from ..polling import TURNS, spend
@@ -64,11 +64,11 @@ class _Carried:
         return Value(b.load(self.place, typ=self.like.x.type), self.like.dtype)
 
 
-def _variables(state: State) -> tuple[list[str], Callable[[], list[Any]], Callable[[list[Any]], None]]:
+def _variables(state: StatementState) -> tuple[list[str], Callable[[], list[Any]], Callable[[list[Any]], None]]:
     """Return a state's plain variables: names, how to read and write them. Items and attributes are memory."""
-    count = len(state.places)
-    plain = State()
-    plain.places, plain.names = state.places, state.names[:count]
+    count = len(state.cells)
+    plain = StatementState()
+    plain.cells, plain.names = state.cells, state.names[:count]
     return list(plain.names), plain.get, plain.set
 
 
@@ -89,7 +89,9 @@ class Branches(ControlFlow):
 
     condition = staticmethod(_condition)
 
-    def if_stmt(self, test: Any, body: Thunk, orelse: Thunk | None, state: State, options: Options) -> None:
+    def if_stmt(
+        self, test: Any, body: Thunk, orelse: Thunk | None, state: StatementState, options: StatementOptions
+    ) -> None:
         b = current().builder
         names, get, put = _variables(state)
         before = get()
@@ -110,9 +112,9 @@ class Branches(ControlFlow):
         for name, one, other in zip(names, ends[0][1], ends[1][1]):
             if one is other or _same_number(one, other):
                 merged.append(one)
-            elif isinstance(one, Undefined) or isinstance(other, Undefined):
-                known = other if isinstance(one, Undefined) else one
-                merged.append(known if is_returned_value(name) else Undefined(name))
+            elif isinstance(one, Unbound) or isinstance(other, Unbound):
+                known = other if isinstance(one, Unbound) else one
+                merged.append(known if is_returned_value(name) else Unbound(name))
             else:
                 like = next((x for x in (one, other) if isinstance(x, Value | Pointer)), None)
                 if like is None:
@@ -141,10 +143,10 @@ class Branches(ControlFlow):
             return select(test, body(), orelse())
         return body() if test else orelse()
 
-    def while_stmt(self, test: Thunk, body: Thunk, state: State, options: Options) -> None:
+    def while_stmt(self, test: Thunk, body: Thunk, state: StatementState, options: StatementOptions) -> None:
         _run(test, _polling(body) if current().polls else body, state)
 
-    def count(self, items: LoopRange, go_on: Thunk | None, body: Callable[[Any], Any], state: State) -> None:
+    def count(self, items: LoopRange, go_on: Thunk | None, body: Callable[[Any], Any], state: StatementState) -> None:
         steps = Steps(items)
         counter = _Carried(steps.start)
         counter.put("the range's counter", steps.start)
@@ -214,14 +216,14 @@ def _same_number(one: Any, other: Any) -> bool:
     return type(one) is type(other) and isinstance(one, int | float | str | None.__class__) and one == other
 
 
-def _run(test: Thunk, body: Thunk, state: State) -> None:
+def _run(test: Thunk, body: Thunk, state: StatementState) -> None:
     """Stage `while test(): body()`."""
     b = current().builder
     names, get, put = _variables(state)
     before = get()
     places: list[_Carried | None] = []
     for name, x in zip(names, before):
-        unset = isinstance(x, Undefined)  # nobody reads a returned value before it is: it may start as any number
+        unset = isinstance(x, Unbound)  # nobody reads a returned value before it is: it may start as any number
         like = carried(0) if unset and is_returned_value(name) else None if unset else carried(x)
         place = None if like is None else _Carried(like)
         if place is not None:
@@ -239,7 +241,7 @@ def _run(test: Thunk, body: Thunk, state: State) -> None:
     b.position_at_end(turn)
     body()
     for name, place, x in zip(names, places, get()):
-        if place is not None and not isinstance(x, Undefined):
+        if place is not None and not isinstance(x, Unbound):
             place.put(name, x)
     b.branch(head)
     b.position_at_end(done)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...autograph.handlers import ControlFlowHandler, Options, State, Thunk
+from ...autograph.handlers import ControlFlowHandler, StatementOptions, StatementState, Thunk
 from ...core import dtypes
 from .kinds import number
 from .places import Pointer
@@ -73,7 +73,7 @@ class ControlFlow(ControlFlowHandler):
         """Return a condition as a value of the kernel's Python."""
         return x
 
-    def count(self, items: LoopRange, go_on: Thunk | None, body: Callable[[Any], Any], state: State) -> None:
+    def count(self, items: LoopRange, go_on: Thunk | None, body: Callable[[Any], Any], state: StatementState) -> None:
         """Stage a loop over a range, as long as go_on() holds, which is asked before each item."""
         raise TypeError(f"{type(self).__name__} must define count(items, go_on, body, state)")
 
@@ -87,7 +87,12 @@ class ControlFlow(ControlFlowHandler):
         return self.of_condition(~self.condition(x))
 
     def for_stmt(
-        self, items: Any, go_on: Thunk | None, body: Callable[[Any], Any], state: State, options: Options
+        self,
+        items: Any,
+        go_on: Thunk | None,
+        body: Callable[[Any], Any],
+        state: StatementState,
+        options: StatementOptions,
     ) -> None:
         if not isinstance(items, LoopRange):
             raise TypeError(f"a for statement of a kernel runs over a range; found {type(items).__name__}")

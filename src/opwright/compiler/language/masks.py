@@ -15,7 +15,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...autograph.handlers import Options, State, Thunk, Undefined, is_returned_value, register_handler
+from ...autograph.handlers import StatementOptions, StatementState, Thunk, Unbound, is_returned_value, register_handler
 from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import SignatureError
@@ -62,7 +62,9 @@ class Masks(ControlFlow):
     def of_condition(self, x: Value) -> KernelScalar:
         return KernelScalar.of(x)
 
-    def if_stmt(self, test: Any, body: Thunk, orelse: Thunk | None, state: State, options: Options) -> None:
+    def if_stmt(
+        self, test: Any, body: Thunk, orelse: Thunk | None, state: StatementState, options: StatementOptions
+    ) -> None:
         mask = self.condition(test)
         before = state.get()
         body()
@@ -76,10 +78,10 @@ class Masks(ControlFlow):
     def if_exp(self, test: Any, body: Thunk, orelse: Thunk) -> Any:
         return _chosen("the conditional expression", self.condition(test), body(), orelse())
 
-    def while_stmt(self, test: Thunk, body: Thunk, state: State, options: Options) -> None:
+    def while_stmt(self, test: Thunk, body: Thunk, state: StatementState, options: StatementOptions) -> None:
         _Loop(lambda: self.condition(test()), body, state).run()
 
-    def count(self, items: LoopRange, go_on: Thunk | None, body: Callable[[Any], Any], state: State) -> None:
+    def count(self, items: LoopRange, go_on: Thunk | None, body: Callable[[Any], Any], state: StatementState) -> None:
         start, stop = _scalars(items.start, items.stop)
         if start.dtype is not stop.dtype:
             kinds = f"{start.dtype.name} and {stop.dtype.name}"
@@ -133,10 +135,10 @@ def _chosen(name: str, mask: Value, a: Any, b: Any) -> Any:
     """Return a where the mask holds, else b. A variable that one of them leaves unset is unset, but a returned one."""
     if a is b:
         return a
-    if isinstance(a, Undefined) or isinstance(b, Undefined):
+    if isinstance(a, Unbound) or isinstance(b, Unbound):
         if is_returned_value(name):  # where nothing was returned nobody looks at it
-            return b if isinstance(a, Undefined) else a
-        return Undefined(name)
+            return b if isinstance(a, Unbound) else a
+        return Unbound(name)
     if isinstance(a, LoopRange) or not isinstance(a, KernelScalar | int | float | LaterNumber):
         what = f"{name} depends on a scalar's value and is no scalar"
         raise SignatureError(op=_trace().name, what=what, found=type(a).__name__)
@@ -150,7 +152,9 @@ class _Loop:
     counter: of a `for`, carried with them.
     """
 
-    def __init__(self, test: Callable[[], Value], body: Thunk, state: State, counter: _Counter | None = None) -> None:
+    def __init__(
+        self, test: Callable[[], Value], body: Thunk, state: StatementState, counter: _Counter | None = None
+    ) -> None:
         self.test, self.body, self.state, self.counter = test, body, state, counter
         self.trace = _trace()
         self.names = [*state.names, *(["the range's counter"] if counter is not None else [])]
@@ -180,7 +184,7 @@ class _Loop:
 
     def _first(self, x: Any, dtype: DType) -> KernelScalar:
         """Return a variable's value before the first turn; 0 for one that is unset."""
-        scalar: KernelScalar = self.trace.to_tensor(0 if isinstance(x, Undefined) else x, dtype)
+        scalar: KernelScalar = self.trace.to_tensor(0 if isinstance(x, Unbound) else x, dtype)
         return scalar
 
     def _probe(self, start: list[Any], known: dict[int, DType]) -> dict[int, DType]:
@@ -200,7 +204,7 @@ class _Loop:
         self.set(start)
         changed = {}
         for i, (was, now) in enumerate(zip(probed, after)):
-            if was is now or (isinstance(now, Undefined) and isinstance(was, Undefined)):
+            if was is now or (isinstance(now, Unbound) and isinstance(was, Unbound)):
                 continue
             alike = isinstance(was, KernelScalar | int | float)
             changed[i] = (_pair(self.names[i], was, now)[0] if alike else self.trace.to_tensor(now)).dtype
@@ -236,8 +240,8 @@ class _Loop:
             phi.add_incoming(first[i].x, entry)
             phi.add_incoming(changed[i].x, end)
         b.position_at_end(done)
-        unset = [i for i, v in enumerate(start) if isinstance(v, Undefined) and not is_returned_value(self.names[i])]
-        self.set([Undefined(self.names[i]) if i in unset else v for i, v in enumerate(now)])
+        unset = [i for i, v in enumerate(start) if isinstance(v, Unbound) and not is_returned_value(self.names[i])]
+        self.set([Unbound(self.names[i]) if i in unset else v for i, v in enumerate(now)])
 
 
 MASKS = Masks()

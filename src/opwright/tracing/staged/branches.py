@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...autograph.handlers import State, Thunk, Undefined
+from ...autograph.handlers import StatementState, Thunk, Unbound
 from ...core import dtypes, nest
 from ...eager.variable import Variable
 from ...ops import array, dispatch, math
@@ -101,16 +101,16 @@ def choose(
 
 def _merged(name: str, names: tuple[str, ...], a: Any, b: Any, main_trace: Any, other_trace: Any) -> Any:
     """None where both are undefined, or one object whose items are a variable of their own; or (form, leaves)."""
-    if (isinstance(a, Undefined) and isinstance(b, Undefined)) or (a is b and f"{name}[...]" in names):
+    if (isinstance(a, Unbound) and isinstance(b, Unbound)) or (a is b and f"{name}[...]" in names):
         return None
-    if isinstance(a, Undefined) or isinstance(b, Undefined):
-        form = b if isinstance(a, Undefined) else a
-        fill(name, names, form, "main" if isinstance(a, Undefined) else "else")
+    if isinstance(a, Unbound) or isinstance(b, Unbound):
+        form = b if isinstance(a, Unbound) else a
+        fill(name, names, form, "main" if isinstance(a, Unbound) else "else")
         parts = []
         for leaf in leaves_of(form):
             if not is_value(leaf):
                 parts.append(Leaf(kept=leaf))
-            elif isinstance(a, Undefined):
+            elif isinstance(a, Unbound):
                 parts.append(Leaf(main=a, other=leaf))
             else:
                 parts.append(Leaf(main=leaf, other=b))
@@ -130,7 +130,7 @@ def _merged(name: str, names: tuple[str, ...], a: Any, b: Any, main_trace: Any, 
 def _output(leaf: Leaf, side: str, trace: FuncTrace) -> Any:
     value = getattr(leaf, side)
     with trace.resumed():
-        if isinstance(value, Undefined):
+        if isinstance(value, Unbound):
             like = leaf.other if side == "main" else leaf.main
             if not isinstance(like, TensorLike):
                 like = dispatch.to_tensor(like)
@@ -138,7 +138,7 @@ def _output(leaf: Leaf, side: str, trace: FuncTrace) -> Any:
         return trace.to_tensor(value)
 
 
-def if_stmt(test: Any, body: Thunk, orelse: Thunk | None, variables: State, options: dict[str, Any]) -> None:
+def if_stmt(test: Any, body: Thunk, orelse: Thunk | None, variables: StatementState, options: dict[str, Any]) -> None:
     """The `if` statement."""
     names = variables.names
     before = variables.get()

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...autograph.handlers import State, Thunk, Undefined, is_flag, is_returned_value
+from ...autograph.handlers import StatementState, Thunk, Unbound, is_flag, is_returned_value
 from ...core import dtypes, nest
 from ...core.shapes import TensorShape, as_shape
 from ...core.specs import TensorSpec
@@ -35,7 +35,7 @@ Test = Callable[[Sequence[Any]], Any]
 Step = Callable[[Sequence[Any]], Sequence[Any]]
 
 
-def while_stmt(test: Thunk, body: Thunk, variables: State, options: dict[str, Any]) -> None:
+def while_stmt(test: Thunk, body: Thunk, variables: StatementState, options: dict[str, Any]) -> None:
     """The `while` statement."""
 
     def step(_: Sequence[Any]) -> Sequence[Any]:
@@ -46,7 +46,7 @@ def while_stmt(test: Thunk, body: Thunk, variables: State, options: dict[str, An
 
 
 def run_for(
-    cursor: Cursor, go_on: Thunk | None, body: Callable[[Any], Any], variables: State, options: dict[str, Any]
+    cursor: Cursor, go_on: Thunk | None, body: Callable[[Any], Any], variables: StatementState, options: dict[str, Any]
 ) -> None:
     """The `for` statement over a cursor."""
 
@@ -78,7 +78,7 @@ class _Carried:
 
 
 class _Loop:
-    def __init__(self, variables: State, options: dict[str, Any], name: str) -> None:
+    def __init__(self, variables: StatementState, options: dict[str, Any], name: str) -> None:
         trace = state.trace
         assert isinstance(trace, FuncTrace)
         self.trace, self.variables, self.options, self.name = trace, variables, options, name
@@ -158,7 +158,7 @@ class _Loop:
     def _plan(self, before: list[Any]) -> list[_Carried]:
         carried = []
         for symbol, value in zip(self.names, before):
-            if isinstance(value, Undefined):
+            if isinstance(value, Unbound):
                 continue
             if isinstance(value, GrowingList) and not value.flows:
                 carried.append(_Carried(symbol, None, TensorSpec((), dtypes.variant, symbol)))
@@ -199,7 +199,7 @@ class _Loop:
         rest = iter(tensors)
         values: list[Any] = []
         for value in self.before:
-            if isinstance(value, Undefined):
+            if isinstance(value, Unbound):
                 values.append(value)
             elif isinstance(value, GrowingList) and not value.flows:
                 values.append(GrowingList(value.items, [next(rest)]))
@@ -213,7 +213,7 @@ class _Loop:
             return ask()
         except NameError as error:
             found = re.search("'(.+?)'", str(error))
-            undefined = {s for s, v in zip(self.names, self.before) if isinstance(v, Undefined)}
+            undefined = {s for s, v in zip(self.names, self.before) if isinstance(v, Unbound)}
             if found and found[1] in undefined:
                 raise ValueError(f"{found[1]!r} must be defined before the loop: {error}") from error
             raise
@@ -226,11 +226,11 @@ class _Loop:
         results: list[Any] = []
         born: list[Any] = []
         for i, (symbol, old, new) in enumerate(zip(self.names, self.before, after)):
-            if isinstance(old, Undefined):
-                if not isinstance(new, Undefined):
+            if isinstance(old, Unbound):
+                if not isinstance(new, Unbound):
                     born.extend(self._born(trace, i, symbol, new))
                 continue
-            if isinstance(new, Undefined):
+            if isinstance(new, Unbound):
                 refuse(ValueError, f"{symbol!r} has no value at the end of the iteration: it was deleted")
             if isinstance(old, GrowingList) and isinstance(new, GrowingList):
                 new.begin()
@@ -341,7 +341,7 @@ class _Loop:
         rest = iter(outs)
         values: list[Any] = []
         for value in self.before:
-            if isinstance(value, Undefined):
+            if isinstance(value, Unbound):
                 values.append(value)
             elif isinstance(value, GrowingList) and not value.flows:
                 values.append(GrowingList(value.items, [next(rest)]))

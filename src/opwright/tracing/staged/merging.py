@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ...autograph.handlers import Undefined, is_flag, is_return_flag, is_returned_value
+from ...autograph.handlers import Unbound, is_flag, is_return_flag, is_returned_value
 from ...core import nest
 from ...core.errors import compose
 from ...core.introspection import users_line
@@ -97,7 +97,7 @@ def merge_leaf(name: str, main: Any, other: Any, main_trace: Any, other_trace: A
                 f"{described(name)} is None at the end of the {branch} branch.",
                 do="give it values of one type in both branches",
             )
-    if isinstance(main, Undefined) or isinstance(other, Undefined):
+    if isinstance(main, Unbound) or isinstance(other, Unbound):
         return Leaf(main=main, other=other)
     for value, branch in ((main, "main"), (other, "else")):
         if not is_value(value):

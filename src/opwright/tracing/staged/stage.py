@@ -9,7 +9,15 @@ from collections.abc import Callable
 from typing import Any
 
 from ...autograph import operators
-from ...autograph.handlers import ControlFlowHandler, Options, State, Thunk, handler_of, probe, register_handler
+from ...autograph.handlers import (
+    ControlFlowHandler,
+    StatementOptions,
+    StatementState,
+    Thunk,
+    handler_of,
+    probe,
+    register_handler,
+)
 from ...core import dtypes
 from ...eager.variable import Variable
 from ...ops import array, dispatch, math
@@ -36,7 +44,9 @@ class GraphStage(ControlFlowHandler):
         """What a `for` over this value runs over; None where it cannot."""
         return indexed(items)
 
-    def if_stmt(self, test: Any, body: Thunk, orelse: Thunk | None, state: State, options: Options) -> None:
+    def if_stmt(
+        self, test: Any, body: Thunk, orelse: Thunk | None, state: StatementState, options: StatementOptions
+    ) -> None:
         """`if`: an If node; what is no tensor, such as a TensorArray, is true or not as in Python."""
         test = _test(test)
         if isinstance(test, TensorLike):
@@ -46,12 +56,17 @@ class GraphStage(ControlFlowHandler):
         elif orelse is not None:
             orelse()
 
-    def while_stmt(self, test: Thunk, body: Thunk, state: State, options: Options) -> None:
+    def while_stmt(self, test: Thunk, body: Thunk, state: StatementState, options: StatementOptions) -> None:
         """`while`: a While node."""
         loops.while_stmt(test, body, state, options)
 
     def for_stmt(
-        self, items: Any, go_on: Thunk | None, body: Callable[[Any], Any], state: State, options: Options
+        self,
+        items: Any,
+        go_on: Thunk | None,
+        body: Callable[[Any], Any],
+        state: StatementState,
+        options: StatementOptions,
     ) -> None:
         """`for`: a While node over a cursor."""
         cursor = self.cursor(items)
@@ -136,7 +151,7 @@ class GraphStage(ControlFlowHandler):
             keep = True if condition is None else condition(item)
             operators.if_stmt(keep, lambda: out.append(element(item)), None, lambda: (out,), (), _grows)
 
-        loops.run_for(cursor, None, body, State(lambda: (out,)), Options(_grows()))
+        loops.run_for(cursor, None, body, StatementState(lambda: (out,)), StatementOptions(_grows()))
         return out
 
 
