@@ -312,7 +312,7 @@ def test_every_rule_has_rows():
 
 def test_operators_that_rules_name_exist():
     for rule in RULES:
-        for name in rule.ops:
+        for name in rule.ops.split():
             assert registry.get(name).name == name
 
 

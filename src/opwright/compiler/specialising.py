@@ -13,7 +13,8 @@ import numpy as np
 from ..core.errors import OpError
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
-from ..graph import Graph, Node, Value
+from ..graph import Graph, GraphRewriter, Node, Value
+from ..graph.builder import constant_node
 from ..graph.passes import FOLD_LIMIT_BYTES, run_passes
 
 Shape = tuple[int, ...]
@@ -25,27 +26,19 @@ def specialised(graph: Graph, shapes: Sequence[Shape | None]) -> Graph:
     Shapes inferred anew, in program order; what is known by shapes alone is computed, so that shapes that are computed
     in the graph are known too. Graphs of control flow stay as they are.
     """
-    at: dict[Value, Value] = {}
-    nodes: list[Node] = []
-    inputs = []
-    for value, shape in zip(graph.inputs, shapes, strict=True):
+    rewriter = GraphRewriter(graph)
+    for i, (value, shape) in enumerate(zip(graph.inputs, shapes, strict=True)):
         spec = value.spec if shape is None else value.spec.with_shape(TensorShape(shape))
-        at[value] = Value(value.name, spec)
-        inputs.append(at[value])
+        rewriter.inputs[i] = rewriter.mapping[value] = Value(value.name, spec)
     for node in graph.nodes:
-        operands = [
-            None if o is None else tuple([at[v] for v in o]) if isinstance(o, tuple) else at[o] for o in node.inputs
-        ]
+        operands = [rewriter.operand(o) for o in node.inputs]
         copy = node.replaced(inputs=operands, specs=_specs(node, operands))
-        folded = _known(copy)
-        if folded is None:
-            nodes.append(copy)
-            at.update(zip(node.outputs, copy.outputs))
-        else:
-            for old, constant in zip(node.outputs, folded):
-                nodes.append(constant)
-                at[old] = constant.outputs[0]
-    return run_passes(Graph(graph.name, inputs, nodes, [at[v] for v in graph.outputs], graph.origin))
+        nodes = _known(copy) or [copy]
+        rewriter.nodes += nodes
+        rewriter.replace(node, [v for fresh in nodes for v in fresh.outputs])
+    result = rewriter.finish()
+    result.keep_origin(graph.origin)
+    return run_passes(result)
 
 
 def _specs(node: Node, operands: Sequence[Any]) -> list[TensorSpec]:
@@ -107,6 +100,5 @@ def _array(value: Value, shape_alone: bool) -> np.ndarray | None:
 
 
 def _constant(op: Any, value: Value, array: Any) -> Node:
-    found = np.array(array, value.dtype.np)
-    found.setflags(write=False)
-    return Node(op.const_operator(), (), {"value": found}, [TensorSpec(found.shape, value.dtype)], value.name)
+    array = np.array(array, value.dtype.np)
+    return constant_node(op.const_operator(), array, TensorSpec(array.shape, value.dtype), value.name)

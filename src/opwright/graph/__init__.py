@@ -1,11 +1,12 @@
-"""The IR: Graph, Node, Value; its text form; passes as rule tables.
+"""The IR: Graph, Node, Value; its builders; its text form; passes as rule tables.
 
 Lives here: what a program is once traced.  Not here: what operators mean (ops/) or how graphs are made (tracing/).
 An operator is known here only as an object with a name, an effect and rules to call.
 """
 
-from .ir import Graph, GraphBuilder, Node, Value, same
+from .builder import GraphBuilder, GraphRewriter
+from .ir import Graph, Node, Value, same
 from .parsing import parse
 from .printing import text
 
-__all__ = ["Graph", "GraphBuilder", "Node", "Value", "parse", "same", "text"]
+__all__ = ["Graph", "GraphBuilder", "GraphRewriter", "Node", "Value", "parse", "same", "text"]

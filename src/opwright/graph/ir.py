@@ -1,14 +1,13 @@
-"""Graph, Node and Value: an SSA program that never changes once built, and the builder that makes one.
+"""Graph, Node and Value: a program in SSA form, immutable once built.
 
-Lives here: the three types, `flat` operands, `unused` names, `GraphBuilder`, structural equality (`same`).
-Not here: text (printing.py, parsing.py), validity (verify.py), rewriting (passes/).
+Lives here: the three types, `flat` operands, structural equality (`same`).
+Not here: builders and rewriters (builder.py), text (printing.py, parsing.py), validity (verify.py), passes (passes/).
 
 Nodes stand in program order, which is also the order of their effects: running them first to last is always right.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn, Protocol
@@ -73,7 +72,7 @@ class Value:
         return f"{self.name}: {self.spec.short()}"
 
 
-# What a graph is made of is set here alone: by constructors, and by GraphBuilder while a graph is being built.
+# Constructors alone set these, and GraphBuilder while a graph is under construction.
 _set_value_name, _set_value_spec, _set_value_node, _set_value_index = (
     Value.__dict__[slot].__set__ for slot in ("name", "spec", "node", "index")
 )
@@ -81,16 +80,6 @@ _set_value_name, _set_value_spec, _set_value_node, _set_value_index = (
 
 Operand = Value | None | tuple[Value, ...]
 """What fills one input of an operator: a value, nothing (optional and absent), or several (repeated)."""
-
-
-def unused(wanted: str, taken: set[str]) -> str:
-    """`wanted`, or with _1, _2 ... behind it where that is taken; it is taken then."""
-    name, count = wanted, 0
-    while name in taken:
-        count += 1
-        name = f"{wanted}_{count}"
-    taken.add(name)
-    return name
 
 
 def flat(operands: Iterable[Any]) -> list[Any]:
@@ -293,14 +282,6 @@ class Graph:
         return f"<Graph {self.name}: {len(self.inputs)} inputs, {len(self.nodes)} nodes, {len(self.outputs)} outputs>"
 
 
-def written(name: str) -> str:
-    """`name` as graph text can have it: letters, digits, _ . / - and @, starting with a letter; others become _."""
-    name = re.sub(r"[^\w./@\-]", "_", name)
-    if not re.match(r"[A-Za-z_]", name):
-        name = f"_{name}"
-    return f"{name}_" if name in ("_", "return") else name  # these two mean something else in the text
-
-
 class Placeholder(NamedTuple):
     """An input of a graph seen as the operation that makes it."""
 
@@ -329,109 +310,6 @@ def _reference(value: Value) -> str:
     if value.node is None:
         return value.name
     return value.node.name if value.index == 0 else f"{value.node.name}:{value.index}"
-
-
-class GraphBuilder:
-    """Adds nodes one by one and gives them unique names; `build` closes it to a Graph."""
-
-    def __init__(self, name: str) -> None:
-        self.name = written(name)
-        self.inputs: list[Value] = []
-        self.nodes: list[Node] = []
-        self._taken: dict[str, int] = {}
-
-    def unique(self, wanted: str) -> str:
-        """`wanted`, or with _1, _2 ... where it is taken; signs that names do not have become _."""
-        wanted = written(wanted)
-        count = self._taken.get(wanted)
-        if count is None:
-            self._taken[wanted] = 0
-            return wanted
-        while True:
-            count += 1
-            name = f"{wanted}_{count}"
-            if name not in self._taken:
-                self._taken[wanted] = count
-                self._taken[name] = 0
-                return name
-
-    def input(self, name: str, spec: TensorSpec) -> Value:
-        """A new graph input, last in order."""
-        value = Value(self.unique(name), spec)
-        self.inputs.append(value)
-        return value
-
-    def node(
-        self,
-        op: OperatorLike,
-        inputs: Sequence[Operand],
-        attrs: Mapping[str, Any],
-        specs: Sequence[TensorSpec],
-        name: str | None = None,
-        at: str | None = None,
-    ) -> Node:
-        """A new node, last in order; specs: one for each output."""
-        name = self.unique(name or op.name)
-        node = Node(op, inputs, attrs, specs, name, at, output_names(name, len(specs), self.unique))
-        self.nodes.append(node)
-        return node
-
-    def widen(self, old: Node, inputs: Sequence[Operand], attrs: Mapping[str, Any], more: Sequence[TensorSpec]) -> Node:
-        """Put a node of the same operator in the place of `old`: its outputs are those of `old` and `more`.
-
-        Only while the graph is being built: the values of `old` now come from the new node. Graphs built before keep
-        the old node, which gives the same values.
-        """
-        count = len(old.outputs)
-        added = [self.unique(f"{old.name}.{i}") for i in range(count, count + len(more))]
-        node = Node(
-            old.op,
-            inputs,
-            attrs,
-            [*(v.spec for v in old.outputs), *more],
-            old.name,
-            old.at,
-            [*(v.name for v in old.outputs), *added],
-        )
-        for value in old.outputs:
-            _set_value_node(value, node)
-        _set_outputs(node, (*old.outputs, *node.outputs[count:]))
-        self.nodes[self.nodes.index(old)] = node
-        return node
-
-    @staticmethod
-    def rename(value: Value, name: str) -> None:
-        """Name a value, and the node whose first result it is. Only while its graph is being built."""
-        _set_value_name(value, name)
-        if value.node is not None and value.index == 0:
-            _set_name(value.node, name)
-
-    @staticmethod
-    def rename_node(node: Node, name: str) -> None:
-        """Name a node without outputs. Only while its graph is being built."""
-        _set_name(node, name)
-
-    @staticmethod
-    def locate(node: Node, at: str | None) -> None:
-        """Say which line of the user's a node comes from; no part of its meaning."""
-        _set_at(node, at)
-
-    def reserve(self, name: str) -> None:
-        """Take a name, as that of a value that got it by `rename`."""
-        self._taken.setdefault(name, 0)
-
-    def reserve_only(self, names: Iterable[str]) -> None:
-        """Take these names and no others: every value and node has been renamed."""
-        self._taken = dict.fromkeys(names, 0)
-
-    @staticmethod
-    def refine(value: Value, spec: TensorSpec) -> None:
-        """State what is known of a value besides what was inferred. Only while its graph is being built."""
-        _set_value_spec(value, spec)
-
-    def build(self, outputs: Sequence[Value]) -> Graph:
-        """The graph as it stands now."""
-        return Graph(self.name, self.inputs, self.nodes, outputs)
 
 
 def same(a: Graph, b: Graph) -> bool:

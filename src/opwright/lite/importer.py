@@ -22,7 +22,8 @@ import numpy as np
 from ..core.errors import InvalidArgumentError, NotFoundError, UnimplementedError
 from ..core.specs import TensorSpec
 from ..graph import Graph, Node, Value
-from ..graph.ir import GraphBuilder, Operand
+from ..graph.builder import GraphBuilder
+from ..graph.ir import Operand
 from ..ops import registry
 from ..ops.definition import Operator
 from .custom_options import bind_options, group_inputs

@@ -19,7 +19,8 @@ import numpy as np
 from ..core.errors import InvalidArgumentError, OpError
 from ..core.shapes import TensorShape, as_shape
 from ..core.specs import TensorSpec
-from ..graph import Graph, Node, Value
+from ..graph import Graph, GraphRewriter, Node, Value
+from ..graph.builder import constant_node, subgraphs_mapped
 from ..graph.ir import Operand, flat
 from ..ops import registry
 from .ops.definition import LiteOperator
@@ -89,28 +90,23 @@ class _Shaper:
         return self._graphs[key]
 
     def _shaped(self, graph: Graph, shapes: Sequence[TensorShape]) -> Graph:
-        inputs = [Value(v.name, _with_shape(v.spec, shape)) for v, shape in zip(graph.inputs, shapes)]
-        now: dict[Value, Value] = dict(zip(graph.inputs, inputs))
-        nodes: list[Node] = []
+        rewriter = GraphRewriter(graph)
+        rewriter.inputs = [Value(v.name, _with_shape(v.spec, shape)) for v, shape in zip(graph.inputs, shapes)]
+        rewriter.mapping.update(zip(graph.inputs, rewriter.inputs))
         outer = set(graph.outputs)
         for old in graph.nodes:
             if old.op.name == "Const" or old.op is VARIABLE:
                 made = [old]
             else:
-                node = self._node(old, [_mapped(o, now) for o in old.inputs])
+                node = self._node(old, [rewriter.operand(o) for o in old.inputs])
                 settled = [] if outer.intersection(old.outputs) else _settled(node)
                 made = settled or [node]
-            nodes += made
-            now.update(zip(old.outputs, (v for node in made for v in node.outputs)))
-        return Graph(graph.name, inputs, nodes, [now[v] for v in graph.outputs])
+            rewriter.nodes += made
+            rewriter.replace(old, [v for node in made for v in node.outputs])
+        return rewriter.finish()
 
     def _node(self, old: Node, inputs: Sequence[Operand]) -> Node:
-        attrs = dict(old.attrs)
-        for name, held in old.attrs.items():
-            if isinstance(held, Graph):
-                attrs[name] = self._held(old, held, inputs)
-            elif isinstance(held, tuple) and held and isinstance(held[0], Graph):
-                attrs[name] = tuple(self._held(old, graph, inputs) for graph in held)
+        attrs = subgraphs_mapped(old.attrs, lambda held: self._held(old, held, inputs))
         specs = _inferred(old, inputs, attrs)
         return old.replaced(inputs=inputs, attrs=attrs, specs=specs)
 
@@ -125,12 +121,6 @@ class _Shaper:
             if [s.dims for s in turned] == [s.dims for s in operands]:
                 return body if held is node.attrs["body"] else self.graph(held, operands)
             operands = turned
-
-
-def _mapped(operand: Operand, now: Mapping[Value, Value]) -> Operand:
-    if isinstance(operand, tuple):
-        return tuple(now[v] for v in operand)
-    return None if operand is None else now[operand]
 
 
 def _with_shape(spec: TensorSpec, shape: TensorShape) -> TensorSpec:
@@ -198,8 +188,7 @@ def _settled(node: Node) -> list[Node]:
         array = np.array(result)
         if array.shape != tuple(value.shape.as_list()) or array.dtype != value.dtype.np:
             return []
-        array.setflags(write=False)
-        made.append(Node(registry.get("Const"), (), {"value": array}, [value.spec], value.name, node.at))
+        made.append(constant_node(registry.get("Const"), array, value.spec, value.name, node.at))
     return made
 
 

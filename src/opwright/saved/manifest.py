@@ -15,9 +15,9 @@ import numpy as np
 
 from ..core import dtypes
 from ..core.errors import DataLossError, NotFoundError, OpError, UnimplementedError
-from ..graph import Graph, Node
+from ..graph import Graph, GraphRewriter, Node
+from ..graph.builder import map_subgraphs
 from ..graph.parsing import parse_all
-from ..graph.passes.rewriting import Rewrite, map_graphs
 from ..graph.verify import verify
 from ..ops import registry, versioning
 from . import encoding, files
@@ -164,14 +164,12 @@ def read_graphs(content: dict[str, Any], path: str, tensors: Tensors) -> list[Gr
 def _checked(graph: Graph, versions: dict[str, int]) -> Graph:
     """Return the graph with what its operators got since it was written. Raises DataLossError for a node that cannot
     be."""
-    state = Rewrite(graph)
-    for written in graph.nodes:
-        inner = map_graphs(written, lambda held: _checked(held, versions))
-        inputs = tuple(map(state.operand_or_itself, inner.inputs))
-        node = _whole(inner if inputs == inner.inputs else inner.replaced(inputs=inputs), graph, versions)
-        state.emit(node)
-        state.became.update(zip(written.outputs, node.outputs))
-    return Graph(graph.name, graph.inputs, state.nodes, [state.became.get(v, v) for v in graph.outputs])
+    rewriter = GraphRewriter(graph)
+    for saved in graph.nodes:
+        inner = map_subgraphs(saved, lambda held: _checked(held, versions))
+        node = rewriter.insert(_whole(rewriter.remap(inner), graph, versions))
+        rewriter.replace(saved, node.outputs)
+    return rewriter.finish()
 
 
 def _whole(node: Node, graph: Graph, versions: dict[str, int]) -> Node:

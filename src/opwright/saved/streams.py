@@ -8,24 +8,20 @@ else's here.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
-from ..graph import Graph, Node, Value
+from ..graph import Graph, GraphRewriter
+from ..graph.builder import map_subgraphs
 from ..ops.random.state import new_stream
 
 
 def with_fresh_streams(graph: Graph, fresh: dict[int, int] | None = None) -> Graph:
     """The graph, its streams renumbered: equal ones stay equal. The same graph where it has none."""
     fresh = {} if fresh is None else fresh
-    nodes: list[Node] = []
-    became: dict[Value, Value] = {}
-    changed = False
+    rewriter = GraphRewriter(graph)
 
     def renumbered(key: str, value: Any) -> Any:
-        if isinstance(value, Graph):
-            return with_fresh_streams(value, fresh)
-        if isinstance(value, tuple) and any(isinstance(v, Graph) for v in value):
-            return tuple(renumbered(key, v) for v in value)
         if key == "stream" and type(value) is int and value != 0:
             if value not in fresh:
                 fresh[value] = new_stream()
@@ -33,16 +29,9 @@ def with_fresh_streams(graph: Graph, fresh: dict[int, int] | None = None) -> Gra
         return value
 
     for node in graph.nodes:
-        attrs = {k: renumbered(k, v) for k, v in node.attrs.items()}
-        inputs = tuple(
-            tuple([became.get(v, v) for v in o]) if isinstance(o, tuple) else None if o is None else became.get(o, o)
-            for o in node.inputs
-        )
-        if inputs != node.inputs or any(attrs[k] is not v for k, v in node.attrs.items()):
-            new = node.replaced(inputs=inputs, attrs=attrs)
-            became.update(zip(node.outputs, new.outputs))
-            node, changed = new, True
-        nodes.append(node)
-    if not changed:
-        return graph
-    return Graph(graph.name, graph.inputs, nodes, [became.get(v, v) for v in graph.outputs])
+        new = rewriter.remap(map_subgraphs(node, lambda held: with_fresh_streams(held, fresh)))
+        attrs = {key: renumbered(key, value) for key, value in new.attrs.items()}
+        if any(attrs[key] is not value for key, value in new.attrs.items()):
+            new = new.replaced(attrs=attrs)
+        rewriter.replace(node, rewriter.insert(new).outputs)
+    return rewriter.finish() if any(map(operator.is_not, rewriter.nodes, graph.nodes)) else graph

@@ -13,6 +13,7 @@ from ..core.specs import TensorSpec
 from ..eager.tensor import EagerTensor
 from ..eager.variable import Variable
 from ..graph import Graph, Node, Value
+from ..graph.builder import has_subgraphs, subgraphs_mapped
 from ..ops.autodiff import CustomRecord
 from ..tracing.control.body import rerecord
 from ..tracing.inlining import inline
@@ -145,17 +146,8 @@ def _apart(graph: Graph) -> Graph:
     """
     if graph.origin is not None and _arranged(graph.origin.trace):
         return graph
-    nodes = []
-    for node in graph.nodes:
-        if any(True for _ in node.subgraphs):
-            attrs = {
-                key: _apart(value)
-                if isinstance(value, Graph)
-                else tuple(_apart(v) if isinstance(v, Graph) else v for v in value)
-                if isinstance(value, tuple)
-                else value
-                for key, value in node.attrs.items()
-            }
-            node = node.with_operands(node.inputs, attrs)
-        nodes.append(node)
+    nodes = [
+        node.with_operands(node.inputs, subgraphs_mapped(node.attrs, _apart)) if has_subgraphs(node) else node
+        for node in graph.nodes
+    ]
     return Graph(graph.name, graph.inputs, nodes, graph.outputs)

@@ -14,8 +14,8 @@ from opwright.core import flags
 from opwright.graph import Graph, Value
 from opwright.lite.convert import ConverterError, required_version
 from opwright.lite.convert.export import export
-from opwright.lite.convert.lowering import Lowering
 from opwright.lite.convert.older import OLDER, say_older
+from opwright.lite.convert.rewriter import LiteRewriter
 from opwright.lite.format import Model, versions
 from opwright.lite.ops.module import LiteModule, Signature
 
@@ -172,7 +172,7 @@ def test_older_forms_of_one_operator(name, runtime, inputs, attrs):
 
     given = [x for x in inputs if x is not None]
     arguments = [Value(f"x{i}", ow.TensorSpec(x.shape, x.dtype)) for i, x in enumerate(given)]
-    low = Lowering(Graph("main", arguments, (), ()))
+    low = LiteRewriter(Graph("main", arguments, (), ()))
     values = iter(arguments)
     y = low.emit(name, *(None if x is None else next(values) for x in inputs), **attrs)
     whole = Graph("main", arguments, [*low.constants.values(), *low.nodes], [y])
@@ -203,7 +203,7 @@ def test_what_has_no_older_form_is_named_with_its_line():
 def test_what_no_run_time_is_known_to_have_is_named():
     x = Value("x", ow.TensorSpec([3]))
     inner = Value("x", ow.TensorSpec([3]))
-    low = Lowering(Graph("main", [x], (), ()))
+    low = LiteRewriter(Graph("main", [x], (), ()))
     low.emit_many("CALL", (x,), body=Graph("inner", [inner], (), [inner]))
     graph = Graph("main", [x], low.nodes, low.nodes[-1].outputs)
     with pytest.raises(ConverterError, match="CALL version 1 needs one newer than is known here"):

@@ -28,7 +28,7 @@ from .branches import BRANCHES
 from .dead_code import dead_code
 from .folding import COMMON, FOLD, FOLD_LIMIT_BYTES
 from .loops import hoist
-from .rewriting import Answer, Pass, Rewrite, Rule, rewrite
+from .rewriting import Answer, Pass, PatternRewriter, RewriteRule, rewrite
 from .shapes import SHAPES
 from .unused import prune
 
@@ -42,8 +42,8 @@ __all__ = [
     "UNUSED",
     "Answer",
     "Pass",
-    "Rewrite",
-    "Rule",
+    "PatternRewriter",
+    "RewriteRule",
     "dead_code",
     "hoist",
     "prune",
@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 # Folding before all, so that rules see constants; merging last, so that it sees what the rules left.
-RULES: tuple[Rule, ...] = (*FOLD, *BRANCHES, *SHAPES, *ARITHMETIC, *COMMON)
+RULES: tuple[RewriteRule, ...] = (*FOLD, *BRANCHES, *SHAPES, *ARITHMETIC, *COMMON)
 
 
 SIMPLIFY: tuple[tuple[str, Pass], ...] = (

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, Value
-from .folding import constant
-from .rewriting import Answer, Rewrite, Rule
+from .folding import replacement_constant
+from .rewriting import Answer, PatternRewriter, RewriteRule
 
 _SMALL = 64  # constants with more elements are not searched for one number
 
@@ -64,37 +64,37 @@ def _same_static(a: Value, b: Value) -> bool:
     return a.shape.is_fully_defined() and a.shape == b.shape
 
 
-def add_zero(node: Node, state: Rewrite) -> Answer:
+def add_zero(node: Node, rewriter: PatternRewriter) -> Answer:
     """x + -0.0; of integers x + 0."""
     return _beside(node, lambda v: _is(_number(v, "f"), -0.0) or _number(v, "i") == 0)
 
 
-def subtract_zero(node: Node, state: Rewrite) -> Answer:
+def subtract_zero(node: Node, rewriter: PatternRewriter) -> Answer:
     """x - 0.0."""
     return _beside(node, lambda v: _is(_number(v, "f"), 0.0) or _number(v, "i") == 0, right_only=True)
 
 
-def multiply_by_one(node: Node, state: Rewrite) -> Answer:
+def multiply_by_one(node: Node, rewriter: PatternRewriter) -> Answer:
     """x * 1."""
     return _beside(node, lambda v: _number(v, "fi") == 1)
 
 
-def divide_by_one(node: Node, state: Rewrite) -> Answer:
+def divide_by_one(node: Node, rewriter: PatternRewriter) -> Answer:
     """x / 1."""
     return _beside(node, lambda v: _number(v, "fi") == 1, right_only=True)
 
 
-def divide_integers_by_one(node: Node, state: Rewrite) -> Answer:
+def divide_integers_by_one(node: Node, rewriter: PatternRewriter) -> Answer:
     """x // 1 of integers; of floats it rounds."""
     return _beside(node, lambda v: _number(v, "i") == 1, right_only=True)
 
 
-def power_of_one(node: Node, state: Rewrite) -> Answer:
+def power_of_one(node: Node, rewriter: PatternRewriter) -> Answer:
     """x ** 1."""
     return _beside(node, lambda v: _number(v, "fi") == 1, right_only=True)
 
 
-def multiply_integers_by_zero(node: Node, state: Rewrite) -> Answer:
+def multiply_integers_by_zero(node: Node, rewriter: PatternRewriter) -> Answer:
     """x * 0 of integers is 0, where the shape is known."""
     (out,) = node.outputs
     size = out.shape.num_elements()
@@ -102,23 +102,23 @@ def multiply_integers_by_zero(node: Node, state: Rewrite) -> Answer:
         return None
     for operand in node.operands:
         if operand.constant is not None and _number(operand, "i") == 0:
-            return (constant(state, node, out, np.zeros(tuple(out.shape), out.dtype.np)),)
+            return (replacement_constant(rewriter, node, out, np.zeros(tuple(out.shape), out.dtype.np)),)
     return None
 
 
-def neutral_truth(node: Node, state: Rewrite) -> Answer:
+def neutral_truth(node: Node, rewriter: PatternRewriter) -> Answer:
     """x and True, x or False."""
     neutral = node.op.name == "LogicalAnd"
     return _beside(node, lambda v: _number(v, "b") is neutral)
 
 
-def twice(node: Node, state: Rewrite) -> Answer:
+def twice(node: Node, rewriter: PatternRewriter) -> Answer:
     """f(f(x)) is x."""
     (inner,) = node.operands
     return tuple(inner.node.operands) if inner.node is not None and inner.node.op is node.op else None
 
 
-def once_is_enough(node: Node, state: Rewrite) -> Answer:
+def once_is_enough(node: Node, rewriter: PatternRewriter) -> Answer:
     """f(f(x)) is f(x)."""
     (inner,) = node.operands
     made_by = inner.node
@@ -127,13 +127,13 @@ def once_is_enough(node: Node, state: Rewrite) -> Answer:
     return (inner,) if made_by is not None and made_by.op is node.op and made_by.attrs == node.attrs else None
 
 
-def with_itself(node: Node, state: Rewrite) -> Answer:
+def with_itself(node: Node, rewriter: PatternRewriter) -> Answer:
     """f(x, x) is x."""
     x, y = node.inputs
     return (x,) if x is y and isinstance(x, Value) else None
 
 
-def absolute_of_negative(node: Node, state: Rewrite) -> Answer:
+def absolute_of_negative(node: Node, rewriter: PatternRewriter) -> Answer:
     """|-x| is |x|."""
     (inner,) = node.operands
     if inner.node is None or inner.node.op.name != "Neg":
@@ -141,7 +141,7 @@ def absolute_of_negative(node: Node, state: Rewrite) -> Answer:
     return node.replaced(inputs=tuple(inner.node.operands))
 
 
-def select_known(node: Node, state: Rewrite) -> Answer:
+def select_known(node: Node, rewriter: PatternRewriter) -> Answer:
     """where(True, x, y) is x."""
     condition, x, y = node.inputs
     assert isinstance(condition, Value)
@@ -150,13 +150,13 @@ def select_known(node: Node, state: Rewrite) -> Answer:
     return (chosen,) if isinstance(chosen, Value) and _same_static(chosen, node.outputs[0]) else None
 
 
-def select_either(node: Node, state: Rewrite) -> Answer:
+def select_either(node: Node, rewriter: PatternRewriter) -> Answer:
     """where(c, x, x) is x."""
     _, x, y = node.inputs
     return (x,) if x is y and isinstance(x, Value) and _same_static(x, node.outputs[0]) else None
 
 
-def cast_to_the_same(node: Node, state: Rewrite) -> Answer:
+def cast_to_the_same(node: Node, rewriter: PatternRewriter) -> Answer:
     """A cast that changes nothing."""
     (x,) = node.operands
     return (x,) if x.dtype is node.outputs[0].dtype else None
@@ -177,7 +177,7 @@ _HELD_BY = {
 }
 
 
-def cast_there_and_back(node: Node, state: Rewrite) -> Answer:
+def cast_there_and_back(node: Node, rewriter: PatternRewriter) -> Answer:
     """Into a wider dtype and back."""
     (wide,) = node.operands
     if wide.node is None or wide.node.op is not node.op:
@@ -187,37 +187,39 @@ def cast_there_and_back(node: Node, state: Rewrite) -> Answer:
     return (x,) if held else None
 
 
-def sum_of_one(node: Node, state: Rewrite) -> Answer:
+def sum_of_one(node: Node, rewriter: PatternRewriter) -> Answer:
     """AddN of one tensor."""
     operands = list(node.operands)
     return tuple(operands) if len(operands) == 1 else None
 
 
-def _rule(name: str, rewrite: Callable[[Node, Rewrite], Answer], why: str, ops: str) -> Rule:
-    return Rule(name, rewrite, why, tuple(ops.split()))
-
-
-ARITHMETIC: Sequence[Rule] = (
-    _rule("add_zero", add_zero, "x + -0.0 is x; x + 0.0 is not, at x = -0.0", "Add"),
-    _rule("subtract_zero", subtract_zero, "x - 0.0 is x, at -0.0 too", "Sub"),
-    _rule("multiply_by_one", multiply_by_one, "1 changes no real number, infinity or NaN", "Mul"),
-    _rule("divide_by_one", divide_by_one, "as multiplying by one", "RealDiv"),
-    _rule("divide_integers_by_one", divide_integers_by_one, "no remainder, nothing to round", "FloorDiv TruncateDiv"),
-    _rule("power_of_one", power_of_one, "IEEE 754: pow(x, 1) is x", "Pow"),
-    _rule("multiply_integers_by_zero", multiply_integers_by_zero, "integers have no NaN or infinity", "Mul"),
-    _rule("neutral_truth", neutral_truth, "true is neutral to and, false to or", "LogicalAnd LogicalOr"),
-    _rule("twice", twice, "each is its own inverse: a sign bit or bits are flipped", "Neg LogicalNot Invert Conj"),
-    _rule(
+ARITHMETIC: Sequence[RewriteRule] = (
+    RewriteRule("add_zero", "Add", add_zero, "x + -0.0 is x; x + 0.0 is not, at x = -0.0"),
+    RewriteRule("subtract_zero", "Sub", subtract_zero, "x - 0.0 is x, at -0.0 too"),
+    RewriteRule("multiply_by_one", "Mul", multiply_by_one, "1 changes no real number, infinity or NaN"),
+    RewriteRule("divide_by_one", "RealDiv", divide_by_one, "as multiplying by one"),
+    RewriteRule(
+        "divide_integers_by_one", "FloorDiv TruncateDiv", divide_integers_by_one, "no remainder, nothing to round"
+    ),
+    RewriteRule("power_of_one", "Pow", power_of_one, "IEEE 754: pow(x, 1) is x"),
+    RewriteRule("multiply_integers_by_zero", "Mul", multiply_integers_by_zero, "integers have no NaN or infinity"),
+    RewriteRule("neutral_truth", "LogicalAnd LogicalOr", neutral_truth, "true is neutral to and, false to or"),
+    RewriteRule(
+        "twice", "Neg LogicalNot Invert Conj", twice, "each is its own inverse: a sign bit or bits are flipped"
+    ),
+    RewriteRule(
         "once_is_enough",
+        "Abs Sign Floor Ceil Rint Round Relu Relu6 StringLower StringUpper StringStrip",
         once_is_enough,
         "idempotent: the results are fixed points",
-        "Abs Sign Floor Ceil Rint Round Relu Relu6 StringLower StringUpper StringStrip",
     ),
-    _rule("with_itself", with_itself, "idempotent", "Maximum Minimum LogicalAnd LogicalOr BitwiseAnd BitwiseOr"),
-    _rule("absolute_of_negative", absolute_of_negative, "the sign bit goes; the smallest integer stays itself", "Abs"),
-    _rule("select_known", select_known, "one branch is never taken", "Select"),
-    _rule("select_either", select_either, "both branches are one", "Select"),
-    _rule("cast_to_the_same", cast_to_the_same, "no value changes", "Cast"),
-    _rule("cast_there_and_back", cast_there_and_back, "the wider dtype holds each value", "Cast"),
-    _rule("sum_of_one", sum_of_one, "nothing is added", "AddN"),
+    RewriteRule("with_itself", "Maximum Minimum LogicalAnd LogicalOr BitwiseAnd BitwiseOr", with_itself, "idempotent"),
+    RewriteRule(
+        "absolute_of_negative", "Abs", absolute_of_negative, "the sign bit goes; the smallest integer stays itself"
+    ),
+    RewriteRule("select_known", "Select", select_known, "one branch is never taken"),
+    RewriteRule("select_either", "Select", select_either, "both branches are one"),
+    RewriteRule("cast_to_the_same", "Cast", cast_to_the_same, "no value changes"),
+    RewriteRule("cast_there_and_back", "Cast", cast_there_and_back, "the wider dtype holds each value"),
+    RewriteRule("sum_of_one", "AddN", sum_of_one, "nothing is added"),
 )

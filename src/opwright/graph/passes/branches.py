@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ..ir import Graph, Node, Value
 from .folding import fold_constants
-from .rewriting import Answer, Rewrite, Rule
+from .rewriting import Answer, PatternRewriter, RewriteRule
 
 _LONGEST_CONDITION = 40  # nodes; longer conditions are not worked out ahead
 
@@ -24,7 +24,7 @@ def _operands(node: Node) -> tuple[Value, ...]:
     )
 
 
-def taken_branch(node: Node, state: Rewrite) -> Answer:
+def taken_branch(node: Node, rewriter: PatternRewriter) -> Answer:
     """If or Case by a constant: the branch stands here itself."""
     chooser = node.inputs[0]
     assert isinstance(chooser, Value)
@@ -37,7 +37,7 @@ def taken_branch(node: Node, state: Rewrite) -> Answer:
         branch = branches[i] if 0 <= i < len(branches) else branches[-1]
     if not _as_known(branch.outputs, node):
         return None  # before anything of it stands here
-    return state.inline(branch, _operands(node), node.name)
+    return rewriter.inline(branch, _operands(node), node.name)
 
 
 def _as_known(values: Sequence[Value], node: Node) -> bool:
@@ -49,18 +49,17 @@ def first_turn(node: Node) -> bool | None:
     cond: Graph = node.attrs["cond"]
     if len(cond.nodes) > _LONGEST_CONDITION or cond.effect is not None:
         return None
-    state = Rewrite(cond)
-    state.became = dict(zip(cond.inputs, _operands(node)))
+    rewriter = PatternRewriter(cond)
+    rewriter.mapping = dict(zip(cond.inputs, _operands(node)))
     for old in cond.nodes:
-        inputs = tuple(map(state.operand, old.inputs))
-        fresh = Node(old.op, inputs, old.attrs, [v.spec for v in old.outputs], old.name, old.at)
-        values = fold_constants(fresh, state)
-        state.became.update(zip(old.outputs, fresh.outputs if values is None else values))
-    result = state.became[cond.outputs[0]].constant
+        fresh = rewriter.remap(old)
+        values = fold_constants(fresh, rewriter)
+        rewriter.replace(old, fresh.outputs if values is None else values)
+    result = rewriter.finish().outputs[0].constant
     return None if result is None else bool(result)
 
 
-def no_turn(node: Node, state: Rewrite) -> Answer:
+def no_turn(node: Node, rewriter: PatternRewriter) -> Answer:
     """A loop that does not run: its variables are as they came."""
     if first_turn(node) is not False:
         return None
@@ -69,7 +68,7 @@ def no_turn(node: Node, state: Rewrite) -> Answer:
     return variables
 
 
-def same_either_way(node: Node, state: Rewrite) -> Answer:
+def same_either_way(node: Node, rewriter: PatternRewriter) -> Answer:
     """A branch node without effects, all of whose branches hand the same operands on."""
     if not node.outputs or node.effect is not None:
         return None
@@ -83,8 +82,8 @@ def same_either_way(node: Node, state: Rewrite) -> Answer:
     return found
 
 
-BRANCHES: Sequence[Rule] = (
-    Rule("taken_branch", taken_branch, "the other branches never run", ("If", "Case")),
-    Rule("same_either_way", same_either_way, "whichever runs, the result is the operand", ("If", "Case")),
-    Rule("no_turn", no_turn, "the condition does not hold at first", ("While",)),
+BRANCHES: Sequence[RewriteRule] = (
+    RewriteRule("taken_branch", "If Case", taken_branch, "the other branches never run"),
+    RewriteRule("same_either_way", "If Case", same_either_way, "whichever runs, the result is the operand"),
+    RewriteRule("no_turn", "While", no_turn, "the condition does not hold at first"),
 )

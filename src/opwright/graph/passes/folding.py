@@ -12,13 +12,14 @@ import numpy as np
 
 from ...core.errors import OpError
 from ...core.specs import TensorSpec
+from ..builder import constant_node, has_subgraphs
 from ..ir import Graph, Node, Value
-from .rewriting import Rewrite, Rule, holds_graphs
+from .rewriting import PatternRewriter, RewriteRule
 
 FOLD_LIMIT_BYTES = 1 << 20  # a constant larger than this, and than its operands, would bloat the graph
 
 
-def fold_constants(node: Node, state: Rewrite) -> Sequence[Value] | None:
+def fold_constants(node: Node, rewriter: PatternRewriter) -> Sequence[Value] | None:
     """Run a pure node whose operands are all constants."""
     name = node.op.name
     if name == "Const" or not node.outputs:
@@ -28,7 +29,7 @@ def fold_constants(node: Node, state: Rewrite) -> Sequence[Value] | None:
         constants.append(value.constant)
         if constants[-1] is None:
             return None
-    if node.op.effect is not None or (not constants and name not in ("Fill", "Range")) or holds_graphs(node):
+    if node.op.effect is not None or (not constants and name not in ("Fill", "Range")) or has_subgraphs(node):
         return None
     if any(v.dtype.is_handle for v in node.outputs):
         return None  # a handle has no text
@@ -40,15 +41,14 @@ def fold_constants(node: Node, state: Rewrite) -> Sequence[Value] | None:
         arrays = node.op.evaluate(node.inputs, node.attrs)
     except OpError:
         return None  # the error belongs to the run, where it names the node
-    return [constant(state, node, v, array) for v, array in zip(node.outputs, arrays)]
+    return [replacement_constant(rewriter, node, v, array) for v, array in zip(node.outputs, arrays)]
 
 
-def constant(state: Rewrite, node: Node, value: Value, array: Any) -> Value:
-    """A Const node in the place of one output of a node."""
+def replacement_constant(rewriter: PatternRewriter, node: Node, value: Value, array: Any) -> Value:
+    """Append a Const node that replaces one output of a node; return its output."""
     array = np.asarray(array, value.dtype.np)
-    array.setflags(write=False)
     spec = TensorSpec(array.shape, value.dtype)
-    return state.emit(Node(node.op.const_operator(), (), {"value": array}, [spec], value.name, node.at)).outputs[0]
+    return rewriter.insert(constant_node(node.op.const_operator(), array, spec, value.name, node.at)).outputs[0]
 
 
 def _attr_key(value: Any) -> Any:
@@ -65,18 +65,18 @@ def _attr_key(value: Any) -> Any:
     return (type(value), repr(value)) if isinstance(value, (float, complex)) else (type(value), value)
 
 
-def common_subexpression(node: Node, state: Rewrite) -> Sequence[Value] | None:
+def common_subexpression(node: Node, rewriter: PatternRewriter) -> Sequence[Value] | None:
     """Use the earlier node that computes the same."""
     if node.op.effect is not None:
         return None
     try:
         # by the operator itself: two of one name may be others' with options of their own
         key = (node.op, node.inputs, tuple([(k, _attr_key(v)) for k, v in node.attrs.items()]))
-        earlier = state.memo.setdefault(key, node)
+        earlier = rewriter.memo.setdefault(key, node)
     except TypeError:  # an attribute that cannot be hashed
         return None
     return None if earlier is node else earlier.outputs
 
 
-FOLD = (Rule("fold_constants", fold_constants, "a pure operator of constants has one answer"),)
-COMMON = (Rule("common_subexpression", common_subexpression, "equal pure calls have equal answers"),)
+FOLD = (RewriteRule("fold_constants", "", fold_constants, "a pure operator of constants has one answer"),)
+COMMON = (RewriteRule("common_subexpression", "", common_subexpression, "equal pure calls have equal answers"),)

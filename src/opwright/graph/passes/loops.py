@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir import Graph, Node, Value, output_names
+from ..builder import GraphRewriter, has_subgraphs, map_subgraphs
+from ..ir import Graph, Node, Value
 from .branches import first_turn
-from .rewriting import Rewrite, holds_graphs, map_graphs
+from .rewriting import PatternRewriter
 
 # Operators that cannot fail where the sizes of all they take and give are known ahead; element-wise ones besides.
 _SAFE = frozenset(
@@ -81,35 +82,28 @@ def cannot_fail(node: Node) -> bool:
 
 def hoist(graph: Graph) -> tuple[Graph, list[str]]:
     """Move what is invariant out of each While, from the innermost loop outwards."""
-    if not any(map(holds_graphs, graph.nodes)):
+    if not any(map(has_subgraphs, graph.nodes)):
         return graph, []
-    state = Rewrite(graph)
+    rewriter = PatternRewriter(graph)
 
     def inner(part: Graph) -> Graph:
         changed, changes = hoist(part)
-        state.changes.extend(changes)
+        rewriter.changes.extend(changes)
         return changed
 
     for old in graph.nodes:
-        inputs = tuple(map(state.operand, old.inputs))
-        node = old if inputs == old.inputs else old.replaced(inputs=inputs)
-        if holds_graphs(node):
-            node = map_graphs(node, inner)
-            if node.op.name == "While":
-                state.became.update(zip(old.outputs, _move_out(node, state)))
-                continue
-        state.became.update(zip(old.outputs, state.emit(node).outputs))
-    if not state.changes:
-        return graph, []
-    outputs = [state.became[v] for v in graph.outputs]
-    return Graph(graph.name, graph.inputs, state.nodes, outputs), state.changes
+        node = rewriter.remap(old)
+        if has_subgraphs(node):
+            node = map_subgraphs(node, inner)
+        rewriter.replace(old, _move_out(node, rewriter) if node.op.name == "While" else rewriter.insert(node).outputs)
+    return (rewriter.finish(), rewriter.changes) if rewriter.changes else (graph, [])
 
 
 class _Mover:
     """What moves out of one graph of a loop. outer: for each value inside that is invariant, what it is outside."""
 
-    def __init__(self, graph: Graph, outer: dict[Value, Value], state: Rewrite, loop: Node) -> None:
-        self.graph, self.outer, self.state, self.loop = graph, dict(outer), state, loop
+    def __init__(self, graph: Graph, outer: dict[Value, Value], rewriter: PatternRewriter, loop: Node) -> None:
+        self.graph, self.outer, self.rewriter, self.loop = graph, dict(outer), rewriter, loop
         self.moved: set[Node] = set()
 
     def move(self, freely: bool) -> None:
@@ -119,7 +113,7 @@ class _Mover:
                 continue  # costs nothing where it stands; it goes along with what reads it
             if node.effect is not None or not node.outputs:
                 continue
-            if not freely and (holds_graphs(node) or not cannot_fail(node)):
+            if not freely and (has_subgraphs(node) or not cannot_fail(node)):
                 continue
             if all(v in self.outer or v.constant is not None for v in node.operands):
                 self._emit(node)
@@ -131,24 +125,15 @@ class _Mover:
                 self._copy(value.node)
         self._copy(node)
         self.moved.add(node)
-        self.state.changes.append(f"  {'hoist':22} {node.at or '':16} {node!r}  out of {self.loop.name}")
+        self.rewriter.changes.append(f"  {'hoist':22} {node.at or '':16} {node!r}  out of {self.loop.name}")
 
     def _copy(self, node: Node) -> None:
         outer = self.outer
         inputs = tuple(
             tuple(outer[v] for v in o) if isinstance(o, tuple) else None if o is None else outer[o] for o in node.inputs
         )
-        name = self.state.unique(f"{self.loop.name}/{node.name}")
-        copy = Node(
-            node.op,
-            inputs,
-            node.attrs,
-            [v.spec for v in node.outputs],
-            name,
-            node.at,
-            output_names(name, len(node.outputs), self.state.unique),
-        )
-        self.outer.update(zip(node.outputs, self.state.emit(copy).outputs))
+        copy = self.rewriter.insert(self.rewriter.clone(node, inputs, self.loop.name))
+        self.outer.update(zip(node.outputs, copy.outputs))
 
     def read_inside(self) -> list[Value]:
         """Outputs of moved nodes that what stays reads."""
@@ -157,7 +142,7 @@ class _Mover:
         return [v for v in dict.fromkeys((*stays, *self.graph.outputs)) if v in made]
 
 
-def _move_out(loop: Node, state: Rewrite) -> Sequence[Value]:
+def _move_out(loop: Node, rewriter: PatternRewriter) -> Sequence[Value]:
     variables, captured = loop.inputs
     assert isinstance(variables, tuple)
     assert isinstance(captured, tuple)
@@ -167,15 +152,15 @@ def _move_out(loop: Node, state: Rewrite) -> Sequence[Value]:
     quiet = cond.effect != "write" and body.effect != "write"
     movers = []
     for graph, freely in ((cond, cond.effect != "write"), (body, quiet and first_turn(loop) is True)):
-        mover = _Mover(graph, {graph.inputs[i]: operands[i] for i in same}, state, loop)
+        mover = _Mover(graph, {graph.inputs[i]: operands[i] for i in same}, rewriter, loop)
         mover.move(freely)
         movers.append(mover)
     if not any(m.moved for m in movers):
-        return state.emit(loop).outputs
+        return rewriter.insert(loop).outputs
     graphs, added = _with_inputs(movers)
     inputs = (variables, (*captured, *added))
     fresh = loop.replaced(inputs=inputs, attrs={**loop.attrs, "cond": graphs[0], "body": graphs[1]})
-    return state.emit(fresh).outputs
+    return rewriter.insert(fresh).outputs
 
 
 def _with_inputs(movers: Sequence[_Mover]) -> tuple[list[Graph], list[Value]]:
@@ -184,7 +169,7 @@ def _with_inputs(movers: Sequence[_Mover]) -> tuple[list[Graph], list[Value]]:
     graphs = []
     for mover in movers:
         taken = {v.name for v in mover.graph.values()}
-        inputs, became = list(mover.graph.inputs), {}
+        inputs, mapping = list(mover.graph.inputs), {}
         for owner, value in wanted:
             name = value.name
             while name in taken and not (owner is mover and name == value.name):
@@ -192,20 +177,17 @@ def _with_inputs(movers: Sequence[_Mover]) -> tuple[list[Graph], list[Value]]:
             taken.add(name)
             inputs.append(Value(name, value.spec))
             if owner is mover:
-                became[value] = inputs[-1]
-        graphs.append(_without(mover, inputs, became))
+                mapping[value] = inputs[-1]
+        graphs.append(_without(mover, inputs, mapping))
     return graphs, [owner.outer[value] for owner, value in wanted]
 
 
-def _without(mover: _Mover, inputs: list[Value], became: dict[Value, Value]) -> Graph:
+def _without(mover: _Mover, inputs: list[Value], mapping: dict[Value, Value]) -> Graph:
     """The graph without what moved, reading inputs instead."""
-    graph = mover.graph
-    state = Rewrite(graph)
-    state.became.update(became)
-    for old in graph.nodes:
-        if old in mover.moved:
-            continue
-        operands = tuple(map(state.operand, old.inputs))
-        node = state.emit(old if operands == old.inputs else old.replaced(inputs=operands))
-        state.became.update(zip(old.outputs, node.outputs))
-    return Graph(graph.name, inputs, state.nodes, [state.became[v] for v in graph.outputs])
+    rewriter = GraphRewriter(mover.graph)
+    rewriter.inputs = inputs
+    rewriter.mapping.update(mapping)
+    for node in mover.graph.nodes:
+        if node not in mover.moved:
+            rewriter.copy(node)
+    return rewriter.finish()

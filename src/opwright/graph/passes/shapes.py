@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, Value
-from .folding import constant
-from .rewriting import Answer, Rewrite, Rule
+from .folding import replacement_constant
+from .rewriting import Answer, PatternRewriter, RewriteRule
 
 _SAME_ORDER = frozenset({"Reshape", "ExpandDims", "Squeeze"})  # elements stay in row-major order
 
@@ -34,7 +34,7 @@ def _same_static(a: Value, b: Value) -> bool:
     return _static(a) is not None and _static(a) == _static(b)
 
 
-def there_and_back(node: Node, state: Rewrite) -> Answer:
+def there_and_back(node: Node, rewriter: PatternRewriter) -> Answer:
     """A chain of reshapes that ends in the shape it began with, or could begin where it began."""
     (out,) = node.outputs
     start: Value = out
@@ -49,7 +49,7 @@ def there_and_back(node: Node, state: Rewrite) -> Answer:
     return node.replaced(inputs=(start, node.inputs[1]))
 
 
-def expand_and_squeeze(node: Node, state: Rewrite) -> Answer:
+def expand_and_squeeze(node: Node, rewriter: PatternRewriter) -> Answer:
     """squeeze(expand_dims(x, a), [a]), whatever the sizes."""
     inner = _first(node).node
     if inner is None or inner.op.name != "ExpandDims":
@@ -69,7 +69,7 @@ def _order(node: Node) -> tuple[int, ...] | None:
     return tuple(range(rank))[::-1] if perm is None else tuple(p % rank for p in perm)
 
 
-def transpose(node: Node, state: Rewrite) -> Answer:
+def transpose(node: Node, rewriter: PatternRewriter) -> Answer:
     """An order that is none, or of another transpose."""
     order = _order(node)
     if order is None:
@@ -85,12 +85,12 @@ def transpose(node: Node, state: Rewrite) -> Answer:
     return node.replaced(inputs=(_first(inner),), attrs={**node.attrs, "perm": tuple(before[p] for p in order)})
 
 
-def same_shape(node: Node, state: Rewrite) -> Answer:
+def same_shape(node: Node, rewriter: PatternRewriter) -> Answer:
     """A shape that is there already, known ahead."""
     return (_first(node),) if _same_static(_first(node), node.outputs[0]) else None
 
 
-def slice_of_everything(node: Node, state: Rewrite) -> Answer:
+def slice_of_everything(node: Node, rewriter: PatternRewriter) -> Answer:
     """Each dimension from its beginning to its end, in steps of one."""
     if not _same_static(_first(node), node.outputs[0]):
         return None
@@ -101,14 +101,14 @@ def slice_of_everything(node: Node, state: Rewrite) -> Answer:
     return (_first(node),) if strides.constant is not None and (strides.constant == 1).all() else None
 
 
-def one_part(node: Node, state: Rewrite) -> Answer:
+def one_part(node: Node, rewriter: PatternRewriter) -> Answer:
     """Joining one tensor, or splitting into one."""
     operands = node.inputs[0]
     several = operands if isinstance(operands, tuple) else (operands,)
     return (several[0],) if len(several) == len(node.outputs) == 1 and several[0] is not None else None
 
 
-def no_axes(node: Node, state: Rewrite) -> Answer:
+def no_axes(node: Node, rewriter: PatternRewriter) -> Answer:
     """A reduction over no axes, a reversal of none."""
     axes = node.attrs["axis"]
     if node.op.name == "Sum" and not _first(node).dtype.is_integer:
@@ -116,10 +116,10 @@ def no_axes(node: Node, state: Rewrite) -> Answer:
     return (_first(node),) if axes is not None and len(axes) == 0 else None
 
 
-def all_constant(wanted: int, position: int) -> Callable[[Node, Rewrite], Answer]:
+def all_constant(wanted: int, position: int) -> Callable[[Node, PatternRewriter], Answer]:
     """The rule for operators whose operand at a position does nothing if all its elements are `wanted`."""
 
-    def rule(node: Node, state: Rewrite) -> Answer:
+    def rule(node: Node, rewriter: PatternRewriter) -> Answer:
         value = node.inputs[position]
         assert isinstance(value, Value)
         found = value.constant
@@ -128,7 +128,7 @@ def all_constant(wanted: int, position: int) -> Callable[[Node, Rewrite], Answer
     return rule
 
 
-def unpack_of_pack(node: Node, state: Rewrite) -> Answer:
+def unpack_of_pack(node: Node, rewriter: PatternRewriter) -> Answer:
     """The tensors that were stacked along the axis that is taken apart."""
     inner = _first(node).node
     if inner is None or inner.op.name != "Pack":
@@ -140,7 +140,7 @@ def unpack_of_pack(node: Node, state: Rewrite) -> Answer:
     return parts if inner.attrs["axis"] % rank == node.attrs["axis"] % rank else None
 
 
-def known_shape(node: Node, state: Rewrite) -> Answer:
+def known_shape(node: Node, rewriter: PatternRewriter) -> Answer:
     """Shape, size and rank of what has them known ahead."""
     (x,), (out,) = tuple(node.operands), node.outputs
     known: Any = x.shape.rank if node.op.name == "Rank" else _static(x)
@@ -148,34 +148,32 @@ def known_shape(node: Node, state: Rewrite) -> Answer:
         return None
     if node.op.name == "Size":
         known = int(np.prod(known, dtype=np.int64))
-    return (constant(state, node, out, known),)
+    return (replacement_constant(rewriter, node, out, known),)
 
 
-def _rule(name: str, rewrite: Callable[[Node, Rewrite], Answer], why: str, ops: str) -> Rule:
-    return Rule(name, rewrite, why, tuple(ops.split()))
-
-
-SHAPES: Sequence[Rule] = (
-    _rule("known_shape", known_shape, "it follows from the type", "Shape Size Rank"),
-    _rule(
+SHAPES: Sequence[RewriteRule] = (
+    RewriteRule("known_shape", "Shape Size Rank", known_shape, "it follows from the type"),
+    RewriteRule(
         "there_and_back",
+        "Reshape ExpandDims Squeeze",
         there_and_back,
         "elements keep their order, and known sizes cannot fail",
-        "Reshape ExpandDims Squeeze",
     ),
-    _rule("expand_and_squeeze", expand_and_squeeze, "the dimension that goes is the one that came", "Squeeze"),
-    _rule("transpose", transpose, "permutations compose", "Transpose"),
-    _rule(
+    RewriteRule("expand_and_squeeze", "Squeeze", expand_and_squeeze, "the dimension that goes is the one that came"),
+    RewriteRule("transpose", "Transpose", transpose, "permutations compose"),
+    RewriteRule(
         "same_shape",
+        "BroadcastTo SumToLike Slice EnsureShape",
         same_shape,
         "nothing is repeated, summed or checked where the shapes are equal",
-        "BroadcastTo SumToLike Slice EnsureShape",
     ),
-    _rule("slice_of_everything", slice_of_everything, "equal sizes in steps of one leave nothing out", "StridedSlice"),
-    _rule("one_part", one_part, "one tensor is the whole", "Concat Split"),
-    _rule("no_axes", no_axes, "nothing is reduced or turned around", "Sum Prod Max Min All Any Reverse"),
-    _rule("tile_once", all_constant(1, 1), "one copy is the tensor", "Tile"),
-    _rule("pad_with_nothing", all_constant(0, 1), "nothing is put around it", "Pad MirrorPad"),
-    _rule("roll_by_nothing", all_constant(0, 1), "each element stays where it is", "Roll"),
-    _rule("unpack_of_pack", unpack_of_pack, "along one axis they are inverses", "Unpack"),
+    RewriteRule(
+        "slice_of_everything", "StridedSlice", slice_of_everything, "equal sizes in steps of one leave nothing out"
+    ),
+    RewriteRule("one_part", "Concat Split", one_part, "one tensor is the whole"),
+    RewriteRule("no_axes", "Sum Prod Max Min All Any Reverse", no_axes, "nothing is reduced or turned around"),
+    RewriteRule("tile_once", "Tile", all_constant(1, 1), "one copy is the tensor"),
+    RewriteRule("pad_with_nothing", "Pad MirrorPad", all_constant(0, 1), "nothing is put around it"),
+    RewriteRule("roll_by_nothing", "Roll", all_constant(0, 1), "each element stays where it is"),
+    RewriteRule("unpack_of_pack", "Unpack", unpack_of_pack, "along one axis they are inverses"),
 )

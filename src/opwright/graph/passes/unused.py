@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from ..builder import GraphRewriter, has_subgraphs, map_subgraphs
 from ..ir import Graph, Node, Value
 from .dead_code import dead_code
-from .rewriting import Rewrite, holds_graphs, map_graphs
 
 
 def prune(graph: Graph) -> tuple[Graph, list[str]]:
     """Narrow If, Case and While to what is read of them, from the last to the first; then the graphs inside."""
-    if not any(map(holds_graphs, graph.nodes)):
+    if not any(map(has_subgraphs, graph.nodes)):
         return graph, []
     live = set(graph.outputs)
-    narrowed: dict[Node, tuple[Node, list[int]]] = {}
+    narrowed: dict[Node, tuple[Node, Sequence[int]]] = {}
     changes: list[str] = []
     for node in reversed(graph.nodes):
         read = [i for i, v in enumerate(node.outputs) if v in live]
@@ -26,7 +26,7 @@ def prune(graph: Graph) -> tuple[Graph, list[str]]:
             continue  # dead, for `dead_code`
         narrow = _NARROW.get(node.op.name)
         if narrow is not None:
-            smaller = map_graphs(node, lambda g: prune(dead_code(g)[0])[0])
+            smaller = map_subgraphs(node, lambda g: prune(dead_code(g)[0])[0])
             smaller, kept = narrow(smaller, read)
             if smaller is not node:
                 narrowed[node] = smaller, kept
@@ -35,19 +35,13 @@ def prune(graph: Graph) -> tuple[Graph, list[str]]:
         live.update(node.operands)
     if not narrowed:
         return graph, []
-    state = Rewrite(graph)
+    rewriter = GraphRewriter(graph)
     for node in graph.nodes:
-        smaller, kept = narrowed.get(node, (node, list(range(len(node.outputs)))))
-        inputs = tuple(map(state.operand_or_itself, smaller.inputs))
-        fresh = smaller if inputs == smaller.inputs else smaller.replaced(inputs=inputs)
-        state.emit(fresh)
-        state.became.update(zip((node.outputs[i] for i in kept), fresh.outputs))
-        for i, value in enumerate(node.outputs):
-            if i not in kept:
-                state.became.pop(value, None)
-    outputs = [state.became.get(v, v) for v in graph.outputs]
-    kept_nodes = dead_code(Graph(graph.name, graph.inputs, _readable(state.nodes, graph.inputs), outputs))[0]
-    return kept_nodes, changes[::-1]
+        smaller, indices = narrowed.get(node, (node, range(len(node.outputs))))
+        fresh = rewriter.insert(rewriter.remap(smaller))
+        rewriter.mapping.update(zip((node.outputs[i] for i in indices), fresh.outputs))
+    rewriter.nodes = _readable(rewriter.nodes, graph.inputs)
+    return dead_code(rewriter.finish())[0], changes[::-1]
 
 
 def _readable(nodes: Sequence[Node], inputs: Iterable[Value]) -> list[Node]:

@@ -13,12 +13,11 @@ from typing import Any
 from ...core.constants import GELU_CUBIC, GELU_SLOPE
 from ...core.dtypes import float32
 from ...graph import Graph, Node, Value
-from ...graph.passes import Rewrite
-from ...graph.passes import Rule as GraphRule
+from ...graph.passes import PatternRewriter, RewriteRule
 from ...graph.passes import rewrite as rewrite_graph
 from ...ops import registry
 from .fusing import NO, with_number
-from .lowering import Lowered, Rewriting, Rule, table
+from .rewriter import LiteRewriter, RuleResult, rule_table
 
 
 def _made(value: Value | None, op_name: str) -> Node | None:
@@ -29,7 +28,7 @@ def _made(value: Value | None, op_name: str) -> Node | None:
     return node
 
 
-def _relu(node: Node, low: Rewriting) -> Lowered:
+def _relu(node: Node, low: LiteRewriter) -> RuleResult:
     """max(x, 0)."""
     x = with_number(node, 0.0)
     if x is None or x.dtype is not float32 or x.constant is not None or x.spec.shape != node.outputs[0].spec.shape:
@@ -37,7 +36,7 @@ def _relu(node: Node, low: Rewriting) -> Lowered:
     return low.emit("RELU", x, like=node.outputs[0].spec)
 
 
-def _leaky_relu(node: Node, low: Rewriting) -> Lowered:
+def _leaky_relu(node: Node, low: LiteRewriter) -> RuleResult:
     """max(x, alpha x), alpha between 0 and 1."""
     for x, y in (tuple(node.operands), tuple(node.operands)[::-1]):
         product = _made(y, "MUL")
@@ -50,7 +49,7 @@ def _leaky_relu(node: Node, low: Rewriting) -> Lowered:
     return NO
 
 
-def _prelu(node: Node, low: Rewriting) -> Lowered:
+def _prelu(node: Node, low: LiteRewriter) -> RuleResult:
     """relu(x) - alpha relu(-x), and relu(x) + beta relu(-x) for a constant beta = -alpha."""
     operands = tuple(node.operands)
     if node.attrs["fused_activation_function"] != "NONE" or node.outputs[0].dtype is not float32:
@@ -73,7 +72,7 @@ def _prelu(node: Node, low: Rewriting) -> Lowered:
     return NO
 
 
-def _softmax(node: Node, low: Rewriting) -> Lowered:
+def _softmax(node: Node, low: LiteRewriter) -> RuleResult:
     """exp(x - max x) / sum exp(x - max x) along the last axis."""
     above, total = node.operands
     exp, sum_node = _made(above, "EXP"), _made(total, "SUM")
@@ -98,12 +97,12 @@ def _along_last(node: Node, x: Value) -> bool:
     return axes.constant.reshape(-1).tolist() in ([rank - 1], [-1])
 
 
-ACTIVATIONS = table(
-    Rule("relu", "MAXIMUM", _relu, "its definition"),
-    Rule("leaky_relu", "MAXIMUM", _leaky_relu, "its definition, where alpha is between 0 and 1"),
-    Rule("prelu", "SUB", _prelu, "its two halves"),
-    Rule("prelu", "ADD", _prelu, "its two halves"),
-    Rule("softmax", "DIV", _softmax, "its definition"),
+ACTIVATIONS = rule_table(
+    RewriteRule("relu", "MAXIMUM", _relu, "its definition"),
+    RewriteRule("leaky_relu", "MAXIMUM", _leaky_relu, "its definition, where alpha is between 0 and 1"),
+    RewriteRule("prelu", "SUB", _prelu, "its two halves"),
+    RewriteRule("prelu", "ADD", _prelu, "its two halves"),
+    RewriteRule("softmax", "DIV", _softmax, "its definition"),
 )
 
 
@@ -114,7 +113,7 @@ def find_gelu(graph: Graph) -> tuple[Graph, list[str]]:
     """The graph with x (1 + erf(x / sqrt 2)) / 2 and its form by tanh as Gelu, however the factors are grouped."""
     if not any(node.op.name in ("Erf", "Tanh") for node in graph.nodes):
         return graph, []
-    return rewrite_graph(graph, (GraphRule("gelu", _gelu, "its definition", ("Mul",)),))
+    return rewrite_graph(graph, (RewriteRule("gelu", "Mul", _gelu, "its definition"),))
 
 
 def _factors(value: Value) -> list[Value]:
@@ -158,7 +157,7 @@ def _near(a: float, b: float) -> bool:
     return math.isclose(a, b, rel_tol=1e-4)
 
 
-def _gelu(node: Node, state: Rewrite) -> Sequence[Value] | Node | None:
+def _gelu(node: Node, rewriter: PatternRewriter) -> Sequence[Value] | Node | None:
     """x, a half, and 1 + erf(...) or 1 + tanh(...) multiplied in any order."""
     factors = _factors(node.outputs[0])
     numbers = [c for v in factors if (c := _number(v)) is not None]

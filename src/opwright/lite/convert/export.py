@@ -18,7 +18,8 @@ from ...core.dtypes import of_stored, string
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from ...graph import Graph, Node, Value
-from ...graph.ir import Operand, flat, unused
+from ...graph.builder import unique_name
+from ...graph.ir import Operand, flat
 from ..format import Model, objects, schema, versions
 from ..format.flexbuffers import encode_options
 from ..ops.definition import LiteOperator
@@ -115,7 +116,7 @@ class Export:
         return objects.SubGraph(
             tensors=tensors,
             operators=operators,
-            name=unused(graph.name, self.names) if graph.name else None,
+            name=unique_name(graph.name, self.names) if graph.name else None,
             inputs=np.array([index[v] for v in graph.inputs], np.int32),
             outputs=np.array([index[v] for v in graph.outputs], np.int32),
         )

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 from ...eager.tensor import EagerTensor
 from ...eager.variable import Variable
 from ...graph import Graph, Node, Value
+from ...graph.builder import subgraphs_mapped
 from ...graph.ir import flat
 from ..ops import get
 from .errors import ConverterError
 from .variables import Kept, kept_variables
-from .writes import WRITES, Emitter
+from .writes import WRITES, CatalogueRewriter
 
 HANDED_ON = {"If": 1, "Case": 1, "While": 2}  # operators that hand operands into graphs: how many of their last inputs
 
@@ -125,34 +126,33 @@ def _refused(node: Node, variable: Variable, why: str) -> ConverterError:
 def _frozen(part: _Opened, kept: dict[int, Kept]) -> Graph:
     walk = _Walk(part.graph, kept)
     for placeholder, tensor in part.tensors.items():
-        walk.became[placeholder] = walk.constant(tensor.constant, tensor.dtype, placeholder.name, None)
+        walk.mapping[placeholder] = walk.constant(tensor.constant, tensor.dtype, placeholder.name, None)
     for placeholder, variable in part.handles.items():
         walk.handles[placeholder] = variable
         if id(variable) in kept:
-            var_handle = get("VAR_HANDLE")
-            bound = var_handle.bind({"shared_name": kept[id(variable)].shared_name})
-            node = Node(var_handle, (), bound.attrs, var_handle.infer(bound, (), placeholder.name), placeholder.name)
-            walk.nodes.append(node)
-            walk.became[placeholder] = node.outputs[0]
+            handle = get("VAR_HANDLE")
+            bound, specs = walk.infer(handle, (), {"shared_name": kept[id(variable)].shared_name})
+            node = walk.insert(Node(handle, (), bound, specs, placeholder.name))
+            walk.mapping[placeholder] = node.outputs[0]
     return walk.run(part.arguments)
 
 
-class _Walk(Emitter):
+class _Walk(CatalogueRewriter):
     """A walk over one graph, or one that a node holds. handles: which of the old graph's values are of variables."""
 
     def __init__(self, graph: Graph, kept: dict[int, Kept]) -> None:
         super().__init__(graph)
         self.kept = kept
-        self.became: dict[Value, Value] = {}
         self.handles: dict[Value, Variable] = {}
         self._read: dict[int, Value] = {}
 
     def run(self, inputs: Sequence[Value]) -> Graph:
         """The new graph."""
-        for node in self.graph.nodes:
+        self.inputs = list(inputs)
+        for node in self.source.nodes:
             self.begin(node)
             self._node(node)
-        return Graph(self.graph.name, inputs, self.nodes, [self.became.get(v, v) for v in self.graph.outputs])
+        return self.finish()
 
     def _node(self, node: Node) -> None:
         name = node.op.name
@@ -160,28 +160,11 @@ class _Walk(Emitter):
         if variables and name in HANDED_ON:
             self._control(node)
         elif name == "ReadVariable" and variables and id(variables[0]) not in self.kept:
-            self.became[node.outputs[0]] = self._value_of(variables[0], node)
+            self.mapping[node.outputs[0]] = self._value_of(variables[0], node)
         elif variables and name in WRITES:
-            WRITES[name](self, self._with_operands(node), variables)
+            WRITES[name](self, self.remap(node), variables)
         else:
-            self.keep(node, self._with_operands(node))
-
-    def keep(self, old: Node, node: Node) -> None:
-        """Let a node stay."""
-        self.nodes.append(node)
-        if node is not old:
-            self.became.update(zip(old.outputs, node.outputs))
-
-    def _with_operands(self, node: Node) -> Node:
-        inputs = tuple(self._operand(o) for o in node.inputs)
-        return node if inputs == node.inputs else _again(node, inputs)
-
-    def _operand(self, operand: Any) -> Any:
-        if operand is None:
-            return None
-        if isinstance(operand, tuple):
-            return tuple([self.became.get(v, v) for v in operand])
-        return self.became.get(operand, operand)
+            self.copy(node)
 
     def _value_of(self, variable: Variable, node: Node) -> Value:
         """The constant that a variable is; one in a graph."""
@@ -202,7 +185,7 @@ class _Walk(Emitter):
             walk = _Walk(graph, self.kept)
             walk.handles = handles
             made[graph] = walk.run([v for i, v in enumerate(graph.inputs) if i not in dropped])
-        attrs = {name: _mapped(value, made) for name, value in node.attrs.items()}
+        attrs = subgraphs_mapped(node.attrs, made.__getitem__)
         carried = [i for i in dropped if node.op.name == "While" and i < len(lists[0])]
         if carried:
             raise ConverterError(
@@ -215,17 +198,5 @@ class _Walk(Emitter):
         for values in lists:
             inputs.append(tuple(v for i, v in enumerate(values, count) if i not in dropped))
             count += len(values)
-        self.keep(node, _again(node, tuple(self._operand(o) for o in inputs), attrs))
-
-
-def _mapped(value: Any, made: dict[Graph, Graph]) -> Any:
-    if isinstance(value, Graph):
-        return made[value]
-    if isinstance(value, tuple) and any(isinstance(v, Graph) for v in value):
-        return tuple(made[v] for v in value)
-    return value
-
-
-def _again(node: Node, inputs: Sequence[Any], attrs: Any = None) -> Node:
-    """The node with other operands."""
-    return node.replaced(inputs=inputs, attrs=attrs)
+        fresh = self.insert(node.replaced(inputs=tuple(map(self.operand, inputs)), attrs=attrs))
+        self.replace(node, fresh.outputs)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from ...core.errors import InvalidArgumentError
 from ...graph import Graph, Node, Value
-from ...graph.passes import Rewrite, Rule, rewrite
+from ...graph.passes import PatternRewriter, RewriteRule, rewrite
 from ..format import schema
 from ..format.flexbuffers import encode_options
 from ..ops.external import ExternalOp, external_attrs
@@ -38,7 +38,7 @@ class Implements(NamedTuple):
 def fuse(graph: Graph, allow_custom_ops: bool) -> Graph:
     """The graph, and those in its nodes, with marked calls replaced by fused operators, and no marks."""
 
-    def results(node: Node, state: Rewrite) -> Sequence[Value] | Node:
+    def results(node: Node, rewriter: PatternRewriter) -> Sequence[Value] | Node:
         wanted = read_implements(node.attrs["implements"])
         given, taken = (operand if isinstance(operand, tuple) else () for operand in node.inputs)
         if not (wanted.always or allow_custom_ops):
@@ -49,8 +49,8 @@ def fuse(graph: Graph, allow_custom_ops: bool) -> Graph:
     if not any(True for _ in _marks(graph)):
         return graph
     marks = (
-        Rule("fusion_inputs", lambda node, state: tuple(node.operands), "a mark", ("FusionInputs",)),
-        Rule("fusion_results", results, "the operator that the function stands for", ("FusionResults",)),
+        RewriteRule("fusion_inputs", "FusionInputs", lambda node, rewriter: tuple(node.operands), "a mark"),
+        RewriteRule("fusion_results", "FusionResults", results, "the operator that the function stands for"),
     )
     return rewrite(graph, marks)[0]
 

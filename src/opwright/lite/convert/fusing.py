@@ -13,7 +13,8 @@ import numpy as np
 
 from ...core.dtypes import float32
 from ...graph import Node, Value
-from .lowering import Lowered, NoMatch, Rewriting, Rule, table
+from ...graph.passes.rewriting import RewriteRule
+from .rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 
 # Which operand is the filter, which the bias, and where the filter has its output channels.
 LINEAR = {
@@ -62,7 +63,7 @@ def channels_of(producer: Node) -> int:
     return int(filter.spec.shape[axis] or 0)
 
 
-def _linear_and_vector(node: Node, low: Rewriting, commutes: bool) -> tuple[Node, np.ndarray, Value] | None:
+def _linear_and_vector(node: Node, low: LiteRewriter, commutes: bool) -> tuple[Node, np.ndarray, Value] | None:
     """The linear operator before a node and the constant it is joined with, one number a channel; and its result."""
     operands = tuple(node.operands)
     for x, c in (operands, operands[::-1]) if commutes else (operands,):
@@ -88,15 +89,15 @@ def bias_of(producer: Node) -> np.ndarray | None:
     return bias.constant
 
 
-def _with(node: Node, low: Rewriting, producer: Node, operands: dict[int, Value | None]) -> Value:
+def _with(node: Node, low: LiteRewriter, producer: Node, operands: dict[int, Value | None]) -> Value:
     """The producer with some operands replaced, in place of the node that followed it."""
     inputs = [operands.get(i, operand) for i, operand in enumerate(producer.inputs)]
-    return low.again(
+    return low.recreate(
         producer, *inputs, fused_activation_function=node.attrs["fused_activation_function"], like=node.outputs[0].spec
     )
 
 
-def _bias(node: Node, low: Rewriting) -> Lowered:
+def _bias(node: Node, low: LiteRewriter) -> RuleResult:
     found = _linear_and_vector(node, low, commutes=node.op.name == "ADD")
     if found is None:
         return NO
@@ -110,7 +111,7 @@ def _bias(node: Node, low: Rewriting) -> Lowered:
     return _with(node, low, producer, {LINEAR[producer.op.name][1]: low.constant(total, float32)})
 
 
-def _scale(node: Node, low: Rewriting) -> Lowered:
+def _scale(node: Node, low: LiteRewriter) -> RuleResult:
     found = _linear_and_vector(node, low, commutes=node.op.name == "MUL")
     if found is None:
         return NO
@@ -129,15 +130,15 @@ def _scale(node: Node, low: Rewriting) -> Lowered:
     return _with(node, low, producer, operands)
 
 
-def _activation(node: Node, low: Rewriting) -> Lowered:
+def _activation(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     producer = low.producer(x, *ACTIVATED)
     if producer is None or producer.attrs["fused_activation_function"] != "NONE" or x.dtype is not float32:
         return NO
-    return low.again(producer, fused_activation_function=node.op.name, like=node.outputs[0].spec)
+    return low.recreate(producer, fused_activation_function=node.op.name, like=node.outputs[0].spec)
 
 
-def _clamp(node: Node, low: Rewriting) -> Lowered:
+def _clamp(node: Node, low: LiteRewriter) -> RuleResult:
     """min(max(x, low), high) and max(min(x, high), low)."""
     for x, c in (tuple(node.operands), tuple(node.operands)[::-1]):
         inner = low.producer(x, "MAXIMUM" if node.op.name == "MINIMUM" else "MINIMUM", "RELU")
@@ -179,7 +180,7 @@ def _sixth(value: Value) -> Value | None:
     return y if is_number(six, 6.0) else None
 
 
-def _hard_swish(node: Node, low: Rewriting) -> Lowered:
+def _hard_swish(node: Node, low: LiteRewriter) -> RuleResult:
     """x * (relu6(x + 3) / 6), (x * relu6(x + 3)) / 6 and their kin."""
     if node.attrs["fused_activation_function"] != "NONE" or node.outputs[0].dtype is not float32:
         return NO
@@ -201,7 +202,7 @@ def _hard_swish(node: Node, low: Rewriting) -> Lowered:
 L2_FLOOR = 1e-12  # the kernel takes max(norm, 1e-6): this floor of the squares is the same
 
 
-def _l2_norm(node: Node, low: Rewriting) -> Lowered:
+def _l2_norm(node: Node, low: LiteRewriter) -> RuleResult:
     """x * rsqrt(max(sum(x * x), 1e-12)) along the last axis, or x / sqrt(...)."""
     root_op = "RSQRT" if node.op.name == "MUL" else "SQRT"
     if node.attrs["fused_activation_function"] != "NONE":
@@ -240,11 +241,11 @@ def _is_square_of(value: Value, x: Value) -> bool:
     return all(operand is x for operand in node.operands)
 
 
-def _patterns(lower: Any, name: str, why: str, *ops: str) -> tuple[Rule, ...]:
-    return tuple(Rule(name, op, lower, why) for op in ops)
+def _patterns(lower: Any, name: str, why: str, *ops: str) -> tuple[RewriteRule, ...]:
+    return tuple(RewriteRule(name, op, lower, why) for op in ops)
 
 
-FUSING = table(
+FUSING = rule_table(
     # order: whole compositions before their parts; bias and scale before activation (a later node, so by itself)
     *_patterns(_hard_swish, "hard_swish", "its definition", "MUL", "DIV"),
     *_patterns(_l2_norm, "l2_normalization", "its definition, with the same floor", "MUL", "DIV"),

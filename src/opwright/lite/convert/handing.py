@@ -20,24 +20,23 @@ import numpy as np
 from ...core.dtypes import int32, string
 from ...core.errors import InvalidArgumentError
 from ...graph import Graph, Node, Value
-from ...graph.ir import unused
-from ...graph.passes.rewriting import holds_graphs
-from .lowering import EachOnce, Lowering
+from ...graph.builder import GraphTransform, has_subgraphs, unique_name
+from .rewriter import LiteRewriter
 
 
 def hand_over(graph: Graph) -> Graph:
     """The graph, of the lite dialect, whose branches and bodies give what the official run time takes rightly."""
-    return EachOnce(_walk)(graph)
+    return GraphTransform(_walk)(graph)
 
 
 def _walk(graph: Graph, inside: Callable[[Graph], Graph]) -> Graph:
-    if not any(map(holds_graphs, graph.nodes)):
+    if not any(map(has_subgraphs, graph.nodes)):
         return graph
-    low = Lowering(graph, inside)
+    low = LiteRewriter(graph, inside)
     for old in graph.nodes:
-        node = low.with_operands(old)
+        node = low.remap(old)
         if node.op.name == "Const":
-            low.keep_constant(node, old)
+            low.keep_constant(old)
             continue
         low.begin(node)
         change = _CHANGES.get(node.op.name)
@@ -52,7 +51,7 @@ def _walk(graph: Graph, inside: Callable[[Graph], Graph]) -> Graph:
 Changed = tuple[Sequence[Any], dict[str, Any]]  # inputs and attributes of the node
 
 
-def _branches(node: Node, low: Lowering) -> Changed:
+def _branches(node: Node, low: LiteRewriter) -> Changed:
     """IF and STABLEHLO_CASE: the first input says which branch runs."""
     chooser, operands = node.inputs
     assert isinstance(operands, tuple)
@@ -63,16 +62,16 @@ def _branches(node: Node, low: Lowering) -> Changed:
     return (chooser, operands), dict(zip(("then_branch", "else_branch"), graphs))
 
 
-def _call(node: Node, low: Lowering) -> Changed:
+def _call(node: Node, low: LiteRewriter) -> Changed:
     return node.inputs, {"body": low.graph_of(node.attrs["body"])}
 
 
-def _while(node: Node, low: Lowering) -> Changed:
+def _while(node: Node, low: LiteRewriter) -> Changed:
     cond, body = map(low.graph_of, (node.attrs["cond"], node.attrs["body"]))
     return node.inputs, {"cond": cond, "body": _with_copies(body, low, _from_another)}
 
 
-_CHANGES: dict[str, Callable[[Node, Lowering], Changed]] = {
+_CHANGES: dict[str, Callable[[Node, LiteRewriter], Changed]] = {
     "IF": _branches,
     "STABLEHLO_CASE": _branches,
     "CALL": _call,
@@ -96,21 +95,20 @@ def _from_another(graph: Graph, place: int) -> bool:
     return other != place and graph.outputs[other] is not value
 
 
-def _with_copies(graph: Graph, low: Lowering, wanted: Callable[[Graph, int], bool]) -> Graph:
+def _with_copies(graph: Graph, low: LiteRewriter, wanted: Callable[[Graph, int], bool]) -> Graph:
     """The graph with a copy for each output that wants one."""
     places = [i for i in range(len(graph.outputs)) if wanted(graph, i)]
     if not places:
         return graph
-    inner = Lowering(Graph(graph.name, (), (), ()))
-    inner.names |= {v.name for v in graph.values()}
-    inner.name, inner.at = low.name, low.at
+    inner = LiteRewriter(graph)
+    inner.prefix, inner.at = low.prefix, low.at
     outputs = list(graph.outputs)
     for i in places:
         outputs[i] = _copy(inner, outputs[i])
     return Graph(graph.name, graph.inputs, [*inner.constants.values(), *graph.nodes, *inner.nodes], outputs)
 
 
-def _copy(low: Lowering, value: Value) -> Value:
+def _copy(low: LiteRewriter, value: Value) -> Value:
     """The same elements in another place, by an operator that no run time leaves out."""
     rank = value.shape.rank
     if value.dtype is not string:
@@ -125,7 +123,7 @@ def _copy(low: Lowering, value: Value) -> Value:
 
 
 def _texts_from_outside(
-    low: Lowering, graphs: list[Graph], operands: tuple[Value, ...]
+    low: LiteRewriter, graphs: list[Graph], operands: tuple[Value, ...]
 ) -> tuple[list[Graph], tuple[Value, ...]]:
     """Constant strings that a graph gives are inputs of all of them."""
     for place, graph in enumerate(graphs):
@@ -134,7 +132,7 @@ def _texts_from_outside(
                 continue
             operands = (*operands, low.constant(value.constant, string))
             for i, other in enumerate(graphs):
-                fresh = Value(unused(value.name, {v.name for v in other.values()}), value.spec)
+                fresh = Value(unique_name(value.name, {v.name for v in other.values()}), value.spec)
                 outputs = [fresh if v is value and i == place else v for v in other.outputs]
                 graphs[i] = Graph(other.name, (*other.inputs, fresh), other.nodes, outputs)
     return graphs, operands

@@ -13,8 +13,9 @@ import numpy as np
 from ...core.dtypes import float32
 from ...core.errors import InvalidArgumentError
 from ...graph import Node, Value
+from ...graph.passes.rewriting import RewriteRule
 from .fusing import NO, is_number
-from .lowering import Lowered, Rewriting, Rule, table
+from .rewriter import LiteRewriter, RuleResult, rule_table
 
 MOST_ELEMENTS = 1 << 10  # that computing a constant may add to the file
 FOLDED = (
@@ -47,7 +48,7 @@ FOLDED = (
 KINDS = "fiub"
 
 
-def _fold(node: Node, low: Rewriting) -> Lowered:
+def _fold(node: Node, low: LiteRewriter) -> RuleResult:
     """All operands are constants: so is the result, if that is not much larger."""
     operands = tuple(node.operands)
     constants = [v.constant for v in operands]
@@ -81,7 +82,7 @@ def _plain(node: Node) -> bool:
 def _neutral(number: float, commutes: bool) -> Any:
     """x + 0, x - 0, x * 1, x / 1."""
 
-    def lower(node: Node, low: Rewriting) -> Lowered:
+    def lower(node: Node, low: LiteRewriter) -> RuleResult:
         operands = tuple(node.operands)
         for x, c in (operands, operands[::-1]) if commutes else (operands,):
             if _plain(node) and is_number(c, number) and _same_shape(x, node):
@@ -91,12 +92,12 @@ def _neutral(number: float, commutes: bool) -> Any:
     return lower
 
 
-def _no_padding(node: Node, low: Rewriting) -> Lowered:
+def _no_padding(node: Node, low: LiteRewriter) -> RuleResult:
     x, paddings, *_ = node.operands
     return x if paddings.constant is not None and not paddings.constant.any() else NO
 
 
-def _whole_slice(node: Node, low: Rewriting) -> Lowered:
+def _whole_slice(node: Node, low: LiteRewriter) -> RuleResult:
     x, begin, size = node.operands
     dims = x.spec.shape.dims
     if dims is None or begin.constant is None or size.constant is None or begin.constant.any():
@@ -104,28 +105,28 @@ def _whole_slice(node: Node, low: Rewriting) -> Lowered:
     return x if all(s in (-1, d) for s, d in zip(size.constant.tolist(), dims)) else NO
 
 
-def _one_tile(node: Node, low: Rewriting) -> Lowered:
+def _one_tile(node: Node, low: LiteRewriter) -> RuleResult:
     x, multiples = node.operands
     return x if multiples.constant is not None and (multiples.constant == 1).all() else NO
 
 
-def _as_broad(node: Node, low: Rewriting) -> Lowered:
+def _as_broad(node: Node, low: LiteRewriter) -> RuleResult:
     x = next(node.operands)
     shape = x.spec.shape
     return x if shape.is_fully_defined() and shape == node.outputs[0].spec.shape else NO
 
 
-def _same_type(node: Node, low: Rewriting) -> Lowered:
+def _same_type(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     return x if x.dtype is node.outputs[0].dtype else NO
 
 
-def _one_part(node: Node, low: Rewriting) -> Lowered:
+def _one_part(node: Node, low: LiteRewriter) -> RuleResult:
     operands = tuple(node.operands)
     return operands[0] if len(operands) == 1 and _plain(node) else NO
 
 
-def _chain(node: Node, low: Rewriting) -> Lowered:
+def _chain(node: Node, low: LiteRewriter) -> RuleResult:
     """(x + a) + b is x + (a + b), and so with products."""
     operands = tuple(node.operands)
     for x, b in (operands, operands[::-1]):
@@ -138,24 +139,24 @@ def _chain(node: Node, low: Rewriting) -> Lowered:
                 continue
             joined = a.constant + b.constant if node.op.name == "ADD" else a.constant * b.constant
             if joined.size == max(a.constant.size, b.constant.size) and np.isfinite(joined).all():
-                return low.again(node, y, low.constant(joined, float32))
+                return low.recreate(node, y, low.constant(joined, float32))
     return NO
 
 
-IDENTITIES = table(
-    *(Rule("fold", op, _fold, "its operands are constants") for op in FOLDED),
-    Rule("add_zero", "ADD", _neutral(0, True), "x + 0 is x, but for the sign of a zero"),
-    Rule("subtract_zero", "SUB", _neutral(0, False), "x - 0 is x"),
-    Rule("multiply_by_one", "MUL", _neutral(1, True), "x * 1 is x"),
-    Rule("divide_by_one", "DIV", _neutral(1, False), "x / 1 is x"),
-    Rule("no_padding", "PAD", _no_padding, "nothing is put around"),
-    Rule("no_padding", "PADV2", _no_padding, "nothing is put around"),
-    Rule("no_padding", "MIRROR_PAD", _no_padding, "nothing is put around"),
-    Rule("whole_slice", "SLICE", _whole_slice, "all is taken"),
-    Rule("one_tile", "TILE", _one_tile, "nothing is repeated"),
-    Rule("as_broad", "BROADCAST_TO", _as_broad, "it has that shape"),
-    Rule("same_type", "CAST", _same_type, "it has that type"),
-    Rule("one_part", "CONCATENATION", _one_part, "there is nothing to join"),
-    Rule("chain", "ADD", _chain, "sums of constants are constants"),
-    Rule("chain", "MUL", _chain, "products of constants are constants"),
+IDENTITIES = rule_table(
+    *(RewriteRule("fold", op, _fold, "its operands are constants") for op in FOLDED),
+    RewriteRule("add_zero", "ADD", _neutral(0, True), "x + 0 is x, but for the sign of a zero"),
+    RewriteRule("subtract_zero", "SUB", _neutral(0, False), "x - 0 is x"),
+    RewriteRule("multiply_by_one", "MUL", _neutral(1, True), "x * 1 is x"),
+    RewriteRule("divide_by_one", "DIV", _neutral(1, False), "x / 1 is x"),
+    RewriteRule("no_padding", "PAD", _no_padding, "nothing is put around"),
+    RewriteRule("no_padding", "PADV2", _no_padding, "nothing is put around"),
+    RewriteRule("no_padding", "MIRROR_PAD", _no_padding, "nothing is put around"),
+    RewriteRule("whole_slice", "SLICE", _whole_slice, "all is taken"),
+    RewriteRule("one_tile", "TILE", _one_tile, "nothing is repeated"),
+    RewriteRule("as_broad", "BROADCAST_TO", _as_broad, "it has that shape"),
+    RewriteRule("same_type", "CAST", _same_type, "it has that type"),
+    RewriteRule("one_part", "CONCATENATION", _one_part, "there is nothing to join"),
+    RewriteRule("chain", "ADD", _chain, "sums of constants are constants"),
+    RewriteRule("chain", "MUL", _chain, "products of constants are constants"),
 )

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...graph import Node, Value
-from .lowering import Lowered, NoMatch, Rewriting, Rule, table
+from ...graph.passes.rewriting import RewriteRule
+from .rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 
 UNARY = (
     "RELU",
@@ -55,7 +56,7 @@ def _inverse(order: Sequence[int]) -> list[int]:
     return np.argsort(order).tolist()
 
 
-def _transpose(node: Node, low: Rewriting) -> Lowered:
+def _transpose(node: Node, low: LiteRewriter) -> RuleResult:
     """Twice is once, or not at all."""
     x, _ = node.operands
     order = order_of(node)
@@ -73,7 +74,7 @@ def _transpose(node: Node, low: Rewriting) -> Lowered:
     return low.emit("TRANSPOSE", source, low.int32(joined), like=node.outputs[0].spec)
 
 
-def _reshape(node: Node, low: Rewriting) -> Lowered:
+def _reshape(node: Node, low: LiteRewriter) -> RuleResult:
     """Only the last shape counts; a shape that is there already needs nothing."""
     x, shape = node.operands
     found, wanted = x.spec.shape, node.outputs[0].spec.shape
@@ -84,7 +85,7 @@ def _reshape(node: Node, low: Rewriting) -> Lowered:
     return NO
 
 
-def _put_in(node: Node, low: Rewriting) -> Lowered:
+def _put_in(node: Node, low: LiteRewriter) -> RuleResult:
     """EXPAND_DIMS or SQUEEZE of what is shaped anew anyway."""
     inner = low.producer(next(node.operands), "RESHAPE")
     wanted = node.outputs[0].spec.shape.dims
@@ -94,7 +95,7 @@ def _put_in(node: Node, low: Rewriting) -> Lowered:
     return low.emit("RESHAPE", next(inner.operands), shape, like=node.outputs[0].spec)
 
 
-def _move_ones(node: Node, low: Rewriting) -> Lowered:
+def _move_ones(node: Node, low: LiteRewriter) -> RuleResult:
     """A transpose that moves dimensions of size 1 only."""
     x, _ = node.operands
     order, dims = order_of(node), x.spec.shape.dims
@@ -107,17 +108,17 @@ def _move_ones(node: Node, low: Rewriting) -> Lowered:
     return low.emit("RESHAPE", x, shape, like=node.outputs[0].spec)
 
 
-def _sink_unary(node: Node, low: Rewriting) -> Lowered:
+def _sink_unary(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     inner = low.producer(x, "TRANSPOSE")
     order = order_of(inner)
     if inner is None or order is None:
         return NO
     source, perm = inner.operands
-    return low.emit("TRANSPOSE", low.again(node, source, like=source.spec), perm, like=node.outputs[0].spec)
+    return low.emit("TRANSPOSE", low.recreate(node, source, like=source.spec), perm, like=node.outputs[0].spec)
 
 
-def _sink_binary(node: Node, low: Rewriting) -> Lowered:
+def _sink_binary(node: Node, low: LiteRewriter) -> RuleResult:
     """Both operands transposed alike, or one of them a constant, which is then transposed the other way."""
     operands = list(node.operands)
     found = [low.producer(v, "TRANSPOSE") for v in operands]
@@ -139,7 +140,7 @@ def _sink_binary(node: Node, low: Rewriting) -> Lowered:
             sources.append(low.constant(moved, value.dtype))
         else:
             return NO
-    y = low.again(node, *sources, like=node.outputs[0].spec.with_shape(_moved(node.outputs[0], perm)))
+    y = low.recreate(node, *sources, like=node.outputs[0].spec.with_shape(_moved(node.outputs[0], perm)))
     return low.emit("TRANSPOSE", y, low.int32(perm), like=node.outputs[0].spec)
 
 
@@ -149,7 +150,7 @@ def _moved(value: Value, perm: Sequence[int]) -> list[int | None] | None:
     return None if dims is None else [dims[i] for i in _inverse(perm)]
 
 
-def _reduce_transposed(node: Node, low: Rewriting) -> Lowered:
+def _reduce_transposed(node: Node, low: LiteRewriter) -> RuleResult:
     """Reduce the same elements where they were, if what is left then stands in order."""
     x, axes = node.operands
     inner = low.producer(x, "TRANSPOSE")
@@ -160,16 +161,16 @@ def _reduce_transposed(node: Node, low: Rewriting) -> Lowered:
     left = [order[i] for i in range(len(order)) if i not in gone]
     if left != sorted(left):
         return NO
-    return low.again(node, next(inner.operands), low.int32(sorted(order[i] for i in gone)))
+    return low.recreate(node, next(inner.operands), low.int32(sorted(order[i] for i in gone)))
 
 
-LAYOUT = table(
-    Rule("transpose_transpose", "TRANSPOSE", _transpose, "permutations compose"),
-    Rule("move_ones", "TRANSPOSE", _move_ones, "elements keep their order"),
-    Rule("reshape_reshape", "RESHAPE", _reshape, "elements keep their order"),
-    Rule("reshape_once", "EXPAND_DIMS", _put_in, "elements keep their order"),
-    Rule("reshape_once", "SQUEEZE", _put_in, "elements keep their order"),
-    *(Rule("sink_transpose", op, _sink_unary, "element by element") for op in UNARY),
-    *(Rule("sink_transpose", op, _sink_binary, "element by element") for op in BINARY),
-    *(Rule("reduce_transposed", op, _reduce_transposed, "the same elements") for op in REDUCING),
+LAYOUT = rule_table(
+    RewriteRule("transpose_transpose", "TRANSPOSE", _transpose, "permutations compose"),
+    RewriteRule("move_ones", "TRANSPOSE", _move_ones, "elements keep their order"),
+    RewriteRule("reshape_reshape", "RESHAPE", _reshape, "elements keep their order"),
+    RewriteRule("reshape_once", "EXPAND_DIMS", _put_in, "elements keep their order"),
+    RewriteRule("reshape_once", "SQUEEZE", _put_in, "elements keep their order"),
+    *(RewriteRule("sink_transpose", op, _sink_unary, "element by element") for op in UNARY),
+    *(RewriteRule("sink_transpose", op, _sink_binary, "element by element") for op in BINARY),
+    *(RewriteRule("reduce_transposed", op, _reduce_transposed, "the same elements") for op in REDUCING),
 )

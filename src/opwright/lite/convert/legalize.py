@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core import flags
 from ...core.dtypes import resource, variant
-from ...core.errors import InvalidArgumentError, UnimplementedError
+from ...core.errors import InvalidArgumentError
 from ...graph import Graph, Node
+from ...graph.builder import GraphTransform
 from ..flex import to_flex
 from ..ops.definition import LiteOperator
 from ..ops.external import ExternalOp, external_attrs
 from .errors import Offender
-from .lowering import EachOnce, Lowered, Lowering, NoMatch, Rule
+from .rewriter import LiteRewriter
 from .rules import RULES
 
 
@@ -36,18 +36,17 @@ def legalize(graph: Graph, allowed: Allowed, offenders: list[Offender]) -> Graph
     """The graph in the lite dialect. What no rule takes becomes a Flex operator or stays itself, to be written as a
     custom operator; where neither is allowed it is added to `offenders` with every rule's reason to decline.
 
-    Rules for nodes that hold graphs have these legalised by `Lowering.graph_of`.
+    Rules for nodes that hold graphs have these legalised by `LiteRewriter.graph_of`.
     """
-    return EachOnce(lambda held, inside: _walk(held, inside, allowed, offenders))(graph)
+    return GraphTransform(lambda held, inside: _walk(held, inside, allowed, offenders))(graph)
 
 
 def _walk(graph: Graph, inside: Callable[[Graph], Graph], allowed: Allowed, offenders: list[Offender]) -> Graph:
-    low = Lowering(graph, inside)
-    show = "passes" in flags.show
+    low = LiteRewriter(graph, inside)
     for old in graph.nodes:
-        node = low.with_operands(old)
+        node = low.remap(old)
         if node.op.name == "Const":
-            low.keep_constant(node, old)
+            low.keep_constant(old)
             continue
         if isinstance(node.op, (LiteOperator, ExternalOp)):  # made so by an earlier stage
             low.keep(node, old)
@@ -55,14 +54,10 @@ def _walk(graph: Graph, inside: Callable[[Graph], Graph], allowed: Allowed, offe
         low.begin(node)
         reasons = []
         for rule in RULES.get(node.op.name, ()) if _has_rules(node, allowed) else ():
-            lowered = _try(rule, node, low)
-            if not isinstance(lowered, NoMatch):
-                low.replace(old, lowered)
-                if show:
-                    low.show(rule, node)
+            declined = low.apply(rule, node, old)
+            if declined is None:
                 break
-            reasons.append(f"{rule.name}: {lowered.reason}")
-            low.abandon()
+            reasons.append(f"{rule.name}: {declined.reason}")
         else:
             handles = {v.dtype for v in (*node.operands, *node.outputs)} & {resource, variant}
             custom = not any(node.subgraphs) and not handles
@@ -82,7 +77,7 @@ def _has_rules(node: Node, allowed: Allowed) -> bool:
     return allowed.builtin or any(node.subgraphs) or any(v.dtype is resource for v in (*node.operands, *node.outputs))
 
 
-def _flex(node: Node, low: Lowering, reasons: list[str]) -> Node | None:
+def _flex(node: Node, low: LiteRewriter, reasons: list[str]) -> Node | None:
     """The node as a Flex operator; None, with the reason added, where it has no such form."""
     if not getattr(node.op, "catalogue", True):
         return None
@@ -94,10 +89,3 @@ def _flex(node: Node, low: Lowering, reasons: list[str]) -> Node | None:
     inputs = [low.constant(x) if isinstance(x, np.ndarray) else x for x in flex_node.inputs]
     attrs = external_attrs(flex_node.options, node.effect)
     return Node(ExternalOp(flex_node.code), inputs, attrs, [v.spec for v in node.outputs], node.name, node.at)
-
-
-def _try(rule: Rule, node: Node, low: Lowering) -> Lowered:
-    try:
-        return rule.lower(node, low)
-    except (InvalidArgumentError, UnimplementedError) as error:  # the lite operator does not take these operands
-        return NoMatch(" ".join(error.message.split()))

@@ -5,28 +5,27 @@ Lives here: the order of the passes, and names that only rename.  Not here: the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from ...graph import Graph, Node, Value
-from ...graph.passes import BRANCHES, COMMON, FOLD, Pass, Rewrite, Rule, dead_code, prune, rewrite, run_passes
+from ...graph import Graph
+from ...graph.passes import BRANCHES, COMMON, FOLD, Pass, RewriteRule, dead_code, prune, rewrite, run_passes
 from .activations import find_gelu
 from .sinking import sink
-
-
-def _same_value(node: Node, state: Rewrite) -> Sequence[Value] | None:
-    return tuple(node.operands) if node.op.name in RENAMING else None
 
 
 def _has_graphs(graph: Graph) -> bool:
     return any(True for node in graph.nodes for _ in node.subgraphs)
 
 
-RENAMING = ("Identity", "StopGradient", "IdentityN", "PreventGradient", "CheckNumerics", "EnsureShape")
+DROP_IDENTITY = RewriteRule(
+    "drop_identity",
+    "Identity StopGradient IdentityN PreventGradient CheckNumerics EnsureShape",
+    lambda node, rewriter: tuple(node.operands),
+    "the result is the operand",
+)
 
 PREPARE: tuple[tuple[str, Pass], ...] = (
     # renaming first, so that what reads through an Identity folds; constants sink before what they fold in there;
     # folding before merging, merging before dropping
-    ("drop_identities", lambda g: rewrite(g, (Rule("drop_identity", _same_value, "it gives its operand"),))),
+    ("drop_identities", lambda g: rewrite(g, (DROP_IDENTITY,))),
     ("fold_constants", lambda g: rewrite(g, FOLD)),
     ("sink_constants", sink),
     ("fold_inside", lambda g: rewrite(g, (*FOLD, *BRANCHES)) if _has_graphs(g) else (g, [])),

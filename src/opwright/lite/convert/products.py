@@ -12,12 +12,13 @@ import numpy as np
 
 from ...core.dtypes import float32
 from ...graph import Node, Value
+from ...graph.passes.rewriting import RewriteRule
 from .fusing import LINEAR, NO, bias_of, channels_of
 from .layout import order_of
-from .lowering import Lowered, Rewriting, Rule, table
+from .rewriter import LiteRewriter, RuleResult, rule_table
 
 
-def _constant_weights(node: Node, low: Rewriting) -> Lowered:
+def _constant_weights(node: Node, low: LiteRewriter) -> RuleResult:
     """BATCH_MATMUL by one constant matrix."""
     x, y = node.operands
     weights, rank = y.constant, x.spec.shape.rank
@@ -32,7 +33,7 @@ def _constant_weights(node: Node, low: Rewriting) -> Lowered:
     )
 
 
-def _transposed_operand(node: Node, low: Rewriting) -> Lowered:
+def _transposed_operand(node: Node, low: LiteRewriter) -> RuleResult:
     """A transpose of the last two dimensions is a flag."""
     operands = list(node.operands)
     for i, (value, flag) in enumerate(zip(operands, ("adj_x", "adj_y"))):
@@ -44,11 +45,11 @@ def _transposed_operand(node: Node, low: Rewriting) -> Lowered:
         if order == [*range(n - 2), n - 1, n - 2]:
             operands[i] = next(inner.operands)
             flipped: dict[str, Any] = {flag: not node.attrs[flag]}
-            return low.again(node, *operands, **flipped)
+            return low.recreate(node, *operands, **flipped)
     return NO
 
 
-def _around(node: Node, low: Rewriting) -> Lowered:
+def _around(node: Node, low: LiteRewriter) -> RuleResult:
     """RESHAPE to rows, FULLY_CONNECTED, RESHAPE: one of the reshapes goes, or both."""
     y, _ = node.operands
     product = low.producer(y, "FULLY_CONNECTED")
@@ -64,20 +65,22 @@ def _around(node: Node, low: Rewriting) -> Lowered:
         return NO
     like = node.outputs[0].spec
     if len(found) >= 2 and found[-1] == k and (found[:-1], wanted[-1]) == (wanted[:-1], n) and found.count(None) < 2:
-        return low.again(product, x, *product.inputs[1:], keep_num_dims=len(found) > 2, like=like)
+        return low.recreate(product, x, *product.inputs[1:], keep_num_dims=len(found) > 2, like=like)
     if wanted[-1] == n and len(wanted) > 2 and wanted.count(None) < 2:
         inner = [*wanted[:-1], k]
         rows_apart = low.emit(
             "RESHAPE", x, low.int32([-1 if d is None else d for d in inner]), like=x.spec.with_shape(inner)
         )
-        return low.again(product, rows_apart, *product.inputs[1:], keep_num_dims=True, like=like)
+        return low.recreate(product, rows_apart, *product.inputs[1:], keep_num_dims=True, like=like)
     if len(found) > 2 and found[-1] == k and not product.attrs["keep_num_dims"]:
-        whole = low.again(product, x, *product.inputs[1:], keep_num_dims=True, like=x.spec.with_shape([*found[:-1], n]))
-        return low.again(node, whole, *node.inputs[1:])
+        whole = low.recreate(
+            product, x, *product.inputs[1:], keep_num_dims=True, like=x.spec.with_shape([*found[:-1], n])
+        )
+        return low.recreate(node, whole, *node.inputs[1:])
     return NO
 
 
-def _rows_first(node: Node, low: Rewriting) -> Lowered:
+def _rows_first(node: Node, low: LiteRewriter) -> RuleResult:
     """What only joins rows before a product of rows need not."""
     x = node.inputs[0]
     assert isinstance(x, Value)
@@ -88,10 +91,10 @@ def _rows_first(node: Node, low: Rewriting) -> Lowered:
     dims, k = source.spec.shape.dims, (x.spec.shape.dims or (None, None))[1]
     if k is None or dims is None or len(dims) != 2 or dims[1] != k:
         return NO
-    return low.again(node, source, *node.inputs[1:])
+    return low.recreate(node, source, *node.inputs[1:])
 
 
-def _through_reshape(node: Node, low: Rewriting) -> Lowered:
+def _through_reshape(node: Node, low: LiteRewriter) -> RuleResult:
     """A constant for each output channel joined after a RESHAPE that takes the channels apart, or leaves them."""
     operands = tuple(node.operands)
     commutes = node.op.name in ("ADD", "MUL")
@@ -108,8 +111,8 @@ def _through_reshape(node: Node, low: Rewriting) -> Lowered:
         vector = _per_channel(x, constant, channels_of(linear))
         if vector is None or (source.spec.shape.dims or (None,))[-1] != len(vector):
             continue
-        joined = low.again(node, source, low.constant(vector, float32), like=source.spec)
-        return low.again(shaping, joined, *shaping.inputs[1:], like=node.outputs[0].spec)
+        joined = low.recreate(node, source, low.constant(vector, float32), like=source.spec)
+        return low.recreate(shaping, joined, *shaping.inputs[1:], like=node.outputs[0].spec)
     return NO
 
 
@@ -131,7 +134,7 @@ def _per_channel(x: Value, constant: np.ndarray, n: int) -> np.ndarray | None:
     return np.ascontiguousarray(np.broadcast_to(inner, tail).reshape(-1))
 
 
-def _activation_through_reshape(node: Node, low: Rewriting) -> Lowered:
+def _activation_through_reshape(node: Node, low: LiteRewriter) -> RuleResult:
     """An activation after a RESHAPE of what could do it itself."""
     (x,) = node.operands
     shaping = low.producer(x, "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
@@ -140,21 +143,21 @@ def _activation_through_reshape(node: Node, low: Rewriting) -> Lowered:
     source = next(shaping.operands)
     if low.producer(source, *LINEAR) is None:
         return NO
-    y = low.again(node, source, like=source.spec)
-    return low.again(shaping, y, *shaping.inputs[1:], like=node.outputs[0].spec)
+    y = low.recreate(node, source, like=source.spec)
+    return low.recreate(shaping, y, *shaping.inputs[1:], like=node.outputs[0].spec)
 
 
-PRODUCTS = table(
-    Rule("transposed_operand", "BATCH_MATMUL", _transposed_operand, "the operator transposes by itself"),
-    Rule("constant_weights", "BATCH_MATMUL", _constant_weights, "its rows are the columns of the matrix"),
-    Rule("reshape_around", "RESHAPE", _around, "a product of rows leaves the other dimensions alone"),
-    Rule("reshape_before", "FULLY_CONNECTED", _rows_first, "rows are rows"),
+PRODUCTS = rule_table(
+    RewriteRule("transposed_operand", "BATCH_MATMUL", _transposed_operand, "the operator transposes by itself"),
+    RewriteRule("constant_weights", "BATCH_MATMUL", _constant_weights, "its rows are the columns of the matrix"),
+    RewriteRule("reshape_around", "RESHAPE", _around, "a product of rows leaves the other dimensions alone"),
+    RewriteRule("reshape_before", "FULLY_CONNECTED", _rows_first, "rows are rows"),
     *(
-        Rule("channels_through_reshape", op, _through_reshape, "each element meets the same number")
+        RewriteRule("channels_through_reshape", op, _through_reshape, "each element meets the same number")
         for op in ("ADD", "SUB", "MUL", "DIV")
     ),
     *(
-        Rule("activation_through_reshape", op, _activation_through_reshape, "element by element")
+        RewriteRule("activation_through_reshape", op, _activation_through_reshape, "element by element")
         for op in ("RELU", "RELU6", "RELU_N1_TO_1")
     ),
 )

@@ -12,15 +12,16 @@ import numpy as np
 
 from ...core.dtypes import float32
 from ...graph import Node, Value
+from ...graph.passes.rewriting import RewriteRule
 from ...ops.windows import window
 from .fusing import LINEAR, NO, bias_of, channels_of
-from .lowering import Lowered, Rewriting, Rule, table
+from .rewriter import LiteRewriter, RuleResult, rule_table
 
 # Operators whose filter has the channels of x, and along which of its axes; their x is operand 0.
 INPUT_AXIS = {"CONV_2D": 3, "FULLY_CONNECTED": 1, "DEPTHWISE_CONV_2D": 3, "CONV_3D": 3}
 
 
-def _before(node: Node, low: Rewriting, *op_names: str) -> tuple[Node, Value, np.ndarray, np.ndarray] | None:
+def _before(node: Node, low: LiteRewriter, *op_names: str) -> tuple[Node, Value, np.ndarray, np.ndarray] | None:
     """The arithmetic before a linear operator, its operand, the constant for each input channel, and the filter."""
     x, weights = node.inputs[:2]
     assert isinstance(x, Value)
@@ -46,7 +47,7 @@ def _before(node: Node, low: Rewriting, *op_names: str) -> tuple[Node, Value, np
     return None
 
 
-def _scale_before(node: Node, low: Rewriting) -> Lowered:
+def _scale_before(node: Node, low: LiteRewriter) -> RuleResult:
     found = _before(node, low, "MUL", "DIV")
     if found is None:
         return NO
@@ -59,10 +60,10 @@ def _scale_before(node: Node, low: Rewriting) -> Lowered:
         return NO
     axis = INPUT_AXIS[node.op.name]
     along = factor.reshape([-1 if i == axis else 1 for i in range(filter.ndim)])
-    return low.again(node, y, low.constant(filter * along, float32), *node.inputs[2:])
+    return low.recreate(node, y, low.constant(filter * along, float32), *node.inputs[2:])
 
 
-def _offset_before(node: Node, low: Rewriting) -> Lowered:
+def _offset_before(node: Node, low: LiteRewriter) -> RuleResult:
     found = _before(node, low, "ADD", "SUB")
     bias = bias_of(node)
     if found is None or bias is None or (node.attrs.get("padding", "VALID") != "VALID" and not _is_point(node)):
@@ -77,7 +78,7 @@ def _offset_before(node: Node, low: Rewriting) -> Lowered:
     inputs[0] = y
     inputs += [None] * (bias_at + 1 - len(inputs))
     inputs[bias_at] = low.constant((bias + added).reshape(channels_of(node)), float32)
-    return low.again(node, *inputs)
+    return low.recreate(node, *inputs)
 
 
 def _is_point(node: Node) -> bool:
@@ -86,7 +87,7 @@ def _is_point(node: Node) -> bool:
     return isinstance(filter, Value) and (filter.spec.shape.dims or (None,) * 3)[1:3] == (1, 1)
 
 
-def _padding(node: Node, low: Rewriting) -> Lowered:
+def _padding(node: Node, low: LiteRewriter) -> RuleResult:
     """Zeros around an image that SAME would put there too."""
     x, weights = node.inputs[:2]
     assert isinstance(x, Value)
@@ -108,14 +109,14 @@ def _padding(node: Node, low: Rewriting) -> Lowered:
         valid = window(int(size or 0), int(k or 0), stride, dilation, "EXPLICIT", (before, after))
         if same.out != valid.out or same.before != before:
             return NO
-    return low.again(node, image, *node.inputs[1:], padding="SAME")
+    return low.recreate(node, image, *node.inputs[1:], padding="SAME")
 
 
-SCALING = table(
+SCALING = rule_table(
     *(
-        Rule("padding_into_same", op, _padding, "the same zeros in the same places")
+        RewriteRule("padding_into_same", op, _padding, "the same zeros in the same places")
         for op in ("CONV_2D", "DEPTHWISE_CONV_2D")
     ),
-    *(Rule("scale_before", op, _scale_before, "it is linear in each input channel") for op in INPUT_AXIS),
-    *(Rule("offset_before", op, _offset_before, "it is linear, and nothing is padded") for op in INPUT_AXIS),
+    *(RewriteRule("scale_before", op, _scale_before, "it is linear in each input channel") for op in INPUT_AXIS),
+    *(RewriteRule("offset_before", op, _offset_before, "it is linear, and nothing is padded") for op in INPUT_AXIS),
 )

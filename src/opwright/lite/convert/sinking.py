@@ -12,57 +12,45 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...core.specs import TensorSpec
-from ...graph import Graph, Node, Value
-from ...graph.passes.rewriting import Rewrite, holds_graphs, map_graphs
+from ...graph import Graph, GraphRewriter, Node, Value
+from ...graph.builder import constant_node, has_subgraphs, map_subgraphs
+from ...graph.passes.rewriting import PatternRewriter
 from ...ops import registry
 
 
 def sink(graph: Graph) -> tuple[Graph, list[str]]:
     """The graph whose If, Case and While read constants inside."""
-    if not any(map(holds_graphs, graph.nodes)):
+    if not any(map(has_subgraphs, graph.nodes)):
         return graph, []
-    state = Rewrite(graph)
+    rewriter = PatternRewriter(graph)
     for old in graph.nodes:
-        inputs = tuple(map(state.operand, old.inputs))
-        node = old if inputs == old.inputs else old.replaced(inputs=inputs)
+        node = rewriter.remap(old)
         stands = list(range(len(old.outputs)))
         if node.op.name in _SINKS:
             node, stands, fixed = _SINKS[node.op.name](node)
-            state.became.update({old.outputs[i]: value for i, value in fixed.items()})
-        node = map_graphs(node, lambda held: sink(held)[0])
+            rewriter.mapping.update({old.outputs[i]: value for i, value in fixed.items()})
+        node = map_subgraphs(node, lambda held: sink(held)[0])
         if node is not old:
-            state.changes.append(f"  {'sink':22} {node.at or '':16} {node!r}")
-        state.emit(node)
-        state.became.update(zip((old.outputs[i] for i in stands), node.outputs))
-    if not state.changes:
-        return graph, []
-    return Graph(graph.name, graph.inputs, state.nodes, [state.became[v] for v in graph.outputs]), state.changes
+            rewriter.changes.append(f"  {'sink':22} {node.at or '':16} {node!r}")
+        rewriter.insert(node)
+        rewriter.mapping.update(zip((old.outputs[i] for i in stands), node.outputs))
+    return (rewriter.finish(), rewriter.changes) if rewriter.changes else (graph, [])
 
 
 def with_constants(graph: Graph, operands: Sequence[Value]) -> Graph:
     """The graph without the inputs whose operand is a constant; it has the constants itself."""
     const = registry.get("Const")
-    state = Rewrite(graph)
-    inputs = []
+    rewriter = GraphRewriter(graph)
+    rewriter.inputs = [v for v, operand in zip(graph.inputs, operands) if operand.constant is None]
     for value, operand in zip(graph.inputs, operands):
         array = operand.constant
-        if array is None:
-            inputs.append(value)
-            continue
-        node = Node(
-            const,
-            (),
-            {"value": array},
-            [TensorSpec(array.shape, value.dtype)],
-            value.name,
-            operand.node.at if operand.node else None,
-        )
-        state.became[value] = state.emit(node).outputs[0]
-    for old in graph.nodes:
-        operands_ = tuple(map(state.operand, old.inputs))
-        node = state.emit(old if operands_ == old.inputs else old.replaced(inputs=operands_))
-        state.became.update(zip(old.outputs, node.outputs))
-    return Graph(graph.name, inputs, state.nodes, [state.became[v] for v in graph.outputs])
+        if array is not None:
+            at = operand.node.at if operand.node else None
+            node = constant_node(const, array, TensorSpec(array.shape, value.dtype), value.name, at)
+            rewriter.mapping[value] = rewriter.insert(node).outputs[0]
+    for node in graph.nodes:
+        rewriter.copy(node)
+    return rewriter.finish()
 
 
 Sunk = tuple[Node, list[int], dict[int, Value]]  # the node, which outputs its are, what stands for the others
@@ -74,7 +62,7 @@ def _branches(node: Node) -> Sunk:
     stands = list(range(len(node.outputs)))
     if all(v.constant is None for v in operands):
         return node, stands, {}
-    node = map_graphs(node, lambda held: with_constants(held, operands))
+    node = map_subgraphs(node, lambda held: with_constants(held, operands))
     return node.replaced(inputs=(chooser, tuple(v for v in operands if v.constant is None))), stands, {}
 
 

@@ -10,14 +10,15 @@ variables: it runs when the interpreter runs any of the signatures for the first
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ...core.dtypes import string
 from ...core.specs import TensorSpec
 from ...eager.variable import Variable
-from ...graph import Graph, Node, Value
+from ...graph import Graph, GraphBuilder, GraphRewriter, Node
+from ...graph.builder import constant_node
 from ...ops import registry
 from ..ops import get
 from .errors import ConverterError
@@ -62,36 +63,24 @@ def initialized(graphs: Sequence[Graph], variables: Sequence[Kept]) -> list[Grap
     init = _init(variables)
     op = get("CALL_ONCE")
     call = op.bind({"init": init})
-    return [
-        Graph(g.name, g.inputs, [Node(op, (), call.attrs, (), _free_name(g, init.name)), *g.nodes], g.outputs)
-        for g in graphs
-    ]
-
-
-def _free_name(graph: Graph, name: str) -> str:
-    taken = {node.name for node in graph.nodes} | {v.name for v in graph.values()}
-    while name in taken:
-        name += "_"
-    return name
+    rewriters = [GraphRewriter(graph) for graph in graphs]
+    for rewriter in rewriters:
+        rewriter.node(op, (), call.attrs, (), init.name)
+        rewriter.nodes += rewriter.source.nodes
+    return [rewriter.finish() for rewriter in rewriters]
 
 
 def _init(variables: Sequence[Kept]) -> Graph:
-    constants: list[Node] = []
-    steps: list[Node] = []
-
-    def node(
-        to: list[Node], op: Any, inputs: Sequence[Value], specs: Sequence[TensorSpec], name: str, **attrs: Any
-    ) -> Node:
-        to.append(Node(op, inputs, op.bind(attrs).attrs, specs, name))
-        return to[-1]
-
+    builder = GraphBuilder("initialize_variables")
+    handle_op, assign_op = get("VAR_HANDLE"), get("ASSIGN_VARIABLE")
+    initial = []
     for variable, name in variables:
         array = np.array(variable.read_array(), variable.dtype.np)
-        array.setflags(write=False)
         spec = TensorSpec(array.shape, variable.dtype)
-        constants.append(Node(registry.get("Const"), (), {"value": array}, [spec], f"{name}/initial"))
-        op = get("VAR_HANDLE")
-        specs = op.infer(op.bind({}), (), name)
-        handle = node(steps, op, (), specs, name, shared_name=name)
-        node(steps, get("ASSIGN_VARIABLE"), (*handle.outputs, *constants[-1].outputs), (), f"{name}/assign")
-    return Graph("initialize_variables", (), [*constants, *steps], ())
+        constant = constant_node(registry.get("Const"), array, spec, f"{name}/initial")
+        initial.append(builder.insert(constant).outputs[0])
+    for (_, name), value in zip(variables, initial):
+        attrs = handle_op.bind({"shared_name": name}).attrs
+        handle = builder.insert(Node(handle_op, (), attrs, handle_op.infer(handle_op.bind({}), (), name), name))
+        builder.insert(Node(assign_op, (*handle.outputs, value), assign_op.bind({}).attrs, (), f"{name}/assign"))
+    return builder.build(())

@@ -1,6 +1,6 @@
-"""Writes of variables that do more than set them, as a read, operators on tensors, and an assignment.
+"""Updates of variables as a read, operators on tensors, and an assignment.
 
-Lives here: the table `WRITES`; `Emitter`, which adds nodes of the catalogue to a graph.
+Lives here: the table `WRITES`; `CatalogueRewriter`, which creates nodes of the catalogue.
 Not here: which variables these are (freeze.py), the lite operators that follow (rules/direct.py), the formulas of
 optimizers, which are run here on tensors of the graph in place of arrays (ops/optimizer_rules.py).
 """
@@ -16,60 +16,38 @@ from ...core.dtypes import DType, of_numpy
 from ...core.errors import UnimplementedError
 from ...core.specs import TensorSpec
 from ...eager.variable import Variable
-from ...graph import Graph, Node, Value
-from ...graph.ir import unused
+from ...graph import GraphRewriter, Node, Value
+from ...graph.builder import constant_node
 from ...ops import registry
 from ...ops.optimizer_rules import RULES
 from .errors import ConverterError
 
 
-class Emitter:
-    """A graph under construction, in the catalogue's operators."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.nodes: list[Node] = []
-        self.name = graph.name
-        self.at: str | None = None
-        self._names: set[str] | None = None
-
-    def begin(self, node: Node) -> None:
-        """What is emitted from here on is for this node."""
-        self.name, self.at = node.name, node.at
-
-    def unique(self, wanted: str) -> str:
-        """A name that no value and no node of the old graph has, and nothing emitted."""
-        if self._names is None:
-            self._names = {v.name for v in self.graph.values()} | {n.name for n in self.graph.nodes}
-        return unused(wanted, self._names)
+class CatalogueRewriter(GraphRewriter):
+    """A rewriter that creates nodes of the catalogue."""
 
     def constant(self, array: Any, dtype: DType, name: str, at: str | None) -> Value:
-        """A Const node."""
+        """Append a Const node under exactly this name."""
         array = np.asarray(array, dtype.np)
         array = array.copy() if array.flags.writeable else array  # the variable may change later
-        array.setflags(write=False)
-        node = Node(registry.get("Const"), (), {"value": array}, [TensorSpec(array.shape, dtype)], name, at)
-        self.nodes.append(node)
-        return node.outputs[0]
+        return self.insert(
+            constant_node(registry.get("Const"), array, TensorSpec(array.shape, dtype), name, at)
+        ).outputs[0]
 
     def number(self, array: Any, dtype: Any) -> Value:
-        """A constant for the node at hand."""
-        return self.constant(array, of_numpy(np.dtype(dtype)), self.unique(f"{self.name}/const"), self.at)
+        """Append a constant for the current node."""
+        return self.constant(array, of_numpy(np.dtype(dtype)), self.unique(f"{self.prefix}/const"), self.at)
 
     def emit(self, op_name: str, *inputs: Any, **attrs: Any) -> Value:
-        """A node of the catalogue with one output."""
+        """Append a node of the catalogue with one output."""
         return self.add(op_name, *inputs, **attrs).outputs[0]
 
     def add(self, op_name: str, *inputs: Any, **attrs: Any) -> Node:
-        """A node of the catalogue."""
-        op = registry.get(op_name)
-        bound = op.bind(attrs)
-        specs: Any = op.infer(bound, inputs, self.name)
-        self.nodes.append(Node(op, inputs, bound.attrs, specs, self.unique(f"{self.name}/{op_name}"), self.at))
-        return self.nodes[-1]
+        """Append a node of the catalogue."""
+        return self.create(registry.get(op_name), inputs, attrs, name=op_name)
 
     def read(self, handle: Any, variable: Variable) -> Value:
-        """The variable's value here."""
+        """Append a read of a variable; return its value at this point."""
         return self.emit("ReadVariable", handle, dtype=variable.dtype, shape=variable.shape)
 
 
@@ -79,7 +57,7 @@ class Emitter:
 def _combined(op_name: str) -> Any:
     """The value combined with another one by an operator on tensors."""
 
-    def write(to: Emitter, node: Node, variables: Sequence[Variable]) -> None:
+    def write(to: CatalogueRewriter, node: Node, variables: Sequence[Variable]) -> None:
         handle, value = node.inputs
         to.add("AssignVariable", handle, to.emit(op_name, to.read(handle, variables[0]), value))
 
@@ -92,7 +70,7 @@ def _combined(op_name: str) -> Any:
 def _rows(op_name: str) -> Any:
     """Rows by index, as slices of the whole that an operator on tensors scatters."""
 
-    def write(to: Emitter, node: Node, variables: Sequence[Variable]) -> None:
+    def write(to: CatalogueRewriter, node: Node, variables: Sequence[Variable]) -> None:
         handle, indices, updates = node.inputs
         value = to.read(handle, variables[0])
         assert isinstance(indices, Value)
@@ -133,7 +111,7 @@ class _Tensor(np.lib.mixins.NDArrayOperatorsMixin):
 
     __slots__ = ("to", "value")
 
-    def __init__(self, to: Emitter, value: Value) -> None:
+    def __init__(self, to: CatalogueRewriter, value: Value) -> None:
         self.to, self.value = to, value
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None) -> _Tensor:
@@ -150,13 +128,13 @@ class _Tensor(np.lib.mixins.NDArrayOperatorsMixin):
         return out[0]
 
 
-def _step(to: Emitter, node: Node, variables: Sequence[Variable]) -> None:
+def _step(to: CatalogueRewriter, node: Node, variables: Sequence[Variable]) -> None:
     """The rule's formula on the values of the variable and of its state, by a gradient of their shape."""
     handle, state, gradient, scalars = node.inputs
     _formula(to, node, variables, (handle, *state), gradient, scalars, None)  # type: ignore[misc]
 
 
-def _step_by_rows(to: Emitter, node: Node, variables: Sequence[Variable]) -> None:
+def _step_by_rows(to: CatalogueRewriter, node: Node, variables: Sequence[Variable]) -> None:
     """The same by the dense gradient; where other rows are to stay as they are, these are chosen in the end."""
     handle, state, values, indices, scalars = node.inputs
     assert isinstance(values, Value)
@@ -186,7 +164,7 @@ def _step_by_rows(to: Emitter, node: Node, variables: Sequence[Variable]) -> Non
 
 
 def _formula(
-    to: Emitter,
+    to: CatalogueRewriter,
     node: Node,
     variables: Sequence[Variable],
     handles: Sequence[Any],
@@ -203,7 +181,7 @@ def _formula(
             to.add("AssignVariable", handle, value)
 
 
-Write = Callable[[Emitter, Node, Sequence[Variable]], None]
+Write = Callable[[CatalogueRewriter, Node, Sequence[Variable]], None]
 """(to, node, variables): a node whose operands are new; the variables behind its handles, in order."""
 
 WRITES: dict[str, Write] = {

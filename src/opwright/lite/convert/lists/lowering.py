@@ -1,6 +1,6 @@
 """The walk that replaces lists by tensors, in a graph and the graphs inside.
 
-Lives here: `lower_lists`, `Scope` (one graph while it is rewritten, and what the operators' functions use of it).
+Lives here: `lower_lists`, `ListRewriter` (one graph while it is rewritten).
 Not here: single operators (operators.py).
 
 A list that is reserved becomes zeros where it is first used: by then what tells the sizes of its elements is there.
@@ -18,14 +18,13 @@ import numpy as np
 from ....core.dtypes import DType, int32, variant
 from ....core.dtypes import bool as bool_
 from ....core.specs import TensorSpec
-from ....graph import Graph, Node, Value
-from ....graph.ir import Operand, output_names, unused
-from ....graph.passes.rewriting import Rewrite
+from ....graph import Graph, GraphRewriter, Node, Value
+from ....graph.builder import constant_node, unique_name
+from ....graph.ir import Operand, output_names
 from ....ops import registry
 from ... import ops as dialect
 from ...format import versions
 from ..errors import Offender
-from ..lowering import more_specific
 from .counting import appends_of, counter_of
 from .elements import Frames, Kinds, Unlowerable, holds_lists
 from .operators import OPERATORS, Size, part
@@ -44,7 +43,7 @@ def lower_lists(graph: Graph, offenders: list[Offender], runtime: str | None = N
         return graph
     updates = runtime is None or not versions.is_newer(UPDATES_SINCE, runtime)
     try:
-        return Scope(graph, (), Kinds(graph, updates)).run()
+        return ListRewriter(graph, (), Kinds(graph, updates)).run()
     except Unlowerable as error:
         offenders.append(error.offender)
         return graph
@@ -57,7 +56,7 @@ class _Reserved:
         self.node, self.count = node, count
 
 
-class Scope:
+class ListRewriter(GraphRewriter):
     """One graph while it is rewritten.
 
     frames: where it stands; specs: of the tensors that its lists among the inputs are; more: further inputs, after its
@@ -73,43 +72,30 @@ class Scope:
         more: Sequence[Value] = (),
         appends: Mapping[Node, tuple[Value, Size]] | None = None,
     ) -> None:
-        self.graph, self.frames, self.kinds = graph, frames, kinds
+        super().__init__(graph)
+        self.frames, self.kinds = frames, kinds
         self.appends = appends or {}
-        self.state = Rewrite(graph)
-        self.became: dict[Value, Value | _Reserved] = {}
-        self.inputs: list[Value] = []
-        for value in graph.inputs:
-            spec = (specs or {}).get(value)
-            fresh = value if spec is None else Value(value.name, spec)
-            self.inputs.append(fresh)
-            self.became[value] = fresh
-        self.inputs += more
-        self.at: str | None = None
-        self.name = graph.name
+        self.mapping: dict[Value, Value | _Reserved] = {
+            v: v if specs is None or v not in specs else Value(v.name, specs[v]) for v in graph.inputs
+        }
+        self.inputs = [*map(self.value, graph.inputs), *more]
 
     # ---- what operators use ---------------------------------------------------------------------------------------
 
     def make(self, op_name: str, *inputs: Operand, like: TensorSpec | None = None, **attrs: Any) -> Value:
-        """A node with one output; of the catalogue, or of the dialect where the name is in capitals."""
+        """Append a node with one output, of the catalogue or, if the name is in capitals, of the lite dialect."""
         op: Any = dialect.get(op_name) if op_name.isupper() else registry.get(op_name)
-        bound = op.bind(attrs)
-        (spec,) = op.infer(bound, inputs, self.name)
-        spec = spec if like is None else more_specific(spec, like)
-        node = Node(op, inputs, bound.attrs, [spec], self.state.unique(f"{self.name}/{op_name.lower()}"), self.at)
-        return self.state.emit(node).outputs[0]
+        (value,) = self.create(op, inputs, attrs, (like,)).outputs
+        return value
 
     def constant(self, value: Any, dtype: DType | None = None) -> Value:
         """A constant; of int32 where it is a number and no dtype is given."""
         array: Any = np.asarray(
             value, int32.np if dtype is None and not isinstance(value, bool) else None if dtype is None else dtype.np
         )
-        array.setflags(write=False)
-        found = dtype or (int32 if array.dtype == np.int32 else bool_)
-        spec = TensorSpec(array.shape, found)
-        node = Node(
-            registry.get("Const"), (), {"value": array}, [spec], self.state.unique(f"{self.name}/const"), self.at
-        )
-        return self.state.emit(node).outputs[0]
+        spec = TensorSpec(array.shape, dtype or (int32 if array.dtype == np.int32 else bool_))
+        name = self.unique(f"{self.prefix}/const")
+        return self.insert(constant_node(registry.get("Const"), array, spec, name, self.at)).outputs[0]
 
     def value_of(self, size: Size) -> Value:
         """A size as a scalar of int32."""
@@ -161,7 +147,7 @@ class Scope:
 
     def value(self, old: Any) -> Value:
         """What an ordinary value of the old graph became."""
-        found = self.became[old]
+        found = self.mapping[old]
         assert isinstance(found, Value)
         return found
 
@@ -171,20 +157,20 @@ class Scope:
 
     def is_empty(self, old: Any) -> bool:
         """Whether a list is known to have no elements, and is no tensor yet."""
-        found = self.became[old]
+        found = self.mapping[old]
         return isinstance(found, _Reserved) and found.count == 0 and isinstance(found.count, int)
 
     def length_of(self, old: Value) -> Size:
         """How many elements a list has."""
-        found = self.became[old]
+        found = self.mapping[old]
         return found.count if isinstance(found, _Reserved) else self.length(found)
 
     def rows(self, old: Any) -> Value:
         """The tensor that a list became."""
-        found = self.became[old]
+        found = self.mapping[old]
         if isinstance(found, _Reserved):
             sizes = [found.count, *self.sizes(old, found.node)]
-            found = self.became[old] = self.zeros(sizes, self.dtype(old, found.node))
+            found = self.mapping[old] = self.zeros(sizes, self.dtype(old, found.node))
         return found
 
     def dtype(self, old: Value, node: Node) -> DType:
@@ -210,35 +196,27 @@ class Scope:
                     return found
                 if found is not None:
                     value, place = found
-                    return self.dim(self.became[value], place)  # type: ignore[arg-type]
+                    return self.dim(self.mapping[value], place)  # type: ignore[arg-type]
         raise Unlowerable(node, f"size {axis} of its elements is not known before they are written")
 
     def _there(self, value: Value) -> bool:
-        return isinstance(self.became.get(value), Value)
+        return isinstance(self.mapping.get(value), Value)
 
     # ---- the walk ---------------------------------------------------------------------------------------------------
 
     def run(self) -> Graph:
         """The new graph."""
-        for node in self.graph.nodes:
-            self.at, self.name = node.at, node.name
+        for node in self.source.nodes:
+            self.begin(node)
             lists = any(v.dtype is variant for v in (*node.operands, *node.outputs))
             if node.op.name in ("If", "Case", "While") and (lists or any(map(holds_lists, node.subgraphs))):
                 made: Sequence[Any] = self._while(node) if node.op.name == "While" else self._branches(node)
             elif lists:
                 made = OPERATORS[node.op.name](self, node)
             else:
-                inputs = tuple(map(self._operand, node.inputs))
-                same = inputs == node.inputs
-                made = self.state.emit(node if same else node.replaced(inputs=inputs)).outputs
-            self.became.update(zip(node.outputs, made))
-        outputs = [self.rows(v) if v.dtype is variant else self.value(v) for v in self.graph.outputs]
-        return Graph(self.graph.name, self.inputs, self.state.nodes, outputs)
-
-    def _operand(self, operand: Operand) -> Operand:
-        if operand is None:
-            return None
-        return tuple(map(self.value, operand)) if isinstance(operand, tuple) else self.value(operand)
+                made = self.insert(self.remap(node)).outputs
+            self.mapping.update(zip(node.outputs, made))
+        return self.build(self._handed(self.source.outputs))
 
     def _handed(self, values: Any) -> list[Value]:
         """Operands as they are now, lists as tensors."""
@@ -248,7 +226,7 @@ class Scope:
         self, node: Node, graph: Graph, specs: Sequence[TensorSpec], more: Sequence[Value] = (), appends: Any = None
     ) -> Graph:
         tensors = {v: s for v, s in zip(graph.inputs, specs) if v.dtype is variant}
-        return Scope(graph, (*self.frames, (graph, node)), self.kinds, tensors, more, appends).run()
+        return ListRewriter(graph, (*self.frames, (graph, node)), self.kinds, tensors, more, appends).run()
 
     def _branches(self, node: Node) -> Sequence[Value]:
         operands = self._handed(node.inputs[1])
@@ -271,7 +249,7 @@ class Scope:
         names = [before.name for before in old.outputs]
         names += output_names(old.name, len(specs))[len(names) :]
         node = Node(old.op, inputs, {**old.attrs, **attrs}, specs, old.name, old.at, names[: len(specs)])
-        return self.state.emit(node).outputs
+        return self.insert(node).outputs
 
     def _while(self, node: Node) -> Sequence[Value]:
         variables: Any = node.inputs[0]
@@ -285,7 +263,7 @@ class Scope:
 
         def graph_of(held: Graph, specs: Sequence[TensorSpec]) -> Graph:
             names = {v.name for v in held.values()}
-            more = [Value(unused("offset", names), TensorSpec((), int32)) for _ in offsets]
+            more = [Value(unique_name("offset", names), TensorSpec((), int32)) for _ in offsets]
             place: dict[Node, tuple[Value, Size]] = {}
             if held is body and counter is not None:
                 inside = {i: value for (i, _), value in zip(offsets, more)}

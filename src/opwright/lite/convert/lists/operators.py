@@ -20,12 +20,12 @@ from ....graph import Node, Value
 from .elements import Unlowerable
 
 if TYPE_CHECKING:
-    from .lowering import Scope
+    from .lowering import ListRewriter
 
 Size = int | Value
 
 
-def update(scope: Scope, rows: Value, index: Size, item: Value) -> Value:
+def update(scope: ListRewriter, rows: Value, index: Size, item: Value) -> Value:
     """The rows with another one at an index."""
     row = scope.make("ExpandDims", item, axis=0)
     rank = rows.shape.rank or 1
@@ -40,7 +40,7 @@ def update(scope: Scope, rows: Value, index: Size, item: Value) -> Value:
     return scope.make("Concat", (before, row, after), axis=0, like=rows.spec)
 
 
-def part(scope: Scope, rows: Value, begin: Size, count: Size) -> Value:
+def part(scope: ListRewriter, rows: Value, begin: Size, count: Size) -> Value:
     """So many rows from one on; -1 for all that follow."""
     rank = rows.shape.rank or 1
     return scope.make(
@@ -48,37 +48,37 @@ def part(scope: Scope, rows: Value, begin: Size, count: Size) -> Value:
     )
 
 
-def _at_least(scope: Scope, rows: Value, length: Value) -> Value:
+def _at_least(scope: ListRewriter, rows: Value, length: Value) -> Value:
     """The rows, and zeros after them up to a length, where they are fewer."""
     more = scope.make("Maximum", scope.make("Sub", length, scope.value_of(scope.length(rows))), scope.constant(0))
     sizes = [scope.dim(rows, i) for i in range(1, rows.shape.rank or 1)]
     return scope.make("Concat", (rows, scope.zeros([more, *sizes], rows.dtype)), axis=0)
 
 
-def _reserve(scope: Scope, node: Node) -> Sequence[Any]:
+def _reserve(scope: ListRewriter, node: Node) -> Sequence[Any]:
     (count,) = node.operands
     known = count.constant
     return [scope.reserved(node, int(known) if known is not None else scope.value(count))]
 
 
-def _undefined(scope: Scope, node: Node) -> Sequence[Any]:
+def _undefined(scope: ListRewriter, node: Node) -> Sequence[Any]:
     return [scope.reserved(node, 0)]
 
 
-def _length(scope: Scope, node: Node) -> Sequence[Value]:
+def _length(scope: ListRewriter, node: Node) -> Sequence[Value]:
     return [scope.value_of(scope.length_of(node.inputs[0]))]  # type: ignore[arg-type]
 
 
-def _zeros_like(scope: Scope, node: Node) -> Sequence[Value]:
+def _zeros_like(scope: ListRewriter, node: Node) -> Sequence[Value]:
     rows = scope.rows(node.inputs[0])
     return [scope.zeros([scope.dim(rows, i) for i in range(rows.shape.rank or 1)], rows.dtype)]
 
 
-def _add(scope: Scope, node: Node) -> Sequence[Value]:
+def _add(scope: ListRewriter, node: Node) -> Sequence[Value]:
     return [scope.make("Add", *map(scope.rows, node.inputs))]
 
 
-def _resize(scope: Scope, node: Node) -> Sequence[Value]:
+def _resize(scope: ListRewriter, node: Node) -> Sequence[Value]:
     rows, size = scope.rows(node.inputs[0]), scope.value(node.inputs[1])
     length = scope.length(rows)
     if size.constant is not None and isinstance(length, int):
@@ -91,14 +91,14 @@ def _resize(scope: Scope, node: Node) -> Sequence[Value]:
     return [_at_least(scope, kept, size)]
 
 
-def _append(scope: Scope, node: Node) -> Value:
+def _append(scope: ListRewriter, node: Node) -> Value:
     """In a loop that counts: the element where the counter says."""
     counter, offset = scope.appends[node]
     place = scope.add(scope.value(counter), offset)
     return update(scope, scope.rows(node.inputs[0]), place, scope.value(node.inputs[-1]))
 
 
-def _push(scope: Scope, node: Node) -> Sequence[Value]:
+def _push(scope: ListRewriter, node: Node) -> Sequence[Value]:
     if node in scope.appends:
         return [_append(scope, node)]
     item = scope.value(node.inputs[1])
@@ -108,19 +108,19 @@ def _push(scope: Scope, node: Node) -> Sequence[Value]:
     return [scope.make("Concat", (rows, scope.make("ExpandDims", item, axis=0)), axis=0)]
 
 
-def _pop(scope: Scope, node: Node) -> Sequence[Value]:
+def _pop(scope: ListRewriter, node: Node) -> Sequence[Value]:
     rows = scope.rows(node.inputs[0])
     last = scope.add(scope.length(rows), -1)
     item = scope.make("Gather", rows, scope.value_of(last), like=node.outputs[1].spec)
     return [part(scope, rows, 0, last), item]
 
 
-def _get(scope: Scope, node: Node) -> Sequence[Value]:
+def _get(scope: ListRewriter, node: Node) -> Sequence[Value]:
     index = scope.value(node.inputs[1])
     return [scope.make("Gather", scope.rows(node.inputs[0]), index, like=node.outputs[0].spec)]
 
 
-def _set(scope: Scope, node: Node) -> Sequence[Value]:
+def _set(scope: ListRewriter, node: Node) -> Sequence[Value]:
     if node in scope.appends:
         return [_append(scope, node)]
     rows, index, item = scope.rows(node.inputs[0]), scope.value(node.inputs[1]), scope.value(node.inputs[2])
@@ -133,20 +133,20 @@ def _set(scope: Scope, node: Node) -> Sequence[Value]:
     return [update(scope, rows, index if index.constant is None else int(index.constant), item)]
 
 
-def _chosen(scope: Scope, rows: Value, indices: Value) -> Value:
+def _chosen(scope: ListRewriter, rows: Value, indices: Value) -> Value:
     """[k, length] of bool: whether the k-th index is that place."""
     length = scope.value_of(scope.length(rows))
     return scope.make("OneHot", indices, length, scope.constant(True), scope.constant(False))
 
 
-def _where_rows(scope: Scope, which: Value, yes: Value, no: Value) -> Value:
+def _where_rows(scope: ListRewriter, which: Value, yes: Value, no: Value) -> Value:
     """Row by row, the one or the other."""
     ones = (no.shape.rank or 1) - 1
     flags = scope.make("Reshape", which, scope.vector([-1, *[1] * ones])) if ones else which
     return scope.make("Select", flags, yes, no, like=no.spec)
 
 
-def _unset(scope: Scope, node: Node) -> Sequence[Value]:
+def _unset(scope: ListRewriter, node: Node) -> Sequence[Value]:
     rows = scope.rows(node.inputs[0])
     indices = scope.make("Reshape", scope.value(node.inputs[1]), scope.vector([-1]))
     gone = scope.make("Any", _chosen(scope, rows, indices), axis=[0])
@@ -154,20 +154,20 @@ def _unset(scope: Scope, node: Node) -> Sequence[Value]:
     return [_where_rows(scope, gone, scope.zeros(sizes, rows.dtype), rows)]
 
 
-def _stack(scope: Scope, node: Node) -> Sequence[Value]:
+def _stack(scope: ListRewriter, node: Node) -> Sequence[Value]:
     return [scope.make("Identity", scope.rows(node.inputs[0]), like=node.outputs[0].spec)]
 
 
-def _from_tensor(scope: Scope, node: Node) -> Sequence[Value]:
+def _from_tensor(scope: ListRewriter, node: Node) -> Sequence[Value]:
     return [scope.value(node.inputs[0])]
 
 
-def _gather(scope: Scope, node: Node) -> Sequence[Value]:
+def _gather(scope: ListRewriter, node: Node) -> Sequence[Value]:
     rows, indices = scope.rows(node.inputs[0]), scope.value(node.inputs[1])
     return [scope.make("Gather", rows, indices, like=node.outputs[0].spec)]
 
 
-def _scatter(scope: Scope, node: Node) -> Sequence[Value]:
+def _scatter(scope: ListRewriter, node: Node) -> Sequence[Value]:
     """Each place has its last row: 1 + the greatest k whose index is that place, 0 for none."""
     indices, tensor = scope.value(node.inputs[1]), scope.value(node.inputs[2])
     known = indices.constant
@@ -190,7 +190,7 @@ def _scatter(scope: Scope, node: Node) -> Sequence[Value]:
     return [_where_rows(scope, some, scope.make("Gather", padded, last), rows)]
 
 
-def _scatter_add(scope: Scope, node: Node) -> Sequence[Value]:
+def _scatter_add(scope: ListRewriter, node: Node) -> Sequence[Value]:
     rows, indices, tensor = scope.rows(node.inputs[0]), scope.value(node.inputs[1]), scope.value(node.inputs[2])
     shape = scope.make("Shape", rows)
     return [
@@ -203,7 +203,7 @@ def _scatter_add(scope: Scope, node: Node) -> Sequence[Value]:
     ]
 
 
-def _concat(scope: Scope, node: Node) -> Sequence[Value]:
+def _concat(scope: ListRewriter, node: Node) -> Sequence[Value]:
     if node.inputs[1] is not None:
         raise Unlowerable(node, "its elements may have different lengths")
     rows = scope.rows(node.inputs[0])
@@ -216,7 +216,7 @@ def _concat(scope: Scope, node: Node) -> Sequence[Value]:
     return [scope.make("Reshape", rows, wanted, like=node.outputs[0].spec), lengths]
 
 
-def _split(scope: Scope, node: Node) -> Sequence[Value]:
+def _split(scope: ListRewriter, node: Node) -> Sequence[Value]:
     tensor, lengths = scope.value(node.inputs[0]), scope.value(node.inputs[1])
     assert lengths.constant is not None, "elements.py has looked"
     n = lengths.constant
@@ -224,7 +224,7 @@ def _split(scope: Scope, node: Node) -> Sequence[Value]:
     return [scope.make("Reshape", tensor, scope.vector([len(n), int(n[0]), *sizes]))]
 
 
-OPERATORS: dict[str, Callable[[Scope, Node], Sequence[Any]]] = {
+OPERATORS: dict[str, Callable[[ListRewriter, Node], Sequence[Any]]] = {
     "ListReserve": _reserve,
     "Undefined": _undefined,
     "ListLength": _length,

@@ -13,7 +13,8 @@ import numpy as np
 from ....core.constants import GELU_CUBIC, GELU_SLOPE
 from ....core.dtypes import float32, int32
 from ....graph import Node, Value
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from ..rules.building import number, sizes
 from .parts import polynomial
 
@@ -35,7 +36,7 @@ ATAN = (
 )
 
 
-def erf(low: Lowering, x: Value) -> Value:
+def erf(low: LiteRewriter, x: Value) -> Value:
     """The error function of float32, to 1.5e-7."""
     size = low.emit("ABS", x)
     one = number(low, 1, x)
@@ -44,7 +45,7 @@ def erf(low: Lowering, x: Value) -> Value:
     return low.emit("MUL", sign(low, x), low.emit("SUB", one, tail))
 
 
-def sign(low: Lowering, x: Value) -> Value:
+def sign(low: LiteRewriter, x: Value) -> Value:
     """1, 0 or -1 by two comparisons; what is not a number stays so."""
     zero = number(low, 0, x)
     positive, negative = (low.cast(low.emit(op, x, zero), x.dtype) for op in ("GREATER", "LESS"))
@@ -54,12 +55,12 @@ def sign(low: Lowering, x: Value) -> Value:
     return low.emit("SELECT", low.emit("EQUAL", x, x), both, x)
 
 
-def _sign(node: Node, low: Lowering) -> Lowered:
+def _sign(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     return sign(low, x)
 
 
-def _gelu(node: Node, low: Lowering) -> Lowered:
+def _gelu(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     if x.dtype is not float32:
         return NoMatch(f"GELU of {x.dtype.name}")
@@ -73,7 +74,7 @@ def _gelu(node: Node, low: Lowering) -> Lowered:
     return low.emit("MUL", half, low.emit("ADD", gate, number(low, 1, x)))
 
 
-def _atan2(node: Node, low: Lowering) -> Lowered:
+def _atan2(node: Node, low: LiteRewriter) -> RuleResult:
     """The angle within the first octant, then by symmetry; a zero keeps no sign here."""
     y, x = node.operands
     if x.dtype is not float32 or sizes(x) != sizes(y):
@@ -92,58 +93,58 @@ def _atan2(node: Node, low: Lowering) -> Lowered:
     return turned(low.emit("LESS", y, number(low, 0, y)), 0.0, angle)
 
 
-def _relu_0_to_1(node: Node, low: Lowering) -> Lowered:
+def _relu_0_to_1(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     return low.emit("MINIMUM", low.emit("RELU", x), number(low, 1, x))
 
 
-def _hard_swish(node: Node, low: Lowering) -> Lowered:
+def _hard_swish(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     gate = low.emit("RELU6", low.emit("ADD", x, number(low, 3, x)))
     return low.emit("MUL", low.emit("MUL", x, gate), number(low, 1 / 6, x))
 
 
-def _below(low: Lowering, x: Value) -> Value:
+def _below(low: LiteRewriter, x: Value) -> Value:
     """min(x, 0), in operators older than MINIMUM."""
     return low.emit("NEG", low.emit("RELU", low.emit("NEG", x)))
 
 
-def _elu(node: Node, low: Lowering) -> Lowered:
+def _elu(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     below = low.emit("SUB", low.emit("EXP", _below(low, x)), number(low, 1, x))
     return low.emit("ADD", low.emit("RELU", x), below)
 
 
-def _leaky_relu(node: Node, low: Lowering) -> Lowered:
+def _leaky_relu(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     below = low.emit("MUL", _below(low, x), number(low, node.attrs["alpha"], x))
     return low.emit("ADD", low.emit("RELU", x), below)
 
 
-def _abs(node: Node, low: Lowering) -> Lowered:
+def _abs(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     if x.dtype is not int32:
         return NoMatch(f"ABS of {x.dtype.name}")
     return low.emit("MAXIMUM", x, low.emit("NEG", x))
 
 
-def _square(node: Node, low: Lowering) -> Lowered:
+def _square(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     return low.emit("MUL", x, x)
 
 
-def _squared_difference(node: Node, low: Lowering) -> Lowered:
+def _squared_difference(node: Node, low: LiteRewriter) -> RuleResult:
     difference = low.emit("SUB", *node.operands)
     return low.emit("MUL", difference, difference)
 
 
-def _reduce_all(node: Node, low: Lowering) -> Lowered:
+def _reduce_all(node: Node, low: LiteRewriter) -> RuleResult:
     x, axes = node.operands
     some_not = low.emit("REDUCE_ANY", low.emit("LOGICAL_NOT", x), axes, keep_dims=node.attrs["keep_dims"])
     return low.emit("LOGICAL_NOT", some_not)
 
 
-def _bucketize(node: Node, low: Lowering) -> Lowered:
+def _bucketize(node: Node, low: LiteRewriter) -> RuleResult:
     (x,), boundaries = node.operands, node.attrs["boundaries"]
     if not boundaries or not x.dtype.is_floating:
         return NoMatch("BUCKETIZE of floats, with boundaries")
@@ -153,17 +154,17 @@ def _bucketize(node: Node, low: Lowering) -> Lowered:
     return low.emit("RESHAPE", count, low.int32(sizes(x)), like=node.outputs[0].spec)
 
 
-ARITHMETIC = table(
-    Rule("gelu_by_erf", "GELU", _gelu, "its definition; erf to 1.5e-7"),
-    Rule("atan2_by_octant", "ATAN2", _atan2, "a polynomial of the ratio, to 1e-7; of zeros the sign is lost"),
-    Rule("sign_by_comparison", "SIGN", _sign, "its definition"),
-    Rule("relu_0_to_1", "RELU_0_TO_1", _relu_0_to_1, "its definition"),
-    Rule("hard_swish_apart", "HARD_SWISH", _hard_swish, "its definition"),
-    Rule("elu_apart", "ELU", _elu, "its definition; near 0 to 1e-7, as exp(x) - 1 is"),
-    Rule("leaky_relu_apart", "LEAKY_RELU", _leaky_relu, "its definition"),
-    Rule("abs_by_maximum", "ABS", _abs, "max(x, -x)"),
-    Rule("square_by_mul", "SQUARE", _square, "x x"),
-    Rule("squared_difference_apart", "SQUARED_DIFFERENCE", _squared_difference, "its definition"),
-    Rule("all_by_any", "REDUCE_ALL", _reduce_all, "De Morgan"),
-    Rule("bucketize_by_counting", "BUCKETIZE", _bucketize, "how many boundaries are not above x"),
+ARITHMETIC = rule_table(
+    RewriteRule("gelu_by_erf", "GELU", _gelu, "its definition; erf to 1.5e-7"),
+    RewriteRule("atan2_by_octant", "ATAN2", _atan2, "a polynomial of the ratio, to 1e-7; of zeros the sign is lost"),
+    RewriteRule("sign_by_comparison", "SIGN", _sign, "its definition"),
+    RewriteRule("relu_0_to_1", "RELU_0_TO_1", _relu_0_to_1, "its definition"),
+    RewriteRule("hard_swish_apart", "HARD_SWISH", _hard_swish, "its definition"),
+    RewriteRule("elu_apart", "ELU", _elu, "its definition; near 0 to 1e-7, as exp(x) - 1 is"),
+    RewriteRule("leaky_relu_apart", "LEAKY_RELU", _leaky_relu, "its definition"),
+    RewriteRule("abs_by_maximum", "ABS", _abs, "max(x, -x)"),
+    RewriteRule("square_by_mul", "SQUARE", _square, "x x"),
+    RewriteRule("squared_difference_apart", "SQUARED_DIFFERENCE", _squared_difference, "its definition"),
+    RewriteRule("all_by_any", "REDUCE_ALL", _reduce_all, "De Morgan"),
+    RewriteRule("bucketize_by_counting", "BUCKETIZE", _bucketize, "how many boundaries are not above x"),
 )

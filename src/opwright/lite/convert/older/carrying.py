@@ -13,7 +13,8 @@ from typing import Any
 
 from ....core.dtypes import DType, bool, float16, float32, int16, int32, int64
 from ....graph import Node, Value
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 
 CARRIER: dict[DType, DType] = {bool: int32, int16: int32, float16: float32}
 
@@ -79,7 +80,7 @@ NUMERIC = (
 INDICES: dict[str, tuple[int, ...]] = {"GATHER": (1,), "GATHER_ND": (1,), "DYNAMIC_UPDATE_SLICE": (2,), "TOPK_V2": (1,)}
 
 
-def _carried(node: Node, low: Lowering, places: tuple[int, ...] | None, carrier: dict[DType, DType]) -> Lowered:
+def _carried(node: Node, low: LiteRewriter, places: tuple[int, ...] | None, carrier: dict[DType, DType]) -> RuleResult:
     """The node with these operands cast to the type that carries theirs, and results of the old type cast back."""
     old: DType | None = None
 
@@ -112,8 +113,11 @@ def _indices(places: tuple[int, ...]) -> Any:
     return lambda node, low: _carried(node, low, places, {int16: int32, int64: int32})
 
 
-CARRYING = table(
-    *(Rule("indices_in_int32", op, _indices(places), "indices fit int32") for op, places in INDICES.items()),
-    *(Rule("carried", op, _data(places), "moving changes no element") for op, places in MOVERS.items()),
-    *(Rule("computed_wider", op, _data(None), "the wider type has the same result, rounded once") for op in NUMERIC),
+CARRYING = rule_table(
+    *(RewriteRule("indices_in_int32", op, _indices(places), "indices fit int32") for op, places in INDICES.items()),
+    *(RewriteRule("carried", op, _data(places), "moving changes no element") for op, places in MOVERS.items()),
+    *(
+        RewriteRule("computed_wider", op, _data(None), "the wider type has the same result, rounded once")
+        for op in NUMERIC
+    ),
 )

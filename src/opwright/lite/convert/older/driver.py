@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....core.errors import InvalidArgumentError, UnimplementedError
-from ....core.forks import once
 from ....graph import Graph, Node
-from ..lowering import Lowered, NoMatch, Rewriting, Rule, join
+from ....graph.passes.rewriting import RewriteRule
 from ..optimize import rewrite
 from ..required_version import too_new
+from ..rewriter import join
 from .arithmetic import ARITHMETIC
 from .carrying import CARRYING
 from .images import IMAGES
@@ -30,21 +29,8 @@ def say_older(graph: Graph, runtime: str) -> Graph:
     Operators without a rule stay, to be reported.
     """
 
-    def rules(node: Node) -> Sequence[Rule]:
+    def rules(node: Node) -> Sequence[RewriteRule]:
         found = OLDER.get(node.op.name)
-        return [_declining(rule) for rule in found] if found and too_new(node, runtime) else ()
+        return found if found and too_new(node, runtime) else ()
 
     return rewrite(graph, rules)
-
-
-@once
-def _declining(rule: Rule) -> Rule:
-    """The rule, which declines where operators do not take what it would give them."""
-
-    def lower(node: Node, low: Rewriting) -> Lowered:
-        try:
-            return rule.lower(node, low)
-        except (InvalidArgumentError, UnimplementedError) as error:
-            return NoMatch(" ".join(error.message.split()))
-
-    return Rule(rule.name, rule.op, lower, rule.why)

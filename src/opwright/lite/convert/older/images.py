@@ -10,8 +10,9 @@ import numpy as np
 
 from ....core.dtypes import float32
 from ....graph import Node, Value
+from ....graph.passes.rewriting import RewriteRule
 from ...ops.images import sampling
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from ..rules.building import constant_of
 from .parts import bound
 
@@ -25,7 +26,7 @@ def _target(node: Node) -> tuple[Value, list[tuple[int, int]]]:
     return x, list(zip(found, out))
 
 
-def _nearest(node: Node, low: Lowering) -> Lowered:
+def _nearest(node: Node, low: LiteRewriter) -> RuleResult:
     x, axes = _target(node)
     for axis, (n, out) in enumerate(axes, 1):
         if n == 0:
@@ -34,7 +35,7 @@ def _nearest(node: Node, low: Lowering) -> Lowered:
     return x
 
 
-def _bilinear(node: Node, low: Lowering) -> Lowered:
+def _bilinear(node: Node, low: LiteRewriter) -> RuleResult:
     x, axes = _target(node)
     if x.dtype is not float32:
         return NoMatch(f"RESIZE_BILINEAR of {x.dtype.name}")
@@ -52,7 +53,7 @@ def _bilinear(node: Node, low: Lowering) -> Lowered:
     return x
 
 
-def _depth_to_space(node: Node, low: Lowering) -> Lowered:
+def _depth_to_space(node: Node, low: LiteRewriter) -> RuleResult:
     """[n, h, w, (i, j, c)] to [n, (h, i), (w, j), c]: only h, w and i change places."""
     (x,), block = node.operands, node.attrs["block_size"]
     dims = x.spec.shape.dims
@@ -64,7 +65,7 @@ def _depth_to_space(node: Node, low: Lowering) -> Lowered:
     return low.emit("RESHAPE", y, low.int32([-1, h * block, w * block, c // block**2]), like=node.outputs[0].spec)
 
 
-def _batches(node: Node, low: Lowering) -> Lowered:
+def _batches(node: Node, low: LiteRewriter) -> RuleResult:
     """[n, l, c] as an image of width 1."""
     x, block, borders = node.operands
     if x.spec.shape.rank != 3:
@@ -76,10 +77,10 @@ def _batches(node: Node, low: Lowering) -> Lowered:
     return low.emit("SQUEEZE", y, squeeze_dims=[2], like=node.outputs[0].spec)
 
 
-IMAGES = table(
-    Rule("nearest_by_gather", "RESIZE_NEAREST_NEIGHBOR", _nearest, "the same pixels"),
-    Rule("bilinear_by_gather", "RESIZE_BILINEAR", _bilinear, "rows, then columns, with the same weights"),
-    Rule("depth_to_space_apart", "DEPTH_TO_SPACE", _depth_to_space, "the same elements"),
-    Rule("batches_of_images", "SPACE_TO_BATCH_ND", _batches, "a width of 1"),
-    Rule("batches_of_images", "BATCH_TO_SPACE_ND", _batches, "a width of 1"),
+IMAGES = rule_table(
+    RewriteRule("nearest_by_gather", "RESIZE_NEAREST_NEIGHBOR", _nearest, "the same pixels"),
+    RewriteRule("bilinear_by_gather", "RESIZE_BILINEAR", _bilinear, "rows, then columns, with the same weights"),
+    RewriteRule("depth_to_space_apart", "DEPTH_TO_SPACE", _depth_to_space, "the same elements"),
+    RewriteRule("batches_of_images", "SPACE_TO_BATCH_ND", _batches, "a width of 1"),
+    RewriteRule("batches_of_images", "BATCH_TO_SPACE_ND", _batches, "a width of 1"),
 )

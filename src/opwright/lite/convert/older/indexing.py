@@ -12,12 +12,13 @@ import numpy as np
 
 from ....core.dtypes import bool, int32
 from ....graph import Node
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from ..rules.building import number, reshaped, sizes
 from .ranks import spread
 
 
-def _broadcast_to(node: Node, low: Lowering) -> Lowered:
+def _broadcast_to(node: Node, low: LiteRewriter) -> RuleResult:
     (x, _), out = node.operands, sizes(node.outputs[0], "the shape of the result")
     dims = [1] * (len(out) - len(sizes(x))) + sizes(x)
     return low.emit(
@@ -28,7 +29,7 @@ def _broadcast_to(node: Node, low: Lowering) -> Lowered:
     )
 
 
-def _broadcast_args(node: Node, low: Lowering) -> Lowered:
+def _broadcast_args(node: Node, low: LiteRewriter) -> RuleResult:
     """Of two sizes the one that is not 1."""
     shapes, (rank,) = list(node.operands), sizes(node.outputs[0], "the shape of the result")
     for i, shape in enumerate(shapes):
@@ -40,12 +41,12 @@ def _broadcast_args(node: Node, low: Lowering) -> Lowered:
     return low.emit("SELECT", low.emit("EQUAL", x, number(low, 1, x)), y, x, like=node.outputs[0].spec)
 
 
-def _select_v2(node: Node, low: Lowering) -> Lowered:
+def _select_v2(node: Node, low: LiteRewriter) -> RuleResult:
     out = sizes(node.outputs[0], "the shape of the result")
     return low.emit("SELECT", *(spread(low, v, out) for v in node.operands), like=node.outputs[0].spec)
 
 
-def _gather_batches(node: Node, low: Lowering) -> Lowered:
+def _gather_batches(node: Node, low: LiteRewriter) -> RuleResult:
     """The batches one after another, and each index moved on to its own."""
     (x, indices), b = list(node.operands)[:2], node.attrs["batch_dims"]
     dims, picked = sizes(x), sizes(indices)
@@ -60,14 +61,14 @@ def _gather_batches(node: Node, low: Lowering) -> Lowered:
     return reshaped(low, y, sizes(node.outputs[0], "the shape of the result"))
 
 
-def _where(node: Node, low: Lowering) -> Lowered:
+def _where(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     if x.dtype is bool:
         return NoMatch("WHERE of bools is the oldest form")
     return low.emit("WHERE", low.emit("NOT_EQUAL", x, number(low, 0, x)), like=node.outputs[0].spec)
 
 
-def _dynamic_update_slice(node: Node, low: Lowering) -> Lowered:
+def _dynamic_update_slice(node: Node, low: LiteRewriter) -> RuleResult:
     """The update padded to the operand's shape, and chosen where it lies. Axes it covers whole are seen as one."""
     x, update, start = node.operands
     dims, size = sizes(x), sizes(update)
@@ -92,11 +93,11 @@ def _dynamic_update_slice(node: Node, low: Lowering) -> Lowered:
     return reshaped(low, chosen, sizes(node.outputs[0], "the shape of the result"))
 
 
-INDEXING = table(
-    Rule("broadcast_by_tile", "BROADCAST_TO", _broadcast_to, "the same repetition"),
-    Rule("broadcast_args_by_select", "BROADCAST_ARGS", _broadcast_args, "its definition"),
-    Rule("select_after_broadcast", "SELECT_V2", _select_v2, "its definition"),
-    Rule("gather_flat", "GATHER", _gather_batches, "the same elements"),
-    Rule("where_not_0", "WHERE", _where, "its definition"),
-    Rule("update_by_select", "DYNAMIC_UPDATE_SLICE", _dynamic_update_slice, "its definition"),
+INDEXING = rule_table(
+    RewriteRule("broadcast_by_tile", "BROADCAST_TO", _broadcast_to, "the same repetition"),
+    RewriteRule("broadcast_args_by_select", "BROADCAST_ARGS", _broadcast_args, "its definition"),
+    RewriteRule("select_after_broadcast", "SELECT_V2", _select_v2, "its definition"),
+    RewriteRule("gather_flat", "GATHER", _gather_batches, "the same elements"),
+    RewriteRule("where_not_0", "WHERE", _where, "its definition"),
+    RewriteRule("update_by_select", "DYNAMIC_UPDATE_SLICE", _dynamic_update_slice, "its definition"),
 )

@@ -12,7 +12,7 @@ from typing import Any
 
 from ....graph import Node, Value
 from ....ops.call import Call
-from ..lowering import Lowering
+from ..rewriter import LiteRewriter
 from ..rules.building import number
 
 
@@ -26,7 +26,7 @@ def around(dims: Sequence[int], axis: int) -> list[int]:
     return [math.prod(dims[:axis]), dims[axis], math.prod(dims[axis + 1 :])]
 
 
-def polynomial(low: Lowering, coefficients: Sequence[float], x: Value) -> Value:
+def polynomial(low: LiteRewriter, coefficients: Sequence[float], x: Value) -> Value:
     """c0 + c1 x + c2 x^2 + ..., by Horner's rule."""
     *others, last = coefficients
     total: Any = None

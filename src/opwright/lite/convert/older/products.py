@@ -14,14 +14,15 @@ import numpy as np
 
 from ....core.dtypes import float32, int32
 from ....graph import Node, Value
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from ..rules.building import constant_of, number, reshaped, sizes
 from .parts import around
 
 MOST_PARTS = 128  # more nodes than this for one would not help anybody
 
 
-def _swapped(low: Lowering, x: Value) -> Value:
+def _swapped(low: LiteRewriter, x: Value) -> Value:
     """A matrix with rows and columns swapped."""
     if x.constant is not None:
         return low.constant(np.ascontiguousarray(x.constant.T), x.dtype)
@@ -29,7 +30,7 @@ def _swapped(low: Lowering, x: Value) -> Value:
     return low.emit("TRANSPOSE", x, low.int32([1, 0]), like=x.spec.with_shape([n, m]))
 
 
-def _batch_matmul(node: Node, low: Lowering) -> Lowered:
+def _batch_matmul(node: Node, low: LiteRewriter) -> RuleResult:
     x, y = node.operands
     if x.dtype is not float32:
         return NoMatch(f"BATCH_MATMUL of {x.dtype.name}")
@@ -59,7 +60,7 @@ def _batch_matmul(node: Node, low: Lowering) -> Lowered:
     return reshaped(low, stacked, out)
 
 
-def _fully_connected(node: Node, low: Lowering) -> Lowered:
+def _fully_connected(node: Node, low: LiteRewriter) -> RuleResult:
     """keep_num_dims by reshaping; two inputs by a third that is left out."""
     x, weights, *bias = node.inputs
     assert isinstance(x, Value)
@@ -75,7 +76,7 @@ def _fully_connected(node: Node, low: Lowering) -> Lowered:
     return low.emit("RESHAPE", y, low.int32([-1 if d is None else d for d in dims]), like=node.outputs[0].spec)
 
 
-def _cumsum(node: Node, low: Lowering) -> Lowered:
+def _cumsum(node: Node, low: LiteRewriter) -> RuleResult:
     """Sums over spans of 1, 2, 4, ... elements (Hillis and Steele 1986)."""
     x, axis = node.operands
     dims = sizes(x)
@@ -98,7 +99,7 @@ def _cumsum(node: Node, low: Lowering) -> Lowered:
     return reshaped(low, y, dims)
 
 
-def _unsorted_segment_sum(node: Node, low: Lowering) -> Lowered:
+def _unsorted_segment_sum(node: Node, low: LiteRewriter) -> RuleResult:
     """Sums into a place for each segment, and one more for rows of none."""
     data, ids, count = node.operands
     n, rest = int(constant_of(count, "the number of segments").reshape(-1)[0]), sizes(data)[len(sizes(ids)) :]
@@ -112,7 +113,7 @@ def _unsorted_segment_sum(node: Node, low: Lowering) -> Lowered:
     return low.emit("SLICE", summed, low.int32([0] * (1 + len(rest))), low.int32([n, *rest]), like=node.outputs[0].spec)
 
 
-def _grouped_conv(node: Node, low: Lowering) -> Lowered:
+def _grouped_conv(node: Node, low: LiteRewriter) -> RuleResult:
     x, filters, bias = (*node.operands, None)[:3]
     assert x is not None
     assert filters is not None
@@ -136,7 +137,7 @@ def _grouped_conv(node: Node, low: Lowering) -> Lowered:
     return low.emit("CONCATENATION", tuple(done), axis=3, like=node.outputs[0].spec)
 
 
-def _transpose_conv(node: Node, low: Lowering) -> Lowered:
+def _transpose_conv(node: Node, low: LiteRewriter) -> RuleResult:
     """Bias and activation by an addition of their own."""
     shape, filters, x, *bias = node.inputs
     activation = node.attrs["fused_activation_function"]
@@ -149,11 +150,11 @@ def _transpose_conv(node: Node, low: Lowering) -> Lowered:
     return low.emit("ADD", y, added, fused_activation_function=activation, like=like)
 
 
-PRODUCTS = table(
-    Rule("matmul_by_fully_connected", "BATCH_MATMUL", _batch_matmul, "one product for each matrix"),
-    Rule("flat_fully_connected", "FULLY_CONNECTED", _fully_connected, "the rows are the same"),
-    Rule("cumsum_by_doubling", "CUMSUM", _cumsum, "the same terms, added in another order"),
-    Rule("segments_by_scatter", "UNSORTED_SEGMENT_SUM", _unsorted_segment_sum, "SCATTER_ND adds what meets"),
-    Rule("groups_apart", "CONV_2D", _grouped_conv, "groups know nothing of each other"),
-    Rule("transpose_conv_apart", "TRANSPOSE_CONV", _transpose_conv, "the kernel adds and clamps after the sum"),
+PRODUCTS = rule_table(
+    RewriteRule("matmul_by_fully_connected", "BATCH_MATMUL", _batch_matmul, "one product for each matrix"),
+    RewriteRule("flat_fully_connected", "FULLY_CONNECTED", _fully_connected, "the rows are the same"),
+    RewriteRule("cumsum_by_doubling", "CUMSUM", _cumsum, "the same terms, added in another order"),
+    RewriteRule("segments_by_scatter", "UNSORTED_SEGMENT_SUM", _unsorted_segment_sum, "SCATTER_ND adds what meets"),
+    RewriteRule("groups_apart", "CONV_2D", _grouped_conv, "groups know nothing of each other"),
+    RewriteRule("transpose_conv_apart", "TRANSPOSE_CONV", _transpose_conv, "the kernel adds and clamps after the sum"),
 )

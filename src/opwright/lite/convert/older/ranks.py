@@ -12,12 +12,13 @@ from __future__ import annotations
 import math
 
 from ....graph import Node, Value
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from ..rules.building import constant_of, reshaped, sizes
 from .parts import around
 
 
-def _transpose(node: Node, low: Lowering) -> Lowered:
+def _transpose(node: Node, low: LiteRewriter) -> RuleResult:
     """Axes that stay together are one; then each in turn is moved to its place, past those before it."""
     x, order = node.operands
     perm, dims = constant_of(order, "the order").tolist(), sizes(x)
@@ -46,7 +47,7 @@ def _transpose(node: Node, low: Lowering) -> Lowered:
     return reshaped(low, x, sizes(node.outputs[0], "the shape of the result"))
 
 
-def _slice(node: Node, low: Lowering) -> Lowered:
+def _slice(node: Node, low: LiteRewriter) -> RuleResult:
     x, begin, size = node.operands
     dims, starts = sizes(x), constant_of(begin, "the begin").tolist()
     counts = constant_of(size, "the size").tolist()
@@ -66,7 +67,7 @@ def _slice(node: Node, low: Lowering) -> Lowered:
     return reshaped(low, x, dims)
 
 
-def _strided_slice(node: Node, low: Lowering) -> Lowered:
+def _strided_slice(node: Node, low: LiteRewriter) -> RuleResult:
     x, *bounds = node.operands
     dims, attrs = sizes(x), node.attrs
     if len(dims) <= 4:
@@ -96,7 +97,7 @@ def _strided_slice(node: Node, low: Lowering) -> Lowered:
     return reshaped(low, x, sizes(node.outputs[0], "the shape of the result"))
 
 
-def _pad(node: Node, low: Lowering) -> Lowered:
+def _pad(node: Node, low: LiteRewriter) -> RuleResult:
     x, paddings, *value = node.operands
     dims, pads = sizes(x), constant_of(paddings, "the paddings").tolist()
     if len(dims) <= 4:
@@ -110,7 +111,7 @@ def _pad(node: Node, low: Lowering) -> Lowered:
     return reshaped(low, x, dims)
 
 
-def _select(node: Node, low: Lowering) -> Lowered:
+def _select(node: Node, low: LiteRewriter) -> RuleResult:
     """Operands of one shape, seen as vectors."""
     out = sizes(node.outputs[0], "the shape of the result")
     if len(out) <= 4 or any(sizes(v) != out for v in node.operands):
@@ -119,7 +120,7 @@ def _select(node: Node, low: Lowering) -> Lowered:
     return reshaped(low, low.emit("SELECT", condition, x, y), out)
 
 
-def _binary(node: Node, low: Lowering) -> Lowered:
+def _binary(node: Node, low: LiteRewriter) -> RuleResult:
     """Both operands spread out before they meet."""
     out = sizes(node.outputs[0], "the shape of the result")
     if len(out) <= 4 or all(sizes(v) == out for v in node.operands):
@@ -128,17 +129,17 @@ def _binary(node: Node, low: Lowering) -> Lowered:
     return low.emit(node.op.name, x, y, **{k: node.attrs[k] for k in node.attrs}, like=node.outputs[0].spec)
 
 
-def spread(low: Lowering, x: Value, shape: list[int]) -> Value:
+def spread(low: LiteRewriter, x: Value, shape: list[int]) -> Value:
     """`x` repeated up to a shape."""
     return x if sizes(x) == shape else low.emit("BROADCAST_TO", x, low.int32(shape))
 
 
-RANKS = table(
-    Rule("transpose_by_steps", "TRANSPOSE", _transpose, "permutations compose"),
-    Rule("slice_by_axis", "SLICE", _slice, "axis by axis"),
-    Rule("strided_slice_by_axis", "STRIDED_SLICE", _strided_slice, "axis by axis"),
-    Rule("pad_by_axis", "PAD", _pad, "axis by axis"),
-    Rule("pad_by_axis", "PADV2", _pad, "axis by axis"),
-    Rule("select_flat", "SELECT", _select, "element by element"),
-    *(Rule("spread_first", op, _binary, "element by element") for op in ("SUB", "DIV", "MAXIMUM", "MINIMUM")),
+RANKS = rule_table(
+    RewriteRule("transpose_by_steps", "TRANSPOSE", _transpose, "permutations compose"),
+    RewriteRule("slice_by_axis", "SLICE", _slice, "axis by axis"),
+    RewriteRule("strided_slice_by_axis", "STRIDED_SLICE", _strided_slice, "axis by axis"),
+    RewriteRule("pad_by_axis", "PAD", _pad, "axis by axis"),
+    RewriteRule("pad_by_axis", "PADV2", _pad, "axis by axis"),
+    RewriteRule("select_flat", "SELECT", _select, "element by element"),
+    *(RewriteRule("spread_first", op, _binary, "element by element") for op in ("SUB", "DIV", "MAXIMUM", "MINIMUM")),
 )

@@ -20,14 +20,13 @@ from ....core import flags
 from ....core.errors import InvalidArgumentError
 from ....core.introspection import levels_to_user
 from ....graph import Graph, Node, Value
+from ....graph.builder import GraphTransform, map_subgraphs, refined
 from ....graph.ir import output_names
 from ....graph.matching import Finder, Match, Miss, Template
 from ....graph.passes import dead_code
-from ....graph.passes.rewriting import map_graphs
 from ....graph.splicing import Replacement, splice
 from ...format.flexbuffers import encode_options
 from ...ops.external import ExternalOp, external_attrs
-from ..lowering import EachOnce, more_specific
 from .pattern import STAGES, Pattern, Stage
 
 
@@ -103,7 +102,7 @@ def fuse_patterns(graph: Graph, account: Account) -> Graph:
     for stage in STAGES if account.patterns else STAGES[-1:]:
         graph = stage(graph)
         if account.patterns:
-            graph = EachOnce(lambda held, inside, stage=stage: _fused(held, inside, stage, account))(graph)  # type: ignore[misc]
+            graph = GraphTransform(lambda held, inside, stage=stage: _fused(held, inside, stage, account))(graph)  # type: ignore[misc]
     return graph
 
 
@@ -118,7 +117,7 @@ def _fused(graph: Graph, inside: Any, stage: Stage, account: Account) -> Graph:
 
 def _with_graphs(graph: Graph, inside: Any) -> Graph:
     """The graph with what its nodes hold fused."""
-    changed = {node: map_graphs(node, inside) for node in graph.nodes if any(True for _ in node.subgraphs)}
+    changed = {node: map_subgraphs(node, inside) for node in graph.nodes if any(True for _ in node.subgraphs)}
     swaps = [
         Replacement(new, {old}, {v: i for i, v in enumerate(old.outputs)})
         for old, new in changed.items()
@@ -190,7 +189,7 @@ def _replacement(pattern: Pattern, template: Template, match: Match, anchor: Nod
         specs = operator.infer(bound, inputs, anchor.name)
         places = [i for i, o in enumerate(operator.outputs) if not o.intermediate]
         for i, v in zip(places, old):
-            specs[i] = more_specific(v.spec, specs[i])
+            specs[i] = refined(v.spec, specs[i])
     names = output_names(anchor.name, len(specs))
     for i, v in zip(places, old):
         names[i] = v.name

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from ....core.errors import InvalidArgumentError
 from ....graph import Graph
+from ....graph.builder import has_subgraphs
 from ....graph.matching import Template
-from ....graph.passes.rewriting import holds_graphs
 from ...format.flexbuffers import encode_options
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def _check_nodes(pattern: Pattern, graph: Graph) -> None:
     if not nodes:
         raise pattern.wrong("there is no operator in it, once constants are computed", wanted="operators to look for")
     for n in nodes:
-        if holds_graphs(n) or n.effect is not None:
-            what = "is control flow" if holds_graphs(n) else "has an effect or draws numbers"
+        if has_subgraphs(n) or n.effect is not None:
+            what = "is control flow" if has_subgraphs(n) else "has an effect or draws numbers"
             raise pattern.wrong(
                 f"{n.op.name} ({n.at}) {what}",
                 wanted="operators whose results depend on operands alone",

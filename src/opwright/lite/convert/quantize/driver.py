@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ....graph import Graph, Value
+from ....graph.builder import GraphTransform
 from ...ops.definition import LiteOperator
 from ...ops.module import LiteModule
 from ...ops.specs import name_of
 from ..errors import ConverterError
-from ..lowering import EachOnce
 from . import modes, sparsity, weights
 from .calibrate import calibrate
 from .calibrated_graph import CalibratedGraph, Range
 from .modes import Mode
 from .plan import Plan
 from .releases import plan_for
-from .rewrite import Rewriter
+from .rewrite import GraphQuantizer
 from .rules import Rule
 from .trained import carried, trained
 from .written import rules_of_users
@@ -62,7 +62,7 @@ def sparsify(module: LiteModule, mode: Mode) -> LiteModule:
 
 def _each(module: LiteModule, change: Callable[[Graph, Callable[[Graph], Graph]], Graph]) -> LiteModule:
     """Change every graph of a module, once."""
-    changed = EachOnce(change)
+    changed = GraphTransform(change)
     return module._replace(graphs=[changed(graph) for graph in module.graphs])
 
 
@@ -75,7 +75,8 @@ def _integers(module: LiteModule, mode: Mode, ranges: Mapping[Value, Range], cus
         _refuse_floats(plans.values())
     outer = {module.graphs[0], *(module.graphs[s.graph] for s in module.signatures)}
     return _each(
-        module, lambda graph, inside: Rewriter(graphs[graph], plans[graph], mode, graph in outer, inside).rewritten()
+        module,
+        lambda graph, inside: GraphQuantizer(graphs[graph], plans[graph], mode, graph in outer, inside).rewritten(),
     )
 
 

@@ -16,15 +16,15 @@ import numpy as np
 
 from ....core.specs import TensorSpec
 from ....graph import Graph, Node, Value
+from ....graph.builder import subgraphs_mapped
 from ....graph.ir import flat
-from ....graph.passes.rewriting import map_graphs
 from ...ops.external import is_source
 from ...ops.specs import name_of
 from .calibrated_graph import CalibratedGraph, constant, is_float, operand
-from .editing import Editor, regrouped
 from .modes import INT16, Mode
 from .parameters import BIAS_LIMIT, Parameters, of_io, of_range, of_weights, quantized
 from .plan import Plan, activations
+from .rewriter import QuantizationRewriter, regrouped
 from .rules import NONE, Linear
 
 LEAST_MULTIPLIER = 2.0**-30  # of a channel: kernels read a smaller one as zero
@@ -32,7 +32,7 @@ FLOAT: None = None  # the form that holds real numbers
 Form = Parameters | None
 
 
-class Rewriter:
+class GraphQuantizer(QuantizationRewriter):
     """One graph. border: whether it is called from outside, so that its inputs and outputs take the mode's types.
 
     inside: returns the quantised form of a graph that nodes hold.
@@ -41,9 +41,9 @@ class Rewriter:
     def __init__(
         self, graph: CalibratedGraph, plan: Plan, mode: Mode, border: bool, inside: Callable[[Graph], Graph]
     ) -> None:
-        self.graph, self.plan, self.mode, self.inside = graph, plan, mode, inside
+        super().__init__(graph.graph, inside)
+        self.graph, self.plan, self.mode = graph, plan, mode
         self.ends = (mode.inputs, mode.outputs) if border else ("float32", "float32")
-        self.editor = Editor(graph.graph.name)
         self.forms: dict[tuple[Value, Form], Value] = {}  # a value in a form, in the new graph
         self.born: dict[Value, Form] = {}  # the form that its producer writes
         self.outer: dict[Value, Form] = {}  # of outputs: the forms that bear the values' names
@@ -51,14 +51,13 @@ class Rewriter:
 
     def rewritten(self) -> Graph:
         """Return the new graph."""
-        source = self.graph.graph
-        self.outer = {v: self._end(v, self.ends[1]) for v in source.outputs if is_float(v)}
-        for value in source.inputs:
+        self.outer = {v: self._end(v, self.ends[1]) for v in self.source.outputs if is_float(v)}
+        for value in self.source.inputs:
             self.born[value] = form = self._end(value, self.ends[0])
-            self.forms[value, form] = self.editor.input(self._spec(value, form), self._name(value, form))
+            self.forms[value, form] = self.add_input(self._spec(value, form), self._name(value, form))
         for node in self.graph.operators:
             self._operator(node)
-        return self.editor.build([self.form(v, self.outer.get(v, FLOAT)) for v in source.outputs])
+        return self.build([self.form(v, self.outer.get(v, FLOAT)) for v in self.source.outputs])
 
     # ---- forms of values ------------------------------------------------------------------------------------------
 
@@ -98,7 +97,7 @@ class Rewriter:
             return self._constant(value, form)
         source = self.forms[value, self.born[value]]
         step = "DEQUANTIZE" if form is FLOAT else "QUANTIZE"
-        made = self.editor.step(step, source, self._spec(value, form), self._name(value, form))
+        made = self.unary(step, source, self._spec(value, form), self._name(value, form))
         self.forms[value, form] = made
         return made
 
@@ -109,7 +108,7 @@ class Rewriter:
         attrs = dict(node.attrs)
         if form is not FLOAT and array is not None:
             attrs["value"] = quantized(array, form, narrow)
-        (made,) = self.editor.node(node.op, (), attrs, [self._spec(value, form)], [self._name(value, form)]).outputs
+        (made,) = self.add(node.op, (), attrs, [self._spec(value, form)], [self._name(value, form)]).outputs
         self.forms[value, form] = made
         return made
 
@@ -117,7 +116,7 @@ class Rewriter:
 
     def _operator(self, node: Node) -> None:
         rule = self.plan.rule.get(node)
-        attrs = dict(map_graphs(node, self.inside).attrs)
+        attrs = dict(subgraphs_mapped(node.attrs, self.inside))
         if rule is not None and rule.sum and self.mode.kind == INT16:
             # else scales that are powers of two take an older kernel, which cannot broadcast
             attrs["pot_scale_int16"] = False
@@ -140,7 +139,7 @@ class Rewriter:
             self.born[value] = form = self.plan.produced[value] if integers else FLOAT
             specs.append(self._spec(value, form))
             names.append(self._name(value, form))
-        made = self.editor.node(node.op, regrouped(node.inputs, places), attrs, specs, names, node)
+        made = self.add(node.op, regrouped(node.inputs, places), attrs, specs, names, node)
         self.forms |= {(old, self.born[old]): new for old, new in zip(node.outputs, made.outputs)}
 
     def _linear(self, node: Node, linear: Linear, attrs: dict[str, Any]) -> dict[int, Value]:
@@ -184,4 +183,4 @@ class Rewriter:
         integers = np.clip(np.rint(values.astype(np.float64) / scales), -limit, limit).astype(dtype)
         parameters = Parameters(dtype.name, tuple(map(float, scales.astype(np.float32))))
         spec = parameters.of(TensorSpec(integers.shape))
-        return self.editor.constant(integers, spec, self._free_name(name))
+        return self.add_constant(integers, spec, self._free_name(name))

@@ -19,10 +19,10 @@ from ...format import versions
 from ...ops.external import is_source
 from ...ops.specs import name_of, with_changes
 from .calibrated_graph import operand, producer
-from .editing import Edit
 from .layouts import LEAST_SPARSITY, Layout, in_blocks, layout_of, sparsity_of
 from .modes import Mode
 from .releases import late
+from .rewriter import ConstantRewriter
 from .weights import SPARSE_BLOCKS
 
 WEIGHTS = {"CONV_2D": 1, "DEPTHWISE_CONV_2D": 1, "FULLY_CONNECTED": 1}
@@ -38,18 +38,18 @@ def sparsify(graph: Graph, inside: Callable[[Graph], Graph], mode: Mode) -> Grap
 
     inside: returns the same of a graph that nodes hold. mode: of the quantisation, which was before.
     """
-    edit = _Sparse(graph, inside, mode)
-    for value in edit.weights():
-        edit.compress(value)
+    rewriter = _SparseRewriter(graph, inside, mode)
+    for value in rewriter.weights():
+        rewriter.compress(value)
     for node in graph.nodes:
         if is_source(node):
-            edit.weight(node)
+            rewriter.weight(node)
         else:
-            edit.copy(node)
-    return edit.finished()
+            rewriter.copy_with(node)
+    return rewriter.finish()
 
 
-class _Sparse(Edit):
+class _SparseRewriter(ConstantRewriter):
     """The graph on its way. stored: the layouts of constants that all readers compute on as they are."""
 
     def __init__(self, graph: Graph, inside: Callable[[Graph], Graph], mode: Mode) -> None:
@@ -64,14 +64,14 @@ class _Sparse(Edit):
     def weights(self) -> list[Value]:
         """Return the constants that operators have as weights, also by way of a DEQUANTIZE."""
         found = {}
-        for node in self.graph.nodes:
+        for node in self.source.nodes:
             value = operand(node, WEIGHTS[node.op.name]) if node.op.name in WEIGHTS else None
             if value is None:
                 continue
             source = producer(value)
             if source is not None and source.op.name == "DEQUANTIZE":
                 value = operand(source, 0)
-            if value is not None and value.constant is not None and value not in self.graph.outputs:
+            if value is not None and value.constant is not None and value not in self.source.outputs:
                 found[value] = True
         return list(found)
 
@@ -92,8 +92,8 @@ class _Sparse(Edit):
         layout = min(layouts, key=lambda made: made.size)
         if layout.size + CODE < array.nbytes and self._densifies(value):
             spec = with_changes(value.spec, sparsity=layout.of(array.shape))
-            stored = self.constant(array, spec, name_of(value))
-            self.instead[value] = self.step("DENSIFY", stored, value.spec, f"{name_of(value)}_dense")
+            stored = self.add_constant(array, spec, name_of(value))
+            self.substitutes[value] = self.unary("DENSIFY", stored, value.spec, f"{name_of(value)}_dense")
 
     def weight(self, node: Node) -> None:
         """Add a constant as it is, or in the layout that its readers compute on."""
@@ -101,9 +101,9 @@ class _Sparse(Edit):
         if value in self.stored:
             array = node.attrs["value"]
             spec = with_changes(value.spec, sparsity=self.stored[value].of(array.shape))
-            self.instead[value] = self.constant(array, spec, name_of(value))
+            self.substitutes[value] = self.add_constant(array, spec, name_of(value))
         else:
-            self.source(node, self.instead)
+            self.copy_source(node, self.substitutes)
 
     def _densifies(self, value: Value) -> bool:
         """Whether a DENSIFY may stand before all readers."""

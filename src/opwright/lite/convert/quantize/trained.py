@@ -7,10 +7,9 @@ Not here: ranges seen in data (calibrate.py), what ranges are for (plan.py).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from ....graph import Graph, Node, Value
-from ....graph.passes.rewriting import map_graphs
+from ....graph import Graph, GraphRewriter, Node, Value
+from ....graph.builder import map_subgraphs
 from ....scalar.quantization import nudged
 from ...ops.definition import LiteOperator
 from .calibrated_graph import CalibratedGraph, Range, is_float, producer
@@ -43,35 +42,23 @@ def trained(graph: Graph, inside: Callable[[Graph], Graph], ranges: dict[Value, 
             instead[y] = x
         gone.add(node)
         found[y if y in outer else x] = _with_zero(float(node.attrs["min"]), float(node.attrs["max"]))
-    now: dict[Value, Value] = {v: v for v in graph.inputs}
-
-    def current(operand: Any) -> Any:
-        return operand and (
-            tuple(map(current, operand)) if isinstance(operand, tuple) else now[instead.get(operand, operand)]
-        )
-
-    nodes = []
+    removed: dict[Value, list[Value]] = {}
+    for value, replacement in instead.items():
+        removed.setdefault(replacement, []).append(value)
+    rewriter = GraphRewriter(graph)
+    rewriter.mapping.update({v: value for value in graph.inputs for v in removed.get(value, ())})
     for old in graph.nodes:
         if old in gone:
             continue
         kept = [instead.get(v, v) for v in old.outputs]
-        inner = map_graphs(old, inside)
-        node = inner
-        if kept != list(old.outputs) or any(current(o) is not o for o in old.inputs) or inner is not old:
+        node = map_subgraphs(rewriter.remap(old), inside)
+        if kept != list(old.outputs):
             names = [v.name for v in kept]
-            node = Node(
-                old.op,
-                [current(o) for o in old.inputs],
-                inner.attrs,
-                [v.spec for v in kept],
-                names[0] if names else old.name,
-                old.at,
-                names,
-            )
-        nodes.append(node)
-        now.update(zip(kept, node.outputs))
-    ranges |= {now[v]: r for v, r in found.items()}
-    return Graph(graph.name, graph.inputs, nodes, [current(v) for v in graph.outputs])
+            node = Node(old.op, node.inputs, node.attrs, [v.spec for v in kept], names[0], old.at, names)
+        for value, new in zip(kept, rewriter.insert(node).outputs):
+            rewriter.mapping.update(dict.fromkeys((value, *removed.get(value, ())), new))
+    ranges |= {rewriter.mapping.get(v, v): r for v, r in found.items()}
+    return rewriter.finish()
 
 
 def _with_zero(low: float, high: float) -> Range:

@@ -20,11 +20,11 @@ from ...ops.definition import LiteOperator
 from ...ops.external import is_source
 from ...ops.specs import name_of, with_changes
 from .calibrated_graph import constant, operand
-from .editing import Edit
 from .layouts import in_blocks
 from .modes import Mode
 from .parameters import of_weights, quantized
 from .releases import late
+from .rewriter import ConstantRewriter
 
 LEAST_ELEMENTS = 1024  # of weights that are worth it
 SPARSE_BLOCKS = {"float32": 4, "int8": 16}  # of FULLY_CONNECTED's kernels on sparse weights
@@ -69,26 +69,26 @@ def float16(graph: Graph, inside: Callable[[Graph], Graph]) -> Graph:
 
     inside: returns the same of a graph that nodes hold.
     """
-    edit = Edit(graph, inside)
+    rewriter = ConstantRewriter(graph, inside)
     for node in graph.nodes:
         for value in node.outputs if is_source(node) else ():
             array = constant(value)
-            if array is None or not array.size or _beyond(array) or value not in edit.read:
+            if array is None or not array.size or _beyond(array) or value not in rewriter.read:
                 continue
             spec = with_changes(value.spec, dtype="float16")
-            half = edit.constant(array.astype(np.float16), spec, f"{name_of(value)}_float16")
-            edit.instead[value] = edit.step("DEQUANTIZE", half, value.spec, name_of(value))
+            half = rewriter.add_constant(array.astype(np.float16), spec, f"{name_of(value)}_float16")
+            rewriter.substitutes[value] = rewriter.unary("DEQUANTIZE", half, value.spec, name_of(value))
     for node in graph.nodes:
         if is_source(node):
-            edit.source(node, edit.instead)
+            rewriter.copy_source(node, rewriter.substitutes)
         else:
-            edit.copy(node)
-    return edit.finished()
+            rewriter.copy_with(node)
+    return rewriter.finish()
 
 
 def dynamic_range(graph: Graph, inside: Callable[[Graph], Graph], mode: Mode) -> Graph:
     """Return a graph with weights of 1024 elements or more in int8. inside: as `float16`."""
-    edit = Edit(graph, inside)
+    rewriter = ConstantRewriter(graph, inside)
     forms = {n: f for n in graph.nodes if isinstance(n.op, LiteOperator) and (f := _form(n, mode)) is not None}
     axes: dict[Value, dict[int | None, None]] = {}  # of weights, those of their scales
     for node, form in forms.items():
@@ -99,29 +99,29 @@ def dynamic_range(graph: Graph, inside: Callable[[Graph], Graph], mode: Mode) ->
     weights: dict[tuple[Value, int | None], Value] = {}
     for node in graph.nodes:
         if is_source(node):
-            edit.source(node, replaced)
+            rewriter.copy_source(node, replaced)
             (value,) = node.outputs
             for axis in axes.get(value, ()):
                 array = node.attrs["value"]
                 parameters = of_weights(array, axis)
                 integers = quantized(array, parameters, narrow=True)
-                weights[value, axis] = edit.constant(integers, parameters.of(value.spec), name_of(value))
+                weights[value, axis] = rewriter.add_constant(integers, parameters.of(value.spec), name_of(value))
             continue
         if node not in forms:
-            edit.copy(node)
+            rewriter.copy_with(node)
             continue
         row, form = HYBRID[node.op.name], forms[node]
         fresh = weights[_weights(node), form.axis]
         attrs = {ASYMMETRIC: form.asymmetric} if row.asymmetric else {}
         if not row.moves:
-            edit.copy(node, {row.operand: fresh}, attrs=attrs)
+            rewriter.copy_with(node, {row.operand: fresh}, attrs=attrs)
             continue
         (real,) = node.outputs
         spec = with_changes(real.spec, dtype=fresh.dtype, quantization=fresh.spec.quantization)
         moving = {real: (spec, f"{name_of(real)}_int8")}
-        moved = edit.copy(node, {row.operand: fresh}, moving, attrs).outputs[0]
-        edit.now[real] = edit.step("DEQUANTIZE", moved, real.spec, name_of(real))
-    return edit.finished()
+        moved = rewriter.copy_with(node, {row.operand: fresh}, moving, attrs).outputs[0]
+        rewriter.mapping[real] = rewriter.unary("DEQUANTIZE", moved, real.spec, name_of(real))
+    return rewriter.finish()
 
 
 def _weights(node: Node) -> Value:

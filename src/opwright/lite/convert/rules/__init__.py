@@ -6,7 +6,7 @@ Not here: the walk that applies them (../legalize.py), merging within the dialec
 
 from __future__ import annotations
 
-from ..lowering import join
+from ..rewriter import join
 from .arrays import ARRAYS
 from .bits import BITS
 from .colours import COLOURS

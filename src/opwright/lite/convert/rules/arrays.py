@@ -12,12 +12,13 @@ from typing import Any
 
 from ....core.dtypes import int8, int32, int64, uint8
 from ....graph import Node, Value
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .convolution import FROM_LAST, TO_LAST, transposed
 from .direct import front
 
 
-def _reshape(node: Node, low: Lowering) -> Lowered:
+def _reshape(node: Node, low: LiteRewriter) -> RuleResult:
     x, shape = node.operands
     wanted = node.outputs[0].spec.shape
     if wanted.is_fully_defined():
@@ -27,7 +28,7 @@ def _reshape(node: Node, low: Lowering) -> Lowered:
     return low.emit("RESHAPE", x, sizes, like=node.outputs[0].spec)
 
 
-def _squeeze(node: Node, low: Lowering) -> Lowered:
+def _squeeze(node: Node, low: LiteRewriter) -> RuleResult:
     (x,), axes = node.operands, node.attrs["axis"]
     dims = x.spec.shape.dims
     if dims is not None:
@@ -38,28 +39,28 @@ def _squeeze(node: Node, low: Lowering) -> Lowered:
     return low.emit("SQUEEZE", x, squeeze_dims=axes, like=node.outputs[0].spec)
 
 
-def _broadcast_to(node: Node, low: Lowering) -> Lowered:
+def _broadcast_to(node: Node, low: LiteRewriter) -> RuleResult:
     x, shape = node.operands
     if x.spec.shape.is_fully_defined() and x.spec.shape == node.outputs[0].spec.shape:
         return x
     return low.emit("BROADCAST_TO", x, low.int32(shape), like=node.outputs[0].spec)
 
 
-def _shape(node: Node, low: Lowering) -> Lowered:
+def _shape(node: Node, low: LiteRewriter) -> RuleResult:
     (x,), wanted = node.operands, node.attrs["out_type"]
     if wanted not in (int32, int64):
         return low.cast(low.emit("SHAPE", x, out_type="INT32"), wanted)
     return low.emit("SHAPE", x, out_type=wanted.name.upper(), like=node.outputs[0].spec)
 
 
-def _one_hot(node: Node, low: Lowering) -> Lowered:
+def _one_hot(node: Node, low: LiteRewriter) -> RuleResult:
     indices, depth, on, off = node.operands
     if indices.dtype in (uint8, int8):
         indices = low.int32(indices)
     return low.emit("ONE_HOT", indices, low.int32(depth), on, off, axis=node.attrs["axis"], like=node.outputs[0].spec)
 
 
-def _concat(node: Node, low: Lowering) -> Lowered:
+def _concat(node: Node, low: LiteRewriter) -> RuleResult:
     values = tuple(node.operands)
     if len(values) == 1:
         return values[0]
@@ -67,19 +68,19 @@ def _concat(node: Node, low: Lowering) -> Lowered:
     return low.emit("CONCATENATION", values, axis=axis, like=node.outputs[0].spec)
 
 
-def _pack(node: Node, low: Lowering) -> Lowered:
+def _pack(node: Node, low: LiteRewriter) -> RuleResult:
     values = tuple(node.operands)
     axis = front(node.attrs["axis"], node.outputs[0].spec.shape.rank)
     return low.emit("PACK", values, values_count=len(values), axis=axis, like=node.outputs[0].spec)
 
 
-def _pack_by_concat(node: Node, low: Lowering) -> Lowered:
+def _pack_by_concat(node: Node, low: LiteRewriter) -> RuleResult:
     axis = front(node.attrs["axis"], node.outputs[0].spec.shape.rank)
     values = tuple(low.emit("EXPAND_DIMS", v, low.int32([axis])) for v in node.operands)
     return low.emit("CONCATENATION", values, axis=axis, like=node.outputs[0].spec)
 
 
-def _unpack(node: Node, low: Lowering) -> Lowered:
+def _unpack(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     if not node.outputs:
         return ()
@@ -92,7 +93,7 @@ def _unpack(node: Node, low: Lowering) -> Lowered:
     )
 
 
-def _unpack_by_slices(node: Node, low: Lowering) -> Lowered:
+def _unpack_by_slices(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     rank = x.spec.shape.rank
     if rank is None or rank > 5:
@@ -115,11 +116,11 @@ def _unpack_by_slices(node: Node, low: Lowering) -> Lowered:
     )
 
 
-def _axis(node: Node, low: Lowering, x: Value) -> Value:
+def _axis(node: Node, low: LiteRewriter, x: Value) -> Value:
     return low.constant(front(node.attrs["axis"], x.spec.shape.rank), int32)
 
 
-def _split(node: Node, low: Lowering) -> Lowered:
+def _split(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     if len(node.outputs) == 1:
         return x
@@ -128,7 +129,7 @@ def _split(node: Node, low: Lowering) -> Lowered:
     )
 
 
-def _split_v(node: Node, low: Lowering) -> Lowered:
+def _split_v(node: Node, low: LiteRewriter) -> RuleResult:
     x, sizes = node.operands
     return low.emit_many(
         "SPLIT_V",
@@ -140,7 +141,7 @@ def _split_v(node: Node, low: Lowering) -> Lowered:
     )
 
 
-def _transpose(node: Node, low: Lowering) -> Lowered:
+def _transpose(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     order, rank = node.attrs["perm"], x.spec.shape.rank
     if order is None:
@@ -152,7 +153,7 @@ def _transpose(node: Node, low: Lowering) -> Lowered:
     return transposed(low, x, [front(a, rank) for a in order])
 
 
-def _permute(node: Node, low: Lowering) -> Lowered:
+def _permute(node: Node, low: LiteRewriter) -> RuleResult:
     x, perm = node.operands
     if x.spec.shape.rank is not None and x.spec.shape.rank > 6:
         return NoMatch("TRANSPOSE takes ranks up to 6")
@@ -161,7 +162,7 @@ def _permute(node: Node, low: Lowering) -> Lowered:
     return low.emit("TRANSPOSE", x, low.int32(perm), like=node.outputs[0].spec)
 
 
-def _pad(node: Node, low: Lowering) -> Lowered:
+def _pad(node: Node, low: LiteRewriter) -> RuleResult:
     x, paddings, *values = node.operands
     rank = x.spec.shape.rank
     if rank is None or rank > 5:
@@ -172,7 +173,7 @@ def _pad(node: Node, low: Lowering) -> Lowered:
     return low.emit("PADV2", x, low.int32(paddings), value, like=node.outputs[0].spec)
 
 
-def _reverse(node: Node, low: Lowering) -> Lowered:
+def _reverse(node: Node, low: LiteRewriter) -> RuleResult:
     x, axes = next(node.operands), node.attrs["axis"]
     for axis in sorted(front(a, x.spec.shape.rank) for a in axes):  # the kernel takes neighbouring axes at once only
         x = low.emit("REVERSE_V2", x, low.int32([axis]), like=node.outputs[0].spec)
@@ -182,7 +183,7 @@ def _reverse(node: Node, low: Lowering) -> Lowered:
 def _blocks(lite: str) -> Any:
     """SPACE_TO_DEPTH and DEPTH_TO_SPACE: channels last only."""
 
-    def lower(node: Node, low: Lowering) -> Lowered:
+    def lower(node: Node, low: LiteRewriter) -> RuleResult:
         (x,), layout = node.operands, node.attrs["data_format"]
         if layout not in ("NHWC", "NCHW"):
             return NoMatch(f"{lite} works on NHWC images, found {layout}")
@@ -194,31 +195,31 @@ def _blocks(lite: str) -> Any:
     return lower
 
 
-def _add_n(node: Node, low: Lowering) -> Lowered:
+def _add_n(node: Node, low: LiteRewriter) -> RuleResult:
     values = tuple(node.operands)
     if len(values) <= 2:
         return values[0] if len(values) == 1 else low.emit("ADD", *values, like=node.outputs[0].spec)
     return low.emit("ADD_N", values, like=node.outputs[0].spec)
 
 
-ARRAYS = table(
-    Rule("reshape", "Reshape", _reshape),
-    Rule("squeeze", "Squeeze", _squeeze),
-    Rule("broadcast_to", "BroadcastTo", _broadcast_to),
-    Rule("shape", "Shape", _shape),
-    Rule("one_hot", "OneHot", _one_hot),
-    Rule("concatenation", "Concat", _concat),
-    Rule("pack", "Pack", _pack),
-    Rule("pack_by_concat", "Pack", _pack_by_concat, "for types PACK lacks: the same layout"),
-    Rule("unpack", "Unpack", _unpack),
-    Rule("unpack_by_slices", "Unpack", _unpack_by_slices, "for types UNPACK lacks: the same elements"),
-    Rule("split", "Split", _split),
-    Rule("split_v", "SplitV", _split_v),
-    Rule("transpose", "Transpose", _transpose),
-    Rule("permute", "Permute", _permute),
-    Rule("pad", "Pad", _pad),
-    Rule("reverse_v2", "Reverse", _reverse),
-    Rule("space_to_depth", "SpaceToDepth", _blocks("SPACE_TO_DEPTH")),
-    Rule("depth_to_space", "DepthToSpace", _blocks("DEPTH_TO_SPACE")),
-    Rule("add_n", "AddN", _add_n),
+ARRAYS = rule_table(
+    RewriteRule("reshape", "Reshape", _reshape),
+    RewriteRule("squeeze", "Squeeze", _squeeze),
+    RewriteRule("broadcast_to", "BroadcastTo", _broadcast_to),
+    RewriteRule("shape", "Shape", _shape),
+    RewriteRule("one_hot", "OneHot", _one_hot),
+    RewriteRule("concatenation", "Concat", _concat),
+    RewriteRule("pack", "Pack", _pack),
+    RewriteRule("pack_by_concat", "Pack", _pack_by_concat, "for types PACK lacks: the same layout"),
+    RewriteRule("unpack", "Unpack", _unpack),
+    RewriteRule("unpack_by_slices", "Unpack", _unpack_by_slices, "for types UNPACK lacks: the same elements"),
+    RewriteRule("split", "Split", _split),
+    RewriteRule("split_v", "SplitV", _split_v),
+    RewriteRule("transpose", "Transpose", _transpose),
+    RewriteRule("permute", "Permute", _permute),
+    RewriteRule("pad", "Pad", _pad),
+    RewriteRule("reverse_v2", "Reverse", _reverse),
+    RewriteRule("space_to_depth", "SpaceToDepth", _blocks("SPACE_TO_DEPTH")),
+    RewriteRule("depth_to_space", "DepthToSpace", _blocks("DEPTH_TO_SPACE")),
+    RewriteRule("add_n", "AddN", _add_n),
 )

@@ -11,14 +11,15 @@ import numpy as np
 
 from ....core.dtypes import int8, int16, int32, int64, uint8
 from ....graph import Node, Value
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .building import number, only
 from .direct import BIT_TYPES
 
 NARROW = (int8, int16, uint8)  # what CAST takes to int32 and back
 
 
-def _invert(node: Node, low: Lowering) -> Lowered:
+def _invert(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     if x.dtype is int64:
         return low.emit("SUB", number(low, -1, x), x)
@@ -27,7 +28,7 @@ def _invert(node: Node, low: Lowering) -> Lowered:
     return low.emit("BITWISE_XOR", x, low.constant(ones, x.dtype))
 
 
-def _and(low: Lowering, x: Value, y: Value) -> Value:
+def _and(low: LiteRewriter, x: Value, y: Value) -> Value:
     """x & y of int32: x + y - (x ^ y) is twice that; in halves, so that nothing is lost at the top."""
     half, unit = low.constant(16, int32), low.constant(1 << 16, int32)
     one = low.constant(1, int32)
@@ -45,7 +46,7 @@ def _and(low: Lowering, x: Value, y: Value) -> Value:
 
 
 def _and_or(op: str) -> Any:
-    def lower(node: Node, low: Lowering) -> Lowered:
+    def lower(node: Node, low: LiteRewriter) -> RuleResult:
         x, y = node.operands
         only(x, int32, *NARROW)
         a, b = (v if v.dtype is int32 else low.cast(v, int32) for v in (x, y))
@@ -56,7 +57,7 @@ def _and_or(op: str) -> Any:
     return lower
 
 
-def _left_shift(node: Node, low: Lowering) -> Lowered:
+def _left_shift(node: Node, low: LiteRewriter) -> RuleResult:
     """A product with 2^y: the powers are looked up, for numbers of bits that are none the outermost count."""
     x, y = node.operands
     only(x, int32, int64)
@@ -72,9 +73,9 @@ def _left_shift(node: Node, low: Lowering) -> Lowered:
     return low.emit("MUL", x, factor, like=node.outputs[0].spec)
 
 
-BITS = table(
-    Rule("invert", "Invert", _invert, "xor with ones; -1 - x"),
-    Rule("bitwise_and", "BitwiseAnd", _and_or("BitwiseAnd"), "x + y = (x ^ y) + 2 (x & y)"),
-    Rule("bitwise_or", "BitwiseOr", _and_or("BitwiseOr"), "x | y = (x ^ y) + (x & y), without carries"),
-    Rule("left_shift", "LeftShift", _left_shift, "a product with a power of 2, which drops the same bits"),
+BITS = rule_table(
+    RewriteRule("invert", "Invert", _invert, "xor with ones; -1 - x"),
+    RewriteRule("bitwise_and", "BitwiseAnd", _and_or("BitwiseAnd"), "x + y = (x ^ y) + 2 (x & y)"),
+    RewriteRule("bitwise_or", "BitwiseOr", _and_or("BitwiseOr"), "x | y = (x ^ y) + (x & y), without carries"),
+    RewriteRule("left_shift", "LeftShift", _left_shift, "a product with a power of 2, which drops the same bits"),
 )

@@ -15,7 +15,7 @@ from ....core.dtypes import DType, float32, int32
 from ....core.errors import InvalidArgumentError
 from ....graph import Node, Value
 from ....ops import registry
-from ..lowering import Lowering
+from ..rewriter import LiteRewriter
 
 
 class Unfit(InvalidArgumentError):
@@ -54,12 +54,12 @@ def only(value: Value, *dtypes: DType) -> None:
         raise Unfit(f"taken are {', '.join(d.name for d in dtypes)}, found {value.dtype.name}")
 
 
-def number(low: Lowering, value: Any, like: Value) -> Value:
+def number(low: LiteRewriter, value: Any, like: Value) -> Value:
     """A scalar constant of the dtype of another value."""
     return low.constant(value, like.dtype)
 
 
-def reshaped(low: Lowering, x: Value, dims: Sequence[int | None]) -> Value:
+def reshaped(low: LiteRewriter, x: Value, dims: Sequence[int | None]) -> Value:
     """`x` with these sizes, of which one may be unknown. Raises Unfit for more."""
     if x.spec.shape.dims == tuple(dims) and None not in dims:
         return x
@@ -68,7 +68,7 @@ def reshaped(low: Lowering, x: Value, dims: Sequence[int | None]) -> Value:
     return low.emit("RESHAPE", x, low.int32([-1 if d is None else d for d in dims]), like=x.spec.with_shape(dims))
 
 
-def size_along(low: Lowering, x: Value, axis: int) -> Value:
+def size_along(low: LiteRewriter, x: Value, axis: int) -> Value:
     """One size of a value as a scalar int32, a constant where it is known."""
     dims = x.spec.shape.dims
     if dims is not None and dims[axis] is not None:
@@ -79,7 +79,7 @@ def size_along(low: Lowering, x: Value, axis: int) -> Value:
     )
 
 
-def sliced(low: Lowering, x: Value, begin: Sequence[int], size: Sequence[int]) -> Value:
+def sliced(low: LiteRewriter, x: Value, begin: Sequence[int], size: Sequence[int]) -> Value:
     """A part of `x`; a size of -1 takes the rest."""
     if all(b == 0 for b in begin) and all(s in (-1, d) for s, d in zip(size, x.spec.shape.dims or ())):
         return x
@@ -88,7 +88,7 @@ def sliced(low: Lowering, x: Value, begin: Sequence[int], size: Sequence[int]) -
     return low.emit("SLICE", x, low.int32(begin), low.int32(size), like=x.spec.with_shape(found))
 
 
-def padded(low: Lowering, x: Value, pads: Sequence[tuple[int, int]], value: float | None = None) -> Value:
+def padded(low: LiteRewriter, x: Value, pads: Sequence[tuple[int, int]], value: float | None = None) -> Value:
     """Zeros, or another number, around `x`."""
     if not any(a or b for a, b in pads):
         return x
@@ -98,7 +98,9 @@ def padded(low: Lowering, x: Value, pads: Sequence[tuple[int, int]], value: floa
     return low.emit("PAD", x, table) if value is None else low.emit("PADV2", x, table, number(low, value, x))
 
 
-def picked(low: Lowering, x: Value, inner: Sequence[int], places: np.ndarray, outside: Value | float = 0.0) -> Value:
+def picked(
+    low: LiteRewriter, x: Value, inner: Sequence[int], places: np.ndarray, outside: Value | float = 0.0
+) -> Value:
     """Elements of the last dimensions of `x`, of sizes `inner`, by their flat places there; -1 stands for `outside`.
 
     The places are those of the result's last dimensions.
@@ -129,7 +131,7 @@ def matrix_of(function: Callable[[np.ndarray], np.ndarray], size: int) -> np.nda
     return function(unit).reshape(-1, size).astype(np.float32)
 
 
-def along(low: Lowering, x: Value, matrix: np.ndarray, axis: int) -> Value:
+def along(low: LiteRewriter, x: Value, matrix: np.ndarray, axis: int) -> Value:
     """A constant matrix [out, in] applied to one dimension of `x`."""
     dims = list(x.spec.shape.dims or ())
     if np.array_equal(matrix, np.eye(*matrix.shape)):

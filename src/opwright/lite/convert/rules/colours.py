@@ -7,25 +7,26 @@ from __future__ import annotations
 
 from ....core.dtypes import float32
 from ....graph import Node, Value
-from ..lowering import Lowered, Lowering, Rule, table
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, RuleResult, rule_table
 from .building import number, only, rank_of
 
 
-def _channels(low: Lowering, x: Value) -> tuple[Value, ...]:
+def _channels(low: LiteRewriter, x: Value) -> tuple[Value, ...]:
     """The three channels, each with the last dimension kept."""
     return low.emit_many("SPLIT", low.constant(-1 + rank_of(x), low.int32([0]).dtype), x, num_splits=3)
 
 
-def _joined(low: Lowering, parts: tuple[Value, ...]) -> Value:
+def _joined(low: LiteRewriter, parts: tuple[Value, ...]) -> Value:
     return low.emit("CONCATENATION", parts, axis=rank_of(parts[0]) - 1)
 
 
-def _clipped(low: Lowering, x: Value) -> Value:
+def _clipped(low: LiteRewriter, x: Value) -> Value:
     """Within [0, 1]."""
     return low.emit("MINIMUM", low.emit("MAXIMUM", x, number(low, 0, x)), number(low, 1, x))
 
 
-def _to_hsv(low: Lowering, x: Value) -> tuple[Value, Value, Value]:
+def _to_hsv(low: LiteRewriter, x: Value) -> tuple[Value, Value, Value]:
     only(x, float32)
     r, g, b = _channels(low, x)
     value = low.emit("MAXIMUM", low.emit("MAXIMUM", r, g), b)
@@ -49,7 +50,7 @@ def _to_hsv(low: Lowering, x: Value) -> tuple[Value, Value, Value]:
     return low.emit("SELECT_V2", negative, low.emit("ADD", hue, number(low, 1, x)), hue), saturation, value
 
 
-def _to_rgb(low: Lowering, hue: Value, saturation: Value, value: Value) -> Value:
+def _to_rgb(low: LiteRewriter, hue: Value, saturation: Value, value: Value) -> Value:
     six = low.emit("MUL", hue, number(low, 6, hue))
 
     def tent(at: float, sign: str) -> Value:
@@ -67,30 +68,30 @@ def _to_rgb(low: Lowering, hue: Value, saturation: Value, value: Value) -> Value
     return _joined(low, tuple(parts))
 
 
-def _rgb_to_hsv(node: Node, low: Lowering) -> Lowered:
+def _rgb_to_hsv(node: Node, low: LiteRewriter) -> RuleResult:
     return _joined(low, _to_hsv(low, next(node.operands)))
 
 
-def _hsv_to_rgb(node: Node, low: Lowering) -> Lowered:
+def _hsv_to_rgb(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     only(x, float32)
     return _to_rgb(low, *_channels(low, x))
 
 
-def _adjust_hue(node: Node, low: Lowering) -> Lowered:
+def _adjust_hue(node: Node, low: LiteRewriter) -> RuleResult:
     x, delta = node.operands
     hue, saturation, value = _to_hsv(low, x)
     turned = low.emit("FLOOR_MOD", low.emit("ADD", hue, delta), number(low, 1, x))
     return _to_rgb(low, turned, saturation, value)
 
 
-def _adjust_saturation(node: Node, low: Lowering) -> Lowered:
+def _adjust_saturation(node: Node, low: LiteRewriter) -> RuleResult:
     x, scale = node.operands
     hue, saturation, value = _to_hsv(low, x)
     return _to_rgb(low, hue, _clipped(low, low.emit("MUL", saturation, scale)), value)
 
 
-def _adjust_contrast(node: Node, low: Lowering) -> Lowered:
+def _adjust_contrast(node: Node, low: LiteRewriter) -> RuleResult:
     x, factor = node.operands
     only(x, float32)
     rank = rank_of(x)
@@ -98,10 +99,10 @@ def _adjust_contrast(node: Node, low: Lowering) -> Lowered:
     return low.emit("ADD", low.emit("MUL", low.emit("SUB", x, mean), factor), mean)
 
 
-COLOURS = table(
-    Rule("rgb_to_hsv", "RGBToHSV", _rgb_to_hsv, "its definition"),
-    Rule("hsv_to_rgb", "HSVToRGB", _hsv_to_rgb, "its definition"),
-    Rule("adjust_hue", "AdjustHue", _adjust_hue, "its definition, by way of HSV"),
-    Rule("adjust_saturation", "AdjustSaturation", _adjust_saturation, "its definition, by way of HSV"),
-    Rule("adjust_contrast", "AdjustContrast", _adjust_contrast, "its definition"),
+COLOURS = rule_table(
+    RewriteRule("rgb_to_hsv", "RGBToHSV", _rgb_to_hsv, "its definition"),
+    RewriteRule("hsv_to_rgb", "HSVToRGB", _hsv_to_rgb, "its definition"),
+    RewriteRule("adjust_hue", "AdjustHue", _adjust_hue, "its definition, by way of HSV"),
+    RewriteRule("adjust_saturation", "AdjustSaturation", _adjust_saturation, "its definition, by way of HSV"),
+    RewriteRule("adjust_contrast", "AdjustContrast", _adjust_contrast, "its definition"),
 )

@@ -12,28 +12,29 @@ from typing import Any
 from ....core.constants import SELU_ALPHA, SELU_SCALE
 from ....core.dtypes import int32
 from ....graph import Node, Value
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .building import number
 from .reductions import axes_tensor
 
 
-def _reciprocal(node: Node, low: Lowering) -> Lowered:
+def _reciprocal(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     return low.emit("DIV", number(low, 1, x), x)
 
 
-def _tan(node: Node, low: Lowering) -> Lowered:
+def _tan(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     return low.emit("DIV", low.emit("SIN", x), low.emit("COS", x))
 
 
-def _expm1(node: Node, low: Lowering) -> Lowered:
+def _expm1(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     half = low.emit("TANH", low.emit("MUL", x, number(low, 0.5, x)))
     return low.emit("MUL", half, low.emit("ADD", low.emit("EXP", x), number(low, 1, x)))
 
 
-def log1p(low: Lowering, x: Value) -> Value:
+def log1p(low: LiteRewriter, x: Value) -> Value:
     """log(1 + x), with what 1 + x lost given back to first order."""
     u = low.emit("ADD", x, number(low, 1, x))
     rounded = low.emit("SUB", u, number(low, 1, x))
@@ -42,38 +43,38 @@ def log1p(low: Lowering, x: Value) -> Value:
     return low.emit("SELECT_V2", low.emit("EQUAL", rounded, x), log_u, low.emit("SUB", log_u, lost))
 
 
-def _log1p(node: Node, low: Lowering) -> Lowered:
+def _log1p(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     return log1p(low, x)
 
 
-def _softplus(node: Node, low: Lowering) -> Lowered:
+def _softplus(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     return low.emit("ADD", low.emit("RELU", x), log1p(low, low.emit("EXP", low.emit("NEG", low.emit("ABS", x)))))
 
 
-def _softsign(node: Node, low: Lowering) -> Lowered:
+def _softsign(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     return low.emit("DIV", x, low.emit("ADD", low.emit("ABS", x), number(low, 1, x)))
 
 
-def _cosh(low: Lowering, x: Value) -> Value:
+def _cosh(low: LiteRewriter, x: Value) -> Value:
     both = low.emit("ADD", low.emit("EXP", x), low.emit("EXP", low.emit("NEG", x)))
     return low.emit("MUL", both, number(low, 0.5, x))
 
 
-def _sinh(node: Node, low: Lowering) -> Lowered:
+def _sinh(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     return low.emit("MUL", low.emit("TANH", x), _cosh(low, x))
 
 
-def _atanh(node: Node, low: Lowering) -> Lowered:
+def _atanh(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     both = low.emit("SUB", log1p(low, x), log1p(low, low.emit("NEG", x)))
     return low.emit("MUL", both, number(low, 0.5, x))
 
 
-def _asinh(node: Node, low: Lowering) -> Lowered:
+def _asinh(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     size, one = low.emit("ABS", x), number(low, 1, x)
     small = low.emit("MINIMUM", size, number(low, LARGE, x))  # its square would overflow
@@ -85,7 +86,7 @@ def _asinh(node: Node, low: Lowering) -> Lowered:
     return low.emit("MUL", low.emit("SIGN", x), least)
 
 
-def _acosh(node: Node, low: Lowering) -> Lowered:
+def _acosh(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     t = low.emit("SUB", low.emit("MINIMUM", x, number(low, LARGE, x)), number(low, 1, x))
     # The root of each factor: below -1 their product is positive, and the function has no value.
@@ -98,7 +99,7 @@ def _acosh(node: Node, low: Lowering) -> Lowered:
 LARGE = 1e8  # from here on 1 + x^2 is x^2 in float32
 
 
-def _selu(node: Node, low: Lowering) -> Lowered:
+def _selu(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     below = low.emit("ELU", low.emit("MINIMUM", x, number(low, 0, x)))
     above = low.emit("MUL", low.emit("RELU", x), number(low, SELU_SCALE, x))
@@ -108,7 +109,7 @@ def _selu(node: Node, low: Lowering) -> Lowered:
 def _or_zero(lite: str) -> Any:
     """x op y, but 0 where y is 0 (DivNoNan, MulNoNan)."""
 
-    def lower(node: Node, low: Lowering) -> Lowered:
+    def lower(node: Node, low: LiteRewriter) -> RuleResult:
         x, y = node.operands
         zero = number(low, 0, y)
         return low.emit("SELECT_V2", low.emit("EQUAL", y, zero), zero, low.emit(lite, x, y))
@@ -119,7 +120,7 @@ def _or_zero(lite: str) -> Any:
 def _x_times(lite: str) -> Any:
     """x * f(y), but 0 where x is 0 (Xlogy, Xdivy)."""
 
-    def lower(node: Node, low: Lowering) -> Lowered:
+    def lower(node: Node, low: LiteRewriter) -> RuleResult:
         x, y = node.operands
         zero = number(low, 0, x)
         value = low.emit("DIV", x, y) if lite == "DIV" else low.emit("MUL", x, low.emit(lite, y))
@@ -128,25 +129,25 @@ def _x_times(lite: str) -> Any:
     return lower
 
 
-def _xlog1py(node: Node, low: Lowering) -> Lowered:
+def _xlog1py(node: Node, low: LiteRewriter) -> RuleResult:
     x, y = node.operands
     zero = number(low, 0, x)
     return low.emit("SELECT_V2", low.emit("EQUAL", x, zero), zero, low.emit("MUL", x, log1p(low, y)))
 
 
-def _truncate_mod(node: Node, low: Lowering) -> Lowered:
+def _truncate_mod(node: Node, low: LiteRewriter) -> RuleResult:
     x, y = node.operands
     if not x.dtype.is_integer:
         return NoMatch("only the DIV of integers cuts fractions off")
     return low.emit("SUB", x, low.emit("MUL", low.emit("DIV", x, y), y))
 
 
-def _approximate_equal(node: Node, low: Lowering) -> Lowered:
+def _approximate_equal(node: Node, low: LiteRewriter) -> RuleResult:
     x, y = node.operands
     return low.emit("LESS", low.emit("ABS", low.emit("SUB", x, y)), number(low, node.attrs["tolerance"], x))
 
 
-def _roll(node: Node, low: Lowering) -> Lowered:
+def _roll(node: Node, low: LiteRewriter) -> RuleResult:
     x, shift = node.operands
     dims = x.spec.shape.dims
     if dims is None or shift.constant is None:
@@ -164,48 +165,48 @@ def _roll(node: Node, low: Lowering) -> Lowered:
     return x
 
 
-def _is_nan(node: Node, low: Lowering) -> Lowered:
+def _is_nan(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     return low.emit("NOT_EQUAL", x, x)
 
 
 def _against_infinity(lite: str) -> Any:
-    def lower(node: Node, low: Lowering) -> Lowered:
+    def lower(node: Node, low: LiteRewriter) -> RuleResult:
         (x,) = node.operands
         return low.emit(lite, low.emit("ABS", x), number(low, math.inf, x))
 
     return lower
 
 
-def _clip(node: Node, low: Lowering) -> Lowered:
+def _clip(node: Node, low: LiteRewriter) -> RuleResult:
     x, least, greatest = node.operands
     return low.emit("MAXIMUM", low.emit("MINIMUM", x, greatest), least)
 
 
-def _l2_loss(node: Node, low: Lowering) -> Lowered:
+def _l2_loss(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     total = low.emit("SUM", low.emit("SQUARE", x), axes_tensor(low, x, None))
     return low.emit("MUL", total, number(low, 0.5, x))
 
 
-def _norm(node: Node, low: Lowering) -> Lowered:
+def _norm(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     axes = axes_tensor(low, x, node.attrs["axis"])
     return low.emit("SQRT", low.emit("SUM", low.emit("SQUARE", x), axes, keep_dims=node.attrs["keepdims"]))
 
 
-def _size(node: Node, low: Lowering) -> Lowered:
+def _size(node: Node, low: LiteRewriter) -> RuleResult:
     (x,), wanted = node.operands, node.attrs["out_type"]
     count = low.emit("REDUCE_PROD", low.emit("SHAPE", x, out_type="INT32"), low.int32([0]))
     return count if wanted is int32 else low.cast(count, wanted)
 
 
-def _square(node: Node, low: Lowering) -> Lowered:
+def _square(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     return low.emit("MUL", x, x) if x.dtype.is_integer else NoMatch("SQUARE takes floats, and MUL integers")
 
 
-def _sum_to_like(node: Node, low: Lowering) -> Lowered:
+def _sum_to_like(node: Node, low: LiteRewriter) -> RuleResult:
     x, like = node.operands
     found, wanted = x.spec.shape.dims, like.spec.shape.dims
     if found is None or wanted is None:
@@ -219,7 +220,7 @@ def _sum_to_like(node: Node, low: Lowering) -> Lowered:
     return low.emit("RESHAPE", x, low.int32([d or 0 for d in wanted]), like=node.outputs[0].spec)
 
 
-def _sum_where_sizes_differ(node: Node, low: Lowering) -> Lowered:
+def _sum_where_sizes_differ(node: Node, low: LiteRewriter) -> RuleResult:
     """Sum over the dimensions that are found to differ when the model runs."""
     x, like = node.operands
     sizes = low.emit("SHAPE", like, out_type="INT32")
@@ -230,42 +231,44 @@ def _sum_where_sizes_differ(node: Node, low: Lowering) -> Lowered:
     return low.emit("RESHAPE", low.emit("SUM", x, axes, keep_dims=True), sizes, like=node.outputs[0].spec)
 
 
-def _rank(node: Node, low: Lowering) -> Lowered:
+def _rank(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     rank = x.spec.shape.rank
     return low.emit("RANK", x) if rank is None else low.constant(rank, int32)
 
 
-COMPOSITES = table(
+COMPOSITES = rule_table(
     # operator                                          why it is as good
-    Rule("reciprocal", "Reciprocal", _reciprocal, "its definition"),
-    Rule("tan", "Tan", _tan, "sin / cos: two roundings more"),
-    Rule("expm1", "Expm1", _expm1, "tanh(x/2) (e^x + 1) is e^x - 1 without its cancellation near 0"),
-    Rule("log1p", "Log1p", _log1p, "Kahan's correction: log u - ((u - 1) - x) / u, u = 1 + x, keeps small x"),
-    Rule("softplus", "Softplus", _softplus, "max(x, 0) + log(1 + e^-|x|) never overflows"),
-    Rule("softsign", "Softsign", _softsign, "its definition"),
-    Rule("cosh", "Cosh", lambda node, low: _cosh(low, next(node.operands)), "its definition"),
-    Rule("sinh", "Sinh", _sinh, "tanh x cosh x is e^x/2 - e^-x/2 without its cancellation near 0"),
-    Rule("asinh", "Asinh", _asinh, "log1p(|x| + x^2 / (1 + sqrt(1 + x^2))) with the sign of x; log(2 |x|) for large x"),
-    Rule("acosh", "Acosh", _acosh, "log1p(t + sqrt(t (t + 2))), t = x - 1; log(2 x) for large x"),
-    Rule("atanh", "Atanh", _atanh, "half of log1p(x) - log1p(-x)"),
-    Rule("selu", "Selu", _selu, "its two halves"),
-    Rule("div_no_nan", "DivNoNan", _or_zero("DIV"), "its definition"),
-    Rule("mul_no_nan", "MulNoNan", _or_zero("MUL"), "its definition"),
-    Rule("xlogy", "Xlogy", _x_times("LOG"), "its definition"),
-    Rule("xlog1py", "Xlog1py", _xlog1py, "its definition, with Log1p's form"),
-    Rule("truncate_mod", "TruncateMod", _truncate_mod, "its definition; integers divide toward zero"),
-    Rule("approximate_equal", "ApproximateEqual", _approximate_equal, "its definition"),
-    Rule("roll", "Roll", _roll, "two parts change places"),
-    Rule("xdivy", "Xdivy", _x_times("DIV"), "its definition"),
-    Rule("is_nan", "IsNan", _is_nan, "only NaN differs from itself"),
-    Rule("is_inf", "IsInf", _against_infinity("EQUAL"), "its definition"),
-    Rule("is_finite", "IsFinite", _against_infinity("LESS"), "false for NaN too"),
-    Rule("clip", "ClipByValue", _clip, "its definition"),
-    Rule("l2_loss", "L2Loss", _l2_loss, "its definition"),
-    Rule("euclidean_norm", "EuclideanNorm", _norm, "its definition"),
-    Rule("size", "Size", _size, "the product of the sizes"),
-    Rule("rank", "Rank", _rank),
-    Rule("square_int", "Square", _square, "its definition"),
-    Rule("sum_to_like", "SumToLike", _sum_to_like, "its definition"),
+    RewriteRule("reciprocal", "Reciprocal", _reciprocal, "its definition"),
+    RewriteRule("tan", "Tan", _tan, "sin / cos: two roundings more"),
+    RewriteRule("expm1", "Expm1", _expm1, "tanh(x/2) (e^x + 1) is e^x - 1 without its cancellation near 0"),
+    RewriteRule("log1p", "Log1p", _log1p, "Kahan's correction: log u - ((u - 1) - x) / u, u = 1 + x, keeps small x"),
+    RewriteRule("softplus", "Softplus", _softplus, "max(x, 0) + log(1 + e^-|x|) never overflows"),
+    RewriteRule("softsign", "Softsign", _softsign, "its definition"),
+    RewriteRule("cosh", "Cosh", lambda node, low: _cosh(low, next(node.operands)), "its definition"),
+    RewriteRule("sinh", "Sinh", _sinh, "tanh x cosh x is e^x/2 - e^-x/2 without its cancellation near 0"),
+    RewriteRule(
+        "asinh", "Asinh", _asinh, "log1p(|x| + x^2 / (1 + sqrt(1 + x^2))) with the sign of x; log(2 |x|) for large x"
+    ),
+    RewriteRule("acosh", "Acosh", _acosh, "log1p(t + sqrt(t (t + 2))), t = x - 1; log(2 x) for large x"),
+    RewriteRule("atanh", "Atanh", _atanh, "half of log1p(x) - log1p(-x)"),
+    RewriteRule("selu", "Selu", _selu, "its two halves"),
+    RewriteRule("div_no_nan", "DivNoNan", _or_zero("DIV"), "its definition"),
+    RewriteRule("mul_no_nan", "MulNoNan", _or_zero("MUL"), "its definition"),
+    RewriteRule("xlogy", "Xlogy", _x_times("LOG"), "its definition"),
+    RewriteRule("xlog1py", "Xlog1py", _xlog1py, "its definition, with Log1p's form"),
+    RewriteRule("truncate_mod", "TruncateMod", _truncate_mod, "its definition; integers divide toward zero"),
+    RewriteRule("approximate_equal", "ApproximateEqual", _approximate_equal, "its definition"),
+    RewriteRule("roll", "Roll", _roll, "two parts change places"),
+    RewriteRule("xdivy", "Xdivy", _x_times("DIV"), "its definition"),
+    RewriteRule("is_nan", "IsNan", _is_nan, "only NaN differs from itself"),
+    RewriteRule("is_inf", "IsInf", _against_infinity("EQUAL"), "its definition"),
+    RewriteRule("is_finite", "IsFinite", _against_infinity("LESS"), "false for NaN too"),
+    RewriteRule("clip", "ClipByValue", _clip, "its definition"),
+    RewriteRule("l2_loss", "L2Loss", _l2_loss, "its definition"),
+    RewriteRule("euclidean_norm", "EuclideanNorm", _norm, "its definition"),
+    RewriteRule("size", "Size", _size, "the product of the sizes"),
+    RewriteRule("rank", "Rank", _rank),
+    RewriteRule("square_int", "Square", _square, "its definition"),
+    RewriteRule("sum_to_like", "SumToLike", _sum_to_like, "its definition"),
 )

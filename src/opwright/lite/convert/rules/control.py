@@ -13,10 +13,11 @@ import numpy as np
 
 from ....core.dtypes import int32, string
 from ....graph import Graph, Node, Value
-from ..lowering import Lowered, Lowering, Rule, table
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, RuleResult, rule_table
 
 
-def _if(node: Node, low: Lowering) -> Lowered:
+def _if(node: Node, low: LiteRewriter) -> RuleResult:
     condition, operands = node.inputs
     then_branch, else_branch = map(low.graph_of, (node.attrs["then_branch"], node.attrs["else_branch"]))
     return low.emit_many(
@@ -29,7 +30,7 @@ def _if(node: Node, low: Lowering) -> Lowered:
     )
 
 
-def _case(node: Node, low: Lowering) -> Lowered:
+def _case(node: Node, low: LiteRewriter) -> RuleResult:
     """A tree of IFs over the number, which is first brought into the range of the branches."""
     index, operands = node.inputs
     assert isinstance(index, Value)
@@ -60,13 +61,13 @@ def _tree(low: Any, index: Value, operands: Any, branches: Any, first: int, like
     return low.emit_many("IF", condition, operands, then_branch=graphs[0], else_branch=graphs[1], likes=likes)
 
 
-def _inner(low: Lowering, index: Value, operands: Any, branches: Any, first: int) -> Graph:
+def _inner(low: LiteRewriter, index: Value, operands: Any, branches: Any, first: int) -> Graph:
     """The graph that chooses among these branches: its first input is the number."""
-    inner = Lowering(Graph(f"{branches[0].name}_or_later", [], [], []))
-    inner.name, inner.at = low.name, low.at
+    inner = LiteRewriter(Graph(f"{branches[0].name}_or_later", [], [], []))
+    inner.prefix, inner.at = low.prefix, low.at
     inputs = [Value(inner.unique(v.name), v.spec) for v in (index, *operands)]
     outputs = _tree(inner, inputs[0], tuple(inputs[1:]), branches, first, ())
-    return Graph(inner.graph.name, inputs, [*inner.constants.values(), *inner.nodes], outputs)
+    return Graph(inner.source.name, inputs, [*inner.constants.values(), *inner.nodes], outputs)
 
 
 def _taking(extra: Value, graph: Graph) -> Graph:
@@ -78,7 +79,7 @@ def _taking(extra: Value, graph: Graph) -> Graph:
     return Graph(graph.name, (Value(name, extra.spec), *graph.inputs), graph.nodes, graph.outputs)
 
 
-def _while(node: Node, low: Lowering) -> Lowered:
+def _while(node: Node, low: LiteRewriter) -> RuleResult:
     variables, captured = node.inputs
     assert isinstance(variables, tuple)
     assert isinstance(captured, tuple)
@@ -90,7 +91,7 @@ def _while(node: Node, low: Lowering) -> Lowered:
     return made[: len(variables)]
 
 
-def _undefined(node: Node, low: Lowering) -> Lowered:
+def _undefined(node: Node, low: LiteRewriter) -> RuleResult:
     """Zeros: they are there for their type alone, and nobody reads them."""
     shape, dtype = node.attrs["shape"], node.attrs["dtype"]
     zero: Any = np.zeros((), dtype.np)
@@ -102,10 +103,12 @@ def _undefined(node: Node, low: Lowering) -> Lowered:
     return low.emit("FILL", low.int32(sizes), low.constant(zero, dtype), like=node.outputs[0].spec)
 
 
-CONTROL = table(
-    Rule("if", "If", _if),
-    Rule("case", "Case", _case, "IFs over the number, by halves"),
-    Rule("while", "While", _while, "what the loop reads from outside is a variable that stays"),
-    Rule("undefined", "Undefined", _undefined, "never read"),
-    Rule("drop_assert", "Assert", lambda node, low: (), "no result depends on it; files have no place for checks"),
+CONTROL = rule_table(
+    RewriteRule("if", "If", _if),
+    RewriteRule("case", "Case", _case, "IFs over the number, by halves"),
+    RewriteRule("while", "While", _while, "what the loop reads from outside is a variable that stays"),
+    RewriteRule("undefined", "Undefined", _undefined, "never read"),
+    RewriteRule(
+        "drop_assert", "Assert", lambda node, low: (), "no result depends on it; files have no place for checks"
+    ),
 )

@@ -17,12 +17,13 @@ import numpy as np
 from ....core.dtypes import float32, int32
 from ....core.specs import TensorSpec
 from ....graph import Node, Value
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 
 TO_LAST, FROM_LAST = (0, 2, 3, 1), (0, 3, 1, 2)  # NCHW <-> NHWC
 
 
-def transposed(low: Lowering, x: Value, order: Sequence[int]) -> Value:
+def transposed(low: LiteRewriter, x: Value, order: Sequence[int]) -> Value:
     """`x` with its dimensions in another order; done now where it is a constant."""
     if x.constant is not None:
         return low.constant(np.ascontiguousarray(np.transpose(x.constant, order)), x.dtype)
@@ -33,7 +34,7 @@ def transposed(low: Lowering, x: Value, order: Sequence[int]) -> Value:
 class Image:
     """One sliding-window operator seen channels-last: its input brought there, and its attributes in that order."""
 
-    def __init__(self, node: Node, low: Lowering, x: Value) -> None:
+    def __init__(self, node: Node, low: LiteRewriter, x: Value) -> None:
         attrs = node.attrs
         self.low, self.x = low, x
         self.order = FROM_LAST if attrs["data_format"] == "NCHW" else None
@@ -68,7 +69,7 @@ class Image:
         return transposed(self.low, y, self.order) if self.order else y
 
 
-def _conv2d(node: Node, low: Lowering) -> Lowered:
+def _conv2d(node: Node, low: LiteRewriter) -> RuleResult:
     x, filters = node.operands
     dims = filters.spec.shape.dims
     if x.dtype is not float32:
@@ -94,7 +95,7 @@ def _conv2d(node: Node, low: Lowering) -> Lowered:
     return image.back(y)
 
 
-def _depthwise(node: Node, low: Lowering) -> Lowered:
+def _depthwise(node: Node, low: LiteRewriter) -> RuleResult:
     x, filter = node.operands
     if x.dtype is not float32:
         return NoMatch(f"DEPTHWISE_CONV_2D takes float32, found {x.dtype.name}")
@@ -126,7 +127,7 @@ def _depthwise(node: Node, low: Lowering) -> Lowered:
     return image.back(y)
 
 
-def _conv2d_transpose(node: Node, low: Lowering) -> Lowered:
+def _conv2d_transpose(node: Node, low: LiteRewriter) -> RuleResult:
     sizes, filters, x = node.operands
     if x.dtype is not float32:
         return NoMatch(f"TRANSPOSE_CONV takes float32, found {x.dtype.name}")
@@ -161,7 +162,9 @@ def _conv2d_transpose(node: Node, low: Lowering) -> Lowered:
     return image.back(y)
 
 
-def _image_sizes(low: Lowering, image: Image, sizes: Value, dims: Sequence[int | None], more: Sequence[int]) -> Value:
+def _image_sizes(
+    low: LiteRewriter, image: Image, sizes: Value, dims: Sequence[int | None], more: Sequence[int]
+) -> Value:
     """The sizes `dims` of an image, channels last; unknown ones are `more` than those that the operator was given."""
     if None not in dims:
         return low.int32(dims)
@@ -181,7 +184,7 @@ def _image_sizes(low: Lowering, image: Image, sizes: Value, dims: Sequence[int |
 
 
 def _pool(op_name: str, outside: float) -> Any:
-    def lower(node: Node, low: Lowering) -> Lowered:
+    def lower(node: Node, low: LiteRewriter) -> RuleResult:
         (x,) = node.operands
         if x.dtype is not float32:
             return NoMatch(f"{op_name} takes float32, found {x.dtype.name}")
@@ -207,10 +210,10 @@ def _pool(op_name: str, outside: float) -> Any:
     return lower
 
 
-CONVOLUTION = table(
-    Rule("conv_2d", "Conv2D", _conv2d),
-    Rule("depthwise_conv_2d", "DepthwiseConv2dNative", _depthwise),
-    Rule("transpose_conv", "Conv2DBackpropInput", _conv2d_transpose),
-    Rule("average_pool_2d", "AvgPool", _pool("AVERAGE_POOL_2D", 0.0)),
-    Rule("max_pool_2d", "MaxPool", _pool("MAX_POOL_2D", float("-inf")), "padding is -inf, which no maximum is"),
+CONVOLUTION = rule_table(
+    RewriteRule("conv_2d", "Conv2D", _conv2d),
+    RewriteRule("depthwise_conv_2d", "DepthwiseConv2dNative", _depthwise),
+    RewriteRule("transpose_conv", "Conv2DBackpropInput", _conv2d_transpose),
+    RewriteRule("average_pool_2d", "AvgPool", _pool("AVERAGE_POOL_2D", 0.0)),
+    RewriteRule("max_pool_2d", "MaxPool", _pool("MAX_POOL_2D", float("-inf")), "padding is -inf, which no maximum is"),
 )

@@ -16,10 +16,11 @@ from ....core.dtypes import DType, complex64, float32, int8, int16, int32, int64
 from ....core.shapes import TensorShape
 from ....graph import Node, Value
 from ....graph.ir import Operand
+from ....graph.passes.rewriting import RewriteRule
 from ....scalar.table import OF_OPERATOR
 from ... import ops as dialect
 from ...ops import types
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .building import Unfit, only, rank_of
 
 SLICE_RANK = 5
@@ -50,7 +51,7 @@ BROADCAST_RANK = {
 }
 
 
-def broadcastable(node: Node, low: Lowering, op_name: str) -> tuple[Any, ...]:
+def broadcastable(node: Node, low: LiteRewriter, op_name: str) -> tuple[Any, ...]:
     """The operands as the lite operator takes them: spread out first where the rank is beyond its broadcasting."""
     limit = BROADCAST_RANK.get(op_name)
     if limit is None:
@@ -69,23 +70,23 @@ def broadcastable(node: Node, low: Lowering, op_name: str) -> tuple[Any, ...]:
     return tuple(spread(low, v, sizes, shape) for v in operands)
 
 
-def spread(low: Lowering, value: Value, sizes: Value, shape: TensorShape) -> Value:
+def spread(low: LiteRewriter, value: Value, sizes: Value, shape: TensorShape) -> Value:
     """`value` repeated up to a shape, given as a tensor and as far as it is known."""
     return low.emit("BROADCAST_TO", value, sizes, like=value.spec.with_shape(shape))
 
 
 # ---- where operands and options come from ----------------------------------------------------------------------------
 
-Source = Callable[[Node, Lowering, Iterator[Value]], Operand]
+Source = Callable[[Node, LiteRewriter, Iterator[Value]], Operand]
 """One operand of the new node: of the old node, the graph being built and the operands that are left."""
 
 
-def as_it_is(node: Node, low: Lowering, operands: Iterator[Value]) -> Value:
+def as_it_is(node: Node, low: LiteRewriter, operands: Iterator[Value]) -> Value:
     """The next operand."""
     return next(operands)
 
 
-def as_int32(node: Node, low: Lowering, operands: Iterator[Value]) -> Value:
+def as_int32(node: Node, low: LiteRewriter, operands: Iterator[Value]) -> Value:
     """The next operand, integers, as int32."""
     return low.int32(next(operands))
 
@@ -100,12 +101,12 @@ def axis_of(node: Node, name: str) -> int:
     return front(node.attrs[name], rank_of(next(node.operands)))
 
 
-def axis_operand(node: Node, low: Lowering, operands: Iterator[Value]) -> Value:
+def axis_operand(node: Node, low: LiteRewriter, operands: Iterator[Value]) -> Value:
     """The attribute `axis` as a scalar int32, counted from the front where the rank is known."""
     return low.constant(front(node.attrs["axis"], next(node.operands).spec.shape.rank), int32)
 
 
-def new_axis_operand(node: Node, low: Lowering, operands: Iterator[Value]) -> Value:
+def new_axis_operand(node: Node, low: LiteRewriter, operands: Iterator[Value]) -> Value:
     """The attribute `axis`, which is one of the result, as int32 [1]."""
     return low.int32([node.attrs["axis"]])
 
@@ -141,14 +142,14 @@ def having(name: str, value: Any, reason: str) -> Condition:
 
 def direct(
     op: str, lite: str, *sources: Source, when: Condition | None = None, **options: str | Callable[[Node], Any]
-) -> Rule:
+) -> RewriteRule:
     """Return the rule that makes a node of the catalogue's operator `op` one of the builtin operator `lite`.
 
     sources: of each operand; by default those of the node, spread where the rank is beyond the kernel's broadcasting.
     options: by name, the attribute that has the value, or a function of the node.
     """
 
-    def lower(node: Node, low: Lowering) -> Lowered:
+    def lower(node: Node, low: LiteRewriter) -> RuleResult:
         if when is not None:
             when(node)
         left = iter(node.operands)
@@ -158,7 +159,7 @@ def direct(
             values[name] = node.attrs[value] if isinstance(value, str) else value(node)
         return low.emit_many(lite, *operands, likes=[v.spec for v in node.outputs], **values)
 
-    return Rule(lite.lower(), op, lower)
+    return RewriteRule(lite.lower(), op, lower)
 
 
 def type_option(attribute: str) -> Callable[[Node], str]:
@@ -166,7 +167,7 @@ def type_option(attribute: str) -> Callable[[Node], str]:
     return lambda node: types.name_of(node.attrs[attribute])
 
 
-def _cast(node: Node, low: Lowering) -> Lowered:
+def _cast(node: Node, low: LiteRewriter) -> RuleResult:
     (x,), wanted = node.operands, node.attrs["dtype"]
     if x.dtype is wanted:
         return x
@@ -175,13 +176,13 @@ def _cast(node: Node, low: Lowering) -> Lowered:
     return low.cast(x, wanted)
 
 
-def _truncate_div(node: Node, low: Lowering) -> Lowered:
+def _truncate_div(node: Node, low: LiteRewriter) -> RuleResult:
     if not node.outputs[0].dtype.is_integer:
         return NoMatch("only the DIV of integers cuts fractions off")
     return low.emit("DIV", *broadcastable(node, low, "DIV"), like=node.outputs[0].spec)
 
 
-def _round(node: Node, low: Lowering) -> Lowered:
+def _round(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     return x if x.dtype.is_integer else low.emit("ROUND", x)
 
@@ -191,7 +192,7 @@ BIT_TYPES = (int8, int16, int32, uint8, uint16, uint32)
 OTHERS = ("Round", "RightShift", "BitwiseXor")
 """Functions of one element whose rules here are more than the pair."""
 
-DIRECT = table(
+DIRECT = rule_table(
     *(direct(op, row.builtin) for op, row in OF_OPERATOR.items() if row.builtin and op not in OTHERS),
     # the dialect's give another operand where one is NaN
     direct("Maximum", "MAXIMUM"),
@@ -251,7 +252,7 @@ DIRECT = table(
     direct("ReadVariable", "READ_VARIABLE", dtype=type_option("dtype")),
     direct("AssignVariable", "ASSIGN_VARIABLE"),
     # with a word about types
-    Rule("truncate_div", "TruncateDiv", _truncate_div, "integers divide toward zero"),
-    Rule("cast", "Cast", _cast),
-    Rule("round", "Round", _round, "integers are round"),
+    RewriteRule("truncate_div", "TruncateDiv", _truncate_div, "integers divide toward zero"),
+    RewriteRule("cast", "Cast", _cast),
+    RewriteRule("round", "Round", _round, "integers are round"),
 )

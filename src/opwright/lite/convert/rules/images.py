@@ -17,7 +17,8 @@ import numpy as np
 
 from ....core.dtypes import float32, int32
 from ....graph import Node, Value
-from ..lowering import Lowered, Lowering, Rule, table
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, RuleResult, rule_table
 from .building import along, constant_of, matrix_of, numbered, only, picked, run, sizes
 
 FLAGS = ("align_corners", "half_pixel_centers")
@@ -28,14 +29,14 @@ def _flags(node: Node) -> dict[str, bool]:
     return {name: node.attrs[name] for name in FLAGS}
 
 
-def _resize_bilinear(node: Node, low: Lowering) -> Lowered:
+def _resize_bilinear(node: Node, low: LiteRewriter) -> RuleResult:
     x, size = node.operands
     if x.dtype is not float32:
         x = low.cast(x, float32)
     return low.emit("RESIZE_BILINEAR", x, low.int32(size), **_flags(node), like=node.outputs[0].spec)
 
 
-def _nearest_by_gathers(node: Node, low: Lowering) -> Lowered:
+def _nearest_by_gathers(node: Node, low: LiteRewriter) -> RuleResult:
     x, size = node.operands
     wanted = constant_of(size, "the size").tolist()
     for axis, (old, new) in enumerate(zip(sizes_inside(x)[:2], wanted), 1):
@@ -45,7 +46,7 @@ def _nearest_by_gathers(node: Node, low: Lowering) -> Lowered:
     return x
 
 
-def _by_matrices(node: Node, low: Lowering, x: Value, columns: Callable[..., np.ndarray], olds: Any) -> Lowered:
+def _by_matrices(node: Node, low: LiteRewriter, x: Value, columns: Callable[..., np.ndarray], olds: Any) -> RuleResult:
     """columns: what becomes of an image [1, n, 1, c] as the direction 0 or 1 of the operator."""
     if x.dtype is not float32:
         x = low.cast(x, float32)
@@ -58,7 +59,7 @@ def _by_matrices(node: Node, low: Lowering, x: Value, columns: Callable[..., np.
     return x if wanted is float32 else low.cast(x, wanted)
 
 
-def _resize_linear(node: Node, low: Lowering) -> Lowered:
+def _resize_linear(node: Node, low: LiteRewriter) -> RuleResult:
     """ResizeBicubic, ResizeArea."""
     x, size = node.operands
     new = constant_of(size, "the size").tolist()
@@ -76,7 +77,7 @@ def sizes_inside(x: Value) -> list[int]:
     return sizes(x) if dims is None or None in dims[1:] else [int(d) for d in dims[1:] if d is not None]
 
 
-def _scale_and_translate(node: Node, low: Lowering) -> Lowered:
+def _scale_and_translate(node: Node, low: LiteRewriter) -> RuleResult:
     x, *others = node.operands
     size, scale, translation = (constant_of(v, "size, scale or translation") for v in others)
     h, w, _ = sizes_inside(x)
@@ -88,7 +89,7 @@ def _scale_and_translate(node: Node, low: Lowering) -> Lowered:
     return _by_matrices(node, low, x, columns, (h, w))
 
 
-def _resize_grad(node: Node, low: Lowering) -> Lowered:
+def _resize_grad(node: Node, low: LiteRewriter) -> RuleResult:
     """ResizeBilinearGrad, ResizeBicubicGrad: of the sizes of the original image."""
     grads, original = node.operands
     new, old = sizes_inside(original), sizes_inside(grads)
@@ -99,7 +100,7 @@ def _resize_grad(node: Node, low: Lowering) -> Lowered:
     return _by_matrices(node, low, grads, columns, old[:2])
 
 
-def _nearest_grad(node: Node, low: Lowering) -> Lowered:
+def _nearest_grad(node: Node, low: LiteRewriter) -> RuleResult:
     grads, size = node.operands
     only(grads, float32)
     new, old = constant_of(size, "the size").tolist(), sizes_inside(grads)
@@ -110,7 +111,7 @@ def _nearest_grad(node: Node, low: Lowering) -> Lowered:
     return _by_matrices(node, low, grads, columns, old[:2])
 
 
-def _patches(node: Node, low: Lowering) -> Lowered:
+def _patches(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     h, w, c = sizes_inside(x)
     places = run(node, numbered((1, h, w, c)))[0] - 1
@@ -120,7 +121,7 @@ def _patches(node: Node, low: Lowering) -> Lowered:
 ALL = 1.0  # what two boxes share that are one and the same
 
 
-def _suppression(node: Node, low: Lowering) -> Lowered:
+def _suppression(node: Node, low: LiteRewriter) -> RuleResult:
     """NON_MAX_SUPPRESSION_V5 at another threshold.
 
     The catalogue, like TensorFlow, drops a box whose overlap with a better one exceeds iou_threshold, and with soft
@@ -147,17 +148,17 @@ def _suppression(node: Node, low: Lowering) -> Lowered:
 
 _LINEAR = "resizing is linear: a matrix for each direction, made of what it does to unit vectors"
 
-IMAGES = table(
-    Rule("resize_bilinear", "ResizeBilinear", _resize_bilinear),
-    Rule("nearest_by_gathers", "ResizeNearestNeighbor", _nearest_by_gathers, "for other types: the same pixels"),
-    Rule("resize_by_matrices", "ResizeBicubic", _resize_linear, _LINEAR),
-    Rule("resize_by_matrices", "ResizeArea", _resize_linear, _LINEAR),
-    Rule("resize_by_matrices", "ScaleAndTranslate", _scale_and_translate, _LINEAR),
-    Rule("gradient_by_matrices", "ResizeBilinearGrad", _resize_grad, _LINEAR),
-    Rule("gradient_by_matrices", "ResizeBicubicGrad", _resize_grad, _LINEAR),
-    Rule("gradient_by_matrices", "ResizeNearestNeighborGrad", _nearest_grad, _LINEAR),
-    Rule("patches_by_gather", "ExtractImagePatches", _patches, "each element of a patch has a known place"),
-    Rule(
+IMAGES = rule_table(
+    RewriteRule("resize_bilinear", "ResizeBilinear", _resize_bilinear),
+    RewriteRule("nearest_by_gathers", "ResizeNearestNeighbor", _nearest_by_gathers, "for other types: the same pixels"),
+    RewriteRule("resize_by_matrices", "ResizeBicubic", _resize_linear, _LINEAR),
+    RewriteRule("resize_by_matrices", "ResizeArea", _resize_linear, _LINEAR),
+    RewriteRule("resize_by_matrices", "ScaleAndTranslate", _scale_and_translate, _LINEAR),
+    RewriteRule("gradient_by_matrices", "ResizeBilinearGrad", _resize_grad, _LINEAR),
+    RewriteRule("gradient_by_matrices", "ResizeBicubicGrad", _resize_grad, _LINEAR),
+    RewriteRule("gradient_by_matrices", "ResizeNearestNeighborGrad", _nearest_grad, _LINEAR),
+    RewriteRule("patches_by_gather", "ExtractImagePatches", _patches, "each element of a patch has a known place"),
+    RewriteRule(
         "non_max_suppression_v5",
         "NonMaxSuppression",
         _suppression,

@@ -11,7 +11,8 @@ import numpy as np
 
 from ....core.dtypes import string
 from ....graph import Node
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .direct import SLICE_RANK, front
 
 MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
@@ -61,7 +62,7 @@ class _Dense:
         self.shrink_axis_mask |= bit if shrink else 0
 
 
-def _strided_slice(node: Node, low: Lowering) -> Lowered:
+def _strided_slice(node: Node, low: LiteRewriter) -> RuleResult:
     x, *bounds = node.operands
     masks, rank = {name: node.attrs[name] for name in MASKS}, x.spec.shape.rank
     if rank is None or rank > SLICE_RANK:
@@ -86,7 +87,7 @@ def _strided_slice(node: Node, low: Lowering) -> Lowered:
     return y
 
 
-def _gather(node: Node, low: Lowering) -> Lowered:
+def _gather(node: Node, low: LiteRewriter) -> RuleResult:
     x, indices = list(node.operands)[:2]
     axis, batch = node.attrs["axis"], node.attrs["batch_dims"]
     rank, depth = x.spec.shape.rank, indices.spec.shape.rank
@@ -99,4 +100,6 @@ def _gather(node: Node, low: Lowering) -> Lowered:
     )
 
 
-INDEXING = table(Rule("strided_slice", "StridedSlice", _strided_slice), Rule("gather", "Gather", _gather))
+INDEXING = rule_table(
+    RewriteRule("strided_slice", "StridedSlice", _strided_slice), RewriteRule("gather", "Gather", _gather)
+)

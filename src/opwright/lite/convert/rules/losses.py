@@ -10,14 +10,15 @@ import numpy as np
 
 from ....core.dtypes import float32
 from ....graph import Node, Value
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .building import constant_of, only, padded, rank_of, reshaped, sizes, sliced
 from .convolution import transposed
 from .direct import front
 from .indexing import MASKS
 
 
-def _log_softmax(low: Lowering, x: Value, axis: int) -> Value:
+def _log_softmax(low: LiteRewriter, x: Value, axis: int) -> Value:
     rank = rank_of(x)
     if axis == rank - 1:
         return low.emit("LOG_SOFTMAX", x)
@@ -26,7 +27,7 @@ def _log_softmax(low: Lowering, x: Value, axis: int) -> Value:
     return transposed(low, low.emit("LOG_SOFTMAX", transposed(low, x, order)), order)
 
 
-def _cross_entropy(node: Node, low: Lowering) -> Lowered:
+def _cross_entropy(node: Node, low: LiteRewriter) -> RuleResult:
     labels, logits = node.operands
     only(logits, float32)
     axis = front(node.attrs["axis"], rank_of(logits))
@@ -34,7 +35,7 @@ def _cross_entropy(node: Node, low: Lowering) -> Lowered:
     return low.emit("NEG", low.emit("SUM", terms, low.int32([axis])), like=node.outputs[0].spec)
 
 
-def _sparse_cross_entropy(node: Node, low: Lowering) -> Lowered:
+def _sparse_cross_entropy(node: Node, low: LiteRewriter) -> RuleResult:
     labels, logits = node.operands
     only(logits, float32)
     rank = rank_of(logits)
@@ -44,14 +45,14 @@ def _sparse_cross_entropy(node: Node, low: Lowering) -> Lowered:
     return low.emit("NEG", low.emit("SQUEEZE", chosen, squeeze_dims=[rank - 1]), like=node.outputs[0].spec)
 
 
-def _bias_add_grad(node: Node, low: Lowering) -> Lowered:
+def _bias_add_grad(node: Node, low: LiteRewriter) -> RuleResult:
     (dy,) = node.operands
     rank = rank_of(dy)
     channel = 1 if node.attrs["data_format"].startswith("NC") else rank - 1
     return low.emit("SUM", dy, low.int32([i for i in range(rank) if i != channel]), like=node.outputs[0].spec)
 
 
-def _tile_grad(node: Node, low: Lowering) -> Lowered:
+def _tile_grad(node: Node, low: LiteRewriter) -> RuleResult:
     dy, multiples, _ = node.operands
     times, dims = constant_of(multiples, "multiples").tolist(), sizes(dy)
     apart = [v for t, d in zip(times, dims) for v in (t, d // t if t else 0)]
@@ -61,7 +62,7 @@ def _tile_grad(node: Node, low: Lowering) -> Lowered:
     return reshaped(low, y, [d // t if t else 0 for t, d in zip(times, dims)])
 
 
-def _mirror_pad_grad(node: Node, low: Lowering) -> Lowered:
+def _mirror_pad_grad(node: Node, low: LiteRewriter) -> RuleResult:
     """For each dimension: both borders turned round and added to what they mirror."""
     y, paddings = node.operands
     edge = 1 if node.attrs["mode"].upper() == "REFLECT" else 0
@@ -81,13 +82,13 @@ def _mirror_pad_grad(node: Node, low: Lowering) -> Lowered:
     return y
 
 
-def _part(low: Lowering, x: Value, axis: int, begin: int, count: int) -> Value:
+def _part(low: LiteRewriter, x: Value, axis: int, begin: int, count: int) -> Value:
     starts, counts = [0] * rank_of(x), [-1] * rank_of(x)
     starts[axis], counts[axis] = begin, count
     return sliced(low, x, starts, counts)
 
 
-def _strided_slice_grad(node: Node, low: Lowering) -> Lowered:
+def _strided_slice_grad(node: Node, low: LiteRewriter) -> RuleResult:
     """dy with zeros between its elements, then around it."""
     shape, *bounds, dy = node.operands
     dims = [int(d) for d in constant_of(shape, "the shape")]
@@ -109,7 +110,7 @@ def _strided_slice_grad(node: Node, low: Lowering) -> Lowered:
     return y if 0 not in counts else low.constant(np.zeros(dims), dy.dtype)
 
 
-def _spread(low: Lowering, y: Value, axis: int, step: int) -> Value:
+def _spread(low: LiteRewriter, y: Value, axis: int, step: int) -> Value:
     """Elements `step` apart along an axis, with zeros between."""
     dims = sizes(y)
     apart = reshaped(low, y, [*dims[: axis + 1], 1, *dims[axis + 1 :]])
@@ -141,7 +142,7 @@ def _index_of(dims: list[int], bounds: list[list[int]], masks: dict[str, int]) -
     return index + [slice(None)] * (len(dims) - len(index))
 
 
-def _strided_slice_update(node: Node, low: Lowering) -> Lowered:
+def _strided_slice_update(node: Node, low: LiteRewriter) -> RuleResult:
     x, *bounds, value = node.operands
     dims = sizes(x)
     index = _index_of(dims, [constant_of(b, "a bound").tolist() for b in bounds], {m: node.attrs[m] for m in MASKS})
@@ -161,12 +162,12 @@ def _strided_slice_update(node: Node, low: Lowering) -> Lowered:
     return low.emit("DYNAMIC_UPDATE_SLICE", x, part, starts, like=node.outputs[0].spec)
 
 
-LOSSES = table(
-    Rule("cross_entropy", "SoftmaxCrossEntropyWithLogits", _cross_entropy, "its definition"),
-    Rule("sparse_cross_entropy", "SparseSoftmaxCrossEntropyWithLogits", _sparse_cross_entropy, "its definition"),
-    Rule("bias_add_grad", "BiasAddGrad", _bias_add_grad, "its definition"),
-    Rule("tile_grad", "TileGrad", _tile_grad, "repetitions stand in a dimension of their own"),
-    Rule("mirror_pad_grad", "MirrorPadGrad", _mirror_pad_grad, "borders are turned round and added"),
-    Rule("strided_slice_grad", "StridedSliceGrad", _strided_slice_grad, "zeros between and around"),
-    Rule("strided_slice_update", "TensorStridedSliceUpdate", _strided_slice_update, "of elements side by side"),
+LOSSES = rule_table(
+    RewriteRule("cross_entropy", "SoftmaxCrossEntropyWithLogits", _cross_entropy, "its definition"),
+    RewriteRule("sparse_cross_entropy", "SparseSoftmaxCrossEntropyWithLogits", _sparse_cross_entropy, "its definition"),
+    RewriteRule("bias_add_grad", "BiasAddGrad", _bias_add_grad, "its definition"),
+    RewriteRule("tile_grad", "TileGrad", _tile_grad, "repetitions stand in a dimension of their own"),
+    RewriteRule("mirror_pad_grad", "MirrorPadGrad", _mirror_pad_grad, "borders are turned round and added"),
+    RewriteRule("strided_slice_grad", "StridedSliceGrad", _strided_slice_grad, "zeros between and around"),
+    RewriteRule("strided_slice_update", "TensorStridedSliceUpdate", _strided_slice_update, "of elements side by side"),
 )

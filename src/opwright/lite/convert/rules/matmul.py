@@ -17,8 +17,9 @@ import numpy as np
 
 from ....core.dtypes import float32, int32
 from ....graph import Node, Value
+from ....graph.passes.rewriting import RewriteRule
 from ....ops.linalg.einsum import expanded, parsed
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .building import Unfit, size_along
 from .convolution import transposed
 
@@ -29,7 +30,7 @@ def _flags(node: Node) -> tuple[bool, bool, bool, bool]:
     return tuple(bool(attrs.get(k, False)) for k in ("transpose_a", "transpose_b", "adjoint_a", "adjoint_b"))  # type: ignore[return-value]
 
 
-def _fully_connected(node: Node, low: Lowering) -> Lowered:
+def _fully_connected(node: Node, low: LiteRewriter) -> RuleResult:
     x, weights = node.operands
     ta, tb, aa, ab = _flags(node)
     if x.dtype is not float32 or node.outputs[0].dtype is not x.dtype:
@@ -45,7 +46,7 @@ def _fully_connected(node: Node, low: Lowering) -> Lowered:
     return low.emit("FULLY_CONNECTED", x, rows, None, keep_num_dims=rank > 2, like=node.outputs[0].spec)
 
 
-def _batch_matmul(node: Node, low: Lowering) -> Lowered:
+def _batch_matmul(node: Node, low: LiteRewriter) -> RuleResult:
     x, y = node.operands
     ta, tb, aa, ab = _flags(node)
     if node.outputs[0].dtype is not x.dtype or x.dtype.is_complex:
@@ -67,7 +68,7 @@ class Factor(NamedTuple):
         return None if dims is None else dims[self.term.index(label)]
 
 
-def _einsum(node: Node, low: Lowering) -> Lowered:
+def _einsum(node: Node, low: LiteRewriter) -> RuleResult:
     operands = list(node.operands)
     if any(v.spec.shape.rank is None for v in operands):
         return NoMatch("the rank of an operand is not known")
@@ -86,14 +87,14 @@ def _einsum(node: Node, low: Lowering) -> Lowered:
     return done.x
 
 
-def _ordered(low: Lowering, factor: Factor, order: Sequence[str]) -> Factor:
+def _ordered(low: LiteRewriter, factor: Factor, order: Sequence[str]) -> Factor:
     term = "".join(order)
     if term == factor.term:
         return factor
     return Factor(transposed(low, factor.x, [factor.term.index(c) for c in term]), term)
 
 
-def _one(low: Lowering, factor: Factor, wanted: str, others: str = "") -> Factor:
+def _one(low: LiteRewriter, factor: Factor, wanted: str, others: str = "") -> Factor:
     """A factor without the labels that occur nowhere else; in the order wanted where there are no others."""
     alone = [i for i, c in enumerate(factor.term) if c not in wanted and c not in others]
     x = low.emit("SUM", factor.x, low.int32(alone)) if alone else factor.x
@@ -101,7 +102,7 @@ def _one(low: Lowering, factor: Factor, wanted: str, others: str = "") -> Factor
     return left if others else _ordered(low, left, wanted)
 
 
-def _two(low: Lowering, a: Factor, b: Factor, wanted: str, stretched: set[str]) -> Factor:
+def _two(low: LiteRewriter, a: Factor, b: Factor, wanted: str, stretched: set[str]) -> Factor:
     """The product of two factors, with these labels."""
     whole = a.term, b.term
     a, b = _one(low, a, wanted, whole[1] or " "), _one(low, b, wanted, whole[0] or " ")
@@ -129,7 +130,7 @@ def _prefers_swap(a: Factor, b: Factor, wanted: str) -> bool:
     return bool(first) and first[0] in b.term and all(c in b.term or c in a.term for c in first)
 
 
-def _outer(low: Lowering, a: Factor, b: Factor, batch: list[str], rows: list[str], columns: list[str]) -> Factor:
+def _outer(low: LiteRewriter, a: Factor, b: Factor, batch: list[str], rows: list[str], columns: list[str]) -> Factor:
     """Nothing is summed: a product of elements, with rows and columns in dimensions of their own."""
     left, right = _ordered(low, a, [*batch, *rows]), _ordered(low, b, [*batch, *columns])
     x = _grouped(low, left, [[c] for c in left.term] + [[] for _ in columns])
@@ -137,7 +138,9 @@ def _outer(low: Lowering, a: Factor, b: Factor, batch: list[str], rows: list[str
     return Factor(low.emit("MUL", x, y), "".join([*batch, *rows, *columns]))
 
 
-def _by_weights(low: Lowering, a: Factor, b: Factor, rows: list[str], summed: list[str], columns: list[str]) -> Value:
+def _by_weights(
+    low: LiteRewriter, a: Factor, b: Factor, rows: list[str], summed: list[str], columns: list[str]
+) -> Value:
     """By a constant matrix, which leaves the rows in their dimensions."""
     x = _ordered(low, a, [*rows, *summed])
     flat = _grouped(low, x, [*([c] for c in rows), summed])
@@ -151,7 +154,7 @@ def _by_weights(low: Lowering, a: Factor, b: Factor, rows: list[str], summed: li
 
 
 def _by_matrices(
-    low: Lowering, a: Factor, b: Factor, batch: list[str], rows: list[str], summed: list[str], columns: list[str]
+    low: LiteRewriter, a: Factor, b: Factor, batch: list[str], rows: list[str], summed: list[str], columns: list[str]
 ) -> Value:
     """A batch of matrix products; a factor that lies the other way round is left so, and a flag set."""
     if len(batch) > 3:
@@ -174,7 +177,7 @@ def _by_matrices(
     )
 
 
-def _grouped(low: Lowering, factor: Factor, groups: Sequence[Sequence[str]]) -> Value:
+def _grouped(low: LiteRewriter, factor: Factor, groups: Sequence[Sequence[str]]) -> Value:
     """The dimensions of each group joined to one; an empty group is a dimension of size 1."""
     if all(len(g) == 1 for g in groups):
         return factor.x
@@ -182,7 +185,7 @@ def _grouped(low: Lowering, factor: Factor, groups: Sequence[Sequence[str]]) -> 
 
 
 def _apart(
-    low: Lowering,
+    low: LiteRewriter,
     y: Value,
     rows: list[tuple[Factor, str]],
     columns: list[tuple[Factor, str]],
@@ -199,7 +202,7 @@ def _apart(
     return _reshaped(low, y, [*kept, *taken_rows, *taken_columns])
 
 
-def _reshaped(low: Lowering, x: Value, groups: Sequence[Sequence[tuple[Factor, str]]]) -> Value:
+def _reshaped(low: LiteRewriter, x: Value, groups: Sequence[Sequence[tuple[Factor, str]]]) -> Value:
     """Reshape `x` to one dimension for each group of labels, of the tensors' sizes."""
     dims: list[int | None] = []
     for group in groups:
@@ -217,7 +220,7 @@ def _reshaped(low: Lowering, x: Value, groups: Sequence[Sequence[tuple[Factor, s
     return low.emit("RESHAPE", x, shape, like=x.spec.with_shape(dims))
 
 
-def _size(low: Lowering, group: Sequence[tuple[Factor, str]]) -> Value:
+def _size(low: LiteRewriter, group: Sequence[tuple[Factor, str]]) -> Value:
     """The product of the sizes of a group, when the model runs."""
     total: Value | None = None
     for factor, label in group:
@@ -227,8 +230,8 @@ def _size(low: Lowering, group: Sequence[tuple[Factor, str]]) -> Value:
     return total
 
 
-MATMUL = table(
-    Rule("fully_connected", "MatMul", _fully_connected, "the rows of its weights are the columns of the matrix"),
-    Rule("batch_matmul", "MatMul", _batch_matmul),
-    Rule("einsum", "Einsum", _einsum, "a contraction is a matrix product of its factors' transposes"),
+MATMUL = rule_table(
+    RewriteRule("fully_connected", "MatMul", _fully_connected, "the rows of its weights are the columns of the matrix"),
+    RewriteRule("batch_matmul", "MatMul", _batch_matmul),
+    RewriteRule("einsum", "Einsum", _einsum, "a contraction is a matrix product of its factors' transposes"),
 )

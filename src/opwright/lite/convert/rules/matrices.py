@@ -12,7 +12,8 @@ import numpy as np
 
 from ....core.dtypes import float32, int32, int64
 from ....graph import Node, Value
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .building import constant_of, number, numbered, picked, rank_of, run, sizes
 
 
@@ -20,7 +21,7 @@ def _is_zero(value: Value) -> bool:
     return value.constant is not None and not value.constant.any()
 
 
-def _diag(node: Node, low: Lowering) -> Lowered:
+def _diag(node: Node, low: LiteRewriter) -> RuleResult:
     x, padding = node.operands
     attrs = node.attrs
     if tuple(attrs["k"]) != (0, 0) or not _is_zero(padding) or (attrs["num_rows"], attrs["num_cols"]) != (-1, -1):
@@ -36,7 +37,7 @@ def _inner(value: Value, n: int) -> list[int]:
     return [int(d) for d in (dims or ())[len(dims or ()) - n :] if d is not None]
 
 
-def _diag_by_gather(node: Node, low: Lowering) -> Lowered:
+def _diag_by_gather(node: Node, low: LiteRewriter) -> RuleResult:
     """Of any diagonals: where each element of the matrices comes from is the same for all of them."""
     x, padding = node.operands
     inner = _inner(x, 1 if node.attrs["k"][0] == node.attrs["k"][1] else 2)
@@ -44,14 +45,14 @@ def _diag_by_gather(node: Node, low: Lowering) -> Lowered:
     return picked(low, x, inner, places, padding)
 
 
-def _diag_part(node: Node, low: Lowering) -> Lowered:
+def _diag_part(node: Node, low: LiteRewriter) -> RuleResult:
     x, padding = node.operands
     inner = _inner(x, 2)
     places = run(node, numbered(inner), np.int32(0)) - 1
     return picked(low, x, inner, places, padding)
 
 
-def _set_by_gather(node: Node, low: Lowering) -> Lowered:
+def _set_by_gather(node: Node, low: LiteRewriter) -> RuleResult:
     x, diagonal = node.operands
     inner = _inner(x, 2)
     given = _inner(diagonal, 1 if node.attrs["k"][0] == node.attrs["k"][1] else 2)
@@ -59,7 +60,7 @@ def _set_by_gather(node: Node, low: Lowering) -> Lowered:
     return picked(low, diagonal, given, places, x)
 
 
-def _band(node: Node, low: Lowering) -> Lowered:
+def _band(node: Node, low: LiteRewriter) -> RuleResult:
     x, *bounds = node.operands
     for bound in bounds:
         constant_of(bound, "the width of the band")
@@ -67,7 +68,7 @@ def _band(node: Node, low: Lowering) -> Lowered:
     return low.emit("SELECT_V2", low.constant(inside), x, number(low, 0, x), like=node.outputs[0].spec)
 
 
-def _cross(node: Node, low: Lowering) -> Lowered:
+def _cross(node: Node, low: LiteRewriter) -> RuleResult:
     a, b = node.operands
     last = rank_of(a) - 1
 
@@ -83,7 +84,7 @@ def _cross(node: Node, low: Lowering) -> Lowered:
     )
 
 
-def _bucketize(node: Node, low: Lowering) -> Lowered:
+def _bucketize(node: Node, low: LiteRewriter) -> RuleResult:
     rows, values = node.operands
     bounds = constant_of(rows, "the sorted row")
     if len(bounds) != 1 or rows.dtype is not float32 or not (np.diff(bounds[0]) >= 0).all():
@@ -96,7 +97,7 @@ def _bucketize(node: Node, low: Lowering) -> Lowered:
 def _bound(lite: str) -> Any:
     """How many elements of its row each value is above: LESS, or not below: LESS_EQUAL."""
 
-    def lower(node: Node, low: Lowering) -> Lowered:
+    def lower(node: Node, low: LiteRewriter) -> RuleResult:
         rows, values = node.operands
         if rows.dtype not in (float32, int32, int64):
             return NoMatch(f"{lite} takes float32, int32 and int64")
@@ -112,14 +113,14 @@ def _bound(lite: str) -> Any:
 
 _KNOWN = "where each element comes from is known"
 
-MATRICES = table(
-    Rule("matrix_diag", "MatrixDiag", _diag),
-    Rule("diag_by_gather", "MatrixDiag", _diag_by_gather, _KNOWN),
-    Rule("diag_part_by_gather", "MatrixDiagPart", _diag_part, _KNOWN),
-    Rule("set_diag_by_gather", "MatrixSetDiag", _set_by_gather, _KNOWN),
-    Rule("band_by_select", "MatrixBandPart", _band, "what is inside the band is known"),
-    Rule("cross", "Cross", _cross, "its definition"),
-    Rule("bucketize", "UpperBound", _bucketize),
-    Rule("lower_bound", "LowerBound", _bound("LESS"), "its definition: a count"),
-    Rule("upper_bound", "UpperBound", _bound("LESS_EQUAL"), "its definition: a count"),
+MATRICES = rule_table(
+    RewriteRule("matrix_diag", "MatrixDiag", _diag),
+    RewriteRule("diag_by_gather", "MatrixDiag", _diag_by_gather, _KNOWN),
+    RewriteRule("diag_part_by_gather", "MatrixDiagPart", _diag_part, _KNOWN),
+    RewriteRule("set_diag_by_gather", "MatrixSetDiag", _set_by_gather, _KNOWN),
+    RewriteRule("band_by_select", "MatrixBandPart", _band, "what is inside the band is known"),
+    RewriteRule("cross", "Cross", _cross, "its definition"),
+    RewriteRule("bucketize", "UpperBound", _bucketize),
+    RewriteRule("lower_bound", "LowerBound", _bound("LESS"), "its definition: a count"),
+    RewriteRule("upper_bound", "UpperBound", _bound("LESS_EQUAL"), "its definition: a count"),
 )

@@ -12,12 +12,13 @@ import numpy as np
 
 from ....core.dtypes import float32
 from ....graph import Node, Value
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .convolution import transposed
 
 
 def _softmax(lite: str, **attrs: Any) -> Any:
-    def lower(node: Node, low: Lowering) -> Lowered:
+    def lower(node: Node, low: LiteRewriter) -> RuleResult:
         (x,), axis = node.operands, node.attrs["axis"]
         rank = x.spec.shape.rank
         if rank is None:
@@ -34,7 +35,7 @@ def _softmax(lite: str, **attrs: Any) -> Any:
     return lower
 
 
-def per_channel(low: Lowering, vector: Value, rank: int, axis: int) -> Value:
+def per_channel(low: LiteRewriter, vector: Value, rank: int, axis: int) -> Value:
     """A vector shaped to be broadcast along one axis of a tensor of that rank."""
     if axis == rank - 1:
         return vector
@@ -47,7 +48,7 @@ def per_channel(low: Lowering, vector: Value, rank: int, axis: int) -> Value:
     return low.emit("RESHAPE", vector, low.int32(shape), like=vector.spec.with_shape(known))
 
 
-def _bias_add(node: Node, low: Lowering) -> Lowered:
+def _bias_add(node: Node, low: LiteRewriter) -> RuleResult:
     x, bias = node.operands
     rank = x.spec.shape.rank
     if node.attrs.get("data_format", "NHWC") in ("NCHW", "NCW", "NCDHW", "NC..."):
@@ -57,7 +58,7 @@ def _bias_add(node: Node, low: Lowering) -> Lowered:
     return low.emit("ADD", x, bias, like=node.outputs[0].spec)
 
 
-def _fused_batch_norm(node: Node, low: Lowering) -> Lowered:
+def _fused_batch_norm(node: Node, low: LiteRewriter) -> RuleResult:
     x, scale, offset, mean, variance = node.inputs
     if node.attrs["is_training"]:
         return NoMatch("the statistics of the batch are wanted; inference has is_training=False")
@@ -74,7 +75,7 @@ def _fused_batch_norm(node: Node, low: Lowering) -> Lowered:
     return (y, low.constant(parts[2], float32), low.constant(parts[3], float32))
 
 
-def _layer_norm(node: Node, low: Lowering) -> Lowered:
+def _layer_norm(node: Node, low: LiteRewriter) -> RuleResult:
     x, scale, offset = node.inputs
     assert isinstance(x, Value)
     axes = low.int32(node.attrs["axis"])
@@ -87,10 +88,10 @@ def _layer_norm(node: Node, low: Lowering) -> Lowered:
     return y if offset is None else low.emit("ADD", y, offset)
 
 
-NN = table(
-    Rule("softmax", "Softmax", _softmax("SOFTMAX", beta=1.0)),
-    Rule("log_softmax", "LogSoftmax", _softmax("LOG_SOFTMAX")),
-    Rule("bias_add", "BiasAdd", _bias_add, "broadcasting adds it to each channel"),
-    Rule("batch_norm", "FusedBatchNorm", _fused_batch_norm, "with known statistics it is a scale and an offset"),
-    Rule("layer_norm", "LayerNorm", _layer_norm, "its definition"),
+NN = rule_table(
+    RewriteRule("softmax", "Softmax", _softmax("SOFTMAX", beta=1.0)),
+    RewriteRule("log_softmax", "LogSoftmax", _softmax("LOG_SOFTMAX")),
+    RewriteRule("bias_add", "BiasAdd", _bias_add, "broadcasting adds it to each channel"),
+    RewriteRule("batch_norm", "FusedBatchNorm", _fused_batch_norm, "with known statistics it is a scale and an offset"),
+    RewriteRule("layer_norm", "LayerNorm", _layer_norm, "its definition"),
 )

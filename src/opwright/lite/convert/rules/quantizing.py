@@ -9,7 +9,8 @@ import numpy as np
 
 from ....core.dtypes import float32
 from ....graph import Node, Value
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .building import constant_of, only
 
 
@@ -24,14 +25,14 @@ def _bounds(node: Node) -> tuple[Value, np.ndarray, np.ndarray]:
     return x, low, high
 
 
-def _whole(node: Node, low: Lowering) -> Lowered:
+def _whole(node: Node, low: LiteRewriter) -> RuleResult:
     x, least, most = _bounds(node)
     if least.ndim or not (least <= 0 <= most and least < most) or node.attrs["narrow_range"]:
         return NoMatch("FAKE_QUANT takes one pair of bounds, with 0 between them, and no narrow range")
     return low.emit("FAKE_QUANT", x, min=float(least), max=float(most), num_bits=node.attrs["num_bits"])
 
 
-def _steps(node: Node, low: Lowering) -> Lowered:
+def _steps(node: Node, low: LiteRewriter) -> RuleResult:
     """Clipped, then rounded by FLOOR; what the kernel does."""
     x, least, most = _bounds(node)
     first, last = np.float32(node.attrs["narrow_range"]), np.float32(2 ** node.attrs["num_bits"] - 1)
@@ -48,10 +49,10 @@ def _steps(node: Node, low: Lowering) -> Lowered:
     return low.emit("ADD", low.emit("MUL", steps, scale), start, like=node.outputs[0].spec)
 
 
-QUANTIZING = table(
-    *(Rule("fake_quant", op, _whole) for op in ("FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars")),
+QUANTIZING = rule_table(
+    *(RewriteRule("fake_quant", op, _whole) for op in ("FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars")),
     *(
-        Rule("fake_quant_by_steps", op, _steps, "its definition")
+        RewriteRule("fake_quant_by_steps", op, _steps, "its definition")
         for op in ("FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel")
     ),
 )

@@ -14,7 +14,8 @@ from typing import Any
 
 from ....core.dtypes import float32, int32, int64
 from ....graph import Node, Value
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .building import constant_of, only, rank_of, size_along
 
 EXACT = 1 << 23  # uniform numbers have so many values: ranges of integers up to some of that are even
@@ -34,7 +35,7 @@ def _seeds(node: Node) -> dict[str, Any]:
 
 
 def _drawn(lite: str) -> Any:
-    def lower(node: Node, low: Lowering) -> Lowered:
+    def lower(node: Node, low: LiteRewriter) -> RuleResult:
         (shape,) = node.operands
         if node.attrs["dtype"] is not float32:
             return NoMatch(f"{lite} gives float32")
@@ -43,7 +44,7 @@ def _drawn(lite: str) -> Any:
     return lower
 
 
-def _uniform_int(node: Node, low: Lowering) -> Lowered:
+def _uniform_int(node: Node, low: LiteRewriter) -> RuleResult:
     shape, least, limit = node.operands
     only(least, int32, int64)
     width = int(constant_of(limit, "maxval")) - int(constant_of(least, "minval"))
@@ -54,7 +55,7 @@ def _uniform_int(node: Node, low: Lowering) -> Lowered:
     return low.emit("ADD", low.cast(steps, least.dtype), least, like=node.outputs[0].spec)
 
 
-def _multinomial(node: Node, low: Lowering) -> Lowered:
+def _multinomial(node: Node, low: LiteRewriter) -> RuleResult:
     logits, count = node.operands
     only(logits, float32)
     wanted = node.attrs["output_dtype"]
@@ -70,7 +71,7 @@ def _multinomial(node: Node, low: Lowering) -> Lowered:
     )
 
 
-def _shuffle(node: Node, low: Lowering) -> Lowered:
+def _shuffle(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     if rank_of(x) == 0:
         return x
@@ -81,10 +82,14 @@ def _shuffle(node: Node, low: Lowering) -> Lowered:
     return low.emit("GATHER", x, order, axis=0, like=node.outputs[0].spec)
 
 
-RANDOM = table(
-    Rule("random_uniform", "RandomUniform", _drawn("RANDOM_UNIFORM")),
-    Rule("random_standard_normal", "RandomStandardNormal", _drawn("RANDOM_STANDARD_NORMAL")),
-    Rule("random_uniform_int", "RandomUniformInt", _uniform_int, "of a small range, each as likely to 2^-15 of itself"),
-    Rule("multinomial", "Multinomial", _multinomial),
-    Rule("shuffle_by_keys", "RandomShuffle", _shuffle, "the order of random keys is any order, but for equal keys"),
+RANDOM = rule_table(
+    RewriteRule("random_uniform", "RandomUniform", _drawn("RANDOM_UNIFORM")),
+    RewriteRule("random_standard_normal", "RandomStandardNormal", _drawn("RANDOM_STANDARD_NORMAL")),
+    RewriteRule(
+        "random_uniform_int", "RandomUniformInt", _uniform_int, "of a small range, each as likely to 2^-15 of itself"
+    ),
+    RewriteRule("multinomial", "Multinomial", _multinomial),
+    RewriteRule(
+        "shuffle_by_keys", "RandomShuffle", _shuffle, "the order of random keys is any order, but for equal keys"
+    ),
 )

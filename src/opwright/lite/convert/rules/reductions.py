@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from ....core.dtypes import bfloat16, float16, float32, int8, int16, int32, int64, uint8, uint16, uint32
 from ....core.specs import TensorSpec
 from ....graph import Node, Value
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .direct import front
 
 
-def axes_tensor(low: Lowering, x: Value, axis: Sequence[int] | None) -> Value:
+def axes_tensor(low: LiteRewriter, x: Value, axis: Sequence[int] | None) -> Value:
     """The axes as a constant, counted from the front where the rank is known; all of them for None."""
     rank = x.spec.shape.rank
     if axis is not None:
@@ -26,30 +27,30 @@ def axes_tensor(low: Lowering, x: Value, axis: Sequence[int] | None) -> Value:
     return low.emit("RANGE", zero, low.emit("RANK", x), one, like=TensorSpec([None], int32))
 
 
-def reduction(op: str, lite: str) -> Rule:
+def reduction(op: str, lite: str) -> RewriteRule:
     """A reduction; `axis` of the catalogue is an operand of the lite operator."""
 
-    def lower(node: Node, low: Lowering) -> Lowered:
+    def lower(node: Node, low: LiteRewriter) -> RuleResult:
         (x,), axis, keep = node.operands, node.attrs["axis"], node.attrs["keepdims"]
         if axis == () or x.spec.shape.rank == 0:
             return x  # nothing to reduce
         return low.emit(lite, x, axes_tensor(low, x, axis), keep_dims=keep, like=node.outputs[0].spec)
 
-    return Rule(lite.lower(), op, lower)
+    return RewriteRule(lite.lower(), op, lower)
 
 
-def _arg(op: str, lite: str) -> Rule:
-    def lower(node: Node, low: Lowering) -> Lowered:
+def _arg(op: str, lite: str) -> RewriteRule:
+    def lower(node: Node, low: LiteRewriter) -> RuleResult:
         (x,), wanted = node.operands, node.attrs["output_type"]
         axis = low.constant(front(node.attrs["axis"], x.spec.shape.rank), int32)
         if wanted in (int32, int64):
             return low.emit(lite, x, axis, output_type=wanted.name.upper(), like=node.outputs[0].spec)
         return low.cast(low.emit(lite, x, axis, output_type="INT32"), wanted)
 
-    return Rule(lite.lower(), op, lower)
+    return RewriteRule(lite.lower(), op, lower)
 
 
-def _top_k(node: Node, low: Lowering) -> Lowered:
+def _top_k(node: Node, low: LiteRewriter) -> RuleResult:
     x, k = node.operands
     values, indices = low.emit_many(
         "TOPK_V2", x, low.int32(k) if k.dtype in (int16, int64) else k, likes=[node.outputs[0].spec]
@@ -62,7 +63,7 @@ WIDER = {**dict.fromkeys((int8, uint8, int16, uint16), int32), uint32: int64, fl
 """By dtype, one in which its numbers are sorted alike."""
 
 
-def _sort(node: Node, low: Lowering) -> Lowered:
+def _sort(node: Node, low: LiteRewriter) -> RuleResult:
     """The top n of n are all, largest first; the other way round they are the top n of -x, of ~x = -1 - x for integers
     (which never overflows)."""
     (x,) = node.operands
@@ -85,7 +86,7 @@ def _sort(node: Node, low: Lowering) -> Lowered:
     return values if values.dtype is wanted else low.cast(values, wanted), indices
 
 
-REDUCTIONS = table(
+REDUCTIONS = rule_table(
     *(
         reduction(op, lite)
         for op, lite in (
@@ -100,6 +101,6 @@ REDUCTIONS = table(
     ),
     _arg("ArgMax", "ARG_MAX"),
     _arg("ArgMin", "ARG_MIN"),
-    Rule("topk_v2", "TopK", _top_k),
-    Rule("sort", "Sort", _sort, "TOPK_V2 is stable and puts NaN last, as Sort does"),
+    RewriteRule("topk_v2", "TopK", _top_k),
+    RewriteRule("sort", "Sort", _sort, "TOPK_V2 is stable and puts NaN last, as Sort does"),
 )

@@ -16,11 +16,12 @@ import numpy as np
 
 from ....core.dtypes import float32, int8, int16, int32, int64, uint8
 from ....graph import Node, Value
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .building import number, only, rank_of, reshaped, size_along, sizes
 
 
-def _places(low: Lowering, indices: Value, outer: list[int]) -> Value:
+def _places(low: LiteRewriter, indices: Value, outer: list[int]) -> Value:
     """Index vectors [..., depth] as flat places within sizes `outer`, int32 [n]."""
     depth = len(outer)
     strides = [math.prod(outer[i + 1 :]) for i in range(depth)]
@@ -30,14 +31,14 @@ def _places(low: Lowering, indices: Value, outer: list[int]) -> Value:
     return low.emit("SUM", low.emit("MUL", rows, low.int32(strides)), low.int32([1]))
 
 
-def _last_of(low: Lowering, places: Value, count: Value) -> Value:
+def _last_of(low: LiteRewriter, places: Value, count: Value) -> Value:
     """For each place the number of the last update that falls on it, less than 0 where there is none."""
     n = size_along(low, places, 0)
     numbers = low.emit("RANGE", low.constant(0, int32), n, low.constant(1, int32))
     return low.emit("UNSORTED_SEGMENT_MAX", numbers, places, count)
 
 
-def _rows(low: Lowering, updates: Value, last: Value, otherwise: Value, rest: list[int]) -> Value:
+def _rows(low: LiteRewriter, updates: Value, last: Value, otherwise: Value, rest: list[int]) -> Value:
     """The row of `updates` [n, *rest] that each place takes; otherwise's where it takes none."""
     found = low.emit("GATHER", updates, low.emit("MAXIMUM", last, low.constant(0, int32)), axis=0)
     taken = low.emit("GREATER_EQUAL", last, low.constant(0, int32))
@@ -55,7 +56,7 @@ def _parts(node: Node) -> tuple[Value, Value, Value, list[int], list[int]]:
     return tensor, indices, updates, dims[: depth or 0], dims[depth or 0 :]
 
 
-def _scatter_update(node: Node, low: Lowering) -> Lowered:
+def _scatter_update(node: Node, low: LiteRewriter) -> RuleResult:
     tensor, indices, updates, outer, rest = _parts(node)
     if not outer:
         return NoMatch("the index vectors are empty")
@@ -68,7 +69,7 @@ def _scatter_update(node: Node, low: Lowering) -> Lowered:
 
 
 def _scatter_sum(lite: str) -> Any:
-    def lower(node: Node, low: Lowering) -> Lowered:
+    def lower(node: Node, low: LiteRewriter) -> RuleResult:
         tensor, indices, updates = node.operands
         only(tensor, float32, int32, int64)
         dims = tensor.spec.shape.dims
@@ -83,7 +84,7 @@ def _scatter_sum(lite: str) -> Any:
 
 
 def _scatter_extreme(lite: str) -> Any:
-    def lower(node: Node, low: Lowering) -> Lowered:
+    def lower(node: Node, low: LiteRewriter) -> RuleResult:
         tensor, indices, updates, outer, rest = _parts(node)
         only(tensor, float32, int32)
         if not outer:
@@ -97,7 +98,7 @@ def _scatter_extreme(lite: str) -> Any:
     return lower
 
 
-def _stitch(node: Node, low: Lowering) -> Lowered:
+def _stitch(node: Node, low: LiteRewriter) -> RuleResult:
     indices, data = node.inputs
     assert isinstance(indices, tuple)
     assert isinstance(data, tuple)
@@ -121,11 +122,11 @@ def _stitch(node: Node, low: Lowering) -> Lowered:
     return _rows(low, rows, last_of, number(low, 0, data[0]), inner)
 
 
-def _joined(low: Lowering, parts: list[Value]) -> Value:
+def _joined(low: LiteRewriter, parts: list[Value]) -> Value:
     return parts[0] if len(parts) == 1 else low.emit("CONCATENATION", tuple(parts), axis=0)
 
 
-def _partition(node: Node, low: Lowering) -> Lowered:
+def _partition(node: Node, low: LiteRewriter) -> RuleResult:
     data, partitions = node.operands
     rank, known = rank_of(partitions), data.spec.shape.dims
     if rank > 1:
@@ -143,7 +144,7 @@ def _partition(node: Node, low: Lowering) -> Lowered:
     return tuple(outputs)
 
 
-def _gather_grad(node: Node, low: Lowering) -> Lowered:
+def _gather_grad(node: Node, low: LiteRewriter) -> RuleResult:
     dy, indices, shape = node.operands
     if node.attrs["axis"] != 0 or node.attrs["batch_dims"]:
         return NoMatch("SCATTER_ND takes the first dimension")
@@ -152,7 +153,7 @@ def _gather_grad(node: Node, low: Lowering) -> Lowered:
     return low.emit("SCATTER_ND", ids, dy, low.int32(shape), like=node.outputs[0].spec)
 
 
-def _unique(node: Node, low: Lowering) -> Lowered:
+def _unique(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     only(x, float32, int8, int16, int32, int64, uint8)
     kind = node.attrs["out_idx"].name.upper()
@@ -165,7 +166,7 @@ def _unique(node: Node, low: Lowering) -> Lowered:
     return y, idx, count if node.outputs[2].dtype is int32 else low.cast(count, node.outputs[2].dtype)
 
 
-def _invert_permutation(node: Node, low: Lowering) -> Lowered:
+def _invert_permutation(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     ids = low.emit("EXPAND_DIMS", low.int32(x), low.int32([1]))
     n = size_along(low, x, 0)
@@ -179,7 +180,7 @@ def _invert_permutation(node: Node, low: Lowering) -> Lowered:
     return y if x.dtype is int32 else low.cast(y, x.dtype)
 
 
-def _embedding_rows(node: Node, low: Lowering) -> Lowered:
+def _embedding_rows(node: Node, low: LiteRewriter) -> RuleResult:
     rows, ids = node.operands
     padding = node.attrs["padding_idx"]
     known = rows.spec.shape.dims
@@ -193,17 +194,23 @@ def _embedding_rows(node: Node, low: Lowering) -> Lowered:
     return low.emit("SELECT_V2", is_padding, number(low, 0, rows), found, like=node.outputs[0].spec)
 
 
-SCATTERING = table(
-    Rule("last_update_wins", "TensorScatterUpdate", _scatter_update, "of updates to one place the last is found first"),
-    Rule("scatter_add", "TensorScatterAdd", _scatter_sum("ADD"), "SCATTER_ND adds up"),
-    Rule("scatter_sub", "TensorScatterSub", _scatter_sum("SUB"), "SCATTER_ND adds up"),
-    Rule("scatter_max", "TensorScatterMax", _scatter_extreme("MAXIMUM"), "places without update get the least number"),
-    Rule("scatter_min", "TensorScatterMin", _scatter_extreme("MINIMUM"), "places without update get the largest"),
-    Rule("stitch", "DynamicStitch", _stitch, "each row of the result is one of the rows given"),
-    Rule("partition", "DynamicPartition", _partition, "WHERE gives the places of each part in order"),
-    Rule("gather_grad", "GatherGrad", _gather_grad, "SCATTER_ND adds up"),
-    Rule("unique", "Unique", _unique),
-    Rule("unique_with_counts", "UniqueWithCounts", _unique, "a sum of ones for each"),
-    Rule("invert_permutation", "InvertPermutation", _invert_permutation, "its definition"),
-    Rule("embedding_rows", "EmbeddingRows", _embedding_rows, "padding looks up row 0, and is zeroed"),
+SCATTERING = rule_table(
+    RewriteRule(
+        "last_update_wins", "TensorScatterUpdate", _scatter_update, "of updates to one place the last is found first"
+    ),
+    RewriteRule("scatter_add", "TensorScatterAdd", _scatter_sum("ADD"), "SCATTER_ND adds up"),
+    RewriteRule("scatter_sub", "TensorScatterSub", _scatter_sum("SUB"), "SCATTER_ND adds up"),
+    RewriteRule(
+        "scatter_max", "TensorScatterMax", _scatter_extreme("MAXIMUM"), "places without update get the least number"
+    ),
+    RewriteRule(
+        "scatter_min", "TensorScatterMin", _scatter_extreme("MINIMUM"), "places without update get the largest"
+    ),
+    RewriteRule("stitch", "DynamicStitch", _stitch, "each row of the result is one of the rows given"),
+    RewriteRule("partition", "DynamicPartition", _partition, "WHERE gives the places of each part in order"),
+    RewriteRule("gather_grad", "GatherGrad", _gather_grad, "SCATTER_ND adds up"),
+    RewriteRule("unique", "Unique", _unique),
+    RewriteRule("unique_with_counts", "UniqueWithCounts", _unique, "a sum of ones for each"),
+    RewriteRule("invert_permutation", "InvertPermutation", _invert_permutation, "its definition"),
+    RewriteRule("embedding_rows", "EmbeddingRows", _embedding_rows, "padding looks up row 0, and is zeroed"),
 )

@@ -12,18 +12,19 @@ import numpy as np
 
 from ....core.dtypes import float32, int32
 from ....graph import Node, Value
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .building import number, only, rank_of, size_along
 
 
-def _count_of(low: Lowering, ids: Value) -> Value:
+def _count_of(low: LiteRewriter, ids: Value) -> Value:
     """One more than the last id, which is the greatest."""
     if ids.constant is not None:
         return low.constant(int(ids.constant.max(initial=-1)) + 1, int32)
     return low.emit("ADD", low.emit("REDUCE_MAX", ids, low.int32([0])), low.constant(1, int32))
 
 
-def _members(low: Lowering, ids: Value, count: Value, x: Value) -> Value:
+def _members(low: LiteRewriter, ids: Value, count: Value, x: Value) -> Value:
     """How many rows each segment has, float32, shaped to be broadcast to x."""
     ones = low.emit("FILL", low.emit("SHAPE", ids, out_type="INT32"), low.constant(1.0, float32))
     members = low.emit("UNSORTED_SEGMENT_SUM", ones, ids, count)
@@ -40,7 +41,7 @@ def _compact(ids: Value) -> bool:
 def _segment(op: str) -> Any:
     kind = op.removeprefix("Segment")
 
-    def lower(node: Node, low: Lowering) -> Lowered:
+    def lower(node: Node, low: LiteRewriter) -> RuleResult:
         x, ids = next(node.operands), low.int32(list(node.operands)[1])
         only(x, float32, int32)
         like = node.outputs[0].spec
@@ -61,7 +62,7 @@ def _segment(op: str) -> Any:
     return lower
 
 
-def _bincount(node: Node, low: Lowering) -> Lowered:
+def _bincount(node: Node, low: LiteRewriter) -> RuleResult:
     x, size, weights = node.operands
     if rank_of(x) != 1:
         return NoMatch("rows are counted each by itself, which UNSORTED_SEGMENT_SUM does not")
@@ -79,7 +80,7 @@ def _bincount(node: Node, low: Lowering) -> Lowered:
     return low.emit("MINIMUM", y, number(low, 1, y)) if node.attrs["binary_output"] else y
 
 
-def _histogram(node: Node, low: Lowering) -> Lowered:
+def _histogram(node: Node, low: LiteRewriter) -> RuleResult:
     values, bounds, count = node.operands
     only(values, float32)
     parts = low.emit_many("UNPACK", bounds, num=2, axis=0)
@@ -95,7 +96,7 @@ def _histogram(node: Node, low: Lowering) -> Lowered:
     return y if wanted is int32 else low.cast(y, wanted)
 
 
-def _confusion(node: Node, low: Lowering) -> Lowered:
+def _confusion(node: Node, low: LiteRewriter) -> RuleResult:
     labels, predictions, classes, weights = node.operands
     n = size_along(low, classes, 0) if rank_of(classes) else low.int32(classes)
     pairs = low.emit("PACK", (low.int32(labels), low.int32(predictions)), values_count=2, axis=1)
@@ -105,12 +106,14 @@ def _confusion(node: Node, low: Lowering) -> Lowered:
 
 _GAPS = "as many segments as the last id says; SEGMENT_SUM takes no gaps"
 
-SEGMENTS = table(
+SEGMENTS = rule_table(
     *(
-        Rule(f"segment_{kind.lower()}", f"Segment{kind}", _segment(f"Segment{kind}"), _GAPS)
+        RewriteRule(f"segment_{kind.lower()}", f"Segment{kind}", _segment(f"Segment{kind}"), _GAPS)
         for kind in ("Sum", "Prod", "Max", "Min", "Mean")
     ),
-    Rule("bincount", "DenseBincount", _bincount, "a sum of ones for each number; what is too large goes to no segment"),
-    Rule("histogram", "HistogramFixedWidth", _histogram, "its definition: a sum of ones for each interval"),
-    Rule("confusion_matrix", "ConfusionMatrix", _confusion, "SCATTER_ND adds up what falls on one place"),
+    RewriteRule(
+        "bincount", "DenseBincount", _bincount, "a sum of ones for each number; what is too large goes to no segment"
+    ),
+    RewriteRule("histogram", "HistogramFixedWidth", _histogram, "its definition: a sum of ones for each interval"),
+    RewriteRule("confusion_matrix", "ConfusionMatrix", _confusion, "SCATTER_ND adds up what falls on one place"),
 )

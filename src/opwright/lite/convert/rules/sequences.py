@@ -11,12 +11,13 @@ import numpy as np
 from ....core.dtypes import bool as bool_
 from ....core.dtypes import float32, int32, int64
 from ....graph import Node, Value
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .building import constant_of, number, numbered, only, padded, picked, rank_of, reshaped, run, sizes, sliced
 from .direct import front
 
 
-def _sequence_mask(node: Node, low: Lowering) -> Lowered:
+def _sequence_mask(node: Node, low: LiteRewriter) -> RuleResult:
     lengths, *given = node.operands
     only(lengths, int32, int64)
     limit: Value
@@ -36,7 +37,7 @@ def _sequence_mask(node: Node, low: Lowering) -> Lowered:
     return inside if wanted is bool_ else low.cast(inside, wanted)
 
 
-def _frame(node: Node, low: Lowering) -> Lowered:
+def _frame(node: Node, low: LiteRewriter) -> RuleResult:
     x, length, step, *value = node.operands
     axis, dims = front(node.attrs["axis"], rank_of(x)), sizes(x)
     if value:
@@ -51,7 +52,7 @@ def _frame(node: Node, low: Lowering) -> Lowered:
     return picked(low, x, (dims[axis],), places, value[0])
 
 
-def _overlap_and_add(node: Node, low: Lowering) -> Lowered:
+def _overlap_and_add(node: Node, low: LiteRewriter) -> RuleResult:
     """Frames are what TRANSPOSE_CONV spreads, with a filter that puts element j at j."""
     x, step = node.operands
     only(x, float32)
@@ -75,12 +76,12 @@ def _overlap_and_add(node: Node, low: Lowering) -> Lowered:
     return reshaped(low, y, [*lead, out])
 
 
-def _shift_by_one(node: Node, low: Lowering) -> Lowered:
+def _shift_by_one(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     return _moved(low, x, front(node.attrs["axis"], rank_of(x)), 1, node.attrs["reverse"], None)
 
 
-def _moved(low: Lowering, x: Value, axis: int, by: int, reverse: bool, fill: float | None) -> Value:
+def _moved(low: LiteRewriter, x: Value, axis: int, by: int, reverse: bool, fill: float | None) -> Value:
     """Elements `by` places on along an axis, or back, with a number in the first."""
     dims = x.spec.shape.dims or ()
     size = dims[axis]
@@ -93,7 +94,7 @@ def _moved(low: Lowering, x: Value, axis: int, by: int, reverse: bool, fill: flo
     return padded(low, sliced(low, x, begin, count), pads, fill)
 
 
-def _cumprod(node: Node, low: Lowering) -> Lowered:
+def _cumprod(node: Node, low: LiteRewriter) -> RuleResult:
     """Each element times the one 1 before it, then 2, 4, 8 ... before it (Hillis and Steele 1986)."""
     (x,) = node.operands
     axis, reverse = front(node.attrs["axis"], rank_of(x)), node.attrs["reverse"]
@@ -111,7 +112,7 @@ def _cumprod(node: Node, low: Lowering) -> Lowered:
     return y
 
 
-def _linspace(node: Node, low: Lowering) -> Lowered:
+def _linspace(node: Node, low: LiteRewriter) -> RuleResult:
     start, stop = node.operands
     only(start, float32)
     n = int(node.attrs["num"])
@@ -120,7 +121,7 @@ def _linspace(node: Node, low: Lowering) -> Lowered:
     return low.emit("ADD", low.emit("MUL", start, rest), low.emit("MUL", stop, weights), like=node.outputs[0].spec)
 
 
-def _in_top_k(node: Node, low: Lowering) -> Lowered:
+def _in_top_k(node: Node, low: LiteRewriter) -> RuleResult:
     targets, predictions, k = node.operands
     only(predictions, float32)
     classes = (predictions.spec.shape.dims or (None, None))[1]
@@ -143,7 +144,7 @@ def _in_top_k(node: Node, low: Lowering) -> Lowered:
     return low.emit("LOGICAL_AND", low.emit("LOGICAL_AND", among, inside), all_finite, like=node.outputs[0].spec)
 
 
-def _unravel(node: Node, low: Lowering) -> Lowered:
+def _unravel(node: Node, low: LiteRewriter) -> RuleResult:
     places, dims = node.operands
     found = constant_of(dims, "the shape").tolist()
     x = low.int32(places)
@@ -156,13 +157,13 @@ def _unravel(node: Node, low: Lowering) -> Lowered:
     return y if places.dtype is int32 else low.cast(y, places.dtype)
 
 
-SEQUENCES = table(
-    Rule("sequence_mask", "SequenceMask", _sequence_mask, "its definition"),
-    Rule("frames_by_gather", "Frame", _frame, "where each element of a frame comes from is known"),
-    Rule("overlap_and_add", "OverlapAndAdd", _overlap_and_add, "TRANSPOSE_CONV with ones puts frames together"),
-    Rule("shift_by_one", "ShiftByOne", _shift_by_one, "its definition"),
-    Rule("cumprod", "Cumprod", _cumprod, "products of 2, 4, 8 ... factors; rounded no more often"),
-    Rule("linspace", "LinSpace", _linspace, "weights of both ends, so that both come out exactly"),
-    Rule("in_top_k", "InTopK", _in_top_k, "its definition"),
-    Rule("unravel_index", "UnravelIndex", _unravel, "its definition"),
+SEQUENCES = rule_table(
+    RewriteRule("sequence_mask", "SequenceMask", _sequence_mask, "its definition"),
+    RewriteRule("frames_by_gather", "Frame", _frame, "where each element of a frame comes from is known"),
+    RewriteRule("overlap_and_add", "OverlapAndAdd", _overlap_and_add, "TRANSPOSE_CONV with ones puts frames together"),
+    RewriteRule("shift_by_one", "ShiftByOne", _shift_by_one, "its definition"),
+    RewriteRule("cumprod", "Cumprod", _cumprod, "products of 2, 4, 8 ... factors; rounded no more often"),
+    RewriteRule("linspace", "LinSpace", _linspace, "weights of both ends, so that both come out exactly"),
+    RewriteRule("in_top_k", "InTopK", _in_top_k, "its definition"),
+    RewriteRule("unravel_index", "UnravelIndex", _unravel, "its definition"),
 )

@@ -15,19 +15,20 @@ import numpy as np
 
 from ....core.dtypes import complex64, float32
 from ....graph import Node, Value
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .building import Unfit, constant_of, only, padded, rank_of, sliced
 
 MOST = 1024  # points of a transform by its matrix
 
 
-def _pair(low: Lowering, real: Value, imag: Value) -> Value:
+def _pair(low: LiteRewriter, real: Value, imag: Value) -> Value:
     """A complex number of its two parts, which lie side by side in memory."""
     both = low.emit("PACK", (real, imag), values_count=2, axis=rank_of(real))
     return low.emit("BITCAST", both, output_type="COMPLEX64")
 
 
-def _complex(node: Node, low: Lowering) -> Lowered:
+def _complex(node: Node, low: LiteRewriter) -> RuleResult:
     real, imag = node.operands
     only(real, float32)
     if real.spec.shape.dims != imag.spec.shape.dims:
@@ -35,13 +36,13 @@ def _complex(node: Node, low: Lowering) -> Lowered:
     return _pair(low, real, imag)
 
 
-def _conj(node: Node, low: Lowering) -> Lowered:
+def _conj(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     only(x, complex64)
     return _pair(low, low.emit("REAL", x), low.emit("NEG", low.emit("IMAG", x)))
 
 
-def _angle(node: Node, low: Lowering) -> Lowered:
+def _angle(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     only(x, complex64)
     return low.emit("ATAN2", low.emit("IMAG", x), low.emit("REAL", x), like=node.outputs[0].spec)
@@ -56,7 +57,7 @@ def _powers_of_2(lengths: list[int]) -> bool:
     return all(n > 0 and not n & (n - 1) for n in lengths)
 
 
-def _rfft2d(node: Node, low: Lowering) -> Lowered:
+def _rfft2d(node: Node, low: LiteRewriter) -> RuleResult:
     (x, _), lengths = node.operands, _lengths(node, 2)
     only(x, float32)
     if not _powers_of_2(lengths):
@@ -64,7 +65,7 @@ def _rfft2d(node: Node, low: Lowering) -> Lowered:
     return low.emit("RFFT2D", x, low.int32(lengths), like=node.outputs[0].spec)
 
 
-def _rfft(node: Node, low: Lowering) -> Lowered:
+def _rfft(node: Node, low: LiteRewriter) -> RuleResult:
     (x, _), lengths = node.operands, _lengths(node, 1)
     only(x, float32)
     if not _powers_of_2(lengths):
@@ -75,7 +76,7 @@ def _rfft(node: Node, low: Lowering) -> Lowered:
     return low.emit("SQUEEZE", y, squeeze_dims=[rank_of(x) - 1], like=node.outputs[0].spec)
 
 
-def _fitted(low: Lowering, x: Value, n: int) -> Value:
+def _fitted(low: LiteRewriter, x: Value, n: int) -> Value:
     """The last dimension cut or padded with zeros to n."""
     dims = x.spec.shape.dims or ()
     size, lead = dims[-1], len(dims) - 1
@@ -86,7 +87,7 @@ def _fitted(low: Lowering, x: Value, n: int) -> Value:
     return padded(low, x, [(0, 0)] * lead + [(0, n - size)])
 
 
-def _product(low: Lowering, x: Value, matrix: np.ndarray) -> Value:
+def _product(low: LiteRewriter, x: Value, matrix: np.ndarray) -> Value:
     """x [..., n] by a constant [n, m]."""
     weights = low.constant(np.ascontiguousarray(matrix.T.astype(np.float32)), float32)
     if rank_of(x) < 2:
@@ -107,7 +108,7 @@ def _checked(n: int) -> int:
     return n
 
 
-def _rfft_matrix(node: Node, low: Lowering) -> Lowered:
+def _rfft_matrix(node: Node, low: LiteRewriter) -> RuleResult:
     x = next(node.operands)
     only(x, float32)
     n = _checked(_lengths(node, 1)[0])
@@ -117,7 +118,7 @@ def _rfft_matrix(node: Node, low: Lowering) -> Lowered:
 
 
 def _fft_matrix(sign: int) -> Any:
-    def lower(node: Node, low: Lowering) -> Lowered:
+    def lower(node: Node, low: LiteRewriter) -> RuleResult:
         (x,) = node.operands
         only(x, complex64)
         n = (x.spec.shape.dims or (None,))[-1]
@@ -134,7 +135,7 @@ def _fft_matrix(sign: int) -> Any:
     return lower
 
 
-def _irfft_matrix(node: Node, low: Lowering) -> Lowered:
+def _irfft_matrix(node: Node, low: LiteRewriter) -> RuleResult:
     x = next(node.operands)
     only(x, complex64)
     n = _checked(_lengths(node, 1)[0])
@@ -150,14 +151,14 @@ def _irfft_matrix(node: Node, low: Lowering) -> Lowered:
 
 _MATRIX = "a transform is a product with its matrix"
 
-SPECTRAL = table(
-    Rule("complex", "Complex", _complex, "its two parts lie side by side"),
-    Rule("conj", "Conj", _conj, "its definition"),
-    Rule("angle", "Angle", _angle, "its definition"),
-    Rule("rfft2d", "RFFT2D", _rfft2d),
-    Rule("rfft_as_rfft2d", "RFFT", _rfft, "of one row it is the same"),
-    Rule("rfft_by_matrix", "RFFT", _rfft_matrix, _MATRIX),
-    Rule("fft_by_matrix", "FFT", _fft_matrix(-1), _MATRIX),
-    Rule("ifft_by_matrix", "IFFT", _fft_matrix(1), _MATRIX),
-    Rule("irfft_by_matrix", "IRFFT", _irfft_matrix, _MATRIX),
+SPECTRAL = rule_table(
+    RewriteRule("complex", "Complex", _complex, "its two parts lie side by side"),
+    RewriteRule("conj", "Conj", _conj, "its definition"),
+    RewriteRule("angle", "Angle", _angle, "its definition"),
+    RewriteRule("rfft2d", "RFFT2D", _rfft2d),
+    RewriteRule("rfft_as_rfft2d", "RFFT", _rfft, "of one row it is the same"),
+    RewriteRule("rfft_by_matrix", "RFFT", _rfft_matrix, _MATRIX),
+    RewriteRule("fft_by_matrix", "FFT", _fft_matrix(-1), _MATRIX),
+    RewriteRule("ifft_by_matrix", "IFFT", _fft_matrix(1), _MATRIX),
+    RewriteRule("irfft_by_matrix", "IRFFT", _irfft_matrix, _MATRIX),
 )

@@ -14,14 +14,15 @@ from ....core.dtypes import int32, string
 from ....core.errors import OpError
 from ....core.specs import TensorSpec
 from ....graph import Node
+from ....graph.passes.rewriting import RewriteRule
 from ....ops import registry
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 
 MOVERS = ("BroadcastTo", "Gather", "Reverse", "Roll", "Split", "SplitV", "Transpose")
 LARGEST = 1 << 16  # elements of all results: each costs the file four bytes
 
 
-def _by_number(node: Node, low: Lowering) -> Lowered:
+def _by_number(node: Node, low: LiteRewriter) -> RuleResult:
     x, *others = node.operands
     if x.dtype is not string:
         return NoMatch("it is for strings")
@@ -43,7 +44,7 @@ def _by_number(node: Node, low: Lowering) -> Lowered:
     )
 
 
-def _gather_rows(node: Node, low: Lowering) -> Lowered:
+def _gather_rows(node: Node, low: LiteRewriter) -> RuleResult:
     x, indices = list(node.operands)[:2]
     if x.dtype is not string or node.attrs["axis"] != 0 or node.attrs["batch_dims"]:
         return NoMatch("it is for strings, taken along the first axis")
@@ -53,7 +54,7 @@ def _gather_rows(node: Node, low: Lowering) -> Lowered:
     return low.emit("GATHER_ND", x, places, like=node.outputs[0].spec)
 
 
-STRINGS = table(
-    *(Rule("strings_by_number", name, _by_number, "the numbers go the same way") for name in MOVERS),
-    Rule("strings_by_rows", "Gather", _gather_rows, "GATHER_ND takes strings of any rank"),
+STRINGS = rule_table(
+    *(RewriteRule("strings_by_number", name, _by_number, "the numbers go the same way") for name in MOVERS),
+    RewriteRule("strings_by_rows", "Gather", _gather_rows, "GATHER_ND takes strings of any rank"),
 )

@@ -15,8 +15,9 @@ import numpy as np
 
 from ....core.dtypes import float32, int32
 from ....graph import Node, Value
+from ....graph.passes.rewriting import RewriteRule
 from ....ops.windows import Window, window
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .building import Unfit, constant_of, number, only, padded, picked, reshaped, size_along, sliced
 from .convolution import FROM_LAST, Image, transposed
 from .nn import per_channel
@@ -36,7 +37,7 @@ def _windows(image: Image, spatial: Sequence[int], kernel: Sequence[int]) -> lis
     return [window(n, k, s, d, image.padding, p) for n, k, (s, d), p in zip(spatial, kernel, steps, pads)]
 
 
-def _whole(low: Lowering, x: Value, windows: Sequence[Window]) -> Value:
+def _whole(low: LiteRewriter, x: Value, windows: Sequence[Window]) -> Value:
     """The image as the windows saw it, with its padding and without what none of them saw."""
     used = [(w.out - 1) * w.stride + w.extent for w in windows]
     pads = [(w.before, max(0, n - w.before - w.size)) for w, n in zip(windows, used)]
@@ -44,7 +45,7 @@ def _whole(low: Lowering, x: Value, windows: Sequence[Window]) -> Value:
     return sliced(low, y, [0] * 4, [-1, *(min(n, a + w.size + b) for n, (a, b), w in zip(used, pads, windows)), -1])
 
 
-def _conv_filter(node: Node, low: Lowering) -> Lowered:
+def _conv_filter(node: Node, low: LiteRewriter) -> RuleResult:
     x, filter_sizes, dy = node.operands
     only(x, float32)
     kh, kw, depth, _ = (int(d) for d in constant_of(filter_sizes, "the shape of the filter"))
@@ -68,7 +69,7 @@ def _conv_filter(node: Node, low: Lowering) -> Lowered:
     return transposed(low, y, (1, 2, 0, 3))
 
 
-def _depthwise_filter(node: Node, low: Lowering) -> Lowered:
+def _depthwise_filter(node: Node, low: LiteRewriter) -> RuleResult:
     x, filter_sizes, dy = node.operands
     only(x, float32)
     kh, kw, channels, m = (int(d) for d in constant_of(filter_sizes, "the shape of the filter"))
@@ -99,7 +100,7 @@ def _depthwise_filter(node: Node, low: Lowering) -> Lowered:
     return reshaped(low, low.emit("SUM", by_image, low.int32([2])), [kh, kw, channels, m])
 
 
-def spread(low: Lowering, x: Value, filters: Value, spatial: Sequence[int], windows: Sequence[Window]) -> Value:
+def spread(low: LiteRewriter, x: Value, filters: Value, spatial: Sequence[int], windows: Sequence[Window]) -> Value:
     """What windows' values [n, p, q, c] add up to on an image of that height and width; filters [o, kh, kw, c]."""
     used = [max((w.out - 1) * w.stride + w.extent, w.before + w.size) for w in windows]
     batch = size_along(low, x, 0)
@@ -122,7 +123,7 @@ def spread(low: Lowering, x: Value, filters: Value, spatial: Sequence[int], wind
     return sliced(low, y, [0, windows[0].before, windows[1].before, 0], [-1, *spatial, -1])
 
 
-def _depthwise_input(node: Node, low: Lowering) -> Lowered:
+def _depthwise_input(node: Node, low: LiteRewriter) -> RuleResult:
     _, filters, dy = node.operands
     only(dy, float32)
     image = Image(node, low, dy)
@@ -146,7 +147,7 @@ def _depthwise_input(node: Node, low: Lowering) -> Lowered:
 class Planes:
     """A pool's operands with each channel an image of its own: [n c, h, w, 1]."""
 
-    def __init__(self, node: Node, low: Lowering, shape: Sequence[int | None]) -> None:
+    def __init__(self, node: Node, low: LiteRewriter, shape: Sequence[int | None]) -> None:
         attrs = node.attrs
         self.low, self.first = low, attrs["data_format"] == "NCHW"
         h, w, c = (shape[2], shape[3], shape[1]) if self.first else (shape[1], shape[2], shape[3])
@@ -174,7 +175,7 @@ class Planes:
         return whole if self.first else transposed(self.low, whole, (0, 2, 3, 1))
 
 
-def _average_grad(node: Node, low: Lowering) -> Lowered:
+def _average_grad(node: Node, low: LiteRewriter) -> RuleResult:
     _, dy = node.operands
     only(dy, float32)
     planes = Planes(node, low, node.outputs[0].spec.shape.dims or (None,) * 4)
@@ -190,7 +191,7 @@ def _counts(w: Window) -> np.ndarray:
     return np.minimum(first + w.kernel, w.size) - np.maximum(first, 0)
 
 
-def _max_grad(node: Node, low: Lowering) -> Lowered:
+def _max_grad(node: Node, low: LiteRewriter) -> RuleResult:
     """The elements each window saw, which of them is the first largest, and the gradient put there."""
     x, _, dy = node.operands
     only(x, float32)
@@ -212,7 +213,7 @@ def _max_grad(node: Node, low: Lowering) -> Lowered:
     return planes.together(spread(low, values, unit, planes.spatial, planes.windows))
 
 
-def _batch_norm(node: Node, low: Lowering) -> Lowered:
+def _batch_norm(node: Node, low: LiteRewriter) -> RuleResult:
     """With the statistics of the batch, or with given ones that are no constants."""
     x, scale, offset, mean, variance = node.inputs
     assert isinstance(x, Value)
@@ -246,7 +247,15 @@ def _batch_norm(node: Node, low: Lowering) -> Lowered:
 
 
 def _normalised(
-    node: Node, low: Lowering, x: Value, scale: Value, offset: Value, mean: Value, variance: Value, rank: int, axis: int
+    node: Node,
+    low: LiteRewriter,
+    x: Value,
+    scale: Value,
+    offset: Value,
+    mean: Value,
+    variance: Value,
+    rank: int,
+    axis: int,
 ) -> Value:
     deviation = low.emit("ADD", variance, number(low, node.attrs["epsilon"], variance))
     factor = low.emit("MUL", scale, low.emit("RSQRT", deviation))
@@ -261,16 +270,18 @@ def _normalised(
 
 _CHANGED = "a convolution with batch and channels, stride and dilation changed places"
 
-TRAINING = table(
-    Rule("conv_by_filter", "Conv2DBackpropFilter", _conv_filter, _CHANGED),
-    Rule("depthwise_by_filter", "DepthwiseConv2dNativeBackpropFilter", _depthwise_filter, _CHANGED),
-    Rule(
+TRAINING = rule_table(
+    RewriteRule("conv_by_filter", "Conv2DBackpropFilter", _conv_filter, _CHANGED),
+    RewriteRule("depthwise_by_filter", "DepthwiseConv2dNativeBackpropFilter", _depthwise_filter, _CHANGED),
+    RewriteRule(
         "depthwise_by_input",
         "DepthwiseConv2dNativeBackpropInput",
         _depthwise_input,
         "TRANSPOSE_CONV with zeros between different channels",
     ),
-    Rule("average_pool_grad", "AvgPoolGrad", _average_grad, "equal shares, which TRANSPOSE_CONV spreads"),
-    Rule("max_pool_grad", "MaxPoolGrad", _max_grad, "the place of the largest element, which TRANSPOSE_CONV spreads"),
-    Rule("batch_norm_in_training", "FusedBatchNorm", _batch_norm, "its definition"),
+    RewriteRule("average_pool_grad", "AvgPoolGrad", _average_grad, "equal shares, which TRANSPOSE_CONV spreads"),
+    RewriteRule(
+        "max_pool_grad", "MaxPoolGrad", _max_grad, "the place of the largest element, which TRANSPOSE_CONV spreads"
+    ),
+    RewriteRule("batch_norm_in_training", "FusedBatchNorm", _batch_norm, "its definition"),
 )

@@ -14,7 +14,8 @@ import numpy as np
 
 from ....core.dtypes import float32
 from ....graph import Node, Value
-from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .building import only, padded, reshaped, size_along, sliced
 from .convolution import transposed
 
@@ -24,7 +25,7 @@ TO_LAST, FROM_LAST = (0, 2, 3, 4, 1), (0, 4, 1, 2, 3)  # NCDHW <-> NDHWC
 class Volume:
     """One sliding-window operator seen channels-last: its input brought there, and its attributes in that order."""
 
-    def __init__(self, node: Node, low: Lowering, x: Value) -> None:
+    def __init__(self, node: Node, low: LiteRewriter, x: Value) -> None:
         only(x, float32)
         attrs = node.attrs
         self.low, self.last = low, attrs["data_format"] == "NDHWC"
@@ -62,7 +63,7 @@ class Volume:
         return y if self.last else transposed(self.low, y, FROM_LAST)
 
 
-def _conv3d(node: Node, low: Lowering) -> Lowered:
+def _conv3d(node: Node, low: LiteRewriter) -> RuleResult:
     x, filters = node.operands
     volume = Volume(node, low, x)
     found, wanted = (volume.x.spec.shape.dims or (None,) * 5)[4], (filters.spec.shape.dims or (None,) * 5)[3]
@@ -72,7 +73,7 @@ def _conv3d(node: Node, low: Lowering) -> Lowered:
     return volume.back(low.emit("CONV_3D", volume.x, filters, None, padding=padding, **volume.steps()))
 
 
-def _conv3d_transpose(node: Node, low: Lowering) -> Lowered:
+def _conv3d_transpose(node: Node, low: LiteRewriter) -> RuleResult:
     _, filters, x = node.operands
     volume = Volume(node, low, x)
     kernel, out = filters.spec.shape.dims, volume.out
@@ -100,7 +101,7 @@ def _conv3d_transpose(node: Node, low: Lowering) -> Lowered:
 
 
 def _pool(lite: str, outside: float) -> Any:
-    def lower(node: Node, low: Lowering) -> Lowered:
+    def lower(node: Node, low: LiteRewriter) -> RuleResult:
         (x,) = node.operands
         volume = Volume(node, low, x)
         kernel = list(node.attrs["ksize"])
@@ -124,9 +125,9 @@ def _pool(lite: str, outside: float) -> Any:
 
 _TWICE = "a pool over height and width, then one over the depth; each mean is of as many"
 
-VOLUMES = table(
-    Rule("conv_3d", "Conv3D", _conv3d),
-    Rule("conv_3d_transpose", "Conv3DBackpropInput", _conv3d_transpose),
-    Rule("average_pool_twice", "AvgPool3D", _pool("AVERAGE_POOL_2D", 0.0), _TWICE),
-    Rule("max_pool_twice", "MaxPool3D", _pool("MAX_POOL_2D", float("-inf")), _TWICE),
+VOLUMES = rule_table(
+    RewriteRule("conv_3d", "Conv3D", _conv3d),
+    RewriteRule("conv_3d_transpose", "Conv3DBackpropInput", _conv3d_transpose),
+    RewriteRule("average_pool_twice", "AvgPool3D", _pool("AVERAGE_POOL_2D", 0.0), _TWICE),
+    RewriteRule("max_pool_twice", "MaxPool3D", _pool("MAX_POOL_2D", float("-inf")), _TWICE),
 )
