@@ -189,7 +189,7 @@ def exponential(builder, x):
 LOWER = {"Add": ir.IRBuilder.fadd, "Mul": ir.IRBuilder.fmul, "Exp": exponential}
 
 
-def emit(graph):
+def emit_elements(graph):
     """void kernel(out, inputs..., n): out[i] = graph(inputs[i]...)"""
     f64, i64, pointer = ir.DoubleType(), ir.IntType(64), ir.PointerType()
     module = ir.Module()
@@ -222,7 +222,7 @@ def compile_elementwise(graph):
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine()
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(str(emit(graph))), machine)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(str(emit_elements(graph))), machine)
     engine.finalize_object()
     arguments = [ctypes.c_void_p] * (1 + len(graph.inputs)) + [ctypes.c_int64]
     run = ctypes.CFUNCTYPE(None, *arguments)(engine.get_function_address("kernel"))

@@ -134,7 +134,7 @@ HOMES = {
     "OpRecord": "ops.autodiff",
     "GradientTape": "eager.tape",
     "LOWER": "compiler.language.operators",
-    "emit": "compiler.language.elements",
+    "emit_elements": "compiler.language.elements",
     "compile_elementwise": "compiler.elementwise",
 }
 

@@ -10,7 +10,7 @@ import pytest
 
 import opwright as ow
 from opwright.compiler.kernel import Kernel
-from opwright.compiler.language.elements import emit
+from opwright.compiler.language.elements import emit_elements
 from opwright.compiler.language.operators import LOWER
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 1e-30, 3e30, np.inf, -np.inf, np.nan]
@@ -183,7 +183,7 @@ def test_attributes_are_python_values() -> None:
 
 
 def test_the_ir_names_what_values_hold() -> None:
-    module, dtype = emit(lambda price: price * 2.0, "Double", [np.dtype("float32")], {})
+    module, dtype = emit_elements(lambda price: price * 2.0, "Double", [np.dtype("float32")], {})
     text = str(module)
     assert dtype is ow.float32
     for name in ("price.i", "out", "i.loop", "i.next", "Double"):

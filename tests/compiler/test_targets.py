@@ -13,7 +13,7 @@ from llvmlite import ir
 import opwright as ow
 from opwright.compiler import target as targets
 from opwright.compiler.language import Value, f32
-from opwright.compiler.language.elements import emit
+from opwright.compiler.language.elements import emit_elements
 from opwright.compiler.language.kinds import F32
 from opwright.compiler.language.operators import KernelTrace
 from opwright.core.errors import FailedPreconditionError, NotFoundError
@@ -60,7 +60,7 @@ def test_a_kernel_compiles(name: str) -> None:
         return ow.tanh(x) * ow.maximum(y, 0.5)
 
     chosen = targets.named(name)
-    module, _ = emit(kernel, "Gate", [np.dtype("float32")] * 2, {}, chosen)
+    module, _ = emit_elements(kernel, "Gate", [np.dtype("float32")] * 2, {}, chosen)
     assert f"<{chosen.vector_bytes // 4} x float>" in str(module)
     assert b"Gate" in chosen.object_code(str(module))
 

@@ -22,15 +22,16 @@ from llvmlite import ir
 
 from ..core.dtypes import of_numpy
 from ..core.errors import InternalError
-from .language.elements import emit
+from .language.compilation import compile_kernel
+from .language.elements import emit_elements
 from .language.kinds import I32, I64, POINTER
 from .language.trace import define
 from .native.builtins import SEVERAL, Method, bound
 from .native.image import POLL, runs_images
 from .native.interrupts import raise_pending
 from .native.objects import CONTIGUOUS, DATA, DTYPE, FLAGS, RANK, SIZES, items_offset
-from .native.store import find_module
 from .results import LARGE, large
+from .target import Target
 
 LONG = 1 << 15  # elements from which other threads of Python may run meanwhile
 
@@ -65,16 +66,25 @@ class CompiledKernel:
 def compile_elementwise(
     function: Callable[..., Any], name: str, inputs: Sequence[np.dtype], attrs: dict[str, Any], fast: bool | None = None
 ) -> CompiledKernel:
-    """Stage, optimise and load one kernel. fast: as of `emit`."""
+    """Stage, optimise and load one kernel. fast: as of `emit_elements`."""
     found = [of_numpy(d) for d in inputs]
     full = f"{name}.{'_'.join(d.short for d in found)}"
-    module, dtype = emit(function, full, inputs, attrs, fast=fast, polls=runs_images())
-    dtypes = [np.dtype(d.np) for d in (dtype, *found)]
-    if runs_images() and items_offset() is not None:
-        entry = _add_entry(module, module.globals[full], len(dtypes))
-        run = _bound_entry(find_module(full, str(module), entry).address, dtypes)
-        return CompiledKernel(_ending(run) if POLL in module.globals else run, dtypes)
-    return CompiledKernel(_by_address(find_module(full, str(module), full).address, dtypes), dtypes)
+    called = runs_images() and items_offset() is not None  # Python's objects are read by machine code
+    staged: list[Any] = []
+
+    def stage(target: Target, polls: bool) -> ir.Module:
+        module, dtype = emit_elements(function, full, inputs, attrs, target, fast, polls)
+        staged[:] = module, [np.dtype(d.np) for d in (dtype, *found)]
+        if called:
+            _add_entry(module, module.globals[full], 1 + len(found))
+        return module
+
+    code = compile_kernel(f"{full}.call" if called else full, stage)
+    module, dtypes = staged
+    if not called:
+        return CompiledKernel(_by_address(code.address, dtypes), dtypes)
+    run = _bound_entry(code.address, dtypes)
+    return CompiledKernel(_ending(run) if POLL in module.globals else run, dtypes)
 
 
 def _ending(run: Callable[..., int]) -> Callable[..., int]:
@@ -104,10 +114,9 @@ def _by_address(address: int, dtypes: Sequence[np.dtype]) -> Callable[..., bool]
 # ---- the entry -------------------------------------------------------------------------------------------------------
 
 
-def _add_entry(module: ir.Module, loop: ir.Function, arrays: int) -> str:
-    """Add the entry for a loop `void(addresses..., n)`; return its name."""
-    name = f"{loop.name}.call"
-    b = define(module, name, POINTER, [("self", POINTER), ("arguments", POINTER), ("count", I64)])
+def _add_entry(module: ir.Module, loop: ir.Function, arrays: int) -> None:
+    """Add the entry `NAME.call` for a loop `void(addresses..., n)`."""
+    b = define(module, f"{loop.name}.call", POINTER, [("self", POINTER), ("arguments", POINTER), ("count", I64)])
     entry = b.function
     fits, whole, apart, done = (entry.append_basic_block(n) for n in ("fits", "whole", "apart", "done"))
     refused = entry.append_basic_block("refused")
@@ -140,7 +149,6 @@ def _add_entry(module: ir.Module, loop: ir.Function, arrays: int) -> str:
     for block, result in ((done, 1), (refused, 0)):
         b.position_at_end(block)
         b.ret(b.call(number, [ir.Constant(I64, result)]))
-    return name
 
 
 def _load(b: ir.IRBuilder, base: ir.Value, word: int, kind: ir.Type, name: str) -> ir.Value:

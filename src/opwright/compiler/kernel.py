@@ -115,9 +115,9 @@ class Kernel:
 
     def source(self, op: Any, *dtypes: Any) -> str:
         """The LLVM IR for inputs of these dtypes, before optimisation. Names are the Python function's."""
-        from .language.elements import emit
+        from .language.elements import emit_elements
 
-        return str(emit(self.function, op.operator.name, [np.dtype(d) for d in dtypes], self._attrs(op))[0])
+        return str(emit_elements(self.function, op.operator.name, [np.dtype(d) for d in dtypes], self._attrs(op))[0])
 
     def __repr__(self) -> str:
         return f"<kernel {self.function.__qualname__}({', '.join(self.inputs)})>"
@@ -147,7 +147,7 @@ def kernel(function: Callable[..., Any] | None = None, *, checked: bool = True) 
         return functools.partial(kernel, checked=checked)
     annotations = _annotations(function, _scope(sys._getframe(1)))
     if _takes_arrays(annotations):
-        from .language.calling import ArrayKernel
+        from .language.array_kernels import ArrayKernel
 
         return ArrayKernel(function, annotations, checked)
     return Kernel(function)
@@ -178,5 +178,5 @@ def _annotations(function: Callable[..., Any], scope: Mapping[str, Any]) -> dict
 
 
 def _takes_arrays(annotations: Mapping[str, Any]) -> bool:
-    language = sys.modules.get(f"{__package__}.language.arrays")  # who annotates with its Array has imported it
+    language = sys.modules.get(f"{__package__}.language.parameters")  # who annotates with its Array has imported it
     return language is not None and any(isinstance(a, language.Array) for a in annotations.values())

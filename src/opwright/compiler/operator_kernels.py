@@ -1,8 +1,7 @@
 """Kernels on arrays as operators' kernels: `@ow.kernel` with annotated parameters in an `@ow.operator` class.
 
-Lives here: `OperatorKernel` (whose parameter is what, running it on arrays), `ArrayCode` (one choice of its constants
-and layouts, for plans).
-Not here: such kernels by themselves (language/calling.py), their steps in plans (kernels/user_kernels.py).
+Lives here: `OperatorKernel`: whose parameter is what, running it on arrays.
+Not here: such kernels by themselves (language/array_kernels.py), their steps in plans (kernels/user_kernels.py).
 
     @ow.kernel
     def kernel(x: kl.Array(kl.f32, "n", "m"), y: kl.Array(kl.f32, "n"), epsilon: kl.f32, *, axis, lanes=16): ...
@@ -15,23 +14,19 @@ do not have are computed by `compute`.
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core import flags
-from ..core.dtypes import DType, of_numpy
+from ..core.dtypes import of_numpy
 from ..core.errors import InvalidArgumentError
 from ..core.specs import TensorSpec
-from .language.arrays import Array
-from .native.image import runs_images
-from .target import host
+from .language.parameters import Array
 
 if TYPE_CHECKING:
-    from .language.calling import ArrayKernel
+    from .language.array_kernels import ArrayCode, ArrayKernel
 
 INPUT, OUTPUT, ATTR = "input", "output", "attr"
 
@@ -80,7 +75,6 @@ class OperatorKernel:
         for name, default in kernel.constants.items():
             if name not in operator.attr_defs and default is inspect.Parameter.empty:
                 raise wrong(f"has a constant {name!r}, which is no attribute and has no default")
-        self._codes: dict[Any, ArrayCode] = {}
 
     def constants(self, op: Any) -> dict[str, Any]:
         """Its constants for these attributes."""
@@ -121,7 +115,7 @@ class OperatorKernel:
         why = self.misfit(given, outs)
         if why is not None:
             raise InvalidArgumentError(op=self.operator.name, what=f"its kernel does not fit what infer says: {why}")
-        self.code(op, (True,) * len(self.roles))  # which refuses one that writes inputs
+        self.code(op)  # which refuses one that writes inputs
         given = [np.ascontiguousarray(a).reshape(a.shape) for a in given]
         sources = {INPUT: given, OUTPUT: outs}
         arguments = [getattr(op, at) if role == ATTR else sources[role][at] for role, at in self.roles.values()]
@@ -132,19 +126,20 @@ class OperatorKernel:
         known = op.inferred.get(tuple([(of_numpy(a.dtype), a.shape) for a in arrays]))
         return known or self.operator.infer(op, [_Known(a) for a in arrays])
 
-    def code(self, op: Any, dense: tuple[bool, ...]) -> ArrayCode:
-        """The kernel for these attributes, staged. dense: of each array, whether its last axis has neighbours.
+    def code(self, op: Any) -> ArrayCode:
+        """Return the kernel for these attributes and arrays whose last axis has neighbouring elements, staged.
 
         raises what its function raises, and InvalidArgumentError where it writes an input
         """
-        key = (op, dense, flags.target)
-        found = self._codes.get(key)
-        if found is None:
-            found = ArrayCode(self, self.constants(op), dense)
-            while len(self._codes) >= 64:
-                self._codes.pop(next(iter(self._codes)), None)
-            self._codes[key] = found
-        return found
+        code = self.kernel.code(self.constants(op), (True,) * len(self.arrays))
+        written = sorted(n for n in code.written if self.roles[n][0] == INPUT)
+        if written:
+            raise InvalidArgumentError(
+                op=code.name,
+                what=f"its kernel writes input {written[0]!r}",
+                wanted="inputs as they were: others read them too",
+            )
+        return code
 
     def __repr__(self) -> str:
         return f"<kernel of {self.operator.name}({', '.join(self.roles)})>"
@@ -158,61 +153,3 @@ class _Known:
     def __init__(self, array: np.ndarray) -> None:
         self.constant, self.spec = array, TensorSpec(array.shape, of_numpy(array.dtype))
         self.dtype, self.shape = self.spec.dtype, self.spec.shape
-
-
-class Word(NamedTuple):
-    """What a word of a call is: the address of an array, a size or stride of one, or a number."""
-
-    parameter: str
-    what: str  # "address", "size", "stride", "number"
-    axis: int = 0
-
-
-class ArrayCode:
-    """An operator's kernel on arrays for one choice of constants and layouts, as plans call it.
-
-    key: a digest of its instructions, by which plans and their files know it; words: what they are; kinds: their types;
-    counted: whether it has a parallel loop, whose number of items `items` gives; fixed: whether that follows from sizes
-    and numbers alone.
-    """
-
-    __slots__ = ("_text", "counted", "fixed", "guards", "key", "kinds", "name", "words")
-
-    def __init__(self, kernel: OperatorKernel, constants: dict[str, Any], dense: tuple[bool, ...]) -> None:
-        module, facts = kernel.kernel.emit(constants, dense, host(), runs_images())
-        self.name, self._text = kernel.kernel.name, str(module)
-        written = sorted(n for n in facts.written if kernel.roles[n][0] == INPUT)
-        if written:
-            raise InvalidArgumentError(
-                op=self.name,
-                what=f"its kernel writes input {written[0]!r}",
-                wanted="inputs as they were: others read them too",
-            )
-        self.guards, self.counted = facts.guards.places, facts.parallel
-        self.key = hashlib.sha256(self._text.encode()).hexdigest()[:32]
-        self.words: list[Word] = []
-        self.kinds: list[Any] = []
-        for name, kind in kernel.kernel.parameters.items():
-            if isinstance(kind, DType):
-                self.words.append(Word(name, "number"))
-                self.kinds.append(kind)
-                continue
-            axes = range(len(kind.shape))
-            self.words += [
-                Word(name, "address"),
-                *(Word(name, "size", k) for k in axes),
-                *(Word(name, "stride", k) for k in axes),
-            ]
-            self.kinds += [None] * (1 + 2 * len(kind.shape))
-        loads = sum(i.opname == "load" for b in module.globals[f"{self.name}.items"].blocks for i in b.instructions)
-        self.fixed = loads <= len(self.words)  # more: it reads elements, or has variables of its own
-
-    def address(self, items: bool = False) -> int:
-        """Of its machine code, or of that which counts its items; 0 where it is compiled beside (native/store.py)."""
-        from .native.store import find_module
-
-        entry = f"{self.name}.items" if items else self.name
-        return find_module(entry, self._text, entry).address
-
-    def __repr__(self) -> str:
-        return f"{self.name} {self.key}"

@@ -16,7 +16,7 @@ import pytest
 from opwright.autograph import conversion
 from opwright.autograph.conversion import set_store
 from opwright.compiler.cache import objects
-from opwright.compiler.language import conversions, emitting
+from opwright.compiler.language import conversions
 from opwright.core import flags
 
 BRANCHES = """
@@ -77,7 +77,7 @@ class Workplace:
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workplace]:
     with flags.override(cache_dir=tmp_path / "cache"):
         yield Workplace(tmp_path, monkeypatch)
-    set_store(emitting.CONVERSIONS)
+    set_store(conversions.CONVERSIONS)
 
 
 def codes(code: types.CodeType) -> list[types.CodeType]:

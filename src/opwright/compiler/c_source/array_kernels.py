@@ -16,17 +16,16 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...autograph.api import to_graph
 from ...core import dtypes
 from ...core.dtypes import DType
-from ..language.arrays import Array, ArrayValue
-from ..language.calling import ArrayKernel, ArrayTrace
+from ..language.array_kernels import ArrayKernel
+from ..language.arrays import ArrayTrace
+from ..language.entry_points import stage_arrays, word_type
 from ..language.guards import Guards
-from ..language.kinds import I64, KIND, POINTER
-from ..language.places import Pointer
+from ..language.kinds import I64, KIND
+from ..language.parameters import Array, call_words
 from ..language.scalars import PORTABLE
 from ..language.trace import define
-from ..language.values import Value
 from .expressions import c_type
 from .functions import CFunction, write_function
 from .scalar_kernels import callees, table_text, where_defined
@@ -81,7 +80,7 @@ def _stored(dtype: DType) -> DType:
     return dtypes.uint8 if dtype.is_bool else dtype
 
 
-class _CTrace(ArrayTrace):
+class _ArrayTrace(ArrayTrace):
     """Staging for C, whose divisions (helpers.py) may have any divisor. Lines are noted."""
 
     division = None
@@ -102,44 +101,17 @@ def _staged(
     counting: bool,
 ) -> ir.Function | None:
     """The function of one kernel, or that which counts its items; None where it has no parallel loop to count."""
-    kinds: list[tuple[str, ir.Type]] = []
-    for parameter, kind in kernel.parameters.items():
-        if isinstance(kind, Array):
-            kinds += [(parameter, POINTER), *((f"{parameter}_{axis}", I64) for axis in range(len(kind.shape)))]
-        else:
-            kinds.append((parameter, KIND[kind]))
-    more = [] if counting else [("begin", I64), ("end", I64)]
-    b = define(module, name, I64, [*kinds, *more])
+    words: list[tuple[str, ir.Type]] = []
+    for parameter, what, kind, axis in call_words(kernel.parameters):
+        if what != "stride":
+            words.append((f"{parameter}_{axis}" if what == "size" else parameter, word_type(kind)))
+    b = define(module, name, I64, words if counting else [*words, ("begin", I64), ("end", I64)])
     function = b.function
-    staged = _CTrace(b, kernel.name, PORTABLE, None, None, None if counting else guards)
-
-    def call() -> Any:
-        if not counting:
-            staged.begin, staged.end = (Value(a, dtypes.int64) for a in function.args[-2:])
-        arguments = _arguments(kernel, function, guards, written)
-        return to_graph(kernel.function)(*arguments, **constants)
-
-    if not kernel.stage(staged, call):
+    items = None if counting else function.args[-2:]
+    trace = _ArrayTrace(b, kernel.name, PORTABLE, guards, items)
+    if not stage_arrays(trace, kernel, constants, lambda: function.args, None, written):
         return function
     if counting:
         return None
     b.ret(ir.Constant(I64, 0))
     return function
-
-
-def _arguments(kernel: ArrayKernel, function: ir.Function, guards: Guards, written: set[str]) -> list[Any]:
-    found: list[Any] = []
-    sizes: dict[str, Value] = {}
-    given = iter(function.args)
-    for parameter, kind in kernel.parameters.items():
-        if isinstance(kind, DType):
-            found.append(Value(next(given), kind))
-            continue
-        pointer = Pointer(next(given), kind.dtype)
-        own = [Value(next(given), dtypes.int64) for _ in kind.shape]
-        shape = [sizes.setdefault(s, v) if isinstance(s, str) else s for s, v in zip(kind.shape, own)]
-        strides: list[Any] = [1] * len(shape)
-        for axis in reversed(range(len(shape) - 1)):
-            strides[axis] = shape[axis + 1] * strides[axis + 1]
-        found.append(ArrayValue(pointer, shape, strides, guards, parameter, written))
-    return found

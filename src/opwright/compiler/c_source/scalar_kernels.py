@@ -24,7 +24,7 @@ from ...core import dtypes, flags
 from ...core.dtypes import DType
 from ...ops.arguments import tensors
 from ...scalar.table import OF_OPERATOR, ScalarFunction, chosen
-from ..language.elements import call
+from ..language.elements import stage_elements
 from ..language.kinds import F32, KIND
 from ..language.operators import evaluate
 from ..language.scalars import ElementTrace
@@ -161,7 +161,7 @@ def _staged(
             for argument, said in later:
                 number = trace.run(functools.partial(Value, argument, SYMBOLIC[attrs[said]]))
                 given[said] = AttributeValue(number, said, narrow)
-            result = call(trace, function, list(zip(entry.args, inputs)), given)
+            result = stage_elements(trace, function, list(zip(entry.args, inputs)), given)
         b.ret(result.x)
     assert result is not None
     assert entry is not None

@@ -22,10 +22,11 @@ from ..loops.forms import Buffer, Form
 from ..loops.plans import Address, word
 from ..lowering.context import LoweringContext, NoLowering
 from ..native import executor as native
-from ..operator_kernels import ATTR, INPUT, ArrayCode, OperatorKernel
+from ..operator_kernels import ATTR, INPUT, OperatorKernel
 from . import Unmade, maker
 
 if TYPE_CHECKING:
+    from ..language.array_kernels import ArrayCode
     from ..loops.planning import Builder
 
 
@@ -66,9 +67,8 @@ def add_written(
 
 def code_for(kernel: OperatorKernel, call: Any) -> ArrayCode:
     """The kernel for these attributes and dense arrays. Raises NoLowering where it cannot be staged."""
-    arrays = sum(role != ATTR for role, _ in kernel.roles.values())
     try:
-        return kernel.code(call, (True,) * arrays)
+        return kernel.code(call)
     except Exception as error:  # the user's Python may raise anything; running it says what is wrong
         raise NoLowering(f"its kernel cannot be staged: {error}".splitlines()[0]) from None
 
@@ -89,7 +89,8 @@ def make_written(form: Written, build: Builder) -> None:
             raise Unmade("a slice of another buffer, seen as one axis")
         places[name] = address, shape, _strides(shape, b.pitch)
     words: list[Any] = []
-    for name, what, axis in form.code.words:
+    kinds = [word.kind for word in form.code.words]
+    for name, what, _, axis in form.code.words:
         if what == "number":
             words.append(form.numbers[name])
         else:
@@ -98,11 +99,9 @@ def make_written(form: Written, build: Builder) -> None:
     items = 1
     if form.code.counted:
         counting = form.code.address(items=True)
-        known = np.array(
-            [0 if isinstance(w, Address) else word(w, k) for w, k in zip(words, form.code.kinds)], np.int64
-        )
+        known = np.array([0 if isinstance(w, Address) else word(w, k) for w, k in zip(words, kinds)], np.int64)
         items = native.call(counting, known) if counting else 1
-    build.step(FamilyCode(form.code.address(), form.code.name, tuple(form.code.kinds)), words, items)
+    build.step(FamilyCode(form.code.address(), form.code.name, tuple(kinds)), words, items)
 
 
 def _strides(shape: tuple[int, ...], pitch: int) -> tuple[int, ...]:

@@ -1,17 +1,16 @@
 from typing import Any
 
 from ..target import Target as Target
-from .arrays import Array as Array
-from .calling import ArrayKernel as ArrayKernel
-from .calling import parallel as parallel
-from .calling import unroll as unroll
+from .array_kernels import ArrayKernel as ArrayKernel
+from .arrays import parallel as parallel
+from .arrays import unroll as unroll
 from .control import LoopRange as LoopRange
 from .control import loop as loop
 from .dots import dot4 as dot4
 from .dots import lookup as lookup
 from .dots import pair_dot as pair_dot
 from .dots import round_bytes as round_bytes
-from .emitting import Work as Work
+from .entry_points import Work as Work
 from .families import Family as Family
 from .families import FamilyCode as FamilyCode
 from .families import call as call
@@ -39,6 +38,7 @@ from .neon import load_halves as load_halves
 from .neon import matrix_dot as matrix_dot
 from .neon import pair_sums as pair_sums
 from .operators import apply as apply
+from .parameters import Array as Array
 from .places import Pointer as Pointer
 from .places import Registers as Registers
 from .places import copy as copy

@@ -1,7 +1,9 @@
-"""Arrays of kernels that Python calls: their annotation, and what a kernel reads and writes through.
+"""Kernels on arrays while they are staged: the arrays, through which they read and write, and their parallel loop.
 
-Lives here: `Array` (the annotation), `ArrayValue` (while staged).
-Not here: calling such a kernel (calling.py), the checks in the code (guards.py), pointers without bounds (places.py).
+Lives here: `ArrayValue`, `ArrayTrace`, `parallel`, `unroll`; `array_arguments`, a kernel's parameters from the words of
+a call.
+Not here: calling such a kernel (array_kernels.py), its annotations (parameters.py), its functions in a module
+(entry_points.py), the checks in the code (guards.py), pointers without bounds (places.py).
 
 Every access is checked against the array's sizes, when the kernel is staged where both are known then, and by a guard
 in the code where not.
@@ -9,54 +11,27 @@ in the code where not.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from llvmlite import ir
+
 from ...core import dtypes
-from ...core.dtypes import DType, as_dtype
-from ...core.errors import InvalidArgumentError
+from ...core.dtypes import DType
+from ...core.errors import InvalidArgumentError, SignatureError
+from ..target import Target
+from .bounded import BoundedPointer
+from .control import LoopRange, carried
 from .dots import lookup
+from .functions import divided
 from .guards import Guards, as_index, first_fits, within
+from .operators import KernelTrace
+from .parameters import Array
 from .places import Pointer
 from .trace import current
-from .values import Value, value
+from .values import Value, minimum, value
 from .vectors import all as every
 from .vectors import first, gather
-
-REST = "..."
-"""The name of the size of all axes before those that an annotation names."""
-
-
-class Array:
-    """The annotation of an array parameter: dtype and sizes. A size is a number, or a name, which stands for one size.
-
-    `Array(f32, "rows", "columns")`; `Array(f32)` is a number in an array of rank 0. `Array(f32, ..., "n")` takes any
-    rank from 1 on: the kernel sees the axes before the last as one, of one size in all arrays that have it.
-    """
-
-    def __init__(self, dtype: Any, *shape: Any) -> None:
-        self.dtype: DType = as_dtype(dtype)
-        self.leading = bool(shape) and shape[0] is Ellipsis
-        if self.leading:
-            shape = (REST, *shape[1:])
-        for size in shape:
-            if not isinstance(size, int | str) or isinstance(size, bool) or (isinstance(size, int) and size < 0):
-                raise TypeError(f"a size is a number or a name, found {size!r}")
-        self.shape: tuple[int | str, ...] = shape
-
-    def folded(self, shape: Sequence[int]) -> tuple[int, ...] | None:
-        """An array's shape as the kernel sees it; None for one of another rank."""
-        if not self.leading:
-            return tuple(shape) if len(shape) == len(self.shape) else None
-        inner = len(self.shape) - 1
-        if len(shape) < inner:
-            return None
-        at = len(shape) - inner
-        return math.prod(shape[:at]), *shape[at:]
-
-    def __repr__(self) -> str:
-        return f"{self.dtype.short}[{', '.join(map(str, self.shape))}]"
 
 
 class ArrayValue:
@@ -216,3 +191,99 @@ class ArrayValue:
 
     def __repr__(self) -> str:
         return f"<{self.label}: {self.dtype.short}, {len(self.shape)} axes, of kernel {current().name!r}>"
+
+
+class Counted(BaseException):
+    """Ends the staging that only asks how many items the parallel loop has."""
+
+    def __init__(self, count: Value) -> None:
+        self.count = count
+
+
+class ArrayTrace(KernelTrace):
+    """The staging of a kernel on arrays. guards: the checks of its accesses. items: where its parallel loop begins and
+    ends, int64; None where its items are only counted, which touches no array."""
+
+    division: Any = staticmethod(divided)
+    counts_anything = True
+
+    def __init__(
+        self, builder: ir.IRBuilder, name: str, target: Target, guards: Guards, items: Sequence[ir.Value] | None
+    ) -> None:
+        super().__init__(builder, name, target)
+        self.guards = None if items is None else guards
+        self.items = items
+        self.has_parallel = False
+
+    def returned(self, result: Any) -> None:
+        """Refuse a kernel that returns anything. Raises SignatureError."""
+        if result is not None:
+            raise SignatureError(
+                op=self.name, what="a kernel on arrays returns nothing", found=repr(result), do="write into an array"
+            )
+
+    def owned(self, memory: Any, size: int) -> Any:
+        """Return the pointer to memory of the kernel's own, which checks its accesses."""
+        return memory if self.guards is None or not self.guards.on else BoundedPointer(memory, size, self.guards)
+
+
+def parallel(n: Any) -> Any:
+    """`for i in parallel(n)`: as `range(n)`, its turns in any order, on several threads. Once in a kernel, in no loop.
+
+    What stands outside of it is done by every thread: let it write no array.
+    """
+    staged = current()
+    if not isinstance(staged, ArrayTrace):
+        raise TypeError("parallel is for kernels on arrays; a family's items are work.items()")
+    if staged.has_parallel:
+        raise SignatureError(op=staged.name, what="a kernel has one parallel loop", found="two of them")
+    staged.has_parallel = True
+    count = value(carried(n))
+    if count.dtype.is_floating or count.dtype.is_bool or count.count:
+        raise TypeError(f"parallel takes an integer, found {count!r}")
+    if count.dtype is dtypes.uint64:
+        count = minimum(count, int(dtypes.int64.max))
+    count = count.to(dtypes.int64)
+    if staged.items is None:
+        raise Counted(count)
+    return LoopRange(*(Value(x, dtypes.int64) for x in staged.items))
+
+
+def unroll(*limits: int) -> range:
+    """`for i in unroll(4)`: so many copies of the body, as `range` of Python's numbers gives, which it insists on."""
+    if not all(isinstance(n, int) for n in limits):
+        raise TypeError(f"unroll takes Python's numbers, known when the kernel is compiled; found {limits!r}")
+    return range(*limits)
+
+
+def array_arguments(
+    parameters: Mapping[str, Any],
+    words: Iterable[ir.Value],
+    dense: Sequence[bool] | None,
+    guards: Guards,
+    written: set[str],
+) -> list[Any]:
+    """Return the values of a kernel's annotated parameters.
+
+    words: of a call, in the order of `parameters.call_words`. dense: of each array, whether its last axis has
+    neighbouring elements; None where there are no strides among the words, as no array has gaps. written: the set that
+    names of arrays are added to when the kernel writes them
+    """
+    arguments: list[Any] = []
+    sizes: dict[str, Value] = {}
+    rest, layouts = iter(words), iter(dense or ())
+    for name, kind in parameters.items():
+        if not isinstance(kind, Array):
+            arguments.append(Value(next(rest), kind))
+            continue
+        pointer = Pointer(next(rest), kind.dtype)
+        own = [Value(next(rest), dtypes.int64) for _ in kind.shape]
+        strides: list[Any] = [1] * len(own) if dense is None else [Value(next(rest), dtypes.int64) for _ in own]
+        shape = [sizes.setdefault(size, v) if isinstance(size, str) else size for size, v in zip(kind.shape, own)]
+        if dense is None:
+            for axis in reversed(range(len(shape) - 1)):
+                strides[axis] = shape[axis + 1] * strides[axis + 1]
+        elif next(layouts) and strides:
+            strides[-1] = 1
+        arguments.append(ArrayValue(pointer, shape, strides, guards, name, written))
+    return arguments

@@ -10,22 +10,17 @@ its end. So `ow.minimum(x, 1.0)` means in a kernel what it means everywhere.
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
 
-from ...autograph.api import to_graph
 from ...core import dtypes
 from ...core.dtypes import DType, of_numpy
-from ...core.errors import InvalidArgumentError, OpError, SignatureError, compose
-from ...core.introspection import raised_at
 from ..target import Target, host
 from . import masks  # noqa: F401  registers what control flow on scalars means
-from .kinds import ELEMENT_DTYPES, I64, KIND, POINTER, typed
+from .kinds import I64, KIND, POINTER, typed
 from .scalars import ElementTrace, KernelScalar
 from .trace import current, define
 from .values import Value
@@ -34,7 +29,7 @@ if TYPE_CHECKING:
     from ..inlined_kernels import InlinedKernel
 
 
-def emit(
+def emit_elements(
     function: Callable[..., Any],
     name: str,
     inputs: Sequence[np.dtype],
@@ -60,7 +55,7 @@ def emit(
         trace = ElementTrace(b, name, count, fast)
         trace.polls = polls
         elements = [(_load(b, p, i, d, count, arg_name), d) for p, d, arg_name in zip(pointers, kinds, names)]
-        y = stage(trace, function, elements, attrs)
+        y = stage_elements(trace, function, elements, attrs)
         stored = b.zext(y.x, typed(dtypes.uint8, count)) if y.dtype.is_bool else y.x
         b.store(stored, b.gep(out, [i], source_etype=_stored(y.dtype), name="out.i.ptr"), align=y.dtype.size)
         return y.dtype
@@ -102,18 +97,6 @@ def _load(b: ir.IRBuilder, pointer: ir.Value, i: ir.Value, dtype: DType, count: 
     return b.trunc(x, typed(dtype, count)) if dtype.is_bool else x
 
 
-@functools.lru_cache(maxsize=256)
-def _converted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function in graph form; itself where its source is not to be had, as of the catalogue's functions."""
-    if not inspect.isfunction(function):
-        return function
-    try:
-        converted: Callable[..., Any] = to_graph(function)
-        return converted
-    except ValueError:
-        return function
-
-
 def arranged(function: Any, scalars: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """Return the arguments of a call: inputs that are left out stand among the attributes, as None."""
     code = getattr(function, "__code__", None)
@@ -127,45 +110,14 @@ def arranged(function: Any, scalars: Sequence[Any], attrs: Mapping[str, Any]) ->
 Elements = Sequence[tuple[ir.Value, DType]]
 
 
-def call(
+def stage_elements(
     trace: ElementTrace, function: Callable[..., Any], elements: Elements, attrs: Mapping[str, Any]
 ) -> KernelScalar:
-    """Run a kernel's function on these elements, in the staging of the kernel; return its result.
-
-    raises SignatureError for a dtype that kernels do not have
-    """
-
-    def staged() -> Any:
-        scalars, rest = arranged(function, [KernelScalar(x, d) for x, d in elements], attrs)
-        return trace.to_tensor(_converted(function)(*scalars, **rest))
-
-    result: KernelScalar = trace.run(staged)
-    if result.dtype not in ELEMENT_DTYPES:
-        what = "the kernel gives a dtype that kernels do not have"
-        raise SignatureError(op=trace.name, what=what, found=result.dtype.name)
+    """Stage a kernel's function on these elements; return its result. Raises what `Staging.stage` raises."""
+    result: KernelScalar = trace.stage(
+        function, lambda: arranged(function, [KernelScalar(x, d) for x, d in elements], attrs)
+    )
     return result
-
-
-def stage(
-    trace: ElementTrace, function: Callable[..., Any], elements: Elements, attrs: Mapping[str, Any]
-) -> KernelScalar:
-    """Run a kernel's function as `call` does, with errors that name the kernel.
-
-    raises InvalidArgumentError for what the function raises, but for OpErrors and the errors of Python that say by
-    themselves what is wrong with a function
-    """
-    try:
-        return call(trace, function, elements, attrs)
-    except OpError as error:
-        if error.op != trace.name:  # it is about an operator that the kernel calls
-            error.args = (compose(f"in its kernel, {error.message}", op=trace.name, at=raised_at(error)),)
-            error.op = trace.name
-        raise
-    except (TypeError, ValueError, NameError, MemoryError):
-        raise
-    except Exception as error:
-        what = f"its kernel cannot be staged: {type(error).__name__}: {error}"
-        raise InvalidArgumentError(op=trace.name, at=raised_at(error), what=what) from error
 
 
 # ---- functions inline ------------------------------------------------------------------------------------------------
@@ -187,7 +139,7 @@ def look_at(function: InlinedKernel) -> Facts:
     b = define(module, function.name, ir.VoidType(), [("", KIND[d]) for d in function.inputs])
     alone = b.function
     trace = ElementTrace(b, function.name, 0, function.fast)
-    y = stage(trace, function.function, list(zip(alone.args, function.inputs)), function.attrs)
+    y = stage_elements(trace, function.function, list(zip(alone.args, function.inputs)), function.attrs)
     b.comment(f"gives {y.x.get_reference()} {y.dtype.short}")
     b.ret_void()
     weight = sum(len(block.instructions) for block in alone.blocks)
@@ -199,5 +151,5 @@ def inlined(function: InlinedKernel, xs: Sequence[Value]) -> Value:
     outer, count = current(), max(x.count for x in xs)
     trace = ElementTrace(outer.builder, function.name, count, function.fast)
     trace.polls = outer.functions_poll
-    y = stage(trace, function.function, [(x.splat(count).x, x.dtype) for x in xs], function.attrs)
+    y = stage_elements(trace, function.function, [(x.splat(count).x, x.dtype) for x in xs], function.attrs)
     return Value(y.x, y.dtype)

@@ -1,7 +1,7 @@
 """Families: kernels that differ by constants known when they are compiled.
 
 Lives here: the decorator `family`, finding a family's machine code, the words it is called with.
-Not here: staging a kernel (emitting.py, loaded when one has to be), where code is kept (../native/).
+Not here: its entry point (entry_points.py, loaded when a kernel is staged), compiling it (compilation.py).
 
     i64 NAME(ptr words, i64 begin, i64 end, ptr scratch)
 
@@ -20,8 +20,8 @@ import numpy as np
 
 from ...core import flags
 from ...core.dtypes import DType
-from ...core.importing import paused
 from ..target import Target, host
+from .compilation import compile_kernel
 from .parameters import PointerKind, number_word
 
 if TYPE_CHECKING:
@@ -74,48 +74,32 @@ class Family:
         return self._emit(target, constants, polls=False)
 
     def _emit(self, target: Target, constants: dict[str, Any], polls: bool) -> ir.Module:
-        from .emitting import emit
+        from .entry_points import emit_family
         from .trace import TooLarge
 
         try:
-            return emit(self, target, constants, polls)
+            return emit_family(self, target, constants, polls)
         except TooLarge as error:
             self._too_large[target, tuple(constants.items())] = error
             raise
 
-    def _text(self, target: Target, constants: dict[str, Any]) -> str:
-        """The module of a kernel that this process is to run, in LLVM's text form."""
-        from ..native.image import runs_images
-
-        with paused():
-            return str(self._emit(target, constants, runs_images()))
-
     def code(self, **constants: Any) -> FamilyCode:
-        """Machine code of one kernel for this processor: made once a process, and kept between processes.
+        """Return the machine code of one kernel for this processor; compiled once, and kept between processes.
 
         raises what store.find_or_make raises
         """
-        from ..native.store import find_module, find_or_make
-
-        target = host()
-        key = target, tuple(constants.items())
+        key = host(), tuple(constants.items())
         if key in self._too_large:
             raise self._too_large[key].with_traceback(None)
         found = self._codes.get(key)
         if found is None:
-            entry = self.entry(constants)
             module = self.function.__module__
-            if module.startswith("opwright."):
-                made = find_or_make(
-                    f"{module}.{self.name}",
-                    repr(sorted(constants.items())),
-                    target,
-                    lambda: (self._text(target, constants), entry),
-                )
-            else:  # of what else a user's kernel hangs on nobody knows but its IR
-                made = find_module(entry, self._text(target, constants), entry)
-            found = FamilyCode(made.address, made.name, tuple(self.kinds(constants).values()))
-            if found.address:  # else it is compiled beside: asked for again
+            own = (f"{module}.{self.name}", repr(sorted(constants.items()))) if module.startswith("opwright.") else None
+            code = compile_kernel(
+                self.entry(constants), lambda target, polls: self._emit(target, constants, polls), own
+            )
+            found = FamilyCode(code.address, code.name, tuple(self.kinds(constants).values()))
+            if found.address:  # else another thread compiles it: asked for again
                 self._codes[key] = found
         return found
 

@@ -1,18 +1,27 @@
-"""What parameters of kernels are annotated with.
+"""Parameters of kernels: their annotations, and the words that calls pass for them.
 
-Lives here: `ptr`, `PointerKind`; `number_word`, a number as the word that a kernel reads.
-Not here: arrays (arrays.py), what LLVM calls these (kinds.py).
+Lives here: `ptr`, `PointerKind`, `Array`; `call_words`, the order of the words of a call; `number_word`.
+Not here: what these are while a kernel is staged (places.py, arrays.py), what LLVM calls them (kinds.py).
+
+A call passes 8 bytes for each word: a number is one, a pointer is one, and an array is its address, its sizes and its
+strides in elements.
 """
 
 from __future__ import annotations
 
+import math
 import struct
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.dtypes import DType
+from ...core import dtypes
+from ...core.dtypes import DType, as_dtype
 from ...core.errors import InvalidArgumentError
+
+REST = "..."
+"""The name of the size of all axes before those that an annotation names."""
 
 
 class PointerKind(NamedTuple):
@@ -29,6 +38,58 @@ class ptr:
 
     def __class_getitem__(cls, dtype: DType) -> PointerKind:
         return PointerKind(dtype)
+
+
+class Array:
+    """The annotation of an array parameter: dtype and sizes. A size is a number, or a name, which stands for one size.
+
+    `Array(f32, "rows", "columns")`; `Array(f32)` is a number in an array of rank 0. `Array(f32, ..., "n")` takes any
+    rank from 1 on: the kernel sees the axes before the last as one, of one size in all arrays that have it.
+    """
+
+    def __init__(self, dtype: Any, *shape: Any) -> None:
+        self.dtype: DType = as_dtype(dtype)
+        self.leading = bool(shape) and shape[0] is Ellipsis
+        if self.leading:
+            shape = (REST, *shape[1:])
+        for size in shape:
+            if not isinstance(size, int | str) or isinstance(size, bool) or (isinstance(size, int) and size < 0):
+                raise TypeError(f"a size is a number or a name, found {size!r}")
+        self.shape: tuple[int | str, ...] = shape
+
+    def folded(self, shape: Sequence[int]) -> tuple[int, ...] | None:
+        """An array's shape as the kernel sees it; None for one of another rank."""
+        if not self.leading:
+            return tuple(shape) if len(shape) == len(self.shape) else None
+        inner = len(self.shape) - 1
+        if len(shape) < inner:
+            return None
+        at = len(shape) - inner
+        return math.prod(shape[:at]), *shape[at:]
+
+    def __repr__(self) -> str:
+        return f"{self.dtype.short}[{', '.join(map(str, self.shape))}]"
+
+
+class Word(NamedTuple):
+    """One word of a call. what: "number", "address", "size" or "stride"; kind: its type; axis: of a size or stride."""
+
+    parameter: str
+    what: str
+    kind: DType | PointerKind
+    axis: int = 0
+
+
+def call_words(parameters: Mapping[str, Any]) -> list[Word]:
+    """Return the words that a call passes for annotated parameters, in order."""
+    words: list[Word] = []
+    for name, kind in parameters.items():
+        if isinstance(kind, Array):
+            words.append(Word(name, "address", PointerKind(kind.dtype)))
+            words += [Word(name, what, dtypes.int64, k) for what in ("size", "stride") for k in range(len(kind.shape))]
+        else:
+            words.append(Word(name, "number" if isinstance(kind, DType) else "address", kind))
+    return words
 
 
 def number_word(x: Any, dtype: DType, op: str | None = None, name: str | None = None) -> int:

@@ -11,9 +11,11 @@ from typing import Any
 from llvmlite import ir
 
 from ...core.dtypes import DType
+from ...core.errors import SignatureError
 from ...ops import overloads
 from ...ops.tensor import TensorLike
 from ..target import Target
+from .kinds import ELEMENT_DTYPES
 from .operators import KernelTrace
 from .values import Value
 
@@ -63,6 +65,7 @@ class ElementTrace(KernelTrace):
 
     counts_anything = True
     has_extremes = False
+    needs_source = False
 
     def __init__(self, builder: ir.IRBuilder, name: str, count: int, fast: bool | None = None) -> None:
         super().__init__(builder, name, PORTABLE, fast)
@@ -70,6 +73,14 @@ class ElementTrace(KernelTrace):
 
     def count_value(self) -> None:
         """Do nothing: such kernels have no bound."""
+
+    def returned(self, result: Any) -> KernelScalar:
+        """Return a kernel's result as a scalar. Raises SignatureError for a dtype that kernels do not have."""
+        scalar: KernelScalar = self.to_tensor(result)
+        if scalar.dtype not in ELEMENT_DTYPES:
+            what = "the kernel gives a dtype that kernels do not have"
+            raise SignatureError(op=self.name, what=what, found=scalar.dtype.name)
+        return scalar
 
     def mark_line(self) -> None:
         """Note the line of the kernel's Python, where lines are noted."""

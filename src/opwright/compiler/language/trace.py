@@ -1,27 +1,33 @@
 """The kernel being staged: where its instructions go, which processor they are for, what its author may do.
 
 Lives here: `Staging`, `current`, `define` (a function of a module), `intrinsic`.
-Not here: values (values.py), calls of operators in a kernel (operators.py), where each kind of kernel begins and ends
-(emitting.py, calling.py, elements.py).
+Not here: values (values.py), calls of operators in a kernel (operators.py), the functions of a module around each kind
+of kernel (entry_points.py, elements.py).
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from llvmlite import ir
 
-from ...autograph.api import conversion_enabled
+from ...autograph.api import conversion_enabled, to_graph
+from ...autograph.conversion import set_store
 from ...core import flags
-from ...core.errors import InvalidArgumentError
-from ...core.introspection import OURS
+from ...core.errors import InvalidArgumentError, OpError, compose
+from ...core.introspection import OURS, raised_at
 from ...ops import dispatch
 from ..target import Target
+from .conversions import CONVERSIONS
 from .kinds import I64, POINTER
+
+set_store(CONVERSIONS)
 
 _KERNELS = os.path.join(OURS, "compiler", "kernels") + os.sep
 
@@ -57,6 +63,10 @@ class Staging:
     """Whether integers have instructions for the smaller and the larger of two; else a comparison chooses."""
     guards: Any = None
     """The checks of a kernel whose accesses are checked (guards.py)."""
+    is_users = True
+    """Whether a user wrote the kernel: then errors of its Python are reported with the kernel's name."""
+    needs_source = True
+    """Whether a function that AutoGraph cannot convert is an error; else it runs as it is."""
     budget: Any = None
     """Where the turns that are left until the next poll are counted, once a loop counts them."""
 
@@ -82,6 +92,42 @@ class Staging:
                 return body()
         finally:
             state.trace, state.tapes = saved
+
+    def stage(
+        self, function: Callable[..., Any], arguments: Callable[[], tuple[Sequence[Any], Mapping[str, Any]]]
+    ) -> Any:
+        """Run a kernel's function, as AutoGraph converts it, on the values that `arguments` returns.
+
+        arguments: positional and keyword arguments; called within the staging. Returns what `returned` makes of the
+        function's result.
+        raises, of a user's kernel, InvalidArgumentError for what its function raises, but for OpErrors and the errors
+        of Python that say by themselves what is wrong with a function
+        """
+
+        def call() -> Any:
+            positional, named = arguments()
+            return self.returned(_graph_form(function, self.needs_source)(*positional, **named))
+
+        try:
+            return self.run(call)
+        except OpError as error:
+            if self.is_users and error.op != self.name:  # it is about an operator that the kernel calls
+                error.args = (compose(f"in its kernel, {error.message}", op=self.name, at=raised_at(error)),)
+                error.op = self.name
+            raise
+        except (TypeError, ValueError, NameError, MemoryError, ZeroDivisionError):
+            raise
+        except Exception as error:
+            if not self.is_users:
+                raise
+            what = f"its kernel cannot be staged: {type(error).__name__}: {error}"
+            raise InvalidArgumentError(op=self.name, at=raised_at(error), what=what) from error
+        finally:
+            CONVERSIONS.write()
+
+    def returned(self, result: Any) -> Any:
+        """Check and convert what the kernel's function returns."""
+        return result
 
     @contextlib.contextmanager
     def inside(self, builder: ir.IRBuilder) -> Iterator[ir.IRBuilder]:
@@ -123,6 +169,24 @@ class Staging:
         return f"{os.path.basename(file)}:{number}"
 
 
+@functools.lru_cache(maxsize=1024)
+def _graph_form(function: Callable[..., Any], needs_source: bool) -> Callable[..., Any]:
+    """Return a function as AutoGraph converts it, which takes as long as to stage a kernel.
+
+    raises ValueError where the source is not to be had, as of the catalogue's functions; needs_source=False: returns it
+    as it is
+    """
+    if not needs_source and not inspect.isfunction(function):
+        return function
+    try:
+        converted: Callable[..., Any] = to_graph(function)
+        return converted
+    except ValueError:
+        if needs_source:
+            raise
+        return function
+
+
 def _is_between(file: str) -> bool:
     """Whether a frame is of what stages kernels, not of a kernel."""
     return file.startswith(OURS) and not file.startswith(_KERNELS)
@@ -130,8 +194,8 @@ def _is_between(file: str) -> bool:
 
 Parameters = Sequence[tuple[str, ir.Type]]
 
-WORDS: Parameters = (("words", POINTER), ("begin", I64), ("end", I64), ("scratch", POINTER))
-"""The parameters by which steps of plans call a kernel (families.py)."""
+WORK: Parameters = (("begin", I64), ("end", I64), ("scratch", POINTER))
+"""What steps of plans pass to a kernel after its words (entry_points.py)."""
 
 
 def define(

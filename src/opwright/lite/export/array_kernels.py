@@ -18,9 +18,8 @@ from typing import Any
 
 from ...compiler.c_source.array_kernels import ArraySource, array_source
 from ...compiler.c_source.expressions import c_type
-from ...compiler.language.arrays import REST, Array
 from ...compiler.language.kinds import KIND
-from ...compiler.language.parameters import number_word
+from ...compiler.language.parameters import REST, Array, number_word
 from ...compiler.operator_kernels import ATTR, INPUT, OperatorKernel
 from ...core import dtypes
 from ...core.dtypes import DType

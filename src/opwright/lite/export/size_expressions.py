@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...compiler.language.arrays import REST, Array
+from ...compiler.language.parameters import REST, Array
 from ...core.errors import UnimplementedError
 from ...core.specs import TensorSpec
 from ...ops.call import Call

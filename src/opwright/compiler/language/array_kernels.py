@@ -1,0 +1,250 @@
+"""Kernels on arrays that Python calls: `@ow.kernel` on a function whose parameters are annotated.
+
+Lives here: `ArrayKernel`, `ArrayCode` (one choice of its constants and layouts).
+Not here: arrays and the parallel loop while staged (arrays.py), families (families.py), such kernels as operators'
+(../operator_kernels.py).
+
+    @ow.kernel
+    def scale(x: kl.Array(kl.f32, "n"), y: kl.Array(kl.f32, "n"), factor: kl.f32):
+        for i in kl.parallel(x.shape[0]):
+            y[i] = x[i] * factor
+
+    scale(x, y, 0.5)
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core import flags
+from ...core.dtypes import DType
+from ...core.errors import InvalidArgumentError
+from ..native.executor import Executor, Step, StepError
+from ..native.interrupts import raise_pending
+from ..target import Target, host
+from .compilation import compile_kernel, text_of
+from .entry_points import emit_arrays
+from .parameters import Array, call_words, number_word
+
+if TYPE_CHECKING:
+    from ..operator_kernels import OperatorKernel
+
+_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+
+MOST_CODES = 64
+"""Choices of constants and layouts that a kernel keeps its code for."""
+
+
+class ArrayKernel:
+    """A kernel on arrays; called with NumPy arrays, numbers, and constants by keyword.
+
+    Positional parameters are annotated: `Array(dtype, *sizes)`, or a dtype for a number. Keyword-only parameters are
+    constants known when it is compiled; each choice of them, and of which arrays have neighbouring elements along the
+    last axis, is compiled once. Arrays are changed in place. Returns None.
+
+    raises InvalidArgumentError for arguments of another dtype, rank or size, or a read-only array that it writes;
+    OutOfRangeError, naming the kernel's line, for an access outside an array (checked=False leaves these guards out)
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        annotations: Mapping[str, Any],
+        checked: bool = True,
+        name: str | None = None,
+    ) -> None:
+        self.function, self.checked, self.name = function, checked, name or function.__name__
+        parameters = list(inspect.signature(function).parameters.values())
+        self.parameters: dict[str, Any] = {
+            p.name: annotations.get(p.name) for p in parameters if p.kind is not p.KEYWORD_ONLY
+        }
+        self.constants = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+        for name, kind in self.parameters.items():
+            if not isinstance(kind, Array | DType):
+                raise TypeError(
+                    f"kernel {self.name}: parameter {name} is annotated with kl.Array(dtype, ...) or a "
+                    f"dtype, found {kind!r}"
+                )
+        self._codes: dict[Any, ArrayCode] = {}
+        functools.update_wrapper(self, function)
+
+    def of_operator(self, operator: Any) -> OperatorKernel:
+        """This kernel as the kernel of the operator in whose class it stands, whose name it bears from here on."""
+        from ..operator_kernels import OperatorKernel
+
+        return OperatorKernel(ArrayKernel(self.function, self.parameters, self.checked, operator.name), operator)
+
+    # ---- staging ------------------------------------------------------------------------------------------------
+
+    def source(self, target: Target | None = None, **constants: Any) -> str:
+        """The LLVM IR before optimisation, for arrays with neighbouring elements. target: by default this machine."""
+        with flags.override(show="kernel"):  # which names the lines
+            return str(emit_arrays(self, target or host(), self._constants(constants), self._dense())[0])
+
+    def object_code(self, target: Target, **constants: Any) -> bytes:
+        """The object file for a target, with the function `int64 NAME(int64 *words, int64 begin, int64 end, void *)`.
+
+        words: for an array its address, its sizes and its strides in elements; for a number its bits. begin, end: of
+        the parallel loop, whose extent `NAME.items` gives where there is one; else 0, 1. It gives 0, or which guard
+        failed.
+        """
+        return target.object_code(str(emit_arrays(self, target, self._constants(constants), self._dense())[0]))
+
+    def _dense(self) -> tuple[bool, ...]:
+        return tuple(True for k in self.parameters.values() if isinstance(k, Array))
+
+    # ---- calling ------------------------------------------------------------------------------------------------
+
+    def _constants(self, given: dict[str, Any]) -> dict[str, Any]:
+        unknown = [n for n in given if n not in self.constants]
+        found = {**self.constants, **given}
+        missing = [n for n, v in found.items() if v is inspect.Parameter.empty]
+        if unknown or missing:
+            raise InvalidArgumentError(
+                op=self.name,
+                what="constants do not fit",
+                found=", ".join(given) or "none",
+                wanted=", ".join(self.constants) or "none",
+            )
+        return found
+
+    def __call__(self, *arguments: Any, **constants: Any) -> None:
+        if len(arguments) != len(self.parameters):
+            raise InvalidArgumentError(
+                op=self.name,
+                what=f"takes {len(self.parameters)} arguments",
+                found=len(arguments),
+                wanted=", ".join(self.parameters),
+            )
+        constants = self._constants(constants)
+        words: list[int] = []
+        sizes: dict[str, tuple[int, str]] = {}
+        dense: list[bool] = []
+        for (name, kind), x in zip(self.parameters.items(), arguments):
+            if isinstance(kind, DType):
+                words.append(number_word(x, kind, self.name, name))
+            else:
+                dense.append(self._array(name, kind, x, words, sizes))
+        self.code(constants, tuple(dense)).run(words, dict(zip(self.parameters, arguments)))
+
+    def code(self, constants: dict[str, Any], dense: tuple[bool, ...]) -> ArrayCode:
+        """Return the kernel for all its constants, staged. dense: of each array, whether its last axis has neighbours.
+
+        raises what its function raises
+        """
+        key = (dense, tuple(constants.items()), flags.target)
+        found = self._codes.get(key)
+        if found is None:
+            while len(self._codes) >= MOST_CODES:
+                self._codes.pop(next(iter(self._codes)), None)
+            found = self._codes[key] = ArrayCode(self, constants, dense)
+        return found
+
+    def _array(self, name: str, kind: Array, x: Any, words: list[int], sizes: dict[str, tuple[int, str]]) -> bool:
+        """Append an array's words; whether its last axis has neighbouring elements."""
+        folded = kind.folded(x.shape) if isinstance(x, np.ndarray) and x.dtype == kind.dtype.np else None
+        if folded is None:
+            found = f"{x.dtype}{list(x.shape)}" if isinstance(x, np.ndarray) else type(x).__name__
+            raise InvalidArgumentError(op=self.name, what=f"argument {name}", found=found, wanted=repr(kind))
+        if kind.leading:
+            whole, x = x, x.reshape(folded)
+            if x.size and not np.may_share_memory(x, whole):
+                raise InvalidArgumentError(
+                    op=self.name,
+                    what=f"argument {name}: its first axes are no one axis",
+                    found=list(whole.strides),
+                    do="np.ascontiguousarray",
+                )
+        for axis, (size, wanted) in enumerate(zip(x.shape, kind.shape)):
+            known = (wanted, "the annotation") if isinstance(wanted, int) else sizes.setdefault(wanted, (size, name))
+            if known[0] != size:
+                raise InvalidArgumentError(
+                    op=self.name,
+                    what=f"argument {name}, axis {axis} ({wanted!r})",
+                    found=size,
+                    wanted=f"{known[0]}, as {known[1]} has it",
+                )
+        itemsize = x.dtype.itemsize
+        if x.size and any(s % itemsize for s in x.strides):
+            raise InvalidArgumentError(
+                op=self.name,
+                what=f"argument {name}: strides are no whole elements",
+                found=list(x.strides),
+                do="np.ascontiguousarray",
+            )
+        strides = [s // itemsize for s in x.strides] if x.size else [1] * x.ndim  # of nothing they mean nothing
+        words += [x.ctypes.data, *x.shape, *strides]
+        return not strides or strides[-1] == 1 or x.shape[-1] <= 1
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}({', '.join(f'{n}: {k!r}' for n, k in self.parameters.items())})>"
+
+
+class ArrayCode:
+    """A kernel on arrays for one choice of constants and layouts.
+
+    key: a digest of its instructions, by which plans and their files know it; words: what a call passes; counted:
+    whether it has a parallel loop, whose number of items `address(items=True)` computes; fixed: whether that follows
+    from sizes and numbers alone; written: the parameters that it writes.
+    """
+
+    __slots__ = ("_entries", "_text", "counted", "fixed", "guards", "key", "name", "words", "written")
+
+    def __init__(self, kernel: ArrayKernel, constants: dict[str, Any], dense: tuple[bool, ...]) -> None:
+        staged: list[Any] = []
+
+        def stage(target: Target, polls: bool) -> Any:
+            staged[:] = emit_arrays(kernel, target, constants, dense, polls)
+            return staged[0]
+
+        self.name, self._text = kernel.name, text_of(stage)
+        module, facts = staged
+        self.guards, self.counted, self.written = facts.guards, facts.parallel, facts.written
+        self.key = hashlib.sha256(self._text.encode()).hexdigest()[:32]
+        self.words = call_words(kernel.parameters)
+        loads = sum(i.opname == "load" for b in module.globals[f"{self.name}.items"].blocks for i in b.instructions)
+        self.fixed = loads <= len(self.words)  # more: it reads elements, or has variables of its own
+        self._entries: dict[bool, Callable[..., int]] = {}
+
+    def address(self, items: bool = False) -> int:
+        """Return the address of its machine code, or of what counts its items; 0 where another thread compiles it."""
+        return compile_kernel(f"{self.name}.items" if items else self.name, self._text).address
+
+    def run(self, words: list[int], arguments: Mapping[str, Any]) -> None:
+        """Run it on arguments, by parameter, and their words. Raises the error of a guard that fails."""
+        for name in self.written:
+            if not arguments[name].flags.writeable:
+                raise InvalidArgumentError(op=self.name, what=f"writes argument {name}, which is read-only")
+        block = (ctypes.c_int64 * len(words))(*words)
+        items = self._entry(items=True)(block, 0, 1, None) if self.counted else 1
+        threads = flags.get("num_threads") or 1
+        if threads == 1 or items <= 1:
+            status = self._entry()(block, 0, items, None)
+        else:
+            status = self._shared(words, items, threads)
+        if status:
+            raise_pending()
+            raise self.guards.error(self.name, status)
+
+    def _entry(self, items: bool = False) -> Callable[..., int]:
+        entry = self._entries.get(items)
+        if entry is None:
+            entry = self._entries[items] = _ENTRY(self.address(items))
+        return entry
+
+    def _shared(self, words: list[int], items: int, threads: int) -> int:
+        try:
+            Executor([Step(self.address(), words, items)], threads=threads).run()
+        except StepError as error:
+            return error.status
+        return 0
+
+    def __repr__(self) -> str:
+        return f"{self.name} {self.key}"

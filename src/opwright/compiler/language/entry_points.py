@@ -1,0 +1,165 @@
+"""Entry points: the functions of a module by which a plan's step calls a kernel, which read its words.
+
+Lives here: `emit_family`, `Work` (what its kernel is asked to do), `emit_arrays`.
+Not here: families (families.py), kernels on arrays (array_kernels.py), kernels on elements (elements.py), staging a
+function (trace.py).
+
+    i64 NAME(ptr words, i64 begin, i64 end, ptr scratch)
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from ...core import dtypes
+from ...core.dtypes import DType
+from ..target import Target
+from . import branches  # noqa: F401  registers what control flow on values means
+from .arrays import ArrayTrace, Counted, array_arguments
+from .control import LoopRange
+from .guards import Guards
+from .kinds import I64, KIND, POINTER
+from .operators import KernelTrace
+from .parameters import PointerKind, call_words
+from .places import Pointer
+from .trace import WORK, define
+from .values import Value
+
+if TYPE_CHECKING:
+    from .array_kernels import ArrayKernel
+    from .families import Family
+
+STACK = 16
+"""Bytes that the stack is a multiple of at a call. LLVM keeps vectors there that registers have no room for: without
+`alignstack` half of the longer ones would cross cache lines, unless the kernel has a `stack` of its own."""
+
+
+class Work:
+    """What a kernel is asked to do now: the first parameter of each."""
+
+    def __init__(self, begin: Value, end: Value, scratch: ir.Value, target: Target) -> None:
+        self.begin, self.end, self.target, self._scratch = begin, end, target, scratch
+
+    def items(self) -> LoopRange:
+        """Return the work items of this call, to loop over."""
+        return LoopRange(self.begin, self.end)
+
+    def scratch(self, dtype: DType) -> Pointer:
+        """Return this thread's scratch memory, on a multiple of 64 bytes."""
+        return Pointer(self._scratch, dtype, 64)
+
+    def lanes(self, dtype: DType) -> int:
+        """Return the number of elements in a vector of the target."""
+        return self.target.vector_bytes // dtype.size
+
+
+def emit_family(family: Family, target: Target, constants: dict[str, Any], polls: bool = False) -> ir.Module:
+    """Return the module of one kernel, before optimisation; its function is `family.entry(constants)`.
+
+    polls: whether users' loops in it are ended by signals, by a function of this process.
+    """
+    if set(constants) != set(family.constants):
+        raise TypeError(f"{family.name} has constants {', '.join(family.constants)}; found {', '.join(constants)}")
+    entry = family.entry(constants)
+    module = ir.Module(entry)
+    kinds = family.kinds(constants)
+    parameters = [(name, word_type(kind)) for name, kind in kinds.items()]
+    b = define(module, f"{entry}.body", I64, [*parameters, *WORK], noalias=True)
+    body = b.function
+    body.linkage = "internal"
+    body.attributes.add("alwaysinline")
+    body.attributes.add("nounwind")
+    trace = KernelTrace(b, family.name, target)
+    trace.is_users, trace.functions_poll = False, polls
+    trace.shares_divisions = target.is_x86  # where nothing later does it (target.py)
+
+    def arguments() -> tuple[list[Any], dict[str, Any]]:
+        *words, begin, end, scratch = body.args
+        values = [
+            Pointer(x, k.dtype) if isinstance(k, PointerKind) else Value(x, k) for x, k in zip(words, kinds.values())
+        ]
+        named = {n: v for n, v in constants.items() if family.more is None or n != family.more[0]}
+        return [Work(Value(begin, dtypes.int64), Value(end, dtypes.int64), scratch, target), *values], named
+
+    status = trace.stage(family.function, arguments)
+    b.ret(status.x if isinstance(status, Value) else ir.Constant(I64, status or 0))
+    b = define(module, entry, I64, [("words", POINTER), *WORK])
+    outer = b.function
+    outer.attributes.add("nounwind")
+    b.ret(b.call(body, [*_load_words(b, [kind for _, kind in parameters]), *outer.args[1:]]))
+    if target.is_x86 and target.vector_bytes > STACK:
+        outer.attributes.alignstack = target.vector_bytes  # llvmlite prints it only next to another attribute
+    return module
+
+
+class ArrayFacts:
+    """Properties of a kernel on arrays: its guards, the parameters that it writes, whether it has a parallel loop."""
+
+    def __init__(self, checked: bool) -> None:
+        self.guards, self.written, self.parallel = Guards(checked), set[str](), False
+
+
+def emit_arrays(
+    kernel: ArrayKernel, target: Target, constants: Mapping[str, Any], dense: Sequence[bool], polls: bool = False
+) -> tuple[ir.Module, ArrayFacts]:
+    """Return the module of a kernel on arrays, with the functions `NAME.items`, which counts the items of its parallel
+    loop, 1 where it has none, and `NAME`.
+
+    dense: of each array, whether its last axis has neighbouring elements. polls: as of `emit_family`, in all loops.
+    """
+    module, facts = ir.Module(kernel.name), ArrayFacts(kernel.checked)
+    kinds = [word_type(word.kind) for word in call_words(kernel.parameters)]
+    for counting in (True, False):
+        b = define(module, f"{kernel.name}.items" if counting else kernel.name, I64, [("words", POINTER), *WORK])
+        trace = ArrayTrace(b, kernel.name, target, facts.guards, None if counting else b.function.args[1:3])
+        trace.polls = polls and not counting
+        if stage_arrays(trace, kernel, constants, functools.partial(_load_words, b, kinds), dense, facts.written):
+            b.ret(ir.Constant(I64, 1 if counting else 0))
+        else:
+            facts.parallel = True
+    return module, facts
+
+
+def stage_arrays(
+    trace: ArrayTrace,
+    kernel: ArrayKernel,
+    constants: Mapping[str, Any],
+    words: Callable[[], Iterable[ir.Value]],
+    dense: Sequence[bool] | None,
+    written: set[str],
+) -> bool:
+    """Stage a kernel on arrays in its function. Return whether its Python has come to its end.
+
+    It has not where only the items of a parallel loop are counted: then the function returns their number.
+    words, dense, written: as of `array_arguments`
+    """
+
+    def arguments() -> tuple[list[Any], Mapping[str, Any]]:
+        return array_arguments(kernel.parameters, words(), dense, trace.guards or Guards(False), written), constants
+
+    try:
+        trace.stage(kernel.function, arguments)
+    except Counted as counted:
+        trace.builder.ret(counted.count.x)
+        for block in trace.builder.function.blocks:
+            if not block.is_terminated:
+                ir.IRBuilder(block).unreachable()
+        return False
+    return True
+
+
+def word_type(kind: DType | PointerKind) -> ir.Type:
+    """Return the type of LLVM's of a word."""
+    return POINTER if isinstance(kind, PointerKind) else KIND[kind]
+
+
+def _load_words(b: ir.IRBuilder, kinds: Sequence[ir.Type]) -> list[ir.Value]:
+    """Load the words that a function's first argument points to."""
+    words = b.function.args[0]
+    return [
+        b.load(b.gep(words, [ir.Constant(I64, i)], source_etype=I64), typ=kind, align=8) for i, kind in enumerate(kinds)
+    ]
