@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from llvmlite import ir
 
 from ...core import flags
 from ...core.dtypes import DType
@@ -30,7 +31,7 @@ from ..native.executor import Executor, Step, StepError
 from ..native.interrupts import raise_pending
 from ..target import Target, host
 from .compilation import compile_kernel, text_of
-from .entry_points import emit_arrays
+from .entry_points import ArrayFacts, emit_arrays
 from .parameters import Array, call_words, number_word
 
 if TYPE_CHECKING:
@@ -195,27 +196,31 @@ class ArrayCode:
     from sizes and numbers alone; written: the parameters that it writes.
     """
 
-    __slots__ = ("_entries", "_text", "counted", "fixed", "guards", "key", "name", "words", "written")
+    __slots__ = ("_entries", "_texts", "counted", "fixed", "guards", "key", "name", "words", "written")
 
     def __init__(self, kernel: ArrayKernel, constants: dict[str, Any], dense: tuple[bool, ...]) -> None:
-        staged: list[Any] = []
+        staged: list[ArrayFacts] = []
+        items = ir.Module(f"{kernel.name}.items")
 
-        def stage(target: Target, polls: bool) -> Any:
-            staged[:] = emit_arrays(kernel, target, constants, dense, polls)
-            return staged[0]
+        def stage(target: Target, polls: bool) -> ir.Module:
+            module, facts = emit_arrays(kernel, target, constants, dense, polls, items)
+            staged.append(facts)
+            return module
 
-        self.name, self._text = kernel.name, text_of(stage)
-        module, facts = staged
+        self.name = kernel.name
+        self._texts = {kernel.name: text_of(stage), items.name: str(items)}
+        (facts,) = staged
         self.guards, self.counted, self.written = facts.guards, facts.parallel, facts.written
-        self.key = hashlib.sha256(self._text.encode()).hexdigest()[:32]
+        self.key = hashlib.sha256("".join(self._texts.values()).encode()).hexdigest()[:32]
         self.words = call_words(kernel.parameters)
-        loads = sum(i.opname == "load" for b in module.globals[f"{self.name}.items"].blocks for i in b.instructions)
+        loads = sum(i.opname == "load" for b in items.globals[items.name].blocks for i in b.instructions)
         self.fixed = loads <= len(self.words)  # more: it reads elements, or has variables of its own
         self._entries: dict[bool, Callable[..., int]] = {}
 
     def address(self, items: bool = False) -> int:
         """Return the address of its machine code, or of what counts its items; 0 where another thread compiles it."""
-        return compile_kernel(f"{self.name}.items" if items else self.name, self._text).address
+        entry = f"{self.name}.items" if items else self.name
+        return compile_kernel(entry, self._texts[entry]).address
 
     def run(self, words: list[int], arguments: Mapping[str, Any]) -> None:
         """Run it on arguments, by parameter, and their words. Raises the error of a guard that fails."""

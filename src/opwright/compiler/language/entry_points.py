@@ -104,17 +104,28 @@ class ArrayFacts:
 
 
 def emit_arrays(
-    kernel: ArrayKernel, target: Target, constants: Mapping[str, Any], dense: Sequence[bool], polls: bool = False
+    kernel: ArrayKernel,
+    target: Target,
+    constants: Mapping[str, Any],
+    dense: Sequence[bool],
+    polls: bool = False,
+    items: ir.Module | None = None,
 ) -> tuple[ir.Module, ArrayFacts]:
     """Return the module of a kernel on arrays, with the functions `NAME.items`, which counts the items of its parallel
     loop, 1 where it has none, and `NAME`.
 
     dense: of each array, whether its last axis has neighbouring elements. polls: as of `emit_family`, in all loops.
+    items: another module for `NAME.items`, which is then compiled by itself.
     """
     module, facts = ir.Module(kernel.name), ArrayFacts(kernel.checked)
     kinds = [word_type(word.kind) for word in call_words(kernel.parameters)]
     for counting in (True, False):
-        b = define(module, f"{kernel.name}.items" if counting else kernel.name, I64, [("words", POINTER), *WORK])
+        b = define(
+            (items or module) if counting else module,
+            f"{kernel.name}.items" if counting else kernel.name,
+            I64,
+            [("words", POINTER), *WORK],
+        )
         trace = ArrayTrace(b, kernel.name, target, facts.guards, None if counting else b.function.args[1:3])
         trace.polls = polls and not counting
         if stage_arrays(trace, kernel, constants, functools.partial(_load_words, b, kinds), dense, facts.written):
