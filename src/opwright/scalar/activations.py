@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..core.constants import GELU_CUBIC, GELU_SLOPE, SELU_ALPHA, SELU_SCALE
+from ..core.constants import CLAMPS, GELU_CUBIC, GELU_SLOPE, SELU_ALPHA, SELU_SCALE
 from .arithmetic import bounded
 
 
@@ -23,7 +23,7 @@ def relu(m: Any, x: Any) -> Any:
 
 def relu6(m: Any, x: Any) -> Any:
     """Return min(max(x, 0), 6); NaN and -0.0 stay."""
-    return bounded(m, x, 0, 6)
+    return bounded(m, x, *CLAMPS["RELU6"])
 
 
 def leaky_relu(m: Any, x: Any, alpha: Any) -> Any:

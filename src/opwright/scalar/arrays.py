@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.constants import GELU_CUBIC, GELU_SLOPE, SELU_ALPHA, SELU_SCALE
+from ..core.constants import CLAMPS, GELU_CUBIC, GELU_SLOPE, SELU_ALPHA, SELU_SCALE
 from . import arithmetic, error_arrays, numpy_namespace
 
 
@@ -135,8 +135,8 @@ def relu(x: Any, out: Any = None) -> Any:
 
 def relu6(x: Any, out: Any = None) -> Any:
     """min(max(x, 0), 6); NaN stays."""
-    kind = x.dtype.type
-    return np.minimum(np.maximum(x, kind(0), out=out), kind(6), out=out)
+    low, high = CLAMPS["RELU6"]
+    return np.minimum(np.maximum(x, x.dtype.type(low), out=out), x.dtype.type(high), out=out)
 
 
 def leaky_relu(x: Any, alpha: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...core.constants import CLAMPS, FUSED_CLAMPS
 from .. import language as kl
 from ..language import f32, i8
 from . import Unmade
@@ -20,16 +21,15 @@ if TYPE_CHECKING:
 CHAINS = 2  # sums a vector of gates, so that products need not wait for each other
 ROWS = 4, 2, 1
 """How many rows of a batch go together: the first of these that divides it."""
-BOUNDS = {"RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}
 
 
 def activated(name: str, x: Any) -> Any:
     if name == "TANH":
         return fast("tanh", x)
-    if name in BOUNDS:
-        low, high = BOUNDS[name]
-        x = kl.maximum(low, x)
-        return x if high is None else kl.minimum(high, x)
+    if name in FUSED_CLAMPS:
+        low, high = CLAMPS[name]
+        x = kl.maximum(float(low), x)
+        return x if high is None else kl.minimum(float(high), x)
     return x
 
 
@@ -39,7 +39,7 @@ def sigmoid(x: Any) -> Any:
 
 def check_activation(name: str, what: str) -> None:
     """Raises Unmade for an activation that `activated` does not know."""
-    if name not in BOUNDS and name not in ("TANH", "NONE"):
+    if name not in (*FUSED_CLAMPS, "TANH", "NONE"):
         raise Unmade(f"{what} with {name}")
 
 

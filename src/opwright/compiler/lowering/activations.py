@@ -10,15 +10,13 @@ import math
 
 import numpy as np
 
-from ...core.constants import GELU_CUBIC, GELU_SLOPE
+from ...core.constants import CLAMPS, GELU_CUBIC, GELU_SLOPE
 from ...core.dtypes import float16, float32, int8, int16, uint8
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar
 from .context import LoweringContext, NoLowering
 from .elementwise import alike, broadcast, mapped, plain, truth, unary
 from .quantized import clamped, in_steps, real_number, steps, steps_per
 from .registry import rule
-
-CLAMPS = ("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1")
 
 
 @rule(*CLAMPS)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.constants import CLAMPS
 from ...core.dtypes import float32, int8, int16, uint8
 from ..loops.expressions import Expr, apply, arg, const, convert, quantize, scalar
 from .context import NoLowering, Operand
@@ -88,22 +89,14 @@ def in_steps(value: Expr, output: Operand, activation: Any = 0) -> Expr:
     return quantize(value, zero, output.dtype, *within)
 
 
-BOUNDS: dict[Any, tuple[float | None, float | None]] = {
-    0: (None, None),
-    "NONE": (None, None),
-    "RELU": (0.0, None),
-    "RELU6": (0.0, 6.0),
-    "RELU_N1_TO_1": (-1.0, 1.0),
-    "RELU_0_TO_1": (0.0, 1.0),
-}
-"""By activation, the least and the greatest that it lets through."""
-
-
 def bounds(activation: Any) -> tuple[float | None, float | None]:
-    """Of a fused activation. Raises NoLowering for one that is no clamp."""
-    if activation not in BOUNDS:
+    """Return the bounds of a fused activation. Raises NoLowering for one that is no clamp."""
+    if activation in (0, "NONE"):
+        return None, None
+    if activation not in CLAMPS:
         raise NoLowering(f"the activation {activation}")
-    return BOUNDS[activation]
+    low, high = CLAMPS[activation]
+    return float(low), None if high is None else float(high)
 
 
 def clamped(value: Expr, activation: Any) -> Expr:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.constants import CLAMPS, FUSED_CLAMPS
 from ...core.dtypes import float32
 from ...graph import Node, Value
 from ...graph.passes.rewriting import RewriteRule
@@ -145,12 +146,13 @@ def _clamp(node: Node, low: LiteRewriter) -> RuleResult:
         if inner is None or x.dtype is not float32:
             continue
         if inner.op.name == "RELU":
-            if node.op.name == "MINIMUM" and is_number(c, 6.0):
+            if node.op.name == "MINIMUM" and is_number(c, CLAMPS["RELU6"][1]):
                 return low.emit("RELU6", *inner.inputs, like=node.outputs[0].spec)
             continue
-        bounds = {"MINIMUM": (1.0, -1.0), "MAXIMUM": (-1.0, 1.0)}[node.op.name]
-        inside = with_number(inner, bounds[1])
-        if is_number(c, bounds[0]) and inside is not None:
+        least, most = CLAMPS["RELU_N1_TO_1"]
+        outer_bound, inner_bound = (most, least) if node.op.name == "MINIMUM" else (least, most)
+        inside = with_number(inner, inner_bound)
+        if is_number(c, outer_bound) and inside is not None:
             return low.emit("RELU_N1_TO_1", inside, like=node.outputs[0].spec)
     return NO
 
@@ -252,5 +254,5 @@ FUSING = rule_table(
     *_patterns(_scale, "scale_into_filter", "the operator is linear in its filter and bias", "MUL", "DIV"),
     *_patterns(_bias, "bias", "the kernel adds it after the sum", "ADD", "SUB"),
     *_patterns(_clamp, "clamp", "its definition", "MINIMUM", "MAXIMUM"),
-    *_patterns(_activation, "activation", "the kernel clamps its result", "RELU", "RELU6", "RELU_N1_TO_1"),
+    *_patterns(_activation, "activation", "the kernel clamps its result", *FUSED_CLAMPS),
 )

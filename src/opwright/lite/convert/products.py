@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.constants import FUSED_CLAMPS
 from ...core.dtypes import float32
 from ...graph import Node, Value
 from ...graph.passes.rewriting import RewriteRule
@@ -158,6 +159,6 @@ PRODUCTS = rule_table(
     ),
     *(
         RewriteRule("activation_through_reshape", op, _activation_through_reshape, "element by element")
-        for op in ("RELU", "RELU6", "RELU_N1_TO_1")
+        for op in FUSED_CLAMPS
     ),
 )

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.constants import FUSED_CLAMPS
 from ...core.dtypes import float32, int32, int64
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr, one_of
@@ -97,7 +98,7 @@ class MaxPoolingWithArgmax2D:
     stride_h = Attr(int, default=0)
     filter_width = Attr(int, default=0)
     filter_height = Attr(int, default=0)
-    fused_activation_function = EnumAttr("ActivationFunctionType", 0, one_of("NONE", "RELU", "RELU_N1_TO_1", "RELU6"))
+    fused_activation_function = EnumAttr("ActivationFunctionType", 0, one_of("NONE", *FUSED_CLAMPS))
 
     def infer(op: Any) -> Any:
         check_positive(op, *POOL[1:5])

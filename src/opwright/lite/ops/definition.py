@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.constants import FUSED_CLAMPS
 from ...core.dtypes import DType
 from ...core.errors import InternalError, InvalidArgumentError, NotFoundError
 from ...core.importing import is_abandoned, note_origin
@@ -58,7 +59,7 @@ RENAMED = {"name": "composite_name"}
 """Fields of options whose attribute is called otherwise: `name` names a call."""
 
 _SCALARS: dict[str, type] = {"bool": bool, "float32": float}
-_CHECKS = {"ActivationFunctionType": one_of("NONE", "RELU", "RELU_N1_TO_1", "RELU6")}  # what run times can fuse
+_CHECKS = {"ActivationFunctionType": one_of("NONE", *FUSED_CLAMPS)}
 
 
 def _attr(field: schema.SchemaField, since: int = 1) -> Attr:

@@ -1,6 +1,6 @@
-"""Activations fused into an operator: the values of `fused_activation_function` and what they do.
+"""Apply the activation that an operator's option `fused_activation_function` names.
 
-Lives here: the table and `fuse`.  Not here: activations that are operators themselves (activation.py).
+Lives here: `fuse`.  Not here: the bounds (core/constants.py), activations that are operators (activation.py).
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 
-BOUNDS: dict[str, tuple[int, int | None]] = {"RELU": (0, None), "RELU_N1_TO_1": (-1, 1), "RELU6": (0, 6)}
+from ...core.constants import CLAMPS, FUSED_CLAMPS
 
 
 def fuse(op: Any, y: Any) -> Any:
     """`y` within the bounds of the operator's fused activation; `y` is overwritten where it is an array."""
-    bounds = BOUNDS.get(op.fused_activation_function)
-    if bounds is None:
+    if op.fused_activation_function not in FUSED_CLAMPS:
         return y
-    low, high = bounds
+    low, high = CLAMPS[op.fused_activation_function]
     if y.dtype.kind == "u":
         low = 0
     out = y if isinstance(y, np.ndarray) else None

@@ -25,15 +25,15 @@ from .definition import EnumAttr
 from .quantized.fixed_point import exact_float
 from .quantized.operand import Operand, check_symmetric
 from .shapes import refuse, same, text
-from .unary import logistic
+from .unary import clamp, logistic
 
 _f = np.float32
 
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "NONE": lambda x: x,
     "RELU": lambda x: np.maximum(x, _f(0)),
-    "RELU_N1_TO_1": lambda x: np.clip(x, _f(-1), _f(1)),
-    "RELU6": lambda x: np.clip(x, _f(0), _f(6)),
+    "RELU_N1_TO_1": clamp("RELU_N1_TO_1"),
+    "RELU6": clamp("RELU6"),
     "TANH": np.tanh,
 }
 sigmoid = logistic

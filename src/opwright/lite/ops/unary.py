@@ -7,10 +7,12 @@ Not here: `define` (elementwise.py), activations with options or over rows (acti
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ...core.constants import CLAMPS
 from ...core.dtypes import bfloat16, float16, float32, float64, int8, int16, int32, int64
 from ...core.dtypes import bool as bool_
 from ...core.specs import TensorSpec
@@ -35,7 +37,9 @@ def in_float32(compute: Any) -> Any:
     return computed
 
 
-def _clip(low: float, high: float) -> Any:
+def clamp(name: str) -> Callable[[Any], Any]:
+    """Return the function of a clamping activation that has two bounds."""
+    low, high = CLAMPS[name]
     return lambda x: np.clip(x, x.dtype.type(low), x.dtype.type(high))
 
 
@@ -89,8 +93,8 @@ unary("LOGICAL_NOT", r"\neg x", (bool_,))
 unary("ZEROS_LIKE", "0", (float32, int32, int64), np.zeros_like)
 unary("RELU", r"\max(x, 0)", _REALS, quantized="activation.relu")
 unary("RELU6", r"\min(\max(x, 0), 6)", _REALS, quantized="activation.relu6")
-unary("RELU_N1_TO_1", r"\min(\max(x, -1), 1)", _REALS, _clip(-1, 1), quantized="activation.relu_n1_to_1")
-unary("RELU_0_TO_1", r"\min(\max(x, 0), 1)", (float32,), _clip(0, 1), quantized="activation.relu_0_to_1")
+unary("RELU_N1_TO_1", r"\min(\max(x, -1), 1)", _REALS, clamp("RELU_N1_TO_1"), quantized="activation.relu_n1_to_1")
+unary("RELU_0_TO_1", r"\min(\max(x, 0), 1)", (float32,), clamp("RELU_0_TO_1"), quantized="activation.relu_0_to_1")
 unary("ELU", r"x \ge 0: x,\ \text{else}\ e^x - 1", _REALS, elu, quantized="activation.elu")
 unary("HARD_SWISH", r"x \min(\max(x + 3, 0), 6) / 6", _REALS, hard_swish, quantized="activation.hard_swish")
 unary("TANH", r"\tanh x", _FLOATS, quantized="activation.tanh")

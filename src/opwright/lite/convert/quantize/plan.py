@@ -16,6 +16,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from ....core.constants import FUSED_CLAMPS
 from ....graph import Node, Value
 from ....graph.ir import flat
 from ...ops.specs import name_of
@@ -27,7 +28,7 @@ from .rules import ALL, FREE, JOIN, NONE, SAME, Linear, Rule
 
 COARSER = 2.0  # a tensor with other readers takes a scale this much coarser than its own, and no more
 LEAST_SUM = 2.0**-18  # of an output's scale beside the inputs': below, the sum's multiplier would pass 1
-CLAMPS = ("RELU6", "RELU_N1_TO_1")
+CLAMPS = tuple(name for name in FUSED_CLAMPS if name != "RELU")
 LEAST_CLAMPED = 2.0**-28  # below, the bound 6 of these would pass int32
 LEAST_PRODUCT = 2.0**-6  # of an output's scale beside that of a product: below, the accumulator would be shifted out
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.constants import GELU_CUBIC, GELU_SLOPE
+from ....core.constants import CLAMPS, GELU_CUBIC, GELU_SLOPE
 from ....scalar.fixed_point import interpolation_table
 from ....scalar.multipliers import multiplier, short_multiplier
 from .fixed_point import INT16, INT32
@@ -41,7 +41,9 @@ def _clipped(low: float, high: float | None) -> Rule:
     return rule
 
 
-relu, relu6, relu_n1_to_1, relu_0_to_1 = _clipped(0, None), _clipped(0, 6), _clipped(-1, 1), _clipped(0, 1)
+relu, relu6, relu_n1_to_1, relu_0_to_1 = (
+    _clipped(*CLAMPS[name]) for name in ("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1")
+)
 
 
 def leaky_relu(op: Any, x: Operand, y: Operand) -> Any:

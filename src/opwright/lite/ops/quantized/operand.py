@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ....core.constants import CLAMPS
 from ....core.errors import InvalidArgumentError, UnimplementedError
-from ..fusing import BOUNDS
 
 LIMITS = {
     "INT8": (-128, 127),
@@ -191,7 +191,7 @@ def quantize_real(value: float, y: Operand) -> int:
 
 def fused_bounds(activation: str, y: Operand) -> tuple[int, int]:
     """The least and greatest integer that a fused activation lets through. `activation`: NONE, RELU, ..."""
-    low, high = BOUNDS.get(activation, (None, None))
+    low, high = CLAMPS.get(activation, (None, None))
     return (
         y.low if low is None else max(y.low, quantize_real(low, y)),
         y.high if high is None else min(y.high, quantize_real(high, y)),
