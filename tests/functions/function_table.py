@@ -333,7 +333,7 @@ BINARY: tuple[Row, ...] = (
         why=f"{REMAINS}; FLOOR_DIV refuses divisors of 0",
     ),
     same("floormod", ow.math.floormod, np.mod),
-    row("truncatediv", ow.truncatediv, truncated, ulps=2.0, quick=3e-7, short=2.0, why=REMAINS),
+    same("truncatediv", ow.truncatediv, truncated),
     same("truncatemod", ow.truncatemod, np.fmod),
     row("pow", ow.pow, np.power, mp.power),
     row("atan2", ow.atan2, np.arctan2, mp.atan2),

@@ -5,7 +5,9 @@ The oracle is Python's integers, wrapped to the dtype. By 0 graphs and files rai
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -107,3 +109,13 @@ def test_by_zero(name: str, dtype: str) -> None:
     except NoForm:
         return
     np.testing.assert_array_equal(found[[1, 3]], [0, 0])
+
+
+def test_large_quotients_of_floats() -> None:
+    """Between 2^20 and 2^28 every whole number counts, and float32 has each of them up to 2^24."""
+    rng = np.random.default_rng(1)
+    y = rng.uniform(0.5, 9.0, 4000).astype(np.float32) * rng.choice([-1, 1], 4000).astype(np.float32)
+    x = (y * np.exp2(rng.uniform(20, 28, 4000))).astype(np.float32)
+    exact = np.array([math.trunc(Fraction(float(a)) / Fraction(float(b))) for a, b in zip(x, y)], np.float64)
+    for way in ("eager", "traced", "jit", "kernel"):
+        np.testing.assert_array_equal(WAYS[way](ow.truncatediv, x, y), exact.astype(np.float32), err_msg=way)

@@ -39,14 +39,16 @@ def _quotient(x: Any, y: Any) -> Any:
 
 
 def truncate_div(x: Any, y: Any) -> Any:
-    """x / y rounded toward zero, of floats by the exact remainder; of integers 0 where y is 0."""
+    """Return x / y rounded toward zero; of integers 0 where y is 0."""
     if x.dtype.kind in "iu":
         return _quotient(x, y)
+    if x.dtype.itemsize < 8:  # a quotient of float32 that is no integer stays below the next one in float64
+        return np.trunc(np.true_divide(x.astype(np.float64), y.astype(np.float64))).astype(x.dtype)
     found = np.true_divide(x, y)
-    # Rounded first, 2.99 would become 3: what the exact remainder leaves is a multiple of y, but for rounding.
+    # Rounding first would make 3 of 2.99...: x less the exact remainder is a multiple of y, but for rounding.
     whole = np.rint(np.true_divide(x - np.fmod(x, y), y))
     exact = np.isfinite(found) & np.isfinite(y)
-    return np.where(exact, np.copysign(whole, found), np.trunc(found)).astype(x.dtype, copy=False)
+    return np.where(exact, np.copysign(whole, found), np.trunc(found))
 
 
 def fma(x: Any, y: Any, z: Any) -> Any:

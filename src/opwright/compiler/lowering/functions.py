@@ -18,13 +18,13 @@ from ..loops.expressions import Expr, apply, const, convert
 from ..loops.forms import Checked
 from .context import LoweringContext, NoLowering
 from .elementwise import alike, broadcast, map_elements, mapped, plain, tabulated
-from .registry import IN_NUMPY, LITE, rule
+from .registry import LITE, rule
 
-GUARDED = ("FloorDiv", "FloorMod")
+GUARDED = ("FloorDiv", "FloorMod", "TruncateDiv", "TruncateMod")
 """Whose integer divisors are looked at first."""
 BOUNDING = ("Maximum", "Minimum", "ClipByValue")
 """Whose expressions depend on which operands are numbers."""
-SAME = tuple(name for name in OF_OPERATOR if name not in (*GUARDED, *BOUNDING, *IN_NUMPY))
+SAME = tuple(name for name in OF_OPERATOR if name not in (*GUARDED, *BOUNDING))
 
 
 def applied(name: str, attribute: Callable[[str], Any], *xs: Expr) -> Expr | None:

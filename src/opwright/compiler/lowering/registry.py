@@ -13,8 +13,6 @@ from ...scalar.table import OF_OPERATOR
 from ..loops.forms import Form
 from .context import LoweringContext, NoLowering
 
-IN_NUMPY = ("TruncateDiv", "TruncateMod")
-"""Functions of the scalar table whose quotients of floats, beyond 2^22, NumPy and kernels round differently."""
 CATALOGUE, LITE, CUSTOM, USER = "catalogue", "lite", "custom", "user"
 """Dialects: the catalogue's operators, the builtins of files, shipped custom operators. Users' operators that have a
 kernel are of the last, named by the dialect of the graph that they stand in."""
@@ -110,7 +108,7 @@ TABLE.add_modules(
         "blocks": "BatchToSpaceND DepthToSpace SpaceToBatchND SpaceToDepth Tile",
         "contractions": "Conv2D DepthwiseConv2dNative",
         "filling": "OneHot",
-        "functions": f"AddN BiasAdd Cast {' '.join(name for name in OF_OPERATOR if name not in IN_NUMPY)}",
+        "functions": f"AddN BiasAdd Cast {' '.join(OF_OPERATOR)}",
         "gradients": "AvgPoolGrad Conv2DBackpropFilter Conv2DBackpropInput MaxPoolGrad",
         "images": "ResizeBilinear ResizeNearestNeighbor",
         "lookups": "Gather GatherNd",

@@ -65,7 +65,9 @@ def floor_quotient(m: Any, x: Any, y: Any) -> Any:
 
 
 def truncated_quotient(m: Any, x: Any, y: Any) -> Any:
-    """trunc(x / y), as `floor_quotient`; where x is infinite, or y 0, x / y."""
+    """Return trunc(x / y): of float32 from the quotient in float64, of float64 as `floor_quotient`."""
+    if m.type_of(x) is not float64:
+        return m.convert(m.trunc(m.convert(x, float64) / m.convert(y, float64)), float32)
     quotient = x / y
     near = _whole(m, (x - remainder(m, x, y)) / y, x, y)
     return m.select((m.abs(quotient) < float("inf")) & (m.abs(y) < float("inf")), near, m.trunc(quotient))
