@@ -16,6 +16,7 @@ from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from ...ops.inference import number_of_steps
+from ...ops.structural_arrays import one_hot
 from .definition import lite_operator
 from .shapes import axis_in, check_one, ints, refuse, same, spec, text, unknown
 from .types import ANY, INDEX, NUMBER
@@ -107,9 +108,8 @@ class OneHot:
         return spec((*dims[:at], None if depth is None else depth[0], *dims[at:]), dtype)
 
     def compute(op: Any, indices: Any, depth: Any, on_value: Any, off_value: Any) -> Any:
-        at = op.axis % (indices.ndim + 1)
-        places = np.arange(int(depth.reshape(-1)[0])).reshape((-1,) + (1,) * (indices.ndim - at))
-        return np.where(np.expand_dims(indices, at) == places, on_value.reshape(-1)[0], off_value.reshape(-1)[0])
+        depth, on, off = (a.reshape(-1)[0] for a in (depth, on_value, off_value))
+        return one_hot(indices, int(depth), on, off, op.axis)
 
 
 _DIAGONAL = (float32, uint8, int8, int16, int32, int64)

@@ -15,6 +15,7 @@ from ...core.dtypes import bool as bool_
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
+from ...ops.structural_arrays import reduced_dims, scanned, sort_order
 from . import types
 from .definition import EnumAttr, LiteOperator, lite_operator
 from .shapes import axis_in, check_one, ints, refuse, spec
@@ -39,9 +40,7 @@ def _reduced(op: Any) -> TensorSpec:
     if found is None:
         return spec((None,) * shape.rank if op.keep_dims else None, dtype)
     axes = axes_of(found, shape.rank)
-    if op.keep_dims:
-        return spec((1 if i in axes else d for i, d in enumerate(shape.dims)), dtype)
-    return spec((d for i, d in enumerate(shape.dims) if i not in axes), dtype)
+    return spec(reduced_dims(shape.dims, axes, op.keep_dims), dtype)
 
 
 def reduction(name: str, reduce: Any, formula: str, dtypes: tuple[DType, ...]) -> LiteOperator:
@@ -143,7 +142,7 @@ def _without(op: Any) -> TensorSpec:
     axis = axis_in(axis, len(shape.dims))
     if shape.dims[axis] == 0:
         raise refuse("the axis to search is empty", found=op.x.spec.short(), wanted="at least one element along it")
-    return spec((d for i, d in enumerate(shape.dims) if i != axis), dtype)
+    return spec(reduced_dims(shape.dims, (axis,), False), dtype)
 
 
 def _search(name: str, find: Any, word: str, of_two: np.ufunc) -> LiteOperator:
@@ -216,8 +215,7 @@ class TopK:
         return spec((*shape.dims[:-1], k), op.x.spec.dtype), spec((*shape.dims[:-1], k), places)
 
     def compute(op: Any, x: Any, k: Any) -> Any:
-        falling = -x if x.dtype.kind == "f" else ~x  # ~x reverses the order of any integers and never overflows
-        order = np.argsort(falling, axis=-1, kind="stable")[..., : int(k.reshape(-1)[0])]
+        order = sort_order(x, descending=True)[..., : int(k.reshape(-1)[0])]
         return np.take_along_axis(x, order, -1), order.astype(types.dtype_of(op.indices_type).np)
 
 
@@ -239,10 +237,4 @@ class Cumsum:
         return TensorSpec(shape, op.x.spec.dtype)
 
     def compute(op: Any, x: Any, axis: Any) -> Any:
-        at = int(axis.reshape(-1)[0])
-        turned = np.flip(x, at) if op.reverse else x
-        y = turned.cumsum(at, dtype=x.dtype)
-        if op.exclusive and x.shape[at]:
-            y = np.roll(y, 1, at)
-            y[(slice(None),) * (at % x.ndim) + (0,)] = 0
-        return np.flip(y, at) if op.reverse else y
+        return scanned(np.add, x, int(axis.reshape(-1)[0]), 0, op.exclusive, op.reverse)

@@ -15,9 +15,10 @@ from ...core.dtypes import float32, float64, int8, int16, int32, int64, string, 
 from ...core.errors import ResourceExhaustedError
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
+from ...ops.structural_arrays import check_lengths, first_occurrences, reversed_sequences
 from . import types
 from .definition import lite_operator
-from .shapes import check_one, ints, refuse, same, spec, text
+from .shapes import check_one, refuse, same, spec, text
 from .types import INDEX
 
 
@@ -34,7 +35,7 @@ class ReverseSequence:
     moves = True
 
     def infer(op: Any) -> TensorSpec:
-        dims, lengths = op.x.spec.shape.dims, ints(op.seq_lengths)
+        dims = op.x.spec.shape.dims
         if dims is not None:
             for name in ("seq_dim", "batch_dim"):
                 if not 0 <= getattr(op, name) < len(dims):
@@ -47,24 +48,13 @@ class ReverseSequence:
                     found={"x": text(dims), "seq_lengths": text(op.seq_lengths.spec.shape)},
                     wanted="seq_lengths [x.shape[batch_dim]]",
                 )
-            _check_lengths(lengths, dims[op.seq_dim])
+            if op.seq_lengths.constant is not None and dims[op.seq_dim] is not None:
+                check_lengths(op.seq_lengths.constant, dims[op.seq_dim])
         return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
 
     def compute(op: Any, x: Any, seq_lengths: Any) -> Any:
-        n = x.shape[op.seq_dim]
-        _check_lengths(seq_lengths.tolist(), n)
-        at, lengths = np.arange(n), seq_lengths.reshape(-1, 1).astype(np.int64)
-        places = np.where(at < lengths, lengths - 1 - at, at)  # [batch, time]
-        if op.seq_dim < op.batch_dim:
-            places = places.T
-        shape = [1] * x.ndim
-        shape[op.seq_dim], shape[op.batch_dim] = n, x.shape[op.batch_dim]
-        return np.take_along_axis(x, places.reshape(shape), op.seq_dim)
-
-
-def _check_lengths(lengths: list[int] | None, size: int | None) -> None:
-    if lengths and (min(lengths) < 0 or (size is not None and max(lengths) > size)):
-        raise refuse("a length is out of range", found=lengths[:32], wanted=f"0 to {size}")
+        check_lengths(seq_lengths, x.shape[op.seq_dim])
+        return reversed_sequences(x, seq_lengths, op.seq_dim, op.batch_dim)
 
 
 @lite_operator("UNIQUE")
@@ -84,24 +74,15 @@ class Unique:
     def infer(op: Any) -> Any:
         if op.idx_out_type not in ("INT32", "INT64"):
             raise refuse("idx_out_type is not an index type", found=op.idx_out_type, wanted="INT32 or INT64")
-        constant = None if op.x.constant is None else op.x.constant
+        constant = op.x.constant
         return (
-            spec((None if constant is None else len(_different(constant)[0]),), op.x.spec.dtype),
+            spec((None if constant is None else len(first_occurrences(constant)[0]),), op.x.spec.dtype),
             spec((op.x.spec.shape[0],), types.dtype_of(op.idx_out_type)),
         )
 
     def compute(op: Any, x: Any) -> Any:
-        first, idx = _different(x)
-        return x[first], idx.astype(types.dtype_of(op.idx_out_type).np)
-
-
-def _different(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where each different element occurs first, in order, and the place in that order of every element."""
-    _, first, inverse = np.unique(x, return_index=True, return_inverse=True, equal_nan=False)
-    order = np.argsort(first)
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    return first[order], place[inverse.reshape(-1)]
+        y, idx, _ = first_occurrences(x)
+        return y, idx.astype(types.dtype_of(op.idx_out_type).np)
 
 
 @lite_operator("BUCKETIZE")

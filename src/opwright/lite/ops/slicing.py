@@ -15,6 +15,8 @@ from ...core.dtypes import bool as bool_
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
+from ...ops.slice_bounds import Sizes, SliceMasks, dims_of_plan, key_of_plan, slice_dims
+from ...ops.structural_arrays import gathered
 from ..format.constants import MAX_RANK
 from .definition import lite_operator
 from .shapes import axis_in, fixed, ints, refuse, same, spec, text, unknown
@@ -40,20 +42,9 @@ class Slice:
         for part, name in ((op.begin, "begin"), (op.size, "size")):
             if not same(part.spec.shape[0], len(dims)):
                 raise refuse(f"{name} does not fit the input", found=part.spec.short(), wanted=f"{len(dims)} numbers")
-        if size is None:
-            return spec((None,) * len(dims), op.x.spec.dtype)
-        if begin is None:  # where it is does not say how large it is
-            return spec((s if s >= 0 else None for s in size), op.x.spec.dtype)
-        out = []
-        for d, b, s in zip(dims, begin, size):
-            if b < 0 or s < -1 or (d is not None and b + max(s, 0) > d):
-                raise refuse(
-                    "the slice leaves the input",
-                    found={"begin": begin, "size": size, "input": text(dims)},
-                    wanted="0 <= begin, and begin + size <= the input's size; or a size of -1",
-                )
-            out.append(s if s >= 0 else None if d is None else d - b)
-        return spec(out, op.x.spec.dtype)
+        hidden: Sizes = [None] * len(dims)
+        sizes = slice_dims(dims, begin or hidden, hidden if size is None else size, size is not None)
+        return spec(sizes, op.x.spec.dtype)
 
     def compute(op: Any, x: Any, begin: Any, size: Any) -> Any:
         return x[tuple(slice(int(b), None if s == -1 else int(b) + int(s)) for b, s in zip(begin, size))]
@@ -76,97 +67,46 @@ class StridedSlice:
     moves = True
 
     def infer(op: Any) -> TensorSpec:
-        dims = op.x.spec.shape.dims
-        lists = [ints(op.begin), ints(op.end), ints(op.strides)]
-        count = op.begin.spec.shape[0]
+        dims, count, bounds = op.x.spec.shape.dims, op.begin.spec.shape[0], (op.begin, op.end, op.strides)
         if not same(count, op.end.spec.shape[0], op.strides.spec.shape[0]):
             raise refuse(
-                "begin, end and strides differ in length",
-                found=[i.spec.short() for i in (op.begin, op.end, op.strides)],
-                wanted="one length",
+                "begin, end and strides differ in length", found=[i.spec.short() for i in bounds], wanted="one length"
             )
         if dims is None or count is None:
             return TensorSpec(UNKNOWN, op.x.spec.dtype)
         if count > MAX_RANK:
             raise refuse("more entries than dimensions", found=f"{count} entries", wanted=f"at most {MAX_RANK}")
-        if None in lists:
-            n_new = bin(op.new_axis_mask & ~op.ellipsis_mask & ((1 << count) - 1)).count("1")
-            shrunk = op.shrink_axis_mask & ~(op.new_axis_mask | op.ellipsis_mask) & ((1 << count) - 1)
-            return spec((None,) * max(len(dims) + n_new - bin(shrunk).count("1"), 0), op.x.spec.dtype)
-        # An unknown size is tried with two values: what comes out the same of both does not depend on it.
-        tries = [tuple(probe if d is None else d for d in dims) for probe in (1009, 1013)]
-        first, second = (_probe(t)[_index(op, t, *lists)].shape for t in tries)  # type: ignore[arg-type]
-        return spec((a if a == b else None for a, b in zip(first, second)), op.x.spec.dtype)
+        hidden: Sizes = [None] * count
+        begin, end, strides = (hidden if (known := ints(bound)) is None else known for bound in bounds)
+        return spec(dims_of_plan(_plan(op, dims, begin, end, strides)), op.x.spec.dtype)
 
     def compute(op: Any, x: Any, begin: Any, end: Any, strides: Any) -> Any:
-        return x[_index(op, x.shape, begin.tolist(), end.tolist(), strides.tolist())]
+        return x[key_of_plan(_plan(op, x.shape, begin.tolist(), end.tolist(), strides.tolist()))]
 
 
-def _probe(shape: tuple[int, ...]) -> np.ndarray:
-    """An array of that shape that takes no memory."""
-    return np.broadcast_to(np.empty((), np.bool_), shape)
+def _plan(op: Any, dims: Sizes, begin: Sizes, end: Sizes, strides: Sizes) -> list[Any]:
+    """Plan a strided slice. Differs from the catalogue's: begin_mask sets the index of shrink_axis_mask to 0, and with
+    `offset` entries of `end` count from `begin`."""
+    masks, zeroed = SliceMasks(op), op.begin_mask & op.shrink_axis_mask
+    masks.ellipsis &= (1 << len(begin)) - 1
+    if op.offset:
+        masks.end = 0
+    items = masks.plan([0 if zeroed >> i & 1 else b for i, b in enumerate(begin)], end, strides, dims)
+    if not op.offset:
+        return items
+    return [_from_begin(*i) if isinstance(i, tuple) and i[1] is not None else i for i in items]
 
 
-def _index(op: Any, dims: tuple[int, ...], begin: list[int], end: list[int], strides: list[int]) -> tuple[Any, ...]:
-    """The NumPy index that a strided slice means for an input of known sizes."""
-    bit = [1 << i for i in range(len(begin))]
-    kinds = [
-        "..." if op.ellipsis_mask & b else "new" if op.new_axis_mask & b else "one" if op.shrink_axis_mask & b else ":"
-        for b in bit
-    ]
-    taken = sum(kind in ("one", ":") for kind in kinds)
-    if taken > len(dims):
-        raise refuse("more entries than dimensions", found=f"{taken} entries", wanted=f"at most {len(dims)}")
-    if kinds.count("...") > 1:
-        raise refuse(
-            "multiple ellipses in slice are not allowed",
-            found=bin(op.ellipsis_mask),
-            wanted="at most one bit of ellipsis_mask",
-        )
-    index: list[Any] = []
-    at = 0
-    for i, kind in enumerate(kinds):
-        if kind == "...":
-            index.append(Ellipsis)
-            at = len(dims) - sum(k in ("one", ":") for k in kinds[i + 1 :])
-            continue
-        if kind == "new":
-            index.append(None)
-            continue
-        size, b, e, s = dims[at], begin[i], end[i], strides[i]
-        at += 1
-        if s == 0:
-            raise refuse("strides[i] must be non-zero", found=strides, wanted="strides other than 0")
-        if kind == "one":
-            b = 0 if op.begin_mask & bit[i] else b
-            if not -size <= b < size:
-                raise refuse(
-                    f"slice index {b} of dimension {at - 1} out of bounds",
-                    found=text(dims),
-                    wanted=f"{-size} to {size - 1}",
-                )
-            if s < 0:
-                raise refuse(
-                    "only stride 1 allowed on non-range indexing",
-                    found=strides,
-                    wanted="strides above 0 where shrink_axis_mask is set",
-                )
-            index.append(b)
-            continue
-        if op.offset:
-            index.append(_from_begin(size, None if op.begin_mask & bit[i] else b, e, s))
-            continue
-        index.append(slice(None if op.begin_mask & bit[i] else b, None if op.end_mask & bit[i] else e, s))
-    return tuple(index)
-
-
-def _from_begin(size: int, begin: int | None, count: int, stride: int) -> slice:
-    """`count` places from `begin`, in steps. Raises InvalidArgumentError where they leave the dimension."""
+def _from_begin(begin: int | None, count: int, stride: int | None, size: int | None) -> tuple[int | None, ...]:
+    """Return the item of a plan for `count` places from `begin`. Raises InvalidArgumentError where they leave the
+    dimension."""
+    if size is None or stride is None:
+        return None, None, stride, None
     first, _, _ = slice(begin, None, stride).indices(size)
     last = first + count
     if (stride > 0 and last > size) or (stride < 0 and last < -1):
         raise refuse("the slice leaves the input", found={"begin": first, "offset": count}, wanted=f"within {size}")
-    return slice(first, None if last == -1 and stride < 0 else max(last, 0), stride)
+    return first, None if last == -1 and stride < 0 else max(last, 0), stride, size
 
 
 def _check_range(indices: Any, size: int | None, what: str) -> None:
@@ -209,14 +149,7 @@ class Gather:
     def compute(op: Any, x: Any, indices: Any) -> Any:
         axis, batch = op.axis % x.ndim, op.batch_dims + indices.ndim if op.batch_dims < 0 else op.batch_dims
         _check_range(indices, x.shape[axis], "gather")
-        if not batch:
-            return x.take(indices, axis)
-        outer, inner, rest = x.shape[batch:axis], x.shape[axis + 1 :], indices.shape[batch:]
-        groups = int(np.prod(x.shape[:batch]))
-        flat = x.reshape(groups, int(np.prod(outer)), x.shape[axis], int(np.prod(inner)))
-        chosen = indices.reshape(groups, int(np.prod(rest)))
-        found = flat[np.arange(groups)[:, None], :, chosen].swapaxes(1, 2)  # NumPy puts the indices first
-        return found.reshape(*x.shape[:batch], *outer, *rest, *inner)
+        return gathered(x, indices, axis, batch)
 
 
 def _locate(indices: Any, shape: Sequence[int | None], what: str) -> tuple[Any, ...]:

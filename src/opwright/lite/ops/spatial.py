@@ -12,9 +12,9 @@ from typing import Any
 from ...core.dtypes import float16, float32, int8, int32, int64, string, uint8, uint32
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
+from ...ops import structural_arrays
 from ...ops.definition import Input, Output
 from .definition import lite_operator
-from .joining import surround
 from .shapes import ints, refuse, same, spec, text
 from .types import ANY
 
@@ -60,8 +60,7 @@ class SpaceToDepth:
         )
 
     def compute(op: Any, x: Any) -> Any:
-        (n, h, w, c), b = x.shape, op.block_size
-        return x.reshape(n, h // b, b, w // b, b, c).transpose(0, 1, 3, 2, 4, 5).reshape(n, h // b, w // b, b * b * c)
+        return structural_arrays.space_to_depth(x, op.block_size)
 
 
 @lite_operator("DEPTH_TO_SPACE")
@@ -78,9 +77,7 @@ class DepthToSpace:
         return spec((n, _times(h, b), _times(w, b), _divided(c, b * b, "the depth", dims)), op.x.spec.dtype)
 
     def compute(op: Any, x: Any) -> Any:
-        (n, h, w, c), b = x.shape, op.block_size
-        depth = c // (b * b)
-        return x.reshape(n, h, w, b, b, depth).transpose(0, 1, 3, 2, 4, 5).reshape(n, h * b, w * b, depth)
+        return structural_arrays.depth_to_space(x, op.block_size)
 
 
 def _blocks(op: Any, pairs: Any, what: str) -> tuple[list[int] | None, list[int] | None]:
@@ -131,19 +128,7 @@ class SpaceToBatch:
         return spec((_times(dims[0], math.prod(block)), *space, *dims[1 + len(block) :]), op.x.spec.dtype)
 
     def compute(op: Any, x: Any, block_shape: Any, paddings: Any) -> Any:
-        return blocks_to_batch(x, block_shape, paddings, 0)
-
-
-def blocks_to_batch(x: Any, block_shape: Any, paddings: Any, value: Any) -> Any:
-    """Blocks of space moved to the batch, after padding with a value."""
-    block, m = [int(b) for b in block_shape], len(block_shape)
-    widths = [(0, 0), *((int(a), int(b)) for a, b in paddings), *((0, 0),) * (x.ndim - m - 1)]
-    padded = surround(x, widths, value)
-    n, rest = x.shape[0], x.shape[m + 1 :]
-    sizes = [s // b for s, b in zip(padded.shape[1:], block)]
-    split = padded.reshape(n, *(v for pair in zip(sizes, block) for v in pair), *rest)
-    order = [*range(2, 2 * m + 1, 2), 0, *range(1, 2 * m + 1, 2), *range(2 * m + 1, split.ndim)]
-    return split.transpose(order).reshape(n * math.prod(block), *sizes, *rest)
+        return structural_arrays.space_to_batch(x, block_shape.tolist(), paddings.tolist())
 
 
 @lite_operator("BATCH_TO_SPACE_ND")
@@ -174,10 +159,4 @@ class BatchToSpace:
         )
 
     def compute(op: Any, x: Any, block_shape: Any, crops: Any) -> Any:
-        block, m = [int(b) for b in block_shape], len(block_shape)
-        n, space, rest = x.shape[0] // math.prod(block), x.shape[1 : m + 1], x.shape[m + 1 :]
-        split = x.reshape(*block, n, *space, *rest)
-        order = [m, *(v for i in range(m) for v in (m + 1 + i, i)), *range(2 * m + 1, split.ndim)]
-        joined = split.transpose(order).reshape(n, *(s * b for s, b in zip(space, block)), *rest)
-        cut = tuple(slice(int(a), size - int(b)) for (a, b), size in zip(crops, joined.shape[1:]))
-        return joined[(slice(None), *cut)]
+        return structural_arrays.batch_to_space(x, block_shape.tolist(), crops.tolist())

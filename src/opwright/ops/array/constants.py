@@ -16,7 +16,7 @@ from ...core.dtypes import DType, as_dtype, index, of_numpy, real
 from ...core.errors import InvalidArgumentError, SignatureError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
-from .. import array, debugging, dispatch, like_device, lod_rules, registry
+from .. import array, debugging, dispatch, like_device, lod_rules, registry, structural_arrays
 from .. import math as math_ops
 from ..arguments import natural_dtype
 from ..attributes import Attr
@@ -311,9 +311,7 @@ class OneHot:
 
 
 def _compared(op: Any, indices: np.ndarray, depth: Any, on_value: Any, off_value: Any) -> Any:
-    axis = op.axis % (indices.ndim + 1)
-    classes = like_device.arange(indices, int(depth)).reshape((-1,) + (1,) * (indices.ndim - axis))
-    return np.where(np.expand_dims(indices, axis) == classes, on_value, off_value).astype(on_value.dtype)
+    return structural_arrays.one_hot(indices, int(depth), on_value, off_value, op.axis).astype(on_value.dtype)
 
 
 def _set_ones(op: Any, indices: np.ndarray, depth: Any, on_value: Any, off_value: Any) -> Any:

@@ -20,6 +20,7 @@ from ..attributes import Attr, at_least
 from ..definition import Input, Output, operator
 from ..indexed_slices import IndexedSlices
 from ..inference import axis_in, is_static, shape_from, static_int
+from ..structural_arrays import batch_key, gathered
 from .constants import range as range_
 from .joining import concat
 from .row_arrays import combine
@@ -52,16 +53,6 @@ def _same_batch(params: TensorShape, indices: TensorShape, batch_dims: int) -> l
             )
         merged.append(b if a is None else a)
     return merged
-
-
-def _batch_key(indices: np.ndarray, batch_dims: int) -> tuple[Any, ...]:
-    """Index arrays of the batch dimensions that broadcast with `indices`."""
-    if not batch_dims:
-        return ()
-    return tuple(
-        like_device.arange(indices, n).reshape(-1, *[1] * (indices.ndim - 1 - i))
-        for i, n in enumerate(indices.shape[:batch_dims])
-    )
 
 
 @operator
@@ -102,12 +93,7 @@ class Gather:
             if 0 <= i < params.shape[axis]:  # as loops take rows: ten times faster so
                 return params[i] if axis == 0 else params[(slice(None),) * axis + (i,)].copy()
         check_indices(indices, params.shape[op.axis])
-        if not op.batch_dims:
-            return np.take(params, indices, op.axis)
-        batch, axis = _batch(op.batch_dims, indices.ndim), op.axis % params.ndim
-        picked = np.moveaxis(params, axis, batch)[(*_batch_key(indices, batch), indices)]
-        middle = range(indices.ndim, indices.ndim + axis - batch)  # dimensions between the batch and the axis
-        return np.moveaxis(picked, tuple(middle), tuple(range(batch, axis)))
+        return gathered(params, indices, op.axis % params.ndim, _batch(op.batch_dims, indices.ndim))
 
     def gradient(op, doutput) -> Any:
         if op.batch_dims == 0 and (op.axis == 0 or (op.axis == -1 and op.params.shape.rank == 1)):
@@ -183,7 +169,7 @@ class GatherGrad:
         if axis == 0:
             combine(np.add, dx, indices.reshape(-1), dy.reshape(indices.size, *dx.shape[1:]))
             return dx
-        key = (*_batch_key(indices, batch), indices)
+        key = (*batch_key(indices, batch), indices)
         middle = range(indices.ndim, indices.ndim + axis - batch)
         np.add.at(np.moveaxis(dx, axis, batch), key, np.moveaxis(dy, tuple(range(batch, axis)), tuple(middle)))
         return dx
@@ -235,7 +221,7 @@ class GatherNd:
         if depth == 0:
             spread = params.reshape(params.shape[:batch] + (1,) * (indices.ndim - 1 - batch) + params.shape[batch:])
             return np.broadcast_to(spread, indices.shape[:-1] + params.shape[batch:])
-        grid = _batch_key(indices[..., 0], batch)
+        grid = batch_key(indices[..., 0], batch)
         return params[(*grid, *(indices[..., k] for k in range(depth)))]
 
     def gradient(op, doutput) -> Any:

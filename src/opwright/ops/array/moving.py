@@ -11,10 +11,11 @@ import numpy as np
 
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
-from .. import array, dispatch, like_device, lod_rules, math
+from .. import array, dispatch, lod_rules, math
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import axes_in, axis_in, elements_of, is_static, static_axes, static_int
+from ..structural_arrays import check_lengths, reversed_sequences
 from .casting import cast
 from .shaping import dims_tensor, reshape
 
@@ -239,16 +240,8 @@ class ReverseSequence:
         return op.input.spec
 
     def compute(op, input, seq_lengths) -> Any:
-        front = np.moveaxis(input, (op.batch_axis, op.seq_axis), (0, 1))
-        n = front.shape[1]
-        bad = np.flatnonzero((seq_lengths < 0) | (seq_lengths > n))
-        if bad.size:
-            raise InvalidArgumentError(
-                what=f"seq_lengths[{bad[0]}] = {seq_lengths[bad[0]]} is out of range", wanted=f"in [0, {n}]"
-            )
-        place, ends = like_device.arange(front, n), seq_lengths[:, None]
-        picked = front[like_device.arange(front, len(front))[:, None], np.where(place < ends, ends - 1 - place, place)]
-        return np.moveaxis(picked, (0, 1), (op.batch_axis, op.seq_axis))
+        check_lengths(seq_lengths, input.shape[op.seq_axis])
+        return reversed_sequences(input, seq_lengths, op.seq_axis, op.batch_axis)
 
     def gradient(op, doutput) -> Any:
         return ReverseSequence(doutput, op.seq_lengths, op.seq_axis, op.batch_axis), None

@@ -16,6 +16,7 @@ from ...core.shapes import UNKNOWN
 from .. import dispatch, like_device, lod_rules, math
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
+from ..structural_arrays import mirrored, mirrored_places, padded
 from .shaping import shape_op
 from .slicing import Slice, getitem
 
@@ -80,24 +81,14 @@ class Pad:
 
     def compute(op, input, paddings, constant_values) -> Any:
         _check_paddings(op, paddings, input.shape)
-        sizes = [d + n for d, n in zip(input.shape, paddings.sum(1).tolist())]
         fill = constant_values if constant_values is not None else b"" if input.dtype == object else 0
-        result = like_device.full(input, sizes, fill, input.dtype)
-        inside: Any = tuple(slice(b, b + d) for b, d in zip(paddings[:, 0].tolist(), input.shape))
-        result[(*inside, ...)] = input
-        return result
+        return padded(input, paddings.tolist(), fill)
 
     def gradient(op, doutput) -> Any:
         dx = Slice(doutput, getitem(op.paddings, (slice(None), 0)), shape_op(op.input, op.paddings.dtype))
         if op.constant_values is None:
             return dx, None, None
         return dx, None, math.reduce_sum(doutput) - math.reduce_sum(dx)
-
-
-def _mirrored(n: int, before: int, after: int, mode: str) -> np.ndarray:
-    """For each place of the padded dimension the place it is a copy of."""
-    skip = mode == "REFLECT"
-    return np.concatenate([np.arange(before)[::-1] + skip, np.arange(n), n - 1 - skip - np.arange(after)])
 
 
 @operator
@@ -125,8 +116,7 @@ class MirrorPad:
 
     def compute(op, input, paddings) -> Any:
         _check_paddings(op, paddings, input.shape)
-        rows = [_mirrored(n, b, a, op.mode) for n, (b, a) in zip(input.shape, paddings.tolist())]
-        return input[np.ix_(*rows)] if rows else input
+        return mirrored(input, paddings.tolist(), op.mode)
 
     def gradient(op, doutput) -> Any:
         return MirrorPadGrad(doutput, op.paddings, op.mode), None
@@ -157,7 +147,7 @@ class MirrorPadGrad:
         for axis, (before, after) in enumerate(paddings.tolist()):
             n = folded.shape[axis] - before - after
             sums = like_device.zeros(input, (n, *folded.shape[:axis], *folded.shape[axis + 1 :]), input.dtype)
-            place = like_device.array(input, _mirrored(n, before, after, op.mode))
+            place = like_device.array(input, mirrored_places(n, before, after, op.mode))
             np.add.at(sums, place, np.moveaxis(folded, axis, 0))
             folded = np.moveaxis(sums, 0, axis)
         return folded

@@ -19,6 +19,7 @@ from .. import array, dispatch, like_device, math
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
 from ..inference import axis_in, is_static, static_int
+from ..structural_arrays import first_occurrences
 from .casting import cast
 from .constants import range as range_
 from .constants import zeros_like
@@ -91,21 +92,6 @@ UniqueResult = namedtuple("Unique", ["y", "idx"])  # type: ignore[name-match]
 UniqueWithCountsResult = namedtuple("UniqueWithCounts", ["y", "idx", "count"])  # type: ignore[name-match]
 
 
-def _first_occurrences(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Distinct elements in the order of their first, the place of each element among them, how often each is."""
-    if x.dtype.kind not in "biufc":  # strings, and number types NumPy does not sort
-        places: dict[Any, int] = {}
-        idx = np.array([places.setdefault(v, len(places)) for v in x.tolist()], np.int64)
-        first = np.array([np.flatnonzero(idx == k)[0] for k in range(len(places))], np.int64)
-        idx, first = like_device.array(x, idx), like_device.array(x, first)
-        return x[first], idx, np.bincount(idx, minlength=len(places))
-    y, first, idx, count = np.unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False)
-    order = np.argsort(first, kind="stable")
-    rank = np.empty_like(order)
-    rank[order] = like_device.arange(order, order.size)
-    return y[order], rank[idx.reshape(-1)], count[order]
-
-
 @operator
 class Unique:
     """The distinct elements of a vector, in the order of their first occurrence, and where each element is among them.
@@ -126,7 +112,7 @@ class Unique:
         return op.x.spec.with_shape([None]), TensorSpec([op.x.spec.shape[0]], op.out_idx)
 
     def compute(op, x) -> Any:
-        y, idx, _ = _first_occurrences(x)
+        y, idx, _ = first_occurrences(x)
         return y, idx.astype(op.out_idx.np)
 
 
@@ -157,7 +143,7 @@ class UniqueWithCounts:
         return op.x.spec.with_shape([None]), TensorSpec([n], op.out_idx), TensorSpec([None], op.out_idx)
 
     def compute(op, x) -> Any:
-        y, idx, count = _first_occurrences(x)
+        y, idx, count = first_occurrences(x)
         return y, idx.astype(op.out_idx.np), count.astype(op.out_idx.np)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import numbers
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,12 +20,11 @@ from .. import array, dispatch, like_device, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import elements_of, shape_from
+from ..slice_bounds import Sizes, SliceMasks, dims_of_plan, key_of_plan, known_bounds, slice_dims
 from .casting import cast
 from .constants import ones_like, zeros_like
 from .joining import stack
 from .shaping import shape_op, sum_to_shape_of
-
-Sizes = Sequence[int | None]
 
 
 @operator
@@ -61,12 +59,11 @@ class Slice:
                 wanted=f"{len(dims)} numbers each",
             )
         whole = op.size.constant is not None  # only then -1 is told from unknown
-        return spec.with_shape([_part_size(i, d, b, s, whole) for i, (d, b, s) in enumerate(zip(dims, begin, size))])
+        return spec.with_shape(slice_dims(dims, begin, size, whole))
 
     def compute(op, input, begin, size) -> Any:
-        starts, sizes = _known(begin), _known(size)
-        for i, (d, b, n) in enumerate(zip(input.shape, starts, sizes)):
-            _part_size(i, d, b, n, True)
+        starts, sizes = known_bounds(begin), known_bounds(size)
+        slice_dims(input.shape, starts, sizes)
         return input[(*(slice(b, None if n == -1 else b + n) for b, n in zip(starts, sizes)), ...)]
 
     def gradient(op, doutput) -> Any:
@@ -78,95 +75,14 @@ class Slice:
         )
 
 
-def _part_size(i: int, d: int | None, begin: int | None, size: int | None, whole: bool) -> int | None:
-    if (size is not None and size < -1) or (size is not None and d is not None and size > d):
-        raise InvalidArgumentError(what=f"Expected size[{i}] in [0, {d}], but got {size}")
-    if begin is not None and (begin < 0 or (d is not None and begin > d)):
-        raise InvalidArgumentError(what=f"Expected begin[{i}] in [0, {d}], but got {begin}")
-    if size is None or size == -1:
-        return d - begin if whole and size == -1 and d is not None and begin is not None else None
-    if begin is not None and d is not None and begin + size > d:
-        raise InvalidArgumentError(what=f"Expected size[{i}] in [0, {d - begin}], but got {size}")
-    return size
-
-
 def slice_op(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
     """See Slice."""
     return Slice(input_, begin, size, name=name)
 
 
-class _Masks:
-    """The five masks of a strided slice, and the Python key they spell together with begin, end and strides."""
-
-    __slots__ = ("begin", "ellipsis", "end", "new_axis", "shrink_axis")
-
-    def __init__(self, op: Any) -> None:
-        self.begin, self.end, self.ellipsis = op.begin_mask, op.end_mask, op.ellipsis_mask
-        self.new_axis, self.shrink_axis = op.new_axis_mask, op.shrink_axis_mask
-
-    def plan(self, begin: Sizes, end: Sizes, strides: Sizes, dims: Sizes) -> list[Any]:
-        """The key item by item: None for a new axis, an int, or a (begin, end, stride, size of the dimension) each of
-        which is None where unknown or left out.
-
-        raises InvalidArgumentError where the key does not fit a tensor of sizes `dims`
-        """
-        n = len(strides)
-        if not len(begin) == len(end) == n:
-            raise InvalidArgumentError(
-                what="begin, end and strides differ in length",
-                found={"begin": len(begin), "end": len(end), "strides": n},
-            )
-        if self.ellipsis & (self.ellipsis - 1):
-            raise InvalidArgumentError(what="Multiple ellipses in slice spec not allowed", wanted="one at most")
-        taken = sum(not (self.ellipsis | self.new_axis) >> i & 1 for i in range(n))
-        if taken > len(dims):
-            raise InvalidArgumentError(
-                what=f"Index out of range using input dim {len(dims)}; input has only {len(dims)} dims",
-                wanted=f"at most {len(dims)} indices besides None and ...",
-            )
-        items: list[Any] = []
-        at = 0
-        for i in range(n):
-            bit = 1 << i
-            if self.ellipsis & bit:
-                rest = len(dims) - taken
-                items.extend((None, None, 1, d) for d in dims[at : at + rest])
-                at += rest
-            elif self.new_axis & bit:
-                items.append(None)
-            else:
-                items.append(self._item(i, bit, begin[i], end[i], strides[i], dims[at], at))
-                at += 1
-        items.extend((None, None, 1, d) for d in dims[at:])
-        return items
-
-    def _item(
-        self, i: int, bit: int, begin: int | None, end: int | None, stride: int | None, d: int | None, at: int
-    ) -> Any:
-        if stride == 0:
-            raise InvalidArgumentError(what=f"strides[{i}] must be non-zero")
-        if self.shrink_axis & bit:
-            if stride is not None and stride < 0:
-                raise InvalidArgumentError(
-                    what="only stride 1 allowed on non-range indexing.", found=f"strides[{i}] = {stride}", wanted="1"
-                )
-            if begin is not None and d is not None and not -d <= begin < d:
-                raise InvalidArgumentError(
-                    what=f"slice index {begin} of dimension {at} out of bounds", wanted=f"in [{-d}, {d})"
-                )
-            return -1 if begin is None else begin
-        known = (begin is not None or self.begin & bit) and (end is not None or self.end & bit) and stride is not None
-        return (None if self.begin & bit else begin, None if self.end & bit else end, stride, d if known else None)
-
-    def key(self, begin: np.ndarray, end: np.ndarray, strides: np.ndarray, dims: Sizes) -> tuple[Any, ...]:
-        """The key for a NumPy array of sizes `dims`."""
-        items = self.plan(_known(begin), _known(end), _known(strides), dims)
-        return (*(slice(*i[:3]) if isinstance(i, tuple) else i for i in items), ...)
-
-
-def _known(bounds: np.ndarray) -> list[int]:
-    """The bounds as numbers. Raises TypeError where one is unknown: tracing follows shapes through slices."""
-    return bounds.tolist() if bounds.dtype != object else [int(b) for b in bounds]
+def _key(op: Any, begin: Any, end: Any, strides: Any, dims: Sizes) -> tuple[Any, ...]:
+    """The key of a strided slice for an array of sizes `dims`."""
+    return key_of_plan(SliceMasks(op).plan(known_bounds(begin), known_bounds(end), known_bounds(strides), dims))
 
 
 def _slice_attrs() -> list[Attr]:
@@ -203,7 +119,7 @@ class StridedSlice:
             (i, *more), n = begin.tolist(), len(input_)
             if not more and type(i) is int and -n <= i < n and strides.tolist() == [1] and len(end) == 1:
                 return input_[i]  # the loops' v[i]: five times faster so
-        return input_[_Masks(op).key(begin, end, strides, input_.shape)]
+        return input_[_key(op, begin, end, strides, input_.shape)]
 
     def gradient(op, doutput) -> Any:
         dx = StridedSliceGrad(shape_op(op.input_, op.begin.dtype), op.begin, op.end, op.strides, doutput, **op.attrs)
@@ -217,8 +133,8 @@ def _read_shape(op: Any, shape: TensorShape) -> TensorShape:
     if shape.dims is None or n is None:
         return UNKNOWN
     hidden = [None] * n
-    items = _Masks(op).plan(begin or hidden, end or hidden, strides or hidden, shape.dims)
-    return TensorShape([_length(i) for i in items if not isinstance(i, int)])
+    items = SliceMasks(op).plan(begin or hidden, end or hidden, strides or hidden, shape.dims)
+    return TensorShape(dims_of_plan(items))
 
 
 def _check_fills(op: Any, value: TensorShape, shape: TensorShape) -> None:
@@ -230,13 +146,6 @@ def _check_fills(op: Any, value: TensorShape, shape: TensorShape) -> None:
     pairs = zip(value.dims[::-1], wide[::-1])
     if any(v not in (None, 1, r) and (r is not None or i >= len(read.dims)) for i, (v, r) in enumerate(pairs)):
         raise InvalidArgumentError(what="the value does not fill the slice", found={"value": value, "slice": read})
-
-
-def _length(item: Any) -> int | None:
-    if item is None:
-        return 1
-    begin, end, stride, d = item
-    return None if d is None else len(range(*slice(begin, end, stride).indices(d)))
 
 
 @operator
@@ -262,7 +171,7 @@ class StridedSliceGrad:
 
     def compute(op, shape, begin, end, strides, dy) -> Any:
         dx = like_device.zeros(dy, tuple(shape.tolist()), dy.dtype)
-        dx[_Masks(op).key(begin, end, strides, dx.shape)] = dy
+        dx[_key(op, begin, end, strides, dx.shape)] = dy
         return dx
 
     def gradient(op, doutput) -> Any:
@@ -295,7 +204,7 @@ class TensorStridedSliceUpdate:
 
     def compute(op, input, begin, end, strides, value) -> Any:
         output = input.copy()
-        place = _Masks(op).key(begin, end, strides, input.shape)
+        place = _key(op, begin, end, strides, input.shape)
         try:
             output[place] = value
         except ValueError:

@@ -6,6 +6,7 @@ Lives here: SpaceToDepth, DepthToSpace, SpaceToBatchND, BatchToSpaceND.  Not her
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
-from .. import dispatch, like_device
+from .. import dispatch, structural_arrays
 from ..attributes import Attr, at_least, one_of
 from ..definition import Input, Output, operator
 from .constants import fill
@@ -25,6 +26,13 @@ def _image_dims(op: Any) -> tuple[list[int | None], int, int, int]:
     """The sizes of a batch of images and the places of height, width and channels among them."""
     dims = op.input.spec.shape.with_rank(4).as_list()
     return (dims, 1, 2, 3) if op.data_format == "NHWC" else (dims, 2, 3, 1)
+
+
+def _on_channels_last(move: Callable[[Any, int], Any], op: Any, images: Any) -> Any:
+    """Move blocks of images in the operator's data format."""
+    if op.data_format == "NHWC":
+        return move(images, op.block_size)
+    return np.moveaxis(move(np.moveaxis(images, 1, -1), op.block_size), -1, 1)
 
 
 @operator
@@ -56,13 +64,7 @@ class SpaceToDepth:
         return op.input.spec.with_shape(dims)
 
     def compute(op, input) -> Any:
-        s, last = op.block_size, op.data_format == "NHWC"
-        n, h, w, c = input.shape if last else np.array(input.shape)[[0, 2, 3, 1]].tolist()
-        if last:
-            blocks = input.reshape(n, h // s, s, w // s, s, c).transpose(0, 1, 3, 2, 4, 5)
-            return blocks.reshape(n, h // s, w // s, s * s * c)
-        blocks = input.reshape(n, c, h // s, s, w // s, s).transpose(0, 3, 5, 1, 2, 4)
-        return blocks.reshape(n, s * s * c, h // s, w // s)
+        return _on_channels_last(structural_arrays.space_to_depth, op, input)
 
     def gradient(op, doutput) -> Any:
         return DepthToSpace(doutput, op.block_size, op.data_format)
@@ -97,14 +99,7 @@ class DepthToSpace:
         return op.input.spec.with_shape(dims)
 
     def compute(op, input) -> Any:
-        s = op.block_size
-        if op.data_format == "NHWC":
-            n, h, w, c = input.shape
-            blocks = input.reshape(n, h, w, s, s, c // (s * s)).transpose(0, 1, 3, 2, 4, 5)
-            return blocks.reshape(n, h * s, w * s, c // (s * s))
-        n, c, h, w = input.shape
-        blocks = input.reshape(n, s, s, c // (s * s), h, w).transpose(0, 3, 4, 1, 5, 2)
-        return blocks.reshape(n, c // (s * s), h * s, w * s)
+        return _on_channels_last(structural_arrays.depth_to_space, op, input)
 
     def gradient(op, doutput) -> Any:
         return SpaceToDepth(doutput, op.block_size, op.data_format)
@@ -192,17 +187,10 @@ class SpaceToBatchND:
         return _block_spec(op, op.paddings, True)
 
     def compute(op, input, block_shape, paddings) -> Any:
-        sizes, m = block_shape.tolist(), len(block_shape)
-        rest = input.ndim - m - 1
-        for i, (d, b, (before, after)) in enumerate(zip(input.shape[1:], sizes, paddings.tolist()), 1):
+        sizes, pairs = block_shape.tolist(), paddings.tolist()
+        for i, (d, b, (before, after)) in enumerate(zip(input.shape[1:], sizes, pairs), 1):
             _block_size(i, d, b, before, after, True)
-        borders = [(0, 0), *map(tuple, paddings.tolist()), *[(0, 0)] * rest]
-        padded = like_device.zeros(input, [d + sum(p) for d, p in zip(input.shape, borders)], input.dtype)
-        padded[tuple(slice(p[0], p[0] + d) for d, p in zip(input.shape, borders))] = input
-        n, spatial, tail = input.shape[0], padded.shape[1 : m + 1], input.shape[m + 1 :]
-        cut = padded.reshape([n, *(v for d, b in zip(spatial, sizes) for v in (d // b, b)), *tail])
-        order = [*range(2, 2 * m + 1, 2), 0, *range(1, 2 * m, 2), *range(2 * m + 1, 2 * m + 1 + rest)]
-        return cut.transpose(order).reshape([n * math.prod(sizes), *(d // b for d, b in zip(spatial, sizes)), *tail])
+        return structural_arrays.space_to_batch(input, sizes, pairs)
 
     def gradient(op, doutput) -> Any:
         return BatchToSpaceND(doutput, op.block_shape, op.paddings), None, None
@@ -229,15 +217,10 @@ class BatchToSpaceND:
         return _block_spec(op, op.crops, False)
 
     def compute(op, input, block_shape, crops) -> Any:
-        sizes, m = block_shape.tolist(), len(block_shape)
-        n, spatial, tail = input.shape[0] // math.prod(sizes), input.shape[1 : m + 1], input.shape[m + 1 :]
-        for i, (d, b, (before, after)) in enumerate(zip(spatial, sizes, crops.tolist()), 1):
+        sizes, pairs = block_shape.tolist(), crops.tolist()
+        for i, (d, b, (before, after)) in enumerate(zip(input.shape[1:], sizes, pairs), 1):
             _block_size(i, d, b, before, after, False)
-        cut = input.reshape([*sizes, n, *spatial, *tail])
-        order = [m, *(v for i in range(m) for v in (m + 1 + i, i)), *range(2 * m + 1, cut.ndim)]
-        whole = cut.transpose(order).reshape([n, *(d * b for d, b in zip(spatial, sizes)), *tail])
-        ends = [d * b - after for d, b, (_, after) in zip(spatial, sizes, crops.tolist())]
-        return whole[(slice(None), *map(slice, crops[:, 0].tolist(), ends))]
+        return structural_arrays.batch_to_space(input, sizes, pairs)
 
     def gradient(op, doutput) -> Any:
         return SpaceToBatchND(doutput, op.block_shape, op.crops), None, None

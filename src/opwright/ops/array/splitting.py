@@ -20,6 +20,7 @@ from .. import array, dispatch, like_device, lod_rules
 from ..attributes import Attr, at_least
 from ..definition import Input, Output, operator
 from ..inference import axis_in, elements_of, is_static, static_int
+from ..slice_bounds import part_sizes
 from .constants import range as range_
 from .indexing import gather
 from .joining import concat, stack
@@ -149,31 +150,18 @@ class SplitV:
             return [spec] * op.num_split
         at = axis_in(op.axis, spec.shape.rank)
         if op.size_splits.constant is not None and spec.shape[at] is not None:
-            sizes = [*_part_sizes(sizes, spec.shape[at], at)]
+            sizes = [*part_sizes(op.size_splits.constant.tolist(), spec.shape[at], at)]
         known = [None if s is None or s < 0 else s for s in sizes or hidden]
         return [spec.with_shape([*spec.shape[:at], s, *spec.shape[at + 1 :]]) for s in known]
 
     def compute(op, value, size_splits) -> Any:
-        sizes = _part_sizes(size_splits.tolist(), value.shape[op.axis], op.axis)
+        sizes = part_sizes(size_splits.tolist(), value.shape[op.axis], op.axis)
         before = (slice(None),) * (op.axis % value.ndim)
         ends = list(itertools.accumulate(sizes))
         return [value[(*before, slice(end - n, end))] for end, n in zip(ends, sizes)]
 
     def gradient(op, doutput) -> Any:
         return concat(doutput, op.axis), None
-
-
-def _part_sizes(sizes: Any, n: int, axis: int) -> list[int]:
-    """Sizes with a -1 worked out. Raises InvalidArgumentError where they do not make up `n`."""
-    rest = [i for i, s in enumerate(sizes) if s == -1]
-    total = sum(s for s in sizes if s > 0)
-    if len(rest) > 1 or any(s < -1 for s in sizes) or (total > n if rest else total != n):
-        raise InvalidArgumentError(
-            what=f"size_splits do not make up dimension {axis} of size {n}",
-            found=list(sizes),
-            wanted=f"sizes that add up to {n}, of which one may be -1",
-        )
-    return [n - total if s == -1 else s for s in sizes]
 
 
 def split(

@@ -18,9 +18,10 @@ from .. import array, dispatch, like_device, math
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import is_static, static_int
+from ..structural_arrays import scanned
 
 
-def _scanned(op: Any) -> TensorSpec:
+def _scan_spec(op: Any) -> TensorSpec:
     """The spec of a scan: that of `x`, whose rank must have the axis."""
     spec = op.x.spec
     rank = spec.shape.rank
@@ -29,23 +30,6 @@ def _scanned(op: Any) -> TensorSpec:
             what=f"Expected scan axis in the range [{-rank}, {rank}), but got {op.axis}", found=spec.short()
         )
     return spec
-
-
-def _accumulate(ufunc: np.ufunc, x: np.ndarray, first: Any, op: Any) -> np.ndarray:
-    """The scan of x by ufunc along op.axis, with op.exclusive and op.reverse; 16-bit floats go through float32."""
-    wide = x.astype(np.float32) if x.dtype in (dtypes.float16.np, dtypes.bfloat16.np) else x
-    lines = np.moveaxis(wide, op.axis, -1)
-    if op.reverse:
-        lines = lines[..., ::-1]
-    if op.exclusive and lines.shape[-1]:
-        scanned = like_device.empty(lines, lines.shape, wide.dtype)
-        scanned[..., 0] = first
-        ufunc.accumulate(lines[..., :-1], axis=-1, out=scanned[..., 1:])
-    else:
-        scanned = ufunc.accumulate(lines, axis=-1, dtype=wide.dtype)
-    if op.reverse:
-        scanned = scanned[..., ::-1]
-    return np.moveaxis(scanned, -1, op.axis).astype(x.dtype, copy=False)
 
 
 @operator
@@ -64,10 +48,10 @@ class Cumsum:
     exclusive = Attr(bool, default=False)
     reverse = Attr(bool, default=False)
     no_need_buffer = ("x",)
-    infer = _scanned
+    infer = _scan_spec
 
     def compute(op, x) -> Any:
-        return _accumulate(np.add, x, 0, op)
+        return scanned(np.add, x, op.axis, 0, op.exclusive, op.reverse)
 
     def gradient(op, dy) -> Any:
         return Cumsum(dy, axis=op.axis, exclusive=op.exclusive, reverse=not op.reverse)
@@ -100,10 +84,10 @@ class Cumprod:
     axis = Attr(int, default=0)
     exclusive = Attr(bool, default=False)
     reverse = Attr(bool, default=False)
-    infer = _scanned
+    infer = _scan_spec
 
     def compute(op, x) -> Any:
-        return _accumulate(np.multiply, x, 1, op)
+        return scanned(np.multiply, x, op.axis, 1, op.exclusive, op.reverse)
 
     def gradient(op, dy) -> Any:
         # dx_k = (product before k) * sum_{i >= k} dy_i * (product after k, up to i), the sum by a recurrence from the
@@ -137,7 +121,7 @@ class ShiftByOne:
     axis = Attr(int, default=0)
     reverse = Attr(bool, default=False)
     no_need_buffer = ("x",)
-    infer = _scanned
+    infer = _scan_spec
 
     def compute(op, x) -> Any:
         y = np.zeros_like(x)
@@ -168,7 +152,7 @@ class LinearRecurrence:
     reverse = Attr(bool, default=False)
 
     def infer(op) -> Any:
-        spec = _scanned(op)
+        spec = _scan_spec(op)
         if not spec.shape.is_compatible_with(op.factor.spec.shape):
             raise InvalidArgumentError(
                 what="x and factor differ in shape", found=f"{spec.short()}, {op.factor.spec.short()}"
@@ -207,10 +191,10 @@ class CumulativeLogsumexp:
     axis = Attr(int, default=0)
     exclusive = Attr(bool, default=False)
     reverse = Attr(bool, default=False)
-    infer = _scanned
+    infer = _scan_spec
 
     def compute(op, x) -> Any:
-        return _accumulate(np.logaddexp, x, -np.inf, op)
+        return scanned(np.logaddexp, x, op.axis, -np.inf, op.exclusive, op.reverse)
 
     def gradient(op, dy) -> Any:
         # dx_k = sum_{i >= k} dy_i exp(x_k - y_i), the sums for positive and negative dy_i by this operator itself

@@ -19,6 +19,7 @@ from .. import array, dispatch, lod_rules, math, registry
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import axes_in, is_static, static_axes
+from ..structural_arrays import reduced_dims
 from .cumulative import cumprod
 
 
@@ -32,9 +33,7 @@ def _reduced(op: Any) -> TensorSpec:
         axes = set(axes_in(op.axis, len(dims)))
     except InvalidArgumentError as error:
         raise InvalidArgumentError(what=f"Invalid reduction dimension: {error.message}", found=spec.short()) from None
-    if op.keepdims:
-        return TensorSpec([1 if i in axes else d for i, d in enumerate(dims)], spec.dtype)
-    return TensorSpec([d for i, d in enumerate(dims) if i not in axes], spec.dtype)
+    return TensorSpec(reduced_dims(dims, axes, op.keepdims), spec.dtype)
 
 
 def _wide(dtype: np.dtype) -> np.dtype:

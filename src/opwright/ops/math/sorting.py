@@ -20,6 +20,7 @@ from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
 from ..inference import is_static, static_int
 from ..strategies import Strategies, Strategy
+from ..structural_arrays import is_of_floats, sort_order
 from .comparison import greater, greater_equal
 from .reduction import reduce_all
 from .unsorted_segment import UnsortedSegmentSum
@@ -46,14 +47,9 @@ def _first_best(op: Any, x: np.ndarray, better: Any, replaced: Any) -> np.ndarra
     """Where along op.axis the first best element is; NaN never is, unless nothing else is there."""
     if x.shape[op.axis] == 0:
         return np.zeros(np.delete(x.shape, op.axis), op.output_type.np)
-    if of_floats(x):
+    if is_of_floats(x):
         x = np.where(np.isnan(x), x.dtype.type(replaced), x)
     return better(x, axis=op.axis).astype(op.output_type.np)
-
-
-def of_floats(x: np.ndarray) -> bool:
-    """Whether x is of floating numbers, bfloat16 among them."""
-    return dtypes.of_numpy(x.dtype).is_floating
 
 
 @operator
@@ -118,19 +114,6 @@ def argmin(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: 
     return ArgMin(input, axis=axis, output_type=as_dtype(output_type), name=name)
 
 
-def _order(x: np.ndarray, descending: bool) -> np.ndarray:
-    """Indices that sort the last dimension, stably; NaN comes last either way."""
-    if x.dtype == dtypes.bfloat16.np:  # whose own order NumPy does not know NaN in
-        x = x.astype(np.float32)
-    if not descending:
-        return np.argsort(x, axis=-1, kind="stable")
-    if of_floats(x):
-        return np.argsort(-x, axis=-1, kind="stable")
-    if x.dtype.kind == "u":
-        return np.argsort(np.iinfo(x.dtype).max - x, axis=-1, kind="stable")
-    return np.argsort(~x, axis=-1, kind="stable")  # ~x = -1 - x turns the order and cannot overflow
-
-
 def _ungather(dvalues: Any, indices: Any, like: Any) -> Any:
     """The gradient of picking `indices` from the last dimension of `like`: each part is added where it came from."""
     shape = array.shape_op(like)
@@ -167,7 +150,7 @@ class Sort:
         return spec, spec.with_dtype(dtypes.int32)
 
     def compute(op, values) -> Any:
-        order = _order(values, op.direction == "DESCENDING")
+        order = sort_order(values, op.direction == "DESCENDING")
         return np.take_along_axis(values, order, -1), order.astype(np.int32)
 
     def gradient(op, doutput, dindices) -> Any:
@@ -258,11 +241,11 @@ class TopK:
 
 def _keys(x: np.ndarray) -> np.ndarray:
     """What to compare by: NaN counts as infinity."""
-    return np.where(np.isnan(x), x.dtype.type(np.inf), x) if of_floats(x) else x
+    return np.where(np.isnan(x), x.dtype.type(np.inf), x) if is_of_floats(x) else x
 
 
 def _top_of_all(op: Any, x: np.ndarray, k: int) -> np.ndarray:
-    return _order(_keys(x), descending=True)[..., :k]
+    return sort_order(_keys(x), descending=True)[..., :k]
 
 
 def _top_one(op: Any, x: np.ndarray, k: int) -> np.ndarray:
@@ -279,7 +262,7 @@ def _top_part(op: Any, x: np.ndarray, k: int) -> np.ndarray:
     if not np.array_equal(level.sum(-1, keepdims=True), room):  # more of them than there is room for: the first ones
         level &= np.cumsum(level, -1) <= room
     at = np.nonzero(above | level)[-1].reshape(*keys.shape[:-1], k)
-    return np.take_along_axis(at, _order(np.take_along_axis(keys, at, -1), descending=True), -1)
+    return np.take_along_axis(at, sort_order(np.take_along_axis(keys, at, -1), descending=True), -1)
 
 
 def _selects(op: Any, x: np.ndarray, k: int) -> bool:
