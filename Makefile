@@ -5,7 +5,8 @@
 #   make test-avx2  all tests of kernels with code for AVX2 alone, on a processor that has more
 #   make lint       ruff, mypy, layers check    make format  ruff's formatter
 #   make bench      figures against their targets
-#   make fuzz       200,000 mutants of .tflite files, and as many by both engines (CASES=...): nightly
+#   make fuzz       1,000,000 mutants of one-operator models (MUTANTS=...), 200,000 of networks and as many by both
+#                   engines (CASES=...): nightly
 #   make operator-table  the table operator x type against the official kernels, into docs/ (MODELS=30 a row)
 #   make record     what this tree computes: bits, loop graphs, code, files, into OUT (build/baseline); KINDS=bits,loops
 #   make compare    the same again, and every difference from the record (docs/baseline.md)
@@ -21,6 +22,7 @@ BIN := $(VENV)/bin
 PYTHON ?=
 WORKERS ?= 2
 CASES ?= 200000
+MUTANTS ?= 1000000
 MODELS ?= 30
 KINDS ?= bits,loops
 OUT ?= build/baseline
@@ -75,6 +77,7 @@ bench-strategies: $(DEV)
 	@$(BIN)/python -m benchmarks.strategies
 
 fuzz: $(DEV)
+	@$(ONE_THREAD) $(BIN)/python tests/lite/fuzz/run_fuzz.py --what operators --cases $(MUTANTS) --workers $(WORKERS)
 	@$(ONE_THREAD) $(BIN)/python tests/lite/fuzz/run_fuzz.py --cases $(CASES) --workers $(WORKERS)
 	@$(ONE_THREAD) $(BIN)/python tests/lite/fuzz/run_fuzz.py --what engines --cases $(CASES) --workers $(WORKERS)
 

@@ -138,6 +138,13 @@ def test_attributes_equal_by_bits(value):
     assert same(change(attrs={"a": value}), change(attrs={"a": again}))
 
 
+def test_booleans_of_any_byte_but_0_are_true():
+    """A file may store a boolean as any byte; its text says True."""
+    value = np.uint8([0, 1, 2, 255]).view(bool)
+    assert same(change(attrs={"a": value}), change(attrs={"a": np.array([False, True, True, True])}))
+    assert not same(change(attrs={"a": value}), change(attrs={"a": np.array([True, True, True, True])}))
+
+
 def test_where_a_node_comes_from_makes_no_difference():
     assert same(change(at="a.py:1"), change(at="b.py:2"))
 

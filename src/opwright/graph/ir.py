@@ -349,10 +349,12 @@ def same(a: Graph, b: Graph) -> bool:
 
 def same_attr(x: Any, y: Any) -> bool:
     """Whether two attribute values are equal: by type, arrays by dtype and bits, graphs by `same`; a list is as good as
-    a tuple, since files and text have one form for both."""
+    a tuple, since files and text have one form for both. Any byte of a file but 0 is True."""
     if isinstance(x, np.ndarray):
         if not isinstance(y, np.ndarray) or x.dtype != y.dtype or x.shape != y.shape:
             return False
+        if x.dtype == bool:
+            return bool(np.array_equal(x.view(np.uint8) != 0, y.view(np.uint8) != 0))
         return x.tolist() == y.tolist() if x.dtype == object else x.tobytes() == y.tobytes()
     if isinstance(x, Graph):
         return isinstance(y, Graph) and same(x, y)

@@ -1,7 +1,7 @@
 """Mutants of .tflite files: the case of a number is always the same bytes, so a finding is named by its number.
 
-Lives here: `mutant`, its seeds (the official corpus and our own models), changes to bytes and to objects, which
-fuzz_options.py makes in other files.
+Lives here: `mutant`, its seeds (the official corpus and our own models; models of one operator), changes to bytes and
+to objects, which fuzz_options.py applies to other files.
 Not here: what a mutant is tried on (fuzz_target.py), running many (run_fuzz.py).
 """
 
@@ -11,14 +11,17 @@ import functools
 import random
 import struct
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import official
 
-sys.path.append(str(Path(__file__).parents[1] / "format"))
+sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("format", "ops", "")]
 
+from drawn import Draw, model_of
+from drawn_table import ROWS
 from format_models import add_model, rich_model
 
 from opwright.core import errors
@@ -77,26 +80,36 @@ def seeds() -> tuple[bytes, ...]:
     return (add_model().to_bytes(), rich_model().to_bytes(), *(data for data in files if len(data) < 9000))
 
 
-def mutant(number: int) -> bytes:
-    """The bytes of a case."""
+@functools.cache
+def operator_seeds() -> tuple[bytes, ...]:
+    """One model of one operator for each row and type of the table operator x type: 500 bytes each."""
+    return tuple(bytes(model_of(row.name, row.draw(Draw(0, kind))).to_bytes()) for row in ROWS for kind in row.kinds)
+
+
+def mutant(number: int, files: Sequence[bytes] | None = None) -> bytes:
+    """Return the bytes of a case. files: the seeds, by default those of `seeds`."""
     draw = random.Random(number)
-    files = seeds()
+    files = files or seeds()
     data = files[draw.randrange(len(files))]
     if draw.random() < 0.45:
-        return _changed_objects(data, draw)
-    return changed_bytes(data, draw)
+        return _changed_objects(data, draw, files)
+    return changed_bytes(data, draw, files)
 
 
 # ---- bytes ----------------------------------------------------------------------------------------------------------
 
 
-def changed_bytes(data: bytes, draw: random.Random) -> bytes:
-    """The file with one to eight changes that know nothing of its structure."""
+def changed_bytes(data: bytes, draw: random.Random, files: Sequence[bytes] | None = None) -> bytes:
+    """Return the file after one to eight changes that ignore its structure. files: what pieces are spliced from."""
     out = bytearray(data)
     for _ in range(draw.choice((1, 1, 1, 2, 3, 5, 8))):
         if len(out) < 12:
             break
-        draw.choice(BYTES)(out, draw)
+        change = draw.choice(BYTES)
+        if change is _splice:
+            _splice(out, draw, files or seeds())
+        else:
+            change(out, draw)
     return bytes(out)
 
 
@@ -142,9 +155,9 @@ def _aim(out: bytearray, draw: random.Random) -> None:
     struct.pack_into("<I", out, a, (b - a) & 0xFFFFFFFF)
 
 
-def _splice(out: bytearray, draw: random.Random) -> None:
-    """A piece of any file of the seeds."""
-    other = draw.choice(seeds())
+def _splice(out: bytearray, draw: random.Random, files: Sequence[bytes]) -> None:
+    """A piece of any of the files."""
+    other = draw.choice(files)
     n = min(draw.choice((4, 8, 16, 64, 256)), len(out), len(other))
     a, b = draw.randrange(0, len(out) - n + 1, 4), draw.randrange(0, len(other) - n + 1, 4)
     out[a : a + n] = other[b : b + n]
@@ -202,7 +215,13 @@ def _tables(model: Any) -> list[Any]:
     return found
 
 
-def _changed_objects(data: bytes, draw: random.Random) -> bytes:
+@functools.lru_cache(256)
+def _donors(data: bytes) -> list[Any]:
+    """The tables of a seed. Mutants refer to them; nothing changes them."""
+    return _tables(Model.read(data))
+
+
+def _changed_objects(data: bytes, draw: random.Random, files: Sequence[bytes] | None = None) -> bytes:
     """A readable file of any contents: one to five fields of any tables hold something else."""
     model = Model.read(data)
     tables = _tables(model)
@@ -218,7 +237,7 @@ def _changed_objects(data: bytes, draw: random.Random) -> bytes:
         if field.name == "version":
             continue
         if donors is None and draw.random() < 0.3:
-            donors = _tables(Model.read(draw.choice(seeds())))
+            donors = _donors(draw.choice(files or seeds()))
         setattr(table, field.name, _other(field, getattr(table, field.name), draw, donors or tables))
     try:
         return model.to_bytes()

@@ -20,6 +20,7 @@ import signal
 import tempfile
 import warnings
 import zlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import fuzz_mutants
@@ -38,6 +39,7 @@ from opwright.tools.inspecting import inspect_model
 from opwright.tools.report import BadFile
 
 SECONDS = 5.0  # of the processor, of which a busy machine may give little
+LOOP_SECONDS = 0.25  # for a model with a WHILE, which may have no end
 PATIENCE = 20.0  # times as many on the clock: something may wait for ever, and use none
 ROOM = 64 << 20
 ACTIVATIONS = 8 << 20  # the flag max_activation_bytes: what the model may ask for, within ROOM
@@ -51,46 +53,89 @@ def _ring(*_: object) -> None:
     raise TookTooLong
 
 
+CLOCKS = {signal.SIGPROF: signal.ITIMER_PROF, signal.SIGALRM: signal.ITIMER_REAL}
+
+
+class Limits:
+    """Bounds on time and memory of the cases of one process: handlers are installed once, timers set per case."""
+
+    def __enter__(self) -> Limits:
+        self._statm = os.open("/proc/self/statm", os.O_RDONLY)
+        self._handlers = {number: signal.signal(number, _ring) for number in CLOCKS}
+        self._hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        os.close(self._statm)
+
+    @contextlib.contextmanager
+    def case(self, size: int) -> Iterator[None]:
+        """Bound a case of so many bytes; memory by what the process may map beyond what it has now."""
+        now = int(os.pread(self._statm, 64, 0).split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (now + 2 * size + ROOM, self._hard))
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, SECONDS * PATIENCE)
+        try:
+            yield
+        finally:
+            for clock in CLOCKS.values():
+                signal.setitimer(clock, 0)
+            resource.setrlimit(resource.RLIMIT_AS, (self._hard, self._hard))
+
+
 @contextlib.contextmanager
-def limits(size: int):
-    """Within it, time and memory are bounded; memory by what the process may map beyond what it has now."""
-    with open("/proc/self/statm") as file:
-        now = int(file.read().split()[0]) * resource.getpagesize()
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (now + 2 * size + ROOM, hard))
-    clocks = {signal.SIGPROF: (signal.ITIMER_PROF, SECONDS), signal.SIGALRM: (signal.ITIMER_REAL, SECONDS * PATIENCE)}
-    before = {number: signal.signal(number, _ring) for number in clocks}
-    for clock, seconds in clocks.values():
-        signal.setitimer(clock, seconds)
-    try:
+def limits(size: int) -> Iterator[None]:
+    """Bound time and memory of one case."""
+    with Limits() as one, one.case(size):
         yield
-    finally:
-        for number, (clock, _) in clocks.items():
-            signal.setitimer(clock, 0)
-            signal.signal(number, before[number])
-        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+
+
+@contextlib.contextmanager
+def session() -> Iterator[Callable[[bytes], str]]:
+    """Yield a function like `outcome` for many cases of one process: settings are made once.
+
+    A model with the canonical bytes of an earlier case is read and verified only.
+    """
+    seen: set[int] = set()
+    with Limits() as bounds, _settings():
+
+        def tried(data: bytes) -> str:
+            with bounds.case(len(data)):
+                return _outcome(data, False, seen)
+
+        yield tried
+
+
+@contextlib.contextmanager
+def _settings() -> Iterator[None]:
+    """The reference engine, a bound of what models may ask for, no warnings."""
+    with warnings.catch_warnings(), flags.override(max_activation_bytes=ACTIVATIONS, compiled=False):
+        warnings.simplefilter("ignore")
+        yield
 
 
 def outcome(data: bytes, thorough: bool = True) -> str:
     """How far the case came: "read: DataLossError", "ran" ...
 
-    thorough: the command line's reports are made for every case, and not for one in eight
+    thorough: the command line's reports are made for every case, and not for one in 16
     raises whatever is a finding
     """
-    with limits(len(data)), warnings.catch_warnings(), flags.override(max_activation_bytes=ACTIVATIONS):
-        warnings.simplefilter("ignore")
+    with limits(len(data)), _settings():
         return _outcome(data, thorough)
 
 
-def _outcome(data: bytes, thorough: bool) -> str:
+def _outcome(data: bytes, thorough: bool, seen: set[int] | None = None) -> str:
     try:
         model = Model.read(data)
     except errors.OpError as error:
         return f"read: {type(error).__name__}"
     repr(model)
     found = findings(model)
+    canonical = None
     try:
-        model.to_bytes()
+        canonical = hash(bytes(model.to_bytes()))
     except errors.OpError as error:
         said(error)
     try:
@@ -100,9 +145,13 @@ def _outcome(data: bytes, thorough: bool) -> str:
         said(error)
         assert found
         return f"verify: {found[0][0].name}"
+    if seen is not None and canonical is not None:
+        if canonical in seen:
+            return "seen"
+        seen.add(canonical)
     _import_and_export(model)
     draw = zlib.crc32(data)
-    if thorough or draw % 8 == 0:
+    if thorough or draw % 16 == 0:
         _tools(data, draw % 64 != 0)
     try:
         interpreter = lite.Interpreter(model_content=data, num_threads=1)
@@ -151,6 +200,8 @@ def _run(interpreter: Any, loops: bool) -> str:
         interpreter.get_output_details()
     except errors.OpError as error:
         said(error)
+    if loops and signal.getitimer(signal.ITIMER_PROF)[0]:  # 0: without limits, in `warm`
+        signal.setitimer(signal.ITIMER_PROF, LOOP_SECONDS)
     try:
         interpreter.allocate_tensors()
         for detail in interpreter.get_input_details():
@@ -169,10 +220,10 @@ def _run(interpreter: Any, loops: bool) -> str:
 
 
 @functools.cache
-def warm() -> None:
+def warm(files: tuple[bytes, ...] | None = None) -> None:
     """Import what cases need, which takes memory of its own: outside the limits."""
-    for data in fuzz_mutants.seeds():
-        with flags.override(max_activation_bytes=ACTIVATIONS):
+    for data in files or fuzz_mutants.seeds():
+        with flags.override(max_activation_bytes=ACTIVATIONS, compiled=False):
             _outcome(data, True)
 
 

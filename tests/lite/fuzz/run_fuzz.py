@@ -1,11 +1,14 @@
 """Tries many mutants of .tflite files, on several processes: `make fuzz`.
 
     python tests/lite/fuzz/run_fuzz.py [--what files] [--cases 200000] [--first 0] [--workers 2] [--log FILE]
+    python tests/lite/fuzz/run_fuzz.py --what operators --cases 1000000     at least 1,000 a second per core
     python tests/lite/fuzz/run_fuzz.py --case 1234       one again, with its traceback; --keep FILE writes its bytes
 
---what: `files`, any file through every tool and the reference engine (fuzz_target.py); `engines`, models of one
-operator by both engines, which are to agree (fuzz_engines.py), of --mode `options`, `structure` or `bytes` or all;
---mode `sweep` gives each field of each options table each extreme in turn.
+--what: `files`, mutants of whole networks and of the official corpus through every tool and the reference engine
+(fuzz_target.py); `operators`, the same for mutants of the one-operator models of the table operator x type, with the
+command line's reports for one in 16, and no second run of a model that is equal to an earlier one; `engines`, models
+of one operator by both engines, which are to agree (fuzz_engines.py), of --mode `options`, `structure` or `bytes` or
+all; --mode `sweep` gives each field of each options table each extreme in turn.
 
 Findings are listed by place, with the numbers of some cases each; the exit code is 1 if there are any. A process that
 dies, or is at one case for longer than it may, is a finding of that case; another goes on with the next. --log keeps
@@ -18,20 +21,35 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
+import gc
 import json
 import multiprocessing
 import pathlib
 import queue
 import re
+import resource
 import sys
 import time
 import traceback
+from collections.abc import Callable, Iterator
 from typing import Any
 
 HERE = pathlib.Path(__file__).parent
 sys.path += [str(HERE), str(HERE.parents[1] / "data" / "tflite")]
-BATCH = 250
+BATCHES = {"files": 250, "engines": 250, "operators": 4000}  # cases of one process: forking takes the time of 20 to 50
+FLUSHED = 250  # cases after which a process reports its counts
 SILENT = 400.0  # seconds at one case, on a machine that others use too, before its process counts as hanging
+
+
+def mutant_of(number: int, what: str, mode: str | None) -> bytes:
+    """Return the bytes of a case."""
+    import fuzz_mutants
+    import fuzz_options
+
+    if what == "engines":
+        return fuzz_options.case(number, mode).data
+    return fuzz_mutants.mutant(number, fuzz_mutants.operator_seeds() if what == "operators" else None)
 
 
 def outcome_of(number: int, what: str, mode: str | None) -> str:
@@ -40,16 +58,17 @@ def outcome_of(number: int, what: str, mode: str | None) -> str:
         import fuzz_engines
 
         return fuzz_engines.outcome(number, mode)
-    import fuzz_mutants
     import fuzz_target
 
-    return fuzz_target.outcome(fuzz_mutants.mutant(number)).split(":")[0]
+    return fuzz_target.outcome(mutant_of(number, what, mode)).split(":")[0]
 
 
-def try_case(number: int, what: str = "files", mode: str | None = None) -> tuple[str, str | None]:
+def try_case(
+    number: int, what: str = "files", mode: str | None = None, outcome: Callable[..., str] = outcome_of
+) -> tuple[str, str | None]:
     """How far a case came, and the finding: its kind and the place in our code."""
     try:
-        return outcome_of(number, what, mode), None
+        return outcome(number, what, mode), None
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
@@ -61,15 +80,33 @@ def try_case(number: int, what: str = "files", mode: str | None = None) -> tuple
         return "finding", f"{type(error).__name__} at {place}: {str(error)[:300]}"
 
 
+@contextlib.contextmanager
+def session_of(what: str) -> Iterator[Callable[..., str]]:
+    """Yield `outcome_of` for the cases of one process."""
+    if what != "operators":
+        yield outcome_of
+        return
+    import fuzz_target
+
+    gc.collect()
+    gc.freeze()  # what was imported before the fork is never garbage
+    with fuzz_target.session() as tried:
+        yield lambda number, what, mode: tried(mutant_of(number, what, mode)).split(":")[0]
+
+
 def work(start: int, stop: int, results: Any, at: Any, slot: int, what: str, mode: str | None) -> None:
-    """Try the cases from start to stop; what happened goes to a queue, where it is now into `at`."""
+    """Try the cases from start to stop; report counts and findings to a queue, the case being tried in `at`."""
     counts: collections.Counter[str] = collections.Counter()
-    for number in range(start, stop):
-        at[2 * slot], at[2 * slot + 1] = number, time.monotonic()
-        outcome, finding = try_case(number, what, mode)
-        counts[outcome] += 1
-        if finding is not None:
-            results.put(("finding", number, finding))
+    with session_of(what) as outcome:
+        for number in range(start, stop):
+            at[2 * slot], at[2 * slot + 1] = number, time.monotonic()
+            kind, finding = try_case(number, what, mode, outcome)
+            counts[kind] += 1
+            if finding is not None:
+                results.put(("finding", number, finding))
+            if counts.total() == FLUSHED:
+                results.put(("counts", slot, counts))
+                counts = collections.Counter()
     results.put(("done", slot, counts))
     results.close()
     results.join_thread()
@@ -82,7 +119,8 @@ def run(
     context = multiprocessing.get_context("fork")
     results = context.Queue()
     at = context.Array("d", 2 * workers, lock=False)
-    todo = [(start, min(start + BATCH, first + cases)) for start in range(first, first + cases, BATCH)][::-1]
+    batch = BATCHES[what]
+    todo = [(start, min(start + batch, first + cases)) for start in range(first, first + cases, batch)][::-1]
     running: dict[int, tuple[Any, int]] = {}  # by slot: the process, where its cases end
     findings: dict[str, list[int]] = collections.defaultdict(list)
     counts: collections.Counter[str] = collections.Counter()
@@ -101,13 +139,14 @@ def run(
             return False
         if kind == "finding":
             note(key, value)
-        else:
-            counts.update(value)
+            return True
+        counts.update(value)
+        if kind == "done":
             process, stop = running.pop(key)
             process.join()
             if log is not None:
                 with log.open("a") as file:
-                    file.write(json.dumps({"until": stop, "counts": dict(value)}) + "\n")
+                    file.write(json.dumps({"until": stop, "counts": dict(counts)}) + "\n")
         return True
 
     while todo or running:
@@ -139,8 +178,10 @@ def run(
             told = time.monotonic()
             done = sum(counts.values())
             print(f"{done} of {cases} cases, {told - began:.0f} s, {len(findings)} findings", flush=True)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(
-        f"{sum(counts.values())} cases in {time.monotonic() - began:.0f} s: "
+        f"{counts.total()} cases in {time.monotonic() - began:.0f} s, "
+        f"{counts.total() / max(used.ru_utime + used.ru_stime, 1e-9):.0f} a second of a core: "
         + ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))
     )
     return findings
@@ -149,7 +190,7 @@ def run(
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--what", choices=("files", "engines"), default="files")
+    parser.add_argument("--what", choices=tuple(BATCHES), default="files")
     parser.add_argument("--mode", choices=("options", "structure", "bytes", "sweep"))
     parser.add_argument("--cases", type=int, default=200_000)
     parser.add_argument("--first", type=int, default=0)
@@ -160,20 +201,16 @@ def main() -> int:
     given = parser.parse_args()
     if given.case is not None:
         if given.keep:
-            import fuzz_mutants
-            import fuzz_options
-
-            engines = given.what == "engines"
-            data = fuzz_options.case(given.case, given.mode).data if engines else fuzz_mutants.mutant(given.case)
-            given.keep.write_bytes(data)
+            given.keep.write_bytes(mutant_of(given.case, given.what, given.mode))
         print(outcome_of(given.case, given.what, given.mode))
         return 0
-    if given.what == "files":
+    if given.what == "engines":
+        import fuzz_engines  # noqa: F401  before the fork, so that the processes share what is imported
+    else:
+        import fuzz_mutants
         import fuzz_target
 
-        fuzz_target.warm()  # before the fork, so that the processes share what is imported
-    else:
-        import fuzz_engines  # noqa: F401  likewise
+        fuzz_target.warm(fuzz_mutants.operator_seeds() if given.what == "operators" else fuzz_mutants.seeds())
 
     findings = run(given.first, given.cases, given.workers, given.what, given.mode, given.log)
     grouped: dict[str, list[int]] = collections.defaultdict(list)

@@ -36,6 +36,23 @@ def test_mutants_are_read_or_refused(group):
     assert not found, "one again: python tests/lite/fuzz/run_fuzz.py --case NUMBER"
 
 
+def test_mutants_of_operators_are_read_or_refused():
+    """Models of one operator in one session, which runs equal models once."""
+    fuzz_target.warm()
+    files = fuzz_mutants.operator_seeds()
+    found, outcomes = {}, []
+    with fuzz_target.session() as tried:
+        for number in range(CASES // 4):
+            try:
+                outcomes.append(tried(fuzz_mutants.mutant(number, files)))
+            except (Exception, fuzz_target.TookTooLong) as error:
+                found[number] = f"{type(error).__name__}: {error}"[:300]
+        assert tried(files[0]) == "ran"
+        assert tried(files[0]) == "seen"
+    assert not found, "one again: python tests/lite/fuzz/run_fuzz.py --what operators --case NUMBER"
+    assert len({outcome.split(":")[0] for outcome in outcomes}) >= 4
+
+
 def test_a_case_is_the_same_every_time():
     assert [fuzz_mutants.mutant(n) for n in range(40)] == [fuzz_mutants.mutant(n) for n in range(40)]
     assert len({fuzz_mutants.mutant(n) for n in range(40)}) > 30
@@ -91,7 +108,7 @@ def test_engines_that_disagree_are_a_finding(monkeypatch):
         fuzz_engines.outcome(number)
 
 
-def dying(number, what="files", mode=None):
+def dying(number, what="files", mode=None, outcome=None):
     if number == 3:
         os._exit(7)
     if number == 5:

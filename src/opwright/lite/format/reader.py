@@ -12,13 +12,14 @@ more than MAX_TABLES, the limit of the official verifier. Distinct strings must 
 vtables, counted at each visit, are limited to SHARING times the file plus a megabyte. Shared or overlapping offsets
 therefore cannot inflate a small file. Python objects are limited to ROOM bytes plus twice the file.
 
-Speed. Tables with the same fields share a vtable; a vtable is checked and compiled once to a `TableLayout`, which reads
-all inline fields of a table by one `struct` call. Vectors are slices of one array of each scalar type over the whole
-file.
+Speed. Tables with the same fields share a vtable; a vtable is checked and compiled once to a `TableLayout`, kept between
+files, which reads all inline fields of a table by one `struct` call. Vectors are slices of one array of each scalar type
+over the whole file.
 """
 
 from __future__ import annotations
 
+import functools
 import gc
 import struct
 import sys
@@ -38,6 +39,7 @@ SHARING = 4
 MAX_TABLES = 1_000_000
 ROOM = 32 << 20  # bytes of Python objects, and twice the file's size
 ARRAY, STRING = 112, 56  # bytes of Python objects for each
+LONGEST_KEPT = 128  # bytes of a vtable whose layout is kept: twice the longest of the schema
 SMALLEST = 8  # root offset and identifier
 
 _u32 = struct.Struct("<I")
@@ -184,8 +186,8 @@ class _FlatBufferReader:
             raise Damage(f"vtable of table {name} at offset {vtable}: {length} bytes of {self.size - vtable}")
         self.spend(length)
         self.spend_room(2048)
-        numbers = struct.unpack_from(f"<{length // 2}H", self.view, vtable)
-        return layout_of(name, numbers[1], numbers[2:], HOW)
+        entries = bytes(self.view[vtable : vtable + length])
+        return _layout(name, entries) if length <= LONGEST_KEPT else _layout.__wrapped__(name, entries)
 
     def union(self, field: schema.SchemaField, tag_at: int, offset_at: int) -> TableObject | None:
         tag = self.view[tag_at]
@@ -336,6 +338,13 @@ class _FlatBufferReader:
         if 0 <= at <= self.size - 4:
             return Misaligned(f"{what} at offset {at} is not aligned")
         return Damage(f"{what} at offset {at} lies outside the file ({self.size} bytes)")
+
+
+@functools.lru_cache(1024)
+def _layout(name: str, vtable: bytes) -> TableLayout:
+    """Return the layout for a vtable's bytes. Files of one writer share vtables, so layouts are kept between files."""
+    numbers = struct.unpack(f"<{len(vtable) // 2}H", vtable)
+    return layout_of(name, numbers[1], numbers[2:], HOW)
 
 
 HOW: dict[str, Callable[..., Any]] = {

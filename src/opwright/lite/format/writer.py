@@ -213,6 +213,8 @@ class _FlatBufferWriter:
             value = getattr(table, field.name)
             if field.name in behind:
                 value = behind[field.name]
+            elif value is field.default and field.kind == "scalar":
+                continue  # most fields of most tables
             if field.kind == "scalar":
                 stored = stored_scalar(field, value)
                 if stored is not None or field.name in behind:
