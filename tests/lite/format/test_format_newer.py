@@ -14,7 +14,7 @@ import pytest
 from format_models import add_model, rich_model
 
 from opwright.core import errors
-from opwright.lite.format import Model, objects, schema, table_layout, writer
+from opwright.lite.format import Model, objects, reader, schema, table_layout, writer
 
 
 @contextlib.contextmanager
@@ -35,6 +35,7 @@ def newer_schema(table: str, **fields: tuple):
         ):
             cached.cache_clear()
         table_layout._known.clear()
+        reader._layout.cache_clear()
         writer._plan.cache_clear()
 
     facts["tables"].setdefault(table, [])

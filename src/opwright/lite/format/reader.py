@@ -12,9 +12,9 @@ more than MAX_TABLES, the limit of the official verifier. Distinct strings must 
 vtables, counted at each visit, are limited to SHARING times the file plus a megabyte. Shared or overlapping offsets
 therefore cannot inflate a small file. Python objects are limited to ROOM bytes plus twice the file.
 
-Speed. Tables with the same fields share a vtable; a vtable is checked and compiled once to a `TableLayout`, kept between
-files, which reads all inline fields of a table by one `struct` call. Vectors are slices of one array of each scalar type
-over the whole file.
+Speed. Tables with the same fields share a vtable; a vtable is checked and compiled once to a `TableLayout`, which reads
+all inline fields of a table by one `struct` call and is kept between files. Vectors are slices of one array of each
+scalar type over the whole file.
 """
 
 from __future__ import annotations
