@@ -230,7 +230,7 @@ ERRORS: dict[str, tuple[Callable[[Graph], Any], type[Exception], str]] = {
     "no such no-grad": (lambda g: append_backward(g, "l", no_grad_set=["q"]), errors.NotFoundError, "no_grad_set"),
     "an integer target": (lambda g: graph_gradients(g, "n", "x"), errors.InvalidArgumentError, "target"),
     "another type": (lambda g: graph_gradients(g, "l", "x", ["y"]), errors.InvalidArgumentError, "differ in"),
-    "too many": (lambda g: graph_gradients(g, "l", "x", ["l", "l"]), errors.InvalidArgumentError, "one gradient"),
+    "too many": (lambda g: graph_gradients(g, "l", "x", ["l", "l"]), errors.InvalidArgumentError, "target gradients"),
     "unknown node": (lambda g: append_backward(g, "l").input_gradients("q"), KeyError, "no node 'q'"),
     "another graph's value": (
         lambda g: append_backward(g, "l").gradient_of[graph_of(ow.tanh, spec("x")).inputs[0]],

@@ -49,7 +49,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "no operator": (lambda: ow.OpInstance(3), "no operator.*found +3 .int."),
     "no operator, explained": (lambda: ow.ops.explain(None, []), "no operator.*found +None"),
     "a number for a name": (lambda: ow.ops.get(3), "found by name.*found +int"),
-    "attributes in a list": (lambda: ow.OpInstance("Add", {}, {}, [1]), "attributes are no mapping.*found +list"),
+    "attributes in a list": (lambda: ow.OpInstance("Add", {}, {}, [1]), "attributes are not a mapping.*found +list"),
     "no tensor, explained": (lambda: ow.ops.explain("Add", [object(), 1.0]), "Add: input 'x' is no tensor.*object"),
     "one variable for two outputs": (
         lambda: ow.ops.get("Unique").on({"x": "a"}, {"y": "q", "idx": "q"}),

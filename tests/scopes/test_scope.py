@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import opwright as ow
-from opwright.scopes.held import HeldTensor
+from opwright.scopes.scope_tensor import ScopeTensor
 from opwright.scopes.variable import EMPTY, GRAD, TEMP, ZERO
 
 
@@ -250,7 +250,7 @@ def test_a_value_that_is_no_tensor_leaves_the_variable_as_it_was() -> None:
 
 
 def test_a_lod_that_does_not_fit_new_rows_is_dropped() -> None:
-    tensor = HeldTensor()
+    tensor = ScopeTensor()
     tensor.set(np.ones((3, 1)))
     tensor.set_recursive_sequence_lengths([[1, 2]])
     tensor.set(np.zeros((3, 4)))
@@ -260,7 +260,7 @@ def test_a_lod_that_does_not_fit_new_rows_is_dropped() -> None:
 
 
 def test_a_tensor_lives_where_it_is_put() -> None:
-    tensor, place = HeldTensor(), ow.SimulatedPlace(0)
+    tensor, place = ScopeTensor(), ow.SimulatedPlace(0)
     tensor.set([1.0, 2.0], place)
     assert tensor.place == place
     assert tensor.numpy().tolist() == [1.0, 2.0]

@@ -30,7 +30,7 @@ class Call:
     chosen: dict[Any, Any]  # what computes it, by dtype, with the kernels that it was made of (kernels.py)
     inferred: dict[Any, Any]  # output specs by dtypes and shapes of eager inputs
     reference: Any  # the reference computation with these attributes, or None where the operator has none
-    remembered: dict[Any, Any]  # what runs on scopes remember, by dtypes and shapes of inputs (scopes/shortcut.py)
+    remembered: dict[Any, Any]  # what runs on scopes remember, by dtypes and shapes of inputs (scopes/fast_path.py)
     _attr_names: tuple[str, ...] = ()
     _input_names: tuple[str, ...] = ()
     _output_names: tuple[str, ...] = ()

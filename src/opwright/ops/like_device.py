@@ -1,7 +1,7 @@
 """New arrays like those they are computed from: on the host for NumPy's, on its device for a device's.
 
 Lives here: `zeros`, `empty`, `full`, `arange`, `array`, `copy`, which take the array whose place they share; `on_host`.
-Not here: devices and their arrays (devices/), results as tensors (scopes/arguments.py).
+Not here: devices and their arrays (devices/), results as tensors (scopes/bindings.py).
 
 A reference that fills an array of its own takes it from here; so it runs wherever its inputs are. On the host each is
 NumPy's function, 0.1 us later.

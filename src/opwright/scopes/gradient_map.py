@@ -1,6 +1,6 @@
-"""What `append_backward` and `gradients` give: the graph, and which of its values is the gradient of which.
+"""The result of differentiating a graph: the new graph, and the map from its values to their gradients.
 
-Lives here: `Backward`, `RowsGradient`.  Not here: how they come about (backward.py).
+Lives here: `Backward`, `RowsGradient`.  Not here: differentiation (backward.py).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class RowsGradient(NamedTuple):
 
     @property
     def parts(self) -> tuple[Value, ...]:
-        """The values it consists of, in the order in which the graph gives them."""
+        """Return the values that it consists of, in the order of the graph's outputs."""
         return tuple(v for v in (self.values, self.indices, self.dense_shape) if v is not None)
 
 
@@ -42,15 +42,15 @@ Gradient = Value | RowsGradient
 
 
 class _Links(Mapping[Any, Any]):
-    """Gradients by value or by its name, as stored; names are looked up whole, never taken apart."""
+    """Gradients by value or by its name; names are looked up as a whole, never parsed."""
 
     def __init__(self, links: Mapping[str, Gradient], graphs: Sequence[Graph]) -> None:
-        self._links, self._known = links, {v for g in graphs for v in g.values()}
+        self._links, self._values_of_graphs = links, {v for g in graphs for v in g.values()}
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
             return self._links[key]
-        if key not in self._known:
+        if key not in self._values_of_graphs:
             raise KeyError(f"{key!r} is a value of another graph")
         return self._links[key.name]
 
@@ -67,11 +67,11 @@ class _Links(Mapping[Any, Any]):
 class Backward:
     """A graph with gradients.
 
-    graph: the forward nodes, then those of the gradients. forward: the graph it was made from; its values have the
-    same names in `graph`. targets: the loss or the targets, by name. gradient_of: the gradient of each value that has
-    one, by the value, of either graph, or its name: a Value, or a RowsGradient. value_of: the other way, by names.
-    no_grad: names of the values that gradients do not flow into: those given, results of operators at which
-    differentiation ends, such as StopGradient, and results of nodes on the way that nobody reads towards the targets.
+    graph: the forward nodes, then those of the gradients. forward: the original graph; its values have the same names
+    in `graph`. targets: the loss or the targets, by name. gradient_of: the gradient of each value that has one, by the
+    value, of either graph, or its name: a Value, or a RowsGradient. value_of: the inverse, by names. no_grad: names of
+    the values at which differentiation stops: those of the no_grad_set, results of operators such as StopGradient, and
+    results of participating nodes that no path to the targets reads.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Backward:
         forward: Graph,
         graph: Graph,
         targets: Sequence[str],
-        wanted: Sequence[str],
+        sources: Sequence[str],
         links: Mapping[str, Gradient],
         slots: Mapping[str, Mapping[str, Any]],
         no_grad: frozenset[str],
@@ -87,77 +87,77 @@ class Backward:
         self.forward, self.graph, self.targets, self.no_grad = forward, graph, tuple(targets), no_grad
         self.gradient_of: Mapping[Any, Any] = _Links(links, (forward, graph))
         self.value_of: dict[str, str] = {g.name: name for name, g in links.items()}
-        self._wanted, self._slots = tuple(wanted), slots
+        self._sources, self._slots = tuple(sources), slots
         self._values = {v.name: v for v in graph.values()}
 
     @property
     def pairs(self) -> tuple[tuple[Value, Gradient], ...]:
-        """(parameter, its gradient) for each parameter that has one, in the order they were asked for."""
+        """Return (parameter, its gradient) for each parameter that has one, in the requested order."""
         return tuple(
-            (self._values[n], self.gradient_of[n]) for n in dict.fromkeys(self._wanted) if n in self.gradient_of
+            (self._values[n], self.gradient_of[n]) for n in dict.fromkeys(self._sources) if n in self.gradient_of
         )
 
     @property
     def gradients(self) -> tuple[Gradient | None, ...]:
-        """The gradient of each parameter or input that was asked for, None where it has none."""
-        return tuple(self.gradient_of.get(n) for n in self._wanted)
+        """Return the gradient of each requested parameter or input, None if it has none."""
+        return tuple(self.gradient_of.get(n) for n in self._sources)
 
     def run(self, scope: Scope | None = None, place: Any = None) -> list[ScopeVariable]:
         """Run the graph on the variables of a scope, as `run_graph`; gradients that are rows become variables too.
 
-        Gives the variables of the gradients, in the order of `pairs`.
+        Returns the variables of the gradients, in the order of `pairs`.
         """
         scope = scope_or_global(scope)
         run_graph(self.graph, scope, place)
-        found = []
+        variables = []
         for _, grad in self.pairs:
             if isinstance(grad, RowsGradient):
                 parts = [scope.find_var(v.name).value for v in grad.parts]  # type: ignore[union-attr]
                 (scope.find_var(grad.name) or scope.var(grad.name)).set(IndexedSlices(*parts))
             variable = scope.find_var(grad.name)
             assert variable is not None
-            found.append(variable)
-        return found
+            variables.append(variable)
+        return variables
 
     @cached_property
     def kinds(self) -> dict[str, str]:
-        """The kind of every value by name, gradients that are rows by theirs, without their parts (ops/kinds.py)."""
-        found = of_graph(self.graph)
+        """Return the kind of every value by name (ops/kinds.py); gradients that are rows replace their parts."""
+        result = of_graph(self.graph)
         for grad in map(self.gradient_of.__getitem__, self.gradient_of):
             if isinstance(grad, RowsGradient):
                 for part in grad.parts:
-                    found.pop(part.name, None)
-                found[grad.name] = grad.kind
-        return found
+                    result.pop(part.name, None)
+                result[grad.name] = grad.kind
+        return result
 
     def input_gradients(self, node: Node | str) -> dict[str, Any]:
-        """What a forward node gives for each of its inputs: the name of a gradient or of a part of one, or @EMPTY@.
+        """Return the contribution of a forward node to the gradient of each of its inputs: a name, or @EMPTY@.
 
-        For a repeated input it is a list, with an entry at each place. Raises KeyError for a node that is not there.
+        A repeated input has a list with an entry for each member. Raises KeyError for a node that is not in the graph.
         """
-        found = self.forward.find(node if isinstance(node, str) else node.name)
-        known = self._slots.get(found.name)
-        if known is not None:
-            return dict(known)
+        forward = self.forward.find(node if isinstance(node, str) else node.name)
+        slots = self._slots.get(forward.name)
+        if slots is not None:
+            return dict(slots)
         return {
             declared.name: [EMPTY] * len(operand) if isinstance(operand, tuple) else EMPTY
-            for declared, operand in zip(found.op.inputs, found.inputs)
+            for declared, operand in zip(forward.op.inputs, forward.inputs)
         }
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{p.name}: {g.name}" for p, g in self.pairs)
-        return f"<Backward of {', '.join(self.targets)} in {self.graph.name}: {given}>"
+        pairs = ", ".join(f"{p.name}: {g.name}" for p, g in self.pairs)
+        return f"<Backward of {', '.join(self.targets)} in {self.graph.name}: {pairs}>"
 
 
 def flat_gradient(grad: Any) -> list[Any]:
-    """The tensors of a gradient while it is recorded; rows as values, indices and dense shape."""
+    """Return the tensors of a gradient during recording; for rows: values, indices and dense shape."""
     if isinstance(grad, IndexedSlices):
         return [t for t in (grad.values, grad.indices, grad.dense_shape) if t is not None]
     return [grad]
 
 
 def graph_gradient(grad: Any) -> Gradient:
-    """A recorded gradient as values of the graph."""
+    """Return a recorded gradient as values of the graph."""
     if not isinstance(grad, IndexedSlices):
         value: Value = grad.value_in_graph
         return value

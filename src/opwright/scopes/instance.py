@@ -1,6 +1,6 @@
-"""OpInstance: an operator with the names of what it reads and writes.
+"""`OpInstance`: an operator with the names of the variables that it reads and writes.
 
-Lives here: the type, and everything that is checked when one is made.  Not here: running one (running.py).
+Lives here: the type, and the checks of its construction.  Not here: running one (execution.py).
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from ..core.introspection import users_line
 from ..graph.ir import Node, same_attr
 from ..ops import dispatch, registry
 from ..ops.definition import Operator
-from .running import explain, run
+from .execution import explain, run
 from .variable import EMPTY, TEMP, unique
 
 Slots = Mapping[str, tuple[str, ...]]
 
 
 class OpInstance:
-    """A call that has not been made: which operator, on which variables, with which attributes. Nothing else.
+    """A deferred call: an operator, the variables it reads and writes, and its attributes.
 
-    type: the Operator. inputs, outputs: by slot the names of variables, looked up when it runs. attrs: all attributes,
-    checked. at: the line that made it, for errors; no part of what it is. Immutable; equal when the four agree.
-    Running it changes nothing of it, so it may run on many scopes and places, in several threads at once.
+    type: the Operator. inputs, outputs: names of variables by slot, looked up at run time. attrs: all attributes,
+    checked. at: the line that created it, for errors; not compared. Immutable; equal if the four agree. Running it does
+    not change it, so it may run on many scopes and places, in several threads at once.
 
-    In inputs and outputs a name may stand for a list of one; `@EMPTY@` is no variable (alone in a repeated output: none
-    of them is wanted), `@TEMP@` one of its own.
+    In inputs and outputs a name may replace a list of one; `@EMPTY@` stands for no variable (alone in a repeated
+    output: all of it is unused), `@TEMP@` for a new temporary.
 
     >>> add = ow.ops.get("Add").on({"x": "a", "y": "b"}, {"z": "c"})
     >>> add
     {z: c} = Add({x: a, y: b})
     >>> add.run(scope, ow.CPUPlace())
 
-    raises SignatureError naming operator and slot: for an input, output or attribute that is missing or that the
-    operator has not, two variables where one is wanted, one for two outputs; for attributes as `Operator.bind`
+    raises SignatureError naming operator and slot: for an input, output or attribute that is missing or unknown, two
+    variables for a slot of one, one for two outputs; for attributes as `Operator.bind`
     """
 
     __slots__ = ("at", "attrs", "inputs", "outputs", "type")
@@ -55,15 +55,15 @@ class OpInstance:
         if attrs is not None and not isinstance(attrs, Mapping):
             raise SignatureError(
                 op=kind.name,
-                what="the attributes are no mapping",
+                what="the attributes are not a mapping",
                 found=type(attrs).__name__,
                 wanted=f"{{name: value}} with {', '.join(kind.attr_defs) or 'nothing'}",
             )
         bound = kind.bind(dict(attrs or {}))
         self._fill(
             kind,
-            _checked(kind, "input", kind.inputs, inputs),
-            _checked(kind, "output", kind.outputs, outputs),
+            _checked_names(kind, "input", kind.inputs, inputs),
+            _checked_names(kind, "output", kind.outputs, outputs),
             bound.attrs,
             at or users_line(),
         )
@@ -78,9 +78,9 @@ class OpInstance:
 
     @classmethod
     def of_node(cls, node: Node) -> OpInstance:
-        """The instance that a node of a graph stands for: its variables are called as the values."""
+        """Return the instance equivalent to a node of a graph: its variables have the names of the values."""
         op = node.op
-        made = object.__new__(cls)
+        instance = object.__new__(cls)
         inputs = {
             declared.name: (EMPTY,)
             if operand is None
@@ -91,29 +91,29 @@ class OpInstance:
         }
         packed = op.pack_all([v.name for v in node.outputs])
         outputs = {o.name: tuple(p) if isinstance(p, list) else (p,) for o, p in zip(op.outputs, packed)}
-        made._fill(op, inputs, outputs, node.attrs, node.at)
-        return made
+        instance._fill(op, inputs, outputs, node.attrs, node.at)
+        return instance
 
     def run(self, scope: Any = None, place: Any = None) -> Any:
-        """Run it now, on the variables of a scope: see `running.run`, which also says what it gives.
+        """Run it on the variables of a scope; see `execution.run` for the result.
 
         scope: by default the global one. place: a place or its name, by default the CPU.
         """
         return run(self, scope, place)
 
     def explain(self, scope: Any = None, place: Any = None) -> Any:
-        """Which kernel would compute it there, and why: see `ow.ops.explain`."""
+        """Return the kernel that would be selected, and why; see `ow.ops.explain`."""
         return explain(self, scope, place)
 
     def input_names(self) -> Iterator[str]:
-        """The variables it reads, in order."""
+        """Return the names of the variables it reads, in order."""
         return (name for names in self.inputs.values() for name in names if name != EMPTY)
 
     def output_names(self) -> Iterator[str]:
-        """The variables it writes, in order."""
+        """Return the names of the variables it writes, in order."""
         return (name for names in self.outputs.values() for name in names if name != EMPTY)
 
-    # ---- a value ----------------------------------------------------------------------------------------------------
+    # ---- equality, copies -------------------------------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, OpInstance):
@@ -138,14 +138,14 @@ class OpInstance:
         return self
 
     def __deepcopy__(self, memo: Any) -> OpInstance:
-        made = object.__new__(OpInstance)
+        instance = object.__new__(OpInstance)
         kinds = {name: declared.type for name, declared in self.type.attr_defs.items()}  # most are immutable
         attrs = {k: copy.deepcopy(v, memo) if kinds[k] is object else v for k, v in self.attrs.items()}
-        made._fill(self.type, self.inputs, self.outputs, attrs, self.at)
-        return made
+        instance._fill(self.type, self.inputs, self.outputs, attrs, self.at)
+        return instance
 
     def __reduce__(self) -> Any:
-        return _again, (self.type, dict(self.inputs), dict(self.outputs), dict(self.attrs), self.at)
+        return _rebuild, (self.type, dict(self.inputs), dict(self.outputs), dict(self.attrs), self.at)
 
     def __repr__(self) -> str:
         attrs = []
@@ -156,10 +156,10 @@ class OpInstance:
         return f"{_slots(self.outputs)} = {self.type.name}({_slots(self.inputs)}{''.join(attrs)})"
 
 
-def _again(op: Operator, inputs: Any, outputs: Any, attrs: Any, at: str | None) -> OpInstance:
-    made = object.__new__(OpInstance)
-    made._fill(op, inputs, outputs, attrs, at)
-    return made
+def _rebuild(op: Operator, inputs: Any, outputs: Any, attrs: Any, at: str | None) -> OpInstance:
+    instance = object.__new__(OpInstance)
+    instance._fill(op, inputs, outputs, attrs, at)
+    return instance
 
 
 def _slots(slots: Slots) -> str:
@@ -174,29 +174,29 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _checked(op: Operator, side: str, declared: Sequence[Any], given: Any) -> dict[str, tuple[str, ...]]:
-    """The names by slot, each slot the operator has, in its order. Raises SignatureError."""
-    slots = {one.name: one for one in declared}
-    if given is None:
-        given = {}
-    if not isinstance(given, Mapping):
+def _checked_names(op: Operator, side: str, declared: Sequence[Any], names_by_slot: Any) -> dict[str, tuple[str, ...]]:
+    """Return the names by slot, in the operator's order of slots. Raises SignatureError."""
+    slots = {definition.name: definition for definition in declared}
+    if names_by_slot is None:
+        names_by_slot = {}
+    if not isinstance(names_by_slot, Mapping):
         raise SignatureError(
             op=op.name,
-            what=f"the {side}s are no mapping",
-            found=type(given).__name__,
+            what=f"the {side}s are not a mapping",
+            found=type(names_by_slot).__name__,
             wanted=f"{{slot: name}} with {', '.join(slots) or 'nothing'}",
         )
-    for name in given:
+    for name in names_by_slot:
         if name not in slots:
             raise SignatureError(
                 op=op.name,
                 what=f"there is no {side} {name!r}",
-                found=repr(given[name]),
+                found=repr(names_by_slot[name]),
                 wanted=f"one of {', '.join(slots)}" if slots else f"no {side}s",
             )
-    found = {}
-    for name, one in slots.items():
-        value = given.get(name)
+    result = {}
+    for name, definition in slots.items():
+        value = names_by_slot.get(name)
         names = () if value is None else tuple(value) if isinstance(value, (list, tuple)) else (value,)
         for item in names:
             if not isinstance(item, str) or not item:
@@ -206,36 +206,36 @@ def _checked(op: Operator, side: str, declared: Sequence[Any], given: Any) -> di
                     found=f"{item!r} ({type(item).__name__})",
                     wanted="texts",
                 )
-        if not one.repeated and len(names) > 1:
+        if not definition.repeated and len(names) > 1:
             raise SignatureError(
                 op=op.name,
                 what=f"{side} {name!r} takes one variable",
                 found=f"{len(names)}: {', '.join(names)}",
                 wanted="one name",
             )
-        if not names or (side == "input" and not one.repeated and names == (EMPTY,)):
-            if getattr(one, "optional", False) or one.lod_of is not None:
+        if not names or (side == "input" and not definition.repeated and names == (EMPTY,)):
+            if getattr(definition, "optional", False) or definition.lod_of is not None:
                 continue
-            if value is None or not one.repeated:
-                unwanted = f", or {EMPTY!r} where it is not wanted" if side == "output" else ""
+            if value is None or not definition.repeated:
+                unwanted = f", or {EMPTY!r} if it is unused" if side == "output" else ""
                 raise SignatureError(
                     op=op.name,
                     what=f"{side} {name!r} is missing",
                     found="no name",
                     wanted=f"the name of a variable{unwanted}",
                 )
-        found[name] = tuple(unique(op.name) if item == TEMP else item for item in names)
+        result[name] = tuple(unique(op.name) if item == TEMP else item for item in names)
     if side == "output":
-        written = [item for names in found.values() for item in names if item != EMPTY]
-        for item in written:
-            if written.count(item) > 1:
+        outputs = [item for names in result.values() for item in names if item != EMPTY]
+        for item in outputs:
+            if outputs.count(item) > 1:
                 raise SignatureError(
                     op=op.name,
                     what=f"variable {item!r} is given for two outputs",
-                    found=", ".join(f"{s}: {', '.join(n)}" for s, n in found.items()),
-                    wanted=f"a name for each, or {EMPTY!r} where it is not wanted",
+                    found=", ".join(f"{s}: {', '.join(n)}" for s, n in result.items()),
+                    wanted=f"a name for each, or {EMPTY!r} if it is unused",
                 )
-    return found
+    return result
 
 
 dispatch.install_instances(OpInstance)

@@ -1,10 +1,10 @@
-"""Scope: named variables, in scopes inside scopes.
+"""`Scope`: named variables, in nested scopes.
 
-Lives here: `Scope`, the global one, `scope_guard`.  Not here: what a variable holds (variable.py), who reads and
-writes them (running.py).
+Lives here: `Scope`, the global one, `scope_guard`.  Not here: the contents of a variable (variable.py), reading and
+writing them (execution.py).
 
-An operator that runs finds its inputs by name, in the scope it is given or one around it, and has nothing else. A run
-makes a scope inside for what it needs on the way and drops it at the end.
+An operator looks up its inputs by name, in its scope or an outer one, and has no other state. A run creates an inner
+scope for its temporaries and drops it at the end.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from .variable import EMPTY, TEMP, ScopeVariable
 class Scope:
     """Variables by name. Safe to use in several threads at once.
 
-    A scope made by `new_scope` sees the variables of those around it, and may have its own under the same names, which
-    leave the outer ones as they are. Dropping a scope drops those inside; a dropped scope answers nothing any more.
-    Used with `with` it is dropped at the end.
+    A scope created by `new_scope` sees the variables of outer scopes and may shadow them. Dropping a scope drops its
+    inner scopes; every use of a dropped scope is an error. As a context manager it is dropped at the end.
 
     >>> outer = ow.Scope()
     >>> outer.var("x").set(ow.constant(1.0))
@@ -45,15 +44,15 @@ class Scope:
     # ---- variables -------------------------------------------------------------------------------------------------
 
     def var(self, name: str) -> ScopeVariable:
-        """The variable of this scope, made if it has none of that name; scopes around are not asked.
+        """Return the variable of this scope, created if there is none of that name; outer scopes are not searched.
 
-        raises SignatureError for a name that is no text or stands for no variable, FailedPreconditionError for a
+        raises SignatureError for a name that is not text or stands for no variable, FailedPreconditionError for a
         dropped scope
         """
         with self._lock:
-            self._alive()
-            found = self._vars.get(name) if isinstance(name, str) else None
-            if found is None:
+            self._check_alive()
+            variable = self._vars.get(name) if isinstance(name, str) else None
+            if variable is None:
                 if not isinstance(name, str) or not name or name in (EMPTY, TEMP):
                     raise SignatureError(
                         op="Scope.var",
@@ -61,48 +60,48 @@ class Scope:
                         found=repr(name),
                         wanted=f"a text; {EMPTY} and {TEMP} stand for no variable",
                     )
-                found = self._vars[name] = ScopeVariable(name)
-            return found
+                variable = self._vars[name] = ScopeVariable(name)
+            return variable
 
     def find_var(self, name: str) -> ScopeVariable | None:
-        """The variable of that name in this scope, or in the nearest one around that has it; None if there is none."""
-        self._alive()
+        """Return the variable of that name in this scope or the nearest outer one; None if there is none."""
+        self._check_alive()
         scope: Scope | None = self
         while scope is not None:
-            found = scope._vars.get(name)
-            if found is not None:
-                return found
+            variable = scope._vars.get(name)
+            if variable is not None:
+                return variable
             scope = scope.parent
         return None
 
     def find_local_var(self, name: str) -> ScopeVariable | None:
-        """The variable of that name in this very scope, or None."""
-        self._alive()
+        """Return the variable of that name in this scope, or None."""
+        self._check_alive()
         return self._vars.get(name)
 
     def find_scope(self, name: str) -> Scope | None:
-        """The nearest scope, from this one outward, that has a variable of that name."""
-        self._alive()
+        """Return the nearest scope, from this one outward, that has a variable of that name."""
+        self._check_alive()
         scope: Scope | None = self
         while scope is not None and name not in scope._vars:
             scope = scope.parent
         return scope
 
     def local_var_names(self) -> list[str]:
-        """The names in this very scope, in the order they came."""
+        """Return the names in this scope, in order of creation."""
         with self._lock:
-            self._alive()
+            self._check_alive()
             return list(self._vars)
 
     def rename(self, old: str, new: str) -> ScopeVariable:
-        """Give a variable of this very scope another name.
+        """Rename a variable of this scope.
 
-        raises NotFoundError where there is none, AlreadyExistsError where the new name is taken, SignatureError where
-        it is none
+        raises NotFoundError if there is none, AlreadyExistsError if the new name is taken, SignatureError if it is no
+        name
         """
         with self._lock:
-            self._alive()
-            self._there(old, "rename")
+            self._check_alive()
+            self._check_present(old, "rename")
             if not isinstance(new, str) or not new or new in (EMPTY, TEMP):
                 raise SignatureError(
                     op="Scope.rename", what="a variable has a name of its own", found=repr(new), wanted="a text"
@@ -112,7 +111,7 @@ class Scope:
                     op="Scope.rename",
                     what="the name is taken",
                     found=repr(new),
-                    wanted="a name that this scope has not",
+                    wanted="a name that is not in this scope",
                 )
             variable = self._vars.pop(old)
             variable.name = new
@@ -120,16 +119,16 @@ class Scope:
             return variable
 
     def erase(self, names: str | Iterable[str]) -> None:
-        """Take variables out of this very scope; scopes around keep theirs. Raises NotFoundError for one not there."""
-        wanted = [names] if isinstance(names, str) else list(names)
+        """Remove variables from this scope, not from outer ones. Raises NotFoundError for one that is missing."""
+        erased = [names] if isinstance(names, str) else list(names)
         with self._lock:
-            self._alive()
-            for name in wanted:
-                self._there(name, "erase")
-            for name in wanted:
+            self._check_alive()
+            for name in erased:
+                self._check_present(name, "erase")
+            for name in erased:
                 self._vars.pop(name, None)
 
-    def _there(self, name: str, method: str) -> None:
+    def _check_present(self, name: str, method: str) -> None:
         if name not in self._vars:
             raise NotFoundError(
                 op=f"Scope.{method}",
@@ -141,31 +140,31 @@ class Scope:
     # ---- scopes inside ---------------------------------------------------------------------------------------------
 
     def new_scope(self) -> Scope:
-        """A scope inside this one, empty."""
+        """Return a new, empty scope inside this one."""
         kid = Scope()
         kid.parent = self
         with self._lock:
-            self._alive()
+            self._check_alive()
             self._kids.append(kid)
         return kid
 
     @property
     def kids(self) -> tuple[Scope, ...]:
-        """The scopes inside, in the order they were made."""
+        """The inner scopes, in order of creation."""
         with self._lock:
-            self._alive()
+            self._check_alive()
             return tuple(self._kids)
 
     def drop_kids(self) -> None:
-        """Drop every scope inside."""
+        """Drop every inner scope."""
         with self._lock:
-            self._alive()
+            self._check_alive()
             kids, self._kids = self._kids, []
         for kid in kids:
             kid._drop()
 
     def drop(self) -> None:
-        """Drop this scope and those inside; the one around forgets it. Dropping it again changes nothing."""
+        """Drop this scope and its inner scopes, and detach it from the outer one. Dropping it again has no effect."""
         parent = self.parent
         if parent is not None:
             with parent._lock:
@@ -183,10 +182,10 @@ class Scope:
 
     @property
     def is_dropped(self) -> bool:
-        """Whether it was dropped."""
+        """Whether the scope was dropped."""
         return self._dropped
 
-    def _alive(self) -> None:
+    def _check_alive(self) -> None:
         if self._dropped:
             raise FailedPreconditionError(
                 op="Scope",
@@ -209,7 +208,7 @@ class Scope:
         return self
 
     def __deepcopy__(self, memo: Any) -> Scope:
-        raise TypeError("a Scope is not copied: it is where variables are. Make another with ow.Scope()")
+        raise TypeError("a Scope cannot be copied; create another one with ow.Scope()")
 
     def __repr__(self) -> str:
         if self._dropped:
@@ -220,19 +219,19 @@ class Scope:
         return f"<Scope at depth {depth}: {', '.join(self._vars) or 'no variables'}; {len(self._kids)} inside>"
 
 
-_outermost = Scope()
-_current: contextvars.ContextVar[Scope] = contextvars.ContextVar("opwright scope", default=_outermost)
+_process_scope = Scope()
+_current: contextvars.ContextVar[Scope] = contextvars.ContextVar("opwright scope", default=_process_scope)
 
 
 def scope_or_global(scope: Any) -> Scope:
-    """The scope that a run is to use; None stands for the global one. Raises SignatureError for what is no scope."""
+    """Return the scope of a run; None selects the global one. Raises SignatureError for other objects."""
     if isinstance(scope, Scope):
         return scope
     if scope is None:
         return _current.get()
     raise SignatureError(
         op="run",
-        what="the data of a run is in a scope",
+        what="a run takes its data from a scope",
         found=type(scope).__name__,
         wanted="a Scope, or None for the global one",
         do="scope.var(name).set(...)",
@@ -240,19 +239,19 @@ def scope_or_global(scope: Any) -> Scope:
 
 
 def global_scope() -> Scope:
-    """The scope that runs use where none is given: the process's, or that of the innermost `scope_guard`."""
+    """Return the default scope of runs: the process's, or that of the innermost `scope_guard`."""
     return _current.get()
 
 
 @contextlib.contextmanager
 def scope_guard(scope: Scope) -> Iterator[Scope]:
-    """Make `scope` the global one inside a `with`, in this thread (and tasks it starts); other threads keep theirs.
+    """Set the global scope within a `with` statement, in this thread and tasks it starts; other threads are unaffected.
 
     >>> with ow.scope_guard(ow.Scope()) as mine:
     ...     assert ow.global_scope() is mine
     """
     if not isinstance(scope, Scope):
-        raise SignatureError(op="scope_guard", what="this is no scope", found=type(scope).__name__, wanted="a Scope")
+        raise SignatureError(op="scope_guard", what="this is not a scope", found=type(scope).__name__, wanted="a Scope")
     token = _current.set(scope)
     try:
         yield scope

@@ -1,14 +1,14 @@
-"""ScopeVariable: what a name in a scope stands for.
+"""`ScopeVariable`: a named variable of a scope.
 
-Lives here: the four kinds of contents, reading and setting them.
-Not here: scopes (scope.py), tensors (held.py). `ow.Variable`, the trainable kind, is one of the objects it may hold.
+Lives here: the four kinds of contents, reading and setting them. Not here: scopes (scope.py), tensors
+(scope_tensor.py). `ow.Variable`, the trainable kind, is one of the objects that it may hold.
 
-Names of variables with a meaning of their own:
+Reserved names of variables:
 
-    @EMPTY@     no variable: an input that is absent, an output that nobody wants
-    @TEMP@      a variable of the operator's own; becomes `<type>@<unique number>` when the instance is made
+    @EMPTY@     no variable: an absent input, an unused output
+    @TEMP@      a temporary of the operator; becomes `<type>@<unique number>` when the instance is created
     v@GRAD      the gradient of v
-    v@ZERO      zeros in the place of a gradient that does not come
+    v@ZERO      zeros in place of a missing gradient
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..ops.indexed_slices import IndexedSlices
 from ..ops.lod_tensor import LoDTensor
 from ..ops.tensor import Tensor, TensorLike
 from ..ops.tensor_list import TensorList
-from .held import HeldTensor
+from .scope_tensor import ScopeTensor
 
 EMPTY = "@EMPTY@"
 TEMP = "@TEMP@"
@@ -40,12 +40,12 @@ _numbers = itertools.count()  # next() is one bytecode: no two threads get the s
 
 
 def unique(op: str) -> str:
-    """A name for a temporary of an operator, which no other has."""
+    """Return a unique name for a temporary of an operator."""
     return f"{op}@{next(_numbers)}"
 
 
 def grad_name(name: str) -> str:
-    """What the gradient of a variable is called."""
+    """Return the name of a variable's gradient."""
     return name + GRAD
 
 
@@ -53,50 +53,50 @@ KINDS = ("dense", "rows", "list", "object")
 
 
 class ScopeVariable:
-    """A variable of a scope. It holds nothing at first, then one of
+    """A variable of a scope: empty at first, then of one of these kinds
 
         dense    a tensor, with a LoD or none                   get_tensor()
         rows     rows of a larger tensor: IndexedSlices
         list     tensors in order; or a TensorList
-        object   anything else: a `Variable`, a generator, what you like
+        object   any other object: a `Variable`, a generator
 
-    name: in its scope. kind: one of these words, None while it holds nothing.
+    name: in its scope. kind: one of these words, None while it is empty.
     """
 
-    __slots__ = ("__weakref__", "_held", "kind", "name")
+    __slots__ = ("__weakref__", "_contents", "kind", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.kind: str | None = None
-        self._held: Any = None
+        self._contents: Any = None
 
     @property
     def is_initialized(self) -> bool:
-        """Whether it holds something; a tensor counts once it has rows."""
-        return self.kind is not None and (self.kind != "dense" or self._held.is_initialized)
+        """Whether it has a value; a tensor counts once its rows are set."""
+        return self.kind is not None and (self.kind != "dense" or self._contents.is_initialized)
 
-    def get_tensor(self) -> HeldTensor:
-        """The tensor to be read or filled; made, empty, if the variable holds nothing yet.
+    def get_tensor(self) -> ScopeTensor:
+        """Return the tensor to read or fill; created empty if the variable has no value.
 
-        raises InvalidArgumentError where it holds something that is no dense tensor: nothing is converted unasked
+        raises InvalidArgumentError if the variable is of another kind: there is no implicit conversion
         """
         if self.kind is None:
-            self.kind, self._held = "dense", HeldTensor()
+            self.kind, self._contents = "dense", ScopeTensor()
         if self.kind != "dense":
             raise InvalidArgumentError(
                 op="ScopeVariable.get_tensor",
                 what=f"variable {self.name!r} holds no dense tensor",
-                found=f"{self.kind}: {type(self._held).__name__}",
+                found=f"{self.kind}: {type(self._contents).__name__}",
                 wanted="dense",
-                do="var.value; rows are made dense by .to_dense()",
+                do="var.value; .to_dense() converts rows",
             )
-        return self._held
+        return self._contents
 
     @property
     def value(self) -> Any:
-        """What it holds: a tensor (a LoDTensor if it has a LoD), IndexedSlices, a list, or the object.
+        """The value: a tensor (a LoDTensor if it has a LoD), IndexedSlices, a list, or the object.
 
-        raises FailedPreconditionError where it holds nothing
+        raises FailedPreconditionError if there is none
         """
         if not self.is_initialized:
             raise FailedPreconditionError(
@@ -107,89 +107,89 @@ class ScopeVariable:
                 do="var.set(...)",
             )
         if self.kind != "dense":
-            return list(self._held) if self.kind == "list" and isinstance(self._held, tuple) else self._held
-        tensor = self._held.values
+            return list(self._contents) if self.kind == "list" and isinstance(self._contents, tuple) else self._contents
+        tensor = self._contents.values
         plain = tensor if isinstance(tensor, EagerTensor) else tensor._as_tensor()
-        return LoDTensor.of(plain, self._held.levels) if self._held.levels else plain
+        return LoDTensor.of(plain, self._contents.levels) if self._contents.levels else plain
 
     def set(self, value: Any, place: Any = None) -> None:
-        """Give it another value, whose kind becomes its own: arrays, tensors, numbers, nestings of numbers are dense,
-        lists of tensors or arrays are lists, a `Variable` and everything else is an object.
+        """Replace the value and its kind: arrays, tensors, numbers and nestings of numbers are dense, lists of tensors
+        or arrays are lists, a `Variable` and any other object is an object.
 
-        place: where a dense tensor shall live.
+        place: the place of a dense tensor.
         """
         if isinstance(value, ScopeVariable):
             self.share(value)
         elif isinstance(value, IndexedSlices):
-            self.kind, self._held = "rows", value
+            self.kind, self._contents = "rows", value
         elif isinstance(value, Variable):
-            self.kind, self._held = "object", value
+            self.kind, self._contents = "object", value
         elif isinstance(value, EagerTensor) and value.dtype.is_handle:
             self.take(value._array)
         elif isinstance(value, TensorList):
-            self.kind, self._held = "list", value
+            self.kind, self._contents = "list", value
         elif isinstance(value, (list, tuple)) and all(isinstance(v, (TensorLike, np.ndarray)) for v in value):
-            self.kind, self._held = "list", tuple(v if isinstance(v, Tensor) else _filled(v) for v in value)
+            self.kind, self._contents = "list", tuple(v if isinstance(v, Tensor) else _tensor_from(v) for v in value)
         elif value is not None and _is_numbers(value):
-            tensor = HeldTensor()  # first made, then held: what cannot become a tensor leaves the variable as it was
+            tensor = ScopeTensor()  # converted first: an error leaves the variable unchanged
             tensor.set(value, place)
             if isinstance(value, LoDTensor):
                 tensor.take(tensor._values, value.levels, value.layout)
             if self.kind == "dense":
-                self._held.take(tensor._values, tensor.levels, tensor.layout)
+                self._contents.take(tensor._values, tensor.levels, tensor.layout)
             else:
-                self.kind, self._held = "dense", tensor
+                self.kind, self._contents = "dense", tensor
         else:
-            self.kind, self._held = "object", value
+            self.kind, self._contents = "object", value
 
     def take(self, value: Any, levels: Any = (), layout: str = "any") -> None:
-        """What a run puts here: a tensor of any place, rows, or what a handle stands for. Nothing is copied."""
+        """Store a run's result without copying: a tensor of any place, rows, or the object of a handle."""
         if isinstance(value, LoDTensor):
             value, levels, layout = value._values, value.levels, value.layout
         if isinstance(value, IndexedSlices):
-            self.kind, self._held = "rows", value
+            self.kind, self._contents = "rows", value
         elif isinstance(value, TensorList):
-            self.kind, self._held = "list", value
+            self.kind, self._contents = "list", value
         elif not isinstance(value, Tensor):
-            self.kind, self._held = "object", value
+            self.kind, self._contents = "object", value
         elif self.kind == "dense":
-            self._held.take(value, levels, layout)
+            self._contents.take(value, levels, layout)
         else:
-            self.kind, self._held = "dense", HeldTensor().take(value, levels, layout)
+            self.kind, self._contents = "dense", ScopeTensor().take(value, levels, layout)
 
     def share(self, other: ScopeVariable) -> None:
-        """Hold what another variable holds; changing one then leaves the other as it is."""
+        """Share the value of another variable; assigning to either one does not affect the other."""
         if other.kind == "dense":
-            self.kind, held = "dense", other._held
-            self._held = HeldTensor().take(held._values, held.levels, held.layout)
+            self.kind, contents = "dense", other._contents
+            self._contents = ScopeTensor().take(contents._values, contents.levels, contents.layout)
         else:
-            self.kind, self._held = other.kind, other._held
+            self.kind, self._contents = other.kind, other._contents
 
     def clear(self) -> None:
-        """Hold nothing again."""
-        self.kind, self._held = None, None
+        """Remove the value."""
+        self.kind, self._contents = None, None
 
-    # ---- as the choice of a kernel sees it ---------------------------------------------------------------------------
+    # ---- for kernel selection ---------------------------------------------------------------------------------------
 
     @property
     def spec(self) -> TensorSpec:
-        """dtype and shape of a dense tensor, of the whole that rows are of, of a handle. Raises like `value`."""
+        """dtype and shape of a dense tensor, of the table that rows belong to, or of a handle. Raises like `value`."""
         if self.kind == "dense" and self.is_initialized:
-            return self._held.spec
+            return self._contents.spec
         if self.kind == "rows":
-            return TensorSpec(self._held.shape, self._held.dtype)
-        held = self._held if self.kind else self.value
-        return TensorSpec(SCALAR, dtypes.variant if isinstance(held, (TensorList, tuple)) else dtypes.resource)
+            return TensorSpec(self._contents.shape, self._contents.dtype)
+        contents = self._contents if self.kind else self.value
+        return TensorSpec(SCALAR, dtypes.variant if isinstance(contents, (TensorList, tuple)) else dtypes.resource)
 
     @property
     def place(self) -> Place:
-        """Where a dense tensor lives; everything else is the host's."""
-        return self._held.place if self.kind == "dense" and self.is_initialized else CPUPlace()
+        """The place of a dense tensor; the CPU for all other kinds."""
+        return self._contents.place if self.kind == "dense" and self.is_initialized else CPUPlace()
 
     @property
     def layout(self) -> str:
         """The layout of a dense tensor."""
-        return self._held.layout if self.kind == "dense" else "any"
+        return self._contents.layout if self.kind == "dense" else "any"
 
     @property
     def dtype(self) -> Any:
@@ -198,29 +198,31 @@ class ScopeVariable:
 
     @property
     def shape(self) -> Any:
-        """Shape; of rows that of the whole. Raises like `value`."""
+        """Shape; for rows, the table's. Raises like `value`."""
         return self.spec.shape
 
     def __repr__(self) -> str:
         if not self.is_initialized:
             return f"<ScopeVariable {self.name!r}: not initialized>"
         if self.kind != "dense":
-            return f"<ScopeVariable {self.name!r}: {self.kind}, {type(self._held).__name__}>"
+            return f"<ScopeVariable {self.name!r}: {self.kind}, {type(self._contents).__name__}>"
         place = "" if self.place.kind == "cpu" else f" at {self.place}"
         return f"<ScopeVariable {self.name!r}: {self.spec.short()}{place}>"
 
 
-def _filled(array: np.ndarray) -> Any:
-    tensor = HeldTensor()
+def _tensor_from(array: np.ndarray) -> Any:
+    tensor = ScopeTensor()
     tensor.set(array)
     return tensor.values
 
 
 def _is_numbers(value: Any) -> bool:
-    """Whether a value is what a tensor is made of: an array, a tensor, a number, text, or a nesting of these."""
+    """Return whether a value converts to a tensor: an array, a tensor, a number, text, or a nesting of these."""
     if isinstance(value, (bool, int, float, complex, str, bytes, TensorLike)):
         return True
     if isinstance(value, (list, tuple, range)):
         return all(map(_is_numbers, value))
-    has_elements = hasattr(value, "__array__") or hasattr(value, "__array_ufunc__")  # of the host, or of a device
+    has_elements = hasattr(value, "__array__") or hasattr(
+        value, "__array_ufunc__"
+    )  # an array of the host or of a device
     return has_elements and hasattr(value, "dtype") and hasattr(value, "shape")

@@ -2,7 +2,7 @@
 
 Lives here: `on_scopes`: a run gives the eager call's results, again and again, and leaves its inputs alone;
 `reuse_changes_no_bits`: a call, its gradient and the gradient of that, with memory used again and without.
-Not here: the run itself (scopes/running.py), when memory is used again (compiler/inplace.py).
+Not here: the run itself (scopes/execution.py), when memory is used again (compiler/inplace.py).
 """
 
 from __future__ import annotations

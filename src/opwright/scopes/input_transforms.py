@@ -1,7 +1,7 @@
-"""Transforms carried out: an input gets the layout, dtype and place that its kernel wants, on a copy.
+"""Apply transforms: copy an input to the layout, dtype and place that its kernel requires.
 
-Lives here: making the copies, in variables of the run's own scope.
-Not here: which transforms a call needs (ops/selection.py), copies between devices (devices/).
+Lives here: the copies, in variables of the run's inner scope. Not here: which transforms a call needs
+(ops/selection.py), copies between devices (devices/).
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import numpy as np
 from ..core import flags
 from ..core.places import Place
 from ..ops.operands import Operand, Transform
-from .held import moved, place_of_tensor, tensor_of
 from .scope import Scope
+from .scope_tensor import moved, place_of_tensor, tensor_of
 from .variable import unique
 
 _PERMUTE = {("NHWC", "NCHW"): (0, 3, 1, 2), ("NCHW", "NHWC"): (0, 2, 3, 1)}
 
 
-class Workshop:
-    """The scope inside a run's, made when the first temporary needs it and dropped at the end of the `with`."""
+class TemporaryScope:
+    """The scope of a run's temporaries, created for the first one and dropped at the end of the `with`."""
 
     __slots__ = ("_outer", "scope")
 
@@ -32,13 +32,13 @@ class Workshop:
         self.scope: Scope | None = None
 
     def put(self, name: str, tensor: Any, layout: str) -> Any:
-        """Keep a tensor, under a name of its own, as long as the run lasts; gives the tensor."""
+        """Store a tensor under a unique name until the end of the run; return it."""
         if self.scope is None:
             self.scope = self._outer.new_scope()
         self.scope.var(unique(name)).take(tensor, layout=layout)
         return tensor
 
-    def __enter__(self) -> Workshop:
+    def __enter__(self) -> TemporaryScope:
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -46,8 +46,8 @@ class Workshop:
             self.scope.drop()
 
 
-def transformed(tensor: Any, operand: Operand, steps: Sequence[Transform], workshop: Workshop) -> Any:
-    """The tensor after these transforms. It itself stays as it is, and so does the variable that holds it."""
+def transformed(tensor: Any, operand: Operand, steps: Sequence[Transform], temporaries: TemporaryScope) -> Any:
+    """Return the tensor after these transforms; the original and its variable are unchanged."""
     if not steps:
         return tensor
     array, dtype, place, layout = tensor._array, tensor.dtype, place_of_tensor(tensor), operand.layout
@@ -60,11 +60,11 @@ def transformed(tensor: Any, operand: Operand, steps: Sequence[Transform], works
             array, dtype = array.astype(step.wanted.np), step.wanted
         else:
             array, place = moved(array, place, step.wanted), step.wanted
-    return workshop.put(operand.name, tensor_of(array, dtype, place), layout)
+    return temporaries.put(operand.name, tensor_of(array, dtype, place), layout)
 
 
-def report(op: str, at: str | None, place: Place, steps: Sequence[Transform]) -> None:
-    """For the switch `log_transforms`: a line to stderr for each transform."""
+def report(op: str, line: str | None, place: Place, steps: Sequence[Transform]) -> None:
+    """Print a line to stderr for each transform, if the switch `log_transforms` is on."""
     if flags.log_transforms:
         for step in steps:
-            print(f"{op}{f' ({at})' if at else ''} at {place}: {step}", file=sys.stderr)
+            print(f"{op}{f' ({line})' if line else ''} at {place}: {step}", file=sys.stderr)

@@ -1,7 +1,7 @@
-"""Tensors as scopes hold them: on any place, to be filled and refilled.
+"""Tensors of variables: on any place, filled and refilled.
 
-Lives here: `DeviceTensor`, `HeldTensor`, moving arrays between places.
-Not here: variables (variable.py), copies of a device (devices/).
+Lives here: `DeviceTensor`, `ScopeTensor`, moving arrays between places. Not here: variables (variable.py), a device's
+copies (devices/).
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ CPU = CPUPlace()
 
 
 def context_of(place: Place) -> Any:
-    """The device context of a place. Raises as `DeviceContextPool.get`."""
+    """Return the device context of a place. Raises as `DeviceContextPool.get`."""
     return DeviceContextPool.instance().get(place)
 
 
-def moved(array: Any, found: Place, wanted: Place) -> Any:
-    """The array at another place. Between devices it goes through the host; a host copy waits for the device."""
-    if found == wanted:
+def moved(array: Any, source: Place, destination: Place) -> Any:
+    """Return the array at another place. Copies between devices go through the host, and wait for the device."""
+    if source == destination:
         return array
-    host = array if found.kind == "cpu" else context_of(found).to_host(array)
-    return host if wanted.kind == "cpu" else context_of(wanted).to_device(np.asarray(host))
+    host = array if source.kind == "cpu" else context_of(source).to_host(array)
+    return host if destination.kind == "cpu" else context_of(destination).to_device(np.asarray(host))
 
 
 class DeviceTensor(Tensor):
-    """A tensor whose array lives on a device. `numpy()` and eager operators, which are the CPU's, take a copy of it."""
+    """A tensor whose array is on a device. `numpy()` and eager operators, which run on the CPU, copy it."""
 
     __slots__ = ("_array", "_dtype", "place")
 
@@ -63,16 +63,16 @@ class DeviceTensor(Tensor):
 
     @property
     def constant(self) -> Any:
-        """The value on the host: waits for the device."""
+        """The value on the host; waits for the device."""
         return moved(self._array, self.place, CPU)
 
     def numpy(self) -> Any:
-        """A copy on the host: waits for the device."""
+        """Return a copy on the host; waits for the device."""
         value = np.array(self.constant)
         return value[()] if value.ndim == 0 else value
 
     def tolist(self) -> Any:
-        """The value as nested lists: waits for the device."""
+        """Return the value as nested lists; waits for the device."""
         return self.constant.tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -86,17 +86,17 @@ class DeviceTensor(Tensor):
 
 
 def tensor_of(array: Any, dtype: DType, place: Place) -> Any:
-    """An array at a place as a tensor."""
+    """Return an array at a place as a tensor."""
     return EagerTensor(array, dtype) if place.kind == "cpu" else DeviceTensor(array, dtype, place)
 
 
 def place_of_tensor(tensor: Any) -> Place:
-    """Where a tensor's array lives."""
+    """Return the place of a tensor's array."""
     return tensor.place if isinstance(tensor, DeviceTensor) else CPU
 
 
 def owner_of(array: Any, near: Place) -> Place | None:
-    """The place of an array that is none of NumPy's: that of the device, first the one at hand, that owns it."""
+    """Return the place that owns an array: the CPU for NumPy's, else the device's, looking at `near` first."""
     if isinstance(array, (np.ndarray, np.generic)):
         return CPU
     for context in (context_of(near), *DeviceContextPool.instance()):
@@ -105,10 +105,10 @@ def owner_of(array: Any, near: Place) -> Place | None:
     return None
 
 
-class HeldTensor(LoDTensor):
+class ScopeTensor(LoDTensor):
     """The dense tensor of a variable: on any place, with or without a LoD, filled by `set`.
 
-    It is a LoDTensor, and may be used where one may. layout: "any", "NCHW" or "NHWC".
+    It is a LoDTensor and can be used as one. layout: "any", "NCHW" or "NHWC".
 
     >>> x = ow.global_scope().var("x").get_tensor()
     >>> x.set([[1.0], [2.0]], ow.CPUPlace())
@@ -119,38 +119,40 @@ class HeldTensor(LoDTensor):
 
     @property
     def place(self) -> Place:
-        """Where the rows live. Raises FailedPreconditionError before they are set."""
+        """The place of the rows. Raises FailedPreconditionError before they are set."""
         return place_of_tensor(self.values)
 
     def set(self, values: Any, place: Any = None) -> None:
-        """Give it other rows; a LoD that does not fit them is dropped, since it was that of the rows before.
+        """Replace the rows; a LoD that does not fit the new rows is dropped.
 
         values: an array of the host or of a device, a tensor, a number, a nesting. Copied, unless it is a tensor.
-        place: where they shall live; by default where they are, and the CPU for what is nowhere yet.
-        raises InvalidArgumentError for text that is to live on a device, and as `DeviceContextPool.get`
+        place: the destination; by default the place of the values, the CPU for Python numbers. raises
+        InvalidArgumentError for text with a device as its destination, and as `DeviceContextPool.get`
         """
-        wanted = None if place is None else place_of(place)
+        destination = None if place is None else place_of(place)
         if isinstance(values, Variable):
             values = values.value()
         elif isinstance(values, LoDTensor):
             values = values.values
         if not isinstance(values, (EagerTensor, DeviceTensor)):
-            owner = owner_of(values, wanted or CPU) if hasattr(values, "dtype") and hasattr(values, "shape") else CPU
+            owner = (
+                owner_of(values, destination or CPU) if hasattr(values, "dtype") and hasattr(values, "shape") else CPU
+            )
             if owner is None or owner.kind == "cpu" or isinstance(values, Tensor):
                 values = make(values)
             else:
                 values = DeviceTensor(values, of_numpy(np.dtype(values.dtype)), owner)
-        found = place_of_tensor(values)
-        if wanted is not None and wanted != found:
+        source = place_of_tensor(values)
+        if destination is not None and destination != source:
             if not on_devices(values.dtype):
                 raise InvalidArgumentError(
-                    op="HeldTensor.set",
-                    what="devices have no such tensors",
+                    op="ScopeTensor.set",
+                    what="devices have no tensors of this dtype",
                     wanted="numbers",
                     found=values.dtype.name,
-                    do="keep it on the CPU",
+                    do="leave it on the CPU",
                 )
-            values = tensor_of(moved(values._array, found, wanted), values.dtype, wanted)
+            values = tensor_of(moved(values._array, source, destination), values.dtype, destination)
         levels = self.levels
         self._values, self.levels = values, ()
         if levels:
@@ -158,8 +160,8 @@ class HeldTensor(LoDTensor):
             if not self.has_valid_recursive_sequence_lengths():
                 self.levels = ()
 
-    def take(self, values: Any, levels: Any = (), layout: str = "any") -> HeldTensor:
-        """Hold a tensor as it is; nothing is checked or copied."""
+    def take(self, values: Any, levels: Any = (), layout: str = "any") -> ScopeTensor:
+        """Store a tensor without checks or copies."""
         self._values, self.levels, self.layout = values, tuple(levels), layout
         return self
 

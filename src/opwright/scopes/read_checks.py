@@ -1,9 +1,9 @@
-"""Which inputs a computation reads: found out by running it once more on stand-ins.
+"""Check which inputs a computation reads, by running it once more on proxies.
 
-Lives here: the stand-in, and the check of the switch `check_unused_inputs`.  Not here: when it is asked (running.py).
+Lives here: the proxy, and the check of the switch `check_unused_inputs`.  Not here: when to check (execution.py).
 
-An input that is never read should be in `shape_only`, so that it need not be there, or should not be an input. An input
-in `shape_only` that is read after all would miss its elements on another device.
+An input that is never read should be in `shape_only`, so that its elements are not required, or should not be an input.
+An input in `shape_only` that is read after all would lack its elements on another device.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ..ops import dispatch
 _BY_SHAPE = frozenset({np.shape, np.ndim, np.size, np.zeros_like, np.ones_like, np.empty_like, np.full_like})
 
 
-class Watched(NDArrayOperatorsMixin):
-    """An array that notes when its elements are read. Shape and dtype may be asked for without that."""
+class ReadProxy(NDArrayOperatorsMixin):
+    """An array proxy that reports reads of its elements; shape and dtype are not reported."""
 
     def __init__(self, array: np.ndarray, read: Callable[[], None]) -> None:
         self._array, self._read = array, read
@@ -40,16 +40,16 @@ class Watched(NDArrayOperatorsMixin):
         return np.array(self._array, dtype) if copy else np.asarray(self._array, dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return getattr(ufunc, method)(*_plain(inputs), **kwargs)
+        return getattr(ufunc, method)(*_unwrap(inputs), **kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if function in _BY_SHAPE:
             return function(self._array, *args[1:], **kwargs)
-        return function(*_plain(args), **{k: _plain(v) for k, v in kwargs.items()})
+        return function(*_unwrap(args), **{k: _unwrap(v) for k, v in kwargs.items()})
 
     def __getitem__(self, key: Any) -> Any:
         self._read()
-        return self._array[_plain(key)]
+        return self._array[_unwrap(key)]
 
     def __iter__(self) -> Any:
         self._read()
@@ -76,29 +76,29 @@ class Watched(NDArrayOperatorsMixin):
         return self._array.__index__()
 
 
-def _plain(value: Any) -> Any:
-    """The arrays behind stand-ins, noted as read."""
-    if isinstance(value, Watched):
+def _unwrap(value: Any) -> Any:
+    """Return the arrays behind proxies, reported as read."""
+    if isinstance(value, ReadProxy):
         value._read()
         return value._array
     if isinstance(value, (list, tuple)):
-        return type(value)([_plain(v) for v in value])
+        return type(value)([_unwrap(v) for v in value])
     return value
 
 
 def check_reads(op: Any, kernel: Callable[..., Any], arrays: Sequence[Any]) -> None:
-    """Compute once more, to see what is read.
+    """Compute once more and check which inputs are read.
 
-    raises PermissionDeniedError naming operator and input: for one that was given and is never read, and for one in
-    `shape_only` that is
+    raises PermissionDeniedError naming operator and input: for one that is never read, and for one in `shape_only` that
+    is read
     """
     read: set[str] = set()
-    watched = [_watched(a, functools.partial(read.add, name)) for name, a in zip(op.input_names, arrays)]
+    proxies = [_proxies(a, functools.partial(read.add, name)) for name, a in zip(op.input_names, arrays)]
     try:
-        _plain(dispatch.quietly(kernel, *watched))  # what is handed on as it is is read too
+        _unwrap(dispatch.quietly(kernel, *proxies))  # an input returned unchanged counts as read
     except OpError:
         raise
-    except Exception:  # it looked at what a stand-in is: then it read whatever it did not show
+    except Exception:  # the proxy's type broke the computation: assume that it reads all
         return
     for name, array in zip(op.input_names, arrays):
         if name in op.shape_only:
@@ -110,22 +110,22 @@ def check_reads(op: Any, kernel: Callable[..., Any], arrays: Sequence[Any]) -> N
                     wanted="its shape alone",
                     do="take it out of shape_only",
                 )
-        elif name not in read and _has_arrays(array):
+        elif name not in read and _has_elements(array):
             raise PermissionDeniedError(
                 op=op.name,
                 what=f"input {name!r} is never read by compute",
-                found="an initialized input whose elements nobody reads",
+                found="an initialized input whose elements are not read",
                 wanted=f"shape_only = ({name!r},), or no such input",
             )
 
 
-def _watched(value: Any, read: Callable[[], None]) -> Any:
+def _proxies(value: Any, read: Callable[[], None]) -> Any:
     if isinstance(value, np.ndarray):
-        return Watched(value, read)
-    return [_watched(v, read) for v in value] if isinstance(value, (list, tuple)) else value
+        return ReadProxy(value, read)
+    return [_proxies(v, read) for v in value] if isinstance(value, (list, tuple)) else value
 
 
-def _has_arrays(value: Any) -> bool:
+def _has_elements(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
-        return any(map(_has_arrays, value))
+        return any(map(_has_elements, value))
     return isinstance(value, np.ndarray) and value.size > 0

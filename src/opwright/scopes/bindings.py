@@ -1,8 +1,7 @@
-"""Inputs and results of an operator instance: read from a scope, written to a scope.
+"""Bind an operator instance's inputs and outputs to the variables of a scope.
 
-Lives here: inputs as tensors, and as the choice of a kernel sees them; results as tensors with memory of their own,
-their LoDs and layouts, writing them.
-Not here: computing them (running.py, shortcut.py).
+Lives here: inputs as tensors and as kernel selection sees them; results as tensors that own their memory, with LoDs and
+layouts, stored in variables. Not here: computing them (execution.py, fast_path.py).
 """
 
 from __future__ import annotations
@@ -26,66 +25,68 @@ from ..ops.operands import Operand, on_devices
 from ..ops.rule_errors import contract_violation, mismatch
 from ..ops.tensor import Tensor
 from ..ops.tensor_list import TensorList
-from .held import moved, place_of_tensor, tensor_of
 from .scope import Scope
+from .scope_tensor import moved, place_of_tensor, tensor_of
 from .variable import EMPTY, ScopeVariable
 
 if TYPE_CHECKING:
     from .instance import OpInstance
 
 
-class Feed(NamedTuple):
-    """The inputs of one run, one entry for each the operator declares: one thing, None, or a tuple for a repeated one.
+class BoundInputs(NamedTuple):
+    """The inputs of one run, one entry for each that the operator declares: a tensor, None, or a tuple for a repeated
+    one.
 
-    given: tensors and LoDTensors as variables hold them. tensors: without LoDs, offsets in their own inputs.
-    operands: what the choice of a kernel sees. carriers: the LoDTensors, by input. rows: whether some are sparse rows.
+    stored: tensors and LoDTensors as in the variables. tensors: without LoDs, whose offsets are separate inputs.
+    operands: the inputs as kernel selection sees them. carriers: the LoDTensors, by input. rows: whether some are
+    sparse rows.
     """
 
-    given: list[Any]
+    stored: list[Any]
     tensors: list[Any]
     operands: list[Any]
     carriers: dict[str, LoDTensor]
     rows: bool = False
 
 
-def feed_of(instance: OpInstance, call: Any, scope: Scope) -> Feed:
-    """The inputs of an instance on a scope.
+def bind_inputs(instance: OpInstance, call: Any, scope: Scope) -> BoundInputs:
+    """Return the inputs of an instance on a scope.
 
-    raises InvalidArgumentError for rows, lists and objects where a tensor is wanted, and for LoDs that the operator
-    does not take; what is not initialised only the choice of a kernel knows to be an error: until then its operand
-    stands for it
+    raises InvalidArgumentError for rows, lists and objects where a tensor is required, and for LoDs that the operator
+    does not take. Only kernel selection can tell whether an uninitialized variable is an error: its operand represents
+    it.
     """
     op = instance.type
-    given: list[Any] = []
+    stored: list[Any] = []
     operands: list[Any] = []
     for declared in op.inputs:
         names = instance.inputs.get(declared.name)
         if names is None:
-            given.append(None)
+            stored.append(None)
             operands.append(None)
             continue
         members = [m for name in names for m in _members(op, declared, name, scope)]
         if declared.repeated:
-            given.append(tuple(t for t, _ in members))
+            stored.append(tuple(t for t, _ in members))
             operands.append(tuple(o for _, o in members))
         else:
             tensor, operand = members[0] if members else (None, None)
-            given.append(tensor)
-            operands.append(None if tensor is None and declared.optional else operand)  # as if it were absent
-    return _without_lods(op, given, operands)
+            stored.append(tensor)
+            operands.append(None if tensor is None and declared.optional else operand)  # an optional input is absent
+    return _without_lods(op, stored, operands)
 
 
 def _members(op: Any, declared: Any, name: str, scope: Scope) -> list[tuple[Any, Operand]]:
-    """What a name stands for in one input: a tensor (None if there is none) and its operand; of a list several."""
+    """Return the (tensor or None, operand) pairs that a name contributes to one input; several for a list."""
     by_shape = declared.name in op.shape_only
     variable = None if name == EMPTY else scope.find_var(name)
     if variable is None and declared.optional:
         return []
     if variable is None or not variable.is_initialized:
         return [(None, Operand(op.name, declared.name, name, None, by_shape=by_shape, absent=variable is None))]
-    taken = kinds.accepted(declared) if variable.kind in ("rows", "list") else ()
-    if variable.kind == "rows" and "rows" in taken:
-        return [(variable._held, _operand(op, declared, name, variable._held, "any"))]
+    accepted_kinds = kinds.accepted(declared) if variable.kind in ("rows", "list") else ()
+    if variable.kind == "rows" and "rows" in accepted_kinds:
+        return [(variable._contents, _operand(op, declared, name, variable._contents, "any"))]
     if variable.kind == "rows":
         raise InvalidArgumentError(
             op=op.name,
@@ -94,37 +95,37 @@ def _members(op: Any, declared: Any, name: str, scope: Scope) -> list[tuple[Any,
             wanted="dense",
             do="its values and indices, or to_dense()",
         )
-    held = variable._held
+    contents = variable._contents
     if variable.kind == "object" and not any(d.is_handle for d in declared.dtypes):
-        advice = f"scope.var({name!r}).set(variable.value())" if isinstance(held, Variable) else None
-        found = f"variable {name!r} with an object: {type(held).__name__}"
+        advice = f"scope.var({name!r}).set(variable.value())" if isinstance(contents, Variable) else None
+        found = f"variable {name!r} with an object: {type(contents).__name__}"
         raise InvalidArgumentError(
             op=op.name, what=f"input {declared.name!r} takes a tensor", found=found, wanted="dense", do=advice
         )
-    if variable.kind == "list" and isinstance(held, tuple) and declared.repeated and "list" not in taken:
-        named = [(f"{name}[{i}]", t) for i, t in enumerate(held)]
+    if variable.kind == "list" and isinstance(contents, tuple) and declared.repeated and "list" not in accepted_kinds:
+        named = [(f"{name}[{i}]", t) for i, t in enumerate(contents)]
     elif variable.kind == "list" and not any(d.is_handle for d in declared.dtypes):
         raise InvalidArgumentError(
             op=op.name,
             what=f"input {declared.name!r} takes one tensor",
             wanted="dense",
-            found=f"variable {name!r} with a list of {len(held)}",
+            found=f"variable {name!r} with a list of {len(contents)}",
             do="a variable for each",
         )
     else:
-        named = [(name, _tensor(variable))]
+        named = [(name, _tensor_in(variable))]
     return [(t, _operand(op, declared, n, t, variable.layout)) for n, t in named]
 
 
-def _tensor(variable: ScopeVariable) -> Any:
-    """A variable's contents as a tensor: of a handle a tensor that holds the object."""
-    held = variable._held
+def _tensor_in(variable: ScopeVariable) -> Any:
+    """Return a variable's contents as a tensor: for a handle, a tensor with the object as its element."""
+    contents = variable._contents
     if variable.kind == "dense":
-        return LoDTensor.of(held._values, held.levels) if held.levels else held._values
-    if variable.kind == "list" and isinstance(held, tuple):
-        dtype = held[0].dtype if held else dtypes.float32
-        held = TensorList(len(held), dtype, UNKNOWN, {i: t.constant for i, t in enumerate(held)})
-    return EagerTensor(held, dtypes.variant if isinstance(held, TensorList) else dtypes.resource)
+        return LoDTensor.of(contents._values, contents.levels) if contents.levels else contents._values
+    if variable.kind == "list" and isinstance(contents, tuple):
+        dtype = contents[0].dtype if contents else dtypes.float32
+        contents = TensorList(len(contents), dtype, UNKNOWN, {i: t.constant for i, t in enumerate(contents)})
+    return EagerTensor(contents, dtypes.variant if isinstance(contents, TensorList) else dtypes.resource)
 
 
 def _operand(op: Any, declared: Any, name: str, tensor: Any, layout: str) -> Operand:
@@ -134,27 +135,30 @@ def _operand(op: Any, declared: Any, name: str, tensor: Any, layout: str) -> Ope
     return Operand(op.name, declared.name, name, spec, place_of_tensor(rows), layout, by_shape)
 
 
-def _without_lods(op: Any, given: list[Any], operands: list[Any]) -> Feed:
-    """LoDTensors taken apart, offsets put into the inputs that ask for them; members without a value left out."""
-    present = [tuple(t for t in x if t is not None) if isinstance(x, tuple) else x for x in given]
+def _without_lods(op: Any, stored: list[Any], operands: list[Any]) -> BoundInputs:
+    """Return the inputs with LoDTensors split, offsets in the inputs that ask for them, empty members removed."""
+    present = [tuple(t for t in x if t is not None) if isinstance(x, tuple) else x for x in stored]
     if any(isinstance(t, IndexedSlices) for x in present for t in (x if isinstance(x, tuple) else (x,))):
-        return Feed(present, present, operands, {}, True)
+        return BoundInputs(present, present, operands, {}, True)
     carriers = lod_calls.carriers_of(op, present)
     if not carriers and not any(d.lod_of for d in op.inputs):
-        return Feed(present, present, operands, carriers)
+        return BoundInputs(present, present, operands, carriers)
     tensors = lod_calls.take_apart(op, present, carriers)
     for i, (declared, tensor) in enumerate(zip(op.inputs, tensors)):
         if operands[i] is None and tensor is not None:  # offsets, from the LoD of another input
             name = f"the LoD of {declared.lod_of}"
             levels = tensor if isinstance(tensor, tuple) else (tensor,)
-            found = [_operand(op, declared, name, t, "any") for t in levels]
-            operands[i] = tuple(found) if isinstance(tensor, tuple) else found[0]
-    return Feed(present, tensors, operands, carriers)
+            offsets = [_operand(op, declared, name, t, "any") for t in levels]
+            operands[i] = tuple(offsets) if isinstance(tensor, tuple) else offsets[0]
+    return BoundInputs(present, tensors, operands, carriers)
 
 
-def settled(feed: Feed) -> Feed:
-    """The feed when the key is chosen: what has no value now is an optional input, or one that the key rule passed over
-    in a list. Raises InvalidArgumentError for anything else."""
+def check_initialized(feed: BoundInputs) -> BoundInputs:
+    """Check that every input without a value is optional or was skipped by the key rule; return the inputs without
+    those.
+
+    raises InvalidArgumentError for an uninitialized input
+    """
     operands: list[Any] = []
     for operand, tensor in zip(feed.operands, feed.tensors):
         if isinstance(operand, tuple):
@@ -168,34 +172,34 @@ def settled(feed: Feed) -> Feed:
 _NOT_IMAGES = frozenset({"Conv2DBackpropFilter", "DepthwiseConv2dNativeBackpropFilter"})  # rank 4, but a filter
 
 
-def left(flat: Sequence[Any], arrays: Sequence[Any]) -> bool:
-    """Whether results came back to the host that were computed from arrays of a device: somebody copied unseen."""
-    given = [a for x in arrays if x is not None for a in (x if isinstance(x, list) else (x,))]
-    return bool(given) and any(isinstance(r, (np.ndarray, np.generic)) for r in flat)
+def ran_on_host(flat: Sequence[Any], arrays: Sequence[Any]) -> bool:
+    """Return whether results on the host were computed from arrays of a device, by an implicit copy."""
+    inputs = [a for x in arrays if x is not None for a in (x if isinstance(x, list) else (x,))]
+    return bool(inputs) and any(isinstance(r, (np.ndarray, np.generic)) for r in flat)
 
 
 def as_tensor(op: Any, result: Any, spec: Any, place: Place, arrays: Sequence[Any], rule: str = "compute") -> Any:
-    """Return a result as a tensor at `place`, with memory of its own. rule: what computed it, as errors name it.
+    """Return a result as a tensor at `place` that owns its memory. rule: the rule that computed it, for errors.
 
-    raises DefinitionError where the result is not what was inferred (InternalError for an operator of this package)
+    raises DefinitionError if the result is not as inferred (InternalError for an operator of this package)
     """
     if not on_devices(spec.dtype):
         return tensor_of(result, spec.dtype, CPUPlace())
     result = getattr(result, "_array", result) if isinstance(result, Tensor) else result
     if not hasattr(result, "dtype"):
-        result = _numbers(op, result, spec, rule)
+        result = _array_of_numbers(op, result, spec, rule)
     wrong = mismatch((result,), (spec,))
     if wrong is not None:
         raise contract_violation(op, rule, **wrong)
     if isinstance(result, (np.ndarray, np.generic)):
         if isinstance(result, np.ndarray) and _overlaps(result, arrays):
-            result = result.copy()  # a view, or the input itself: who sets the variable of one must not set the other's
+            result = result.copy()  # a view or the input itself: variables must not share memory
         if place.kind != "cpu":
             result = moved(np.asarray(result), CPUPlace(), place)
     return tensor_of(result, spec.dtype, place)
 
 
-def _numbers(op: Any, result: Any, spec: Any, rule: str) -> np.ndarray:
+def _array_of_numbers(op: Any, result: Any, spec: Any, rule: str) -> np.ndarray:
     """Return Python numbers, or lists of them, as an array, as eager calls do."""
     try:
         if result is not None:
@@ -220,26 +224,27 @@ def _overlaps(result: np.ndarray, arrays: Sequence[Any]) -> bool:
     )
 
 
-def with_lods(op: Any, call: Any, feed: Feed, flat: Sequence[Any]) -> list[Any]:
-    """One entry for each declared output: a tensor or LoDTensor, a list for a repeated one, None for offsets that went
-    into the LoD of another."""
+def pack_results(op: Any, call: Any, feed: BoundInputs, flat: Sequence[Any]) -> list[Any]:
+    """Return an entry for each declared output: a tensor or LoDTensor, a list for a repeated one, None for offsets that
+    became part of another output's LoD.
+    """
     packed = list(op.pack_all(flat))
     if not feed.carriers and not any(o.lod_of for o in op.outputs):
         return packed
-    word = lod_calls.lod_word(op, call, feed.tensors)
+    lod_rule = lod_calls.lod_word(op, call, feed.tensors)
     carriers = feed.carriers
-    if word == "joined" and carriers:
-        carriers = {"": lod_calls.joined(op, feed.given)}
+    if lod_rule == "joined" and carriers:
+        carriers = {"": lod_calls.joined(op, feed.stored)}
     shown = [o for o in op.outputs if not o.intermediate]
     results = [p for p, o in zip(packed, op.outputs) if not o.intermediate]
-    offsets = {id(o) for o in shown if o.lod_of is not None} if word == "changed" else set()
+    offsets = {id(o) for o in shown if o.lod_of is not None} if lod_rule == "changed" else set()
     host = [on_host(r) if id(o) in offsets else r for r, o in zip(results, shown)]
-    made = iter(lod_calls.put_together(op, word, carriers, host, shown))
-    return [p if o.intermediate or id(o) in offsets else next(made) for p, o in zip(packed, op.outputs)]
+    assembled = iter(lod_calls.put_together(op, lod_rule, carriers, host, shown))
+    return [p if o.intermediate or id(o) in offsets else next(assembled) for p, o in zip(packed, op.outputs)]
 
 
 def on_host(tensor: Any) -> Any:
-    """What a variable holds with its tensors on the CPU; a copy of what is not there."""
+    """Return tensors on the CPU, copied if they are elsewhere; other contents are returned unchanged."""
     if isinstance(tensor, (list, tuple)):
         return [on_host(t) for t in tensor]
     if tensor is None or isinstance(tensor, IndexedSlices):
@@ -249,23 +254,23 @@ def on_host(tensor: Any) -> Any:
     return tensor if place_of_tensor(tensor).kind == "cpu" else tensor._as_tensor()
 
 
-def layout_of(op: Any, key: Any, feed: Feed) -> str:
-    """The layout of results of four dimensions: that of the key, where the inputs had one to begin with."""
+def layout_of(op: Any, key: Any, feed: BoundInputs) -> str:
+    """Return the layout of rank-4 results: the key's, if any of the inputs has a layout."""
     if key.layout == "any" or op.name in _NOT_IMAGES:
         return "any"
     members = [o for x in feed.operands if x is not None for o in (x if isinstance(x, tuple) else (x,))]
     return key.layout if any(o.layout != "any" for o in members) else "any"
 
 
-def write(instance: OpInstance, scope: Scope, outputs: Sequence[Any], layout: str) -> None:
-    """Put the results into the variables. Raises InvalidArgumentError where a list has another length than the slot."""
-    planned = []
+def store_results(instance: OpInstance, scope: Scope, outputs: Sequence[Any], layout: str) -> None:
+    """Store the results in the variables. Raises InvalidArgumentError if a list's length is not the slot's."""
+    assignments = []
     for declared, result in zip(instance.type.outputs, outputs):
         names = instance.outputs.get(declared.name, ())
         if not declared.repeated:
             if names and names[0] != EMPTY and result is not None:
-                planned.append((names[0], result))
-        elif names != (EMPTY,) and (names or declared.lod_of is None):  # offsets without a name are on what they are of
+                assignments.append((names[0], result))
+        elif names != (EMPTY,) and (names or declared.lod_of is None):  # unnamed offsets are part of another output
             if len(result) != len(names):
                 raise InvalidArgumentError(
                     op=instance.type.name,
@@ -273,8 +278,8 @@ def write(instance: OpInstance, scope: Scope, outputs: Sequence[Any], layout: st
                     what=f"output {declared.name!r} gives {len(result)} tensors",
                     wanted=f"{len(result)} names",
                 )
-            planned += [(n, v) for n, v in zip(names, result) if n != EMPTY]
-    for name, value in planned:
+            assignments += [(n, v) for n, v in zip(names, result) if n != EMPTY]
+    for name, value in assignments:
         variable = scope.find_var(name) or scope.var(name)
         if value.dtype.is_handle:
             variable.take(value._array)

@@ -1,7 +1,7 @@
-"""One walk back over a graph, which adds its gradients.
+"""The backward pass over a graph, which adds its gradients.
 
-Lives here: `Walk`: which nodes have a part in it, the names and sums of gradients, what is left out in the end.
-Not here: what is asked for (backward.py), recording the graph again (rerecording.py), the gradient rules.
+Lives here: `BackwardPass`: which nodes take part, the names and sums of gradients, removal of unused nodes. Not here:
+the public functions (backward.py), replaying the graph into a trace (graph_replay.py), gradient rules.
 """
 
 from __future__ import annotations
@@ -18,60 +18,61 @@ from ..ops.indexed_slices import IndexedSlices, summed
 from ..tracing.symbolic import SymbolicTensor
 from ..tracing.trace import TRACING, user_line
 from .gradient_map import Backward, flat_gradient, graph_gradient
-from .rerecording import Origin, Recording
+from .graph_replay import GraphOrigin, GraphReplay
 from .variable import EMPTY, grad_name
 
 
 class NoGradientError(UnimplementedError, LookupError):
-    """A gradient was asked for through an operator that defines none."""
+    """A gradient was requested through an operator that defines none."""
 
 
-class Walk:
-    """One pass backwards over a graph that is recorded again meanwhile.
+class BackwardPass:
+    """One backward pass over a graph that is replayed into a trace.
 
-    parts: by id of tensor, what its gradient is the sum of, in the order in which it came. finished: the sums.
+    parts: by id of tensor, the summands of its gradient in order. finished: the sums.
     """
 
     def __init__(self, graph: Graph, no_grad_set: Sequence[Value]) -> None:
-        self.graph, self.given = graph, no_grad_set
-        self.here = user_line()
+        self.graph, self.no_grad_values = graph, no_grad_set
+        self.call_line = user_line()
         self.parts: dict[int, list[Any]] = {}
         self.finished: dict[int, Any] = {}
-        self.claimed: set[int] = set()  # values that are somebody's gradient already
-        self.slots: dict[str, dict[str, Any]] = {}  # of a node: for each input the place of its part, or None
+        self.claimed: set[int] = set()  # values that are already the gradient of a tensor
+        self.slots: dict[str, dict[str, Any]] = {}  # by node: for each input the position of its part, or None
         self.part_names: dict[tuple[int, int], str] = {}
         self.lines: dict[int, str | None] = {}  # the user's line, by id of node
 
     def run(
-        self, targets: Sequence[Value], seeds: Sequence[Value | None], wanted: Sequence[Value], explicit: bool
+        self, targets: Sequence[Value], seeds: Sequence[Value | None], sources: Sequence[Value], explicit: bool
     ) -> Backward:
-        """The graph with gradients. seeds: what those of the targets start from; explicit: whether all of `wanted` was
-        asked for by name, so that it is an error if one can have none."""
+        """Return the graph with gradients. seeds: the initial gradients of the targets; sources: the values to
+        differentiate by; explicit: the caller named all of them, so one that cannot have a gradient is an error.
+        """
         with TRACING:
             before = dispatch.state.trace, dispatch.state.tapes, dispatch.state.names
             try:
-                self.recording = Recording(self.graph)
-                self.trace, tensors = self.recording.trace, self.recording.tensors
+                self.replay = GraphReplay(self.graph)
+                self.trace, tensors = self.replay.trace, self.replay.tensors
                 self.names = {id(t): name for name, t in tensors.items()}
-                self.keep = list(tensors.values())  # ids are theirs as long as they live
-                sources = [(v, tensors[v.name]) for v in wanted if self._may_have(v, tensors[v.name], explicit)]
-                self._mark(sources, [tensors[t.name] for t in targets])
+                self.keep = list(tensors.values())  # ids stay unique while the tensors are alive
+                pairs = [(v, tensors[v.name]) for v in sources if self._is_differentiable(v, tensors[v.name], explicit)]
+                self._mark(pairs, [tensors[t.name] for t in targets])
                 with self.trace.resumed():
                     for target, seed in zip(targets, seeds):
                         y = tensors[target.name]
                         start = array.ones_like(y) if seed is None else tensors[seed.name]
-                        if id(y) in self.reaches:
+                        if id(y) in self.active:
                             self._add(y, start)
-                    for record in reversed(self.recording.records):
-                        self._pass(record)
+                    for record in reversed(self.replay.records):
+                        self._differentiate(record)
                     for key in list(self.parts):
                         self._finish(key)
             finally:  # reset by statements: see tracing.trace.Recording
                 dispatch.state.trace, dispatch.state.tapes, dispatch.state.names = before
-        return self._result(targets, wanted, sources)
+        return self._result(targets, sources, pairs)
 
-    def _may_have(self, value: Value, tensor: Any, explicit: bool) -> bool:
-        """Whether a value can have a gradient. Raises InvalidArgumentError where one was asked for that cannot."""
+    def _is_differentiable(self, value: Value, tensor: Any, explicit: bool) -> bool:
+        """Return whether a value can have a gradient. Raises InvalidArgumentError if one was requested explicitly."""
         dtype = tensor.dtype
         flows = dtype.is_floating or dtype.is_complex or dtype.name == "variant"
         if not flows and explicit:
@@ -83,43 +84,43 @@ class Walk:
             )
         return bool(flows)
 
-    # ---- where gradients go ---------------------------------------------------------------------------------------
+    # ---- active values ----------------------------------------------------------------------------------------------
 
     def _mark(self, sources: Sequence[tuple[Value, Any]], targets: Sequence[Any]) -> None:
-        """What gradients flow into: what depends on the sources by real gradients and leads to the targets."""
-        records = self.recording.records
+        """Find the active values: differentiable functions of the sources that the targets depend on."""
+        records = self.replay.records
         leads = {id(t) for t in targets}
         unread: set[int] = set()
         for record in reversed(records):
             if any(id(y) in leads for y in record.outputs):
                 unread.update(id(y) for y in record.outputs if id(y) not in leads)
-                if not _ends_here(record):
+                if not _stops_gradient(record):
                     leads.update(map(id, record.inputs))
-        self.no_grad = {id(self.recording.tensors[v.name]) for v in self.given}
+        self.no_grad = {id(self.replay.tensors[v.name]) for v in self.no_grad_values}
         for record in records:
-            if _ends_here(record):
+            if _stops_gradient(record):
                 self.no_grad.update(id(y) for y in record.outputs if is_trainable(y.dtype))
-        self.reaches = {id(x) for _, x in sources} - self.no_grad
+        self.active = {id(x) for _, x in sources} - self.no_grad
         for record in records:
-            if not _ends_here(record) and any(id(x) in self.reaches for x in record.inputs):
-                self.reaches.update(id(y) for y in record.outputs if is_trainable(y.dtype))
-                self.reaches -= self.no_grad
-        self.reaches &= leads | unread
+            if not _stops_gradient(record) and any(id(x) in self.active for x in record.inputs):
+                self.active.update(id(y) for y in record.outputs if is_trainable(y.dtype))
+                self.active -= self.no_grad
+        self.active &= leads | unread
         self.no_grad |= unread
 
     # ---- one node -------------------------------------------------------------------------------------------------
 
-    def _pass(self, record: Any) -> None:
-        """Ask the rule of one node for the gradients of its inputs, where one has come for an output."""
-        if _ends_here(record) or not any(id(y) in self.parts for y in record.outputs):
+    def _differentiate(self, record: Any) -> None:
+        """Apply the gradient rule of one node, if any of its outputs has a gradient."""
+        if _stops_gradient(record) or not any(id(y) in self.parts for y in record.outputs):
             return
-        if not any(id(x) in self.reaches for x in record.inputs):
+        if not any(id(x) in self.active for x in record.inputs):
             return
-        node = self.recording.node_of(record)
-        made = len(self.trace.builder.nodes)
+        node = self.replay.node_of(record)
+        first_new = len(self.trace.builder.nodes)
         if type(record) is OpRecord and record.op.gradient_rule is None:
             raise self._without_gradient(record.op.name, node)
-        dys = [self._arriving(record, y) for y in record.outputs]
+        dys = [self._incoming_gradient(record, y) for y in record.outputs]
         inputs = record.inputs  # a loop gets more of them by being asked for its gradient
         try:
             grads = list(record.backward(dys))
@@ -127,13 +128,13 @@ class Walk:
             if isinstance(error, (KeyError, IndexError)) or node is None:
                 raise
             raise self._without_gradient(str(error), node) from None
-        places: list[tuple[int, int] | None] = []
+        positions: list[tuple[int, int] | None] = []
         for x, dx in zip(inputs, grads):
-            flows = dx is not None and id(x) in self.reaches
-            places.append((id(x), self._add(x, dx, node)) if flows else None)
+            flows = dx is not None and id(x) in self.active
+            positions.append((id(x), self._add(x, dx, node)) if flows else None)
         if node is not None:
-            self.slots[node.name] = _by_slot(node, places)
-            for new in self.trace.builder.nodes[made:]:
+            self.slots[node.name] = _group_by_slot(node, positions)
+            for new in self.trace.builder.nodes[first_new:]:
                 self.lines.setdefault(id(new), node.at)
 
     def _without_gradient(self, op: str, node: Node | None) -> NoGradientError:
@@ -148,26 +149,26 @@ class Walk:
             explain="OW501",
         )
 
-    def _arriving(self, record: Any, y: Any) -> Any:
-        """The gradient of an output, summed up here, before its first reader; zeros where none came."""
+    def _incoming_gradient(self, record: Any, y: Any) -> Any:
+        """Return the gradient of an output, summed here, before its first reader; zeros if it has none."""
         if id(y) in self.parts:
             return self._finish(id(y))
         if type(record) is not OpRecord or not is_trainable(y.dtype) or y.dtype.name == "resource":
-            return None  # control flow knows which of its results take part; of state there are no zeros
-        zeros = self._own(array.zeros_like(y))
+            return None  # control flow handles None itself; state has no zeros
+        zeros = self._own_value(array.zeros_like(y))
         self.finished[id(y)] = self._name(zeros, self._gradient_name(id(y)))
         return zeros
 
     # ---- sums -----------------------------------------------------------------------------------------------------
 
     def _add(self, x: Any, dx: Any, node: Node | None = None) -> int:
-        """One more part of the gradient of x; gives its number."""
+        """Add a summand to the gradient of x; return its index."""
         if isinstance(dx, IndexedSlices):
-            shape = None if dx.dense_shape is None else self._own(self.trace.to_tensor(dx.dense_shape))
-            part: Any = IndexedSlices(self._own(dx.values), self._own(dx.indices), shape)
+            shape = None if dx.dense_shape is None else self._own_value(self.trace.to_tensor(dx.dense_shape))
+            part: Any = IndexedSlices(self._own_value(dx.values), self._own_value(dx.indices), shape)
         else:
-            part = self._own(self.trace.to_tensor(dx))
-            self._typed_like(part, x, node)
+            part = self._own_value(self.trace.to_tensor(dx))
+            self._check_shape(part, x, node)
         if part.dtype is not x.dtype:
             raise DefinitionError(
                 op=node.op.name if node else None,
@@ -180,8 +181,8 @@ class Walk:
         parts.append(part)
         return len(parts) - 1
 
-    def _typed_like(self, part: Any, x: Any, node: Node | None) -> None:
-        """A gradient has the shape of what it is the gradient of, whatever was inferred."""
+    def _check_shape(self, part: Any, x: Any, node: Node | None) -> None:
+        """Set the gradient's shape to its tensor's, whatever was inferred."""
         try:
             part.set_shape(x.shape)
         except ValueError:
@@ -193,11 +194,11 @@ class Walk:
                 wanted=str(x.shape),
             ) from None
 
-    def _own(self, tensor: Any) -> SymbolicTensor:
-        """A value that is nothing else's gradient and no value of the forward graph: itself, or a copy of it."""
+    def _own_value(self, tensor: Any) -> SymbolicTensor:
+        """Return a value that is no other tensor's gradient and not in the forward graph: the tensor or a copy."""
         tensor = self.trace.to_tensor(tensor)
         value = tensor.value_in_graph
-        if value.node is None or id(value) in self.claimed or self.recording.is_forward(value):
+        if value.node is None or id(value) in self.claimed or self.replay.is_forward(value):
             tensor = array.identity(tensor)
         self.claimed.add(id(tensor.value_in_graph))
         self.keep.append(tensor)
@@ -218,7 +219,7 @@ class Walk:
         return grad
 
     def _finish(self, key: int) -> Any:
-        """The gradient of a tensor: what came for it, or one sum of it all."""
+        """Return the gradient of a tensor: its only summand, or the sum."""
         if key in self.finished:
             return self.finished[key]
         parts, name = self.parts[key], self._gradient_name(key)
@@ -231,54 +232,58 @@ class Walk:
             self._name(part, self.part_names[key, i])
         total = summed(parts) if any(isinstance(p, IndexedSlices) for p in parts) else math.add_n(parts)
         if isinstance(total, IndexedSlices):
-            shape = None if total.dense_shape is None else self._own(total.dense_shape)
-            total = IndexedSlices(self._own(total.values), self._own(total.indices), shape)
+            shape = None if total.dense_shape is None else self._own_value(total.dense_shape)
+            total = IndexedSlices(self._own_value(total.values), self._own_value(total.indices), shape)
         else:
-            total = self._own(total)  # a rule may hand it on as it is: that part then has a name of its own
+            total = self._own_value(total)  # the sum may be one of the parts, which has its own name
         self.finished[key] = self._name(total, name)
         return total
 
     # ---- the result -----------------------------------------------------------------------------------------------
 
     def _result(
-        self, targets: Sequence[Value], wanted: Sequence[Value], sources: Sequence[tuple[Value, Any]]
+        self, targets: Sequence[Value], sources: Sequence[Value], pairs: Sequence[tuple[Value, Any]]
     ) -> Backward:
-        builder, recording = self.trace.builder, self.recording
+        builder, replay = self.trace.builder, self.replay
         if len(builder.inputs) != len(self.graph.inputs):
             raise DefinitionError(
-                what=f"a gradient rule in graph {self.graph.name!r} reads what is outside the graph",
+                what=f"a gradient rule in graph {self.graph.name!r} reads a tensor from outside the graph",
                 found=", ".join(v.name for v in builder.inputs[len(self.graph.inputs) :]),
             )
-        found = {v.name: self.finished[id(x)] for v, x in sources if id(x) in self.finished}
-        outputs = [self.trace.value_of(recording.tensors[v.name]) for v in self.graph.outputs]
-        flat = [t.value_in_graph for grad in found.values() for t in flat_gradient(grad)]
+        gradients = {v.name: self.finished[id(x)] for v, x in pairs if id(x) in self.finished}
+        outputs = [self.trace.value_of(replay.tensors[v.name]) for v in self.graph.outputs]
+        flat = [t.value_in_graph for grad in gradients.values() for t in flat_gradient(grad)]
         nodes = self._connected([*outputs, *flat])
-        self._say_where(nodes)
-        origin = Origin(self.trace) if recording.arranged else None
+        self._set_lines(nodes)
+        origin = GraphOrigin(self.trace) if replay.has_custom_gradients else None
         graph = Graph(self.graph.name, builder.inputs, nodes, [*outputs, *flat], origin)
         verify(graph, "append_backward")
-        there = {id(v) for v in graph.values()}
+        values = {id(v) for v in graph.values()}
 
         def present(grad: Any) -> bool:
-            return all(id(t.value_in_graph) in there for t in flat_gradient(grad)[:2])
+            return all(id(t.value_in_graph) in values for t in flat_gradient(grad)[:2])
 
-        def shown(place: tuple[int, int] | None) -> str:
-            return EMPTY if place is None or not present(self.parts[place[0]][place[1]]) else self.part_names[place]
+        def part_name(position: tuple[int, int] | None) -> str:
+            if position is None or not present(self.parts[position[0]][position[1]]):
+                return EMPTY
+            return self.part_names[position]
 
         links = {self.names[k]: graph_gradient(g) for k, g in self.finished.items() if present(g)}
         slots = {
-            name: {slot: list(map(shown, e)) if isinstance(e, list) else shown(e) for slot, e in entries.items()}
+            name: {
+                slot: list(map(part_name, e)) if isinstance(e, list) else part_name(e) for slot, e in entries.items()
+            }
             for name, entries in self.slots.items()
         }
         no_grad = frozenset(self.names[k] for k in self.no_grad if k in self.names)
-        return Backward(self.graph, graph, [t.name for t in targets], [v.name for v in wanted], links, slots, no_grad)
+        return Backward(self.graph, graph, [t.name for t in targets], [v.name for v in sources], links, slots, no_grad)
 
     def _connected(self, outputs: Sequence[Value]) -> list[Node]:
-        """All nodes of the forward graph, and of the others those that an output or an effect needs."""
+        """Return the forward nodes, and the gradient nodes that an output or an effect depends on."""
         needed, nodes = {id(v) for v in outputs}, []
         for node in reversed(self.trace.builder.nodes):
             if (
-                any(self.recording.is_forward(v) for v in node.outputs)
+                any(self.replay.is_forward(v) for v in node.outputs)
                 or node.effect == "write"
                 or any(id(v) in needed for v in node.outputs)
             ):
@@ -286,33 +291,33 @@ class Walk:
                 needed.update(map(id, node.operands))
         return nodes[::-1]
 
-    def _say_where(self, nodes: Sequence[Node]) -> None:
-        """A node of the gradient comes from the user's line of the node that it is the gradient of."""
+    def _set_lines(self, nodes: Sequence[Node]) -> None:
+        """Set the source line of each gradient node to that of its forward node."""
         for node in nodes:
-            if node.at == self.here and not any(self.recording.is_forward(v) for v in node.outputs):
+            if node.at == self.call_line and not any(self.replay.is_forward(v) for v in node.outputs):
                 GraphBuilder.locate(node, self.lines.get(id(node)))
             stack = [(graph, node.at) for graph in node.subgraphs]
             while stack:
-                graph, at = stack.pop()
+                graph, line = stack.pop()
                 for inner in graph.nodes:
-                    if inner.at == self.here:
-                        GraphBuilder.locate(inner, at)
-                    stack += [(g, at) for g in inner.subgraphs]
+                    if inner.at == self.call_line:
+                        GraphBuilder.locate(inner, line)
+                    stack += [(g, line) for g in inner.subgraphs]
 
 
-def _ends_here(record: Any) -> bool:
-    """Whether differentiation ends at a node, by its declaration `gradient = None`."""
+def _stops_gradient(record: Any) -> bool:
+    """Return whether differentiation stops at a node, by its declaration `gradient = None`."""
     return type(record) is OpRecord and record.op.gradient_rule is None and record.op.has_gradient_rule
 
 
-def _by_slot(node: Node, flat: Sequence[tuple[int, int] | None]) -> dict[str, Any]:
-    """Flat entries by the inputs' names; a list, in which no place is left out, for a repeated one."""
-    left = iter(flat)
+def _group_by_slot(node: Node, flat: Sequence[tuple[int, int] | None]) -> dict[str, Any]:
+    """Group flat entries by input name; a repeated input has a list with an entry for each member."""
+    remaining = iter(flat)
     return {
-        declared.name: [next(left) for _ in operand]
+        declared.name: [next(remaining) for _ in operand]
         if isinstance(operand, tuple)
         else None
         if operand is None
-        else next(left)
+        else next(remaining)
         for declared, operand in zip(node.op.inputs, node.inputs)
     }

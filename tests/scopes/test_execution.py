@@ -135,7 +135,7 @@ def test_no_variable_is_an_error_only_where_the_input_is_required() -> None:
     assert scope.var("y").value.numpy().tolist() == [[0.0], [1.0]]
     with pytest.raises(ow.errors.InvalidArgumentError) as error:
         add().run(scope, CPU)
-    for word in ("Add", "input 'y'", "'b'", "test_running.py"):
+    for word in ("Add", "input 'y'", "'b'", "test_execution.py"):
         assert word in str(error.value)
 
 
@@ -189,7 +189,7 @@ def test_errors_have_the_operator_and_the_line_where_the_instance_was_made() -> 
     with pytest.raises(ow.errors.InvalidArgumentError) as error:
         instance.run(scope, CPU)
     assert error.value.op == "Add"
-    assert f"test_running.py:{line}" in str(error.value)
+    assert f"test_execution.py:{line}" in str(error.value)
 
     def odd(op: Any, x: Any) -> Any:
         raise KeyError("of its own")
@@ -197,7 +197,7 @@ def test_errors_have_the_operator_and_the_line_where_the_instance_was_made() -> 
     with pytest.raises(KeyError) as other:
         fresh(compute=odd).on({"x": "a"}, {"y": "b"}).run(scope, CPU)
     assert isinstance(other.value, ow.errors.OpError)
-    assert re.search(r"^Twice \(.*test_running.py:\d+\): compute raised KeyError: 'of its own'", str(other.value))
+    assert re.search(r"^Twice \(.*test_execution.py:\d+\): compute raised KeyError: 'of its own'", str(other.value))
 
 
 def test_a_failed_run_leaves_scope_and_place_usable() -> None:
@@ -274,7 +274,7 @@ def test_check_numerics_names_the_operator_and_floats_alone_count() -> None:
     log.run(scope, CPU)
     with ow.flags(check_numerics=True):
         for place in (CPU, SIM):
-            says = r"Log(.|\n)*test_running.py(.|\n)*output 0(.|\n)*Inf"
+            says = r"Log(.|\n)*test_execution.py(.|\n)*output 0(.|\n)*Inf"
             with pytest.raises(ow.errors.InvalidArgumentError, match=says):
                 log.run(scope, place)
         op("Add").on({"x": "i", "y": "i"}, {"z": "j"}).run(scope, CPU)

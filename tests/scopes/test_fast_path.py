@@ -13,7 +13,7 @@ import pytest
 
 import opwright as ow
 from opwright.core import flags
-from opwright.scopes import running, shortcut
+from opwright.scopes import execution, fast_path
 
 ADD = ow.ops.get("Add").on({"x": "a", "y": "b"}, {"z": "c"})
 
@@ -29,13 +29,13 @@ def scope_of(**values: Any) -> ow.Scope:
 def long_ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The operators that went the long way."""
     went: list[str] = []
-    whole = running._execute
+    whole = execution._execute
 
     def execute(instance: Any, *rest: Any) -> Any:
         went.append(instance.type.name)
         return whole(instance, *rest)
 
-    monkeypatch.setattr(running, "_execute", execute)
+    monkeypatch.setattr(execution, "_execute", execute)
     return went
 
 
@@ -162,7 +162,7 @@ def test_errors_of_a_later_run_have_operator_and_line() -> None:
     instance = doubler("ShortcutFails", compute=compute).on({"x": "x"}, {"y": "y"})
     scope = scope_of(x=np.float32([1]), y=np.float32([7]))
     instance.run(scope)
-    with pytest.raises(ow.errors.InvalidArgumentError, match=r"ShortcutFails \(.*test_shortcut.py:\d+\): .*too large"):
+    with pytest.raises(ow.errors.InvalidArgumentError, match=r"ShortcutFails \(.*test_fast_path.py:\d+\): .*too large"):
         instance.run(scope_of(x=np.float32([2])))
     assert instance.run(scope).branch == "reference"
 
@@ -181,7 +181,7 @@ def test_switches_see_every_run(switch: str, long_ways: list[str]) -> None:
 def test_what_is_remembered_is_bounded_and_dies_with_a_graph() -> None:
     for n in range(1, 200):
         ADD.run(scope_of(a=np.zeros(n, np.float32), b=np.zeros(n, np.float32)))
-    assert len(ADD.type.bind({}).remembered) <= shortcut._MOST
+    assert len(ADD.type.bind({}).remembered) <= fast_path._MAX_CACHED
 
     @ow.function
     def shifted(x: Any) -> Any:
