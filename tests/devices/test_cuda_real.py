@@ -197,7 +197,7 @@ def test_record_use_keeps_a_temporary_of_another_stream(gpu, cupy):
     with gpu.using(second):
         np.testing.assert_array_equal(gpu.to_host(y), np.arange(1 << 16, dtype=np.float32) * 2)
     gpu.wait()
-    assert len(gpu._kept) == 0
+    assert len(gpu._in_use) == 0
 
 
 def test_scratch_memory(gpu):

@@ -285,12 +285,12 @@ def test_a_page_locked_source_is_kept_until_the_copy_is_made(gpu, cupy):
     cupy.calls.clear()
     gpu.to_device(source)
     assert cupy.names() == ["empty", "set", "event.record"]
-    assert [array is source for _, arrays in gpu._kept for array in arrays] == [True]
+    assert [array is source for _, arrays in gpu._in_use for array in arrays] == [True]
     gpu.empty((1,), np.int8)
-    assert len(gpu._kept) == 1  # the event has not been reached
+    assert len(gpu._in_use) == 1  # the event has not been reached
     cupy.events[-1].done = True
     gpu.empty((1,), np.int8)
-    assert len(gpu._kept) == 0
+    assert len(gpu._in_use) == 0
 
 
 def test_what_is_not_contiguous_is_copied_before(gpu, cupy):
@@ -334,10 +334,10 @@ def test_record_use_and_wait(gpu, cupy):
     x, other = gpu.empty((1,), np.int8), gpu.new_stream()
     gpu.record_use(x, stream=other)
     assert cupy.calls[-1] == ("event.record", other)
-    assert len(gpu._kept) == 1
+    assert len(gpu._in_use) == 1
     gpu.wait()
     assert cupy.calls[-1] == ("device.synchronize", 1)
-    assert len(gpu._kept) == 0
+    assert len(gpu._in_use) == 0
 
 
 def test_page_locked_memory(cupy):

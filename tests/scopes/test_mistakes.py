@@ -39,8 +39,11 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "a dict for a scope": (lambda: add().run({"a": 1.0}), "found +dict.*wanted +a Scope"),
     "a dict for a scope, explained": (lambda: add().explain({}), "found +dict.*wanted +a Scope"),
     "a dict for a scope, a graph": (lambda: ow.run_graph(graph(), {}), "found +dict.*wanted +a Scope"),
-    "no graph": (lambda: ow.run_graph(print, ow.Scope()), "no graph.*wanted +a Graph"),
-    "gradients of no graph": (lambda: ow.append_backward(ow.function(abs), "x"), "no graph.*found +Function.*a Graph"),
+    "no graph": (lambda: ow.run_graph(print, ow.Scope()), "not a graph.*wanted +a Graph"),
+    "gradients of no graph": (
+        lambda: ow.append_backward(ow.function(abs), "x"),
+        "not a graph.*found +Function.*a Graph",
+    ),
     "a loss of another graph": (lambda: ow.append_backward(graph(), graph().outputs[0]), "of another graph"),
     "an object for a tensor": (lambda: add().run(scope_of(a={}, b=F(1))), "Add.*'x'.*'a' with an object: dict"),
     "a Variable for a tensor": (lambda: add().run(scope_of(a=ow.Variable(F(1)), b=F(1))), "Add.*try +scope.var.'a'"),

@@ -1,10 +1,10 @@
 """Copies between host and device memory: which of them wait.
 
-Lives here: the table of what waits, the size below which the host need not; where an array is.
-Not here: how a device copies (cuda.py, simulated.py), copies between places (transfer.py).
+Lives here: the table of waits, the size below which host memory is staged; the place of an array. Not here: a device's
+copies (cuda.py, simulated.py), copies between places (transfer.py).
 
-The rules are CUDA's. "Async" is the caller's wish (cudaMemcpyAsync); whether a call returns before the copy is done
-follows from where the memory is:
+The rules are CUDA's. "Async" is the caller's request (cudaMemcpyAsync); whether a call returns before the copy is done
+depends on the kinds of memory:
 
     from       to         plain call      Async call
     device     device     returns         returns
@@ -14,9 +14,9 @@ follows from where the memory is:
     device     pageable   waits           waits
     host       host       waits           waits
 
-    * up to 64 KB the bytes are taken along by the call, which returns at once; the source may then be written again
+    * up to 64 KB the call stages the bytes and returns at once; the source may then be overwritten
 
-Setting memory, and launching a kernel, never wait.
+Setting memory and launching a kernel never wait.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..core.places import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place
 from .pinned import is_pinned
 
 STAGED_BYTES = 64 * 1024
-"""A copy from the host of so many bytes or fewer is taken along by the call."""
+"""The largest copy from the host, in bytes, that the call stages."""
 
 _WAITS = {  # (from, to): (a plain call waits, an Async call waits)
     ("device", "device"): (False, False),
@@ -45,29 +45,29 @@ _WAITS = {  # (from, to): (a plain call waits, an Async call waits)
 }
 
 
-def staged(source: str, target: str, nbytes: int, asynchronous: bool) -> bool:
-    """Whether the call takes the bytes along, so that neither waits for the other."""
+def is_staged(source: str, target: str, nbytes: int, asynchronous: bool) -> bool:
+    """Return whether the call copies the bytes to a staging buffer, so that neither side waits."""
     return target == "device" and source != "device" and nbytes <= STAGED_BYTES and _WAITS[source, target][asynchronous]
 
 
 def waits(source: str, target: str, nbytes: int, asynchronous: bool = False) -> bool:
-    """Whether a copy has been made when the call returns. source, target: "device", "pinned" or "pageable".
+    """Return whether a copy is done when the call returns. source, target: "device", "pinned" or "pageable".
 
     >>> waits("device", "pageable", 4, asynchronous=True)
     True
     """
-    return _WAITS[source, target][asynchronous] and not staged(source, target, nbytes, asynchronous)
+    return _WAITS[source, target][asynchronous] and not is_staged(source, target, nbytes, asynchronous)
 
 
 def memory_kind(array: Any) -> str:
-    """Where an array's memory is: "pageable", "pinned" or "device"."""
+    """Return the kind of an array's memory: "pageable", "pinned" or "device"."""
     if isinstance(array, np.ndarray | np.generic):
         return "pinned" if is_pinned(array) else "pageable"
     return "device"
 
 
 def check_same(target: Any, source: Any, op: str) -> None:
-    """Raises InvalidArgumentError unless both arrays have one shape and dtype: a copy changes neither."""
+    """Raise InvalidArgumentError unless both arrays have the same shape and dtype: a copy changes neither."""
     if target.shape != source.shape or target.dtype != source.dtype:
         raise InvalidArgumentError(
             op=op,
@@ -77,7 +77,7 @@ def check_same(target: Any, source: Any, op: str) -> None:
 
 
 def place_of_array(array: Any) -> Place:
-    """Where an array is: CPUPlace for NumPy's, CUDAPinnedPlace for page-locked ones, else what the array says.
+    """Return the place of an array: CPUPlace for NumPy's, CUDAPinnedPlace for page-locked ones, else the array's own.
 
     raises InvalidArgumentError for an object that is no array of a known device
     """

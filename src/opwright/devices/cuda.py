@@ -1,11 +1,11 @@
-"""NVIDIA's devices, through CuPy.
+"""NVIDIA GPUs, through CuPy.
 
-Lives here: `CUDADeviceContext`.  Not here: kernels; finding CuPy, page-locked memory (cuda_host.py).
-CuPy 13 or newer is imported when a context is first asked for, never by `import opwright`.
+Lives here: `CUDADeviceContext`.  Not here: kernels; locating CuPy, page-locked memory (cuda_host.py). CuPy 13 or newer
+is imported for the first context, never by `import opwright`.
 
-Memory is CuPy's pool, which is stream-ordered: an array dropped while work that uses it is queued is handed out again
-at once, to work queued later on the stream it was allocated on. Hence `record_use` for arrays used on another stream.
-Copies wait as copies.py says; pageable memory is never left to be read after a call, whatever the driver would do.
+Memory is CuPy's pool, which is stream-ordered: an array dropped while queued work uses it is reused at once, by work
+queued later on the stream it was allocated on. Hence `record_use` for arrays used on another stream. Copies wait as in
+copies.py; pageable memory is never read after the call returns, whatever the driver permits.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from ..core.errors import InvalidArgumentError, UnavailableError
 from ..core.places import CUDAPlace, Place
 from .context import name_of, numpy_dtype, sizes
 from .copies import STAGED_BYTES, check_same
-from .cuda_host import InProcess
+from .cuda_host import CuPyContext
 from .pinned import lease_of
 
 
-class CUDADeviceContext(InProcess):
+class CUDADeviceContext(CuPyContext):
     """One GPU: its stream, memory, and the handles of cuBLAS and cuDNN. Arrays are CuPy's.
 
-    As a context manager it makes its device and stream CuPy's current ones on this thread; `launch` and `compute` do.
-    raises UnavailableError as `cupy_for`
+    As a context manager it makes its device and stream CuPy's current ones on this thread; `launch` and `compute` do
+    so. raises UnavailableError as `cupy_for`
     """
 
     asynchronous = True
@@ -41,10 +41,10 @@ class CUDADeviceContext(InProcess):
     def __init__(self, place: Place | None = None) -> None:
         super().__init__(place or CUDAPlace(0))
         self._local = threading.local()
-        self._kept: deque[tuple[Any, tuple[Any, ...]]] = deque()
-        self._kept_lock = forks.lock()
+        self._in_use: deque[tuple[Any, tuple[Any, ...]]] = deque()
+        self._in_use_lock = forks.lock()
         with self.cupy.cuda.Device(self.place.device_id):
-            # Not "blocking": it would wait for whoever uses the default stream, and they for it.
+            # Non-blocking: no synchronization with the default stream.
             self._stream = self.cupy.cuda.Stream(non_blocking=True)
         self.memory_pool = self.cupy.get_default_memory_pool()
         self.pinned_memory_pool = self.cupy.get_default_pinned_memory_pool()
@@ -58,14 +58,14 @@ class CUDADeviceContext(InProcess):
         return stack[-1] if stack else self._stream
 
     def new_stream(self) -> Any:
-        """Another stream of this device."""
+        """Return a new stream of this device."""
         self.check_open()
         with self.cupy.cuda.Device(self.place.device_id):
             return self.cupy.cuda.Stream(non_blocking=True)
 
     @contextmanager
     def using(self, stream: Any = None) -> Iterator[CUDADeviceContext]:
-        """A `with` inside which this device and `stream` are CuPy's current ones, and this context's."""
+        """Make this device and `stream` current, for CuPy and this context, within a `with` statement."""
         self.check_open()
         stream = stream or self.stream
         stack = getattr(self._local, "stack", None)
@@ -94,27 +94,27 @@ class CUDADeviceContext(InProcess):
         return self.stream.ptr
 
     def record(self) -> Any:
-        """An event at the end of what this thread's stream has queued; a cupy.cuda.Event."""
+        """Return an event after the work queued on this thread's stream; a cupy.cuda.Event."""
         with self.using():
             event = self.cupy.cuda.Event(disable_timing=True)
             event.record(self.stream)
         return event
 
     def wait(self) -> None:
-        """Wait for all work of this device, on all streams. Raises CuPy's error where some of it failed."""
+        """Wait for all work of this device, on all streams. Raises CuPy's error if any failed."""
         self.check_open()
         self.cupy.cuda.Device(self.place.device_id).synchronize()
-        self._let_go()
+        self._release_finished()
 
     # --- memory -----------------------------------------------------------------------------------------------------
 
     def empty(self, shape: Any, dtype: Any) -> Any:
-        """A new cupy.ndarray, contents undefined, allocated on this thread's stream.
+        """Return a new cupy.ndarray, contents undefined, allocated on this thread's stream.
 
-        raises InvalidArgumentError for strings and handles, which devices do not hold
+        raises InvalidArgumentError for strings and handles, which devices do not support
         """
         shape, dtype = sizes(shape), self._check_dtype(numpy_dtype(dtype))
-        self._let_go()
+        self._release_finished()
         with self.using():
             return self.cupy.empty(shape, dtype)
 
@@ -124,22 +124,23 @@ class CUDADeviceContext(InProcess):
                 op=repr(self.place),
                 what="a device holds numbers, no Python objects",
                 found=f"dtype {dtype}",
-                do="keep strings and handles on CPUPlace()",
+                do="place strings and handles on CPUPlace()",
             )
         return dtype
 
     def owns(self, array: Any) -> bool:
-        """Whether this is a CuPy array on this device."""
+        """Return whether this is a CuPy array on this device."""
         return isinstance(array, self.cupy.ndarray) and int(array.device.id) == self.place.device_id
 
     def to_device(self, array: Any) -> Any:
-        """A copy on this device. Returns at once for a page-locked array, which must then be left as it is until a
-        `wait`, and for 64 KB or fewer; waits for the copy of larger arrays."""
+        """Return a copy on this device. Returns at once for a page-locked array, which must not change before a `wait`,
+        and for 64 KB or fewer; waits for the copy of larger arrays.
+        """
         if self.owns(array):
             return array
         host = np.asarray(array)
         self._check_dtype(host.dtype)
-        if not host.flags.c_contiguous:  # CuPy would copy it, and drop the copy with the transfer still under way
+        if not host.flags.c_contiguous:  # CuPy would free its own copy during the transfer
             host = np.ascontiguousarray(host)
         lease = lease_of(host)
         result = self.empty(host.shape, host.dtype)
@@ -159,7 +160,7 @@ class CUDADeviceContext(InProcess):
         return result
 
     def to_host(self, array: Any, out: np.ndarray | None = None) -> np.ndarray:
-        """The values on the host, after all work queued before on this thread's stream.
+        """Return the values on the host, after all work queued before on this thread's stream.
 
         out: C-contiguous. A page-locked one has the values after the next `wait`; any other when this returns.
         """
@@ -179,28 +180,28 @@ class CUDADeviceContext(InProcess):
         return target
 
     def record_use(self, *arrays: Any, stream: Any = None) -> None:
-        """Keep these arrays, and page-locked ones of the host, until the work queued on `stream` by now is done."""
+        """Keep these arrays, and page-locked host arrays, alive until the work queued on `stream` so far is done."""
         stream = stream or self.stream
         with self.using(stream):
             event = self.cupy.cuda.Event(disable_timing=True)
             event.record(stream)
-        with self._kept_lock:
-            self._kept.append((event, arrays))
-        self._let_go()
+        with self._in_use_lock:
+            self._in_use.append((event, arrays))
+        self._release_finished()
 
-    def _let_go(self) -> None:
-        """Drop what was kept for work that is done by now."""
+    def _release_finished(self) -> None:
+        """Release the arrays whose work is done."""
         done: list[Any] = []
-        with self._kept_lock:
-            for _ in range(len(self._kept)):
-                entry = self._kept.popleft()
-                (done if entry[0].done else self._kept).append(entry)
-        done.clear()  # after the lock is free: dropping the last reference may run anything
+        with self._in_use_lock:
+            for _ in range(len(self._in_use)):
+                entry = self._in_use.popleft()
+                (done if entry[0].done else self._in_use).append(entry)
+        done.clear()  # outside the lock: finalizers may run arbitrary code
 
     # --- work -------------------------------------------------------------------------------------------------------
 
     def launch(self, fn: Callable[..., Any], *args: Any, name: str | None = None) -> None:
-        """Call `fn(*args)` with this device and stream current, so that what it does with CuPy is queued there.
+        """Call `fn(*args)` with this device and stream current, so that its CuPy work is queued there.
 
         fn: Python that launches kernels: CuPy's functions, cupy.RawKernel, a library with `cublas_handle`.
         """
@@ -221,9 +222,10 @@ class CUDADeviceContext(InProcess):
 
     @property
     def cudnn_handle(self) -> int:
-        """A cuDNN handle for this device, set to this thread's stream: of CuPy 13, or else of NVIDIA's `cudnn` package.
+        """A cuDNN handle for this device, set to this thread's stream: CuPy 13's, else that of NVIDIA's `cudnn`
+        package.
 
-        raises UnavailableError where neither is there; CuPy 14 has no cuDNN
+        raises UnavailableError if neither is available; CuPy 14 has no cuDNN
         """
         with self.using():
             try:
@@ -238,7 +240,7 @@ class CUDADeviceContext(InProcess):
             except ImportError as error:
                 raise UnavailableError(
                     op=repr(self.place),
-                    what="there is no cuDNN here",
+                    what="cuDNN is not available",
                     found=f"CuPy {self.cupy.__version__} without cupy.cudnn, and no package cudnn",
                     do="pip install nvidia-cudnn-frontend nvidia-cudnn-cu12",
                 ) from error
@@ -249,7 +251,7 @@ class CUDADeviceContext(InProcess):
             return handle
 
     def close(self) -> None:
-        """Wait for all work, and give unused memory back to the device."""
+        """Wait for all work, and return unused memory to the device."""
         if os.getpid() == self._pid and not self._closed:
             self.wait()
             self._scratch = threading.local()
@@ -257,7 +259,7 @@ class CUDADeviceContext(InProcess):
         super().close()
 
     def describe(self) -> str:
-        """The device's name and memory."""
+        """Return the device's name and memory."""
         properties = self.cupy.cuda.runtime.getDeviceProperties(self.place.device_id)
         name = properties["name"]
         return f"{name.decode() if isinstance(name, bytes) else name}, {properties['totalGlobalMem'] / 2**30:.0f} GiB"

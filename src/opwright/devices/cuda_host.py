@@ -1,6 +1,6 @@
-"""What CUDA's places need of the host: CuPy found, or what is said where it is missing; page-locked memory.
+"""Host side of CUDA: locating CuPy, and page-locked memory.
 
-Lives here: `cupy_for`, `report`, `InProcess`, `CUDAPinnedDeviceContext`.  Not here: the GPU's context (cuda.py).
+Lives here: `cupy_for`, `report`, `CuPyContext`, `CUDAPinnedDeviceContext`.  Not here: the GPU's context (cuda.py).
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _INSTALL = "install CuPy for this machine's CUDA (pip install cupy-cuda12x or cu
 
 
 def cupy_for(place: Place) -> Any:
-    """The module `cupy`, if it is there and finds the device of this place.
+    """Return the module `cupy`, if it is installed and detects the device of this place.
 
-    raises UnavailableError naming the place, what was found, and what to do
+    raises UnavailableError naming the place, the cause, and a remedy
     """
     try:
         cupy = importlib.import_module("cupy")
-    except Exception as error:  # ImportError, or whatever a half-installed one raises
+    except Exception as error:  # ImportError, or any error of a broken installation
         raise UnavailableError(
             op=repr(place),
-            what="this place needs CuPy, which does not load here",
+            what="this place needs CuPy, which cannot be imported",
             found=_first_line(error),
             wanted="CuPy 13 or newer",
             do=_INSTALL,
@@ -39,7 +39,7 @@ def cupy_for(place: Place) -> Any:
     version = getattr(cupy, "__version__", "of unknown version")
     try:
         count = int(cupy.cuda.runtime.getDeviceCount())
-    except Exception as error:  # CuPy's own class, which there is no way to name without CuPy
+    except Exception as error:  # CuPy's own class, unavailable without CuPy
         raise UnavailableError(
             op=repr(place),
             what="CuPy is here, but finds no CUDA device",
@@ -65,12 +65,12 @@ def _first_line(error: BaseException) -> str:
 
 
 def report() -> str:
-    """The GPUs in a line, or why there are none: for `opwright doctor`."""
+    """Return the GPUs in one line, or why there are none: for `opwright doctor`."""
     try:
         cupy = cupy_for(CUDAPlace(0))
     except UnavailableError as error:
-        found = next((line.strip() for line in error.message.splitlines() if line.startswith("  found")), "")
-        return f"none: {found.removeprefix('found').strip()}"
+        cause = next((line.strip() for line in error.message.splitlines() if line.startswith("  found")), "")
+        return f"none: {cause.removeprefix('found').strip()}"
     runtime = cupy.cuda.runtime
     names = []
     for index in range(int(runtime.getDeviceCount())):
@@ -81,8 +81,8 @@ def report() -> str:
     return f"{'; '.join(names)}; CuPy {cupy.__version__}, CUDA {runtime.runtimeGetVersion()}"
 
 
-class InProcess(DeviceContext):
-    """What the two contexts share: CuPy, and the process they were made in."""
+class CuPyContext(DeviceContext):
+    """Base of the two contexts: CuPy, and the process that created them."""
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)
@@ -90,18 +90,18 @@ class InProcess(DeviceContext):
         self._pid = os.getpid()
 
     def check_open(self) -> None:
-        """Raises FailedPreconditionError if it is closed, or this is a forked child of the process it was made in."""
+        """Raise FailedPreconditionError if the context is closed or belongs to the parent of this forked process."""
         super().check_open()
         if os.getpid() != self._pid:
             raise FailedPreconditionError(
                 op=repr(self.place),
                 what="CUDA does not work in a forked process",
-                found=f"made in process {self._pid}, used in {os.getpid()}",
+                found=f"created in process {self._pid}, used in {os.getpid()}",
                 do='start processes with multiprocessing.get_context("spawn")',
             )
 
     def pinned_empty(self, shape: Any, dtype: Any) -> np.ndarray:
-        """A page-locked NumPy array from CuPy's pool, contents undefined: for copies that do not wait."""
+        """Return a page-locked NumPy array from CuPy's pool, contents undefined, for asynchronous copies."""
         self.check_open()
         shape, dtype = sizes(shape), numpy_dtype(dtype)
         nbytes = max(int(np.prod(shape, dtype=np.int64)) * dtype.itemsize, 1)
@@ -109,25 +109,25 @@ class InProcess(DeviceContext):
         return Lease(np.frombuffer(pointer, np.uint8, nbytes), pointer).array(shape, dtype)
 
 
-class CUDAPinnedDeviceContext(InProcess):
-    """Page-locked memory of the host. Arrays are NumPy's; work on them is the processor's and runs at once.
+class CUDAPinnedDeviceContext(CuPyContext):
+    """Page-locked host memory. Arrays are NumPy's; work on them runs on the processor, synchronously.
 
-    raises UnavailableError where CuPy or a GPU is missing: it is CUDA that locks the pages
+    raises UnavailableError if CuPy or a GPU is missing: CUDA locks the pages
     """
 
     def __init__(self, place: Place | None = None) -> None:
         super().__init__(place or CUDAPinnedPlace())
 
     def empty(self, shape: Any, dtype: Any) -> np.ndarray:
-        """A page-locked NumPy array, contents undefined."""
+        """Return a page-locked NumPy array, contents undefined."""
         return self.pinned_empty(shape, dtype)
 
     def owns(self, array: Any) -> bool:
-        """Whether this is a NumPy array of page-locked memory."""
+        """Return whether this is a NumPy array of page-locked memory."""
         return lease_of(array) is not None
 
     def to_device(self, array: Any) -> np.ndarray:
-        """The array in page-locked memory: itself if it is there."""
+        """Return the array in page-locked memory: itself if it is there."""
         host = np.asarray(array)
         if self.owns(host):
             return host
@@ -136,7 +136,7 @@ class CUDAPinnedDeviceContext(InProcess):
         return result
 
     def to_host(self, array: Any, out: np.ndarray | None = None) -> np.ndarray:
-        """The array itself, or `out` with its values."""
+        """Return the array itself, or `out` with its values."""
         if out is None:
             return np.asarray(array)
         check_same(out, array, "copy")
@@ -144,10 +144,10 @@ class CUDAPinnedDeviceContext(InProcess):
         return out
 
     def launch(self, fn: Callable[..., Any], *args: Any, name: str | None = None) -> None:
-        """Runs `fn(*args)` now, on the processor."""
+        """Run `fn(*args)` immediately, on the processor."""
         self.check_open()
         fn(*args)
 
     def describe(self) -> str:
-        """What it is."""
+        """Return a short description."""
         return "page-locked memory of the host"

@@ -1,11 +1,11 @@
 """Stream-ordered memory of the simulated device, poisoned when it is freed.
 
-Lives here: `Allocator`, `Storage`.  Not here: page-locked memory of the host (pinned.py), arrays (simulated_array.py).
+Lives here: `Allocator`, `Storage`.  Not here: page-locked host memory (pinned.py), arrays (simulated_array.py).
 
-A freed block is handed out again at once to whoever asks on the same stream: work queued there later runs later, so
-nobody sees the other's data. Its bytes are overwritten with a pattern in stream order, so that work which uses it after
-it was freed computes NaN. A block used on another stream must be declared by `record_use`, or that stream's work may
-find another's data in it: the mistake this device is there to show.
+A freed block can be allocated again at once on the same stream: work queued there later runs later, so it never sees
+other data. Its bytes are overwritten with a pattern in stream order, so that work which uses it after it was freed
+computes NaN. The use of a block on another stream must be declared by `record_use`, or that stream's work may read
+other data: the mistake that this device exists to expose.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from .context import ALIGNMENT
 from .streams import Event, Stream
 
 POISON = 0xFF
-"""The byte that freed and new memory is full of: NaN in every floating dtype, -1 in signed integers."""
+"""The byte value of freed and new memory: NaN in every floating dtype, -1 in signed integers."""
 
 _ROUND = 256  # sizes are multiples of it, so that similar ones share blocks
 
 
 def host_bytes(nbytes: int) -> np.ndarray:
-    """New bytes, aligned, poisoned."""
+    """Return new bytes, aligned and poisoned."""
     raw = np.full(nbytes + ALIGNMENT, POISON, np.uint8)
     begin = -raw.ctypes.data % ALIGNMENT
     return raw[begin : begin + nbytes]
 
 
 class Storage:
-    """A block in use: freed when nobody holds it any more. Arrays that are views of one another share one.
+    """A block in use: freed with its last reference. Arrays that are views of one another share one.
 
     memory: its bytes. stream: the one it was allocated on. uses: other streams with work that uses it.
     """
@@ -50,12 +50,12 @@ class Storage:
         self.uses: set[Stream] = set()
 
     def free(self) -> None:
-        """Give the block back now, whoever still holds this object. Raises InternalError if that was done before."""
+        """Free the block, regardless of references to this object. Raises InternalError if it was freed before."""
         if self.memory is None:
             raise InternalError(op="free", what="this block was freed before")
         allocator, memory = self._allocator, self.memory
         self.memory = None  # type: ignore[assignment]
-        allocator._give_back(_Freed(memory, self.stream, frozenset(self.uses - {self.stream})))
+        allocator._queue_free(_Freed(memory, self.stream, frozenset(self.uses - {self.stream})))
 
     def __del__(self) -> None:
         if getattr(self, "memory", None) is not None and not sys.is_finalizing():
@@ -69,10 +69,10 @@ class _Freed(NamedTuple):
 
 
 class Allocator:
-    """Blocks by stream and size.
+    """Free lists of blocks by stream and size.
 
-    name: for errors. limit: the most bytes in use at a time, None for no limit.
-    in_use, peak, reserved: bytes handed out now, the most there were, and all that is held for handing out.
+    name: for errors. limit: the most bytes in use at a time, None for no limit. in_use, peak, reserved: bytes in use,
+    their maximum, and the bytes in use or free.
     """
 
     def __init__(self, name: str, limit: int | None = None) -> None:
@@ -85,18 +85,18 @@ class Allocator:
         _allocators.add(self)
 
     def allocate(self, nbytes: int, stream: Stream) -> Storage:
-        """A block of at least `nbytes` bytes for work on `stream`.
+        """Return a block of at least `nbytes` bytes for work on `stream`.
 
-        raises ResourceExhaustedError if the limit would be passed
+        raises ResourceExhaustedError if it would exceed the limit
         """
         size = max(-(-nbytes // _ROUND), 1) * _ROUND
         with self._lock:
-            self._take_back()
-            self._look_at_pending()
+            self._process_freed()
+            self._process_pending()
             if self.limit is not None and self.in_use + size > self.limit:
                 raise ResourceExhaustedError(
                     op=self.name,
-                    what=f"{nbytes} bytes are more than is left of this device's memory",
+                    what=f"{nbytes} bytes are more than this device has free",
                     found=f"{self.in_use} bytes in use, {sum(f.memory.nbytes for f, _ in self._pending)} waiting for "
                     "streams that use them",
                     wanted=f"at most {self.limit} bytes",
@@ -104,7 +104,7 @@ class Allocator:
                 )
             blocks = self._free[id(stream), size]
             if blocks:
-                memory = blocks.pop()  # the newest, so that a use after free meets its successor soon
+                memory = blocks.pop()  # LIFO, so that a use after free hits reused memory soon
             else:
                 memory = host_bytes(size)
                 self.reserved += size
@@ -112,52 +112,52 @@ class Allocator:
             self.peak = max(self.peak, self.in_use)
         return Storage(self, memory, stream)
 
-    def _give_back(self, freed: _Freed) -> None:
-        """May be called by the garbage collector at any point, also inside `allocate`: so nothing here waits."""
+    def _queue_free(self, freed: _Freed) -> None:
+        """Queue a block to be freed; never blocks, as the garbage collector may call it, even inside `allocate`."""
         self._dropped.append(freed)
         while self._dropped and self._lock.acquire(blocking=False):
             try:
-                self._take_back()
+                self._process_freed()
             finally:
                 self._lock.release()
 
-    def _take_back(self) -> None:
+    def _process_freed(self) -> None:
         while self._dropped:
             freed = self._dropped.popleft()
             self.in_use -= freed.memory.nbytes
             events = [stream.record() for stream in freed.uses]
             if all(event.done for event in events):
-                self._enter(freed)
+                self._make_available(freed)
             else:
                 self._pending.append((freed, events))
 
-    def _look_at_pending(self) -> None:
+    def _process_pending(self) -> None:
         waiting = []
         for freed, events in self._pending:
             if all(event.done for event in events):
-                self._enter(freed)
+                self._make_available(freed)
             else:
                 waiting.append((freed, events))
         self._pending = waiting
 
-    def _enter(self, freed: _Freed) -> None:
-        """Free for work queued on its stream from here on."""
+    def _make_available(self, freed: _Freed) -> None:
+        """Make a block available to work queued on its stream from now on."""
         memory = freed.memory
         freed.stream.submit(lambda: memory.fill(POISON), "free")
         self._free[id(freed.stream), memory.nbytes].append(memory)
 
     def trim(self) -> None:
-        """Give up the blocks that nobody uses."""
+        """Release the free blocks."""
         with self._lock:
-            self._take_back()
-            self._look_at_pending()
+            self._process_freed()
+            self._process_pending()
             self.reserved -= sum(block.nbytes for blocks in self._free.values() for block in blocks)
             self._free.clear()
 
     def reset_peak(self) -> None:
-        """Begin to measure `peak` again."""
+        """Reset `peak` to the bytes in use."""
         with self._lock:
-            self._take_back()
+            self._process_freed()
             self.peak = self.in_use
 
 

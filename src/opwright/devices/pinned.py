@@ -1,10 +1,10 @@
-"""Page-locked host memory: NumPy arrays that a device copies from and to by itself, later.
+"""Page-locked host memory: NumPy arrays that a device reads and writes asynchronously.
 
-Lives here: `Lease` and `lease_of`, which know such arrays; `PinnedPool`, the simulated kind.
-Not here: CuPy's kind (cuda.py), which copies wait (copies.py).
+Lives here: `Lease` and `lease_of`, which identify such arrays; `PinnedPool`, the simulated kind. Not here: CuPy's kind
+(cuda.py), which copies wait (copies.py).
 
-An asynchronous copy reads or writes such memory when it runs. The host frees it in its own time, not in a stream's: it
-is handed out again at once, overwritten at once, and so `record_use` is needed wherever a copy may still be under way.
+An asynchronous copy reads or writes such memory when it runs. The host frees it immediately, not in stream order: it is
+reused and overwritten at once, so `record_use` is needed wherever a copy may still be running.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from .streams import Event, Stream
 
 
 class Lease:
-    """What an array of page-locked memory has as its base: the memory is in use as long as there is an array on it.
+    """The base object of arrays in page-locked memory: the memory is in use while such an array exists.
 
-    memory: its bytes as a NumPy array. owner: an object to keep alive with it, or the `PinnedPool` to tell at the end.
+    memory: its bytes as a NumPy array. owner: an object to keep alive with it, or the `PinnedPool` that gets it back.
     """
 
     __slots__ = ("__array_interface__", "__weakref__", "memory", "owner", "uses")
@@ -35,35 +35,35 @@ class Lease:
         self.__array_interface__ = memory.__array_interface__
 
     def array(self, shape: Any, dtype: Any) -> np.ndarray:
-        """An array at the beginning of the memory, which holds on to this lease."""
+        """Return an array at the beginning of the memory, which references this lease."""
         shape, dtype = sizes(shape), numpy_dtype(dtype)
         nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         return np.asarray(self)[:nbytes].view(dtype).reshape(shape)
 
     def raw(self, array: np.ndarray) -> np.ndarray:
-        """The same elements as `array`, one of this lease's, without holding on to the lease: as a device sees it."""
+        """Return the elements of one of this lease's arrays without a reference to the lease, as a device sees them."""
         offset = array.__array_interface__["data"][0] - self.memory.__array_interface__["data"][0]
         return np.ndarray(array.shape, array.dtype, self.memory, offset, array.strides)
 
     def __del__(self) -> None:
         if isinstance(getattr(self, "owner", None), PinnedPool) and not sys.is_finalizing():
-            self.owner._give_back(self.memory, frozenset(self.uses))
+            self.owner._queue_free(self.memory, frozenset(self.uses))
 
 
 def lease_of(array: Any) -> Lease | None:
-    """The lease of an array of page-locked memory, or of a view of one; None for any other."""
+    """Return the lease of an array of page-locked memory or a view of one; None for any other."""
     while isinstance(array, np.ndarray):
         array = array.base
     return array if isinstance(array, Lease) else None
 
 
 def is_pinned(array: Any) -> bool:
-    """Whether this is an array of page-locked memory."""
+    """Return whether this is an array of page-locked memory."""
     return lease_of(array) is not None
 
 
 class PinnedPool:
-    """The simulated page-locked memory: blocks by size, poisoned by the host when freed, handed out again at once."""
+    """Simulated page-locked memory: free lists by size; blocks are poisoned and reusable as soon as they are freed."""
 
     def __init__(self) -> None:
         self._free: dict[int, list[np.ndarray]] = defaultdict(list)
@@ -72,24 +72,24 @@ class PinnedPool:
         self._lock = threading.Lock()
 
     def empty(self, shape: Any, dtype: Any) -> np.ndarray:
-        """A page-locked array, contents undefined."""
+        """Return a page-locked array, contents undefined."""
         shape, dtype = sizes(shape), numpy_dtype(dtype)
         size = max(-(-int(np.prod(shape, dtype=np.int64)) * dtype.itemsize // 256), 1) * 256
         with self._lock:
-            self._take_back()
+            self._process_freed()
             blocks = self._free[size]
             memory = blocks.pop() if blocks else host_bytes(size)
         return Lease(memory, self).array(shape, dtype)
 
-    def _give_back(self, memory: np.ndarray, uses: frozenset[Stream]) -> None:
+    def _queue_free(self, memory: np.ndarray, uses: frozenset[Stream]) -> None:
         self._dropped.append((memory, uses))
-        while self._dropped and self._lock.acquire(blocking=False):  # as in memory.py: the collector does not wait
+        while self._dropped and self._lock.acquire(blocking=False):  # never blocks, as in memory.py
             try:
-                self._take_back()
+                self._process_freed()
             finally:
                 self._lock.release()
 
-    def _take_back(self) -> None:
+    def _process_freed(self) -> None:
         while self._dropped:
             memory, uses = self._dropped.popleft()
             self._pending.append((memory, [stream.record() for stream in uses]))

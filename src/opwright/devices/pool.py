@@ -1,6 +1,6 @@
-"""DeviceContextPool: one and only one context for each place.
+"""`DeviceContextPool`: exactly one context for each place.
 
-Lives here: the pool and the table of kinds of places.  Not here: the contexts.
+Lives here: the pool and the registry of kinds of places.  Not here: the contexts.
 """
 
 from __future__ import annotations
@@ -48,36 +48,36 @@ _BUILT_IN = frozenset(_factories)
 
 
 def register_place_kind(kind: str, factory: Factory, *, replace: bool = False) -> None:
-    """Make a kind of place known, so that the pool makes contexts for it.
+    """Register a kind of place, so that the pool creates contexts for it.
 
-    kind: the word of your Place's class. factory: gives the context of a place; called once for each place.
-    replace: take the place of a factory registered earlier; contexts made by it stay.
+    kind: the word of the Place subclass. factory: returns the context of a place; called once for each place. replace:
+    replace a factory registered earlier; its contexts stay.
 
     >>> class NPUPlace(ow.core.places.Place):
     ...     kind = "npu"
     >>> register_place_kind("npu", NPUDeviceContext)
 
-    raises AlreadyExistsError if the kind has a factory and `replace` is not given, or is one of this package's own
+    raises AlreadyExistsError if the kind has a factory and `replace` is false, or if it is one of this package's own
     """
     if kind in _factories and not is_abandoned(_factories[kind]) and (not replace or kind in _BUILT_IN):
         raise AlreadyExistsError(
             op="register_place_kind",
             what=f"places of kind {kind!r} have a device context already",
-            do="choose another word" if kind in _BUILT_IN else "replace=True, if the new one is meant",
+            do="choose another word" if kind in _BUILT_IN else "replace=True to replace it",
         )
     _factories[kind] = factory
     note_origin(factory)
 
 
 def kinds_of_places() -> list[str]:
-    """The kinds of places that have a device context, sorted."""
+    """Return the kinds of places that have a device context, sorted."""
     return sorted(_factories)
 
 
 class DeviceContextPool:
-    """The device contexts of this process, by place; each is made when first asked for.
+    """The device contexts of this process, by place; each is created on first use.
 
-    There is one pool: `DeviceContextPool()` gives it, as `DeviceContextPool.instance()` does.
+    There is one pool: `DeviceContextPool()` returns it, as `DeviceContextPool.instance()` does.
 
     >>> pool = DeviceContextPool.instance()
     >>> pool.get(CPUPlace()) is pool.get("cpu")
@@ -94,7 +94,7 @@ class DeviceContextPool:
 
     @classmethod
     def _apart(cls) -> DeviceContextPool:
-        """A pool of its own: for tests, which must not find each other's contexts."""
+        """Return a separate pool, for tests."""
         pool = object.__new__(cls)
         pool._contexts = {}
         pool._begin()
@@ -107,7 +107,7 @@ class DeviceContextPool:
 
     @classmethod
     def instance(cls) -> DeviceContextPool:
-        """The pool of this process."""
+        """Return the pool of this process."""
         if cls._instance is None:
             with cls._instance_lock:
                 if cls._instance is None:
@@ -115,18 +115,18 @@ class DeviceContextPool:
         return cls._instance
 
     def get(self, place: Place | str) -> DeviceContext:
-        """The context of this place: the same object at each call. place: a place, or a name such as "gpu:0".
+        """Return the context of a place: the same object at each call. place: a place, or a name such as "gpu:0".
 
-        raises NotFoundError naming a place of a kind nobody registered; UnavailableError naming the place, what was
-        found and what to do, if its device or library is not there
+        raises NotFoundError for a place of an unregistered kind; UnavailableError with cause and remedy if its device
+        or library is not available
         """
         place = place_of(place)
         context = self._contexts.get(place)
         if context is not None:
             return context
         with self._lock:
-            making = self._making.setdefault(place, threading.RLock())
-        with making:
+            creation_lock = self._making.setdefault(place, threading.RLock())
+        with creation_lock:
             context = self._contexts.get(place)
             if context is None:
                 factory = _factories.get(place.kind)
@@ -136,7 +136,7 @@ class DeviceContextPool:
                         what=f"there is no device context for {place!r}",
                         found=f"a place of kind {place.kind!r}",
                         wanted=f"one of the kinds {', '.join(sorted(_factories))}",
-                        do=f"register_place_kind({place.kind!r}, ...) with what makes its context",
+                        do=f"register_place_kind({place.kind!r}, ...) with a factory of contexts",
                     )
                 context = factory(place)
                 with self._lock:
@@ -144,7 +144,7 @@ class DeviceContextPool:
         return context
 
     def places(self) -> list[Place]:
-        """The places that have a context by now, in the order they were asked for."""
+        """Return the places that have a context, in order of creation."""
         with self._lock:
             return list(self._contexts)
 
@@ -164,10 +164,10 @@ class DeviceContextPool:
             context.wait()
 
     def close(self, place: Place | str | None = None) -> None:
-        """Close the context of one place, or of all; asking again makes new ones."""
+        """Close the context of one place, or of all; later calls of `get` create new ones."""
         with self._lock:
-            chosen = list(self._contexts) if place is None else [place_of(place)]
-            closing = [self._contexts.pop(p) for p in chosen if p in self._contexts]
+            places = list(self._contexts) if place is None else [place_of(place)]
+            closing = [self._contexts.pop(p) for p in places if p in self._contexts]
         for context in closing:
             context.close()
 
@@ -176,7 +176,7 @@ _pools: weakref.WeakSet[DeviceContextPool] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    """In a forked child the locks are free, whoever held them. Contexts stay, each of which minds forks itself."""
+    """Reset the locks in a forked child. Contexts stay; each handles forks itself."""
     DeviceContextPool._instance_lock = threading.Lock()
     for pool in list(_pools):
         pool._begin()

@@ -1,16 +1,16 @@
-"""The simulated asynchronous device: a GPU's rules of lifetime and order, without one.
+"""The simulated asynchronous device: a GPU's rules of lifetime and order, without a GPU.
 
-Lives here: `SimulatedDeviceContext`.  Not here: streams.py, memory.py, pinned.py, copies.py, which it is made of;
-its arrays (simulated_array.py).
+Lives here: `SimulatedDeviceContext`.  Not here: its parts streams.py, memory.py, pinned.py, copies.py; its arrays
+(simulated_array.py).
 
-For people who write kernels for devices: work runs later, on a thread; memory is reused at once and poisoned; what
-must wait waits and nothing else does. With `held()` nothing runs until it is let go, so a temporary that is used after
-its end shows in every run:
+For authors of device kernels: work runs later, on a thread; memory is reused at once and poisoned; only the operations
+that wait on a GPU wait. With `held()` no work runs until it exits, so a temporary that is used after it was freed shows
+in every run:
 
     device = ow.DeviceContextPool.instance().get(ow.SimulatedPlace(0))
     with device.held():
         run_my_operator(device)      # queues work, drops its temporaries
-    device.wait()                    # now it runs; NaN in the result: something was used after it was freed
+    device.wait()                    # now it runs; NaN in the result: memory was used after it was freed
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 from ..core.errors import InvalidArgumentError
 from ..core.places import Place, SimulatedPlace
 from .context import DeviceContext, as_tuple, checked, name_of, numpy_dtype, sizes
-from .copies import check_same, memory_kind, staged, waits
+from .copies import check_same, is_staged, memory_kind, waits
 from .memory import Allocator
 from .pinned import Lease, PinnedPool, lease_of
 from .simulated_array import SimulatedArray
@@ -34,10 +34,10 @@ from .streams import Event, Stream
 
 
 class SimulatedDeviceContext(DeviceContext):
-    """One simulated device. Its arrays are `SimulatedArray`, which NumPy's functions take.
+    """One simulated device. Its arrays are `SimulatedArray`, which NumPy's functions accept.
 
-    memory_limit: bytes that may be in use at a time; None for as many as the host has.
-    memory: its `Allocator`, with `in_use` and `peak` in bytes.
+    memory_limit: the most bytes in use at a time; None for no limit. memory: its `Allocator`, with `in_use` and `peak`
+    in bytes.
     """
 
     asynchronous = True
@@ -59,20 +59,20 @@ class SimulatedDeviceContext(DeviceContext):
         return stack[-1] if stack else self._default
 
     def new_stream(self, name: str | None = None) -> Stream:
-        """Another stream of this device. Work on two streams runs in no order, but for events."""
+        """Return a new stream of this device. Only events order the work of two streams."""
         stream = Stream(name or f"{self.place} stream {len(self._streams)}", self._current)
         self._streams.add(stream)
         return stream
 
     def held(self) -> AbstractContextManager[Stream]:
-        """A `with` inside which nothing new runs on this thread's stream; what is queued runs afterwards."""
+        """Pause this thread's stream within a `with` statement; queued work runs afterwards."""
         return self.stream.held()
 
     def _stream_key(self) -> Any:
         return self.stream
 
     def wait(self) -> None:
-        """Wait for all streams. Raises UnknownError naming the first work that failed; the streams go on."""
+        """Wait for all streams. Raises UnknownError naming the first work that failed; the streams continue."""
         failure = None
         for stream in sorted(self._streams, key=lambda s: s.name):
             try:
@@ -85,10 +85,10 @@ class SimulatedDeviceContext(DeviceContext):
     # --- memory -----------------------------------------------------------------------------------------------------
 
     def empty(self, shape: Any, dtype: Any) -> SimulatedArray:
-        """A new array, poisoned: NaN in floating dtypes. Allocated on this thread's stream.
+        """Return a new array, poisoned: NaN in floating dtypes. Allocated on this thread's stream.
 
-        raises InvalidArgumentError for strings and handles, which devices do not hold; ResourceExhaustedError if
-        memory is limited and does not suffice
+        raises InvalidArgumentError for strings and handles, which devices do not support; ResourceExhaustedError if the
+        memory limit does not suffice
         """
         self.check_open()
         shape, dtype = sizes(shape), numpy_dtype(dtype)
@@ -97,23 +97,24 @@ class SimulatedDeviceContext(DeviceContext):
                 op=str(self.place),
                 what="a device holds numbers, no Python objects",
                 found=f"dtype {dtype}",
-                do="keep strings and handles on CPUPlace()",
+                do="place strings and handles on CPUPlace()",
             )
         nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         storage = self.memory.allocate(nbytes, self.stream)
         return SimulatedArray(self, storage, np.ndarray(shape, dtype, storage.memory))
 
     def pinned_empty(self, shape: Any, dtype: Any) -> np.ndarray:
-        """A page-locked NumPy array, contents undefined: what asynchronous copies need on the host's side."""
+        """Return a page-locked NumPy array, contents undefined, for asynchronous copies."""
         return self.pinned.empty(shape, dtype)
 
     def owns(self, array: Any) -> bool:
-        """Whether this is an array of this device."""
+        """Return whether this is an array of this device."""
         return isinstance(array, SimulatedArray) and array.context is self
 
     def to_device(self, array: Any) -> SimulatedArray:
-        """A copy on this device. Returns at once for a page-locked array, which must then be left as it is until a
-        `wait`, and for 64 KB or fewer; waits for the copy of larger arrays."""
+        """Return a copy on this device. Returns at once for a page-locked array, which must not change before a `wait`,
+        and for 64 KB or fewer; waits for the copy of larger arrays.
+        """
         if isinstance(array, SimulatedArray) and array.context is self:
             return array
         host = np.asarray(array)
@@ -124,10 +125,10 @@ class SimulatedDeviceContext(DeviceContext):
         return result
 
     def to_host(self, array: Any, out: np.ndarray | None = None) -> np.ndarray:
-        """The values on the host, after all work queued before on this thread's stream.
+        """Return the values on the host, after all work queued before on this thread's stream.
 
-        out: a page-locked one has the values after the next `wait`; any other when this returns.
-        raises UnknownError where that work failed
+        out: a page-locked one has the values after the next `wait`; any other when this returns. raises UnknownError if
+        that work failed
         """
         target = np.empty(array.shape, array.dtype) if out is None else out
         pinned = memory_kind(target) == "pinned"
@@ -137,18 +138,18 @@ class SimulatedDeviceContext(DeviceContext):
         return target
 
     def copy(self, target: Any, source: Any, asynchronous: bool = False, stream: Stream | None = None) -> None:
-        """Copy between two arrays of one shape and dtype, on the host or on this device, in the stream's order.
+        """Copy between two arrays of one shape, on the host or on this device, in stream order.
 
-        asynchronous: as cudaMemcpyAsync rather than cudaMemcpy. Which calls wait: see copies.py. As CUDA's, an
-        asynchronous copy does not keep page-locked memory in use: that is `record_use`'s part.
+        asynchronous: as cudaMemcpyAsync instead of cudaMemcpy. See copies.py for the calls that wait. As in CUDA, an
+        asynchronous copy does not keep page-locked memory in use: call `record_use`.
         """
         self.check_open()
         check_same(target, source, f"copy on {self.place}")
         stream = stream or self.stream
         kinds = memory_kind(source), memory_kind(target)
-        of = np.array(source) if staged(*kinds, source.nbytes, asynchronous) else self.raw(source)
-        to = self.raw(target)
-        stream.submit(lambda: np.copyto(to, of), f"copy from {kinds[0]} to {kinds[1]}")
+        from_array = np.array(source) if is_staged(*kinds, source.nbytes, asynchronous) else self.raw(source)
+        to_array = self.raw(target)
+        stream.submit(lambda: np.copyto(to_array, from_array), f"copy from {kinds[0]} to {kinds[1]}")
         if waits(*kinds, source.nbytes, asynchronous):
             stream.synchronize()
 
@@ -158,8 +159,10 @@ class SimulatedDeviceContext(DeviceContext):
         self.stream.submit(lambda: raw.fill(byte), "memset")
 
     def record_use(self, *arrays: Any, stream: Stream | None = None) -> None:
-        """Keep the memory of these arrays from being reused before the work on `stream` is done that is queued when
-        they are dropped. Device arrays, and page-locked arrays of the host; others are left alone."""
+        """Delay the reuse of these arrays' memory until the work queued on `stream` when they are dropped is done.
+
+        Device arrays, and page-locked host arrays; others are ignored.
+        """
         stream = stream or self.stream
         for array in arrays:
             lease: Lease | None
@@ -169,10 +172,10 @@ class SimulatedDeviceContext(DeviceContext):
                 lease.uses.add(stream)
 
     def raw(self, value: Any) -> Any:
-        """An argument as the device sees it: memory, and nothing that keeps it in use.
+        """Return an argument as the device sees it: memory without references that keep it in use.
 
-        Arrays in lists, tuples and dicts too. Pageable host arrays are given back as they are.
-        raises InvalidArgumentError for an array of another device
+        Also arrays in lists, tuples and dicts. Pageable host arrays are returned unchanged. raises InvalidArgumentError
+        for an array of another device
         """
         if isinstance(value, SimulatedArray):
             if value.context is not self:
@@ -193,7 +196,7 @@ class SimulatedDeviceContext(DeviceContext):
         return value
 
     def constants(self, value: Any) -> Any:
-        """`raw`, with pageable host arrays copied."""
+        """Return `raw`, with pageable host arrays copied."""
         if isinstance(value, np.ndarray) and lease_of(value) is None:
             return value.copy()
         if type(value) in (list, tuple):
@@ -205,46 +208,47 @@ class SimulatedDeviceContext(DeviceContext):
     # --- work -------------------------------------------------------------------------------------------------------
 
     def launch(self, fn: Callable[..., Any], *args: Any, name: str | None = None, stream: Stream | None = None) -> None:
-        """Queue `fn(*args)`; fn gets device arrays as NumPy arrays over their memory, host arrays as they are now.
+        """Queue `fn(*args)`; fn receives device arrays as NumPy arrays over their memory, host arrays with their
+        current values.
 
-        As on a GPU the queue keeps no argument in use: one that is freed meanwhile is another's memory when fn runs, if
-        it was used on another stream than it was allocated on and `record_use` was not called.
-        What fn raises is raised by the next wait.
+        As on a GPU the queue keeps no argument alive: one that is freed meanwhile may be reused memory when fn runs, if
+        it was used on another stream than it was allocated on without `record_use`. The next wait raises the errors of
+        fn.
         """
         self.check_open()
-        given = [self.constants(a) for a in args]
+        arguments = [self.constants(a) for a in args]
 
         def work() -> None:
             with np.errstate(all="ignore"):
-                fn(*given)
+                fn(*arguments)
 
         (stream or self.stream).submit(work, name or name_of(fn))
 
     def compute(
         self, fn: Callable[..., Any], specs: Iterable[Any], *args: Any, name: str | None = None
     ) -> tuple[SimulatedArray, ...]:
-        """New arrays of these specs, which hold the results of `fn(*args)` when it has run. See `launch`."""
+        """Return new arrays of these specs, which hold the results of `fn(*args)` once it has run. See `launch`."""
         specs = list(specs)
         results = tuple(self.empty(spec.shape, spec.dtype) for spec in specs)
         targets = [r.raw for r in results]
         name = name or name_of(fn)
 
-        def run(*given: Any) -> None:
-            for target, value in zip(targets, checked(as_tuple(fn(*given)), specs, name), strict=True):
+        def run(*arguments: Any) -> None:
+            for target, value in zip(targets, checked(as_tuple(fn(*arguments)), specs, name), strict=True):
                 np.copyto(target, value)
 
         self.launch(run, *args, name=name)
         return results
 
     def record(self, event: Event | None = None) -> Event:
-        """An event at the end of what this thread's stream has queued."""
+        """Return an event after the work queued on this thread's stream."""
         return self.stream.record(event)
 
     def close(self) -> None:
-        """Wait for all work; raises what failed in it."""
+        """Wait for all work; raises its errors."""
         super().close()
         self.wait()
 
     def describe(self) -> str:
-        """Memory in use."""
+        """Return the memory in use."""
         return f"simulated, {self.memory.in_use} bytes in use, {len(self._streams)} streams"

@@ -1,11 +1,11 @@
 """Arrays of the simulated device, for NumPy's functions.
 
-Lives here: `SimulatedArray`; how a NumPy function becomes queued work.  Not here: memory, streams, copies.
+Lives here: `SimulatedArray`; NumPy functions as queued work.  Not here: memory, streams, copies.
 
-A function of NumPy given such arrays is queued on the stream and returns arrays whose shapes and dtypes are known at
-once: they are found by running the function on zeros beside it. What only rearranges (reshape, transpose, slices)
-queues nothing and shares memory. Where a shape follows from values (nonzero, unique, a mask as index), or zeros are no
-argument the function takes, the stream is waited for and it is run at once, as CuPy does with the former.
+A NumPy function on such arrays is queued on the stream; it returns arrays whose shapes and dtypes are known at once, by
+running the function on zeros. Functions that only rearrange (reshape, transpose, slices) queue nothing and share
+memory. If a shape depends on values (nonzero, unique, a mask as index), or the function rejects zeros, the call waits
+for the stream and runs synchronously, as CuPy does with the former.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ BY_VALUE = _words("""
     nonzero flatnonzero argwhere unique unique_all unique_counts unique_inverse unique_values union1d intersect1d
     setdiff1d setxor1d extract compress trim_zeros bincount histogram histogram_bin_edges repeat tile getitem_mask
     eig eigvals
-""")  # their shapes follow from values: zeros would promise the wrong ones
+""")  # shapes depend on values: zeros would yield wrong ones
 ABOUT_SHAPES = _words("shape ndim size result_type common_type can_cast iscomplexobj isrealobj")
 METHODS = _words("""
     all any argmax argmin argpartition argsort astype byteswap choose clip compress conj conjugate copy cumprod cumsum
@@ -49,10 +49,10 @@ METHODS = _words("""
 
 
 class SimulatedArray(NDArrayOperatorsMixin):
-    """An array in a simulated device's memory. Made by its context: `empty`, `to_device`, or functions of others.
+    """An array in a simulated device's memory, created by its context (`empty`, `to_device`) or by functions of others.
 
-    shape, dtype, strides and what follows from them are known without waiting. `get()`, `np.asarray`, `float`, `int`,
-    `bool`, `tolist` and `item` wait for the stream and copy to the host.
+    shape, dtype, strides and the like are known without waiting. `get()`, `np.asarray`, `float`, `int`, `bool`,
+    `tolist` and `item` wait for the stream and copy to the host.
     """
 
     __slots__ = ("__weakref__", "context", "raw", "storage")
@@ -60,7 +60,7 @@ class SimulatedArray(NDArrayOperatorsMixin):
     def __init__(self, context: SimulatedDeviceContext, storage: Storage, raw: np.ndarray) -> None:
         self.context, self.storage, self.raw = context, storage, raw
 
-    # --- what is known at once --------------------------------------------------------------------------------------
+    # --- metadata ---------------------------------------------------------------------------------------------------
 
     shape = property(lambda self: self.raw.shape)
     dtype = property(lambda self: self.raw.dtype)
@@ -82,29 +82,29 @@ class SimulatedArray(NDArrayOperatorsMixin):
     def __repr__(self) -> str:
         return f"<SimulatedArray {self.dtype}{list(self.shape)} on {self.place}>"
 
-    # --- what waits -------------------------------------------------------------------------------------------------
+    # --- values, which wait -----------------------------------------------------------------------------------------
 
     def get(self, out: np.ndarray | None = None) -> np.ndarray:
-        """The values on the host, after all work queued before. out: see `SimulatedDeviceContext.to_host`."""
+        """Return the values on the host, after all work queued before. out: see `SimulatedDeviceContext.to_host`."""
         return self.context.to_host(self, out)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """For np.asarray: waits, and copies. Raises ValueError where a copy is forbidden."""
+        """Return a host copy, for np.asarray; waits. Raises ValueError if a copy is forbidden."""
         if copy is False:
             raise ValueError(f"an array on {self.place} becomes a host array only by a copy")
         host = self.get()
         return host if dtype is None else host.astype(dtype, copy=False)
 
     def item(self, *index: Any) -> Any:
-        """One element as a Python number; waits."""
+        """Return one element as a Python number; waits."""
         return self.get().item(*index)
 
     def tolist(self) -> Any:
-        """The values as nested lists; waits."""
+        """Return the values as nested lists; waits."""
         return self.get().tolist()
 
     def tobytes(self) -> bytes:
-        """The values as bytes in C order; waits."""
+        """Return the values as bytes in C order; waits."""
         return self.get().tobytes()
 
     def __bool__(self) -> bool:
@@ -138,8 +138,8 @@ class SimulatedArray(NDArrayOperatorsMixin):
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
         if func is np.copyto and isinstance(args[0], np.ndarray):
-            target, source, *rest = args
-            np.copyto(target, source.get(), *rest, **kwargs)
+            target, source, *others = args
+            np.copyto(target, source.get(), *others, **kwargs)
             return None
         out = kwargs.get("out")
         results = queue(self.context, func, args, kwargs, func.__name__)
@@ -166,12 +166,12 @@ class SimulatedArray(NDArrayOperatorsMixin):
 
     @property
     def T(self) -> Any:
-        """With its axes reversed; shares memory."""
+        """The array with its axes reversed; shares memory."""
         return np.transpose(self)
 
     @property
     def flat(self) -> Any:
-        """Its elements in one row; shares memory where they lie in order."""
+        """The elements as a vector; shares memory if they are contiguous."""
         return np.ravel(self)
 
 
@@ -208,54 +208,54 @@ for _name in ("real", "imag"):
     setattr(SimulatedArray, _name, _part(_name))
 
 
-# --- how a function becomes work ------------------------------------------------------------------------------------
+# --- functions as queued work ---------------------------------------------------------------------------------------
 
 
 def queue(context: SimulatedDeviceContext, fn: Callable[..., Any], args: Any, kwargs: Any, name: str) -> Any:
-    """The results of fn(*args, **kwargs), which runs later; see the header for when it does not."""
+    """Return the results of fn(*args, **kwargs), which runs later; the module header lists the exceptions."""
     args, kwargs = tuple(args), dict(kwargs)
     if name in VIEWS:
-        views = _as_views(context, fn, args, kwargs)
+        views = _views(context, fn, args, kwargs)
         if views is not None:
             return views
     if name in BY_VALUE:
-        return _at_once(context, fn, args, kwargs)
-    given, given_kwargs = context.constants(args), context.constants(kwargs)
+        return _run_synchronously(context, fn, args, kwargs)
+    constants, constant_kwargs = context.constants(args), context.constants(kwargs)
     with np.errstate(all="ignore"):
         try:
-            promised = fn(*_zeros(args), **_zeros(kwargs))
-        except Exception:  # what zeros cannot say, the values say: a result, or the error itself
-            return _at_once(context, fn, args, kwargs)
+            prototype = fn(*_zeros(args), **_zeros(kwargs))
+        except Exception:  # the values decide: a result, or the error itself
+            return _run_synchronously(context, fn, args, kwargs)
     if name in ABOUT_SHAPES:
-        return promised
+        return prototype
     out = kwargs.get("out")
-    if promised is None or out is not None or name == "at":
-        context.stream.submit(_quietly(lambda: fn(*given, **given_kwargs)), name)
+    if prototype is None or out is not None or name == "at":
+        context.stream.submit(_ignoring_warnings(lambda: fn(*constants, **constant_kwargs)), name)
         return None
-    leaves = _leaves(promised)
+    leaves = _leaves(prototype)
     if not all(isinstance(leaf, np.ndarray | np.generic) for leaf in leaves):
-        return _at_once(context, fn, args, kwargs)  # a Python bool or the like, of values
+        return _run_synchronously(context, fn, args, kwargs)  # a Python scalar that depends on values
     results = [context.empty(np.shape(leaf), leaf.dtype) for leaf in leaves]
     targets = [r.raw for r in results]
 
     def work() -> None:
-        found = _leaves(fn(*given, **given_kwargs))
-        if [(np.shape(f), f.dtype) for f in found] != [(t.shape, t.dtype) for t in targets]:
+        computed = _leaves(fn(*constants, **constant_kwargs))
+        if [(np.shape(f), f.dtype) for f in computed] != [(t.shape, t.dtype) for t in targets]:
             raise InternalError(
                 op=name,
-                what="the shape or dtype of its result follows from values, which were not known",
-                found=[f"{f.dtype}{list(np.shape(f))}" for f in found],
+                what="the shape or dtype of its result depends on values, which were not known",
+                found=[f"{f.dtype}{list(np.shape(f))}" for f in computed],
                 wanted=[f"{t.dtype}{list(t.shape)}" for t in targets],
                 do="get() the arrays before",
             )
-        for target, value in zip(targets, found, strict=True):
+        for target, value in zip(targets, computed, strict=True):
             np.copyto(target, value)
 
-    context.stream.submit(_quietly(work), name)
-    return _rebuilt(promised, iter(results))
+    context.stream.submit(_ignoring_warnings(work), name)
+    return _unflatten(prototype, iter(results))
 
 
-def _quietly(fn: Callable[[], Any]) -> Callable[[], Any]:
+def _ignoring_warnings(fn: Callable[[], Any]) -> Callable[[], Any]:
     def run() -> None:
         with np.errstate(all="ignore"):
             fn()
@@ -264,7 +264,7 @@ def _quietly(fn: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def _zeros(value: Any) -> Any:
-    """Arguments of the same shapes and dtypes without the values of device arrays."""
+    """Return arguments of the same shapes and dtypes, with zeros for device arrays."""
     if isinstance(value, SimulatedArray):
         return np.zeros(value.shape, value.dtype)
     if type(value) in (list, tuple):
@@ -278,34 +278,34 @@ def _leaves(value: Any) -> list[Any]:
     return [leaf for v in value for leaf in _leaves(v)] if isinstance(value, list | tuple) else [value]
 
 
-def _rebuilt(like: Any, leaves: Iterator[Any]) -> Any:
+def _unflatten(like: Any, leaves: Iterator[Any]) -> Any:
     if not isinstance(like, list | tuple):
         return next(leaves)
-    items = [_rebuilt(v, leaves) for v in like]
+    items = [_unflatten(v, leaves) for v in like]
     return type(like)(*items) if hasattr(like, "_fields") else type(like)(items)
 
 
-def _as_views(context: SimulatedDeviceContext, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """The results as views, if the function only rearranges these arrays; None if it has to copy."""
+def _views(context: SimulatedDeviceContext, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Return the results as views, if the function only rearranges these arrays; None if it must copy."""
     arrays = [a for a in _leaves(args) if isinstance(a, SimulatedArray)]
     results = fn(*context.raw(args), **context.raw(kwargs))
-    found = []
+    views = []
     for leaf in _leaves(results):
         source = next((a for a in arrays if np.may_share_memory(leaf, a.raw)), None)
         if source is None:
             return None
-        found.append(SimulatedArray(context, source.storage, leaf))
-    return _rebuilt(results, iter(found))
+        views.append(SimulatedArray(context, source.storage, leaf))
+    return _unflatten(results, iter(views))
 
 
-def _at_once(context: SimulatedDeviceContext, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """The results of a function that needs the values: waits, runs it here, puts arrays back on the device."""
+def _run_synchronously(context: SimulatedDeviceContext, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Return the results of a function that needs the values: wait, run it here, copy arrays back to the device."""
     context.stream.synchronize()
     with np.errstate(all="ignore"):
         results = fn(*context.raw(args), **context.raw(kwargs))
-    leaves = [_uploaded(context, leaf) for leaf in _leaves(results)]
-    return _rebuilt(results, iter(leaves))
+    leaves = [_to_device(context, leaf) for leaf in _leaves(results)]
+    return _unflatten(results, iter(leaves))
 
 
-def _uploaded(context: SimulatedDeviceContext, leaf: Any) -> Any:
+def _to_device(context: SimulatedDeviceContext, leaf: Any) -> Any:
     return context.to_device(np.asarray(leaf)) if isinstance(leaf, np.ndarray | np.generic) else leaf

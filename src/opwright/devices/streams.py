@@ -2,8 +2,8 @@
 
 Lives here: `Stream`, `Event` of the simulated device.  Not here: memory and copies (memory.py, copies.py).
 
-A stream is a thread that takes one piece of work after the other. `hold` keeps it from taking the next, so that a test
-decides what has run and what has not; hazards are then the same in every run.
+A stream is a thread that runs one piece of work after the other. `hold` pauses it, so that a test decides which work
+has run; hazards are then the same in every run.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ import numpy as np
 from ..core.errors import FailedPreconditionError, UnknownError
 from ..core.introspection import OURS
 
-_IDLE_SECONDS = 0.2  # after which a thread without work ends; it is started again when there is some
-_LOOK_SECONDS = 0.05  # how often somebody who waits looks whether that can end at all
-_KEPT_ERRORS = 8
+_IDLE_SECONDS = 0.2  # an idle thread ends after this time; new work restarts it
+_POLL_SECONDS = 0.05  # the interval at which waiting threads check for deadlock
+_MAX_ERRORS = 8
 _NUMPY = os.path.dirname(np.__file__) + os.sep
 
 
-class Work(NamedTuple):
-    """fn: without arguments. name: what errors call it. at: "file:line" where it was queued."""
+class StreamWork(NamedTuple):
+    """fn: takes no arguments. name: for errors. at: "file:line" of the call that queued it."""
 
     fn: Callable[[], Any]
     name: str
@@ -39,7 +39,7 @@ class Work(NamedTuple):
 class Event:
     """A point in the order of a stream, reached when all work queued before it is done.
 
-    One that was never recorded counts as reached. Recording again moves it.
+    An event that was never recorded counts as reached. Recording again moves it.
     """
 
     def __init__(self) -> None:
@@ -47,24 +47,24 @@ class Event:
         self._ticket = 0
 
     def record(self, stream: Stream) -> Event:
-        """Mark the end of what is queued on `stream` by now."""
+        """Mark the end of the work queued on `stream` so far."""
         with stream._changed:
             self._stream, self._ticket = stream, stream._queued()
         return self
 
     @property
     def done(self) -> bool:
-        """Whether it was reached; asking does not wait."""
+        """Whether it was reached; does not wait."""
         return self._stream is None or self._stream._finished >= self._ticket
 
     def synchronize(self) -> None:
-        """Wait until it was reached. Raises what failed on its stream by then, as `Stream.synchronize`."""
+        """Wait until it was reached. Raises errors of its stream's work up to it, as `Stream.synchronize`."""
         if self._stream is not None:
             self._stream._wait_for(self._ticket)
 
 
 class Stream:
-    """Work in the order it was queued, on a thread of its own. May be used by several threads.
+    """Work that runs in the order it was queued, on its own thread. Several threads may use it.
 
     name: for errors. As a context manager it is the current stream of its device on this thread.
     """
@@ -77,24 +77,24 @@ class Stream:
 
     def _begin(self) -> None:
         self._changed = threading.Condition()
-        self._work: deque[Work] = deque()
-        self._taken = self._finished = 0  # pieces of work begun, and done, since the beginning
+        self._work: deque[StreamWork] = deque()
+        self._started = self._finished = 0  # counts of work begun and done
         self._holds = 0
         self._thread: threading.Thread | None = None
-        self._waits_on: Event | None = None  # the event that the work now running waits for
-        self._errors: list[tuple[Work, BaseException]] = []
+        self._waits_on: Event | None = None  # the event that the running work waits for
+        self._errors: list[tuple[StreamWork, BaseException]] = []
         self._failures = 0
 
     def _queued(self) -> int:
-        """Pieces of work since the beginning. Counted each time, as the garbage collector may queue some in between."""
+        """Return the count of work ever queued, computed each time: the garbage collector may queue some in between."""
         with self._changed:
-            return self._taken + len(self._work)
+            return self._started + len(self._work)
 
     # --- queueing ---------------------------------------------------------------------------------------------------
 
     def submit(self, fn: Callable[[], Any], name: str = "work") -> None:
-        """Queue `fn()`. It returns at once; what fn raises is raised by the next one to wait for this stream."""
-        work = Work(fn, name, _caller())
+        """Queue `fn()` and return at once; the next wait for this stream raises its errors."""
+        work = StreamWork(fn, name, _caller())
         with self._changed:
             self._work.append(work)
             if self._thread is None:
@@ -103,16 +103,16 @@ class Stream:
             self._changed.notify_all()
 
     def record(self, event: Event | None = None) -> Event:
-        """An event at the end of what is queued by now."""
+        """Return an event after the work queued so far."""
         return (event or Event()).record(self)
 
     def wait_event(self, event: Event) -> None:
-        """What is queued from here on runs after `event` was reached; the caller does not wait."""
+        """Make work queued from now on run after `event` is reached; the caller does not wait."""
         stream, ticket = event._stream, event._ticket
         if stream is None or stream is self:
             return
         point = Event()
-        point._stream, point._ticket = stream, ticket  # as it is now: recording it again changes nothing here
+        point._stream, point._ticket = stream, ticket  # a copy: recording the event again does not affect it
 
         def wait() -> None:
             self._waits_on = point
@@ -132,15 +132,15 @@ class Stream:
                         self._thread = None
                         return
                 work = self._work.popleft()
-                self._taken += 1
+                self._started += 1
             try:
                 work.fn()
             except BaseException as error:
                 with self._changed:
                     self._failures += 1
-                    if len(self._errors) < _KEPT_ERRORS:
+                    if len(self._errors) < _MAX_ERRORS:
                         self._errors.append((work, error))
-            del work  # or its arrays would live until the next one comes
+            del work  # frees its arrays
             with self._changed:
                 self._finished += 1
                 self._changed.notify_all()
@@ -149,42 +149,42 @@ class Stream:
 
     @property
     def done(self) -> bool:
-        """Whether all that was queued has run; asking does not wait."""
+        """Whether all queued work has run; does not wait."""
         return self._finished >= self._queued()
 
     def synchronize(self) -> None:
-        """Wait until all that is queued by now has run.
+        """Wait until all work queued so far has run.
 
-        raises UnknownError naming the first work that failed since the last time somebody waited, with what it raised
-        as the cause; the stream goes on. FailedPreconditionError where waiting would never end: the stream is held
+        raises UnknownError naming the first work that failed since the last wait, with its error as the cause; the
+        stream continues. FailedPreconditionError if the wait would never end, as the stream is held
         """
         self._wait_for(self._queued())
 
     def _wait_for(self, ticket: int) -> None:
         if threading.current_thread() is self._thread:
             raise FailedPreconditionError(
-                op=self.name, what="work on a stream waits for the stream it is on", do="do without the wait"
+                op=self.name, what="work on a stream waits for that same stream", do="remove the wait"
             )
         with self._changed:
             while self._finished < ticket:
-                if self._stuck():
+                if self._is_deadlocked():
                     raise FailedPreconditionError(
                         op=self.name,
                         what="this waits for a stream that is held, and would never end",
                         found=f"{self._queued() - self._finished} pieces of work not done yet, at {_caller()}",
-                        do="release() the stream before what waits",
+                        do="release() the stream before the wait",
                     )
-                self._changed.wait(_LOOK_SECONDS)
+                self._changed.wait(_POLL_SECONDS)
         self.raise_errors()
 
-    def _stuck(self) -> bool:
-        if self._holds and self._work and self._finished == self._taken:
+    def _is_deadlocked(self) -> bool:
+        if self._holds and self._work and self._finished == self._started:
             return True
         event = self._waits_on
-        return event is not None and not event.done and event._stream is not None and event._stream._stuck()
+        return event is not None and not event.done and event._stream is not None and event._stream._is_deadlocked()
 
     def raise_errors(self) -> None:
-        """Raise what failed since the last time, without waiting. See `synchronize`."""
+        """Raise errors since the last wait, without waiting. See `synchronize`."""
         with self._changed:
             errors, failures = self._errors, self._failures
             self._errors, self._failures = [], 0
@@ -197,18 +197,18 @@ class Stream:
             at=work.at,
             what=f"failed on {self.name}: {type(error).__name__}{': ' if text else ''}{text}",
             found=f"{failures} pieces of work failed: {', '.join(w.name for w, _ in errors)}" if failures > 1 else None,
-            do="look at the line it was queued at; the stream can be used again",
+            do="look at the line that queued it; the stream can be used again",
         ) from error
 
     # --- holding ----------------------------------------------------------------------------------------------------
 
     def hold(self) -> None:
-        """Take no new work until `release`; queueing goes on. What is running now is waited for."""
+        """Start no more work until `release`; queueing continues. Waits for the running work."""
         with self._changed:
             self._holds += 1
             mine = threading.current_thread() is self._thread
-            while self._finished < self._taken and self._waits_on is None and not mine:
-                self._changed.wait(_LOOK_SECONDS)
+            while self._finished < self._started and self._waits_on is None and not mine:
+                self._changed.wait(_POLL_SECONDS)
 
     def release(self) -> None:
         """Undo one `hold`. Raises FailedPreconditionError if there was none."""
@@ -220,7 +220,7 @@ class Stream:
 
     @contextmanager
     def held(self) -> Iterator[Stream]:
-        """A `with` inside which the stream is held."""
+        """Hold the stream within a `with` statement."""
         self.hold()
         try:
             yield self
@@ -245,11 +245,11 @@ _streams: weakref.WeakSet[Stream] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    """A forked child has no thread of its parent's: its streams begin empty, with all their events reached."""
+    """Reset the streams of a forked child, which has none of the threads: empty, with all events reached."""
     for stream in list(_streams):
-        queued = stream._taken + len(stream._work)
+        queued = stream._started + len(stream._work)
         stream._begin()
-        stream._taken = stream._finished = queued
+        stream._started = stream._finished = queued
 
 
 if hasattr(os, "register_at_fork"):
@@ -257,7 +257,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _caller() -> str:
-    """ "file:line" of the nearest frame outside this package and NumPy."""
+    """Return "file:line" of the nearest frame outside this package and NumPy."""
     frame: Any = sys._getframe(2)
     while frame is not None:
         path = frame.f_code.co_filename

@@ -15,15 +15,15 @@ from .pool import DeviceContextPool
 
 
 def transfer(array: Any, place: Place | str) -> Any:
-    """The array on another place, a copy unless it is there already.
+    """Return the array on another place, a copy unless it is there already.
 
-    Both devices are waited for, and the copy is done when this returns; between two devices it goes by the host.
-    raises as `DeviceContextPool.get` where a device is missing
+    Waits for both devices; the copy is complete on return. Copies between two devices go through the host. raises as
+    `DeviceContextPool.get` if a device is missing
     """
     target = place_of(place)
     source = place_of_array(array)
     if source == target or ({source, target} == {CPUPlace(), CUDAPinnedPlace()} and target == CPUPlace()):
-        return array  # page-locked memory is the host's: the processor reads it as it is
+        return array  # page-locked memory is host memory
     pool = DeviceContextPool.instance()
     to = pool.get(target)
     if isinstance(array, np.ndarray | np.generic):

@@ -342,7 +342,7 @@ def _follow_blas() -> None:
     if flags.deterministic or _pinned:
         from ..devices import cpu
 
-        cpu.follow()
+        cpu.pin_if_deterministic()
         _pinned = bool(flags.deterministic)
 
 
