@@ -167,7 +167,7 @@ def gpu(cupy):
 
 def test_no_cupy(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(UnavailableError, match=r"CUDAPlace\(0\): (.|\n)*CuPy, which does not load(.|\n)*pip install"):
+    with pytest.raises(UnavailableError, match=r"CUDAPlace\(0\): (.|\n)*CuPy, which cannot be imported(.|\n)*pip install"):
         ow.DeviceContextPool._apart().get(ow.CUDAPlace(0))
     assert cuda_host.report().startswith("none: ")
 
@@ -390,7 +390,7 @@ def test_cudnn_of_its_own_package(gpu, cupy, monkeypatch):
 def test_no_cudnn(gpu, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy.cudnn", None)
     monkeypatch.setitem(sys.modules, "cudnn", None)
-    with pytest.raises(UnavailableError, match=r"CUDAPlace\(1\): there is no cuDNN(.|\n)*pip install"):
+    with pytest.raises(UnavailableError, match=r"CUDAPlace\(1\): cuDNN is not available(.|\n)*pip install"):
         gpu.cudnn_handle  # noqa: B018
 
 
