@@ -167,7 +167,8 @@ def gpu(cupy):
 
 def test_no_cupy(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(UnavailableError, match=r"CUDAPlace\(0\): (.|\n)*CuPy, which cannot be imported(.|\n)*pip install"):
+    says = r"CUDAPlace\(0\): (.|\n)*CuPy, which cannot be imported(.|\n)*pip install"
+    with pytest.raises(UnavailableError, match=says):
         ow.DeviceContextPool._apart().get(ow.CUDAPlace(0))
     assert cuda_host.report().startswith("none: ")
 
