@@ -120,15 +120,15 @@ class Interpreter:
         if op_resolver is not None and not isinstance(op_resolver, resolver.OpResolver):
             raise TypeError(f"op_resolver is a lite.OpResolver, found {type(op_resolver).__name__}")
         nothing = isinstance(custom_ops, tuple | list | set | dict) and not custom_ops
-        self._given = (
+        self._custom_resolver = (
             None
             if op_resolver is None and nothing
             else resolver.with_customs(resolver.default_resolver() if op_resolver is None else op_resolver, custom_ops)
         )
         self._preserve_all = bool(experimental_preserve_all_tensors)
         self._threads = num_threads or flags.get("num_threads") or _cores()
-        self._lent: ExportedViews = {}
-        self._around: Any = None  # what delegates are given; made for the first of them
+        self._exported_views: ExportedViews = {}
+        self._delegate_services: Any = None  # what delegates are given; made for the first of them
         self._engine: engine.Engine | ahead.Ahead | None = None  # the compiled one, once applied, or what it waits for
         compiling = experimental_op_resolver_type in (OpResolverType.AUTO, OpResolverType.BUILTIN)
         self._compiled = flags.compiled and compiling and not self._preserve_all
@@ -138,7 +138,7 @@ class Interpreter:
         self._content = model_content if is_bytes else None
         self._file: _File | None = None
         self._fast_path: FastPath | None = None  # to a model planned before, until more of the file is asked for
-        if self._compiled and model_path and model_content is None and self._given is None:
+        if self._compiled and model_path and model_content is None and self._custom_resolver is None:
             self._fast_path = self._find_fast_path()
         if self._fast_path is None:
             self._open(model_path, model_content)
@@ -163,7 +163,7 @@ class Interpreter:
     @property
     def _resolver(self) -> resolver.OpResolver:
         """The resolver: the default one is built only once a file is read."""
-        return resolver.default_resolver() if self._given is None else self._given
+        return resolver.default_resolver() if self._custom_resolver is None else self._custom_resolver
 
     @property
     def _opened(self) -> _File:
@@ -228,20 +228,20 @@ class Interpreter:
             direct = ownership.direct
             if direct is None or flags.check_inputs:
                 ownership.thread = get_ident()  # for kernels, which may read tensors
-                self._invoke_and_look()
+                self._invoke_and_update()
             elif status := direct():
                 self._stopped(status)
         finally:
             ownership.thread = 0
 
-    def _invoke_and_look(self) -> None:
+    def _invoke_and_update(self) -> None:
         """Run the model, and look for direct ways to do that again."""
         fast_path = self._fast_path
         if fast_path is None or flags.check_inputs or not fast_path.run():
             self._invoke(0)
-        self._look()
+        self._update_direct()
 
-    def _look(self) -> None:
+    def _update_direct(self) -> None:
         """Look for direct ways, after a run."""
         fast_path = self._fast_path
         if fast_path is not None:
@@ -268,7 +268,7 @@ class Interpreter:
         self._ownership.drop()
         if self._fast_path is None:
             self._subgraphs[0].recover(status)
-            self._look()
+            self._update_direct()
         else:
             self._fast_path.check(status)
             self._invoke(0)  # by the file's own nodes
@@ -358,7 +358,7 @@ class Interpreter:
 
     @brief("read")
     def _lend(self, tensor_index: int) -> np.ndarray:
-        return export_view(self._lent, self._tensor(tensor_index, 0), self._elements(tensor_index, 0))
+        return export_view(self._exported_views, self._tensor(tensor_index, 0), self._elements(tensor_index, 0))
 
     @exclusive("resized")
     def resize_tensor_input(self, input_index: int, tensor_size: Any, strict: bool = False) -> None:
@@ -463,7 +463,7 @@ class Interpreter:
         """
         self._compiled = False
         self._withdraw()
-        if self._around is not None:
+        if self._delegate_services is not None:
             if any(s.delegation is not None and s.delegation.applied for s in self._subgraphs):
                 self._ownership.check_idle("changed")
             delegation.remove_all_delegates(self._subgraphs)
@@ -478,7 +478,12 @@ class Interpreter:
 
     def _start_engine(self) -> None:
         """Apply the compiled engine; or have the model planned first, where it is not known and a thread may."""
-        if self._background and self._given is None and self._around is None and plan_cache.may_find():
+        if (
+            self._background
+            and self._custom_resolver is None
+            and self._delegate_services is None
+            and plan_cache.may_find()
+        ):
             identity = plan_cache.key_of_model(self._source, self._content)
             if identity is not None and not ahead.was_planned(identity, ahead.shapes_of(self._subgraphs)):
                 plan = functools.partial(_plan_apart, self._source, self._content, identity)
@@ -501,14 +506,14 @@ class Interpreter:
         """Whether a thread compiles while the reference kernels answer: not where a load measures."""
         return flags.background and not tuning.is_on()
 
-    def _switch(self) -> None:
+    def _switch_engine(self) -> None:
         """Let the compiled engine take its nodes, if it is ready for that and no view of a tensor is held."""
         assert self._engine is not None
         if isinstance(self._engine, ahead.Ahead) and not self._engine.done:
             return
         try:
             for i in range(len(self._subgraphs)):
-                check_exported_views(self._lent, i)
+                check_exported_views(self._exported_views, i)
         except OpError:
             return
         if not isinstance(self._engine, ahead.Ahead):
@@ -521,12 +526,12 @@ class Interpreter:
 
     def _delegate(self, delegate: Any, strict: bool) -> None:
         self._ownership.check_idle("changed")
-        if self._around is None:
+        if self._delegate_services is None:
             me = weakref.ref(self)  # it is to be freed without waiting for the collector of cycles
-            self._around = delegation.DelegateServices(
+            self._delegate_services = delegation.DelegateServices(
                 lambda name: _alive(me)._metadata(name), lambda subgraph: _alive(me)._check_resolved(subgraph), {}
             )
-        delegation.apply_delegate(self._subgraphs, delegate, self._around, strict)
+        delegation.apply_delegate(self._subgraphs, delegate, self._delegate_services, strict)
 
     def _metadata(self, name: str) -> bytes | None:
         for entry in self._model.metadata:
@@ -541,13 +546,13 @@ class Interpreter:
         subgraph = self._subgraph(subgraph_index)
         if subgraph.ready:
             return
-        check_exported_views(self._lent, subgraph_index)
+        check_exported_views(self._exported_views, subgraph_index)
         if subgraph.closed and self._engine is not None:  # its plans are freed: what runs after all has kernels of ours
             self._withdraw()
             self._compiled = False
         if self._compiled and self._engine is None:
             self._start_engine()
-        if self._around is not None:
+        if self._delegate_services is not None:
             for s in self._subgraphs:
                 if s.delegation is not None:
                     s.delegation.redo()
@@ -558,7 +563,7 @@ class Interpreter:
 
     def _invoke(self, subgraph_index: int) -> None:
         if self._waiting:
-            self._switch()
+            self._switch_engine()
         self._subgraphs[subgraph_index].invoke()
         if self._waiting and self._engine is not None:
             self._engine.look()
@@ -632,7 +637,7 @@ class Interpreter:
             )
         try:
             if sizes != t.shape:
-                check_exported_views(self._lent, subgraph_index)
+                check_exported_views(self._exported_views, subgraph_index)
             subgraph.resize_input(t, sizes)
         except OpError as error:
             raise as_base(error, RuntimeError) from None

@@ -395,7 +395,7 @@ def test_memory_of_short_lived_tensors_is_shared():
         previous = f"t{i}"
     content = b.op("SIN", previous, "y").done()
     interpreter = ready(content)
-    assert interpreter._subgraphs[0].holding.arena <= 4 * (4000 + 64)
+    assert interpreter._subgraphs[0].memory_usage.arena <= 4 * (4000 + 64)
     x = np.linspace(0, 1, 1000, dtype=np.float32)
     interpreter.set_tensor(0, x)
     interpreter.invoke()

@@ -35,7 +35,7 @@ def run(content: bytes, inputs: list[np.ndarray], inplace: bool, **options: Any)
     for details, x in zip(interpreter.get_input_details(), inputs):
         assert interpreter.get_tensor(details["index"]).tobytes() == x.tobytes(), "an input was written"
     outputs = [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
-    return outputs, interpreter._subgraphs[0].holding.arena
+    return outputs, interpreter._subgraphs[0].memory_usage.arena
 
 
 def numbers(seed: int = 0, shape: Any = (N,)) -> np.ndarray:

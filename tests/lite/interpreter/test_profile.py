@@ -68,7 +68,9 @@ def test_memory_is_what_a_node_allocates(chain):
     assert MEGABYTE <= profile[1]["memory"] < 1.1 * MEGABYTE
     assert profile[0]["memory"] < 10_000
     assert profile.operators()[0]["memory"] == profile[1]["memory"]
-    assert profile.footprint.arena == chain._subgraphs[0].holding.arena > 4 * 5 * 4  # tensors of 5 float32, aligned
+    assert (
+        profile.footprint.arena == chain._subgraphs[0].memory_usage.arena > 4 * 5 * 4
+    )  # tensors of 5 float32, aligned
 
 
 def test_nodes_of_loops_are_counted_by_subgraph():

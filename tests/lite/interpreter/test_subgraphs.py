@@ -350,11 +350,11 @@ def _wrong(change: Callable[[Any], None]) -> bytes:
     [
         (lambda m: setattr(m.subgraphs[0].operators[0], "inputs", [0]), "has other inputs than the node"),
         (lambda m: setattr(m.subgraphs[0].operators[0], "inputs", [0, -1]), "input 1 is left out"),
-        (lambda m: setattr(m.subgraphs[1], "outputs", [0]), "no condition"),
+        (lambda m: setattr(m.subgraphs[1], "outputs", [0]), "does not return one bool"),
         (lambda m: setattr(m.subgraphs[2], "outputs", [2]), "other outputs than the node"),
         (lambda m: setattr(m.subgraphs[2], "outputs", [3, 2]), "other outputs than the node"),
         (lambda m: setattr(m.subgraphs[2].tensors[1], "type", 2), "other inputs than the node"),
-        (lambda m: setattr(m.subgraphs[2].tensors[1], "is_variable", True), "not to be written"),
+        (lambda m: setattr(m.subgraphs[2].tensors[1], "is_variable", True), "must not be written"),
         (lambda m: setattr(m.subgraphs[0].operators[0], "builtin_options", None), "has no options"),
         (lambda m: setattr(m.subgraphs[2].operators[0], "outputs", [1]), "is an input of the subgraph"),
     ],

@@ -12,7 +12,7 @@ import opwright.lite as lite
 def test_a_tensor_of_an_earlier_node_keeps_its_shape():
     b = Build().tensor("x", (2, 3)).tensor("shape", type="INT32", data=np.int32([3, 2])).tensor("y", (2, 3))
     content = b.op("ABS", "x", "y").op("RESHAPE", "x shape", "y").done()
-    with pytest.raises(RuntimeError, match=r"output 'y' is a tensor of node 0 too(.|\n)*found   \[3, 2\]"):
+    with pytest.raises(RuntimeError, match=r"output 'y' is also a tensor of node 0(.|\n)*found   \[3, 2\]"):
         lite.Interpreter(model_content=content).allocate_tensors()
 
 
@@ -32,11 +32,11 @@ def test_a_custom_operator_may_write_its_input_but_not_resize_it():
 
     content = Build().tensor("x", (2,)).custom("Own", "x", "x").done("x", "x")
     np.testing.assert_array_equal(run(registered(2), [np.float32([1, 2])])[0], [2, 4])
-    with pytest.raises(RuntimeError, match="output 'x' is a tensor of this node too"):
+    with pytest.raises(RuntimeError, match="output 'x' is also a tensor of this node"):
         registered(3).allocate_tensors()
 
 
 def test_a_builtin_operator_does_not_write_its_input():
     content = Build().tensor("x", (2,)).op("ADD", "x x", "x").done("x", "x")
-    with pytest.raises(RuntimeError, match="output 'x' is an input of the node, too"):
+    with pytest.raises(RuntimeError, match="output 'x' is also an input of the node"):
         lite.Interpreter(model_content=content).allocate_tensors()

@@ -60,7 +60,7 @@ class Specialisation:
         graph, tensors = made.plan.graph, node.subgraph.tensors
         self.nbytes = made.plan.arena + sum(c.nbytes for c in made.plan.constants)
         self.nbytes += sum(b.size * b.dtype.size for b in graph.outputs)
-        others = sum(held.nbytes for held in node.subgraph.holding.family)
+        others = sum(held.nbytes for held in node.subgraph.memory_usage.family)
         check_bytes(self.nbytes + others, "the arena of compiled operators")
         names = {b.name: b for b in (*graph.inputs, *graph.outputs)}
         self._node = node

@@ -103,7 +103,7 @@ class CustomOpNode:
             if not interpreter._waiting or interpreter._engine is None:
                 break
             interpreter._engine.wait()
-            interpreter._switch()
+            interpreter._switch_engine()
         for t in self._outputs:
             if t.kind == DYNAMIC:
                 raise UnimplementedError(

@@ -29,7 +29,10 @@ from .tensor import DYNAMIC, FOLDED
 
 
 class ResourceHandleRegistration(Registration):
-    """find(resources, options) -> the resource that the node's output holds."""
+    """Registration of a node without inputs whose output is a resource handle.
+
+    find(resources, options) -> the resource that the output refers to.
+    """
 
     __slots__ = ("_find",)
 
@@ -38,10 +41,10 @@ class ResourceHandleRegistration(Registration):
         self._find = find
 
     def _prepare(self, context: Context, node: Node) -> None:
-        found = len(node.tensors_in), len(node.tensors_out)
-        if found != (0, 1):
+        counts = len(node.tensors_in), len(node.tensors_out)
+        if counts != (0, 1):
             raise InvalidArgumentError(
-                what="the node has the wrong number of inputs or outputs", found=found, wanted=(0, 1)
+                what="the node has the wrong number of inputs or outputs", found=counts, wanted=(0, 1)
             )
         t, subgraph = node.tensors_out[0], node.subgraph
         if t.dtype is not resource:
@@ -62,7 +65,8 @@ class ResourceHandleRegistration(Registration):
 
 
 class DynamicUpdateSliceRegistration(OperatorRegistration):
-    """Runs on raw elements, so on quantised tensors of one scale too, as the definition says."""
+    """Registration of DYNAMIC_UPDATE_SLICE, which writes only the update if input and output share memory. It computes
+    on raw elements, including those of quantized tensors with one scale."""
 
     __slots__ = ()
 
@@ -78,15 +82,16 @@ class DynamicUpdateSliceRegistration(OperatorRegistration):
         return functools.partial(_run, None if same else x, update, starts, out, most, update.shape)
 
 
-def _run(x: Any, update: np.ndarray, starts: Any, out: np.ndarray, most: tuple[int, ...], sizes: Any) -> None:
+def _run(x: Any, update: np.ndarray, starts: Any, out: np.ndarray, limits: tuple[int, ...], sizes: Any) -> None:
     if x is not None:
         np.copyto(out, x)
-    at = tuple([slice(s := min(max(i, 0), m), s + u) for i, m, u in zip(starts.tolist(), most, sizes)])
-    out[at] = update
+    region = tuple([slice(s := min(max(i, 0), m), s + u) for i, m, u in zip(starts.tolist(), limits, sizes)])
+    out[region] = update
 
 
 class ShuffledFullyConnectedRegistration(OperatorRegistration):
-    """As the definition says, and for the format SHUFFLED4x16INT8 with the workspace, which keeps the file's shape."""
+    """Registration of FULLY_CONNECTED. With weights in the format SHUFFLED4x16INT8 the node has a second output, a
+    workspace, which keeps the shape of the file."""
 
     __slots__ = ()
 
@@ -113,7 +118,7 @@ def _check_outputs(node: Node) -> None:
     if len(node.tensors_in) != 3 or len(node.tensors_out) != 2:
         raise InvalidArgumentError(
             op=node.name,
-            what="shuffled weights go with three inputs and two outputs",
+            what="shuffled weights require three inputs and two outputs",
             found=f"{len(node.tensors_in)} inputs, {len(node.tensors_out)} outputs",
             wanted="x, weights and bias; y and a workspace",
         )

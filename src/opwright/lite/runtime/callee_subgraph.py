@@ -1,11 +1,11 @@
-"""Subgraphs that nodes of other subgraphs run: another way to make one ready.
+"""Subgraphs that nodes of other subgraphs call: an alternative to `allocate` and `invoke`.
 
-Lives here: `CallableSubgraph`, what a Subgraph has for the nodes that run it.
-Not here: these nodes (subgraph_calls.py, while_loop.py), preparing and placing (subgraph.py).
+Lives here: `CallableSubgraph`, this part of a Subgraph.
+Not here: the calling nodes (subgraph_calls.py, while_loop.py), preparing nodes and planning memory (subgraph.py).
 
-Such a subgraph has its inputs in the node's memory, and its outputs where that can be:
+The inputs of such a subgraph are in the node's memory, and so are its outputs where possible:
 
-    accept     as allocate, for inputs of these shapes, but for binding
+    accept     as allocate, for inputs of these shapes, without binding
     connect    bind inputs and outputs to the node's arrays, then the kernels
     run        call the bound kernels in order
 """
@@ -24,7 +24,7 @@ from .tensor import ARENA, CONSTANT, OUTSIDE, Tensor
 
 
 class CallableSubgraph:
-    """Part of `Subgraph`."""
+    """Part of `Subgraph`: the interface for nodes that run a subgraph."""
 
     index: int
     tensors: list[Tensor]
@@ -34,12 +34,12 @@ class CallableSubgraph:
     running: bool
     preserve_all: bool
     delegation: Any
-    accepted: Any  # what `accept` made it ready for; None where it is no node that runs it
+    accepted: Any  # the arguments of `accept`; None if no node calls it
     joined: list[Callable[[], Any]]
     _connected: Any
-    handles: dict[int, Any]  # by tensor, the resources that inputs hold each time
-    changing: frozenset[int]  # inputs whose shape may be another at each run
-    _places: dict[int, Any]  # outputs in the arena, and where there
+    handles: dict[int, Any]  # by tensor: resources of inputs, the same in every run
+    changing: frozenset[int]  # inputs whose shape may differ from run to run
+    _arena_outputs: dict[int, Any]  # outputs in the arena, with their arrays
     _plan: Callable[..., None]
     _bind_steps: Callable[[], None]
     _run: Callable[[], None]
@@ -52,41 +52,41 @@ class CallableSubgraph:
         preserve_all: bool = False,
         handles: Mapping[int, Any] = MappingProxyType({}),
     ) -> None:
-        """Make it ready for a node that hands it inputs of these shapes; `connect` comes next.
+        """Prepare the subgraph for inputs of these shapes; `connect` comes next.
 
-        changing: which of them may have another shape each time. handles: by place, the resources of inputs that hold
-        the same one each time. Nothing happens where it is ready for that.
-        raises OpErrors that are RuntimeErrors, too
+        changing: positions of inputs whose shape may differ from run to run. handles: by position, the resources of
+        inputs that hold the same resource in every run. Returns at once if the subgraph is prepared for the same
+        arguments. raises OpErrors that are RuntimeErrors, too
         """
-        wanted = (tuple(shapes), frozenset(changing), dict(handles))
-        if self.accepted == wanted:
+        request = (tuple(shapes), frozenset(changing), dict(handles))
+        if self.accepted == request:
             return
         self.ready, self.connected, self.accepted = False, None, None
         self.preserve_all = preserve_all
-        for place, (i, shape) in enumerate(zip(self.inputs, shapes)):
+        for position, (i, shape) in enumerate(zip(self.inputs, shapes)):
             t = self.tensors[i]
             if t.kind == CONSTANT or t.is_variable:
                 raise InvalidArgumentError(
-                    what=f"input {place} of subgraph {self.index} is not to be written",
+                    what=f"input {position} of subgraph {self.index} must not be written",
                     found=repr(t),
-                    wanted="a tensor without elements of its own",
+                    wanted="a tensor that is neither a constant nor a variable",
                 )
             if self.delegation is not None and shape != t.shape:
                 self.delegation.resized()
             t.set_kind(OUTSIDE)
             t.set_shape(shape)
-        known = {self.inputs[place]: resource for place, resource in handles.items()}
-        if self.delegation is not None and known != self.handles:
+        handles_by_tensor = {self.inputs[position]: resource for position, resource in handles.items()}
+        if self.delegation is not None and handles_by_tensor != self.handles:
             self.delegation.resized()
-        self.handles = known
-        self.changing = frozenset(self.inputs[i] for i in wanted[1])
+        self.handles = handles_by_tensor
+        self.changing = frozenset(self.inputs[i] for i in request[1])
         self._plan(outside=True)
-        self.keep_places()
-        self.accepted = wanted
+        self.save_arena_outputs()
+        self.accepted = request
 
     @property
     def connected(self) -> Any:
-        """Who connected it last, whose arrays it reads and writes; None where nobody did since it was made ready."""
+        """The caller whose arrays the subgraph reads and writes; None if there is none since it was last prepared."""
         return self._connected
 
     @connected.setter
@@ -97,12 +97,12 @@ class CallableSubgraph:
 
     @property
     def chain(self) -> Chain | None:
-        """All of it as one native call, where there is one: of a subgraph that is connected."""
+        """The whole subgraph as one native call, None if there is none; valid while the subgraph is connected."""
         joined = self.joined
         return joined[0] if len(joined) == 1 and isinstance(joined[0], Chain) else None
 
     def finish(self, chain: Chain) -> None:
-        """Go on where its chain has stopped. Raises as `run`."""
+        """Resume the chain where it stopped. Raises as `run`."""
         was, self.running = self.running, True
         try:
             chain.resume()
@@ -111,40 +111,41 @@ class CallableSubgraph:
         finally:
             self.running = was
 
-    def keep_places(self) -> None:
-        """Remember where outputs are in the arena; who runs it connects it again."""
-        self._places = {i: self.tensors[i].array for i in self.outputs if self.tensors[i].kind == ARENA}
+    def save_arena_outputs(self) -> None:
+        """Save the arena addresses of the outputs, and disconnect: the caller connects again."""
+        self._arena_outputs = {i: self.tensors[i].array for i in self.outputs if self.tensors[i].kind == ARENA}
         self.connected = None
 
     def connect(self, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray | None], by: Any) -> None:
-        """Bind inputs to these arrays (but those that change, for which there is `feed`), outputs where one is given.
+        """Bind inputs, except those of changing shape (see `feed`), and outputs to these arrays; None leaves an output
+        in the arena.
 
-        An output may be given an array only if it is `placeable`. by: who connects.
+        An output may be bound to an array only if it is `placeable`. by: the caller.
         """
         self.connected = None
         for i, array in zip(self.inputs, inputs):
             if array is not None:
                 self.tensors[i].bind(array)
         for i, array in zip(self.outputs, outputs):
-            if i in self._places:
-                self.tensors[i].bind(self._places[i] if array is None else array)
+            if i in self._arena_outputs:
+                self.tensors[i].bind(self._arena_outputs[i] if array is None else array)
         self._bind_steps()
         self.connected = by
 
-    def placeable(self, place: int) -> bool:
-        """Whether an output may be written where the node that runs the subgraph wants it."""
-        i = self.outputs[place]
-        return i in self._places and self.outputs.count(i) == 1
+    def placeable(self, position: int) -> bool:
+        """Return whether the caller may choose the memory of an output."""
+        i = self.outputs[position]
+        return i in self._arena_outputs and self.outputs.count(i) == 1
 
-    def feed(self, place: int, array: np.ndarray) -> None:
-        """Let an input that may change be this array."""
-        t = self.tensors[self.inputs[place]]
+    def feed(self, position: int, array: np.ndarray) -> None:
+        """Bind an input of changing shape to an array."""
+        t = self.tensors[self.inputs[position]]
         if t.shape != array.shape:
             t.set_shape(array.shape)
         t.bind(array)
 
     def run(self) -> None:
-        """Run every node, for the node of another subgraph that runs this one."""
+        """Run every node on behalf of a node of another subgraph."""
         was, self.running = self.running, True
         try:
             self._run()

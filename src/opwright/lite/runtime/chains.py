@@ -1,11 +1,14 @@
-"""Steps that follow one another as one native call: plans, and branches and loops whose subgraphs are native, too.
+"""Consecutive steps merged into one call: plans, and branches and loops with native subgraphs.
 
-Lives here: `NativeStep`, what such a step has; `Chain`; `copy_rows`, copies by machine code.
-Not here: which steps become chains (chains.py), branches and loops (native_control_flow.py), the machine code
-(compiler/native/executor.ll).
+Lives here: `NativeStep`, `Chain`; `joined`, which merges steps, and `JoinedStep`; `copy_rows`, copies in machine code.
+Not here: branches and loops (native_control_flow.py), the machine code (compiler/native/executor.ll), nodes that can be
+merged (`is_joinable` and `bind_many` of their registrations).
 
-A kernel's guard, or a subgraph that is not connected, stops the native call at some step. From there on Python goes on:
-that step's `resume` finishes what it began, and the steps after it run one by one. What ran before does not run again.
+The overhead of one more call exceeds the time of a small node. The steps of single nodes are kept, because input checks
+and observers run node by node.
+
+A kernel's guard, or a subgraph that is not connected, stops the native call at some step. Python resumes there: the
+`resume` of that step completes it, and the remaining steps run one by one. Steps before it do not run again.
 """
 
 from __future__ import annotations
@@ -26,10 +29,12 @@ from .shape_constant_folding import nothing
 
 @runtime_checkable
 class NativeStep(Protocol):
-    """A step that an executor runs. alone: whether the executor is quicker than the step even where nothing follows.
+    """A step that an executor can run.
 
-    One that can go on by machine code alone has, besides, `proceed()`, which runs it, or `follow()`, after the executor
-    was stopped in it; both say whether that was possible, and have had no effect if not.
+    alone: whether the executor is faster than a Python call even for this step alone.
+
+    A step that can continue in machine code also has `proceed()`, which runs it, and `follow()`, which continues it
+    after the executor stopped in it. Both return whether that was possible, and have no effect if not.
     """
 
     alone: bool
@@ -38,22 +43,22 @@ class NativeStep(Protocol):
     def executor(self) -> Executor: ...
 
     def is_ready(self) -> bool:
-        """Whether the executor may run now; else the step is to be called."""
+        """Return whether the executor may run now; otherwise call the step."""
 
     def resume(self) -> None:
-        """Finish in Python what the executor began, and was stopped in."""
+        """Finish in Python the step in which the executor stopped."""
 
     def __call__(self) -> None: ...
 
 
 class Chain:
-    """Native steps in order. failed: after it has raised, which of them did."""
+    """Native steps in order, run by one executor. failed: the index of the step that raised last."""
 
     __slots__ = ("_next", "_run", "_steps", "executor", "failed", "nodes")
 
     def __init__(self, nodes: Sequence[Node], steps: Sequence[NativeStep]) -> None:
         self.nodes, self._steps, self.failed = list(nodes), list(steps), 0
-        self._next = 0  # the step to go on with, where those before have run since the executor stopped
+        self._next = 0  # the step to resume with, if steps after the stopped one have run
         if len(steps) == 1:
             self.executor = steps[0].executor
         else:
@@ -73,42 +78,42 @@ class Chain:
             self.resume()
 
     def is_ready(self) -> bool:
-        """Whether every step is."""
+        """Return whether every step is ready."""
         return all(step.is_ready() for step in self._steps)
 
     def resume(self) -> None:
-        """Go on from the step that stopped."""
+        """Resume from the step that stopped."""
         if self._next:
-            place, self._next = self._next, 0
-            self._rest(place)
+            index, self._next = self._next, 0
+            self._rest(index)
             return
         first = self.failed = self.executor.failed if len(self._steps) > 1 else 0
         self._steps[first].resume()
         self._rest(first + 1)
 
     def _rest(self, first: int) -> None:
-        for place in range(first, len(self._steps)):
-            self.failed = place
-            self._steps[place]()
+        for index in range(first, len(self._steps)):
+            self.failed = index
+            self._steps[index]()
 
     @property
     def direct(self) -> DirectInvocation | None:
-        """The native call alone."""
+        """The native call alone; None while a step is not ready."""
         if not self.is_ready():
             return None
         return DirectInvocation(self.executor.entry, self._recover, follow=self._follow)
 
     def _follow(self) -> bool:
-        """Let the step that stopped go on by machine code, and those behind it; whether all have run."""
-        self._next = 0  # an interrupt may have left it
+        """Continue the stopped step and its successors in machine code; return whether all have run."""
+        self._next = 0  # an interrupt may have kept it set
         first = self.executor.failed if len(self._steps) > 1 else 0
         follow = getattr(self._steps[first], "follow", None)
         if follow is None or not follow():
             return False
-        for place in range(first + 1, len(self._steps)):
-            proceed = getattr(self._steps[place], "proceed", None)
+        for index in range(first + 1, len(self._steps)):
+            proceed = getattr(self._steps[index], "proceed", None)
             if proceed is None or not proceed():
-                self._next = place
+                self._next = index
                 return False
         return True
 
@@ -120,7 +125,7 @@ class Chain:
 
 
 def copy_rows(copies: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray | None:
-    """Copies, each to the first of two arrays, as rows of the executor; None where machine code cannot do one."""
+    """Return copies (destination, source) as rows for the executor; None if machine code cannot do one of them."""
     rows: list[tuple[int, int, int]] = []
     for to, source in copies:
         plain = to.flags.c_contiguous and source.flags.c_contiguous and to.dtype.kind != "O"
@@ -131,12 +136,12 @@ def copy_rows(copies: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray | N
 
 
 def _address(array: np.ndarray) -> int:
-    found: Any = array.__array_interface__["data"][0]
-    return int(found)
+    address: Any = array.__array_interface__["data"][0]
+    return int(address)
 
 
 class JoinedStep(Protocol):
-    """Runs several nodes in order. failed: after it has raised, which of them did."""
+    """A step that runs several nodes in order. failed: the index of the node that raised last."""
 
     failed: int
     nodes: Sequence[Node]
@@ -151,37 +156,38 @@ def joined(
     deferred: Container[int],
     called: bool = False,
 ) -> list[Callable[[], Any]]:
-    """The steps, with one in the place of several where nodes can run by one call, and none for folded nodes.
+    """Return the steps with runs of nodes merged into one call each, and without folded nodes.
 
-    plan, steps: nodes and their own steps, in the same order. deferred: numbers of nodes that may be prepared while the
-    model runs, which run alone. called: whether a node of another subgraph runs these, by machine code if they are one.
+    plan, steps: nodes and their steps, in the same order. deferred: numbers of nodes that may be prepared during a run;
+    these stay separate. called: whether a node of another subgraph runs these steps, in machine code if they form one
+    chain.
     """
 
     def kind(i: int) -> Any:
-        """What binds such nodes together; None for a node that runs alone."""
+        """Return the function that merges a node with its neighbors; None for a node that runs separately."""
         registration: Any = plan[i].registration
         bind_many = getattr(registration, "bind_many", None)
         return bind_many if bind_many and plan[i].number not in deferred and registration.is_joinable(plan[i]) else None
 
-    found: list[tuple[Node, Callable[[], Any]]] = []
+    bound: list[tuple[Node, Callable[[], Any]]] = []
     for bind_many, group in groupby(range(len(plan)), kind):
-        places = list(group)
-        if bind_many is None or len(places) == 1:
-            found += [(plan[i], steps[i]) for i in places if steps[i] is not nothing]
+        indices = list(group)
+        if bind_many is None or len(indices) == 1:
+            bound += [(plan[i], steps[i]) for i in indices if steps[i] is not nothing]
         else:
-            found.append((plan[places[0]], bind_many(context, [plan[i] for i in places])))
-    return _chained(found, called) if runs_images() else [step for _, step in found]
+            bound.append((plan[indices[0]], bind_many(context, [plan[i] for i in indices])))
+    return _chained(bound, called) if runs_images() else [step for _, step in bound]
 
 
 def _chained(steps: Sequence[tuple[Node, Any]], called: bool) -> list[Callable[[], Any]]:
-    """The steps, with a chain in the place of native ones that follow one another, or gain by it alone."""
+    """Return the steps with native ones merged into chains: neighbors, and single steps that benefit."""
     if called and not steps:
         return [Chain((), ())]
-    found: list[Callable[[], Any]] = []
+    merged: list[Callable[[], Any]] = []
     for native, group in groupby(steps, lambda entry: isinstance(entry[1], NativeStep)):
         nodes, members = zip(*group)
         if native and (called or len(members) > 1 or members[0].alone):
-            found.append(Chain(nodes, members))
+            merged.append(Chain(nodes, members))
         else:
-            found += members
-    return found
+            merged += members
+    return merged

@@ -1,11 +1,11 @@
-"""Constants of a file: tensors as a verified model declares them, their elements, and sparse constants made dense.
+"""Constants of a model: tensors as a verified model declares them, their elements, expansion of sparse tensors.
 
 Lives here: `tensor_from_file`, `link_block_scales`; `dense_of`.
-Not here: whether buffers and index arrays are valid, checked by the verifier (format/constants.py).
+Not here: validation of buffers and index arrays (format/constants.py).
 
 A file stores the elements of a sparse tensor in the order of the levels in `traversal_order`: the tensor's dimensions
 (counted in blocks where blocked), then the dimensions of the blocks. A dense level visits all its indices, a compressed
-one (CSR) those that it lists for each position of the level above.
+one (CSR) the indices that it lists for each position of the level above.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from .tensor import ARENA, CONSTANT, OWN, BlockScales, Tensor
 
 
 def tensor_from_file(index: int, source: Any, buffer: Any) -> Tensor:
-    """The tensor for an `objects.Tensor` of a verified model and its buffer."""
+    """Return the tensor for an `objects.Tensor` of a verified model and its buffer."""
     data = buffer.data if source.buffer != 0 else None
     constant = data is not None and not source.is_variable
-    made = Tensor(index, source.name or "", source.type, tuple(np.asarray(source.shape).tolist()), ARENA)
-    made.signature = tuple(np.asarray(source.shape_signature).tolist()) or None
-    made.quantization, made.sparsity = source.quantization, source.sparsity
-    made.is_variable = bool(source.is_variable)
-    made.has_rank = bool(source.has_rank)  # without it no sizes may mean a scalar or an unknown rank
+    tensor = Tensor(index, source.name or "", source.type, tuple(np.asarray(source.shape).tolist()), ARENA)
+    tensor.signature = tuple(np.asarray(source.shape_signature).tolist()) or None
+    tensor.quantization, tensor.sparsity = source.quantization, source.sparsity
+    tensor.is_variable = bool(source.is_variable)
+    tensor.has_rank = bool(source.has_rank)  # without it an empty shape means a scalar or an unknown rank
     if constant:
-        made.kind = CONSTANT
-        if made._dtype is not None:
-            made.bind(read_constant(made, data))
-    elif made.is_variable or (made._dtype is not None and made.is_object):
-        made.kind = OWN
-    return made
+        tensor.kind = CONSTANT
+        if tensor._dtype is not None:
+            tensor.bind(read_constant(tensor, data))
+    elif tensor.is_variable or (tensor._dtype is not None and tensor.is_object):
+        tensor.kind = OWN
+    return tensor
 
 
 def link_block_scales(tensors: Sequence[Tensor]) -> None:
-    """Let tensors of a verified subgraph that are quantised by block know the tensors of their scales."""
+    """Set the scales of blockwise quantized tensors of a verified subgraph."""
     for t in tensors:
         details: Any = getattr(t.quantization, "details", None)
         if getattr(details, "table_name", "") == "BlockwiseQuantization":
@@ -52,7 +52,7 @@ def link_block_scales(tensors: Sequence[Tensor]) -> None:
 
 
 def unpacked(data: Any, bits: int, dtype: DType, count: int) -> np.ndarray:
-    """The first `count` elements of packed bytes, in a byte each."""
+    """Return the first `count` elements of packed bytes, one byte each."""
     packed = np.frombuffer(data, np.uint8)
     parts = packed[:, None] >> np.arange(0, 8, bits, dtype=np.uint8) & ((1 << bits) - 1)
     values = parts.reshape(-1)[:count].astype(np.int8)
@@ -62,24 +62,27 @@ def unpacked(data: Any, bits: int, dtype: DType, count: int) -> np.ndarray:
 
 
 _unpacked: dict[tuple[int, int, str], tuple[weakref.ref[np.ndarray], Any]] = {}
-"""By address, size and kind of packed bytes: what they were unpacked to, and the bytes, which so stay in place."""
+"""By address, size and kind of packed bytes: a weak reference to the unpacked array; the bytes, to keep them alive."""
 
 
 def _unpack_once(data: Any, kind: str, unpack: Callable[[], np.ndarray]) -> np.ndarray:
-    """What `unpack` makes of a buffer, once for all tensors of all interpreters that use it: a file may share one among
-    signatures, or be made to ask for any number of copies. Bytes that may change are unpacked each time."""
+    """Return `unpack()` of a buffer, shared by all tensors of all interpreters that use the buffer.
+
+    Signatures of a file may share a buffer, and a malicious file could request any number of copies. Writable buffers
+    are unpacked each time.
+    """
     raw = np.frombuffer(data, np.uint8)
     if raw.flags.writeable:
         return unpack()
     key = (raw.__array_interface__["data"][0], raw.nbytes, kind)
-    known = _unpacked.get(key)
-    found = known[0]() if known is not None else None
-    if found is None:
-        found = unpack()
-        found = found if found.base is None else found.copy()  # views on it are to keep this very array
-        found.flags.writeable = False
-        _unpacked[key] = (weakref.ref(found, lambda dead: _forget(key, dead)), raw)
-    return found
+    entry = _unpacked.get(key)
+    array = entry[0]() if entry is not None else None
+    if array is None:
+        array = unpack()
+        array = array if array.base is None else array.copy()  # the weak reference must be to the base of all views
+        array.flags.writeable = False
+        _unpacked[key] = (weakref.ref(array, lambda dead: _forget(key, dead)), raw)
+    return array
 
 
 def _forget(key: tuple[int, int, str], dead: Any) -> None:
@@ -88,9 +91,9 @@ def _forget(key: tuple[int, int, str], dead: Any) -> None:
 
 
 def read_constant(tensor: Tensor, data: Any) -> np.ndarray:
-    """The elements of a constant: a view on the file's bytes, but for strings, packed types and sparse tensors.
+    """Return the elements of a constant.
 
-    These are unpacked, and get their zeros.
+    They are a view of the file's bytes, except strings, packed types and sparse tensors, which are expanded.
     """
     shape, dtype = tensor.shape, tensor.dtype.np
     if tensor.sparsity is not None and dtype.kind != "O":
@@ -109,8 +112,10 @@ def read_constant(tensor: Tensor, data: Any) -> np.ndarray:
         raise UnimplementedError(what=f"constant {tensor.name!r} has type {tensor.type.name}")
     elif tensor.type.name in PACKED:
         bits = PACKED[tensor.type.name]
-        whole = _unpack_once(data, tensor.type.name, lambda: unpacked(data, bits, tensor.dtype, len(data) * 8 // bits))
-        array = whole[: math.prod(shape)].reshape(shape)
+        elements = _unpack_once(
+            data, tensor.type.name, lambda: unpacked(data, bits, tensor.dtype, len(data) * 8 // bits)
+        )
+        array = elements[: math.prod(shape)].reshape(shape)
     else:
         count = math.prod(shape)
         array = np.frombuffer(data, np.uint8, count * dtype.itemsize).view(dtype).reshape(shape)
@@ -123,27 +128,27 @@ def read_constant(tensor: Tensor, data: Any) -> np.ndarray:
 
 
 def dense_of(sparsity: Any, stored: np.ndarray, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
-    """The tensor of `shape` whose stored elements are these, 0 elsewhere.
+    """Return the dense tensor of `shape` with these stored elements, and 0 elsewhere.
 
     raises ResourceExhaustedError above the flag max_activation_bytes
     """
     bounded(shape, dtype, "a sparse constant with its zeros")
     dense = np.zeros(shape, dtype.np)
     if dense.size:
-        places, positions = _stored_indices(sparsity, len(shape))
-        dense[places] = stored[:positions] if shape else stored[0]
+        indices, count = _stored_indices(sparsity, len(shape))
+        dense[indices] = stored[:count] if shape else stored[0]
     return dense
 
 
 def stored_elements(sparsity: Any, dense: np.ndarray) -> np.ndarray:
-    """Return the elements that a file stores of a tensor, in its order: the inverse of `dense_of`."""
+    """Return the elements that a file stores of a sparse tensor, in its order: the inverse of `dense_of`."""
     return dense[_stored_indices(sparsity, dense.ndim)[0]].reshape(-1) if dense.size else dense.reshape(-1)
 
 
 def _stored_indices(sparsity: Any, rank: int) -> tuple[tuple[np.ndarray, ...], int]:
-    """Return where along each dimension the stored elements are, and their number."""
+    """Return the index along each dimension of the stored elements, and their number."""
     order, blocks = np.asarray(sparsity.traversal_order).tolist(), np.asarray(sparsity.block_map).tolist()
-    places: dict[int, np.ndarray] = {}  # by level of the tensor and its blocks, where each position is along it
+    indices: dict[int, np.ndarray] = {}  # by level: the index of each position along it
     positions = 1
     for level, metadata in zip(order, sparsity.dim_metadata):
         if metadata.format == 0:
@@ -153,9 +158,9 @@ def _stored_indices(sparsity: Any, rank: int) -> tuple[tuple[np.ndarray, ...], i
             counts: Any = np.diff(np.asarray(metadata.array_segments.values).astype(np.int64))
             above = np.repeat(np.arange(positions), counts)
             here = np.asarray(metadata.array_indices.values if len(above) else ()).astype(np.int64)
-        places = {known: place[above] for known, place in places.items()} | {level: here}
+        indices = {other: index[above] for other, index in indices.items()} | {level: here}
         positions = len(here)
     sizes = {blocks[level - rank]: m.dense_size for level, m in zip(order, sparsity.dim_metadata) if level >= rank}
     for number, d in enumerate(blocks):
-        places[d] = places[d] * sizes[d] + places[rank + number]
-    return tuple(places[d] for d in range(rank)), positions
+        indices[d] = indices[d] * sizes[d] + indices[rank + number]
+    return tuple(indices[d] for d in range(rank)), positions

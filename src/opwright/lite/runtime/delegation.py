@@ -1,15 +1,15 @@
-"""Delegation: a subgraph's nodes replaced by a delegate's kernels, undone and done again.
+"""Delegation: replacement of a subgraph's nodes by a delegate's kernels, and its reversal.
 
 Lives here: `DelegateNode`, `Delegation` (the delegates of one subgraph), `apply_delegate`, `remove_all_delegates`.
-Not here: what a delegate sees (delegate_context.py), which nodes become one (compiler/partitions.py).
+Not here: the view of a subgraph for delegates (delegate_context.py), the partitioner (compiler/partitions.py).
 
-    apply     prepare of the delegate; each partition becomes one node at the end of the subgraph's nodes, its kernel's
-              init has run; the execution plan holds it in place of those it replaces
-    undo      kernels are freed, the plan is that of the file; `redo` applies the delegates again, in order
-    drop      a delegate that failed is taken out; the others are applied again
+    apply     call the delegate's prepare; each partition becomes one node, appended to the subgraph's nodes after its
+              kernel's init has run, and replaces the partition's nodes in the execution plan
+    undo      free the kernels and restore the file's plan; `redo` applies the delegates again, in order
+    drop      remove a delegate that failed; the others are applied again
 
-A delegate that takes no dynamic tensors is undone when an input gets another shape and done again by the next
-allocation, as in the official run time. There a failure takes all delegates out; here only the one that failed.
+A delegate without support for dynamic tensors is undone when an input gets another shape and applied again by the next
+allocation, as in the official run time. There a failure removes all delegates; here only the failing one.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from .subgraph import Subgraph
 from .tensor import DYNAMIC, Tensor
 
 RESTORED = "Restored original execution plan after delegate application failure."
-VALIDATION = "VALIDATION:"  # subgraphs of this prefix check delegates and are never delegated themselves
+VALIDATION = "VALIDATION:"  # name prefix of subgraphs that validate delegates and are never delegated
 METHODS = ("init", "prepare", "invoke", "free")
 
 
 class DelegateNode(Node):
-    """A node that runs a delegate's kernel. replaced: the nodes it stands for; made: tensors that its init added."""
+    """A node that runs a delegate's kernel. replaced: the nodes it replaces. made: tensors that its init added."""
 
-    __slots__ = ("delegate", "made", "params", "replaced")
+    __slots__ = ("added_tensors", "delegate", "params", "replaced")
 
     def __init__(self, subgraph: Subgraph, params: DelegateParams, registration: Registration) -> None:
         tensors, delegate = subgraph.tensors, params.delegate
@@ -53,11 +53,11 @@ class DelegateNode(Node):
         )
         self.delegate, self.params = delegate, params
         self.replaced: Sequence[Node] = [subgraph.nodes[i] for i in params.nodes_to_replace]
-        self.made: list[Tensor] = []
+        self.added_tensors: list[Tensor] = []
 
 
 def _registration_of(delegate: Delegate, kernel: Any) -> Registration:
-    """The registration of one new kernel. Raises TypeError for what is none."""
+    """Return the registration of a new kernel. Raises TypeError for an invalid kernel."""
     if isinstance(kernel, Registration):
         return kernel
     if not callable(kernel) or (not isinstance(kernel, type) and hasattr(kernel, "invoke")):
@@ -65,18 +65,18 @@ def _registration_of(delegate: Delegate, kernel: Any) -> Registration:
             f"{delegate.name}: a kernel is a DelegateKernel class, a function that makes one or a "
             f"lite.Registration, as each partition has its own; found {kernel!r}"[:300]
         )
-    made = kernel()
-    if isinstance(made, Registration):
-        return made
-    methods = {name: getattr(made, name, None) for name in METHODS}
+    instance = kernel()
+    if isinstance(instance, Registration):
+        return instance
+    methods = {name: getattr(instance, name, None) for name in METHODS}
     if not callable(methods["invoke"]):
-        raise TypeError(f"{delegate.name}: a kernel has a method invoke(context, node); found {made!r}"[:300])
+        raise TypeError(f"{delegate.name}: a kernel has a method invoke(context, node); found {instance!r}"[:300])
     free = methods["free"]
 
     def init(context: Any, params: Any) -> Any:
         if methods["init"] is not None:
             check_status(methods["init"](context, params), delegate.name, "init")
-        return made
+        return instance
 
     return Registration(
         init, None if free is None else lambda context, _: free(context), methods["prepare"], methods["invoke"]
@@ -84,8 +84,11 @@ def _registration_of(delegate: Delegate, kernel: Any) -> Registration:
 
 
 class DelegateServices(NamedTuple):
-    """What the delegates of all subgraphs of an interpreter share. metadata: the bytes of a name; check: raises where
-    a node of the plan, or of a subgraph it calls, has no kernel; skipped: subgraphs that a delegate runs itself."""
+    """Functions of the interpreter for the delegates of all its subgraphs.
+
+    metadata: returns the bytes of an entry. check: raises if a node of the plan, or of a subgraph that it calls, has no
+    kernel. skipped: by delegate, the subgraphs that it runs itself.
+    """
 
     metadata: Callable[[str], Any]
     check: Callable[[Subgraph], None]
@@ -95,19 +98,19 @@ class DelegateServices(NamedTuple):
 class Delegation:
     """The delegates of one subgraph."""
 
-    def __init__(self, subgraph: Subgraph, around: DelegateServices) -> None:
-        self.subgraph, self.around = subgraph, around
+    def __init__(self, subgraph: Subgraph, services: DelegateServices) -> None:
+        self.subgraph, self.services = subgraph, services
         self.original = list(subgraph.execution_plan)
         subgraph.execution_plan = list(self.original)
         self.count = len(subgraph.nodes)
-        self.applied: list[tuple[Delegate, bool]] = []  # with whether its failure is an error or a warning
+        self.applied: list[tuple[Delegate, bool]] = []  # and whether its failure is an error or a warning
         self.undone = False
-        self.late: Any = None  # a delegate that takes nodes once they are prepared
+        self.late: Any = None  # a delegate that claims nodes after prepare
 
     # ---- apply ------------------------------------------------------------------------------------------------------
 
     def apply(self, delegate: Delegate, strict: bool) -> None:
-        """Let a delegate claim nodes. Where it fails the plan is as before. Raises OpErrors that are RuntimeErrors."""
+        """Let a delegate claim nodes. If it fails the plan is restored. Raises OpErrors that are RuntimeErrors."""
         self.redo()
         subgraph, flags = self.subgraph, DelegateFlags(delegate.flags)
         dynamic = bool(flags & DelegateFlags.ALLOW_DYNAMIC_TENSORS)
@@ -135,21 +138,23 @@ class Delegation:
             self.subgraph,
             delegate,
             lambda kernel, *how: self._replace(context, kernel, *how),
-            self.around.skipped.setdefault(id(delegate), set()).add,
-            self.around.metadata,
+            self.services.skipped.setdefault(id(delegate), set()).add,
+            self.services.metadata,
         )
         return context
 
     def claim(self, delegate: Any) -> bool:
-        """Let a delegate claim nodes that are prepared, by its method `take`; whether it took any. What the nodes had
-        prepared is dropped. A failure leaves all as it was, and is the delegate's `failure`."""
+        """Let a delegate claim prepared nodes, by its method `claim_after_prepare`; return whether it claimed any.
+
+        State that the nodes prepared is dropped. A failure restores the plan and is stored in the delegate's `failure`.
+        """
         subgraph = self.subgraph
         plan, count = subgraph.execution_plan, len(subgraph.nodes)
         context = self._context(delegate)
         try:
             delegate.claim_after_prepare(context)
-            made: list[Any] = subgraph.nodes[count:]
-            for node in made:
+            new_nodes: list[Any] = subgraph.nodes[count:]
+            for node in new_nodes:
                 subgraph.prepare(node)
         except BaseException as error:
             subgraph.execution_plan = plan
@@ -160,26 +165,26 @@ class Delegation:
             return False
         finally:
             context.close()
-        self._drop_prepared(made)
-        return bool(made)
+        self._drop_prepared(new_nodes)
+        return bool(new_nodes)
 
-    def _drop_prepared(self, made: Sequence[Any]) -> None:
-        """Drop what nodes had prepared that delegates' nodes run now."""
-        for node in made:
+    def _drop_prepared(self, new_nodes: Sequence[Any]) -> None:
+        """Drop the prepared state of nodes that these delegate nodes replace."""
+        for node in new_nodes:
             for inner in node.replaced:
                 self.subgraph.drop_tensors(inner.added)
                 inner.added, inner.temporaries, inner.kernel, inner.prepared_for = [], [], None, None
 
     def claim_late(self) -> None:
-        """What `take` does, for the delegate that asked for it when it was applied."""
+        """Call `claim` for the delegate that requested it when it was applied."""
         delegate, self.late = self.late, None
         if delegate is not None:
             self.claim(delegate)
 
     def propagate(self) -> None:
-        """Work out the shapes of the graph as the file has it, and which tensors are dynamic.
+        """Propagate shapes through the file's graph, and determine which tensors are dynamic.
 
-        A node that has no kernel, or whose kernel refuses it, keeps the shapes of the file: a delegate may take it.
+        A node without kernel, or whose kernel fails, keeps the shapes of the file: a delegate may claim it.
         """
         subgraph = self.subgraph
         subgraph.unready()
@@ -191,7 +196,7 @@ class Delegation:
                 subgraph.init(node)
                 subgraph.prepare(node)
             except OpError:
-                return  # if no delegate takes the node, the allocation says why it cannot run
+                return  # if no delegate claims the node, the allocation raises the error
 
         subgraph.prepare_all(self.original, prepare)
 
@@ -217,11 +222,11 @@ class Delegation:
         arrange: Callable[[Sequence[Node]], list[Node]] | None = None,
     ) -> None:
         subgraph = self.subgraph
-        made: list[Node] = []
+        new_nodes: list[Node] = []
         for p in params:
             node = DelegateNode(subgraph, p, _registration_of(p.delegate, kernel))
             subgraph.nodes.append(node)
-            made.append(node)
+            new_nodes.append(node)
             before = len(subgraph.tensors)
             subgraph.context.begin(node)
             init: Any = node.registration.init  # type: ignore[union-attr]
@@ -230,23 +235,23 @@ class Delegation:
             except Exception as error:
                 raise node_error(error, node, "init", subgraph.context.reported) from error
             finally:
-                node.made = subgraph.tensors[before:]
+                node.added_tensors = subgraph.tensors[before:]
             node.inited = True
         if arrange is not None:
-            subgraph.execution_plan = arrange(made)
-        elif made:
-            subgraph.execution_plan = new_plan(subgraph.execution_plan, params, made)
+            subgraph.execution_plan = arrange(new_nodes)
+        elif new_nodes:
+            subgraph.execution_plan = new_plan(subgraph.execution_plan, params, new_nodes)
 
-    def _failed(self, delegate: Delegate, error: Exception, said: list[str]) -> OpError:
+    def _failed(self, delegate: Delegate, error: Exception, messages: list[str]) -> OpError:
         where = "" if self.subgraph.index == 0 else f" of subgraph {self.subgraph.index}"
-        last = "".join(f"\n  said    {line}" for line in said if line not in str(error))
+        last = "".join(f"\n  said    {line}" for line in messages if line not in str(error))
         last += f"\nDelegate {delegate.name} failed to prepare{where}.\n{RESTORED}"
         if isinstance(error, OpError):
             return also(type(error), RuntimeError)(error.message + last)
         return also(OpError, RuntimeError)(f"{delegate.name}: {type(error).__name__}: {error}{last}")
 
     def inside(self, t: Tensor) -> str | None:
-        """The words for where a tensor is that only the nodes of a partition touch."""
+        """Return a description of the partition that contains a tensor; None if a node of the plan touches it."""
         if any(t in (*node.tensors_in, *node.tensors_out) for node in self.subgraph.execution_plan):
             return None
         for node in self.subgraph.nodes[self.count :]:
@@ -257,16 +262,16 @@ class Delegation:
     # ---- undo and redo ----------------------------------------------------------------------------------------------
 
     def _release(self, count: int) -> None:
-        """Free the delegates' nodes from this one on."""
+        """Free the delegates' nodes from `count` on."""
         subgraph = self.subgraph
         gone: Any = subgraph.nodes[count:]
         for error in subgraph.free(gone):
             warnings.warn(str(error), DelegateWarning, stacklevel=levels_to_user())
-        subgraph.drop_tensors([t for node in gone for t in (*node.made, *node.added)])
+        subgraph.drop_tensors([t for node in gone for t in (*node.added_tensors, *node.added)])
         del subgraph.nodes[count:]
 
     def undo(self) -> None:
-        """The plan of the file, until `redo`."""
+        """Restore the plan of the file, until `redo`."""
         if not self.undone:
             self.subgraph.execution_plan = list(self.original)
             self._release(self.count)
@@ -274,7 +279,7 @@ class Delegation:
             self.undone = bool(self.applied)
 
     def redo(self) -> None:
-        """Apply the delegates again if they were undone. One that fails is left out: an error or a warning."""
+        """Apply the delegates again after `undo`. Drop one that fails, with an error or a warning."""
         while self.undone:
             self.undone = False
             todo, self.applied = self.applied, []
@@ -287,7 +292,7 @@ class Delegation:
                     break
 
     def drop(self, delegate: Delegate, error: OpError) -> None:
-        """Take out a delegate that failed: raises its error, or warns, as was asked for when it was given."""
+        """Remove a delegate that failed; raise its error or warn, as specified when it was applied."""
         strict = any(s for d, s in self.applied if d is delegate)
         self.undone = False
         self.undo()
@@ -298,26 +303,26 @@ class Delegation:
         warn_left_out(delegate, error)
 
     def withdraw(self, delegate: Delegate) -> None:
-        """Take a delegate out. What others have claimed stays theirs where it claimed nothing; else all is undone."""
-        taken = self.has(delegate)
+        """Remove a delegate. If it claimed nothing other delegates keep their nodes; otherwise all are undone."""
+        has_nodes = self.has(delegate)
         self.late = None
-        if taken:
+        if has_nodes:
             self.undo()
         self.applied = [entry for entry in self.applied if entry[0] is not delegate]
-        if taken:
+        if has_nodes:
             self.undone = bool(self.applied)
 
     def has(self, delegate: Delegate) -> bool:
-        """Whether the delegate runs any node."""
+        """Return whether the delegate runs any node."""
         return any(node.delegate is delegate for node in self.subgraph.nodes[self.count :])
 
     def resized(self) -> None:
-        """An input gets another shape: delegates that take no dynamic tensors, or plan anew, are undone."""
+        """Undo delegates without support for dynamic tensors, or that replan, as an input gets another shape."""
         if any(d.anew or not DelegateFlags(d.flags) & DelegateFlags.ALLOW_DYNAMIC_TENSORS for d, _ in self.applied):
             self.undo()
 
     def plan(self, once: Callable[[], None]) -> None:
-        """Allocate with the delegates applied; without those whose kernel's prepare fails."""
+        """Allocate with the delegates applied; drop those whose kernel's prepare fails."""
         while True:
             self.redo()
             if any(DelegateFlags(d.flags) & DelegateFlags.REQUIRE_PROPAGATED_SHAPES for d, _ in self.applied):
@@ -333,47 +338,47 @@ class Delegation:
                     delegate, as_base(also(type(error), RuntimeError)(f"{error.message}\n{RESTORED}"), RuntimeError)
                 )
             self.redo()
-            self.around.check(self.subgraph)
+            self.services.check(self.subgraph)
 
 
 def warn_left_out(delegate: Delegate, error: OpError) -> None:
-    """Say that the interpreter goes on without a delegate, at the line of the user's program that is running."""
+    """Warn at the user's line that the interpreter continues without a delegate."""
     text = f"delegate {delegate.name} is left out, the model runs without it: {error.message}"
     warnings.warn(text, DelegateWarning, stacklevel=levels_to_user())
 
 
-def apply_delegate(subgraphs: Sequence[Subgraph], delegate: Any, around: DelegateServices, strict: bool) -> None:
-    """Let a delegate claim nodes of every subgraph that is not for validation or skipped; of none where one fails.
+def apply_delegate(subgraphs: Sequence[Subgraph], delegate: Any, services: DelegateServices, strict: bool) -> None:
+    """Let a delegate claim nodes of every subgraph except validation and skipped ones; of none if one fails.
 
-    strict: a failure is an error, now or when its kernels are prepared; else a warning.
-    raises TypeError for what is no Delegate; OpErrors that are RuntimeErrors
+    strict: a failure is an error, now or when its kernels are prepared; otherwise a warning. raises TypeError for an
+    object that is not a Delegate; OpErrors that are RuntimeErrors
     """
     if not isinstance(delegate, Delegate):
         raise TypeError(f"a delegate is an object of a class derived from lite.Delegate, found {delegate!r}"[:300])
     try:
         for subgraph in subgraphs:
-            if subgraph.name.startswith(VALIDATION) or subgraph.index in around.skipped.get(id(delegate), ()):
+            if subgraph.name.startswith(VALIDATION) or subgraph.index in services.skipped.get(id(delegate), ()):
                 continue
             if subgraph.delegation is None:
-                subgraph.delegation = Delegation(subgraph, around)
+                subgraph.delegation = Delegation(subgraph, services)
             was_ready = subgraph.ready
             subgraph.delegation.apply(delegate, strict)
             if was_ready:
                 subgraph.allocate(subgraph.preserve_all)
     except OpError as error:
         for subgraph in subgraphs:
-            found: Delegation | None = subgraph.delegation
-            if found is not None and any(d is delegate for d, _ in found.applied):
-                found.undo()
-                found.applied = [entry for entry in found.applied if entry[0] is not delegate]
-                found.undone = bool(found.applied)
+            delegation: Delegation | None = subgraph.delegation
+            if delegation is not None and any(d is delegate for d, _ in delegation.applied):
+                delegation.undo()
+                delegation.applied = [entry for entry in delegation.applied if entry[0] is not delegate]
+                delegation.undone = bool(delegation.applied)
         if strict:
             raise
         warn_left_out(delegate, error)
 
 
 def remove_all_delegates(subgraphs: Sequence[Subgraph]) -> None:
-    """Free all kernels and run the model as the file has it; tensors must be allocated again."""
+    """Free all kernels and restore the file's plan; tensors must be allocated again."""
     for subgraph in subgraphs:
         if subgraph.delegation is not None:
             if subgraph.delegation.applied:

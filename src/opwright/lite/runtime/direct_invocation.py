@@ -16,9 +16,12 @@ from .tensor import ARENA, DYNAMIC, OWN, Tensor
 
 
 class DirectInvocation(NamedTuple):
-    """A run of everything by one call. run: gives 0, or the status of what stopped it; recover: called with that
-    status, goes on from there or raises the error; calls_back: whether code that it runs may ask what runs; follow:
-    goes on by machine code alone after it has stopped, and says whether that was all; else recover is to be called."""
+    """A run of a whole subgraph by one call.
+
+    run: returns 0, or the status of the step that stopped. recover: called with that status, resumes or raises the
+    error. calls_back: whether the run may call Python. follow: resumes in machine code and returns whether the run is
+    complete; if not, call recover.
+    """
 
     run: Callable[[], int]
     recover: Callable[[int], Any]
@@ -29,9 +32,9 @@ class DirectInvocation(NamedTuple):
 class DirectTensors(NamedTuple):
     """Small input and output tensors by index, whose addresses are fixed until the next allocation.
 
-    writable: copies a value into the tensor where it is an array of just its dtype and shape, and gives 1, else 0, with
-    nothing changed; readable: gives a copy, or a NumPy scalar. follows: whether `move` tells of outputs that get other
-    memory as the model runs; else those are not among them.
+    writable: functions that copy a value into the tensor if it is an array of exactly its dtype and shape, and return
+    1, else 0 without effect. readable: functions that return a copy, or a NumPy scalar. follows: whether `move` reports
+    outputs that get other memory during a run; otherwise these are excluded.
     """
 
     writable: dict[int, Callable[[Any], int]]
@@ -40,39 +43,39 @@ class DirectTensors(NamedTuple):
 
     @classmethod
     def of(cls, inputs: Iterable[Tensor], outputs: Iterable[Tensor], follows: bool = False) -> DirectTensors:
-        """For the inputs and outputs that are such tensors."""
-        found = builtins()
-        if found is None:
+        """Return direct access to those inputs and outputs that qualify."""
+        functions = builtins()
+        if functions is None:
             return NO_TENSORS
         inputs, outputs = [*inputs], [*outputs]
         writable = {
-            t.index: bound(found.put, t.array) for t in inputs if t.kind in (ARENA, OWN) and _has_fixed_address(t)
+            t.index: bound(functions.put, t.array) for t in inputs if t.kind in (ARENA, OWN) and _has_fixed_address(t)
         }
         reach = cls(writable, {}, follows)
         reach._read([t for t in (*inputs, *outputs) if follows or t.kind != DYNAMIC])
         return reach
 
     def move(self, outputs: Iterable[Tensor]) -> None:
-        """These outputs have other memory now."""
+        """Update outputs that moved to other memory."""
         if self.follows:
             self._read(outputs)
 
     def _read(self, tensors: Iterable[Tensor]) -> None:
-        found = builtins()
-        assert found is not None, "there are machine codes for what is in reach"
+        functions = builtins()
+        assert functions is not None, "there are machine codes for what is in reach"
         for t in tensors:
             if _has_fixed_address(t):
-                self.readable[t.index] = bound(found.take, t.array)
+                self.readable[t.index] = bound(functions.take, t.array)
             else:
                 self.readable.pop(t.index, None)
 
 
 NO_TENSORS = DirectTensors({}, {})
-MAX_BYTES = 1 << 15  # bytes: a microsecond, during which no other thread of Python runs
+MAX_BYTES = 1 << 15  # copied in a microsecond, during which no other Python thread runs
 
 
 def _has_fixed_address(t: Tensor) -> bool:
-    """Whether the elements lie as they are given and taken, and are soon copied."""
+    """Return whether the elements are stored as callers exchange them, contiguously, and are cheap to copy."""
     array = t.array
     if array is None or t.is_object or t.type.name in types.IN_BYTES:
         return False

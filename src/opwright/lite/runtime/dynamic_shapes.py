@@ -1,10 +1,10 @@
-"""Runs of a node whose outputs get their shapes as the model runs, while these stay what they were.
+"""Reuse of a node's step between runs, where the shapes of its outputs are determined during the run.
 
-Lives here: `ReusableStep`, `RecordedOperand`, which shape rules read to make one.
-Not here: how shapes follow from values (../registration.py).
+Lives here: `ReusableStep`; `RecordedOperand`, which records the values that shape rules read.
+Not here: shape inference during a run (../registration.py).
 
-Sizes, axes and paddings that a node is given while the model runs are mostly those of the run before. To compare them
-takes a microsecond, to work out and to check shapes again ten.
+Sizes, axes and paddings computed by a model are mostly the same in every run. Comparing them takes a microsecond;
+inferring and checking shapes again takes ten.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from .tensor import Tensor
 if TYPE_CHECKING:
     from .node import Node
 
-MOST_READ = 1 << 8  # bytes of the values that shapes follow from: what is larger is data
-MOST_HELD = 1 << 16  # bytes of a node's tensors, which live as long as its step
+MOST_READ = 1 << 8  # bytes of the values that determine shapes; larger tensors are data
+MOST_HELD = 1 << 16  # bytes of a node's tensors, which its step keeps alive
 
 
 class RecordedOperand:
-    """A tensor whose elements are there now, which notes that shape rules ask for them."""
+    """An operand of a shape rule during a run, which records that the rule reads its elements."""
 
     __slots__ = ("_read", "_tensor", "spec")
     fixed = False
@@ -50,12 +50,13 @@ class RecordedOperand:
 
 
 class ReusableStep:
-    """A node's step, right while its tensors lie where they did and values that shapes followed from are the same."""
+    """A node's step, valid while its tensors stay where they are and the values that determined the shapes are
+    unchanged."""
 
-    __slots__ = ("_held", "_read", "step")
+    __slots__ = ("_read", "_tensors", "step")
 
     def __init__(self, node: Node, read: Sequence[Tensor], step: Callable[[], Any]) -> None:
-        self._held = [(t, t.array) for t in (*node.tensors_in, *node.tensors_out) if t is not None]
+        self._tensors = [(t, t.array) for t in (*node.tensors_in, *node.tensors_out) if t is not None]
         self._read = [
             (t.array, t.array.tobytes())
             for t in {id(t): t for t in read}.values()
@@ -65,8 +66,10 @@ class ReusableStep:
 
     @classmethod
     def of(cls, node: Node, read: Sequence[Tensor], step: Callable[[], Any]) -> ReusableStep | None:
-        """The repeat of a step that has just run; None where too much would be compared or held. read: the tensors
-        whose elements shape rules asked for."""
+        """Return the reusable step of a run that has just finished; None if it would compare or keep too much.
+
+        read: the tensors whose elements shape rules read.
+        """
         tensors = [t for t in (*node.tensors_in, *node.tensors_out) if t is not None and t.constant is None]
         if any(t.array is None or t.is_object for t in tensors):
             return None
@@ -75,8 +78,8 @@ class ReusableStep:
 
     @property
     def is_right(self) -> bool:
-        """Whether the step does what the node is to do now."""
-        for t, array in self._held:
+        """Whether the step is valid for the present inputs."""
+        for t, array in self._tensors:
             if t.array is not array:
                 return False
         return all(array.tobytes() == was for array, was in self._read)

@@ -1,11 +1,11 @@
-"""Errors of running a model: those of core/errors.py that are also what the official interpreter raises.
+"""Errors of running a model: the classes of core/errors.py joined with those that the official interpreter raises.
 
-Lives here: `as_base` (an error joined with RuntimeError or ValueError), `node_error` (the error of a failed method:
-what was wrong, the node's tensors, its number).
-Not here: the texts of single checks; joined classes (core/errors.py: `also`).
+Lives here: `as_base` (an error joined with RuntimeError or ValueError), `node_error` (the error of a failed method with
+the node's tensors and number).
+Not here: texts of single checks; joined classes (core/errors.py: `also`).
 
 The official interpreter raises ValueError from its constructor and accessors, RuntimeError from allocate_tensors,
-invoke and resize_tensor_input. Programs catch those; `except ow.errors.OpError` catches all of ours.
+invoke and resize_tensor_input. Programs catch these; `except ow.errors.OpError` catches every error of this package.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ...core.errors import OpError, ResourceExhaustedError, also
 from .. import ops
 
 MOST_TENSORS = 12
-"""So many tensors of a node an error names."""
+"""Number of a node's tensors that an error names."""
 
 
 def as_base(error: OpError, base: type[Exception]) -> OpError:
-    """The same error as one that is also a `base`."""
+    """Return the same error as an instance of `base`, too."""
     if isinstance(error, base):
         return error
     new = also(type(error), base)(error.message)
@@ -29,9 +29,9 @@ def as_base(error: OpError, base: type[Exception]) -> OpError:
 
 
 def node_error(error: Exception, node: Any, phase: str, reported: list[str]) -> OpError:
-    """The error to raise for one that came out of a node's method; chain it with `from`.
+    """Return the error to raise for an exception from a node's method; chain it with `from`.
 
-    phase: init, prepare, invoke or free. reported: what the method said through context.report_error.
+    phase: init, prepare, invoke or free. reported: messages of the method to context.report_error.
     """
     said = "".join(f"\n  said    {line}" for line in reported)
     delegate = node.delegate
@@ -41,7 +41,7 @@ def node_error(error: Exception, node: Any, phase: str, reported: list[str]) -> 
         said += f"\n  found   delegate {delegate.name} in place of {count}: {inside}"
         said += ", ..." if len(node.replaced) > 8 else ""
     last = said + failure_line(node, phase)
-    nested = isinstance(error, OpError) and names_failed_node(error)  # it came out of a subgraph that the node runs
+    nested = isinstance(error, OpError) and names_failed_node(error)  # raised in a subgraph that the node calls
     if delegate is None and not nested:
         last = tensors_line(node, "found" if "\n  found " not in str(error) else "tensors") + last
     if isinstance(error, OpError):
@@ -54,14 +54,14 @@ def node_error(error: Exception, node: Any, phase: str, reported: list[str]) -> 
     new = also(cls, RuntimeError)(text + last)
     new.op, new.node, new.explain = node.name, str(node.number), getattr(error, "explain", None)
     if delegate is not None:
-        new.delegate = delegate  # type: ignore[attr-defined]  # whom an allocation leaves out
+        new.delegate = delegate  # type: ignore[attr-defined]  # the delegate to drop in this allocation
     if isinstance(error, OpError) and nested:
         new.op, new.node = error.op, error.node
     return new
 
 
 def tensors_line(node: Any, label: str) -> str:
-    """The line of an error that names a node's tensors, by the operator's names for them where it has any."""
+    """Return the line of an error that lists a node's tensors, with the operator's names for its inputs."""
     declared = declared_names(node)
     inputs = [_named(i, t, declared) for i, t in enumerate(node.tensors_in)]
     outputs = [f"{t.name!r} {t.short()}" for t in node.tensors_out]
@@ -78,7 +78,7 @@ def _named(i: int, t: Any, declared: list[str]) -> str:
 
 
 def declared_names(node: Any) -> list[str]:
-    """What the operator calls the node's inputs; none where it takes any number of them, or has no definition here."""
+    """Return the operator's names for a node's inputs; empty for repeated inputs or without a definition."""
     operator = getattr(node.registration, "operator", None)
     if operator is None:
         try:
@@ -89,7 +89,7 @@ def declared_names(node: Any) -> list[str]:
 
 
 def failure_line(node: Any, phase: str) -> str:
-    """The official interpreter's last line, which names the node; after it come those of the nodes that ran it."""
+    """Return the official interpreter's last line, which names the node. The lines of calling nodes follow it."""
     where = "" if node.subgraph.index == 0 else f" of subgraph {node.subgraph.index}"
     if where and node.subgraph.name:
         where += f" {node.subgraph.name!r}"
@@ -97,5 +97,5 @@ def failure_line(node: Any, phase: str) -> str:
 
 
 def names_failed_node(error: OpError) -> bool:
-    """Whether an error names a node that failed already."""
+    """Return whether an error already names the node that failed."""
     return isinstance(error, RuntimeError) and error.node is not None and "\nNode number " in error.message

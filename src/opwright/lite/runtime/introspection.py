@@ -1,7 +1,7 @@
-"""Introspection: tensors and nodes as dictionaries with the official interpreter's keys, and signatures to call.
+"""Introspection: tensors and nodes as dictionaries with the official interpreter's keys, and callable signatures.
 
 Lives here: the results of get_input_details, get_tensor_details and _get_ops_details; `SignatureRunner`.
-Not here: elements and shapes that callers supply (tensor_io.py), the subgraph of a signature.
+Not here: reading and writing elements (tensor_io.py).
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 
 def dtype_class(t: Tensor) -> Any:
-    """The NumPy type of the elements; None for types that NumPy does not hold. Strings are bytes, handles objects,
-    and what is less than a byte is one."""
+    """Return the NumPy type of the elements, None for types that NumPy lacks.
+
+    Strings are bytes, handles are objects, and types below a byte are widened to one.
+    """
     dtype = types.BY_NAME.get(getattr(t.type, "name", ""))
     if dtype is None:
         return None
@@ -35,7 +37,7 @@ _OBJECTS = {"string": np.bytes_, "resource": np.object_}
 
 
 def tensor_details(t: Tensor) -> dict[str, Any]:
-    """One tensor's details. Raises InvalidArgumentError for a type that NumPy does not hold."""
+    """Return one tensor's details. Raises InvalidArgumentError for a type that NumPy lacks."""
     dtype = dtype_class(t)
     if dtype is None:
         raise InvalidArgumentError(what="Could not get tensor details", found=repr(t), wanted="a type that NumPy holds")
@@ -77,7 +79,7 @@ def _sparsity(sparsity: Any) -> dict[str, Any]:
 
 
 def node_details(node: Node) -> dict[str, Any]:
-    """One node's details."""
+    """Return one node's details."""
     return {
         "index": node.number,
         "op_name": node.name if node.delegate is None else "DELEGATE",
@@ -89,7 +91,7 @@ def node_details(node: Node) -> dict[str, Any]:
 
 
 class SignatureRunner:
-    """Runs one signature: `runner(x=array) -> {"y": array}`. Inputs are resized to what they are given.
+    """Runs one signature: `runner(x=array) -> {"y": array}`. Inputs are resized to the shapes of the arguments.
 
     raises ValueError (InvalidArgumentError) for missing, unknown or ill-typed inputs
     """
@@ -109,24 +111,24 @@ class SignatureRunner:
 
     def __call__(self, **inputs: Any) -> dict[str, Any]:
         ownership = self._ownership
-        known = self._subgraph == 0 and inputs.keys() == self._inputs.keys()
-        if ownership.direct is None or not known or flags.check_inputs:
+        direct_inputs = self._subgraph == 0 and inputs.keys() == self._inputs.keys()
+        if ownership.direct is None or not direct_inputs or flags.check_inputs:
             return self._call(inputs)
         while ownership.thread:
             ownership.wait("invoked")
         ownership.thread = UNKNOWN_THREAD  # as in Interpreter.invoke
         try:
             direct = ownership.direct
-            if direct is not None and self._put(inputs):
+            if direct is not None and self._write_inputs(inputs):
                 if status := direct():
                     self._interpreter._stopped(status)
-                return self._taken()
+                return self._read_outputs()
         finally:
             ownership.thread = 0
         return self._call(inputs)
 
-    def _put(self, inputs: dict[str, Any]) -> bool:
-        """Write all inputs without a look at the subgraph; whether that was possible."""
+    def _write_inputs(self, inputs: dict[str, Any]) -> bool:
+        """Write all inputs directly; return whether that was possible."""
         writable = self._ownership.writable
         for name, index in self._inputs.items():
             put = writable.get(index)
@@ -134,17 +136,17 @@ class SignatureRunner:
                 return False
         return True
 
-    def _taken(self) -> dict[str, Any]:
-        """The outputs, for who has the interpreter."""
-        ownership, found = self._ownership, {}
+    def _read_outputs(self) -> dict[str, Any]:
+        """Return the outputs, while this thread owns the interpreter."""
+        ownership, outputs = self._ownership, {}
         for name, index in self._outputs.items():
-            take = ownership.readable.get(index)
-            if take is None:
+            copy = ownership.readable.get(index)
+            if copy is None:
                 ownership.thread = get_ident()
-                found[name] = self._interpreter.get_tensor(index, self._subgraph)
+                outputs[name] = self._interpreter.get_tensor(index, self._subgraph)
             else:
-                found[name] = take()
-        return found
+                outputs[name] = copy()
+        return outputs
 
     @exclusive("invoked")
     def _call(self, inputs: dict[str, Any]) -> dict[str, Any]:
@@ -162,24 +164,24 @@ class SignatureRunner:
                     what=f"Invalid Input name ({name}) for SignatureDef", wanted=f"one of {', '.join(self._inputs)}"
                 )
             arrays[name] = np.asarray(value)
-        run = self._interpreter
+        interpreter = self._interpreter
         for name, array in arrays.items():
-            run._resize(self._inputs[name], array.shape, False, self._subgraph)
-        run._allocate(self._subgraph)
+            interpreter._resize(self._inputs[name], array.shape, False, self._subgraph)
+        interpreter._allocate(self._subgraph)
         for name, array in arrays.items():
-            run._set(self._inputs[name], array, self._subgraph)
-        run._invoke(self._subgraph)
-        found = {name: run.get_tensor(index, self._subgraph) for name, index in self._outputs.items()}
+            interpreter._set(self._inputs[name], array, self._subgraph)
+        interpreter._invoke(self._subgraph)
+        outputs = {name: interpreter.get_tensor(index, self._subgraph) for name, index in self._outputs.items()}
         if self._subgraph == 0:
-            run._look()
-        return found
+            interpreter._update_direct()
+        return outputs
 
     def get_input_details(self) -> dict[str, dict[str, Any]]:
-        """Details of each input by name."""
+        """Return details of each input by name."""
         return self._details(self._inputs)
 
     def get_output_details(self) -> dict[str, dict[str, Any]]:
-        """Details of each output by name."""
+        """Return details of each output by name."""
         return self._details(self._outputs)
 
     def _details(self, names: dict[str, int]) -> dict[str, dict[str, Any]]:

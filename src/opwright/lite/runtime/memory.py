@@ -1,9 +1,9 @@
-"""Memory of activations: the arena of a subgraph, and the limit on what one interpreter's subgraphs hold together.
+"""Memory of activations: the arena of a subgraph, and the limit on the memory of one interpreter's subgraphs.
 
-Lives here: which tensors may share memory, binding them to the arena; `MemoryUsage` (of one subgraph), `check_bytes`,
+Lives here: sharing of memory between tensors, binding to the arena; `MemoryUsage` (of one subgraph), `check_bytes`,
 `bytes_for`, `subgraph_memory` with its `Footprint`.
 Not here: lifetimes and the packing of buffers (compiler/memory.py), tensors with memory of their own, values of
-resources (resources.py, which calls `check_bytes`, too).
+resources (resources.py, which also calls `check_bytes`).
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from .tensor import ARENA, CONSTANT, Tensor
 if TYPE_CHECKING:
     from ..format import constants
 else:
-    constants = later("..format.constants", __package__)  # models with a cached plan run without this module
+    constants = later("..format.constants", __package__)  # not needed by models with a cached plan
 
 ALIGNMENT = 64
 
 
-def plan_memory(nodes: list[Node], kept: Iterable[Tensor], results: Iterable[Tensor] = ()) -> int:
-    """Plan one arena for the tensors of `nodes`, allocate it as zeros, and bind them; its size in bytes.
+def plan_memory(nodes: list[Node], permanent: Iterable[Tensor], results: Iterable[Tensor] = ()) -> int:
+    """Plan one arena for the tensors of `nodes`, allocate it as zeros and bind them; return its size in bytes.
 
-    kept: tensors that live all the time, such as the subgraph's inputs. results: tensors that live from the first node
-    that touches them on, such as its outputs. The others live from the first node that touches them to the last, a
-    node's temporaries only while it runs. An output that may be written into an input that dies has its place.
+    kept: tensors that live during the whole run, such as the subgraph's inputs. results: tensors that live from the
+    first node that touches them to the end, such as its outputs. Other tensors live from the first node that touches
+    them to the last, a node's temporaries only while it runs. An output may reuse the memory of an input that dies.
     raises ResourceExhaustedError above the flag max_activation_bytes
     """
     lives: Lifetimes[int] = Lifetimes()
@@ -46,7 +46,7 @@ def plan_memory(nodes: list[Node], kept: Iterable[Tensor], results: Iterable[Ten
             tensors[id(t)] = t
             lives.touch(id(t), first, last)
 
-    for t in kept:
+    for t in permanent:
         touch(t, 0, len(nodes))
     for i, node in enumerate(nodes):
         views = (*node.temporaries, *node.intermediates)
@@ -57,22 +57,22 @@ def plan_memory(nodes: list[Node], kept: Iterable[Tensor], results: Iterable[Ten
     if flags.inplace:
         _share(nodes, lives)
     buffers = {key: Allocation(tensors[key].nbytes, *span) for key, span in lives.items()}
-    found, total = plan_arena(list(buffers.values()), ALIGNMENT)
-    offsets = dict(zip(buffers, found))
+    starts, total = plan_arena(list(buffers.values()), ALIGNMENT)
+    offsets = dict(zip(buffers, starts))
     check_bytes(total, "the arena of activations")
     base = np.zeros(total + ALIGNMENT, np.uint8)
     skip = -base.ctypes.data % ALIGNMENT
     for key, t in tensors.items():
-        at = skip + offsets[lives.root(key)]
-        t.bind(base[at : at + t.nbytes].view(t.dtype.np).reshape(t.shape))
+        offset = skip + offsets[lives.root(key)]
+        t.bind(base[offset : offset + t.nbytes].view(t.dtype.np).reshape(t.shape))
     return total
 
 
 def _share(nodes: list[Node], lives: Lifetimes[int]) -> None:
-    """Put outputs where inputs are that die.
+    """Assign outputs to the memory of inputs that die.
 
-    An output lies where an input does if the operator declares it (`inplace`), both are in the arena and have one
-    dtype and as many bytes, the node reads the input once and gives the output once, and lifetimes allow it.
+    This requires that the operator declares it (`inplace`), both are in the arena with one dtype and size in bytes, the
+    node reads the input once and writes the output once, and their lifetimes allow it.
     """
     for i, node in enumerate(nodes):
         operator = getattr(node.registration, "operator", None)
@@ -80,8 +80,8 @@ def _share(nodes: list[Node], lives: Lifetimes[int]) -> None:
             continue
         out = node.tensors_out[0]
         everything = [t for t in (*node.tensors_in, *node.tensors_out) if t is not None]
-        for place in operator.profile.inplace_places:
-            t = node.tensors_in[place] if place < len(node.tensors_in) else None
+        for index in operator.profile.inplace_places:
+            t = node.tensors_in[index] if index < len(node.tensors_in) else None
             if (
                 t is not None
                 and t.kind == out.kind == ARENA
@@ -97,9 +97,9 @@ def _share(nodes: list[Node], lives: Lifetimes[int]) -> None:
 
 
 class MemoryUsage:
-    """What one subgraph holds: its arena, and tensors with memory of their own.
+    """Memory of one subgraph: its arena, and tensors with memory of their own.
 
-    family: of all subgraphs of the interpreter; this one is added.
+    family: the usage of all subgraphs of the interpreter, to which this one is appended.
     """
 
     __slots__ = ("_own", "arena", "family")
@@ -107,54 +107,57 @@ class MemoryUsage:
     def __init__(self, family: list[MemoryUsage]) -> None:
         self.family = family
         self.arena = 0
-        self._own: dict[int, int] = {}  # by identity of the tensor
+        self._own: dict[int, int] = {}  # by id of the tensor
         family.append(self)
 
     @property
     def own(self) -> int:
-        """Bytes of the tensors with memory of their own: variables, persistent and dynamic ones."""
+        """Bytes of tensors with memory of their own: variables, persistent and dynamic ones."""
         return sum(self._own.values())
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all of it."""
+        """Total bytes."""
         return self.arena + self.own
 
     def check(self, t: Tensor, sizes: tuple[int, ...], running: bool) -> None:
-        """Raises ResourceExhaustedError where a tensor of these sizes, beside what there is, passes the limit.
+        """Raise ResourceExhaustedError if a tensor of these sizes would exceed the limit.
 
-        running: whether the arena stays; else the next allocation makes another.
+        running: whether the arena stays; otherwise the next allocation replaces it.
         """
-        others = sum(held.nbytes for held in self.family) - self._own.get(id(t), 0) - (0 if running else self.arena)
+        others = sum(usage.nbytes for usage in self.family) - self._own.get(id(t), 0) - (0 if running else self.arena)
         check_bytes(bytes_for(t, sizes) + others, f"tensor {t.name!r} {t.dtype.name}{list(sizes)}")
 
     def allocate(self, t: Tensor, running: bool) -> None:
-        """Memory of its own for a tensor. Raises as `check`."""
+        """Allocate memory of its own for a tensor. Raises as `check`."""
         self.check(t, t.shape, running)
         t.allocate()
         self._own[id(t)] = t.nbytes
 
     def set_arena(self, nbytes: int) -> None:
-        """An arena of so many bytes in place of the last. Raises ResourceExhaustedError where all pass the limit."""
+        """Record the size of a new arena. Raises ResourceExhaustedError if all arenas exceed the limit."""
         self.arena = nbytes
-        elsewhere = sum(held.nbytes for held in self.family if held is not self)
+        elsewhere = sum(usage.nbytes for usage in self.family if usage is not self)
         check_bytes(nbytes + elsewhere, "the arenas of all subgraphs")
 
     def forget(self, tensors: Iterable[Tensor]) -> None:
-        """These have no memory of their own any more."""
+        """Remove tensors that have no memory of their own any more."""
         for t in tensors:
             self._own.pop(id(t), None)
 
     def clear(self) -> None:
-        """Nothing is held any more."""
+        """Remove the arena and all tensors."""
         self.arena = 0
         self._own.clear()
 
 
 class Footprint(NamedTuple):
-    """Bytes that a subgraph takes. arena: of planned tensors; own: of tensors with memory of their own (variables,
-    persistent and dynamic ones); mapped: of constants that are views on the file; copied: of constants that are not
-    (packed, sparse and unaligned ones, strings), each array once."""
+    """Bytes of a subgraph.
+
+    arena: planned tensors. own: tensors with memory of their own (variables, persistent and dynamic ones). mapped:
+    constants that are views of the file. copied: constants that are copies (packed, sparse, unaligned, strings), each
+    array once.
+    """
 
     arena: int
     own: int
@@ -163,7 +166,7 @@ class Footprint(NamedTuple):
 
 
 def subgraph_memory(subgraph: Any) -> Footprint:
-    """What a `Subgraph` takes now: arena and own are 0 before its tensors are allocated."""
+    """Return the footprint of a `Subgraph`; arena and own are 0 before its tensors are allocated."""
     mapped, copied = 0, {}
     for t in subgraph.tensors:
         if t.kind == CONSTANT and t.array is not None:
@@ -172,13 +175,13 @@ def subgraph_memory(subgraph: Any) -> Footprint:
                 root = root.base
             if root.flags.owndata:
                 copied[id(root)] = root.nbytes
-            else:  # the file's bytes are no array's own
+            else:  # the file's bytes belong to no array
                 mapped += t.array.nbytes
-    return Footprint(subgraph.holding.arena, subgraph.holding.own, mapped, sum(copied.values()))
+    return Footprint(subgraph.memory_usage.arena, subgraph.memory_usage.own, mapped, sum(copied.values()))
 
 
 def check_bytes(size: int, what: str) -> None:
-    """Raises ResourceExhaustedError where memory for activations would pass the flag max_activation_bytes."""
+    """Raise ResourceExhaustedError if memory for activations would exceed the flag max_activation_bytes."""
     limit = flags.get("max_activation_bytes")
     if size > limit:
         raise ResourceExhaustedError(
@@ -190,7 +193,7 @@ def check_bytes(size: int, what: str) -> None:
 
 
 def bytes_for(t: Tensor, sizes: tuple[int, ...]) -> int:
-    """Bytes that a tensor of these sizes takes. Raises InvalidArgumentError where no array has such sizes."""
+    """Return the bytes of a tensor of these sizes. Raises InvalidArgumentError if no array can have them."""
     if not constants.countable(sizes):
         raise InvalidArgumentError(
             what=f"no array can have the shape given to tensor {t.name!r}",

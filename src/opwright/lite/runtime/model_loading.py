@@ -1,7 +1,7 @@
-"""Opening a model for an interpreter: from a path, from bytes or from a Model; official words when it is not there.
+"""Loading of a model for an interpreter, from a path, bytes or a Model; the official messages if there is none.
 
-Lives here: `open_model`; `open_subgraphs`, ready for their tensors to be allocated.
-Not here: reading the bytes (format/), finding kernels (resolution.py).
+Lives here: `open_model`; `open_subgraphs`, subgraphs whose tensors can be allocated.
+Not here: reading the bytes (format/), resolving kernels (resolution.py).
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ EMPTY = "The model allocation is null/empty"
 
 
 def open_model(path: Any, content: Any) -> Model:
-    """The model in a file or in bytes; exactly one of the two is given.
+    """Return the model in a file or in bytes; exactly one of the two is given.
 
-    raises NotFoundError for a file that is not there, ResourceExhaustedError above the flag max_model_bytes, and what
-    `Model.read` raises
+    raises NotFoundError for a missing file, ResourceExhaustedError above the flag max_model_bytes, and the errors of
+    `Model.read`
     """
     if isinstance(content, Model):
         return content
-    given = content is not None and len(content) > 0  # bytes and arrays of them alike
-    if path and given:
+    has_content = content is not None and len(content) > 0  # bytes or an array of bytes
+    if path and has_content:
         raise InvalidArgumentError(what="Can't both provide `model_path` and `model_content`")
-    if given:
+    if has_content:
         _check_size(len(content), "the model")
         return Model.read(content)
     if not path:
@@ -63,7 +63,7 @@ def _check_size(size: int, what: str) -> None:
 def open_subgraphs(
     path: Any, content: Any, resolver: OpResolver, threads: int, ownership: Ownership
 ) -> tuple[Model, list[Subgraph]]:
-    """Read and verify a model, and make its subgraphs with the kernels that the resolver has. Raises OpErrors."""
+    """Read and verify a model, and create its subgraphs with the resolver's kernels. Raises OpErrors."""
     model = open_model(path, content)
     model.verify(flow=False)
     refuse_external(model)

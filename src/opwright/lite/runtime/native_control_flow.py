@@ -1,11 +1,11 @@
-"""Branches and loops as native steps: the executor runs their subgraphs' plans, without Python in between.
+"""Branches and loops as native steps: the executor runs their subgraphs' plans without Python in between.
 
-Lives here: `BranchStep`, `LoopStep`: a node's words for the executor, kept in step with what is connected.
-Not here: running them in Python (subgraph_calls.py, while_loop.py), chains of steps (chains.py).
+Lives here: `BranchStep`, `LoopStep`: a node's kernel arguments, updated as subgraphs are connected.
+Not here: branches and loops in Python (subgraph_calls.py, while_loop.py), chains of steps (chains.py).
 
-A subgraph's plan is named in the words while the subgraph is connected to the node: its memory is the node's then. When
-another node connects it, or it is planned again, its address becomes 0, which stops the executor there; the node then
-runs in Python once, connects it, and offers it again.
+The kernel arguments hold the address of a subgraph's plan while the subgraph is connected to the node, which then owns
+its memory. When another node connects it, or it is planned again, the address becomes 0, which stops the executor. The
+node then runs in Python once, connects the subgraph, and sets the address again.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     from .subgraph_calls import Callee
     from .while_loop import LoopState
 
-_CHOSEN, _CHOICES, _CHOICE = 3, 4, 3  # words of `branches` and `choice` in executor.ll
-_COND, _ANSWER, _BODY, _FIRST, _FIRSTS, _ROWS, _COUNT, _POLL, _WHERE = range(9)  # of `loops`
+_CHOSEN, _CHOICES, _CHOICE = 3, 4, 3  # kernel arguments of `branches` and `choice` in executor.ll
+_COND, _ANSWER, _BODY, _FIRST, _FIRSTS, _ROWS, _COUNT, _POLL, _WHERE = range(9)  # kernel arguments of `loops`
 
 
 class BranchStep:
-    """IF, CASE, and a call, where there is one to choose. which: the number that chooses, an array of one element."""
+    """The step of IF, CASE and calls. which: the selector, an array of one element."""
 
     alone = True
 
     def __init__(self, which: np.ndarray, branches: Sequence[Callee]) -> None:
         self._which, self._branches = which, branches
-        self._kept: dict[int, tuple[Chain, np.ndarray]] = {}
-        self._off = False  # whether a branch is none for machine code
+        self._plans: dict[int, tuple[Chain, np.ndarray]] = {}
+        self._off = False  # whether some branch cannot run in machine code
         threads = branches[0].node.subgraph.context.recommended_num_threads
-        at = int(which.__array_interface__["data"][0])
-        words = [at, which.dtype.itemsize, len(branches), 0, *(0,) * (_CHOICE * len(branches))]
+        address = int(which.__array_interface__["data"][0])
+        words = [address, which.dtype.itemsize, len(branches), 0, *(0,) * (_CHOICE * len(branches))]
         self.executor = Executor([Step(functions().branch, words, 1)], inner=threads)
         for callee in branches:
             callee.withdraw = self.withdraw
@@ -55,7 +55,7 @@ class BranchStep:
     def _run(self, chosen: int) -> None:
         callee = self._branches[chosen]
         callee.run()
-        if chosen not in self._kept and not self._off:
+        if chosen not in self._plans and not self._off:
             self._offer(chosen, callee)
 
     def _offer(self, chosen: int, callee: Callee) -> None:
@@ -67,7 +67,7 @@ class BranchStep:
         if chain is None or rows is None:
             self._off = True
             return
-        self._kept[chosen] = chain, rows
+        self._plans[chosen] = chain, rows
         self._words(chosen)[:] = chain.executor.address, rows.ctypes.data, len(rows)
 
     def _words(self, chosen: int) -> np.ndarray:
@@ -75,38 +75,38 @@ class BranchStep:
         return self.executor.words[0][start : start + _CHOICE]
 
     def withdraw(self, callee: Callee) -> None:
-        """A branch is not connected any more; it may have been planned again."""
+        """Forget the plan of a branch that is no longer connected, and may be planned again."""
         self._off = False
         for chosen, one in enumerate(self._branches):
             if one is callee:
-                self._kept.pop(chosen, None)
+                self._plans.pop(chosen, None)
                 self._words(chosen)[:] = 0
 
     def is_ready(self) -> bool:
-        """Whether what is offered may run; what is not yet stops the executor."""
-        return not self._off and all(chain.is_ready() for chain, _ in self._kept.values())
+        """Return whether the branches in the kernel arguments may run; any other branch stops the executor."""
+        return not self._off and all(chain.is_ready() for chain, _ in self._plans.values())
 
     def resume(self) -> None:
-        """Run the branch that was chosen, from where it stopped."""
+        """Run the selected branch, from where it stopped."""
         chosen = int(self.executor.words[0][_CHOSEN])
-        kept = self._kept.get(chosen)
-        if kept is None:
+        plan = self._plans.get(chosen)
+        if plan is None:
             self._run(chosen)
             return
         callee = self._branches[chosen]
-        callee.subgraph.finish(kept[0])
-        callee.hand_over()
+        callee.subgraph.finish(plan[0])
+        callee.copy_outputs()
 
 
 class LoopStep:
-    """WHILE."""
+    """The step of WHILE."""
 
     alone = True
 
     def __init__(self, state: LoopState) -> None:
         self._state = state
         threads = state.node.subgraph.context.recommended_num_threads
-        self._kept: tuple[Any, ...] = ()  # chains and rows that the words name
+        self._plans: tuple[Any, ...] = ()  # chains and rows referenced by the kernel arguments
         self._off = False
         self.executor = Executor([Step(functions().loop, [0] * 9, 1)], inner=threads)
         self.executor.words[0][_POLL] = state_address()
@@ -116,9 +116,9 @@ class LoopStep:
         self._state.run()
 
     def offer(self) -> bool:
-        """Name the condition's and the body's plans, now that both are connected; whether they may run."""
+        """Set the plans of condition and body, once both are connected; return whether they may run."""
         state = self._state
-        if not self._kept and not self._off:
+        if not self._plans and not self._off:
             cond, body, node = state.cond.chain, state.body.chain, state.node
             answer = state.cond.tensors[state.cond.outputs[0]]
             first = rows = None
@@ -129,7 +129,7 @@ class LoopStep:
             if cond is None or body is None or first is None or rows is None:
                 self._off = True
                 return False
-            self._kept = cond, body, first, rows, aside
+            self._plans = cond, body, first, rows, aside
             self.executor.words[0][:_POLL] = (
                 cond.executor.address,
                 answer.array.__array_interface__["data"][0],  # type: ignore[union-attr]
@@ -139,10 +139,10 @@ class LoopStep:
                 rows.ctypes.data,
                 len(rows),
             )
-        return self.is_ready() and bool(self._kept)
+        return self.is_ready() and bool(self._plans)
 
     def _turn_rows(self) -> tuple[np.ndarray | None, list[np.ndarray]]:
-        """The copies after each turn: over arrays between where variables change places."""
+        """Return the copies after each iteration; permuted variables are copied through temporary arrays."""
         pairs: list[tuple[Any, Any]] = [(to, t.array) for to, t in self._state.copied if not t.is_object]
         if not self._state.shuffles:
             return copy_rows(pairs), []
@@ -152,16 +152,16 @@ class LoopStep:
         ), aside
 
     def withdraw(self) -> None:
-        """The condition or the body is not connected any more; it may have been planned again."""
-        self._kept, self._off = (), False
+        """Forget the plans when condition or body is no longer connected."""
+        self._plans, self._off = (), False
         self.executor.words[0][:_POLL] = 0
 
     def is_ready(self) -> bool:
-        """Whether what is offered may run; where nothing is, the executor stops at once."""
-        return not self._off and all(chain.is_ready() for chain in self._kept[:2])
+        """Return whether condition and body may run; without plans the executor stops at once."""
+        return not self._off and all(chain.is_ready() for chain in self._plans[:2])
 
-    def turns(self) -> bool:
-        """Run all turns, from the state as it is; whether it did."""
+    def iterate(self) -> bool:
+        """Run all iterations from the current state; return whether machine code could."""
         if flags.check_inputs or not self.offer():
             return False
         words = self.executor.words[0]
@@ -171,12 +171,12 @@ class LoopStep:
         except StepError:
             self.resume()
         finally:
-            words[_FIRSTS] = len(self._kept[2]) if self._kept else 0
+            words[_FIRSTS] = len(self._plans[2]) if self._plans else 0
         return True
 
     def resume(self) -> None:
-        """Go on in Python from where the condition or the body stopped."""
-        if not self._kept:
+        """Continue in Python where condition or body stopped."""
+        if not self._plans:
             self._state.run()
         else:
-            self._state.resume(bool(self.executor.words[0][_WHERE]), *self._kept[:2])
+            self._state.resume(bool(self.executor.words[0][_WHERE]), *self._plans[:2])

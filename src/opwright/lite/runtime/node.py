@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 class Node:
     """One operator of a subgraph.
 
-    inputs: TensorViews, None for one left out; outputs; temporaries: scratch tensors, set in prepare from
-    `context.add_tensor`; user_data: what `init` returned; options: the builtin's options object, or a custom
-    operator's bytes; name: of the operator; version: in the file; number: in the execution order. delegate: whose
-    kernel it runs, in place of the nodes `replaced`; None for a node of the file. has_options: whether the file has
-    options for a custom node, if only no bytes.
+    inputs: TensorViews, None for an omitted one. outputs. temporaries: scratch tensors, which prepare sets from
+    `context.add_tensor`. user_data: the result of `init`. options: a builtin's options object, or a custom operator's
+    bytes. name: of the operator. version: in the file. number: in execution order. delegate: the owner of the kernel
+    that replaces the nodes `replaced`; None for a node of the file. has_options: False for a custom node without
+    options in the file, as opposed to empty ones.
     """
 
     __slots__ = (
@@ -82,20 +82,20 @@ class Node:
         self.intermediates = [None if t is None else TensorView(t, True) for t in intermediates]
         self.temporaries: Sequence[TensorView] = []
         self.user_data: Any = None
-        self.kernel: Any = None  # on raw integers, made by prepare where tensors are quantised
-        self.asks = False  # whether shape rules ask for values that are there only when it runs
+        self.kernel: Any = None  # on raw integers, set by prepare if tensors are quantized
+        self.asks = False  # whether shape rules read values that are computed during a run
         self.has_options = True
         self.inited = False
         self.added: list[Tensor] = []  # by the last prepare
-        self.prepared_for: Any = None  # the shapes of the inputs then
-        self.repeat: ReusableStep | None = None  # of the last run, where its outputs get their shapes then
+        self.prepared_for: Any = None  # the inputs' shapes at the last prepare
+        self.repeat: ReusableStep | None = None  # the last run's step, if its outputs are dynamic
 
     def __repr__(self) -> str:
         return f"<node {self.number} {self.name}>"
 
 
 class Context:
-    """The run time, as a kernel's methods see it: one a subgraph."""
+    """The run time as seen by a kernel's methods; one for each subgraph."""
 
     __slots__ = ("_node", "_reported", "_subgraph", "events", "recommended_num_threads")
 
@@ -103,11 +103,11 @@ class Context:
         self._subgraph = subgraph
         self._node: Node | None = None
         self._reported: list[str] = []
-        self.events: dict[int, float] | None = None  # seconds by node, while the model is profiled
+        self.events: dict[int, float] | None = None  # seconds by node, while profiling
         self.recommended_num_threads = num_threads
 
     def subgraph(self, index: int) -> Subgraph:
-        """Another subgraph of the model. Raises InvalidArgumentError for an index that is none."""
+        """Return another subgraph of the model. Raises InvalidArgumentError for an invalid index."""
         family = self._subgraph.family
         if not 0 <= index < len(family):
             raise InvalidArgumentError(what="no such subgraph", found=index, wanted=f"below {len(family)}")
@@ -115,7 +115,7 @@ class Context:
 
     @property
     def node(self) -> Node:
-        """The node whose method runs."""
+        """The node whose method is running."""
         if self._node is None:
             raise FailedPreconditionError(what="no method of a node runs")
         return self._node
@@ -126,25 +126,25 @@ class Context:
         return [TensorView(t, False) for t in self._subgraph.tensors]
 
     def report_error(self, message: str, *values: Any) -> None:
-        """Say what is wrong; it becomes part of the error that is raised if the method fails."""
+        """Report a problem; it becomes part of the error that is raised if the method fails."""
         self._reported.append(str(message % values if values else message))
 
     def resize_tensor(self, tensor: TensorView, shape: Iterable[Any]) -> None:
-        """Give an output or a temporary its shape: in prepare, or in invoke for one that is dynamic.
+        """Set the shape of an output or a temporary: in prepare, or in invoke for a dynamic one.
 
-        raises InvalidArgumentError for a shape that is none or a tensor that cannot be resized,
-        ResourceExhaustedError above the flag max_activation_bytes
+        raises InvalidArgumentError for an invalid shape or a tensor that cannot be resized, ResourceExhaustedError
+        above the flag max_activation_bytes
         """
         if not tensor.writable and tensor.tensor.kind != CONSTANT:
             raise InvalidArgumentError(
-                what=f"tensor {tensor.name!r} is an input, which keeps its shape",
+                what=f"tensor {tensor.name!r} is an input, whose shape is fixed",
                 found=repr(tensor.tensor),
                 wanted="an output or a temporary",
             )
         self.resize(tensor.tensor, shape)
 
     def resize(self, t: Tensor, shape: Iterable[Any]) -> None:
-        """As resize_tensor, of the state itself."""
+        """Set the shape of a `Tensor`; see resize_tensor."""
         sizes = _sizes(shape, t)
         if t.kind == CONSTANT:
             raise InvalidArgumentError(
@@ -165,62 +165,62 @@ class Context:
             self._subgraph.allocate_own(t)
 
     def set_tensor_to_dynamic(self, tensor: TensorView) -> None:
-        """Say in prepare that an output gets its shape in invoke."""
+        """Declare in prepare that an output gets its shape in invoke."""
         self._subgraph.make_dynamic(tensor.tensor)
 
     def add_tensor(self, dtype: Any, shape: Iterable[int] = (), name: str = "", persistent: bool = False) -> TensorView:
-        """A new tensor: scratch memory while the node runs, once it is among `node.temporaries`.
+        """Return a new tensor, which is scratch memory while the node runs if it is listed in `node.temporaries`.
 
-        persistent: keeps its elements from run to run. Made in prepare, it is dropped before the next prepare.
+        persistent: keeps its elements between runs. Tensors added in prepare are dropped before the next prepare.
         """
         kind = schema.TensorType[types.name_of(as_dtype(dtype))]
-        made = Tensor(len(self._subgraph.tensors), name, kind, (), OWN if persistent else ARENA)
-        if made.is_object:
-            made.kind = OWN
-        made.shape = sizes = _sizes(shape, made)
-        self._subgraph.bounded(made, sizes)
-        if made.kind == OWN:
-            self._subgraph.allocate_own(made)
-        self._subgraph.tensors.append(made)
+        tensor = Tensor(len(self._subgraph.tensors), name, kind, (), OWN if persistent else ARENA)
+        if tensor.is_object:
+            tensor.kind = OWN
+        tensor.shape = sizes = _sizes(shape, tensor)
+        self._subgraph.bounded(tensor, sizes)
+        if tensor.kind == OWN:
+            self._subgraph.allocate_own(tensor)
+        self._subgraph.tensors.append(tensor)
         if self._node is not None and self._node.inited:
-            self._node.added.append(made)
-        return TensorView(made, True)
+            self._node.added.append(tensor)
+        return TensorView(tensor, True)
 
     @property
     def is_profiling(self) -> bool:
-        """Whether what add_profiling_event is told is looked at."""
+        """Whether add_profiling_event has an effect."""
         return self.events is not None
 
     def add_profiling_event(self, node_index: int, seconds: float) -> None:
-        """Of a delegate's kernel: how long it took for one of the nodes it stands for (DelegateFlags)."""
+        """Record the time that a delegate's kernel spent on one of the nodes it replaces (DelegateFlags)."""
         if self.events is not None:
             self.events[int(node_index)] = self.events.get(int(node_index), 0.0) + float(seconds)
 
     def begin(self, node: Node) -> None:
-        """A method of `node` is about to be called."""
+        """Reset the context before a method of `node` is called."""
         self._node = node
         self._reported.clear()
 
     @property
     def reported(self) -> list[str]:
-        """What report_error was called with since the method began."""
+        """The messages reported since the method began."""
         return list(self._reported)
 
 
 def check_status(status: Any, op: str, method: str) -> None:
-    """Raises FailedPreconditionError for an int other than 0; whatever else a method returns is taken as success."""
+    """Raise FailedPreconditionError for an int other than 0; any other return value means success."""
     if type(status) is int and status != 0:
         raise FailedPreconditionError(op=op, what=f"{method} returned status {status}")
 
 
 def check_return_value(returned: Any, node: Node) -> None:
-    """Raises InvalidArgumentError for results that invoke returns in place of writing them; `out=` returns outputs."""
+    """Raise InvalidArgumentError if invoke returns results instead of writing them; `out=` may return outputs."""
     outputs = [t.array for t in node.tensors_out if t.array is not None]
     for one in returned if isinstance(returned, list | tuple) else (returned,):
         if isinstance(one, np.ndarray) and not any(np.may_share_memory(one, out) for out in outputs):
             raise InvalidArgumentError(
                 op=node.name,
-                what="invoke returned a result, which nobody reads",
+                what="invoke returned a result, which is ignored",
                 found=f"{one.dtype} {list(one.shape)}",
                 wanted="None, or a status",
                 do="write it: node.outputs[0].data[...] = result",
@@ -228,24 +228,24 @@ def check_return_value(returned: Any, node: Node) -> None:
 
 
 def check_dynamic_outputs(tensors: Sequence[Tensor], op: str) -> None:
-    """Raises FailedPreconditionError for a dynamic output that has no elements after invoke."""
+    """Raise FailedPreconditionError for a dynamic output without elements after invoke."""
     for t in tensors:
         if t.array is None:
             raise FailedPreconditionError(
                 op=op,
-                what=f"invoke gave its dynamic output {t.name!r} no shape",
+                what=f"invoke set no shape for its dynamic output {t.name!r}",
                 do="context.resize_tensor(node.outputs[i], shape) in invoke",
             )
 
 
 def check_temporaries(node: Node, tensors: Sequence[Tensor]) -> None:
-    """Raises InvalidArgumentError for a temporary of the node that is none of the subgraph's tensors."""
+    """Raise InvalidArgumentError for a temporary that is not a tensor of the subgraph."""
     for view in node.temporaries:
         t = getattr(view, "tensor", None)
         if not isinstance(t, Tensor) or t.index >= len(tensors) or tensors[t.index] is not t:
             raise InvalidArgumentError(
                 op=node.name,
-                what="node.temporaries holds no tensor of this subgraph",
+                what="node.temporaries contains an object that is not a tensor of this subgraph",
                 found=repr(view)[:80],
                 wanted="tensors from context.add_tensor",
             )
@@ -256,17 +256,15 @@ def _sizes(shape: Iterable[Any], t: Tensor) -> tuple[int, ...]:
         sizes = tuple(s.__index__() for s in shape)
     except (TypeError, AttributeError):
         raise InvalidArgumentError(
-            what=f"the shape given to tensor {t.name!r} is no list of integers", found=repr(shape)[:80], wanted="sizes"
+            what=f"the shape for tensor {t.name!r} is not a list of integers", found=repr(shape)[:80], wanted="sizes"
         ) from None
     if any(s < 0 for s in sizes):
         raise InvalidArgumentError(
-            what=f"the shape given to tensor {t.name!r} has a negative size",
-            found=list(sizes),
-            wanted="sizes of at least 0",
+            what=f"the shape for tensor {t.name!r} has a negative size", found=list(sizes), wanted="sizes of at least 0"
         )
     if any(s > LARGEST for s in sizes):
         raise InvalidArgumentError(
-            what=f"the shape given to tensor {t.name!r} has a size that no file can hold",
+            what=f"the shape for tensor {t.name!r} has a size that the file format cannot store",
             found=list(sizes),
             wanted=f"sizes of at most {LARGEST}, an int32",
         )

@@ -1,7 +1,7 @@
-"""Looking at nodes as they run: the switch `check_inputs`, and observers.
+"""Instrumentation of nodes as they run: the switch `check_inputs`, and observers.
 
 Lives here: `run_watched`, `run_observed`.
-Not here: the rules, and the words for what broke them (ops/compute_wrappers.py).
+Not here: checks of operators on arrays (ops/compute_wrappers.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .tensor import Tensor
 
 
 def _watched(node: Node) -> list[Tensor]:
-    """The inputs that the node may not write: not variables, nor those whose place its output was given."""
+    """Return the inputs that the node must not write: no variables, and none that shares memory with an output."""
     outs = [t.array for t in node.tensors_out if t.array is not None]
     return [
         t
@@ -31,7 +31,7 @@ def _watched(node: Node) -> list[Tensor]:
 
 
 def run_watched(node: Node, step: Callable[[], Any]) -> None:
-    """Run one node. Raises PermissionDeniedError naming operator and tensor where it wrote an input."""
+    """Run one node. Raises PermissionDeniedError with operator and tensor if it writes an input."""
     before = [(t, fingerprint(t.array)) for t in _watched(node)]
     step()
     for t, was in before:
@@ -46,7 +46,7 @@ def run_watched(node: Node, step: Callable[[], Any]) -> None:
 
 
 def run_observed(node: Node, step: Callable[[], Any], observer: Callable[[Node, bool], None]) -> None:
-    """Run one node, telling an observer before, `observer(node, False)`, and after, `observer(node, True)`."""
+    """Run one node between two calls of an observer: `observer(node, False)` and `observer(node, True)`."""
     observer(node, False)
     step()
     observer(node, True)

@@ -1,9 +1,9 @@
-"""Who uses an interpreter: one call at a time.
+"""Ownership of an interpreter: one call at a time.
 
-Lives here: `Ownership`, one an interpreter; `exclusive` and `brief`, decorators of methods that use one.
-Not here: what the methods do.
+Lives here: `Ownership`, one for each interpreter; `exclusive` and `brief`, decorators of methods that use one.
+Not here: the methods.
 
-Every method that touches tensors, plans or state asks the same object, whatever way the interpreter runs its model:
+Every method that touches tensors, plans or state queries the same object, however the interpreter runs its model:
 
     exclusive   runs, allocates, resizes, closes, changes delegates: another thread's call meanwhile is a RuntimeError
     brief       copies a tensor: another thread waits for it; while an exclusive call runs it is a RuntimeError
@@ -12,12 +12,12 @@ An exclusive call may change the execution plan and the addresses of tensors, so
 (direct_invocation.py). `Interpreter.invoke` keeps it: it runs by the direct invocation, and looks for one after a run
 without it.
 
-The thread that holds an interpreter may call further methods, but for one thing: while the model runs, its kernels may
-read and write tensors and nothing else.
+The thread that owns an interpreter may call further methods. Kernels of a running model may only read and write
+tensors.
 
-`thread` is tested and set in adjacent lines with no call between them. That makes the pair atomic: CPython switches
+`thread` is tested and set in adjacent lines with no call between them, which makes the pair atomic: CPython switches
 threads, and delivers signals, only at calls and at the ends of loops. For the same reason `finally` resets it in place
-and not by a call, at whose start a KeyboardInterrupt might come.
+and not by a call, at whose start a KeyboardInterrupt might be raised.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ...core.errors import FailedPreconditionError
 from .direct_invocation import NO_TENSORS
 from .errors import also
 
-UNKNOWN_THREAD = -1  # instead of a thread's number, which costs 25 ns to ask for: while nothing runs that may call back
+UNKNOWN_THREAD = -1  # placeholder for get_ident(), which takes 25 ns, in runs without callbacks
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -42,11 +42,12 @@ Self = TypeVar("Self")
 
 
 class Ownership:
-    """thread: which one uses the interpreter, 0 for none; running: whether the model runs; is_brief: whether the call
-    is a brief one; torn: whether a fork cut an exclusive call off.
+    """The exclusive use of an interpreter by one thread.
 
-    direct: the call that runs the whole model, None where there is none; follow: see Direct; writable, readable: see
-    Reach
+    thread: the owner, 0 for none. running: whether the model runs. is_brief: whether the call is a brief one. torn:
+    whether a fork interrupted an exclusive call.
+
+    direct, follow: see DirectInvocation; None if there is no direct invocation. writable, readable: see DirectTensors.
     """
 
     __slots__ = ("__weakref__", "direct", "follow", "is_brief", "readable", "running", "thread", "torn", "writable")
@@ -58,41 +59,41 @@ class Ownership:
         _all.add(self)
 
     def drop(self) -> None:
-        """Forget the direct ways: something may change that they hang on."""
+        """Reset direct invocation and direct tensors, before anything that they depend on changes."""
         self.direct: Callable[[], int] | None = None
         self.follow: Callable[[], bool] | None = None
         self.writable, self.readable = NO_TENSORS.writable, NO_TENSORS.readable
 
     def refuse(self, what: str) -> None:
-        """Raise the error for an interpreter that is `what` (closed, resized, ...) while another call uses it."""
+        """Raise the error for an attempt to use the interpreter during another call. what: invoked, closed, ..."""
         if self.torn:
             raise also(FailedPreconditionError, RuntimeError)(
                 what=f"the interpreter cannot be {what}: another thread used it when the process was forked",
-                do="make another interpreter in the child process",
+                do="create another interpreter in the child process",
             )
         me, other = get_ident(), self.thread
         user = "another thread" if other == UNKNOWN_THREAD else f"thread {other}"
-        found = "a call from a kernel that it runs" if other == me else f"thread {me} calls, {user} uses it"
+        caller = "a call from a kernel that it runs" if other == me else f"thread {me} calls, {user} uses it"
         raise also(FailedPreconditionError, RuntimeError)(
             what=f"the interpreter is {what} while it runs",
-            found=found,
+            found=caller,
             wanted="one call at a time",
-            do="make an interpreter for each thread; they can share one lite.Model",
+            do="create an interpreter for each thread; they can share one lite.Model",
         )
 
     def check_idle(self, what: str) -> None:
-        """Raise the error for an interpreter that is `what` by one of its own kernels."""
+        """Raise the error of `refuse` if one of the interpreter's own kernels makes the call."""
         if self.running:
             self.refuse(what)
 
     def wait(self, what: str) -> None:
-        """Wait a moment for a brief call to end; raise the error where the call is no brief one, or this thread's."""
+        """Wait a moment for a brief call to end; raise the error for any other call, or one of this thread."""
         if self.thread and (not self.is_brief or self.thread == get_ident()):
             self.refuse(what)
         time.sleep(1e-5)
 
     def after_fork(self) -> None:
-        """In the child: a thread that is gone has left a copy unfinished, or a run. Plans need threads of their own."""
+        """Reset the state in the child process, where the owner may be a thread that no longer exists."""
         self.drop()
         if self.thread not in (0, get_ident()):
             if self.is_brief:
@@ -113,9 +114,9 @@ forks.in_child(_after_fork)
 
 
 def exclusive(what: str) -> Callable[[Callable[Concatenate[Self, P], T]], Callable[Concatenate[Self, P], T]]:
-    """Let a method have the interpreter, `self._ownership`, to itself. what: "invoked", "closed", ... for the error.
+    """Return a decorator that gives a method exclusive use of `self._ownership`. what: invoked, closed, ... for errors.
 
-    The method raises RuntimeError (FailedPreconditionError, too) where another thread has it, or where a kernel calls.
+    The method raises RuntimeError (FailedPreconditionError, too) if another thread or a running kernel owns it.
     """
 
     def decorate(method: Callable[Concatenate[Self, P], T]) -> Callable[Concatenate[Self, P], T]:
@@ -143,9 +144,9 @@ def exclusive(what: str) -> Callable[[Callable[Concatenate[Self, P], T]], Callab
 
 
 def brief(what: str) -> Callable[[Callable[Concatenate[Self, P], T]], Callable[Concatenate[Self, P], T]]:
-    """Let a method that is over soon have the interpreter. what: "read", "written", ... for the error.
+    """Return a decorator for a method that uses the interpreter briefly. what: read, written, ... for errors.
 
-    The method waits for another thread's brief call, and raises RuntimeError where another thread runs the model.
+    The method waits for another thread's brief call, and raises RuntimeError if another thread runs the model.
     """
 
     def decorate(method: Callable[Concatenate[Self, P], T]) -> Callable[Concatenate[Self, P], T]:

@@ -1,9 +1,9 @@
-"""Timing the nodes of a model, and what memory they take.
+"""Profiling: execution time and memory of a model's nodes.
 
-Lives here: `Profile`, `profile`.  Not here: the tables that people read (tools/profiles.py), what runs the nodes.
+Lives here: `Profile`, `profile`.  Not here: tables for people (tools/profiles.py), running nodes (subgraph.py).
 
-Nodes are timed by observers of all subgraphs, those that other nodes run included; memory is traced in one more run,
-since tracing slows everything down.
+Observers of all subgraphs measure the time, including subgraphs that nodes call. Memory is traced in one more run, as
+tracing slows down everything.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from .node import Node
 from .subgraph import Subgraph
 
 Row = dict[str, Any]
-Key = tuple[int, int]  # of a node: its subgraph and its number
+Key = tuple[int, int]  # subgraph and number of a node
 
 
 class Profile(list[Row]):
-    """A row for each node of the main subgraph, in the order they run; it is a list of dicts.
+    """A list of rows (dicts), one for each node of the main subgraph, in execution order.
 
-    subgraph, node: numbers; operator: name; custom: whether it is a custom one; version: in the file; name: of the
-    outputs; calls: how often it ran in all runs; first, average, seconds (the median), fastest, slowest: seconds a run,
-    of all its calls in it; share, cumulative: of the average of all rows of the subgraph, 0 to 1; bytes: of the
-    outputs; memory: the greatest number of bytes that the node had allocated at a time, beside the arena (None where it
-    was not asked for). A delegate's node is the operator DELEGATE and has `delegate`, its name, and `nodes`, those it
-    stands for.
+    subgraph, node: numbers. operator: name. custom: whether it is a custom operator. version: in the file. name: of the
+    outputs. calls: number of calls in all runs. first, average, seconds (the median), fastest, slowest: seconds per
+    run, summed over its calls. share, cumulative: of the average of all rows of the subgraph, 0 to 1. bytes: of the
+    outputs. memory: the peak number of bytes that the node allocated in addition to the arena (None if not measured). A
+    delegate's node is the operator DELEGATE with two more keys: `delegate`, its name, and `nodes`, the nodes it
+    replaces.
 
-    runs: how many; called: the rows of each other subgraph that ran, by its index; footprint: bytes of the model's
-    arenas, of tensors with memory of their own, of constants in the file's memory and of those that are copies.
+    runs: their number. called: the rows of each other subgraph that ran, by index. footprint: bytes of the model's
+    arenas, of tensors with memory of their own, of mapped and of copied constants.
     """
 
     def __init__(self, runs: int, rows: Sequence[Row], called: dict[int, list[Row]], footprint: Footprint) -> None:
@@ -44,13 +44,16 @@ class Profile(list[Row]):
         self.runs, self.called, self.footprint = runs, called, footprint
 
     def operators(self, subgraph: int = 0) -> list[Row]:
-        """A row for each operator of a subgraph, the slowest first: operator, custom, version (of a custom one, each
-        by itself; None of a builtin one), count (of nodes), calls, average, seconds and fastest (of a run: the sums of
-        its nodes' averages, medians and least), share, cumulative, memory (the greatest of a node)."""
-        found: dict[Any, Row] = {}
+        """Return a row for each operator of a subgraph, the slowest first.
+
+        operator, custom, version (of a custom operator; None for a builtin one), count (of nodes), calls, average,
+        seconds and fastest (of a run: sums of the nodes' averages, medians and minima), share, cumulative, memory (the
+        maximum over nodes).
+        """
+        by_operator: dict[Any, Row] = {}
         for row in self if subgraph == 0 else self.called[subgraph]:
             version = row["version"] if row["custom"] else None
-            kind = found.setdefault(
+            kind = by_operator.setdefault(
                 (row["operator"], row["custom"], version),
                 {
                     "operator": row["operator"],
@@ -69,11 +72,11 @@ class Profile(list[Row]):
             for figure in ("average", "seconds", "fastest"):
                 kind[figure] += row[figure]
             kind["memory"] = None if row["memory"] is None else max(kind["memory"], row["memory"])
-        return _with_shares(sorted(found.values(), key=lambda row: -row["average"]))
+        return _with_shares(sorted(by_operator.values(), key=lambda row: -row["average"]))
 
 
 def _with_shares(rows: list[Row]) -> list[Row]:
-    """The rows with share and cumulative."""
+    """Add share and cumulative to the rows."""
     total = sum(row["average"] for row in rows) or 1.0
     so_far = 0.0
     for row in rows:
@@ -83,39 +86,41 @@ def _with_shares(rows: list[Row]) -> list[Row]:
 
 
 def profile(family: Sequence[Subgraph], runs: int, memory: bool) -> Profile:
-    """Invoke the first of the model's subgraphs so many times, and once more where memory is asked for.
+    """Invoke the main subgraph `runs` times, and once more to trace memory.
 
     raises RuntimeError (errors.OpError, too) as invoke does
     """
     main = family[0]
     if not main.ready:
         main.invoke()  # raises
-    watch = _TimingObserver()
+    timing = _TimingObserver()
     events: list[list[dict[int, float]]] = []  # by run and subgraph
-    with _observed(family, watch):
+    with _observed(family, timing):
         for _ in range(runs):
-            told: list[dict[int, float]] = [{} for _ in family]
-            for subgraph, of_one in zip(family, told):
+            times: list[dict[int, float]] = [{} for _ in family]
+            for subgraph, of_one in zip(family, times):
                 subgraph.context.events = of_one
-            watch.begin()
+            timing.begin()
             try:
                 main.invoke()
-                events.append(told)
+                events.append(times)
             finally:
                 for subgraph in family:
                     subgraph.context.events = None
-    taken = _MemoryObserver() if memory else None
-    if taken is not None:
-        with _observed(family, taken), taken.tracing():
+    memory_observer = _MemoryObserver() if memory else None
+    if memory_observer is not None:
+        with _observed(family, memory_observer), memory_observer.tracing():
             main.invoke()
-    rows = [_rows(subgraph, watch, taken, [run[i] for run in events]) for i, subgraph in enumerate(family)]
+    rows = [_rows(subgraph, timing, memory_observer, [run[i] for run in events]) for i, subgraph in enumerate(family)]
     footprint = Footprint(*map(sum, zip(*(subgraph_memory(subgraph) for subgraph in family))))
-    return Profile(runs, rows[0], {i: found for i, found in enumerate(rows) if i and found}, footprint)
+    return Profile(
+        runs, rows[0], {i: subgraph_rows for i, subgraph_rows in enumerate(rows) if i and subgraph_rows}, footprint
+    )
 
 
 @contextmanager
 def _observed(family: Sequence[Subgraph], observer: Any) -> Iterator[None]:
-    """Every node tells the observer."""
+    """Set the observer of every subgraph within the block."""
     before = [subgraph.observer for subgraph in family]
     try:
         for subgraph in family:
@@ -127,7 +132,7 @@ def _observed(family: Sequence[Subgraph], observer: Any) -> Iterator[None]:
 
 
 class _TimingObserver:
-    """An observer: of each run the seconds of each node, and how often it was called."""
+    """Observer of execution times: for each run the seconds of each node, and its number of calls."""
 
     def __init__(self) -> None:
         self.seconds: list[dict[Key, float]] = []
@@ -150,15 +155,15 @@ class _TimingObserver:
 
 
 class _MemoryObserver:
-    """An observer: the greatest number of bytes each node had allocated at a time, of its own and of what it ran."""
+    """Observer of allocations: the peak number of bytes of each node, including nodes that it calls."""
 
     def __init__(self) -> None:
         self.bytes: dict[Key, int] = {}
-        self._open: list[tuple[int, int]] = []  # of nodes that run: what there was before; the most inside, so far
+        self._open: list[tuple[int, int]] = []  # of running nodes: bytes before, peak so far
 
     @contextmanager
     def tracing(self) -> Iterator[None]:
-        """Traces what NumPy and Python allocate, unless somebody does so already."""
+        """Trace allocations of NumPy and Python within the block, unless tracing is already on."""
         mine = not tracemalloc.is_tracing()
         if mine:
             tracemalloc.start(1)
@@ -170,7 +175,7 @@ class _MemoryObserver:
 
     def __call__(self, node: Node, after: bool) -> None:
         now, peak = tracemalloc.get_traced_memory()
-        if self._open:  # what peaked since the last event belongs to the nodes that are open
+        if self._open:  # the peak since the last event belongs to the running nodes
             self._open = [(before, max(most, peak)) for before, most in self._open]
         if not after:
             self._open.append((now, now))
@@ -182,26 +187,32 @@ class _MemoryObserver:
 
 
 def _rows(
-    subgraph: Subgraph, watch: _TimingObserver, taken: _MemoryObserver | None, events: Sequence[dict[int, float]]
+    subgraph: Subgraph,
+    timing: _TimingObserver,
+    memory_observer: _MemoryObserver | None,
+    events: Sequence[dict[int, float]],
 ) -> list[Row]:
-    """The rows of one subgraph; of a delegate whose kernels time operators themselves, these, if any were reported."""
+    """Return the rows of one subgraph. A delegate whose kernels time operators has rows for these instead."""
     rows = []
     for node in subgraph.execution_plan:
         key = subgraph.index, node.number
-        times = [run.get(key, 0.0) for run in watch.seconds]
-        if key not in watch.calls:
+        times = [run.get(key, 0.0) for run in timing.seconds]
+        if key not in timing.calls:
             continue
-        row = _row(node, times, watch.calls[key]) | {"memory": None if taken is None else taken.bytes.get(key, 0)}
+        row = _row(node, times, timing.calls[key]) | {
+            "memory": None if memory_observer is None else memory_observer.bytes.get(key, 0)
+        }
         delegate = node.delegate
         if delegate is None:
             rows.append(row)
             continue
-        told = delegate.flags & DelegateFlags.PER_OPERATOR_PROFILING
-        inside = [n for n in node.replaced if told and any(n.number in run for run in events)]
+        reports_operators = delegate.flags & DelegateFlags.PER_OPERATOR_PROFILING
+        inside = [n for n in node.replaced if reports_operators and any(n.number in run for run in events)]
         for n in inside:
             took = [run[n.number] for run in events if n.number in run]
             rows.append(
-                _row(n, took, watch.calls[key]) | {"memory": None if taken is None else 0, "delegate": delegate.name}
+                _row(n, took, timing.calls[key])
+                | {"memory": None if memory_observer is None else 0, "delegate": delegate.name}
             )
         if not inside:
             row |= {"operator": "DELEGATE", "delegate": delegate.name, "nodes": [n.number for n in node.replaced]}

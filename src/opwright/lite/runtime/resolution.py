@@ -1,6 +1,6 @@
-"""Finding the registration of each operator code of a model, and saying well what is not there.
+"""Resolution of a model's operator codes to registrations, and the error for missing operators.
 
-Lives here: `resolve`, the error that lists every operator that nothing serves.
+Lives here: `resolve`, `unresolved`.
 Not here: resolvers (lite/resolver.py).
 """
 
@@ -31,9 +31,9 @@ _MOST_NODES = 4
 
 
 class Resolved(NamedTuple):
-    """An operator code with what serves it; registration is None for a custom operator that nothing serves.
+    """An operator code with its registration, None for an unresolved custom operator.
 
-    carried: for a custom operator, what serves the nodes whose options carry another version, by that version.
+    carried: for a custom operator, the registrations for nodes whose options specify another version, by version.
     """
 
     name: str
@@ -43,17 +43,17 @@ class Resolved(NamedTuple):
     carried: Mapping[int, Resolved] = MappingProxyType({})
 
     def has_early(self) -> bool:
-        """Whether nodes of this code are to be initialised as soon as there is an interpreter."""
+        """Return whether nodes of this code are initialized when the interpreter is created."""
         every = (self, *self.carried.values())
         return any(r.registration is not None and r.registration.early for r in every)
 
     def of(self, options: bytes) -> Resolved:
-        """What serves a custom node with these options."""
+        """Return the entry for a custom node with these options."""
         return self.carried.get(custom_version(self.version, options), self) if self.carried else self
 
 
 class Missing(NamedTuple):
-    """An operator that nothing serves, with the nodes that are one, in words."""
+    """An unresolved operator, with descriptions of its nodes."""
 
     name: str
     version: int
@@ -62,40 +62,40 @@ class Missing(NamedTuple):
 
 
 def resolve(model: Any, resolver: OpResolver) -> list[Resolved]:
-    """Each operator code of a model with its registration.
+    """Return the registration of each operator code of a model.
 
-    raises InvalidArgumentError where a builtin operator or its version is not there, listing everything that is not.
-    Custom operators alone are an error when tensors are allocated, as a delegate may still take them.
+    raises InvalidArgumentError listing all missing operators if a builtin operator or its version is missing. Missing
+    custom operators alone are an error in allocate_tensors, as a delegate may still claim them.
     """
-    found: list[Resolved] = []
+    resolved: list[Resolved] = []
     carried = _carried(model)
     for code in model.operator_codes:
         number, version = versions.builtin_code(code), int(code.version)
         if number == schema.BuiltinOperator.CUSTOM:
-            found.append(_custom(code.custom_code, version, carried.get(len(found), ()), resolver))
+            resolved.append(_custom(code.custom_code, version, carried.get(len(resolved), ()), resolver))
             continue
         member = schema.enum_members("BuiltinOperator")[number]
-        found.append(Resolved(member.name, version, False, resolver.find_op(member, version)))
-    if any(r.registration is None and not r.is_custom for r in found):
-        raise unresolved(_missing(model, found), resolver)
-    return found
+        resolved.append(Resolved(member.name, version, False, resolver.find_op(member, version)))
+    if any(r.registration is None and not r.is_custom for r in resolved):
+        raise unresolved(_missing(model, resolved), resolver)
+    return resolved
 
 
 def _carried(model: Any) -> dict[int, set[int]]:
-    """By operator code, the versions that the options of its custom nodes carry instead of 1."""
+    """Return, by operator code, the versions other than 1 in the options of its custom nodes."""
     customs = {
         i
         for i, code in enumerate(model.operator_codes)
         if versions.builtin_code(code) == schema.BuiltinOperator.CUSTOM and code.version == 1
     }
-    found: dict[int, set[int]] = {}
+    versions_by_code: dict[int, set[int]] = {}
     if customs:
         for operator in (op for subgraph in model.subgraphs for op in subgraph.operators):
             if operator.opcode_index in customs:
                 version = custom_version(1, operator.custom_options)
                 if version != 1:
-                    found.setdefault(operator.opcode_index, set()).add(version)
-    return found
+                    versions_by_code.setdefault(operator.opcode_index, set()).add(version)
+    return versions_by_code
 
 
 def _custom(name: str, version: int, carried: Iterable[int], resolver: OpResolver) -> Resolved:
@@ -103,29 +103,29 @@ def _custom(name: str, version: int, carried: Iterable[int], resolver: OpResolve
     return Resolved(name, version, True, resolver.find_custom(name, version), others)
 
 
-def _missing(model: Any, found: Sequence[Resolved]) -> list[Missing]:
+def _missing(model: Any, resolved: Sequence[Resolved]) -> list[Missing]:
     nodes: dict[tuple[str, int, bool], list[str]] = {}
-    unused = set(range(len(found)))
+    unused = set(range(len(resolved)))
     for index, subgraph in enumerate(model.subgraphs):
         for number, operator in enumerate(subgraph.operators):
-            r = found[operator.opcode_index]
+            r = resolved[operator.opcode_index]
             unused.discard(operator.opcode_index)
             if r.is_custom:
                 r = r.of(b"" if operator.custom_options is None else bytes(operator.custom_options))
             if r.registration is None:
                 nodes.setdefault((r.name, r.version, r.is_custom), []).append(node_location(number, index))
-    for r in (found[i] for i in sorted(unused) if found[i].registration is None):
+    for r in (resolved[i] for i in sorted(unused) if resolved[i].registration is None):
         nodes.setdefault((r.name, r.version, r.is_custom), [])
     return [Missing(*what, where) for what, where in nodes.items()]
 
 
 def node_location(number: int, subgraph: int) -> str:
-    """Where a node is, in words."""
+    """Return a description of a node's position."""
     return f"node number {number}" + (f" of subgraph {subgraph}" if subgraph else "")
 
 
 def unresolved(missing: Sequence[Missing], resolver: OpResolver) -> OpError:
-    """The error for all operators that nothing serves: InvalidArgumentError where builtin ones are among them, else a
+    """Return the error for unresolved operators: an InvalidArgumentError if builtin ones are among them, otherwise a
     NotFoundError that is a RuntimeError, too."""
     missing = sorted(missing, key=lambda m: m.is_custom)
     builtins = [m for m in missing if not m.is_custom]
@@ -169,7 +169,7 @@ def _at_nodes(m: Missing) -> str:
 
 
 def _wanted(missing: Sequence[Missing], resolver: OpResolver) -> str:
-    """The versions there are of what is missing, and the custom operators there are."""
+    """Return the available versions of missing operators, and the available custom operators."""
     parts = []
     for m in missing:
         ranges = resolver.custom_versions(m.name) if m.is_custom else resolver.builtin_versions(m.name)
@@ -208,7 +208,7 @@ def _ways_out(
 
 
 def format_ranges(ranges: Iterable[tuple[int, int]]) -> str:
-    """Ranges of versions: 1..3, 5; none."""
+    """Return ranges of versions as text, such as "1..3, 5", or "none"."""
     return ", ".join(f"{a}..{b}" if a != b else str(a) for a, b in sorted(set(ranges))) or "none"
 
 

@@ -1,11 +1,11 @@
-"""Resources: what an interpreter keeps from run to run under a name: variables, hash tables, caches.
+"""Resources: state of an interpreter that persists between runs under a name: variables, hash tables, caches.
 
-Lives here: `Resources` (one an interpreter, shared by its subgraphs), `ResourceVariable`, `RandomSequence`,
+Lives here: `Resources` (one for each interpreter, shared by its subgraphs), `ResourceVariable`, `RandomSequence`,
 `HashTable`, `KeyValueCache`.
 Not here: the operators that use them (lite/ops/state.py, lite/ops/tables.py), variable tensors (tensor.py).
 
-A tensor of type RESOURCE holds one of these objects. `reset_all_variables` is for variable tensors and leaves resources
-as they are, as in the official run time.
+A tensor of type RESOURCE holds one of these objects. `reset_all_variables` applies to variable tensors and leaves
+resources unchanged, as in the official run time.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ..ops.bit_generators import begun
 from .memory import check_bytes
 from .ownership import Ownership
 
-_OBJECT = 64  # bytes that an element of a table or of strings takes besides its own, about
+_OBJECT = 64  # approximate overhead in bytes of an element of a table or string tensor
 
 
 class Resources:
-    """The resources of one interpreter, by name; made when first asked for. initialized: subgraphs that ran once.
+    """The resources of one interpreter, by name; each is created on first use.
 
-    changes: how often a variable got other memory: who keeps an address looks it up again when this is another number.
-    ownership: which thread uses the interpreter.
+    initialized: subgraphs that ran once. changes: incremented when a variable moves to other memory, which invalidates
+    saved addresses. ownership: of the interpreter.
     """
 
     __slots__ = ("caches", "changes", "initialized", "nbytes", "ownership", "sequences", "tables", "variables")
@@ -39,62 +39,64 @@ class Resources:
         self.tables: dict[int, HashTable] = {}
         self.caches: dict[int, KeyValueCache] = {}
         self.initialized: set[int] = set()
-        self.nbytes = 0  # of all values together
+        self.nbytes = 0  # total of all values
         self.changes = 0
 
     def variable(self, container: str, shared_name: str) -> ResourceVariable:
-        """The variable of this name in this container."""
+        """Return the variable of this name in this container."""
         return self.variables.setdefault((container, shared_name), ResourceVariable(self, container, shared_name))
 
     def sequence(self, subgraph: int, node: int, seeds: tuple[int, int]) -> RandomSequence:
-        """The random numbers of this node of this subgraph."""
-        found = self.sequences.get((subgraph, node))
-        if found is None:
-            found = self.sequences[subgraph, node] = RandomSequence(self, subgraph, node, seeds)
-        return found
+        """Return the random numbers of a node of a subgraph."""
+        sequence = self.sequences.get((subgraph, node))
+        if sequence is None:
+            sequence = self.sequences[subgraph, node] = RandomSequence(self, subgraph, node, seeds)
+        return sequence
 
     def restart(self, subgraph: int) -> None:
-        """Tensors of a subgraph are allocated: its random numbers begin again."""
+        """Reset the random numbers of a subgraph, whose tensors are being allocated."""
         for (owner, _), sequence in self.sequences.items():
             if owner == subgraph and sequence.value is not None:
                 sequence.value = None
                 self.changes += 1
 
     def table(self, table_id: int, key_dtype: str, value_dtype: str) -> HashTable:
-        """The table of this number. Raises InvalidArgumentError where it has other types elsewhere in the model."""
-        found = self.tables.setdefault(table_id, HashTable(self, table_id, key_dtype, value_dtype))
-        if (found.key_dtype, found.value_dtype) != (key_dtype, value_dtype):
+        """Return the table of this number. Raises InvalidArgumentError if the model declares it with other types
+        elsewhere."""
+        table = self.tables.setdefault(table_id, HashTable(self, table_id, key_dtype, value_dtype))
+        if (table.key_dtype, table.value_dtype) != (key_dtype, value_dtype):
             raise InvalidArgumentError(
                 what=f"hash table {table_id} has other types elsewhere in the model",
                 found=f"{key_dtype} to {value_dtype}",
-                wanted=f"{found.key_dtype} to {found.value_dtype}",
+                wanted=f"{table.key_dtype} to {table.value_dtype}",
             )
-        return found
+        return table
 
     def cache(self, layer: int, shape: tuple[int, ...]) -> KeyValueCache:
-        """The keys and values kept for a layer. Raises InvalidArgumentError where another node gave it another shape,
+        """Return the key-value cache of a layer. Raises InvalidArgumentError if another node declares another shape,
         ResourceExhaustedError."""
-        found = self.caches.get(layer)
-        if found is None:
+        cache = self.caches.get(layer)
+        if cache is None:
             self.resize(0, 8 * math.prod(shape), f"the cache of layer {layer}")
-            found = self.caches[layer] = KeyValueCache(shape)
-        if found.keys.shape != shape:
+            cache = self.caches[layer] = KeyValueCache(shape)
+        if cache.keys.shape != shape:
             raise InvalidArgumentError(
                 what=f"the cache of layer {layer} has another shape elsewhere in the model",
                 found=list(shape),
-                wanted=list(found.keys.shape),
+                wanted=list(cache.keys.shape),
             )
-        return found
+        return cache
 
     def resize(self, old: int, new: int, what: str) -> None:
-        """Count a value of `new` bytes for one of `old`. Raises ResourceExhaustedError above max_activation_bytes."""
+        """Account for a value that grows from `old` to `new` bytes. Raises ResourceExhaustedError above
+        max_activation_bytes."""
         if new > old:
             check_bytes(self.nbytes - old + new, what)
         self.nbytes += new - old
 
 
 class KeyValueCache:
-    """Keys and values of what a layer of a generative model has read. first: by node, the position of entry 0."""
+    """Key-value cache of a layer of a generative model. first: by node, the position of entry 0."""
 
     __slots__ = ("first", "keys", "values")
 
@@ -104,7 +106,7 @@ class KeyValueCache:
 
 
 class ResourceVariable:
-    """A value that stays; of any dtype and shape, which an assignment may change. value: None before the first."""
+    """A value that persists between runs; assignments may change dtype and shape. value: None before the first."""
 
     __slots__ = ("container", "resources", "shared_name", "value")
 
@@ -113,7 +115,7 @@ class ResourceVariable:
         self.value: np.ndarray | None = None
 
     def assign(self, value: np.ndarray) -> None:
-        """Keep a copy of these elements. Raises ResourceExhaustedError above the flag max_activation_bytes."""
+        """Store a copy of these elements. Raises ResourceExhaustedError above the flag max_activation_bytes."""
         old = self.value
         if old is not None and old.shape == value.shape and old.dtype == value.dtype and value.dtype != object:
             np.copyto(old, value)
@@ -123,7 +125,7 @@ class ResourceVariable:
         self.resources.changes += 1
 
     def read(self) -> np.ndarray:
-        """The elements, not to be written to. Raises FailedPreconditionError before the first assignment."""
+        """Return the elements, not to be modified. Raises FailedPreconditionError before the first assignment."""
         if self.value is None:
             raise FailedPreconditionError(
                 what=f"{self!r} is read before anything was assigned to it",
@@ -137,9 +139,9 @@ class ResourceVariable:
 
 
 class RandomSequence(ResourceVariable):
-    """Where the random numbers of a node go on: value is the state of its generator, None before it begins.
+    """State of a node's random number generator. value: None before its first use.
 
-    seeds: of the node; both 0: other numbers each time they begin.
+    seeds: of the node; if both are 0, each sequence is different.
     """
 
     __slots__ = ("seeds",)
@@ -150,7 +152,7 @@ class RandomSequence(ResourceVariable):
 
     @property
     def state(self) -> np.ndarray:
-        """The state, which begins now if it has not."""
+        """The generator's state, created on first use."""
         if self.value is None:
             self.assign(begun(*self.seeds))
         assert self.value is not None
@@ -161,7 +163,7 @@ class RandomSequence(ResourceVariable):
 
 
 class HashTable:
-    """Values by key, filled once: what is imported later is not taken. The first of equal keys counts."""
+    """Values by key, imported once: later imports have no effect. Of equal keys the first counts."""
 
     __slots__ = ("items", "key_dtype", "resources", "table_id", "value_dtype")
 
@@ -170,17 +172,17 @@ class HashTable:
         self.items: dict[Any, Any] | None = None
 
     def fill(self, keys: np.ndarray, values: np.ndarray) -> None:
-        """Take keys and values of one shape, if it is empty still. Raises ResourceExhaustedError."""
+        """Import keys and values of one shape if the table is empty. Raises ResourceExhaustedError."""
         if self.items is not None:
             return
         self.resources.resize(0, _bytes_of(keys) + _bytes_of(values) + 2 * _OBJECT * keys.size, repr(self))
-        made: dict[Any, Any] = {}
+        items: dict[Any, Any] = {}
         for key, value in zip(keys.reshape(-1).tolist(), values.reshape(-1).tolist()):
-            made.setdefault(key, value)
-        self.items = made
+            items.setdefault(key, value)
+        self.items = items
 
     def find(self, keys: np.ndarray, default: np.ndarray) -> np.ndarray:
-        """The value of each key, else the default. Raises FailedPreconditionError before it is filled."""
+        """Return the value of each key, or the default. Raises FailedPreconditionError before the import."""
         items = self.items
         if items is None:
             raise FailedPreconditionError(
@@ -189,10 +191,10 @@ class HashTable:
                 do="import keys and values first, such as in a CALL_ONCE",
                 wanted="a table that was filled",
             )
-        found = np.empty(keys.shape, default.dtype)
+        values = np.empty(keys.shape, default.dtype)
         other = default.reshape(-1)[0]
-        found.reshape(-1)[...] = [items.get(key, other) for key in keys.reshape(-1).tolist()]
-        return found
+        values.reshape(-1)[...] = [items.get(key, other) for key in keys.reshape(-1).tolist()]
+        return values
 
     def __len__(self) -> int:
         return 0 if self.items is None else len(self.items)

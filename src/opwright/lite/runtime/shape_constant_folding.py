@@ -1,11 +1,11 @@
-"""Fold nodes whose results are known when tensors are allocated: what is computed of shapes, and of that.
+"""Constant folding of nodes whose results are known when tensors are allocated, such as arithmetic on shapes.
 
 Lives here: `fold`, `is_folded`, `nothing`.
-Not here: how a node computes (lite/registration.py), when nodes are prepared (subgraph.py).
+Not here: kernels (lite/registration.py), when nodes are prepared (subgraph.py).
 
-A model for inputs of any size works out shapes by nodes: SHAPE, a slice of it, a product, a list of sizes that RESHAPE
-reads. Once the inputs have their shapes all of that is known. Such a node runs once, in prepare; its outputs are of the
-kind FOLDED until tensors are allocated again, and what reads them has a shape before it runs, too.
+A model for inputs of any size computes shapes by nodes: SHAPE, a slice of it, a product, a list of sizes for RESHAPE.
+All of these are known once the inputs have their shapes. Such a node runs once, in prepare; its outputs have the kind
+FOLDED until tensors are allocated again, and its readers have static shapes, too.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     from ...ops.definition import Operator
     from .node import Node
 
-MOST = 1 << 12  # bytes of its outputs: sizes, axes, paddings. What is larger is data
+MOST = 1 << 12  # bytes of the outputs: sizes, axes, paddings; larger tensors are data
 
 
 def is_folded(node: Node) -> bool:
-    """Whether a node has been computed when it was prepared."""
+    """Return whether a node was computed in prepare."""
     outputs = node.tensors_out
     return bool(outputs) and all(t.kind == FOLDED for t in outputs)
 
 
 def nothing() -> None:
-    """The step of a node that has been computed."""
+    """Do nothing: the step of a folded node."""
 
 
 def fold(node: Node, operator: Operator, call: Any, bound: Callable[[Node], Callable[[], Any]]) -> None:
-    """Compute a prepared node whose result follows from what is known, where that is small.
+    """Compute a prepared node if its inputs are known and its result is small.
 
-    call: the node's attributes; bound: makes the function that computes it. Where that fails nothing happens: the run
-    says what is wrong.
+    call: the node's attributes. bound: returns the function that computes it. An error is ignored here, because the run
+    raises it.
     """
     if not _is_known(node, operator, call):
         return
@@ -50,7 +50,7 @@ def fold(node: Node, operator: Operator, call: Any, bound: Callable[[Node], Call
     try:
         quietly(bound(node))
     except (OpError, ArithmeticError, IndexError, TypeError, ValueError):
-        subgraph.holding.forget(outputs)
+        subgraph.memory_usage.forget(outputs)
         for t in outputs:
             t.set_kind(ARENA)
 
@@ -58,12 +58,16 @@ def fold(node: Node, operator: Operator, call: Any, bound: Callable[[Node], Call
 def _is_known(node: Node, operator: Operator, call: Any) -> bool:
     inputs, outputs, subgraph = node.tensors_in, node.tensors_out, node.subgraph
     last = len(operator.inputs) - 1
-    for place, t in enumerate(inputs):
-        if t is not None and t.constant is None and operator.inputs[min(place, last)].name not in operator.shape_only:
+    for position, t in enumerate(inputs):
+        if (
+            t is not None
+            and t.constant is None
+            and operator.inputs[min(position, last)].name not in operator.shape_only
+        ):
             return False
     if not inputs or subgraph.running or not isinstance(operator, LiteOperator):
         return False
-    if operator.effect is not None or hasattr(call, "resume"):  # the world, or random numbers
+    if operator.effect is not None or hasattr(call, "resume"):  # side effects, or random numbers
         return False
     return sum(t.nbytes for t in outputs) <= MOST and all(
         t.kind == ARENA and t.index not in subgraph.outputs and subgraph.writers[t.index] == 1 for t in outputs

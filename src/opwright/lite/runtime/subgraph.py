@@ -1,16 +1,16 @@
 """A running subgraph: the life cycle of its nodes and the loop that runs them.
 
-Lives here: `Subgraph`: init, prepare, planning, invoke, free; nodes whose shapes are known only while the model runs.
-Not here: memory (memory.py), what kernels do (registration.py), subgraphs that nodes run
-(callee_subgraph.py), delegates (delegation.py), timing (profiling.py).
+Lives here: `Subgraph`: init, prepare, planning, invoke, free; nodes whose shapes are determined during a run.
+Not here: memory (memory.py), kernels (registration.py), subgraphs called by nodes (callee_subgraph.py), delegates
+(delegation.py), timing (profiling.py).
 
-    allocate   init each node that has not been, once; prepare each node in order; plan and bind memory; bind kernels
+    allocate   init each node once; prepare each node in order; plan and bind memory; bind kernels
     invoke     call the bound kernels in order
     close      free each node whose init returned, once
 
-A node with an input of unknown shape is deferred: it is prepared while the model runs, when the input has its shape,
-and again only when a later run gives it another. All other nodes are prepared once an allocation, and allocations
-happen only after a resize.
+A node with an input of unknown shape is deferred: it is prepared during a run, once the input has its shape, and again
+only when a later run changes that shape. All other nodes are prepared once per allocation, and allocations happen only
+after a resize.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Subgraph(CallableSubgraph):
         ownership: Ownership | None = None,
     ) -> None:
         source = model.subgraphs[index]
-        self.family: list[Subgraph] = [] if family is None else family  # all subgraphs of the model, itself included
+        self.family: list[Subgraph] = [] if family is None else family  # all subgraphs of the model, including this one
         self.resources: Resources = self.family[0].resources if self.family else Resources(ownership or Ownership())
         self.ownership = self.resources.ownership
         self.model, self.index, self.name = model, index, source.name or ""
@@ -74,26 +74,26 @@ class Subgraph(CallableSubgraph):
         self.outputs: list[int] = np.asarray(source.outputs).tolist()
         self.calls = sorted({i for op in source.operators for _, i in called_subgraphs(op)})
         self.nodes = [self._node(number, op, codes[op.opcode_index]) for number, op in enumerate(source.operators)]
-        self.execution_plan = self.nodes  # what runs, in order: with delegates, other nodes than the file's
-        self.delegation: Any = None  # its delegates (delegation.py), once there are any
-        self.native: Any = None  # how operators in C see it (native/c_context.py), once there are any
+        self.execution_plan = self.nodes  # nodes to run, in order; delegates replace nodes
+        self.delegation: Any = None  # its delegates (delegation.py), if any
+        self.native: Any = None  # its view in C (native/c_context.py), if it has operators in C
         self.closed = False
         self.context = Context(self, num_threads)
         self.ready = self.running = False
-        self.holding: MemoryUsage = MemoryUsage(self.family[0].holding.family if self.family else [])
-        self._dynamic: set[int] = set()  # indices of tensors that a prepare made dynamic
-        self._touched: dict[int, Node] = {}  # by identity of a tensor, the last node prepared that reads or writes it
+        self.memory_usage: MemoryUsage = MemoryUsage(self.family[0].memory_usage.family if self.family else [])
+        self._dynamic: set[int] = set()  # indices of tensors declared dynamic by a prepare
+        self._touched: dict[int, Node] = {}  # by id of a tensor: the last prepared node that uses it
         self.steps: list[Callable[[], Any]] = []  # one for each node
         self.joined: list[Callable[[], Any]] = []  # the same work by fewer calls (chains.py)
-        self._direct: DirectInvocation | None = None  # the native call that `direct` gave last
-        self._reach: DirectTensors | None = None  # made when it is first asked for
+        self._direct: DirectInvocation | None = None  # the last native call that `direct` returned
+        self._reach: DirectTensors | None = None  # created on first access
         self._quiet: contextvars.Context | None = None
         self._deferred: set[int] = set()
-        self.accepted: Any = None  # what `accept` made it ready for; None where it is no node that runs it
+        self.accepted: Any = None  # the arguments of `accept`; None if no node calls it
         self._connected: Any = None
-        self.handles: dict[int, Any] = {}  # by tensor, the resources that inputs hold at each run
-        self.changing: frozenset[int] = frozenset()  # inputs whose shape may be another at each run
-        self._places: dict[int, Any] = {}  # outputs in the arena, and where there
+        self.handles: dict[int, Any] = {}  # by tensor: resources of inputs, the same in every run
+        self.changing: frozenset[int] = frozenset()  # inputs whose shape may differ from run to run
+        self._arena_outputs: dict[int, Any] = {}  # outputs in the arena, with their arrays
         self.preserve_all = self._outside = False
 
     def _node(self, number: int, op: Any, code: Resolved) -> Node:
@@ -122,7 +122,7 @@ class Subgraph(CallableSubgraph):
     # ---- allocation ---------------------------------------------------------------------------------------------
 
     def allocate(self, preserve_all: bool = False) -> None:
-        """Make it ready to run; nothing happens where it is ready. Raises OpErrors that are RuntimeErrors, too."""
+        """Prepare for running; return at once if ready. Raises OpErrors that are RuntimeErrors, too."""
         if self.ready:
             return
         self.ownership.check_idle("allocated")
@@ -147,7 +147,7 @@ class Subgraph(CallableSubgraph):
 
     @property
     def direct(self) -> DirectInvocation:
-        """The run by one call, of a subgraph that is ready: native where one step is all."""
+        """The run by one call, of a subgraph that is ready; native if a single step does all the work."""
         native = self._direct = self._native_step()
         if native is not None and not native.calls_back:
             return native
@@ -155,7 +155,7 @@ class Subgraph(CallableSubgraph):
 
         def run() -> int:
             self.running = ownership.running = True
-            ownership.thread = get_ident()  # for kernels, which may read tensors
+            ownership.thread = get_ident()  # kernels may read tensors
             try:
                 return call()
             finally:
@@ -168,7 +168,7 @@ class Subgraph(CallableSubgraph):
         return DirectInvocation(functools.partial(self._quiet.run, run), _always_good)
 
     def _native_step(self) -> DirectInvocation | None:
-        """The run by the native call of the only step."""
+        """Return the native call of the only step, if there is one."""
         return getattr(self.joined[0], "direct", None) if len(self.joined) == 1 else None
 
     def _call_steps(self) -> int:
@@ -182,8 +182,8 @@ class Subgraph(CallableSubgraph):
 
     @property
     def reach(self) -> DirectTensors:
-        """The inputs and outputs that stay where they are; of a subgraph that is ready. Operators in C may put outputs
-        elsewhere."""
+        """Direct access to inputs and outputs with fixed addresses, of a subgraph that is ready. Operators in C may
+        move outputs."""
         if self._reach is None:
             alone = self._native_step() is not None
             if self.native is not None and not alone:
@@ -193,24 +193,24 @@ class Subgraph(CallableSubgraph):
         return self._reach
 
     def moved(self, tensors: Iterable[Tensor]) -> None:
-        """Tensors have got other memory from the step that is all of it; another step need not tell."""
+        """Update outputs that a whole-model step moved to other memory; other steps need not report it."""
         if self._reach is not None:
             self._reach.move(t for t in tensors if t.index in self.outputs)
 
     @cached_property
     def writers(self) -> Counter[int]:
-        """By tensor, how many of the file's nodes write it."""
+        """The number of the file's nodes that write each tensor, by index."""
         return Counter(t.index for node in self.nodes if node.delegate is None for t in node.tensors_out)
 
     def observe(self, observer: Callable[[Node, bool], None] | None) -> None:
-        """Let an observer be told of each node (see run_observed), or none any more; also where it is ready to run."""
+        """Set or remove the observer of each node (see run_observed), also while ready to run."""
         self.observer = observer
-        self.connected = None  # who runs it connects it again, which binds the steps
+        self.connected = None  # the caller connects it again, which binds the steps
         if self.ready:
             self._bind_steps()
 
     def _plan(self, outside: bool = False) -> None:
-        """Init, prepare, place. outside: the inputs are in the memory of who runs it."""
+        """Initialize and prepare nodes, and plan memory. outside: the caller provides the inputs' memory."""
         self._outside = outside
         if self.delegation is None:
             self._plan_once()
@@ -226,7 +226,7 @@ class Subgraph(CallableSubgraph):
         if self.delegation is not None:
             self.delegation.claim_late()
         self._place_all()
-        self.reset_variables()  # as the official run time does where it allocates anew
+        self.reset_variables()  # as in the official run time, when it allocates again
 
     def _place_all(self) -> None:
         try:
@@ -237,33 +237,35 @@ class Subgraph(CallableSubgraph):
             raise also(errors.ResourceExhaustedError, RuntimeError)(f"{error}\nAllocateTensors() failed.") from error
 
     def reclaim(self, delegate: Any) -> None:
-        """Between two runs, let a delegate take nodes that are prepared. What stays from run to run stays."""
+        """Let a delegate claim prepared nodes between two runs. Inputs and variables keep their values."""
         accepted = self.accepted
         if not (self.ready or accepted is not None):
             return
-        kept = [t for i, t in enumerate(self.tensors) if (i in self.inputs or t.is_variable) and t.array is not None]
-        elements = [t.array.copy() for t in kept if t.array is not None]
+        persistent = [
+            t for i, t in enumerate(self.tensors) if (i in self.inputs or t.is_variable) and t.array is not None
+        ]
+        elements = [t.array.copy() for t in persistent if t.array is not None]
         if not self.delegation.claim(delegate):
             return
-        self.ready, self.accepted = False, None  # as it stays where this is interrupted: steps of two plans do not mix
+        self.ready, self.accepted = False, None  # also if interrupted here: the steps of two plans must not mix
         self._place_all()
-        for t, array in zip(kept, elements):
+        for t, array in zip(persistent, elements):
             if t.array is not None and t.kind != OUTSIDE:
                 t.array[...] = array
         if accepted is not None:
-            self.keep_places()
+            self.save_arena_outputs()
             self.accepted = accepted
         else:
             self._bind_steps()
             self.ready = True
 
     def prepare_all(self, nodes: Iterable[Node], prepare: Callable[[Node], None]) -> set[int]:
-        """Prepare nodes in order, but those with an input of unknown shape; the numbers of these."""
+        """Prepare nodes in order except those with an input of unknown shape; return the numbers of these."""
         self._dynamic.clear()
         self._touched.clear()
         for t in self.tensors:
             if t.kind in (DYNAMIC, OUTSIDE, FOLDED):
-                self.holding.forget((t,))
+                self.memory_usage.forget((t,))
                 t.set_kind(OWN if t.is_object else ARENA)
         if self._outside:
             for i in self.inputs:
@@ -283,7 +285,7 @@ class Subgraph(CallableSubgraph):
         return deferred
 
     def _fold_handle(self, t: Tensor, resource: Any) -> None:
-        """Let an input hold a resource from now on."""
+        """Set the resource of an input for all runs."""
         t.set_kind(FOLDED)
         self.allocate_own(t)
         t.array.fill(resource)  # type: ignore[union-attr]
@@ -297,29 +299,29 @@ class Subgraph(CallableSubgraph):
         running = [node for node in self.execution_plan if not is_folded(node)]
         static = [node for node in running if node.number not in deferred]
         used = {id(t) for node in running for t in (*node.tensors_in, *node.tensors_out)}
-        kept = self.tensors[: self.file_tensors] if preserve_all else [self.tensors[i] for i in self.inputs]
+        permanent = self.tensors[: self.file_tensors] if preserve_all else [self.tensors[i] for i in self.inputs]
         for node in self.execution_plan:
             read = [t for t in node.tensors_in if t is not None and id(t) in used]
             if node.number in deferred:  # it may run at any later step
-                kept += read
-            elif node.asks or any(t.kind == DYNAMIC for t in node.tensors_out):  # sizes follow from what it reads,
-                kept += [t for t in read if t.nbytes <= MOST_READ]  # which a delegate may look at after the run
-        self.holding.set_arena(memory.plan_memory(static, kept, [self.tensors[i] for i in self.outputs]))
+                permanent += read
+            elif node.asks or any(t.kind == DYNAMIC for t in node.tensors_out):  # shapes depend on values,
+                permanent += [t for t in read if t.nbytes <= MOST_READ]  # which a delegate may read after the run
+        self.memory_usage.set_arena(memory.plan_memory(static, permanent, [self.tensors[i] for i in self.outputs]))
 
     def init_early(self) -> None:
-        """Call init of the nodes whose kernels want it as soon as there is an interpreter."""
+        """Call init of nodes whose kernels are initialized when the interpreter is created."""
         for node in self.nodes:
             if node.registration is not None and node.registration.early:
                 self.init(node)
 
     def init(self, node: Node) -> None:
-        """Call init of a node that has not been."""
+        """Call init of a node once."""
         registration = node.registration
         if node.inited or registration is None:
             return
         if self.closed and registration.early:
             raise node_error(
-                FailedPreconditionError(op=node.name, what="the interpreter is closed", do="make another one"),
+                FailedPreconditionError(op=node.name, what="the interpreter is closed", do="create another one"),
                 node,
                 "init",
                 [],
@@ -327,7 +329,7 @@ class Subgraph(CallableSubgraph):
         if registration.init is not None:
             self.context.begin(node)
             try:
-                definition = defined.get(node.name)  # of a builtin operator; its registration has imported it
+                definition = defined.get(node.name)  # of a builtin operator, imported by its registration
                 if definition is not None and not isinstance(node.options, bytes):
                     definition.check_options(node.options)
                 node.user_data = registration.init(self.context, node.options)
@@ -336,7 +338,7 @@ class Subgraph(CallableSubgraph):
         node.inited = True
 
     def _refuse_output(self, node: Node, t: Tensor) -> None:
-        """Raises InvalidArgumentError for an output that may not be written; custom operators may write an input."""
+        """Raise InvalidArgumentError for an output that must not be written; custom operators may write an input."""
         builtin = node.delegate is None and not isinstance(node.options, bytes)
         what = (
             "a constant"
@@ -345,7 +347,7 @@ class Subgraph(CallableSubgraph):
             if t.is_variable
             else "an input of the subgraph"
             if t.kind == OUTSIDE or t.index in self.changing
-            else "an input of the node, too"
+            else "also an input of the node"
             if t in node.tensors_in and builtin
             else ""
         )
@@ -363,7 +365,7 @@ class Subgraph(CallableSubgraph):
             )
 
     def prepare(self, node: Node) -> None:
-        """Call prepare. Temporaries that the last prepare made are dropped."""
+        """Call prepare, after dropping temporaries of the last prepare."""
         registration: Any = node.registration
         for t in node.tensors_out:
             self._refuse_output(node, t)
@@ -371,7 +373,7 @@ class Subgraph(CallableSubgraph):
             self.drop_tensors(node.added)
             node.added, node.temporaries = [], []
         node.prepared_for, node.repeat = tuple(None if t is None else t.shape for t in node.tensors_in), None
-        given = [t.shape for t in node.tensors_out]
+        shapes = [t.shape for t in node.tensors_out]
         if not self.running:
             self._touched.update((id(t), node) for t in node.tensors_in if t is not None)
         context = self.context
@@ -383,39 +385,41 @@ class Subgraph(CallableSubgraph):
                 )
             for view in (*node.inputs, *node.outputs):
                 if view is not None:
-                    view.lent = None
+                    view.tracker = None
             if registration.prepare is not None:
                 check_status(registration.prepare(context, node), node.name, "prepare")
             check_temporaries(node, self.tensors)
-            self._check_shared(node, given)
+            self._check_shared(node, shapes)
         except Exception as error:
             node.prepared_for = None
             raise node_error(error, node, "prepare", context.reported) from error
 
-    def _check_shared(self, node: Node, given: list[tuple[int, ...]]) -> None:
-        """Raises InvalidArgumentError where a prepare gave another shape to an output that the node itself, or one
-        prepared before it, reads or writes. given: the shapes of the outputs before."""
+    def _check_shared(self, node: Node, shapes: list[tuple[int, ...]]) -> None:
+        """Raise InvalidArgumentError if prepare resized an output that this node or an earlier one also uses.
+
+        given: the shapes of the outputs before.
+        """
         touched = {id(t): node for t in node.tensors_in if t is not None} if self.running else self._touched
-        for t, shape in zip(node.tensors_out, given):
+        for t, shape in zip(node.tensors_out, shapes):
             other = touched.get(id(t))
             if other is not None and t.shape != shape:
                 whose = "this node" if other is node else f"node {other.number}"
                 raise InvalidArgumentError(
                     op=node.name,
-                    what=f"output {t.name!r} is a tensor of {whose} too, and would get another shape",
+                    what=f"output {t.name!r} is also a tensor of {whose}, and would get another shape",
                     found=list(t.shape),
                     wanted=list(shape),
                 )
         touched.update((id(t), node) for t in node.tensors_out)
 
-    def drop_tensors(self, gone: Sequence[Tensor]) -> None:
-        """Forget tensors that the file does not have; those that stay may get another index."""
-        self.holding.forget(gone)
-        dropped = {id(t) for t in gone}
+    def drop_tensors(self, removed: Sequence[Tensor]) -> None:
+        """Remove tensors that are not the file's; the remaining ones may get another index."""
+        self.memory_usage.forget(removed)
+        dropped = {id(t) for t in removed}
         n = self.file_tensors
         self.tensors = self.tensors[:n] + [t for t in self.tensors[n:] if id(t) not in dropped]
-        for place, t in enumerate(self.tensors[n:], n):
-            t.index = place
+        for index, t in enumerate(self.tensors[n:], n):
+            t.index = index
 
     def _step(self, node: Node, deferred: bool) -> Callable[[], Any]:
         if deferred and not node.registration.follows_shapes:  # type: ignore[union-attr]
@@ -428,33 +432,31 @@ class Subgraph(CallableSubgraph):
     # ---- dynamic tensors ----------------------------------------------------------------------------------------
 
     def make_dynamic(self, t: Tensor) -> None:
-        """From here on its shape is known only when it is computed."""
+        """Declare a tensor dynamic: its shape is determined when it is computed."""
         shared = id(t) in self._touched and not self.running
         if t.kind == CONSTANT or t.is_variable or t.index in self.inputs or shared:
             raise InvalidArgumentError(
-                what=f"tensor {t.name!r} cannot be dynamic",
-                found=repr(t),
-                wanted="an output that is no tensor of a node before",
+                what=f"tensor {t.name!r} cannot be dynamic", found=repr(t), wanted="an output that no earlier node uses"
             )
         self._dynamic.add(t.index)
         if self.running and t.kind != DYNAMIC:
             raise FailedPreconditionError(
-                what=f"tensor {t.name!r} was made dynamic while the model runs",
+                what=f"tensor {t.name!r} was declared dynamic while the model runs",
                 do="call context.set_tensor_to_dynamic(tensor) in prepare",
             )
         t.set_kind(DYNAMIC)
         t.bind(None)
 
     def bounded(self, t: Tensor, sizes: tuple[int, ...]) -> None:
-        """Raises ResourceExhaustedError where a tensor of these sizes, with what there is, passes the limit."""
-        self.holding.check(t, sizes, self.running)
+        """Raise ResourceExhaustedError if a tensor of these sizes would exceed the limit."""
+        self.memory_usage.check(t, sizes, self.running)
 
     def allocate_own(self, t: Tensor) -> None:
-        """Memory of its own for a tensor, within the limit."""
-        self.holding.allocate(t, self.running)
+        """Allocate memory of its own for a tensor, within the limit."""
+        self.memory_usage.allocate(t, self.running)
 
     def _run_deferred(self, node: Node) -> None:
-        """Prepare the node if its inputs have other shapes than when it was last prepared; then run it."""
+        """Prepare the node if its inputs have other shapes than at its last prepare; then run it."""
         context = self.context
         if node.prepared_for != tuple(None if t is None else t.shape for t in node.tensors_in):
             for t in node.tensors_out:
@@ -472,9 +474,9 @@ class Subgraph(CallableSubgraph):
     # ---- running ------------------------------------------------------------------------------------------------
 
     def invoke(self) -> None:
-        """Run every node. Raises OpErrors that are RuntimeErrors, too, naming the node; it can be run again after."""
+        """Run every node. Raises OpErrors that are RuntimeErrors, too, naming the node; it can be invoked again."""
         if not self.ready:
-            do = "make another interpreter: this one was closed" if self.closed else "call allocate_tensors() first"
+            do = "create another interpreter: this one was closed" if self.closed else "call allocate_tensors() first"
             raise also(FailedPreconditionError, RuntimeError)(what=NOT_READY, do=do)
         ownership = self.ownership
         if ownership.running:
@@ -486,7 +488,7 @@ class Subgraph(CallableSubgraph):
             self.running = ownership.running = False
 
     def recover(self, status: int) -> None:
-        """Go on after a direct run that gave a status. Raises as invoke."""
+        """Resume after a direct run that returned a status. Raises as invoke."""
         step: Any = self.joined[0]
         direct: Any = self._direct
 
@@ -516,14 +518,14 @@ class Subgraph(CallableSubgraph):
             self.blame(error, steps, step)
 
     def runnable(self) -> list[Callable[[], Any]]:
-        """The bound kernels in order, one for each node, as they run under the present flags."""
+        """Return the bound kernels in order, one for each node, instrumented as the present flags require."""
         if flags.check_inputs:
             pairs = zip(self.execution_plan, self.steps)
             return [functools.partial(run_watched, node, step) for node, step in pairs]
         return self.steps
 
     def blame(self, error: Exception, steps: list[Callable[[], Any]], step: Any) -> None:
-        """Raises the error for one that came out of a step, naming its node."""
+        """Raise the error for an exception from a step, naming its node."""
         if hasattr(step, "failed"):
             node = step.nodes[step.failed]
         else:
@@ -532,11 +534,11 @@ class Subgraph(CallableSubgraph):
         if isinstance(error, OpError) and names_failed_node(error):
             lines = (failure_line(node, "prepare"), *(failure_line(n, "invoke") for n in node.replaced))
             if error.message.endswith(lines):
-                raise error  # a deferred node's prepare has said it already, or a node that a delegate's stands for
+                raise error  # already reported by a deferred node's prepare, or by a node that a delegate replaces
         raise node_error(error, node, "invoke", self.context.reported) from error
 
     def resize_input(self, t: Tensor, sizes: tuple[int, ...]) -> None:
-        """Another shape for an input; tensors must be allocated again."""
+        """Set the shape of an input; tensors must be allocated again."""
         if sizes == t.shape and t.kind in (ARENA, OWN):
             return
         self.ownership.check_idle("resized")
@@ -550,30 +552,30 @@ class Subgraph(CallableSubgraph):
         t.set_shape(sizes)
 
     def reset_variables(self) -> None:
-        """Variable tensors back to zeros; those of int8 to their zero point. Resources stay as they are."""
+        """Reset variable tensors to zeros, those of int8 to their zero point. Resources keep their values."""
         for t in self.tensors:
             if t.is_variable and t.array is not None:
                 t.clear()
 
     def release(self) -> None:
-        """Give its memory back; it must be allocated again before it runs again. Variable tensors keep theirs."""
+        """Free its memory except variable tensors; allocate again before the next run."""
         self.unready()
         for t in self.tensors:
             if t.kind != CONSTANT and not t.is_variable:
                 t.bind(None)
-        self.holding.clear()
+        self.memory_usage.clear()
 
     def unready(self) -> None:
-        """It must be allocated again before it runs again."""
+        """Require another allocation before the next run."""
         self.ready, self.accepted, self.connected = False, None, None
         self.steps = self.joined = []
         for t in self.tensors:
             if t.kind == FOLDED:
-                self.holding.forget((t,))
+                self.memory_usage.forget((t,))
                 t.set_kind(ARENA)
 
     def close(self) -> list[Exception]:
-        """Free every node whose init returned; the errors on the way."""
+        """Free every initialized node; return the errors."""
         self.ready, self.closed, self.connected = False, True, None
         self.steps = self.joined = []
         errors = self.free(self.nodes)
@@ -583,7 +585,7 @@ class Subgraph(CallableSubgraph):
         return errors
 
     def free(self, nodes: Iterable[Node]) -> list[Exception]:
-        """Call free of those nodes whose init returned; the errors on the way."""
+        """Call free of initialized nodes; return the errors."""
         errors: list[Exception] = []
         for node in nodes:
             registration = node.registration
@@ -603,4 +605,4 @@ class Subgraph(CallableSubgraph):
 
 
 def _always_good(status: int) -> None:
-    """Where errors are raised there is no status."""
+    """Do nothing: a run that raises its errors has no status."""

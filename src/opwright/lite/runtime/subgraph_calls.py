@@ -1,11 +1,11 @@
-"""Nodes that run other subgraphs: IF, STABLEHLO_CASE, CALL, STABLEHLO_COMPOSITE.
+"""Nodes that call other subgraphs: IF, STABLEHLO_CASE, CALL, STABLEHLO_COMPOSITE.
 
-Lives here: their registration, and a subgraph as a node runs it.
-Not here: WHILE (while_loop.py), the declarations (ops/control.py), the life of a subgraph (subgraph.py).
+Lives here: their registration; `Callee`, a subgraph as a node calls it.
+Not here: WHILE (while_loop.py), the declarations (ops/control.py), the life cycle of a subgraph (subgraph.py).
 
-A subgraph is made ready for the shapes of the node's inputs once, and reads the node's arrays where they are: nothing
-is copied in. Where its outputs have a known shape it writes them into the node's, too. Two nodes may run one subgraph:
-each connects it again when the other has had it.
+A subgraph is prepared once for the shapes of the node's inputs, and reads the node's arrays in place: no input is
+copied. Outputs of known shape are written in place, too. Two nodes may call one subgraph: each connects it again after
+the other has called it.
 """
 
 from __future__ import annotations
@@ -29,44 +29,44 @@ SELECTOR_DTYPES = {"IF": dtypes.bool, "STABLEHLO_CASE": dtypes.int32}
 
 
 class Callee:
-    """A subgraph as one node runs it, on some of the node's inputs."""
+    """A subgraph that one node runs, with the inputs that the node passes."""
 
     __slots__ = ("copied", "inputs", "node", "subgraph", "withdraw")
 
     def __init__(self, node: Node, subgraph: Subgraph, inputs: list[Tensor]) -> None:
         self.node, self.subgraph, self.inputs = node, subgraph, inputs
-        self.withdraw: Callable[[Callee], None] | None = None  # told when the subgraph is not connected any more
-        self.copied: list[int] = []  # outputs that it does not write straight into the node's
+        self.withdraw: Callable[[Callee], None] | None = None  # called when the subgraph is disconnected
+        self.copied: list[int] = []  # outputs that are not written in place
 
     def accept(self) -> None:
-        """Make it ready for the inputs' shapes. Raises the OpError of the node inside that failed."""
+        """Prepare the subgraph for the inputs' shapes. Raises the OpError of the inner node that failed."""
         handles = constant_handles(self.inputs)
         self.subgraph.accept([t.shape for t in self.inputs], (), self.node.subgraph.preserve_all, handles)
 
     @property
     def outputs(self) -> list[Tensor]:
-        """The tensors that are its outputs."""
+        """The output tensors of the subgraph."""
         return [self.subgraph.tensors[i] for i in self.subgraph.outputs]
 
     def connect(self) -> None:
-        """Let it read and write the node's arrays as they are now."""
+        """Bind the subgraph to the node's present arrays."""
         subgraph, outs = self.subgraph, self.node.tensors_out
-        given = [subgraph.placeable(i) and t.kind != DYNAMIC for i, t in enumerate(outs)]
-        self.copied = [i for i, straight in enumerate(given) if not straight]
-        arrays = [t.array if straight else None for t, straight in zip(outs, given)]
+        in_place = [subgraph.placeable(i) and t.kind != DYNAMIC for i, t in enumerate(outs)]
+        self.copied = [i for i, writes in enumerate(in_place) if not writes]
+        arrays = [t.array if writes else None for t, writes in zip(outs, in_place)]
         subgraph.connect([t.array for t in self.inputs], arrays, self)
 
     def run(self) -> None:
-        """Run it. The node's outputs get their shapes where those are not known before."""
+        """Run the subgraph. Dynamic outputs of the node get their shapes."""
         subgraph = self.subgraph
         if subgraph.connected is not self:
             self.accept()
             self.connect()
         subgraph.run()
-        self.hand_over()
+        self.copy_outputs()
 
-    def hand_over(self) -> None:
-        """Copy what it does not write straight into the node's outputs."""
+    def copy_outputs(self) -> None:
+        """Copy outputs that the subgraph does not write in place to the node's outputs."""
         subgraph, node = self.subgraph, self.node
         for i in self.copied:
             source: Any = subgraph.tensors[subgraph.outputs[i]].array
@@ -76,36 +76,36 @@ class Callee:
             np.copyto(to.array, source)
 
     def disconnected(self) -> None:
-        """The subgraph is connected to other arrays now, or to none."""
+        """Report that the subgraph is connected to another caller, or to none."""
         if self.withdraw is not None:
             self.withdraw(self)
 
 
 def constant_handles(inputs: Sequence[Tensor]) -> dict[int, Any]:
-    """By place, the resources that handles among these are known to hold."""
+    """Return, by position, the resources of inputs that are constant handles."""
     return {
-        place: t.constant.reshape(-1)[0]
-        for place, t in enumerate(inputs)
+        position: t.constant.reshape(-1)[0]
+        for position, t in enumerate(inputs)
         if t._dtype is dtypes.resource and t.constant is not None and t.constant.size == 1
     }
 
 
 def operands(node: Node, first: int = 0) -> list[Tensor]:
-    """The inputs from `first` on. Raises InvalidArgumentError for one left out."""
-    found: list[Tensor] = []
+    """Return the inputs from `first` on. Raises InvalidArgumentError for an omitted one."""
+    tensors: list[Tensor] = []
     for i, t in enumerate(node.tensors_in[first:], first):
         if t is None:
-            raise InvalidArgumentError(op=node.name, what=f"input {i} is left out", wanted="an input for each")
-        found.append(t)
-    return found
+            raise InvalidArgumentError(op=node.name, what=f"input {i} is left out", wanted="all inputs")
+        tensors.append(t)
+    return tensors
 
 
 def check_interface(node: Node, subgraph: Subgraph, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
-    """Raises InvalidArgumentError where a subgraph does not take these inputs or give these outputs."""
+    """Raise InvalidArgumentError if a subgraph does not accept these inputs or return these outputs."""
     for side, mine, others in (("inputs", inputs, subgraph.inputs), ("outputs", outputs, subgraph.outputs)):
-        found = [t.type for t in mine]
-        wanted = [subgraph.tensors[i].type for i in others]
-        if found != wanted:
+        types = [t.type for t in mine]
+        expected_types = [subgraph.tensors[i].type for i in others]
+        if types != expected_types:
             raise InvalidArgumentError(
                 op=node.name,
                 what=f"subgraph {subgraph.index} {subgraph.name!r} has other {side} than the node",
@@ -115,18 +115,18 @@ def check_interface(node: Node, subgraph: Subgraph, inputs: Sequence[Tensor], ou
 
 
 def callees(context: Context, node: Node, indices: Sequence[int], first: int) -> list[Callee]:
-    """The subgraphs of these indices, checked, each with the node's inputs from `first` on."""
+    """Return the subgraphs of these indices, checked, each with the node's inputs from `first` on."""
     inputs = operands(node, first)
-    found = []
+    result = []
     for index in indices:
         subgraph = context.subgraph(int(index))
         check_interface(node, subgraph, inputs, node.tensors_out)
-        found.append(Callee(node, subgraph, inputs))
-    return found
+        result.append(Callee(node, subgraph, inputs))
+    return result
 
 
 def set_output_shapes(context: Context, node: Node, shapes: Sequence[tuple[int, ...] | None]) -> None:
-    """The shape of each output, None where it is known only when the node has run."""
+    """Set the shape of each output; None declares it dynamic."""
     for i, (t, shape) in enumerate(zip(node.tensors_out, shapes)):
         if shape is None:
             context.set_tensor_to_dynamic(node.outputs[i])
@@ -135,9 +135,9 @@ def set_output_shapes(context: Context, node: Node, shapes: Sequence[tuple[int, 
 
 
 class BranchRegistration(Registration):
-    """One of several subgraphs: which, a scalar says; where there is one alone, that.
+    """Registration of a node that runs one of several subgraphs, selected by a scalar, or its only subgraph.
 
-    fields: of the options, each the index of a subgraph or a vector of them.
+    fields: of the options, each a subgraph index or a vector of them.
     """
 
     __slots__ = ("fields", "name")
@@ -156,19 +156,19 @@ class BranchRegistration(Registration):
         if not indices:
             raise InvalidArgumentError(op=node.name, what="no branch to run", wanted="at least one subgraph")
         if self.name in SELECTOR_DTYPES:
-            which = node.tensors_in[0] if node.tensors_in else None
-            if which is None or np.prod(which.shape) != 1 or which._dtype is not SELECTOR_DTYPES[self.name]:
-                wanted = f"one {SELECTOR_DTYPES[self.name].name}"
+            selector = node.tensors_in[0] if node.tensors_in else None
+            if selector is None or np.prod(selector.shape) != 1 or selector._dtype is not SELECTOR_DTYPES[self.name]:
+                expected = f"one {SELECTOR_DTYPES[self.name].name}"
                 raise InvalidArgumentError(
-                    op=node.name, what="the first input says which branch runs", found=repr(which), wanted=wanted
+                    op=node.name, what="the first input selects the branch", found=repr(selector), wanted=expected
                 )
         branches = callees(context, node, indices, 1 if self.name in SELECTOR_DTYPES else 0)
-        known: list[tuple[int, ...] | None] = []
+        output_shapes: list[tuple[int, ...] | None] = []
         for n, branch in enumerate(branches):
             branch.accept()
             shapes = [None if t.kind == DYNAMIC else t.shape for t in branch.outputs]
-            known = shapes if n == 0 else [a if a == b else None for a, b in zip(known, shapes)]
-        set_output_shapes(context, node, known)
+            output_shapes = shapes if n == 0 else [a if a == b else None for a, b in zip(output_shapes, shapes)]
+        set_output_shapes(context, node, output_shapes)
         node.user_data = tuple(branches)
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
@@ -186,7 +186,7 @@ class BranchRegistration(Registration):
         return functools.partial(_one_of_two if self.name == "IF" else _by_number, which, branches)
 
     def _invoke(self, context: Context, node: Node) -> None:
-        """For a node that is prepared while the model runs: its arrays may be others than the last time."""
+        """Run a node that is prepared during a run, whose arrays may have moved since the last one."""
         _disconnect(node.user_data)
         which: Any = node.tensors_in[0].array if node.tensors_in[0] is not None else None
         if self.name not in SELECTOR_DTYPES:
@@ -196,7 +196,7 @@ class BranchRegistration(Registration):
 
 
 def _disconnect(branches: Sequence[Callee]) -> None:
-    """The node's arrays are others than they were: let each branch be connected anew before it runs."""
+    """Disconnect each branch from the node's former arrays."""
     for branch in branches:
         if branch.subgraph.connected is branch:
             branch.subgraph.connected = None

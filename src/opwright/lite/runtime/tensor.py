@@ -1,7 +1,7 @@
-"""Tensors of a running subgraph: the state (`Tensor`) and what methods of a node see of it (`TensorView`).
+"""Tensors of a running subgraph: the state (`Tensor`) and the view for a node's methods (`TensorView`).
 
-Lives here: shape, dtype, scales by block, where the elements are.
-Not here: planning memory (memory.py), tensors of a file and their constants (constants.py).
+Lives here: shape, dtype, blockwise scales, the location of the elements.
+Not here: memory planning (memory.py), tensors of a file and their constants (constants.py).
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ else:  # a model planned before runs without
     schema = later("..format.schema", __package__)
 
 CONSTANT, FOLDED, ARENA, OWN, DYNAMIC, OUTSIDE = "constant", "folded", "arena", "own", "dynamic", "outside"
-"""Where a tensor's elements are: in the file; in memory of its own, computed when tensors were allocated and kept
-until they are again; in the planned arena; in memory of its own that stays (variables, persistent tensors, objects); in
-memory of its own that is made when its shape is known, while the model runs; in memory of the node that runs the
-subgraph, for its inputs."""
+"""Storage of a tensor's elements: in the file; in memory of its own, computed when tensors were allocated and kept
+until the next allocation; in the planned arena; in persistent memory of its own (variables, objects); in memory of its
+own that is allocated during a run, when the shape is known; in memory of the node that calls the subgraph, for its
+inputs."""
 
 
 class BlockScales(NamedTuple):
-    """Scales by block along the last dimension. scales: float16 [..., blocks]; size: elements of a block."""
+    """Scales of blocks along the last dimension. scales: float16 [..., blocks]. size: elements per block."""
 
     scales: Tensor
     size: int
 
 
 class Tensor:
-    """One tensor of a subgraph. array: its elements, None until allocated. kind: one of the six above."""
+    """One tensor of a subgraph. array: its elements, None until allocated. kind: one of the six storage kinds above."""
 
     __slots__ = (
         "_dtype",
@@ -73,7 +73,7 @@ class Tensor:
 
     @property
     def dtype(self) -> DType:
-        """The dtype. Raises UnimplementedError for the schema's types that have none here."""
+        """The dtype. Raises UnimplementedError for types of the schema without one."""
         if self._dtype is None:
             return types.dtype_of(getattr(self.type, "name", str(self.type)), self.name)
         return self._dtype
@@ -85,7 +85,7 @@ class Tensor:
 
     @property
     def is_quantized(self) -> bool:
-        """Whether the elements stand for real numbers by scale and zero point."""
+        """Whether the elements represent real numbers by scale and zero point."""
         q = self.quantization
         return q is not None and (len(q.scale) > 0 or self.blocks is not None) and self.dtype.is_integer
 
@@ -94,11 +94,11 @@ class Tensor:
         """Bytes of the elements; 8 for an object."""
         return math.prod(self.shape) * self.dtype.np.itemsize
 
-    # What shape rules look at: `spec` and `constant`.
+    # Shape rules read `spec` and `constant`.
 
     @property
     def spec(self) -> specs.TensorSpec:
-        """The type; of unknown shape where it is known only while the model runs."""
+        """The type; the shape is unknown for a dynamic tensor without elements."""
         if self._spec is None:
             unknown = self.kind == DYNAMIC and self.array is None
             self._spec = specs.TensorSpec(None if unknown else shapes.of_known(self.shape), self.dtype)
@@ -106,41 +106,41 @@ class Tensor:
 
     @property
     def constant(self) -> np.ndarray | None:
-        """The elements where no run changes them."""
+        """The elements if no run changes them, else None."""
         return self.array if self.kind in (CONSTANT, FOLDED) else None
 
     def set_shape(self, shape: tuple[int, ...]) -> None:
-        """Another shape, without elements yet."""
+        """Set the shape, and drop the elements."""
         self.shape, self._spec = shape, None
         self.bind(None)
 
     def set_dtype(self, dtype: DType) -> None:
-        """Another type of elements, without elements yet."""
+        """Set the element type, and drop the elements."""
         self.type, self._dtype, self._spec = schema.TensorType[types.name_of(dtype)], dtype, None
         self.bind(None)
 
     def bind(self, array: np.ndarray | None) -> None:
-        """Where the elements are."""
+        """Set the array that holds the elements."""
         self.array, self._readonly = array, None
         if self.kind == DYNAMIC:
             self._spec = None
 
     def set_kind(self, kind: str) -> None:
-        """Where the elements will be."""
+        """Set the storage kind; a change drops the elements."""
         if kind != self.kind:
             self.kind = kind
             self._spec = None
             self.bind(None)
 
     def allocate(self) -> None:
-        """Memory of its own for the present shape, cleared."""
+        """Allocate zeroed memory of its own for the current shape."""
         make = np.empty if self.is_object else np.zeros
         self.bind(make(self.shape, self.dtype.np))
         if self.is_object or self.is_variable:
             self.clear()
 
     def clear(self) -> None:
-        """Zeros, or empty strings; for a variable of int8 its zero point, as the official run time has it."""
+        """Fill with zeros or empty strings; an int8 variable with its zero point, as in the official run time."""
         assert self.array is not None
         start: Any = 0
         if self.is_object:
@@ -152,14 +152,14 @@ class Tensor:
 
     @property
     def readonly(self) -> np.ndarray | None:
-        """The elements, not to be written."""
+        """A read-only view of the elements."""
         if self._readonly is None and self.array is not None:
             self._readonly = self.array.view()
             self._readonly.flags.writeable = False
         return self._readonly
 
     def short(self) -> str:
-        """The type as errors print it: f32[2,3]."""
+        """Return the type as errors print it, such as f32[2,3]."""
         if self._dtype is None:
             return f"{getattr(self.type, 'name', self.type)}{list(self.shape)}"
         shape = "..." if self.kind == DYNAMIC and self.array is None else ",".join(map(str, self.shape))
@@ -170,24 +170,24 @@ class Tensor:
 
 
 class TensorView:
-    """A tensor as methods of a node see it.
+    """A tensor as seen by methods of a node.
 
-    data: the elements as a NumPy view, read-only for an input; None before there are any. shape, dims: tuple and list
-    of sizes; dtype: DType; type: the file's TensorType; name; index; is_constant; is_variable; quantization: the
-    file's table (scale, zero_point, quantized_dimension) or None.
+    data: the elements as a NumPy view, read-only for an input; None before allocation. shape, dims: tuple and list of
+    sizes. dtype: DType. type: the file's TensorType. name. index. is_constant. is_variable. quantization: the file's
+    table (scale, zero_point, quantized_dimension) or None.
     """
 
-    __slots__ = ("lent", "tensor", "writable")
+    __slots__ = ("tensor", "tracker", "writable")
 
     def __init__(self, tensor: Tensor, writable: bool) -> None:
-        self.lent: Any = None  # watches views that methods receive (tensor_views.py); None: no watch
+        self.tracker: Any = None  # tracks views passed to methods (tensor_views.py), or None
         self.tensor, self.writable = tensor, writable and tensor.kind != CONSTANT
 
     @property
     def data(self) -> np.ndarray | None:
         """The elements, in place."""
         array = self.tensor.array if self.writable else self.tensor.readonly
-        return array if self.lent is None else self.lent.given(self.tensor, array)
+        return array if self.tracker is None else self.tracker.view(self.tensor, array)
 
     @data.setter
     def data(self, values: Any) -> None:
@@ -210,7 +210,7 @@ class TensorView:
 
     @property
     def type(self) -> Any:
-        """Element type as the file has it, a TensorType."""
+        """The file's element type, a TensorType."""
         return self.tensor.type
 
     @property
@@ -220,22 +220,22 @@ class TensorView:
 
     @property
     def index(self) -> int:
-        """The place among the subgraph's tensors."""
+        """The index among the subgraph's tensors."""
         return self.tensor.index
 
     @property
     def is_constant(self) -> bool:
-        """Whether the elements are the file's and never change; they are there in prepare, too."""
+        """Whether the elements are the file's and never change; they are available in prepare, too."""
         return self.tensor.kind == CONSTANT
 
     @property
     def is_variable(self) -> bool:
-        """Whether the elements stay from run to run."""
+        """Whether the elements persist between runs."""
         return self.tensor.is_variable
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether the shape is known only while the model runs."""
+        """Whether the shape is determined during a run."""
         return self.tensor.kind == DYNAMIC
 
     @property
@@ -244,7 +244,7 @@ class TensorView:
         return self.tensor.quantization
 
     def short(self) -> str:
-        """The type as errors print it."""
+        """Return the type as errors print it."""
         return self.tensor.short()
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
-"""Values from outside and for it: what may be put into a tensor, what is taken out, which shape an input may be given.
+"""Exchange of values between programs and tensors: writing, reading, and the shapes that an input may get.
 
-Lives here: the checks, in the official interpreter's words, and copies.
-Not here: what follows from a resize (subgraph.py).
+Lives here: the checks, with the official interpreter's messages, and copies.
+Not here: the consequences of a resize (subgraph.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ MOST = 2**31 - 1  # sizes are int32 in the file
 
 
 def elements(t: Tensor, where: str | None = None) -> np.ndarray:
-    """The elements of a tensor, in place. Raises InvalidArgumentError where there are none yet, or `where` it lies."""
+    """Return the elements of a tensor, in place.
+
+    where: the location of a tensor inside a delegate. Raises InvalidArgumentError if the tensor has no elements.
+    """
     if t.array is None:
         raise InvalidArgumentError(
             what="Tensor data is null. Run allocate_tensors() first",
@@ -31,54 +34,54 @@ def elements(t: Tensor, where: str | None = None) -> np.ndarray:
 
 
 def write_tensor(t: Tensor, value: Any) -> None:
-    """Copy a value of exactly its dtype and shape into a tensor; for a type below a byte, of bytes within its range.
+    """Copy a value of exactly its dtype and shape into a tensor; types below a byte take bytes within their range.
 
     raises InvalidArgumentError
     """
-    given = np.asarray(value)
-    if t.dtype is string and given.dtype.kind in "SUO":
-        given = _as_bytes(given, t)
-    if given.dtype != t.dtype.np and given.dtype != types.IN_BYTES.get(t.type.name, t.dtype.np):
-        what = f"Cannot set tensor: Got value of type {_type_name(given)} but expected type "
+    elements = np.asarray(value)
+    if t.dtype is string and elements.dtype.kind in "SUO":
+        elements = _as_bytes(elements, t)
+    if elements.dtype != t.dtype.np and elements.dtype != types.IN_BYTES.get(t.type.name, t.dtype.np):
+        what = f"Cannot set tensor: Got value of type {_type_name(elements)} but expected type "
         what += f"{types.name_of(t.dtype)} for input {t.index}, name: {t.name} "
-        wanted = np.dtype(types.IN_BYTES.get(t.type.name, t.dtype.np))
-        raise InvalidArgumentError(what=what, do=f"value.astype({wanted.name!r})")
-    if given.shape != t.shape:
-        raise _mismatch(t, given.shape)
+        dtype = np.dtype(types.IN_BYTES.get(t.type.name, t.dtype.np))
+        raise InvalidArgumentError(what=what, do=f"value.astype({dtype.name!r})")
+    if elements.shape != t.shape:
+        raise _mismatch(t, elements.shape)
     if t.array is None:
         what = "Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() first"
         raise InvalidArgumentError(what=what, found=repr(t))
     if t.constant is not None:
         raise InvalidArgumentError(what="Cannot set tensor: it is a constant of the model", found=repr(t))
-    if given.dtype != t.array.dtype and given.size:
+    if elements.dtype != t.array.dtype and elements.size:
         low, high = int(t.dtype.min), int(t.dtype.max)
-        if given.min() < low or given.max() > high:
+        if elements.min() < low or elements.max() > high:
             what = f"Cannot set tensor: Values for {t.type.name} input must be between {low} and {high}."
-            raise InvalidArgumentError(what=what, found=[int(given.min()), int(given.max())])
-    np.copyto(t.array, given, casting="unsafe")
+            raise InvalidArgumentError(what=what, found=[int(elements.min()), int(elements.max())])
+    np.copyto(t.array, elements, casting="unsafe")
 
 
 def read_tensor(array: np.ndarray, t: Tensor) -> Any:
-    """A copy of a tensor's elements; those below a byte get a byte each. Of rank 0, a NumPy scalar, as officially."""
+    """Return a copy of a tensor's elements, or a NumPy scalar for rank 0. Types below a byte are widened to bytes."""
     copy = array.astype(types.IN_BYTES.get(t.type.name, array.dtype))
     return copy if array.ndim or t.is_object else copy[()]
 
 
-def _mismatch(t: Tensor, given: tuple[int, ...]) -> OpError:
-    if len(given) != len(t.shape):
-        got, expected, where = len(given), len(t.shape), ""
+def _mismatch(t: Tensor, shape: tuple[int, ...]) -> OpError:
+    if len(shape) != len(t.shape):
+        got, expected, where = len(shape), len(t.shape), ""
     else:
-        axis = next(i for i, (a, b) in enumerate(zip(given, t.shape)) if a != b)
-        got, expected, where = given[axis], t.shape[axis], f"dimension {axis} of "
+        axis = next(i for i, (a, b) in enumerate(zip(shape, t.shape)) if a != b)
+        got, expected, where = shape[axis], t.shape[axis], f"dimension {axis} of "
     what = f"Cannot set tensor: Dimension mismatch. Got {got} but expected {expected} for {where}input {t.index}."
-    do = f"resize_tensor_input({t.index}, {list(given)}), then allocate_tensors()"
-    return InvalidArgumentError(what=what, found=list(given), wanted=list(t.shape), do=do)
+    do = f"resize_tensor_input({t.index}, {list(shape)}), then allocate_tensors()"
+    return InvalidArgumentError(what=what, found=list(shape), wanted=list(t.shape), do=do)
 
 
 def resized_shape(t: Tensor, size: Any, strict: bool) -> tuple[int, ...]:
-    """The shape that an input is to get. strict: only sizes that the file leaves unknown may change.
+    """Return the new shape of an input. strict: only sizes that the file leaves unknown may change.
 
-    raises InvalidArgumentError for what is no shape, and one that is also a RuntimeError where `t` cannot have it
+    raises InvalidArgumentError for an invalid shape, and one that is also a RuntimeError if `t` cannot have it
     """
     sizes = np.asarray(size)
     if sizes.ndim != 1:
@@ -92,14 +95,14 @@ def resized_shape(t: Tensor, size: Any, strict: bool) -> tuple[int, ...]:
     if any(d < 0 or d > MOST for d in new):
         raise fail(what=f"a size for input {t.index} is out of range", found=list(new), wanted=f"0 to {MOST}")
     if strict:
-        known = t.shape if t.signature is None else t.signature
-        if len(new) != len(known):
-            raise fail(what="ResizeInputTensorStrict does not change the rank", found=list(new), wanted=list(known))
-        for axis, (old, now, fixed) in enumerate(zip(t.shape, new, known)):
+        declared = t.shape if t.signature is None else t.signature
+        if len(new) != len(declared):
+            raise fail(what="ResizeInputTensorStrict does not change the rank", found=list(new), wanted=list(declared))
+        for axis, (old, now, fixed) in enumerate(zip(t.shape, new, declared)):
             if now != old and fixed != -1:
                 what = f"Attempting to resize dimension {axis} of tensor {t.index} with value {old} to {now}. "
                 what += "ResizeInputTensorStrict only allows mutating unknown dimensions identified by -1."
-                raise fail(what=what, found=list(new), wanted=list(known))
+                raise fail(what=what, found=list(new), wanted=list(declared))
     return new
 
 
@@ -110,13 +113,13 @@ def _type_name(array: np.ndarray) -> str:
         return "NOTYPE"
 
 
-def _as_bytes(given: np.ndarray, t: Tensor) -> np.ndarray:
-    """Text as bytes, for a string tensor. Raises InvalidArgumentError for other objects."""
+def _as_bytes(elements: np.ndarray, t: Tensor) -> np.ndarray:
+    """Return text as bytes, for a string tensor. Raises InvalidArgumentError for other objects."""
     items = []
-    for item in given.reshape(-1).tolist():
+    for item in elements.reshape(-1).tolist():
         if not isinstance(item, (str, bytes)):
             raise InvalidArgumentError(what=f"Cannot set tensor: {t.name!r} takes strings", found=type(item).__name__)
         items.append(item.encode() if isinstance(item, str) else item)
-    made = np.empty(given.size, object)
-    made[:] = items
-    return made.reshape(given.shape)
+    strings = np.empty(elements.size, object)
+    strings[:] = items
+    return strings.reshape(elements.shape)

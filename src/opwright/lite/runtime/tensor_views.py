@@ -4,7 +4,7 @@ Lives here: `export_view`, `check_exported_views`; `ViewTracker`, of one node.  
 
 While a program holds a view the elements must not move. A view's base is a memoryview, and NumPy makes an array over it
 the base of every slice: the array lives as long as the last slice, and a weak reference observes that. The official
-interpreter counts references to the same end, and also refuses runs, which move nothing here.
+interpreter counts references for the same purpose, and also refuses runs, which move nothing here.
 
 A method must not keep its views after the run, because other tensors reuse their memory. Reference cycles are collected
 before a view counts as kept.
@@ -26,7 +26,7 @@ from .tensor import CONSTANT, Tensor
 
 ExportedViews = dict[
     int, tuple[np.ndarray, "weakref.ref[np.ndarray]"]
-]  # by tensor: its elements, and what was lent of them
+]  # by tensor: its elements, and a weak reference to the exported view
 
 HELD = (
     "There is at least 1 reference to internal data in the interpreter in the form of a numpy array or slice. Be "
@@ -34,31 +34,31 @@ HELD = (
 )
 
 
-def export_view(lent: ExportedViews, t: Tensor, array: np.ndarray) -> np.ndarray:
-    """The elements of a tensor, as an array whose life is watched. Constants and strings never move and are as is."""
+def export_view(exported: ExportedViews, t: Tensor, array: np.ndarray) -> np.ndarray:
+    """Return the elements of a tensor as an array whose lifetime is tracked. Constants and strings never move."""
     if t.kind == CONSTANT or array.dtype.kind == "O":
         return array
-    known = lent.get(t.index)
-    if known is not None and known[0] is array and (held := known[1]()) is not None:
-        return held.view(array.dtype).reshape(array.shape)
-    watched = np.asarray(array.reshape(-1).view(np.uint8).data)
-    lent[t.index] = array, weakref.ref(watched)
-    return watched.view(array.dtype).reshape(array.shape)
+    entry = exported.get(t.index)
+    if entry is not None and entry[0] is array and (view := entry[1]()) is not None:
+        return view.view(array.dtype).reshape(array.shape)
+    base = np.asarray(array.reshape(-1).view(np.uint8).data)
+    exported[t.index] = array, weakref.ref(base)
+    return base.view(array.dtype).reshape(array.shape)
 
 
-def check_exported_views(lent: ExportedViews, subgraph_index: int) -> None:
-    """Raises the error for views that are still held, where the elements of the main subgraph are about to move."""
-    if lent and subgraph_index == 0:
-        held = [index for index, (_, view) in lent.items() if view() is not None]
-        if held:
+def check_exported_views(exported: ExportedViews, subgraph_index: int) -> None:
+    """Raise the error for views that are alive when the elements of the main subgraph are about to move."""
+    if exported and subgraph_index == 0:
+        alive = [index for index, (_, view) in exported.items() if view() is not None]
+        if alive:
             raise also(FailedPreconditionError, RuntimeError)(
-                what=HELD, found=f"views of tensors {', '.join(map(str, held))}", wanted="none while elements move"
+                what=HELD, found=f"views of tensors {', '.join(map(str, alive))}", wanted="no views while elements move"
             )
-        lent.clear()
+        exported.clear()
 
 
 class ViewTracker:
-    """What a node's method is given in one run. running: whether it runs now."""
+    """Tracks the views passed to a node's method in one run. running: whether the method is running."""
 
     __slots__ = ("_refs", "name", "running")
 
@@ -66,61 +66,61 @@ class ViewTracker:
         self.name, self.running = name, False
         self._refs: list[tuple[str, weakref.ref[np.ndarray]]] = []
 
-    def given(self, t: Tensor, array: Any) -> Any:
-        """The elements of a tensor as the method gets them. Raises FailedPreconditionError while it does not run."""
+    def view(self, t: Tensor, array: Any) -> Any:
+        """Return the elements of a tensor for the method. Raises FailedPreconditionError while it is not running."""
         if t.kind == CONSTANT or array is None or array.dtype.kind == "O":
             return array
         if not self.running:
             raise FailedPreconditionError(
                 op=self.name,
-                what=f"the elements of tensor {t.name!r} are there while a method of its node runs",
-                found="they are asked for at another time",
+                what=f"the elements of tensor {t.name!r} are available only while a method of its node runs",
+                found="an access at another time",
                 do="keep node.inputs[i].data.copy() then",
             )
-        return self.watched(t.name, array)
+        return self.track(t.name, array)
 
-    def watched(self, name: str, array: np.ndarray) -> np.ndarray:
-        """An array over the same memory, whose life is watched."""
-        over = np.asarray(array.reshape(-1).view(np.uint8).data)
-        self._refs.append((name, weakref.ref(over)))
-        return over.view(array.dtype).reshape(array.shape)
+    def track(self, name: str, array: np.ndarray) -> np.ndarray:
+        """Return an array over the same memory whose lifetime is tracked."""
+        base = np.asarray(array.reshape(-1).view(np.uint8).data)
+        self._refs.append((name, weakref.ref(base)))
+        return base.view(array.dtype).reshape(array.shape)
 
     def check(self, method: str) -> None:
-        """After the run. Raises FailedPreconditionError naming the tensors whose elements somebody holds."""
+        """Raise FailedPreconditionError naming the tensors whose views outlive the run."""
         refs, self._refs = self._refs, []
         if any(ref() is not None for _, ref in refs):
             gc.collect()
-            held = dict.fromkeys(repr(name) for name, ref in refs if ref() is not None)
-            if held:
+            alive = dict.fromkeys(repr(name) for name, ref in refs if ref() is not None)
+            if alive:
                 raise FailedPreconditionError(
                     op=self.name,
-                    what=f"{method} keeps the elements of tensor {', '.join(held)} after the run",
-                    wanted="none of them: their memory is used for other tensors",
+                    what=f"{method} keeps the elements of tensor {', '.join(alive)} after the run",
+                    wanted="no references: other tensors reuse this memory",
                     do="keep a copy: .copy()",
                 )
 
     def forget(self) -> None:
-        """After a run that failed: what its traceback holds is no matter."""
+        """Drop all views after a failed run, whose traceback may refer to them."""
         self._refs = []
 
 
 def track_methods(node: Node, invoke: Callable[[], Any]) -> Callable[[], Any]:
-    """One run of a node by methods that read its tensors' `data`."""
-    watch = ViewTracker(node.name)
+    """Return a step that runs a node's method and tracks the `data` views that it reads."""
+    tracker = ViewTracker(node.name)
     for view in (*node.inputs, *node.outputs):
         if view is not None:
-            view.lent = watch
+            view.tracker = tracker
 
     def step() -> None:
-        watch.running = True
+        tracker.running = True
         try:
             invoke()
         except BaseException:
-            watch.forget()
+            tracker.forget()
             raise
         finally:
-            watch.running = False
-        watch.check("its method invoke")
+            tracker.running = False
+        tracker.check("its method invoke")
 
     return step
 
@@ -128,13 +128,16 @@ def track_methods(node: Node, invoke: Callable[[], Any]) -> Callable[[], Any]:
 def track_call(
     name: str, kernel: Callable[..., Any], names: Sequence[Any], arrays: Sequence[Any], store: Callable[[Any], None]
 ) -> None:
-    """One run of a function of arrays, whose results `store` takes. names: of the tensors, nested as the arrays."""
-    watch = ViewTracker(name)
+    """Run a function of arrays, pass its results to `store`, and check that it kept no array.
 
-    def given(of: Any, array: Any) -> Any:
+    names: of the tensors, nested as the arrays.
+    """
+    tracker = ViewTracker(name)
+
+    def tracked(label: Any, array: Any) -> Any:
         if isinstance(array, tuple):
-            return tuple(map(given, of, array))
-        return array if array is None or array.dtype.kind == "O" else watch.watched(of, array)
+            return tuple(map(tracked, label, array))
+        return array if array is None or array.dtype.kind == "O" else tracker.track(label, array)
 
-    store(kernel(*map(given, names, arrays)))
-    watch.check("compute")
+    store(kernel(*map(tracked, names, arrays)))
+    tracker.check("compute")

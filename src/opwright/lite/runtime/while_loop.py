@@ -1,12 +1,12 @@
-"""WHILE: a subgraph run again and again while another one says so.
+"""WHILE: repeated calls of a body subgraph while a condition subgraph returns true.
 
-Lives here: its registration and one run of it.
-Not here: the other nodes that run subgraphs (subgraph_calls.py), the life of a subgraph (subgraph.py).
+Lives here: its registration and `LoopState`, one loop.
+Not here: other nodes that call subgraphs (subgraph_calls.py), the life cycle of a subgraph (subgraph.py).
 
-The loop's state lies in the node's output arrays, which are the inputs of condition and body, too. An output of the
-body that is made when nobody reads its input any more is written there in place; the others are copied there after
-the turn. A variable whose shape a turn may change is an input of changing shape: only the nodes that depend on it are
-prepared anew when it does, and the node's output is dynamic.
+The loop state is in the node's output arrays, which are also the inputs of condition and body. An output of the body
+that is computed after the last read of its input is written there in place; other outputs are copied there after the
+iteration. A variable whose shape an iteration may change is an input of changing shape: only nodes that depend on it
+are prepared again when it changes, and the node's output is dynamic.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .tensor import DYNAMIC, Tensor
 
 
 class WhileRegistration(Registration):
-    """WHILE."""
+    """Registration of WHILE."""
 
     __slots__ = ("name",)
 
@@ -52,47 +52,49 @@ class WhileRegistration(Registration):
         node.user_data.prepare(context)
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
-        node.user_data.body.connected = None  # to arrays that the node had before
+        node.user_data.body.connected = None  # the node's arrays may have moved
         run: Callable[[], Any] = LoopStep(node.user_data) if runs_images() else node.user_data.run
         return run
 
     def _invoke(self, context: Context, node: Node) -> None:
-        """For a node that is prepared while the model runs: its arrays may be others than the last time."""
+        """Run a node that is prepared during a run, whose arrays may have moved since the last one."""
         node.user_data.body.connected = None
         node.user_data.run()
 
 
 class LoopState:
-    """What one WHILE keeps from run to run."""
+    """State of one WHILE node between runs."""
 
     __slots__ = ("body", "changing", "cond", "copied", "inputs", "native", "node", "refused", "shuffles", "values")
 
     def __init__(self, node: Node, cond: Subgraph, body: Subgraph) -> None:
         self.node, self.cond, self.body = node, cond, body
         self.inputs: list[Tensor] = []
-        self.refused: Exception | None = None  # an error that is no node's inside
-        self.changing: list[int] = []  # variables whose shape a turn may change
-        self.values: dict[int, np.ndarray] = {}  # theirs, now
-        self.copied: list[tuple[np.ndarray, Tensor]] = []  # state, and the body's output to be copied there each turn
-        self.native: LoopStep | None = None  # runs the turns where it can
-        self.shuffles = False  # whether one variable becomes another, so that copies must not overtake each other
+        self.refused: Exception | None = None  # an error of the loop itself, not of an inner node
+        self.changing: list[int] = []  # variables whose shape an iteration may change
+        self.values: dict[int, np.ndarray] = {}  # their present arrays
+        self.copied: list[
+            tuple[np.ndarray, Tensor]
+        ] = []  # state arrays, and the outputs copied there after each iteration
+        self.native: LoopStep | None = None  # the native loop, if possible
+        self.shuffles = False  # whether variables are permuted, so that all are read before any is written
 
     def prepare(self, context: Context) -> None:
         node, cond, body = self.node, self.cond, self.body
         self.inputs = inputs = operands(node)
         for subgraph, outputs in ((cond, None), (body, inputs)):
-            given = [subgraph.tensors[i] for i in subgraph.outputs] if outputs is None else outputs
-            check_interface(node, subgraph, inputs, given)
-        answer = [cond.tensors[i] for i in cond.outputs]
-        if len(answer) != 1 or answer[0]._dtype is not dtypes.bool:
+            expected_outputs = [subgraph.tensors[i] for i in subgraph.outputs] if outputs is None else outputs
+            check_interface(node, subgraph, inputs, expected_outputs)
+        condition = [cond.tensors[i] for i in cond.outputs]
+        if len(condition) != 1 or condition[0]._dtype is not dtypes.bool:
             raise InvalidArgumentError(
                 op=node.name,
-                what=f"the condition, subgraph {cond.index}, is no condition",
-                found=[t.short() for t in answer],
+                what=f"subgraph {cond.index}, the condition, does not return one bool",
+                found=[t.short() for t in condition],
                 wanted="one bool",
             )
-        found, wanted = [t.type for t in node.tensors_out], [t.type for t in inputs]
-        if found != wanted:
+        output_types, input_types = [t.type for t in node.tensors_out], [t.type for t in inputs]
+        if output_types != input_types:
             raise InvalidArgumentError(
                 op=node.name,
                 what="the node has other outputs than inputs",
@@ -108,50 +110,50 @@ class LoopState:
                 break
             changing |= new
         self.accept(cond)
-        if answer[0].kind != DYNAMIC and np.prod(answer[0].shape) != 1:
+        if condition[0].kind != DYNAMIC and np.prod(condition[0].shape) != 1:
             raise InvalidArgumentError(
                 op=node.name,
-                what=f"the condition, subgraph {cond.index}, is no condition",
-                found=answer[0].short(),
+                what=f"subgraph {cond.index}, the condition, does not return one bool",
+                found=condition[0].short(),
                 wanted="one bool",
             )
         set_output_shapes(context, node, [None if i in changing else t.shape for i, t in enumerate(inputs)])
 
     def accept(self, subgraph: Subgraph) -> None:
-        """Make one of the two ready for the inputs' shapes."""
-        body = self.body  # which may make another handle of one that it does not hand on
+        """Prepare condition or body for the inputs' shapes."""
+        body = self.body  # a handle that it does not pass through may change
         handles = {
-            place: resource
-            for place, resource in constant_handles(self.inputs).items()
-            if body.outputs[place] == body.inputs[place]
+            position: resource
+            for position, resource in constant_handles(self.inputs).items()
+            if body.outputs[position] == body.inputs[position]
         }
         subgraph.accept([t.shape for t in self.inputs], self.changing, self.node.subgraph.preserve_all, handles)
 
     def outputs(self) -> list[Tensor]:
-        """The tensors that are the body's outputs."""
+        """Return the body's output tensors."""
         return [self.body.tensors[i] for i in self.body.outputs]
 
     def connect(self) -> None:
-        """Let both read the state, and the body write there what can be written in place."""
+        """Bind condition and body to the loop state; the body writes in place where possible."""
         cond, body, outs = self.cond, self.body, self.node.tensors_out
         for subgraph in (body, cond):
             self.accept(subgraph)
         state = [None if i in self.changing else t.array for i, t in enumerate(outs)]
-        placed = [array is not None and cond is not body and _in_place(body, i) for i, array in enumerate(state)]
+        in_place = [array is not None and cond is not body and _in_place(body, i) for i, array in enumerate(state)]
         cond.connect(state, [None], self)
-        body.connect(state, [array if straight else None for array, straight in zip(state, placed)], self)
-        made = self.outputs()
-        passed = [t.index == i for t, i in zip(made, body.inputs)]
+        body.connect(state, [array if writes else None for array, writes in zip(state, in_place)], self)
+        outputs = self.outputs()
+        unchanged = [t.index == i for t, i in zip(outputs, body.inputs)]
         self.copied = [
             (array, t)
-            for array, t, straight, same in zip(state, made, placed, passed)
-            if array is not None and not straight and not same
+            for array, t, writes, same in zip(state, outputs, in_place, unchanged)
+            if array is not None and not writes and not same
         ]
         self.shuffles = any(t.index in body.inputs for _, t in self.copied)
         self.feed()
 
     def feed(self) -> None:
-        """Hand the variables of changing shape to condition and body."""
+        """Bind variables of changing shape to the inputs of condition and body."""
         for i, array in self.values.items():
             self.cond.feed(i, array)
             self.body.feed(i, array)
@@ -166,26 +168,26 @@ class LoopState:
             self.feed()
         else:
             self.connect()
-        if self.native is None or not self.native.turns():
-            self.go_on()
+        if self.native is None or not self.native.iterate():
+            self.iterate_to_end()
         for i, array in self.values.items():
             node.subgraph.context.resize(outs[i], array.shape)
             np.copyto(outs[i].array, array)  # type: ignore[arg-type]
         self.values = {}
 
-    def go_on(self) -> None:
-        """Turn after turn from the state as it is, until the condition ends them."""
+    def iterate_to_end(self) -> None:
+        """Iterate from the current state until the condition is false."""
         cond, body = self.cond, self.body
         was = cond.running, body.running
         cond.running = body.running = True
         try:
-            while not self.turns():  # something inside has run one of the two itself
+            while not self.iterate():  # an inner node has called one of the two
                 self.connect()
         finally:
             cond.running, body.running = was
 
     def resume(self, in_body: bool, cond: Chain, body: Chain) -> None:
-        """Go on where the condition's chain has stopped, or the body's."""
+        """Resume where the chain of the condition or of the body stopped."""
         if not in_body:
             self.cond.finish(cond)
             if not self.cond.tensors[self.cond.outputs[0]].array.item():  # type: ignore[union-attr]
@@ -193,63 +195,66 @@ class LoopState:
             self.body.run()
         else:
             self.body.finish(body)
-        self.take_over()
-        self.go_on()
+        self.update_state()
+        self.iterate_to_end()
 
     def disconnected(self) -> None:
-        """The condition or the body is connected to other arrays now, or to none."""
+        """Report that condition or body is connected to another caller, or to none."""
         if self.native is not None:
             self.native.withdraw()
 
-    def turns(self) -> bool:
-        """Turn after turn, as long as both are connected; whether the loop has ended."""
+    def iterate(self) -> bool:
+        """Iterate while both subgraphs stay connected; return whether the loop has ended."""
         cond, body = self.cond, self.body
-        ask, turn = cond.runnable(), self.turn()
-        answer = cond.tensors[cond.outputs[0]]
-        holds = self.answer if answer.kind == DYNAMIC else answer.array.item  # type: ignore[union-attr]
-        steps, step = ask, None
+        condition_steps, body_steps = cond.runnable(), self.iteration_steps()
+        condition = cond.tensors[cond.outputs[0]]
+        is_true = self.condition_value if condition.kind == DYNAMIC else condition.array.item  # type: ignore[union-attr]
+        steps, step = condition_steps, None
         try:
             while True:
-                steps = ask
-                for step in ask:
+                steps = condition_steps
+                for step in condition_steps:
                     step()
-                if not holds():
+                if not is_true():
                     return True
                 if body.connected is not self:
                     self.connect()
-                    turn = self.turn()
-                steps = turn
-                for step in turn:
+                    body_steps = self.iteration_steps()
+                steps = body_steps
+                for step in body_steps:
                     step()
                 if cond.connected is not self or body.connected is not self:
                     return False
         except Exception as error:
-            ran = cond if steps is ask else body
+            ran = cond if steps is condition_steps else body
             if error is self.refused or not any(s is step for s in steps[: len(ran.execution_plan)]):
-                raise  # no node's inside
+                raise  # not raised by an inner node
             ran.blame(error, steps, step)
             raise
 
-    def turn(self) -> list[Callable[[], Any]]:
-        """The steps of the body, and those that let the state be what it gave."""
+    def iteration_steps(self) -> list[Callable[[], Any]]:
+        """Return the steps of the body, followed by those that copy its outputs to the loop state."""
         steps = self.body.runnable()
         if self.values or self.shuffles:
-            return [*steps, self.take_over]
+            return [*steps, self.update_state]
         # 0.06 us for a number; np.copyto takes 0.12
         return [*steps, *(functools.partial(to.__setitem__, ..., t.array) for to, t in self.copied)]
 
-    def answer(self) -> bool:
-        """What the condition said, where its shape was not known before."""
-        found: Any = self.cond.tensors[self.cond.outputs[0]].array
-        if found.size != 1:
+    def condition_value(self) -> bool:
+        """Return the value of a condition of dynamic shape."""
+        value: Any = self.cond.tensors[self.cond.outputs[0]].array
+        if value.size != 1:
             self.refused = InvalidArgumentError(
-                op=self.node.name, what="the condition gave several answers", found=list(found.shape), wanted="one bool"
+                op=self.node.name,
+                what="the condition returned several elements",
+                found=list(value.shape),
+                wanted="one bool",
             )
             raise self.refused
-        return bool(found.reshape(-1)[0])
+        return bool(value.reshape(-1)[0])
 
-    def take_over(self) -> None:
-        """Let the state be what the body gave."""
+    def update_state(self) -> None:
+        """Copy the body's outputs to the loop state."""
         if self.shuffles:
             for (to, _), array in zip(self.copied, [t.array.copy() for _, t in self.copied]):  # type: ignore[union-attr]
                 np.copyto(to, array)
@@ -257,17 +262,17 @@ class LoopState:
             for to, t in self.copied:
                 np.copyto(to, t.array)  # type: ignore[arg-type]
         if self.values:
-            made = self.outputs()
-            self.values = {i: made[i].array.copy() for i in self.values}  # type: ignore[union-attr]
+            outputs = self.outputs()
+            self.values = {i: outputs[i].array.copy() for i in self.values}  # type: ignore[union-attr]
             self.feed()
 
 
-def _in_place(body: Subgraph, place: int) -> bool:
-    """Whether an output of the body may be written where the input of the same variable is."""
-    at, made = body.inputs[place], body.outputs[place]
-    if not body.placeable(place) or at in body.outputs or made in body.inputs or body.inputs.count(at) > 1:
+def _in_place(body: Subgraph, position: int) -> bool:
+    """Return whether an output of the body may be written to the memory of the same variable's input."""
+    source, result = body.inputs[position], body.outputs[position]
+    if not body.placeable(position) or source in body.outputs or result in body.inputs or body.inputs.count(source) > 1:
         return False
-    t, out = body.tensors[at], body.tensors[made]
+    t, out = body.tensors[source], body.tensors[result]
     writers = [n for n, node in enumerate(body.execution_plan) if any(x is out for x in node.tensors_out)]
     readers = [n for n, node in enumerate(body.execution_plan) if any(x is t for x in node.tensors_in)]
     if len(writers) != 1 or (readers and readers[-1] > writers[0]):
